@@ -36,7 +36,7 @@ from mirror_assets.orchestration.asset_names import slices_of
 from mirror_assets.orchestration.resources import resources
 from mirror_assets.pipeline.check import BLOCKING_CHECKS
 from mirror_assets.pipeline.context import TableContext
-from mirror_assets.source.log import SourceLog
+from mirror_assets.source.log import DeltaLog
 from mirror_assets.source.source_state import SourceState
 from mirror_assets.storage import LocalStore, Store
 
@@ -62,7 +62,7 @@ class AgedTable:
     def make(cls, root: Path, generations: int, ahead: int) -> AgedTable:
         """The table, landed by the publisher itself; nothing is made durable, which takes most of its time."""
         log = Log(root / "lake", generations + ahead - 1)
-        made = cls(root, log, SourceLog(log.uri).state(), generations)
+        made = cls(root, log, DeltaLog(log.uri).state(), generations)
         with patch.object(os, "fsync", lambda _: None):
             for number in range(1, generations + 1):
                 record = made.stage(made.disk, made.position(made.disk))
@@ -86,7 +86,7 @@ class AgedTable:
     def context(self, store: Store) -> TableContext:
         """The table's work on a landing zone."""
         config = self.config()
-        return TableContext(config, config.table(TABLE), SourceLog(self.log.uri), store, _no_spark)
+        return TableContext(config, config.table(TABLE), DeltaLog(self.log.uri), store, _no_spark)
 
     def position(self, store: Store) -> CommitPosition:
         """What the next slice is staged as."""

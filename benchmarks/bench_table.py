@@ -20,7 +20,7 @@ from mirror_assets.pipeline.process import process_slice
 from mirror_assets.pipeline.rebuild import MirrorWait
 from mirror_assets.pipeline.run import RunEvents, mirror_table
 from mirror_assets.pipeline.stage import stage_attempt
-from mirror_assets.source.log import SourceLog
+from mirror_assets.source.log import DeltaLog
 from mirror_assets.source.ranges import EVERYTHING, Range, VersionPoint
 
 _TABLE = TableName("bench", "orders")
@@ -48,7 +48,7 @@ class BenchTable:
         """The table's work."""
         config = self._config()
         store = open_zone(config.landing_zone)
-        return TableContext(config, config.table(_TABLE), SourceLog(self.uri), store, lambda: self.spark)
+        return TableContext(config, config.table(_TABLE), DeltaLog(self.uri), store, lambda: self.spark)
 
     def land(self, last: int | None = None) -> int:
         """Land what is pending, all or up to a version, with every check that blocks; the rows that landed."""

@@ -36,7 +36,7 @@ from mirror_assets.pipeline.context import TableContext
 from mirror_assets.pipeline.plan_changes import limits_of
 from mirror_assets.redaction import hide
 from mirror_assets.source.access import Locate
-from mirror_assets.source.log import SourceLog
+from mirror_assets.source.log import DeltaLog
 from mirror_assets.standin.replicator import LocalReplicator
 from mirror_assets.storage import LocalStore, Store
 from mirror_assets.storage.credentials import CredentialKind, credential_of
@@ -74,7 +74,7 @@ class Project:
     config: Config
     store: Store
     local_staging: LocalStore | None
-    log: Callable[[TableName], SourceLog]
+    log: Callable[[TableName], DeltaLog]
     session: Callable[[str | None], SparkSession]
 
     @classmethod
@@ -92,7 +92,7 @@ class Project:
 
         opened = session or reporting_start(start, report)
 
-        def log(name: TableName) -> SourceLog:
+        def log(name: TableName) -> DeltaLog:
             return source_log(config, config.table(str(name)), opened)
 
         zone = config.landing_zone
@@ -149,13 +149,13 @@ def reporting_start(session: Session, report: Callable[[str], None]) -> Session:
     return opened
 
 
-def source_log(config: Config, table: TableSettings, session: Session | None = None) -> SourceLog:
+def source_log(config: Config, table: TableSettings, session: Session | None = None) -> DeltaLog:
     """Return the log of the table's source; nothing is read yet.
 
     Without `session`, where a catalog of Spark keeps its tables is what it said last. Raises LocationUnknown then.
     """
     locate = locator(config, table, session)
-    return SourceLog(table.source, locate=locate) if locate else SourceLog(table.source, config.access(table.source))
+    return DeltaLog(table.source, locate=locate) if locate else DeltaLog(table.source, config.access(table.source))
 
 
 def locator(config: Config, table: TableSettings, session: Session | None) -> Locate | None:
@@ -181,7 +181,7 @@ def find_in_spark(session: Session, table: str, catalog: str, name: str) -> str:
     return found.location
 
 
-def able_to_read(source: SourceLog, session: Callable[[], SparkSession]) -> Callable[[], SparkSession]:
+def able_to_read(source: DeltaLog, session: Callable[[], SparkSession]) -> Callable[[], SparkSession]:
     """Return what opens a session that reads this source: with its catalog's keys, or with those of no catalog."""
 
     def opened() -> SparkSession:
@@ -196,7 +196,7 @@ def able_to_read(source: SourceLog, session: Callable[[], SparkSession]) -> Call
     return opened
 
 
-def catalog_keys(source: SourceLog) -> CatalogKeys | None:
+def catalog_keys(source: DeltaLog) -> CatalogKeys | None:
     """Return what Spark needs to read the source with its catalog's keys; None where no catalog hands out any."""
     from mirror_assets.encode.vended import CatalogKeys
 
@@ -218,7 +218,7 @@ def catalog_keys(source: SourceLog) -> CatalogKeys | None:
 
 
 def history_context(
-    config: Config, table: TableSettings, source: SourceLog, session: Callable[[str | None], SparkSession]
+    config: Config, table: TableSettings, source: DeltaLog, session: Callable[[str | None], SparkSession]
 ) -> HistoryContext:
     """Return what keeping the table's history needs: its source and a session of its own, and no landing zone."""
     name = table.name

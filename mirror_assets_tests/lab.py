@@ -16,7 +16,7 @@ from mirror_assets.pipeline.context import TableContext
 from mirror_assets.pipeline.process import ProcessedSlice
 from mirror_assets.pipeline.rebuild import MirrorWait
 from mirror_assets.pipeline.run import RunEvents, mirror_table
-from mirror_assets.source.log import SourceLog
+from mirror_assets.source.log import DeltaLog
 from mirror_assets.standin.replicator import LocalReplicator
 from mirror_assets.storage import LocalStore
 
@@ -98,7 +98,7 @@ class Lab:
 
     def change(self) -> None:
         """Four commits: key 1 twice, a delete with a new row, a key change."""
-        if self.changed and SourceLog(self.uri).state().version == 1:
+        if self.changed and DeltaLog(self.uri).state().version == 1:
             shutil.copytree(self.changed / "lake" / "orders", self.uri, dirs_exist_ok=True)
             return
         self.sql(

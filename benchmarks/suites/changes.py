@@ -20,7 +20,7 @@ from benchmarks.result import Case, Goal, Outcome
 from benchmarks.source import make_source
 from mirror_assets.encode.feed_reader import read_changes, read_changes_public
 from mirror_assets.encode.private.table_version import read_version
-from mirror_assets.source.log import SourceLog
+from mirror_assets.source.log import DeltaLog
 
 RAW, LIMIT, BY_HAND, DELTA_RS = "raw dump", "limit: vectorised dump", "by hand", "delta-rs: no order, no pairs"
 STAGED, PUBLISHED, MIRRORED = "encode and stage", "encode and publish", "encode, check and publish"
@@ -35,7 +35,7 @@ class Changes:
         self._spark, self.folder = bench.spark, bench.folder / f"{feed_rows}"
         self.folder.mkdir()
         self.uri = make_source(bench.spark, self.folder, feed_rows)
-        self.last = SourceLog(self.uri).state().version
+        self.last = DeltaLog(self.uri).state().version
         self.begun = BenchTable(bench.spark, self.folder / "begun", self.uri, "keys: [id]")
         self.begun.begin(0)
 

@@ -20,7 +20,7 @@ from benchmarks.contest import interleaved
 from benchmarks.result import Case, Goal, Outcome
 from mirror_assets.direct_lake.footer_reader import FooterCache, FooterReader
 from mirror_assets.direct_lake.report import InspectedTable, table_report
-from mirror_assets.source.table_log import TableLog
+from mirror_assets.source.log import DeltaLog
 
 _FILES_A_COMMIT, _ROWS_A_FILE, _NUMBERS = 10, 2_000, 8
 _PLAIN, _FIRST, _AGAIN = "footers by pyarrow", "first report", "report again, cached"
@@ -83,7 +83,7 @@ def _footers(uri: str) -> None:
 
 
 def _report(uri: str, cache: Path) -> None:
-    log = TableLog(uri)
+    log = DeltaLog(uri)
     reader = FooterReader(uri, log.files, FooterCache.of(cache, uri))
     table_report(InspectedTable(uri, log, reader, time.time()))
 

@@ -15,7 +15,7 @@ from benchmarks.bench_table import BenchTable
 from benchmarks.contest import interleaved
 from benchmarks.result import Case, Outcome
 from mirror_assets.encode.private.table_version import read_version
-from mirror_assets.source.log import SourceLog
+from mirror_assets.source.log import DeltaLog
 
 _PER_MILLE, _FILES = 1000, 32
 _COLUMNS = (
@@ -49,7 +49,7 @@ def _full_diff(spark: SparkSession, uri: str, last: int, folder: Path) -> None:
 
 def _contest(bench: Bench, uri: str, name: str) -> Case:
     """The slice of the newest commit, and the full diff, in turns; each slice lands in a zone of its own."""
-    last = SourceLog(uri).state().version
+    last = DeltaLog(uri).state().version
     settings = f"keys: [id], changes: row_tracking, start: {{version: {last}}}"
 
     def land(turn: int) -> None:

@@ -31,7 +31,7 @@ from mirror_assets.direct_lake.vacuum import RetentionConsumers, plan_vacuum
 from mirror_assets.orchestration.asset_names import AssetKind
 from mirror_assets.orchestration.check import Check, CheckedTable
 from mirror_assets.source.errors import SourceNotDelta
-from mirror_assets.source.table_log import TableLog
+from mirror_assets.source.log import DeltaLog
 from mirror_assets.verify.check_result import CheckResult
 
 _DESCRIPTIONS = {
@@ -54,7 +54,7 @@ def _mirror_applies(config: Config, _: TableSettings, name: str) -> bool:
 
 
 def _source_results(checked: CheckedTable) -> _Results:
-    table, log = checked.table, _source_log(checked)
+    table, log = checked.table, checked.composed.log(checked.table.name)
     inspected = _inspected(checked, str(table.name), log)
     manifest = checked.context.manifest()
     return _results(
@@ -65,7 +65,7 @@ def _source_results(checked: CheckedTable) -> _Results:
 def _mirror_results(checked: CheckedTable) -> _Results:
     table, config = checked.table, checked.composed.config
     if config.mirror.fabric:
-        inspected = _inspected(checked, str(table.name), _source_log(checked))
+        inspected = _inspected(checked, str(table.name), checked.composed.log(checked.table.name))
         return {GUARDRAILS: lambda: _guardrails(table, inspected.guardrails.mirror)}
     status = checked.mirror.table(table.name)
     log = None if status is None else _log_if_exists(config, status.location)
@@ -103,19 +103,14 @@ SOURCE_CHECKS = _checks(AssetKind.SOURCE, _source_results, _source_applies)
 MIRROR_CHECKS = _checks(AssetKind.MIRROR, _mirror_results, _mirror_applies)
 
 
-def _source_log(checked: CheckedTable) -> TableLog:
-    source = checked.context.log
-    return TableLog(source.uri, source.access)
-
-
-def _inspected(checked: CheckedTable, name: str, log: TableLog) -> InspectedTable:
+def _inspected(checked: CheckedTable, name: str, log: DeltaLog) -> InspectedTable:
     """Return the table, whose footers are cached in the storage of the Dagster instance."""
     folder = Path(checked.instance.storage_directory()) / "direct_lake" / "footers"
     return InspectedTable(name, log, FooterReader(log.uri, log.files, FooterCache.of(folder, log.uri)), time.time())
 
 
-def _log_if_exists(config: Config, location: str) -> TableLog | None:
-    log = TableLog(location, config.access(location))
+def _log_if_exists(config: Config, location: str) -> DeltaLog | None:
+    log = DeltaLog(location, config.access(location))
     try:
         log.newest()
     except SourceNotDelta:

@@ -12,12 +12,12 @@ from mirror_assets.direct_lake.model_frames import Frame, exported_frames, frame
 from mirror_assets.direct_lake.vacuum import MIRROR, MirrorNeeds, RetentionConsumers
 from mirror_assets.history.history_log import HistoryLog
 from mirror_assets.landing.format import Manifest
+from mirror_assets.source.log import DeltaLog
 from mirror_assets.source.ranges import TimePoint, VersionPoint
-from mirror_assets.source.table_log import TableLog
 
 
 def source_consumers(
-    config: Config, table: TableSettings, log: TableLog, manifest: Manifest | None
+    config: Config, table: TableSettings, log: DeltaLog, manifest: Manifest | None
 ) -> RetentionConsumers:
     """Return the readers of the source: its frames, a first load that isn't complete, and commits still to read.
 
@@ -42,7 +42,7 @@ def source_consumers(
     return RetentionConsumers(frames, MirrorNeeds(min(covered), changes) if covered else None)
 
 
-def _covered_by_mirror(table: TableSettings, log: TableLog, manifest: Manifest | None) -> int | None:
+def _covered_by_mirror(table: TableSettings, log: DeltaLog, manifest: Manifest | None) -> int | None:
     """Return the version that the mirror has covered or is loading; before its first run, the one before `start`."""
     if manifest is not None:
         return manifest.loading.key.last if manifest.loading else manifest.covered
@@ -54,7 +54,7 @@ def _covered_by_mirror(table: TableSettings, log: TableLog, manifest: Manifest |
     return None
 
 
-def table_frames(table: TableSettings, of: FramesOf, log: TableLog) -> tuple[Frame, ...]:
+def table_frames(table: TableSettings, of: FramesOf, log: DeltaLog) -> tuple[Frame, ...]:
     """Return the frames in the settings, if they are frames of this table; reads exports on each call.
 
     Raises FramesUnreadable and frame_refused.
@@ -66,7 +66,7 @@ def table_frames(table: TableSettings, of: FramesOf, log: TableLog) -> tuple[Fra
 
 
 def named_frames(
-    log: TableLog, points: Sequence[str], exports: Sequence[Path], model_table: str | None
+    log: DeltaLog, points: Sequence[str], exports: Sequence[Path], model_table: str | None
 ) -> tuple[Frame, ...]:
     """Return the frames at `points` (versions or times) and in `exports` (files with results of the DAX query).
 

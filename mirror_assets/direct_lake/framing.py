@@ -10,8 +10,8 @@ from itertools import pairwise
 from operator import add, sub
 
 from mirror_assets.source.actions import LiveFile
+from mirror_assets.source.log import DeltaLog, LoggedCommit
 from mirror_assets.source.replay import Snapshot
-from mirror_assets.source.table_log import LoggedCommit, TableLog
 
 _SINCE_TIME = "delta.inCommitTimestampEnablementTimestamp"
 # Operations that change files but no rows, and RESTORE. Of VACUUM's two commits the second says that it is done.
@@ -37,7 +37,8 @@ class LogSpan:
     def maintenance(self, after: int, last: int) -> tuple[str, ...]:
         """Return the maintenance operations after version `after`, up to `last`."""
         commits = self.commits[after - self.first : last - self.first]
-        return tuple(_MAINTENANCE[commit.operation] for commit in commits if commit.operation in _MAINTENANCE)
+        operations = [commit.actions.operation for commit in commits]
+        return tuple(_MAINTENANCE[operation] for operation in operations if operation in _MAINTENANCE)
 
     def every_version(self) -> tuple[int, ...]:
         """Return all versions, ascending."""
@@ -52,26 +53,26 @@ class LogSpan:
         return tuple(sorted({self.first, *days.values()}))
 
 
-def recent_span(log: TableLog, since_ms: int) -> LogSpan:
+def recent_span(log: DeltaLog, since_ms: int) -> LogSpan:
     """Read the log from the version that was the newest at `since_ms` (since 1970).
 
     If commits are missing, or the log begins later, the span begins after the last gap.
     """
-    available, logged, begin = set(log.versions()), set(log.logged()), log.newest()
+    available, logged, begin = set(log.versions()), set(log.logged_versions()), log.newest()
     while begin in logged and begin - 1 in available:
         begin -= 1
     newest_then = committed_by(log, since_ms)
     first = begin if newest_then is None else max(newest_then, begin)
-    return LogSpan(log.snapshot(first), log.commits(first + 1, log.newest()))
+    return LogSpan(log.snapshot(first), log.logged_commits(first + 1, log.newest()))
 
 
-def committed_by(log: TableLog, time_ms: int) -> int | None:
+def committed_by(log: DeltaLog, time_ms: int) -> int | None:
     """Return the last version committed at or before a time (ms since 1970), by Delta's rule.
 
     The version need not be reconstructable. None if the log can't answer: it begins later, or lacks the next commit,
     which may be older than the time.
     """
-    known = sorted({*log.versions(), *log.logged()})
+    known = sorted({*log.versions(), *log.logged_versions()})
     candidates, metadata = known, log.snapshot().metadata
     if metadata.in_commit_since:
         # In-commit timestamps may begin before the file times of older commits, so only one of the clocks counts.
@@ -176,7 +177,7 @@ class FramingPoint:
     maintenance: tuple[str, ...] = ()
 
 
-def framing_series(log: TableLog, span: LogSpan) -> tuple[FramingPoint, ...]:
+def framing_series(log: DeltaLog, span: LogSpan) -> tuple[FramingPoint, ...]:
     """Return the effect of each day's last version, framed after that of the day before; the first has none."""
     return tuple(
         FramingPoint(
@@ -192,11 +193,12 @@ def table_sizes(span: LogSpan) -> Iterator[FileSum]:
     total = sum(map(sum_of, span.start.files), FileSum())
     yield total
     for commit in span.commits:
+        removed, added = commit.actions.removed, commit.actions.added
         # A new deletion vector is a removal and an addition.
-        for path in [file.path for file in commit.removed] + [file.path for file in commit.added]:
+        for path in [file.path for file in removed] + [file.path for file in added]:
             if (before := live.pop(path, None)) is not None:
                 total -= sum_of(before)
-        for added in commit.added:
-            live[added.path] = added
-            total += sum_of(added)
+        for file in added:
+            live[file.path] = file
+            total += sum_of(file)
         yield total

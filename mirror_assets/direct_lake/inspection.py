@@ -32,8 +32,8 @@ from mirror_assets.direct_lake.pictures import framing_bars, use_of_limits
 from mirror_assets.direct_lake.printing import show_guardrails, show_report, show_vacuum
 from mirror_assets.direct_lake.report import InspectedTable, ReportOptions, table_report
 from mirror_assets.direct_lake.vacuum import RetentionConsumers, VacuumPlan, plan_vacuum
+from mirror_assets.source.log import DeltaLog
 from mirror_assets.source.sql_names import quoted
-from mirror_assets.source.table_log import TableLog
 from mirror_assets.storage.lake.address import LakeAddress
 
 
@@ -66,7 +66,7 @@ class _Subject:
     """The table of a request; `config` and `settings` are None if the table is named by its address."""
 
     request: InspectionRequest
-    log: TableLog
+    log: DeltaLog
     config: Config | None = None
     settings: TableSettings | None = None
 
@@ -112,7 +112,7 @@ def _opened(request: InspectionRequest) -> _Subject:
                 address = LakeAddress.parse(name).uri
             except ValueError:
                 address = name  # opening it raises an error with the reason
-        return _Subject(request, TableLog(address, access_to(address, ())))
+        return _Subject(request, DeltaLog(address, access_to(address, ())))
     try:
         config = load_config(request.config)
         settings = config.table(name)
@@ -121,7 +121,7 @@ def _opened(request: InspectionRequest) -> _Subject:
             note(f"{name} is taken for a name of mirror.yaml; for the folder, write ./{name}")
         raise
     place = config.locate(settings.source)
-    return _Subject(request, TableLog(place.uri, place.access), config, settings)
+    return _Subject(request, DeltaLog(place.uri, place.access), config, settings)
 
 
 def report(request: InspectionRequest, *, as_json: bool) -> Exit:

@@ -32,8 +32,8 @@ from mirror_assets.orchestration.resources import LandingZone, SourceTables, Spa
 from mirror_assets.orchestration.run_reports import MaintenanceReport, require_all
 from mirror_assets.pipeline.context import TableContext
 from mirror_assets.pipeline.errors import unexpected
+from mirror_assets.source.log import DeltaLog
 from mirror_assets.source.losses import DataFileMissing, FileUnfound, SourceRead, proved
-from mirror_assets.source.table_log import TableLog
 
 MAINTENANCE = "maintenance"
 MAINTENANCE_OP = "maintain_tables"
@@ -65,8 +65,7 @@ def _maintenance_job(settings: Config, tables: Sequence[TableSettings]) -> dg.Jo
                     (run,) = mirror_tables(context, composed, [table])
                     report = replace(report, error=run.error, code=run.code, family=run.family, busy=run.busy)
                 if report.error is None and report.busy is None:
-                    read = partial(TableLog, table_context.log.uri, table_context.log.access)
-                    for done in maintain(table_context, read, context.log.info):
+                    for done in maintain(table_context, partial(sources.log, table.name), context.log.info):
                         context.log_event(_observation(table, done))
                         report = replace(report, statements=(*report.statements, done.step.statement))
             except MirrorError as error:
@@ -103,9 +102,9 @@ class FileCounts:
     stored_bytes: int
 
 
-def file_counts(log: TableLog) -> FileCounts:
+def file_counts(log: DeltaLog) -> FileCounts:
     """Count the table's files as they are now."""
-    live, stored = log.snapshot().files, log.listing(hidden=True)
+    live, stored = log.snapshot().files, log.stored_files(hidden=True)
     return FileCounts(len(live), sum(file.bytes for file in live), len(stored), sum(file.bytes for file in stored))
 
 
@@ -120,7 +119,7 @@ class StepDone:
 
 
 def maintain(
-    context: TableContext, open_log: Callable[[], TableLog], report: Callable[[str], None]
+    context: TableContext, open_log: Callable[[], DeltaLog], report: Callable[[str], None]
 ) -> Iterator[StepDone]:
     """Run the enabled maintenance steps and yield each when it has run; report each omitted step with its reason.
 
@@ -152,7 +151,7 @@ def maintain(
         rewritten = bool(steps)
 
 
-def _plan(context: TableContext, log: TableLog, *, is_vacuum: bool, rewritten: bool) -> MaintenancePlan:
+def _plan(context: TableContext, log: DeltaLog, *, is_vacuum: bool, rewritten: bool) -> MaintenancePlan:
     """Plan VACUUM, or the steps that rewrite files; `rewritten`: these have run before VACUUM.
 
     Raises vacuum_refused if VACUUM would delete a needed file now.

@@ -15,8 +15,8 @@ from dataclasses import dataclass
 
 from mirror_assets.direct_lake.errors import FramesUnreadable, frame_refused
 from mirror_assets.direct_lake.framing import committed_by
+from mirror_assets.source.log import DeltaLog
 from mirror_assets.source.ranges import TimePoint, parse_point
-from mirror_assets.source.table_log import TableLog
 
 _COLUMNS = ("TableName", "CurrentVersion")
 # `CurrentVersion` of a table that was never framed.
@@ -37,7 +37,7 @@ class Frame:
     version: int
 
 
-def frame_at(log: TableLog, point: str) -> Frame:
+def frame_at(log: DeltaLog, point: str) -> Frame:
     """Return the frame made at a version, or at a time like `2026-01-31 18:30:00` (UTC unless a zone follows).
 
     Raises SettingError for a version after the newest, and for a time before the versions in the log.

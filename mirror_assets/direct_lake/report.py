@@ -31,7 +31,7 @@ from mirror_assets.direct_lake.maintenance_plan import (
 )
 from mirror_assets.direct_lake.type_rules import TypeIssue, type_issues
 from mirror_assets.direct_lake.vacuum import RetentionConsumers, VacuumPlan, plan_vacuum
-from mirror_assets.source.table_log import TableLog
+from mirror_assets.source.log import DeltaLog
 
 _DAY_MS = 86_400_000
 
@@ -44,7 +44,7 @@ class InspectedTable:
     """
 
     name: str
-    log: TableLog
+    log: DeltaLog
     reader: FooterReader
     now: float
     recent_days: float = 7.0

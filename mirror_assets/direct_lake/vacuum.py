@@ -21,12 +21,12 @@ from itertools import pairwise
 from mirror_assets.config import Changes
 from mirror_assets.direct_lake.errors import frame_refused
 from mirror_assets.direct_lake.model_frames import Frame
-from mirror_assets.source.actions import LiveFile, Metadata, Tombstone
+from mirror_assets.source.actions import Actions, LiveFile, Metadata, Tombstone
+from mirror_assets.source.log import DeltaLog
 from mirror_assets.source.log_paths import is_absolute
 from mirror_assets.source.replay import Snapshot
 from mirror_assets.source.row_counts import yields_nothing
 from mirror_assets.source.source_files import StoredFile
-from mirror_assets.source.table_log import LoggedCommit, TableLog
 from mirror_assets.source.table_properties import Retention
 
 MIRROR = "mirror"
@@ -125,7 +125,7 @@ class VacuumPlan:
 
 
 def plan_vacuum(
-    log: TableLog,
+    log: DeltaLog,
     now: float,
     frames: Iterable[Frame] = (),
     mirror: MirrorNeeds | None = None,
@@ -138,13 +138,13 @@ def plan_vacuum(
     """
     frames = tuple(frames)
     _refuse_newer(log, frames, mirror)
-    snapshot, stored = log.snapshot(), frozenset(file.path for file in log.listing(hidden=True))
+    snapshot, stored = log.snapshot(), frozenset(file.path for file in log.stored_files(hidden=True))
     needs = _Needs(log)
     needs.add_frames(frames)
     if mirror is not None:
         needs.add_mirror(mirror)
     lost = needs.among(path for path in needs.files if path not in stored and not is_absolute(path))
-    expiring = _expiring_files(snapshot, log.listing())
+    expiring = _expiring_files(snapshot, log.stored_files())
     # VACUUM doesn't recognise these files as live.
     live = frozenset(_paths(snapshot.files)).intersection(file.path for file, _ in expiring)
     needs.add(live, Requirement("table", snapshot.version))
@@ -174,7 +174,7 @@ def plan_vacuum(
     )
 
 
-def _refuse_newer(log: TableLog, frames: Iterable[Frame], mirror: MirrorNeeds | None) -> None:
+def _refuse_newer(log: DeltaLog, frames: Iterable[Frame], mirror: MirrorNeeds | None) -> None:
     readers = [(frame.reader, frame.version) for frame in frames]
     for reader, version in [*readers, *([(MIRROR, mirror.covered)] if mirror else [])]:
         if version > log.newest():
@@ -216,9 +216,9 @@ def _protected(files: Iterable[LiveFile | Tombstone]) -> Iterator[str]:
             yield file.vector.path
 
 
-def _next_commit(log: TableLog, mirror: MirrorNeeds | None, lost: Iterable[NeededFile]) -> float | None:
+def _next_commit(log: DeltaLog, mirror: MirrorNeeds | None, lost: Iterable[NeededFile]) -> float | None:
     """Return when the mirror's next commit was made; None if none waits, or it can't be read any more."""
-    if mirror is None or mirror.covered + 1 not in log.logged():
+    if mirror is None or mirror.covered + 1 not in log.logged_versions():
         return None
     requirement = Requirement(MIRROR, mirror.covered + 1)
     is_lost = any(requirement in file.needed_by for file in lost)
@@ -243,7 +243,7 @@ class _Needs:
     `gone` are requirements whose files the log no longer lists.
     """
 
-    def __init__(self, log: TableLog) -> None:
+    def __init__(self, log: DeltaLog) -> None:
         self.files: defaultdict[str, set[Requirement]] = defaultdict(set)
         self.gone: set[Requirement] = set()
         self._log = log
@@ -277,27 +277,29 @@ class _Needs:
         At a missing commit the mirror starts again with a snapshot, so it doesn't need later commits. But a history
         continues after the gap, and the mirror may be past it.
         """
-        logged, newest = set(self._log.logged()), self._log.newest()
+        logged, newest = set(self._log.logged_versions()), self._log.newest()
         missing = [version for version in range(mirror.covered + 1, newest + 1) if version not in logged]
         self.gone.update(Requirement(MIRROR, version) for version in missing[:1])
         stretches = list(pairwise([mirror.covered, *missing, newest + 1]))
         for before, after in stretches if mirror.changes is None else stretches[:1]:
-            for commit in self._log.commits(before + 1, after - 1):
-                self.add(_files_with_changes(commit, mirror.changes), Requirement(MIRROR, commit.version))
+            for commit in self._log.logged_commits(before + 1, after - 1):
+                self.add(_files_with_changes(commit.actions, mirror.changes), Requirement(MIRROR, commit.version))
 
 
-def _files_with_changes(commit: LoggedCommit, changes: Changes | None) -> Iterable[str]:
+def _files_with_changes(commit: Actions, changes: Changes | None) -> Iterable[str]:
     """Return the files of a commit from which its changes are read (reference `delta` §1)."""
     data_files = _paths((*commit.added, *commit.removed))
+    change_files = [file.path for file in commit.change_files]
+    changes_data = bool(commit.data_added or commit.data_removed)
     if changes is Changes.APPEND_ONLY:
-        return _paths(commit.added) if commit.data_change else ()
+        return _paths(commit.added) if changes_data else ()
     if changes is Changes.ROW_TRACKING:  # a slice compares the versions at its ends, which may be any commits
         return data_files
     if changes is None:
-        return (*commit.change_files, *data_files)
-    if not commit.data_change or yields_nothing(commit):
-        return commit.change_files
-    return commit.change_files or data_files
+        return (*change_files, *data_files)
+    if not changes_data or yields_nothing(commit):
+        return change_files
+    return change_files or data_files
 
 
 def hours(seconds: float) -> str:

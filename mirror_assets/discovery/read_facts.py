@@ -10,8 +10,8 @@ from functools import partial
 from mirror_assets.discovery.finding import FolderFacts, FolderKind
 from mirror_assets.errors import ErrorCode, MirrorError, RetryError
 from mirror_assets.source.access import Access
+from mirror_assets.source.delta_rs import newest_metadata
 from mirror_assets.source.errors import SourceNotDelta
-from mirror_assets.source.table_facts import table_facts
 
 # Logs are read remotely in threads: it is waiting for them.
 _AT_ONCE = 16
@@ -36,7 +36,7 @@ def read_facts(paths: Sequence[str], access: Callable[[str], Access], *, remote:
 
 def _facts(access: Callable[[str], Access], path: str) -> FolderFacts | None:
     try:
-        table = table_facts(Brief(access(path)))
+        table = newest_metadata(Brief(access(path)))
     except RetryError:
         return None
     except SourceNotDelta:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from mirror_assets.history.history_log import HistoryLog
 from mirror_assets.source.batching import Limits
-from mirror_assets.source.log import SourceLog
+from mirror_assets.source.log import DeltaLog
 from mirror_assets.source.ranges import Point
 
 if TYPE_CHECKING:
@@ -35,7 +35,7 @@ class HistoryContext:
     """
 
     table: str
-    source: SourceLog
+    source: DeltaLog
     history: HistoryLog
     limits: Limits
     spark: Callable[[], SparkSession]

@@ -9,7 +9,7 @@ from typing import TypedDict
 
 from mirror_assets.history.errors import HistoryUnknown, no_history
 from mirror_assets.source.access import Access, PlainAccess
-from mirror_assets.source.log import load_table
+from mirror_assets.source.delta_rs import load_table
 from mirror_assets.source.source_files import SourceFiles
 from mirror_assets.source.storage_errors import translated
 

@@ -15,7 +15,7 @@ from mirror_assets.source.actions import Actions, LoggedFile
 from mirror_assets.source.batching import batch_commits
 from mirror_assets.source.commits import Commit, vector_versions
 from mirror_assets.source.errors import LogGap
-from mirror_assets.source.log import SourceLog
+from mirror_assets.source.log import DeltaLog
 from mirror_assets.source.ranges import first_version
 from mirror_assets.source.row_counts import feed_files
 from mirror_assets.source.source_state import SourceState
@@ -180,7 +180,7 @@ def _slices(groups: Sequence[Sequence[Commit]], stretches: Sequence[_Stretch]) -
         )
 
 
-def readable_from(log: SourceLog, first: int, tip: SourceState) -> int:
+def readable_from(log: DeltaLog, first: int, tip: SourceState) -> int:
     """Return the first version >= `first` from which on every commit can be read, or the tip + 1.
 
     Readable: the commit is in the log, the feed was on, and its files exist. Raises what the log raises.
@@ -192,22 +192,20 @@ def readable_from(log: SourceLog, first: int, tip: SourceState) -> int:
     return begin if lost is None else lost + 1
 
 
-def _snapshot_from(log: SourceLog, begin: int, tip: SourceState) -> int:
+def _snapshot_from(log: DeltaLog, begin: int, tip: SourceState) -> int:
     """Return the first version >= `begin` of which no file was removed later and deleted since."""
     lost = _last_lost(log, range(begin + 1, tip.version + 1), lambda actions: actions.removed)
     return begin if lost is None else lost
 
 
-def _last_lost(
-    log: SourceLog, versions: Sequence[int], needed: Callable[[Actions], Iterable[LoggedFile]]
-) -> int | None:
+def _last_lost(log: DeltaLog, versions: Sequence[int], needed: Callable[[Actions], Iterable[LoggedFile]]) -> int | None:
     """Return the last of these commits of which a needed file is gone."""
     with ThreadPoolExecutor(_THREADS) as pool:
         lost = pool.map(lambda version: log.lost_files(version, needed), versions)
         return max((version for version, files in zip(versions, lost, strict=True) if files), default=None)
 
 
-def _first_state(log: SourceLog, first: int, tip: SourceState) -> SourceState:
+def _first_state(log: DeltaLog, first: int, tip: SourceState) -> SourceState:
     """Return the first state that can be reconstructed: after log cleanup that is the first checkpoint's."""
     for version in range(first, tip.version):
         try:

@@ -18,7 +18,7 @@ from mirror_assets.init.name_tables import name_tables
 from mirror_assets.landing.names import TableName
 from mirror_assets.source.column_statistics import ColumnStatistics
 from mirror_assets.source.errors import ColumnUnfit
-from mirror_assets.source.log import SourceLog
+from mirror_assets.source.log import DeltaLog
 from mirror_assets.source.schema import Field, landing_type
 from mirror_assets.source.source_state import SourceState, source_columns
 from mirror_assets.source.storage_errors import translated
@@ -33,7 +33,7 @@ class Survey:
     """A table that can be read, at its newest version. `settings` are those of a table that mirrors all columns."""
 
     settings: TableSettings
-    log: SourceLog
+    log: DeltaLog
     state: SourceState
     statistics: tuple[ColumnStatistics, ...]
 
@@ -117,7 +117,7 @@ def _surveyed(lake: Lake, file: Path, table: LakeTable, name: TableName) -> Surv
 
 
 def _survey(config: Config, name: TableName) -> Survey:
-    """Read one table. Raises what SourceLog raises."""
+    """Read one table. Raises what DeltaLog raises."""
     settings = config.table(name)
     log = source_log(config, settings)
     with translated(settings.source):

@@ -33,7 +33,8 @@ from mirror_assets.landing.metadata import ensure_partner_events
 from mirror_assets.landing.names import TableName
 from mirror_assets.landing.steps import drive
 from mirror_assets.source.access import Access, Locate, PlainAccess
-from mirror_assets.source.log import SourceLog, load_table
+from mirror_assets.source.delta_rs import load_table
+from mirror_assets.source.log import DeltaLog
 from mirror_assets.storage import LocalStore, Store
 from mirror_assets.storage.onelake.address import ENDPOINT
 
@@ -148,12 +149,12 @@ class SourceTables(dg.ConfigurableResource[None]):
         opened: DeltaTable = SourceTable.of(self.access(table)).load()
         return opened
 
-    def log(self, table: TableName, session: Session | None = None) -> SourceLog:
+    def log(self, table: TableName, session: Session | None = None) -> DeltaLog:
         """Return the table's log; `session` is Spark, to ask its catalogs."""
         locate = type(self)._locate(str(table), session)  # noqa: SLF001 its own
         if locate is not None:
-            return SourceLog(self._uris[str(table)], locate=locate)
-        return SourceLog(self._uris[str(table)], self.access(table))
+            return DeltaLog(self._uris[str(table)], locate=locate)
+        return DeltaLog(self._uris[str(table)], self.access(table))
 
     def access(self, table: TableName) -> Access:
         """Return the way to the table."""

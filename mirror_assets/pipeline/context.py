@@ -15,7 +15,7 @@ from mirror_assets.landing.names import SliceKey, TableName
 from mirror_assets.landing.state import read_manifest
 from mirror_assets.landing.steps import drive
 from mirror_assets.pipeline.errors import SnapshotLost
-from mirror_assets.source.log import SourceLog
+from mirror_assets.source.log import DeltaLog
 from mirror_assets.source.losses import DataFileMissing, SourceRead, proved
 from mirror_assets.storage import LocalStore, Store
 from mirror_assets.telemetry.record import SliceWork
@@ -33,7 +33,7 @@ class TableContext:
 
     config: Config
     table: TableSettings
-    log: SourceLog
+    log: DeltaLog
     store: Store
     spark: Callable[[], SparkSession]
     local_staging: LocalStore | None = None

@@ -18,7 +18,7 @@ from mirror_assets.pipeline.errors import TableHeld, stop_error
 from mirror_assets.pipeline.plan import Boundaries, TablePlan, may_rebuild, plan_table, recovered
 from mirror_assets.pipeline.table_lease import holder_now
 from mirror_assets.source.errors import LocationUnknown
-from mirror_assets.source.log import SourceLog
+from mirror_assets.source.log import DeltaLog
 from mirror_assets.source.log_listing import TipMark
 from mirror_assets.storage import PathMissing, Store
 from mirror_assets.verify.check_result import CheckResult
@@ -222,7 +222,7 @@ class QuietMark:
     tip: TipMark
 
 
-def is_quiet(mark: QuietMark, table: TableName, store: Store, log: SourceLog) -> bool:
+def is_quiet(mark: QuietMark, table: TableName, store: Store, log: DeltaLog) -> bool:
     """Return whether log, manifest and rebuild record are those of the mark, so that still nothing is left to do.
 
     Costs two requests to the landing zone and one listing of the log; four requests if the log has more than a page of

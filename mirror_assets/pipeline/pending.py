@@ -12,7 +12,7 @@ from mirror_assets.landing.steps import drive
 from mirror_assets.pipeline.context import TableContext
 from mirror_assets.pipeline.start import begins_with_snapshot
 from mirror_assets.source.actions import Actions, LoggedFile
-from mirror_assets.source.log import SourceLog
+from mirror_assets.source.log import DeltaLog
 from mirror_assets.source.ranges import CommitTimes, first_version
 from mirror_assets.source.row_counts import feed_files
 from mirror_assets.source.source_state import SourceState
@@ -110,7 +110,7 @@ def _then(context: TableContext, pending: PendingCommits) -> Consequence:
 
 
 def deadline_at(
-    log: SourceLog,
+    log: DeltaLog,
     tip: SourceState,
     times: CommitTimes,
     next_read: int | None,

@@ -192,7 +192,7 @@ def _chunks(
 ) -> tuple[PlannedSlice, ...]:
     """Return the chunks of the table as of the state's version, behind those that have landed."""
     landed = (loading.chunk.number, loading.chunk.end) if loading else (0, 0)
-    chunks = chunk_files(context.log.files(state.version), limits_of(context.table), *landed)
+    chunks = chunk_files(context.log.data_files(state.version), limits_of(context.table), *landed)
     return tuple(snapshot_slice(state, epoch, context.table.files.target_rows, chunk) for chunk in chunks)
 
 

@@ -13,7 +13,7 @@ from mirror_assets.source.batching import Limits
 from mirror_assets.source.breaks import Break, BreakKind
 from mirror_assets.source.commits import Commit
 from mirror_assets.source.errors import LogGap, SourceUnavailable
-from mirror_assets.source.log import SourceLog
+from mirror_assets.source.log import DeltaLog
 from mirror_assets.source.planner import Plan, PlanRequest, plan_slices
 from mirror_assets.source.schema import parse_schema
 from mirror_assets.source.source_state import SourceState
@@ -177,7 +177,7 @@ def _tracked(commit: Commit, *, keyless: bool) -> Commit:
     return replace(commit, rows=commit.changed_rows)
 
 
-def _untracked(log: SourceLog, base: BaseState) -> Break | None:
+def _untracked(log: DeltaLog, base: BaseState) -> Break | None:
     """Return a break if rows had no ids at the covered version. Raises LogGap when that can't be read any more."""
     if base.is_planned or log.state(base.covered).metadata.row_tracking:
         return None
@@ -185,7 +185,7 @@ def _untracked(log: SourceLog, base: BaseState) -> Break | None:
     return Break(base.covered, BreakKind.ROW_TRACKING_DISABLED, message)
 
 
-def _id_at(log: SourceLog, base: BaseState) -> str | None:
+def _id_at(log: DeltaLog, base: BaseState) -> str | None:
     """Return the table id at the base's version, or None when the log no longer has it."""
     try:
         return log.state(base.version).table_id

@@ -19,7 +19,7 @@ from mirror_assets.pipeline.source_check import FeedOff, row_tracking_off, table
 from mirror_assets.source.actions import Metadata
 from mirror_assets.source.commits import Commit, vector_versions
 from mirror_assets.source.errors import RangeRefused
-from mirror_assets.source.log import SourceLog
+from mirror_assets.source.log import DeltaLog
 from mirror_assets.source.losses import DataFileMissing, HistoryExpired, SourceRead, proved
 from mirror_assets.source.planner import BRING_BACK
 from mirror_assets.source.ranges import Range, VersionPoint, resolve
@@ -46,7 +46,7 @@ class _Step:
 
 
 def show_changes(
-    table: TableSettings, log: SourceLog, spark: Callable[[], SparkSession], commits: Range, limit: int
+    table: TableSettings, log: DeltaLog, spark: Callable[[], SparkSession], commits: Range, limit: int
 ) -> Iterator[ShownChanges]:
     """Yield the changes of the commits, by default of the newest, up to `limit` rows; starts Spark only for rows.
 
@@ -68,7 +68,7 @@ def show_changes(
 
 
 def _steps(
-    table: TableSettings, log: SourceLog, tip: SourceState, commits: Range, *, tracked: bool
+    table: TableSettings, log: DeltaLog, tip: SourceState, commits: Range, *, tracked: bool
 ) -> tuple[_Step, ...]:
     """Return the commits to show. Raises RangeRefused, FeedOff and row_tracking_off where changes were not recorded."""
     newest = VersionPoint(tip.version)
@@ -88,7 +88,7 @@ def _steps(
 
 
 def _require_recorded(
-    table: TableSettings, log: SourceLog, tip: SourceState, steps: Sequence[_Step], *, tracked: bool
+    table: TableSettings, log: DeltaLog, tip: SourceState, steps: Sequence[_Step], *, tracked: bool
 ) -> None:
     """Raise unless the feed, or row tracking, was on at each of the commits, whatever it is now."""
 
@@ -122,19 +122,19 @@ def _cuts(before: _Step, after: _Step) -> bool:
     return any(change.is_breaking for change in compare_schemas(*schemas))
 
 
-def _feed(log: SourceLog, spark: SparkSession, piece: Sequence[_Step]) -> DataFrame:
+def _feed(log: DeltaLog, spark: SparkSession, piece: Sequence[_Step]) -> DataFrame:
     commits = [step.commit for step in piece]
     return read_changes(spark, log.uri, commits[0].version, commits[-1].version, vector_versions(commits))
 
 
-def _tracked(table: TableSettings, log: SourceLog, tip: SourceState, spark: SparkSession, step: _Step) -> DataFrame:
+def _tracked(table: TableSettings, log: DeltaLog, tip: SourceState, spark: SparkSession, step: _Step) -> DataFrame:
     commit, columns = step.commit, table_columns(table, parse_schema(step.metadata.schema_string))
     range_ = TrackedRange(log.uri, commit.version - 1, commit.version, commit.operation in BRING_BACK)
     return tracked_changes(spark, range_, columns, table.mirror_keys, log.times(tip).at(commit.version))
 
 
 @contextmanager
-def _losses_named(table: TableSettings, log: SourceLog, tip: SourceState, read: SourceRead) -> Iterator[None]:
+def _losses_named(table: TableSettings, log: DeltaLog, tip: SourceState, read: SourceRead) -> Iterator[None]:
     """Raise RangeRefused when the block fails because the source has lost files that are to be read."""
     try:
         yield
@@ -145,7 +145,7 @@ def _losses_named(table: TableSettings, log: SourceLog, tip: SourceState, read: 
         raise _lost(log, tip, read, meant) from error
 
 
-def _lost(log: SourceLog, tip: SourceState, read: SourceRead, meant: DataFileMissing | HistoryExpired) -> RangeRefused:
+def _lost(log: DeltaLog, tip: SourceState, read: SourceRead, meant: DataFileMissing | HistoryExpired) -> RangeRefused:
     """Return the refusal that names the lost files and the first version after them that can be read."""
     lost = {version: log.lost_files(version, feed_files) for version in range(read.first, read.last + 1)}
     named = [f"{file}, of version {version}," for version, files in lost.items() for file in files]

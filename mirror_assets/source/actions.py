@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -113,6 +114,11 @@ class Metadata:
         """
         is_on = self._is_on("delta.enableInCommitTimestamps")
         return int(self.configuration.get(_IN_COMMIT_SINCE, 0)) if is_on else None
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The names of the columns, in order."""
+        return tuple(column["name"] for column in json.loads(self.schema_string)["fields"])
 
     def _is_on(self, name: str) -> bool:
         return self.configuration.get(name, "false").lower() == "true"

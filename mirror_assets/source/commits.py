@@ -56,14 +56,14 @@ class Commit:
     protocol: Protocol | None = None
 
 
-def describe(version: int, actions: Actions, modified_ms: int, footer_rows: FooterRows) -> Commit:
-    """Return what the commit did; `modified_ms` is its time where it has none of its own, as in Spark."""
-    files, time_ms = (*actions.data_added, *actions.data_removed), actions.info.timestamp_ms
+def describe(version: int, actions: Actions, timestamp_ms: int, footer_rows: FooterRows) -> Commit:
+    """Return what the commit did."""
+    files = (*actions.data_added, *actions.data_removed)
     changes = bool(actions.change_files or files) and not yields_nothing(actions)
     rows = count_rows(actions, footer_rows)
     return Commit(
         version=version,
-        timestamp_ms=modified_ms if time_ms is None else time_ms,
+        timestamp_ms=timestamp_ms,
         operation=actions.operation,
         changes_data=changes,
         rows=rows.rows,

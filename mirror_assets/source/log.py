@@ -1,120 +1,157 @@
-"""The Delta log of a source as it is now: its state, its commits, and whether anything was committed since a look."""
+"""Reads the Delta log of one table: its state, its commits, any version that it can reconstruct, and new commits."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import replace
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Any
+from typing import TypeVar
 
 import pyarrow as pa
-import pyarrow.compute as pc
 from deltalake import DeltaTable
 from deltalake.exceptions import DeltaError
 
+from mirror_assets.errors import MirrorError
 from mirror_assets.source.access import Access, Locate, Located, PlainAccess
-from mirror_assets.source.actions import Actions, LoggedFile, Metadata, Protocol
+from mirror_assets.source.actions import Actions, CommitInfo, LoggedFile
 from mirror_assets.source.batching import DataFile
-from mirror_assets.source.column_statistics import ColumnStatistics, FileStatistics, column_statistics
+from mirror_assets.source.column_statistics import ColumnStatistics, column_statistics
 from mirror_assets.source.commits import Commit, describe
-from mirror_assets.source.errors import LogGap, SourceNotDelta
-from mirror_assets.source.log_listing import TipMark
-from mirror_assets.source.log_reader import LogReader
+from mirror_assets.source.delta_rs import data_files_of, load_table, metadata_of, protocol_of, size_of, statistics_of
+from mirror_assets.source.errors import LogGap, SourceNotDelta, SourceUnavailable, SourceUnreadable
+from mirror_assets.source.log_checkpoint import read_checkpoint
+from mirror_assets.source.log_listing import LogCheckpoint, LogListing, Step, TipMark
+from mirror_assets.source.log_paths import is_hidden
+from mirror_assets.source.parsing import parse_actions, parse_info
 from mirror_assets.source.ranges import CommitTimes, increasing
-from mirror_assets.source.schema import canonical
+from mirror_assets.source.replay import Replay, Snapshot, require_reconciled, with_logical_names
+from mirror_assets.source.source_files import SourceFiles, StoredFile, commit_path
 from mirror_assets.source.source_state import SourceState
 from mirror_assets.source.storage_errors import translated
 
 # Files of a log that stores list in one page.
 _SHORT_LOG = 1000
+# Files of a log are small: reading them remotely is waiting for them.
+_THREADS = 16
+
+_Given = TypeVar("_Given")
+_Made = TypeVar("_Made")
 
 
-class SourceLog:
-    """The log of one source; every call reads anew.
+@dataclass(frozen=True)
+class LoggedCommit:
+    """A commit with all its actions, also those that change no data.
 
-    `state` and `files` go through deltalake, for it lists a log only from its last checkpoint on and reads that without
-    Python: of 10,000 commits the newest version takes 17 ms, and 290 ms by TableLog. Everything else is LogReader's.
-
-    Raises SourceNotDelta, SourceUnreadable, SourceUnsupported, CatalogManaged, NoColumns, AddressOfDatabricks
-    (SettingError), SourceUnavailable (RetryError) and LogGap (RebuildError).
+    Partition values of added files are by the newest names of the columns. `timestamp_ms` is Delta's commit time, as
+    `DeltaLog.time_ms` returns it.
     """
 
-    def __init__(
-        self,
-        uri: str,
-        access: Access | None = None,
-        locate: Locate | None = None,
-    ) -> None:
-        """Name the source, and the way to it. Nothing is read yet.
+    version: int
+    timestamp_ms: int
+    actions: Actions
 
-        `locate` asks a catalog where the table lies. It is asked before the newest version is read; whatever is read
-        then, and Spark reads, is at that place, so that a plan and its slices are of one table.
+
+@dataclass
+class _Known:
+    """What a DeltaLog has read once for its history."""
+
+    listing: LogListing | None = None
+    newest: Snapshot | None = None
+    stored: tuple[StoredFile, ...] | None = None
+    commits: dict[int, Actions] = field(default_factory=dict)
+
+
+class DeltaLog:
+    """The Delta log of one table. Threads may share it.
+
+    The methods down to `has_next` read the store on each call, and retain nothing. The methods of the history, from
+    `newest` on, list the log once, and read each commit once: create another DeltaLog to see later commits.
+
+    `state` and what else concerns one version's files go through deltalake, which lists a log from its last checkpoint
+    on and reads that without Python: it opens the newest of 10,000 versions in 17 ms, a replay takes 290 ms.
+
+    Raises SourceNotDelta, SourceUnreadable, SourceUnsupported, CatalogManaged, NoColumns, AddressOfDatabricks
+    (SettingError), SourceUnavailable (RetryError), and LogGap (RebuildError) only for a commit that a readable store
+    doesn't have.
+    """
+
+    def __init__(self, uri: str, access: Access | None = None, locate: Locate | None = None) -> None:
+        """Name the table and how to access it. Nothing is read yet.
+
+        `locate` asks a catalog for the table's address, each time before the newest version is read. Until the next
+        time, everything is read at that address, also by Spark: a plan and its slices are of one table.
         """
         self._locate = locate
         self._place = Located(uri, access or PlainAccess(uri)) if locate is None else None
-        self._opened: tuple[Located, LogReader] | None = None
+        self._opened: tuple[Located, SourceFiles] | None = None
+        self._known = _Known()
 
     @property
     def uri(self) -> str:
-        """The address that the source was found at; asks its catalog the first time."""
-        return self._where.uri
+        """The table's address; asks its catalog the first time."""
+        return self._located.uri
 
     @property
     def access(self) -> Access:
-        """The way to the source."""
-        return self._reader.access
+        """How deltalake accesses the table."""
+        return self._located.access
+
+    @property
+    def files(self) -> SourceFiles:
+        """Opens the table's files."""
+        place = self._located
+        if self._opened is None or self._opened[0] is not place:
+            self._opened = (place, SourceFiles(place.uri, place.access))
+        return self._opened[1]
 
     def state(self, version: int | None = None) -> SourceState:
-        """Return the source at its newest version, or at `version`.
-
-        Raises LogGap when a commit that is needed for it is missing.
-        """
+        """Return the source at its newest version, or at `version`. Raises LogGap if a commit that it needs is gone."""
         if version is None:
             self._look_up()
         table = self._open(version)
-        found, raw = table.version(), table.metadata()
-        schema, partitions = canonical(table.schema().to_json()), tuple(raw.partition_columns)
-        protocol = _protocol(table)
-        files, size, stored = _sizes(table)
+        found, protocol, size = table.version(), protocol_of(table), size_of(table)
+        has_vectors = "deletionVectors" in protocol.features
         return SourceState(
             uri=self.uri,
             version=found,
-            timestamp_ms=self._time(found),
-            metadata=Metadata(str(raw.id), schema, raw.configuration, partitions),
+            timestamp_ms=self._writers_time(found, parse_info(self._commit_data(found))),
+            metadata=metadata_of(table),
             protocol=protocol,
-            files=files,
-            bytes=size,
-            rows=stored if "deletionVectors" not in protocol.features else self._live(found, stored),
-            stored_rows=stored,
+            files=size.files,
+            bytes=size.bytes,
+            rows=self._visible_rows(found, size.stored_rows) if has_vectors else size.stored_rows,
+            stored_rows=size.stored_rows,
         )
 
-    def files(self, version: int) -> tuple[DataFile, ...]:
+    def data_files(self, version: int) -> tuple[DataFile, ...]:
         """Return the live files of the version, in order of their paths as the log has them. Raises LogGap."""
-        actions = _add_actions(self._open(version), "path", "size_bytes", "num_records")
-        return tuple(DataFile(*row.values()) for row in actions.sort_by("path").to_pylist())
+        return data_files_of(self._open(version))
 
     def column_statistics(self, state: SourceState) -> tuple[ColumnStatistics, ...]:
         """Return what the statistics of a state's files prove of its columns. Raises LogGap."""
-        rows = _all_add_actions(self._open(state.version)).to_pylist()
-        files = [_statistics(row) for row in rows]
-        fields = state.schema.fields
+        files, fields = statistics_of(self._open(state.version)), state.schema.fields
         return tuple(column_statistics(field.name, field.physical_name or field.name, files) for field in fields)
 
     def has_commit(self, version: int) -> bool:
         """Whether the commit is in the log."""
-        return self._reader.has_commit(version)
+        try:
+            self._commit_data(version)
+        except LogGap:
+            return False
+        return True
 
     def commits(self, first: int, last: int) -> tuple[Commit, ...]:
         """Return the commits [first, last]; reads their files only. Raises LogGap for the first that is missing."""
-        return tuple(self._reader.each(self._commit, range(first, last + 1)))
+        return tuple(self._each(self._described, range(first, last + 1)))
 
     def lost_files(self, version: int, needed: Callable[[Actions], Iterable[LoggedFile]]) -> tuple[str, ...]:
         """Return the paths of those files of a commit that are `needed` and gone. Raises LogGap.
 
-        Files of deletion vectors are not looked for.
+        Files of deletion vectors are not checked.
         """
-        return self._reader.files.lost(needed(self._reader.commit(version)))
+        return self.files.lost(needed(self._commit(version)))
 
     def earliest(self) -> int:
         """Return the first version from which every commit up to the newest is in the log."""
@@ -129,124 +166,231 @@ class SourceLog:
 
     def tip_mark(self, version: int) -> TipMark | None:
         """Return the mark of the version if it is the newest, to compare with later; None if it is not."""
-        return self._reader.files.log().tip_mark(version)
+        return self.files.log().tip_mark(version)
 
     def is_still_tip(self, mark: TipMark) -> bool:
         """Whether nothing was committed since the mark, and the table is the same one, without opening it.
 
-        A log of few files is listed. Of a longer one two files are asked for, so that the cost does not grow with the
-        log; a newer commit behind a missing one is overlooked then.
+        A log of few files is listed. In a longer one, two files are checked, so that the cost doesn't grow with the
+        log; a newer commit after a missing one is overlooked then.
         """
         if self._look_up():
             return False
         if mark.log_files > _SHORT_LOG:
-            return self._reader.files.is_tip(mark)
+            return self.files.is_tip(mark)
         found = self.tip_mark(mark.version)
         return found is not None and replace(found, log_files=mark.log_files) == mark
 
     def has_next(self, mark: TipMark) -> bool:
-        """Whether the commit behind the mark is there: one request, which sees neither a gap nor another table."""
-        return self._reader.files.commit(mark.version + 1) is not None
+        """Whether the commit after the mark exists: one request, which sees neither a gap nor another table."""
+        return self.files.commit(mark.version + 1) is not None
+
+    def newest(self) -> int:
+        """Return the newest version of the history."""
+        newest = self._listing.newest
+        if newest is None:
+            raise SourceNotDelta(self.uri)
+        return newest
+
+    def versions(self) -> tuple[int, ...]:
+        """Return the versions that checkpoints and commits can reconstruct, ascending."""
+        return tuple(self._listing.arrivals)
+
+    def logged_versions(self) -> tuple[int, ...]:
+        """Return the versions whose commit is in the log, ascending, whether they can be reconstructed or not."""
+        return tuple(self._listing.commits)
+
+    def snapshot(self, version: int | None = None) -> Snapshot:
+        """Return the table at the version, or at its newest one. Raises LogGap if it can't be reconstructed."""
+        if version is not None and version != self.newest():
+            return next(self.snapshots([version]))
+        if self._known.newest is None:
+            self._known.newest = next(self.snapshots([self.newest()]))
+        return self._known.newest
+
+    def snapshots(self, versions: Iterable[int]) -> Iterator[Snapshot]:
+        """Yield the table at each of the versions, ascending, in one replay. Raises LogGap."""
+        replay, have = Replay(self.uri), None
+        for version in sorted(set(versions)):
+            steps = self._listing.steps(version, have)
+            if steps is None or version < 0:
+                raise LogGap(self.uri, self._listing.gap(version))
+            if steps and (isinstance(steps[0], LogCheckpoint) or steps[0].first == 0):
+                replay = Replay(self.uri)
+            for actions in self._each(self._step, steps):
+                replay.apply(actions)
+            have = version
+            yield replay.snapshot(version, self._time(version, replay.metadata.in_commit_since))
+
+    def logged_commits(self, first: int, last: int) -> tuple[LoggedCommit, ...]:
+        """Return the commits [first, last] with their actions. Raises LogGap for the first that is missing."""
+        versions = range(first, last + 1)
+        missing = next((version for version in versions if version not in self._listing.commits), None)
+        if missing is not None:
+            raise LogGap(self.uri, missing)
+        metadata = self.snapshot().metadata
+        return tuple(
+            LoggedCommit(
+                version,
+                self._time(version, metadata.in_commit_since),
+                replace(actions, added=tuple(with_logical_names(actions.added, metadata))),
+            )
+            for version, actions in zip(versions, self._each(self._commit_once, versions), strict=True)
+        )
+
+    def time_ms(self, version: int) -> int:
+        """Return when the version was made, in ms since 1970, by Delta's clock (see CommitTimes). Raises LogGap.
+
+        A version of which only a checkpoint is left is as old as that.
+        """
+        return self._time(version, self.snapshot().metadata.in_commit_since)
+
+    def stored_files(self, *, hidden: bool = False) -> tuple[StoredFile, ...]:
+        """List all files below the table's folder but the log's, in order of their paths.
+
+        Files that VACUUM never lists are left out unless `hidden`.
+        """
+        if self._known.stored is None:
+            found = (file for file in self.files.listed() if not file.path.startswith("_delta_log/"))
+            self._known.stored = tuple(sorted(found, key=lambda file: file.path))
+        if hidden:
+            return self._known.stored
+        metadata = self.snapshot().metadata
+        return tuple(file for file in self._known.stored if not is_hidden(file.path, metadata))
 
     @property
-    def _where(self) -> Located:
+    def _located(self) -> Located:
         if self._place is None:
             self._look_up()
         place = self._place
         assert place is not None  # noqa: S101 it has just been looked up
         return place
 
-    @property
-    def _reader(self) -> LogReader:
-        place = self._where
-        if self._opened is None or self._opened[0] is not place:
-            self._opened = (place, LogReader(place.uri, place.access))
-        return self._opened[1]
-
     def _look_up(self) -> bool:
-        """Ask the catalog where the table lies; return whether it is another place than before."""
+        """Ask the catalog for the table's address; return whether it has changed since the last time."""
         if self._locate is None:
             return False
         before, found = self._place, self._locate()
         if found != before:
-            self._place = found
+            self._place, self._known = found, _Known()
         return before is not None and found != before
 
+    @property
+    def _listing(self) -> LogListing:
+        """The listing of the history."""
+        known = self._known
+        if known.listing is None:
+            known.listing = self.files.log()
+        return known.listing
+
     def _open(self, version: int | None) -> DeltaTable:
+        """Open the version, or the newest. Raises LogGap only if a commit is missing, whatever deltalake reports."""
         try:
             with translated(self.uri):
                 table = load_table(self.access)
-                if version is not None and version != table.version():
-                    self._go_to(table, version)
+                if version is None or version == table.version():
+                    return table
+                try:
+                    table.load_as_version(version)
+                except DeltaError as error:
+                    missing = self.files.log().gap_behind_checkpoint(version)
+                    if missing is None:
+                        raise
+                    raise LogGap(self.uri, missing) from error
                 return table
         except LogGap as gap:
-            raise self._reader.why_absent(gap.version) from gap
+            raise self._absence(gap.version) from gap
 
-    def _go_to(self, table: DeltaTable, version: int) -> None:
-        """Load the version. Raises LogGap only where a commit is missing for it, whatever the library says."""
-        try:
-            table.load_as_version(version)
-        except DeltaError as error:
-            missing = self._reader.files.log().gap_behind_checkpoint(version)
-            if missing is None:
-                raise
-            raise LogGap(self.uri, missing) from error
+    def _writers_time(self, version: int, info: CommitInfo) -> int:
+        """Return the commit's own time, or when its file was written if it has none."""
+        return self.files.modified_ms(version) if info.timestamp_ms is None else info.timestamp_ms
 
-    def _time(self, version: int) -> int:
-        time_ms = self._reader.commit_info(version).timestamp_ms
-        return self._reader.files.modified_ms(version) if time_ms is None else time_ms
+    def _in_commit_time(self, since: int, version: int) -> int | None:
+        return parse_info(self._commit_data(version)).in_commit_ms if version >= since else None
 
-    def _live(self, version: int, stored: int | None) -> int | None:
-        """Stored rows less those that deletion vectors hide, whose number only the checksum file has."""
-        data = self._reader.files.checksum(version)
+    def _visible_rows(self, version: int, stored: int | None) -> int | None:
+        """Return the stored rows less those that deletion vectors hide, whose number only the checksum file has."""
+        data = self.files.checksum(version)
         hidden = json.loads(data).get("numDeletedRecordsOpt") if data else None
         return stored - hidden if stored is not None and isinstance(hidden, int) else None
 
-    def _commit(self, version: int) -> Commit:
-        actions, files = self._reader.commit(version), self._reader.files
-        modified = files.modified_ms(version) if actions.info.timestamp_ms is None else actions.info.timestamp_ms
-        return describe(version, actions, modified, files.rows_in_footer)
+    def _described(self, version: int) -> Commit:
+        actions = self._commit(version)
+        return describe(version, actions, self._writers_time(version, actions.info), self.files.rows_in_footer)
 
     def _unbroken(self) -> dict[int, int]:
-        """The versions from which every commit up to the newest is there, and when their files were written."""
-        unbroken = self._reader.files.log().unbroken()
+        """Return the versions since the last gap, and when their files were written."""
+        unbroken = self.files.log().unbroken()
         if not unbroken:
             raise SourceNotDelta(self.uri)
         return unbroken
 
-    def _in_commit_time(self, since: int, version: int) -> int | None:
-        return self._reader.commit_info(version).in_commit_ms if version >= since else None
+    def _time(self, version: int, in_commit_since: int | None) -> int:
+        written = self._listing.dated.get(version)
+        if written is None:
+            if version not in self._listing.arrivals:
+                raise LogGap(self.uri, version)
+            return self._listing.arrivals[version].modified_ms
+        if in_commit_since is None or version < in_commit_since:
+            return written
+        in_commit = self._commit_once(version).info.in_commit_ms
+        return written if in_commit is None else in_commit
 
+    def _step(self, step: Step) -> Actions:
+        """Read what one step of a replay applies: a checkpoint with its sidecars, a commit, or compacted commits."""
+        if step == self._listing.commits.get(step.last):
+            return self._commit_once(step.last)
+        try:
+            if isinstance(step, LogCheckpoint):
+                return read_checkpoint(self.files, step.paths, self._each)
+            with self.files.open(step.path) as file:
+                actions = parse_actions(file.read(), self.files.paths)
+            require_reconciled(actions)
+        except FileNotFoundError as error:
+            raise LogGap(self.uri, step.last) from error
+        except (ValueError, KeyError, TypeError, pa.ArrowException) as error:
+            raise self._not_of_delta(", ".join(step.paths), error) from error
+        return actions
 
-def load_table(access: Access) -> DeltaTable:
-    """Open the table at its newest version. Raises deltalake's errors."""
-    return DeltaTable(access.uri, storage_options=dict(access.storage_options()))
+    def _commit_once(self, version: int) -> Actions:
+        commits = self._known.commits
+        if version not in commits:
+            commits[version] = self._commit(version)
+        return commits[version]
 
+    def _commit(self, version: int) -> Actions:
+        try:
+            return parse_actions(self._commit_data(version), self.files.paths)
+        except (ValueError, KeyError, TypeError) as error:
+            raise self._not_of_delta(f"commit {version}", error) from error
 
-def _protocol(table: DeltaTable) -> Protocol:
-    raw = table.protocol()
-    reading, writing = raw.reader_features or [], raw.writer_features or []
-    return Protocol(raw.min_reader_version, raw.min_writer_version, frozenset([*reading, *writing]), frozenset(reading))
+    def _commit_data(self, version: int) -> bytes:
+        data = self.files.commit(version)
+        if data is None:
+            raise self._absence(version)
+        return data
 
+    def _absence(self, version: int) -> MirrorError:
+        """Return the error for a commit that was not found: only a log that exists can lack one."""
+        if not self.files.log().files:
+            return SourceNotDelta(self.uri)
+        state = self.files.state_of(commit_path(version))
+        if state.is_gone:
+            return LogGap(self.uri, version)
+        if state.hindrance is not None:
+            return SourceUnreadable(self.uri, state.hindrance)
+        return SourceUnavailable(self.uri, f"commit {version} is in its log, and could not be read a moment before")
 
-def _sizes(table: DeltaTable) -> tuple[int, int, int | None]:
-    """Files, bytes, and rows in them where every file's statistics tell."""
-    actions = _add_actions(table, "size_bytes", "num_records")
-    size: int = pc.sum(actions["size_bytes"], min_count=0).as_py()
-    rows: int = pc.sum(actions["num_records"], min_count=0).as_py()
-    return actions.num_rows, size, rows if actions["num_records"].null_count == 0 else None
+    def _not_of_delta(self, name: str, error: Exception) -> SourceUnreadable:
+        return SourceUnreadable(self.uri, f"{name} is not what Delta writes ({error!r})")
 
-
-def _add_actions(table: DeltaTable, *columns: str) -> pa.Table:
-    """Return these columns of the live files' actions; `pa.table` would import pandas, for a third of a second."""
-    return _all_add_actions(table).select(columns)
-
-
-def _all_add_actions(table: DeltaTable) -> pa.Table:
-    return pa.RecordBatchReader.from_stream(table.get_add_actions()).read_all()
-
-
-def _statistics(row: Mapping[str, Any]) -> FileStatistics:
-    """Return a file's statistics; their parts are missing where no file has any."""
-    nulls, least, most, partition = (row.get(name) or {} for name in ("null_count", "min", "max", "partition"))
-    return FileStatistics(row["num_records"], nulls, least, most, partition)
+    def _each(self, read: Callable[[_Given], _Made], given: Sequence[_Given]) -> list[_Made]:
+        """Read several files, concurrently if the store is remote; on a disk, threads take four times as long."""
+        if self.files.is_local or len(given) < 2:
+            return [read(one) for one in given]
+        with ThreadPoolExecutor(_THREADS) as pool:
+            try:
+                return list(pool.map(read, given))
+            except MirrorError:
+                pool.shutdown(wait=False, cancel_futures=True)
+                raise

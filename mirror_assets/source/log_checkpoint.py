@@ -40,7 +40,7 @@ EachPart = Callable[[Callable[[str], Actions], Sequence[str]], "list[Actions]"]
 """Applies a function to every path, side by side where that pays."""
 
 
-def read_checkpoint(files: SourceFiles, paths: TablePaths, parts: Sequence[str], each: EachPart) -> Actions:
+def read_checkpoint(files: SourceFiles, parts: Sequence[str], each: EachPart) -> Actions:
     """Read the live files, tombstones, metadata and protocol of a checkpoint, whose files are `parts`.
 
     Raises FileNotFoundError for a part or a sidecar that is gone, and ValueError, KeyError or TypeError for what is not
@@ -50,11 +50,11 @@ def read_checkpoint(files: SourceFiles, paths: TablePaths, parts: Sequence[str],
     def read(path: str) -> Actions:
         with files.open(path) as file:
             if path.endswith(".json"):
-                return parse_actions(file.read(), paths)
-            return _merged(_batches(file, paths))
+                return parse_actions(file.read(), files.paths)
+            return _merged(_batches(file, files.paths))
 
     top = _merged(each(read, parts))
-    sidecars = [f"{_SIDECARS}/{paths.decoded(path).rpartition('/')[2]}" for path in top.sidecars]
+    sidecars = [f"{_SIDECARS}/{files.paths.decoded(path).rpartition('/')[2]}" for path in top.sidecars]
     return _merged([top, *each(read, sidecars)])
 
 

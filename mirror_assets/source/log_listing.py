@@ -11,6 +11,8 @@ from itertools import pairwise
 
 from pyarrow.fs import FileInfo
 
+from mirror_assets.source.ranges import increasing
+
 _COMMIT = re.compile(r"(\d{20})\.json")
 _COMPACTED = re.compile(r"(\d{20})\.(\d{20})\.compacted\.json")
 _CHECKPOINT = re.compile(r"(\d{20})\.checkpoint(?:\.(\d{10})\.(\d{10})|\.[0-9a-fA-F-]{36})?\.(?:parquet|json)")
@@ -21,11 +23,11 @@ _NEAR = 100
 
 
 @dataclass(frozen=True)
-class Checkpoint:
-    """A complete checkpoint, which holds a whole version; `parts` are the paths of its files."""
+class LogCheckpoint:
+    """A complete checkpoint, which holds the whole version `last`; `paths` are those of its files."""
 
-    version: int
-    parts: tuple[str, ...]
+    last: int
+    paths: tuple[str, ...]
     modified_ms: int
 
 
@@ -38,8 +40,13 @@ class Span:
     path: str
     modified_ms: int
 
+    @property
+    def paths(self) -> tuple[str, ...]:
+        """The path, as for a checkpoint."""
+        return (self.path,)
 
-Step = Checkpoint | Span
+
+Step = LogCheckpoint | Span
 
 
 @dataclass(frozen=True)
@@ -70,6 +77,11 @@ class LogListing:
     def written(self) -> dict[int, int]:
         """The versions whose commit file is there, ascending, and when each was written, in ms since 1970."""
         return dict(sorted((version, written_ms(file)) for version, file in self._commit_files.items()))
+
+    @cached_property
+    def dated(self) -> dict[int, int]:
+        """The times in `written`, moved to at least 1 ms after the commit before, as Delta reads them."""
+        return dict(zip(self.written, increasing(list(self.written.values())), strict=True))
 
     @cached_property
     def commits(self) -> dict[int, Span]:
@@ -132,7 +144,7 @@ class LogListing:
         return sorted(spans, key=lambda span: span.path)
 
     @cached_property
-    def _checkpoints(self) -> dict[int, Checkpoint]:
+    def _checkpoints(self) -> dict[int, LogCheckpoint]:
         """The complete ones; an empty file is one that was never finished."""
         groups: defaultdict[tuple[int, str], list[FileInfo]] = defaultdict(list)
         wanted: dict[tuple[int, str], int] = {}
@@ -143,7 +155,7 @@ class LogListing:
             groups[group].append(file)
             wanted[group] = int(match[3] or 1)
         return {
-            group[0]: Checkpoint(group[0], tuple(file.path for file in found), max(map(written_ms, found)))
+            group[0]: LogCheckpoint(group[0], tuple(file.path for file in found), max(map(written_ms, found)))
             for group, found in groups.items()
             if len(found) == wanted[group]
         }
@@ -180,7 +192,7 @@ def _walk(version: int, beginning: int, arrivals: dict[int, Step]) -> list[Step]
         if step is None:
             return None
         path.append(step)
-        if isinstance(step, Checkpoint):
+        if isinstance(step, LogCheckpoint):
             break
         version = step.first - 1
     return path[::-1]

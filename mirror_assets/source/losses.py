@@ -10,15 +10,13 @@ import re
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
-from itertools import chain
 from urllib.parse import unquote
 
 from mirror_assets.errors import ErrorCode, MirrorError, RebuildError, RetryError, StopError
 from mirror_assets.source.actions import LiveFile, Tombstone
 from mirror_assets.source.errors import LogGap, SourceUnavailable, SourceUnreadable
-from mirror_assets.source.log import SourceLog
+from mirror_assets.source.log import DeltaLog
 from mirror_assets.source.log_paths import TablePaths, is_absolute
-from mirror_assets.source.table_log import TableLog
 from mirror_assets.source.table_properties import Retention
 
 _KEEP = "keep delta.deletedFileRetentionDuration longer than the lag."
@@ -150,7 +148,7 @@ class NamedFile:
     version: int
 
 
-def proved(table: str, source: SourceLog, read: SourceRead, error: MirrorError) -> MirrorError:
+def proved(table: str, source: DeltaLog, read: SourceRead, error: MirrorError) -> MirrorError:
     """Return the loss behind an error of Spark, if log and store prove it; else a better explanation, or the error.
 
     A loss is DataFileMissing, FeedMissing or HistoryExpired; SourceUnreadable, a file that is there but can't be read.
@@ -167,13 +165,13 @@ def proved(table: str, source: SourceLog, read: SourceRead, error: MirrorError) 
         return error
 
 
-def named_file(log: TableLog, read: SourceRead, told: str) -> NamedFile | None:
+def named_file(log: DeltaLog, read: SourceRead, told: str) -> NamedFile | None:
     """Return the file that the message names, if it belongs to what is read. Raises what the log raises."""
     message = f"{told}\n{unquote(told)}"
     return next((named for named in _named(log, read) if _is_in(log.uri, named.path, message)), None)
 
 
-def _loss(table: str, source: SourceLog, read: SourceRead, error: FileUnfound | SparkFailed) -> MirrorError | None:
+def _loss(table: str, source: DeltaLog, read: SourceRead, error: FileUnfound | SparkFailed) -> MirrorError | None:
     source.has_commit(read.last)  # raises SourceNotDelta for a source that is not there at all
     if isinstance(error, FileUnfound):
         return _file_loss(table, source, read, error)
@@ -182,8 +180,8 @@ def _loss(table: str, source: SourceLog, read: SourceRead, error: FileUnfound | 
     return _history_loss(table, source, read) if isinstance(error, HistoryRefused) else None
 
 
-def _file_loss(table: str, source: SourceLog, read: SourceRead, error: FileUnfound) -> MirrorError | None:
-    log = TableLog(source.uri, source.access)
+def _file_loss(table: str, source: DeltaLog, read: SourceRead, error: FileUnfound) -> MirrorError | None:
+    log = DeltaLog(source.uri, source.access)
     named = named_file(log, read, error.told)
     if named is None:
         return None
@@ -195,7 +193,7 @@ def _file_loss(table: str, source: SourceLog, read: SourceRead, error: FileUnfou
     return None
 
 
-def _feed_loss(table: str, source: SourceLog, read: SourceRead) -> MirrorError | None:
+def _feed_loss(table: str, source: DeltaLog, read: SourceRead) -> MirrorError | None:
     commits = source.commits(read.first, read.last)
     off = [commit.version for commit in commits if commit.metadata and not commit.metadata.feed_enabled]
     if not off and not source.state(read.first).feed_enabled:
@@ -203,7 +201,7 @@ def _feed_loss(table: str, source: SourceLog, read: SourceRead) -> MirrorError |
     return FeedMissing(table, source.uri, off[0]) if off else None
 
 
-def _history_loss(table: str, source: SourceLog, read: SourceRead) -> MirrorError | None:
+def _history_loss(table: str, source: DeltaLog, read: SourceRead) -> MirrorError | None:
     tip = source.state()
     times = source.times(tip)
     if read.first < times.first:
@@ -214,17 +212,18 @@ def _history_loss(table: str, source: SourceLog, read: SourceRead) -> MirrorErro
     return HistoryExpired(table, source.uri, read.first, age / _HOUR)
 
 
-def _named(log: TableLog, read: SourceRead) -> Iterator[NamedFile]:
+def _named(log: DeltaLog, read: SourceRead) -> Iterator[NamedFile]:
     """Yield the files that the log names for what is read, and the files of their deletion vectors."""
-    for version in read.versions:
-        for file in log.snapshot(version).files:
-            yield from _with_vector(file, version)
     if read.versions:
+        for version in read.versions:
+            for live in log.snapshot(version).files:
+                yield from _with_vector(live, version)
         return
-    for commit in log.commits(read.first, read.last):
-        yield from (NamedFile(path, commit.version) for path in commit.change_files)
-        yield from chain.from_iterable(_with_vector(file, commit.version) for file in commit.added)
-        yield from chain.from_iterable(_with_vector(file, commit.version) for file in commit.removed)
+    for commit in log.logged_commits(read.first, read.last):
+        yield from (NamedFile(file.path, commit.version) for file in commit.actions.change_files)
+        files: tuple[LiveFile | Tombstone, ...] = (*commit.actions.added, *commit.actions.removed)
+        for file in files:
+            yield from _with_vector(file, commit.version)
 
 
 def _with_vector(file: LiveFile | Tombstone, version: int) -> Iterator[NamedFile]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields
-from typing import Protocol
 
 from mirror_assets.source.actions import Actions, LoggedFile
 
@@ -66,22 +65,6 @@ class RowCount:
         return RowCount(self.rows + other.rows, self.exact and other.exact)
 
 
-class Described(Protocol):
-    """What tells whether a commit has changes: its commitInfo, and whether it has change files."""
-
-    @property
-    def operation(self) -> str:
-        """Delta's name of the operation."""
-
-    @property
-    def metrics(self) -> Mapping[str, int]:
-        """The operation's whole-numbered metrics."""
-
-    @property
-    def change_files(self) -> Sequence[object]:
-        """Files of its change data feed."""
-
-
 def count_rows(commit: Actions, footer_rows: FooterRows) -> RowCount:
     """Count the rows that the feed yields for the commit; change files alone count if there are any (`delta` §1)."""
     if yields_nothing(commit):
@@ -92,7 +75,7 @@ def count_rows(commit: Actions, footer_rows: FooterRows) -> RowCount:
     return _in_data_files(commit, footer_rows)
 
 
-def yields_nothing(commit: Described) -> bool:
+def yields_nothing(commit: Actions) -> bool:
     """Whether a MERGE only rewrote files: Delta's feed skips such a commit, though its actions say dataChange."""
     counts = [commit.metrics.get(name) for name in _CHANGE_METRICS["MERGE"][0]]
     return commit.operation == "MERGE" and not commit.change_files and counts == [0, 0, 0]

@@ -7,7 +7,7 @@ import re
 import stat
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from pathlib import Path
 from urllib.parse import unquote
 
@@ -20,7 +20,7 @@ from pyarrow.fs import FileInfo, FileSelector, FileSystem, FileType, LocalFileSy
 from mirror_assets.source.access import Access
 from mirror_assets.source.actions import LoggedFile
 from mirror_assets.source.log_listing import LogListing, TipMark, written_ms
-from mirror_assets.source.log_paths import is_absolute
+from mirror_assets.source.log_paths import TablePaths, is_absolute
 from mirror_assets.source.object_store import SCHEMES as OBJECT_STORES
 from mirror_assets.source.object_store import ObjectStoreFiles
 from mirror_assets.source.storage_errors import translated
@@ -93,6 +93,11 @@ class SourceFiles:
         """Name the table, and the way to it; nothing is read yet."""
         self._uri, self._access = uri, access
         self._opened: tuple[Mapping[str, str], FileSystem] | None = None
+
+    @cached_property
+    def paths(self) -> TablePaths:
+        """Decodes the paths of the log."""
+        return TablePaths.of(self._uri)
 
     @property
     def is_local(self) -> bool:

@@ -18,7 +18,7 @@ from mirror_assets.landing.failures import Failure, record_failure
 from mirror_assets.landing.names import TableName
 from mirror_assets.landing.steps import drive
 from mirror_assets.pipeline.batch_runner import BatchRunner
-from mirror_assets.source.log import SourceLog
+from mirror_assets.source.log import DeltaLog
 from mirror_assets.standin.replicator import LocalReplicator
 from mirror_assets.storage import LocalStore
 from mirror_assets_tests.pipeline.paper import TABLE, Paper
@@ -138,12 +138,12 @@ def test_a_store_that_does_not_answer_is_not_waited_for_table_by_table(
 ) -> None:
     asked: list[str] = []
 
-    def away(log: SourceLog, *_: object) -> NoReturn:
+    def away(log: DeltaLog, *_: object) -> NoReturn:
         asked.append(log.uri)
         time.sleep(0.2)
         raise RetryError(f"{log.uri} gives no answer.", "wait.", code=ErrorCode.SOURCE_UNAVAILABLE)
 
-    monkeypatch.setattr(SourceLog, "state", away)
+    monkeypatch.setattr(DeltaLog, "state", away)
     text = "landing_zone: {path: ./landing}\ntables:\n"
     text += "".join(f"  t{n}: {{source: 's3://lake/t{n}', keys: [id]}}\n" for n in range(100))
     file = tmp_path / "mirror.yaml"

@@ -8,9 +8,9 @@ from dataclasses import dataclass, replace
 from hypothesis import strategies as st
 
 from mirror_assets.direct_lake.framing import LogSpan
-from mirror_assets.source.actions import LiveFile, Metadata, Protocol, Tombstone, Vector
+from mirror_assets.source.actions import Actions, CommitInfo, LiveFile, Metadata, Protocol, Tombstone, Vector
+from mirror_assets.source.log import DeltaLog, LoggedCommit
 from mirror_assets.source.replay import Snapshot
-from mirror_assets.source.table_log import LoggedCommit, TableLog
 
 _DAY = 86_400_000
 Files = Mapping[str, LiveFile]
@@ -38,7 +38,7 @@ def commit(version: int, before: Files, after: Files, operation: str = "WRITE") 
     added = [file for path, file in after.items() if before.get(path) != file]
     tombstones = tuple(Tombstone(file.path, file.vector, version, file.bytes, file.rows) for file in removed)
     time = version * _DAY // 3
-    return LoggedCommit(version, time, operation, {}, tuple(added), tombstones, (), data_change=True, metadata=None)
+    return LoggedCommit(version, time, Actions(tuple(added), tombstones, info=CommitInfo(operation)))
 
 
 @dataclass(frozen=True)
@@ -57,7 +57,7 @@ class Story:
         return LogSpan(self.snapshot(self.first), tuple(commits))
 
     @property
-    def log(self) -> TableLog:
+    def log(self) -> DeltaLog:
         """A log that has its versions."""
         return _StoryLog(self)
 
@@ -66,7 +66,7 @@ class Story:
         return snapshot(version, self.states[version - self.first])
 
 
-class _StoryLog(TableLog):
+class _StoryLog(DeltaLog):
     def __init__(self, story: Story) -> None:
         super().__init__("t")
         self._story = story

@@ -7,13 +7,13 @@ from pathlib import Path
 from mirror_assets.direct_lake.footer_reader import FooterReader
 from mirror_assets.direct_lake.footers import Footers
 from mirror_assets.direct_lake.layout import LayoutReport, layout_report
+from mirror_assets.source.log import DeltaLog
 from mirror_assets.source.replay import Snapshot
-from mirror_assets.source.table_log import TableLog
 
 
 def seen(path: Path) -> tuple[Snapshot, Footers]:
     """A table's newest version, and the footers of its files."""
-    log = TableLog(str(path))
+    log = DeltaLog(str(path))
     snapshot = log.snapshot()
     return snapshot, FooterReader(str(path), log.files).read(snapshot.files)
 

@@ -16,7 +16,7 @@ from mirror_assets.direct_lake.errors import FramesUnreadable
 from mirror_assets.direct_lake.vacuum import VacuumPlan, plan_vacuum
 from mirror_assets.errors import SettingError
 from mirror_assets.history.history_log import APPLICATION, HistoryCommit
-from mirror_assets.source.table_log import TableLog
+from mirror_assets.source.log import DeltaLog
 from mirror_assets_tests.pipeline.paper import TABLE, Paper
 from mirror_assets_tests.source.handmade import Action, commit_file, write_commit
 
@@ -36,7 +36,7 @@ def paper(tmp_path: Path) -> Paper:
 
 def _guard(paper: Paper, settings: str = "") -> VacuumPlan:
     config, table = _configured(paper, settings)
-    log = TableLog(str(paper.lake))
+    log = DeltaLog(str(paper.lake))
     consumers = source_consumers(config, table, log, paper.context.manifest())
     return plan_vacuum(log, time.time(), consumers.frames, consumers.mirror)
 
@@ -101,5 +101,5 @@ def test_frames_that_can_not_be_are_refused(paper: Paper) -> None:
 
 def test_frames_are_named_by_version_and_time(paper: Paper) -> None:
     _, table = _configured(paper, "direct_lake: {frames: [2, 2999-01-01]}")
-    frames = table_frames(table, FramesOf.SOURCE, TableLog(str(paper.lake)))
+    frames = table_frames(table, FramesOf.SOURCE, DeltaLog(str(paper.lake)))
     assert [frame.version for frame in frames] == [2, 3]

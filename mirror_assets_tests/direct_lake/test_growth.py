@@ -14,7 +14,7 @@ from mirror_assets.direct_lake.footer_reader import FooterReader
 from mirror_assets.direct_lake.footers import Footer, Footers, as_table
 from mirror_assets.direct_lake.framing import recent_span, table_sizes
 from mirror_assets.direct_lake.guardrails import Growth, growth, measure
-from mirror_assets.source.table_log import TableLog
+from mirror_assets.source.log import DeltaLog
 from mirror_assets_tests.source.handmade import (
     PROTOCOL,
     column,
@@ -34,16 +34,16 @@ def _append(path: Path, rows: int = 10) -> None:
     write_deltalake(path, pa.table({"id": range(rows)}), mode="append")
 
 
-def _dated(path: Path, days: float = 1.0) -> TableLog:
+def _dated(path: Path, days: float = 1.0) -> DeltaLog:
     """The table's log, as if its commits had been made so many days apart."""
     for version in range(DeltaTable(path).version() + 1):
         at = (_START + version * days * _DAY) / 1_000
         if commit_file(path, version).exists():
             os.utime(commit_file(path, version), (at, at))
-    return TableLog(str(path))
+    return DeltaLog(str(path))
 
 
-def _grown(log: TableLog, since: float, now: float) -> Growth:
+def _grown(log: DeltaLog, since: float, now: float) -> Growth:
     since_ms = int(_START + since * _DAY)
     found = growth(recent_span(log, since_ms), since_ms, int(_START + now * _DAY))
     assert found is not None
@@ -59,7 +59,7 @@ def test_figures_are_those_of_the_live_files(tmp_path: Path) -> None:
             writer_properties=WriterProperties(max_row_group_size=20),
         )
     DeltaTable(tmp_path).delete("id = 7")
-    log = TableLog(str(tmp_path))
+    log = DeltaLog(str(tmp_path))
     snapshot = log.snapshot()
     footers = FooterReader(str(tmp_path), log.files).read(snapshot.files)
     found = measure("t", snapshot, footers)
@@ -80,7 +80,7 @@ def test_hidden_rows_are_counted_apart(tmp_path: Path) -> None:
     hiding["add"] |= {"deletionVector": inline | {"sizeInBytes": 40}}  # type: ignore[operator]
     write_commit(tmp_path, 0, [PROTOCOL, metadata, info(), hiding])
     footer = Footer("a.parquet", 1, 10, "", vorder=False, dictionaries=False, group_rows=(), chunks=())
-    found = measure("t", TableLog(str(tmp_path)).snapshot(), Footers(as_table([footer])))
+    found = measure("t", DeltaLog(str(tmp_path)).snapshot(), Footers(as_table([footer])))
     assert (found.rows, found.hidden_rows) == (6, 4)
 
 
@@ -116,7 +116,7 @@ def test_compactions_and_deletes_are_told_from_what_the_window_began_with(tmp_pa
     steps = [(after.files - before.files, after.known_rows - before.known_rows) for before, after in pairwise(sizes)]
     assert steps == [(-3, 0), (0, -20), (1, 10), (1, 10)]
     live = sum(Path(uri).stat().st_size for uri in DeltaTable(tmp_path).file_uris())
-    of_first = sum(file.bytes for file in TableLog(str(tmp_path)).snapshot(3).files)
+    of_first = sum(file.bytes for file in DeltaLog(str(tmp_path)).snapshot(3).files)
     assert sizes[-1].bytes - sizes[0].bytes == live - of_first
 
 
@@ -129,7 +129,7 @@ def test_a_cleaned_log_is_looked_at_from_where_it_begins(tmp_path: Path) -> None
         commit_file(tmp_path, version).unlink()
     found = _grown(_dated(tmp_path), -1, 5)
     assert (found.commits, found.days) == (1, 2)
-    assert _grown(TableLog(str(tmp_path)), -1, 4).rows == pytest.approx(10)
+    assert _grown(DeltaLog(str(tmp_path)), -1, 4).rows == pytest.approx(10)
 
 
 def test_rows_that_no_statistics_tell_leave_growth_unknown(tmp_path: Path) -> None:
@@ -138,7 +138,7 @@ def test_rows_that_no_statistics_tell_leave_growth_unknown(tmp_path: Path) -> No
     write_commit(tmp_path, 1, [info(), file_action("remove", records=None)])
     os.utime(commit_file(tmp_path, 0), (_START / 1_000,) * 2)
     os.utime(commit_file(tmp_path, 1), (_START / 1_000 + 86_400,) * 2)
-    found = _grown(TableLog(str(tmp_path)), 0, 1)
+    found = _grown(DeltaLog(str(tmp_path)), 0, 1)
     assert found.rows is None
     assert (found.files, found.bytes) == pytest.approx((-1, -100))
 

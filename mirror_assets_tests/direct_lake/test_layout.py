@@ -14,7 +14,7 @@ from pyspark.sql import SparkSession
 
 from mirror_assets.direct_lake.columns import DistinctValues
 from mirror_assets.direct_lake.layout import SizeSummary
-from mirror_assets.source.table_log import TableLog
+from mirror_assets.source.log import DeltaLog
 from mirror_assets_tests.direct_lake.tables import report
 
 
@@ -50,7 +50,7 @@ def test_partitions_are_summarised(tmp_path: Path) -> None:
     found = report(tmp_path).partitions
     assert (found.columns, found.count, found.least_files, found.most_files) == (("p",), 4, 1, 2)
     sizes: dict[str | None, int] = {}
-    for file in TableLog(str(tmp_path)).snapshot().files:
+    for file in DeltaLog(str(tmp_path)).snapshot().files:
         sizes[file.partition["p"]] = sizes.get(file.partition["p"], 0) + file.bytes
     least, low, high, most = sorted(sizes.values())
     assert least < most

@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mirror_assets.direct_lake.framing import committed_by, framing_effect, framing_series, recent_span
-from mirror_assets.source.table_log import TableLog
+from mirror_assets.source.log import DeltaLog
 from mirror_assets_tests.source.handmade import (
     PROTOCOL,
     Action,
@@ -39,7 +39,7 @@ def table(tmp_path: Path) -> Path:
 
 
 def test_maintenance_is_marked_and_moves_no_row(table: Path) -> None:
-    log = TableLog(str(table))
+    log = DeltaLog(str(table))
     history = recent_span(log, 0)
     assert history.every_version() == tuple(range(8))
     assert history.maintenance(0, 7) == ("OPTIMIZE", "RESTORE", "VACUUM")
@@ -58,27 +58,27 @@ def test_maintenance_is_marked_and_moves_no_row(table: Path) -> None:
 def test_a_cleaned_log_begins_at_its_checkpoint(table: Path) -> None:
     for version in range(3):
         commit_file(table, version).unlink()
-    history = recent_span(TableLog(str(table)), 0)
+    history = recent_span(DeltaLog(str(table)), 0)
     assert history.every_version() == (3, 4, 5, 6, 7)
 
 
 def test_a_commit_that_only_a_checkpoint_replaces_is_where_it_begins(table: Path) -> None:
     """Version 3 can be put together, and so can all before it; but nothing tells what its commit did."""
     commit_file(table, 3).unlink()
-    log = TableLog(str(table))
+    log = DeltaLog(str(table))
     assert recent_span(log, 0).first == 3
     assert recent_span(log, log.time_ms(6)).first == 6
 
 
 def test_a_hole_is_not_read_over(table: Path) -> None:
     commit_file(table, 1).unlink()
-    log = TableLog(str(table))
+    log = DeltaLog(str(table))
     assert log.versions() == (0, 3, 4, 5, 6, 7)
     assert recent_span(log, 0).first == 3
 
 
 def test_one_version_is_a_span(table: Path) -> None:
-    log = TableLog(str(table))
+    log = DeltaLog(str(table))
     history = recent_span(log, log.time_ms(7))
     assert history.every_version() == history.daily_versions() == (7,)
     assert framing_series(log, history) == ()
@@ -87,7 +87,7 @@ def test_one_version_is_a_span(table: Path) -> None:
 _SCHEMA = schema_string(column("id"))
 
 
-def _log(folder: Path, written: Sequence[int], in_commit: Sequence[int] = (), **properties: str) -> TableLog:
+def _log(folder: Path, written: Sequence[int], in_commit: Sequence[int] = (), **properties: str) -> DeltaLog:
     """A log whose commits were written at these seconds; the last ones have times of their own, in ms."""
     without = len(written) - len(in_commit)
     for version, seconds in enumerate(written):
@@ -99,7 +99,7 @@ def _log(folder: Path, written: Sequence[int], in_commit: Sequence[int] = (), **
             actions += [PROTOCOL, metadata_action(_SCHEMA, **properties)]
         write_commit(folder, version, actions)
         os.utime(commit_file(folder, version), (seconds, seconds))
-    return TableLog(str(folder))
+    return DeltaLog(str(folder))
 
 
 def test_a_time_is_the_last_commit_by_then(tmp_path: Path) -> None:
@@ -143,6 +143,6 @@ def test_a_time_in_a_hole_is_none_that_the_log_can_tell(tmp_path: Path) -> None:
     for version in range(6):
         os.utime(commit_file(tmp_path, version), (version + 1, version + 1))
     commit_file(tmp_path, 2).unlink()
-    log = TableLog(str(tmp_path))
+    log = DeltaLog(str(tmp_path))
     assert log.versions() == (0, 1, 4, 5)
     assert [committed_by(log, time) for time in (1_999, 2_000, 2_001, 3_999, 4_000, 5_000)] == [0, 1, None, None, 3, 4]

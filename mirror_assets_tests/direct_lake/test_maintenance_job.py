@@ -16,7 +16,7 @@ from mirror_assets.encode.session import open_session
 from mirror_assets.errors import ErrorCode
 from mirror_assets.orchestration.asset_names import AssetKind, asset_key
 from mirror_assets.orchestration.run_reports import MaintenanceReport
-from mirror_assets.source.table_log import TableLog
+from mirror_assets.source.log import DeltaLog
 from mirror_assets_tests.direct_lake.vacuums import FOR_SMALL_TABLES
 from mirror_assets_tests.lab import TABLE, Lab
 
@@ -96,7 +96,7 @@ def test_optimize_runs_after_publishing_and_leaves_nothing_to_publish(mirrored: 
 def test_a_table_that_was_never_mirrored_is_only_rewritten(lab: Lab) -> None:
     """If all of its files are there; one that isn't could not be mirrored anew either."""
     _fragment(lab, commits=8)
-    gone = Path(lab.uri) / TableLog(lab.uri).snapshot().files[0].path
+    gone = Path(lab.uri) / DeltaLog(lab.uri).snapshot().files[0].path
     kept = gone.rename(gone.with_suffix(".kept"))
     report, _ = _maintained(lab, "maintenance: {optimize: true}")
     assert (report.code, report.family) == (ErrorCode.DATA_FILE_MISSING, "stop")
@@ -109,10 +109,10 @@ def test_a_table_that_was_never_mirrored_is_only_rewritten(lab: Lab) -> None:
 
 
 def test_what_does_not_pay_is_not_run(lab: Lab) -> None:
-    version = TableLog(lab.uri).newest()
+    version = DeltaLog(lab.uri).newest()
     report, observed = _maintained(lab, "maintenance: {optimize: true, purge: true}")
     assert (report.error, report.statements, observed) == (None, (), [])
-    assert TableLog(lab.uri).newest() == version
+    assert DeltaLog(lab.uri).newest() == version
 
 
 def test_purge_rewrites_what_deletion_vectors_hide(lab: Lab) -> None:
@@ -123,7 +123,7 @@ def test_purge_rewrites_what_deletion_vectors_hide(lab: Lab) -> None:
     )
     report, _ = _maintained(lab, "maintenance: {purge: true}")
     assert report.statements == (f"REORG TABLE delta.`{lab.uri}` APPLY (PURGE)",)
-    assert [file.path for file in TableLog(lab.uri).snapshot().files if file.vector] == []
+    assert [file.path for file in DeltaLog(lab.uri).snapshot().files if file.vector] == []
 
 
 def test_vacuum_is_refused_while_a_frame_needs_a_file_and_runs_when_none_does(lab: Lab) -> None:
@@ -131,8 +131,8 @@ def test_vacuum_is_refused_while_a_frame_needs_a_file_and_runs_when_none_does(la
         "ALTER TABLE {t} SET TBLPROPERTIES (delta.deletedFileRetentionDuration = 'interval 0 hours')",
         "UPDATE {t} SET amount = 7",
     )
-    framed, newest = 1, TableLog(lab.uri).newest()
-    lost = {file.path for file in TableLog(lab.uri).snapshot(framed).files}
+    framed, newest = 1, DeltaLog(lab.uri).newest()
+    lost = {file.path for file in DeltaLog(lab.uri).snapshot(framed).files}
     refused, observed = _maintained(
         lab, f"maintenance: {{vacuum: true}}\n    direct_lake: {{frames: [{framed}, {newest}]}}"
     )
@@ -157,7 +157,7 @@ def test_files_that_were_just_rewritten_stay_for_models_to_be_framed_anew(lab: L
     lab.sql("ALTER TABLE {t} SET TBLPROPERTIES (delta.deletedFileRetentionDuration = 'interval 0 hours')")
     _fragment(lab, commits=8)
     _age(lab, days=30)
-    before = {file.path for file in TableLog(lab.uri).snapshot().files}
+    before = {file.path for file in DeltaLog(lab.uri).snapshot().files}
     report, _ = _maintained(lab, "maintenance: {optimize: true, vacuum: true, target_file_bytes: 64MiB}")
     assert report.error is None
     assert report.statements == (f"OPTIMIZE delta.`{lab.uri}`",)

@@ -25,9 +25,9 @@ from mirror_assets.direct_lake.maintenance_plan import (
 from mirror_assets.direct_lake.model_frames import Frame
 from mirror_assets.direct_lake.sql import partition_predicate
 from mirror_assets.direct_lake.vacuum import plan_vacuum
+from mirror_assets.source.log import DeltaLog
 from mirror_assets.source.replay import Snapshot
 from mirror_assets.source.sql_names import table_at
-from mirror_assets.source.table_log import TableLog
 
 # How many files each commit's partition gets: one per commit in which it has rows. The larger, the more rows in it.
 _COMMITS = {"it's \\ a": 10, "b": 3, None: 8, "d": 1}
@@ -59,7 +59,7 @@ def _made(path: Path, properties: dict[str, str | None] | None = None) -> Path:
 
 
 def _snapshot(path: Path) -> Snapshot:
-    return TableLog(str(path)).snapshot()
+    return DeltaLog(str(path)).snapshot()
 
 
 def _run(session: SparkSession, plan: MaintenancePlan) -> None:
@@ -139,10 +139,10 @@ def test_optimize_purges_what_it_rewrites_and_reorg_the_rest(session: SparkSessi
 def test_a_whole_plan_runs_and_leaves_frames_readable(session: SparkSession, tmp_path: Path) -> None:
     """Two days on, the table's own property would let VACUUM delete what a model has framed."""
     table = _made(tmp_path / "t", {"delta.deletedFileRetentionDuration": "interval 25 hours"})
-    name, framed = table_at(str(table)), TableLog(str(table)).newest()
+    name, framed = table_at(str(table)), DeltaLog(str(table)).newest()
     rows = sum(file.rows or 0 for file in _snapshot(table).files)
     session.sql(f"DELETE FROM {name} WHERE part = 'b' AND id < 100")
-    log, before = TableLog(str(table)), _snapshot(table)
+    log, before = DeltaLog(str(table)), _snapshot(table)
     guard = plan_vacuum(log, time.time() + 2 * 86_400, [Frame("model", framed)])
     assert len(guard.threatened) == 3
     plan = maintenance_plan(before, MaintenanceInput(vacuum=guard))
@@ -151,7 +151,7 @@ def test_a_whole_plan_runs_and_leaves_frames_readable(session: SparkSession, tmp
     moment = datetime.fromtimestamp(log.time_ms(framed) / 1000, timezone.utc).isoformat(timespec="milliseconds")
     for point in (f"VERSION AS OF {framed}", f"TIMESTAMP AS OF '{moment}'"):
         assert session.sql(f"SELECT * FROM {name} {point}").count() == rows
-    assert plan_vacuum(TableLog(str(table)), time.time() + 2 * 86_400, [Frame("model", framed)]).is_safe
+    assert plan_vacuum(DeltaLog(str(table)), time.time() + 2 * 86_400, [Frame("model", framed)]).is_safe
     assert len(_snapshot(table).files) < len(before.files)
 
 

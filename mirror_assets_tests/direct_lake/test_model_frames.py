@@ -14,7 +14,7 @@ from mirror_assets.direct_lake.errors import FramesUnreadable
 from mirror_assets.direct_lake.model_frames import Frame, exported_frames, frame_at
 from mirror_assets.direct_lake.vacuum import MirrorNeeds, Requirement, plan_vacuum
 from mirror_assets.errors import ErrorCode, SettingError
-from mirror_assets.source.table_log import TableLog
+from mirror_assets.source.log import DeltaLog
 from mirror_assets_tests.errors import raises
 from mirror_assets_tests.source.handmade import commit_file
 
@@ -93,16 +93,16 @@ def test_a_table_that_is_not_in_the_export() -> None:
 
 
 @pytest.fixture
-def log(tmp_path: Path) -> TableLog:
+def log(tmp_path: Path) -> DeltaLog:
     """Three commits of one file each; the last replaces the others."""
     rows = [pa.table({"id": [number], "p": ["a b"]}) for number in range(3)]
     write_deltalake(tmp_path, rows[0], partition_by=["p"])
     write_deltalake(tmp_path, rows[1], mode="append")
     write_deltalake(tmp_path, rows[2], mode="overwrite")
-    return TableLog(str(tmp_path))
+    return DeltaLog(str(tmp_path))
 
 
-def test_a_frame_at_a_version_or_a_time(log: TableLog) -> None:
+def test_a_frame_at_a_version_or_a_time(log: DeltaLog) -> None:
     assert frame_at(log, "1") == Frame("frame", 1)
     assert frame_at(log, "2100-01-01") == Frame("frame", 2)
     second = log.time_ms(1)
@@ -113,28 +113,28 @@ def test_a_frame_at_a_version_or_a_time(log: TableLog) -> None:
             frame_at(log, point)
 
 
-def test_nobody_is_ahead_of_the_table(log: TableLog) -> None:
+def test_nobody_is_ahead_of_the_table(log: DeltaLog) -> None:
     with raises(SettingError, ErrorCode.FRAME_REFUSED, match="frame v3"):
         plan_vacuum(log, 0, [Frame("frame", 3)])
     with raises(SettingError, ErrorCode.FRAME_REFUSED, match="mirror v4"):
         plan_vacuum(log, 0, mirror=MirrorNeeds(4))
 
 
-def _forget_commits(log: TableLog) -> None:
+def _forget_commits(log: DeltaLog) -> None:
     """As the log's cleanup does, behind a checkpoint of the newest version."""
     DeltaTable(log.uri).create_checkpoint()
     for version in (0, 1):
         commit_file(Path(log.uri), version).unlink()
 
 
-def test_what_the_log_no_longer_tells(log: TableLog) -> None:
+def test_what_the_log_no_longer_tells(log: DeltaLog) -> None:
     _forget_commits(log)
-    plan = plan_vacuum(TableLog(log.uri), 0, [Frame("frame", 0)], MirrorNeeds(0))
+    plan = plan_vacuum(DeltaLog(log.uri), 0, [Frame("frame", 0)], MirrorNeeds(0))
     assert plan.gone == (Requirement("frame", 0), Requirement("mirror", 1))
     assert (plan.oldest_needed, plan.resume_until, plan.statement) == (0, None, None)
     assert (plan.unknown_frames, plan.is_safe) == ((Requirement("frame", 0),), False)
 
 
-def test_a_mirror_that_begins_anew_needs_nothing(log: TableLog) -> None:
+def test_a_mirror_that_begins_anew_needs_nothing(log: DeltaLog) -> None:
     _forget_commits(log)
-    assert plan_vacuum(TableLog(log.uri), 0, mirror=MirrorNeeds(0)).is_safe
+    assert plan_vacuum(DeltaLog(log.uri), 0, mirror=MirrorNeeds(0)).is_safe

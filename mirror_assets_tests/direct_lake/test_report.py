@@ -24,7 +24,7 @@ from mirror_assets.direct_lake.report import (
 )
 from mirror_assets.direct_lake.vacuum import MirrorNeeds, Requirement, RetentionConsumers
 from mirror_assets.errors import ErrorCode, SettingError, StopError
-from mirror_assets.source.table_log import TableLog
+from mirror_assets.source.log import DeltaLog
 from mirror_assets_tests.errors import raises
 from mirror_assets_tests.source.handmade import commit_file
 
@@ -43,7 +43,7 @@ def _of(path: Path, requested: ReportOptions | None = None, now: float | None = 
 
 
 def _look(path: Path, now: float | None = None) -> InspectedTable:
-    log = TableLog(str(path))
+    log = DeltaLog(str(path))
     return InspectedTable(str(path), log, FooterReader(log.uri, log.files), time.time() if now is None else now)
 
 
@@ -60,7 +60,7 @@ def test_its_parts_agree(sales: Path) -> None:
     found = _of(sales)
     figures = found.guardrails.table.figures
     assert (found.name, found.uri, found.version) == (str(sales), str(sales), 3)
-    assert found.timestamp_ms == TableLog(str(sales)).time_ms(3)
+    assert found.timestamp_ms == DeltaLog(str(sales)).time_ms(3)
     assert found.layout.version == found.vacuum.version == found.version
     assert (
         (figures.files, figures.rows, figures.row_groups)
@@ -157,7 +157,7 @@ def test_the_use_of_columns_is_reported_if_it_is_given(sales: Path) -> None:
 
 
 def test_a_second_report_reads_no_footer(sales: Path, tmp_path: Path) -> None:
-    log = TableLog(str(sales))
+    log = DeltaLog(str(sales))
     reader = FooterReader(log.uri, log.files, FooterCache.of(tmp_path / "cache", log.uri))
     first = table_report(InspectedTable(log.uri, log, reader, _NOW))
     for file in sales.rglob("*.parquet"):

@@ -10,7 +10,7 @@ from deltalake import DeltaTable, write_deltalake
 from mirror_assets.direct_lake.maintenance_plan import MaintenanceInput, StepKind, maintenance_plan
 from mirror_assets.direct_lake.model_frames import Frame
 from mirror_assets.direct_lake.vacuum import plan_vacuum
-from mirror_assets.source.table_log import TableLog
+from mirror_assets.source.log import DeltaLog
 
 _DAY = 86_400
 
@@ -18,7 +18,7 @@ _DAY = 86_400
 def test_a_frame_that_is_older_than_the_property_comes_with_a_statement(tmp_path: Path) -> None:
     write_deltalake(tmp_path, pa.table({"id": [1, 2, 3]}))
     DeltaTable(tmp_path).delete("id = 2")
-    log = TableLog(str(tmp_path))
+    log = DeltaLog(str(tmp_path))
     written = log.time_ms(1) / 1000
     snapshot = log.snapshot()
 

@@ -12,7 +12,7 @@ from mirror_assets.direct_lake.columns import ColumnNames, parquet_columns
 from mirror_assets.direct_lake.footer_reader import FooterReader
 from mirror_assets.direct_lake.type_rules import MOST_CHARACTERS, Certainty, TypeIssue, type_issues
 from mirror_assets.source.actions import Metadata
-from mirror_assets.source.table_log import TableLog
+from mirror_assets.source.log import DeltaLog
 from mirror_assets_tests.source.handmade import Action, column, schema_string
 
 
@@ -55,7 +55,7 @@ def test_every_type_has_its_verdict() -> None:
 def test_footers_show_that_texts_are_short_enough(tmp_path: Path) -> None:
     rows = {"short": ["a"] * 50_000, "long": ["a" * 40_000] + ["a"] * 49_999}
     write_deltalake(tmp_path, pa.table(rows))
-    log = TableLog(str(tmp_path))
+    log = DeltaLog(str(tmp_path))
     snapshot = log.snapshot()
     footers = FooterReader(str(tmp_path), log.files).read(snapshot.files)
     parquet = {column.path: column for column in parquet_columns(footers)}

@@ -18,7 +18,7 @@ from pyspark.sql import SparkSession
 from mirror_assets.config import Changes
 from mirror_assets.direct_lake.model_frames import Frame
 from mirror_assets.direct_lake.vacuum import MirrorNeeds, Requirement, VacuumPlan, plan_vacuum
-from mirror_assets.source.table_log import TableLog
+from mirror_assets.source.log import DeltaLog
 from mirror_assets_tests import figures
 from mirror_assets_tests.direct_lake.random_lakes import histories, moments
 from mirror_assets_tests.direct_lake.vacuums import Lake, small_tables
@@ -140,7 +140,7 @@ def test_vacuum_deletes_what_was_predicted(session: SparkSession, tmp_path: Path
     make, reads = _CASES[case]
     lake = Lake(session, tmp_path / "table")
     make(lake)
-    log = TableLog(str(lake.path))
+    log = DeltaLog(str(lake.path))
     versions = log.versions()
     ends = (log.time_ms(versions[len(versions) // 2]), _now_ms() + 1)
     for end_ms in ends:
@@ -166,7 +166,7 @@ def _compare(case: str, before: VacuumPlan, deleted: set[str], after: VacuumPlan
 
 def _plan(lake: Lake, now_ms: int, reads: Changes) -> VacuumPlan:
     """With a frame of every version, and a mirror that has covered only the first."""
-    log = TableLog(str(lake.path))
+    log = DeltaLog(str(lake.path))
     frames = [Frame("frame", version) for version in log.versions()]
     return plan_vacuum(log, now_ms / 1000, frames, MirrorNeeds(log.versions()[0], reads))
 
@@ -180,7 +180,7 @@ def test_retain_counts_only_if_it_is_zero(session: SparkSession, tmp_path: Path,
     lake = Lake(session, tmp_path / "table")
     _plain(lake)
     now_ms = _now_ms() + _WEEK_MS // 2
-    plan = plan_vacuum(TableLog(str(lake.path)), now_ms / 1000, retain_hours=hours)
+    plan = plan_vacuum(DeltaLog(str(lake.path)), now_ms / 1000, retain_hours=hours)
     deleted = lake.vacuum(now_ms, f"RETAIN {hours} HOURS")
     assert deleted == {file.path for file in plan.deleted}
     assert bool(deleted) == (hours < 1)
@@ -191,14 +191,14 @@ def test_the_statement_keeps_what_is_needed(session: SparkSession, tmp_path: Pat
     lake = Lake(session, tmp_path / "table")
     _by_delta_rs(lake, configuration={"delta.enableExpiredLogCleanup": "false"})
     frames, now_ms = [Frame("frame", 1)], _now_ms() + 40 * _DAY_MS
-    plan = plan_vacuum(TableLog(str(lake.path)), now_ms / 1000, frames)
+    plan = plan_vacuum(DeltaLog(str(lake.path)), now_ms / 1000, frames)
     assert plan.threatened
     assert plan.statement is not None
     assert "logRetentionDuration = 'interval 42 days'" in plan.statement
     assert "deletedFileRetentionDuration = 'interval 42 days'" in plan.statement
     session.sql(plan.statement)  # Spark would refuse to keep files for longer than the log, cleaned or not
     now_ms += _DAY_MS
-    safe = plan_vacuum(TableLog(str(lake.path)), now_ms / 1000, frames)
+    safe = plan_vacuum(DeltaLog(str(lake.path)), now_ms / 1000, frames)
     assert safe.is_safe
     assert safe.statement is None
     assert safe.retention_seconds >= plan.min_safe_retention_seconds + _DAY_MS / 1000
@@ -211,9 +211,9 @@ def test_what_can_still_be_read_is_what_was_said(session: SparkSession, tmp_path
     lake = Lake(session, tmp_path / "table")
     _by_delta_rs(lake, configuration=_FEED)
     path = str(lake.path)
-    now_ms = TableLog(path).time_ms(3) + _WEEK_MS
+    now_ms = DeltaLog(path).time_ms(3) + _WEEK_MS
     lake.vacuum(now_ms)
-    log, now = TableLog(path), now_ms / 1000
+    log, now = DeltaLog(path), now_ms / 1000
     plans = {version: plan_vacuum(log, now, [Frame("frame", version)]) for version in log.versions()}
     said = [version for version, plan in plans.items() if not plan.lost]
     assert said == [version for version in plans if _can(_read_version, path, version)]
@@ -272,7 +272,7 @@ def _vacuum_any(session: SparkSession, data: st.DataObject) -> None:
 
 
 def _random_plan(lake: Lake, now_ms: int) -> VacuumPlan:
-    log = TableLog(str(lake.path))
+    log = DeltaLog(str(lake.path))
     frames = [Frame("frame", version) for version in log.versions()]
     return plan_vacuum(log, now_ms / 1000, frames, MirrorNeeds(0))
 
@@ -283,7 +283,7 @@ def test_the_least_retention_is_safe_and_no_shorter_one(data: st.DataObject) -> 
     """As long as the plan says that it is safe it is, and a moment later it is not."""
     with tempfile.TemporaryDirectory() as folder:
         lake = data.draw(histories(Path(folder).resolve() / "table", inline=True))
-        log = TableLog(str(lake.root))
+        log = DeltaLog(str(lake.root))
         frames, mirror = [Frame("frame", version) for version in log.versions()], MirrorNeeds(0)
         now = (data.draw(moments) + _WEEK_MS) / 1000
         plan = plan_vacuum(log, now, frames, mirror)

@@ -24,8 +24,8 @@ import pytest
 from deltalake import DeltaTable, write_deltalake
 
 from mirror_assets.direct_lake.framing import LogSpan, committed_by, framing_effect, recent_span
+from mirror_assets.source.log import DeltaLog
 from mirror_assets.source.ranges import parse_time
-from mirror_assets.source.table_log import TableLog
 from mirror_assets_tests.source.handmade import commit_file
 
 Stock = dict[str, int]
@@ -68,22 +68,22 @@ def inventory(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="module")
 def history(inventory: Path) -> LogSpan:
     """Its log, read once."""
-    return recent_span(TableLog(str(inventory)), 0)
+    return recent_span(DeltaLog(str(inventory)), 0)
 
 
 @pytest.fixture(scope="module")
 def numbers(history: LogSpan) -> dict[str, int]:
     """The seed's number of each Parquet file: each commit writes one."""
     names = [file.path for file in history.start.files]
-    names += [file.path for commit in history.commits for file in commit.added]
+    names += [file.path for commit in history.commits for file in commit.actions.added]
     return {name: number for number, name in enumerate(names, 1)}
 
 
 def test_each_operation_makes_one_parquet_file_and_one_link_file(inventory: Path, history: LogSpan) -> None:
     assert len(list(inventory.glob("*.parquet"))) == 4
     assert len(list(inventory.glob("_delta_log/*.json"))) == 4
-    assert [len(commit.added) for commit in history.commits] == [1, 1, 1]
-    assert [commit.operation for commit in history.commits] == ["WRITE", "UPDATE", "DELETE"]
+    assert [len(commit.actions.added) for commit in history.commits] == [1, 1, 1]
+    assert [commit.actions.operation for commit in history.commits] == ["WRITE", "UPDATE", "DELETE"]
     assert "deletionVectors" not in history.start.protocol.features
 
 
@@ -98,7 +98,7 @@ def test_queries_of_each_version_give_the_seeds_results(inventory: Path) -> None
 
 
 def test_each_version_needs_its_files(inventory: Path, numbers: dict[str, int]) -> None:
-    log = TableLog(str(inventory))
+    log = DeltaLog(str(inventory))
     for snapshot in log.snapshots(range(4)):
         files = {file.path: _stock(pq.read_table(inventory / file.path)) for file in snapshot.files}
         assert {numbers[name] for name in files} == _NEEDED[snapshot.version]
@@ -108,13 +108,13 @@ def test_each_version_needs_its_files(inventory: Path, numbers: dict[str, int]) 
 
 
 def test_the_seeds_query_by_time_means_the_second_version(inventory: Path) -> None:
-    log = TableLog(str(inventory))
+    log = DeltaLog(str(inventory))
     assert committed_by(log, _QUERIED.time_ms) == 1
     assert [committed_by(log, round(time.timestamp() * 1000)) for time in _TIMES] == [0, 1, 2, 3]
 
 
 def test_framing_anew_keeps_what_is_still_there(inventory: Path) -> None:
-    snapshots = list(TableLog(str(inventory)).snapshots(range(4)))
+    snapshots = list(DeltaLog(str(inventory)).snapshots(range(4)))
     insert, update, delete = (framing_effect(before, after) for before, after in pairwise(snapshots))
     rows = [(e.kept.rows, e.changed.rows, e.reloaded.rows, e.dropped.rows) for e in (insert, update, delete)]
     assert rows == [(3, 0, 1, 0), (1, 0, 3, 3), (1, 0, 2, 3)]
@@ -123,6 +123,6 @@ def test_framing_anew_keeps_what_is_still_there(inventory: Path) -> None:
 
 
 def test_a_model_that_slept_keeps_product_d(inventory: Path) -> None:
-    log = TableLog(str(inventory))
+    log = DeltaLog(str(inventory))
     effect = framing_effect(log.snapshot(1), log.snapshot(3))
     assert (effect.kept.rows, effect.reloaded.rows, effect.dropped.rows) == (1, 2, 3)

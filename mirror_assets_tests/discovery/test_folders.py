@@ -20,8 +20,9 @@ from mirror_assets.discovery.finding import Finding, FolderKind
 from mirror_assets.discovery.folders import FolderFinder
 from mirror_assets.errors import RetryError, SettingError
 from mirror_assets.source.access import Access, PlainAccess
+from mirror_assets.source.actions import Metadata
+from mirror_assets.source.delta_rs import newest_metadata
 from mirror_assets.source.find_tables import match_folders
-from mirror_assets.source.table_facts import TableFacts, table_facts
 from mirror_assets_tests.discovery.lakes import DiskLake
 from mirror_assets_tests.source.s3_server import S3Server, s3_server
 
@@ -177,18 +178,18 @@ def test_five_hundred_folders_of_a_disk(tmp_path: Path, monkeypatch: pytest.Monk
     lake = DiskLake(tmp_path)
     lake.add(*(f"s{number % 10}/t{number:03}" for number in range(500)))
     scanned, opened = list[str](), list[str]()
-    scandir, facts = os.scandir, table_facts
+    scandir, facts = os.scandir, newest_metadata
 
     def scan(path: Path) -> object:
         scanned.append(str(path))
         return scandir(path)
 
-    def opening(access: Access) -> TableFacts:
+    def opening(access: Access) -> Metadata:
         opened.append(access.uri)
         return facts(access)
 
     monkeypatch.setattr(os, "scandir", scan)
-    monkeypatch.setattr(read_facts, "table_facts", opening)
+    monkeypatch.setattr(read_facts, "newest_metadata", opening)
     root = str(lake.lake)
     finder = FolderFinder(root, "*/*", PlainAccess, lambda path: f"{root}/{path}")
     first = _EVERYTHING.at(finder, None, 0)

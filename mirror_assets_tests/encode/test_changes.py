@@ -16,7 +16,7 @@ from mirror_assets.encode.feed_reader import read_changes
 from mirror_assets.encode.spark_errors import DuplicateKey
 from mirror_assets.markers import ROW_MARKER, Marker
 from mirror_assets.source.batching import PartAssignment
-from mirror_assets.source.log import SourceLog
+from mirror_assets.source.log import DeltaLog
 from mirror_assets.source.losses import FileUnfound
 from mirror_assets.source.schema import LandedColumn
 from mirror_assets_tests.encode.histories import random_history
@@ -75,7 +75,7 @@ def _source(spark: SparkSession, uri: str, version: int) -> dict[object, dict[st
 
 def _in_runs(slice_: FeedSlice, *, mixed: bool) -> FeedSlice:
     """The same slice with every commit unpaired that can be; `mixed`: those that can't be, too."""
-    commits = SourceLog(slice_.uri).commits(slice_.first, slice_.last)
+    commits = DeltaLog(slice_.uri).commits(slice_.first, slice_.last)
     pairs = zip(slice_.assignments, commits, strict=True)
     return replace(
         slice_,

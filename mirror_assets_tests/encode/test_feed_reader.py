@@ -8,7 +8,7 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 
 from mirror_assets.encode.feed_reader import ChangeFeed, read_changes, read_changes_public
-from mirror_assets.source.log import SourceLog
+from mirror_assets.source.log import DeltaLog
 from mirror_assets_tests.encode.histories import History, random_history
 
 
@@ -26,7 +26,7 @@ def test_the_fast_reader_gives_the_rows_of_the_public_one(spark: SparkSession, h
     columns = ["id", "part", "name", "amount", "_change_type", "_commit_version"]
     for first in range(1, history.tip + 1, 3):
         last = min(first + 3, history.tip)
-        commits = SourceLog(history.uri).commits(first, last)
+        commits = DeltaLog(history.uri).commits(first, last)
         vectors = tuple(commit.version for commit in commits if commit.deletion_vectors)
         fast = _rows(read_changes(spark, history.uri, first, last, vectors), columns)
         assert fast == _rows(read_changes_public(spark, history.uri, first, last), columns)
@@ -34,7 +34,7 @@ def test_the_fast_reader_gives_the_rows_of_the_public_one(spark: SparkSession, h
 
 def test_a_feed_read_in_parts_is_the_feed(spark: SparkSession, history: History) -> None:
     columns = ["id", "part", "name", "amount", "_change_type", "_commit_version"]
-    vectors = [commit.version for commit in SourceLog(history.uri).commits(1, history.tip) if commit.deletion_vectors]
+    vectors = [commit.version for commit in DeltaLog(history.uri).commits(1, history.tip) if commit.deletion_vectors]
     for compared in ((), tuple(vectors[::2])):
         feed = ChangeFeed(spark, history.uri, history.tip, compared)
         for first, last in ((1, 1), (2, 4), (5, history.tip)):
@@ -48,7 +48,7 @@ def test_a_part_of_a_feed_opens_no_other_file(spark: SparkSession, tmp_path: Pat
     for id_ in range(3):
         spark.sql(f"INSERT INTO delta.`{uri}` VALUES ({id_})")
     of_second = ChangeFeed(spark, uri, 3).rows(2, 2)
-    first, second, third = ({file.path for file in SourceLog(uri).files(version)} for version in (1, 2, 3))
+    first, second, third = ({file.path for file in DeltaLog(uri).data_files(version)} for version in (1, 2, 3))
     for path in third - (second - first):
         (tmp_path / "t" / path).unlink()
     assert [row["id"] for row in of_second.collect()] == [1]

@@ -10,7 +10,7 @@ import pytest
 from mirror_assets.source.batching import Limits, PartAssignment
 from mirror_assets.source.breaks import BreakKind
 from mirror_assets.source.commits import Commit
-from mirror_assets.source.log import SourceLog
+from mirror_assets.source.log import DeltaLog
 from mirror_assets.source.planner import PlanRequest, plan_slices
 from mirror_assets_tests.source.handmade import (
     PROTOCOL,
@@ -99,5 +99,5 @@ def test_an_overwrite_with_another_schema_changes_rows_and_another_table_is_a_br
 def test_the_log_says_which_commits_change_rows(tmp_path: Path, actions: list[Action], *, rewrites: bool) -> None:
     write_commit(tmp_path, 0, [PROTOCOL, metadata_action(_SCHEMA)])
     write_commit(tmp_path, 1, actions)
-    (commit,) = SourceLog(str(tmp_path)).commits(1, 1)
+    (commit,) = DeltaLog(str(tmp_path)).commits(1, 1)
     assert commit.rewrites is rewrites

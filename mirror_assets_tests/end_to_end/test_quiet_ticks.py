@@ -15,7 +15,7 @@ from mirror_assets.landing.rebuild import begin_rebuild
 from mirror_assets.landing.steps import Steps, drive
 from mirror_assets.orchestration.jobs import TABLES_OP
 from mirror_assets.pipeline import table_watch
-from mirror_assets.source.log import SourceLog
+from mirror_assets.source.log import DeltaLog
 from mirror_assets.source.source_state import SourceState
 from mirror_assets_tests.end_to_end.ticks import Location
 from mirror_assets_tests.lab import TABLE, Lab
@@ -35,13 +35,13 @@ def instance() -> Iterator[dg.DagsterInstance]:
 def opened(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """The sources that are opened whole, from now on."""
     found: list[str] = []
-    real = SourceLog.state
+    real = DeltaLog.state
 
-    def counted(log: SourceLog, version: int | None = None) -> SourceState:
+    def counted(log: DeltaLog, version: int | None = None) -> SourceState:
         found.append(log.uri)
         return real(log, version)
 
-    monkeypatch.setattr(SourceLog, "state", counted)
+    monkeypatch.setattr(DeltaLog, "state", counted)
     return found
 
 

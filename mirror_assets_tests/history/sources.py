@@ -15,7 +15,7 @@ from mirror_assets.history.history_context import HistoryContext, StreamOptions
 from mirror_assets.history.history_log import HistoryCommit, HistoryLog
 from mirror_assets.history.keep import keep_history
 from mirror_assets.source.batching import Limits
-from mirror_assets.source.log import SourceLog
+from mirror_assets.source.log import DeltaLog
 from mirror_assets.source.ranges import Point
 
 TABLE = "shop.orders"
@@ -75,7 +75,7 @@ class Place:
         """What keeping the source's history needs; `name` tells several of them apart."""
         return HistoryContext(
             table=TABLE,
-            source=SourceLog(self.source),
+            source=DeltaLog(self.source),
             history=HistoryLog(TABLE, str(self.root / name)),
             limits=Limits(max_commits, 2**62, 2**62),
             spark=spark,

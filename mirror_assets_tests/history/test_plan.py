@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from mirror_assets.errors import ErrorCode, SettingError, StopError
 from mirror_assets.history.history_log import HistoryCommit
 from mirror_assets.history.history_plan import HistoryPlan, HistorySlice, plan_history
-from mirror_assets.source.log import SourceLog
+from mirror_assets.source.log import DeltaLog
 from mirror_assets.source.ranges import TimePoint, VersionPoint
 from mirror_assets_tests.errors import raises
 from mirror_assets_tests.history.sources import Place
@@ -30,7 +30,7 @@ def place(tmp_path: Path) -> Place:
 
 
 def covered(place: Place, version: int) -> HistoryCommit:
-    return HistoryCommit(7, SourceLog(place.source).state().table_id, 0, version, "a")
+    return HistoryCommit(7, DeltaLog(place.source).state().table_id, 0, version, "a")
 
 
 def ranges(plan: HistoryPlan) -> list[tuple[int, int]]:
@@ -55,7 +55,7 @@ def test_it_goes_on_behind_what_is_covered_and_ends_at_the_tip(place: Place) -> 
 
 @given(covered=st.integers(-1, 6), most=st.integers(1, 9))
 def test_every_commit_behind_what_is_covered_is_in_one_slice(covered: int, most: int, seven: Place) -> None:
-    newest = None if covered < 0 else HistoryCommit(1, SourceLog(seven.source).state().table_id, 0, covered, "a")
+    newest = None if covered < 0 else HistoryCommit(1, DeltaLog(seven.source).state().table_id, 0, covered, "a")
     plan = plan_history(seven.context(max_commits=most), newest)
     versions = [version for one in plan.slices for version in range(one.first, one.last + 1)]
     assert versions == list(range(covered + 1, 7))

@@ -11,7 +11,7 @@ from mirror_assets.config import Config, Staging, load_config
 from mirror_assets.pipeline.context import TableContext
 from mirror_assets.pipeline.process import ProcessedSlice
 from mirror_assets.pipeline.run import RunEvents, mirror_table
-from mirror_assets.source.log import SourceLog
+from mirror_assets.source.log import DeltaLog
 from mirror_assets.standin.replicator import LocalReplicator
 from mirror_assets.storage.onelake.onelake_store import OneLakeStore
 from mirror_assets_tests.lab import TABLE, Lab, wait_on
@@ -54,7 +54,7 @@ class OneLakeLab:
     @property
     def context(self) -> TableContext:
         """The table's work."""
-        config, log = self.config, SourceLog(self.lab.uri)
+        config, log = self.config, DeltaLog(self.lab.uri)
         local_staging = open_local_staging(config.landing_zone)
         return TableContext(config, config.table(TABLE), log, self.store, lambda: self.lab.spark, local_staging)
 

@@ -11,7 +11,7 @@ from deltalake import write_deltalake
 
 from mirror_assets.source.batching import Limits
 from mirror_assets.source.breaks import Break, BreakKind
-from mirror_assets.source.log import SourceLog
+from mirror_assets.source.log import DeltaLog
 from mirror_assets.source.planner import PlanRequest, plan_slices
 from mirror_assets.source.source_state import SourceState
 from mirror_assets_tests.operations.features import FEED
@@ -43,7 +43,7 @@ def create(source: Source) -> None:
 
 def break_behind(source: Source, at: SourceState) -> Break | None:
     """The break behind the state that is covered."""
-    log = SourceLog(source.uri)
+    log = DeltaLog(source.uri)
     tip = log.state()
     request = PlanRequest(
         covered=at.version,

@@ -9,7 +9,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from mirror_assets.landing.format import MarkerCounts
-from mirror_assets.source.log import SourceLog
+from mirror_assets.source.log import DeltaLog
 from mirror_assets_tests.lab import Lab
 from mirror_assets_tests.operations.breaks import BY_RUST, BY_SPARK, Breaking, break_behind, create
 from mirror_assets_tests.operations.features import RUST
@@ -31,7 +31,7 @@ def test_every_operation_that_cannot_be_followed_is_found_in_the_log(
 
 def _told(source: Source, breaking: Breaking) -> str | None:
     """What is wrong with the break that the operation makes, if anything."""
-    before = SourceLog(source.uri).state()
+    before = DeltaLog(source.uri).state()
     breaking.do(source)
     found = break_behind(source, before)
     return None if found and found.kind is breaking.kind else f"{breaking.name}: {found}, not {breaking.kind}"

@@ -10,7 +10,7 @@ from pyspark.sql import SparkSession
 
 from mirror_assets.landing.format import MarkerCounts
 from mirror_assets.source.breaks import Needs, row_break
-from mirror_assets.source.log import SourceLog
+from mirror_assets.source.log import DeltaLog
 from mirror_assets_tests.operations import by_rust
 from mirror_assets_tests.operations.catalogue import CHAPTERS, FEW, ON_PARTITIONS, Chapter
 from mirror_assets_tests.operations.features import (
@@ -79,7 +79,7 @@ def _problems(done: Done, landed: dict[int, MarkerCounts]) -> list[str]:
 
 def _append_problems(source: Source, done: Done) -> list[str]:
     """Append-only mirroring stops at an operation that changes or removes rows, and at no other."""
-    commits = SourceLog(source.uri).commits(done.before + 1, done.last)
+    commits = DeltaLog(source.uri).commits(done.before + 1, done.last)
     stopped = [commit.version for commit in commits if row_break(commit, _APPEND_ONLY)]
     changes = done.operation.lands.updates != 0 or done.operation.lands.deletes != 0
     return [] if bool(stopped) is changes else [f"{done.operation.name}: append-only stopped at {stopped}"]

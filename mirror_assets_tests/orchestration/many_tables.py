@@ -18,7 +18,7 @@ from mirror_assets.orchestration.jobs import MIRROR_ALL, TABLES_OP
 from mirror_assets.orchestration.run_reports import TableReport
 from mirror_assets.pipeline.context import TableContext
 from mirror_assets.pipeline.reconcile_table import reconcile_table
-from mirror_assets.source.log import SourceLog
+from mirror_assets.source.log import DeltaLog
 from mirror_assets.verify.reconciliation import ReconcileState
 
 MODES = ("none", "name", "id")
@@ -103,7 +103,7 @@ class Lake:
         mirror = open_mirror(config, store)
         mirror.poll()
         works = (
-            TableContext(config, table, SourceLog(table.source), store, lambda: self.spark)
+            TableContext(config, table, DeltaLog(table.source), store, lambda: self.spark)
             for table in config.all_tables()
         )
         results = (reconcile_table(context, mirror) for context in works)

@@ -33,7 +33,7 @@ from mirror_assets.orchestration.tick_errors import TickFailed
 from mirror_assets.pipeline import table_watch
 from mirror_assets.pipeline.batch_runner import BatchRunner
 from mirror_assets.pipeline.liveness import this_process
-from mirror_assets.source.log import SourceLog
+from mirror_assets.source.log import DeltaLog
 from mirror_assets.storage import LocalStore
 from mirror_assets_tests.pipeline.test_liveness import ended_process
 
@@ -325,14 +325,14 @@ def _check(instance: dg.DagsterInstance, table: str, kind: AssetKind, check: str
 def test_a_source_that_does_not_answer_holds_up_no_other(batch: Deployment, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(batch_sensor, "_TICK_SECONDS", 1.0)
     batch.commit("b")
-    real = SourceLog.state
+    real = DeltaLog.state
 
-    def hang(log: SourceLog, version: int | None = None) -> object:
+    def hang(log: DeltaLog, version: int | None = None) -> object:
         if log.uri.endswith("/a"):
             time.sleep(60)
         return real(log, version)
 
-    monkeypatch.setattr(SourceLog, "state", hang)
+    monkeypatch.setattr(DeltaLog, "state", hang)
     began = time.monotonic()
     for _ in range(3):
         assert len(batch.tick()) == 1
@@ -341,13 +341,13 @@ def test_a_source_that_does_not_answer_holds_up_no_other(batch: Deployment, monk
 
 def test_what_a_slow_look_has_seen_counts_in_a_later_tick(batch: Deployment, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(table_watch, "_PATIENCE_SECONDS", 0.2)
-    real = SourceLog.state
+    real = DeltaLog.state
 
-    def slow(log: SourceLog, version: int | None = None) -> object:
+    def slow(log: DeltaLog, version: int | None = None) -> object:
         time.sleep(2)
         return real(log, version)
 
-    monkeypatch.setattr(SourceLog, "state", slow)
+    monkeypatch.setattr(DeltaLog, "state", slow)
     for table in "abc":
         batch.commit(table)
     assert batch.tick() == "nothing is pending of 3 tables"

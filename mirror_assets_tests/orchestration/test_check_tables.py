@@ -28,7 +28,7 @@ from mirror_assets.orchestration.resources import SourceTable, resources
 from mirror_assets.pipeline.backoff import note_failure
 from mirror_assets.pipeline.check import BLOCKING_CHECKS
 from mirror_assets.pipeline.plan import plan_table
-from mirror_assets.source.log import SourceLog
+from mirror_assets.source.log import DeltaLog
 from mirror_assets.source.source_state import SourceState
 from mirror_assets.storage import LocalStore
 from mirror_assets.storage.errors import StoreUnavailable
@@ -101,13 +101,13 @@ def test_the_checks_of_a_table_open_its_log_twice_and_its_status_twice(
 ) -> None:
     """And by deltalake alone: to make Dagster's resource of a table takes longer than to open it."""
     _land(paper)
-    opened, state = list[str](), SourceLog.state
+    opened, state = list[str](), DeltaLog.state
 
-    def counted(log: SourceLog, version: int | None = None) -> SourceState:
+    def counted(log: DeltaLog, version: int | None = None) -> SourceState:
         opened.append(log.uri)
         return state(log, version)
 
-    monkeypatch.setattr(SourceLog, "state", counted)
+    monkeypatch.setattr(DeltaLog, "state", counted)
     monkeypatch.setattr(SourceTable, "of", lambda *_: pytest.fail("a resource was made"))
     assert {"lag", "retention", "not_held", "not_failing"} <= _evaluated(_run(paper.config, instance))
     assert len(opened) == 4, "a plan for not_held and not_failing, and what waits for lag and retention; each again"
@@ -219,7 +219,7 @@ def test_tables_whose_checks_do_not_end_have_failed(
 ) -> None:
     over = threading.Event()
     monkeypatch.setattr(check_tables, "_LONGEST_SECONDS", 0.5)
-    monkeypatch.setattr(SourceLog, "state", lambda *_: over.wait(60))
+    monkeypatch.setattr(DeltaLog, "state", lambda *_: over.wait(60))
     found = _run(paper.config, instance).get_asset_check_evaluations()
     over.set()
     assert [(one.check_name, one.passed, one.severity.value) for one in found] == [("readable", False, "WARN")]
@@ -232,7 +232,7 @@ def test_a_source_that_does_not_answer_is_a_warning_for_an_hour(
     def silent(*_: object) -> None:
         raise RetryError("the store does not answer.", "wait.", code=ErrorCode.SOURCE_UNAVAILABLE)
 
-    monkeypatch.setattr(SourceLog, "state", silent)
+    monkeypatch.setattr(DeltaLog, "state", silent)
     monkeypatch.setattr(recorded_checks, "_AGAIN_SECONDS", 0.0)
     first, second = (_silent(_run(paper.config, instance)) for _ in range(2))
     assert first.check_name == second.check_name == "not_failing"

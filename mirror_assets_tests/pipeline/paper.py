@@ -12,7 +12,7 @@ from mirror_assets.config.load import parse_config
 from mirror_assets.landing.format import Column
 from mirror_assets.landing.names import TableName
 from mirror_assets.pipeline.context import TableContext
-from mirror_assets.source.log import SourceLog
+from mirror_assets.source.log import DeltaLog
 from mirror_assets.storage import LocalStore
 from mirror_assets_tests.landing.staging import cover
 from mirror_assets_tests.source.handmade import (
@@ -58,7 +58,7 @@ class Paper:
     def context(self) -> TableContext:
         """The table's work."""
         config = self.config
-        return TableContext(config, config.table(TABLE), SourceLog(str(self.lake)), LocalStore(self.zone), _no_spark)
+        return TableContext(config, config.table(TABLE), DeltaLog(str(self.lake)), LocalStore(self.zone), _no_spark)
 
     @property
     def zone(self) -> Path:

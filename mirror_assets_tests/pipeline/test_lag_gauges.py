@@ -20,7 +20,7 @@ from mirror_assets.pipeline.lag_gauges import note_covered, note_plan, note_poll
 from mirror_assets.pipeline.next_action import Land, QuietMark, Rest
 from mirror_assets.pipeline.plan import TablePlan, plan_table
 from mirror_assets.pipeline.table_watch import TableWatch
-from mirror_assets.source.log import SourceLog
+from mirror_assets.source.log import DeltaLog
 from mirror_assets.source.log_listing import TipMark
 from mirror_assets.telemetry.export import ExportTarget, exporting
 from mirror_assets.telemetry.record import table_gauges
@@ -108,7 +108,7 @@ def test_the_lag_of_a_source_that_becomes_unreachable_is_unknown(
 ) -> None:
     note_poll(context, Rest("quiet", QuietMark("etag", None, TipMark(7, 1, 1, 1))))
     with monkeypatch.context() as patched:
-        patched.setattr(SourceLog, "state", lambda *_: pytest.fail("the source was read again"))
+        patched.setattr(DeltaLog, "state", lambda *_: pytest.fail("the source was read again"))
         note_poll(context, RetryError("it does not answer.", "wait.", code=ErrorCode.SOURCE_UNAVAILABLE))
     series = scrape(port)
     assert value(series, "mirror_lag_seconds", table=NAME) is None

@@ -19,7 +19,7 @@ from mirror_assets.landing.steps import drive
 from mirror_assets.pipeline.next_action import QuietMark, is_quiet
 from mirror_assets.source import log as source_log
 from mirror_assets.source.errors import SourceUnavailable
-from mirror_assets.source.log import SourceLog
+from mirror_assets.source.log import DeltaLog
 from mirror_assets.source.source_files import commit_path
 from mirror_assets.storage import Store
 from mirror_assets_tests.onelake import LoopbackOneLake, Operation
@@ -42,7 +42,7 @@ def source(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.M
 def marked(store: Store, source: Path) -> QuietMark:
     """The mark of a table whose four commits are covered, as far as a look can tell."""
     etag = store.create(TABLE.manifest, b"a manifest")
-    tip = SourceLog(str(source)).tip_mark(3)
+    tip = DeltaLog(str(source)).tip_mark(3)
     assert tip is not None
     return QuietMark(etag, None, tip)
 
@@ -81,7 +81,7 @@ def drop(store: Store) -> None:
 @pytest.mark.parametrize("event", [commit, recreate, restore_from_backup, rewrite, shutil.rmtree])
 def test_whatever_happens_to_the_source_ends_the_quiet(source: Path, event: Callable[[Path], None]) -> None:
     store = MemoryStore()
-    mark, log = marked(store, source), SourceLog(str(source))
+    mark, log = marked(store, source), DeltaLog(str(source))
     assert is_quiet(mark, TABLE, store, log)
     event(source)
     assert not is_quiet(mark, TABLE, store, log)
@@ -90,7 +90,7 @@ def test_whatever_happens_to_the_source_ends_the_quiet(source: Path, event: Call
 @pytest.mark.parametrize("event", [begin_one, land, drop])
 def test_whatever_happens_to_the_landing_zone_ends_it(source: Path, event: Callable[[Store], None]) -> None:
     store = MemoryStore()
-    mark, log = marked(store, source), SourceLog(str(source))
+    mark, log = marked(store, source), DeltaLog(str(source))
     event(store)
     assert not is_quiet(mark, TABLE, store, log)
 
@@ -101,7 +101,7 @@ def test_a_rebuild_that_moves_ends_the_quiet(source: Path) -> None:
     drive(begin_rebuild(TABLE), store)
     info = store.head(TABLE.rebuild_record)
     assert info is not None
-    later, log = QuietMark(mark.manifest_etag, info.etag, mark.tip), SourceLog(str(source))
+    later, log = QuietMark(mark.manifest_etag, info.etag, mark.tip), DeltaLog(str(source))
     assert is_quiet(later, TABLE, store, log)
     store.delete(TABLE.rebuild_record)
     assert not is_quiet(later, TABLE, store, log)
@@ -112,7 +112,7 @@ def test_checkpoints_and_what_writers_put_beside_commits_are_no_news(source: Pat
     mark = marked(store, source)
     DeltaTable(source).create_checkpoint()
     (source / "_delta_log" / f"{3:020d}.crc").write_text("{}")
-    assert is_quiet(mark, TABLE, store, SourceLog(str(source)))
+    assert is_quiet(mark, TABLE, store, DeltaLog(str(source)))
 
 
 def test_a_listing_sees_behind_a_hole(tmp_path: Path) -> None:
@@ -124,11 +124,11 @@ def test_a_listing_sees_behind_a_hole(tmp_path: Path) -> None:
     store = MemoryStore()
     mark = marked(store, tmp_path / "orders")
     hidden.rename(newer)
-    assert not is_quiet(mark, TABLE, store, SourceLog(str(tmp_path / "orders")))
+    assert not is_quiet(mark, TABLE, store, DeltaLog(str(tmp_path / "orders")))
 
 
 def test_no_mark_is_made_of_a_version_that_is_not_the_newest(source: Path) -> None:
-    log = SourceLog(str(source))
+    log = DeltaLog(str(source))
     assert log.tip_mark(2) is None
     assert log.tip_mark(4) is None
     shutil.rmtree(source)
@@ -137,7 +137,7 @@ def test_no_mark_is_made_of_a_version_that_is_not_the_newest(source: Path) -> No
 
 def test_a_source_that_does_not_answer_is_not_quiet(source: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     store = MemoryStore()
-    mark, log = marked(store, source), SourceLog(str(source))
+    mark, log = marked(store, source), DeltaLog(str(source))
 
     def broken(_: object) -> None:
         raise SourceUnavailable(str(source), "no route")
@@ -153,7 +153,7 @@ def test_it_costs_two_requests_of_onelake(onelake: LoopbackOneLake, source: Path
     item.make_folder(TABLE.folder)
     mark = marked(store, source)
     onelake.log.reset()
-    assert is_quiet(mark, TABLE, store, SourceLog(str(source)))
+    assert is_quiet(mark, TABLE, store, DeltaLog(str(source)))
     assert onelake.log.counts() == {Operation.READ: 1, Operation.HEAD: 1}
     assert sum(record.bytes_out for record in onelake.log.storage if record.status == 304) == 0
 

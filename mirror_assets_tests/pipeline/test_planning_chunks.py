@@ -22,7 +22,7 @@ from mirror_assets.pipeline.plan import plan_table, slice_key
 from mirror_assets.pipeline.publish import publish_slice
 from mirror_assets.pipeline.source_check import landed_columns, recorded_columns
 from mirror_assets.pipeline.stage_range import stage_range
-from mirror_assets.source.log import SourceLog
+from mirror_assets.source.log import DeltaLog
 from mirror_assets.storage import LocalStore
 from mirror_assets_tests.errors import raises
 from mirror_assets_tests.landing.staging import CHECKS, TABLE, position_of, stage_chunk
@@ -46,7 +46,7 @@ def _context(root: Path, max_rows: int = 10) -> TableContext:
     file.write_text(_SETTINGS.format(max_rows=max_rows))
     config = load_config(file)
     (table,) = config.all_tables()
-    return TableContext(config, table, SourceLog(table.source), LocalStore(root / "landing"), _no_spark)
+    return TableContext(config, table, DeltaLog(table.source), LocalStore(root / "landing"), _no_spark)
 
 
 def _no_spark() -> SparkSession:

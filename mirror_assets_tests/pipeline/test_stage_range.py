@@ -13,7 +13,7 @@ from mirror_assets.landing.state import CommitPosition
 from mirror_assets.pipeline.context import TableContext
 from mirror_assets.pipeline.plan import slice_key
 from mirror_assets.pipeline.stage_range import stage_range, staged_ahead
-from mirror_assets.source.log import SourceLog
+from mirror_assets.source.log import DeltaLog
 from mirror_assets.source.planner import PlannedSlice
 from mirror_assets.source.source_state import SourceState
 from mirror_assets_tests.lab import key
@@ -32,13 +32,13 @@ def test_the_source_is_loaded_once_for_all_slices_of_a_run(
     paper.cover(0)
     for version in range(1, 6):
         paper.commit(version, version)
-    loads, real = [], SourceLog.state
+    loads, real = [], DeltaLog.state
 
-    def counted(log: SourceLog, version: int | None = None) -> SourceState:
+    def counted(log: DeltaLog, version: int | None = None) -> SourceState:
         loads.append(version)
         return real(log, version)
 
-    monkeypatch.setattr(SourceLog, "state", counted)
+    monkeypatch.setattr(DeltaLog, "state", counted)
     monkeypatch.setattr("mirror_assets.pipeline.stage.stage_attempt", _without_parts)
     records = list(stage_range(paper.context, [key(number, number) for number in range(1, 6)]))
     assert [record.slice for record in records if record] == [key(number, number) for number in range(1, 6)]

@@ -19,7 +19,7 @@ from mirror_assets.pipeline.context import TableContext
 from mirror_assets.pipeline.next_action import Land, QuietMark, Rest
 from mirror_assets.pipeline.plan import no_boundaries
 from mirror_assets.pipeline.table_watch import PollResult, TableWatch
-from mirror_assets.source.log import SourceLog
+from mirror_assets.source.log import DeltaLog
 from mirror_assets.source.log_listing import TipMark
 
 NAMES = [TableName(None, f"t{number}") for number in range(4)]
@@ -183,14 +183,14 @@ def test_sources_that_hang_cost_the_others_nothing(
     """Even if they are as many as there are threads: each keeps its thread, and no round waits for it."""
     monkeypatch.setattr(table_watch, "_POLLS_AT_ONCE", 2)
     monkeypatch.setattr(table_watch, "_PATIENCE_SECONDS", 0.2)
-    real = SourceLog.state
+    real = DeltaLog.state
 
-    def hang(log: SourceLog, version: int | None = None) -> object:
+    def hang(log: DeltaLog, version: int | None = None) -> object:
         if log.uri.endswith(("t0", "t1")):
             time.sleep(30)
         return real(log, version)
 
-    monkeypatch.setattr(SourceLog, "state", hang)
+    monkeypatch.setattr(DeltaLog, "state", hang)
     watch = watch_of(contexts)
     round_of(watch)
     watch.cancel()

@@ -13,8 +13,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mirror_assets.source.errors import LogGap, SourceUnreadable
+from mirror_assets.source.log import DeltaLog
 from mirror_assets.source.replay import Snapshot
-from mirror_assets.source.table_log import TableLog
 from mirror_assets_tests.direct_lake.random_lakes import histories
 from mirror_assets_tests.source.handmade import commit_file
 from mirror_assets_tests.source.rewritten import classic, compacted, in_parts, with_parsed_statistics, with_sidecars
@@ -31,10 +31,10 @@ def table(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def _without_commits(table: Path, versions: range) -> TableLog:
+def _without_commits(table: Path, versions: range) -> DeltaLog:
     for version in versions:
         commit_file(table, version).unlink()
-    return TableLog(str(table))
+    return DeltaLog(str(table))
 
 
 _FORMS: dict[str, Callable[[Path], object]] = {
@@ -48,7 +48,7 @@ _FORMS: dict[str, Callable[[Path], object]] = {
 
 @pytest.mark.parametrize("form", _FORMS)
 def test_every_form_of_a_checkpoint_says_the_same(table: Path, form: str) -> None:
-    whole = list(TableLog(str(table)).snapshots(range(5, 9)))
+    whole = list(DeltaLog(str(table)).snapshots(range(5, 9)))
     _FORMS[form](table)
     log = _without_commits(table, range(6))
     assert log.versions() == (5, 6, 7, 8)
@@ -62,10 +62,10 @@ def test_every_form_of_a_checkpoint_says_the_same(table: Path, form: str) -> Non
 
 def test_a_checkpoint_that_lacks_a_part_is_none(table: Path) -> None:
     in_parts(table, 5)[1].unlink()
-    assert TableLog(str(table)).versions() == tuple(range(9))
+    assert DeltaLog(str(table)).versions() == tuple(range(9))
     assert _without_commits(table, range(6)).versions() == ()
     with pytest.raises(LogGap):
-        TableLog(str(table)).snapshot()
+        DeltaLog(str(table)).snapshot()
 
 
 def test_an_empty_checkpoint_is_none(table: Path) -> None:
@@ -82,7 +82,7 @@ def test_a_sidecar_that_is_gone_is_a_gap(table: Path) -> None:
 
 def test_sidecars_may_be_named_by_absolute_paths(table: Path) -> None:
     """They lie in one folder whatever their paths say (Delta's protocol, "Sidecar Files")."""
-    whole = TableLog(str(table)).snapshot(5)
+    whole = DeltaLog(str(table)).snapshot(5)
     sidecar, _ = with_sidecars(table, 5, "json")
     (top,) = (table / "_delta_log").glob("*.checkpoint.*.json")
     top.write_text(top.read_text().replace(f'"{sidecar.name}"', f'"{sidecar.as_uri()}"'))
@@ -91,9 +91,9 @@ def test_sidecars_may_be_named_by_absolute_paths(table: Path) -> None:
 
 @pytest.mark.parametrize(("first", "last"), [(0, 3), (2, 4), (6, 8)])
 def test_compacted_commits_lead_on_but_not_into_them(table: Path, first: int, last: int) -> None:
-    whole = {snapshot.version: snapshot for snapshot in TableLog(str(table)).snapshots(range(9))}
+    whole = {snapshot.version: snapshot for snapshot in DeltaLog(str(table)).snapshots(range(9))}
     compacted(table, first, last)
-    log = TableLog(str(table))
+    log = DeltaLog(str(table))
     assert log.versions() == tuple(version for version in range(9) if not first <= version < last or version == 5)
     for snapshot in log.snapshots(log.versions()):
         assert snapshot.files == whole[snapshot.version].files
@@ -108,11 +108,11 @@ def test_compacted_commits_that_were_only_put_together_are_refused(table: Path) 
     both = table / "_delta_log" / f"{6:020d}.{7:020d}.compacted.json"
     both.write_text("\n".join(name.read_text() for name in names))
     with pytest.raises(SourceUnreadable, match=r"compacted\.json is not what Delta writes .*both added and removed"):
-        TableLog(str(table)).snapshot(7)
+        DeltaLog(str(table)).snapshot(7)
 
 
 def test_near_versions_are_reached_without_reading_a_checkpoint(table: Path) -> None:
-    log = TableLog(str(table))
+    log = DeltaLog(str(table))
     classic(table, 5).write_bytes(b"broken")
     assert [snapshot.version for snapshot in log.snapshots(range(9))] == list(range(9))
 
@@ -130,7 +130,7 @@ def test_random_histories_are_replayed(data: st.DataObject) -> None:
             _drawn_form(data, lake.root, checkpoint)
         if data.draw(st.booleans()):
             compacted(lake.root, *sorted(data.draw(st.tuples(st.integers(0, newest), st.integers(0, newest)))))
-        log = TableLog(str(lake.root))
+        log = DeltaLog(str(lake.root))
         assert log.versions()[-1] == newest
         wanted = data.draw(st.sets(st.sampled_from(log.versions()), min_size=1))
         for snapshot in log.snapshots(wanted):

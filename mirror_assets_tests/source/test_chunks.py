@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from mirror_assets.source.batching import DataFile, Limits, chunk_files, is_small
 from mirror_assets.source.errors import LogGap
-from mirror_assets.source.log import SourceLog
+from mirror_assets.source.log import DeltaLog
 from mirror_assets_tests.source.handmade import commit_file
 
 _FILES = st.lists(st.builds(DataFile, st.just("f"), st.integers(0, 300), st.none() | st.integers(0, 30)), min_size=1)
@@ -44,28 +44,28 @@ def test_who_goes_on_behind_any_chunk_cuts_the_same(files: list[DataFile], limit
 
 
 @pytest.fixture
-def log(tmp_path: Path) -> SourceLog:
+def log(tmp_path: Path) -> DeltaLog:
     """Three files of ten rows each, the first of which the last commit rewrites."""
     for first in (0, 10, 20):
         write_deltalake(tmp_path / "t", pa.table({"id": list(range(first, first + 10))}), mode="append")
     DeltaTable(tmp_path / "t").update(predicate="id = 1", updates={"id": "100"})
-    return SourceLog(str(tmp_path / "t"))
+    return DeltaLog(str(tmp_path / "t"))
 
 
-def test_the_files_of_a_version_are_those_that_lived_then(log: SourceLog) -> None:
-    before, now = log.files(2), log.files(3)
+def test_the_files_of_a_version_are_those_that_lived_then(log: DeltaLog) -> None:
+    before, now = log.data_files(2), log.data_files(3)
     assert [file.rows for file in before] == [10, 10, 10]
     assert [file.path for file in before] == sorted(file.path for file in before)
     assert len({file.path for file in (*before, *now)}) == 4
     assert sum(file.bytes for file in before) == log.state(2).bytes
 
 
-def test_a_version_that_is_not_in_the_log_any_more_has_no_files(log: SourceLog, tmp_path: Path) -> None:
+def test_a_version_that_is_not_in_the_log_any_more_has_no_files(log: DeltaLog, tmp_path: Path) -> None:
     commit_file(tmp_path / "t", 1).unlink()
     with pytest.raises(LogGap):
-        log.files(2)
+        log.data_files(2)
 
 
 @pytest.mark.parametrize(("limits", "small"), [((30, 10**6), True), ((29, 10**6), False), ((30, 100), False)])
-def test_a_table_below_both_limits_is_small(log: SourceLog, limits: tuple[int, int], *, small: bool) -> None:
+def test_a_table_below_both_limits_is_small(log: DeltaLog, limits: tuple[int, int], *, small: bool) -> None:
     assert is_small(log.state(), Limits(1, *limits)) is small

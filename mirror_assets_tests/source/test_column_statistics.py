@@ -14,11 +14,11 @@ from deltalake import write_deltalake
 from hypothesis import given, settings
 
 from mirror_assets.source.column_statistics import ColumnStatistics
-from mirror_assets.source.log import SourceLog
+from mirror_assets.source.log import DeltaLog
 
 
 def _statistics(folder: Path) -> dict[str, ColumnStatistics]:
-    log = SourceLog(str(folder))
+    log = DeltaLog(str(folder))
     return {column.name: column for column in log.column_statistics(log.state())}
 
 

@@ -9,7 +9,7 @@ from deltalake import write_deltalake
 from pyspark.sql import SparkSession
 
 from mirror_assets.encode.private.table_version import read_version
-from mirror_assets.source.log import SourceLog
+from mirror_assets.source.log import DeltaLog
 from mirror_assets_tests.source.handmade import commit_file
 
 
@@ -22,5 +22,5 @@ def test_a_snapshot_is_what_the_commits_say_whatever_they_were_compacted_to(
         write_deltalake(tmp_path, rows, mode="append" if number == 2 else "overwrite")
     newest_first = [commit_file(tmp_path, version).read_text().strip() for version in (1, 0)]
     (tmp_path / "_delta_log" / f"{0:020d}.{1:020d}.compacted.json").write_text("\n".join(newest_first))
-    assert SourceLog(str(tmp_path)).state().rows == 2
+    assert DeltaLog(str(tmp_path)).state().rows == 2
     assert sorted(row["id"] for row in read_version(spark, str(tmp_path), 2).collect()) == [1, 2]

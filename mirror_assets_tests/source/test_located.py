@@ -10,7 +10,7 @@ from deltalake import write_deltalake
 
 from mirror_assets.source.access import Located, PlainAccess
 from mirror_assets.source.errors import LocationUnknown
-from mirror_assets.source.log import SourceLog
+from mirror_assets.source.log import DeltaLog
 
 
 def made(path: Path, commits: int) -> Located:
@@ -27,7 +27,7 @@ def test_nothing_is_asked_before_it_is_needed(tmp_path: Path) -> None:
         return made(tmp_path / "t", 0)
 
     made(tmp_path / "t", 2)
-    log = SourceLog("catalog://main/t", locate=locate)
+    log = DeltaLog("catalog://main/t", locate=locate)
     assert asked == []
     assert log.uri == str(tmp_path / "t")
     assert log.has_commit(1)
@@ -37,7 +37,7 @@ def test_nothing_is_asked_before_it_is_needed(tmp_path: Path) -> None:
 def test_a_plan_and_what_is_read_for_it_are_of_one_place(tmp_path: Path) -> None:
     before, after = made(tmp_path / "a", 2), made(tmp_path / "b", 1)
     places = [before]
-    log = SourceLog("catalog://main/t", locate=lambda: places[0])
+    log = DeltaLog("catalog://main/t", locate=lambda: places[0])
     assert log.state().version == 1
     places[0] = after
     assert (log.uri, log.has_commit(1), log.state(0).version) == (before.uri, True, 0)
@@ -48,7 +48,7 @@ def test_a_plan_and_what_is_read_for_it_are_of_one_place(tmp_path: Path) -> None
 def test_a_table_that_moved_is_not_quiet(tmp_path: Path) -> None:
     before, after = made(tmp_path / "a", 1), made(tmp_path / "b", 1)
     places = [before]
-    log = SourceLog("catalog://main/t", locate=lambda: places[0])
+    log = DeltaLog("catalog://main/t", locate=lambda: places[0])
     mark = log.tip_mark(0)
     assert mark is not None
     assert log.is_still_tip(mark)
@@ -60,7 +60,7 @@ def test_the_catalogs_error_is_the_logs(tmp_path: Path) -> None:
     def unknown() -> Located:
         raise LocationUnknown("sales.t", "hive")
 
-    log = SourceLog("catalog://hive/sales.t", locate=unknown)
+    log = DeltaLog("catalog://hive/sales.t", locate=unknown)
     for ask in (log.state, lambda: log.uri, lambda: log.has_commit(0)):
         with pytest.raises(LocationUnknown):
             ask()

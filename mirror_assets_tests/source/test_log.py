@@ -12,7 +12,7 @@ from deltalake import DeltaTable, write_deltalake
 
 from mirror_assets.errors import ErrorCode
 from mirror_assets.source.errors import LogGap, SourceNotDelta, SourceUnreadable, SourceUnsupported
-from mirror_assets.source.log import SourceLog
+from mirror_assets.source.log import DeltaLog
 from mirror_assets.source.source_state import source_columns
 from mirror_assets_tests.source.handmade import (
     PROTOCOL,
@@ -35,7 +35,7 @@ def _rows(first: int, last: int) -> pa.Table:
     return pa.table({"id": pa.array(ids, pa.int64()), "p": pa.array([i % 2 for i in ids], pa.int32())})
 
 
-def _history(path: Path) -> SourceLog:
+def _history(path: Path) -> DeltaLog:
     """A table with one commit of every kind that delta-rs writes."""
     write_deltalake(path, _rows(0, 20), partition_by=["p"], configuration=_FEED)
     write_deltalake(path, _rows(20, 30), mode="append")
@@ -57,15 +57,15 @@ def _history(path: Path) -> SourceLog:
     DeltaTable(path).optimize.compact()
     DeltaTable(path).restore(1)
     DeltaTable(path).delete()
-    return SourceLog(str(path))
+    return DeltaLog(str(path))
 
 
-def _short(path: Path, commits: int) -> SourceLog:
+def _short(path: Path, commits: int) -> DeltaLog:
     """A table of appends, a row each."""
     write_deltalake(path, _rows(0, 1), configuration=_FEED)
     for number in range(1, commits):
         write_deltalake(path, _rows(number, number + 1), mode="append")
-    return SourceLog(str(path))
+    return DeltaLog(str(path))
 
 
 def test_rows_of_every_commit_are_those_of_the_feed(tmp_path: Path) -> None:
@@ -101,13 +101,13 @@ def test_bytes_of_a_commit_are_those_of_its_files(tmp_path: Path) -> None:
 
 def test_the_state_at_the_tip(tmp_path: Path) -> None:
     write_deltalake(tmp_path / "t", _rows(0, 20), partition_by=["p"], configuration=_FEED)
-    state = SourceLog(str(tmp_path / "t")).state()
+    state = DeltaLog(str(tmp_path / "t")).state()
     assert (state.version, state.files, state.rows, state.stored_rows) == (0, 2, 20, 20)
     assert state.bytes == sum(file.stat().st_size for file in (tmp_path / "t").rglob("*.parquet"))
     assert (state.feed_enabled, state.partition_columns) == (True, ("p",))
     assert source_columns(state) == (("id", "bigint"), ("p", "int"))
     assert state.table_id == str(DeltaTable(tmp_path / "t").metadata().id)
-    (commit,) = SourceLog(str(tmp_path / "t")).commits(0, 0)
+    (commit,) = DeltaLog(str(tmp_path / "t")).commits(0, 0)
     assert commit.metadata is not None
     assert commit.timestamp_ms == state.timestamp_ms
     assert (commit.metadata.schema_string, commit.metadata.table_id) == (state.schema_string, state.table_id)
@@ -123,13 +123,13 @@ def test_rows_are_unknown_where_a_file_has_no_statistics(tmp_path: Path) -> None
     metadata = metadata_action(_TWO_COLUMNS)
     adds = [file_action("add", "a.parquet"), file_action("add", "b.parquet", records=None, size=900)]
     write_commit(tmp_path, 0, [info(), PROTOCOL, metadata, *adds])
-    state = SourceLog(str(tmp_path)).state()
+    state = DeltaLog(str(tmp_path)).state()
     assert (state.rows, state.stored_rows, state.files, state.bytes, state.likely_rows) == (None, None, 2, 1000, 10)
 
 
 def test_an_empty_table(tmp_path: Path) -> None:
     write_commit(tmp_path, 0, [info("CREATE TABLE"), PROTOCOL, metadata_action(_TWO_COLUMNS)])
-    state = SourceLog(str(tmp_path)).state()
+    state = DeltaLog(str(tmp_path)).state()
     assert (state.rows, state.files, state.bytes, state.feed_enabled) == (0, 0, 0, False)
     assert source_columns(state) == (("id", "bigint"), ("amount", "decimal(10,2)"))
 
@@ -187,7 +187,7 @@ def test_only_commit_files_are_commits(tmp_path: Path) -> None:
 
 def test_a_commit_without_a_time_has_its_files_own(tmp_path: Path) -> None:
     write_commit(tmp_path, 0, [PROTOCOL, metadata_action(_TWO_COLUMNS)])
-    log, modified = SourceLog(str(tmp_path)), commit_file(tmp_path, 0).stat().st_mtime_ns // 1_000_000
+    log, modified = DeltaLog(str(tmp_path)), commit_file(tmp_path, 0).stat().st_mtime_ns // 1_000_000
     assert log.state().timestamp_ms == modified
     assert log.commits(0, 0)[0].timestamp_ms == modified
 
@@ -195,25 +195,25 @@ def test_a_commit_without_a_time_has_its_files_own(tmp_path: Path) -> None:
 def test_files_that_are_gone_leave_an_estimate(tmp_path: Path) -> None:
     gone = [file_action("remove", path, records=None, size=300) for path in ("a%20b.parquet", "file:/x")]
     write_commit(tmp_path, 0, [info("WRITE"), *gone])
-    (commit,) = SourceLog(str(tmp_path)).commits(0, 0)
+    (commit,) = DeltaLog(str(tmp_path)).commits(0, 0)
     assert (commit.rows, commit.rows_exact) == (6, False)
 
 
 @pytest.mark.parametrize("uri", ["file://{}", "file:{}", "{}/"])
 def test_other_spellings_of_a_local_path(tmp_path: Path, uri: str) -> None:
     _short(tmp_path / "t", 1)
-    log = SourceLog(uri.format(tmp_path / "t"))
+    log = DeltaLog(uri.format(tmp_path / "t"))
     assert (log.state().version, log.earliest(), log.commits(0, 0)[0].rows) == (0, 0, 1)
 
 
 def test_a_folder_that_is_no_delta_table(tmp_path: Path) -> None:
     (tmp_path / "part.parquet").write_bytes(b"")
     with pytest.raises(SourceNotDelta, match=f"{tmp_path} is no Delta table.*`source`"):
-        SourceLog(str(tmp_path)).state()
+        DeltaLog(str(tmp_path)).state()
     with pytest.raises(SourceNotDelta):
-        SourceLog(str(tmp_path)).earliest()
+        DeltaLog(str(tmp_path)).earliest()
     with pytest.raises(SourceNotDelta, match="missing is no Delta table"):
-        SourceLog(str(tmp_path / "missing")).state()
+        DeltaLog(str(tmp_path / "missing")).state()
 
 
 @pytest.mark.parametrize("version", ["@v2", "@V12", "@20240428091500000"])
@@ -221,22 +221,22 @@ def test_an_address_of_one_version_is_refused_unless_a_folder_has_this_name(tmp_
     _short(tmp_path / "t", 1)
     named = f"{tmp_path}/t{version}"
     with pytest.raises(SourceNotDelta, match=rf"leave out `{version}` of the address.*set the table's `start`"):
-        SourceLog(named).state()
+        DeltaLog(named).state()
     (tmp_path / "t").rename(named)
-    assert SourceLog(named).state().version == 0
+    assert DeltaLog(named).state().version == 0
 
 
 def test_other_names_with_an_at_sign_are_no_version(tmp_path: Path) -> None:
     for name in ("t@v", "t@2024", "t@v2x", "v2", "t@v2/x"):
         with pytest.raises(SourceNotDelta, match="correct its address"):
-            SourceLog(str(tmp_path / name)).state()
+            DeltaLog(str(tmp_path / name)).state()
 
 
 @pytest.mark.parametrize("uri", ["nowhere://x/y", "{}/file"])
 def test_an_address_that_cannot_be_read(tmp_path: Path, uri: str) -> None:
     (tmp_path / "file").write_bytes(b"")
     with pytest.raises(SourceUnreadable, match=r"can't be read.*Next: correct its address.*`source`") as caught:
-        SourceLog(uri.format(tmp_path)).state()
+        DeltaLog(uri.format(tmp_path)).state()
     assert "\n" not in str(caught.value)
 
 
@@ -245,7 +245,7 @@ def test_a_feature_that_is_not_known(tmp_path: Path) -> None:
     protocol: Action = {"protocol": {"minReaderVersion": 3, "minWriterVersion": 7, **features}}
     write_commit(tmp_path, 0, [info(), protocol, metadata_action(_TWO_COLUMNS)])
     with pytest.raises(SourceUnsupported, match="newFeature"):
-        SourceLog(str(tmp_path)).state()
+        DeltaLog(str(tmp_path)).state()
 
 
 def test_three_thousand_commits_are_read_in_seconds(tmp_path: Path) -> None:
@@ -253,7 +253,7 @@ def test_three_thousand_commits_are_read_in_seconds(tmp_path: Path) -> None:
     files = [file_action("remove", "r"), file_action("add", "a"), file_action("cdc", "c", data=False)]
     for version in range(1, 3_001):
         write_commit(tmp_path, version, [info("UPDATE", numUpdatedRows="5"), *files])
-    log, began = SourceLog(str(tmp_path)), time.perf_counter()
+    log, began = DeltaLog(str(tmp_path)), time.perf_counter()
     commits = log.commits(1, 3_000)
     assert time.perf_counter() - began < 8  # 0.7 s on a quiet machine; a minute when files are read twice or by Spark
     assert [commit.version for commit in commits] == list(range(1, 3_001))

@@ -14,7 +14,7 @@ from pyspark.sql import functions as F
 from mirror_assets.source.batching import Limits
 from mirror_assets.source.breaks import BreakKind
 from mirror_assets.source.commits import Commit
-from mirror_assets.source.log import SourceLog
+from mirror_assets.source.log import DeltaLog
 from mirror_assets.source.planner import Plan, PlanRequest, plan_slices
 
 _INSERT = "INSERT INTO {t} SELECT id, 1, CAST(id % 2 AS INT) FROM range(0, 40, 1, 1)"
@@ -39,7 +39,7 @@ _OF_WHOLE_FILES = (
 
 @dataclass(frozen=True)
 class _Source:
-    log: SourceLog
+    log: DeltaLog
     commits: tuple[Commit, ...]
     feed: dict[int, int]
 
@@ -59,7 +59,7 @@ def _run(spark: SparkSession, table: str, *statements: str) -> None:
 
 
 def _read(spark: SparkSession, path: Path) -> _Source:
-    log = SourceLog(str(path))
+    log = DeltaLog(str(path))
     feed = spark.read.format("delta").option("readChangeFeed", "true").option("startingVersion", 0).load(str(path))
     counts = {row[0]: row[1] for row in feed.groupBy(F.col("_commit_version")).count().collect()}
     return _Source(log, log.commits(0, log.state().version), counts)
@@ -97,14 +97,14 @@ def test_live_rows_of_a_table_with_deletion_vectors(spark: SparkSession, tmp_pat
     table = _create(spark, tmp_path, "id BIGINT", enableDeletionVectors="true")
     spark.range(0, 10, 1, 1).write.format("delta").mode("append").save(str(tmp_path))
     _run(spark, table, "DELETE FROM {t} WHERE id < 3")
-    log = SourceLog(str(tmp_path))
+    log = DeltaLog(str(tmp_path))
     assert (log.state().rows, log.state().stored_rows) == (7, 10)
     (tmp_path / "_delta_log" / f"{2:020d}.crc").unlink()
     unknown = log.state()
     assert (unknown.rows, unknown.stored_rows, unknown.likely_rows) == (None, 10, 10)
 
 
-def _plan(log: SourceLog, covered: int) -> Plan:
+def _plan(log: DeltaLog, covered: int) -> Plan:
     state, landed = log.state(), log.state(covered)
     return plan_slices(
         PlanRequest(
@@ -159,7 +159,7 @@ def test_what_spark_writes_for_a_break(
     """The commits before it, which the mirror follows, are planned."""
     shutil.copytree(followed, tmp_path / "t")
     _run(spark, f"delta.`{tmp_path / 't'}`", statement)
-    plan = _plan(SourceLog(str(tmp_path / "t")), 0)
+    plan = _plan(DeltaLog(str(tmp_path / "t")), 0)
     assert [(planned.first, planned.last, planned.rows) for planned in plan.slices] == [(1, 2, 1), (3, 3, 0), (4, 5, 0)]
     assert plan.stop is not None
     assert (plan.stop.version, plan.stop.kind) == (6, kind)
@@ -175,7 +175,7 @@ def test_what_spark_writes_without_a_break(spark: SparkSession, tmp_path: Path) 
         "INSERT INTO {t} (a) VALUES (2)",
         "ALTER TABLE {t} SET TBLPROPERTIES ('delta.columnMapping.mode' = 'name')",
     )
-    log = SourceLog(str(tmp_path))
+    log = DeltaLog(str(tmp_path))
     inserts = log.commits(1, 2)
     assert all(commit.metadata is not None for commit in inserts)
     plan = _plan(log, 0)

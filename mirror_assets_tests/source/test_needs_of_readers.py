@@ -8,8 +8,7 @@ from pathlib import Path
 import pytest
 
 from mirror_assets.source.errors import CatalogManaged, NoColumns, SourceUnsupported
-from mirror_assets.source.log import SourceLog
-from mirror_assets.source.table_log import TableLog
+from mirror_assets.source.log import DeltaLog
 from mirror_assets_tests.source.handmade import (
     PROTOCOL,
     Action,
@@ -27,11 +26,11 @@ Read = Callable[[Path], object]
 
 
 def _state(path: Path) -> object:
-    return SourceLog(str(path)).state()
+    return DeltaLog(str(path)).state()
 
 
 def _snapshot(path: Path) -> object:
-    return TableLog(str(path)).snapshot()
+    return DeltaLog(str(path)).snapshot()
 
 
 _BOTH = pytest.mark.parametrize("read", [_state, _snapshot])
@@ -97,5 +96,5 @@ def test_a_table_that_was_made_without_columns_is_read_once_it_has_some(tmp_path
         _snapshot(tmp_path / name)
         write_commit(tmp_path / name, 1, [info(), PROTOCOL, metadata_action(_SCHEMA), file_action("add")])
         _state(tmp_path / name)
-        assert [commit.version for commit in SourceLog(str(tmp_path / name)).commits(0, 1)] == [0, 1]
-        assert [len(snapshot.files) for snapshot in TableLog(str(tmp_path / name)).snapshots([0, 1])] == [0, 1]
+        assert [commit.version for commit in DeltaLog(str(tmp_path / name)).commits(0, 1)] == [0, 1]
+        assert [len(snapshot.files) for snapshot in DeltaLog(str(tmp_path / name)).snapshots([0, 1])] == [0, 1]

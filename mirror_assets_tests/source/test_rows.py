@@ -147,11 +147,6 @@ def test_bytes_are_those_that_the_feed_reads() -> None:
     assert describe(0, _actions(added=added, removed=removed), 0, _gone).deletion_vectors
 
 
-def test_a_commit_without_a_time_has_its_files() -> None:
-    assert describe(0, _actions(), 77, _gone).timestamp_ms == 77
-    assert describe(0, _actions(timestamp_ms=5), 77, _gone).timestamp_ms == 5
-
-
 def test_what_the_log_alone_tells_of_the_kinds_of_rows() -> None:
     one, other = _file("a", records=3), _file("b", records=4)
     assert describe(0, _actions(added=(one, other)), 0, _gone).known_counts == ReadRows(insert=7)

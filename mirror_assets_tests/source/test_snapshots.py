@@ -13,8 +13,8 @@ from deltalake import DeltaTable, write_deltalake
 
 from mirror_assets.direct_lake.framing import committed_by
 from mirror_assets.source.errors import LogGap, SourceNotDelta, SourceUnreadable
+from mirror_assets.source.log import DeltaLog
 from mirror_assets.source.replay import Snapshot
-from mirror_assets.source.table_log import TableLog
 from mirror_assets_tests.source.handmade import (
     PROTOCOL,
     Action,
@@ -62,7 +62,7 @@ def _of_ours(snapshot: Snapshot) -> list[tuple[str, int, int | None, int]]:
 
 def test_every_version_is_that_of_delta_rs(tmp_path: Path) -> None:
     path = str(_history(tmp_path / "t"))
-    log = TableLog(path)
+    log = DeltaLog(path)
     assert log.versions() == tuple(range(log.newest() + 1))
     for snapshot in log.snapshots(log.versions()):
         assert _of_ours(snapshot) == _of_delta_rs(path, snapshot.version)
@@ -73,11 +73,11 @@ def test_every_version_is_that_of_delta_rs(tmp_path: Path) -> None:
 
 def test_paths_and_partitions_are_those_on_the_disk(tmp_path: Path) -> None:
     path = _history(tmp_path / "t")
-    log = TableLog(str(path))
+    log = DeltaLog(str(path))
     snapshot = log.snapshot(1)
     assert {file.partition["p"] for file in snapshot.files} == {"a b", "c:d%", "é", None}
     assert all((path / file.path).stat().st_size == file.bytes for file in snapshot.files)
-    stored = {file.path: file.bytes for file in log.listing()}
+    stored = {file.path: file.bytes for file in log.stored_files()}
     assert {file.path: file.bytes for file in snapshot.files}.items() <= stored.items()
     assert any(name.startswith("_change_data/") for name in stored)
     assert not any(name.startswith("_delta_log") for name in stored)
@@ -85,20 +85,20 @@ def test_paths_and_partitions_are_those_on_the_disk(tmp_path: Path) -> None:
 
 def test_remote_and_local_say_the_same(tmp_path: Path) -> None:
     path = _history(tmp_path / "t")
-    local, remote = TableLog(str(path)), TableLog(path.as_uri())
+    local, remote = DeltaLog(str(path)), DeltaLog(path.as_uri())
     for mine, other in zip(local.snapshots(local.versions()), remote.snapshots(remote.versions()), strict=True):
         assert (mine.files, mine.timestamp_ms) == (other.files, other.timestamp_ms)
         assert mine.tombstones == other.tombstones
-    assert local.listing() == remote.listing()
+    assert local.stored_files() == remote.stored_files()
 
 
 def test_a_cleaned_log_begins_at_its_checkpoint(tmp_path: Path) -> None:
     path = _history(tmp_path / "t")
-    whole = TableLog(str(path))
+    whole = DeltaLog(str(path))
     before = [whole.snapshot(version) for version in range(3, 8)]
     for version in range(4):
         commit_file(path, version).unlink()
-    log = TableLog(str(path))
+    log = DeltaLog(str(path))
     assert log.versions() == (3, 4, 5, 6, 7)
     for snapshot, other in zip(log.snapshots(range(3, 8)), before, strict=True):
         assert snapshot.files == other.files
@@ -110,9 +110,9 @@ def test_a_cleaned_log_begins_at_its_checkpoint(tmp_path: Path) -> None:
 def test_nothing_is_read_over_a_hole(tmp_path: Path) -> None:
     path = _history(tmp_path / "t")
     commit_file(path, 5).unlink()
-    log = TableLog(str(path))
+    log = DeltaLog(str(path))
     assert (log.versions(), log.newest()) == ((0, 1, 2, 3, 4), 7)
-    for read in (lambda: log.snapshot(6), lambda: log.commits(4, 6), lambda: log.time_ms(5)):
+    for read in (lambda: log.snapshot(6), lambda: log.logged_commits(4, 6), lambda: log.time_ms(5)):
         with pytest.raises(LogGap) as caught:
             read()
         assert caught.value.version == 5
@@ -120,8 +120,8 @@ def test_nothing_is_read_over_a_hole(tmp_path: Path) -> None:
 
 def test_commits_have_all_their_files(tmp_path: Path) -> None:
     path = _history(tmp_path / "t")
-    log = TableLog(str(path))
-    commits = log.commits(0, log.newest())
+    log = DeltaLog(str(path))
+    commits = [commit.actions for commit in log.logged_commits(0, log.newest())]
     assert [commit.operation for commit in commits] == [
         "WRITE",
         "WRITE",
@@ -136,8 +136,8 @@ def test_commits_have_all_their_files(tmp_path: Path) -> None:
     for commit, snapshot in zip(commits, log.snapshots(log.versions()), strict=True):
         live = live - {file.path for file in commit.removed} | {file.path for file in commit.added}
         assert live == {file.path for file in snapshot.files}
-    assert [commit.data_change for commit in commits] == [c.operation != "OPTIMIZE" for c in commits]
-    assert all((path / name).exists() for commit in commits for name in commit.change_files)
+    assert [bool(c.data_added or c.data_removed) for c in commits] == [c.operation != "OPTIMIZE" for c in commits]
+    assert all((path / file.path).exists() for commit in commits for file in commit.change_files)
     assert [bool(commit.change_files) for commit in commits][:5] == [False, False, True, True, False]
 
 
@@ -151,10 +151,10 @@ def test_versions_are_dated_by_deltas_clock(tmp_path: Path) -> None:
     for version, actions in enumerate(commits):
         write_commit(tmp_path, version, actions)
         os.utime(commit_file(tmp_path, version), (5, 5))
-    log = TableLog(str(tmp_path))
+    log = DeltaLog(str(tmp_path))
     assert [log.time_ms(version) for version in range(4)] == [5_000, 5_001, 9_000, 9_500]
     assert [snapshot.timestamp_ms for snapshot in log.snapshots(range(4))] == [5_000, 5_001, 9_000, 9_500]
-    assert [commit.timestamp_ms for commit in log.commits(1, 2)] == [5_001, 9_000]
+    assert [commit.timestamp_ms for commit in log.logged_commits(1, 2)] == [5_001, 9_000]
 
 
 def test_in_commit_timestamps_count_from_where_they_were_switched_on_last(tmp_path: Path) -> None:
@@ -165,7 +165,7 @@ def test_in_commit_timestamps_count_from_where_they_were_switched_on_last(tmp_pa
     for version, actions in enumerate([[*own[0], PROTOCOL, metadata], own[1], [*own[2], metadata]]):
         write_commit(tmp_path, version, actions)
         os.utime(commit_file(tmp_path, version), (version + 1, version + 1))
-    log = TableLog(str(tmp_path))
+    log = DeltaLog(str(tmp_path))
     assert [log.time_ms(version) for version in range(3)] == [1_000, 2_000, 9_000]
     assert [committed_by(log, at) for at in (999, 2_500, 9_000)] == [None, 1, 2]
 
@@ -173,19 +173,19 @@ def test_in_commit_timestamps_count_from_where_they_were_switched_on_last(tmp_pa
 def test_files_in_folders_of_the_log_are_no_commits(tmp_path: Path) -> None:
     """Copies that someone keeps there; Delta lists the log's folder alone."""
     path = _history(tmp_path / "t")
-    files = TableLog(str(path)).snapshot(1).files
+    files = DeltaLog(str(path)).snapshot(1).files
     backup = path / "_delta_log" / "backup"
     backup.mkdir()
     (backup / commit_file(path, 1).name).write_text(json.dumps(info()))
     (backup / commit_file(path, 9).name).write_text(json.dumps(info()))
-    log = TableLog(str(path))
+    log = DeltaLog(str(path))
     assert (log.newest(), log.snapshot(1).files) == (7, files)
 
 
 def test_what_is_no_table_or_garbage_is_said(tmp_path: Path) -> None:
     with pytest.raises(SourceNotDelta):
-        TableLog(str(tmp_path)).newest()
+        DeltaLog(str(tmp_path)).newest()
     path = _history(tmp_path / "t")
     commit_file(path, 6).write_text(json.dumps([1]))
     with pytest.raises(SourceUnreadable, match="commit 6 is not what Delta writes"):
-        TableLog(str(path)).snapshot(6)
+        DeltaLog(str(path)).snapshot(6)

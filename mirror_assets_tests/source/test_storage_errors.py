@@ -10,9 +10,8 @@ import pytest
 
 from mirror_assets.source.access import PlainAccess
 from mirror_assets.source.errors import AddressOfDatabricks, SourceNotDelta, SourceUnavailable, SourceUnreadable
-from mirror_assets.source.log import SourceLog
+from mirror_assets.source.log import DeltaLog
 from mirror_assets.source.storage_errors import translated
-from mirror_assets.source.table_log import TableLog
 
 
 @contextmanager
@@ -56,7 +55,7 @@ def test_no_permission_is_a_setting_to_correct(status: int) -> None:
         _answering(status) as port,
         pytest.raises(SourceUnreadable, match=f"s3://b/t can't be read.*{status}") as caught,
     ):
-        SourceLog("s3://b/t", PlainAccess("s3://b/t", _options(port))).state()
+        DeltaLog("s3://b/t", PlainAccess("s3://b/t", _options(port))).state()
     assert "\x1b" not in str(caught.value)
 
 
@@ -66,34 +65,34 @@ def test_a_store_that_is_busy_is_tried_again(status: int) -> None:
         _answering(status) as port,
         pytest.raises(SourceUnavailable, match="s3://b/t can't be read now: the store s3://b "),
     ):
-        SourceLog("s3://b/t", PlainAccess("s3://b/t", _options(port))).state()
+        DeltaLog("s3://b/t", PlainAccess("s3://b/t", _options(port))).state()
 
 
 def test_a_host_that_does_not_answer_is_tried_again() -> None:
     with _answering(200) as port:
         pass
     with pytest.raises(SourceUnavailable, match=r"gives no answer.*`endpoint` of the store"):
-        SourceLog("s3://b/t", PlainAccess("s3://b/t", _options(port))).state()
+        DeltaLog("s3://b/t", PlainAccess("s3://b/t", _options(port))).state()
 
 
 def test_an_option_that_is_wrong_is_a_setting_to_correct() -> None:
     with pytest.raises(SourceUnreadable, match="bogus"):
-        SourceLog("s3://b/t", PlainAccess("s3://b/t", {**_options(1), "timeout": "bogus"})).state()
+        DeltaLog("s3://b/t", PlainAccess("s3://b/t", {**_options(1), "timeout": "bogus"})).state()
 
 
 def test_missing_credentials_are_a_setting_to_correct() -> None:
     options = {"aws_region": "x", "max_retries": "0", "aws_ec2_metadata_disabled": "true", "retry_timeout": "2s"}
     with pytest.raises(SourceUnreadable, match="no credentials were found for it"):
-        SourceLog("s3://b/t", PlainAccess("s3://b/t", options)).state()
+        DeltaLog("s3://b/t", PlainAccess("s3://b/t", options)).state()
 
 
 def test_a_folder_that_is_not_there_is_told_in_words(tmp_path: Path) -> None:
     with pytest.raises(SourceNotDelta, match="none is no Delta table"):
-        SourceLog(str(tmp_path / "none")).state()
+        DeltaLog(str(tmp_path / "none")).state()
 
 
 @pytest.mark.parametrize("uri", ["dbfs:/mnt/lake/orders", "dbfs:///mnt/lake/orders", "DBFS:/user/hive/warehouse/t"])
-@pytest.mark.parametrize("read", [lambda uri: SourceLog(uri).state(), lambda uri: TableLog(uri).snapshot()])
+@pytest.mark.parametrize("read", [lambda uri: DeltaLog(uri).state(), lambda uri: DeltaLog(uri).snapshot()])
 def test_an_address_of_databricks_own_is_told_with_what_to_name_instead(
     uri: str, read: Callable[[str], object]
 ) -> None:

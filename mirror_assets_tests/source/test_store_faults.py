@@ -12,9 +12,8 @@ import pytest
 from mirror_assets.errors import MirrorError
 from mirror_assets.source.access import PlainAccess
 from mirror_assets.source.errors import SourceUnavailable, SourceUnreadable
-from mirror_assets.source.log import SourceLog
+from mirror_assets.source.log import DeltaLog
 from mirror_assets.source.store_faults import FAULTS
-from mirror_assets.source.table_log import TableLog
 from mirror_assets_tests.onelake.certificates import Authority
 from mirror_assets_tests.pages import DOCS, codes, table
 from mirror_assets_tests.source.refusing_store import S3_ERRORS, closed_port, refusing, silent
@@ -42,9 +41,9 @@ _CAUSES = {
     "InternalError": ("failed (", "run again", True),
 }
 _READS: dict[str, Callable[[str, PlainAccess], object]] = {
-    "state": lambda uri, access: SourceLog(uri, access).state(),
-    "listing": lambda uri, access: TableLog(uri, access).newest(),
-    "commit": lambda uri, access: SourceLog(uri, access).has_commit(3),
+    "state": lambda uri, access: DeltaLog(uri, access).state(),
+    "listing": lambda uri, access: DeltaLog(uri, access).newest(),
+    "commit": lambda uri, access: DeltaLog(uri, access).has_commit(3),
 }
 
 
@@ -121,4 +120,4 @@ def test_the_page_has_every_cause_with_its_family_and_next_step() -> None:
 def test_no_credentials() -> None:
     options = {"aws_region": "x", "max_retries": "0", "aws_ec2_metadata_disabled": "true", "retry_timeout": "2s"}
     with pytest.raises(SourceUnreadable, match=r"no credentials were found for it.*Next: check `credential`"):
-        SourceLog(_URI, PlainAccess(_URI, options)).state()
+        DeltaLog(_URI, PlainAccess(_URI, options)).state()

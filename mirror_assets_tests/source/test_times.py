@@ -8,7 +8,7 @@ from pathlib import Path
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mirror_assets.source.log import SourceLog
+from mirror_assets.source.log import DeltaLog
 from mirror_assets.source.ranges import CommitTimes, increasing
 from mirror_assets_tests.source.handmade import (
     PROTOCOL,
@@ -32,14 +32,14 @@ def test_a_time_is_found_between_the_commits_around_it(first: int, written: list
     assert sorted(set(made.values())) == list(made.values())
 
 
-def _log(folder: Path, **configuration: str) -> SourceLog:
+def _log(folder: Path, **configuration: str) -> DeltaLog:
     """Four commits, written 100 s apart, whose own times say otherwise; the third was written before the second."""
     for version, written in enumerate((1_000, 1_100, 1_050, 1_300)):
         info: Action = {"commitInfo": {"timestamp": 7, "inCommitTimestamp": 5_000 + version}}
         actions: list[Action] = [info, PROTOCOL, metadata_action(_SCHEMA, **configuration)]
         write_commit(folder, version, actions if version == 0 else [info])
         os.utime(commit_file(folder, version), (written, written))
-    return SourceLog(str(folder))
+    return DeltaLog(str(folder))
 
 
 def test_commits_are_dated_by_their_files_one_after_another(tmp_path: Path) -> None:

@@ -18,7 +18,7 @@ from mirror_assets.encode.private.table_version import TableVersion
 
 
 @dataclass(frozen=True)
-class LoggedCommit:
+class SparkCommit:
     """A commit's version, and its actions as a Scala sequence."""
 
     version: int
@@ -41,9 +41,9 @@ class CdcReader:
         )
         return jvm.frame(frame)
 
-    def commits(self) -> Iterator[LoggedCommit]:
+    def commits(self) -> Iterator[SparkCommit]:
         """Yield each commit with its actions from the Delta log."""
-        return (LoggedCommit(commit._1(), commit._2()) for commit in items(self._logged))  # noqa: SLF001 Scala's names
+        return (SparkCommit(commit._1(), commit._2()) for commit in items(self._logged))  # noqa: SLF001 Scala's names
 
     def changes_by(self, actions: Sequence[JavaObject]) -> DataFrame:
         """Return the change feed for these actions, one sequence per commit, instead of those in the Delta log."""

@@ -15,7 +15,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from mirror_assets.encode.columns import CHANGE_TYPE, COMMIT_TIMESTAMP, COMMIT_VERSION, quoted
-from mirror_assets.encode.private.cdc_reader import CdcReader, LoggedCommit
+from mirror_assets.encode.private.cdc_reader import CdcReader, SparkCommit
 from mirror_assets.encode.private.jvm import items
 from mirror_assets.encode.private.table_version import Vectors
 
@@ -41,7 +41,7 @@ class _Actions:
     time_ms: int | None = None
 
     @classmethod
-    def of(cls, commit: LoggedCommit) -> _Actions:
+    def of(cls, commit: SparkCommit) -> _Actions:
         found = cls()
         files = {"RemoveFile": found.removed, "AddFile": found.added}
         for action in items(commit.actions):
@@ -85,7 +85,7 @@ class _VectorChanges:
         self._vectors = Vectors.of(self._jvm, feed.table.log)
         self._marks = self._jvm.java_list()
 
-    def take(self, commit: LoggedCommit) -> JavaObject:
+    def take(self, commit: SparkCommit) -> JavaObject:
         """Collect the commit's changes of deletion vectors; return its other actions."""
         actions = _Actions.of(commit)
         time = self._commit_time(commit.version, actions.time_ms)

@@ -16,8 +16,8 @@ from mirror_assets.pipeline.errors import stop_error
 from mirror_assets.pipeline.pending import feed_deadline, pending_commits
 from mirror_assets.pipeline.plan import plan_table
 from mirror_assets.pipeline.source_check import check_source, table_columns
+from mirror_assets.source.log import DeltaLog
 from mirror_assets.source.source_state import SourceState
-from mirror_assets.source.table_log import TableLog
 from mirror_assets.source.table_properties import Retention
 from mirror_assets.verify.direct_lake_types import unloadable_columns
 from mirror_assets.verify.timeliness import MOST_APART_SECONDS, check_retention
@@ -35,9 +35,9 @@ class Asked:
     now: float = field(default_factory=time.time)
 
     @cached_property
-    def log(self) -> TableLog:
+    def log(self) -> DeltaLog:
         """The log as Direct Lake's reports read it."""
-        return TableLog(self.context.log.uri, self.context.log.access)
+        return DeltaLog(self.context.log.uri, self.context.log.access)
 
     @cached_property
     def state(self) -> SourceState:

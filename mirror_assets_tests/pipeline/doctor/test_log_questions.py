@@ -11,7 +11,7 @@ from mirror_assets.errors import RetryError
 from mirror_assets.pipeline.doctor.answers import DoctorAnswer, DoctorVerdict, is_well
 from mirror_assets.pipeline.doctor.examination import KEYS_UNIQUE, SPARK_READS
 from mirror_assets.pipeline.doctor.log_questions import FIRST, THEN, compare_clocks
-from mirror_assets.source.log import SourceLog
+from mirror_assets.source.log import DeltaLog
 from mirror_assets_tests.pipeline.doctor.lake import answers, project, write_table
 from mirror_assets_tests.source.handmade import commit_file
 from mirror_assets_tests.source.refusing_store import closed_port
@@ -71,7 +71,7 @@ def test_an_error_that_is_not_ours_is_an_answer(tmp_path: Path, monkeypatch: pyt
         raise ZeroDivisionError("a defect")
 
     write_table(tmp_path / "orders")
-    monkeypatch.setattr(SourceLog, "times", lambda *_: fail(None))
+    monkeypatch.setattr(DeltaLog, "times", lambda *_: fail(None))
     found = answers(project(tmp_path, _ORDERS))
     assert found["orders", RETAINED].verdict is DoctorVerdict.NO
     assert "ZeroDivisionError: a defect" in found["orders", RETAINED].words
@@ -138,14 +138,14 @@ def test_a_source_that_goes_away_between_two_questions_is_said_so(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     write_table(tmp_path / "orders")
-    real = SourceLog.state
+    real = DeltaLog.state
 
-    def read_and_lose(log: SourceLog, version: int | None = None) -> object:
+    def read_and_lose(log: DeltaLog, version: int | None = None) -> object:
         state = real(log, version)
         shutil.rmtree(tmp_path / "orders", ignore_errors=True)
         return state
 
-    monkeypatch.setattr(SourceLog, "state", read_and_lose)
+    monkeypatch.setattr(DeltaLog, "state", read_and_lose)
     found = answers(project(tmp_path, _ORDERS))
     assert found["orders", READABLE].verdict is DoctorVerdict.OK
     assert found["orders", WAITS].verdict is DoctorVerdict.NO

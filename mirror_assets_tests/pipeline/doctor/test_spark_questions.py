@@ -15,7 +15,7 @@ from mirror_assets.pipeline.doctor.examination import KEYS_UNIQUE, SPARK_READS, 
 from mirror_assets.pipeline.doctor.log_questions import FIRST
 from mirror_assets.pipeline.doctor.spark_questions import keys_are_unique
 from mirror_assets.source.errors import SourceUnreadable
-from mirror_assets.source.table_log import TableLog
+from mirror_assets.source.log import DeltaLog
 from mirror_assets_tests.lab import Lab
 from mirror_assets_tests.pipeline.doctor.lake import answers
 
@@ -60,7 +60,7 @@ def test_spark_is_asked_where_the_log_can_not_be_read(lab: Lab, monkeypatch: pyt
     def refuse(_: object) -> None:
         raise SourceUnreadable(lab.uri, "a feature that is not known here")
 
-    monkeypatch.setattr(TableLog, "newest", refuse)
+    monkeypatch.setattr(DeltaLog, "newest", refuse)
     found = answers(_project(lab), Depth())
     assert found[_TABLE, FIRST[0].text].verdict is DoctorVerdict.NO
     assert found[_TABLE, SPARK_READS].verdict is DoctorVerdict.WARN
