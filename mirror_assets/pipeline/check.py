@@ -21,9 +21,7 @@ from mirror_assets.storage import PathMissing
 from mirror_assets.telemetry.instruments import Stage
 from mirror_assets.telemetry.record import record_check, set_attempt, stage_span
 from mirror_assets.verify.check_result import CheckResult
-from mirror_assets.verify.order import row_order
-from mirror_assets.verify.repeated_keys import KeyInspection, inspect_keys
-from mirror_assets.verify.row_reader import SparkRowReader
+from mirror_assets.verify.order import SparkChangeReader, row_order
 from mirror_assets.verify.staged import (
     StagedSlice,
     key_presence,
@@ -32,7 +30,7 @@ from mirror_assets.verify.staged import (
     row_counts,
     schema_compatibility,
 )
-from mirror_assets.verify.uniqueness import key_uniqueness, version_uniqueness
+from mirror_assets.verify.uniqueness import KeyInspection, inspect_keys, key_uniqueness, version_uniqueness
 
 _ROW_CHECKS: Final = ("key_uniqueness", "marker_values", "row_counts", "row_order")
 BLOCKING_CHECKS: Final = tuple(sorted(("key_presence", "parts_unchanged", "schema_compatibility", *_ROW_CHECKS)))
@@ -129,7 +127,7 @@ def _uniqueness(context: TableContext, staged: StagedSlice, inspection: KeyInspe
     """
     record = staged.record
     if record.chunk is None or record.chunk.number > 1 or not context.table.keys:
-        return key_uniqueness(staged, inspection)
+        return key_uniqueness(inspection)
     return version_uniqueness(context.spark(), context.source, record.slice.last, record.keys)
 
 
@@ -161,5 +159,5 @@ def _order(context: TableContext, staged: StagedSlice, inspection: KeyInspection
     names = {column.name for column in staged.record.columns}
     schema = parse_schema(staged.record.source_schema)
     columns = landed_columns(schema, names.__contains__, keyless=context.table.is_keyless)
-    reread = SparkRowReader(context.spark, staged, context.source, columns, lambda: vector_versions(commits.all))
-    return row_order(staged, inspection, reread)
+    reader = SparkChangeReader(context.spark, staged, context.source, columns, lambda: vector_versions(commits.all))
+    return row_order(staged, inspection, reader)

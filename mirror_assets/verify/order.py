@@ -1,142 +1,223 @@
-"""Check that the changes of a key are in commit order, by comparing some keys with the change feed.
+"""Check that the changes of a key are in commit order, by comparing the rows of each commit with the change feed.
 
-For most keys the markers decide the order: an INSERT precedes the UPDATE of its key, an UPDATE the DELETE, and
-`key_uniqueness` checks that. For a key whose markers also allow another order (an undecided key), the n-th row in the
-parts must equal its n-th change by commit in the change feed.
+The encoder writes the changes of a slice commit by commit. So the feed's rows per commit determine which rows of the
+parts are the commit's, and the rows of both must have the same hashes, in any order. In a commit, the feed has a new
+row for each INSERT and UPDATE, and an old row for each UPDATE and DELETE.
 
-If there are many undecided keys, the check compares a sample that would reveal any two swapped parts: for each two
-parts whose order matters, it has a key whose changes would then be in another order. If the first sample lacks such a
-key for some two parts, the check reads the hash of every row and compares more keys, in the end all whose changes
-differ.
+Most slices need no comparison: an INSERT precedes the UPDATE of its key, an UPDATE the DELETE, and `key_uniqueness`
+checks that. Only keys whose markers also allow another order need one.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from itertools import chain, pairwise
+from typing import Protocol
+
 import numpy as np
-import pyarrow as pa
-import pyarrow.compute as pc
+from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import functions as F
 
-from mirror_assets.markers import Marker
+from mirror_assets.encode.columns import COMMIT_VERSION, is_new_row, landed_value, quoted
+from mirror_assets.encode.feed_reader import read_changes
+from mirror_assets.encode.spark_errors import spark_errors
+from mirror_assets.markers import ROW_MARKER, Marker
+from mirror_assets.row_values import shown_key
+from mirror_assets.source.schema import LandedColumn
 from mirror_assets.verify.check_result import CheckResult
-from mirror_assets.verify.keys import MARKER, PLACE, VERSION, aliases, codes_of
-from mirror_assets.verify.part_swaps import Crossings, hidden_swaps
-from mirror_assets.verify.repeated_keys import SAMPLES, KeyInspection, describe_key, describe_place, keys_that_differ
-from mirror_assets.verify.row_reader import FOUND_HASH, WANTED_HASH, WANTED_MARKER, RowReader
-from mirror_assets.verify.staged import Numbers, StagedSlice
+from mirror_assets.verify.key_hashes import Markers
+from mirror_assets.verify.staged import StagedSlice
+from mirror_assets.verify.uniqueness import KeyInspection
 
-_NTH, _FOUND_MARKER = "nth", "found_marker"
-# Keys to compare per two parts that share keys: with 64, almost always one has different changes in the two.
-_MORE_KEYS, _ALL_KEYS = 64, 1 << 62
+_SAMPLES = 5
+_LOW_HALF = (1 << 32) - 1
+_FILE, _PLACE, _VERSION, _IS_NEW, _IS_OLD = "file", "place", "version", "is_new", "is_old"
+_NEW, _OLD, _KEY = "new", "old", "key"
 
 
-def row_order(staged: StagedSlice, keys: KeyInspection, reader: RowReader) -> CheckResult:
+@dataclass(frozen=True)
+class CommitSums:
+    """The new and the old rows of a commit: their numbers, and the sums of both halves of their hashes, each."""
+
+    new: int = 0
+    old: int = 0
+    new_hashes: tuple[int, int] = (0, 0)
+    old_hashes: tuple[int, int] = (0, 0)
+
+
+@dataclass(frozen=True)
+class CommitPlaces:
+    """The rows of a commit in the parts of a slice: those at the places `start` to `end` - 1."""
+
+    version: int
+    start: int
+    end: int
+
+
+class ChangeReader(Protocol):
+    """Reads the changes of a slice from the change feed and from its parts. Methods raise what `spark_errors` raises.
+
+    The hash of a new row is that of its values, or only of its key without `with_values`; of an old row, of its key.
+    """
+
+    def feed_sums(self, *, with_values: bool) -> dict[int, CommitSums]:
+        """Return the sums of each commit that has rows in the feed, by version, in order."""
+
+    def part_sums(self, commits: Sequence[CommitPlaces], *, with_values: bool) -> dict[int, CommitSums]:
+        """Return the sums of each commit that has rows in the parts, by version."""
+
+    def differing_keys(self, commit: CommitPlaces, *, with_values: bool) -> list[str]:
+        """Return some keys, as text, of which the feed and the parts have different rows in this commit."""
+
+
+def row_order(staged: StagedSlice, keys: KeyInspection, reader: ChangeReader) -> CheckResult:
     """Check that keys with several changes appear in commit order, where their markers would also allow another order.
 
-    Reads nothing if there are no such keys: rows of different keys may come in any order. Reads values only if a key is
-    updated twice: nothing else tells these rows apart. Raises what `spark_errors` raises.
+    Reads nothing if there are no such keys: rows of different keys may come in any order. Reads values only if two rows
+    of a key have the same marker: then nothing else distinguishes them. Raises what `spark_errors` raises.
     """
-    if keys.undecided is None or keys.crossings is None:
-        return CheckResult("row_order", (), {"repeated_keys": keys.repeated, "keys_compared": 0})
-    compared = _with_some_hashes(staged, keys.undecided, reader if keys.updated_twice else None)
-    wrong = _wrong(staged, compared, reader, with_values=keys.updated_twice)
-    if not len(wrong) and _hides_a_swap(staged, compared, keys.crossings):
-        compared, wrong = _compare_more(staged, compared, reader)
-    figures: dict[str, int | float | str] = {
-        "repeated_keys": keys.repeated,
-        "keys_compared": len(_keys(staged, compared)),
-    }
-    return CheckResult("row_order", _problems(staged, wrong), figures)
+    figures: dict[str, int | float | str] = {"repeated_keys": keys.repeated, "commits_compared": 0}
+    if not keys.order_is_open:
+        return CheckResult("row_order", figures=figures)
+    wanted = reader.feed_sums(with_values=keys.values_decide)
+    commits = _places(keys.markers, wanted)
+    found = reader.part_sums(commits, with_values=keys.values_decide)
+    wrong = [commit for commit in commits if found.get(commit.version) != wanted[commit.version]]
+    problems = [] if commits else ["the change feed has no rows of this slice"]
+    for commit in wrong[:1]:
+        named = reader.differing_keys(commit, with_values=keys.values_decide)
+        such = f": {', '.join(f'key {key}' for key in named)}" if named else ""
+        where = staged.describe_place(commit.start)
+        problems.append(f"the rows from {where} on are not those of version {commit.version} in the change feed{such}")
+    return CheckResult("row_order", tuple(problems), {**figures, "commits_compared": len(commits)})
 
 
-def _with_some_hashes(staged: StagedSlice, rows: pa.Table, reader: RowReader | None) -> pa.Table:
-    """Return the rows in order with the hashes of their values; NULL without a reader."""
-    found = _in_order(staged, rows)
-    if reader is None:
-        return found.append_column(FOUND_HASH, pa.nulls(len(found), pa.int64()))
-    return found.join(reader.some_hashes(found.select([PLACE])), PLACE).sort_by(PLACE)
+def _places(markers: Markers, wanted: Mapping[int, CommitSums]) -> list[CommitPlaces]:
+    """Return the rows of each commit, if the parts have the feed's rows, commit by commit; the last has all others."""
+    done = np.cumsum(1 + (markers == Marker.UPDATE), dtype=np.int64)
+    totals = np.cumsum([sums.new + sums.old for sums in wanted.values()], dtype=np.int64)
+    ends = np.minimum(np.searchsorted(done, totals) + 1, len(markers))
+    ends[-1:] = len(markers)
+    return [
+        CommitPlaces(version, *bounds) for version, bounds in zip(wanted, pairwise([0, *ends.tolist()]), strict=True)
+    ]
 
 
-def _wrong(staged: StagedSlice, compared: pa.Table, reader: RowReader, *, with_values: bool) -> pa.Table:
-    """Return the changes of these keys whose marker or values differ between parts and feed."""
-    keys, only = aliases(staged.record), _keys(staged, compared)
-    expected = reader.expected(only, with_values=with_values)
-    named = expected.select(keys).cast(only.schema)
-    for name in (VERSION, WANTED_MARKER, WANTED_HASH):
-        named = named.append_column(name, expected[name])
-    both = _numbered(compared, keys).join(_numbered(named, keys), [*keys, _NTH], join_type="full outer")
-    same = pc.and_(_are_same(both[_FOUND_MARKER], both[WANTED_MARKER]), _are_same(both[FOUND_HASH], both[WANTED_HASH]))
-    return both.filter(pc.invert(same)).sort_by([(name, "ascending") for name in (*keys, _NTH)])
+@dataclass(frozen=True)
+class SparkChangeReader:
+    """A ChangeReader on Spark; calls `spark` for the session at the first read. `columns` are all landed columns."""
+
+    spark: Callable[[], SparkSession]
+    staged: StagedSlice
+    uri: str
+    columns: tuple[LandedColumn, ...]
+    vector_versions: Callable[[], tuple[int, ...]]
+
+    def feed_sums(self, *, with_values: bool) -> dict[int, CommitSums]:
+        """Return the sums by version, see ChangeReader."""
+        with self._errors():
+            return _sums(self._feed(with_values=with_values))
+
+    def part_sums(self, commits: Sequence[CommitPlaces], *, with_values: bool) -> dict[int, CommitSums]:
+        """Return the sums by version, see ChangeReader."""
+        with self._errors():
+            rows, versions = self._parts(with_values=with_values), self._versions_of_parts(commits)
+            if len(versions) < len(self.staged.paths):
+                return _sums(_of_commits(rows, commits))
+            return _sums(rows.withColumn(_VERSION, _of_file(versions, F.col(_FILE))))
+
+    def differing_keys(self, commit: CommitPlaces, *, with_values: bool) -> list[str]:
+        """Return some keys, see ChangeReader."""
+        with self._errors():
+            wanted = self._feed(with_values=with_values).where(F.col(_VERSION) == commit.version)
+            found = _of_commits(self._parts(with_values=with_values), [commit])
+            one, other = _single_rows(wanted), _single_rows(found)
+            differing = one.exceptAll(other).union(other.exceptAll(one)).select(_KEY).distinct().limit(_SAMPLES)
+            return [shown_key(row[_KEY].asDict()) for row in differing.collect()]
+
+    def _errors(self) -> AbstractContextManager[None]:
+        return spark_errors(f"{self.staged.record.table}, comparing staged parts with the feed of {self.uri}")
+
+    def _feed(self, *, with_values: bool) -> DataFrame:
+        """Return the feed's rows: their commit, whether they are new or old, hashes, and keys."""
+        slice_, is_new = self.staged.record.slice, is_new_row()
+        changes = read_changes(self.spark(), self.uri, slice_.first, slice_.last, self.vector_versions())
+        values = [landed_value(column, changes) for column in self.columns]
+        return changes.select(
+            F.col(COMMIT_VERSION).alias(_VERSION),
+            is_new.alias(_IS_NEW),
+            (~is_new).alias(_IS_OLD),
+            *self._hashes(values if with_values else self._keys()),
+        )
+
+    def _parts(self, *, with_values: bool) -> DataFrame:
+        """Return the rows of the parts: file and place, whether they are new, old, or both, hashes, and keys."""
+        rows = self.spark().read.parquet(*(self.staged.copies.spark_path(path) for path in self.staged.paths))
+        file = rows.metadataColumn("_metadata")  # also where the source has a column of this name
+        name, values = file.getField("file_name"), [F.col(quoted(column.name)) for column in self.columns]
+        return rows.select(
+            name.alias(_FILE),
+            (_of_file(self.staged.rows_before, name) + file.getField("row_index")).alias(_PLACE),
+            (F.col(ROW_MARKER) != int(Marker.DELETE)).alias(_IS_NEW),
+            (F.col(ROW_MARKER) != int(Marker.INSERT)).alias(_IS_OLD),
+            *self._hashes(values if with_values else self._keys()),
+        )
+
+    def _versions_of_parts(self, commits: Sequence[CommitPlaces]) -> dict[str, int]:
+        """Return the commit of each part that has rows of one commit only, or no rows."""
+        bounds = zip(self.staged.rows_before.items(), self.staged.bounds.tolist(), strict=True)
+        return {
+            name: commit.version
+            for (name, start), end in bounds
+            for commit in commits
+            if commit.start <= start and end <= commit.end
+        }
+
+    def _keys(self) -> list[Column]:
+        return [F.col(quoted(key)) for key in self.staged.record.keys]
+
+    def _hashes(self, new: Sequence[Column]) -> list[Column]:
+        """Return the hash of a new row, by these columns, and of an old one; and the key."""
+        keys = self._keys()
+        return [F.xxhash64(*new).alias(_NEW), F.xxhash64(*keys).alias(_OLD), F.struct(*keys).alias(_KEY)]
 
 
-def _keys(staged: StagedSlice, rows: pa.Table) -> pa.Table:
-    """Return the keys of the rows, each once."""
-    return rows.group_by(aliases(staged.record)).aggregate([]).select(aliases(staged.record))
+def _of_file(values: Mapping[str, int], name: Column) -> Column:
+    """Return the value of the part that a row is in; names of files are unique among the parts."""
+    known = ((F.lit(part.rpartition("/")[2]), F.lit(value)) for part, value in values.items())
+    return F.element_at(F.create_map(*chain.from_iterable(known)), name)
 
 
-def _numbered(rows: pa.Table, keys: list[str]) -> pa.Table:
-    """Return rows that come in their order sorted by key, each with its number among its key's rows, from 1."""
-    if not len(rows):
-        return rows.append_column(_NTH, pa.array([], pa.int64()))
-    index, follows = codes_of(rows, keys).in_order()
-    starts = np.flatnonzero(~follows)
-    nth = np.arange(1, len(index) + 1) - np.repeat(starts, np.diff(starts, append=len(index)))
-    return rows.take(pa.array(index)).append_column(_NTH, pa.array(nth))
+def _of_commits(rows: DataFrame, commits: Sequence[CommitPlaces]) -> DataFrame:
+    """Return the rows of these commits, by their places, with their version.
+
+    The join is by blocks of as many rows as a commit has on average: a few commits per block, a few blocks per commit.
+    """
+    size = max(1, (commits[-1].end - commits[0].start) // len(commits))
+    blocks = [
+        (block, commit.version, commit.start, commit.end)
+        for commit in commits
+        for block in range(commit.start // size, -(-commit.end // size))
+    ]
+    known = rows.sparkSession.createDataFrame(blocks, f"block long, {_VERSION} long, start long, end long")
+    place = F.col(_PLACE)
+    is_in = [F.floor(place / size) == F.col("block"), F.col("start") <= place, place < F.col("end")]
+    return rows.join(F.broadcast(known), is_in)
 
 
-def _are_same(one: pa.ChunkedArray, other: pa.ChunkedArray) -> pa.ChunkedArray:
-    """Return whether values are equal, or both NULL."""
-    return pc.or_(pc.fill_null(pc.equal(one, other), fill_value=False), pc.and_(pc.is_null(one), pc.is_null(other)))
+def _sums(rows: DataFrame) -> dict[int, CommitSums]:
+    parts = [
+        F.coalesce(F.sum(F.when(F.col(flag), value)), F.lit(0))
+        for flag, hash_ in ((_IS_NEW, F.col(_NEW)), (_IS_OLD, F.col(_OLD)))
+        for value in (F.lit(1), hash_.bitwiseAND(_LOW_HALF), F.shiftright(hash_, 32))
+    ]
+    found = sorted(rows.groupBy(_VERSION).agg(*parts).collect())
+    return {version: CommitSums(new, old, (a, b), (c, d)) for version, new, a, b, old, c, d in found}
 
 
-def _hides_a_swap(staged: StagedSlice, compared: pa.Table, crossings: Crossings) -> bool:
-    """Return whether two parts that share keys could be swapped while all compared keys still look right."""
-    index, follows = codes_of(compared, aliases(staged.record)).in_order()
-    ordered = compared.take(pa.array(index))
-    parts = np.searchsorted(staged.bounds, ordered[PLACE].to_numpy(), side="right")
-    markers, hashes = ordered[_FOUND_MARKER].to_pylist(), ordered[FOUND_HASH].fill_null(0).to_pylist()
-    changes = list(zip(markers, hashes, strict=True))
-    return bool(hidden_swaps(crossings, np.cumsum(~follows), parts, changes).any())
-
-
-def _compare_more(staged: StagedSlice, compared: pa.Table, reader: RowReader) -> tuple[pa.Table, pa.Table]:
-    """Compare more keys, by all rows' hashes, until no swap stays hidden; return their rows, and the wrong ones."""
-    hashes, wrong = reader.all_hashes(), compared.slice(0, 0)
-    for per_crossing in (_MORE_KEYS, _ALL_KEYS):
-        rows, crossings = keys_that_differ(staged, hashes, per_crossing)
-        if rows is None:
-            break  # the changes of each key are all the same, so their order is free
-        compared = _with_hashes(staged, rows, hashes)
-        wrong = _wrong(staged, compared, reader, with_values=True)
-        if len(wrong) or per_crossing == _ALL_KEYS or not _hides_a_swap(staged, compared, crossings):
-            break
-    return compared, wrong
-
-
-def _with_hashes(staged: StagedSlice, rows: pa.Table, hashes: Numbers) -> pa.Table:
-    """Return the rows in order, each with its hash by its place; NULL for a DELETE."""
-    found = _in_order(staged, rows)
-    deleted = pc.equal(found[_FOUND_MARKER], int(Marker.DELETE))
-    values = pa.array(hashes[found[PLACE].to_numpy()])
-    return found.append_column(FOUND_HASH, pc.if_else(deleted, pa.scalar(None, pa.int64()), values))
-
-
-def _in_order(staged: StagedSlice, rows: pa.Table) -> pa.Table:
-    names = aliases(staged.record)
-    return rows.select([*names, MARKER, PLACE]).rename_columns([*names, _FOUND_MARKER, PLACE]).sort_by(PLACE)
-
-
-def _problems(staged: StagedSlice, wrong: pa.Table) -> tuple[str, ...]:
-    return tuple(
-        f"key {describe_key(staged.record, row)}: its change number {row[_NTH]} is "
-        f"{_change(row[_FOUND_MARKER])} in {_place(staged, row[PLACE])}, "
-        f"and {_change(row[WANTED_MARKER])} at version {row[VERSION]} in the feed"
-        for row in wrong.slice(0, SAMPLES).to_pylist()
-    )
-
-
-def _place(staged: StagedSlice, place: int | None) -> str:
-    return "no part" if place is None else describe_place(staged, place)
-
-
-def _change(marker: int | None) -> str:
-    return "missing" if marker is None else Marker(marker).name if marker in set(Marker) else f"marker {marker}"
+def _single_rows(rows: DataFrame) -> DataFrame:
+    """Return each new and each old row as a row of its own: its hash, whether it is new, and its key."""
+    new = rows.where(_IS_NEW).select(F.lit(_IS_NEW), F.col(_NEW), _KEY)
+    return new.union(rows.where(_IS_OLD).select(F.lit(_IS_OLD), F.col(_OLD), _KEY))

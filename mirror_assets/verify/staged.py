@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import re
 from collections import Counter, defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from itertools import accumulate
+from itertools import accumulate, pairwise
 
 import numpy as np
 import numpy.typing as npt
@@ -76,6 +76,21 @@ class StagedSlice:
         """Open a part's Parquet reader."""
         with self.copies.open(path) as source, pq.ParquetFile(source) as file:
             yield file
+
+    def read_rows(self, places: Numbers, columns: Sequence[str]) -> list[dict[str, object]]:
+        """Return these columns of the rows at these places, which are in order."""
+        rows: list[dict[str, object]] = []
+        starts = np.searchsorted(places, [0, *self.bounds])
+        for path, before, (first, end) in zip(self.paths, self.rows_before.values(), pairwise(starts), strict=True):
+            if first < end:
+                with self.open(path) as file:
+                    rows += file.read(list(columns)).take(pa.array(places[first:end] - before)).to_pylist()
+        return rows
+
+    def describe_place(self, place: int) -> str:
+        """Return the row's number and part as text."""
+        part, before = [found for found in self.rows_before.items() if found[1] <= place][-1]
+        return f"row {place - before} of {part}"
 
 
 def parts_unchanged(staged: StagedSlice) -> CheckResult:

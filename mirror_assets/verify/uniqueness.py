@@ -1,9 +1,16 @@
-"""Check that keys are unique in the source, by their rows in a slice: two live rows of a key can't be mirrored."""
+"""Check that keys are unique in the source, by their rows in a slice: two live rows of a key can't be mirrored.
+
+`inspect_keys` compares hashes of all keys. Rows of different keys may share a hash, so a key that violates a rule is
+read, and inspected again, before it is reported.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
 
+import numpy as np
+import numpy.typing as npt
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
@@ -14,10 +21,15 @@ from mirror_assets.landing.format import SliceKind
 from mirror_assets.markers import Marker
 from mirror_assets.row_values import shown_key
 from mirror_assets.verify.check_result import CheckResult
-from mirror_assets.verify.keys import MARKER, PLACE
-from mirror_assets.verify.repeated_keys import ROWS, SAMPLES, KeyInspection, Violations, describe_key, describe_place
-from mirror_assets.verify.staged import StagedSlice
+from mirror_assets.verify.key_hashes import Hashes, Markers, read_hashes
+from mirror_assets.verify.staged import Numbers, StagedSlice
 
+_Flags = npt.NDArray[np.bool_]
+_SAMPLES = 5
+_SHARE_ROWS = 1_000_000
+# Keys of a share to read, if they violate a rule: of this many, most are not mere collisions of hashes.
+_MOST_KEYS = 1_000
+_NO_VERSION = -1
 _IMPOSSIBLE = {
     Marker.INSERT: "is inserted while it is there, so the source has two rows of it",
     Marker.UPDATE: "is updated twice in one commit, or while it is not there",
@@ -26,14 +38,62 @@ _IMPOSSIBLE = {
 }
 
 
-def key_uniqueness(staged: StagedSlice, keys: KeyInspection) -> CheckResult:
+@dataclass(frozen=True)
+class KeyInspection:
+    """The keys of a slice that occur in several rows: how many, and some that violate the rules of `key_uniqueness`.
+
+    `order_is_open` tells whether the markers of some key also allow another order of its rows, and `values_decide`
+    whether two rows of some key differ in nothing but their values. `markers` has the marker of every row by its place.
+    """
+
+    repeated: int = 0
+    problems: tuple[str, ...] = ()
+    order_is_open: bool = False
+    values_decide: bool = False
+    markers: Markers = field(default_factory=lambda: np.zeros(0, np.int8))
+
+
+def inspect_keys(staged: StagedSlice, rows_allowed: Callable[[], int], share_rows: int = _SHARE_ROWS) -> KeyInspection:
+    """Inspect the keys of all rows, in shares (hash partitions) of about `share_rows` rows.
+
+    `rows_allowed` returns the most rows that a key may have; it is called only if a key has several rows.
+    """
+    rows = staged.record.markers.total
+    if not staged.record.keys or not rows:
+        return KeyInspection()
+    hashes, markers = read_hashes(staged)
+    found = KeyInspection(markers=markers)
+    allowed, to_read = 1, [np.zeros(0, np.int64)]
+    shares = np.uint64(-(-rows // share_rows))
+    for share in range(int(shares)):
+        keys = _RepeatedKeys.among(hashes, np.flatnonzero(hashes % shares == share))
+        if not len(keys):
+            continue
+        allowed = rows_allowed()
+        too_many, cannot_follow = _violations(staged, keys, keys.places, markers, allowed)
+        wrong = np.flatnonzero(too_many | (keys.count(cannot_follow) > 0))[:_MOST_KEYS]
+        to_read.append(keys.places[np.isin(keys.numbers, wrong)])
+        found = replace(found, repeated=found.repeated + len(keys))
+        if staged.record.kind is SliceKind.CHANGES:
+            marker = markers[keys.places]
+            most_equal = max(int(keys.count(marker == one).max()) for one in (Marker.INSERT, Marker.UPDATE))
+            found = replace(
+                found,
+                order_is_open=found.order_is_open or _is_order_open(keys, marker),
+                values_decide=found.values_decide or most_equal > 1,
+            )
+    problems = _problems(staged, np.sort(np.concatenate(to_read)), markers, allowed)
+    return replace(found, problems=tuple(problems))
+
+
+def key_uniqueness(keys: KeyInspection) -> CheckResult:
     """Check that a key changes once in a commit at most, and that each change can follow the key's change before it.
 
     A key can't have more rows than the slice has commits with data. It can't be inserted while it exists, nor updated
     or deleted while it doesn't: then the source has two rows of the key, or the changes are in a wrong order.
     """
-    problems = _too_many(staged, keys) or _impossible(staged, keys.impossible)
-    return CheckResult("key_uniqueness", tuple(problems), {"repeated_keys": keys.repeated})
+    more = ("and more",) if len(keys.problems) > _SAMPLES else ()
+    return CheckResult("key_uniqueness", keys.problems[:_SAMPLES] + more, {"repeated_keys": keys.repeated})
 
 
 def version_uniqueness(spark: SparkSession, uri: str, version: int, keys: Sequence[str]) -> CheckResult:
@@ -41,25 +101,106 @@ def version_uniqueness(spark: SparkSession, uri: str, version: int, keys: Sequen
     columns = [F.col(quoted(key)).alias(f"key{index}") for index, key in enumerate(keys)]
     with spark_errors(f"the keys of {uri}"):
         counted = read_version(spark, uri, version).groupBy(*columns).agg(F.count(F.lit(1)).alias("rows"))
-        twice = counted.where(F.col("rows") > 1).limit(SAMPLES).collect()
+        twice = counted.where(F.col("rows") > 1).limit(_SAMPLES).collect()
     problems = tuple(f"key {shown_key(dict(zip(keys, row, strict=False)))} has {row[-1]} rows" for row in twice)
     return CheckResult("key_uniqueness", problems)
 
 
-def _too_many(staged: StagedSlice, keys: KeyInspection) -> list[str]:
+@dataclass(frozen=True)
+class _RepeatedKeys:
+    """The places of all rows whose key occurs several times, sorted by key and place, and whether each begins a key."""
+
+    places: Numbers
+    begins: _Flags
+
+    @classmethod
+    def among(cls, keys: Hashes, places: Numbers) -> _RepeatedKeys:
+        """Return the repeated keys of the rows at these places, in order; `keys` has a number for every row's key."""
+        if not len(places):
+            return cls(places, np.zeros(0, bool))
+        chosen = keys[places]
+        # To sort the upper bits of the keys, with the row's index as the lower bits, takes a tenth of argsort's time.
+        width, indices = np.uint64(len(places).bit_length()), np.arange(len(places), dtype=np.uint64)
+        packed = np.sort((chosen >> width << width) | indices)
+        order = (packed & ((np.uint64(1) << width) - np.uint64(1))).astype(np.int64)
+        is_new = chosen[order[1:]] != chosen[order[:-1]]
+        if (is_new & (packed[1:] >> width == packed[:-1] >> width)).any():  # two keys have the same upper bits
+            order = np.lexsort((indices, chosen))
+            is_new = chosen[order[1:]] != chosen[order[:-1]]
+        begins, ends = np.append(True, is_new), np.append(is_new, True)
+        repeated = ~(begins & ends)
+        return cls(places[order[repeated]], begins[repeated])
+
+    def __len__(self) -> int:
+        """Return the number of keys."""
+        return int(self.begins.sum())
+
+    @property
+    def numbers(self) -> Numbers:
+        """For each row, the number of its key, from 0."""
+        return np.cumsum(self.begins) - 1
+
+    @property
+    def starts(self) -> Numbers:
+        """The index of each key's first row."""
+        return np.flatnonzero(self.begins)
+
+    @property
+    def row_counts(self) -> Numbers:
+        """The number of rows of each key."""
+        return np.diff(self.starts, append=len(self.places))
+
+    def count(self, rows: _Flags) -> Numbers:
+        """Return how many of the flagged rows each key has."""
+        return np.add.reduceat(rows, self.starts, dtype=np.int64)
+
+
+def _violations(
+    staged: StagedSlice, keys: _RepeatedKeys, places: Numbers, markers: Markers, allowed: int
+) -> tuple[_Flags, _Flags]:
+    """Return which keys have too many rows, and which rows can't follow their key's row before: by marker or commit.
+
+    `places` are the places of the keys' rows.
+    """
+    too_many = keys.row_counts > allowed
+    if staged.record.kind is not SliceKind.CHANGES:
+        return too_many, np.zeros(len(places), bool)
+    known = [_NO_VERSION if part.version is None else part.version for part in staged.record.parts]
+    version = np.asarray(known)[np.searchsorted(staged.bounds, places, side="right")]
+    marker = markers[places]
+    exists, inserts = marker[:-1] != Marker.DELETE, marker[1:] == Marker.INSERT
+    is_again = (version[1:] == version[:-1]) & (version[1:] != _NO_VERSION)
+    return too_many, ~keys.begins & np.append(False, is_again | (exists == inserts))
+
+
+def _is_order_open(keys: _RepeatedKeys, marker: Markers) -> bool:
+    """Return whether the markers of some key also allow another order of its rows.
+
+    Only INSERT, UPDATE and UPDATE, DELETE allow no other order; every other valid sequence has a valid reordering.
+    """
+    first, second = marker[keys.starts], marker[keys.starts + 1]
+    decided = (first == Marker.INSERT) & (second == Marker.UPDATE)
+    decided |= (first == Marker.UPDATE) & (second == Marker.DELETE)
+    return bool(((keys.row_counts > 2) | ~decided).any())
+
+
+def _problems(staged: StagedSlice, places: Numbers, markers: Markers, allowed: int) -> list[str]:
+    """Return the violations among the rows at these places, by their keys in place of hashes."""
+    if not len(places):
+        return []
+    rows = staged.read_rows(places, staged.record.keys)
+    numbers = dict[tuple[object, ...], int]()
+    exact = [numbers.setdefault(tuple(row.values()), len(numbers)) for row in rows]
+    keys = _RepeatedKeys.among(np.array(exact, np.uint64), np.arange(len(rows)))
+    too_many, cannot_follow = _violations(staged, keys, places[keys.places], markers, allowed)
     appended = staged.record.kind is SliceKind.APPENDS
-    where = "that were appended" if appended else f"in {keys.allowed} commit{'s' if keys.allowed > 1 else ''}"
-    texts = (f"{describe_key(staged.record, row)} has {row[ROWS]} rows {where}" for row in keys.too_many.rows)
-    return [*(f"key {text}" for text in texts), *_and_more(keys.too_many, "keys")]
-
-
-def _impossible(staged: StagedSlice, wrong: Violations) -> list[str]:
-    problems = []
-    for row in wrong.rows:
-        key, place = describe_key(staged.record, row), describe_place(staged, row[PLACE])
-        problems.append(f"key {key} {_IMPOSSIBLE[Marker(row[MARKER])]}: {place}")
-    return [*problems, *_and_more(wrong, "rows")]
-
-
-def _and_more(wrong: Violations, things: str) -> list[str]:
-    return [f"and {wrong.count - SAMPLES} more {things}"] if wrong.count > SAMPLES else []
+    where = "that were appended" if appended else f"in {allowed} commit{'s' if allowed > 1 else ''}"
+    problems = [
+        f"key {shown_key(rows[keys.places[start]])} has {count} rows {where}"
+        for start, count in zip(keys.starts[too_many], keys.row_counts[too_many], strict=True)
+    ]
+    return problems or [
+        f"key {shown_key(rows[index])} {_IMPOSSIBLE[Marker(markers[places[index]])]}: "
+        f"{staged.describe_place(places[index])}"
+        for index in keys.places[cannot_follow]
+    ]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -15,12 +16,9 @@ from mirror_assets.landing.names import SliceKey
 from mirror_assets.landing.state import CommitPosition
 from mirror_assets.markers import ROW_MARKER, Marker
 from mirror_assets.storage import LocalStore
-from mirror_assets.verify.keys import PLACE, VERSION
-from mirror_assets.verify.order import row_order
-from mirror_assets.verify.repeated_keys import inspect_keys
-from mirror_assets.verify.row_reader import FOUND_HASH, WANTED_HASH, WANTED_MARKER
+from mirror_assets.verify.order import CommitPlaces, CommitSums, row_order
 from mirror_assets.verify.staged import StagedSlice
-from mirror_assets.verify.uniqueness import key_uniqueness
+from mirror_assets.verify.uniqueness import inspect_keys, key_uniqueness
 from mirror_assets_tests.landing.staging import new_record
 
 _Numbers = npt.NDArray[np.int64]
@@ -73,28 +71,37 @@ def random_changes(
 
 @dataclass(frozen=True)
 class Slice:
-    """Changes, the places at which its parts end, and the parts in the order in which their files lie."""
+    """Changes, the order in which the files have them, and the number of rows of each file."""
 
     changes: Changes
-    bounds: _Numbers
-    order: tuple[int, ...]
+    order: _Numbers
+    sizes: tuple[int, ...]
+
+    @classmethod
+    def cut(cls, changes: Changes, bounds: _Numbers) -> Slice:
+        """The changes in commit order, cut into parts that end at these places."""
+        return cls(changes, np.arange(len(changes)), tuple(np.diff(bounds, prepend=0).tolist()))
 
     def found(self) -> Changes:
         """The rows as the files have them, in order."""
-        starts = [0, *self.bounds[:-1].tolist()]
-        return self.changes.take(np.concatenate([np.arange(starts[part], self.bounds[part]) for part in self.order]))
+        return self.changes.take(self.order)
 
-    def exchanged(self, one: int, other: int) -> Slice:
+    def with_parts_exchanged(self, one: int, other: int) -> Slice:
         """The slice with two parts in each other's place."""
-        order = list(self.order)
-        order[one], order[other] = order[other], order[one]
-        return Slice(self.changes, self.bounds, tuple(order))
+        parts = np.split(self.order, np.cumsum(self.sizes)[:-1])
+        parts[one], parts[other] = parts[other], parts[one]
+        return Slice(self.changes, np.concatenate(parts), tuple(map(len, parts)))
+
+    def with_rows_exchanged(self, one: int, other: int) -> Slice:
+        """The slice with two rows in each other's place."""
+        order = self.order.copy()
+        order[[one, other]] = order[[other, one]]
+        return Slice(self.changes, order, self.sizes)
 
     def staged(self, folder: Path) -> StagedSlice:
         """Its keys and markers as files."""
         store, found, parts, at = LocalStore(folder), self.found(), [], 0
-        sizes = np.diff(self.bounds, prepend=0)
-        for index, size in enumerate(sizes[list(self.order)].tolist()):
+        for index, size in enumerate(self.sizes):
             rows = slice(at, at + size)
             markers = pa.array(found.marker[rows], pa.int32())
             table = pa.table({"id": found.key[rows], ROW_MARKER: markers})
@@ -109,37 +116,42 @@ class Slice:
 
 @dataclass(frozen=True)
 class InMemory:
-    """What reading again gives; the numbers of values stand for their hashes."""
+    """A ChangeReader of these changes; the numbers of values stand for their hashes."""
 
     slice_: Slice
 
-    def expected(self, keys: pa.Table, *, with_values: bool) -> pa.Table:
+    def feed_sums(self, *, with_values: bool) -> dict[int, CommitSums]:
         changes = self.slice_.changes
-        chosen = changes.take(np.flatnonzero(np.isin(changes.key, keys["key0"].to_numpy())))
-        hashes = pa.array(chosen.value, mask=(chosen.marker == Marker.DELETE) | (not with_values))
-        return pa.table(
-            {
-                "key0": chosen.key,
-                VERSION: chosen.version,
-                WANTED_MARKER: pa.array(chosen.marker, pa.int32()),
-                WANTED_HASH: hashes,
-            }
-        )
+        versions = np.unique(changes.version).tolist()
+        return {one: _sums(changes.take(np.flatnonzero(changes.version == one)), with_values) for one in versions}
 
-    def some_hashes(self, places: pa.Table) -> pa.Table:
-        found = self.slice_.found().take(places[PLACE].to_numpy())
-        return pa.table({PLACE: places[PLACE], FOUND_HASH: pa.array(found.value, mask=found.marker == Marker.DELETE)})
+    def part_sums(self, commits: Sequence[CommitPlaces], *, with_values: bool) -> dict[int, CommitSums]:
+        found = self.slice_.found()
+        return {one.version: _sums(found.take(np.arange(one.start, one.end)), with_values) for one in commits}
 
-    def all_hashes(self) -> _Numbers:
-        return self.slice_.found().value
+    def differing_keys(self, commit: CommitPlaces, *, with_values: bool) -> list[str]:
+        wanted = self.slice_.changes.take(np.flatnonzero(self.slice_.changes.version == commit.version))
+        found = self.slice_.found().take(np.arange(commit.start, commit.end))
+        differing = set(_rows(wanted, with_values)) ^ set(_rows(found, with_values))
+        return sorted({f"«id={row[0]}»" for row in differing})
+
+
+def _rows(changes: Changes, with_values: bool) -> list[tuple[int, int, int]]:
+    values = np.where((changes.marker == Marker.DELETE) | (not with_values), 0, changes.value)
+    return list(zip(changes.key.tolist(), changes.marker.tolist(), values.tolist(), strict=True))
+
+
+def _sums(changes: Changes, with_values: bool) -> CommitSums:
+    new, old = changes.marker != Marker.DELETE, changes.marker != Marker.INSERT
+    hashes = changes.key * 1_000_003 + (changes.value * 7 if with_values else 0)
+    return CommitSums(int(new.sum()), int(old.sum()), (int(hashes[new].sum()), 0), (int(changes.key[old].sum()), 0))
 
 
 def problems(slice_: Slice, folder: Path, commits: int) -> str:
-    """What the checks on keys and on order find in the files."""
+    """Return what the checks of keys and of their order find in the files."""
     staged = slice_.staged(folder)
     keys = inspect_keys(staged, lambda: commits)
-    unique = key_uniqueness(staged, keys)
-    return unique.message or row_order(staged, keys, InMemory(slice_)).message
+    return key_uniqueness(keys).message or row_order(staged, keys, InMemory(slice_)).message
 
 
 def _record(parts: list[StagedPart]) -> SliceRecord:

@@ -1,25 +1,42 @@
-"""Rows of one key that can't follow one another, in parts written by hand."""
+"""Keys of several rows, in parts written by hand: rows that can't follow one another, and keys whose order is open."""
 
 from __future__ import annotations
 
+from collections import defaultdict
+from collections.abc import Sequence
+from itertools import pairwise, permutations
 from pathlib import Path
 
+import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from mirror_assets.markers import Marker
-from mirror_assets.verify.repeated_keys import inspect_keys
-from mirror_assets.verify.uniqueness import key_uniqueness
+from mirror_assets.verify import uniqueness
+from mirror_assets.verify.key_hashes import Hashes, Markers, read_hashes
+from mirror_assets.verify.staged import StagedSlice
+from mirror_assets.verify.uniqueness import inspect_keys, key_uniqueness
 from mirror_assets_tests.verify.rows import Row, staged_rows
 
 _INSERT, _UPDATE, _DELETE = int(Marker.INSERT), int(Marker.UPDATE), int(Marker.DELETE)
+_WITH_VALUES = (_INSERT, _UPDATE)
 _COMMITS = 100
+
+
+def _has_another_order(markers: Sequence[int]) -> bool:
+    """Whether other rows of the key can come first, tried one by one."""
+    orders = [order for order in permutations(markers[:6]) if _makes_sense(order)]
+    return len(orders) > 1
+
+
+def _makes_sense(markers: Sequence[int]) -> bool:
+    return all((before == _DELETE) == (after == _INSERT) for before, after in pairwise(markers))
 
 
 def _problems(folder: Path, parts: list[list[Row]], share_rows: int = 1_000) -> str:
     staged = staged_rows(folder, parts)
-    return key_uniqueness(staged, inspect_keys(staged, lambda: _COMMITS, share_rows)).message
+    return key_uniqueness(inspect_keys(staged, lambda: _COMMITS, share_rows)).message
 
 
 @pytest.mark.parametrize(
@@ -41,6 +58,11 @@ def test_what_cannot_follow_is_named_with_its_place(tmp_path: Path, markers: lis
     )
 
 
+def _cut(rows: Sequence[Row], parts: int) -> list[Sequence[Row]]:
+    size = -(-len(rows) // parts) or 1
+    return [rows[start : start + size] for start in range(0, len(rows), size)]
+
+
 _LIVES = st.lists(st.tuples(st.integers(0, 3), st.sampled_from("ab"), st.booleans()), max_size=30)
 
 
@@ -55,12 +77,58 @@ def test_what_can_follow_passes_and_any_row_less_may_not(
         was_there = there.get((id_, place), len(rows) % 2 == 0)
         rows.append((id_, place, (_UPDATE if stays else _DELETE) if was_there else _INSERT))
         there[id_, place] = stays or not was_there
-    size = -(-len(rows) // parts) or 1
-    cut = [rows[start : start + size] for start in range(0, len(rows), size)]
-    assert _problems(tmp_path_factory.mktemp("slice"), cut) == ""
+    keys = inspect_keys(staged_rows(tmp_path_factory.mktemp("slice"), _cut(rows, parts)), lambda: _COMMITS)
+    assert keys.problems == ()
+    of_keys = defaultdict[tuple[int, str], list[int]](list)
+    for id_, place, marker in rows:
+        of_keys[id_, place].append(marker)
+    assert keys.repeated == sum(len(markers) > 1 for markers in of_keys.values())
+    assert keys.order_is_open == any(_has_another_order(markers) for markers in of_keys.values())
+    assert keys.values_decide == any(markers.count(one) > 1 for markers in of_keys.values() for one in _WITH_VALUES)
     twice = [row for row in rows if row[2] != _UPDATE]
     if twice:
         again = [*rows, data.draw(st.sampled_from(twice))]
         last = [row[2] for row in rows if row[:2] == again[-1][:2]][-1]
         wrong = (last != _DELETE) == (again[-1][2] == _INSERT)
         assert (_problems(tmp_path_factory.mktemp("slice"), [again]) != "") == wrong
+
+
+_ROWS = st.lists(
+    st.tuples(st.integers(0, 6), st.sampled_from(["", "a", "ab", "ä" * 9]), st.sampled_from(list(map(int, Marker)))),
+    min_size=1,
+    max_size=40,
+)
+
+
+@given(_ROWS, st.integers(1, 3), st.integers(1, 12))
+def test_shares_give_what_all_rows_give(
+    tmp_path_factory: pytest.TempPathFactory, rows: list[Row], parts: int, share_rows: int
+) -> None:
+    staged = staged_rows(tmp_path_factory.mktemp("slice"), _cut(rows, parts))
+
+    def inspect(rows_of_a_share: int) -> tuple[object, ...]:
+        keys = inspect_keys(staged, lambda: len(rows), rows_of_a_share)
+        return keys.repeated, keys.order_is_open, keys.values_decide, sorted(keys.problems), keys.markers.tolist()
+
+    assert inspect(share_rows) == inspect(len(rows))
+
+
+def test_the_log_is_read_only_if_a_key_has_several_rows(tmp_path: Path) -> None:
+    def requested() -> int:
+        raise AssertionError
+
+    rows: list[Row] = [(1, "a", _INSERT), (1, "b", _INSERT)]
+    assert inspect_keys(staged_rows(tmp_path, [rows]), requested).repeated == 0
+
+
+def test_keys_that_only_share_a_hash_are_no_problem(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def collide(staged: StagedSlice) -> tuple[Hashes, Markers]:
+        hashes, markers = read_hashes(staged)
+        return hashes & np.uint64(3), markers
+
+    monkeypatch.setattr(uniqueness, "read_hashes", collide)
+    rows: list[Row] = [(number, "a" * 50, _INSERT) for number in range(100)]
+    assert _problems(tmp_path / "right", [rows]) == ""
+    wrong = _problems(tmp_path / "wrong", [rows, [(7, "a" * 50, _INSERT), (8, "a" * 51, _INSERT)]])
+    assert wrong.count("is inserted while it is there") == 1
+    assert "row 0 of part-00001.parquet" in wrong
