@@ -132,13 +132,13 @@ class SourceTables(dg.ConfigurableResource[None]):
         hundreds of tables, each with a job, would be a hundred megabytes of addresses.
         """
 
-        class Known(cls):  # type: ignore[misc, valid-type]
+        class ConfiguredSources(cls):  # type: ignore[misc, valid-type]
             _uris: ClassVar[Mapping[str, str]] = dict(uris)
             _access: ClassVar[Callable[[str], Access]] = staticmethod(access)
             _locate: ClassVar[Callable[[str, Session | None], Locate | None]] = staticmethod(locate)
 
-        Known.__name__, Known.__doc__ = cls.__name__, cls.__doc__
-        resource: SourceTables = Known()
+        ConfiguredSources.__name__, ConfiguredSources.__doc__ = cls.__name__, cls.__doc__
+        resource: SourceTables = ConfiguredSources()
         return resource
 
     def load(self, table: TableName) -> DeltaTable:
@@ -189,11 +189,11 @@ class SparkSessions(LazyPySparkResource):  # type: ignore[misc]  # it has no typ
         """Return the sessions of this configuration."""
         settings = SparkSettings.of(config)
 
-        class Known(cls):  # type: ignore[misc, valid-type]
+        class ConfiguredSessions(cls):  # type: ignore[misc, valid-type]
             _of_catalogs: ClassVar[Callable[[], Sequence[str]]] = staticmethod(settings.of_catalogs)
 
-        Known.__name__, Known.__doc__ = cls.__name__, cls.__doc__
-        found: SparkSessions = Known(
+        ConfiguredSessions.__name__, ConfiguredSessions.__doc__ = cls.__name__, cls.__doc__
+        found: SparkSessions = ConfiguredSessions(
             spark_config=dict(settings.written),
             reach=dict(settings.reach),
             packages=list(settings.packages),

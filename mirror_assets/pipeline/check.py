@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
-from functools import cached_property
+from dataclasses import replace
+from functools import cache
 from typing import Final
 
 import pyarrow as pa
@@ -30,7 +30,7 @@ from mirror_assets.verify.staged import (
     row_counts,
     schema_compatibility,
 )
-from mirror_assets.verify.uniqueness import KeyInspection, inspect_keys, key_uniqueness, version_uniqueness
+from mirror_assets.verify.uniqueness import inspect_keys, key_uniqueness, version_uniqueness
 
 _ROW_CHECKS: Final = ("key_uniqueness", "marker_values", "row_counts", "row_order")
 BLOCKING_CHECKS: Final = tuple(sorted(("key_presence", "parts_unchanged", "schema_compatibility", *_ROW_CHECKS)))
@@ -91,73 +91,51 @@ def check_staged(context: TableContext, record: SliceRecord) -> tuple[CheckResul
         if context.local_staging:
             fetch_parts(context.store, context.local_staging, record)
         with reading(context, source_read(context.table, record.kind, record.slice)):
-            return (unchanged, *_check_columns(context, staged))
+            return (unchanged, *_check_content(context, staged))
     except (pa.ArrowException, OSError, PathMissing, FileUnfound, SparkFailed):
         if unchanged.passed:
             raise
-        return (unchanged, *_not_run(unchanged, BLOCKING_CHECKS))
+        return (unchanged, *_skipped(unchanged, BLOCKING_CHECKS))
 
 
-def _check_columns(context: TableContext, staged: StagedSlice) -> tuple[CheckResult, ...]:
-    """Check the columns, then the rows. A snapshot begins an epoch, so no columns have landed before it."""
-    manifest = context.manifest() if staged.record.kind is not SliceKind.SNAPSHOT else None
-    landed, dropped = (manifest.columns, manifest.dropped) if manifest else ((), ())
-    schema, presence = schema_compatibility(staged, landed, dropped), key_presence(staged)
-    wrong = next((result for result in (schema, presence) if not result.passed), None)
-    rows = _not_run(wrong, _ROW_CHECKS) if wrong else _check_rows(context, staged)
-    return (schema, presence, *rows)
-
-
-def _check_rows(context: TableContext, staged: StagedSlice) -> tuple[CheckResult, ...]:
-    """Check markers and counts, then keys and order, which need valid markers."""
-    markers, counts = marker_values(staged), row_counts(staged)
-    if not markers.passed:
-        return (markers, counts, *_not_run(markers, ["key_uniqueness", "row_order"]))
-    commits = _Commits(context, staged.record)
-    inspection = inspect_keys(staged, commits.with_data)
-    unique = _uniqueness(context, staged, inspection)
-    order = (_order(context, staged, inspection, commits),) if unique.passed else _not_run(unique, ["row_order"])
-    return (markers, counts, unique, *order)
-
-
-def _uniqueness(context: TableContext, staged: StagedSlice, inspection: KeyInspection) -> CheckResult:
-    """Check keys for duplicates in the parts; for the first chunk of a snapshot, in the whole version of the source.
-
-    Two chunks may have rows of the same key. Row ids need no such check: the source has each only once.
-    """
+def _check_content(context: TableContext, staged: StagedSlice) -> tuple[CheckResult, ...]:
+    """Check columns, then markers and counts, then keys, then their order: each of these needs those before it."""
     record = staged.record
-    if record.chunk is None or record.chunk.number > 1 or not context.table.keys:
-        return key_uniqueness(inspection)
-    return version_uniqueness(context.spark(), context.source, record.slice.last, record.keys)
+    # A snapshot begins an epoch, so no columns have landed before it.
+    manifest = context.manifest() if record.kind is not SliceKind.SNAPSHOT else None
+    landed, dropped = (manifest.columns, manifest.dropped) if manifest else ((), ())
+    results = [schema_compatibility(staged, landed, dropped), key_presence(staged)]
+    wrong = next((result for result in results if not result.passed), None)
+    if wrong is not None:
+        return (*results, *_skipped(wrong, _ROW_CHECKS))
+    markers = marker_values(staged)
+    results += [markers, row_counts(staged)]
+    if not markers.passed:
+        return (*results, *_skipped(markers, ("key_uniqueness", "row_order")))
+
+    @cache
+    def commits() -> tuple[Commit, ...]:
+        return context.log.commits(record.slice.first, record.slice.last)
+
+    def rows_allowed() -> int:
+        """Return the most rows that a key may have: one per commit that changes data, in a slice of changes."""
+        return sum(commit.changes_data for commit in commits()) if record.kind is SliceKind.CHANGES else 1
+
+    keys = inspect_keys(staged, rows_allowed)
+    if record.chunk is not None and record.chunk.number == 1 and context.table.keys:
+        # Two chunks may have rows of the same key. Row ids need no such check: the source has each only once.
+        unique = version_uniqueness(context.spark(), context.source, record.slice.last, record.keys)
+    else:
+        unique = key_uniqueness(keys)
+    if not unique.passed:
+        return (*results, unique, *_skipped(unique, ("row_order",)))
+    names = {column.name for column in record.columns}
+    columns = landed_columns(parse_schema(record.source_schema), names.__contains__, keyless=context.table.is_keyless)
+    reader = SparkChangeReader(context.spark, staged, context.source, columns, lambda: vector_versions(commits()))
+    return (*results, unique, row_order(staged, keys, reader))
 
 
-def _not_run(because: CheckResult, checks: Iterable[str]) -> tuple[CheckResult, ...]:
+def _skipped(because: CheckResult, checks: Iterable[str]) -> tuple[CheckResult, ...]:
     """Return the results of checks that did not run: one cause fails one check. None of them has passed either."""
     why = f"skipped: {because.check} failed"
     return tuple(CheckResult(check, not_looked_at=why) for check in sorted(set(checks) - {because.check}))
-
-
-@dataclass(frozen=True)
-class _Commits:
-    """The commits of a slice, read from the log once, when they are first needed."""
-
-    context: TableContext
-    record: SliceRecord
-
-    @cached_property
-    def all(self) -> tuple[Commit, ...]:
-        return self.context.log.commits(self.record.slice.first, self.record.slice.last)
-
-    def with_data(self) -> int:
-        """Return the number of commits that change data, the most rows a key may have; 1 for other kinds of slices."""
-        if self.record.kind is not SliceKind.CHANGES:
-            return 1
-        return sum(commit.changes_data for commit in self.all)
-
-
-def _order(context: TableContext, staged: StagedSlice, inspection: KeyInspection, commits: _Commits) -> CheckResult:
-    names = {column.name for column in staged.record.columns}
-    schema = parse_schema(staged.record.source_schema)
-    columns = landed_columns(schema, names.__contains__, keyless=context.table.is_keyless)
-    reader = SparkChangeReader(context.spark, staged, context.source, columns, lambda: vector_versions(commits.all))
-    return row_order(staged, inspection, reader)
