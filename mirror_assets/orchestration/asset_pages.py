@@ -1,12 +1,12 @@
-"""What an asset's page says before anything has run: description, owners, tags, links, the line of mirror.yaml.
+"""The page of an asset before anything has run: description, owners, tags, links, the line of mirror.yaml.
 
-Dagster's daemon reads the definitions every minute: what is long, such as columns, is metadata of events
+Dagster's daemon reads the definitions every minute, so anything long, such as columns, is metadata of events
 (slice_metadata.py).
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import dagster as dg
@@ -28,7 +28,7 @@ _KINDS = {
 
 @dataclass(frozen=True)
 class AssetPage:
-    """What the page of an asset says of its definition."""
+    """The arguments of an asset's definition that its page shows."""
 
     description: str
     kinds: set[str]
@@ -43,8 +43,12 @@ def asset_page(config: Config, kind: AssetKind, table: TableSettings) -> AssetPa
     metadata: dict[str, MetadataItem] = {"dagster/uri": _uri(config, kind, table)}
     if kind in (AssetKind.SOURCE, AssetKind.MIRROR):
         metadata["dagster/table_name"] = str(table.name)
-    metadata["dagster/code_references"] = _written(config, table)
-    return AssetPage(_description(config, kind, table), kinds, table.owners, table.tags, metadata)
+    # The line of mirror.yaml that names the table, or the rule that found it.
+    line = config.line_of(f"tables.{table.name}")
+    place = dg.LocalFileCodeReference(file_path=str(config.file.absolute()), line_number=line)
+    metadata["dagster/code_references"] = dg.CodeReferencesMetadataValue(code_references=[place])
+    description = "\n\n".join(_paragraphs(config, kind, table))
+    return AssetPage(description, kinds, table.owners, table.tags, metadata)
 
 
 def portal_link(config: Config) -> str | None:
@@ -69,64 +73,32 @@ def _uri(config: Config, kind: AssetKind, table: TableSettings) -> str:
     return f"{root}/{folder}"
 
 
-def _written(config: Config, table: TableSettings) -> dg.CodeReferencesMetadataValue:
-    """Return the line of mirror.yaml that names the table, or the rule that has found it."""
-    line = config.line_of(f"tables.{table.name}")
-    place = dg.LocalFileCodeReference(file_path=str(config.file.absolute()), line_number=line)
-    return dg.CodeReferencesMetadataValue(code_references=[place])
-
-
-def _description(config: Config, kind: AssetKind, table: TableSettings) -> str:
-    """Return three short paragraphs: what this is, the settings that count here, a command to copy."""
+def _paragraphs(config: Config, kind: AssetKind, table: TableSettings) -> tuple[str, str, str]:
+    """Return three short paragraphs: the asset, its most important settings, a command to copy."""
+    name = table.name
+    if kind is AssetKind.SOURCE:
+        keys = ", ".join(f"`{key}`" for key in table.mirror_keys)
+        settings = f"{f'Key {keys}' if keys else 'Without keys'}, changes by `{table.changes.value}`"
+        return f"Source of {name}: a Delta table, which is only read.", settings, f"`mirror-assets plan --table {name}`"
+    if kind is AssetKind.CHANGES:
+        slices, files = table.slices, table.files
+        settings = (
+            f"Slices of {slices.max_commits:,} commits, {slices.max_rows:,} rows, {size(slices.max_bytes)} at most; "
+            f"files of {files.target_rows:,} rows, {files.compression.value}"
+        )
+        first = (
+            f"Changes of {name}, in order, staged in a folder that Fabric ignores. Slices that fail a check don't land."
+        )
+        return first, settings, f"`mirror-assets run --table {name}`"
+    if kind is AssetKind.LANDING:
+        lag = f"`lag` warns at {duration(table.lag.warn_seconds)}; " if table.lag.warn_seconds else ""
+        first = f"Landing files of {name}, numbered without a gap: each change once, in order."
+        return first, f"{lag}at a break: `{table.on_break.value}`", f"`mirror-assets status --table {name}`"
     if kind is AssetKind.MIRROR:
-        return "\n\n".join(_of_mirror(config, table))
-    return "\n\n".join(_PARTS[kind](table))
-
-
-def _of_source(table: TableSettings) -> tuple[str, ...]:
-    name = table.name
-    settings = f"{_keys(table)}, changes by `{table.changes.value}`"
-    return f"Source of {name}: a Delta table, which is only read.", settings, f"`mirror-assets plan --table {name}`"
-
-
-def _of_changes(table: TableSettings) -> tuple[str, ...]:
-    name, slices, files = table.name, table.slices, table.files
-    settings = (
-        f"Slices of {slices.max_commits:,} commits, {slices.max_rows:,} rows, {size(slices.max_bytes)} at most; "
-        f"files of {files.target_rows:,} rows, {files.compression.value}"
-    )
-    first = f"Changes of {name}, in order, staged in a folder that Fabric ignores. Slices that fail a check don't land."
-    return first, settings, f"`mirror-assets run --table {name}`"
-
-
-def _of_landing(table: TableSettings) -> tuple[str, ...]:
-    name, warns = table.name, table.lag.warn_seconds
-    lag = f"`lag` warns at {duration(warns)}; " if warns else ""
-    first = f"Landing files of {name}, numbered without a gap: each change once, in order."
-    return first, f"{lag}at a break: `{table.on_break.value}`", f"`mirror-assets status --table {name}`"
-
-
-def _of_mirror(config: Config, table: TableSettings) -> tuple[str, ...]:
-    name, portal = table.name, portal_link(config)
-    where = f"[Fabric's portal]({portal})" if portal else "Written by the local stand-in for Fabric"
-    where += "; the sensor `replicator` observes it" if portal else ", which the sensor `replicator` runs"
-    return f"Mirror of {name}: what the replicator has applied.", where, f"`mirror-assets reconcile --table {name}`"
-
-
-def _of_history(table: TableSettings) -> tuple[str, ...]:
-    name = table.name
+        portal = portal_link(config)
+        where = "Written by the local stand-in for Fabric, which the sensor `replicator` runs"
+        if portal:
+            where = f"[Fabric's portal]({portal}); the sensor `replicator` observes it"
+        return f"Mirror of {name}: what the replicator has applied.", where, f"`mirror-assets reconcile --table {name}`"
     first = f"Change feed of {name}, retained in an append-only Delta table."
     return first, f"By `{table.history.value}`", f"`mirror-assets history --table {name}`"
-
-
-_PARTS: Mapping[AssetKind, Callable[[TableSettings], tuple[str, ...]]] = {
-    AssetKind.SOURCE: _of_source,
-    AssetKind.CHANGES: _of_changes,
-    AssetKind.LANDING: _of_landing,
-    AssetKind.HISTORY: _of_history,
-}
-
-
-def _keys(table: TableSettings) -> str:
-    keys = ", ".join(f"`{key}`" for key in table.mirror_keys)
-    return f"Key {keys}" if keys else "Without keys"

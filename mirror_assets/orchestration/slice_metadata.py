@@ -1,6 +1,6 @@
-"""What the events of a slice say: a sentence first, then a table of its changes, then numbers that the UI plots.
+"""The metadata of a slice's events: a sentence first, then a table of its changes, then numbers that the UI plots.
 
-Numbers that are the same for every slice are left out, or are texts: a plot of them says nothing.
+Numbers that are the same for every slice are left out, or are texts, because their plot would be a flat line.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import dagster as dg
 
 from mirror_assets.fabric.monitoring import MonitoredTable
 from mirror_assets.landing.cost import landing_cost
-from mirror_assets.landing.format import ChangeCounts, Column, Entry, Manifest, MarkerCounts, SliceKind, SliceRecord
+from mirror_assets.landing.format import Column, Entry, Manifest, MarkerCounts, SliceKind, SliceRecord
 from mirror_assets.landing.names import SliceKey, TableName, landing_name
 from mirror_assets.landing.publish import Outcome, Published
 from mirror_assets.markers import ROW_ID
@@ -67,11 +67,18 @@ def staged_metadata(
     `seconds` is how long the steps took, by their names.
     """
     key, read, written = record.slice, record.read, record.markers
+    # An update is read as two rows, before and after it.
+    read_and_written = (
+        ("insert", read.insert, written.inserts),
+        ("update", read.update_preimage + read.update_postimage, written.updates),
+        ("delete", read.delete, written.deletes),
+        ("upsert", 0, written.upserts),
+    )
     chunk = f", chunk {record.chunk}" if record.chunk else ""
     return {
         "summary": f"{versions(key, record.kind)}{chunk}: {count(read.total, 'row')} read, {changes(written)} written "
         f"in {count(len(record.parts), 'part')} of {size(record.bytes)}",
-        **_change_table(read, written),
+        **_table([dg.TableRecord({"change": x, "read": r, "written": w}) for x, r, w in read_and_written if r or w]),
         "dagster/partition_row_count": written.total,
         "rows_read": read.total,
         **_seconds(seconds),
@@ -99,7 +106,7 @@ def landed_metadata(
     lag = max(0.0, time.time() - committed / 1000) if is_new and committed is not None else None
     return {
         "summary": _landed_summary(manifest, entries, rows, lag),
-        **_landed_table(rows),
+        **_table([dg.TableRecord({"change": name, "rows": number}) for name, number in _named(rows).items() if number]),
         "dagster/partition_row_count": total,
         **({} if lag is None else {"lag_seconds": round(lag, 3)}),
         **_seconds(seconds),
@@ -163,8 +170,11 @@ def versions(key: SliceKey, kind: SliceKind | None = None) -> str:
 
 def changes(rows: MarkerCounts) -> str:
     """Return `3 inserts, 1 update`; `no change` for none."""
-    named = {"insert": rows.inserts, "update": rows.updates, "delete": rows.deletes, "upsert": rows.upserts}
-    return ", ".join(count(number, noun) for noun, number in named.items() if number) or "no change"
+    return ", ".join(count(number, noun) for noun, number in _named(rows).items() if number) or "no change"
+
+
+def _named(rows: MarkerCounts) -> dict[str, int]:
+    return {"insert": rows.inserts, "update": rows.updates, "delete": rows.deletes, "upsert": rows.upserts}
 
 
 def _landed_summary(manifest: Manifest, entries: Iterable[Entry], rows: MarkerCounts, lag: float | None) -> str:
@@ -183,22 +193,6 @@ def _mirror_summary(status: MonitoredTable, manifest: Manifest | None, version: 
         return f"{status.state.value}: at version {manifest.covered} of the source"
     at = "" if version is None else f"at version {version}, "
     return f"{status.state.value}: {at}behind version {manifest.covered} of the source{waiting}"
-
-
-def _landed_table(rows: MarkerCounts) -> dict[str, MetadataItem]:
-    named = {"insert": rows.inserts, "update": rows.updates, "delete": rows.deletes, "upsert": rows.upserts}
-    return _table([dg.TableRecord({"change": name, "rows": number}) for name, number in named.items() if number])
-
-
-def _change_table(read: ChangeCounts, written: MarkerCounts) -> dict[str, MetadataItem]:
-    """Return the rows that were read and written; an update is read as two rows, before and after it."""
-    rows = (
-        ("insert", read.insert, written.inserts),
-        ("update", read.update_preimage + read.update_postimage, written.updates),
-        ("delete", read.delete, written.deletes),
-        ("upsert", 0, written.upserts),
-    )
-    return _table([dg.TableRecord({"change": x, "read": r, "written": w}) for x, r, w in rows if r or w])
 
 
 def _table(rows: list[dg.TableRecord]) -> dict[str, MetadataItem]:
