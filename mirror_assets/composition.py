@@ -357,7 +357,7 @@ def telling(
     """
     prometheus, otlp = config.metrics.prometheus, config.metrics.otlp
     port = prometheus.port + (batch or 0) if stays and prometheus.port is not None else None
-    return exporting(ExportTarget(prometheus.host, port, otlp.endpoint, otlp.every_seconds), warn)
+    return exporting(ExportTarget(port, otlp.endpoint), warn)
 
 
 def packages_of_catalogs(config: Config) -> Callable[[], Sequence[str]]:

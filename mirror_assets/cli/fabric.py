@@ -12,6 +12,7 @@ from mirror_assets.config import Config, FabricConfig, Problem, load_config, loa
 from mirror_assets.fabric.database import DatabaseState
 from mirror_assets.fabric.monitoring import MonitoredTable, TableState
 from mirror_assets.fabric.operate import create_database, start_mirroring
+from mirror_assets.storage.onelake.address import OneLakeAddress
 
 
 @dataclass(frozen=True)
@@ -45,8 +46,9 @@ def create(path: Path | None, name: str, *, as_json: bool) -> Exit:
     for difference in made.differences:
         note(f"warning: {difference}; change it on the database's page in the portal, or in mirror.yaml")
     if not as_json:
-        ids = f"{{workspace: {line.workspace}, item: {line.item}}}"
-        note(f"Next: write {ids} into mirror.yaml, at landing_zone.onelake and at mirror.fabric;")
+        zone = OneLakeAddress(line.workspace, line.item)
+        note(f"Next: in mirror.yaml, write `item: {line.item}` at mirror.fabric, and at landing_zone.onelake")
+        note(f"`url: {zone.url}`;")
         note("wait until `mirror-assets fabric status` shows Initialized; then run `mirror-assets fabric start`")
     return Exit.FINE
 

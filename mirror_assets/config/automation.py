@@ -57,7 +57,6 @@ class AutomationConfig(Section):
         default=Mode.RESIDENT, description="One run that stays and holds a warm Spark, or runs that end when idle."
     )
     batches: Count = Field(default=1, description="Runs at once; tables are divided among them.")
-    resident_minutes: Count = Field(default=240, description="Age at which a run that stays is replaced by the next.")
     every_seconds: Seconds | None = Field(
         default=None, description="How often commits are looked for; null: 2, and 15 in mode batch."
     )

@@ -126,9 +126,8 @@ def _no_vended_maintenance(document: Document) -> Iterator[tuple[Steps, str]]:
         if not _is_vending(catalog):
             continue
         for place, written in ((("defaults",), document.get("defaults")), (own, settings)):
-            for setting, value in _mapping(written, "maintenance").items():
-                if value is True:
-                    yield (*place, "maintenance", setting), _READ_ONLY
+            if isinstance(written, dict) and written.get("maintenance"):
+                yield (*place, "maintenance"), _READ_ONLY
 
 
 def _is_vending(catalog: Value) -> bool:

@@ -227,7 +227,6 @@ def _tag_value(value: object) -> object:
 Count = Annotated[int, BeforeValidator(_no_bool), Field(ge=1)]
 Bytes = Annotated[int, BeforeValidator(_bytes), Field(ge=1)]
 Seconds = Annotated[float, BeforeValidator(_no_bool), Field(gt=0, allow_inf_nan=False)]
-Percent = Annotated[float, BeforeValidator(_no_bool), Field(ge=0, lt=100, allow_inf_nan=False)]
 KeepHistory = Annotated[History, BeforeValidator(_history)]
 Text = Annotated[str, Field(min_length=1)]
 Folder = Annotated[Path, BeforeValidator(_folder)]

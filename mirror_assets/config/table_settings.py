@@ -23,7 +23,6 @@ from mirror_assets.config.setting_values import (
     OnBreak,
     OnDropColumn,
     Owners,
-    Percent,
     Seconds,
     Section,
     Tags,
@@ -61,6 +60,14 @@ class DirectLakeMode(str, Enum):
     ONELAKE = "onelake"
     SQL = "sql"
     SQL_ONLY = "sql_only"
+
+
+class Maintenance(str, Enum):
+    """What the job `maintenance` may do to a source. VACUUM deletes no file that a frame or the mirror needs."""
+
+    OPTIMIZE = "optimize"
+    PURGE = "purge"
+    VACUUM = "vacuum"
 
 
 class FramesOf(str, Enum):
@@ -157,12 +164,6 @@ class SliceLimits(Section):
     max_bytes: Bytes = Field(default=16 << 30, description="Most bytes of source files in one slice.")
 
 
-class PartitionSettings(Section):
-    """How many slices of a table stay partitions in Dagster."""
-
-    keep: Count = Field(default=10_000, description="Newest slices that stay partitions in Dagster; older ones go.")
-
-
 class FileSettings(Section):
     """How landing files are written."""
 
@@ -202,21 +203,6 @@ class DirectLakeSettings(Section):
     frames: tuple[Frame, ...] = Field(default=(), description="Versions, or times, at which models are framed.")
     exports: tuple[LocalFile, ...] = Field(default=(), description="Files of a model's answers to DAX INFO queries.")
     model_table: Text | None = Field(default=None, description="The table's name in the exports, if they have several.")
-    min_headroom_percent: Percent = Field(default=10, description="Share of a limit that is to stay free.")
-
-
-class MaintenanceSettings(Section):
-    """What the job `maintenance` may do to the source. By default it does nothing."""
-
-    optimize: bool = Field(default=False, description="Put small files together, where it pays.")
-    purge: bool = Field(default=False, description="Rewrite files with many hidden rows or dropped columns.")
-    vacuum: bool = Field(default=False, description="Delete old files, none that a frame or the mirror needs.")
-    target_file_bytes: Bytes = Field(default=1 << 30, description="Bytes that a file should have at most.")
-
-    @property
-    def is_on(self) -> bool:
-        """Whether any maintenance is switched on."""
-        return self.optimize or self.purge or self.vacuum
 
 
 class HistoryStream(Section):
@@ -275,9 +261,6 @@ class TableDefaults(Section):
         default_factory=HistoryStream, description="How `history: stream` reads the change feed."
     )
     slices: SliceLimits = Field(default_factory=SliceLimits, description="How commits are cut into slices.")
-    partitions: PartitionSettings = Field(
-        default_factory=PartitionSettings, description="How many slices stay partitions in Dagster."
-    )
     files: FileSettings = Field(default_factory=FileSettings, description="How landing files are written.")
     lag: LagLimits = Field(default_factory=LagLimits, description="When the lag check warns and fails.")
     retention: RetentionLimits = Field(
@@ -289,8 +272,8 @@ class TableDefaults(Section):
     direct_lake: DirectLakeSettings = Field(
         default_factory=DirectLakeSettings, description="What reads the table through Direct Lake."
     )
-    maintenance: MaintenanceSettings = Field(
-        default_factory=MaintenanceSettings, description="What the job maintenance may do to the source."
+    maintenance: tuple[Maintenance, ...] = Field(
+        default=(), description="What the job maintenance may do to the source: optimize, purge, vacuum."
     )
     owners: Owners = Field(default=(), description="Who answers for the table: `team:NAME` or an e-mail address.")
     tags: Tags = Field(default_factory=dict, description="Tags of the table's assets in Dagster.")

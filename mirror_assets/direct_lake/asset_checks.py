@@ -153,7 +153,7 @@ def _guardrails(table: TableSettings, fitting: CapacityFit) -> _Found:
     """Check the guardrails; add a picture if the settings name a capacity."""
     settings = table.direct_lake
     sku = None if settings.sku is None else sku_of(settings.sku)
-    wanted = WantedCapacity(sku, settings.mode, settings.min_headroom_percent)
+    wanted = WantedCapacity(sku, settings.mode)
     result = check_guardrails(fitting.figures, wanted)
     return result, {} if sku is None else _picture("use_of_limits", lambda: use_of_limits(fitting))
 

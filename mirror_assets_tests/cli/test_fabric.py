@@ -41,7 +41,8 @@ def test_create_needs_nothing_but_the_workspace(
     assert main(["fabric", "create", "new one"]) == 0
     shown = capsys.readouterr()
     assert "was there already" in shown.out
-    assert f"item: {made.id}" in shown.err
+    assert f"`item: {made.id}`" in shown.err
+    assert f"/{fabric.interface.workspace}/{made.id}/Files/LandingZone`" in shown.err
 
 
 @pytest.mark.usefixtures("database")

@@ -13,7 +13,7 @@ from mirror_assets.fabric.database import TargetProperties
 from mirror_assets.storage.credentials import CredentialKind
 
 WORKSPACE, ITEM = "11111111-aaaa-4bbb-8ccc-000000000001", "22222222-aaaa-4bbb-8ccc-000000000002"
-ZONE = f"landing_zone: {{onelake: {{workspace: {WORKSPACE}, item: {ITEM}}}}}"
+ZONE = f"landing_zone: {{onelake: {{url: 'https://onelake.dfs.fabric.microsoft.com/{WORKSPACE}/{ITEM}/Files/LandingZone'}}}}"
 TABLES = "tables: {orders: {source: ./lake/orders, keys: [id]}}"
 
 
@@ -59,7 +59,7 @@ def test_every_setting_may_come_from_the_environment() -> None:
 
 
 def test_the_tables_are_at_the_landing_zones_endpoint() -> None:
-    zone = ZONE.replace("}}", ", endpoint: 'https://westeurope-onelake.dfs.fabric.microsoft.com'}}")
+    zone = ZONE.replace("//onelake", "//westeurope-onelake")
     config = read(f"fabric: {{workspace: {WORKSPACE}, item: {ITEM}}}", zone)
     address = fabric_of(config).tables(config.landing_zone.onelake)
     assert address.abfss == f"abfss://{WORKSPACE}@westeurope-onelake.dfs.fabric.microsoft.com/{ITEM}/Tables"
@@ -158,7 +158,7 @@ def write(folder: Path, text: str) -> Path:
     return file
 
 
-@pytest.mark.parametrize("rest", ["", "landing_zone: {onelake: {workspace: unknown yet}}\ntables: [mistake]\n"])
+@pytest.mark.parametrize("rest", ["", "landing_zone: {onelake: {url: unknown yet}}\ntables: [mistake]\n"])
 @pytest.mark.parametrize("item", ["", ", item: '${NOT_SET_YET}'"])
 def test_the_workspace_is_read_while_nothing_else_is_right(tmp_path: Path, rest: str, item: str) -> None:
     file = write(tmp_path, f"mirror: {{fabric: {{workspace: {WORKSPACE}, ca_bundle: ca.pem{item}}}}}\n{rest}")

@@ -14,6 +14,7 @@ from mirror_assets.config import (
     DirectLakeMode,
     DirectLakeSettings,
     History,
+    Maintenance,
     OnBreak,
     TableUnknown,
 )
@@ -94,10 +95,8 @@ def test_a_history_is_kept_where_a_table_or_the_defaults_say_so() -> None:
 def test_what_reads_a_table_and_what_maintains_it() -> None:
     usual = loaded().table("customers")
     assert usual.direct_lake == DirectLakeSettings()
-    assert not usual.maintenance.is_on, "nothing is done to a table that nobody asked it for"
-    text = TEXT.replace(
-        "  on_break: hold", "  direct_lake: {sku: f64, mode: sql}\n  maintenance: {purge: true}"
-    ).replace(
+    assert usual.maintenance == (), "by default, nothing changes a source"
+    text = TEXT.replace("  on_break: hold", "  direct_lake: {sku: f64, mode: sql}\n  maintenance: [purge]").replace(
         "[order, line]",
         "[order]\n    direct_lake: {sku: null, frames: [7, 2026-01-31 18:30:00], exports: [dax/tables.csv]}",
     )
@@ -106,9 +105,7 @@ def test_what_reads_a_table_and_what_maintains_it() -> None:
     assert orders.direct_lake.frames == ("7", "2026-01-31 18:30:00")
     assert orders.direct_lake.exports == (Path("/etc/dax/tables.csv"),)
     assert customers.direct_lake.sku == "F64"
-    assert customers.maintenance.is_on
-    assert not customers.maintenance.vacuum
-    assert customers.maintenance.target_file_bytes == 2**30
+    assert customers.maintenance == (Maintenance.PURGE,)
 
 
 def test_tables_keep_the_files_order() -> None:
