@@ -16,7 +16,7 @@ from mirror_assets.config.places import (
     OneLakeConfig,
     Staging,
 )
-from mirror_assets.config.setting_values import Changes, Compression, History, OnBreak, OnDropColumn
+from mirror_assets.config.setting_values import Changes, Compression, HistoryMode, OnBreak, OnDropColumn
 from mirror_assets.config.source_fit import SourceColumn, missing_columns, source_problems, why_no_key
 from mirror_assets.config.table_settings import (
     DirectLakeMode,
@@ -53,8 +53,8 @@ __all__ = [
     "FileSettings",
     "FoundState",
     "FramesOf",
-    "History",
     "HistoryConfig",
+    "HistoryMode",
     "HistoryStart",
     "LagLimits",
     "LandingZoneConfig",

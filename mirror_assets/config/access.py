@@ -15,7 +15,7 @@ PATIENCE = {"retry_timeout": "30s"}
 
 
 @dataclass(frozen=True)
-class LakeTable:
+class StoreAccess:
     """The way to a table of a store; `resolve` finds the way to another address."""
 
     store: LakeStore
@@ -42,7 +42,7 @@ def access_to(uri: str, stores: Iterable[StoreConfig]) -> Access:
     store = store_of(uri, known)
     if store is None:
         return PlainAccess(uri)
-    return LakeTable(store, LakeAddress.parse(uri), lambda other: access_to(other, known))
+    return StoreAccess(store, LakeAddress.parse(uri), lambda other: access_to(other, known))
 
 
 def store_of(uri: str, stores: Iterable[StoreConfig]) -> LakeStore | None:

@@ -21,7 +21,7 @@ from mirror_assets.config.setting_values import is_uri
 from mirror_assets.config.table_settings import TableDefaults
 from mirror_assets.discovery.cache import FindingCache
 from mirror_assets.discovery.finder import Look, RulePlace
-from mirror_assets.discovery.finding import Finding
+from mirror_assets.discovery.finding import PlaceFinding
 from mirror_assets.errors import MirrorError
 from mirror_assets.storage.lake.address import LakeAddress
 
@@ -75,7 +75,7 @@ def _finding(around: _Around, number: int, rule: DiscoverRule, cache: FindingCac
         finding = look.at(finder, known, time.time())
     except MirrorError as error:
         update = {"trouble": str(error), "code": error.code.value}
-        finding = (known or Finding(place=finder.place, listed_at=0)).model_copy(update=update)
+        finding = (known or PlaceFinding(place=finder.place, listed_at=0)).model_copy(update=update)
     if finding.trouble and finding.trouble != was:
         _LOG.warning("%s: the tables stay as they were: %s", around.config.place(f"discover.{number}"), finding.trouble)
     cache.write(finding)

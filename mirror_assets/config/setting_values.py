@@ -59,7 +59,7 @@ class OnDropColumn(str, Enum):
     REBUILD = "rebuild"
 
 
-class History(str, Enum):
+class HistoryMode(str, Enum):
     """Whether and how the change data feed is kept forever."""
 
     OFF = "false"
@@ -122,7 +122,7 @@ def _history(value: object) -> object:
     if value is True or not isinstance(value, bool | str):
         shown = "nothing" if value is None else str(value).lower()
         raise ValueError(f"expected false, 'slices' or 'stream', got {shown}")
-    return History.OFF if value is False else value
+    return HistoryMode.OFF if value is False else value
 
 
 def _folder(value: object, info: ValidationInfo) -> object:
@@ -227,7 +227,7 @@ def _tag_value(value: object) -> object:
 Count = Annotated[int, BeforeValidator(_no_bool), Field(ge=1)]
 Bytes = Annotated[int, BeforeValidator(_bytes), Field(ge=1)]
 Seconds = Annotated[float, BeforeValidator(_no_bool), Field(gt=0, allow_inf_nan=False)]
-KeepHistory = Annotated[History, BeforeValidator(_history)]
+KeepHistory = Annotated[HistoryMode, BeforeValidator(_history)]
 Text = Annotated[str, Field(min_length=1)]
 Folder = Annotated[Path, BeforeValidator(_folder)]
 LocalFile = Annotated[Path, BeforeValidator(_local_file)]

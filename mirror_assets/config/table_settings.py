@@ -16,7 +16,7 @@ from mirror_assets.config.setting_values import (
     Columns,
     Compression,
     Count,
-    History,
+    HistoryMode,
     KeepHistory,
     Keys,
     LocalFile,
@@ -252,7 +252,7 @@ class TableDefaults(Section):
         default=OnDropColumn.KEEP, description="Keep a dropped column, NULL from then on, or rebuild without it."
     )
     history: KeepHistory = Field(
-        default=History.OFF, description="Keep the change feed for ever: slice by slice, or by a stream."
+        default=HistoryMode.OFF, description="Keep the change feed for ever: slice by slice, or by a stream."
     )
     history_start: HowHistoryStarts = Field(
         default=HistoryStart.SNAPSHOT, description="What a new history starts with."
@@ -306,7 +306,7 @@ class TableSettings(TableConfig):
     @property
     def keeps_history(self) -> bool:
         """Whether the change data feed is kept forever."""
-        return self.history is not History.OFF
+        return self.history is not HistoryMode.OFF
 
     @property
     def is_net(self) -> bool:

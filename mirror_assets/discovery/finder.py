@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import PurePosixPath
 from typing import Protocol
 
-from mirror_assets.discovery.finding import Finding, FolderFacts, behind_listing
+from mirror_assets.discovery.finding import FolderFacts, PlaceFinding, behind_listing
 
 
 @dataclass(frozen=True)
@@ -65,7 +65,7 @@ class Look:
     all_others: bool = False
     accepts_loss: bool = False
 
-    def at(self, finder: TableFinder, before: Finding | None, now: float) -> Finding:
+    def at(self, finder: TableFinder, before: PlaceFinding | None, now: float) -> PlaceFinding:
         """Return what is there now. Raises what `TableFinder.listing` raises."""
         listing = finder.listing()
         finding = behind_listing(

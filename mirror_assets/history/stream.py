@@ -65,7 +65,7 @@ def read_by_stream(
     return batches.kept
 
 
-def _run(context: HistoryContext, options: StreamOptions, checkpoint: Checkpoint, batches: _Batches) -> None:
+def _run(context: HistoryContext, options: StreamOptions, checkpoint: StreamCheckpoint, batches: _Batches) -> None:
     """Run the stream to the end of the source's log."""
     spark = context.spark()
     if not hasattr(spark, "_jsparkSession"):
@@ -150,7 +150,7 @@ class _Batches:
             self.failure = error
             raise
 
-    def end(self, checkpoint: Checkpoint) -> None:
+    def end(self, checkpoint: StreamCheckpoint) -> None:
         """Append what is held back, cover planned commits without rows, and leave the checkpoint to the next stream.
 
         The checkpoint is discarded when the stream has read past the plan: it would skip commits that were not kept.
@@ -196,7 +196,7 @@ class _Batches:
 
 
 @dataclass(frozen=True)
-class Checkpoint:
+class StreamCheckpoint:
     """Spark's checkpoint of one stream, in a folder of its own; `goes_on` if an earlier stream has left it."""
 
     folder: Path
@@ -219,14 +219,14 @@ class Checkpoint:
         shutil.rmtree(self.folder, ignore_errors=True)
 
 
-def take_checkpoint(folder: Path, newest: HistoryCommit | None) -> Checkpoint:
+def take_checkpoint(folder: Path, newest: HistoryCommit | None) -> StreamCheckpoint:
     """Take the checkpoint in `folder` that was left at the history's newest commit, or a new one, for one caller."""
     own = folder / uuid.uuid4().hex
     for note in folder.glob(f"*/{_NOTE}"):
         if newest is not None and _was_left_at(note, newest) and _moved(note.parent, own):
             (own / _NOTE).unlink()
-            return Checkpoint(own, goes_on=True)
-    return Checkpoint(own, goes_on=False)
+            return StreamCheckpoint(own, goes_on=True)
+    return StreamCheckpoint(own, goes_on=False)
 
 
 def _was_left_at(note: Path, newest: HistoryCommit) -> bool:

@@ -13,7 +13,7 @@ from mirror_assets.config import (
     Config,
     DirectLakeMode,
     DirectLakeSettings,
-    History,
+    HistoryMode,
     Maintenance,
     OnBreak,
     TableUnknown,
@@ -85,7 +85,7 @@ def test_each_limit_comes_from_the_nearest_place(in_defaults: set[str], in_table
 
 
 def test_a_history_is_kept_where_a_table_or_the_defaults_say_so() -> None:
-    assert [table.history for table in loaded().all_tables()] == [History.OFF, History.OFF]
+    assert [table.history for table in loaded().all_tables()] == [HistoryMode.OFF, HistoryMode.OFF]
     text = TEXT.replace("  on_break: hold", "  history: slices").replace("[order, line]", "[order]\n    history: false")
     assert [table.keeps_history for table in loaded(text).all_tables()] == [False, True]
     assert loaded(text).history.path == "/etc/history"

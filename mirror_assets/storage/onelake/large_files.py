@@ -77,7 +77,7 @@ _READ_AHEAD = 256 << 10
 
 
 @dataclass(frozen=True)
-class Range:
+class ByteRange:
     """Some bytes of a file, the file's size in bytes, and the ETag of the content."""
 
     data: bytes
@@ -88,7 +88,7 @@ class Range:
 class RangeReader(io.RawIOBase):
     """A seekable stream of one content of a file: reading fails when the file changes meanwhile."""
 
-    def __init__(self, first: Range, fetch: Callable[[int, int], bytes]) -> None:
+    def __init__(self, first: ByteRange, fetch: Callable[[int, int], bytes]) -> None:
         """Start with the first bytes of the file; `fetch(offset, length)` reads others of the same content."""
         self._fetch, self._size = fetch, first.size
         self._at, self._start, self._buffer = 0, 0, first.data
