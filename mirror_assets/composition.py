@@ -223,7 +223,7 @@ def history_context(
     """Return what keeping the table's history needs: its source and a session of its own, and no landing zone."""
     name = table.name
     folder, uri = config.history_checkpoints(name), config.history_uri(name)
-    stream = StreamOptions(folder, **table.history_stream.model_dump()) if table.history is HistoryMode.STREAM else None
+    stream = StreamOptions(folder, table.history_stream) if table.history is HistoryMode.STREAM else None
     history = HistoryLog(str(name), uri, config.access(uri))
     spark = able_to_read(source, cache(partial(session, f"history of {name}")))
     start = None if isinstance(table.history_start, HistoryStart) else table.history_start

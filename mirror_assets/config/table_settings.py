@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import Enum
-from typing import Annotated
+from typing import Annotated, Literal
 
 from pydantic import BeforeValidator, Field, PlainSerializer, PlainValidator, ValidationInfo
 from pydantic_core import PydanticKnownError
@@ -25,6 +25,7 @@ from mirror_assets.config.setting_values import (
     Owners,
     Seconds,
     Section,
+    SparkValue,
     Tags,
     Text,
     address_of,
@@ -153,6 +154,7 @@ HowHistoryStarts = Annotated[
     HistoryStart | VersionPoint | TimePoint, BeforeValidator(_history_start), PlainSerializer(_dump_start)
 ]
 Frame = Annotated[str, BeforeValidator(_frame)]
+StreamOption = Literal["maxFilesPerTrigger", "maxBytesPerTrigger", "excludeRegex"]
 Sku = Annotated[str | None, BeforeValidator(_sku)]
 
 
@@ -205,14 +207,6 @@ class DirectLakeSettings(Section):
     model_table: Text | None = Field(default=None, description="The table's name in the exports, if they have several.")
 
 
-class HistoryStream(Section):
-    """Delta's options for reading the change feed as a stream, for `history: stream`."""
-
-    max_files_per_trigger: Count | None = Field(default=None, description="Most source files in a batch; null: all.")
-    max_bytes_per_trigger: Bytes | None = Field(default=None, description="About the most bytes in a batch; null: all.")
-    exclude_regex: Text | None = Field(default=None, description="Leave out files whose path matches; null: none.")
-
-
 @dataclass(frozen=True)
 class StorePath:
     """A table by its path below the root of a store; `store` is its name in `stores`."""
@@ -257,8 +251,8 @@ class TableDefaults(Section):
     history_start: HowHistoryStarts = Field(
         default=HistoryStart.SNAPSHOT, description="What a new history starts with."
     )
-    history_stream: HistoryStream = Field(
-        default_factory=HistoryStream, description="How `history: stream` reads the change feed."
+    history_stream: dict[StreamOption, SparkValue] = Field(
+        default_factory=dict, description="Delta's options for `history: stream`, by their own names."
     )
     slices: SliceLimits = Field(default_factory=SliceLimits, description="How commits are cut into slices.")
     files: FileSettings = Field(default_factory=FileSettings, description="How landing files are written.")
