@@ -12,8 +12,8 @@ from uuid import UUID
 from pydantic import BeforeValidator, Field, field_validator, model_validator
 from typing_extensions import Self
 
-from mirror_assets.config.setting_values import Address, Count, Folder, SchemaName, Section, Text
-from mirror_assets.fabric.database import DEFAULT_SCHEMA, PUBLIC_ENDPOINT, TargetProperties, Workspace
+from mirror_assets.config.setting_values import Address, Folder, SchemaName, Section, Text
+from mirror_assets.fabric.database import DEFAULT_SCHEMA, PUBLIC_ENDPOINT, Workspace
 from mirror_assets.storage.credentials import CredentialKind
 from mirror_assets.storage.lake.address import Scheme
 from mirror_assets.storage.onelake.address import OneLakeAddress
@@ -93,28 +93,13 @@ class LandingZoneConfig(Section):
 
 
 class FabricWorkspace(Section):
-    """What is known before there is a mirrored database: the workspace, how to reach it, and the database's target."""
+    """The workspace, how to reach it, and the default schema: the settings that `fabric create` needs."""
 
     workspace: Guid = Field(description="The workspace's GUID.")
     endpoint: Endpoint = Field(default=PUBLIC_ENDPOINT, description="Where Fabric's REST interface is.")
     credential: CredentialKind = Field(default=CredentialKind.DEFAULT, description="How a token is got.")
     ca_bundle: Folder | None = Field(default=None, description="PEM file of authorities to trust, if not the usual.")
     default_schema: SchemaName = Field(default=DEFAULT_SCHEMA, description="Schema of tables without one.")
-    retention_days: Annotated[Count, Field(le=30)] | None = Field(
-        default=None, description="Days for which a new database keeps old files; null: Fabric's default."
-    )
-    change_data_feed: bool = Field(
-        default=False, description="Whether a new database has change data feeds of its tables, which Fabric bills."
-    )
-
-    @property
-    def target(self) -> TargetProperties:
-        """The properties of a new mirrored database."""
-        return TargetProperties(
-            defaultSchema=self.default_schema,
-            retentionInDays=self.retention_days,
-            enableDeltaChangeDataFeed=self.change_data_feed or None,
-        )
 
     @property
     def place(self) -> Workspace:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import Enum
-from typing import Annotated, Literal
+from typing import Annotated
 
-from pydantic import BeforeValidator, Field, PlainSerializer, PlainValidator, ValidationInfo
+from pydantic import AfterValidator, BeforeValidator, Field, PlainSerializer, PlainValidator, ValidationInfo
 from pydantic_core import PydanticKnownError
 
 from mirror_assets.config.catalogs import CatalogAddress
@@ -34,6 +34,8 @@ from mirror_assets.landing.names import TableName
 from mirror_assets.markers import ROW_ID
 from mirror_assets.source.ranges import TimePoint, VersionPoint, parse_point, parse_time
 
+# Delta's options for reading a change feed as a stream.
+STREAM_OPTIONS = ("maxFilesPerTrigger", "maxBytesPerTrigger", "excludeRegex")
 # Fabric's capacities with limits for Direct Lake, which direct_lake/guardrails.py has; some have several names.
 CAPACITIES = (
     *("F2", "F4", "F8", "F16", "F32", "F64", "FT1", "P1", "F128", "P2", "F256", "P3", "F512", "P4", "F1024", "P5"),
@@ -119,6 +121,12 @@ def _sku(value: object) -> object:
     raise ValueError(f"expected a capacity ({', '.join(CAPACITIES)}) or null, got {value!r}")
 
 
+def _stream_option(name: str) -> str:
+    if name not in STREAM_OPTIONS:
+        raise ValueError(f"expected one of {', '.join(STREAM_OPTIONS)}")
+    return name
+
+
 def _frame(value: object) -> object:
     if isinstance(value, int) and not isinstance(value, bool) and value >= 0:
         return str(value)
@@ -154,7 +162,7 @@ HowHistoryStarts = Annotated[
     HistoryStart | VersionPoint | TimePoint, BeforeValidator(_history_start), PlainSerializer(_dump_start)
 ]
 Frame = Annotated[str, BeforeValidator(_frame)]
-StreamOption = Literal["maxFilesPerTrigger", "maxBytesPerTrigger", "excludeRegex"]
+StreamOption = Annotated[str, AfterValidator(_stream_option)]
 Sku = Annotated[str | None, BeforeValidator(_sku)]
 
 

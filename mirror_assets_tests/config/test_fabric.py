@@ -9,7 +9,6 @@ import pytest
 
 from mirror_assets.config import Config, ConfigInvalid, ConfigMissing, FabricConfig, load_workspace
 from mirror_assets.config.load import parse_config
-from mirror_assets.fabric.database import TargetProperties
 from mirror_assets.storage.credentials import CredentialKind
 
 WORKSPACE, ITEM = "11111111-aaaa-4bbb-8ccc-000000000001", "22222222-aaaa-4bbb-8ccc-000000000002"
@@ -38,13 +37,7 @@ def test_two_guids_are_enough() -> None:
     assert (fabric.workspace, fabric.item) == (UUID(WORKSPACE), UUID(ITEM))
     assert (fabric.endpoint, fabric.credential) == ("https://api.fabric.microsoft.com", CredentialKind.DEFAULT)
     assert fabric.place.id == UUID(WORKSPACE)
-    assert fabric.target == TargetProperties()
-
-
-def test_the_properties_of_a_new_database() -> None:
-    settings = "default_schema: bronze, retention_days: 30, change_data_feed: true"
-    fabric = fabric_of(read(f"fabric: {{workspace: {WORKSPACE}, item: {ITEM}, {settings}}}"))
-    assert fabric.target == TargetProperties(defaultSchema="bronze", retentionInDays=30, enableDeltaChangeDataFeed=True)
+    assert fabric.default_schema == "dbo"
 
 
 def test_every_setting_may_come_from_the_environment() -> None:
@@ -93,10 +86,6 @@ def test_the_tables_are_at_the_landing_zones_endpoint() -> None:
         (
             f"fabric: {{workspace: {WORKSPACE}, item: {ITEM}, verify: false}}",
             "3: mirror.fabric.verify: unknown setting",
-        ),
-        (
-            f"fabric: {{workspace: {WORKSPACE}, item: {ITEM}, retention_days: 31}}",
-            "3: mirror.fabric.retention_days: it must be less than or equal to 30",
         ),
         (
             f"fabric: {{workspace: {WORKSPACE}, item: {ITEM}, default_schema: a.b}}",

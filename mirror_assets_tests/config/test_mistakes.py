@@ -36,7 +36,7 @@ TABLE_MISTAKES = [
     ("history: true", "history: expected false, 'slices' or 'stream', got true"),
     ("history: always", "history: expected 'false', 'slices' or 'stream', got 'always'"),
     ("history: ", "history: expected false, 'slices' or 'stream', got nothing"),
-    ("history_stream: {maxFiles: 1}", "history_stream.maxFiles: it must be 'maxFilesPerTrigger', 'maxBytesPerTrigger' or 'excludeRegex'"),
+    ("history_stream: {maxFiles: 1}", "history_stream.maxFiles: expected one of maxFilesPerTrigger, maxBytesPerTrigger, excludeRegex"),
     ("onbreak: hold", "onbreak: unknown setting; did you mean 'on_break'?"),
     ("changes: cdc", "changes: expected 'feed', 'row_tracking' or 'append_only', got 'cdc'"),
     ("columns: []", "columns: it must not be empty"),
