@@ -1,13 +1,11 @@
 """The job `maintenance`: mirrors pending commits of the tables that enable it, then optimizes and vacuums sources."""
 
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import partial
 
 import dagster as dg
-from pyspark.sql import SparkSession
 
 from mirror_assets.config import Config, Maintenance, TableSettings
 from mirror_assets.direct_lake.columns import ColumnNames, dropped_bytes
@@ -143,8 +141,7 @@ def maintain(
         before = file_counts(open_log()) if steps else None
         for step in steps:
             began = time.monotonic()
-            with _session_settings(context.spark(), plan.settings):
-                _execute(context, step.statement, plan.table)
+            _execute(context, step.statement, plan.table)
             after = file_counts(open_log())
             yield StepDone(step, before or after, after, time.monotonic() - began)
             before = after
@@ -180,22 +177,6 @@ def _plan(context: TableContext, log: TableLog, *, is_vacuum: bool, rewritten: b
             rewritten=rewritten,
         ),
     )
-
-
-@contextmanager
-def _session_settings(session: SparkSession, settings: Mapping[str, str]) -> Iterator[None]:
-    """Set these settings in the table's session, and restore the old values after the block: mirroring uses it also."""
-    before = {name: session.conf.get(name, None) for name in settings}
-    try:
-        for name, value in settings.items():
-            session.conf.set(name, value)
-        yield
-    finally:
-        for name, old in before.items():
-            if old is None:
-                session.conf.unset(name)
-            else:
-                session.conf.set(name, old)
 
 
 def _execute(context: TableContext, statement: str, table: str) -> None:
