@@ -10,7 +10,7 @@ from mirror_assets.source.access import Access, PlainAccess
 from mirror_assets.storage.lake.address import LakeAddress
 from mirror_assets.storage.lake.lake_store import LakeStore
 
-# deltalake would wait three minutes for a host that is gone; whoever asks tries again, behind a pause.
+# deltalake would wait three minutes for a host that is unreachable; callers retry after a pause.
 PATIENCE = {"retry_timeout": "30s"}
 
 

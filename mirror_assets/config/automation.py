@@ -33,7 +33,7 @@ def _divisor(whole: int) -> AfterValidator:
 
 
 def _minutes(value: object) -> object:
-    # Before the type is looked at: of a union, pydantic would tell what each of its members has to say.
+    # Before the type is checked: for a union, pydantic would report a mistake for each of its members.
     if value not in (None, "auto", *divisors(60)) or isinstance(value, bool):
         raise ValueError(f"expected auto, null or one of {', '.join(map(str, divisors(60)))}")
     return value
@@ -74,7 +74,7 @@ class AutomationConfig(Section):
     discover_every_seconds: Seconds = Field(default=60, description="How often the rules of `discover` look again.")
 
     def checks_minutes(self, tables: int) -> int | None:
-        """Return how many minutes are between two runs of the checks of so many tables; None: they don't run."""
+        """Return the minutes between two runs of the checks of this many tables; None: they don't run."""
         if self.checks_every_minutes != "auto":
             return self.checks_every_minutes
         wanted = _CHECKS_MINUTES * tables / _CHECKS_TABLES

@@ -89,7 +89,7 @@ class Discovered:
 
 @dataclass(frozen=True)
 class RuleFinding:
-    """A rule by its number, where it looks, and what is known of the place: None if nobody has looked yet."""
+    """A rule by its number, its place, and what is known of the place: None before its first scan."""
 
     rule: int
     settings: DiscoverRule

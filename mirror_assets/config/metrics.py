@@ -1,4 +1,4 @@
-"""Where a run tells its metrics and traces; nothing is exported by default."""
+"""Where a run exports metrics and traces; nowhere by default."""
 
 from __future__ import annotations
 

@@ -53,7 +53,7 @@ class Config(Section):
 
     landing_zone: LandingZoneConfig = Field(description="Where landing files go.")
     mirror: MirrorConfig = Field(default_factory=MirrorConfig, description="Where the tables are replicated.")
-    history: HistoryConfig = Field(default_factory=HistoryConfig, description="Where change feeds are kept for ever.")
+    history: HistoryConfig = Field(default_factory=HistoryConfig, description="Where change feeds are retained.")
     spark: SparkConfig = Field(default_factory=SparkConfig, description="Additions to the Spark session.")
     automation: AutomationConfig = Field(default_factory=AutomationConfig, description="How Dagster mirrors by itself.")
     alerts: AlertsConfig = Field(default_factory=AlertsConfig, description="Receivers of alerts.")

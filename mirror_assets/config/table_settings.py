@@ -44,14 +44,14 @@ CAPACITIES = (
 
 
 class Start(str, Enum):
-    """What a new mirror starts with, where that is no version and no time."""
+    """What a new mirror starts with, unless it is a version or a time."""
 
     SNAPSHOT = "snapshot"
     LATEST = "latest"
 
 
 class HistoryStart(str, Enum):
-    """What a new history starts with, where that is no version and no time."""
+    """What a new history starts with, unless it is a version or a time."""
 
     SNAPSHOT = "snapshot"
     EARLIEST = "earliest"
@@ -254,7 +254,7 @@ class TableDefaults(Section):
         default=OnDropColumn.KEEP, description="Keep a dropped column, NULL from then on, or rebuild without it."
     )
     history: KeepHistory = Field(
-        default=HistoryMode.OFF, description="Keep the change feed for ever: slice by slice, or by a stream."
+        default=HistoryMode.OFF, description="Retain the change feed: slice by slice, or by a stream."
     )
     history_start: HowHistoryStarts = Field(
         default=HistoryStart.SNAPSHOT, description="What a new history starts with."

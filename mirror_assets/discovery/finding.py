@@ -8,14 +8,14 @@ from typing import Annotated
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
-# A table that one listing does not have may be one that is written anew at this moment.
+# A table that one listing does not have may be in the middle of being replaced.
 _GONE_AFTER_LISTINGS = 2
 _NAMED = 3
 _READ_AGAIN_AT_LATEST_SECONDS = 3600.0
 
 
 class FolderKind(str, Enum):
-    """What a folder is; `unread` if nobody has looked into it yet, `unlisted` if its folders can't be listed."""
+    """What a folder is; `unread` before it was read, `unlisted` if its folders can't be listed."""
 
     TABLE = "table"
     NOT_A_TABLE = "not a table"
@@ -47,7 +47,7 @@ class FolderFacts(BaseModel):
 
     @property
     def is_table(self) -> bool:
-        """Whether it is one. It need not be read again: what becomes of it is seen by whoever mirrors it."""
+        """Whether it is one. It need not be read again: the run that mirrors it sees its changes."""
         return self.kind is FolderKind.TABLE
 
 

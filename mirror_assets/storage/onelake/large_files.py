@@ -63,7 +63,7 @@ class ChunkedUpload:
         self._requests.read(self._path, append)
 
     def _etag_of(self, size: int) -> str:
-        """Return the ETag if the file has this size: nobody else writes it. Raises RequestUnknown."""
+        """Return the ETag if the file has this size: it has no other writer. Raises RequestUnknown."""
         try:
             found = self._requests.read(self._path, self._client.get_file_properties)
         except PathMissing:
