@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, NoReturn, TypeAlias
 from mirror_assets.config import (
     Config,
     FabricWorkspace,
-    History,
+    HistoryMode,
     HistoryStart,
     LandingZoneConfig,
     Staging,
@@ -223,7 +223,7 @@ def history_context(
     """Return what keeping the table's history needs: its source and a session of its own, and no landing zone."""
     name = table.name
     folder, uri = config.history_checkpoints(name), config.history_uri(name)
-    stream = StreamOptions(folder, **table.history_stream.model_dump()) if table.history is History.STREAM else None
+    stream = StreamOptions(folder, table.history_stream) if table.history is HistoryMode.STREAM else None
     history = HistoryLog(str(name), uri, config.access(uri))
     spark = able_to_read(source, cache(partial(session, f"history of {name}")))
     start = None if isinstance(table.history_start, HistoryStart) else table.history_start
@@ -357,7 +357,7 @@ def exporting_metrics(
     """
     prometheus, otlp = config.metrics.prometheus, config.metrics.otlp
     port = prometheus.port + (batch or 0) if is_resident and prometheus.port is not None else None
-    return exporting(ExportTarget(prometheus.host, port, otlp.endpoint, otlp.every_seconds), warn)
+    return exporting(ExportTarget(port, otlp.endpoint), warn)
 
 
 def packages_of_catalogs(config: Config) -> Callable[[], Sequence[str]]:

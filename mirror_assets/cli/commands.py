@@ -371,15 +371,23 @@ def fabric() -> None:
 
 @fabric.command(epilog=examples("fabric create sales"))
 @click.argument("name")
+@click.option(
+    "--retention-days",
+    type=click.IntRange(1, 30),
+    help="How many days Fabric retains old files of the mirrored tables.  [default: Fabric's]",
+)
+@click.option("--change-data-feed", is_flag=True, help="Enable change data feeds on the mirrored tables; Fabric bills.")
 @configured
-def create(config: Path | None, name: str, *, as_json: bool) -> Exit:
+def create(
+    config: Path | None, name: str, retention_days: int | None, *, change_data_feed: bool, as_json: bool
+) -> Exit:
     """Create the mirrored database NAME, or find it, and show its item.
 
     mirror.yaml needs the workspace in mirror.fabric, and nothing else yet.
     """
     from mirror_assets.cli import fabric
 
-    return fabric.create(config, name, as_json=as_json)
+    return fabric.create(config, name, retention_days, change_data_feed=change_data_feed, as_json=as_json)
 
 
 @fabric.command(epilog=examples("fabric start"))

@@ -9,9 +9,10 @@ from mirror_assets.cli.exit import Exit
 from mirror_assets.cli.output import note, show, show_json
 from mirror_assets.composition import Project, open_fabric
 from mirror_assets.config import Config, FabricConfig, Problem, load_config, load_workspace
-from mirror_assets.fabric.database import DatabaseState
+from mirror_assets.fabric.database import DatabaseState, TargetProperties
 from mirror_assets.fabric.monitoring import MonitoredTable, TableState
 from mirror_assets.fabric.operate import create_database, start_mirroring
+from mirror_assets.storage.onelake.address import OneLakeAddress
 
 
 @dataclass(frozen=True)
@@ -35,18 +36,24 @@ class DatabaseLine:
     tables: tuple[MonitoredTable, ...] = ()
 
 
-def create(path: Path | None, name: str, *, as_json: bool) -> Exit:
+def create(path: Path | None, name: str, retention_days: int | None, *, change_data_feed: bool, as_json: bool) -> Exit:
     """Create the mirrored database, or find the one of this name; only the workspace has to be in mirror.yaml."""
     workspace = load_workspace(path)
-    made = create_database(open_fabric(workspace), name, workspace.target)
+    target = TargetProperties(
+        defaultSchema=workspace.default_schema,
+        retentionInDays=retention_days,
+        enableDeltaChangeDataFeed=change_data_feed or None,
+    )
+    made = create_database(open_fabric(workspace), name, target)
     line = CreatedLine(made.database.name, str(workspace.workspace), str(made.database.id), made.was_there)
     rows = [(line.name, line.item, "was there already" if line.was_there else "created")]
     show("Mirrored database", ("name", "item", "result"), rows, [line], as_json=as_json)
     for difference in made.differences:
-        note(f"warning: {difference}; change it on the database's page in the portal, or in mirror.yaml")
+        note(f"warning: {difference}; change it on the database's page in the portal")
     if not as_json:
-        ids = f"{{workspace: {line.workspace}, item: {line.item}}}"
-        note(f"Next: write {ids} into mirror.yaml, at landing_zone.onelake and at mirror.fabric;")
+        zone = OneLakeAddress(line.workspace, line.item)
+        note(f"Next: in mirror.yaml, write `item: {line.item}` at mirror.fabric, and at landing_zone.onelake")
+        note(f"`url: {zone.url}`;")
         note("wait until `mirror-assets fabric status` shows Initialized; then run `mirror-assets fabric start`")
     return Exit.FINE
 

@@ -14,10 +14,9 @@ from mirror_assets.config.places import (
     LandingZoneConfig,
     MirrorConfig,
     OneLakeConfig,
-    PartnerConfig,
     Staging,
 )
-from mirror_assets.config.setting_values import Changes, Compression, History, OnBreak, OnDropColumn
+from mirror_assets.config.setting_values import Changes, Compression, HistoryMode, OnBreak, OnDropColumn
 from mirror_assets.config.source_fit import SourceColumn, missing_columns, source_problems, why_no_key
 from mirror_assets.config.table_settings import (
     DirectLakeMode,
@@ -26,7 +25,7 @@ from mirror_assets.config.table_settings import (
     FramesOf,
     HistoryStart,
     LagLimits,
-    MaintenanceSettings,
+    Maintenance,
     RetentionLimits,
     SliceLimits,
     Start,
@@ -54,19 +53,18 @@ __all__ = [
     "FileSettings",
     "FoundState",
     "FramesOf",
-    "History",
     "HistoryConfig",
+    "HistoryMode",
     "HistoryStart",
     "LagLimits",
     "LandingZoneConfig",
-    "MaintenanceSettings",
+    "Maintenance",
     "MirrorConfig",
     "Mode",
     "NewTables",
     "OnBreak",
     "OnDropColumn",
     "OneLakeConfig",
-    "PartnerConfig",
     "Problem",
     "RetentionLimits",
     "RuleOutcome",

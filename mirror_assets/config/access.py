@@ -10,12 +10,12 @@ from mirror_assets.source.access import Access, PlainAccess
 from mirror_assets.storage.lake.address import LakeAddress
 from mirror_assets.storage.lake.lake_store import LakeStore
 
-# deltalake would wait three minutes for a host that is gone; whoever asks tries again, behind a pause.
+# deltalake would wait three minutes for a host that is unreachable; callers retry after a pause.
 PATIENCE = {"retry_timeout": "30s"}
 
 
 @dataclass(frozen=True)
-class LakeTable:
+class StoreAccess:
     """The way to a table of a store; `resolve` finds the way to another address."""
 
     store: LakeStore
@@ -42,7 +42,7 @@ def access_to(uri: str, stores: Iterable[StoreConfig]) -> Access:
     store = store_of(uri, known)
     if store is None:
         return PlainAccess(uri)
-    return LakeTable(store, LakeAddress.parse(uri), lambda other: access_to(other, known))
+    return StoreAccess(store, LakeAddress.parse(uri), lambda other: access_to(other, known))
 
 
 def store_of(uri: str, stores: Iterable[StoreConfig]) -> LakeStore | None:

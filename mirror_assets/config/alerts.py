@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import re
 from enum import Enum
 from typing import Annotated
 
-from pydantic import BeforeValidator, Field
+from pydantic import Field
 
-from mirror_assets.config.setting_values import Seconds, Section, Text
+from mirror_assets.config.setting_values import Seconds, Section, Text, Variable, matching
 
 
 class Severity(str, Enum):
@@ -24,21 +23,13 @@ class Severity(str, Enum):
         return list(Severity).index(self)
 
 
-def _text(pattern: str, expected: str) -> BeforeValidator:
-    def check(value: object) -> object:
-        if isinstance(value, str) and re.fullmatch(pattern, value) is None:
-            raise ValueError(f"expected {expected}")
-        return value
-
-    return BeforeValidator(check)
-
-
-Variable = Annotated[
-    Text,
-    _text("[A-Za-z_][A-Za-z0-9_]*", "the name of an environment variable, such as SLACK_URL, and not the URL itself"),
-]
 WebAddress = Annotated[
-    Text, _text(r"https?://[^/@\s][^@\s]*", "an address such as https://dagster.acme.example, without credentials")
+    Text,
+    matching(
+        r"https?://[^/@\s][^@\s]*",
+        "an address such as https://dagster.acme.example, without credentials",
+        is_secret=True,
+    ),
 ]
 
 

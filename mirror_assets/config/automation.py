@@ -33,7 +33,7 @@ def _divisor(whole: int) -> AfterValidator:
 
 
 def _minutes(value: object) -> object:
-    # Before the type is looked at: of a union, pydantic would tell what each of its members has to say.
+    # Before the type is checked: for a union, pydantic would report a mistake for each of its members.
     if value not in (None, "auto", *divisors(60)) or isinstance(value, bool):
         raise ValueError(f"expected auto, null or one of {', '.join(map(str, divisors(60)))}")
     return value
@@ -57,7 +57,6 @@ class AutomationConfig(Section):
         default=Mode.RESIDENT, description="One run that stays and holds a warm Spark, or runs that end when idle."
     )
     batches: Count = Field(default=1, description="Runs at once; tables are divided among them.")
-    resident_minutes: Count = Field(default=240, description="Age at which a run that stays is replaced by the next.")
     every_seconds: Seconds | None = Field(
         default=None, description="How often commits are looked for; null: 2, and 15 in mode batch."
     )
@@ -75,7 +74,7 @@ class AutomationConfig(Section):
     discover_every_seconds: Seconds = Field(default=60, description="How often the rules of `discover` look again.")
 
     def checks_minutes(self, tables: int) -> int | None:
-        """Return how many minutes are between two runs of the checks of so many tables; None: they don't run."""
+        """Return the minutes between two runs of the checks of this many tables; None: they don't run."""
         if self.checks_every_minutes != "auto":
             return self.checks_every_minutes
         wanted = _CHECKS_MINUTES * tables / _CHECKS_TABLES

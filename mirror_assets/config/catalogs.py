@@ -11,11 +11,10 @@ from urllib.parse import urlsplit
 from pydantic import BeforeValidator, Field, model_validator
 from typing_extensions import Self
 
-from mirror_assets.config.setting_values import Section, Text
+from mirror_assets.config.setting_values import Section, Text, Variable
 from mirror_assets.storage.lake.unity_answers import API
 
 _SCHEME = "catalog://"
-_VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 # Catalogs allow more characters in names, but none of these.
 _NAME = r"[^\s./`\\?#%]+"
 _TABLE = re.compile(rf"{_NAME}(\.{_NAME})+")
@@ -45,12 +44,6 @@ def _server(value: object) -> object:
     return f"{parts.scheme}://{parts.netloc}{path}"
 
 
-def _variable(value: object) -> object:
-    if isinstance(value, str) and not _VARIABLE.fullmatch(value):
-        raise ValueError("expected the name of an environment variable, such as UC_TOKEN, and not the token itself")
-    return value
-
-
 class CatalogConfig(Section):
     """A catalog: where it is, and who reads the tables that it has. A token is in the environment only."""
 
@@ -61,7 +54,7 @@ class CatalogConfig(Section):
     name: Text | None = Field(
         default=None, description="The catalog's name there; null: unity: its name here, spark: spark_catalog."
     )
-    token_variable: Annotated[Text | None, BeforeValidator(_variable)] = Field(
+    token_variable: Variable | None = Field(
         default=None, description="unity: the environment variable that has the token; null: no sign-in."
     )
     credentials: CatalogCredentials | None = Field(

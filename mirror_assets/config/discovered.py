@@ -13,7 +13,7 @@ from mirror_assets.config.discover_rule import DEFAULT_KEYS, DiscoverRule
 from mirror_assets.config.setting_values import Changes
 from mirror_assets.config.table_settings import TableConfig, TableDefaults
 from mirror_assets.discovery.finder import RulePlace
-from mirror_assets.discovery.finding import Finding, FolderFacts, FolderKind, FoundFolder
+from mirror_assets.discovery.finding import FolderFacts, FolderKind, FoundFolder, PlaceFinding
 from mirror_assets.landing.errors import NameRefused
 from mirror_assets.landing.names import TableName
 
@@ -89,12 +89,12 @@ class Discovered:
 
 @dataclass(frozen=True)
 class RuleFinding:
-    """A rule by its number, where it looks, and what is known of the place: None if nobody has looked yet."""
+    """A rule by its number, its place, and what is known of the place: None before its first scan."""
 
     rule: int
     settings: DiscoverRule
     place: str
-    finding: Finding | None
+    finding: PlaceFinding | None
 
 
 class Surroundings(Protocol):
@@ -140,7 +140,7 @@ def decide(around: Surroundings, findings: Sequence[RuleFinding]) -> tuple[Disco
 _Row = tuple[DiscoveredTable, str]
 
 
-def _folders(around: Surroundings, one: RuleFinding, finding: Finding) -> Iterator[_Row]:
+def _folders(around: Surroundings, one: RuleFinding, finding: PlaceFinding) -> Iterator[_Row]:
     """Yield what each folder is by itself, and its path below the root."""
     place = around.place(one.settings)
     for folder in finding.folders:

@@ -92,7 +92,7 @@ class Document:
         return value
 
     def names(self, *steps: str) -> tuple[str, ...]:
-        """Return the names in the mapping at these steps; none where there is no mapping."""
+        """Return the names in the mapping at these steps; empty without a mapping."""
         value = self.get(*steps)
         return tuple(value) if isinstance(value, dict) else ()
 

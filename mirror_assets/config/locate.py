@@ -29,9 +29,9 @@ if TYPE_CHECKING:
     # It loads a part of Azure's SDK, which a file without catalogs does not need.
     from mirror_assets.storage.lake.unity_client import UnityClient
 
-# A catalog is asked again after so long.
+# A location is cached this long.
 _TRUSTED_SECONDS = 120.0
-# Where there is no Spark, what its catalog said is taken for true so long.
+# Without Spark, a location from Spark's catalog is cached this long.
 _TRUSTED_WITHOUT_SPARK_SECONDS = 3600.0
 _GOOGLE_UNUSABLE = "a Google token, which deltalake can't take"
 

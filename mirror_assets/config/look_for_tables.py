@@ -21,7 +21,7 @@ from mirror_assets.config.setting_values import is_uri
 from mirror_assets.config.table_settings import TableDefaults
 from mirror_assets.discovery.cache import FindingCache
 from mirror_assets.discovery.finder import Look, RulePlace
-from mirror_assets.discovery.finding import Finding
+from mirror_assets.discovery.finding import PlaceFinding
 from mirror_assets.errors import MirrorError
 from mirror_assets.storage.lake.address import LakeAddress
 
@@ -29,10 +29,10 @@ _LOG = logging.getLogger(__name__)
 
 
 class When(Enum):
-    """When places are looked at: never, if nothing is known of them, when they are due, or in any case.
+    """When places are scanned: never, if nothing is known of them, when they are due, or in any case.
 
-    `now` also reads again what was no table a moment ago; `accept` does so, and takes tables that are not listed for
-    gone, however many they are.
+    `now` also reads again what was no table a moment ago; `accept` does so, and drops all tables that are not listed,
+    however many they are.
     """
 
     NEVER = "never"
@@ -45,7 +45,7 @@ class When(Enum):
 def with_found_tables(config: Config, when: When = When.UNKNOWN, environment: Mapping[str, str] = os.environ) -> Config:
     """Return the configuration with the tables that its rules find, in place of those that they found before.
 
-    A place that can't be looked at keeps what is known of it; `Config.discovered` says why. Raises nothing for it.
+    A place that can't be scanned keeps its known tables; `Config.discovered` says why. Nothing is raised for it.
     """
     if not config.discover:
         return config
@@ -59,7 +59,7 @@ def with_found_tables(config: Config, when: When = When.UNKNOWN, environment: Ma
 
 
 def _finding(around: _Around, number: int, rule: DiscoverRule, cache: FindingCache, when: When) -> RuleFinding:
-    """Look at the rule's place, if it is time; where nobody can look, what is known stays."""
+    """Scan the rule's place if it is due; keep what is known if the scan fails."""
     place = around.place(rule)
     finder = place.finder()
     known = cache.read(finder.place)
@@ -75,7 +75,7 @@ def _finding(around: _Around, number: int, rule: DiscoverRule, cache: FindingCac
         finding = look.at(finder, known, time.time())
     except MirrorError as error:
         update = {"trouble": str(error), "code": error.code.value}
-        finding = (known or Finding(place=finder.place, listed_at=0)).model_copy(update=update)
+        finding = (known or PlaceFinding(place=finder.place, listed_at=0)).model_copy(update=update)
     if finding.trouble and finding.trouble != was:
         _LOG.warning("%s: the tables stay as they were: %s", around.config.place(f"discover.{number}"), finding.trouble)
     cache.write(finding)

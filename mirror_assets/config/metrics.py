@@ -1,4 +1,4 @@
-"""Where a run tells its metrics and traces; nothing is exported by default."""
+"""Where a run exports metrics and traces; nowhere by default."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from urllib.parse import urlsplit
 
 from pydantic import AfterValidator, Field
 
-from mirror_assets.config.setting_values import Seconds, Section, Text
+from mirror_assets.config.setting_values import Section
 
 
 def _collector(text: str) -> str:
@@ -28,14 +28,12 @@ class PrometheusConfig(Section):
     """The port that runs that stay serve for Prometheus."""
 
     port: _Port | None = Field(default=None, description="Port to scrape; null: none. Batch n of several has port + n.")
-    host: Text = Field(default="127.0.0.1", description="Address that the port is opened on.")
 
 
 class OtlpConfig(Section):
     """The collector that every run sends metrics and traces to."""
 
     endpoint: _Collector | None = Field(default=None, description="Its URL, by OTLP over HTTP; null: none.")
-    every_seconds: Seconds = Field(default=15, description="How often metrics are sent.")
 
 
 class MetricsConfig(Section):

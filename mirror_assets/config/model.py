@@ -24,7 +24,6 @@ from mirror_assets.config.places import (
     HistoryConfig,
     LandingZoneConfig,
     MirrorConfig,
-    PartnerConfig,
 )
 from mirror_assets.config.setting_values import Folder, Section, SparkName, SparkValue, TableKey, Text, is_uri
 from mirror_assets.config.stores import StoreConfig
@@ -53,9 +52,8 @@ class Config(Section):
     """mirror.yaml."""
 
     landing_zone: LandingZoneConfig = Field(description="Where landing files go.")
-    partner: PartnerConfig = Field(default_factory=PartnerConfig, description="What the landing zone says about us.")
     mirror: MirrorConfig = Field(default_factory=MirrorConfig, description="Where the tables are replicated.")
-    history: HistoryConfig = Field(default_factory=HistoryConfig, description="Where change feeds are kept for ever.")
+    history: HistoryConfig = Field(default_factory=HistoryConfig, description="Where change feeds are retained.")
     spark: SparkConfig = Field(default_factory=SparkConfig, description="Additions to the Spark session.")
     automation: AutomationConfig = Field(default_factory=AutomationConfig, description="How Dagster mirrors by itself.")
     alerts: AlertsConfig = Field(default_factory=AlertsConfig, description="Receivers of alerts.")

@@ -12,11 +12,11 @@ from uuid import UUID
 from pydantic import BeforeValidator, Field, field_validator, model_validator
 from typing_extensions import Self
 
-from mirror_assets.config.setting_values import Address, Count, Folder, SchemaName, Section, Text
-from mirror_assets.fabric.database import DEFAULT_SCHEMA, PUBLIC_ENDPOINT, TargetProperties, Workspace
+from mirror_assets.config.setting_values import Address, Folder, SchemaName, Section, Text
+from mirror_assets.fabric.database import DEFAULT_SCHEMA, PUBLIC_ENDPOINT, Workspace
 from mirror_assets.storage.credentials import CredentialKind
 from mirror_assets.storage.lake.address import Scheme
-from mirror_assets.storage.onelake.address import ENDPOINT, OneLakeAddress
+from mirror_assets.storage.onelake.address import OneLakeAddress
 
 MIRROR_PATH, HISTORY_PATH, STAGING_PATH = "./mirror", "./history", "./staging"
 
@@ -59,10 +59,7 @@ Endpoint = Annotated[str, BeforeValidator(_endpoint)]
 class OneLakeConfig(Section):
     """A landing zone on OneLake: its address, the credential, and how parts are staged there."""
 
-    url: Text | None = Field(default=None, description="The landing zone's URL, as the portal shows it.")
-    workspace: Text | None = Field(default=None, description="The workspace's GUID, in place of `url`.")
-    item: Text | None = Field(default=None, description="The mirrored database's GUID, in place of `url`.")
-    endpoint: Text = Field(default=ENDPOINT, description="Another endpoint, such as a region's, beside the GUIDs.")
+    url: Text = Field(description="The landing zone's URL, as the portal shows it.")
     credential: CredentialKind = Field(default=CredentialKind.DEFAULT, description="How a token is got.")
     staging: Staging = Field(default=Staging.UPLOAD, description="Who writes the staged parts.")
     staging_path: Folder = Field(default=Path(STAGING_PATH), description="Folder for `staging: upload`.")
@@ -71,9 +68,6 @@ class OneLakeConfig(Section):
 
     @model_validator(mode="after")
     def _check(self) -> Self:
-        named = (self.workspace is not None, self.item is not None)
-        if named != (self.url is None, self.url is None):
-            raise ValueError("give either `url`, or `workspace` and `item`")
         if self.staging is Staging.DIRECT and self.credential is CredentialKind.DEFAULT:
             raise ValueError(_CREDENTIAL_NEEDED)
         _ = self.address  # raises ValueError for what is no address
@@ -82,9 +76,7 @@ class OneLakeConfig(Section):
     @property
     def address(self) -> OneLakeAddress:
         """The landing zone's address."""
-        if self.url is not None:
-            return OneLakeAddress.parse(self.url)
-        return OneLakeAddress((self.workspace or "").lower(), (self.item or "").lower(), self.endpoint.rstrip("/"))
+        return OneLakeAddress.parse(self.url)
 
 
 class LandingZoneConfig(Section):
@@ -100,37 +92,14 @@ class LandingZoneConfig(Section):
         return self
 
 
-class PartnerConfig(Section):
-    """What `_partnerEvents.json` in the landing zone says about this project."""
-
-    name: Text = Field(default="mirror_assets", description="partnerName; Fabric wants it constant.")
-    source_type: str = Field(default="Delta Lake", description="sourceType: the kind of system mirrored.")
-    source_version: str = Field(default="", description="sourceVersion: that system's version.")
-
-
 class FabricWorkspace(Section):
-    """What is known before there is a mirrored database: the workspace, how to reach it, and the database's target."""
+    """The workspace, how to reach it, and the default schema: the settings that `fabric create` needs."""
 
     workspace: Guid = Field(description="The workspace's GUID.")
     endpoint: Endpoint = Field(default=PUBLIC_ENDPOINT, description="Where Fabric's REST interface is.")
     credential: CredentialKind = Field(default=CredentialKind.DEFAULT, description="How a token is got.")
     ca_bundle: Folder | None = Field(default=None, description="PEM file of authorities to trust, if not the usual.")
     default_schema: SchemaName = Field(default=DEFAULT_SCHEMA, description="Schema of tables without one.")
-    retention_days: Annotated[Count, Field(le=30)] | None = Field(
-        default=None, description="Days for which a new database keeps old files; null: Fabric's default."
-    )
-    change_data_feed: bool = Field(
-        default=False, description="Whether a new database has change data feeds of its tables, which Fabric bills."
-    )
-
-    @property
-    def target(self) -> TargetProperties:
-        """The properties of a new mirrored database."""
-        return TargetProperties(
-            defaultSchema=self.default_schema,
-            retentionInDays=self.retention_days,
-            enableDeltaChangeDataFeed=self.change_data_feed or None,
-        )
 
     @property
     def place(self) -> Workspace:

@@ -13,7 +13,7 @@ from mirror_assets.config.discover_rule import NewTables
 from mirror_assets.config.document import Document, Steps, Value
 from mirror_assets.config.errors import did_you_mean
 from mirror_assets.config.places import HISTORY_PATH, MIRROR_PATH
-from mirror_assets.config.setting_values import Changes, History, is_uri, local_source
+from mirror_assets.config.setting_values import Changes, HistoryMode, is_uri, local_source
 from mirror_assets.config.table_settings import FramesOf
 from mirror_assets.landing.errors import NameRefused
 from mirror_assets.landing.names import TableName
@@ -126,9 +126,8 @@ def _no_vended_maintenance(document: Document) -> Iterator[tuple[Steps, str]]:
         if not _is_vending(catalog):
             continue
         for place, written in ((("defaults",), document.get("defaults")), (own, settings)):
-            for setting, value in _mapping(written, "maintenance").items():
-                if value is True:
-                    yield (*place, "maintenance", setting), _READ_ONLY
+            if isinstance(written, dict) and written.get("maintenance"):
+                yield (*place, "maintenance"), _READ_ONLY
 
 
 def _is_vending(catalog: Value) -> bool:
@@ -224,7 +223,7 @@ def _effective(document: Document, table: str, setting: str) -> object:
 
 
 def _keeps_history(document: Document, table: str) -> bool:
-    return _effective(document, table, "history") in (History.SLICES.value, History.STREAM.value)
+    return _effective(document, table, "history") in (HistoryMode.SLICES.value, HistoryMode.STREAM.value)
 
 
 def _folder(document: Document, steps: Steps) -> Path | None:

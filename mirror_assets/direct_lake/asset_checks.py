@@ -149,7 +149,7 @@ def _guardrails(table: TableSettings, fitting: CapacityFit) -> CheckResult:
     """Check the guardrails; add a picture if the settings name a capacity."""
     settings = table.direct_lake
     sku = None if settings.sku is None else sku_of(settings.sku)
-    wanted = WantedCapacity(sku, settings.mode, settings.min_headroom_percent)
+    wanted = WantedCapacity(sku, settings.mode)
     result = check_guardrails(fitting.figures, wanted)
     if sku is None:
         return result

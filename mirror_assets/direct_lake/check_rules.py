@@ -27,6 +27,8 @@ FRAMES_SAFE, GUARDRAILS, LAYOUT, TYPES = "frames_safe", "guardrails", "layout", 
 # A message names this many readers.
 _MOST_READERS = 3
 _FEW_DAYS = 7
+# Less free than this share of a limit is a warning.
+_MIN_HEADROOM_PERCENT = 10
 # Growth observed in a shorter time may be a first load or a burst of commits.
 _SHORTEST_DAYS = 1.0
 _Figures = dict[str, int | float | str]
@@ -87,11 +89,10 @@ def _readers(needs: Iterable[Requirement]) -> str:
 
 @dataclass(frozen=True)
 class WantedCapacity:
-    """The capacity that a model has to fit (None: unknown), its Direct Lake mode, and the percentage to keep free."""
+    """The capacity that a model has to fit (None: unknown), and its Direct Lake mode."""
 
     sku: Sku | None
     mode: DirectLakeMode
-    min_headroom_percent: float
 
 
 def check_guardrails(figures: GuardrailFigures, wanted: WantedCapacity) -> CheckResult:
@@ -115,16 +116,16 @@ def check_guardrails(figures: GuardrailFigures, wanted: WantedCapacity) -> Check
     )
     if over:
         return CheckResult(GUARDRAILS, over, shown, is_warning=not queries_fail(wanted.mode))
-    near = tuple(_near(found, wanted))
+    near = tuple(_near(found))
     return CheckResult(GUARDRAILS, near, shown, note="" if near else f"{figures.table}: {fits}", is_warning=bool(near))
 
 
-def _near(found: SkuFit, wanted: WantedCapacity) -> Iterator[str]:
+def _near(found: SkuFit) -> Iterator[str]:
     for use in found.uses:
         on_sku = f"{use} on {found.sku.name}"
         if use.verdict is FitVerdict.UNSURE:
             yield f"{on_sku}: it is unknown whether hidden rows count"
-        elif use.headroom_percent is not None and use.headroom_percent < wanted.min_headroom_percent:
+        elif use.headroom_percent is not None and use.headroom_percent < _MIN_HEADROOM_PERCENT:
             yield f"{on_sku}: only {use.headroom_percent:.1f} % are free"
         elif use.days_left is not None and use.days_left < _FEW_DAYS:
             yield f"{on_sku}: at the present growth, the limit is {use.days_left:.1f} days away"

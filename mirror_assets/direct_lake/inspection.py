@@ -27,7 +27,7 @@ from mirror_assets.direct_lake.guardrails import (
     Sku,
     sku_of,
 )
-from mirror_assets.direct_lake.maintenance_plan import DEFAULT_TARGET_BYTES, MaintenanceInput
+from mirror_assets.direct_lake.maintenance_plan import MaintenanceInput
 from mirror_assets.direct_lake.pictures import framing_bars, use_of_limits
 from mirror_assets.direct_lake.printing import show_guardrails, show_report, show_vacuum
 from mirror_assets.direct_lake.report import InspectedTable, ReportOptions, table_report
@@ -127,12 +127,11 @@ def _opened(request: InspectionRequest) -> _Subject:
 def report(request: InspectionRequest, *, as_json: bool) -> Exit:
     """Print the whole report, and draw its pictures if a folder for them is given."""
     subject = _opened(request)
-    sku, mode, consumers, settings = subject.sku, subject.mode, subject.consumers(), subject.settings
+    sku, mode, consumers = subject.sku, subject.mode, subject.consumers()
     in_fabric = None if request.fabric is None else ".".join(quoted(part) for part in request.fabric.split("."))
     maintenance = MaintenanceInput(
         table=in_fabric,
         vorder=in_fabric is not None,
-        target_bytes=DEFAULT_TARGET_BYTES if settings is None else settings.maintenance.target_file_bytes,
         max_files=None if sku is None else sku.files,
     )
     found = table_report(subject.inspected(), ReportOptions(consumers, request.columns, maintenance))

@@ -1,15 +1,13 @@
 """The job `maintenance`: mirrors pending commits of the tables that enable it, then optimizes and vacuums sources."""
 
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import partial
 
 import dagster as dg
-from pyspark.sql import SparkSession
 
-from mirror_assets.config import Config, TableSettings
+from mirror_assets.config import Config, Maintenance, TableSettings
 from mirror_assets.direct_lake.columns import ColumnNames, dropped_bytes
 from mirror_assets.direct_lake.consumers import source_consumers
 from mirror_assets.direct_lake.errors import live_file_missing, vacuum_refused
@@ -43,7 +41,7 @@ _MARGIN_SECONDS = 3_600
 
 def maintenance_jobs(settings: Config) -> list[dg.JobDefinition]:
     """Return one job for all tables that enable maintenance; an empty list if there is no such table."""
-    tables = [table for table in settings.all_tables() if table.maintenance.is_on]
+    tables = [table for table in settings.all_tables() if table.maintenance]
     return [_maintenance_job(settings, tables)] if tables else []
 
 
@@ -131,9 +129,9 @@ def maintain(
     for kinds in ((StepKind.OPTIMIZE, StepKind.REORG), (StepKind.VACUUM,)):
         plan = _plan(context, open_log(), is_vacuum=StepKind.VACUUM in kinds, rewritten=rewritten)
         enabled = {
-            StepKind.OPTIMIZE: settings.optimize,
-            StepKind.REORG: settings.purge,
-            StepKind.VACUUM: settings.vacuum,
+            StepKind.OPTIMIZE: Maintenance.OPTIMIZE in settings,
+            StepKind.REORG: Maintenance.PURGE in settings,
+            StepKind.VACUUM: Maintenance.VACUUM in settings,
         }
         wanted = [kind for kind in kinds if enabled[kind]]
         for left_out in plan.left_out:
@@ -143,8 +141,7 @@ def maintain(
         before = file_counts(open_log()) if steps else None
         for step in steps:
             began = time.monotonic()
-            with _session_settings(context.spark(), plan.settings):
-                _execute(context, step.statement, plan.table)
+            _execute(context, step.statement, plan.table)
             after = file_counts(open_log())
             yield StepDone(step, before or after, after, time.monotonic() - began)
             before = after
@@ -158,45 +155,28 @@ def _plan(context: TableContext, log: DeltaLog, *, is_vacuum: bool, rewritten: b
     """
     table, settings, snapshot, guard = context.table, context.table.maintenance, log.snapshot(), None
     dropped: dict[str, int] = {}
-    if is_vacuum and settings.vacuum:
+    if is_vacuum and Maintenance.VACUUM in settings:
         needed = source_consumers(context.config, table, log, context.manifest())
         guard = plan_vacuum(log, time.time() + _MARGIN_SECONDS, needed.frames, needed.mirror)
         if not guard.is_safe:
             needs = {*guard.unknown_frames, *(need for file in guard.threatened for need in file.needed_by)}
             named = tuple(str(need) for need in sorted(needs))
             raise vacuum_refused(str(context.name), len(guard.threatened), named, guard.keeping(snapshot.metadata))
-    if settings.purge and not is_vacuum:
+    if Maintenance.PURGE in settings and not is_vacuum:
         footers = FooterReader(log.uri, log.files, dictionaries=False).read(snapshot.files)
         dropped = dropped_bytes(footers, ColumnNames.of(snapshot.metadata))
     sku = table.direct_lake.sku
     return maintenance_plan(
         snapshot,
         MaintenanceInput(
-            optimize=settings.optimize and not is_vacuum,
-            purge=settings.purge and not is_vacuum,
-            target_bytes=settings.target_file_bytes,
+            optimize=Maintenance.OPTIMIZE in settings and not is_vacuum,
+            purge=Maintenance.PURGE in settings and not is_vacuum,
             max_files=None if sku is None else sku_of(sku).files,
             dropped=dropped,
             vacuum=guard,
             rewritten=rewritten,
         ),
     )
-
-
-@contextmanager
-def _session_settings(session: SparkSession, settings: Mapping[str, str]) -> Iterator[None]:
-    """Set these settings in the table's session, and restore the old values after the block: mirroring uses it also."""
-    before = {name: session.conf.get(name, None) for name in settings}
-    try:
-        for name, value in settings.items():
-            session.conf.set(name, value)
-        yield
-    finally:
-        for name, old in before.items():
-            if old is None:
-                session.conf.unset(name)
-            else:
-                session.conf.set(name, old)
 
 
 def _execute(context: TableContext, statement: str, table: str) -> None:

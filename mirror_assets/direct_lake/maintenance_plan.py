@@ -19,7 +19,8 @@ from mirror_assets.source.replay import Snapshot
 from mirror_assets.source.sql_names import table_at
 
 # Delta's default: OPTIMIZE combines smaller files into files of up to this size.
-DEFAULT_TARGET_BYTES = 2**30
+# Delta's default: bytes that OPTIMIZE gives a file at most.
+_TARGET_BYTES = 2**30
 # OPTIMIZE also rewrites files with a larger share of hidden rows (`optimize.maxDeletedRowsRatio`).
 _MAX_HIDDEN_SHARE = 0.05
 # OPTIMIZE pays in a partition with this many files, of which at least this share would disappear.
@@ -82,13 +83,12 @@ class LeftOut:
 
 @dataclass(frozen=True)
 class MaintenancePlan:
-    """What to run, in this order, on a table as it was at `version`; `settings` are Spark settings for OPTIMIZE."""
+    """What to run, in this order, on a table as it was at `version`."""
 
     table: str
     version: int
     steps: tuple[MaintenanceStep, ...]
     left_out: tuple[LeftOut, ...] = ()
-    settings: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -105,7 +105,6 @@ class MaintenanceInput:
     vorder: bool = False
     optimize: bool = True
     purge: bool = True
-    target_bytes: int = DEFAULT_TARGET_BYTES
     max_files: int | None = None
     dropped: Mapping[str, int] = field(default_factory=dict)
     vacuum: VacuumPlan | None = None
@@ -126,12 +125,8 @@ def maintenance_plan(snapshot: Snapshot, wanted: MaintenanceInput) -> Maintenanc
         rewrites = wanted.rewritten or any(isinstance(one, MaintenanceStep) for one in (optimize, reorg))
         found += [optimize, reorg, *_vacuum(snapshot, table, wanted.vacuum, rewrites=rewrites)]
     steps = tuple(step for step in found if isinstance(step, MaintenanceStep))
-    settings = {}
-    if wanted.target_bytes != DEFAULT_TARGET_BYTES and any(step.kind.rewrites for step in steps):
-        names = ("minFileSize", "maxFileSize")
-        settings = {f"spark.databricks.delta.optimize.{name}": str(wanted.target_bytes) for name in names}
     left_out = tuple(step for step in found if isinstance(step, LeftOut))
-    return MaintenancePlan(table, snapshot.version, steps, left_out, settings)
+    return MaintenancePlan(table, snapshot.version, steps, left_out)
 
 
 @dataclass(frozen=True)
@@ -165,7 +160,7 @@ def _by_partition(
     for key, files in groups.items():
         rewritten = tuple(file for file in files if is_rewritten(file))
         size = sum(file.bytes - _wasted_bytes(file, wanted.dropped) for file in rewritten)
-        rewrites.append(_Rewrite(key, tuple(files), rewritten, ceil(size / wanted.target_bytes)))
+        rewrites.append(_Rewrite(key, tuple(files), rewritten, ceil(size / _TARGET_BYTES)))
     return rewrites
 
 
@@ -185,7 +180,7 @@ def _optimize(
         if is_clustered:
             return has_new
         is_hidden = file.vector is not None and (file.rows is None or file.vector.rows > _MAX_HIDDEN_SHARE * file.rows)
-        return file.bytes < wanted.target_bytes or is_hidden
+        return file.bytes < _TARGET_BYTES or is_hidden
 
     rewrites = [one for one in _by_partition(snapshot, is_rewritten, wanted) if len(one.rewritten) > 1]
     chosen = [one for one in rewrites if _pays(one)]
@@ -330,7 +325,6 @@ def _lines(plan: MaintenancePlan) -> Iterator[str]:
     yield f"-- {plan.table} at version {plan.version}"
     if not plan.steps:
         yield "-- nothing to do"
-    yield from (f"SET {name} = {value};" for name, value in plan.settings.items())
     for number, step in enumerate(plan.steps, 1):
         yield ""
         yield f"-- {number}. {step.kind.value}: {step.why}"

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
-from mirror_assets.discovery.finding import Finding
+from mirror_assets.discovery.finding import PlaceFinding
 from mirror_assets.user_cache import user_cache
 
 _FORMAT = 1
@@ -27,7 +27,7 @@ class _CacheFile(BaseModel):
 
     format: int
     config: str
-    finding: Finding
+    finding: PlaceFinding
 
 
 @dataclass(frozen=True)
@@ -51,7 +51,7 @@ class FindingCache:
         name = hashlib.sha256(f"{self.config}\n{place}".encode()).hexdigest()[:32]
         return self.folder / f"{name}.json" if self.folder else None
 
-    def read(self, place: str) -> Finding | None:
+    def read(self, place: str) -> PlaceFinding | None:
         """Return what was found at the place; None, with a warning, for a file that is damaged or another's."""
         path = self.path(place)
         if path is None:
@@ -68,7 +68,7 @@ class FindingCache:
             return None
         return kept.finding
 
-    def write(self, finding: Finding) -> None:
+    def write(self, finding: PlaceFinding) -> None:
         """Replace the file in one step; a reader sees the one before, or this one."""
         path = self.path(finding.place)
         if path is None:

@@ -26,7 +26,7 @@ class Named(Protocol):
 
 
 class CatalogListing(Protocol):
-    """A catalog that tells what it has. Its methods raise SettingError, and RetryError when it does not answer."""
+    """A catalog that lists its tables. Its methods raise SettingError, and RetryError when it does not answer."""
 
     def schemas(self) -> Iterable[str]:
         """Return the names of its schemas."""

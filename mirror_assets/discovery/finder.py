@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import PurePosixPath
 from typing import Protocol
 
-from mirror_assets.discovery.finding import Finding, FolderFacts, behind_listing
+from mirror_assets.discovery.finding import FolderFacts, PlaceFinding, behind_listing
 
 
 @dataclass(frozen=True)
@@ -23,7 +23,7 @@ class TableFinder(Protocol):
 
     @property
     def place(self) -> str:
-        """The place, in words that stay the same: what is remembered of it is kept under them."""
+        """The place as a stable text, the key of its cache."""
         ...
 
     def listing(self) -> Listing:
@@ -34,7 +34,7 @@ class TableFinder(Protocol):
         ...
 
     def read(self, paths: Sequence[str]) -> dict[str, FolderFacts]:
-        """Return what these are, side by side where that is faster. What can't be told is left out."""
+        """Return what these are, in parallel where that is faster; leave out those that don't answer."""
         ...
 
 
@@ -56,7 +56,7 @@ class RulePlace(Protocol):
 
 @dataclass(frozen=True)
 class Look:
-    """How a place is looked at: which paths are wanted, and whether what is no table is read however lately it was.
+    """How a place is scanned: which paths are wanted, and whether all that are no table are read again.
 
     With `accepts_loss`, tables that are not listed are gone, however many they are.
     """
@@ -65,7 +65,7 @@ class Look:
     all_others: bool = False
     accepts_loss: bool = False
 
-    def at(self, finder: TableFinder, before: Finding | None, now: float) -> Finding:
+    def at(self, finder: TableFinder, before: PlaceFinding | None, now: float) -> PlaceFinding:
         """Return what is there now. Raises what `TableFinder.listing` raises."""
         listing = finder.listing()
         finding = behind_listing(

@@ -8,14 +8,14 @@ from typing import Annotated
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
-# A table that one listing does not have may be one that is written anew at this moment.
+# A table that one listing does not have may be in the middle of being replaced.
 _GONE_AFTER_LISTINGS = 2
 _NAMED = 3
 _READ_AGAIN_AT_LATEST_SECONDS = 3600.0
 
 
 class FolderKind(str, Enum):
-    """What a folder is; `unread` if nobody has looked into it yet, `unlisted` if its folders can't be listed."""
+    """What a folder is; `unread` before it was read, `unlisted` if its folders can't be listed."""
 
     TABLE = "table"
     NOT_A_TABLE = "not a table"
@@ -47,7 +47,7 @@ class FolderFacts(BaseModel):
 
     @property
     def is_table(self) -> bool:
-        """Whether it is one. It need not be read again: what becomes of it is seen by whoever mirrors it."""
+        """Whether it is one. It need not be read again: the run that mirrors it sees its changes."""
         return self.kind is FolderKind.TABLE
 
 
@@ -81,7 +81,7 @@ class FoundFolder(BaseModel):
         return now - self.read_at >= waits
 
 
-class Finding(BaseModel):
+class PlaceFinding(BaseModel):
     """The folders of a place by path, ascending, and when they were listed (seconds since 1970; 0 if never).
 
     `trouble` says why the newest look changed nothing, if so: it was refused, or too many tables were not listed.
@@ -104,7 +104,7 @@ class Finding(BaseModel):
         others = (x for x in self.folders if x.facts.kind not in (FolderKind.TABLE, FolderKind.UNLISTED))
         return tuple(x.path for x in others if x.path in wanted and (all_others or x.is_due(now)))
 
-    def with_facts(self, read: Mapping[str, FolderFacts], now: float) -> Finding:
+    def with_facts(self, read: Mapping[str, FolderFacts], now: float) -> PlaceFinding:
         """Return the finding with what was read just now."""
         folders = (
             folder.model_copy(update={"facts": read[folder.path], "read_at": now}) if folder.path in read else folder
@@ -117,11 +117,11 @@ def behind_listing(
     place: str,
     paths: Iterable[str],
     unlisted: Mapping[str, str],
-    before: Finding | None,
+    before: PlaceFinding | None,
     now: float,
     *,
     accepts_loss: bool = False,
-) -> Finding:
+) -> PlaceFinding:
     """Return the finding behind a listing of these paths. What was known of a folder stays known.
 
     A table that the listing does not have is kept until the next one: then it is gone. But a share that is not mounted
@@ -152,7 +152,7 @@ def behind_listing(
                 "good, run `mirror-assets discover --accept`."
             )
     folders = tuple(found[path] for path in sorted(found))
-    return Finding(place=place, listed_at=now, folders=folders, trouble=trouble)
+    return PlaceFinding(place=place, listed_at=now, folders=folders, trouble=trouble)
 
 
 def _some(paths: Sequence[str]) -> str:

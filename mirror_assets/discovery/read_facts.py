@@ -15,7 +15,7 @@ from mirror_assets.source.errors import SourceNotDelta
 
 # Logs are read remotely in threads: it is waiting for them.
 _AT_ONCE = 16
-# A look is repeated soon. Where deltalake lists (HDFS), Python's lock is held, and Dagster ends a code server that does
+# A scan is repeated soon. Where deltalake lists (HDFS), Python's lock is held, and Dagster ends a code server that does
 # not answer for half a minute.
 _SHORT = {"timeout": "10s", "max_retries": "1", "retry_timeout": "10s"}
 
@@ -58,7 +58,7 @@ def _facts(access: Callable[[str], Access], path: str) -> FolderFacts | None:
 
 @dataclass(frozen=True)
 class Brief:
-    """A way to a table or folder that gives up early: whoever looks every minute need not wait long."""
+    """A way to a table or folder that gives up early: a scan is repeated every minute."""
 
     of: Access
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -18,12 +18,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class StreamOptions:
-    """The folder for the stream's checkpoints, and Delta's options for a streaming read; None leaves one out."""
+    """The folder for the stream's checkpoints, and Delta's options for a streaming read by their names."""
 
     checkpoints: Path
-    max_files_per_trigger: int | None = None
-    max_bytes_per_trigger: int | None = None
-    exclude_regex: str | None = None
+    options: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)

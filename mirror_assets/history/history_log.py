@@ -74,7 +74,7 @@ class HistoryLog:
         self._access = access or PlainAccess(uri)
 
     def newest(self) -> HistoryCommit | None:
-        """Return the newest commit of the history, or None while there is no table.
+        """Return the newest commit of the history, or None before its table exists.
 
         Raises no_history for another Delta table, and HistoryUnknown when log cleanup has left only
         commits of other writers.

@@ -20,7 +20,6 @@ from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
-from pyspark.sql.streaming.readwriter import DataStreamReader
 
 from mirror_assets.encode.columns import COMMIT_VERSION
 from mirror_assets.encode.spark_errors import spark_error
@@ -34,6 +33,7 @@ from mirror_assets.source.losses import SparkFailed
 
 # Without a limit of the user's, everything is one batch: Delta's default of 1000 files would cut it.
 _ALL_FILES = 2**31 - 1
+_LIMITS = {"maxFilesPerTrigger", "maxBytesPerTrigger"}
 _MAX_TEXT = 400
 _NOTE = "stands.json"
 _SPARK = "spark"
@@ -51,7 +51,7 @@ def read_by_stream(
     if context.stream is None:
         raise ValueError("no stream options")
     checkpoint = take_checkpoint(context.stream.checkpoints, newest)
-    batches = _Batches(context, newest, slices, may_split=_is_limited(context.stream))
+    batches = _Batches(context, newest, slices, may_split=bool(_LIMITS & context.stream.options.keys()))
     try:
         _run(context, context.stream, checkpoint, batches)
     except (PySparkException, Py4JJavaError) as error:
@@ -65,31 +65,19 @@ def read_by_stream(
     return batches.kept
 
 
-def _run(context: HistoryContext, options: StreamOptions, checkpoint: Checkpoint, batches: _Batches) -> None:
+def _run(context: HistoryContext, options: StreamOptions, checkpoint: StreamCheckpoint, batches: _Batches) -> None:
     """Run the stream to the end of the source's log."""
     spark = context.spark()
     if not hasattr(spark, "_jsparkSession"):
         raise stream_needs_classic_session(context.table)
-    reader = _with_limits(spark.readStream.format("delta").option("readChangeFeed", "true"), options)
-    rows = reader.option("startingVersion", batches.next).load(context.source.uri)
+    reader = spark.readStream.format("delta").option("readChangeFeed", "true").option("startingVersion", batches.next)
+    rows = reader.options(**{"maxFilesPerTrigger": str(_ALL_FILES), **options.options}).load(context.source.uri)
     writer = rows.writeStream.foreachBatch(batches)
     query = writer.option("checkpointLocation", checkpoint.location).trigger(availableNow=True).start()
     try:
         query.awaitTermination()
     finally:
         query.stop()
-
-
-def _with_limits(reader: DataStreamReader, options: StreamOptions) -> DataStreamReader:
-    """Set Delta's options for the size of a batch, and for files to leave out."""
-    reader = reader.option("maxFilesPerTrigger", options.max_files_per_trigger or _ALL_FILES)
-    if options.max_bytes_per_trigger is not None:
-        reader = reader.option("maxBytesPerTrigger", options.max_bytes_per_trigger)
-    return reader if options.exclude_regex is None else reader.option("excludeRegex", options.exclude_regex)
-
-
-def _is_limited(options: StreamOptions) -> bool:
-    return options.max_files_per_trigger is not None or options.max_bytes_per_trigger is not None
 
 
 def _schema_changed(context: HistoryContext, planned: HistorySlice) -> bool:
@@ -150,7 +138,7 @@ class _Batches:
             self.failure = error
             raise
 
-    def end(self, checkpoint: Checkpoint) -> None:
+    def end(self, checkpoint: StreamCheckpoint) -> None:
         """Append what is held back, cover planned commits without rows, and leave the checkpoint to the next stream.
 
         The checkpoint is discarded when the stream has read past the plan: it would skip commits that were not kept.
@@ -196,7 +184,7 @@ class _Batches:
 
 
 @dataclass(frozen=True)
-class Checkpoint:
+class StreamCheckpoint:
     """Spark's checkpoint of one stream, in a folder of its own; `goes_on` if an earlier stream has left it."""
 
     folder: Path
@@ -219,14 +207,14 @@ class Checkpoint:
         shutil.rmtree(self.folder, ignore_errors=True)
 
 
-def take_checkpoint(folder: Path, newest: HistoryCommit | None) -> Checkpoint:
+def take_checkpoint(folder: Path, newest: HistoryCommit | None) -> StreamCheckpoint:
     """Take the checkpoint in `folder` that was left at the history's newest commit, or a new one, for one caller."""
     own = folder / uuid.uuid4().hex
     for note in folder.glob(f"*/{_NOTE}"):
         if newest is not None and _was_left_at(note, newest) and _moved(note.parent, own):
             (own / _NOTE).unlink()
-            return Checkpoint(own, goes_on=True)
-    return Checkpoint(own, goes_on=False)
+            return StreamCheckpoint(own, goes_on=True)
+    return StreamCheckpoint(own, goes_on=False)
 
 
 def _was_left_at(note: Path, newest: HistoryCommit) -> bool:

@@ -11,13 +11,13 @@ from mirror_assets.storage.lake.address import shown
 
 
 def lake_unfit(place: str, why: str, next_step: str) -> SettingError:
-    """The lake can't be looked at as it was named."""
+    """The lake can't be read as it was named."""
     safe = shown(urlsplit(place)) if "://" in place else place
     return SettingError(f"{safe} can't be taken as a lake: {why}.", next_step, code=ErrorCode.SOURCE_UNREADABLE)
 
 
 def no_tables(place: str, depth: int) -> SettingError:
-    """There is no table."""
+    """The lake has no table."""
     return SettingError(
         f"{place} has no Delta tables, down to {depth} folders below it.",
         leave_out_version(place) or "correct the address, or look deeper with --depth.",

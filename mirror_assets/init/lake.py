@@ -31,7 +31,7 @@ _OURS = ("landing", "mirror", "history", "staging")
 class LakeTable:
     """A table that was found. `parts` are its path's names, for its name in the mirror.
 
-    `declared_keys` are the primary key that a catalog declares. `hindrance` is why nobody knows whether it is a table.
+    `declared_keys` are the primary key that a catalog declares. `hindrance` is why it is unknown whether it is a table.
     `sql_name` is its name in the catalog as SQL writes it; None of a table that SQL names by its address.
     """
 

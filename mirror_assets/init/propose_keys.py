@@ -15,7 +15,7 @@ from mirror_assets.source.schema import Field
 
 # Microsoft advises fewer than five key columns.
 _MOST_COLUMNS = 4
-# Columns that are put together, and sets of them that are looked at.
+# Columns that are combined, and sets of them that are examined.
 _POOL, MOST_SETS = 12, 1_000
 
 _WORD = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+")

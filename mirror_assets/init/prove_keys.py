@@ -16,7 +16,7 @@ from mirror_assets.init.propose_keys import KeyCandidate, KeyProposal, Proof, co
 from mirror_assets.source.source_state import SourceState
 
 _MOST_COLUMNS = 40
-# Rows that are looked at first, and sets of columns that are counted in the whole table.
+# Rows that are read first, and sets of columns that are counted in the whole table.
 _SAMPLE, _EXACT = 10_000, 8
 # Most sets repeat within so few rows.
 _FIRST_LOOK = 500
@@ -71,7 +71,7 @@ class _Search:
         ]
 
     def _has_too_few(self, most: Sequence[int | None]) -> bool:
-        """Whether columns of so many values at most can't tell all rows apart."""
+        """Whether columns with at most this many values can't identify all rows."""
         known = [number for number in most if number is not None]
         return len(known) == len(most) and prod(known) < (self._rows or 0)
 

@@ -94,22 +94,14 @@ def _table(entry: TableEntry, sql: Path) -> Iterator[str]:
         yield from comment(f"{', '.join(keys.columns)}: {keys.proof.value}: {keys.finding}", "  ")
     if entry.missing:
         yield from comment(f"Not mirrored yet: {entry.missing}.", "  ")
-        if any(statement.needed for statement in entry.statements):
-            yield from comment(
-                f"Run its statement in {sql.name}, then remove the # at the beginning of each line:", "  "
-            )
+        by_statement = any(statement.needed for statement in entry.statements)
+        step = f"Run its statement in {sql.name}" if by_statement else "Correct that"
+        if entry.needs_key_only:
+            step = f"If you know its key, write `keys` and `changes: feed`. Otherwise, run its statement in {sql.name}"
+        yield from comment(f"{step}. Then remove the # at the beginning of each line:", "  ")
     off = "#" if entry.missing else ""
     for line in _settings(entry):
         yield f"{off}{line}"
-
-
-def _way_out(entry: TableEntry, sql: Path) -> str:
-    if not any(statement.needed for statement in entry.statements):
-        return "Correct that, then"
-    statement = f"Run its statement in {sql.name}, then"
-    if entry.needs_key_only:
-        return f"If you know its key, write `keys` and `changes: feed`. If not: {statement[0].lower()}{statement[1:]}"
-    return statement
 
 
 def _settings(entry: TableEntry) -> Iterator[str]:

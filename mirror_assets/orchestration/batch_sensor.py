@@ -40,6 +40,8 @@ SENSOR = "mirror"
 # Dagster ends a tick after 60 seconds.
 _TICK_SECONDS = 40.0
 _RESIDENT_INTERVAL_SECONDS = 20
+# Age at which a resident run is replaced by the next one, so that each log file has an end.
+RESIDENT_MINUTES = 240
 # Of Dagster's queue: runs that people start wait for the mirror, and not the mirror for them.
 PRIORITY = "dagster/priority"
 
@@ -170,12 +172,12 @@ class _Tick:
         automation = self.config.automation
         if lease.code != self.code:
             return True
-        is_over = now - lease.since_ms / 1000 >= automation.resident_minutes * 60
+        is_over = now - lease.since_ms / 1000 >= RESIDENT_MINUTES * 60
         return automation.mode is Mode.RESIDENT and is_over
 
     def _request(self, number: int, pending: Sequence[str] = ()) -> dg.RunRequest:
         automation = self.config.automation
-        minutes = automation.resident_minutes if automation.mode is Mode.RESIDENT else 0
+        minutes = RESIDENT_MINUTES if automation.mode is Mode.RESIDENT else 0
         follow = FollowSources(
             every_seconds=automation.every, pending=list(pending), minutes=minutes, batch=number, code=self.code
         )

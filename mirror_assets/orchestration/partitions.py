@@ -15,7 +15,7 @@ from mirror_assets.landing.names import SliceKey, TableName
 from mirror_assets.orchestration.asset_names import AssetKind, asset_key, partitions_name
 
 _PAGE = 200
-# Keys are read again when this share of `partitions.keep` has been added, so that doing so costs little.
+# Keys are read again when this share of the keys to keep has been added, so that doing so costs little.
 _SLACK = 0.01
 _DELETED_AT_ONCE = 1000
 
@@ -68,7 +68,7 @@ def _is_to_land(key: SliceKey, epoch: int, covered: int) -> bool:
 
 
 class Surplus:
-    """Finds the oldest keys beyond `partitions.keep`; counts how many may be added until it reads the keys again."""
+    """Finds the oldest keys beyond the newest `keep`; counts how many may be added until it reads the keys again."""
 
     def __init__(self, table: TableName, keep: int) -> None:
         """Keep the `keep` newest slices, and at most 1 % more."""

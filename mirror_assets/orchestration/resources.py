@@ -36,16 +36,15 @@ from mirror_assets.source.access import Access, Locate, PlainAccess
 from mirror_assets.source.delta_rs import load_table
 from mirror_assets.source.log import DeltaLog
 from mirror_assets.storage import LocalStore, Store
-from mirror_assets.storage.onelake.address import ENDPOINT
+
+# `partnerName` in _partnerEvents.json. Fabric requires that it never changes.
+_PARTNER = "mirror_assets"
 
 
 class OneLake(dg.Config):
     """A mirrored database on OneLake; docs/configuration.md says what each setting means. None of them is a secret."""
 
-    url: str | None = None
-    workspace: str | None = None
-    item: str | None = None
-    endpoint: str = ENDPOINT
+    url: str
     credential: str = "default"
     staging: str = "upload"
     staging_path: str = "staging"
@@ -58,15 +57,12 @@ class LandingZone(dg.ConfigurableResource[None]):
 
     .. code-block:: python
 
-        LandingZone(path="/data/landing", partner="mirror_assets").store().list("")
+        LandingZone(path="/data/landing").store().list("")
         LandingZone(onelake=OneLake(url="https://onelake.dfs.fabric.microsoft.com/..../Files/LandingZone"))
     """
 
     path: str | None = Field(default=None, description="Folder of the landing zone on this machine.")
     onelake: OneLake | None = Field(default=None, description="The landing zone on OneLake.")
-    partner: str = Field(default="mirror_assets", description="partnerName in _partnerEvents.json.")
-    source_type: str = Field(default="Delta Lake", description="sourceType in _partnerEvents.json.")
-    source_version: str = Field(default="", description="sourceVersion in _partnerEvents.json.")
 
     def open(self) -> Store:
         """Return the landing zone's store; it makes no request yet."""
@@ -75,8 +71,7 @@ class LandingZone(dg.ConfigurableResource[None]):
     def store(self) -> Store:
         """Return the store with its partner file in place, for publishers."""
         store = self.open()
-        source = {"sourceType": self.source_type, "sourceVersion": self.source_version}
-        drive(ensure_partner_events(self.partner, source), store)
+        drive(ensure_partner_events(_PARTNER, {"sourceType": "Delta Lake", "sourceVersion": ""}), store)
         return store
 
     def local_staging(self) -> LocalStore | None:
@@ -235,9 +230,6 @@ def resources(config: Config) -> dict[str, Resource]:
     zone = LandingZone(
         path=None if place.path is None else str(place.path),
         onelake=None if place.onelake is None else OneLake(**place.onelake.model_dump(mode="json")),
-        partner=config.partner.name,
-        source_type=config.partner.source_type,
-        source_version=config.partner.source_version,
     )
     sources = known_sources(config)
     return {"io_manager": mem_io_manager, "landing_zone": zone, "sources": sources, "spark": spark_resource(config)}

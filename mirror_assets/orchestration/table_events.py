@@ -22,6 +22,9 @@ from mirror_assets.pipeline.plan import Boundaries, slice_key
 from mirror_assets.pipeline.process import ProcessedSlice
 from mirror_assets.source.planner import PlannedSlice
 
+# Newest slices of a table that stay partitions in Dagster, which advises 100,000 an asset at most.
+KEPT_PARTITIONS = 10_000
+
 
 def registered_boundaries(
     instance: dg.DagsterInstance, table: TableName, warn: Callable[[str], None] = lambda _: None
@@ -134,8 +137,8 @@ class TableEvents:
                 deque(self._context.consume_events(), maxlen=0)
 
     def _forget_oldest(self, table_context: TableContext, landed: Manifest) -> None:
-        """Delete the table's oldest partitions beyond `partitions.keep`."""
+        """Delete the table's oldest partitions beyond `KEPT_PARTITIONS`."""
         name = table_context.name
-        surplus = self._surplus.setdefault(name, Surplus(name, table_context.table.partitions.keep))
+        surplus = self._surplus.setdefault(name, Surplus(name, KEPT_PARTITIONS))
         old = surplus.keys(self._instance, self._registered.pop(name, 0), landed.epoch, landed.covered)
         delete_keys(self._instance, name, old)

@@ -1,6 +1,6 @@
 """Probes the store for the atomicity guarantees that publishing exactly once needs (docs/exactly-once.md).
 
-It writes into a scratch folder that nobody reads. OneLake's documentation does not state all of these guarantees, so
+It writes into a scratch folder that has no reader. OneLake's documentation does not state all of these guarantees, so
 `mirror-assets doctor` probes the real item.
 """
 

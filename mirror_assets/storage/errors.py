@@ -6,7 +6,7 @@ from mirror_assets.errors import ErrorCode, RetryError, SettingError, StopError,
 
 
 class PathMissing(StopError):
-    """There is no file at the path."""
+    """The path has no file."""
 
     code = ErrorCode.PATH_MISSING
 

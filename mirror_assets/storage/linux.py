@@ -1,9 +1,9 @@
 """What a local store needs of Linux beyond Python's own calls.
 
 Rename without overwriting, a folder's time of birth, and deleting a folder by identity while other publishers may
-delete it too and make it anew. A folder is checked and emptied through one descriptor, and its path is removed only
-while it is empty, so a folder that is made anew at the path keeps its files. (Moving the folder aside before checking
-it would move a new one aside too, and a crash could keep it from coming back.)
+delete it also and create it again. A folder is checked and emptied through one descriptor, and its path is removed only
+while it is empty, so a folder that is created again at the path keeps its files. (Moving the folder aside before
+checking it would move a new one aside also, and a crash could keep it from coming back.)
 """
 
 from __future__ import annotations

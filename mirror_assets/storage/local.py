@@ -259,7 +259,7 @@ class LocalStore:
 
     @contextmanager
     def _twin(self, path: str, data: bytes, open_new: Callable[[Path], BinaryIO]) -> Iterator[Path]:
-        """Write a durable file beside `path` under a name that nobody reads; remove it unless it was renamed."""
+        """Write a durable file beside `path` under a name that has no reader; remove it unless it was renamed."""
         twin = self._at(path).with_name(f"_new-{uuid.uuid4().hex}")
         try:
             with _translated(path), open_new(twin) as file:

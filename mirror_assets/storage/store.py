@@ -16,7 +16,7 @@ _UNWRITABLE = re.compile(r"[\\\x00-\x1f\x7f-\x9f\ud800-\udfff]")
 class FileInfo:
     """One file or folder of a listing; `etag` is empty and `size` 0 for a folder.
 
-    `modified` is when a listed file was written or renamed last, as far as the store's clock tells, in seconds since
+    `modified` is when a listed file was written or renamed last, by the store's clock, in seconds since
     1970; None where it does not. It is for people, and never decides what is published.
     """
 
@@ -113,7 +113,7 @@ class Store(Protocol):
     def upload(self, source: Path, path: str) -> FileInfo:
         """Copy a local file to a free path, in bounded memory, and return its size and ETag. Raises PathExists.
 
-        Not atomic: the path must be one that nobody reads before this returns.
+        Not atomic: the path must not be read before this returns.
         """
         ...
 

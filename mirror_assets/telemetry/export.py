@@ -26,6 +26,8 @@ if TYPE_CHECKING:  # the SDK is optional, and takes time to import
 
 _CLOSE_SECONDS = 5.0
 _REQUEST_SECONDS = 5.0
+# How often metrics are sent, unless OTEL_METRIC_EXPORT_INTERVAL says so.
+_SEND_SECONDS = 15.0
 _REPEAT_SECONDS = 600.0
 # The SDK stops at 2,000 series a metric: 500 tables have nine checks each.
 _MOST_SERIES = 100_000
@@ -34,12 +36,13 @@ _INSTALL = "pip install 'mirror-assets[metrics]'"
 
 @dataclass(frozen=True)
 class ExportTarget:
-    """Where metrics go: a port to scrape, and an OTLP endpoint (HTTP) that also receives traces; None for neither."""
+    """Where metrics go: a port to scrape, and an OTLP endpoint (HTTP) that also receives traces; None for neither.
 
-    host: str = "127.0.0.1"
+    The port is opened on the address in OTEL_EXPORTER_PROMETHEUS_HOST, by default 127.0.0.1.
+    """
+
     port: int | None = None
     endpoint: str | None = None
-    every_seconds: float = 15.0
 
 
 @contextmanager
@@ -104,7 +107,7 @@ def _exporters(
         registry = CollectorRegistry()
         ProcessCollector(registry=registry)
         readers.append(PrometheusMetricReader(scope_info_enabled=False, registry=registry, cardinality_limits=limits))
-        port = ScrapePort(registry, target.host, target.port, warn)
+        port = ScrapePort(registry, os.environ.get("OTEL_EXPORTER_PROMETHEUS_HOST") or "127.0.0.1", target.port, warn)
     if target.endpoint is not None:
         from opentelemetry.exporter.otlp.proto.http.metric_exporter import OTLPMetricExporter
         from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
@@ -116,8 +119,10 @@ def _exporters(
         base = target.endpoint.rstrip("/")
         spans = BatchSpanProcessor(OTLPSpanExporter(f"{base}/v1/traces", timeout=_REQUEST_SECONDS))
         sender = OTLPMetricExporter(f"{base}/v1/metrics", timeout=_REQUEST_SECONDS)
-        interval, timeout = target.every_seconds * 1000, _REQUEST_SECONDS * 1000
-        readers.append(PeriodicExportingMetricReader(sender, interval, timeout, cardinality_limits=limits))
+        interval = None if "OTEL_METRIC_EXPORT_INTERVAL" in os.environ else _SEND_SECONDS * 1000
+        readers.append(
+            PeriodicExportingMetricReader(sender, interval, _REQUEST_SECONDS * 1000, cardinality_limits=limits)
+        )
     return readers, spans, port
 
 

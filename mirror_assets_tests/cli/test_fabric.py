@@ -41,23 +41,25 @@ def test_create_needs_nothing_but_the_workspace(
     assert main(["fabric", "create", "new one"]) == 0
     shown = capsys.readouterr()
     assert "was there already" in shown.out
-    assert f"item: {made.id}" in shown.err
+    assert f"`item: {made.id}`" in shown.err
+    assert f"/{fabric.interface.workspace}/{made.id}/Files/LandingZone`" in shown.err
 
 
 @pytest.mark.usefixtures("database")
-def test_create_sets_the_properties_of_mirror_yaml(
+def test_create_sets_the_properties_of_the_mirrored_tables(
     fabric: LoopbackFabric, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     place = f"workspace: {fabric.interface.workspace}, endpoint: '{fabric.url}', credential: client_secret"
     file = tmp_path / "mirror.yaml"
-    text = f"mirror: {{fabric: {{{place}, ca_bundle: ca.pem, default_schema: bronze, retention_days: 1}}}}\n"
+    text = f"mirror: {{fabric: {{{place}, ca_bundle: ca.pem, default_schema: bronze}}}}\n"
     file.write_text(text, encoding="utf-8")
-    assert main(["fabric", "create", "new one"]) == 0
+    assert main(["fabric", "create", "new one", "--retention-days", "1", "--change-data-feed"]) == 0
     assert "warning" not in capsys.readouterr().err
     made = Definition.model_validate({"definition": fabric.interface.databases[-1].definition})
-    assert target_properties(made) == TargetProperties(defaultSchema="bronze", retentionInDays=1)
-    file.write_text(text.replace("days: 1", "days: 7"), encoding="utf-8")
-    assert main(["fabric", "create", "new one"]) == 0
+    assert target_properties(made) == TargetProperties(
+        defaultSchema="bronze", retentionInDays=1, enableDeltaChangeDataFeed=True
+    )
+    assert main(["fabric", "create", "new one", "--retention-days", "7"]) == 0
     assert "warning: retentionInDays is 1, not 7; change it" in capsys.readouterr().err
 
 

@@ -42,7 +42,7 @@ def test_receivers_are_read() -> None:
     ("settings", "says"),
     [
         ("severity: error", "one.url_variable: this setting is missing"),
-        ("url_variable: 'https://hooks.slack.com/services/T0/B0/x'", "and not the URL itself"),
+        ("url_variable: 'https://hooks.slack.com/services/T0/B0/x'", "and not the secret itself"),
         ("url_variable: U, severity: bad", "expected 'info', 'warn' or 'error'"),
         ("url_variable: U, type: slack", "unknown setting"),
         ("url_variable: U, sevrity: warn", "unknown setting; did you mean 'severity'?"),

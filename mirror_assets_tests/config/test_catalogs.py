@@ -87,9 +87,9 @@ def test_mistakes_of_a_table(source: str, mistake: str) -> None:
 
 
 def test_what_reads_only_can_not_be_maintained() -> None:
-    with pytest.raises(ConfigInvalid, match=r"tables.orders.maintenance.vacuum: .* for reading only"):
-        config(f"{{type: unity, url: '{_HERE}'}}", table=", maintenance: {vacuum: true}")
-    maintained = ", maintenance: {vacuum: true}"
+    with pytest.raises(ConfigInvalid, match=r"tables.orders.maintenance: .* for reading only"):
+        config(f"{{type: unity, url: '{_HERE}'}}", table=", maintenance: [vacuum]")
+    maintained = ", maintenance: [vacuum]"
     assert config(f"{{type: unity, url: '{_HERE}', credentials: stores}}", table=maintained)
     assert config("{type: spark}", table=maintained)
 

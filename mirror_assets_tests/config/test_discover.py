@@ -108,12 +108,12 @@ def test_a_catalog_that_only_spark_can_list_is_refused() -> None:
 
 
 def test_tables_that_are_found_are_not_maintained_with_keys_for_reading() -> None:
-    (mistake,) = mistakes(f"{CATALOGS}    settings: {{maintenance: {{vacuum: true}}}}\n")
-    assert mistake.startswith("mirror.yaml:8: discover.0.settings.maintenance.vacuum: the catalog's credentials")
-    (mistake,) = mistakes(f"{CATALOGS}defaults: {{maintenance: {{optimize: true}}}}\n")
-    assert mistake.startswith("mirror.yaml:8: defaults.maintenance.optimize: the catalog's credentials")
+    (mistake,) = mistakes(f"{CATALOGS}    settings: {{maintenance: [vacuum]}}\n")
+    assert mistake.startswith("mirror.yaml:8: discover.0.settings.maintenance: the catalog's credentials")
+    (mistake,) = mistakes(f"{CATALOGS}defaults: {{maintenance: [optimize]}}\n")
+    assert mistake.startswith("mirror.yaml:8: defaults.maintenance: the catalog's credentials")
     stores = CATALOGS.replace('"https://host"', '"https://host", credentials: stores')
-    parse_config(f"{stores}    settings: {{maintenance: {{vacuum: true}}}}\n".encode(), Path("mirror.yaml"), {})
+    parse_config(f"{stores}    settings: {{maintenance: [vacuum]}}\n".encode(), Path("mirror.yaml"), {})
 
 
 def test_a_rule_needs_keys_unless_its_changes_do_without() -> None:

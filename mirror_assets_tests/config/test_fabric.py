@@ -9,11 +9,10 @@ import pytest
 
 from mirror_assets.config import Config, ConfigInvalid, ConfigMissing, FabricConfig, load_workspace
 from mirror_assets.config.load import parse_config
-from mirror_assets.fabric.database import TargetProperties
 from mirror_assets.storage.credentials import CredentialKind
 
 WORKSPACE, ITEM = "11111111-aaaa-4bbb-8ccc-000000000001", "22222222-aaaa-4bbb-8ccc-000000000002"
-ZONE = f"landing_zone: {{onelake: {{workspace: {WORKSPACE}, item: {ITEM}}}}}"
+ZONE = f"landing_zone: {{onelake: {{url: 'https://onelake.dfs.fabric.microsoft.com/{WORKSPACE}/{ITEM}/Files/LandingZone'}}}}"
 TABLES = "tables: {orders: {source: ./lake/orders, keys: [id]}}"
 
 
@@ -38,13 +37,7 @@ def test_two_guids_are_enough() -> None:
     assert (fabric.workspace, fabric.item) == (UUID(WORKSPACE), UUID(ITEM))
     assert (fabric.endpoint, fabric.credential) == ("https://api.fabric.microsoft.com", CredentialKind.DEFAULT)
     assert fabric.place.id == UUID(WORKSPACE)
-    assert fabric.target == TargetProperties()
-
-
-def test_the_properties_of_a_new_database() -> None:
-    settings = "default_schema: bronze, retention_days: 30, change_data_feed: true"
-    fabric = fabric_of(read(f"fabric: {{workspace: {WORKSPACE}, item: {ITEM}, {settings}}}"))
-    assert fabric.target == TargetProperties(defaultSchema="bronze", retentionInDays=30, enableDeltaChangeDataFeed=True)
+    assert fabric.default_schema == "dbo"
 
 
 def test_every_setting_may_come_from_the_environment() -> None:
@@ -59,7 +52,7 @@ def test_every_setting_may_come_from_the_environment() -> None:
 
 
 def test_the_tables_are_at_the_landing_zones_endpoint() -> None:
-    zone = ZONE.replace("}}", ", endpoint: 'https://westeurope-onelake.dfs.fabric.microsoft.com'}}")
+    zone = ZONE.replace("//onelake", "//westeurope-onelake")
     config = read(f"fabric: {{workspace: {WORKSPACE}, item: {ITEM}}}", zone)
     address = fabric_of(config).tables(config.landing_zone.onelake)
     assert address.abfss == f"abfss://{WORKSPACE}@westeurope-onelake.dfs.fabric.microsoft.com/{ITEM}/Tables"
@@ -93,10 +86,6 @@ def test_the_tables_are_at_the_landing_zones_endpoint() -> None:
         (
             f"fabric: {{workspace: {WORKSPACE}, item: {ITEM}, verify: false}}",
             "3: mirror.fabric.verify: unknown setting",
-        ),
-        (
-            f"fabric: {{workspace: {WORKSPACE}, item: {ITEM}, retention_days: 31}}",
-            "3: mirror.fabric.retention_days: it must be less than or equal to 30",
         ),
         (
             f"fabric: {{workspace: {WORKSPACE}, item: {ITEM}, default_schema: a.b}}",
@@ -158,7 +147,7 @@ def write(folder: Path, text: str) -> Path:
     return file
 
 
-@pytest.mark.parametrize("rest", ["", "landing_zone: {onelake: {workspace: unknown yet}}\ntables: [mistake]\n"])
+@pytest.mark.parametrize("rest", ["", "landing_zone: {onelake: {url: unknown yet}}\ntables: [mistake]\n"])
 @pytest.mark.parametrize("item", ["", ", item: '${NOT_SET_YET}'"])
 def test_the_workspace_is_read_while_nothing_else_is_right(tmp_path: Path, rest: str, item: str) -> None:
     file = write(tmp_path, f"mirror: {{fabric: {{workspace: {WORKSPACE}, ca_bundle: ca.pem{item}}}}}\n{rest}")

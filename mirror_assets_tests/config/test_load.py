@@ -30,7 +30,6 @@ def test_a_minimal_file_has_every_default() -> None:
     assert config.file == Path("/etc/mirror.yaml")
     assert config.landing_zone.path == Path("/etc/landing")
     assert config.mirror.path == Path("/etc/mirror")
-    assert config.partner.name == "mirror_assets"
     assert config.spark.settings == {}
     assert config.table("planes").slices.max_bytes == 16 << 30
 
@@ -46,7 +45,6 @@ def test_settings_of_every_kind_are_read() -> None:
     files: {target_rows: 10, compression: none}
     lag: {warn_seconds: 0.5, error_seconds: 2}
 mirror: {path: /data/mirror}
-partner: {name: us, source_type: Lake, source_version: "4.2"}
 spark:
   settings: {spark.a: true, spark.b: 7, spark.c: 0.5, spark.d: text}
 """
@@ -55,7 +53,6 @@ spark:
     assert table.slices.model_dump() == {"max_commits": 2, "max_rows": 1000, "max_bytes": 3 << 29}
     assert table.files.compression.value == "none"
     assert config.mirror.path == Path("/data/mirror")
-    assert config.partner.source_version == "4.2"
     assert config.spark.settings == {"spark.a": "true", "spark.b": "7", "spark.c": "0.5", "spark.d": "text"}
 
 
@@ -154,7 +151,7 @@ def test_any_bytes_are_read_or_refused(text: bytes) -> None:
 
 @given(st.recursive(st.none() | st.booleans() | st.integers() | st.text(max_size=4), st.lists))
 def test_any_value_of_any_setting_is_read_or_refused(value: object) -> None:
-    settings = ("landing_zone", "partner", "mirror", "spark", "defaults", "tables")
+    settings = ("landing_zone", "history", "mirror", "spark", "defaults", "tables")
     text = "\n".join(f"{setting}: {value!r}" for setting in settings)
     with pytest.raises(ConfigInvalid):
         parsed(text)

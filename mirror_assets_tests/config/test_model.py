@@ -13,7 +13,8 @@ from mirror_assets.config import (
     Config,
     DirectLakeMode,
     DirectLakeSettings,
-    History,
+    HistoryMode,
+    Maintenance,
     OnBreak,
     TableUnknown,
 )
@@ -84,7 +85,7 @@ def test_each_limit_comes_from_the_nearest_place(in_defaults: set[str], in_table
 
 
 def test_a_history_is_kept_where_a_table_or_the_defaults_say_so() -> None:
-    assert [table.history for table in loaded().all_tables()] == [History.OFF, History.OFF]
+    assert [table.history for table in loaded().all_tables()] == [HistoryMode.OFF, HistoryMode.OFF]
     text = TEXT.replace("  on_break: hold", "  history: slices").replace("[order, line]", "[order]\n    history: false")
     assert [table.keeps_history for table in loaded(text).all_tables()] == [False, True]
     assert loaded(text).history.path == "/etc/history"
@@ -94,10 +95,8 @@ def test_a_history_is_kept_where_a_table_or_the_defaults_say_so() -> None:
 def test_what_reads_a_table_and_what_maintains_it() -> None:
     usual = loaded().table("customers")
     assert usual.direct_lake == DirectLakeSettings()
-    assert not usual.maintenance.is_on, "nothing is done to a table that nobody asked it for"
-    text = TEXT.replace(
-        "  on_break: hold", "  direct_lake: {sku: f64, mode: sql}\n  maintenance: {purge: true}"
-    ).replace(
+    assert usual.maintenance == (), "by default, nothing changes a source"
+    text = TEXT.replace("  on_break: hold", "  direct_lake: {sku: f64, mode: sql}\n  maintenance: [purge]").replace(
         "[order, line]",
         "[order]\n    direct_lake: {sku: null, frames: [7, 2026-01-31 18:30:00], exports: [dax/tables.csv]}",
     )
@@ -106,9 +105,7 @@ def test_what_reads_a_table_and_what_maintains_it() -> None:
     assert orders.direct_lake.frames == ("7", "2026-01-31 18:30:00")
     assert orders.direct_lake.exports == (Path("/etc/dax/tables.csv"),)
     assert customers.direct_lake.sku == "F64"
-    assert customers.maintenance.is_on
-    assert not customers.maintenance.vacuum
-    assert customers.maintenance.target_file_bytes == 2**30
+    assert customers.maintenance == (Maintenance.PURGE,)
 
 
 def test_tables_keep_the_files_order() -> None:

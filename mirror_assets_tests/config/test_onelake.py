@@ -1,4 +1,4 @@
-"""`landing_zone.onelake`: the portal's URL or two GUIDs, and each mistake at its line."""
+"""`landing_zone.onelake`: the portal's URL, and each mistake at its line."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from mirror_assets_tests.errors import raises
 WORKSPACE, ITEM = "98ec4459-3486-45c8-9d24-d7b02fb718e4", "faada021-2ced-476e-b4b1-64f0e8cc0bd5"
 URL = f"https://onelake.dfs.fabric.microsoft.com/{WORKSPACE}/{ITEM}/Files/LandingZone"
 REST = "tables: {planes: {source: ./lake, keys: [id]}}\n"
-GUIDS = f"workspace: {WORKSPACE}, item: {ITEM}"
+HERE = f"url: '{URL}'"
 
 
 def parsed(settings: str) -> Config:
@@ -31,8 +31,8 @@ def onelake(settings: str) -> OneLakeConfig:
     return place
 
 
-@pytest.mark.parametrize("settings", [f'url: "{URL}"', f'url: "{URL}/"', GUIDS])
-def test_the_portals_url_and_the_guids_name_one_place(settings: str) -> None:
+@pytest.mark.parametrize("settings", [HERE, f"url: '{URL}/'", f"url: '{URL.replace(ITEM, ITEM.upper())}'"])
+def test_the_portals_url_names_the_place(settings: str) -> None:
     place = onelake(settings)
     assert place.address.url == URL
     assert place.address.abfss == f"abfss://{WORKSPACE}@onelake.dfs.fabric.microsoft.com/{ITEM}/Files/LandingZone"
@@ -41,7 +41,7 @@ def test_the_portals_url_and_the_guids_name_one_place(settings: str) -> None:
 
 
 def test_another_endpoint_has_another_host_for_reads_too() -> None:
-    address = onelake(f"{GUIDS}, endpoint: 'https://westeurope-onelake.dfs.fabric.microsoft.com/'").address
+    address = onelake(f"url: '{URL.replace('//onelake', '//westeurope-onelake')}'").address
     assert address.endpoint == "https://westeurope-onelake.dfs.fabric.microsoft.com"
     assert address.blob_endpoint == "https://westeurope-onelake.blob.fabric.microsoft.com"
 
@@ -49,20 +49,24 @@ def test_another_endpoint_has_another_host_for_reads_too() -> None:
 @pytest.mark.parametrize(
     ("settings", "mistake"),
     [
-        ("", "onelake: give either `url`, or `workspace` and `item`"),
-        (f"workspace: {WORKSPACE}", "onelake: give either `url`, or `workspace` and `item`"),
-        (f'url: "{URL}", item: {ITEM}', "onelake: give either `url`, or `workspace` and `item`"),
-        ("workspace: Sales, item: Mirror", "onelake: expected the workspace's GUID in small letters, got 'sales'"),
+        ("", "onelake.url: this setting is missing"),
+        (
+            f"url: '{URL.replace(WORKSPACE, 'Sales')}'",
+            "onelake: expected the workspace's GUID in small letters, got 'sales'",
+        ),
         ("url: lake", "onelake: expected the landing zone's URL as the portal shows it, got 'lake'"),
         (f'url: "{URL}?sig=x"', "onelake: expected the landing zone's URL as the portal shows it, got "),
         (f'url: "{URL.replace("https", "http")}"', "onelake: expected the landing zone's URL as the portal shows it"),
         (f'url: "{URL.replace("LandingZone", "..")}"', "onelake: expected a URL that ends with /Files/LandingZone"),
-        (f"{GUIDS}, endpoint: 'http://h'", "onelake: expected an endpoint such as https://onelake"),
-        (f"{GUIDS}, endpoint: 'https://u:p@h'", "onelake: expected an endpoint such as https://onelake"),
-        (f"{GUIDS}, staging: direct", "onelake: Spark can't use the credential `default`; name one"),
-        (f"{GUIDS}, staging: sideways", "onelake.staging: expected 'direct' or 'upload', got 'sideways'"),
-        (f"{GUIDS}, verify: false", "onelake.verify: unknown setting; it is one of: url, workspace, item"),
-        (f"{GUIDS}, connection_verify: false", "onelake.connection_verify: unknown setting"),
+        (f"url: '{URL.replace('onelake.dfs', 'a b')}'", "onelake: expected an endpoint such as https://onelake"),
+        (
+            f"url: '{URL.replace('//', '//u:p@')}'",
+            "onelake: expected the landing zone's URL as the portal shows it, got ",
+        ),
+        (f"{HERE}, staging: direct", "onelake: Spark can't use the credential `default`; name one"),
+        (f"{HERE}, staging: sideways", "onelake.staging: expected 'direct' or 'upload', got 'sideways'"),
+        (f"{HERE}, verify: false", "onelake.verify: unknown setting; it is one of: url, credential"),
+        (f"{HERE}, connection_verify: false", "onelake.connection_verify: unknown setting"),
     ],
 )
 def test_mistakes(settings: str, mistake: str) -> None:
@@ -80,7 +84,7 @@ def test_a_landing_zone_is_in_one_place() -> None:
 
 
 def test_spark_reaches_it_only_where_it_writes_there() -> None:
-    direct, upload = parsed(f"{GUIDS}, staging: direct, credential: client_secret"), parsed(GUIDS)
+    direct, upload = parsed(f"{HERE}, staging: direct, credential: client_secret"), parsed(HERE)
     assert HADOOP_AZURE in SparkSettings.of(direct).filled()["spark.jars.packages"]
     assert [name for name in SparkSettings.of(upload).filled() if "azure" in name] == []
     assert open_local_staging(direct.landing_zone) is None
@@ -96,10 +100,10 @@ def test_a_credential_without_its_variables_names_them(monkeypatch: pytest.Monke
     with raises(
         SettingError, ErrorCode.CREDENTIAL_INCOMPLETE, match="AZURE_TENANT_ID, AZURE_CLIENT_ID, AZURE_CLIENT_SECRET"
     ):
-        open_zone(parsed(f"{GUIDS}, credential: client_secret").landing_zone)
+        open_zone(parsed(f"{HERE}, credential: client_secret").landing_zone)
 
 
 def test_an_api_version_that_the_sdk_does_not_speak_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("AZURE_TENANT_ID", WORKSPACE)
     with raises(SettingError, ErrorCode.API_VERSION_REFUSED, match="api_version '1999-01-01' can't be used"):
-        open_zone(parsed(f"{GUIDS}, api_version: '1999-01-01'").landing_zone)
+        open_zone(parsed(f"{HERE}, api_version: '1999-01-01'").landing_zone)

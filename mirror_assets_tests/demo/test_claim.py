@@ -104,9 +104,10 @@ def test_the_command_refuses_before_it_builds_anything(
 
 def test_a_mirror_in_fabric_leaves_every_folder_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """`mirror.path` has a default; with `mirror.fabric` it names nothing, least of all the folder one stands in."""
-    item = f"{{workspace: {uuid4()}, item: {uuid4()}}}"
+    workspace, item = uuid4(), uuid4()
     text = (
-        f"landing_zone: {{onelake: {item}}}\nmirror: {{fabric: {item}}}\ntables: {{t: {{source: ./t, keys: [id]}}}}\n"
+        f"landing_zone: {{onelake: {{url: 'https://onelake.dfs.fabric.microsoft.com/{workspace}/{item}/Files/LandingZone'}}}}\n"
+        f"mirror: {{fabric: {{workspace: {workspace}, item: {item}}}}}\ntables: {{t: {{source: ./t, keys: [id]}}}}\n"
     )
     config = parse_config(text.encode(), tmp_path / "mirror.yaml", {})
     LocalStore(tmp_path).create("mirror/theirs", b"x")

@@ -8,7 +8,7 @@ from mirror_assets.config import DirectLakeMode
 from mirror_assets.direct_lake.check_rules import WantedCapacity, check_guardrails
 from mirror_assets.direct_lake.guardrails import Growth, GuardrailFigures, sku_of
 
-_F2 = WantedCapacity(sku_of("F2"), DirectLakeMode.ONELAKE, 10)
+_F2 = WantedCapacity(sku_of("F2"), DirectLakeMode.ONELAKE)
 
 
 def _figures(files: int = 500, rows: int = 1000, hidden: int = 0, growth: Growth | None = None) -> GuardrailFigures:
@@ -30,7 +30,7 @@ def test_what_is_not_known_is_a_warning() -> None:
 
 
 def test_without_a_capacity_the_smallest_is_named() -> None:
-    result = check_guardrails(_figures(files=6_000), WantedCapacity(None, DirectLakeMode.ONELAKE, 10))
+    result = check_guardrails(_figures(files=6_000), WantedCapacity(None, DirectLakeMode.ONELAKE))
     assert result.passed
     assert result.note == "orders: it fits into F512"
     assert result.figures["smallest_sku"] == "F512"

@@ -12,7 +12,6 @@ import pytest
 from mirror_assets.config.load import parse_config
 from mirror_assets.definitions import build_definitions
 from mirror_assets.direct_lake.maintenance_job import MAINTENANCE, MAINTENANCE_OP
-from mirror_assets.encode.session import open_session
 from mirror_assets.errors import ErrorCode
 from mirror_assets.orchestration.asset_names import AssetKind, asset_key
 from mirror_assets.orchestration.run_reports import MaintenanceReport
@@ -54,7 +53,7 @@ def _age(lab: Lab, days: float) -> None:
 
 @pytest.mark.parametrize(
     ("requested", "is_there"),
-    [("", False), (", maintenance: {optimize: false}", False), (", maintenance: {vacuum: true}", True)],
+    [("", False), (", maintenance: []", False), (", maintenance: [vacuum]", True)],
 )
 def test_there_is_no_job_and_no_schedule_where_no_table_asks(tmp_path: Path, requested: str, is_there: bool) -> None:
     text = f"landing_zone: {{path: ./zone}}\ntables: {{orders: {{source: ./lake, keys: [id]{requested}}}}}"
@@ -72,7 +71,7 @@ def test_optimize_runs_after_publishing_and_leaves_nothing_to_publish(mirrored: 
     orphan.touch()
     os.utime(orphan, (0, 0))
     landed = len(mirrored.files)
-    report, (observed, _) = _maintained(mirrored, "maintenance: {optimize: true, vacuum: true}")
+    report, (observed, _) = _maintained(mirrored, "maintenance: [optimize, vacuum]")
     assert report.error is None
     assert report.statements == (f"OPTIMIZE delta.`{mirrored.uri}`", f"VACUUM delta.`{mirrored.uri}`")
     assert len(mirrored.files) > landed, "what waited was mirrored first"
@@ -98,11 +97,11 @@ def test_a_table_that_was_never_mirrored_is_only_rewritten(lab: Lab) -> None:
     _fragment(lab, commits=8)
     gone = Path(lab.uri) / DeltaLog(lab.uri).snapshot().files[0].path
     kept = gone.rename(gone.with_suffix(".kept"))
-    report, _ = _maintained(lab, "maintenance: {optimize: true}")
+    report, _ = _maintained(lab, "maintenance: [optimize]")
     assert (report.code, report.family) == (ErrorCode.DATA_FILE_MISSING, "stop")
     assert "rebuild" not in (report.error or "")
     kept.rename(gone)
-    report, observed = _maintained(lab, "maintenance: {optimize: true}")
+    report, observed = _maintained(lab, "maintenance: [optimize]")
     assert report.error is None
     assert len(observed) == 1
     assert not lab.folder.exists()
@@ -110,7 +109,7 @@ def test_a_table_that_was_never_mirrored_is_only_rewritten(lab: Lab) -> None:
 
 def test_what_does_not_pay_is_not_run(lab: Lab) -> None:
     version = DeltaLog(lab.uri).newest()
-    report, observed = _maintained(lab, "maintenance: {optimize: true, purge: true}")
+    report, observed = _maintained(lab, "maintenance: [optimize, purge]")
     assert (report.error, report.statements, observed) == (None, (), [])
     assert DeltaLog(lab.uri).newest() == version
 
@@ -121,7 +120,7 @@ def test_purge_rewrites_what_deletion_vectors_hide(lab: Lab) -> None:
         "INSERT INTO {t} SELECT CAST(id AS INT), 'x', 1 FROM range(100, 200)",
         "DELETE FROM {t} WHERE id BETWEEN 110 AND 150",
     )
-    report, _ = _maintained(lab, "maintenance: {purge: true}")
+    report, _ = _maintained(lab, "maintenance: [purge]")
     assert report.statements == (f"REORG TABLE delta.`{lab.uri}` APPLY (PURGE)",)
     assert [file.path for file in DeltaLog(lab.uri).snapshot().files if file.vector] == []
 
@@ -133,15 +132,13 @@ def test_vacuum_is_refused_while_a_frame_needs_a_file_and_runs_when_none_does(la
     )
     framed, newest = 1, DeltaLog(lab.uri).newest()
     lost = {file.path for file in DeltaLog(lab.uri).snapshot(framed).files}
-    refused, observed = _maintained(
-        lab, f"maintenance: {{vacuum: true}}\n    direct_lake: {{frames: [{framed}, {newest}]}}"
-    )
+    refused, observed = _maintained(lab, f"maintenance: [vacuum]\n    direct_lake: {{frames: [{framed}, {newest}]}}")
     assert refused.code is ErrorCode.VACUUM_REFUSED
     assert "needed by frame v1" in (refused.error or "")
     assert "SET TBLPROPERTIES (delta.deletedFileRetentionDuration = 'interval" in (refused.error or "")
     assert (refused.statements, observed) == ((), [])
     assert all((Path(lab.uri) / path).exists() for path in lost)
-    done, (vacuumed,) = _maintained(lab, f"maintenance: {{vacuum: true}}\n    direct_lake: {{frames: [{newest}]}}")
+    done, (vacuumed,) = _maintained(lab, f"maintenance: [vacuum]\n    direct_lake: {{frames: [{newest}]}}")
     assert done.error is None
     assert done.statements == (f"VACUUM delta.`{lab.uri}`",)
     assert not any((Path(lab.uri) / path).exists() for path in lost)
@@ -158,9 +155,7 @@ def test_files_that_were_just_rewritten_stay_for_models_to_be_framed_anew(lab: L
     _fragment(lab, commits=8)
     _age(lab, days=30)
     before = {file.path for file in DeltaLog(lab.uri).snapshot().files}
-    report, _ = _maintained(lab, "maintenance: {optimize: true, vacuum: true, target_file_bytes: 64MiB}")
+    report, _ = _maintained(lab, "maintenance: [optimize, vacuum]")
     assert report.error is None
     assert report.statements == (f"OPTIMIZE delta.`{lab.uri}`",)
     assert all((Path(lab.uri) / path).exists() for path in before)
-    session = open_session({}, owner=str(TABLE))
-    assert session.conf.get("spark.databricks.delta.optimize.maxFileSize", None) is None, "the session is as it was"

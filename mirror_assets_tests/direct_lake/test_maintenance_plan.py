@@ -63,7 +63,7 @@ def test_a_partition_that_optimize_leaves_alone_needs_no_predicate() -> None:
 
 def test_a_table_in_order_needs_nothing() -> None:
     plan = maintenance_plan(snapshot(some(5, 900 * MB)), MaintenanceInput())
-    assert (plan.steps, plan.settings) == ((), {})
+    assert plan.steps == ()
     assert _left_out(plan) == {
         StepKind.OPTIMIZE: "not worth it: there would be 0 files fewer of 5",
         StepKind.REORG: "no file is known to have a deletion vector or a dropped column",
@@ -75,16 +75,6 @@ def test_a_table_in_order_needs_nothing() -> None:
 def test_fabric_writes_v_order() -> None:
     plan = maintenance_plan(snapshot(some(20)), MaintenanceInput(table="sales", vorder=True))
     assert _statements(plan) == ["OPTIMIZE sales VORDER"]
-
-
-def test_a_target_size_is_set_for_the_session() -> None:
-    plan = maintenance_plan(snapshot(some(20)), MaintenanceInput(table="t", target_bytes=4 * MB))
-    assert plan.steps[0].why == "20 files become about 5"
-    assert plan.settings == {
-        "spark.databricks.delta.optimize.minFileSize": "4000000",
-        "spark.databricks.delta.optimize.maxFileSize": "4000000",
-    }
-    assert "SET spark.databricks.delta.optimize.maxFileSize = 4000000;" in script(plan)
 
 
 def test_what_is_switched_off_is_not_planned() -> None:

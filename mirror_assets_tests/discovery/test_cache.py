@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 
 from mirror_assets.discovery.cache import FindingCache
-from mirror_assets.discovery.finding import Finding, FolderFacts, FolderKind, FoundFolder
+from mirror_assets.discovery.finding import FolderFacts, FolderKind, FoundFolder, PlaceFinding
 
 _PLACE = "s3://lake sales/*"
 _TIMES = st.floats(min_value=0, max_value=4e9)
@@ -33,8 +33,8 @@ _FOLDERS = st.builds(
     read_at=_TIMES,
     missing=st.integers(0, 9),
 )
-_FINDINGS = st.builds(Finding, place=st.just(_PLACE), listed_at=_TIMES, folders=st.lists(_FOLDERS).map(tuple))
-FINDING = Finding(place=_PLACE, listed_at=7, folders=(FoundFolder(path="orders", first_seen=7),))
+_FINDINGS = st.builds(PlaceFinding, place=st.just(_PLACE), listed_at=_TIMES, folders=st.lists(_FOLDERS).map(tuple))
+FINDING = PlaceFinding(place=_PLACE, listed_at=7, folders=(FoundFolder(path="orders", first_seen=7),))
 
 
 @pytest.fixture
@@ -44,7 +44,7 @@ def cache(tmp_path: Path) -> FindingCache:
 
 @settings(max_examples=50)
 @given(finding=_FINDINGS)
-def test_what_is_written_is_read(tmp_path_factory: pytest.TempPathFactory, finding: Finding) -> None:
+def test_what_is_written_is_read(tmp_path_factory: pytest.TempPathFactory, finding: PlaceFinding) -> None:
     cache = FindingCache(Path("/etc/mirror.yaml"), tmp_path_factory.mktemp("cache"))
     cache.write(finding)
     assert cache.read(_PLACE) == finding

@@ -7,17 +7,17 @@ import pytest
 from hypothesis import given
 from pydantic import ValidationError
 
-from mirror_assets.discovery.finding import Finding, FolderFacts, FolderKind, FoundFolder, behind_listing
+from mirror_assets.discovery.finding import FolderFacts, FolderKind, FoundFolder, PlaceFinding, behind_listing
 
 TABLE, NONE = FolderFacts(kind=FolderKind.TABLE, table_id="t"), FolderFacts(kind=FolderKind.NOT_A_TABLE)
 _PLACE = "/lake *"
 
 
-def _behind(paths: str, before: Finding | None, now: float, unlisted: str = "") -> Finding:
+def _behind(paths: str, before: PlaceFinding | None, now: float, unlisted: str = "") -> PlaceFinding:
     return behind_listing(_PLACE, paths.split(), dict.fromkeys(unlisted.split(), "denied"), before, now)
 
 
-def _paths(finding: Finding) -> list[str]:
+def _paths(finding: PlaceFinding) -> list[str]:
     return [folder.path for folder in finding.folders]
 
 
@@ -94,7 +94,7 @@ def test_a_listed_folder_is_known_and_an_unlisted_table_for_one_more_unless_most
     looks: list[tuple[frozenset[str], frozenset[str]]],
 ) -> None:
     """Each look is what the listing has, and which of it are tables."""
-    finding: Finding | None = None
+    finding: PlaceFinding | None = None
     last_seen: dict[str, int] = {}
     tables: set[str] = set()
     for number, (listing, are_tables) in enumerate(looks):

@@ -16,7 +16,7 @@ from deltalake import DeltaTable
 
 from mirror_assets.discovery import read_facts
 from mirror_assets.discovery.finder import Look
-from mirror_assets.discovery.finding import Finding, FolderKind
+from mirror_assets.discovery.finding import FolderKind, PlaceFinding
 from mirror_assets.discovery.folders import FolderFinder
 from mirror_assets.errors import RetryError, SettingError
 from mirror_assets.source.access import Access, PlainAccess
@@ -147,7 +147,7 @@ def test_a_folder_that_can_not_be_listed_stops_no_other(tmp_path: Path, monkeypa
     assert [folder.path for folder in found.unlisted] == ["closed"]
 
 
-def _kinds(finding: Finding) -> dict[str, FolderKind]:
+def _kinds(finding: PlaceFinding) -> dict[str, FolderKind]:
     return {folder.path: folder.facts.kind for folder in finding.folders}
 
 

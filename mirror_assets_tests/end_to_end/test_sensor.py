@@ -15,6 +15,7 @@ from mirror_assets.landing.format import SliceRecord
 from mirror_assets.landing.lease import Lease, take_lease
 from mirror_assets.landing.rebuild import begin_rebuild
 from mirror_assets.landing.steps import drive
+from mirror_assets.orchestration import table_events
 from mirror_assets.orchestration.asset_names import AssetKind, asset_key, slices_of
 from mirror_assets.orchestration.jobs import REBUILD, REBUILD_OP, TABLES_OP
 from mirror_assets.pipeline import table_watch
@@ -230,8 +231,11 @@ def test_a_rebuild_by_hand_that_waits_in_the_queue_is_not_asked_for_again(
     location.requested()
 
 
-def test_the_oldest_partitions_go_and_their_history_stays(lab: Lab, instance: dg.DagsterInstance) -> None:
-    lab.configure(defaults="partitions: {keep: 2}\n  slices: {max_commits: 1}")
+def test_the_oldest_partitions_go_and_their_history_stays(
+    lab: Lab, instance: dg.DagsterInstance, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(table_events, "KEPT_PARTITIONS", 2)
+    lab.configure(defaults="slices: {max_commits: 1}")
     location = Location.of(lab, instance)
     assert location.run(location.requested()).success
     lab.change()

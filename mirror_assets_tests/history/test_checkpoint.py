@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from mirror_assets.history.history_log import HistoryCommit
-from mirror_assets.history.stream import Checkpoint, take_checkpoint
+from mirror_assets.history.stream import StreamCheckpoint, take_checkpoint
 
 KEPT = HistoryCommit(4, "id", 7, 9, "attempt", 12)
 
@@ -21,7 +21,7 @@ def checkpoints(tmp_path: Path) -> Path:
     return made
 
 
-def _used(checkpoint: Checkpoint) -> Checkpoint:
+def _used(checkpoint: StreamCheckpoint) -> StreamCheckpoint:
     """The checkpoint, as Spark has written it."""
     Path(checkpoint.location).mkdir(parents=True)
     (Path(checkpoint.location) / "metadata").write_text("Spark's")

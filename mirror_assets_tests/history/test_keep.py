@@ -21,7 +21,7 @@ from mirror_assets.history.history_context import HistoryContext
 from mirror_assets.history.history_log import HistoryCommit
 from mirror_assets.history.history_plan import HistoryPlan, plan_history
 from mirror_assets.history.keep import keep_history
-from mirror_assets.history.stream import Checkpoint
+from mirror_assets.history.stream import StreamCheckpoint
 from mirror_assets.source.errors import SourceUnavailable
 from mirror_assets.source.ranges import VersionPoint
 from mirror_assets_tests.errors import raises
@@ -288,11 +288,11 @@ def test_a_stream_that_dies_at_any_step_goes_on_behind_what_is_kept(
     def die(*_: object) -> None:
         raise SourceUnavailable(place.source, "killed")
 
-    for version, (owner, step) in enumerate(((stream, "append_rows"), (Checkpoint, "leave")), start=1):
+    for version, (owner, step) in enumerate(((stream, "append_rows"), (StreamCheckpoint, "leave")), start=1):
         place.append(10 + version)
         with monkeypatch.context() as killed:
             killed.setattr(owner, step, die)
-            killed.setattr(Checkpoint, "discard", lambda _: None)  # who dies clears nothing away
+            killed.setattr(StreamCheckpoint, "discard", lambda _: None)  # who dies clears nothing away
             with pytest.raises(SourceUnavailable):
                 keep(context)
         keep(context)

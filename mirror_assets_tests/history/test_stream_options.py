@@ -35,18 +35,16 @@ def place(spark: SparkSession, tmp_path: Path) -> Place:
     return made
 
 
-def _by_stream(
-    spark: SparkSession, place: Place, *, files: int | None = None, size: int | None = None, regex: str | None = None
-) -> HistoryContext:
-    options = StreamOptions(place.root / "checkpoints", files, size, regex)
+def _by_stream(spark: SparkSession, place: Place, **named: str) -> HistoryContext:
+    options = StreamOptions(place.root / "checkpoints", named)
     return replace(place.context(lambda: spark, name="stream"), stream=options)
 
 
-@pytest.mark.parametrize(("files", "size"), [(1, None), (None, 1)], ids=["files", "bytes"])
+@pytest.mark.parametrize("limit", ["maxFilesPerTrigger", "maxBytesPerTrigger"])
 def test_a_limit_cuts_batches_and_a_commit_spread_over_several_is_kept_whole(
-    spark: SparkSession, place: Place, monkeypatch: pytest.MonkeyPatch, files: int | None, size: int | None
+    spark: SparkSession, place: Place, monkeypatch: pytest.MonkeyPatch, limit: str
 ) -> None:
-    by_slices, by_stream = place.context(lambda: spark, name="slices"), _by_stream(spark, place, files=files, size=size)
+    by_slices, by_stream = place.context(lambda: spark, name="slices"), _by_stream(spark, place, **{limit: "1"})
     keep(by_slices)
     batches: list[int] = []
     take = stream._Batches._take
@@ -66,7 +64,7 @@ def test_a_limit_cuts_batches_and_a_commit_spread_over_several_is_kept_whole(
 def test_a_stream_that_dies_while_it_holds_half_a_commit_loses_and_doubles_nothing(
     spark: SparkSession, place: Place, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    by_slices, by_stream = place.context(lambda: spark, name="slices"), _by_stream(spark, place, files=1)
+    by_slices, by_stream = place.context(lambda: spark, name="slices"), _by_stream(spark, place, maxFilesPerTrigger="1")
     keep(by_slices)
 
     def die_behind_the_first(rows: DataFrame, history: HistoryLog, commit: HistoryCommit) -> HistoryCommit:
@@ -84,7 +82,7 @@ def test_a_stream_that_dies_while_it_holds_half_a_commit_loses_and_doubles_nothi
 
 def test_files_that_the_regex_matches_are_left_out(spark: SparkSession, place: Place) -> None:
     by_slices = place.context(lambda: spark, name="slices")
-    by_stream = _by_stream(spark, place, regex="part=b/")
+    by_stream = _by_stream(spark, place, excludeRegex="part=b/")
     keep(by_slices)
     assert ranges(keep(by_stream)) == [(0, 4)]
     expected = kept_rows(spark, by_slices).where("part = 'a'")

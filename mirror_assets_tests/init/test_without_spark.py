@@ -40,6 +40,7 @@ def test_both_files_are_written_and_the_first_can_be_loaded(
     assert {str(table.name) for table in tables} == ready - {"crm.customers"}
     text, sql = out.read_text(), out.with_suffix(".sql").read_text()
     assert "# order_id: not proven: by name and statistics" in text
+    assert "# If you know its key, write `keys` and `changes: feed`." in text, "crm.customers has a feed and no key"
     assert f"ALTER TABLE delta.`{lake}/stock/items` SET TBLPROPERTIES (delta.enableChangeDataFeed = true);" in sql
     comments = " ".join(sql.replace("\n-- ", " ").split())
     assert "upgrades the table's protocol, which disabling row tracking doesn't undo" in comments

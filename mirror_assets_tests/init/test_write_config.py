@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from pathlib import Path
 
 import hypothesis.strategies as st
@@ -82,7 +83,29 @@ def test_a_table_that_waits_is_a_comment_that_can_be_taken_in() -> None:
     assert list(_read(text).tables) == ["sales.orders"]
     taken_in = _read(re.sub("(?m)^#(?=  )", "", text))
     assert list(taken_in.tables) == ["sales.orders", "sales.lines"]
-    assert "Run its statement in mirror.sql" in text
+    assert "  # Run its statement in mirror.sql. Then remove the # at the beginning of each line:\n" in text
+
+
+def test_a_table_with_a_feed_and_without_a_key_can_do_with_either() -> None:
+    keyless = TableEntry(
+        TableName("sales", "notes"),
+        StorePath("lake", "sales/notes"),
+        Changes.ROW_TRACKING,
+        missing="no key was found; without keys row tracking is needed, which is off",
+        statements=(Statement("ALTER TABLE x", "no key was found"),),
+        needs_key_only=True,
+    )
+    text = config_text(_LAKE, [keyless], [], _FILE, _SQL)
+    hint = (
+        "If you know its key, write `keys` and `changes: feed`. Otherwise, run its statement in mirror.sql. Then remove"
+    )
+    assert hint in " ".join(line.removeprefix("  # ") for line in text.splitlines())
+
+
+def test_a_table_that_no_statement_helps_is_to_be_corrected() -> None:
+    unfit = replace(_ORDERS, missing="the source's column 'x' has the name of the landing file's row marker; rename it")
+    text = config_text(_LAKE, [unfit], [], _FILE, _SQL)
+    assert "  # Correct that. Then remove the # at the beginning of each line:\n" in text
 
 
 def test_a_folder_is_relative_to_the_file_where_it_lies_below_it() -> None:

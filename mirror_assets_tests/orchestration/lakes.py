@@ -20,7 +20,7 @@ from mirror_assets.orchestration.asset_names import AssetKind, asset_key
 TABLE = TableName("shop", "orders")
 CHECKS = ("frames_safe", "guardrails", "layout", "types")
 # Has these checks run, and differs from the defaults in nothing else that they look at.
-READ_DIRECTLY = "direct_lake: {min_headroom_percent: 5}"
+READ_DIRECTLY = "direct_lake: {mode: sql}"
 Evaluations = Mapping[str, dg.AssetCheckEvaluation]
 
 

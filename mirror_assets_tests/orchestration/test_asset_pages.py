@@ -66,7 +66,7 @@ def test_defaults_hold_where_a_table_sets_nothing() -> None:
 
 def test_a_mirror_in_fabric_links_to_the_portal() -> None:
     guid = "11111111-2222-3333-4444-555555555555"
-    place = f"landing_zone: {{onelake: {{workspace: {guid}, item: {guid}}}}}\n"
+    place = f"landing_zone: {{onelake: {{url: 'https://onelake.dfs.fabric.microsoft.com/{guid}/{guid}/Files/LandingZone'}}}}\n"
     fabric = f"{place}mirror: {{fabric: {{workspace: {guid}, item: {guid}}}}}\n"
     known = config(_TEXT.replace("landing_zone: {path: ./landing}\n", fabric))
     page = asset_page(known, AssetKind.MIRROR, known.table(_TABLE))

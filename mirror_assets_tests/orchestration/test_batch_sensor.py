@@ -133,7 +133,7 @@ def instance() -> Iterator[dg.DagsterInstance]:
 
 @pytest.fixture
 def resident(tmp_path: Path, instance: dg.DagsterInstance) -> Deployment:
-    return deployed(tmp_path, instance, "mode: resident, resident_minutes: 60")
+    return deployed(tmp_path, instance, "mode: resident")
 
 
 @pytest.fixture
@@ -152,9 +152,9 @@ def test_a_resident_run_is_asked_for_at_once_and_once(resident: Deployment) -> N
 
 def test_the_next_run_is_asked_for_when_the_time_of_one_is_over(resident: Deployment) -> None:
     request = resident.requested()
-    resident.runs(request, minutes=59)
+    resident.runs(request, minutes=239)
     assert isinstance(resident.tick(), str)
-    resident.runs(request, minutes=61)
+    resident.runs(request, minutes=241)
     following = resident.requested()
     run = resident.launch(following)
     assert resident.tick() == f"run {run.run_id} for 3 tables is coming"
@@ -205,7 +205,7 @@ def test_a_living_run_whose_renewal_is_late_is_left_alone(resident: Deployment) 
 def test_a_run_that_was_replaced_and_is_still_at_work_does_not_fail(resident: Deployment) -> None:
     request = resident.requested()
     working, killed = (started(resident, request, process) for process in (this_process(), ended_process()))
-    resident.runs(request, minutes=61)
+    resident.runs(request, minutes=241)
     assert isinstance(resident.tick(), str | list)
     found = [resident.instance.get_run_by_id(run.run_id) for run in (working, killed)]
     assert [run.status.value for run in found if run] == ["STARTED", "FAILURE"]

@@ -17,10 +17,14 @@ from mirror_assets_tests.errors import raises
 from mirror_assets_tests.storage.memory import MemoryStore
 
 IDS = "workspace: 11111111-aaaa-4bbb-8ccc-000000000001, item: 22222222-aaaa-4bbb-8ccc-000000000002"
+URL = (
+    "https://onelake.dfs.fabric.microsoft.com/11111111-aaaa-4bbb-8ccc-000000000001/"
+    "22222222-aaaa-4bbb-8ccc-000000000002/Files/LandingZone"
+)
 ABFS = "spark.hadoop.fs.azure.account.auth.type.onelake.dfs.fabric.microsoft.com"
 
 
-def config(mirror: str, zone: str = f"{{onelake: {{{IDS}}}}}") -> Config:
+def config(mirror: str, zone: str = f"{{onelake: {{url: '{URL}'}}}}") -> Config:
     text = f"landing_zone: {zone}\nmirror: {mirror}\ntables: {{orders: {{source: ./lake/orders, keys: [id]}}}}\n"
     return parse_config(text.encode(), Path("/etc/mirror.yaml"), {})
 

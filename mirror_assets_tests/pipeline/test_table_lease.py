@@ -134,9 +134,10 @@ def test_what_another_mirror_stages_beside_it_is_left_alone(tmp_path: Path) -> N
 def _of_item(folder: Path, item: int) -> TableContext:
     """The table in a mirror.yaml of this item of OneLake, whose landing zone is in memory."""
     guid = f"{item:08}-0000-0000-0000-000000000000"
+    url = f"https://onelake.dfs.fabric.microsoft.com/{guid}/{guid}/Files/LandingZone"
     file = folder / f"mirror_{item}.yaml"
     file.write_text(
-        f"landing_zone: {{onelake: {{workspace: {guid}, item: {guid}, credential: managed_identity}}}}\n"
+        f"landing_zone: {{onelake: {{url: '{url}', credential: managed_identity}}}}\n"
         f"tables: {{{TABLE}: {{source: ./orders, keys: [id]}}}}\n"
     )
     (made,) = Project.of(load_config(file), no_spark).tables()

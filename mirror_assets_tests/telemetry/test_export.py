@@ -199,9 +199,12 @@ def test_a_port_that_is_taken_is_a_warning_and_is_taken_over_later() -> None:
     assert scrape(port) == {}
 
 
-def test_a_refusing_collector_is_reported_once_and_stops_nothing(collector: Collector) -> None:
+def test_a_refusing_collector_is_reported_once_and_stops_nothing(
+    collector: Collector, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("OTEL_METRIC_EXPORT_INTERVAL", "200")
     collector.status, warned = 401, list[str]()
-    with exporting(ExportTarget(endpoint=collector.url, every_seconds=0.2), warned.append):
+    with exporting(ExportTarget(endpoint=collector.url), warned.append):
         record_everything()
         time.sleep(1)
     assert 1 <= len(warned) <= 3  # of metrics and of traces
@@ -314,9 +317,10 @@ def test_the_environment_may_name_the_service(monkeypatch: pytest.MonkeyPatch, c
 
 
 @pytest.mark.parametrize(("host", "port"), [("127.0.0.1", 65_536), ("no.such.host.invalid", 9464), ("a..b", 9464)])
-def test_an_invalid_address_is_a_warning(host: str, port: int) -> None:
+def test_an_invalid_address_is_a_warning(monkeypatch: pytest.MonkeyPatch, host: str, port: int) -> None:
+    monkeypatch.setenv("OTEL_EXPORTER_PROMETHEUS_HOST", host)
     warned = list[str]()
-    with exporting(ExportTarget(host=host, port=port), warned.append):
+    with exporting(ExportTarget(port=port), warned.append):
         assert record.table_gauges() is not None
     # Other tests of this process may add warnings.
     assert len([text for text in warned if str(port) in text]) == 1

@@ -35,8 +35,11 @@ class Story:
 @pytest.fixture(scope="module")
 def story(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Story]:
     collector, port = Collector(), free_port()
-    exports = f"{{prometheus: {{port: {port}}}, otlp: {{endpoint: {collector.url}, every_seconds: 1}}}}"
-    headers = {"OTEL_EXPORTER_OTLP_HEADERS": f"authorization={_SECRET}".replace(" ", "%20")}
+    exports = f"{{prometheus: {{port: {port}}}, otlp: {{endpoint: {collector.url}}}}}"
+    headers = {
+        "OTEL_EXPORTER_OTLP_HEADERS": f"authorization={_SECRET}".replace(" ", "%20"),
+        "OTEL_METRIC_EXPORT_INTERVAL": "1000",
+    }
     follower = Follower(tmp_path_factory.mktemp("follow"), exports, headers)
     follower.create()
     follower.start()

@@ -129,7 +129,7 @@ def storage_token(kind: CredentialKind, env_prefix: str) -> AccessToken:
     if given:
         from azure.core.credentials import AccessToken
 
-        # Nobody knows when it ends: whoever keeps it shall ask again soon.
+        # Its expiry is unknown: callers fetch it again soon.
         return AccessToken(given, int(time.time()) + _SOON_SECONDS)
     return _shared(kind, env_prefix).get_token(_AUDIENCE)
 

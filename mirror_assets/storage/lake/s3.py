@@ -158,7 +158,7 @@ class S3Store:
     def _token_service(self) -> dict[str, str]:
         """Return where Hadoop asks for the role's keys: it takes a host, which it calls by https, and its region.
 
-        It can't be told a port.
+        It takes no port.
         """
         place = urlsplit(self.environment.get("AWS_ENDPOINT_URL_STS", ""))
         if not place.hostname or place.port:

@@ -59,11 +59,11 @@ def _handler(secret: str, token: Callable[[CredentialKind, str], AccessToken]) -
             except Exception as error:  # noqa: BLE001 whatever it is, the one who asked has to know
                 self._answer(400, {"error": type(error).__name__, "error_description": str(error)})
                 return
-            told = {"access_token": got.token, "expires_on": str(got.expires_on), "token_type": "Bearer"}
-            self._answer(200, told)
+            reply = {"access_token": got.token, "expires_on": str(got.expires_on), "token_type": "Bearer"}
+            self._answer(200, reply)
 
-        def _answer(self, status: int, told: dict[str, str]) -> None:
-            data = json.dumps(told).encode()
+        def _answer(self, status: int, reply: dict[str, str]) -> None:
+            data = json.dumps(reply).encode()
             self.send_response(status)
             self.send_header("Content-Type", "application/json")
             self.send_header("Content-Length", str(len(data)))

@@ -129,7 +129,7 @@ class SchemaPage(_Answer):
     next_page_token: str | None = None
 
 
-class ErrorBody(_Answer):
+class UnityErrorBody(_Answer):
     """The body of an error response."""
 
     error_code: str = ""

@@ -29,10 +29,10 @@ from mirror_assets.storage.lake.catalog_errors import (
 )
 from mirror_assets.storage.lake.unity_answers import (
     API,
-    ErrorBody,
     SchemaPage,
     TablePage,
     TemporaryCredentials,
+    UnityErrorBody,
     UnityTable,
 )
 
@@ -152,7 +152,7 @@ class UnityClient:
 
 def _why(error: HttpResponseError) -> str:
     try:
-        body = ErrorBody.model_validate_json(error.response.text() if error.response else "")
+        body = UnityErrorBody.model_validate_json(error.response.text() if error.response else "")
     except (pydantic.ValidationError, ValueError):
-        body = ErrorBody()
+        body = UnityErrorBody()
     return f"{body.error_code or error.status_code}: {first_line(body.message or error.reason or '')}"

@@ -23,7 +23,7 @@ class OneLakeAddress:
     folder: str = LANDING_ZONE
 
     def __post_init__(self) -> None:
-        """Raises ValueError for what is no GUID or no https endpoint."""
+        """Raises ValueError for anything but GUIDs and an https endpoint."""
         for what, text in (("workspace", self.workspace), ("item", self.item)):
             if not _GUID.fullmatch(text):
                 raise ValueError(f"expected the {what}'s GUID in small letters, got {text!r}")

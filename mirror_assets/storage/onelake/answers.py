@@ -49,7 +49,7 @@ class Meaning(str, Enum):
 
 
 @dataclass(frozen=True)
-class Answer:
+class ErrorAnswer:
     """An answer other than success: what it means, and what the service said, without anything secret."""
 
     meaning: Meaning
@@ -67,27 +67,27 @@ class Answer:
         return self.meaning is Meaning.PASSING
 
 
-def answer_of(error: Exception) -> Answer:
+def answer_of(error: Exception) -> ErrorAnswer:
     """Interpret an error of the SDK; any that is not Azure's comes from an answer that the SDK could not parse."""
     if not isinstance(error, AzureError):
-        return Answer(Meaning.PASSING, f"an answer that can't be read ({type(error).__name__})")
+        return ErrorAnswer(Meaning.PASSING, f"an answer that can't be read ({type(error).__name__})")
     untrusted = _UNTRUSTED.search(str(error))
     if untrusted:
-        return Answer(Meaning.UNTRUSTED, untrusted[1].strip(" ."))
+        return ErrorAnswer(Meaning.UNTRUSTED, untrusted[1].strip(" ."))
     if isinstance(error, ClientAuthenticationError):
-        return Answer(_token_meaning(error), _code(error) or _first_line(error))
+        return ErrorAnswer(_token_meaning(error), _code(error) or _first_line(error))
     if isinstance(error, HttpResponseError) and error.status_code is not None:
         return _answered(error, error.status_code)
-    return Answer(Meaning.PASSING, f"no answer ({type(error).__name__})")
+    return ErrorAnswer(Meaning.PASSING, f"no answer ({type(error).__name__})")
 
 
-def _answered(error: HttpResponseError, status: int) -> Answer:
+def _answered(error: HttpResponseError, status: int) -> ErrorAnswer:
     """What the service itself said."""
     code = _code(error)
     if status < 300:  # the SDK's word for a success whose body is no JSON
-        return Answer(Meaning.PASSING, f"{status}, but an answer that can't be read")
+        return ErrorAnswer(Meaning.PASSING, f"{status}, but an answer that can't be read")
     meaning = Meaning.VERSION if status == 400 and _names_version(error, code) else _meaning(status, code)
-    return Answer(meaning, f"{status} {code}".strip(), _retry_after(error))
+    return ErrorAnswer(meaning, f"{status} {code}".strip(), _retry_after(error))
 
 
 def _token_meaning(error: ClientAuthenticationError) -> Meaning:

@@ -63,7 +63,7 @@ class ChunkedUpload:
         self._requests.read(self._path, append)
 
     def _etag_of(self, size: int) -> str:
-        """Return the ETag if the file has this size: nobody else writes it. Raises RequestUnknown."""
+        """Return the ETag if the file has this size: it has no other writer. Raises RequestUnknown."""
         try:
             found = self._requests.read(self._path, self._client.get_file_properties)
         except PathMissing:
@@ -77,7 +77,7 @@ _READ_AHEAD = 256 << 10
 
 
 @dataclass(frozen=True)
-class Range:
+class ByteRange:
     """Some bytes of a file, the file's size in bytes, and the ETag of the content."""
 
     data: bytes
@@ -88,7 +88,7 @@ class Range:
 class RangeReader(io.RawIOBase):
     """A seekable stream of one content of a file: reading fails when the file changes meanwhile."""
 
-    def __init__(self, first: Range, fetch: Callable[[int, int], bytes]) -> None:
+    def __init__(self, first: ByteRange, fetch: Callable[[int, int], bytes]) -> None:
         """Start with the first bytes of the file; `fetch(offset, length)` reads others of the same content."""
         self._fetch, self._size = fetch, first.size
         self._at, self._start, self._buffer = 0, 0, first.data

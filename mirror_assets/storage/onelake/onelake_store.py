@@ -22,7 +22,7 @@ from mirror_assets.storage.errors import (
     item_missing,
 )
 from mirror_assets.storage.onelake.clients import SMALL, Clients, bare, quoted
-from mirror_assets.storage.onelake.large_files import ChunkedUpload, Range, RangeReader
+from mirror_assets.storage.onelake.large_files import ByteRange, ChunkedUpload, RangeReader
 from mirror_assets.storage.onelake.requests import Requests, RetryPolicy
 from mirror_assets.storage.store import Content, FileInfo, checked
 
@@ -37,15 +37,15 @@ def _born(folder: BlobProperties, path: str) -> str:
     return f"{folder.creation_time:%Y%m%d%H%M%S}"
 
 
-def _begun(path: str, stream: StorageStreamDownloader[bytes], limit: int) -> Range:
+def _begun(path: str, stream: StorageStreamDownloader[bytes], limit: int) -> ByteRange:
     """Return the first bytes of a download, at most `limit`. Raises PathMissing for a folder."""
     if _FOLDER_MARK in (stream.properties.metadata or {}):
         raise PathMissing(path)
     data = stream.read(min(limit, stream.size)) if stream.size else b""
-    return Range(data, stream.size, bare(stream.properties.etag))
+    return ByteRange(data, stream.size, bare(stream.properties.etag))
 
 
-def _content(path: str, found: Range, limit: int) -> Content:
+def _content(path: str, found: ByteRange, limit: int) -> Content:
     """Return the file if it has no more than `limit` bytes. Raises FileTooLarge."""
     if found.size > limit:
         raise FileTooLarge(path, found.size, limit)
@@ -115,7 +115,7 @@ class OneLakeStore:
         """The whole file, or None while it still has `etag`: one request, with If-None-Match."""
         client = self._clients.blob(checked(path))
 
-        def ask() -> Range | None:
+        def ask() -> ByteRange | None:
             try:
                 stream = client.download_blob(etag=quoted(etag), match_condition=MatchConditions.IfModified)
             except HttpResponseError as error:
@@ -260,12 +260,12 @@ class OneLakeStore:
             return PathMissing(target)  # the folder above it
         return RequestUnknown(target, "it was refused, and nothing is in its way by now")
 
-    def _beginning(self, path: str, limit: int) -> Range:
+    def _beginning(self, path: str, limit: int) -> ByteRange:
         """The file's first bytes, at most `limit` of them."""
         client = self._clients.blob(checked(path))
         return self._requests.read(path, lambda: _begun(path, client.download_blob(), limit))
 
-    def _range(self, path: str, offset: int, length: int, of: Range) -> bytes:
+    def _range(self, path: str, offset: int, length: int, of: ByteRange) -> bytes:
         """Bytes of the same content as `of`. Raises PathChanged."""
         client = self._clients.blob(path)
 

@@ -30,7 +30,7 @@ from mirror_assets.storage.errors import (
     store_throttled,
     token_refused,
 )
-from mirror_assets.storage.onelake.answers import Answer, Meaning, answer_of, raised_by_sdk
+from mirror_assets.storage.onelake.answers import ErrorAnswer, Meaning, answer_of, raised_by_sdk
 from mirror_assets.telemetry.record import count_request
 
 _Reply = TypeVar("_Reply")
@@ -73,7 +73,7 @@ class Requests:
             if not waiting.goes_on(answer.retry_after):
                 raise self._given_up(path, answer, waiting.seconds, unsure=unsure) from cause
 
-    def _refusal(self, path: str, answer: Answer) -> Exception:
+    def _refusal(self, path: str, answer: ErrorAnswer) -> Exception:
         errors = {
             Meaning.NO_ITEM: item_missing(self.root, answer.code),
             Meaning.NO_TOKEN: token_refused(self.root, answer.code),
@@ -88,7 +88,7 @@ class Requests:
         return errors.get(answer.meaning) or store_refused(path, answer.code)
 
     @staticmethod
-    def _given_up(path: str, answer: Answer, waited: float, *, unsure: bool) -> Exception:
+    def _given_up(path: str, answer: ErrorAnswer, waited: float, *, unsure: bool) -> Exception:
         if unsure:
             return RequestUnknown(path, f"{answer.code}, again and again for {waited:.0f} s")
         if answer.meaning is Meaning.THROTTLED:

@@ -22,7 +22,7 @@ from hypothesis import strategies as st
 
 from mirror_assets.errors import MirrorError
 from mirror_assets.storage.errors import StoreUnavailable
-from mirror_assets.storage.onelake.answers import Answer, Meaning, answer_of
+from mirror_assets.storage.onelake.answers import ErrorAnswer, Meaning, answer_of
 from mirror_assets.storage.onelake.onelake_store import OneLakeStore
 from mirror_assets_tests.storage.onelake.wire import TOKEN, Clock, Reply, refused, store_over
 
@@ -43,7 +43,7 @@ REQUESTS: dict[str, Callable[[OneLakeStore], object]] = {
 }
 
 
-def said(status: int, code: str = "", headers: dict[str, str] | None = None) -> Answer:
+def said(status: int, code: str = "", headers: dict[str, str] | None = None) -> ErrorAnswer:
     return answer_of(refused(status, code, headers))
 
 
@@ -83,7 +83,7 @@ def said(status: int, code: str = "", headers: dict[str, str] | None = None) -> 
     ],
 )
 def test_each_status_and_code_has_a_meaning(status: int, code: str, meaning: Meaning) -> None:
-    assert said(status, code) == Answer(meaning, f"{status} {code}".strip())
+    assert said(status, code) == ErrorAnswer(meaning, f"{status} {code}".strip())
 
 
 @pytest.mark.parametrize(
@@ -108,13 +108,13 @@ def test_no_answer_or_one_that_cannot_be_read_may_have_worked(error: Exception) 
 
 @pytest.mark.parametrize("status", [200, 201, 206])
 def test_a_success_that_cannot_be_read_may_have_worked(status: int) -> None:
-    assert said(status) == Answer(Meaning.PASSING, f"{status}, but an answer that can't be read")
+    assert said(status) == ErrorAnswer(Meaning.PASSING, f"{status}, but an answer that can't be read")
 
 
 def test_what_was_throttled_or_had_no_token_was_never_begun() -> None:
     for meaning in (Meaning.THROTTLED, Meaning.TOKEN_LATER):
-        assert Answer(meaning, "").is_passing
-        assert not Answer(meaning, "").may_have_worked
+        assert ErrorAnswer(meaning, "").is_passing
+        assert not ErrorAnswer(meaning, "").may_have_worked
 
 
 @pytest.mark.parametrize(

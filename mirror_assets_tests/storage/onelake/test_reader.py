@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from mirror_assets.storage import PathChanged
 from mirror_assets.storage.onelake import large_files as reader
-from mirror_assets.storage.onelake.large_files import Range, RangeReader
+from mirror_assets.storage.onelake.large_files import ByteRange, RangeReader
 from mirror_assets_tests.onelake import LoopbackOneLake, Operation
 from mirror_assets_tests.onelake.stores import loopback_store
 
@@ -46,7 +46,7 @@ def test_every_way_of_seeking_and_reading_is_that_of_a_file(
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(reader, "_READ_AHEAD", ahead)
-        ours, theirs = RangeReader(Range(data[:known], len(data), "etag"), fetch), io.BytesIO(data)
+        ours, theirs = RangeReader(ByteRange(data[:known], len(data), "etag"), fetch), io.BytesIO(data)
         for move in moves:
             assert move(ours) == move(theirs)
             assert ours.tell() == theirs.tell()
