@@ -19,13 +19,13 @@ from mirror_assets.config.load import parse_config
 from mirror_assets.definitions import build_definitions
 from mirror_assets.landing.format import (
     ChangeCounts,
+    CheckVerdict,
     Column,
     Manifest,
     MarkerCounts,
     SliceKind,
     SliceRecord,
     StagedPart,
-    Verdict,
     encode,
 )
 from mirror_assets.landing.names import AttemptFolder, SliceKey, TableName, attempt_id
@@ -145,7 +145,7 @@ class AgedTable:
             last_commit_ms=None,
             read=ChangeCounts(insert=1),
             parts=(part,),
-            verdicts=tuple(Verdict(check=check, passed=True, etags=(part.etag,)) for check in BLOCKING_CHECKS),
+            verdicts=tuple(CheckVerdict(check=check, passed=True, etags=(part.etag,)) for check in BLOCKING_CHECKS),
         )
 
 

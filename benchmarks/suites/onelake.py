@@ -17,7 +17,15 @@ from benchmarks.contest import interleaved
 from benchmarks.loopback import Remote, remote
 from benchmarks.meter import peak
 from benchmarks.result import Case, Outcome
-from mirror_assets.landing.format import ChangeCounts, Column, MarkerCounts, SliceKind, SliceRecord, StagedPart, Verdict
+from mirror_assets.landing.format import (
+    ChangeCounts,
+    CheckVerdict,
+    Column,
+    MarkerCounts,
+    SliceKind,
+    SliceRecord,
+    StagedPart,
+)
 from mirror_assets.landing.names import AttemptFolder, SliceKey, TableName, attempt_id
 from mirror_assets.landing.publish import publish
 from mirror_assets.landing.staged_parts import upload_parts, write_record
@@ -143,7 +151,7 @@ def _record(folder: AttemptFolder, parts: tuple[StagedPart, ...]) -> SliceRecord
         last_commit_ms=None,
         read=ChangeCounts(insert=len(parts)),
         parts=parts,
-        verdicts=(Verdict(check=_CHECK, passed=True, etags=tuple(part.etag for part in parts)),),
+        verdicts=(CheckVerdict(check=_CHECK, passed=True, etags=tuple(part.etag for part in parts)),),
     )
 
 

@@ -42,7 +42,7 @@ _DENIED, _MISSING, _PASSING = (401, 403), (404,), (408, 429, 430)
 _SHOWN = 300
 
 
-class ErrorBody(pydantic.BaseModel):
+class FabricErrorBody(pydantic.BaseModel):
     """The body of an error response; some say whether a retry can succeed."""
 
     model_config = pydantic.ConfigDict(frozen=True)
@@ -85,11 +85,11 @@ def _refusal(what: str, error: HttpResponseError) -> MirrorError:
     return FabricRefused(what, why, body.errorCode)
 
 
-def _error_body(error: HttpResponseError) -> ErrorBody:
+def _error_body(error: HttpResponseError) -> FabricErrorBody:
     try:
-        return ErrorBody.model_validate_json(error.response.text() if error.response else "")
+        return FabricErrorBody.model_validate_json(error.response.text() if error.response else "")
     except (pydantic.ValidationError, ValueError):
-        return ErrorBody()
+        return FabricErrorBody()
 
 
 _TOKEN = "continuationToken"  # noqa: S105 a parameter's name
@@ -131,7 +131,7 @@ class _Operation(pydantic.BaseModel):
     model_config = pydantic.ConfigDict(frozen=True)
 
     status: str
-    error: ErrorBody | None = None
+    error: FabricErrorBody | None = None
 
 
 def operation_result(accepted: HttpResponse, what: str, get: Callable[[str], HttpResponse]) -> HttpResponse:
@@ -150,7 +150,7 @@ def operation_result(accepted: HttpResponse, what: str, get: Callable[[str], Htt
         if operation.status == "Succeeded":
             return get(f"{path}/result")
         if operation.status not in _RUNNING:
-            body = operation.error or ErrorBody()
+            body = operation.error or FabricErrorBody()
             raise FabricRefused(
                 what, f"{body.errorCode or operation.status}: {first_line(body.message)}", body.errorCode
             )

@@ -23,7 +23,7 @@ _LONGEST_MESSAGE = 4000
 
 
 @dataclass(frozen=True)
-class Failure:
+class RunFailure:
     """A run's error, with the slice that it was at, and why only a rebuild helps, if either is known."""
 
     code: ErrorCode
@@ -82,7 +82,7 @@ def read_failure(table: TableName) -> Steps[FailureRecord | None]:
     return (yield from read_hint(FailureRecord, table.failure_record)).record
 
 
-def record_failure(table: TableName, failure: Failure, now_ms: int) -> Steps[None]:
+def record_failure(table: TableName, failure: RunFailure, now_ms: int) -> Steps[None]:
     """Count the failure at the table's present position. Of two at the same time, one may be lost.
 
     Raises ManifestCorrupt, and what a store raises.

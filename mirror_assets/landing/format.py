@@ -178,7 +178,7 @@ class StagedPart(Record):
         return self.first_version if self.first_version == self.last_version else None
 
 
-class Verdict(Record):
+class CheckVerdict(Record):
     """The result of a blocking check, for files with exactly these ETags."""
 
     check: str
@@ -228,7 +228,7 @@ class SliceRecord(Record):
     last_commit_ms: int | None
     read: ChangeCounts
     parts: tuple[StagedPart, ...]
-    verdicts: tuple[Verdict, ...] = ()
+    verdicts: tuple[CheckVerdict, ...] = ()
     chunk: Chunk | None = None
     plan: str | None = None
 

@@ -27,7 +27,7 @@ from mirror_assets.landing.format import (
 from mirror_assets.landing.names import HistoryRange, TableName
 
 
-class LandedFile(Record):
+class CommittedFile(Record):
     """The facts by which a landing file is recognised."""
 
     number: Annotated[int, Field(ge=1)]
@@ -37,7 +37,7 @@ class LandedFile(Record):
     markers: MarkerCounts
 
     @classmethod
-    def of(cls, entry: Entry) -> LandedFile:
+    def of(cls, entry: Entry) -> CommittedFile:
         """The file that the entry committed."""
         return cls(number=entry.number, etag=entry.etag, bytes=entry.bytes, sha256=entry.sha256, markers=entry.markers)
 
@@ -56,7 +56,7 @@ class Generation(Record):
     covered: Annotated[int, Field(ge=-1)]
     first_number: Annotated[int, Field(ge=1)]
     next_number: Annotated[int, Field(ge=1)]
-    files: tuple[LandedFile, ...]
+    files: tuple[CommittedFile, ...]
 
     @classmethod
     def of(cls, manifest: Manifest) -> Generation:
@@ -73,7 +73,7 @@ class Generation(Record):
             covered=manifest.covered,
             first_number=manifest.first_number,
             next_number=manifest.next_number,
-            files=tuple(map(LandedFile.of, manifest.entries)),
+            files=tuple(map(CommittedFile.of, manifest.entries)),
         )
 
     @property

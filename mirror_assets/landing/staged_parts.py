@@ -12,10 +12,10 @@ import pyarrow.parquet as pq
 
 from mirror_assets.landing.errors import SliceNotStaged
 from mirror_assets.landing.format import (
+    CheckVerdict,
     MarkerCounts,
     SliceRecord,
     StagedPart,
-    Verdict,
     encode,
     load,
 )
@@ -191,7 +191,7 @@ def stands_on(record: SliceRecord, position: CommitPosition) -> bool:
     )
 
 
-def add_verdicts(store: Store, record: SliceRecord, verdicts: Sequence[Verdict]) -> SliceRecord:
+def add_verdicts(store: Store, record: SliceRecord, verdicts: Sequence[CheckVerdict]) -> SliceRecord:
     """Add the verdicts to the record, in place of older ones by the same checks. Raises SliceNotStaged."""
     path = record.folder.record
     given = {verdict.check for verdict in verdicts}

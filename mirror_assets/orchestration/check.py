@@ -105,10 +105,10 @@ class Check:
             metadata[name] = dg.MetadataValue.md(f"![{title}](data:image/png;base64,{picture})")
         if found.problems and (step := found.next_step or self.next_step):
             metadata = {"next_step": step, **metadata}
-        if found.not_looked_at:
-            metadata = {SKIPPED: found.not_looked_at, **metadata}
+        if found.skipped:
+            metadata = {SKIPPED: found.skipped, **metadata}
         # A skipped check is no second failure, and has not passed either.
-        is_warning = found.is_warning or bool(found.not_looked_at)
+        is_warning = found.is_warning or bool(found.skipped)
         return dg.AssetCheckResult(
             asset_key=asset_key(self.asset, table),
             check_name=self.name,

@@ -136,7 +136,7 @@ CHECKS: tuple[Check, ...] = (
         "The newest run of the table has not failed.",
         lambda checked: check_not_failing(checked.context, lambda: checked.plan),
         blocking=True,
-        next_step="wait: the next run retries automatically.",
+        next_step="the next run retries automatically.",
     ),
     Check(
         NOT_HELD,

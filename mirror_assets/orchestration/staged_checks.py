@@ -69,9 +69,9 @@ def merged(name: str, checked: Sequence[tuple[str, Sequence[CheckResult]]]) -> C
             elif isinstance(value, str):
                 figures.setdefault(figure, value)
     problems = tuple(f"slice {key}: {problem}" for key, result in results for problem in result.problems)
-    skipped = "; ".join(f"slice {key}: {result.not_looked_at}" for key, result in results if result.not_looked_at)
+    skipped = "; ".join(f"slice {key}: {result.skipped}" for key, result in results if result.skipped)
     step = next((result.next_step for _, result in results if result.problems), "")
-    return CheckResult(name, problems, figures, not_looked_at=skipped, next_step=step)
+    return CheckResult(name, problems, figures, skipped=skipped, next_step=step)
 
 
 def _run(name: str, checked: CheckedTable) -> CheckResult | None:

@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable
 
 from mirror_assets.errors import ErrorCode, MirrorError, RebuildError
-from mirror_assets.landing.failures import Failure, FailureRecord, clear_failure, read_failure, record_failure
+from mirror_assets.landing.failures import FailureRecord, RunFailure, clear_failure, read_failure, record_failure
 from mirror_assets.landing.format import Manifest
 from mirror_assets.landing.names import SliceKey, TableName
 from mirror_assets.landing.rebuild import RebuildRecord
@@ -31,7 +31,7 @@ def note_failure(
         return
     count_failure(str(context.name), error.code.value)
     rebuild = error.what if isinstance(error, RebuildError) and error.needs_reading else None
-    failure = Failure(error.code, str(error), key, rebuild)
+    failure = RunFailure(error.code, str(error), key, rebuild)
     try:
         drive(record_failure(context.name, failure, time.time_ns() // 1_000_000), context.store)
     except MirrorError as unable:
@@ -40,7 +40,7 @@ def note_failure(
 
 def note_killed(store: Store, table: TableName, run: str) -> None:
     """Record that a run was killed while it held the table's lease."""
-    failure = Failure(ErrorCode.RUN_KILLED, f"{table}: run {run} ended while it worked on the table: it was killed.")
+    failure = RunFailure(ErrorCode.RUN_KILLED, f"{table}: run {run} ended while it worked on the table: it was killed.")
     drive(record_failure(table, failure, time.time_ns() // 1_000_000), store)
 
 

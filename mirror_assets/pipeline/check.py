@@ -9,7 +9,7 @@ from typing import Final
 
 import pyarrow as pa
 
-from mirror_assets.landing.format import SliceKind, SliceRecord, Verdict
+from mirror_assets.landing.format import CheckVerdict, SliceKind, SliceRecord
 from mirror_assets.landing.staged_parts import add_verdicts, fetch_parts
 from mirror_assets.pipeline.context import TableContext, not_overtaken, reading, source_read
 from mirror_assets.pipeline.errors import ChecksFailed
@@ -53,7 +53,7 @@ def run_checks(context: TableContext, record: SliceRecord) -> tuple[SliceRecord,
             # A skipped check has not failed, as in Dagster: one cause is one failed check.
             record_check(record.table, result.check, passed=not result.problems)
         verdicts = [
-            Verdict(check=result.check, passed=result.passed, etags=record.etags, message=result.message)
+            CheckVerdict(check=result.check, passed=result.passed, etags=record.etags, message=result.message)
             for result in results
         ]
         return add_verdicts(context.store, record, verdicts), results
@@ -138,4 +138,4 @@ def _check_content(context: TableContext, staged: StagedSlice) -> tuple[CheckRes
 def _skipped(because: CheckResult, checks: Iterable[str]) -> tuple[CheckResult, ...]:
     """Return the results of checks that did not run: one cause fails one check. None of them has passed either."""
     why = f"skipped: {because.check} failed"
-    return tuple(CheckResult(check, not_looked_at=why) for check in sorted(set(checks) - {because.check}))
+    return tuple(CheckResult(check, skipped=why) for check in sorted(set(checks) - {because.check}))

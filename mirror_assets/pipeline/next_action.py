@@ -150,7 +150,7 @@ def check_not_failing(context: TableContext, plan: Plan) -> CheckResult:
         pass
     except MirrorError as error:
         if failed_check(error) == READABLE:
-            return CheckResult(NOT_FAILING, not_looked_at=f"skipped: {READABLE} failed")
+            return CheckResult(NOT_FAILING, skipped=f"skipped: {READABLE} failed")
         if failure is None and not isinstance(error, SettingError | StopError):
             raise
         if failure is None:

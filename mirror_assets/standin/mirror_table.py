@@ -133,11 +133,11 @@ class MirrorTable:
 
 @dataclass(frozen=True)
 class _Loss:
-    file: DataFile
+    file: MirrorFile
     remaining: pa.ChunkedArray
 
 
-def _losses(folder: Path, files: Sequence[DataFile], schema: pa.Schema, changes: NetChanges) -> list[_Loss]:
+def _losses(folder: Path, files: Sequence[MirrorFile], schema: pa.Schema, changes: NetChanges) -> list[_Loss]:
     """Find the files with rows of replaced keys, each with a mask of the rows that remain."""
     if changes.replaced is None or not files:
         return []
@@ -158,10 +158,10 @@ def _chain(folder: Path, losses: Sequence[_Loss], schema: pa.Schema, rows: pa.Ta
     yield rows
 
 
-def _files(table: DeltaTable) -> list[DataFile]:
+def _files(table: DeltaTable) -> list[MirrorFile]:
     actions = pa.table(table.get_add_actions())
     columns = (actions[name].to_pylist() for name in ("path", "size_bytes", "num_records"))
-    return [DataFile(path, size, rows) for path, size, rows in zip(*columns, strict=True)]
+    return [MirrorFile(path, size, rows) for path, size, rows in zip(*columns, strict=True)]
 
 
 def _delta_schema(columns: MirrorColumns) -> Schema:
@@ -170,7 +170,7 @@ def _delta_schema(columns: MirrorColumns) -> Schema:
 
 
 @dataclass(frozen=True)
-class DataFile:
+class MirrorFile:
     """One live data file of a mirror table."""
 
     path: str
@@ -178,13 +178,13 @@ class DataFile:
     rows: int
 
 
-def read_keys(folder: Path, files: Sequence[DataFile], schema: pa.Schema, keys: Sequence[str]) -> pa.Table:
+def read_keys(folder: Path, files: Sequence[MirrorFile], schema: pa.Schema, keys: Sequence[str]) -> pa.Table:
     """Read the key columns of several files, one after the other."""
     wanted = pa.schema([schema.field(key) for key in keys])
     return pa.concat_tables([wanted.empty_table(), *(read_file(folder, file, wanted) for file in files)])
 
 
-def read_file(folder: Path, file: DataFile, schema: pa.Schema) -> pa.Table:
+def read_file(folder: Path, file: MirrorFile, schema: pa.Schema) -> pa.Table:
     """Read these columns of a data file; those that it does not have are NULL."""
     with pq.ParquetFile(str(folder / file.path)) as parquet:
         present = [name for name in schema.names if name in parquet.schema_arrow.names]

@@ -14,7 +14,14 @@ from mirror_assets.landing.names import TableName
 from mirror_assets.standin.errors import MirrorBusy, MirrorUnreadable, StopReason, TableStopped, first_line
 from mirror_assets.standin.layout import MirrorLayout, TableFolder, table_folders
 from mirror_assets.standin.table_poll import TablePoll
-from mirror_assets.standin.table_record import Failure, TableRecord, TableStatus, read_record, summary, write_json
+from mirror_assets.standin.table_record import (
+    ReplicatorFailure,
+    TableRecord,
+    TableStatus,
+    read_record,
+    summary,
+    write_json,
+)
 from mirror_assets.storage import PathMissing, Store
 
 _FAILED_OTHERWISE = "mirror_error"
@@ -165,11 +172,11 @@ def _table_name(text: str) -> TableName | None:
         return None
 
 
-def _failure(error: Exception) -> Failure:
+def _failure(error: Exception) -> ReplicatorFailure:
     if isinstance(error, TableStopped):
-        return Failure(code=error.reason.value, message=str(error))
+        return ReplicatorFailure(code=error.reason.value, message=str(error))
     code = error.code.value if isinstance(error, MirrorError) else _FAILED_OTHERWISE
-    return Failure(code=code, message=first_line(error))
+    return ReplicatorFailure(code=code, message=first_line(error))
 
 
 def _is_name_taken(record: TableRecord) -> bool:

@@ -16,7 +16,7 @@ from mirror_assets.standin.layout import FolderFiles, MirrorLayout, TableFolder,
 from mirror_assets.standin.mirror_columns import MirrorColumns
 from mirror_assets.standin.mirror_table import Applied, MirrorTable
 from mirror_assets.standin.net_changes import net_changes
-from mirror_assets.standin.table_record import Evidence, Failure, TableRecord, write_json
+from mirror_assets.standin.table_record import Evidence, ReplicatorFailure, TableRecord, write_json
 from mirror_assets.storage import FileInfo, Store
 from mirror_assets.telemetry.record import SliceWork, record_applied, table_gauges
 
@@ -168,7 +168,7 @@ class TablePoll:
         # Keep the listing's ETags, not newer ones, so that a file replaced meanwhile is read again.
         paths = [stopped.path, self._folder.name.metadata] if stopped.path in etags else []
         evidence = tuple(Evidence(path=path, etag=etags[path]) for path in dict.fromkeys(paths))
-        failure = Failure(code=stopped.reason.value, message=str(stopped), evidence=evidence)
+        failure = ReplicatorFailure(code=stopped.reason.value, message=str(stopped), evidence=evidence)
         self.keep(state=TableState.FAILED, failure=failure, note=None)
 
 

@@ -62,7 +62,7 @@ class Evidence(Record):
     etag: str
 
 
-class Failure(Record):
+class ReplicatorFailure(Record):
     """Why a table is stopped: until its evidence changes or, without evidence, until the next poll."""
 
     code: str
@@ -77,7 +77,7 @@ class TableRecord(Record):
     name: Name
     identity: str
     state: TableState = TableState.INITIALIZED
-    failure: Failure | None = None
+    failure: ReplicatorFailure | None = None
     note: str | None = None
     key_columns: tuple[str, ...] | None = None
     applied_number: Count = 0

@@ -9,11 +9,11 @@ from mirror_assets.errors import NEXT
 
 @dataclass(frozen=True)
 class CheckResult:
-    """The result of one check: its problems, one text per file or key, and figures to show as metadata.
+    """The result of one check: its problems, one text per file or key, and numbers to show as metadata.
 
-    `note` is a remark on a passed check. With `is_warning`, the problems are warnings, not errors. `not_looked_at` says
-    which check has to pass first: such a result has found nothing, and opens no gate either. `next_step` is for a
-    failure that needs another step than the check's failures usually do. `pictures` are PNG files in base64, by name.
+    `note` is a remark on a passed check. With `is_warning`, the problems are warnings, not errors. `skipped` says why
+    the check did not run: such a result has no problems, and has not passed. `next_step` replaces the check's default.
+    `pictures` are PNG files in base64, by name.
     """
 
     check: str
@@ -21,23 +21,23 @@ class CheckResult:
     figures: dict[str, int | float | str] = field(default_factory=dict)
     note: str = ""
     is_warning: bool = False
-    not_looked_at: str = ""
+    skipped: str = ""
     next_step: str = ""
     pictures: dict[str, str] = field(default_factory=dict)
 
     @property
     def passed(self) -> bool:
-        """Whether it has looked, and found no problem."""
-        return not self.problems and not self.not_looked_at
+        """Whether the check ran and found no problem."""
+        return not self.problems and not self.skipped
 
     @property
     def advice(self) -> str:
-        """The message, and what to do where the check knows it."""
+        """The message, and the next step if the result has one."""
         if not self.problems or not self.next_step:
             return self.message
         return f"{self.message.removesuffix('.')}.{NEXT}{self.next_step}"
 
     @property
     def message(self) -> str:
-        """All problems in one text, or why it did not look; empty if it has passed."""
-        return "; ".join(self.problems) or self.not_looked_at
+        """All problems in one text, or why the check did not run; empty if it passed."""
+        return "; ".join(self.problems) or self.skipped

@@ -28,7 +28,7 @@ from mirror_assets.storage import PathChanged, PathExists, PathMissing, Store
 from mirror_assets.storage.errors import RequestUnknown, StoreDenied
 from mirror_assets.verify.check_result import CheckResult
 from mirror_assets.verify.table_folder import (
-    TableFolder,
+    CheckedFolder,
     chain_problems,
     folder_problems,
     is_serviced,
@@ -56,7 +56,7 @@ def file_continuity(store: Store, table: TableName, applied: int | None) -> Chec
     history = read_history(store, table, current.manifest)
     finished = [info for name in (PROCESSED, READY_TO_DELETE) for info in store.list(f"{table.folder}/{name}")]
     listing = store.list(table.folder)
-    folder = TableFolder(
+    folder = CheckedFolder(
         table, history.generations, visible_files(listing), tuple(finished), serviced=is_serviced(listing)
     )
     problems = (*history.problems, *folder_problems(store, folder, applied))
@@ -69,7 +69,7 @@ def full_continuity(store: Store, table: TableName, applied: int | None) -> Chec
     waiting = visible_files(store.list(table.folder))
     result = file_continuity(store, table, applied)
     if current is not None and result.passed:
-        folder = TableFolder(table, (Generation.of(current.manifest),), waiting, (), serviced=False)
+        folder = CheckedFolder(table, (Generation.of(current.manifest),), waiting, (), serviced=False)
         _remember(store, table, folder, _read_passed(store, table))
     return result
 
@@ -85,7 +85,7 @@ def incremental_continuity(store: Store, table: TableName, applied: int | None) 
     if new is None:
         return full_continuity(store, table, applied)
     listing = store.list(table.folder)
-    folder = TableFolder(
+    folder = CheckedFolder(
         table,
         (verified.generation, *new),
         visible_files(listing),
@@ -123,7 +123,7 @@ def metadata_unchanged(store: Store, table: TableName, keys: Sequence[str]) -> C
     return CheckResult("metadata_unchanged", tuple(problems), {"keys": ", ".join(first)})
 
 
-def _result(manifest: Manifest, folder: TableFolder, problems: Iterable[str]) -> CheckResult:
+def _result(manifest: Manifest, folder: CheckedFolder, problems: Iterable[str]) -> CheckResult:
     figures: dict[str, int | float | str] = {
         "files": len(folder.waiting),
         "next_number": manifest.next_number,
@@ -170,7 +170,7 @@ def _new_generations(
     return tuple(map(Generation.of, kept)) if len(kept) == count and kept[-1] == manifest else None
 
 
-def _remember(store: Store, table: TableName, folder: TableFolder, before: _Passed | None) -> None:
+def _remember(store: Store, table: TableName, folder: CheckedFolder, before: _Passed | None) -> None:
     """Store the folder's newest generation and waiting files as the last passed result, in place of the one before."""
     waiting = [(landing_number(info.name), info.etag) for info in folder.waiting]
     verified = Verified(

@@ -8,7 +8,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from delta.tables import DeltaTable
 from py4j.protocol import Py4JJavaError
@@ -51,11 +51,6 @@ def reconcile(spark: SparkSession, request: ReconcileRequest) -> Reconciliation:
     Raises RetryError (`covered_version_gone`), StopError (`source_unreadable`) and MirrorUnreadable.
     """
     started = time.monotonic()
-    result = _compare(spark, request)
-    return replace(result, seconds=round(time.monotonic() - started, 3))
-
-
-def _compare(spark: SparkSession, request: ReconcileRequest) -> Reconciliation:
     if request.applied_number < request.last_landed_number:
         return Reconciliation(request.table, ReconcileState.PENDING, request.version)
     with _mirror_errors(request):
@@ -66,7 +61,19 @@ def _compare(spark: SparkSession, request: ReconcileRequest) -> Reconciliation:
         source = _fingerprint(sides.source)
     with _mirror_errors(request):
         mirror = _fingerprint(sides.mirror)
-    return _result(request, sides, source, mirror)
+    same = source == mirror
+    return Reconciliation(
+        table=request.table,
+        state=ReconcileState.EQUAL if same and not sides.unfit else ReconcileState.DIFFERENT,
+        version=request.version,
+        source_rows=source.rows,
+        mirror_rows=mirror.rows,
+        columns=sides.unfit if same else sides.unfit + _differing_columns(request, sides),
+        samples=() if same else _samples(request, sides),
+        ignored_columns=sides.ignored,
+        seconds=round(time.monotonic() - started, 3),
+        since=request.since,
+    )
 
 
 @dataclass(frozen=True)
@@ -91,21 +98,6 @@ class _Sides:
     identity: tuple[str, ...]
     unfit: tuple[str, ...]
     ignored: tuple[str, ...]
-
-
-def _result(request: ReconcileRequest, sides: _Sides, source: _Fingerprint, mirror: _Fingerprint) -> Reconciliation:
-    same = source == mirror
-    return Reconciliation(
-        table=request.table,
-        state=ReconcileState.EQUAL if same and not sides.unfit else ReconcileState.DIFFERENT,
-        version=request.version,
-        source_rows=source.rows,
-        mirror_rows=mirror.rows,
-        columns=sides.unfit if same else sides.unfit + _differing_columns(request, sides),
-        samples=() if same else _samples(request, sides),
-        ignored_columns=sides.ignored,
-        since=request.since,
-    )
 
 
 def _differing_columns(request: ReconcileRequest, sides: _Sides) -> tuple[str, ...]:
@@ -179,17 +171,18 @@ def _landed(field: StructField, kind: str) -> Column:
 
 
 def _samples(request: ReconcileRequest, sides: _Sides) -> tuple[DifferenceSample, ...]:
+    """Return the first keys whose rows differ, with the columns that differ."""
     with _source_errors(request):
         rows = _differing_keys(sides.source, sides.mirror, sides.identity, request.max_samples)
-    return tuple(_sample(row, sides) for row in rows)
-
-
-def _sample(row: Row, sides: _Sides) -> DifferenceSample:
-    counts = row["source_rows"], row["mirror_rows"]
-    side = Side.ONLY_IN_SOURCE if not counts[1] else Side.ONLY_IN_MIRROR if not counts[0] else Side.DIFFERS
     others = [(f"c{at}", name) for at, name in enumerate(sides.names) if f"c{at}" not in sides.identity]
-    columns = tuple(name for alias, name in others if row[alias]) if side is Side.DIFFERS else ()
-    return DifferenceSample(tuple(_text(row[alias]) for alias in sides.identity), side, columns, *counts)
+    samples = []
+    for row in rows:
+        counts = row["source_rows"], row["mirror_rows"]
+        side = Side.ONLY_IN_SOURCE if not counts[1] else Side.ONLY_IN_MIRROR if not counts[0] else Side.DIFFERS
+        columns = tuple(name for alias, name in others if row[alias]) if side is Side.DIFFERS else ()
+        key = tuple(_text(row[alias]) for alias in sides.identity)
+        samples.append(DifferenceSample(key, side, columns, *counts))
+    return tuple(samples)
 
 
 def _fingerprint(side: DataFrame) -> _Fingerprint:
@@ -261,9 +254,19 @@ def _source_errors(request: ReconcileRequest) -> Iterator[None]:
         yield
     except (PySparkException, Py4JJavaError) as error:
         safe = redacted_error(error)
-        place, facts = (request.table, request.source, request.version), spark_facts(safe)
+        facts, version = spark_facts(safe), f"{request.table}: version {request.version} of {request.source}"
         gone = min(facts.conditions & _GONE, default=None)
-        raise (_covered_version_gone(*place, gone) if gone else _source_unreadable(*place, facts.why)) from safe
+        if gone is not None:
+            raise RetryError(
+                f"{version} can't be read any more ({gone}).",
+                "mirror the later commits, poll the replicator, then reconcile the newer version.",
+                code=ErrorCode.COVERED_VERSION_GONE,
+            ) from safe
+        raise StopError(
+            f"{version} can't be read: {facts.why}.",
+            "check that the source is a readable Delta table, then reconcile again.",
+            code=ErrorCode.SOURCE_UNREADABLE,
+        ) from safe
 
 
 @contextmanager
@@ -274,21 +277,3 @@ def _mirror_errors(request: ReconcileRequest) -> Iterator[None]:
     except (PySparkException, Py4JJavaError) as error:
         safe = redacted_error(error)
         raise MirrorUnreadable(request.mirror, spark_facts(safe).why) from safe
-
-
-def _covered_version_gone(table: str, source: str, version: int, why: str) -> RetryError:
-    """Return the error for a covered version that the source can't show any more; a later version can be compared."""
-    return RetryError(
-        f"{table}: version {version} of {source} can't be read any more ({why}).",
-        "mirror the commits that came after it, poll the replicator, then reconcile the newer version.",
-        code=ErrorCode.COVERED_VERSION_GONE,
-    )
-
-
-def _source_unreadable(table: str, source: str, version: int, why: str) -> StopError:
-    """Return the error for a source that can't be read for a comparison."""
-    return StopError(
-        f"{table}: version {version} of {source} can't be read: {why}.",
-        "check that the source is a readable Delta table, then reconcile again.",
-        code=ErrorCode.SOURCE_UNREADABLE,
-    )

@@ -102,10 +102,10 @@ def check_reconciled(result: Reconciliation) -> CheckResult:
 
 
 _NEXT_STEPS = {
-    ReconcileState.PENDING: "wait: the replicator applies them by itself; the check `replicating` says if it does not.",
-    ReconcileState.LOADING: "wait: the next run goes on where the first load is.",
-    ReconcileState.MISSING: "wait for the replicator's first look at the table; the check `replicating` says more.",
-    ReconcileState.STOPPED: "correct what the message says; `mirror-assets fabric status` shows what Fabric tells.",
+    ReconcileState.PENDING: "wait: the replicator applies them automatically; the check `replicating` fails if not.",
+    ReconcileState.LOADING: "wait: the next run continues the first load.",
+    ReconcileState.MISSING: "wait until the replicator has polled the table; the check `replicating` has more.",
+    ReconcileState.STOPPED: "correct what the message says; `mirror-assets fabric status` shows what Fabric reports.",
     ReconcileState.DIFFERENT: "look for another writer in the mirror or in the landing zone, then rebuild the table.",
 }
 

@@ -1,4 +1,4 @@
-"""Check that the replicator runs, mirrors the table, and does not leave its files waiting: by what the mirror tells."""
+"""Check, by the mirror's status, that the replicator runs, mirrors the table and applies its files in time."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ REPLICATING = "replicating"
 
 @dataclass(frozen=True)
 class Replication:
-    """What has landed of a table, and what the mirror tells of it.
+    """The landed files of a table, and the mirror's status of it.
 
     `landed` is the number of the newest landing file, 0 before the first. `database` is the state of the mirrored
-    database in Fabric; the stand-in has none. `refused` is why the mirror could not be asked. `stuck_seconds` is how
-    long files have waited while nothing was applied. `version` is the source's version that the mirror has, None where
-    it can't be told; `covered` is the one that has landed. `stopped_before` says why nothing newer lands.
+    database in Fabric; the stand-in has none. `refused` is the error of the request for the status. `stuck_seconds` is
+    how long files have waited while none was applied. `version` is the source's version that the mirror has, None if
+    unknown; `covered` is the landed one. `stopped_before` says why nothing newer lands.
     """
 
     landed: int
@@ -34,8 +34,8 @@ class Replication:
 
 
 @dataclass(frozen=True)
-class _Found:
-    """A problem, whether it only warns, and what to do, where the text does not say it."""
+class _Problem:
+    """A problem, whether it is only a warning, and the next step if the text does not have it."""
 
     text: str
     is_warning: bool
@@ -43,9 +43,9 @@ class _Found:
 
 
 def check_replicating(seen: Replication, warn_seconds: float | None, error_seconds: float | None) -> CheckResult:
-    """Fail while the mirror has stopped, or files wait too long; warn while it is slow, can't be asked, or warns.
+    """Fail if the mirror has stopped or files wait too long; warn if it is slow, does not answer, or reports a warning.
 
-    A limit of None switches off what it limits. A table of which nothing has landed passes.
+    None disables a limit. A table of which nothing has landed passes.
     """
     found = _problem(seen, warn_seconds, error_seconds)
     figures = _figures(seen)
@@ -54,55 +54,56 @@ def check_replicating(seen: Replication, warn_seconds: float | None, error_secon
     return CheckResult(REPLICATING, (found.text,), figures, is_warning=found.is_warning, next_step=found.next_step)
 
 
-def _problem(seen: Replication, warn: float | None, error: float | None) -> _Found | None:
-    """Return the first cause: what the table shows is often only what the database's state makes of it."""
+def _problem(seen: Replication, warn: float | None, error: float | None) -> _Problem | None:
+    """Return the first problem, the database's before the table's: its state often explains the table's."""
     if seen.landed == 0:
         return None
     if seen.refused is not None:
         passing = isinstance(seen.refused, RetryError | UnknownOutcome)
-        return _Found(f"the mirror can't be asked: {seen.refused}", is_warning=passing)
-    return _of_database(seen.database) or _of_table(seen.table) or _stuck(seen, warn, error) or _warned(seen)
+        return _Problem(f"the mirror did not report its status: {seen.refused}", is_warning=passing)
+    state = _database_problem(seen.database) or _table_problem(seen.table)
+    return state or _stuck_problem(seen, warn, error) or _warning(seen)
 
 
 _START = "run `mirror-assets fabric start`"
 _DATABASE = {
-    DatabaseState.PAUSED: f"is paused, as after a pause of its capacity, and does not go on by itself: {_START}",
+    DatabaseState.PAUSED: f"is paused, as after a pause of its capacity, and does not resume automatically: {_START}",
     DatabaseState.STOPPED: (
-        "was stopped; started again, it reads the landing zone from the first file on: run `mirror-assets fabric start "
-        "--replay`, then rebuild every table"
+        "was stopped; after a restart, it reads the landing zone from the first file on: run `mirror-assets fabric "
+        "start --replay`, then rebuild every table"
     ),
-    DatabaseState.STOPPING: "is being stopped: find out by whom",
+    DatabaseState.STOPPING: "is being stopped: find out who stops it",
     DatabaseState.INITIALIZED: f"was never started: {_START}",
 }
 
 
-def _of_database(database: DatabaseStatus | None) -> _Found | None:
+def _database_problem(database: DatabaseStatus | None) -> _Problem | None:
     if database is None:
         return None
     because = f" (Fabric says: {database.message})" if database.message else ""
     if database.state in _DATABASE:
-        return _Found(f"the mirrored database {_DATABASE[database.state]}{because}", is_warning=False)
+        return _Problem(f"the mirrored database {_DATABASE[database.state]}{because}", is_warning=False)
     if database.state is DatabaseState.INITIALIZING:
-        return _Found(f"the mirrored database is not ready yet: wait, then {_START}{because}", is_warning=True)
+        return _Problem(f"the mirrored database is not ready yet: wait, then {_START}{because}", is_warning=True)
     if database.message or database.state is DatabaseState.UNKNOWN:
         said = database.message or "no state"
-        return _Found(f"the mirrored database is {database.state.value}, and Fabric says: {said}", is_warning=True)
+        return _Problem(f"the mirrored database is {database.state.value}, and Fabric says: {said}", is_warning=True)
     return None
 
 
-def _of_table(table: MonitoredTable | None) -> _Found | None:
+def _table_problem(table: MonitoredTable | None) -> _Problem | None:
     if table is None or table.state not in (TableState.FAILED, TableState.STOPPED):
         return None
     code = f"{table.error_code}: " if table.error_code else ""
     why = f"{code}{table.message or 'no reason given'}"
     step = f"correct what Fabric names, then run `mirror-assets rebuild {table.name}`."
-    return _Found(
+    return _Problem(
         f"the replicator has stopped the table ({table.state.value}): {why}", is_warning=False, next_step=step
     )
 
 
-def _stuck(seen: Replication, warn: float | None, error: float | None) -> _Found | None:
-    """Return that files wait, whatever state is shown: Fabric has shown `Replicating` for weeks of standstill."""
+def _stuck_problem(seen: Replication, warn: float | None, error: float | None) -> _Problem | None:
+    """Return the problem of files that wait, whatever the state: Fabric may show `Replicating` while idle."""
     limit = next((x for x in (error, warn) if x is not None and seen.stuck_seconds > x), None)
     if limit is None:
         return None
@@ -113,14 +114,14 @@ def _stuck(seen: Replication, warn: float | None, error: float | None) -> _Found
         files = f"{table.waiting_files} landing files wait" if table.waiting_files > 1 else "a landing file waits"
         said = f"; it says: {table.message}" if table.message else ""
         text = f"nothing was applied for {waited} while {files}, though the table is shown as {table.state.value}{said}"
-    return _Found(text, is_warning=limit is not error)
+    return _Problem(text, is_warning=limit is not error)
 
 
-def _warned(seen: Replication) -> _Found | None:
+def _warning(seen: Replication) -> _Problem | None:
     table = seen.table
     if table is None or not table.message:
         return None
-    return _Found(f"the replicator warns ({table.state.value}): {table.message}", is_warning=True)
+    return _Problem(f"the replicator warns ({table.state.value}): {table.message}", is_warning=True)
 
 
 def _figures(seen: Replication) -> dict[str, int | float | str]:
@@ -141,12 +142,12 @@ def _figures(seen: Replication) -> dict[str, int | float | str]:
 
 
 def _note(seen: Replication) -> str:
-    """Return what is well, with the source's version, and that nothing newer comes, where that is so."""
+    """Return the state with the source's version, and why nothing newer lands, if so."""
     if seen.landed == 0:
         return "nothing of the table has landed yet"
     state = seen.table.state.value if seen.table is not None else "not there yet"
     if seen.version is None:
-        text = f"{state}; which version of the source it has can't be told while files wait"
+        text = f"{state}; its version of the source is unknown while files wait"
     else:
         behind = "" if seen.version >= seen.covered else f", and version {seen.covered} has landed"
         text = f"{state}; it has version {seen.version} of the source{behind}"

@@ -108,7 +108,7 @@ def parts_unchanged(staged: StagedSlice) -> CheckResult:
 def key_presence(staged: StagedSlice) -> CheckResult:
     """Check that key columns exist and hold no NULL. Reads a column only where footers have no NULL counts.
 
-    The problems name commits and rows, as people know them; the staged files are among the figures.
+    The problems name commits and rows; the metadata has the staged file.
     """
     problems, figures = list[str](), dict[str, int | float | str]({"parts": len(staged.paths)})
     counts, samples = Counter[tuple[str, str]](), defaultdict[tuple[str, str], list[str]](list)
@@ -147,7 +147,7 @@ def _null_count(file: pq.ParquetFile, name: str) -> int:
 
 
 def _null_rows(file: pq.ParquetFile, name: str) -> list[str]:
-    """Return some rows with a NULL key, as text: without a key, their other columns say which rows they are."""
+    """Return some rows with a NULL key, as text: only their other columns identify them."""
     rows = pc.indices_nonzero(file.read([name]).column(name).is_null()).slice(0, _SAMPLES)
     others = [other for other in file.schema_arrow.names if other not in (name, ROW_MARKER)][:_SHOWN_COLUMNS]
     return [shown_values(row) for row in file.read(others).take(rows).to_pylist()] if others else []
@@ -182,8 +182,8 @@ def _marker_problems(staged: StagedSlice, path: str, file: pq.ParquetFile) -> li
 def schema_compatibility(staged: StagedSlice, landed: tuple[Column, ...], dropped: tuple[str, ...] = ()) -> CheckResult:
     """Check that every part has exactly the slice's columns and types, and that these fit what has landed before.
 
-    A column must not have landed with another type, nor come back after it was dropped: in rows unchanged since, the
-    mirror would show its old values.
+    A column must not have landed with another type, nor return after it was dropped: in rows that have not changed
+    since, the mirror would show its old values.
     """
     known = {column.name: column.type for column in landed}
     problems = [

@@ -8,7 +8,7 @@ from functools import cached_property
 from itertools import pairwise
 
 from mirror_assets.landing.format import Manifest, SliceKind, is_next, load
-from mirror_assets.landing.generations import Generation, LandedFile, RollUp, content_hash, range_path
+from mirror_assets.landing.generations import CommittedFile, Generation, RollUp, content_hash, range_path
 from mirror_assets.landing.names import (
     PROCESSED,
     READY_TO_DELETE,
@@ -25,7 +25,7 @@ from mirror_assets.storage import FileInfo, Store
 
 
 @dataclass(frozen=True)
-class TableFolder:
+class CheckedFolder:
     """The files of a table folder, and the generations that committed them.
 
     `waiting` are the files that Fabric reads; `finished` those that it has moved into its own subfolders, and
@@ -41,7 +41,7 @@ class TableFolder:
     verified: Mapping[int, str] = field(default_factory=dict)
 
     @cached_property
-    def files(self) -> dict[int, LandedFile]:
+    def files(self) -> dict[int, CommittedFile]:
         """The committed files by number."""
         return {file.number: file for generation in self.generations for file in generation.files}
 
@@ -71,7 +71,7 @@ def is_serviced(listing: Iterable[FileInfo]) -> bool:
     return any(info.name in (PROCESSED, READY_TO_DELETE) for info in listing)
 
 
-def folder_problems(store: Store, folder: TableFolder, applied: int | None) -> Iterator[str]:
+def folder_problems(store: Store, folder: CheckedFolder, applied: int | None) -> Iterator[str]:
     """Yield problems of the files; `applied` is the number of the last applied file, None if unknown."""
     yield from _name_problems(folder)
     yield from _gap_problems(folder, applied)
@@ -79,7 +79,7 @@ def folder_problems(store: Store, folder: TableFolder, applied: int | None) -> I
     yield from _content_problems(store, folder)
 
 
-def _name_problems(folder: TableFolder) -> Iterator[str]:
+def _name_problems(folder: CheckedFolder) -> Iterator[str]:
     """Require of every waiting file a valid name, a committed number, and no finished file of the same name."""
     finished = {info.name for info in folder.finished}
     for info in folder.waiting:
@@ -92,7 +92,7 @@ def _name_problems(folder: TableFolder) -> Iterator[str]:
             yield f"{info.path} is there twice: it was processed before"
 
 
-def _gap_problems(folder: TableFolder, applied: int | None) -> Iterator[str]:
+def _gap_problems(folder: CheckedFolder, applied: int | None) -> Iterator[str]:
     """Require every file that the replicator still needs, and the last one, which it never removes."""
     present = {number for info in folder.waiting if (number := landing_number(info.name))}
     finished = {number for info in folder.finished if (number := landing_number(info.name))}
@@ -104,14 +104,14 @@ def _gap_problems(folder: TableFolder, applied: int | None) -> Iterator[str]:
             yield f"{folder.path(number)} is missing: the last file must stay"
 
 
-def _consumed(folder: TableFolder, number: int, applied: int | None, lowest: int) -> bool:
+def _consumed(folder: CheckedFolder, number: int, applied: int | None, lowest: int) -> bool:
     """Return whether the replicator may have removed the file; if `applied` is unknown, decide by its subfolders."""
     if applied is not None:
         return number <= applied
     return folder.serviced and number < lowest
 
 
-def _finished_problems(folder: TableFolder) -> Iterator[str]:
+def _finished_problems(folder: CheckedFolder) -> Iterator[str]:
     """Require the committed size of every finished file."""
     for info in folder.finished:
         file = folder.files.get(landing_number(info.name) or 0)
@@ -119,7 +119,7 @@ def _finished_problems(folder: TableFolder) -> Iterator[str]:
             yield f"{info.path} has {info.size} bytes, and {file.bytes} were committed"
 
 
-def _content_problems(store: Store, folder: TableFolder) -> Iterator[str]:
+def _content_problems(store: Store, folder: CheckedFolder) -> Iterator[str]:
     """Require the committed size and content of every waiting file, unless it was verified and has the same ETag."""
     for info in folder.waiting:
         number = landing_number(info.name) or 0
@@ -136,7 +136,7 @@ def _content_problems(store: Store, folder: TableFolder) -> Iterator[str]:
             yield f"{info.path} does not have the content that was committed{hint}"
 
 
-def _is_committed(store: Store, info: FileInfo, file: LandedFile, folder: TableFolder) -> bool:
+def _is_committed(store: Store, info: FileInfo, file: CommittedFile, folder: CheckedFolder) -> bool:
     """Whether the file has the committed content: by SHA-256 on a local disk, by ETag elsewhere.
 
     Where a rename changes ETags, the receipt in the file's footer and its rows by marker decide.
@@ -152,7 +152,7 @@ def _is_committed(store: Store, info: FileInfo, file: LandedFile, folder: TableF
     return [read_receipt(store, info.path)] == receipts and count_markers(store, info.path) == file.markers
 
 
-def _belongs(store: Store, info: FileInfo, files: Mapping[int, LandedFile]) -> int | None:
+def _belongs(store: Store, info: FileInfo, files: Mapping[int, CommittedFile]) -> int | None:
     """Return the number under which this file's content was committed; None if under none."""
     digest = sha256(store, info.path)
     of_etag = (number for number, file in files.items() if info.etag == file.etag)

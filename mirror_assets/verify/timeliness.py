@@ -13,7 +13,7 @@ from mirror_assets.source.table_properties import Clock, Retention
 from mirror_assets.verify.check_result import CheckResult
 
 _HOUR = 3600
-# Clocks that are kept right differ by less, and a commit takes less from its beginning to its end.
+# Synchronised clocks differ by less, and a commit takes less time.
 MOST_APART_SECONDS = 60.0
 
 
@@ -21,7 +21,7 @@ MOST_APART_SECONDS = 60.0
 class Lag:
     """The source's newest version, the covered one, and seconds since the oldest uncovered commit (0 if none).
 
-    `ahead_seconds` is how far the newest commit is dated ahead of this machine's clock, 0 where it is not.
+    `ahead_seconds` is how far the newest commit's time is after this machine's clock; 0 if it is not.
     """
 
     tip: int
@@ -38,7 +38,7 @@ class Lag:
 def check_lag(lag: Lag, limit_seconds: float | None) -> CheckResult:
     """Fail if the oldest uncovered commit is older than the limit; never without a limit.
 
-    Warn if the newest commit is dated ahead of this machine's clock: how long commits have waited is then wrong.
+    Warn if the newest commit's time is after this machine's clock: the lag is then wrong.
     """
     late = limit_seconds is not None and lag.commits > 0 and lag.seconds > limit_seconds
     problem = (
@@ -51,16 +51,13 @@ def check_lag(lag: Lag, limit_seconds: float | None) -> CheckResult:
 
 
 def _clocks_apart(lag: Lag, figures: dict[str, int | float | str]) -> CheckResult:
-    text = (
-        f"version {lag.tip} is dated {lag.ahead_seconds:,.0f} s ahead of this machine's clock: "
-        "how long commits wait can't be told"
-    )
-    step = "set the clock right: this machine's if many tables say so, else that of who writes the table."
+    text = f"version {lag.tip} is dated {lag.ahead_seconds:,.0f} s after this machine's clock, so its lag is unknown"
+    step = "correct the clock: this machine's if many tables have this problem, else that of the table's writer."
     return CheckResult("lag", (text,), figures, is_warning=True, next_step=step)
 
 
 class Consequence(str, Enum):
-    """What happens to the table or its history once the next commit to cover is gone."""
+    """What happens to the table or its history once the next commit to cover can't be read."""
 
     REBUILT = "the table is rebuilt"
     HELD = "the table is held until you run `mirror-assets rebuild`"
@@ -72,9 +69,9 @@ class Consequence(str, Enum):
 class ReadDeadline:
     """How long the next version to cover can still be read; times are seconds since 1970.
 
-    `waits` tells whether the version exists, or has existed, in the source. `committed` is the time of its commit, None
-    if the log doesn't have it: not made yet, or, where it `waits`, cleaned away. `retention` has the source's retention
-    periods, `lost` the deleted files that its changes would be read from, `then` what follows once it is gone.
+    `waits` says whether the source has, or had, the version. `committed` is the time of its commit, None if the log
+    doesn't have it: not made yet or, if it `waits`, cleaned up. `retention` has the source's retention periods, `lost`
+    the deleted files of its changes, and `then` the consequence once the version can't be read.
     """
 
     version: int
@@ -114,7 +111,7 @@ class ReadDeadline:
 
 
 def check_retention(deadline: ReadDeadline, limit_seconds: float | None, check: str = "retention") -> CheckResult:
-    """Fail if less than the limit is left to read the next version to cover; never without a limit."""
+    """Fail if the next version to cover can be read for less than the limit; never fail without a limit."""
     left = deadline.seconds_left
     late = limit_seconds is not None and left is not None and left < limit_seconds
     figures: dict[str, int | float | str] = {"version": deadline.version, "kept_seconds": deadline.clock.seconds}

@@ -14,7 +14,7 @@ from rich.console import Console
 from mirror_assets.cli.main import main
 from mirror_assets.cli.output import as_table
 from mirror_assets.errors import ErrorCode, RetryError, StopError
-from mirror_assets.landing.failures import Failure, record_failure
+from mirror_assets.landing.failures import RunFailure, record_failure
 from mirror_assets.landing.names import TableName
 from mirror_assets.landing.steps import drive
 from mirror_assets.pipeline.batch_runner import BatchRunner
@@ -36,7 +36,7 @@ def file(tmp_path: Path) -> Path:
         (tmp_path / "landing").mkdir(exist_ok=True)
         (paper.zone / TABLE.folder).rename(tmp_path / "landing" / name)
         text += f"  {name}: {{source: ./{name}/lake, keys: [id]}}\n"
-    failure = Failure(ErrorCode.CHECKS_FAILED, "slice 1 was not published: key_presence")
+    failure = RunFailure(ErrorCode.CHECKS_FAILED, "slice 1 was not published: key_presence")
     drive(record_failure(TableName.parse("failing"), failure, 0), LocalStore(tmp_path / "landing"))
     file = tmp_path / "mirror.yaml"
     file.write_text(text)

@@ -14,6 +14,7 @@ import pyarrow.parquet as pq
 from mirror_assets.landing.format import (
     RECEIPT_KEY,
     ChangeCounts,
+    CheckVerdict,
     Chunk,
     Column,
     Manifest,
@@ -22,7 +23,6 @@ from mirror_assets.landing.format import (
     SliceKind,
     SliceRecord,
     StagedPart,
-    Verdict,
     encode,
 )
 from mirror_assets.landing.names import AttemptFolder, SliceKey, TableName
@@ -118,7 +118,7 @@ def new_record(
 
 def with_verdicts(record: SliceRecord, *, passed: bool = True) -> SliceRecord:
     """The record with a verdict of every blocking check for its parts."""
-    verdicts = tuple(Verdict(check=check, passed=passed, etags=record.etags) for check in CHECKS)
+    verdicts = tuple(CheckVerdict(check=check, passed=passed, etags=record.etags) for check in CHECKS)
     return record.model_copy(update={"verdicts": verdicts})
 
 

@@ -15,7 +15,7 @@ from mirror_assets.landing.errors import (
     SliceNotChecked,
     SliceNotStaged,
 )
-from mirror_assets.landing.format import Column, SliceKind, SliceRecord, Verdict
+from mirror_assets.landing.format import CheckVerdict, Column, SliceKind, SliceRecord
 from mirror_assets.landing.metadata import metadata_bytes
 from mirror_assets.landing.names import AttemptFolder
 from mirror_assets.landing.publish import Outcome, Published, publish
@@ -178,7 +178,7 @@ def test_verdict_for_other_files_does_not_count(store: LocalStore) -> None:
 
 def test_verdicts_of_other_checks_do_not_stand_in(store: LocalStore) -> None:
     record = stage(store, position_of(store), last=7)
-    other = Verdict(check="another", passed=True, etags=record.etags)
+    other = CheckVerdict(check="another", passed=True, etags=record.etags)
     with pytest.raises(SliceNotChecked):
         land(store, record.model_copy(update={"verdicts": (other,)}))
     assert land(store, record).outcome is Outcome.LANDED

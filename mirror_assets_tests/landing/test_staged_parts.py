@@ -11,7 +11,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from mirror_assets.landing.errors import ManifestCorrupt, SliceNotStaged
-from mirror_assets.landing.format import MarkerCounts, SliceRecord, Verdict, encode
+from mirror_assets.landing.format import CheckVerdict, MarkerCounts, SliceRecord, encode
 from mirror_assets.landing.names import AttemptFolder, SliceKey
 from mirror_assets.landing.staged_parts import (
     add_verdicts,
@@ -126,7 +126,7 @@ def test_of_several_attempts_the_newest_fits(store: LocalStore) -> None:
 
 def test_a_refused_attempt_gives_way_even_if_its_clock_was_ahead(store: LocalStore) -> None:
     refused = stage(store, NEXT, last=9, attempt="b")
-    add_verdicts(store, refused, [Verdict(check="row_order", passed=False, etags=refused.etags)])
+    add_verdicts(store, refused, [CheckVerdict(check="row_order", passed=False, etags=refused.etags)])
     mended = stage(store, NEXT, last=9, attempt="a")
     assert fitting(store, NEXT, last=9) == mended
 
@@ -142,9 +142,9 @@ def test_refused_attempts_make_room(store: LocalStore) -> None:
     for name in ("a", "b", "c"):
         record = stage(store, NEXT, last=9, attempt=name)
         if name != "c":
-            add_verdicts(store, record, [Verdict(check="row_order", passed=False, etags=record.etags)])
+            add_verdicts(store, record, [CheckVerdict(check="row_order", passed=False, etags=record.etags)])
     other = stage(store, FIRST, last=7)
-    add_verdicts(store, other, [Verdict(check="row_order", passed=False, etags=other.etags)])
+    add_verdicts(store, other, [CheckVerdict(check="row_order", passed=False, etags=other.etags)])
     clear_refused(store, TABLE, NEXT.generation)
     assert [(kept.generation, kept.attempt) for kept in staged_slices(store, TABLE)] == [
         (FIRST.generation, other.attempt),
@@ -154,7 +154,7 @@ def test_refused_attempts_make_room(store: LocalStore) -> None:
 
 def test_verdicts_are_added_and_replaced(store: LocalStore) -> None:
     record = stage(store, FIRST, last=7)
-    new = Verdict(check="new", passed=True, etags=record.etags)
+    new = CheckVerdict(check="new", passed=True, etags=record.etags)
     failed = record.verdicts[0].model_copy(update={"passed": False, "message": "3 rows"})
     updated = add_verdicts(store, record, [failed, new])
     assert updated.verdicts == (record.verdicts[1], failed, new)
@@ -176,7 +176,7 @@ def test_verdicts_of_checks_that_run_side_by_side_are_all_kept(store: LocalStore
 
     def judge(number: int) -> None:
         gate.wait()
-        add_verdicts(store, record, [Verdict(check=f"check {number}", passed=True, etags=record.etags)])
+        add_verdicts(store, record, [CheckVerdict(check=f"check {number}", passed=True, etags=record.etags)])
 
     with ThreadPoolExecutor(4) as pool:
         list(pool.map(judge, range(4)))

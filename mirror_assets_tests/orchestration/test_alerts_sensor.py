@@ -20,7 +20,7 @@ from mirror_assets.config.load import parse_config
 from mirror_assets.definitions import build_definitions
 from mirror_assets.discovery.folders import FolderFinder
 from mirror_assets.errors import ErrorCode, RebuildError, RetryError, SettingError
-from mirror_assets.landing.failures import Failure, record_failure
+from mirror_assets.landing.failures import RunFailure, record_failure
 from mirror_assets.landing.names import TableName
 from mirror_assets.landing.rebuild import RebuildStep, advance_rebuild, begin_rebuild
 from mirror_assets.landing.steps import drive
@@ -118,7 +118,7 @@ class Deployment:
 
     def fail(self, table: str, code: ErrorCode, text: str, times: int = 1, rebuild: str | None = None) -> None:
         """Record that runs of the table have failed."""
-        failure = Failure(code, text, rebuild=rebuild)
+        failure = RunFailure(code, text, rebuild=rebuild)
         for _ in range(times):
             drive(record_failure(TableName("sales", table), failure, int(self.at * 1000)), self.store)
 
@@ -674,7 +674,7 @@ def test_old_results_are_no_messages(deployment: Deployment, receiver: WebReceiv
 
 
 def test_a_check_that_was_skipped_is_no_message(deployment: Deployment, receiver: WebReceiver) -> None:
-    skipped = CheckResult("lag", not_looked_at="skipped: another check failed")
+    skipped = CheckResult("lag", skipped="skipped: another check failed")
     deployment.instance.report_runless_asset_event(
         check_named("lag", AssetKind.LANDING).evaluation(deployment.names[0], skipped)
     )

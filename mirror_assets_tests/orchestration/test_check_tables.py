@@ -17,7 +17,7 @@ from mirror_assets.config import Config
 from mirror_assets.config.load import parse_config
 from mirror_assets.definitions import build_definitions
 from mirror_assets.errors import ErrorCode, MirrorError, RetryError
-from mirror_assets.landing.failures import Failure, record_failure
+from mirror_assets.landing.failures import RunFailure, record_failure
 from mirror_assets.landing.names import SliceKey
 from mirror_assets.landing.steps import drive
 from mirror_assets.orchestration import check_tables, recorded_checks, table_checks
@@ -80,7 +80,7 @@ def _evaluated(result: dg.ExecuteInProcessResult) -> set[str]:
 def test_lag_is_told_of_a_table_whose_runs_fail_and_the_run_succeeds(
     paper: Paper, instance: dg.DagsterInstance
 ) -> None:
-    failure = Failure(ErrorCode.CHECKS_FAILED, "slice 1 was not published: a key is NULL")
+    failure = RunFailure(ErrorCode.CHECKS_FAILED, "slice 1 was not published: a key is NULL")
     drive(record_failure(TABLE, failure, int(time.time() * 1000)), paper.context.store)
     result = _run(paper.config, instance)
     assert result.success
@@ -250,7 +250,7 @@ def _silent(result: dg.ExecuteInProcessResult) -> dg.AssetCheckEvaluation:
 
 
 def test_a_persons_run_fails_with_what_the_checks_found(paper: Paper, instance: dg.DagsterInstance) -> None:
-    failure = Failure(ErrorCode.STORE_FULL, "the disk is full")
+    failure = RunFailure(ErrorCode.STORE_FULL, "the disk is full")
     drive(record_failure(TABLE, failure, int(time.time() * 1000)), paper.context.store)
     only = CheckTables(tables=[str(TABLE)], checks=["lag", "not_failing"])
     result = _run(paper.config, instance, ALL_CHECKS, only)
@@ -259,7 +259,7 @@ def test_a_persons_run_fails_with_what_the_checks_found(paper: Paper, instance: 
     told = failed.step_failure_data.user_failure_data
     assert told is not None
     assert (told.description or "").startswith("1 blocking check failed: not_failing of shop/orders_landing: ")
-    assert "the disk is full. Next: wait: the next run retries automatically." in (told.description or "")
+    assert "the disk is full. Next: the next run retries automatically." in (told.description or "")
 
 
 def test_a_run_says_what_to_do_about_a_check_that_could_not_run(paper: Paper, instance: dg.DagsterInstance) -> None:

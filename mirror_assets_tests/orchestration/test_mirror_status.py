@@ -12,7 +12,7 @@ import pytest
 from mirror_assets.config import Config, load_config
 from mirror_assets.definitions import build_definitions
 from mirror_assets.errors import ErrorCode
-from mirror_assets.landing.failures import Failure, record_failure
+from mirror_assets.landing.failures import RunFailure, record_failure
 from mirror_assets.landing.steps import drive
 from mirror_assets.orchestration import mirror_status
 from mirror_assets.orchestration.check_tables import CHECK_OP, CHECKS, CheckTables
@@ -54,7 +54,7 @@ def _fail(paper: Paper, message: str) -> None:
     now = int(time.time() * 1000)
     if not (paper.lake / "_delta_log" / f"{2:020d}.json").exists():
         paper.commit(2, time.time())
-    drive(record_failure(TABLE, Failure(ErrorCode.CHECKS_FAILED, message), now), paper.context.store)
+    drive(record_failure(TABLE, RunFailure(ErrorCode.CHECKS_FAILED, message), now), paper.context.store)
 
 
 def test_a_run_of_checks_writes_the_table_of_status(paper: Paper, instance: dg.DagsterInstance) -> None:

@@ -9,7 +9,7 @@ from typing import NoReturn
 
 import pytest
 
-from mirror_assets.landing.format import SliceRecord, StagedPart, Verdict
+from mirror_assets.landing.format import CheckVerdict, SliceRecord, StagedPart
 from mirror_assets.landing.names import AttemptFolder
 from mirror_assets.landing.staged_parts import add_verdicts, inspect_part, staged_slices, write_record
 from mirror_assets.landing.state import CommitPosition
@@ -82,13 +82,13 @@ def test_a_staged_slice_is_taken_up(paper: Paper) -> None:
 def test_one_that_has_passed_comes_first(paper: Paper) -> None:
     context, planned, position = _next(paper)
     passed = _staged(context, planned, position, "a")
-    passed = add_verdicts(context.store, passed, [Verdict(check="one", passed=True, etags=passed.etags)])
+    passed = add_verdicts(context.store, passed, [CheckVerdict(check="one", passed=True, etags=passed.etags)])
     _staged(context, planned, position, "b")
     assert stage_slice(context, planned, position) == passed
 
 
 def _refuse(context: TableContext, record: SliceRecord) -> None:
-    add_verdicts(context.store, record, [Verdict(check="one", passed=False, etags=record.etags)])
+    add_verdicts(context.store, record, [CheckVerdict(check="one", passed=False, etags=record.etags)])
 
 
 def _rewrite(context: TableContext, record: SliceRecord) -> None:

@@ -11,14 +11,14 @@ from mirror_assets.errors import ErrorCode
 from mirror_assets.fabric.monitoring import TableState
 from mirror_assets.landing.names import TableName
 from mirror_assets.standin.errors import MirrorUnreadable
-from mirror_assets.standin.table_record import Evidence, Failure, TableRecord, read_record, write_json
+from mirror_assets.standin.table_record import Evidence, ReplicatorFailure, TableRecord, read_record, write_json
 from mirror_assets_tests.standin.publisher import Publisher, pairs
 
 _RECORD = TableRecord(
     name="s.t",
     identity="1-2-3",
     state=TableState.FAILED,
-    failure=Failure(code="file_empty", message="x", evidence=(Evidence(path="p", etag="e"),)),
+    failure=ReplicatorFailure(code="file_empty", message="x", evidence=(Evidence(path="p", etag="e"),)),
     key_columns=("k",),
 )
 

@@ -22,8 +22,8 @@ def test_a_waiting_commit_is_late_after_the_limit() -> None:
 def test_a_commit_from_the_future_warns_of_clocks_that_are_apart() -> None:
     told = check_lag(Lag(7, 7, 0.0, ahead_seconds=3600.0), 1)
     assert told.is_warning
-    assert "version 7 is dated 3,600 s ahead of this machine's clock" in told.message
-    assert "set the clock right" in told.next_step
+    assert "version 7 is dated 3,600 s after this machine's clock" in told.message
+    assert "correct the clock" in told.next_step
     assert check_lag(Lag(7, 7, 0.0, ahead_seconds=59.0), 1).passed
     assert "has waited" in check_lag(Lag(7, 4, 61.0, ahead_seconds=3600.0), 60).message
 

@@ -51,11 +51,11 @@ def test_each_state_of_the_table_is_known(state: TableState) -> None:
     [
         (Replication(0, -1, refused=FabricUnavailable("tell", "paused")), "passed", "nothing of the table has landed"),
         (replace(_WELL, refused=FabricUnavailable("tell", "CapacityNotActive")), "WARN", "CapacityNotActive"),
-        (replace(_WELL, refused=fabric_denied("tell", "403")), "ERROR", "can't be asked: Fabric refused to tell: 403"),
+        (replace(_WELL, refused=fabric_denied("tell", "403")), "ERROR", "its status: Fabric refused to tell: 403"),
         (
             replace(_WELL, database=DatabaseStatus(DatabaseState.PAUSED, "capacity paused")),
             "ERROR",
-            "does not go on by itself: run `mirror-assets fabric start` (Fabric says: capacity paused)",
+            "does not resume automatically: run `mirror-assets fabric start` (Fabric says: capacity paused)",
         ),
         (replace(_WELL, database=DatabaseStatus(DatabaseState.STOPPED, None)), "ERROR", "fabric start --replay"),
         (replace(_WELL, database=DatabaseStatus(DatabaseState.RUNNING, "throttled")), "WARN", "throttled"),
