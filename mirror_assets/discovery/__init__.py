@@ -1,1 +1,1 @@
-"""Which tables lie below a place: found by listing, remembered in a file, never decided upon here."""
+"""The tables below a place: found by listing, and cached in a file. Decides nothing."""

@@ -58,7 +58,7 @@ class RulePlace(Protocol):
 class Look:
     """How a place is scanned: which paths are wanted, and whether all that are no table are read again.
 
-    With `accepts_loss`, tables that are not listed are gone, however many they are.
+    With `accepts_loss`, all tables that are not listed are removed.
     """
 
     wanted: Callable[[str], bool]

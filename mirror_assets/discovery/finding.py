@@ -124,7 +124,7 @@ def behind_listing(
 ) -> PlaceFinding:
     """Return the finding behind a listing of these paths. What was known of a folder stays known.
 
-    A table that the listing does not have is kept until the next one: then it is gone. But a share that is not mounted
+    A table that the listing does not have is kept until the next one, and then removed. But a share that is not mounted
     and a grant that was revoked look like an empty place: the loss of more than half of the tables changes nothing,
     unless a person `accepts_loss`. Below a folder that can't be listed (`unlisted` says why), everything stays as it
     was.

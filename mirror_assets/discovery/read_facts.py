@@ -21,7 +21,7 @@ _SHORT = {"timeout": "10s", "max_retries": "1", "retry_timeout": "10s"}
 
 
 def read_facts(paths: Sequence[str], access: Callable[[str], Access], *, remote: bool) -> dict[str, FolderFacts]:
-    """Return what lies at the paths; one whose store, or catalog, does not answer is left out.
+    """Return the facts of the folders at the paths, except those whose store or catalog does not respond.
 
     `access` finds the way to a path. It may raise MirrorError, and ValueError where no address leads there.
     """

@@ -1,4 +1,4 @@
-"""Calls Fabric's REST interface for mirrored databases through Microsoft's client; only this room imports that."""
+"""Calls Fabric's REST interface for mirrored databases through Microsoft's client; only this package imports it."""
 
 from __future__ import annotations
 

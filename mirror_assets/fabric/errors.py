@@ -69,7 +69,7 @@ class FabricRefused(StopError):
 
 
 def mirroring_stopped(item: str) -> StopError:
-    """Somebody has stopped mirroring: started again, it replays the landing zone."""
+    """Mirroring was stopped by hand: when it is started again, it replays the landing zone."""
     return StopError(
         f"mirrored database {item} was stopped. Started again, it reads the landing zone from the first file on, "
         "without those that Fabric has deleted meanwhile.",

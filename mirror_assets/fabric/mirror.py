@@ -35,7 +35,7 @@ class FabricTable(MonitoredTable):
 
         To be confirmed on a live tenant: that the counter restarts when a folder is made again (else a mirror may be
         compared too early: that check fails, and the next one is right), and that it counts every row of a file, also
-        deletes without a match (else the mirror would seem to wait for ever).
+        deletes without a match (else the mirror would always seem to wait).
         """
         counted = self.last_sync is not None and self.processed_rows >= manifest.landed_rows
         return self.state is TableState.REPLICATING and self.waiting_files == 0 and counted

@@ -93,14 +93,14 @@ class Mirror(Protocol):
 
 
 class WatchedMirror(Mirror, Protocol):
-    """A mirror that also tells of what mirrors: the database in Fabric, and how long that keeps old files."""
+    """A mirror that also reports the state of its database in Fabric, and how long that keeps old files."""
 
     def database(self) -> DatabaseStatus | None:
         """Return the state of the mirrored database; None for the stand-in, which has none."""
         ...
 
     def retention_days(self) -> int | None:
-        """Return for how many days the mirrored Delta tables keep their old files; None where that is not told."""
+        """Return for how many days the mirrored Delta tables keep their old files; None if that is unknown."""
         ...
 
     def at_once(self) -> WatchedMirror:

@@ -100,7 +100,7 @@ def all_pages(ask: Callable[[str | None], ItemPaged[_Item]]) -> list[_Item]:
     """Return the items of all pages; `ask` takes the continuation token of a page, None for the first.
 
     Fabric's client would fetch later pages from the address in the answer, with GET (the interface is documented as
-    POST) and with our access token, whoever owns that address. So each page is requested like the first.
+    POST) and with our access token, to the owner of that address. So each page is requested like the first.
     """
     found: list[_Item] = []
     token: str | None = None

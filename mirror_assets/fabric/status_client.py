@@ -1,4 +1,4 @@
-"""What of Fabric's interface tells how a mirrored database is, and the same asked once for many tables."""
+"""The part of Fabric's interface that reports the state of a mirrored database, and a cache of it for many tables."""
 
 from __future__ import annotations
 

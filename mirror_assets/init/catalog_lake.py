@@ -29,7 +29,7 @@ _HTTP = ("https://", "http://")
 class CatalogRequest:
     """What was typed: the server (or `spark`), the catalog's name there, and which of its schemas.
 
-    `stores` are addresses of the stores that its tables lie in, `store` the settings of these. `spark_settings` are
+    `stores` are addresses of the stores of its tables, `store` the settings of these. `spark_settings` are
     those of the session that has the catalog.
     """
 
@@ -124,7 +124,7 @@ def _of_spark(
 
 
 def _is_delta(config: Config, session: Session, catalog: str, table: LakeTable) -> bool:
-    """Return whether Spark has a Delta table under the name; where it lies is remembered for the survey.
+    """Return whether Spark has a Delta table under the name; its address is cached for the survey.
 
     What else keeps it from being read, the survey says.
     """

@@ -1,4 +1,4 @@
-"""The lake that `init` looks at: a store, a folder or (in `catalog_lake`) a catalog, and the tables found in it."""
+"""The lake that `init` surveys: a store, a folder or (in `catalog_lake`) a catalog, and the tables found in it."""
 
 from __future__ import annotations
 
@@ -116,7 +116,7 @@ def _above(place: str) -> str:
 
 
 def _is_ours(root: str, path: str, beside: Path | None) -> bool:
-    """Whether the table lies in a folder that a mirror.yaml in `beside` writes, and the lake is not named within it."""
+    """Whether the table is in a folder that a mirror.yaml in `beside` writes, and the lake is not named within it."""
     if beside is None or is_uri(root):
         return False
     folder, table = Path(root).resolve(), (Path(root) / path).resolve()

@@ -45,6 +45,6 @@ def _parsed(text: str) -> TableName:
 
 
 def _fit(part: str) -> str:
-    """Return the part with what a landing zone refuses replaced; it keeps enough of a long one to tell it."""
+    """Return the part with what a landing zone refuses replaced; a long one keeps enough to be recognized."""
     text = _UNFIT.sub("_", part.strip()).lstrip("_")[:_MOST_CHARACTERS]
     return text.encode()[:_MOST_BYTES].decode(errors="ignore").strip() or "table"

@@ -93,7 +93,7 @@ def declared_key(columns: Sequence[str]) -> KeyProposal | None:
 
 
 def column_sets(candidates: Sequence[KeyCandidate]) -> tuple[tuple[str, ...], ...]:
-    """Return the sets of columns to look at, the likeliest first: each column alone, and the best of them together.
+    """Return the sets of columns to examine, the likeliest first: each column alone, and the best of them together.
 
     A set comes behind all of its subsets; its columns are in the table's order.
     """

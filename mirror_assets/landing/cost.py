@@ -28,7 +28,7 @@ class OneLakeCost:
 
 
 def landing_cost(slices: float, files: float) -> OneLakeCost:
-    """Return what it costs to land so many slices, and their files, as estimated."""
+    """Return the estimated cost of landing this many slices with these files."""
     requests = _REQUESTS_OF_SLICE * slices
     capacity = _RENAME * files + _REQUEST * (requests + files)
     return OneLakeCost(requests + _REQUESTS_OF_FILE * files, capacity)
@@ -37,8 +37,8 @@ def landing_cost(slices: float, files: float) -> OneLakeCost:
 def daily_cost(table: TableName, manifest: Manifest, now: float) -> Steps[OneLakeCost | None]:
     """Return what a day of the table costs, if slices land as often as the newest hundred did up to `now`.
 
-    `now` is in seconds since 1970. None when too little has landed to tell, or what has landed can't be read. Costs one
-    request.
+    `now` is in seconds since 1970. None if too little has landed for an estimate, or the manifests can't be read. Costs
+    one request.
     """
     earlier = yield from _earlier(table, manifest)
     if earlier is None:

@@ -29,7 +29,7 @@ class ManifestCorrupt(StopError):
 
 
 class ManifestLost(StopError):
-    """Files have landed, the manifest is gone, and the history can't restore it."""
+    """Files have landed, the manifest is missing, and the history can't restore it."""
 
     code = ErrorCode.MANIFEST_LOST
 

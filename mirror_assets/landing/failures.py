@@ -1,7 +1,7 @@
 """The failure record: how often a table's runs have failed since it was last well (docs/landing-folder.md).
 
-It is bound to the position at which they failed, and is void as soon as anything lands. Whoever mirrors the table
-deletes it when a complete plan finds nothing to do. Every instance, job and command sees it.
+It is bound to the position at which they failed, and is void as soon as anything lands. The process that mirrors the
+table deletes it when a complete plan finds nothing to do. Every instance, job and command sees it.
 """
 
 from __future__ import annotations
@@ -35,8 +35,8 @@ class RunFailure:
 class FailureRecord(Record):
     """`_failures/<table>.json`: the newest failure, and how many there were since the table was last well.
 
-    `epoch` and `generation` are the position at which it failed. `slice` and `rebuild` are the newest that were told:
-    what a later failure does not repeat holds as long as the table stays where it is.
+    `epoch` and `generation` are the position at which it failed. `slice` and `rebuild` are the newest recorded ones: a
+    later failure without them keeps them, as long as the table's position is the same.
     """
 
     format: Literal[1] = 1

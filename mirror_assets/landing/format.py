@@ -313,7 +313,7 @@ class Manifest(Record):
 
     @property
     def live_columns(self) -> tuple[Column, ...]:
-        """The columns that the newest slice has; the mirror keeps the dropped ones, too."""
+        """The columns of the newest slice; the mirror also keeps the dropped ones."""
         return tuple(column for column in self.columns if column.name not in self.dropped)
 
     @property

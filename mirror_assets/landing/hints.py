@@ -1,6 +1,6 @@
 """Reads and writes hints: control files beside the protocol that save work, on which safety does not depend.
 
-One that can't be read counts as none, and is written anew.
+An unreadable one counts as missing, and is written again.
 """
 
 from __future__ import annotations

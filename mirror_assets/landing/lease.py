@@ -19,7 +19,7 @@ from mirror_assets.landing.steps import Steps
 class Process(Record):
     """A process: its id and its start in clock ticks, as the kernel counts them that `boot` and `namespace` name.
 
-    Where the system does not tell (no `/proc`), `boot` and `namespace` are empty.
+    Without `/proc`, `boot` and `namespace` are empty.
     """
 
     host: str

@@ -29,9 +29,9 @@ def ensure_metadata(table: TableName, keys: Sequence[str], landed: Sequence[str]
     """Declare the key columns before any data lands; put-if-absent, read back, compare.
 
     Where none were declared, they may be added later (reference `landing-zone` §4.2), by compare-and-swap; but not in
-    the place of those that the manifest says have been there (`landed`): somebody else took them away.
+    the place of those that the manifest says have been there (`landed`): another process removed them.
 
-    Raises MetadataDiffers, and TableDropped when what was just put there is gone.
+    Raises MetadataDiffers, and TableDropped when the file just written is missing.
     """
     content = yield from read(table.metadata)
     if content is None:

@@ -90,7 +90,7 @@ class TableName:
 
     @property
     def lease(self) -> str:
-        """Path of the hint that somebody works on the table."""
+        """Path of the hint that a run works on the table."""
         return f"{LEASES}/{self}.json"
 
     @property
@@ -207,7 +207,7 @@ class PartPlace:
 
 
 def part_place(name: str) -> PartPlace | None:
-    """The place that a part's name tells, or None for any other name. Parts sort by name.
+    """The place in a part's name, or None for any other name. Parts sort by name.
 
     A name is `part-00000-….parquet`, below a folder `00000/` of its write where a slice takes several; Spark puts the
     partition's index first.

@@ -1,6 +1,6 @@
 """Store requests as values, so that the publish protocol is a generator without sleep, clock or random inside.
 
-The code that ships is the code that a test can run under every schedule: whoever drives the generator decides when a
+The code that ships is the code that a test can run under every schedule: the driver of the generator decides when a
 request takes effect, whether its reply arrives, and who else acts in between.
 """
 
@@ -122,7 +122,7 @@ class Delete:
     path: str
 
     def perform(self, store: Store) -> None:
-        """Nothing: it is gone."""
+        """None: the file was deleted."""
         store.delete(self.path)
 
 
@@ -134,7 +134,7 @@ class DeleteTree:
     identity: str | None = None
 
     def perform(self, store: Store) -> None:
-        """Nothing: it is gone."""
+        """None: the file was deleted."""
         store.delete_tree(self.folder, self.identity)
 
 

@@ -42,7 +42,7 @@ class LocalReplicator:
         return _PACE
 
     def database(self) -> None:
-        """Return nothing: there is no database that could be stopped or paused."""
+        """Return None: the stand-in has no database, which could be stopped or paused."""
 
     def retention_days(self) -> None:
         """Return nothing: the stand-in deletes no old files of its tables by time."""

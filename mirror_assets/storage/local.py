@@ -67,7 +67,7 @@ def _unsure(path: str) -> Iterator[None]:
 
 
 def _fsync(path: Path) -> None:
-    """Fsync a file or folder, so that a power cut can't take back what was reported done."""
+    """Fsync a file or folder, so that a power cut can't undo a reported write."""
     descriptor = os.open(path, os.O_RDONLY)
     try:
         os.fsync(descriptor)

@@ -29,7 +29,7 @@ class CheckedFolder:
     """The files of a table folder, and the generations that committed them.
 
     `waiting` are the files that Fabric reads; `finished` those that it has moved into its own subfolders, and
-    `serviced` tells whether these subfolders exist. `verified` has the ETags, by number, of waiting files that were
+    `serviced`: these subfolders exist. `verified` has the ETags, by number, of waiting files that were
     checked before; their generations need not be among `generations`.
     """
 
@@ -47,7 +47,7 @@ class CheckedFolder:
 
     @cached_property
     def expected(self) -> set[int]:
-        """The numbers of all files that may lie in the folder."""
+        """The numbers of all files that may be in the folder."""
         return self.files.keys() | self.verified.keys()
 
     @cached_property
@@ -174,7 +174,7 @@ class KeptHistory:
 class _Files:
     """The files of a history: roll-ups, each with its hash, and the manifests that follow them.
 
-    `begins` tells whether generation 1 is among them; `is_whole` is False if a listed file was gone when it was read.
+    `begins`: generation 1 is among them. `is_whole` is False if a listed file was missing when it was read.
     """
 
     roll_ups: tuple[tuple[HistoryRange, RollUp, str], ...]

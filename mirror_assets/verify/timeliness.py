@@ -89,17 +89,17 @@ class ReadDeadline:
 
     @property
     def is_gone(self) -> bool:
-        """Whether the version waits to be covered, and its log entry or one of its files is gone."""
+        """Whether the version waits to be covered, and its log entry or one of its files was deleted."""
         return self.waits and (self.committed is None or bool(self.lost))
 
     @property
     def gone_from(self) -> float | None:
-        """Time from which the version may be gone; None if none waits, or it is gone already."""
+        """Time from which the version may be deleted; None if none waits, or it was deleted already."""
         return None if self.committed is None or self.lost else self.committed + self.clock.seconds
 
     @property
     def seconds_left(self) -> float | None:
-        """Seconds until the deadline, 0 if it has passed or the version is gone; None if no version waits."""
+        """Seconds until the deadline, 0 if it has passed or the version was deleted; None if no version waits."""
         if self.gone_from is None:
             return 0.0 if self.waits else None
         return max(0.0, self.gone_from - self.now)

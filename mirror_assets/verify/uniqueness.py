@@ -42,8 +42,8 @@ _IMPOSSIBLE = {
 class KeyInspection:
     """The keys of a slice that occur in several rows: how many, and some that violate the rules of `key_uniqueness`.
 
-    `order_is_open` tells whether the markers of some key also allow another order of its rows, and `values_decide`
-    whether two rows of some key differ in nothing but their values. `markers` has the marker of every row by its place.
+    `order_is_open`: the markers of some key also allow another order of its rows. `values_decide`: two
+    rows of some key differ in nothing but their values. `markers` has the marker of every row by its place.
     """
 
     repeated: int = 0

@@ -1,1 +1,1 @@
-"""The stores that source tables lie in: one declaration serves both readers, deltalake and Hadoop's file systems."""
+"""The stores of source tables: one declaration serves both readers, deltalake and Hadoop's file systems."""

@@ -94,7 +94,7 @@ class LakeAddress:
         return replace(self, path="/".join(filter(None, (self.path, _clean(path)))))
 
     def holds(self, other: LakeAddress) -> bool:
-        """Whether the other folder is this one, or lies below it."""
+        """Whether the other folder is this one, or below it."""
         is_same_store = (self.scheme, self.authority) == (other.scheme, other.authority)
         return is_same_store and f"{other.path}/".startswith(f"{self.path}/" if self.path else "")
 

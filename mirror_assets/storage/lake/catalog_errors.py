@@ -69,7 +69,7 @@ def catalog_table_unfit(what: str, catalog: str, kind: str) -> SettingError:
 
 
 def catalog_location_unfit(what: str, catalog: str, why: str) -> SettingError:
-    """The table lies where nothing here can read."""
+    """No reader of this project can read the table's address."""
     return SettingError(
         f"{what}: the catalog {catalog} says that it lies at an address that can't be read here: {why}.",
         "mirror a table in S3, Azure Storage, OneLake, Google Cloud Storage, HDFS or a folder of this machine.",

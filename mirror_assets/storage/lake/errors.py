@@ -1,4 +1,4 @@
-"""Errors of the stores that source tables lie in."""
+"""Errors of the stores of source tables."""
 
 from __future__ import annotations
 

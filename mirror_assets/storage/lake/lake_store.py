@@ -9,11 +9,11 @@ from mirror_assets.storage.lake.address import LakeAddress
 
 
 class LakeStore(Protocol):
-    """A place where source tables lie, and the identity that reads it. Nothing in it is secret."""
+    """A place of source tables, and the identity that reads it. Nothing in it is secret."""
 
     @property
     def root(self) -> LakeAddress:
-        """The folder that all of its tables lie below."""
+        """The folder above all of its tables."""
         ...
 
     @property

@@ -1,4 +1,4 @@
-"""Where tables of catalogs lie, as the catalogs said last: in this process, and for the next one in the user's cache.
+"""Caches the addresses of tables of catalogs in this process, and for the next one in the user's cache.
 
 Only addresses are kept, no credentials. They can be asked for again: a file that can't be read or written is left.
 """

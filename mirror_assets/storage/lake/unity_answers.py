@@ -57,7 +57,7 @@ class UnityTable(_Answer):
 
     @property
     def is_delta(self) -> bool:
-        """Whether it is a Delta table that lies in a store."""
+        """Whether it is a Delta table in a store."""
         return (self.data_source_format or "").upper() == "DELTA" and bool(self.storage_location)
 
     @property

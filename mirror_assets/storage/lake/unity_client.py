@@ -1,4 +1,4 @@
-"""Asks a Unity Catalog by its REST interface: where a table lies, its temporary credentials, what a schema has.
+"""Asks a Unity Catalog by its REST interface: a table's address, its temporary credentials, the tables of a schema.
 
 By hand on azure-core's pipeline, which is here anyway: the official client is asynchronous, for four requests.
 """
@@ -75,7 +75,7 @@ class UnityClient:
             raise self._refusal(name, error) from error
 
     def credentials(self, name: str, table_id: str) -> TemporaryCredentials:
-        """Return credentials to read the table, new ones at each call. Raises credentials_not_vended, too."""
+        """Return credentials to read the table, new ones at each call. Also raises credentials_not_vended."""
         request = HttpRequest(
             "POST", f"{self._base}/temporary-table-credentials", json={"table_id": table_id, "operation": "READ"}
         )

@@ -91,7 +91,7 @@ def _answered(error: HttpResponseError, status: int) -> ErrorAnswer:
 
 
 def _token_meaning(error: ClientAuthenticationError) -> Meaning:
-    """Tell a refusal by the authority or the store from an authority that could not be reached."""
+    """Distinguish a refusal by the authority or the store from an authority that could not be reached."""
     if error.response is not None or isinstance(error, CredentialUnavailableError):
         return Meaning.NO_TOKEN
     failed = any(isinstance(cause, _NO_ANSWER) or _AUTHORITY_FAILED.search(str(cause)) for cause in _causes(error))
@@ -125,7 +125,7 @@ def _meaning(status: int, code: str) -> Meaning:
 
 
 def _code(error: HttpResponseError) -> str:
-    """The service's error code: the SDK's blob half keeps it apart, the other half leaves it in the headers.
+    """The service's error code: the SDK's blob half has it as an attribute, the other half leaves it in the headers.
 
     Empty for a text that is no code: what is shown to people and kept must not be the server's to choose.
     """
@@ -156,7 +156,7 @@ def raised_by_sdk(error: BaseException) -> bool:
     """Whether the SDK's code raised the error, or a library that it called, and not our code.
 
     Over a truncated or garbled answer the SDK raises whatever its parsing happens to: TypeError, KeyError, ValueError.
-    A mistake of ours raises the same types, so only the traceback tells them apart.
+    A mistake of ours raises the same types, so only the traceback distinguishes them.
     """
     innermost, step = "", error.__traceback__
     while step is not None:

@@ -102,7 +102,7 @@ def open_clients(
 
 
 def _count(response: PipelineResponse[HttpRequest, HttpResponse]) -> None:
-    """Tell the metrics of an answer: host, method and status. A URL has no place there: it names files."""
+    """Record an answer in the metrics: host, method and status, and no URL, which names files."""
     asked, answer = response.http_request, response.http_response
     count_request(urlsplit(asked.url).hostname or "", asked.method, str(answer.status_code))
 

@@ -248,7 +248,7 @@ class OneLakeStore:
         return PathMissing(path) if info is None else PathChanged(path, etag, info.etag)
 
     def _why_not_renamed(self, source: str, target: str, etag: str, refusal: Exception) -> Exception:
-        """Find out which condition failed, or what is missing: OneLake's answers don't tell."""
+        """Find out which condition failed, or what is missing: OneLake's answers don't say."""
         info = self.head(source)
         if info is None:
             return PathMissing(source)
