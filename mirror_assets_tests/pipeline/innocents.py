@@ -198,7 +198,7 @@ def _library_sees_a_hole(lab: Lab, patch: pytest.MonkeyPatch) -> None:
             'Expected contiguous commit files, but found gap: ParsedLogPath { location: "2.json", version: 2 } 4'
         )
 
-    patch.setattr("mirror_assets.source.log.DeltaTable", fail)
+    patch.setattr("mirror_assets.source.delta_rs.DeltaTable", fail)
 
 
 def _dangling_commit(lab: Lab, _: pytest.MonkeyPatch) -> None:
@@ -241,7 +241,7 @@ def _unread_chunk(lab: Lab, patch: pytest.MonkeyPatch) -> None:
 def _stale_listing(lab: Lab, patch: pytest.MonkeyPatch) -> None:
     """The log lists no newer version than one before what has landed."""
     older = DeltaTable(lab.uri, version=4)
-    patch.setattr("mirror_assets.source.log.DeltaTable", lambda *_, **__: older)
+    patch.setattr("mirror_assets.source.delta_rs.DeltaTable", lambda *_, **__: older)
 
 
 def _same_again(lab: Lab, _: pytest.MonkeyPatch) -> None:
