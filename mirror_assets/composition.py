@@ -308,7 +308,7 @@ class SparkSettings:
     def filled(self, environment: Mapping[str, str] = os.environ) -> dict[str, str]:
         """Return all settings with environment variables resolved.
 
-        Raises variable_unset, PackageRefused and jars_missing.
+        Raises variable_unset, package_refused and jars_missing.
         """
         from mirror_assets.encode.session import spark_settings
 
@@ -323,7 +323,7 @@ class SparkSettings:
     def open(self, owner: str | None = None, *, is_brief: bool = False) -> SparkSession:
         """Return the owner's session, or a new one.
 
-        Raises variable_unset, PackageRefused, jars_missing, spark_cannot_sign_in and SparkNotStarted. `is_brief`: if
+        Raises variable_unset, package_refused, jars_missing, spark_cannot_sign_in and SparkNotStarted. `is_brief`: if
         this call starts Spark, its JVM is one for small slices.
         """
         from mirror_assets.encode.quick_start import for_brief_work
@@ -374,7 +374,7 @@ def packages_of_catalogs(config: Config) -> Callable[[], Sequence[str]]:
 
 
 def open_spark(config: Config, owner: str | None = None) -> SparkSession:
-    """Return the owner's session, or a new one. Raises variable_unset, PackageRefused and SparkNotStarted."""
+    """Return the owner's session, or a new one. Raises variable_unset, package_refused and SparkNotStarted."""
     return SparkSettings.of(config).open(owner)
 
 

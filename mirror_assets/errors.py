@@ -57,7 +57,6 @@ class ErrorCode(str, Enum):
     ROW_IDS_UNFIT = "row_ids_unfit"
     RANGE_REFUSED = "range_refused"
     START_REFUSED = "start_refused"
-    HISTORY_EXPIRED = "history_expired"
     DUPLICATE_KEY = "duplicate_key"
     SPARK_FAILED = "spark_failed"
     ROWS_MISPLACED = "rows_misplaced"

@@ -23,7 +23,7 @@ from mirror_assets.encode.pairing import (
 )
 from mirror_assets.encode.part_assignment import EncodeGroup, group_commits
 from mirror_assets.encode.private.table_version import has_own_reader
-from mirror_assets.encode.spark_errors import DuplicateKey, RowsMisplaced, spark_errors
+from mirror_assets.encode.spark_errors import DuplicateKey, rows_misplaced, spark_errors
 from mirror_assets.source.batching import PartAssignment
 from mirror_assets.source.row_counts import ReadRows
 from mirror_assets.source.schema import LandedColumn
@@ -89,7 +89,7 @@ class EncodedGroup:
             self.rows = landed_in_parts(pairs, slice_.columns, footer, self._paired)
 
     def write(self, folder: str, compression: str) -> None:
-        """Write the rows into the new folder. Raises DuplicateKey, RowsMisplaced, and what Spark raises."""
+        """Write the rows into the new folder. Raises DuplicateKey, rows_misplaced, and what Spark raises."""
         most_rows = 0 if self._known_counts is None else self._slice.target_rows
         write_parts(self.rows, folder, compression, most_rows)
         if self._known_counts is not None:
@@ -98,7 +98,7 @@ class EncodedGroup:
         if repeats := counts[DUPLICATES]:
             raise DuplicateKey(self._slice.table, repeats, repeated_key_samples(self._changes, self._slice.keys))
         if misplaced := counts[MISPLACED]:
-            raise RowsMisplaced(self._slice.table, misplaced, self.group.first, self.group.last)
+            raise rows_misplaced(self._slice.table, misplaced, self.group.first, self.group.last)
 
     @property
     def read(self) -> ReadRows:
@@ -111,7 +111,7 @@ def encode_changes(
 ) -> EncodedChanges:
     """Write the slice's parts into `folder`, with a subfolder for each group of commits.
 
-    Raises DuplicateKey, with sample keys, when a key has two old or two new rows in one commit; RowsMisplaced when
+    Raises DuplicateKey, with sample keys, when a key has two old or two new rows in one commit; rows_misplaced when
     Spark writes a row outside of its part; and the errors of `spark_error`.
     """
     with spark_errors(f"{slice_.table}, encoding versions {slice_.first} to {slice_.last} into {folder}"):

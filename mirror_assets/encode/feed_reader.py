@@ -53,7 +53,7 @@ def read_appends(spark: SparkSession, uri: str, first: int, last: int) -> DataFr
     """Return the rows of data files that commits `first` to `last` add as inserts, and of removed files as deletes.
 
     The table needs no change data feed; an existing one is ignored. Delta has no public reader for this: raises
-    SessionUnfit without the private one.
+    session_unfit without the private one.
     """
     require_own_reader(spark, "`changes: append_only`")
     return CdcReader(TableVersion.opened(spark, uri, last), first, last).changes(coarse=True)

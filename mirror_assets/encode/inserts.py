@@ -90,7 +90,7 @@ def encode_appends(
 ) -> int:
     """Write the appended rows into `folder` and return their number.
 
-    Raises RowsChanged when a commit removes rows, SessionUnfit without Delta's private reader, and the errors of
+    Raises RowsChanged when a commit removes rows, session_unfit without Delta's private reader, and the errors of
     `spark_error`.
     """
     with spark_errors(f"{slice_.table}, encoding versions {slice_.first} to {slice_.last} into {folder}"):

@@ -58,7 +58,7 @@ def read_tracked(
     """Return the rows of the differing files as change feed rows: deletes from `before`, inserts from `last`.
 
     Each has the helper columns `names`. Deletes, and inserts that can't have changed (`bare`), have NULL outside of
-    `keys`. Raises SessionUnfit without Delta's private reader, and what Spark raises when a version can't be read.
+    `keys`. Raises session_unfit without Delta's private reader, and what Spark raises when a version can't be read.
     """
     require_own_reader(spark, "`changes: row_tracking`")
     before, last = (TableVersion.opened(spark, range_.uri, version) for version in (range_.before, range_.last))

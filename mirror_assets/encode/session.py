@@ -21,7 +21,7 @@ from mirror_assets.encode.jar_folder import jars_in
 from mirror_assets.encode.jvm_start import JvmOutput, resolving_alone
 from mirror_assets.encode.private.jvm import Jvm
 from mirror_assets.encode.quick_start import PACKAGES, QuickStart
-from mirror_assets.encode.spark_errors import PackageRefused, SparkNotStarted
+from mirror_assets.encode.spark_errors import SparkNotStarted, package_refused
 from mirror_assets.redaction import redacted, redacted_error
 
 # Delta's Spark artefacts carry Spark's minor version in their name since Delta 4.1.
@@ -47,7 +47,7 @@ def spark_settings(
 
     `packages` are Maven coordinates that it needs beside Delta's. Packages and extensions of `extra` are appended to
     the default ones, but an empty `spark.jars.packages` in `extra` removes all packages. With `jars_folder`, their JARs
-    come from there. Raises PackageRefused and jars_missing.
+    come from there. Raises package_refused and jars_missing.
     """
     wanted = dict(extra or {})
     settings = {
@@ -134,7 +134,7 @@ def _merged_packages(ours: Sequence[str], wanted: str | None) -> str:
     theirs = _items(wanted or "")
     for coordinate in theirs:
         if coordinate.startswith(_DELTA) and coordinate != delta_package():
-            raise PackageRefused(coordinate, delta_package())
+            raise package_refused(coordinate, delta_package())
     replaced = {_artefact(coordinate) for coordinate in theirs if coordinate not in ours}
     return _joined((*(own for own in ours if _artefact(own) not in replaced), *theirs))
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
@@ -169,18 +169,14 @@ class DuplicateKey(StopError):
         )
 
 
-class RowsMisplaced(StopError):
-    """Spark wrote rows into other files than planned; nothing was published."""
-
-    code = ErrorCode.ROWS_MISPLACED
-
-    def __init__(self, table: str, rows: int, first: int, last: int) -> None:
-        self.table, self.rows, self.first, self.last = table, rows, first, last
-        super().__init__(
-            f"{table}: Spark wrote {rows} rows of versions {first} to {last} into other files than planned; nothing of "
-            "the slice was published.",
-            "run again; if it repeats, remove settings that move partitions from `spark.settings`, and report it.",
-        )
+def rows_misplaced(table: str, rows: int, first: int, last: int) -> StopError:
+    """Return the error for rows that Spark wrote into other files than planned."""
+    return StopError(
+        f"{table}: Spark wrote {rows} rows of versions {first} to {last} into other files than planned; nothing of "
+        "the slice was published.",
+        "run again; if it repeats, remove settings that move partitions from `spark.settings`, and report it.",
+        code=ErrorCode.ROWS_MISPLACED,
+    )
 
 
 class RowIdsUnfit(RebuildError):
@@ -198,43 +194,13 @@ class RowIdsUnfit(RebuildError):
         )
 
 
-class SparkOutOfSpace(RetryError):
-    """Spark ran out of disk space; nothing was published."""
-
-    code = ErrorCode.STORE_FULL
-
-    def __init__(self, place: str, why: str) -> None:
-        self.place, self.why = place, why
-        super().__init__(
-            f"{place}: no space left for Spark: {why}.",
-            "free space on the named disk, then run again; nothing was lost.",
-        )
-
-
-class SparkRefused(SettingError):
-    """The store denied Spark a read or a write."""
-
-    code = ErrorCode.STORE_DENIED
-
-    def __init__(self, place: str, why: str) -> None:
-        self.place, self.why = place, why
-        super().__init__(
-            f"{place}: the store denied Spark access: {why}.",
-            "grant the account that Spark runs as read and write access to the named path, or correct its credentials; "
-            "then run again.",
-        )
-
-
-class SessionUnfit(SettingError):
-    """The Spark session has no access to Delta's private classes, or an unproved Delta version."""
-
-    code = ErrorCode.SESSION_UNFIT
-
-    def __init__(self, what: str, versions: Sequence[str]) -> None:
-        super().__init__(
-            f"{what} needs Delta's private classes, which this Spark session does not offer.",
-            f"use a classic session, not Spark Connect, with delta-spark {' or '.join(versions)}.",
-        )
+def session_unfit(what: str, versions: Sequence[str]) -> SettingError:
+    """Return the error for a session without access to Delta's private classes, or with an unproved Delta version."""
+    return SettingError(
+        f"{what} needs Delta's private classes, which this Spark session does not offer.",
+        f"use a classic session, not Spark Connect, with delta-spark {' or '.join(versions)}.",
+        code=ErrorCode.SESSION_UNFIT,
+    )
 
 
 class SparkNotStarted(SettingError):
@@ -251,41 +217,63 @@ class SparkNotStarted(SettingError):
         )
 
 
-class PackageRefused(SettingError):
-    """`spark.jars.packages` names another Delta version than the installed delta-spark."""
+def package_refused(wanted: str, installed: str) -> SettingError:
+    """Return the error for `spark.jars.packages` with another Delta version than the installed delta-spark."""
+    return SettingError(
+        f"spark.settings: spark.jars.packages names {wanted}; the installed delta-spark needs {installed}.",
+        "remove it: Delta's JARs are added without it; for another Delta version, install another delta-spark.",
+        code=ErrorCode.CONFIG_INVALID,
+    )
 
-    code = ErrorCode.CONFIG_INVALID
 
-    def __init__(self, wanted: str, installed: str) -> None:
-        self.wanted, self.installed = wanted, installed
-        super().__init__(
-            f"spark.settings: spark.jars.packages names {wanted}; the installed delta-spark needs {installed}.",
-            "remove it: Delta's JARs are added without it; for another Delta version, install another delta-spark.",
-        )
+_Make = Callable[[str, str], MirrorError]
+
+
+def _make(family: type[MirrorError], code: ErrorCode, what: str, next_step: str) -> _Make:
+    """Return the factory of an error that is not caught by its class, from the place and the cause."""
+    return lambda place, why: family(f"{place}: {what}: {why}.", next_step, code=code)
+
+
+# Signs in class names and messages, and what they mean; the first that fits counts.
+_MEANINGS: Sequence[tuple[re.Pattern[str], _Make]] = (
+    (
+        _NO_SPACE,
+        _make(
+            RetryError,
+            ErrorCode.STORE_FULL,
+            "no space left for Spark",
+            "free space on the named disk, then run again; nothing was lost.",
+        ),
+    ),
+    (
+        _ACCESS_DENIED,
+        _make(
+            SettingError,
+            ErrorCode.STORE_DENIED,
+            "the store denied Spark access",
+            "grant the account that Spark runs as read and write access to the named path, or correct its credentials; "
+            "then run again.",
+        ),
+    ),
+    (_TRANSIENT, SparkInterrupted),
+    (_DAMAGED, FileDamaged),
+)
 
 
 def _classify(facts: SparkFacts, place: str) -> MirrorError:
-    for told, meaning in _TOLD_BY_CONDITION.items():
-        if told in facts.conditions:
-            return meaning(place, facts.why)
+    if _NO_FEED in facts.conditions:
+        return FeedRefused(place, facts.why)
+    if _EXPIRED in facts.conditions:
+        return HistoryRefused(place, facts.why)
     if not _NO_SPACE.search(facts.text):
         if fault := _fault_of_source(facts, place):
             return fault
         if facts.unfound is not None:
             return FileUnfound(place, facts.unfound)
-    for pattern, meaning in _TOLD_BY_WORDS:
-        if pattern.search(facts.classes_and_text):
-            return meaning(place, facts.why)
+    for signs, make in _MEANINGS:
+        if signs.search(facts.classes_and_text):
+            return make(place, facts.why)
     return SparkFailed(place, facts.why)
-
-
-_TOLD_BY_CONDITION: Mapping[str, Callable[[str, str], MirrorError]] = {_NO_FEED: FeedRefused, _EXPIRED: HistoryRefused}
-_TOLD_BY_WORDS: Sequence[tuple[re.Pattern[str], Callable[[str, str], MirrorError]]] = (
-    (_NO_SPACE, SparkOutOfSpace),
-    (_ACCESS_DENIED, SparkRefused),
-    (_TRANSIENT, SparkInterrupted),
-    (_DAMAGED, FileDamaged),
-)
 
 
 def _fault_of_source(facts: SparkFacts, place: str) -> MirrorError | None:

@@ -197,7 +197,7 @@ class SparkSessions(LazyPySparkResource):  # type: ignore[misc]  # it has no typ
         return found
 
     def open(self, owner: str | None = None) -> SparkSession:
-        """Return the owner's session, or a new one. Raises variable_unset, PackageRefused and SparkNotStarted."""
+        """Return the owner's session, or a new one. Raises variable_unset, package_refused and SparkNotStarted."""
         folder = None if self.jars_folder is None else Path(self.jars_folder)
         of_catalogs = type(self)._of_catalogs  # noqa: SLF001 its own
         return SparkSettings(self.reach, self.spark_config, self.packages, folder, of_catalogs).open(owner)

@@ -53,7 +53,7 @@ class FeedMissing(RebuildError):
 class HistoryExpired(RebuildError):
     """Delta refuses to read a version that is older than the time for which the table keeps deleted files."""
 
-    code = ErrorCode.HISTORY_EXPIRED
+    code = ErrorCode.DATA_FILE_MISSING
     needs_reading = True
 
     def __init__(self, table: str, uri: str, version: int, age_hours: float) -> None:
@@ -74,22 +74,13 @@ class SparkInterrupted(RetryError):
         self.place, self.why = place, why
         super().__init__(
             f"{place}: Spark was interrupted: {why}.",
-            "run again; if it stays so, see that nothing empties Spark's folders (spark.local.dir) while it works.",
+            "run again; if the error persists, make sure that nothing empties Spark's folders (spark.local.dir) "
+            "while it works.",
         )
 
 
 class FileUnfound(SparkInterrupted):
-    """Spark did not find a file: perhaps one of the source, perhaps one of its own.
-
-    `told` is what says so, and names the file.
-    """
-
-    def __init__(self, place: str, told: str) -> None:
-        self.told = told
-        super().__init__(place, told)
-
-
-_READ_ON = "mend what it names, or read Spark's own messages; then run again."
+    """Spark did not find a file: either one of the source, or one of its own. `why` names the file."""
 
 
 class SparkFailed(StopError):
@@ -97,13 +88,19 @@ class SparkFailed(StopError):
 
     code = ErrorCode.SPARK_FAILED
 
-    def __init__(self, place: str, why: str, what: str = "Spark failed", next_step: str = _READ_ON) -> None:
+    def __init__(
+        self,
+        place: str,
+        why: str,
+        what: str = "Spark failed",
+        next_step: str = "fix what it names, or read Spark's own messages; then run again.",
+    ) -> None:
         self.place, self.why = place, why
         super().__init__(f"{place}: {what}: {why}.", next_step)
 
 
 class FileDamaged(SparkFailed):
-    """A file of the source is there, and its content is not what was written."""
+    """A file exists, but its content is not what was written."""
 
     code = ErrorCode.DATA_FILE_UNREADABLE
 
@@ -182,7 +179,7 @@ def _loss(table: str, source: DeltaLog, read: SourceRead, error: FileUnfound | S
 
 def _file_loss(table: str, source: DeltaLog, read: SourceRead, error: FileUnfound) -> MirrorError | None:
     log = DeltaLog(source.uri, source.access)
-    named = named_file(log, read, error.told)
+    named = named_file(log, read, error.why)
     if named is None:
         return None
     state = log.files.state_of(named.path)

@@ -18,7 +18,7 @@ from mirror_assets.encode import pairing
 from mirror_assets.encode.changes import FeedSlice, encode_changes
 from mirror_assets.encode.columns import CHANGE_TYPE, COMMIT_VERSION
 from mirror_assets.encode.part_assignment import EncodeGroup
-from mirror_assets.encode.spark_errors import RowsMisplaced
+from mirror_assets.errors import StopError
 from mirror_assets.landing.names import part_place
 from mirror_assets.source.batching import PartAssignment
 from mirror_assets.source.row_counts import ReadRows
@@ -129,7 +129,7 @@ def test_rows_in_another_file_than_planned_stop_the_slice(
         return paired(changes, group, *rest).coalesce(group.parts)
 
     monkeypatch.setattr(feed, "paired_rows", moved)
-    with pytest.raises(RowsMisplaced, match="into other files than planned"):
+    with pytest.raises(StopError, match="into other files than planned"):
         _encoded(adaptive_spark, assignments, tmp_path / "out")
 
 

@@ -13,7 +13,8 @@ from pyspark.sql import SparkSession
 
 from mirror_assets.encode.private.jvm import Jvm
 from mirror_assets.encode.session import delta_package, open_session, spark_settings
-from mirror_assets.encode.spark_errors import PackageRefused, SparkNotStarted
+from mirror_assets.encode.spark_errors import SparkNotStarted
+from mirror_assets.errors import SettingError
 
 _PARTITIONS = "spark.sql.shuffle.partitions"
 _OURS = "io.delta.sql.DeltaSparkSessionExtension"
@@ -133,7 +134,7 @@ def test_packages_come_behind_ours(wanted: dict[str, str], packages: str) -> Non
 
 @pytest.mark.parametrize("wanted", ["io.delta:delta-spark_2.13:4.0.0", delta_package() + "-SNAPSHOT"])
 def test_another_delta_than_the_installed_one_is_refused(wanted: str) -> None:
-    with pytest.raises(PackageRefused, match=wanted):
+    with pytest.raises(SettingError, match=wanted):
         spark_settings({"spark.jars.packages": wanted})
 
 

@@ -10,8 +10,8 @@ from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
-from mirror_assets.encode.spark_errors import SparkOutOfSpace, SparkRefused, spark_error, spark_errors, spark_facts
-from mirror_assets.errors import MirrorError
+from mirror_assets.encode.spark_errors import spark_error, spark_errors, spark_facts
+from mirror_assets.errors import ErrorCode, MirrorError, SettingError
 from mirror_assets.pipeline.errors import unexpected
 from mirror_assets.source.errors import SourceUnavailable, SourceUnreadable
 from mirror_assets.source.losses import FileDamaged, FileUnfound, SparkFailed, SparkInterrupted
@@ -32,7 +32,7 @@ def _raised(spark: SparkSession, *chain: tuple[str, str]) -> Py4JJavaError:
 
 
 _FETCH = "org.apache.spark.SparkException"
-_MEANINGS: dict[str, tuple[tuple[tuple[str, str], ...], type[MirrorError]]] = {
+_MEANINGS: dict[str, tuple[tuple[tuple[str, str], ...], type[MirrorError] | ErrorCode]] = {
     "File file:/t/dv.bin does not exist": (
         (
             (_FETCH, _READING.format("FILE_NOT_EXIST")),
@@ -50,12 +50,12 @@ _MEANINGS: dict[str, tuple[tuple[tuple[str, str], ...], type[MirrorError]]] = {
             (_FETCH, _READING.format("FILE_NOT_EXIST")),
             ("java.io.FileNotFoundException", "/t/a.parquet (Permission denied)"),
         ),
-        SparkRefused,
+        ErrorCode.STORE_DENIED,
     ),
-    "AccessDeniedException: /t/d": ((("java.nio.file.AccessDeniedException", "/t/d"),), SparkRefused),
+    "AccessDeniedException: /t/d": ((("java.nio.file.AccessDeniedException", "/t/d"),), ErrorCode.STORE_DENIED),
     "No AWS Credentials provided by": (
         (("java.io.IOException", "No AWS Credentials provided by EnvironmentVariableCredentialsProvider"),),
-        SparkRefused,
+        ErrorCode.STORE_DENIED,
     ),
     "/t/a.parquet (Is a directory)": (
         (("java.io.FileNotFoundException", "/t/a.parquet (Is a directory)"),),
@@ -72,7 +72,7 @@ _MEANINGS: dict[str, tuple[tuple[tuple[str, str], ...], type[MirrorError]]] = {
     "Connection reset": ((("java.net.SocketException", "Connection reset"),), SparkInterrupted),
     "No space left on device": (
         ((_FETCH, "Job aborted"), ("java.io.IOException", "/scratch/x: No space left on device")),
-        SparkOutOfSpace,
+        ErrorCode.STORE_FULL,
     ),
     "Checksum error: file:/t/_delta_log/2.json at 0": (
         (
@@ -92,7 +92,7 @@ _MEANINGS: dict[str, tuple[tuple[tuple[str, str], ...], type[MirrorError]]] = {
 def test_the_deepest_cause_is_told_and_decides(spark: SparkSession, told: str) -> None:
     chain, meaning = _MEANINGS[told]
     error = spark_error(_raised(spark, *chain), "shop.orders, encoding")
-    assert type(error) is meaning
+    assert meaning in (type(error), error.code)
     assert told in str(error)
     assert str(error).startswith("shop.orders, encoding: ")
     assert "An error occurred while calling" not in str(error)
@@ -177,7 +177,7 @@ def test_a_fault_of_the_store_that_spark_writes_to_is_not_the_sources(spark: Spa
         _raised(spark, ("java.nio.file.AccessDeniedException", denied)),
         "shop.orders, encoding versions 1 to 2 into abfss://zone@acct.dfs.core.windows.net/_scratchPad/orders",
     )
-    assert isinstance(error, SparkRefused)
+    assert (error.family, error.code) == ("setting", ErrorCode.STORE_DENIED)
 
 
 def test_a_connection_of_sparks_own_is_not_the_stores(spark: SparkSession) -> None:
@@ -195,7 +195,7 @@ def test_an_error_that_nobody_foresaw_is_told_by_its_root(spark: SparkSession) -
 def test_a_landing_zone_that_is_a_file_is_named(spark: SparkSession, tmp_path: Path) -> None:
     (tmp_path / "landing").touch()
     with (
-        pytest.raises(SparkRefused, match=r"Parent path is not a directory: file:.*landing"),
+        pytest.raises(SettingError, match=r"denied Spark access: .*Parent path is not a directory: file:.*landing"),
         spark_errors("shop.orders"),
     ):
         spark.range(1).write.parquet(str(tmp_path / "landing" / "parts"))

@@ -12,7 +12,7 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from mirror_assets.encode.private.jvm import Jvm, java_items
-from mirror_assets.encode.spark_errors import SessionUnfit
+from mirror_assets.encode.spark_errors import session_unfit
 from mirror_assets.source.batching import FileChunk
 from mirror_assets.source.errors import SourceUnreadable
 
@@ -107,9 +107,9 @@ def has_own_reader(spark: SparkSession) -> bool:
 
 
 def require_own_reader(spark: SparkSession, purpose: str) -> None:
-    """Raise SessionUnfit, naming the purpose, unless the session can use Delta's private classes."""
+    """Raise session_unfit, naming the purpose, unless the session can use Delta's private classes."""
     if not has_own_reader(spark):
-        raise SessionUnfit(purpose, sorted(_PROVED_VERSIONS))
+        raise session_unfit(purpose, sorted(_PROVED_VERSIONS))
 
 
 @dataclass(frozen=True)
@@ -189,7 +189,7 @@ def read_files(spark: SparkSession, uri: str, at: int, chunk: FileChunk) -> Data
     """Return the rows of a chunk of the files of version `at`, with that version's schema and deletion vectors.
 
     Spark sorts the files by path and opens only the chunk's, so every file is in exactly one chunk. Raises
-    SourceUnreadable when the version has another number of files than the plan, and SessionUnfit.
+    SourceUnreadable when the version has another number of files than the plan, and session_unfit.
     """
     require_own_reader(spark, "a table larger than `slices.max_rows`")
     table = TableVersion.opened(spark, uri, at)

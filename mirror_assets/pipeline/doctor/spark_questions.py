@@ -116,6 +116,6 @@ def _not_there(uri: str) -> Iterator[None]:
     try:
         yield
     except FileUnfound as error:
-        if _NO_PATH not in error.told:
+        if _NO_PATH not in error.why:
             raise
         raise SourceNotDelta(uri) from error
