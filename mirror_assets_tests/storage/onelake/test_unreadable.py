@@ -114,7 +114,7 @@ def test_a_mistake_in_our_code_behind_the_answer_is_no_outage(
     def stumble(*_: object) -> str:
         raise mistake("ours")
 
-    monkeypatch.setattr(store, "Range", stumble)
+    monkeypatch.setattr(store, "ByteRange", stumble)
     with pytest.raises(mistake, match="ours"):
         zone.read("a/file", 100)
     assert clock.slept == []
