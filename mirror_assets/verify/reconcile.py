@@ -257,16 +257,24 @@ def _source_errors(request: ReconcileRequest) -> Iterator[None]:
         facts, version = spark_facts(safe), f"{request.table}: version {request.version} of {request.source}"
         gone = min(facts.conditions & _GONE, default=None)
         if gone is not None:
-            raise RetryError(
-                f"{version} can't be read any more ({gone}).",
-                "mirror the later commits, poll the replicator, then reconcile the newer version.",
-                code=ErrorCode.COVERED_VERSION_GONE,
-            ) from safe
-        raise StopError(
-            f"{version} can't be read: {facts.why}.",
-            "check that the source is a readable Delta table, then reconcile again.",
-            code=ErrorCode.SOURCE_UNREADABLE,
-        ) from safe
+            raise _covered_version_gone(version, gone) from safe
+        raise _source_unreadable(version, facts.why) from safe
+
+
+def _covered_version_gone(version: str, why: str) -> RetryError:
+    return RetryError(
+        f"{version} can't be read any more ({why}).",
+        "mirror the later commits, poll the replicator, then reconcile the newer version.",
+        code=ErrorCode.COVERED_VERSION_GONE,
+    )
+
+
+def _source_unreadable(version: str, why: str) -> StopError:
+    return StopError(
+        f"{version} can't be read: {why}.",
+        "check that the source is a readable Delta table, then reconcile again.",
+        code=ErrorCode.SOURCE_UNREADABLE,
+    )
 
 
 @contextmanager
