@@ -32,7 +32,7 @@ def _fails(silent: SilentStores, table: TableSettings, code: ErrorCode, times: i
 def test_a_source_that_is_silent_is_not_asked_for_other_tables(tables: dict[str, TableSettings]) -> None:
     silent = SilentStores()
     _fails(silent, tables["t0"], ErrorCode.SOURCE_UNAVAILABLE, 5)
-    with pytest.raises(RetryError, match=r"s3://lake has left 5 requests unanswered.*no answer") as refused:
+    with pytest.raises(RetryError, match=r"s3://lake did not respond to 5 requests.*no answer") as refused:
         silent.asking(tables["t1"], source=True).__enter__()
     assert refused.value.code is ErrorCode.SOURCE_UNAVAILABLE
     for name in ("other", "local"):
@@ -45,7 +45,7 @@ def test_a_source_that_is_silent_is_not_asked_for_other_tables(tables: dict[str,
 def test_a_landing_zone_that_is_silent_is_asked_for_no_table(tables: dict[str, TableSettings]) -> None:
     silent = SilentStores()
     _fails(silent, tables["t0"], ErrorCode.STORE_UNAVAILABLE, 5)
-    with pytest.raises(RetryError, match="the landing zone has left 5"):
+    with pytest.raises(RetryError, match="the landing zone did not respond to 5 requests"):
         silent.asking(tables["other"], source=False).__enter__()
 
 
