@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 import shutil
+import signal
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -38,6 +39,16 @@ def no_storage_of_another_test() -> Iterator[None]:
     """Instances of Dagster that end in another order than they began leave a dead one behind for the process."""
     with set_defs_state_storage(None):
         yield
+
+
+def pytest_configure() -> None:
+    """Handle SIGINT as in a terminal.
+
+    A suite that a script starts in the background ignores it, and so do its children: Dagster's servers, which handle
+    SIGTERM like SIGINT, would then never end.
+    """
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
