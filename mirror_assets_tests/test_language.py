@@ -65,7 +65,7 @@ def test_a_page_has_no_word_of_the_list(page: Path) -> None:
 @pytest.mark.parametrize("name", sorted({file.stem for file in _PACKAGE.iterdir()} - {"__init__", "__pycache__", "py"}))
 def test_strings_of_a_package_have_no_word_of_the_list(name: str, request: pytest.FixtureRequest) -> None:
     if name in _NOT_YET_CLEAN:
-        request.applymarker(pytest.mark.xfail(strict=False, reason="not yet clean"))
+        request.applymarker(pytest.mark.xfail(strict=True, reason="not yet clean"))
     files = [file for file in (_PACKAGE / f"{name}.py", *(_PACKAGE / name).rglob("*.py")) if file.exists()]
     strings = [(file, line, text) for file in files for line, text in _strings(file)]
     assert [f"{file.relative_to(ROOT)}:{line}: {hit}" for file, line, text in strings for hit in _avoided(text)] == []

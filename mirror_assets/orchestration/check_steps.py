@@ -16,7 +16,8 @@ from mirror_assets.orchestration.check import Check, CheckedTable
 from mirror_assets.orchestration.checks import BLOCKING, checks_of
 from mirror_assets.orchestration.materialize import failing, failure, parse_slices
 from mirror_assets.orchestration.resources import LandingZone, SourceTables, SparkSessions, project
-from mirror_assets.orchestration.staged_checks import STAGED_CHECKS, check_staged_slices
+from mirror_assets.orchestration.staged_checks import STAGED_CHECKS, check_slices
+from mirror_assets.pipeline.stage_range import staged_ahead
 
 _PARTITION = "dagster/partition"
 _MOST_FAILURES = 5  # named in the message of an error
@@ -81,7 +82,9 @@ def _staged_step(config: Config, table: TableSettings) -> dg.AssetChecksDefiniti
         requested = set(parse_slices(context.partition_keys)) if _runs_slices(context) else None
         with failing():
             composed = project(config, landing_zone, sources, spark)
-            results, refused = check_staged_slices(composed.table(table), requested)
+            table_context = composed.table(table)
+            staged = (one for one in staged_ahead(table_context) if requested is None or one.slice in requested)
+            results, refused = check_slices(table_context, staged)
         selected = {key.name for key in context.selected_asset_check_keys}
         yield from (check.result(table.name, results[check.name]) for check in STAGED_CHECKS if check.name in selected)
         if refused is not None:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import partial
 
 from mirror_assets.composition import history_context, no_spark
-from mirror_assets.config import Config, TableSettings
+from mirror_assets.config import Config, LagLimits, RetentionLimits, TableSettings
 from mirror_assets.direct_lake.asset_checks import MIRROR_CHECKS, SOURCE_CHECKS
 from mirror_assets.errors import ErrorCode, SettingError
 from mirror_assets.history.history_context import HistoryContext
@@ -57,19 +58,19 @@ def _metadata_unchanged(checked: CheckedTable) -> CheckResult:
 
 
 def _lag(checked: CheckedTable) -> CheckResult:
-    lag, limits = table_lag(checked.pending, time.time()), checked.table.lag
-    error = check_lag(lag, limits.error_seconds)
-    return replace(check_lag(lag, limits.warn_seconds), is_warning=True) if error.passed else error
+    return _by_limits(partial(check_lag, table_lag(checked.pending, time.time())), checked.table.lag)
 
 
 def _retention(checked: CheckedTable) -> CheckResult:
-    return _deadline(checked, feed_deadline(checked.context, checked.pending, time.time()), "retention")
+    deadline = feed_deadline(checked.context, checked.pending, time.time())
+    return _by_limits(partial(check_retention, deadline, check="retention"), checked.table.retention)
 
 
 def _history_retention(checked: CheckedTable) -> CheckResult:
     table = checked.table
     context = history_context(checked.composed.config, table, checked.composed.log(table.name), no_spark)
-    return _deadline(checked, history_deadline(context, time.time()), HISTORY_RETENTION)
+    deadline = history_deadline(context, time.time())
+    return _by_limits(partial(check_retention, deadline, check=HISTORY_RETENTION), table.retention)
 
 
 def history_deadline(context: HistoryContext, now: float) -> ReadDeadline:
@@ -82,11 +83,10 @@ def history_deadline(context: HistoryContext, now: float) -> ReadDeadline:
     return deadline_at(context.source, tip, times, next_read, feed_files, Consequence.LOST, now)
 
 
-def _deadline(checked: CheckedTable, deadline: ReadDeadline, check: str) -> CheckResult:
-    """Return an error, or before that a warning, when little time is left to read the next commit."""
-    limits = checked.table.retention
-    error = check_retention(deadline, limits.error_seconds, check)
-    return replace(check_retention(deadline, limits.warn_seconds, check), is_warning=True) if error.passed else error
+def _by_limits(check: Callable[[float | None], CheckResult], limits: LagLimits | RetentionLimits) -> CheckResult:
+    """Return the check's error at the limit for errors, else its result at the limit for warnings, as a warning."""
+    error = check(limits.error_seconds)
+    return replace(check(limits.warn_seconds), is_warning=True) if error.passed else error
 
 
 def _replicating(checked: CheckedTable) -> CheckResult:

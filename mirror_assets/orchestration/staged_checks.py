@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Iterable, Sequence
 from functools import partial
 
 import dagster as dg
 
-from mirror_assets.landing.format import Manifest
-from mirror_assets.landing.names import SliceKey
+from mirror_assets.landing.format import Manifest, SliceRecord
 from mirror_assets.orchestration.asset_names import AssetKind, asset_key
 from mirror_assets.orchestration.check import Check, CheckedTable
 from mirror_assets.orchestration.partitions import as_slice
@@ -31,18 +30,16 @@ _DESCRIPTIONS = {
 NOTHING_STAGED = "no staged slice waits: each was checked before it landed"
 
 
-def check_staged_slices(
-    context: TableContext, requested: Collection[SliceKey] | None = None
+def check_slices(
+    context: TableContext, staged: Iterable[SliceRecord]
 ) -> tuple[dict[str, CheckResult], ChecksFailed | None]:
-    """Check the staged slices, up to the first that may not land: those requested, or all.
+    """Check these staged slices, up to the first that may not land.
 
     Returns one result per check, which names the slices, and the error of the slice that may not land.
     """
     checked: list[tuple[str, tuple[CheckResult, ...]]] = []
     refused: ChecksFailed | None = None
-    for record in staged_ahead(context):
-        if requested is not None and record.slice not in requested:
-            continue
+    for record in staged:
         _, results = run_checks(context, record)
         checked.append((str(record.slice), results))
         refused = refusal(context, record, results)
@@ -79,22 +76,21 @@ def _run(name: str, checked: CheckedTable) -> CheckResult | None:
 
     Returns None if no slice is staged and no failure is recorded.
     """
-    is_staged = checked.share(_is_staged)
-    if checked.with_spark and is_staged:
+    if checked.with_spark and checked.share(_staged):
         return checked.share(_results)[name]
     key = dg.AssetCheckKey(asset_key(AssetKind.CHANGES, checked.table.name), name)
     last = (checked.recorded or RecordedChecks(checked.instance, [key])).last(key)
-    if last is None or last.passed or is_staged:
+    if last is None or last.passed or checked.share(_staged):
         return None
     return CheckResult(name, note=NOTHING_STAGED) if _is_past(last, checked.context.manifest()) else None
 
 
-def _is_staged(checked: CheckedTable) -> bool:
-    return bool(staged_ahead(checked.context))
+def _staged(checked: CheckedTable) -> tuple[SliceRecord, ...]:
+    return staged_ahead(checked.context)
 
 
 def _results(checked: CheckedTable) -> dict[str, CheckResult]:
-    return check_staged_slices(checked.context)[0]
+    return check_slices(checked.context, checked.share(_staged))[0]
 
 
 def _is_past(failed: dg.AssetCheckEvaluation, manifest: Manifest | None) -> bool:

@@ -18,16 +18,19 @@ from mirror_assets.config.load import parse_config
 from mirror_assets.definitions import build_definitions
 from mirror_assets.errors import ErrorCode, MirrorError, RetryError
 from mirror_assets.landing.failures import RunFailure, record_failure
+from mirror_assets.landing.format import SliceRecord
 from mirror_assets.landing.names import SliceKey
 from mirror_assets.landing.steps import drive
-from mirror_assets.orchestration import check_tables, recorded_checks, table_checks
+from mirror_assets.orchestration import check_tables, recorded_checks, staged_checks, table_checks
 from mirror_assets.orchestration.asset_names import AssetKind, asset_key
 from mirror_assets.orchestration.check_tables import ALL_CHECKS, CHECK_OP, CHECKS, RECONCILE, CheckTables
 from mirror_assets.orchestration.recorded_checks import RecordedChecks
 from mirror_assets.orchestration.resources import SourceTable, resources
 from mirror_assets.pipeline.backoff import note_failure
 from mirror_assets.pipeline.check import BLOCKING_CHECKS
+from mirror_assets.pipeline.context import TableContext
 from mirror_assets.pipeline.plan import plan_table
+from mirror_assets.pipeline.stage_range import staged_ahead
 from mirror_assets.source.log import DeltaLog
 from mirror_assets.source.source_state import SourceState
 from mirror_assets.storage import LocalStore
@@ -284,6 +287,24 @@ def test_a_run_of_what_is_not_there_fails(paper: Paper, instance: dg.DagsterInst
     told = failed.step_failure_data.user_failure_data
     assert told is not None
     assert "one of" in (told.description or "")
+
+
+def test_a_scheduled_run_lists_staged_slices_only_after_a_failure(
+    paper: Paper, instance: dg.DagsterInstance, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """On OneLake, a listing for each table in each run of the schedule costs requests."""
+    listings = list[str]()
+
+    def count(context: TableContext) -> tuple[SliceRecord, ...]:
+        listings.append(str(context.name))
+        return staged_ahead(context)
+
+    monkeypatch.setattr(staged_checks, "staged_ahead", count)
+    assert _run(paper.config, instance).success
+    assert listings == []
+    instance.report_runless_asset_event(dg.AssetCheckEvaluation(_ORDER.asset_key, _ORDER.name, passed=False))
+    assert _run(paper.config, instance).success
+    assert listings == [str(TABLE)]
 
 
 def test_a_failure_is_taken_back_once_its_slice_is_gone(paper: Paper, instance: dg.DagsterInstance) -> None:
