@@ -9,13 +9,7 @@ from collections.abc import Sequence
 import dagster as dg
 
 from mirror_assets.config import Config, load_config
-from mirror_assets.orchestration.assets import (
-    changes_asset,
-    history_asset,
-    landing_asset,
-    mirror_asset,
-    source_asset,
-)
+from mirror_assets.orchestration.assets import table_assets
 from mirror_assets.orchestration.batch_sensor import mirror_sensor
 from mirror_assets.orchestration.check_steps import check_definitions
 from mirror_assets.orchestration.failed_runs import TABLE_FAILED
@@ -39,20 +33,7 @@ def build_definitions(config: Config) -> dg.Definitions:
     sensors, schedules = [mirror_sensor(config), replicator_sensor(config)], job_schedules(config, by_name)
     asset_checks = [checks for table in tables for checks in check_definitions(config, table)]
     return dg.Definitions(
-        assets=[
-            *(
-                asset
-                for table in tables
-                for asset in (
-                    source_asset(config, table),
-                    changes_asset(config, table),
-                    landing_asset(config, table),
-                    mirror_asset(config, table),
-                )
-            ),
-            *(history_asset(config, table) for table in tables if table.keeps_history),
-            status_asset(config),
-        ],
+        assets=[*(asset for table in tables for asset in table_assets(config, table)), status_asset(config)],
         asset_checks=asset_checks,
         sensors=[*sensors, *_alerts_sensors(config, jobs, sensors, schedules, asset_checks)],
         schedules=schedules,

@@ -105,7 +105,7 @@ PLANES = History(
             """,
         ),
         Sql(
-            "a plane is registered anew: key N10156 becomes N10157",
+            "a plane is registered again: key N10156 becomes N10157",
             "UPDATE {table} SET tailnum = 'N10157' WHERE tailnum = 'N10156'",
         ),
         Sql(

@@ -1,4 +1,4 @@
-"""Says in Spark's UI and event log what jobs are for."""
+"""Describes jobs in Spark's UI and event log."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from pyspark.sql import SparkSession
 
 
 def describe_jobs(spark: SparkSession, text: str | None) -> None:
-    """Describe the jobs that the calling thread starts from now on; None takes the description away.
+    """Describe the jobs that the calling thread starts from now on; None removes the description.
 
     Spark Connect has no such property.
     """

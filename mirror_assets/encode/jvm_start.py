@@ -63,7 +63,7 @@ def resolving_alone() -> Iterator[None]:
         folder.mkdir(parents=True, exist_ok=True)
         lock = os.open(Path(folder, "resolving.lock"), os.O_CREAT | os.O_RDWR | os.O_NOFOLLOW, 0o600)
     except (OSError, RuntimeError):
-        yield  # without a folder of the user's own, Ivy has its own way to fail, too
+        yield  # without a folder of the user's own, Ivy fails in its own way
         return
     try:
         fcntl.flock(lock, fcntl.LOCK_EX)

@@ -179,7 +179,7 @@ def _order(hash_: Column) -> Column:
     """Return the sort key: commit version in the high half, key hash in the low half.
 
     Spark's sort compares an 8-byte prefix of the first column, and the other columns only on a tie. The expression has
-    no constant of this slice: with one, Spark would compile the sort anew for every slice.
+    no constant of this slice: with one, Spark would compile the sort again for every slice.
     """
     commit = F.shiftleft(F.col(COMMIT_VERSION), 32)
     return commit.bitwiseOR(hash_.cast("long").bitwiseAND(_LOW_HALF))

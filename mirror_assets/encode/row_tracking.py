@@ -1,6 +1,6 @@
 """Reads the changes between two table versions by row tracking, without a change data feed (reference `delta` §3).
 
-The changes lie in the files that only one of the versions has. Of a file that both have with different deletion
+The changes are in the files that only one of the versions has. Of a file that both have with different deletion
 vectors, only the rows that one vector hides and the other shows are read. A row keeps its row id through rewrites, and
 its row commit version until it changes: a row with the same commit version in both is unchanged. RESTORE brings back
 old commit versions, so after it an old commit version doesn't prove that a row is unchanged. Delta's private reader

@@ -122,7 +122,7 @@ def spark_has_started() -> bool:
 
 
 def spark_has_ended() -> bool:
-    """Return whether the JVM that this process has started is gone: nothing in the process can use Spark any more."""
+    """Return whether the JVM that this process started has ended: nothing in the process can use Spark any more."""
     started = getattr(SparkContext._gateway, "proc", None)  # noqa: SLF001 pyspark has no public way to ask
     return isinstance(started, subprocess.Popen) and started.poll() is not None
 

@@ -1,4 +1,4 @@
-"""Asks the catalogs of a Spark session where a table lies: a Hive metastore, or any other that is configured."""
+"""Reads the location of a table from the catalogs of a Spark session: a Hive metastore, or any other configured one."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _DEFAULT = "spark_catalog"
 
 @dataclass(frozen=True)
 class SparkTable:
-    """What a catalog says of a table: its provider, such as `delta`, and where it lies; a view lies nowhere."""
+    """The entry of a table in a catalog: its provider, such as `delta`, and its location; a view has no location."""
 
     provider: str
     location: str | None
@@ -25,9 +25,9 @@ class SparkTable:
 
 
 def find_table(spark: SparkSession, catalog: str, table: str) -> SparkTable | None:
-    """Return what the catalog has under `schema.table`, None if nothing; no file of the table is read where possible.
+    """Return the catalog's entry for `schema.table`, or None; reads no file of the table where possible.
 
-    Raises what `spark_errors` makes of Spark's errors: a metastore that is away is SparkInterrupted.
+    Raises the errors of `spark_errors`: SparkInterrupted for an unreachable metastore.
     """
     with spark_errors(f"{table}: Spark asks its catalog {catalog}"):
         if catalog == _DEFAULT and hasattr(spark, "_jsparkSession"):
@@ -36,9 +36,9 @@ def find_table(spark: SparkSession, catalog: str, table: str) -> SparkTable | No
 
 
 def list_tables(spark: SparkSession, catalog: str) -> tuple[tuple[str, ...], ...]:
-    """Return the names of what the catalog has, tables and views, as (schema, name).
+    """Return the names of the catalog's tables and views, as (schema, name).
 
-    Raises what `spark_errors` makes of Spark's errors.
+    Raises the errors of `spark_errors`.
     """
     with spark_errors(f"Spark lists its catalog {catalog}"):
         schemas = [str(row[0]) for row in spark.sql(f"SHOW NAMESPACES IN {_quoted(catalog)}").collect()]
@@ -51,7 +51,7 @@ def list_tables(spark: SparkSession, catalog: str) -> tuple[tuple[str, ...], ...
 
 
 def _of_metastore(spark: SparkSession, table: str) -> SparkTable:
-    """Ask the metastore alone: `DESCRIBE` would open the table's log, too."""
+    """Ask the metastore only: `DESCRIBE` would also open the table's log."""
     jvm = Jvm(spark)
     name = jvm.session.sessionState().sqlParser().parseTableIdentifier(_quoted(table))
     found = jvm.session.sessionState().catalog().getTableMetadata(name)
@@ -66,8 +66,8 @@ def _of_metastore(spark: SparkSession, table: str) -> SparkTable:
 
 def _described(spark: SparkSession, catalog: str, table: str) -> SparkTable:
     rows = spark.sql(f"DESCRIBE TABLE EXTENDED {_quoted(f'{catalog}.{table}')}").collect()
-    told = {str(row[0]).strip(): str(row[1]) for row in rows}
-    return SparkTable(told.get("Provider", "").lower(), told.get("Location"), told.get("Type", "").lower())
+    known = {str(row[0]).strip(): str(row[1]) for row in rows}
+    return SparkTable(known.get("Provider", "").lower(), known.get("Location"), known.get("Type", "").lower())
 
 
 def _quoted(name: str) -> str:

@@ -31,11 +31,11 @@ _READ = re.compile(r"Encountered error while reading file (\S.*?)\. ")
 _LOCAL = re.compile("^file:/+")
 _BEHIND_JAVA = re.compile(r"^\S*Exception: ")
 _NOT_FOUND = ("FileNotFoundException", "NoSuchFileException")
-# Java raises FileNotFoundException for permissions and limits, too; the operating system's reason is in brackets.
+# Java also raises FileNotFoundException for permissions and limits; the operating system's reason is in brackets.
 _REASON = re.compile(r"\(([A-Z][^()]*)\)$")
 _NO_SUCH_FILE = "No such file or directory"
-# A stage's failure is told as a text with all its causes where the exceptions themselves did not reach the driver.
-_TOLD_CAUSE = re.compile(r"^Caused by: ([\w.$]+)(?:: (.*))?$", re.MULTILINE)
+# Where the exceptions of a failed stage did not reach the driver, the message has all its causes as text.
+_CAUSE_LINE = re.compile(r"^Caused by: ([\w.$]+)(?:: (.*))?$", re.MULTILINE)
 _DAMAGED = re.compile(
     r"[Cc]hecksum ?(?:error|Exception)|is not a Parquet file|[Cc]ould not read footer|CANNOT_READ_FILE_FOOTER"
     r"|ParquetDecodingException|EOFException|Reached the end of stream|ZstdException|can not read class org\.apache"
@@ -295,12 +295,8 @@ def _cause_chain(thrown: JavaObject | None) -> tuple[SparkCause, ...]:
         text = thrown.getMessage() or ""
         found.append(_cause(thrown.getClass().getSimpleName(), text))
         thrown = thrown.getCause()
-    return (*found, *_told_causes(text))
-
-
-def _told_causes(text: str) -> tuple[SparkCause, ...]:
-    """Return the causes that the innermost exception's text goes on with."""
-    return tuple(_cause(name.rpartition(".")[2], message or "") for name, message in _TOLD_CAUSE.findall(text))
+    # The text of the innermost exception may have further causes.
+    return (*found, *(_cause(name.rpartition(".")[2], said or "") for name, said in _CAUSE_LINE.findall(text)))
 
 
 def _cause(name: str, text: str) -> SparkCause:

@@ -1,7 +1,7 @@
 """Lets a Spark session read a table with keys that a Unity Catalog hands out, renewed by the JVMs that use them.
 
 Delta's JARs bring Unity Catalog's own classes for Hadoop. They fetch keys where files are read, on the driver and on
-executors, fetch new ones before those end, and keep file systems of different tables apart, also of one bucket
+executors, fetch new ones before those end, and keep the file systems of different tables separate, also of one bucket
 (docs/decisions/0015-vended-credentials-in-spark.md).
 """
 
@@ -49,8 +49,8 @@ _SETTINGS: WeakKeyDictionary[SparkSession, tuple[CatalogKeys, tuple[str, ...]]] 
 def use_keys(spark: SparkSession, keys: CatalogKeys | None) -> None:
     """Let the session read the table of these keys from now on, and no other by a catalog's keys.
 
-    Raises session_without_keys for a session of Spark Connect, file_system_missing, and what `spark_errors` makes of
-    Spark's errors where the catalog hands out no keys.
+    Raises session_without_keys for a session of Spark Connect, file_system_missing, and the errors of `spark_errors`
+    where the catalog hands out no keys.
     """
     known = _SETTINGS.get(spark)
     if known is not None and known[0] == keys:
@@ -104,7 +104,7 @@ def _require_file_system(jvm: Jvm, keys: CatalogKeys) -> None:
 
 
 def session_without_keys(table: str) -> SettingError:
-    """A session of Spark Connect reaches no classes of Hadoop."""
+    """Return the error for a session of Spark Connect, which reaches no classes of Hadoop."""
     return SettingError(
         f"{table}: credentials of a catalog need a classic Spark session, not Spark Connect.",
         "unset SPARK_REMOTE, or write `credentials: stores` in the catalog and give the server the store's identity.",
@@ -113,9 +113,9 @@ def session_without_keys(table: str) -> SettingError:
 
 
 def file_system_missing(table: str, scheme: str) -> RetryError:
-    """Spark was started when nobody knew that a table lies in such a store."""
+    """Return the error for a Spark that was started before a table in such a store was known."""
     return RetryError(
-        f"{table}: it lies at {scheme}://, and Spark was started without the JARs for it.",
+        f"{table}: it is stored at {scheme}://, and Spark was started without the JARs for it.",
         "start the process again, which will load them; to have them from the start, name the store in `stores`.",
         code=ErrorCode.SPARK_INTERRUPTED,
     )

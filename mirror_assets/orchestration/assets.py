@@ -1,7 +1,8 @@
-"""The assets of a table: source, changes, landing, mirror and history; thin around the pipeline."""
+"""The assets of a table that this project makes: changes, landing and history; thin around the pipeline."""
 
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from typing import TypeAlias
 
 import dagster as dg
 from pydantic import Field
@@ -16,16 +17,8 @@ from mirror_assets.history.keep import keep_history
 from mirror_assets.landing.format import Manifest
 from mirror_assets.landing.names import SliceKey
 from mirror_assets.landing.publish import Outcome
-from mirror_assets.orchestration.asset_names import (
-    AssetKind,
-    MetadataItem,
-    asset_key,
-    group_name,
-    history_pool,
-    pool_name,
-    slices_of,
-)
-from mirror_assets.orchestration.asset_pages import asset_page
+from mirror_assets.orchestration.asset_names import AssetKind, MetadataItem, asset_key, history_pool, pool_name
+from mirror_assets.orchestration.asset_specs import asset_spec
 from mirror_assets.orchestration.check_steps import landing_checks_on_failure
 from mirror_assets.orchestration.materialize import Nothing, failure, materialize_slices, slice_keys
 from mirror_assets.orchestration.resources import (
@@ -49,40 +42,32 @@ from mirror_assets.pipeline.stage_range import stage_range
 _LANDED_BEFORE = "it has landed before"
 _VOID = "a rebuild has overtaken it"
 
-
-def source_asset(config: Config, table: TableSettings) -> dg.AssetSpec:
-    """Return the external asset of the source table, with the partitions of the assets made from it."""
-    page = asset_page(config, AssetKind.SOURCE, table)
-    return dg.AssetSpec(
-        asset_key(AssetKind.SOURCE, table.name),
-        partitions_def=slices_of(table.name),
-        group_name=group_name(table.name),
-        kinds=page.kinds,
-        owners=page.owners,
-        tags=page.tags,
-        description=page.description,
-        metadata=page.metadata,
-    )
+ProcessSlices: TypeAlias = Callable[
+    [dg.AssetExecutionContext, TableContext, Sequence[SliceKey]], Iterator[Metadata | Nothing]
+]
 
 
-def changes_asset(config: Config, table: TableSettings) -> dg.AssetsDefinition:
-    """Return the asset that stages slices: all slices of a run in one step, in order."""
-    key, page = asset_key(AssetKind.CHANGES, table.name), asset_page(config, AssetKind.CHANGES, table)
+def table_assets(config: Config, table: TableSettings) -> Iterator[dg.AssetSpec | dg.AssetsDefinition]:
+    """Yield the assets of the table, in the order of the data."""
+    yield asset_spec(config, AssetKind.SOURCE, table)
+    yield _slices_asset(config, table, AssetKind.CHANGES, _stage_slices)
+    yield _slices_asset(config, table, AssetKind.LANDING, _publish_slices)
+    yield asset_spec(config, AssetKind.MIRROR, table)
+    if table.keeps_history:
+        yield _history_asset(config, table)
 
-    @dg.asset(
-        key=key,
-        deps=[asset_key(AssetKind.SOURCE, table.name)],
-        partitions_def=slices_of(table.name),
+
+def _slices_asset(config: Config, table: TableSettings, kind: AssetKind, process: ProcessSlices) -> dg.AssetsDefinition:
+    """Return an asset whose partitions are slices: all slices of a run in one step, in order."""
+    spec = asset_spec(config, kind, table)
+
+    @dg.multi_asset(
+        name="__".join(spec.key.path),
+        specs=[spec],
         backfill_policy=dg.BackfillPolicy.single_run(),
         pool=pool_name(table.name),
-        group_name=group_name(table.name),
-        kinds=page.kinds,
-        owners=page.owners,
-        tags=page.tags,
-        description=page.description,
-        metadata=page.metadata,
     )
-    def changes(
+    def slices(
         context: dg.AssetExecutionContext, landing_zone: LandingZone, sources: SourceTables, spark: SparkSessions
     ) -> dg.MaterializeResult[None]:
         keys = slice_keys(context)
@@ -90,14 +75,15 @@ def changes_asset(config: Config, table: TableSettings) -> dg.AssetsDefinition:
         table_context = composed.table(table)
         checking = landing_checks_on_failure(context.op_execution_context, composed, table)
         with exporting_metrics(config, context.log.warning), checking:
-            return materialize_slices(context, key, table_context, keys, _stage_slices(context, table_context, keys))
+            return materialize_slices(context, spec.key, table_context, keys, process(context, table_context, keys))
 
-    return changes
+    return slices
 
 
 def _stage_slices(
     context: dg.AssetExecutionContext, table_context: TableContext, keys: Sequence[SliceKey]
 ) -> Iterator[Metadata | Nothing]:
+    """Stage the slices; the checks of the asset changes read them before they are published."""
     began = time.monotonic()
     for key, record in zip(keys, stage_range(table_context, keys), strict=True):
         if record is None:
@@ -110,37 +96,10 @@ def _stage_slices(
         began = time.monotonic()
 
 
-def landing_asset(config: Config, table: TableSettings) -> dg.AssetsDefinition:
-    """Return the asset that publishes staged slices whose blocking checks have passed."""
-    key, page = asset_key(AssetKind.LANDING, table.name), asset_page(config, AssetKind.LANDING, table)
-
-    @dg.asset(
-        key=key,
-        deps=[asset_key(AssetKind.CHANGES, table.name)],
-        partitions_def=slices_of(table.name),
-        backfill_policy=dg.BackfillPolicy.single_run(),
-        pool=pool_name(table.name),
-        group_name=group_name(table.name),
-        kinds=page.kinds,
-        owners=page.owners,
-        tags=page.tags,
-        description=page.description,
-        metadata=page.metadata,
-    )
-    def landing_zone_folder(
-        context: dg.AssetExecutionContext, landing_zone: LandingZone, sources: SourceTables, spark: SparkSessions
-    ) -> dg.MaterializeResult[None]:
-        keys = slice_keys(context)
-        composed = project(config, landing_zone, sources, spark, context.log.info)
-        table_context = composed.table(table)
-        checking = landing_checks_on_failure(context.op_execution_context, composed, table)
-        with exporting_metrics(config, context.log.warning), checking:
-            return materialize_slices(context, key, table_context, keys, _publish_slices(table_context, keys))
-
-    return landing_zone_folder
-
-
-def _publish_slices(table_context: TableContext, keys: Sequence[SliceKey]) -> Iterator[Metadata | Nothing]:
+def _publish_slices(
+    _: dg.AssetExecutionContext, table_context: TableContext, keys: Sequence[SliceKey]
+) -> Iterator[Metadata | Nothing]:
+    """Publish the staged slices whose blocking checks have passed."""
     for key in keys:
         began = time.monotonic()
         published = publish_slice(table_context, key)
@@ -150,21 +109,6 @@ def _publish_slices(table_context: TableContext, keys: Sequence[SliceKey]) -> It
         is_newest = published.manifest.slice == key
         known = landed_metadata(table_context, published) if is_newest else {}
         yield Nothing(_VOID if published.outcome is Outcome.VOID else _LANDED_BEFORE, known)
-
-
-def mirror_asset(config: Config, table: TableSettings) -> dg.AssetSpec:
-    """Return the external asset of the mirrored table, which the replicator writes."""
-    page = asset_page(config, AssetKind.MIRROR, table)
-    return dg.AssetSpec(
-        asset_key(AssetKind.MIRROR, table.name),
-        deps=[asset_key(AssetKind.LANDING, table.name)],
-        group_name=group_name(table.name),
-        kinds=page.kinds,
-        owners=page.owners,
-        tags=page.tags,
-        description=page.description,
-        metadata=page.metadata,
-    )
 
 
 def mirror_event(
@@ -188,21 +132,12 @@ class KeepHistory(dg.Config):
     skip_to: int | None = Field(default=None, ge=0)
 
 
-def history_asset(settings: Config, table: TableSettings) -> dg.AssetsDefinition:
-    """Return the asset that appends the feed to the history table, whose log has the slices: it has no partitions."""
-    key, page = asset_key(AssetKind.HISTORY, table.name), asset_page(settings, AssetKind.HISTORY, table)
+def _history_asset(settings: Config, table: TableSettings) -> dg.AssetsDefinition:
+    """Return the asset that appends the feed to the history table."""
+    spec = asset_spec(settings, AssetKind.HISTORY, table)
+    key = spec.key
 
-    @dg.asset(
-        key=key,
-        deps=[asset_key(AssetKind.SOURCE, table.name)],
-        pool=history_pool(table.name),
-        group_name=group_name(table.name),
-        kinds=page.kinds,
-        owners=page.owners,
-        tags=page.tags,
-        description=page.description,
-        metadata=page.metadata,
-    )
+    @dg.multi_asset(name="__".join(key.path), specs=[spec], pool=history_pool(table.name))
     def history(
         context: dg.AssetExecutionContext, config: KeepHistory, sources: SourceTables, spark: SparkSessions
     ) -> dg.MaterializeResult[None]:

@@ -117,7 +117,7 @@ def landed_metadata(
         **_cost(published),
         **_file_names(entries),
         "table_folder": dg.MetadataValue.path(f"{table_context.store.root}/{table_context.name.folder}"),
-        # The columns of the staged parts are these, too: to name them twice would double what a slice's events take.
+        # The staged parts have the same columns: naming them twice would double the size of a slice's events.
         **_columns(manifest, manifest.live_columns, asset_key(AssetKind.SOURCE, table_context.name), holds_rows=False),
     }
 

@@ -208,7 +208,7 @@ def chain_problems(table: TableName, generations: Sequence[Generation]) -> Itera
         elif after.first_number != before.next_number:
             yield f"generation {after.generation} starts at file {after.first_number}, not {before.next_number}"
         elif not is_next(after.slice, after.chunk, before.loading):
-            yield f"generation {after.generation} does not go on with what was {before.loading}"
+            yield f"generation {after.generation} does not continue the snapshot, {before.loading}"
         elif after.kind is not SliceKind.SNAPSHOT and after.slice.first != before.covered + 1:
             yield f"slice {after.slice} does not follow version {before.covered}"
 

@@ -126,7 +126,9 @@ def _describe(deadline: ReadDeadline) -> str:
     then = deadline.then.value
     if deadline.is_gone:
         gone = (
-            f"{deadline.lost[0]}, a file of {version}, is gone" if deadline.lost else f"{version} is gone from the log"
+            f"{deadline.lost[0]}, a file of {version}, was deleted"
+            if deadline.lost
+            else f"{version} was deleted from the log"
         )
         return f"{gone}: {then}; to keep commits for longer: {deadline.statement}"
     if deadline.gone_from is None:
@@ -134,7 +136,7 @@ def _describe(deadline: ReadDeadline) -> str:
     until = datetime.fromtimestamp(deadline.gone_from, timezone.utc).strftime("%Y-%m-%d %H:%M:%S UTC")
     if deadline.gone_from <= deadline.now:
         return (
-            f"{version} may be gone since {until} ({clock}): run now, for once it is gone {then}; "
+            f"{version} may be deleted since {until} ({clock}): run now, because once it is deleted, {then}; "
             f"to keep it for longer: {deadline.statement}"
         )
     left = _span(deadline.gone_from - deadline.now)

@@ -107,4 +107,4 @@ def test_a_generation_that_does_not_go_on_with_the_load_is_found(store: LocalSto
         file = Path(store.root) / path
         file.write_text(file.read_text().replace('"first": 2', '"first": 1'))
     (problem,) = file_continuity(store, TABLE, None).problems
-    assert problem == "generation 2 does not go on with what was loading: 1 of 3 chunks of version 7"
+    assert problem == "generation 2 does not continue the snapshot, loading: 1 of 3 chunks of version 7"

@@ -31,8 +31,8 @@ def _evaluated(paper: Paper) -> dg.AssetCheckEvaluation:
         (1, "", True, "WARN", "can be read until"),
         (5.5, "", False, "WARN", "for 36.0 hours"),
         (6.9, "", False, "ERROR", "SET TBLPROPERTIES (delta.deletedFileRetentionDuration = 'interval 14 days')"),
-        (8, "on_break: hold", False, "ERROR", "may be gone since"),
-        (8, "retention: {warn_seconds: null, error_seconds: null}", True, "WARN", "may be gone since"),
+        (8, "on_break: hold", False, "ERROR", "may be deleted since"),
+        (8, "retention: {warn_seconds: null, error_seconds: null}", True, "WARN", "may be deleted since"),
     ],
 )
 def test_the_settings_say_when_it_warns_and_when_it_fails(

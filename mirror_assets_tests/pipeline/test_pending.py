@@ -67,7 +67,8 @@ def test_a_file_that_is_gone_is_past_the_horizon(paper: Paper) -> None:
         0.0,
     )
     assert (
-        "2.parquet, a file of version 2, is gone: the table is rebuilt" in check_retention(_deadline(paper), 1).message
+        "2.parquet, a file of version 2, was deleted: the table is rebuilt"
+        in check_retention(_deadline(paper), 1).message
     )
     of_rows_before = Paper(paper.root, "changes: row_tracking")
     assert not _deadline(of_rows_before).is_gone
@@ -127,7 +128,7 @@ def test_a_start_that_is_gone_is_told_as_plan_tells_it(paper: Paper) -> None:
     with pytest.raises(StartRefused):
         plan_table(begins.context)
     said = check_retention(_deadline(begins), 1).message
-    assert "version 1 is gone from the log: the mirror can't begin with it, as `start` says" in said
+    assert "version 1 was deleted from the log: the mirror can't begin with it, as `start` says" in said
 
 
 def test_lag_and_retention_date_commits_by_delta_s_own_clock(paper: Paper) -> None:

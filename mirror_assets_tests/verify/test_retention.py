@@ -58,7 +58,7 @@ def test_the_statement_keeps_the_log_at_least_as_long_as_the_files() -> None:
 
 def test_a_deadline_that_is_past_and_a_commit_that_is_gone() -> None:
     past = check_retention(_deadline(age_days=8), 1)
-    assert "version 6 may be gone since" in past.message
+    assert "version 6 may be deleted since" in past.message
     assert past.figures["seconds_left"] == 0
     gone = check_retention(_deadline(age_days=None), 1)
     assert "version 6 is gone from the log: the table is rebuilt" in gone.message

@@ -1,4 +1,4 @@
-"""The page of an asset before anything has run: description, owners, tags, links, the line of mirror.yaml.
+"""The definition of each asset of a table, and its page before anything has run: description, owners, tags, links.
 
 Dagster's daemon reads the definitions every minute, so anything long, such as columns, is metadata of events
 (slice_metadata.py).
@@ -6,14 +6,11 @@ Dagster's daemon reads the definitions every minute, so anything long, such as c
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
-
 import dagster as dg
 
 from mirror_assets.config import Config, TableSettings
 from mirror_assets.fabric.database import DEFAULT_SCHEMA
-from mirror_assets.orchestration.asset_names import AssetKind, MetadataItem
+from mirror_assets.orchestration.asset_names import AssetKind, MetadataItem, asset_key, group_name, slices_of
 from mirror_assets.orchestration.units import duration, size
 
 _PORTAL = "https://app.fabric.microsoft.com/groups"
@@ -24,21 +21,21 @@ _KINDS = {
     AssetKind.MIRROR: {"deltalake"},
     AssetKind.HISTORY: {"pyspark", "deltalake"},
 }
+_UPSTREAM = {
+    AssetKind.CHANGES: AssetKind.SOURCE,
+    AssetKind.LANDING: AssetKind.CHANGES,
+    AssetKind.MIRROR: AssetKind.LANDING,
+    AssetKind.HISTORY: AssetKind.SOURCE,
+}
+# The log of a history table has its slices, and the replicator applies files, so both have no partitions.
+_HAS_SLICES = (AssetKind.SOURCE, AssetKind.CHANGES, AssetKind.LANDING)
 
 
-@dataclass(frozen=True)
-class AssetPage:
-    """The arguments of an asset's definition that its page shows."""
+def asset_spec(config: Config, kind: AssetKind, table: TableSettings) -> dg.AssetSpec:
+    """Return the definition of the table's asset of this kind; reads nothing but the configuration.
 
-    description: str
-    kinds: set[str]
-    owners: tuple[str, ...]
-    tags: Mapping[str, str]
-    metadata: Mapping[str, MetadataItem]
-
-
-def asset_page(config: Config, kind: AssetKind, table: TableSettings) -> AssetPage:
-    """Return the page of the table's asset of this kind; reads nothing but the configuration."""
+    Source and mirror are external assets: others write them.
+    """
     kinds = _KINDS[kind] | ({"fabric"} if kind is AssetKind.MIRROR and config.mirror.fabric else set())
     metadata: dict[str, MetadataItem] = {"dagster/uri": _uri(config, kind, table)}
     if kind in (AssetKind.SOURCE, AssetKind.MIRROR):
@@ -47,14 +44,17 @@ def asset_page(config: Config, kind: AssetKind, table: TableSettings) -> AssetPa
     line = config.line_of(f"tables.{table.name}")
     place = dg.LocalFileCodeReference(file_path=str(config.file.absolute()), line_number=line)
     metadata["dagster/code_references"] = dg.CodeReferencesMetadataValue(code_references=[place])
-    description = "\n\n".join(_paragraphs(config, kind, table))
-    return AssetPage(description, kinds, table.owners, table.tags, metadata)
-
-
-def portal_link(config: Config) -> str | None:
-    """Return the address of the mirror's workspace in Fabric's portal; None for the local stand-in."""
-    fabric = config.mirror.fabric
-    return None if fabric is None else f"{_PORTAL}/{fabric.workspace}"
+    return dg.AssetSpec(
+        asset_key(kind, table.name),
+        deps=[asset_key(_UPSTREAM[kind], table.name)] if kind in _UPSTREAM else [],
+        partitions_def=slices_of(table.name) if kind in _HAS_SLICES else None,
+        group_name=group_name(table.name),
+        kinds=kinds,
+        owners=table.owners,
+        tags=table.tags,
+        description="\n\n".join(_paragraphs(config, kind, table)),
+        metadata=metadata,
+    )
 
 
 def _uri(config: Config, kind: AssetKind, table: TableSettings) -> str:
@@ -95,10 +95,12 @@ def _paragraphs(config: Config, kind: AssetKind, table: TableSettings) -> tuple[
         first = f"Landing files of {name}, numbered without a gap: each change once, in order."
         return first, f"{lag}at a break: `{table.on_break.value}`", f"`mirror-assets status --table {name}`"
     if kind is AssetKind.MIRROR:
-        portal = portal_link(config)
-        where = "Written by the local stand-in for Fabric, which the sensor `replicator` runs"
-        if portal:
-            where = f"[Fabric's portal]({portal}); the sensor `replicator` observes it"
+        where, fabric = (
+            "Written by the local stand-in for Fabric, which the sensor `replicator` runs",
+            config.mirror.fabric,
+        )
+        if fabric:
+            where = f"[Fabric's portal]({_PORTAL}/{fabric.workspace}); the sensor `replicator` observes it"
         return f"Mirror of {name}: what the replicator has applied.", where, f"`mirror-assets reconcile --table {name}`"
     first = f"Change feed of {name}, retained in an append-only Delta table."
     return first, f"By `{table.history.value}`", f"`mirror-assets history --table {name}`"
