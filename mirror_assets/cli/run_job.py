@@ -51,7 +51,7 @@ def execute(
     )
     resolved = build_definitions(config).resolve_job_def(job).with_logger_defs({_LOGGER: logger})
     with _instance() as instance:
-        _place(instance, job)
+        _use_code_location(instance, job)
         result = resolved.execute_in_process(
             instance=instance,
             run_config=run_config,
@@ -82,7 +82,10 @@ def failures(result: dg.ExecuteInProcessResult) -> list[StepFailed]:
     failed = [event for event in result.all_events if event.is_step_failure and not _is_check_failure(event)]
     return [
         StepFailed(
-            event.step_key or "", _text(event), _told(event, "family") or MirrorError.family, _told(event, "code")
+            event.step_key or "",
+            _text(event),
+            _metadata_value(event, "family") or MirrorError.family,
+            _metadata_value(event, "code"),
         )
         for event in failed
     ]
@@ -96,7 +99,7 @@ def _instance() -> Iterator[dg.DagsterInstance]:
         yield instance
 
 
-def _place(instance: dg.DagsterInstance, job: str) -> None:
+def _use_code_location(instance: dg.DagsterInstance, job: str) -> None:
     """Have the instance record runs as the code location's that the UI loads: its timeline leaves out all others."""
     target = LoadableTargetOrigin(module_name="mirror_assets.definitions")
     place = ManagedGrpcPythonEnvCodeLocationOrigin(target, _CODE_LOCATION)
@@ -136,8 +139,8 @@ def _is_check_failure(event: dg.DagsterEvent) -> bool:
     return bool(error and "DagsterAssetCheckFailedError" in (error.cls_name or ""))
 
 
-def _told(event: dg.DagsterEvent, name: str) -> str | None:
-    """Return what the failure's metadata has under this name."""
+def _metadata_value(event: dg.DagsterEvent, name: str) -> str | None:
+    """Return the value with this name in the failure's metadata."""
     failure = event.step_failure_data.user_failure_data
     value = failure.metadata.get(name) if failure else None
     return str(value.value) if value else None

@@ -24,7 +24,7 @@ from mirror_assets.direct_lake.vacuum import plan_vacuum
 from mirror_assets.encode.spark_errors import spark_errors
 from mirror_assets.errors import MirrorError
 from mirror_assets.orchestration.asset_names import AssetKind, MetadataItem, asset_key
-from mirror_assets.orchestration.bare_jobs import bare
+from mirror_assets.orchestration.fixed_config import fixed_config
 from mirror_assets.orchestration.mirror_tables import mirror_tables
 from mirror_assets.orchestration.resources import LandingZone, SourceTables, SparkSessions, project
 from mirror_assets.orchestration.run_reports import MaintenanceReport, require_all
@@ -82,7 +82,7 @@ def _maintenance_job(settings: Config, tables: Sequence[TableSettings]) -> dg.Jo
     @dg.job(
         name=MAINTENANCE,
         description=f"Maintain the sources of {len(tables)} tables that enable it.",
-        **bare(settings),
+        **fixed_config(settings),
     )
     def maintenance() -> None:
         all_maintained(maintain_op())

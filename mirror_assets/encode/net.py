@@ -29,9 +29,9 @@ _BIN_BYTES = 64 << 20
 class NetSlice:
     """Net changes to encode: the keys and columns of the change rows, and the number of parts.
 
-    `stamp` are columns that are equal in the first and the last row of a key only if the row is unchanged. `bare` names
-    a BOOLEAN column: true for rows that were read without values, because they can't have changed. `rewritten_bytes` is
-    the size of the files that were read whole, in which most rows may be unchanged.
+    `stamp` are columns that are equal in the first and the last row of a key only if the row is unchanged. `keys_only`
+    names a BOOLEAN column: true for rows that were read without values, because they can't have changed.
+    `rewritten_bytes` is the size of the files that were read whole, in which most rows may be unchanged.
     """
 
     table: str
@@ -39,7 +39,7 @@ class NetSlice:
     columns: tuple[LandedColumn, ...]
     parts: int
     stamp: tuple[str, ...] = ()
-    bare: str | None = None
+    keys_only: str | None = None
     rewritten_bytes: int = 0
 
     @property
@@ -50,7 +50,7 @@ class NetSlice:
     @property
     def aside(self) -> tuple[str, ...]:
         """The helper columns, which don't land."""
-        return (*self.stamp, self.bare) if self.bare else self.stamp
+        return (*self.stamp, self.keys_only) if self.keys_only else self.stamp
 
 
 @dataclass(frozen=True)
@@ -85,8 +85,8 @@ def encode_net(
         counts: Mapping[str, int] = counted.get
         if repeats := counts["repeats"]:
             raise DuplicateKey(slice_.table, repeats, repeated_key_samples(changes, slice_.keys))
-        if bare := counts["bare"]:
-            raise RowIdsUnfit(slice_.table, bare)
+        if keys_only := counts["keys_only"]:
+            raise RowIdsUnfit(slice_.table, keys_only)
         return ReadRows.of(counts)
 
 
@@ -136,10 +136,10 @@ def _lands(ours: _Names, slice_: NetSlice) -> Column:
 def _counts(ours: _Names, slice_: NetSlice) -> list[Column]:
     lands, new, there = _lands(ours, slice_), F.col(ours.is_new), F.col(ours.was_there)
     both = F.count_if(lands & new & there)
-    bare = F.count_if(lands & new & F.col(slice_.bare)) if slice_.bare else F.lit(0)
+    keys_only = F.count_if(lands & new & F.col(slice_.keys_only)) if slice_.keys_only else F.lit(0)
     return [
         F.count_if(F.col(ours.repeats)).alias("repeats"),
-        bare.alias("bare"),
+        keys_only.alias("keys_only"),
         F.count_if(lands & new & ~there).alias("insert"),
         both.alias("update_preimage"),
         both.alias("update_postimage"),

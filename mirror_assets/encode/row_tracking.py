@@ -32,20 +32,20 @@ class TrackedRange:
 
 @dataclass(frozen=True)
 class TrackedNames:
-    """Names of the helper columns: the row id, the row commit version, and `bare`.
+    """Names of the helper columns: the row id, the row commit version, and `keys_only`.
 
-    `bare` is true for a row that was read with its keys only, because it can't have changed.
+    `keys_only` is true for a row that was read with its keys only, because it can't have changed.
     """
 
     row_id: str
     commit: str
-    bare: str
+    keys_only: str
 
     @classmethod
     def beside(cls, columns: Sequence[LandedColumn]) -> TrackedNames:
         """Return names that differ from all of these columns' names, ignoring case."""
         mark = unused_prefix(columns)
-        return cls(f"{mark}row_id", f"{mark}row_commit_version", f"{mark}bare")
+        return cls(f"{mark}row_id", f"{mark}row_commit_version", f"{mark}keys_only")
 
 
 def read_tracked(
@@ -57,21 +57,22 @@ def read_tracked(
 ) -> FileRows:
     """Return the rows of the differing files as change feed rows: deletes from `before`, inserts from `last`.
 
-    Each has the helper columns `names`. Deletes, and inserts that can't have changed (`bare`), have NULL outside of
-    `keys`. Raises session_unfit without Delta's private reader, and what Spark raises when a version can't be read.
+    Each has the helper columns `names`. Deletes, and inserts that can't have changed (`keys_only`), have NULL in all
+    columns but `keys`. Raises session_unfit without Delta's private reader, and Spark's error if a version can't be
+    read.
     """
     require_own_reader(spark, "`changes: row_tracking`")
     before, last = (TableVersion.opened(spark, range_.uri, version) for version in (range_.before, range_.last))
     removed, added = before.rows_not_in(last), last.rows_not_in(before)
     old, new = removed.frame, added.frame
-    bare = F.lit(col=False) if range_.restored else _row_commit_version(new) <= range_.before
+    keys_only = F.lit(col=False) if range_.restored else _row_commit_version(new) <= range_.before
     old_rows = _rows(old, _keys_of_old(old, new, columns, keys), names, "delete", range_.before, F.lit(col=True))
-    new_rows = _rows(new, _values_unless(bare, new, columns, keys), names, "insert", range_.last, bare)
+    new_rows = _rows(new, _values_unless(keys_only, new, columns, keys), names, "insert", range_.last, keys_only)
     return FileRows(old_rows.union(new_rows), removed.bytes + added.bytes)
 
 
 def _rows(
-    frame: DataFrame, values: Sequence[Column], names: TrackedNames, change: str, version: int, bare: Column
+    frame: DataFrame, values: Sequence[Column], names: TrackedNames, change: str, version: int, keys_only: Column
 ) -> DataFrame:
     return frame.select(
         *values,
@@ -79,7 +80,7 @@ def _rows(
         F.lit(version).cast("bigint").alias(COMMIT_VERSION),
         row_id(frame).alias(names.row_id),
         _row_commit_version(frame).alias(names.commit),
-        bare.alias(names.bare),
+        keys_only.alias(names.keys_only),
     )
 
 
@@ -92,9 +93,11 @@ def _null(frame: DataFrame, name: str) -> Column:
     return F.lit(None).cast(frame.schema[name].dataType).alias(name)
 
 
-def _values_unless(bare: Column, new: DataFrame, columns: Sequence[LandedColumn], keys: Sequence[str]) -> list[Column]:
+def _values_unless(
+    keys_only: Column, new: DataFrame, columns: Sequence[LandedColumn], keys: Sequence[str]
+) -> list[Column]:
     values = {column.name: _source(new, column) for column in columns}
-    return [value if name in keys else F.when(~bare, value).alias(name) for name, value in values.items()]
+    return [value if name in keys else F.when(~keys_only, value).alias(name) for name, value in values.items()]
 
 
 def _source(frame: DataFrame, column: LandedColumn) -> Column:

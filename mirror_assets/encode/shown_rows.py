@@ -24,7 +24,7 @@ def tracked_changes(
     names = TrackedNames.beside(columns)
     tracked = read_tracked(spark, range_, columns, keys, names)
     stamp = (names.row_id, names.commit)
-    net = net_rows(tracked.frame, NetSlice(range_.uri, tuple(keys), tuple(columns), 1, stamp, names.bare), {})
+    net = net_rows(tracked.frame, NetSlice(range_.uri, tuple(keys), tuple(columns), 1, stamp, names.keys_only), {})
     marker = F.col(ROW_MARKER)
     change = F.when(marker == int(Marker.INSERT), "insert").when(marker == int(Marker.DELETE), "delete")
     return net.select(

@@ -13,9 +13,9 @@ from mirror_assets.alerts.conditions import Condition, ConditionKind, with_next
 from mirror_assets.landing.names import TableName
 from mirror_assets.orchestration.alert_checks import assets_of
 from mirror_assets.orchestration.asset_names import BATCH_TAG, AssetKind
-from mirror_assets.orchestration.dagster_internals import PARTITION_NAME_TAG, REPOSITORY_LABEL_TAG
+from mirror_assets.orchestration.dagster_internals import PARTITION_NAME_TAG
 from mirror_assets.orchestration.jobs import MIRROR_ALL, REBUILD
-from mirror_assets.orchestration.run_tags import TABLE_TAG
+from mirror_assets.orchestration.run_tags import TABLE_TAG, Location
 
 ASSET_JOB = "__ASSET_JOB"
 _NEWEST = 200
@@ -24,18 +24,6 @@ _DAY_SECONDS = 86_400.0
 # The resident run has succeeded when it has lasted this long.
 _SUCCEEDS_SECONDS = 120.0
 _FAILED, SUCCEEDED, _STARTED = map(dg.DagsterRunStatus, ("FAILURE", "SUCCESS", "STARTED"))
-
-
-class Location(NamedTuple):
-    """A repository in a code location."""
-
-    repository: str
-    name: str
-
-    @property
-    def label(self) -> str:
-        """The tag that Dagster gives to its runs; runs of the command line have none."""
-        return f"{self.repository}@{self.name}"
 
 
 class _Failure(NamedTuple):
@@ -92,8 +80,9 @@ class JobRuns:
     def newest(self, *statuses: dg.DagsterRunStatus, limit: int = 1) -> Sequence[dg.RunRecord]:
         """Return the newest runs with these statuses, newest first."""
         after = None if self.since is None else datetime.fromtimestamp(self.since, timezone.utc)
-        tags = {REPOSITORY_LABEL_TAG: self.location.label}
-        filters = dg.RunsFilter(job_name=self.job, tags=tags, statuses=list(statuses), updated_after=after)
+        filters = dg.RunsFilter(
+            job_name=self.job, tags=self.location.tags, statuses=list(statuses), updated_after=after
+        )
         return self.instance.get_run_records(filters, limit=limit)
 
 

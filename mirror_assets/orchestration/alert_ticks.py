@@ -8,9 +8,10 @@ import dagster as dg
 
 from mirror_assets.alerts.conditions import Condition, ConditionKind, with_next
 from mirror_assets.config.alerts import Severity
-from mirror_assets.orchestration.alert_runs import SUCCEEDED, JobRuns, Location, first_line
+from mirror_assets.orchestration.alert_runs import SUCCEEDED, JobRuns, first_line
 from mirror_assets.orchestration.check_tables import CHECKS
 from mirror_assets.orchestration.dagster_internals import InstigatorState, InstigatorStatus, InstigatorType, TickStatus
+from mirror_assets.orchestration.run_tags import Location
 from mirror_assets.orchestration.schedules import is_on
 from mirror_assets.orchestration.tick_errors import split_code
 from mirror_assets.redaction import redacted

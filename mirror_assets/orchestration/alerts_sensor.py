@@ -24,9 +24,10 @@ from mirror_assets.config import Config, OnBreak, When, with_found_tables
 from mirror_assets.errors import ErrorCode, MirrorError
 from mirror_assets.landing.names import TableName
 from mirror_assets.orchestration.alert_checks import CheckReader
-from mirror_assets.orchestration.alert_runs import Location, RunReader
+from mirror_assets.orchestration.alert_runs import RunReader
 from mirror_assets.orchestration.alert_ticks import tick_conditions
 from mirror_assets.orchestration.resources import LandingZone
+from mirror_assets.orchestration.run_tags import Location
 from mirror_assets.orchestration.schedules import default_sensor_status
 from mirror_assets.pipeline.daemon_pool import DaemonPool
 
@@ -62,9 +63,7 @@ def alerts_sensor(config: Config, watched: Watched) -> dg.SensorDefinition:
         description=f"Sends alerts to {', '.join(config.alerts.receivers)} when a problem starts and when it ends.",
     )
     def sensor(context: dg.SensorEvaluationContext, landing_zone: LandingZone) -> dg.SkipReason:
-        origin = context.code_location_origin
-        location = Location(context.repository_name or "", origin.location_name if origin else "")
-        return dg.SkipReason(alerts.tick(context.instance, landing_zone, location))
+        return dg.SkipReason(alerts.tick(context.instance, landing_zone, Location.of(context)))
 
     return sensor
 

@@ -20,7 +20,7 @@ from mirror_assets.landing.publish import Outcome
 from mirror_assets.orchestration.asset_names import AssetKind, MetadataItem, asset_key, history_pool, pool_name
 from mirror_assets.orchestration.asset_specs import asset_spec
 from mirror_assets.orchestration.check_steps import landing_checks_on_failure
-from mirror_assets.orchestration.materialize import Nothing, failure, materialize_slices, slice_keys
+from mirror_assets.orchestration.materialize import SkippedSlice, failure, materialize_slices, slice_keys
 from mirror_assets.orchestration.resources import (
     LandingZone,
     SourceTables,
@@ -43,7 +43,7 @@ _LANDED_BEFORE = "it has landed before"
 _VOID = "a rebuild has overtaken it"
 
 ProcessSlices: TypeAlias = Callable[
-    [dg.AssetExecutionContext, TableContext, Sequence[SliceKey]], Iterator[Metadata | Nothing]
+    [dg.AssetExecutionContext, TableContext, Sequence[SliceKey]], Iterator[Metadata | SkippedSlice]
 ]
 
 
@@ -82,12 +82,12 @@ def _slices_asset(config: Config, table: TableSettings, kind: AssetKind, process
 
 def _stage_slices(
     context: dg.AssetExecutionContext, table_context: TableContext, keys: Sequence[SliceKey]
-) -> Iterator[Metadata | Nothing]:
+) -> Iterator[Metadata | SkippedSlice]:
     """Stage the slices; the checks of the asset changes read them before they are published."""
     began = time.monotonic()
     for key, record in zip(keys, stage_range(table_context, keys), strict=True):
         if record is None:
-            yield Nothing(_LANDED_BEFORE)
+            yield SkippedSlice(_LANDED_BEFORE)
         else:
             seconds = time.monotonic() - began
             state = table_context.log.state()
@@ -98,7 +98,7 @@ def _stage_slices(
 
 def _publish_slices(
     _: dg.AssetExecutionContext, table_context: TableContext, keys: Sequence[SliceKey]
-) -> Iterator[Metadata | Nothing]:
+) -> Iterator[Metadata | SkippedSlice]:
     """Publish the staged slices whose blocking checks have passed."""
     for key in keys:
         began = time.monotonic()
@@ -108,7 +108,7 @@ def _publish_slices(
             continue
         is_newest = published.manifest.slice == key
         known = landed_metadata(table_context, published) if is_newest else {}
-        yield Nothing(_VOID if published.outcome is Outcome.VOID else _LANDED_BEFORE, known)
+        yield SkippedSlice(_VOID if published.outcome is Outcome.VOID else _LANDED_BEFORE, known)
 
 
 def mirror_event(

@@ -23,8 +23,8 @@ from mirror_assets.orchestration.dagster_internals import RemoteRepositoryOrigin
 from mirror_assets.orchestration.jobs import MIRROR_ALL, TABLES_OP, FollowSources, MirrorTables
 from mirror_assets.orchestration.rediscovery import CodeServer, Rediscovery
 from mirror_assets.orchestration.resources import LandingZone, SourceTables, known_sources, project
-from mirror_assets.orchestration.run_records import BatchRuns, busy_rebuild, tags_here
-from mirror_assets.orchestration.run_tags import mirror_name
+from mirror_assets.orchestration.run_records import BatchRuns, busy_rebuild
+from mirror_assets.orchestration.run_tags import Location, mirror_name
 from mirror_assets.orchestration.schedules import default_sensor_status
 from mirror_assets.orchestration.sensor_assets import AssetJobSensor, assets_of
 from mirror_assets.orchestration.table_events import registered_boundaries
@@ -138,7 +138,7 @@ class _Tick:
         if lease is not None and is_alive and not self._is_old(lease, now):
             shared = (shared_tables(names, other) for other in other_mirrors(store, mirror, number, names))
             return "; ".join((f"run {lease.run} mirrors {self._named(number)}", *shared))
-        runs = BatchRuns(instance, tags_here(self.context), number)
+        runs = BatchRuns(instance, Location.of(self.context), number)
         runs.end_dead(lease, now, partial(self._works, number))
         coming = runs.coming(lease, now)
         if coming is not None:
@@ -208,7 +208,7 @@ class _Tick:
     def _needs_run(self, poll: PollResult) -> bool:
         self.watches.states(self.context).record(poll, self.context.log)
         if isinstance(poll.action, Rebuild):
-            return busy_rebuild(self.context.instance, tags_here(self.context), poll.context.name) is None
+            return busy_rebuild(self.context.instance, Location.of(self.context), poll.context.name) is None
         return isinstance(poll.action, Land)
 
     def _named(self, number: int) -> str:

@@ -17,9 +17,9 @@ from pydantic import Field
 from mirror_assets.composition import Project, exporting_metrics
 from mirror_assets.config import Config, TableSettings
 from mirror_assets.orchestration.asset_names import AssetKind, asset_key
-from mirror_assets.orchestration.bare_jobs import bare
 from mirror_assets.orchestration.check_steps import checks_failed, is_blocking_failure
 from mirror_assets.orchestration.checks import RECONCILED, require_known
+from mirror_assets.orchestration.fixed_config import fixed_config
 from mirror_assets.orchestration.materialize import failing, failure
 from mirror_assets.orchestration.mirror_status import observe_status
 from mirror_assets.orchestration.recorded_checks import RecordedChecks
@@ -58,7 +58,7 @@ class CheckTables(dg.Config):
 
 def check_jobs(settings: Config) -> list[dg.JobDefinition]:
     """Return the job of all checks, and those of the schedules."""
-    graph, fixed = _check_graph(settings), bare(settings)
+    graph, fixed = _check_graph(settings), fixed_config(settings)
     checks, reconcile = CheckTables(spark=False, is_scheduled=True), CheckTables(checks=[RECONCILED], is_scheduled=True)
     return [
         graph.to_job(

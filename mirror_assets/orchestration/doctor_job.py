@@ -9,7 +9,7 @@ from pydantic import Field
 
 from mirror_assets.composition import Project, no_spark
 from mirror_assets.config import Config, When, with_found_tables
-from mirror_assets.orchestration.bare_jobs import bare
+from mirror_assets.orchestration.fixed_config import fixed_config
 from mirror_assets.orchestration.materialize import failing
 from mirror_assets.orchestration.resources import LandingZone, SourceTables, SparkSessions
 from mirror_assets.pipeline.doctor.answers import DoctorAnswer, DoctorVerdict
@@ -63,7 +63,9 @@ def doctor_job(settings: Config) -> dg.JobDefinition:
             what = f"{len(wrong)} of {len(answers)} answers are no: {first}"
             raise dg.Failure(what, metadata=wrong, allow_retries=False)
 
-    @dg.job(name=DOCTOR, description="Ask landing zone and sources whether mirroring can work.", **bare(settings))
+    @dg.job(
+        name=DOCTOR, description="Ask landing zone and sources whether mirroring can work.", **fixed_config(settings)
+    )
     def doctor() -> None:
         all_well(zone_op(), sources_op())
 

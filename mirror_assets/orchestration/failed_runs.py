@@ -10,7 +10,6 @@ import dagster as dg
 from mirror_assets.config import Config
 from mirror_assets.errors import MirrorError
 from mirror_assets.landing.names import TableName
-from mirror_assets.orchestration.bare_jobs import bare
 from mirror_assets.orchestration.dagster_internals import (
     MAX_RETRIES_TAG,
     PARTITION_NAME_TAG,
@@ -18,6 +17,7 @@ from mirror_assets.orchestration.dagster_internals import (
     RemoteRepositoryOrigin,
     make_new_run_id,
 )
+from mirror_assets.orchestration.fixed_config import fixed_config
 
 TABLE_FAILED = "table_failed"
 
@@ -36,7 +36,7 @@ def table_failed_job(settings: Config) -> dg.JobDefinition:
         name=TABLE_FAILED,
         description="Has a failed run for each new failure of a table. Don't launch it.",
         partitions_def=dg.StaticPartitionsDefinition([str(name) for name in settings.names]),
-        **bare(settings),
+        **fixed_config(settings),
     )
     def table_failed() -> None:
         table_failed_op()

@@ -15,11 +15,11 @@ from mirror_assets.fabric.monitoring import MonitoredTable
 from mirror_assets.landing.publish import Published
 from mirror_assets.orchestration.asset_names import DEFAULT_GROUP, AssetKind, asset_key
 from mirror_assets.orchestration.assets import mirror_event
-from mirror_assets.orchestration.bare_jobs import bare
 from mirror_assets.orchestration.check_tables import check_jobs
 from mirror_assets.orchestration.dagster_internals import UnresolvedAssetJobDefinition
 from mirror_assets.orchestration.doctor_job import doctor_job
 from mirror_assets.orchestration.failed_runs import table_failed_job
+from mirror_assets.orchestration.fixed_config import fixed_config
 from mirror_assets.orchestration.materialize import WAIT_SECONDS, failing, failure, stopping
 from mirror_assets.orchestration.mirror_tables import Following, follow_tables, mirror_tables
 from mirror_assets.orchestration.old_runs import old_runs_jobs
@@ -98,7 +98,7 @@ def build_jobs(settings: Config) -> list[Job]:
     mirror = _mirror_graph(settings)
     all_tables = f"Mirror {len(tables)} tables until nothing is left."
     return [
-        mirror.to_job(name=MIRROR_ALL, description=all_tables, **bare(settings)),
+        mirror.to_job(name=MIRROR_ALL, description=all_tables, **fixed_config(settings)),
         _partitioned(settings, mirror, MIRROR_SCHEMA, "Mirror the tables of one schema.", by_schema),
         _partitioned(settings, mirror, MIRROR_TABLE, "Mirror one table.", {name: [name] for name in settings.tables}),
         _replicate_job(settings),
@@ -124,7 +124,7 @@ def _partitioned(
     def of_partition(key: str) -> Mapping[str, object]:
         return {"ops": {TABLES_OP: {"config": {"tables": tables[key]}}}}
 
-    return mirror.to_job(name=name, config=of_partition, description=description, **bare(settings))
+    return mirror.to_job(name=name, config=of_partition, description=description, **fixed_config(settings))
 
 
 def _mirror_graph(settings: Config) -> dg.GraphDefinition:
@@ -199,7 +199,7 @@ def _replicate_job(settings: Config) -> Job:
     @dg.job(
         name=REPLICATE,
         description="Observe the mirror; the local stand-in first applies what has landed.",
-        **bare(settings),
+        **fixed_config(settings),
     )
     def replicate() -> None:
         replicate_tables()
@@ -239,7 +239,7 @@ def _rebuild_job(settings: Config) -> Job:
             manifest = _rebuilt(context, table_context, wait).manifest
         return RebuildReport(str(table.name), manifest.epoch, manifest.covered, manifest.next_number - 1)
 
-    @dg.job(name=REBUILD, description="Rebuild one table from a snapshot of its source.", **bare(settings))
+    @dg.job(name=REBUILD, description="Rebuild one table from a snapshot of its source.", **fixed_config(settings))
     def rebuild() -> None:
         rebuild_op()
 

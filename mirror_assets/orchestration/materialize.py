@@ -22,44 +22,36 @@ WAIT_SECONDS = 120.0
 
 
 @dataclass(frozen=True)
-class Nothing:
-    """Why a slice had nothing left to do, and its metadata if Dagster remembers none."""
+class SkippedSlice:
+    """A slice that had nothing left to do: the reason, and its metadata if Dagster has none of an earlier run."""
 
-    why: str
-    otherwise: Metadata = field(default_factory=dict)
+    reason: str
+    metadata: Metadata = field(default_factory=dict)
 
 
-class NoSlice(SettingError):
-    """A partition whose key is no slice, which was added by hand."""
-
-    code = ErrorCode.NO_SLICE
-
-    def __init__(self, partition: str) -> None:
-        self.partition = partition
-        super().__init__(
-            f"partition {partition!r} is no slice of the table: a slice is `epoch.first-last`: 1.5-7 is versions 5 "
-            "to 7 of epoch 1.",
-            "choose partitions that the sensor or `mirror_all` has registered, and delete this one (in Dagster's UI: "
-            "the asset's menu, Delete partitions).",
-        )
+def not_a_slice(partition: str) -> SettingError:
+    """Return the error for a partition that was added by hand and names no slice."""
+    return SettingError(
+        f"partition {partition!r} is no slice of the table: a slice is `epoch.first-last`, such as 1.5-7 for versions "
+        "5 to 7 of epoch 1.",
+        "choose partitions that the sensor or `mirror_all` has registered, and delete this one (in Dagster's UI: "
+        "the asset's menu, Delete partitions).",
+        code=ErrorCode.NO_SLICE,
+    )
 
 
 def parse_slices(partitions: Sequence[str]) -> list[SliceKey]:
-    """Return the slices that the partitions name, in the order of versions; Dagster's order is that of registration.
+    """Return the slices that the partitions name, by version; Dagster's order is that of registration.
 
-    Raises dagster.Failure for a partition that names none.
+    Raises dagster.Failure for a partition that is no slice.
     """
-    try:
-        return sorted(_parsed(key) for key in partitions)
-    except NoSlice as error:
-        raise failure(error) from error
-
-
-def _parsed(partition: str) -> SliceKey:
-    try:
-        return SliceKey.parse(partition)
-    except NameRefused:
-        raise NoSlice(partition) from None
+    keys = []
+    for partition in partitions:
+        try:
+            keys.append(SliceKey.parse(partition))
+        except NameRefused:
+            raise failure(not_a_slice(partition)) from None
+    return sorted(keys)
 
 
 def slice_keys(context: dg.AssetExecutionContext) -> list[SliceKey]:
@@ -72,13 +64,12 @@ def materialize_slices(
     asset: dg.AssetKey,
     table_context: TableContext,
     keys: Sequence[SliceKey],
-    done: Iterator[Metadata | Nothing],
+    done: Iterator[Metadata | SkippedSlice],
 ) -> dg.MaterializeResult[None]:
     """Materialize the slices; `done` processes one slice per item and yields its metadata.
 
-    When a slice fails, the slices before it are logged as materialized, and the step fails with that slice's name. What
-    slice's earlier metadata is kept if nothing is left to do. Waits while another run works on the table. Raises
-    dagster.Failure.
+    When a slice fails, the slices before it are logged as materialized, and the step fails with that slice's name. A
+    skipped slice keeps its earlier metadata. Waits while another run works on the table. Raises dagster.Failure.
     """
     finished: dict[SliceKey, Metadata] = {}
     tag_slices(context.instance, context.run, table_context.name, keys)
@@ -88,8 +79,11 @@ def materialize_slices(
             leased(table_context, context.run.run_id, WAIT_SECONDS),
         ):
             for key, metadata in zip(keys, done, strict=True):
-                finished[key] = _of_before(context.instance, asset, key, metadata)
-                context.log.info(f"{asset.to_user_string()}: slice {key} {_outcome(finished[key])}")
+                if isinstance(metadata, SkippedSlice):
+                    metadata = _earlier_metadata(context.instance, asset, key, metadata)  # noqa: PLW2901
+                finished[key] = metadata
+                outcome = metadata.get("landed_before") or metadata.get("summary") or "done"
+                context.log.info(f"{asset.to_user_string()}: slice {key} {outcome}")
     except MirrorError as error:
         failed = keys[len(finished)]
         for key, metadata in finished.items():
@@ -100,19 +94,13 @@ def materialize_slices(
     return dg.MaterializeResult(asset_key=asset)
 
 
-def _of_before(
-    instance: dg.DagsterInstance, asset: dg.AssetKey, key: SliceKey, metadata: Metadata | Nothing
+def _earlier_metadata(
+    instance: dg.DagsterInstance, asset: dg.AssetKey, key: SliceKey, skipped: SkippedSlice
 ) -> Metadata:
-    """Return the metadata; in the place of Nothing, what was last said of the slice."""
-    if not isinstance(metadata, Nothing):
-        return metadata
+    """Return the metadata of the slice's newest event, with the reason why this run skipped the slice."""
     events = instance.fetch_materializations(dg.AssetRecordsFilter(asset, asset_partitions=[str(key)]), limit=1)
     known = [event.asset_materialization for event in events.records]
-    return again_metadata(metadata.why, key, known[0].metadata if known and known[0] else metadata.otherwise)
-
-
-def _outcome(metadata: Metadata) -> str:
-    return str(metadata.get("landed_before") or metadata.get("summary") or "done")
+    return again_metadata(skipped.reason, key, known[0].metadata if known and known[0] else skipped.metadata)
 
 
 def failure(error: MirrorError, key: SliceKey | None = None) -> dg.Failure:

@@ -13,13 +13,13 @@ import dagster as dg
 
 from mirror_assets.config import Config
 from mirror_assets.orchestration.asset_names import AssetKind, asset_key
-from mirror_assets.orchestration.bare_jobs import bare
 from mirror_assets.orchestration.check_tables import CHECKS
 from mirror_assets.orchestration.dagster_internals import (
     REPOSITORY_LABEL_TAG,
     RemoteRepositoryOrigin,
     SqliteEventLogStorage,
 )
+from mirror_assets.orchestration.fixed_config import fixed_config
 from mirror_assets.orchestration.partitions import delete_keys
 
 DELETE_OLD_RUNS = "delete_old_runs"
@@ -48,7 +48,7 @@ def old_runs_jobs(settings: Config) -> list[dg.JobDefinition]:
     @dg.job(
         name=DELETE_OLD_RUNS,
         description=f"Delete what Dagster keeps of runs of more than {days} days ago.",
-        **bare(settings),
+        **fixed_config(settings),
     )
     def job() -> None:
         delete_runs()

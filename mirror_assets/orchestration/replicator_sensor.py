@@ -11,7 +11,8 @@ from mirror_assets.orchestration.asset_names import AssetKind
 from mirror_assets.orchestration.assets import mirror_event
 from mirror_assets.orchestration.jobs import REPLICATE
 from mirror_assets.orchestration.resources import LandingZone, mirror_of
-from mirror_assets.orchestration.run_records import BUSY, tags_here
+from mirror_assets.orchestration.run_records import BUSY
+from mirror_assets.orchestration.run_tags import Location
 from mirror_assets.orchestration.schedules import default_sensor_status
 from mirror_assets.orchestration.sensor_assets import AssetJobSensor, assets_of
 from mirror_assets.orchestration.tick_errors import coded_tick
@@ -32,7 +33,7 @@ def _stand_in_sensor(settings: Config) -> dg.SensorDefinition:
     @coded_tick()
     def sensor(context: dg.SensorEvaluationContext, landing_zone: LandingZone) -> dg.RunRequest | dg.SkipReason:
         if context.instance.get_runs(
-            dg.RunsFilter(job_name=REPLICATE, statuses=BUSY, tags=tags_here(context)), limit=1
+            dg.RunsFilter(job_name=REPLICATE, statuses=BUSY, tags=Location.of(context).tags), limit=1
         ):
             return dg.SkipReason("it is polling")
         waits = stand_in(settings, landing_zone.store()).has_work()

@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 
 import dagster as dg
 
 from mirror_assets.landing.lease import Lease, Process
 from mirror_assets.landing.names import TableName
 from mirror_assets.orchestration.asset_names import BATCH_TAG
-from mirror_assets.orchestration.dagster_internals import REPOSITORY_LABEL_TAG
 from mirror_assets.orchestration.jobs import REBUILD, REBUILD_OP
-from mirror_assets.orchestration.run_tags import PROCESS_TAG
+from mirror_assets.orchestration.run_tags import PROCESS_TAG, Location
 from mirror_assets.pipeline.backoff import pause_left
 from mirror_assets.pipeline.liveness import has_ended, is_gone
 
-_RUNS_LOOKED_AT = 20
+_NEWEST_RUNS = 20
 # A run takes over from another when its Spark has started; the first time, it downloads JARs.
 _START_SECONDS = 300.0
 # A replaced run ends after its slices. If its process is on another machine, it may hold a table's lease this long.
@@ -29,20 +28,14 @@ BUSY = [
 ]
 
 
-def tags_here(context: dg.SensorEvaluationContext) -> dict[str, str]:
-    """Return the tag that Dagster gives to each run of the sensor's code location; none outside of one."""
-    origin = context.code_location_origin
-    return {REPOSITORY_LABEL_TAG: f"{context.repository_name}@{origin.location_name}"} if origin else {}
-
-
 class BatchRuns:
-    """The newest runs with these tags that were requested for a batch, newest first."""
+    """The newest runs in a code location that were requested for a batch, newest first."""
 
-    def __init__(self, instance: dg.DagsterInstance, tags: Mapping[str, str], batch: int) -> None:
+    def __init__(self, instance: dg.DagsterInstance, location: Location, batch: int) -> None:
         """Read their records."""
         self._instance = instance
-        filters = dg.RunsFilter(tags={**tags, BATCH_TAG: str(batch)})
-        self._records = list(instance.get_run_records(filters, limit=_RUNS_LOOKED_AT))
+        filters = dg.RunsFilter(tags={**location.tags, BATCH_TAG: str(batch)})
+        self._records = list(instance.get_run_records(filters, limit=_NEWEST_RUNS))
 
     def coming(self, lease: Lease | None, now: float) -> dg.DagsterRun | None:
         """Return a run that was requested and has yet to take over from the lease's, or None."""
@@ -55,7 +48,8 @@ class BatchRuns:
 
     def pause(self, lease: Lease | None, now: float) -> float:
         """Return the seconds to wait because runs have failed, one after another, before they could take over."""
-        failed = [record.end_time or 0.0 for record in self._newer(lease) if _has_failed(record)]
+        failure = dg.DagsterRunStatus.FAILURE
+        failed = [one.end_time or 0.0 for one in self._newer(lease) if one.dagster_run.status is failure]
         return pause_left(len(failed) - 1, max(failed, default=0.0), now)
 
     def end_dead(self, lease: Lease | None, now: float, works: Callable[[str], bool]) -> None:
@@ -73,9 +67,9 @@ class BatchRuns:
         return [record for record in self._records if record.create_timestamp.timestamp() > since]
 
 
-def busy_rebuild(instance: dg.DagsterInstance, tags: Mapping[str, str], table: TableName) -> dg.DagsterRun | None:
-    """Return a queued or running rebuild of the table with these tags, started by a person; None if there is none."""
-    runs = instance.get_runs(dg.RunsFilter(job_name=REBUILD, statuses=BUSY, tags=tags), limit=_RUNS_LOOKED_AT)
+def busy_rebuild(instance: dg.DagsterInstance, location: Location, table: TableName) -> dg.DagsterRun | None:
+    """Return a queued or running rebuild of the table in the code location, started by a person, or None."""
+    runs = instance.get_runs(dg.RunsFilter(job_name=REBUILD, statuses=BUSY, tags=location.tags), limit=_NEWEST_RUNS)
     return next((run for run in runs if _table_to_rebuild(run.run_config) == str(table)), None)
 
 
@@ -96,10 +90,6 @@ def _is_dead(record: dg.RunRecord, lease: Lease | None, now: float, works: Calla
     since = lease.since_ms / 1000
     is_replaced = record.create_timestamp.timestamp() < since < now - _REPLACED_SECONDS
     return is_replaced and not works(run.run_id)
-
-
-def _has_failed(record: dg.RunRecord) -> bool:
-    return record.dagster_run.status is dg.DagsterRunStatus.FAILURE
 
 
 def _table_to_rebuild(run_config: object) -> object:

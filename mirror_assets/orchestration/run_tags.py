@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import NamedTuple
 
 import dagster as dg
 
@@ -21,6 +22,29 @@ FAILING_TAG = "mirror/failing"
 SLICE_TAG = "mirror/slice"
 VERSIONS_TAG = "mirror/versions"
 _NAMED = 3
+
+
+class Location(NamedTuple):
+    """A repository in a code location; without a name, that of a test."""
+
+    repository: str
+    name: str
+
+    @classmethod
+    def of(cls, context: dg.SensorEvaluationContext) -> Location:
+        """Return the location whose sensor is evaluated."""
+        origin = context.code_location_origin
+        return cls(context.repository_name or "", origin.location_name if origin else "")
+
+    @property
+    def label(self) -> str:
+        """The text that identifies it among all locations of an instance."""
+        return f"{self.repository}@{self.name}"
+
+    @property
+    def tags(self) -> dict[str, str]:
+        """The tag that Dagster gives to each run of the location; runs of the command line have none."""
+        return {REPOSITORY_LABEL_TAG: self.label} if self.name else {}
 
 
 def tag_slices(instance: dg.DagsterInstance, run: dg.DagsterRun, table: TableName, keys: Sequence[SliceKey]) -> None:

@@ -114,7 +114,7 @@ def _encode_net(
             names = TrackedNames.beside(columns)
             tracked = read_tracked(spark, range_, columns, keys, names)
             changes, stamp = tracked.frame, (names.row_id, names.commit)
-            net = NetSlice(table, keys, columns, planned.parts, stamp, names.bare, tracked.bytes)
+            net = NetSlice(table, keys, columns, planned.parts, stamp, names.keys_only, tracked.bytes)
         else:
             changes = read_changes(spark, context.source, planned.first, planned.last, planned.vector_versions)
             net = NetSlice(table, keys, columns, planned.parts)

@@ -20,7 +20,7 @@ from mirror_assets_tests.encode.histories import random_history
 
 _COLUMNS = (LandedColumn("id", "int"), LandedColumn("name", "string"))
 _SLICE = NetSlice("t", ("id",), _COLUMNS, 2)
-_SCHEMA = "_change_type STRING, _commit_version BIGINT, id INT, name STRING, stamp INT, bare BOOLEAN"
+_SCHEMA = "_change_type STRING, _commit_version BIGINT, id INT, name STRING, stamp INT, keys_only BOOLEAN"
 OLD, NEW = "delete", "insert"
 
 
@@ -64,13 +64,13 @@ def test_a_stamp_tells_what_has_not_changed(spark: SparkSession, tmp_path: Path)
         *((OLD, 1, 1, "", 7, True), (NEW, 2, 1, "", 7, True)),
         *((OLD, 1, 2, "", 7, True), (NEW, 2, 2, "changed", 8, False)),
     )
-    slice_ = NetSlice("t", ("id",), _COLUMNS, 1, stamp=("stamp",), bare="bare")
+    slice_ = NetSlice("t", ("id",), _COLUMNS, 1, stamp=("stamp",), keys_only="keys_only")
     encode_net(changes, slice_, str(tmp_path / "parts"), "zstd", {})
     assert landed(tmp_path / "parts") == {2: (Marker.UPDATE, "changed")}
 
 
 def test_a_row_that_would_land_without_its_values_is_refused(spark: SparkSession, tmp_path: Path) -> None:
-    slice_ = NetSlice("t", ("id",), _COLUMNS, 1, stamp=("stamp",), bare="bare")
+    slice_ = NetSlice("t", ("id",), _COLUMNS, 1, stamp=("stamp",), keys_only="keys_only")
     with pytest.raises(RowIdsUnfit, match="1 new rows"):
         encode_net(feed(spark, (NEW, 2, 1, "", 7, True)), slice_, str(tmp_path / "parts"), "zstd", {})
 

@@ -28,9 +28,9 @@ from dagster_shared.error import SerializableErrorInfo
 from mirror_assets.alerts.conditions import Condition
 from mirror_assets.config.alerts import Severity
 from mirror_assets.errors import ErrorCode, SettingError
-from mirror_assets.orchestration.alert_runs import Location
 from mirror_assets.orchestration.alert_ticks import tick_conditions
 from mirror_assets.orchestration.check_tables import CHECKS
+from mirror_assets.orchestration.run_tags import Location
 from mirror_assets.orchestration.schedules import SENSORS_VARIABLE
 from mirror_assets.orchestration.tick_errors import TickFailed, coded_tick
 

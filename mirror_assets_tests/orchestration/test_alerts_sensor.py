@@ -24,12 +24,12 @@ from mirror_assets.landing.failures import RunFailure, record_failure
 from mirror_assets.landing.names import TableName
 from mirror_assets.landing.rebuild import RebuildStep, advance_rebuild, begin_rebuild
 from mirror_assets.landing.steps import drive
-from mirror_assets.orchestration.alert_runs import Location
 from mirror_assets.orchestration.alerts_sensor import SENSOR, Alerts, Watched
 from mirror_assets.orchestration.asset_names import BATCH_TAG, AssetKind, asset_key
 from mirror_assets.orchestration.checks import check_named
 from mirror_assets.orchestration.doctor_job import DOCTOR, SOURCES_OP, DoctorConfig
 from mirror_assets.orchestration.resources import resources
+from mirror_assets.orchestration.run_tags import Location
 from mirror_assets.orchestration.table_states import TableStates
 from mirror_assets.source.errors import SourceNotDelta
 from mirror_assets.storage import LocalStore

@@ -27,7 +27,7 @@ from mirror_assets.orchestration.batch_sensor import SENSOR
 from mirror_assets.orchestration.jobs import MIRROR_ALL, TABLES_OP
 from mirror_assets.orchestration.resources import resources
 from mirror_assets.orchestration.run_records import BatchRuns
-from mirror_assets.orchestration.run_tags import PROCESS_TAG, mirror_name
+from mirror_assets.orchestration.run_tags import PROCESS_TAG, Location, mirror_name
 from mirror_assets.orchestration.schedules import SENSORS_VARIABLE, default_sensor_status
 from mirror_assets.orchestration.tick_errors import TickFailed
 from mirror_assets.pipeline import table_watch
@@ -247,10 +247,10 @@ def test_a_mirror_of_some_of_the_tables_is_named_and_both_run(resident: Deployme
 def test_runs_of_another_code_location_are_no_concern(resident: Deployment) -> None:
     request = resident.requested()
     theirs = resident.launch(request)
-    here = BatchRuns(resident.instance, {".dagster/repository": "__repository__@here"}, 0)
+    here = BatchRuns(resident.instance, Location("__repository__", "here"), 0)
     assert here.coming(None, time.time()) is None
     resident.instance.add_run_tags(theirs.run_id, {".dagster/repository": "__repository__@here"})
-    there = BatchRuns(resident.instance, {".dagster/repository": "__repository__@here"}, 0)
+    there = BatchRuns(resident.instance, Location("__repository__", "here"), 0)
     assert there.coming(None, time.time()) is not None
 
 

@@ -61,7 +61,7 @@ def test_a_deadline_that_is_past_and_a_commit_that_is_gone() -> None:
     assert "version 6 may be deleted since" in past.message
     assert past.figures["seconds_left"] == 0
     gone = check_retention(_deadline(age_days=None), 1)
-    assert "version 6 is gone from the log: the table is rebuilt" in gone.message
+    assert "version 6 was deleted from the log: the table is rebuilt" in gone.message
     held = check_retention(replace(_deadline(age_days=None), then=Consequence.HELD), 1)
     assert "the table is held" in held.message
 

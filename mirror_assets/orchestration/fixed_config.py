@@ -23,7 +23,7 @@ class Fixed(TypedDict):
     logger_defs: Mapping[str, dg.LoggerDefinition]
 
 
-def bare(settings: Config) -> Fixed:
+def fixed_config(settings: Config) -> Fixed:
     """Return a job's resources, executor and logger, with their configuration fixed."""
     return Fixed(
         resource_defs={name: _fixed(resource) for name, resource in resources(settings).items()},
