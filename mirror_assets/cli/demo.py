@@ -53,17 +53,17 @@ def demo(folder: Path, months: int, others: Path | None, *, as_json: bool) -> Ex
     lines = [_line(reports, checks) for reports in zip(*rounds, strict=True)]
     _show(lines, open_zone(config.landing_zone).root, time.monotonic() - began, as_json=as_json)
     problems = [report.error for reports in rounds for report in reports if report.error]
-    problems += [_said(line) for line in checks if line.is_error]
+    problems += [_text(line) for line in checks if line.is_error]
     problems += [failed.text for failed in (*failures(replicated), *broken_checks(checked))]
     for line in checks:
         if not (line.passed or line.is_error):
-            note(f"warning: {_said(line)}")
+            note(f"warning: {_text(line)}")
     for problem in problems:
         note(f"error: {problem}")
     return Exit.FINE if not problems and all(line.result == _EQUAL for line in lines) else Exit.FAILED
 
 
-def _said(line: CheckLine) -> str:
+def _text(line: CheckLine) -> str:
     return f"{line.asset}: {line.check}: {line.message}"
 
 
@@ -124,13 +124,13 @@ def _result(table: str, checks: Sequence[CheckLine]) -> str:
 def _show(lines: list[DemoLine], zone: str, seconds: float, *, as_json: bool) -> None:
     columns = ("table", "versions", "slices", "files", "inserts", "updates", "deletes", "seconds", "result")
     rows = [
-        (x.table, x.versions, x.slices, x.files, *_commas(x.inserts, x.updates, x.deletes), x.seconds, x.result)
+        (
+            *(x.table, x.versions, x.slices, x.files),
+            *(f"{number:,}" for number in (x.inserts, x.updates, x.deletes)),
+            *(x.seconds, x.result),
+        )
         for x in lines
     ]
     show(f"Mirrored in {seconds:.0f} s, into {zone}", columns, rows, lines, as_json=as_json)
     if not as_json:
         note("See the same in the Dagster UI: make dev, then open http://127.0.0.1:3000")
-
-
-def _commas(*numbers: int) -> list[str]:
-    return [f"{number:,}" for number in numbers]

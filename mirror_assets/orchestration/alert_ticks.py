@@ -33,11 +33,14 @@ def tick_conditions(
     own_state = states.get(own)
     is_awake = own_state is not None and _has_ticked(instance, own_state, now - _AWAKE_SECONDS)
     for state in (state for name, state in states.items() if name in names):
-        yield from _of(instance, state, location, now, is_awake=is_awake)
+        yield from _conditions_of(instance, state, location, now, is_awake=is_awake)
     if minutes is None or own_state is None:
         return
     are_on, seconds = states[CHECKS].is_running if CHECKS in states else is_on(), minutes * 60 + _LATE_SECONDS
-    if are_on and _has_ticked(instance, own_state, now - seconds) and _is_overdue(instance, location, now - seconds):
+    if not are_on or not _has_ticked(instance, own_state, now - seconds):
+        return
+    newest = JobRuns(instance, location, CHECKS).newest(SUCCEEDED)
+    if not newest or (newest[0].end_time or 0.0) < now - seconds:
         text = with_next(
             f"No run of the job {CHECKS} has ended well for {round(seconds / 60)} minutes; one is due every {minutes} "
             "minutes. Lag, retention and the mirror's state are not checked.",
@@ -47,11 +50,6 @@ def tick_conditions(
         yield Condition(
             f"overdue:{CHECKS}", ConditionKind.OVERDUE, CHECKS, "are overdue", text, Severity.WARN, page=page
         )
-
-
-def _is_overdue(instance: dg.DagsterInstance, location: Location, since: float) -> bool:
-    newest = JobRuns(instance, location, CHECKS).newest(SUCCEEDED)
-    return not newest or (newest[0].end_time or 0.0) < since
 
 
 def _is_at(state: InstigatorState, location: Location) -> bool:
@@ -65,7 +63,7 @@ def _has_ticked(instance: dg.DagsterInstance, state: InstigatorState, before: fl
     return bool(instance.get_ticks(origin, state.selector_id, after=after, before=before, limit=1))
 
 
-def _of(
+def _conditions_of(
     instance: dg.DagsterInstance, state: InstigatorState, location: Location, now: float, *, is_awake: bool
 ) -> Iterator[Condition]:
     """Yield what is wrong with one sensor or schedule."""

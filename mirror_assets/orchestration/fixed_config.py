@@ -12,7 +12,7 @@ from typing import TypedDict
 import dagster as dg
 
 from mirror_assets.config import Config
-from mirror_assets.orchestration.resources import Resource, resources
+from mirror_assets.orchestration.resources import resources
 
 
 class Fixed(TypedDict):
@@ -26,13 +26,10 @@ class Fixed(TypedDict):
 def fixed_config(settings: Config) -> Fixed:
     """Return a job's resources, executor and logger, with their configuration fixed."""
     return Fixed(
-        resource_defs={name: _fixed(resource) for name, resource in resources(settings).items()},
+        resource_defs={
+            name: found if isinstance(found, dg.ResourceDefinition) else dg.ResourceDefinition.hardcoded_resource(found)
+            for name, found in resources(settings).items()
+        },
         executor_def=dg.in_process_executor.configured({}),
         logger_defs={"console": dg.colored_console_logger.configured({})},
     )
-
-
-def _fixed(resource: Resource) -> dg.ResourceDefinition:
-    if isinstance(resource, dg.ResourceDefinition):
-        return resource
-    return dg.ResourceDefinition.hardcoded_resource(resource)

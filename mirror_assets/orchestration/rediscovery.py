@@ -59,20 +59,16 @@ class Rediscovery:
 
     def tick(self, server: CodeServer, log: logging.Logger) -> None:
         """Apply the tables that were found, and scan again when it is time."""
-        if not self.config.discover or self._is_working:
+        if not self.config.discover or (self._work is not None and self._work.is_alive()):
             return
-        if self._found is not None:  # it was asked to load them, and this process is still there
-            self._take()
+        if self._found is not None:  # the definitions were reloaded, and this process still runs
+            self.config, self._found, self.code = self._found, None, uuid.uuid4().hex
         elif time.monotonic() >= self._due:
             self._due = time.monotonic() + self.config.automation.discover_every_seconds
             self._begin(partial(self._scan, server))
         if self._message:
             log.info(self._message)
             self._message = ""
-
-    @property
-    def _is_working(self) -> bool:
-        return self._work is not None and self._work.is_alive()
 
     def _begin(self, work: Callable[[], None]) -> None:
         self._work = threading.Thread(target=work, name="rediscovery", daemon=True)
@@ -90,10 +86,6 @@ class Rediscovery:
         except Exception as error:  # noqa: BLE001 whatever gRPC raises: the runs need no reload
             _LOG.warning("the definitions could not be reloaded; new tables are mirrored nevertheless (%s)", error)
         self._found = found
-
-    def _take(self) -> None:
-        assert self._found is not None  # noqa: S101 its caller has checked
-        self.config, self._found, self.code = self._found, None, uuid.uuid4().hex
 
 
 def _difference(before: Config, after: Config) -> str:
