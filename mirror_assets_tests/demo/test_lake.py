@@ -45,6 +45,7 @@ def test_the_lake_holds_the_tables_and_no_deliveries_are_left(demo: Demo) -> Non
     assert list(demo.root.glob(".delivered-*")) == []
 
 
+@pytest.mark.soak
 def test_a_lake_built_again_is_the_same_and_other_files_stay(spark: SparkSession, tmp_path: Path) -> None:
     begin_lake(spark, tmp_path, lambda _: None, MONTHS)
     first = contents(tmp_path)

@@ -20,6 +20,7 @@ from mirror_assets.source.log import DeltaLog
 from mirror_assets.source.losses import FileUnfound
 from mirror_assets.source.schema import LandedColumn
 from mirror_assets_tests.encode.histories import random_history
+from mirror_assets_tests.smoke import smoke_first
 
 _COLUMNS = (
     LandedColumn("id", "int"),
@@ -83,9 +84,7 @@ def _in_runs(slice_: FeedSlice, *, mixed: bool) -> FeedSlice:
     )
 
 
-@pytest.mark.parametrize(
-    ("seed", "deletion_vectors"), [(1, False), (2, True), pytest.param(3, True, marks=pytest.mark.soak)]
-)
+@pytest.mark.parametrize(("seed", "deletion_vectors"), smoke_first([(2, True), (1, False), (3, True)]))
 def test_replaying_the_parts_gives_the_source(
     spark: SparkSession, tmp_path: Path, seed: int, *, deletion_vectors: bool
 ) -> None:

@@ -161,7 +161,7 @@ def _load(options: str, folder: Path) -> str:
     return subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True).stderr
 
 
-@pytest.mark.long(60)
+@pytest.mark.soak
 @pytest.mark.skipif(not _JAVAS, reason="needs Java 19 or later in /usr/lib/jvm")
 def test_a_later_java_makes_an_archive_and_uses_it(
     cache: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

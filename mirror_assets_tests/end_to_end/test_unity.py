@@ -85,7 +85,7 @@ def nothing_secret_in(lab: UnityLab, keys: dict[str, set[str]]) -> None:
     assert [path for path in files for secret in planted if secret.encode() in path.read_bytes()] == []
 
 
-@pytest.mark.long(40)
+@pytest.mark.soak
 def test_keys_that_end_in_the_middle_of_a_slice(lab: UnityLab, folder: str) -> None:
     table = lab.create("orders", f"{folder}/orders", rows=8, files=8)
     short_lived_keys(lab)
@@ -208,7 +208,7 @@ def test_files_that_the_keys_may_not_read(lab: UnityLab, folder: str) -> None:
 
 
 @pytest.mark.timeout(600)
-@pytest.mark.long(60)
+@pytest.mark.soak
 def test_the_commands_of_a_user(unity: LoopbackUnity, bucket: LoopbackBucket, tmp_path: Path, folder: str) -> None:
     """No store is named: a process that knows nothing yet loads the JARs for the place that the catalog names."""
     lab = UnityLab(None, tmp_path, unity, bucket)  # its processes have Spark

@@ -19,6 +19,7 @@ from mirror_assets_tests.histories.setup import MANY_PARTS, Limits, Setup
 from mirror_assets_tests.histories.statement import PICKS, Pick, bursts
 from mirror_assets_tests.histories.world import Burst, Run
 from mirror_assets_tests.operations.features import PLAIN
+from mirror_assets_tests.smoke import smoke_first
 
 SEED = 1
 _SETUPS = st.builds(Setup, st.just(PLAIN), hold=st.just(False), keep_dropped=st.just(True), feed=st.just(True))
@@ -65,7 +66,7 @@ class ManyParts(RowChanges):
 
 
 @pytest.mark.long(15)
-@pytest.mark.parametrize("bug", BUGS, ids=str)
+@pytest.mark.parametrize("bug", smoke_first(BUGS, 5), ids=str)
 def test_a_bug_is_found(
     adaptive_spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, bug: Bug
 ) -> None:

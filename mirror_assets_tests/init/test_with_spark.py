@@ -13,7 +13,8 @@ from mirror_assets.cli import main
 from mirror_assets.config import load_config
 from mirror_assets_tests.init.lake import BY_DELTA_RS, BY_SPARK, UNREADABLE, make_by_delta_rs, make_by_spark
 
-pytestmark = pytest.mark.long(60)
+# One process makes the lake once for all of these.
+pytestmark = [pytest.mark.long(150), pytest.mark.xdist_group("init with Spark")]
 
 _TABLES = BY_DELTA_RS | BY_SPARK
 

@@ -42,10 +42,7 @@ def few(where: Where, random: int, *points: str) -> Campaign:
     return Campaign(where, tuple(map(named, points)), random)
 
 
-SHORT = (
-    few(Where.DISK, 1, "between renames"),
-    few(Where.UPLOAD, 0, "manifest's swap on its way"),
-)
+SHORT = (few(Where.DISK, 0, "between renames"),)
 LONG = (
     Campaign(Where.DISK, Where.DISK.points, _SOAK_KILLS * 6 // 10),
     Campaign(Where.UPLOAD, Where.UPLOAD.points, _SOAK_KILLS * 2 // 10),

@@ -16,6 +16,7 @@ from mirror_assets.verify.reconciliation import ReconcileState
 from mirror_assets_tests.lakes.lake import FEED, LakeLab, StoreAtHand
 from mirror_assets_tests.lakes.s3_server import BUCKET, PREFIX, REGION, S3Server
 from mirror_assets_tests.onelake.server import LoopbackOneLake
+from mirror_assets_tests.smoke import smoke_first
 
 _KEYED = {"keys": "[id]"}
 _TRACKED = "delta.enableRowTracking = true"
@@ -77,7 +78,7 @@ def store(
     return StoreAtHand("onelake", root, "credential: client_secret")
 
 
-@pytest.mark.parametrize("name", _SHAPES)
+@pytest.mark.parametrize("name", smoke_first([*_SHAPES]))
 def test_a_table_is_loaded_and_followed_and_equal(
     name: str, store: StoreAtHand, spark: SparkSession, tmp_path: Path
 ) -> None:
@@ -91,6 +92,7 @@ def test_a_table_is_loaded_and_followed_and_equal(
     assert lab.mirror() == []
 
 
+@pytest.mark.soak
 def test_a_vacuum_between_slices_disturbs_nothing(store: StoreAtHand, spark: SparkSession, tmp_path: Path) -> None:
     """VACUUM deletes the store's old files, by Hadoop's file system; the next slice needs none of them."""
     lab = LakeLab(spark, store, "sales/vacuumed", tmp_path)

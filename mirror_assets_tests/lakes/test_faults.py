@@ -18,6 +18,7 @@ from werkzeug.wrappers import Request, Response
 from mirror_assets.cli import main
 from mirror_assets.cli.exit import Exit
 from mirror_assets_tests.lakes.s3_server import BUCKET, PREFIX, REGION, S3Server
+from mirror_assets_tests.smoke import smoke_first
 
 _FEED = {"delta.enableChangeDataFeed": "true"}
 _Fault = Callable[[Request], Response | None]
@@ -131,7 +132,7 @@ _FAULTS = {
 
 
 @pytest.mark.long(30)
-@pytest.mark.parametrize("name", _FAULTS)
+@pytest.mark.parametrize("name", smoke_first([*_FAULTS], 2))
 def test_a_store_that_refuses(name: str, pair: _Pair) -> None:
     fault, told, family = _FAULTS[name]
     pair.s3.fault = fault

@@ -52,7 +52,7 @@ def _trusting(onelake: LoopbackOneLake) -> str:
     return f'spark: {{settings: {{spark.driver.extraJavaOptions: "{options}"}}}}\n'
 
 
-@pytest.mark.long(60)
+@pytest.mark.soak
 def test_two_accounts_of_s3_and_the_login_of_this_machine(
     s3: S3Server, onelake: LoopbackOneLake, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

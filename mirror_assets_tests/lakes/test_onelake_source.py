@@ -87,9 +87,16 @@ def both(onelake: LoopbackOneLake, spark: SparkSession, tmp_path: Path, monkeypa
 
 
 @pytest.mark.long(20)
-@pytest.mark.parametrize("action", [_BUSY, _THROTTLED], ids=["busy", "throttled"])
 @pytest.mark.parametrize(
-    "path", ["Tables/sales/orders/_delta_log/*", "Tables/sales/orders/*.parquet", "*"], ids=["log", "files", "both"]
+    ("path", "action"),
+    [
+        ("*", _BUSY),
+        *(
+            pytest.param(path, action, marks=pytest.mark.soak)
+            for path in ("Tables/sales/orders/_delta_log/*", "Tables/sales/orders/*.parquet", "*")
+            for action in (_BUSY, _THROTTLED)
+        ),
+    ],
 )
 def test_what_is_busy_for_a_moment_is_asked_again(both: _Both, action: Reply, path: str) -> None:
     """The source's log is read by this process, its files by Spark; `*` is the landing zone, too."""

@@ -11,7 +11,7 @@ from mirror_assets_tests.quick_jvm import ENVIRONMENT
 
 
 @pytest.mark.timeout(600)
-@pytest.mark.long(60)
+@pytest.mark.soak
 def test_the_tour_runs_and_ends_equal(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for name, value in ENVIRONMENT.items():
         monkeypatch.setenv(name, value)

@@ -39,6 +39,7 @@ from mirror_assets_tests.operations.history import (
 from mirror_assets_tests.operations.operation import Lands, Operation
 from mirror_assets_tests.operations.overwrites import save_as_table
 from mirror_assets_tests.operations.source import COLUMNS, Source, values
+from mirror_assets_tests.smoke import smoke_first
 
 # Many statements in one test: on a machine that others use, they may take minutes.
 pytestmark = [pytest.mark.timeout(900), pytest.mark.long(40)]
@@ -85,7 +86,7 @@ def _append_problems(source: Source, done: Done) -> list[str]:
     return [] if bool(stopped) is changes else [f"{done.operation.name}: append-only stopped at {stopped}"]
 
 
-@pytest.mark.parametrize("chapter", CHAPTERS, ids=lambda chapter: chapter.name)
+@pytest.mark.parametrize("chapter", smoke_first(CHAPTERS), ids=lambda chapter: chapter.name)
 def test_every_operation_lands_as_what_it_is(spark: SparkSession, tmp_path: Path, chapter: Chapter) -> None:
     _history(spark, tmp_path, MODERN, chapter, ways=_BOTH if chapter is CHAPTERS[0] else (FEED,))
 
@@ -96,6 +97,7 @@ def test_every_operation_lands_by_row_tracking(spark: SparkSession, tmp_path: Pa
     _history(spark, tmp_path, MODERN, chapter, ways=(TRACKED,))
 
 
+@pytest.mark.soak
 def test_operations_on_partitions(spark: SparkSession, tmp_path: Path) -> None:
     _history(spark, tmp_path, PARTITIONED, Chapter("on partitions", _IDS, ON_PARTITIONS), commits=1, ways=_BOTH)
 
@@ -106,13 +108,15 @@ def test_operations_by_delta_rs(spark: SparkSession, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     "features",
-    [CLONED, pytest.param(IDENTITY, marks=pytest.mark.soak), pytest.param(BY_ID, marks=pytest.mark.soak)],
+    [CLONED, IDENTITY, BY_ID],
     ids=lambda features: features.name,
 )
+@pytest.mark.soak
 def test_a_table_of_another_kind(spark: SparkSession, tmp_path: Path, features: Features) -> None:
     _history(spark, tmp_path, features, Chapter("few", _IDS, FEW), ways=_BOTH)
 
 
+@pytest.mark.soak
 def test_a_table_by_query_that_is_saved_over_by_name(spark: SparkSession, tmp_path: Path) -> None:
     saved = Operation("saveAsTable over it", save_as_table, Lands(updates=3, deletes=9))
     _history(spark, tmp_path, BY_QUERY, Chapter("saved over", _IDS, (*FEW, saved)), ways=_BOTH)

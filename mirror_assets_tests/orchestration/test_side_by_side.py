@@ -21,6 +21,7 @@ def _failed(lake: Lake) -> list[str | None]:
     return [report.error for report in lake.mirror() if report.error]
 
 
+@pytest.mark.soak
 def test_tables_mapped_by_id_land_beside_others(spark: SparkSession, tmp_path: Path) -> None:
     lake = Lake(spark, tmp_path)
     lake.create(_FAILED_BEFORE)
