@@ -1,4 +1,4 @@
-"""Appends a slice to the history's table exactly once, also beside other runs (docs/decisions/0006)."""
+"""Appends a slice to the history's table exactly once, even while other runs do the same (docs/decisions/0006)."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from pyspark.sql.types import DataType, StructType
 
 from mirror_assets.encode.columns import CHANGE_TYPE, COMMIT_TIMESTAMP, COMMIT_VERSION, quoted
 from mirror_assets.encode.spark_errors import spark_error
-from mirror_assets.history.errors import HistoryColumnsUnfit, HistoryMoved
+from mirror_assets.history.errors import HistoryColumnsUnfit, HistoryOvertaken
 from mirror_assets.history.history_log import APPLICATION, HistoryCommit, HistoryLog
 
 TABLE_ID = "_table_id"
@@ -42,41 +42,37 @@ def next_commit(newest: HistoryCommit | None, table_id: str, first: int, last: i
 def append_rows(rows: DataFrame, history: HistoryLog, kept: HistoryCommit) -> HistoryCommit:
     """Append rows of the feed, and return the commit as the log has it.
 
-    Raises HistoryMoved, with nothing written, when another run has committed this generation; HistoryColumnsUnfit for
-    columns that the table can't hold; and what Spark's failures mean.
+    Raises HistoryOvertaken, with nothing written, when another run has committed this generation; HistoryColumnsUnfit
+    for columns that the table can't hold; and what Spark's failures mean. Enables on the table what new columns need
+    and the source has.
     """
-    frame = _with_own_columns(rows, history, kept)
-    _append(frame, history, kept)
+    frame, tried = _with_own_columns(rows, history, kept), set[str]()
+    options = {"mergeSchema": "true", **_properties(frame.schema), "userMetadata": kept.text}
+    # Delta takes a transaction version of an application once.
+    options |= {"txnAppId": APPLICATION, "txnVersion": str(kept.generation)}
+    while True:
+        try:
+            with _translated(history, kept):
+                frame.write.format("delta").mode("append").options(**options).save(history.uri)
+            break
+        except HistoryColumnsUnfit as error:
+            if error.why in tried or not _enable(frame.sparkSession, history, kept, error):
+                raise
+            tried.add(error.why)
     found = history.commit(kept.generation)
     if found is None or found.attempt != kept.attempt:
-        raise HistoryMoved(history.table, kept.generation)
+        raise _overtaken(history, kept)
     return found
+
+
+def _overtaken(history: HistoryLog, kept: HistoryCommit) -> HistoryOvertaken:
+    return HistoryOvertaken(history.table, f"another run has committed generation {kept.generation} of the history")
 
 
 def append_nothing(spark: SparkSession, history: HistoryLog, kept: HistoryCommit) -> HistoryCommit:
     """Commit a slice without rows. Raises what `append_rows` raises."""
     schema = f"{COMMIT_VERSION} BIGINT, {COMMIT_TIMESTAMP} TIMESTAMP, {CHANGE_TYPE} STRING"
     return append_rows(spark.createDataFrame([], schema), history, kept)
-
-
-def _append(frame: DataFrame, history: HistoryLog, kept: HistoryCommit) -> None:
-    """Append, and enable on the table what new columns need and the source has."""
-    tried: set[str] = set()
-    while True:
-        try:
-            return _append_once(frame, history, kept)
-        except HistoryColumnsUnfit as error:
-            if error.why in tried or not _enable(frame.sparkSession, history, kept, error):
-                raise
-            tried.add(error.why)
-
-
-def _append_once(frame: DataFrame, history: HistoryLog, kept: HistoryCommit) -> None:
-    """Append unless the generation is committed: Delta takes a transaction version of an application once."""
-    options = {"mergeSchema": "true", **_properties(frame.schema), "userMetadata": kept.text}
-    writer = frame.write.format("delta").mode("append").options(**options)
-    with _translated(history, kept):
-        writer.option("txnAppId", APPLICATION).option("txnVersion", kept.generation).save(history.uri)
 
 
 def _with_own_columns(rows: DataFrame, history: HistoryLog, kept: HistoryCommit) -> DataFrame:
@@ -106,9 +102,9 @@ def _names(kind: DataType) -> Iterator[str]:
 
 
 def _enable(spark: SparkSession, history: HistoryLog, kept: HistoryCommit, unfit: HistoryColumnsUnfit) -> bool:
-    """Enable the table feature or column mapping that new columns need; False when that is not what is missing.
+    """Enable the table feature or column mapping that new columns need; return whether one was missing.
 
-    The source has it too, so its readers support it. Type widening is left to a person: fewer readers support that.
+    The source has it also, so its readers support it. Type widening is left to a person: fewer readers support that.
     """
     features, is_name = _FEATURES.search(unfit.why), _NAMES in unfit.why
     mapping = f"ALTER TABLE delta.{quoted(history.uri)} SET TBLPROPERTIES ('delta.columnMapping.mode' = 'name')"
@@ -122,16 +118,16 @@ def _enable(spark: SparkSession, history: HistoryLog, kept: HistoryCommit, unfit
 
 @contextmanager
 def _translated(history: HistoryLog, kept: HistoryCommit) -> Iterator[None]:
-    """Translate what Spark raises: HistoryMoved for a lost race, HistoryColumnsUnfit for columns that don't fit."""
+    """Translate what Spark raises: HistoryOvertaken for a lost race, HistoryColumnsUnfit for columns that don't fit."""
     try:
         yield
     except (PySparkException, Py4JJavaError) as error:
         text = str(error)
         if _RACE.search(text):
-            raise HistoryMoved(history.table, kept.generation) from error
+            raise _overtaken(history, kept) from error
         unfit = _UNFIT.search(text)
         if unfit:
-            said = text[unfit.end() :].lstrip("] ").partition("\n")[0][:_MAX_TEXT].rstrip(".")
-            why = f"{said} ({unfit[0]})"
+            message = text[unfit.end() :].lstrip("] ").partition("\n")[0][:_MAX_TEXT].rstrip(".")
+            why = f"{message} ({unfit[0]})"
             raise HistoryColumnsUnfit(history.table, history.uri, kept.first, kept.last, why) from error
         raise spark_error(error, history.uri) from error

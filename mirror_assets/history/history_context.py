@@ -1,4 +1,4 @@
-"""What keeping one table's history needs."""
+"""The context of one table's history."""
 
 from __future__ import annotations
 

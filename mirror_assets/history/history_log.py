@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from typing import TypedDict
 
@@ -60,16 +60,15 @@ def parse_commit(commit: bytes) -> HistoryCommit | None:
     info = next((line["commitInfo"] for line in lines if "commitInfo" in line), _CommitInfo())
     if not generations or "userMetadata" not in info:
         return None
-    said = json.loads(info["userMetadata"])
-    found = HistoryCommit(generations[0], said["table_id"], said["first"], said["last"], said["attempt"])
-    return replace(found, rows=int(info.get("operationMetrics", {}).get("numOutputRows", 0)))
+    rows = int(info.get("operationMetrics", {}).get("numOutputRows", 0))
+    return HistoryCommit(generations[0], rows=rows, **json.loads(info["userMetadata"]))
 
 
 class HistoryLog:
     """The Delta log of one history; each call reads it again."""
 
     def __init__(self, table: str, uri: str, access: Access | None = None) -> None:
-        """Take the name of the mirrored table, for messages, the history's address, and the way to it."""
+        """Take the name of the mirrored table, for messages, and the history's address and access."""
         self.table, self.uri = table, uri
         self._access = access or PlainAccess(uri)
 
@@ -94,7 +93,7 @@ class HistoryLog:
         return found if found is not None and found.generation == generation else None
 
     def is_newest(self, kept: HistoryCommit) -> bool:
-        """Whether this is the newest commit of the table: no other writer has committed since."""
+        """Return whether this is the newest commit of the table: no other writer has committed since."""
         newest = max(self._versions())
         data = self._files.commit(newest)
         return data is not None and parse_commit(data) == kept

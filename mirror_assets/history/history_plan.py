@@ -1,8 +1,8 @@
-"""Plans which commits of a source its history keeps next, from both Delta logs alone."""
+"""Plans which commits of a source its history appends next, from both Delta logs alone."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from itertools import pairwise
@@ -11,7 +11,7 @@ from mirror_assets.errors import MirrorError
 from mirror_assets.history.errors import history_ahead, history_feed_off, history_gap
 from mirror_assets.history.history_context import HistoryContext
 from mirror_assets.history.history_log import HistoryCommit
-from mirror_assets.source.actions import Actions, LoggedFile
+from mirror_assets.source.actions import Actions, LoggedFile, Metadata
 from mirror_assets.source.batching import batch_commits
 from mirror_assets.source.commits import Commit, vector_versions
 from mirror_assets.source.errors import LogGap
@@ -22,12 +22,11 @@ from mirror_assets.source.source_state import SourceState
 
 _NOT_IN_LOG = "they are not in the Delta log any more"
 _THREADS = 16  # each asks the store which of a commit's files exist
-_OFF = "the change data feed was off"
 
 
 @dataclass(frozen=True)
 class HistorySlice:
-    """Versions `first` to `last` of the source, all of one table id and schema, with the rows that the log promises.
+    """Versions `first` to `last` of the source, all of one table id and schema, with the number of rows in the log.
 
     A snapshot has all rows of the one version as inserts, made at `snapshot_ms`, in place of its feed.
     """
@@ -43,46 +42,52 @@ class HistorySlice:
 
 @dataclass(frozen=True)
 class HistoryPlan:
-    """Slices to keep, in order, up to the source's version `tip`, or up to the error `stop`."""
+    """Slices to append, in order, up to the source's version `tip`, or up to the error `stop`."""
 
     tip: int
     slices: tuple[HistorySlice, ...] = ()
     stop: MirrorError | None = None
 
 
-@dataclass(frozen=True)
-class _Stretch:
-    """A commit with the table's id and schema at it."""
-
-    commit: Commit
-    table_id: str
-    schema_string: str
-
-
 def plan_history(context: HistoryContext, newest: HistoryCommit | None, skip_to: int | None = None) -> HistoryPlan:
     """Plan what follows the history's newest commit, or what a new history has when there is none.
 
     A new history with `snapshot` that can't start at version 0 starts with a snapshot, so it is complete from then on.
-    `skip_to` continues at that version, whatever lies between. Raises history_gap and history_feed_off when nothing can
-    be kept before them (else they are the plan's `stop`), history_ahead, and what the log raises.
+    `skip_to` continues at that version and leaves out what is before it. Raises history_gap and history_feed_off when
+    they come before any slice (else they are the plan's `stop`), history_ahead, and what the log raises.
     """
     tip = context.source.state()
     first = _first(context, tip, newest, skip_to)
     if first > tip.version:
         return HistoryPlan(tip.version)
-    stretches, stop = _walk(context, tip, first)
-    begun = [_snapshot(context, tip, stretches.pop(0))] if stretches and _needs_snapshot(context, newest, first) else []
+    steps, stop = _readable_steps(context, tip, first)
+    slices = list[HistorySlice]()
+    if steps and _needs_snapshot(context, newest, first):
+        begun, at = steps.pop(0)
+        rows, time_ms = context.source.state(begun.version).likely_rows, context.source.times(tip).at(begun.version)
+        slices.append(HistorySlice(at.table_id, at.schema_string, begun.version, begun.version, rows, (), time_ms))
     cuts = frozenset(
-        before.commit.version
-        for before, after in pairwise(stretches)
-        if (before.table_id, before.schema_string) != (after.table_id, after.schema_string)
+        commit.version
+        for (commit, at), (_, after) in pairwise(steps)
+        if (at.table_id, at.schema_string) != (after.table_id, after.schema_string)
     )
-    groups = batch_commits((stretch.commit for stretch in stretches), context.limits, cuts)
-    return HistoryPlan(tip.version, (*begun, *_slices(groups, stretches)), stop)
+    known = {commit.version: metadata for commit, metadata in steps}
+    for commits in batch_commits([commit for commit, _ in steps], context.limits, cuts):
+        last = commits[-1].version
+        planned = HistorySlice(
+            table_id=known[last].table_id,
+            schema_string=known[last].schema_string,
+            first=commits[0].version,
+            last=last,
+            rows=sum(commit.rows for commit in commits),
+            vector_versions=vector_versions(commits),
+        )
+        slices.append(planned)
+    return HistoryPlan(tip.version, tuple(slices), stop)
 
 
 def lost_behind(context: HistoryContext, first: int, last: int, why: str) -> MirrorError:
-    """Return the error for unreadable commits from `first` on, up to `last` when the log does not tell which."""
+    """Return the error for unreadable commits from `first` on, up to `last` when the log can't say which."""
     tip = context.source.state()
     readable = readable_from(context.source, first, tip)
     readable = readable if readable > first else last + 1
@@ -93,7 +98,7 @@ def lost_behind(context: HistoryContext, first: int, last: int, why: str) -> Mir
 
 
 def _first(context: HistoryContext, tip: SourceState, newest: HistoryCommit | None, skip_to: int | None) -> int:
-    """Return the first version to keep. Raises history_gap and history_ahead."""
+    """Return the first version to append. Raises history_gap and history_ahead."""
     if newest is not None and _is_same_log(context, tip, newest):
         return max(newest.last + 1, skip_to or 0)
     if skip_to is not None:
@@ -103,7 +108,7 @@ def _first(context: HistoryContext, tip: SourceState, newest: HistoryCommit | No
         return tip.version + 1 if start is None else start
     begin = readable_from(context.source, 0, tip)
     if begin > tip.version:
-        raise lost_behind(context, 0, tip.version, "their files are gone")
+        raise lost_behind(context, 0, tip.version, "their files were deleted")
     if newest is not None and begin > 0:
         between = f"what came after version {newest.last} of the table with the id {newest.table_id}"
         why = f"the source is the table with the id {tip.table_id} now, readable from version {begin} on"
@@ -115,15 +120,8 @@ def _needs_snapshot(context: HistoryContext, newest: HistoryCommit | None, first
     return newest is None and first > 0 and context.snapshot and context.start is None
 
 
-def _snapshot(context: HistoryContext, tip: SourceState, stretch: _Stretch) -> HistorySlice:
-    """Return the slice that has the table as of this commit."""
-    version = stretch.commit.version
-    rows, time_ms = context.source.state(version).likely_rows, context.source.times(tip).at(version)
-    return HistorySlice(stretch.table_id, stretch.schema_string, version, version, rows, (), time_ms)
-
-
 def _is_same_log(context: HistoryContext, tip: SourceState, newest: HistoryCommit) -> bool:
-    """Whether the source's log continues the history. Raises history_ahead when the log ends before the history.
+    """Return whether the source's log continues the history. Raises history_ahead when the log ends before the history.
 
     CREATE OR REPLACE changes the table id within one log; DROP and CREATE starts another log.
     """
@@ -139,45 +137,27 @@ def _is_same_log(context: HistoryContext, tip: SourceState, newest: HistoryCommi
         return False
 
 
-def _walk(context: HistoryContext, tip: SourceState, first: int) -> tuple[list[_Stretch], MirrorError | None]:
-    """Return the readable commits from `first` on, and the error behind them unless they reach the tip."""
-    commits, missing = _commits(context, first, tip.version)
+def _readable_steps(
+    context: HistoryContext, tip: SourceState, first: int
+) -> tuple[list[tuple[Commit, Metadata]], MirrorError | None]:
+    """Return the readable commits from `first` on with their metadata, and the error after them short of the tip."""
+    source, missing = context.source, None
     try:
-        known = context.source.state(first).metadata
+        commits: Sequence[Commit] = source.commits(first, tip.version)
+    except LogGap as gap:
+        missing = gap.version
+        commits = source.commits(first, missing - 1) if missing > first else ()
+    try:
+        known = source.state(first).metadata
     except LogGap:
         return [], lost_behind(context, first, first, _NOT_IN_LOG)
-    stretches: list[_Stretch] = []
+    steps = list[tuple[Commit, Metadata]]()
     for commit in commits:
         known = commit.metadata or known
         if not known.feed_enabled:
-            return stretches, lost_behind(context, commit.version, commit.version, _OFF)
-        stretches.append(_Stretch(commit, known.table_id, known.schema_string))
-    if missing is not None:
-        return stretches, lost_behind(context, missing, missing, _NOT_IN_LOG)
-    return stretches, None
-
-
-def _commits(context: HistoryContext, first: int, last: int) -> tuple[Sequence[Commit], int | None]:
-    """Return the commits before the first one missing from the log, and the missing version."""
-    try:
-        return context.source.commits(first, last), None
-    except LogGap as gap:
-        before = context.source.commits(first, gap.version - 1) if gap.version > first else ()
-        return before, gap.version
-
-
-def _slices(groups: Sequence[Sequence[Commit]], stretches: Sequence[_Stretch]) -> Iterator[HistorySlice]:
-    by_version = {stretch.commit.version: stretch for stretch in stretches}
-    for commits in groups:
-        last = by_version[commits[-1].version]
-        yield HistorySlice(
-            table_id=last.table_id,
-            schema_string=last.schema_string,
-            first=commits[0].version,
-            last=commits[-1].version,
-            rows=sum(commit.rows for commit in commits),
-            vector_versions=vector_versions(commits),
-        )
+            return steps, lost_behind(context, commit.version, commit.version, "the change data feed was off")
+        steps.append((commit, known))
+    return steps, None if missing is None else lost_behind(context, missing, missing, _NOT_IN_LOG)
 
 
 def readable_from(log: DeltaLog, first: int, tip: SourceState) -> int:
@@ -199,7 +179,7 @@ def _snapshot_from(log: DeltaLog, begin: int, tip: SourceState) -> int:
 
 
 def _last_lost(log: DeltaLog, versions: Sequence[int], needed: Callable[[Actions], Iterable[LoggedFile]]) -> int | None:
-    """Return the last of these commits of which a needed file is gone."""
+    """Return the last of these commits of which a needed file was deleted."""
     with ThreadPoolExecutor(_THREADS) as pool:
         lost = pool.map(lambda version: log.lost_files(version, needed), versions)
         return max((version for version, files in zip(versions, lost, strict=True) if files), default=None)

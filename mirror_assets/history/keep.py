@@ -1,7 +1,7 @@
 """Copies a source's change data feed into its history until nothing is left, each commit once (docs/history.md).
 
-Two readers do the same job for `history: slices` and `history: stream`: each appends the rows of the planned commits
-behind the newest commit of the history, and returns what it appended. Planning, appending and recovery are shared.
+`history: slices` and `history: stream` differ in their reader only: each reader appends the rows of the planned commits
+after the newest commit of the history, and returns the commits that it made.
 """
 
 from __future__ import annotations
@@ -10,7 +10,6 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from itertools import groupby
 
-from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from mirror_assets.encode.columns import CHANGE_TYPE, COMMIT_TIMESTAMP, COMMIT_VERSION
@@ -19,7 +18,7 @@ from mirror_assets.encode.private.table_version import read_version
 from mirror_assets.encode.spark_errors import spark_errors
 from mirror_assets.errors import MirrorError
 from mirror_assets.history.append import append_nothing, append_rows, next_commit
-from mirror_assets.history.errors import HistoryMoved, HistoryUnknown, StreamBegunAgain
+from mirror_assets.history.errors import HistoryOvertaken, HistoryUnknown
 from mirror_assets.history.history_context import HistoryContext
 from mirror_assets.history.history_log import HistoryCommit
 from mirror_assets.history.history_plan import HistoryPlan, HistorySlice, lost_behind, plan_history
@@ -32,80 +31,73 @@ def keep_history(
 ) -> Iterator[HistoryCommit]:
     """Yield each commit of the history after it is made, up to the source's newest version.
 
-    `skip_to` continues at that version and gives up the commits before it. When another run commits first, this one
-    plans again. Raises history_gap and history_feed_off after everything before the gap is kept, HistoryColumnsUnfit,
+    `skip_to` continues at that version and leaves out the commits before it. When another run commits first, this one
+    plans again. Raises history_gap and history_feed_off after everything before the gap is stored, HistoryColumnsUnfit,
     history_ahead, HistoryUnknown, no_history, and what reading the source raises.
     """
     while True:
         try:
-            newest = _newest(context, skip_to)
+            newest = context.history.newest()
+        except HistoryUnknown as error:
+            if skip_to is None:
+                raise
+            newest = HistoryCommit(error.generation, table_id="", first=0, last=-1, attempt="")
+        try:
             plan = plan_history(context, newest, skip_to)
-            yield from _keep(context, newest, plan, report)
+            yield from _append_slices(context, newest, plan, report)
             if plan.stop is not None:
                 raise plan.stop
             if not plan.slices:
-                _repeat_coverage(context, newest)
+                if newest is not None and not context.history.is_newest(newest):
+                    # Commits of others would outlive ours in the log of a quiet source: repeat what is covered.
+                    again = next_commit(newest, newest.table_id, newest.last + 1, newest.last)
+                    append_nothing(context.spark(), context.history, again)
                 return
-        except (HistoryMoved, StreamBegunAgain) as error:
+        except HistoryOvertaken as error:
             report(error.what)
 
 
-def _newest(context: HistoryContext, skip_to: int | None) -> HistoryCommit | None:
-    """Return the history's newest commit; only its generation is known where the log has lost the entry."""
-    try:
-        return context.history.newest()
-    except HistoryUnknown as error:
-        if skip_to is None:
-            raise
-        return HistoryCommit(error.generation, table_id="", first=0, last=-1, attempt="")
-
-
-def _keep(
+def _append_slices(
     context: HistoryContext, newest: HistoryCommit | None, plan: HistoryPlan, report: Callable[[str], None]
 ) -> Iterator[HistoryCommit]:
     """Read and append the planned slices. A stream reads one schema, so it reads the last slices that share one."""
-    stretches = [
-        list(of) for _, of in groupby(plan.slices, lambda one: (one.table_id, one.schema_string, one.snapshot_ms))
+    groups = [
+        list(group) for _, group in groupby(plan.slices, lambda one: (one.table_id, one.schema_string, one.snapshot_ms))
     ]
-    for number, slices in enumerate(stretches, start=1):
+    for number, slices in enumerate(groups, start=1):
         report(f"{context.table}: versions {slices[0].first} to {slices[-1].last}, {sum(x.rows for x in slices)} rows")
-        is_last, is_feed = number == len(stretches), slices[0].snapshot_ms is None
-        streams = context.stream is not None and plan.stop is None and is_last and is_feed
-        for part in [slices] if streams else [[one] for one in slices]:
-            with _gaps_named(context, part[0].first, part[-1].last, is_feed=is_feed):
-                read = read_by_stream if streams else _read_by_batch
-                kept = read(context, newest, part)
-            yield from kept
-            newest = kept[-1]
+        is_last, is_feed = number == len(groups), slices[0].snapshot_ms is None
+        is_streamed = context.stream is not None and plan.stop is None and is_last and is_feed
+        for part in [slices] if is_streamed else [[one] for one in slices]:
+            with _losses_translated(context, part[0].first, part[-1].last, is_feed=is_feed):
+                read = read_by_stream if is_streamed else _read_by_batch
+                made = read(context, newest, part)
+            yield from made
+            newest = made[-1]
 
 
 def _read_by_batch(
     context: HistoryContext, newest: HistoryCommit | None, slices: Sequence[HistorySlice]
 ) -> Sequence[HistoryCommit]:
-    """Append the feed of one slice. Raises what appending and Spark's failures raise."""
+    """Append the feed of one slice, or a snapshot as the feed of a commit that inserts all its rows."""
     (planned,) = slices
     uri, first, last = context.source.uri, planned.first, planned.last
     with spark_errors(uri):
         if planned.snapshot_ms is None:
             rows = read_changes(context.spark(), uri, first, last, planned.vector_versions)
         else:
-            rows = _snapshot_rows(read_version(context.spark(), uri, last), last, planned.snapshot_ms)
+            rows = read_version(context.spark(), uri, last).withColumns(
+                {
+                    CHANGE_TYPE: F.lit("insert"),
+                    COMMIT_VERSION: F.lit(last).cast("bigint"),
+                    COMMIT_TIMESTAMP: F.timestamp_millis(F.lit(planned.snapshot_ms)),
+                }
+            )
         return [append_rows(rows, context.history, next_commit(newest, planned.table_id, first, last))]
 
 
-def _snapshot_rows(table: DataFrame, version: int, time_ms: int) -> DataFrame:
-    """Return a table's rows as the feed of a commit that inserts them all."""
-    return table.withColumns(
-        {
-            CHANGE_TYPE: F.lit("insert"),
-            COMMIT_VERSION: F.lit(version).cast("bigint"),
-            COMMIT_TIMESTAMP: F.timestamp_millis(F.lit(time_ms)),
-        }
-    )
-
-
 @contextmanager
-def _gaps_named(context: HistoryContext, first: int, last: int, *, is_feed: bool) -> Iterator[None]:
+def _losses_translated(context: HistoryContext, first: int, last: int, *, is_feed: bool) -> Iterator[None]:
     """Raise history_gap when the block fails because the source has lost commits `first` to `last` or their files."""
     try:
         yield
@@ -116,10 +108,3 @@ def _gaps_named(context: HistoryContext, first: int, last: int, *, is_feed: bool
         if meant is error:
             raise
         raise meant from error
-
-
-def _repeat_coverage(context: HistoryContext, newest: HistoryCommit | None) -> None:
-    """Commit an empty slice after commits of others, which would outlive ours in the log of a quiet source."""
-    if newest is not None and not context.history.is_newest(newest):
-        again = next_commit(newest, newest.table_id, newest.last + 1, newest.last)
-        append_nothing(context.spark(), context.history, again)

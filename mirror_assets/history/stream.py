@@ -1,9 +1,9 @@
-"""The reader for `history: stream`: a Spark stream that reads what is there and ends.
+"""The reader for `history: stream`: a Spark stream that reads what the source has now, and ends.
 
 It differs from `history: slices` in the reader alone: it appends the same rows, by the same commits, after the same
-plan. Its checkpoint knows nothing that the history's log does not, so any checkpoint can be deleted at any time. A
-stream continues with one only if a note in it, written when its stream had ended well, names the history's newest
-commit; else it starts at the next version.
+plan. Everything in its checkpoint is also in the history's log, so a checkpoint can be deleted at any time. A stream
+continues with one only if a note in it, written when its stream had ended well, names the history's newest commit; else
+it starts at the next version.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from mirror_assets.encode.columns import COMMIT_VERSION
 from mirror_assets.encode.spark_errors import spark_error
 from mirror_assets.errors import MirrorError
 from mirror_assets.history.append import append_nothing, append_rows, next_commit
-from mirror_assets.history.errors import StreamBegunAgain, stream_needs_classic_session
+from mirror_assets.history.errors import HistoryOvertaken, stream_needs_classic_session
 from mirror_assets.history.history_context import HistoryContext, StreamOptions
 from mirror_assets.history.history_log import HistoryCommit
 from mirror_assets.history.history_plan import HistorySlice
@@ -44,9 +44,9 @@ def read_by_stream(
 ) -> Sequence[HistoryCommit]:
     """Append the feed of these slices, all of one schema, and return the history's new commits.
 
-    Discards a checkpoint with which the stream fails. Raises StreamBegunAgain when a new attempt can succeed: the
-    checkpoint was an earlier stream's, the schema has changed meanwhile, or another run was ahead. Else raises what the
-    stream fails with, what appending raises, and stream_needs_classic_session.
+    Discards a checkpoint with which the stream fails. Raises HistoryOvertaken when a new attempt can succeed: the
+    checkpoint was an earlier stream's, the schema has changed meanwhile, or another run was faster. Else raises what
+    the stream fails with, what appending raises, and stream_needs_classic_session.
     """
     if context.stream is None:
         raise ValueError("no stream options")
@@ -58,11 +58,14 @@ def read_by_stream(
         checkpoint.discard()
         if batches.error is not None:
             raise batches.error from error
-        if checkpoint.goes_on or _schema_changed(context, slices[-1]) or _is_overtaken(context, newest):
-            raise StreamBegunAgain(context.table, _why(error)) from error
-        raise _failure(batches.failure or error, context.source.uri) from error
+        if checkpoint.is_continued or _has_changed(context, newest, slices[-1]):
+            raise HistoryOvertaken(context.table, f"the stream could not continue: {_reason(error)}") from error
+        failure = batches.failure or error
+        known = spark_error(failure, context.source.uri)
+        # Every stream fails with one error class, so only the text names the failure.
+        raise (SparkFailed(context.source.uri, _reason(failure)) if type(known) is SparkFailed else known) from error
     batches.end(checkpoint)
-    return batches.kept
+    return batches.made
 
 
 def _run(context: HistoryContext, options: StreamOptions, checkpoint: StreamCheckpoint, batches: _Batches) -> None:
@@ -80,34 +83,28 @@ def _run(context: HistoryContext, options: StreamOptions, checkpoint: StreamChec
         query.stop()
 
 
-def _schema_changed(context: HistoryContext, planned: HistorySlice) -> bool:
-    """Whether the source has another schema, or is another table, since the slice was planned: a stream ends there."""
+def _has_changed(context: HistoryContext, newest: HistoryCommit | None, planned: HistorySlice) -> bool:
+    """Return whether the source has another schema or table id than planned, or another run has committed meanwhile.
+
+    A stream ends at another schema. Another run also deletes the checkpoints of others.
+    """
     tip = context.source.state()
-    return (tip.table_id, tip.schema_string) != (planned.table_id, planned.schema_string)
-
-
-def _is_overtaken(context: HistoryContext, newest: HistoryCommit | None) -> bool:
-    """Whether another run has committed: it also deletes the checkpoints of others."""
+    if (tip.table_id, tip.schema_string) != (planned.table_id, planned.schema_string):
+        return True
     return context.history.commit(newest.generation + 1 if newest else 1) is not None
 
 
-def _failure(error: Exception, uri: str) -> MirrorError:
-    """Translate what the stream failed with. Every stream fails with one error class, so the text says what failed."""
-    known = spark_error(error, uri)
-    return SparkFailed(uri, _why(error)) if type(known) is SparkFailed else known
-
-
-def _why(error: Exception) -> str:
+def _reason(error: Exception) -> str:
     """Return why the stream failed, without its query's description."""
     text = str(error).partition("\n")[0]
-    return (text.partition("terminated with exception: ")[2] or text)[:_MAX_TEXT]
+    return (text.partition("terminated with exception: ")[2] or text)[:_MAX_TEXT].rstrip(".")
 
 
 class _Batches:
-    """Appends the stream's batches: only planned commits, each whole, and each once though Spark may repeat a batch.
+    """Appends the stream's batches: only planned commits, each whole, and each once even if Spark repeats a batch.
 
     With a limit on the size of a batch (`may_split`), Delta may spread one commit of inserts over several batches. So
-    the newest commit of each batch is held back, on Spark's local disks, until a later commit or the end comes.
+    the newest commit of each batch is held back, on Spark's local disks, until a later commit or the end.
     """
 
     def __init__(
@@ -121,14 +118,14 @@ class _Batches:
         self._context, self._newest, self._may_split = context, newest, may_split
         self._table_id, self._last = slices[0].table_id, slices[-1].last
         self.next = slices[0].first
-        self.kept: list[HistoryCommit] = []
+        self.made: list[HistoryCommit] = []
         self.error: MirrorError | None = None
         self.failure: Exception | None = None
         self._held: list[DataFrame] = []
         self._went_past = False
 
     def __call__(self, rows: DataFrame, _: int) -> None:
-        """Take a batch. Spark passes on only the text of an exception from here, so the exception itself is kept."""
+        """Take a batch. Spark passes on only the text of an exception from here, so the exception itself is stored."""
         try:
             self._take(rows)
         except MirrorError as error:
@@ -141,7 +138,7 @@ class _Batches:
     def end(self, checkpoint: StreamCheckpoint) -> None:
         """Append what is held back, cover planned commits without rows, and leave the checkpoint to the next stream.
 
-        The checkpoint is discarded when the stream has read past the plan: it would skip commits that were not kept.
+        The checkpoint is discarded when the stream has read past the plan: it would skip commits that were not stored.
         """
         if self._held:
             self._append([], self._last)
@@ -157,8 +154,7 @@ class _Batches:
         """Append the batch's planned commits, up to its newest or to the one before it, which is held back."""
         version = F.col(COMMIT_VERSION)
         planned = F.when(version.between(self.next, self._last), version)
-        found = rows.agg(F.max(planned), F.max(version)).first()
-        last, newest = (found[0], found[1]) if found else (None, None)
+        last, newest = rows.agg(F.max(planned), F.max(version)).collect()[0]
         self._went_past = self._went_past or (newest is not None and newest > self._last)
         if last is None:
             return
@@ -179,16 +175,16 @@ class _Batches:
         self._held = []
 
     def _add(self, commit: HistoryCommit) -> None:
-        self.kept.append(commit)
+        self.made.append(commit)
         self._newest, self.next = commit, commit.last + 1
 
 
 @dataclass(frozen=True)
 class StreamCheckpoint:
-    """Spark's checkpoint of one stream, in a folder of its own; `goes_on` if an earlier stream has left it."""
+    """Spark's checkpoint of one stream, in its own folder; `is_continued` if an earlier stream has left it."""
 
     folder: Path
-    goes_on: bool
+    is_continued: bool
 
     @property
     def location(self) -> str:
@@ -196,7 +192,7 @@ class StreamCheckpoint:
         return str(self.folder / _SPARK)
 
     def leave(self, newest: HistoryCommit) -> None:
-        """Note that the stream has ended at this commit of the history, and delete all other checkpoints."""
+        """Note in it that the stream has ended at this commit of the history, and delete all other checkpoints."""
         (self.folder / _NOTE).write_text(json.dumps(asdict(newest)))
         for other in self.folder.parent.iterdir():
             if other != self.folder:
@@ -211,23 +207,12 @@ def take_checkpoint(folder: Path, newest: HistoryCommit | None) -> StreamCheckpo
     """Take the checkpoint in `folder` that was left at the history's newest commit, or a new one, for one caller."""
     own = folder / uuid.uuid4().hex
     for note in folder.glob(f"*/{_NOTE}"):
-        if newest is not None and _was_left_at(note, newest) and _moved(note.parent, own):
-            (own / _NOTE).unlink()
-            return StreamCheckpoint(own, goes_on=True)
-    return StreamCheckpoint(own, goes_on=False)
-
-
-def _was_left_at(note: Path, newest: HistoryCommit) -> bool:
-    try:
-        return bool(json.loads(note.read_text()) == asdict(newest))
-    except (OSError, ValueError):
-        return False
-
-
-def _moved(folder: Path, own: Path) -> bool:
-    """Move the folder to the caller's path. False for all but the first of several callers."""
-    try:
-        folder.rename(own)
-    except OSError:
-        return False
-    return True
+        try:
+            if newest is None or json.loads(note.read_text()) != asdict(newest):
+                continue
+            note.parent.rename(own)
+        except (OSError, ValueError):  # a damaged note, or another caller was faster
+            continue
+        (own / _NOTE).unlink()
+        return StreamCheckpoint(own, is_continued=True)
+    return StreamCheckpoint(own, is_continued=False)

@@ -33,27 +33,27 @@ def _used(checkpoint: StreamCheckpoint) -> StreamCheckpoint:
 )
 def test_behind_another_slice_a_stream_begins_anew(checkpoints: Path, newest: HistoryCommit | None) -> None:
     taken = take_checkpoint(checkpoints, newest)
-    assert not taken.goes_on
+    assert not taken.is_continued
     assert not Path(taken.location).exists()
 
 
-def test_one_stream_alone_goes_on_with_what_was_left(checkpoints: Path) -> None:
+def test_one_stream_alone_is_continued_with_what_was_left(checkpoints: Path) -> None:
     first, second = take_checkpoint(checkpoints, KEPT), take_checkpoint(checkpoints, KEPT)
-    assert (first.goes_on, second.goes_on) == (True, False)
+    assert (first.is_continued, second.is_continued) == (True, False)
     assert (Path(first.location) / "metadata").read_text() == "Spark's"
     assert first.folder != second.folder
 
 
 def test_what_a_stream_that_died_had_taken_is_not_gone_on_with(checkpoints: Path) -> None:
     take_checkpoint(checkpoints, KEPT)
-    assert not take_checkpoint(checkpoints, KEPT).goes_on
+    assert not take_checkpoint(checkpoints, KEPT).is_continued
 
 
 @pytest.mark.parametrize("note", [b"", b"{", b"[]", b"\xff"])
 def test_a_damaged_note_is_none(checkpoints: Path, note: bytes) -> None:
     (path,) = checkpoints.glob("*/stands.json")
     path.write_bytes(note)
-    assert not take_checkpoint(checkpoints, KEPT).goes_on
+    assert not take_checkpoint(checkpoints, KEPT).is_continued
 
 
 def test_who_ends_well_clears_away_what_others_left(checkpoints: Path) -> None:

@@ -222,7 +222,7 @@ def test_another_table_whose_beginning_is_gone_is_not_taken_for_the_same(place: 
 
 def test_a_source_that_was_set_back_stops_the_history(place: Place) -> None:
     place.create()
-    with raises(StopError, ErrorCode.HISTORY_UNFIT, match=r"ends at version 0.*up to version 3"):
+    with raises(StopError, ErrorCode.HISTORY_UNFIT, match=r"ends at version 0.*at version 3"):
         plan_history(place.context(), covered(place, 3))
 
 
