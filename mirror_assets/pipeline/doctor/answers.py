@@ -1,9 +1,9 @@
-"""The doctor's answers: each with its subject, its question, a verdict, and the next step if any."""
+"""The doctor's answers: each with its subject, question, verdict, and the next step if any."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum
 
 from mirror_assets.errors import MirrorError
@@ -19,17 +19,11 @@ class DoctorVerdict(str, Enum):
 
 
 @dataclass(frozen=True)
-class Reply:
-    """The reply to a question; `next_step` is empty if nothing has to be done."""
-
-    verdict: DoctorVerdict
-    words: str
-    next_step: str = ""
-
-
-@dataclass(frozen=True)
 class DoctorAnswer:
-    """A reply with its subject, a table or the landing zone, and its question."""
+    """The answer to a question about a subject, a table or the landing zone.
+
+    `next_step` is empty if nothing has to be done. Functions that answer one question leave subject and question empty.
+    """
 
     subject: str
     question: str
@@ -37,10 +31,9 @@ class DoctorAnswer:
     words: str
     next_step: str = ""
 
-    @classmethod
-    def of(cls, subject: str, question: str, reply: Reply) -> DoctorAnswer:
-        """Return the reply as the answer to a question."""
-        return cls(subject, question, reply.verdict, reply.words, reply.next_step)
+    def about(self, subject: str, question: str) -> DoctorAnswer:
+        """Return the answer with its subject and question."""
+        return replace(self, subject=subject, question=question)
 
     @property
     def text(self) -> str:
@@ -48,24 +41,29 @@ class DoctorAnswer:
         return f"{self.words.rstrip('.')}. Next: {self.next_step}" if self.next_step else self.words
 
 
-def ok(words: str) -> Reply:
-    """Return a reply without a problem."""
-    return Reply(DoctorVerdict.OK, words)
+def ok(words: str) -> DoctorAnswer:
+    """Return an answer without a problem."""
+    return DoctorAnswer("", "", DoctorVerdict.OK, words)
 
 
-def warn(words: str, next_step: str) -> Reply:
-    """Return a reply with a warning."""
-    return Reply(DoctorVerdict.WARN, words, next_step)
+def warn(words: str, next_step: str) -> DoctorAnswer:
+    """Return a warning."""
+    return DoctorAnswer("", "", DoctorVerdict.WARN, words, next_step)
 
 
-def not_asked(why: str) -> Reply:
+def not_asked(why: str) -> DoctorAnswer:
     """Return that the answer is unknown, and why."""
-    return Reply(DoctorVerdict.NOT_ASKED, why)
+    return DoctorAnswer("", "", DoctorVerdict.NOT_ASKED, why)
 
 
-def no(error: MirrorError) -> Reply:
+def no(words: str, next_step: str) -> DoctorAnswer:
+    """Return a failure."""
+    return DoctorAnswer("", "", DoctorVerdict.NO, words, next_step)
+
+
+def failure(error: MirrorError) -> DoctorAnswer:
     """Return a failure, with the message of the error that a run would end with."""
-    return Reply(DoctorVerdict.NO, error.what, error.next_step)
+    return no(error.what, error.next_step)
 
 
 def is_well(answers: Iterable[DoctorAnswer]) -> bool:

@@ -1,4 +1,4 @@
-"""Asks all questions of all tables, several tables at once; one table's trouble keeps no other's questions."""
+"""Asks all questions of all tables, several tables at once; a failure on one table doesn't stop those of others."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from mirror_assets.errors import MirrorError
 from mirror_assets.landing.names import SCRATCH
 from mirror_assets.pipeline.context import TableContext
 from mirror_assets.pipeline.daemon_pool import DaemonPool
-from mirror_assets.pipeline.doctor.answers import DoctorAnswer, DoctorVerdict, Reply, no, not_asked
+from mirror_assets.pipeline.doctor.answers import DoctorAnswer, DoctorVerdict, failure, not_asked
 from mirror_assets.pipeline.doctor.log_questions import FIRST, THEN, Asked
 from mirror_assets.pipeline.errors import unexpected
 from mirror_assets.source.source_state import SourceState
@@ -59,7 +59,7 @@ def _ask_log(asked: Asked) -> list[DoctorAnswer]:
     for question in (*FIRST, *THEN):
         finding = _safely(name, partial(question.ask, asked)) if is_readable else not_asked("the log can't be read")
         is_readable = is_readable and not (question in FIRST and finding.verdict is DoctorVerdict.NO)
-        answers.append(DoctorAnswer.of(name, question.text, finding))
+        answers.append(finding.about(name, question.text))
     return answers
 
 
@@ -67,7 +67,7 @@ def _ask_spark(context: TableContext, state: SourceState | None, depth: Depth) -
     """Return Spark's answers; it is asked for the newest version where the log could not be read."""
     name = str(context.name)
     if not depth.with_spark:
-        return [DoctorAnswer.of(name, text, not_asked("Spark was left out")) for text in (SPARK_READS, KEYS_UNIQUE)]
+        return [not_asked("Spark was left out").about(name, text) for text in (SPARK_READS, KEYS_UNIQUE)]
     from mirror_assets.pipeline.doctor.spark_questions import keys_are_unique, spark_reads
 
     reads = _safely(name, partial(spark_reads, context, state))
@@ -77,14 +77,14 @@ def _ask_spark(context: TableContext, state: SourceState | None, depth: Depth) -
         finding = not_asked("Spark can't read it")
     else:
         finding = _safely(name, partial(keys_are_unique, context, state, thorough=depth.thorough))
-    return [DoctorAnswer.of(name, SPARK_READS, reads), DoctorAnswer.of(name, KEYS_UNIQUE, finding)]
+    return [reads.about(name, SPARK_READS), finding.about(name, KEYS_UNIQUE)]
 
 
-def _safely(table: str, ask: Callable[[], Reply]) -> Reply:
-    """Return the reply; an error is also a reply."""
+def _safely(table: str, ask: Callable[[], DoctorAnswer]) -> DoctorAnswer:
+    """Return the answer; an error is also an answer."""
     try:
         return ask()
     except MirrorError as error:
-        return no(error)
+        return failure(error)
     except Exception as error:  # noqa: BLE001 whatever it is, the next question is asked
-        return no(unexpected(table, error))
+        return failure(unexpected(table, error))

@@ -1,4 +1,4 @@
-"""The questions that a source's log answers: no JVM."""
+"""The questions that a source's log answers, without a JVM."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from functools import cached_property
 from mirror_assets.config import Changes, OnBreak
 from mirror_assets.errors import RebuildError
 from mirror_assets.pipeline.context import TableContext
-from mirror_assets.pipeline.doctor.answers import DoctorVerdict, Reply, no, not_asked, ok, warn
+from mirror_assets.pipeline.doctor.answers import DoctorAnswer, failure, no, not_asked, ok, warn
 from mirror_assets.pipeline.errors import stop_error
 from mirror_assets.pipeline.pending import feed_deadline, pending_commits
 from mirror_assets.pipeline.plan import plan_table
@@ -50,20 +50,20 @@ class Question:
     """A question, and the function that answers it; a MirrorError is the answer `no`."""
 
     text: str
-    ask: Callable[[Asked], Reply]
+    ask: Callable[[Asked], DoctorAnswer]
 
 
-def _reached(asked: Asked) -> Reply:
+def _reached(asked: Asked) -> DoctorAnswer:
     return ok(f"{asked.context.log.uri} has version {asked.log.newest()} as its newest")
 
 
-def _read(asked: Asked) -> Reply:
+def _read(asked: Asked) -> DoctorAnswer:
     state = asked.state
     rows = "a number of rows that the log does not know" if state.rows is None else f"{state.rows:,} rows"
     return ok(f"version {state.version} of {_time(state.timestamp_ms)}: {state.files:,} files, {rows}")
 
 
-def _records_changes(asked: Asked) -> Reply:
+def _records_changes(asked: Asked) -> DoctorAnswer:
     context = asked.context
     check_source(context.config, context.table, asked.state)
     table_columns(context.table, asked.state.schema)
@@ -77,38 +77,36 @@ _RECORDED = {
 }
 
 
-def _waits(asked: Asked) -> Reply:
+def _waits(asked: Asked) -> DoctorAnswer:
     plan = plan_table(asked.context)
-    waiting = f"{len(plan.partitions)} slices wait" if plan.partitions else "nothing waits"
+    waiting = f"{len(plan.partitions)} slices are pending" if plan.partitions else "nothing is pending"
     if plan.stop is None:
         return ok(waiting)
     error = stop_error(asked.context.name, plan.stop)
     if isinstance(error, RebuildError) and asked.context.table.on_break is OnBreak.REBUILD:
         return warn(f"{waiting}, then the table is rebuilt: {plan.stop.message}", "nothing, unless it was a mistake.")
-    return no(error)
+    return failure(error)
 
 
-def _retained(asked: Asked) -> Reply:
+def _retained(asked: Asked) -> DoctorAnswer:
     context = asked.context
     deadline = feed_deadline(context, pending_commits(context), asked.now)
     result = check_retention(deadline, _SPARE)
     if result.problems:
-        return Reply(
-            DoctorVerdict.NO if deadline.is_gone else DoctorVerdict.WARN, result.problems[0], _keep(deadline.retention)
-        )
-    # Histories are kept each night, the mirror by the sensor.
+        return (no if deadline.is_gone else warn)(result.problems[0], _extend(deadline.retention))
+    # Histories are appended to each night, the mirror by the sensor.
     every = _DAY if context.table.keeps_history else context.config.automation.every
     if deadline.clock.seconds < every + _SPARE:
         kept = f"{deadline.clock.name} keeps a commit for {deadline.clock.seconds / 3600:,.1f} hours"
-        return warn(f"{kept}, and mirroring looks for it every {every:,.0f} s", _keep(deadline.retention))
+        return warn(f"{kept}, and mirroring polls every {every:,.0f} s", _extend(deadline.retention))
     return ok(result.note)
 
 
-def _keep(retention: Retention) -> str:
+def _extend(retention: Retention) -> str:
     return f"run now; to keep commits for longer: {retention.keeping(7 * _DAY)}"
 
 
-def _clocks(asked: Asked) -> Reply:
+def _clocks(asked: Asked) -> DoctorAnswer:
     version = asked.state.version
     if asked.log.files.is_local:
         return ok("the source is on this machine, whose clock is the only one")
@@ -116,17 +114,17 @@ def _clocks(asked: Asked) -> Reply:
     return compare_clocks(f"version {version}", stored, asked.state.timestamp_ms / 1000, asked.now)
 
 
-def compare_clocks(version: str, stored: float, committed: float, now: float) -> Reply:
+def compare_clocks(version: str, stored: float, committed: float, now: float) -> DoctorAnswer:
     """Compare the store's clock, which gave the newest commit's file its time, the writer's, and that of this machine.
 
     All are seconds since 1970. A slow clock of the store looks like an older commit.
     """
     if stored - now > MOST_APART_SECONDS:
         ahead = f"the store's clock is {stored - now:,.0f} s or more ahead of this machine's"
-        return warn(f"{ahead}: it wrote {version} later than now", "set this machine's clock right.")
+        return warn(f"{ahead}: it wrote {version} later than now", "correct this machine's clock.")
     if committed - stored > MOST_APART_SECONDS:
         ahead = f"the writer's clock was {committed - stored:,.0f} s or more ahead of the store's"
-        return warn(f"{ahead} at {version}: `start` and `--from` by time are as wrong", "set the writer's clock right.")
+        return warn(f"{ahead} at {version}: `start` and `--from` by time are as wrong", "correct the writer's clock.")
     if stored - committed > MOST_APART_SECONDS:
         delay = f"the store wrote the file of {version} {stored - committed:,.0f} s after the time of its commit"
         return not_asked(f"{delay}: it was copied, or its writer's clock is slow")
@@ -134,7 +132,7 @@ def compare_clocks(version: str, stored: float, committed: float, now: float) ->
     return ok(f"{agreement}, {now - stored:,.0f} s ago by this machine's clock, which the log can't verify")
 
 
-def _direct_lake(asked: Asked) -> Reply:
+def _direct_lake(asked: Asked) -> DoctorAnswer:
     found = [f"{one.column} {one.message}" for one in unloadable_columns(asked.state.schema.fields)]
     if not found:
         return ok("no column has a type that Direct Lake can't load")

@@ -12,7 +12,7 @@ from mirror_assets.landing.cost import daily_bytes
 from mirror_assets.landing.steps import drive
 from mirror_assets.pipeline.context import TableContext
 from mirror_assets.pipeline.daemon_pool import DaemonPool
-from mirror_assets.pipeline.doctor.answers import DoctorAnswer, DoctorVerdict, Reply, ok, warn
+from mirror_assets.pipeline.doctor.answers import DoctorAnswer, no, ok, warn
 from mirror_assets.storage import Store
 
 FOUND = "does `discover` find its tables?"
@@ -25,22 +25,22 @@ _TABLES_AT_ONCE = 8
 def examine_mirror(config: Config, store: Store, contexts: Sequence[TableContext]) -> Iterator[DoctorAnswer]:
     """Yield an answer for each rule of `discover`, and one about Fabric's limits, with what lands of these tables."""
     for rule in config.discovered.rules:
-        yield DoctorAnswer.of(rule.place, FOUND, _found(rule))
+        yield _discovered(rule).about(rule.place, FOUND)
     pool = DaemonPool("doctor", _TABLES_AT_ONCE)
     landing = [pool.submit(partial(_daily_bytes, context)) for context in contexts]
-    yield DoctorAnswer.of(store.root, LIMITS, within_limits(config, sum(one.result() for one in landing)))
+    yield within_limits(config, sum(one.result() for one in landing)).about(store.root, LIMITS)
 
 
-def _found(rule: RuleOutcome) -> Reply:
+def _discovered(rule: RuleOutcome) -> DoctorAnswer:
     if rule.trouble:
         words, _, next_step = rule.trouble.partition(" Next: ")
-        return Reply(DoctorVerdict.NO, words, next_step)
+        return no(words, next_step)
     if not rule.is_well:
-        return Reply(DoctorVerdict.NO, "no table is there", "correct `from`, or write the tables first.")
+        return no("no table is there", "correct `from`, or write the tables first.")
     return ok(f"{rule.tables:,} tables are there, and {rule.mirrored:,} of them are mirrored")
 
 
-def within_limits(config: Config, day_bytes: float) -> Reply:
+def within_limits(config: Config, day_bytes: float) -> DoctorAnswer:
     """Return a warning for each limit that the mirror exceeds, if `day_bytes` land in a day."""
     tables, day = config.all_tables(), f"about {day_bytes / 1e9:,.1f} GB of changes a day"
     many_keys = [str(table.name) for table in tables if len(table.keys) >= _MANY_KEYS]

@@ -13,7 +13,7 @@ from mirror_assets.encode.columns import quoted
 from mirror_assets.encode.private.table_version import read_version
 from mirror_assets.encode.spark_errors import spark_errors
 from mirror_assets.pipeline.context import TableContext, reading
-from mirror_assets.pipeline.doctor.answers import DoctorVerdict, Reply, ok, warn
+from mirror_assets.pipeline.doctor.answers import DoctorAnswer, no, ok, warn
 from mirror_assets.row_values import shown_key
 from mirror_assets.source.errors import SourceNotDelta
 from mirror_assets.source.losses import FileUnfound, SourceRead
@@ -24,7 +24,7 @@ SAMPLE_ROWS = 1_000_000
 _NO_PATH = "PATH_NOT_FOUND"
 
 
-def spark_reads(context: TableContext, state: SourceState | None) -> Reply:
+def spark_reads(context: TableContext, state: SourceState | None) -> DoctorAnswer:
     """Read the schema and one row of the version, or of the newest. Raises what `reading` and `spark_errors` raise."""
     with _spark_reading(context, state) as frame:
         found = frame.limit(1).collect()
@@ -41,7 +41,7 @@ def spark_reads(context: TableContext, state: SourceState | None) -> Reply:
 
 def keys_are_unique(
     context: TableContext, state: SourceState | None, *, thorough: bool, sample: int = SAMPLE_ROWS
-) -> Reply:
+) -> DoctorAnswer:
     """Count NULL and repeated keys of all rows, or of the first `sample` ones, in one aggregation.
 
     Raises what `reading` and `spark_errors` raise.
@@ -52,13 +52,13 @@ def keys_are_unique(
     is_whole = thorough or found.rows < sample
     rows = f"all {found.rows:,} rows" if is_whole else f"{found.rows:,} rows, a part; --thorough checks all"
     if found.repeated or found.with_null:
-        return Reply(DoctorVerdict.NO, f"{found.describe(keys)} in {rows}", _MEND)
-    return ok(f"{', '.join(keys)}: no NULL, and none twice, in {rows}")
+        return no(f"{found.describe(keys)} in {rows}", _REMOVE_ROWS)
+    return ok(f"{', '.join(keys)}: no NULL, and none repeated, in {rows}")
 
 
-_MEND = (
+_REMOVE_ROWS = (
     "remove the rows from the source, or choose `keys` that are unique and never NULL; such a table can't be mirrored, "
-    "and its commits stay in the feed: a table that has landed has to be rebuilt then."
+    "and its commits stay in the feed: a table that has landed must be rebuilt afterwards."
 )
 
 

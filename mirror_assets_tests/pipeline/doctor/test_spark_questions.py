@@ -30,7 +30,7 @@ def test_a_sound_table_is_read_by_both(lab: Lab) -> None:
     found = answers(_project(lab), Depth())
     assert found[_TABLE, SPARK_READS].verdict is DoctorVerdict.OK
     assert found[_TABLE, SPARK_READS].words.endswith("has read 3 columns and a row of version 1")
-    assert found[_TABLE, KEYS_UNIQUE].words == "id: no NULL, and none twice, in all 10 rows"
+    assert found[_TABLE, KEYS_UNIQUE].words == "id: no NULL, and none repeated, in all 10 rows"
 
 
 def test_repeated_keys_and_null_are_counted_in_one_aggregation(lab: Lab) -> None:
@@ -44,9 +44,9 @@ def test_repeated_keys_and_null_are_counted_in_one_aggregation(lab: Lab) -> None
 def test_a_part_of_the_rows_is_told_as_a_part(lab: Lab) -> None:
     context = _project(lab).tables()[0]
     found = keys_are_unique(context, context.log.state(), thorough=False, sample=4)
-    assert found.words == "id: no NULL, and none twice, in 4 rows, a part; --thorough checks all"
+    assert found.words == "id: no NULL, and none repeated, in 4 rows, a part; --thorough checks all"
     found = keys_are_unique(context, context.log.state(), thorough=True, sample=4)
-    assert found.words == "id: no NULL, and none twice, in all 10 rows"
+    assert found.words == "id: no NULL, and none repeated, in all 10 rows"
 
 
 def test_a_table_that_is_not_there_is_told_alike_by_both(lab: Lab) -> None:
