@@ -59,7 +59,7 @@ class BenchTable:
     def begin(self, version: int) -> None:
         """Land a first load of that version."""
         context = self.context()
-        plan = plan_snapshot(context, epoch=1, version=version)
+        plan = plan_snapshot(context, context.log.state(version), epoch=1)
         process_slice(context, plan, plan.slices[0])
 
     def stage(self) -> SliceRecord:

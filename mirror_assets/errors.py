@@ -51,7 +51,6 @@ class ErrorCode(str, Enum):
     ROW_TRACKING_DISABLED = "row_tracking_disabled"
     LOG_GAP = "log_gap"
     SOURCE_BREAK = "source_break"
-    COLUMNS_CHANGED = "columns_changed"
     DATA_FILE_MISSING = "data_file_missing"
     DATA_FILE_UNREADABLE = "data_file_unreadable"
     ROW_IDS_UNFIT = "row_ids_unfit"
@@ -79,7 +78,6 @@ class ErrorCode(str, Enum):
     FOREIGN_FILE = "foreign_file"
     METADATA_DIFFERS = "metadata_differs"
     SLICE_MISSING = "slice_missing"
-    SLICE_UNFIT = "slice_unfit"
     SLICE_NOT_STAGED = "slice_not_staged"
     SLICE_NOT_CHECKED = "slice_not_checked"
     LOST_RACE = "lost_race"
@@ -119,7 +117,6 @@ class ErrorCode(str, Enum):
     FABRIC_REFUSED = "fabric_refused"
     MIRRORING_STOPPED = "mirroring_stopped"
     # alerts
-    RECEIVER_AWAY = "receiver_away"
     RECEIVER_REFUSED = "receiver_refused"
     # anything else
     UNEXPECTED = "unexpected"

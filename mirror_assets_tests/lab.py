@@ -11,14 +11,17 @@ from pyspark.sql import SparkSession
 
 from mirror_assets.composition import Project
 from mirror_assets.config import Config, load_config
+from mirror_assets.landing.format import Manifest
 from mirror_assets.landing.names import SliceKey, TableName
 from mirror_assets.pipeline.context import TableContext
 from mirror_assets.pipeline.process import ProcessedSlice
 from mirror_assets.pipeline.rebuild import MirrorWait
+from mirror_assets.pipeline.reconcile_table import reconcile_table
 from mirror_assets.pipeline.run import RunEvents, mirror_table
 from mirror_assets.source.log import DeltaLog
 from mirror_assets.standin.replicator import LocalReplicator
 from mirror_assets.storage import LocalStore
+from mirror_assets.verify.reconciliation import ReconcileState, Reconciliation
 
 TABLE = TableName("shop", "orders")
 
@@ -70,6 +73,12 @@ class Lab:
         project = replace(Project.of(self.config), session=lambda _: self.spark)
         return project.table(self.config.table(TABLE))
 
+    def manifest(self) -> Manifest:
+        """Return the manifest of a table of which something has landed."""
+        found = self.context.manifest()
+        assert found is not None
+        return found
+
     @property
     def files(self) -> list[str]:
         """Names of the landing files that wait in the table folder."""
@@ -112,6 +121,16 @@ class Lab:
     def mirror(self, report: Callable[[str], None] = lambda _: None) -> list[ProcessedSlice]:
         """Mirror until nothing is left."""
         return list(mirror_table(self.context, self.wait, RunEvents(report)))
+
+    def compare(self) -> Reconciliation:
+        """Compare mirror and source after the stand-in has applied what has landed."""
+        self.replicator.poll()
+        return reconcile_table(self.context, self.replicator)
+
+    @property
+    def is_equal(self) -> bool:
+        """Whether the mirror equals its source when everything that has landed is applied."""
+        return self.compare().state is ReconcileState.EQUAL
 
     @property
     def wait(self) -> MirrorWait:

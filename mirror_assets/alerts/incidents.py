@@ -107,7 +107,7 @@ class Incident(Value):
 def advance(
     incidents: Iterable[Incident], conditions: Mapping[str, Condition], now_ms: int, confirm_ms: int = GATHER_MS
 ) -> list[Incident]:
-    """Return the incidents given the current conditions by id; those that have ended stay as they are.
+    """Return the incidents given the current conditions by id; those that have ended are returned unchanged.
 
     A condition that follows from another one is left out until that one's incident has ended; if it still holds then,
     it is reported. A condition that was reported before stays in its incident until it ends itself. `confirm_ms` is how

@@ -49,7 +49,7 @@ def _failed(name: str, why: str) -> RetryError:
     return RetryError(
         f"alerts: the receiver {name} did not take the message: {redacted(why)[:_LONGEST_ANSWER]}",
         "nothing: it is sent again. If the error persists, check the receiver's URL and the network.",
-        code=ErrorCode.RECEIVER_AWAY,
+        code=ErrorCode.RECEIVER_REFUSED,
     )
 
 

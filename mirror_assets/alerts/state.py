@@ -53,10 +53,14 @@ class AlertState(Value):
             if pause is None or pause.until_ms <= now_ms:
                 pause = _deliver(incidents, name, settings, send, pause, now_ms, deadline)
             pauses |= {name: pause} if pause is not None else {}
-        waiting = [one for one in incidents if _is_needed(one, settings, now_ms)]
-        ended = [one for one in waiting if one.has_ended(now_ms)][-_MOST_ENDED:]
-        still_open = [one for one in waiting if not one.has_ended(now_ms)]
-        return AlertState(incidents=(*ended, *still_open), pauses=pauses)
+        receivers = settings.receivers.items()
+        unsent = [
+            one
+            for one in incidents
+            if one.has_ended(now_ms) and any(one.due(name, r.severity, now_ms, None) for name, r in receivers)
+        ]
+        still_open = [one for one in incidents if not one.has_ended(now_ms)]
+        return AlertState(incidents=(*unsent[-_MOST_ENDED:], *still_open), pauses=pauses)
 
 
 def _deliver(
@@ -89,10 +93,3 @@ def _deliver(
         incidents[number] = incident
     length = min(_FIRST_PAUSE_MS * 2 ** min(attempts, 10), _LONGEST_PAUSE_MS)
     return Pause(attempts=attempts + 1, until_ms=now_ms + length, why=reasons[0]) if reasons else None
-
-
-def _is_needed(incident: Incident, settings: AlertsConfig, now_ms: int) -> bool:
-    """Return whether the incident is open, or a receiver has to be sent its end."""
-    receivers = settings.receivers.items()
-    has_receiver = any(incident.due(name, one.severity, now_ms, None) for name, one in receivers)
-    return not incident.has_ended(now_ms) or has_receiver

@@ -70,7 +70,11 @@ class ZoneReader:
                 self._rebuilds[info.path] = (info.etag, record)
             is_recent = info.modified is not None and now - info.modified < _REBUILT_SECONDS
             if record is not None and not record.is_drop and (record.is_running or is_recent):
-                yield _rebuild(record)
+                reason = record.reason or "a person started it."
+                text = f"The table folder is dropped and loaded again from a snapshot of the source, because {reason}"
+                text = with_next(text, "nothing: it continues automatically; `mirror-assets status` shows its step.")
+                kind, table = ConditionKind.REBUILD, record.table
+                yield Condition(f"rebuild:{table}", kind, table, "rebuild", text, Severity.INFO)
 
     def _records(self, folder: str, tables: Collection[TableName]) -> Iterator[tuple[TableName, FileInfo]]:
         """Yield the tables that have a record in the folder."""
@@ -94,10 +98,3 @@ def held(table: str, text: str, page: str | None = None) -> Condition:
     what, code = "waits for a person to have it rebuilt", ErrorCode.TABLE_HELD.value
     text = with_next(text, f"launch the job `rebuild`, or run `mirror-assets rebuild {table}`.")
     return Condition(f"held:{table}", ConditionKind.HELD, table, what, text, code=code, page=page)
-
-
-def _rebuild(record: RebuildRecord) -> Condition:
-    reason, table = record.reason or "a person started it.", record.table
-    text = f"The table folder is dropped and loaded again from a snapshot of the source, because {reason}"
-    text = with_next(text, "nothing: it continues automatically; `mirror-assets status` shows its step.")
-    return Condition(f"rebuild:{table}", ConditionKind.REBUILD, table, "rebuild", text, Severity.INFO)

@@ -8,12 +8,11 @@ from collections.abc import Callable
 from mirror_assets.errors import ErrorCode, MirrorError, RebuildError
 from mirror_assets.landing.failures import FailureRecord, RunFailure, clear_failure, read_failure, record_failure
 from mirror_assets.landing.format import Manifest
-from mirror_assets.landing.names import SliceKey, TableName
+from mirror_assets.landing.names import SliceKey
 from mirror_assets.landing.rebuild import RebuildRecord
 from mirror_assets.landing.steps import drive
 from mirror_assets.pipeline.context import TableContext
 from mirror_assets.pipeline.errors import TableBusy
-from mirror_assets.storage import Store
 from mirror_assets.telemetry.record import count_failure
 
 _FIRST_PAUSE_SECONDS, _LONGEST_PAUSE_SECONDS = 30, 3600
@@ -36,12 +35,6 @@ def note_failure(
         drive(record_failure(context.name, failure, time.time_ns() // 1_000_000), context.store)
     except MirrorError as unable:
         report(f"{context.name}: the failure can't be recorded: {unable.what}")
-
-
-def note_killed(store: Store, table: TableName, run: str) -> None:
-    """Record that a run was killed while it held the table's lease."""
-    failure = RunFailure(ErrorCode.RUN_KILLED, f"{table}: run {run} ended while it worked on the table: it was killed.")
-    drive(record_failure(table, failure, time.time_ns() // 1_000_000), store)
 
 
 def note_well(context: TableContext, report: Callable[[str], None]) -> None:

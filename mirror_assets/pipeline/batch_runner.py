@@ -1,7 +1,7 @@
-"""Says which run mirrors a batch of tables: a run takes over, renews, and ends when another has taken over.
+"""Decides which run mirrors a batch of tables: a run takes over, renews its lease, and ends when it is replaced.
 
 Of two Dagster instances that mirror the same tables, the second requests no run. If both began at once, the older run
-stays and the other ends.
+continues and the other ends.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from mirror_assets.errors import MirrorError
 from mirror_assets.landing.lease import Lease, read_lease, take_lease
 from mirror_assets.landing.names import BATCH_LEASE, LEASES, batch_lease
 from mirror_assets.landing.steps import drive
-from mirror_assets.pipeline.liveness import VALID_SECONDS, is_gone, this_process
+from mirror_assets.pipeline.liveness import is_gone, new_lease, now_ms
 from mirror_assets.storage import Store
 
 _RENEWED_AFTER_SECONDS = 5.0
@@ -39,7 +39,7 @@ def batch_holder(store: Store, mirror: str, batch: int) -> Lease | None:
 
 
 def tables_digest(tables: Iterable[str]) -> str:
-    """Return what two mirrors of the same tables have in common."""
+    """Return a digest of the names, which two mirrors of the same tables have in common."""
     return hashlib.sha256("\n".join(sorted(tables)).encode()).hexdigest()[:16]
 
 
@@ -75,10 +75,6 @@ def _living(store: Store) -> Iterator[tuple[str, Lease]]:
                 yield info.path, found
 
 
-def _age(lease: Lease) -> tuple[int, str]:
-    return lease.since_ms, lease.run
-
-
 @dataclass
 class BatchRunner:
     """The calling run, as the one that mirrors a batch of tables; `tables` are their names.
@@ -92,13 +88,13 @@ class BatchRunner:
     run: str
     code: str
     tables: tuple[str, ...] = ()
-    _since_ms: int = field(default_factory=lambda: time.time_ns() // 1_000_000, init=False)
+    _since_ms: int = field(default_factory=now_ms, init=False)
     _renewed: float = field(default=0.0, init=False)
-    _asked: float = field(default=float("-inf"), init=False)
+    _others_read: float = field(default=float("-inf"), init=False)
     _is_ours: bool = field(default=True, init=False)
 
     def take_over(self) -> None:
-        """Take the place of any other run of the batch. A store that can't keep that fails nothing."""
+        """Replace any other run of the batch. A store that can't store the lease is no failure."""
         with suppress(MirrorError):
             for _ in range(_TRIES):  # another may renew at the same time
                 if drive(take_lease(self._path, self._lease(), lambda _: True), self.store) is not None:
@@ -108,21 +104,21 @@ class BatchRunner:
     def is_replaced(self) -> bool:
         """Return whether another run has taken over, or an older run of another mirror has the same tables.
 
-        Asks the store every few seconds only, and for other mirrors once a minute.
+        Reads the store every few seconds only, and the leases of other mirrors once a minute.
         """
         if self._is_ours and time.monotonic() >= self._renewed + _RENEWED_AFTER_SECONDS:
             self._renew()
             self._renewed = time.monotonic()
-        if self._is_ours and time.monotonic() >= self._asked + _OTHERS_AFTER_SECONDS:
-            self._asked, ours = time.monotonic(), (self._since_ms, self.run)
+        if self._is_ours and time.monotonic() >= self._others_read + _OTHERS_AFTER_SECONDS:
+            self._others_read, ours = time.monotonic(), (self._since_ms, self.run)
             with suppress(MirrorError):
                 others = other_mirrors(self.store, self.mirror, self.batch, self.tables)
-                same = [_age(other) for other in others if set(other.tables) == set(self.tables)]
+                same = [(one.since_ms, one.run) for one in others if set(one.tables) == set(self.tables)]
                 self._is_ours = min(same, default=ours) >= ours
         return not self._is_ours
 
     def leave(self) -> None:
-        """Say that this run has ended, unless another has taken over."""
+        """Record that this run has ended, unless another has taken over."""
         self._renew(has_ended=True)
 
     def _renew(self, *, has_ended: bool = False) -> None:
@@ -137,12 +133,4 @@ class BatchRunner:
         return batch_lease(self.mirror, self.batch)
 
     def _lease(self) -> Lease:
-        return Lease(
-            subject=f"batch {self.batch} of {self.mirror}",
-            run=self.run,
-            process=this_process(),
-            since_ms=self._since_ms,
-            until_ms=time.time_ns() // 1_000_000 + int(VALID_SECONDS * 1000),
-            code=self.code,
-            tables=self.tables,
-        )
+        return new_lease(f"batch {self.batch} of {self.mirror}", self.run, self._since_ms, self.code, self.tables)

@@ -71,16 +71,14 @@ def _next_step(check: str, *, is_first_load: bool) -> str:
 
 def require_passed(context: TableContext, record: SliceRecord, results: Sequence[CheckResult]) -> None:
     """Raise ChecksFailed unless all checks have passed."""
-    error = refusal(context, record, results)
-    if error is not None:
+    if error := refusal(context, record, results):
         raise error
 
 
 def refusal(context: TableContext, record: SliceRecord, results: Sequence[CheckResult]) -> ChecksFailed | None:
     """Return the error with the problems that the checks have found, or None if all have passed."""
-    if not any(result.problems for result in results):
-        return None
-    return ChecksFailed(str(context.name), record.slice, tuple(results))
+    has_failed = any(result.problems for result in results)
+    return ChecksFailed(str(context.name), record.slice, tuple(results)) if has_failed else None
 
 
 def check_staged(context: TableContext, record: SliceRecord) -> tuple[CheckResult, ...]:
@@ -105,9 +103,8 @@ def _check_content(context: TableContext, staged: StagedSlice) -> tuple[CheckRes
     manifest = context.manifest() if record.kind is not SliceKind.SNAPSHOT else None
     landed, dropped = (manifest.columns, manifest.dropped) if manifest else ((), ())
     results = [schema_compatibility(staged, landed, dropped), key_presence(staged)]
-    wrong = next((result for result in results if not result.passed), None)
-    if wrong is not None:
-        return (*results, *_skipped(wrong, _ROW_CHECKS))
+    if failed := next((result for result in results if not result.passed), None):
+        return (*results, *_skipped(failed, _ROW_CHECKS))
     markers = marker_values(staged)
     results += [markers, row_counts(staged)]
     if not markers.passed:

@@ -8,7 +8,6 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Collection
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from mirror_assets.config import Config
@@ -26,23 +25,18 @@ if TYPE_CHECKING:
     from mirror_assets.pipeline.rebuild import MirrorWait  # loads PySpark, which finding orphans does not need
 
 
-def table_absent(name: str, file: Path, zone: str, known: tuple[str, ...]) -> SettingError:
-    """Neither mirror.yaml nor the landing zone has the table."""
-    return SettingError(
-        f"neither {file} nor {zone} has a table {name!r}.",
-        f"use a table of one of them{did_you_mean(name, known)}",
-        code=ErrorCode.CONFIG_INVALID,
-    )
-
-
 def require_table(config: Config, store: Store, table: TableName) -> None:
-    """Raise table_absent for a table that neither mirror.yaml nor the landing zone has: probably a typo."""
+    """Raise SettingError for a table that neither mirror.yaml nor the landing zone has: probably a typo."""
     landed = table_names(store)
     if table in config.names or table in landed or store.list(table.scratch):
         return
     if drive(read_rebuild(table), store) is None:
         known = tuple(str(name) for name in sorted({*config.names, *landed}))
-        raise table_absent(str(table), config.file, store.root, known)
+        raise SettingError(
+            f"neither {config.file} nor {store.root} has a table {str(table)!r}.",
+            f"use a table of one of them{did_you_mean(str(table), known)}",
+            code=ErrorCode.CONFIG_INVALID,
+        )
 
 
 def drop_table(store: Store, table: TableName, wait: MirrorWait, report: Callable[[str], None]) -> None:
@@ -55,7 +49,11 @@ def drop_table(store: Store, table: TableName, wait: MirrorWait, report: Callabl
     while True:
         try:
             if not drive(is_dropped(table), store):
-                _drop(store, table, wait, report)
+                record = drive(begin_drop(table), store)
+                report(f"{table}: {record.step.value}")
+                drive(remove_table(table, record), store)
+                wait.until(wait.dropped, f"{table} to be dropped from the mirror")
+                drive(end_drop(table, record), store)
         except (RetryError, UnknownOutcome) as error:
             if time.monotonic() >= deadline:
                 raise
@@ -63,14 +61,6 @@ def drop_table(store: Store, table: TableName, wait: MirrorWait, report: Callabl
             time.sleep(wait.pause_seconds)
         else:
             return
-
-
-def _drop(store: Store, table: TableName, wait: MirrorWait, report: Callable[[str], None]) -> None:
-    record = drive(begin_drop(table), store)
-    report(f"{table}: {record.step.value}")
-    drive(remove_table(table, record), store)
-    wait.until(wait.dropped, f"{table} to be dropped from the mirror")
-    drive(end_drop(table, record), store)
 
 
 @dataclass(frozen=True)

@@ -48,34 +48,22 @@ def encode_slice(
     receipt: Receipt,
 ) -> Encoded:
     """Write the slice's parts into `folder`, with the receipt in their footers. Raises what the encoders raise."""
+    table, source, spark = str(context.name), context.source, context.spark
     compression, footer = context.table.files.compression.value, receipt_metadata(receipt)
     if kind is SliceKind.START:
-        encode_no_rows(context.spark(), columns, folder, compression, footer)
+        encode_no_rows(spark(), columns, folder, compression, footer)
         return Encoded(ChangeCounts())
     if kind is SliceKind.SNAPSHOT:
-        snapshot = SnapshotSlice(
-            context.source, planned.last, columns, planned.parts, planned.target_rows, planned.chunk
-        )
-        return Encoded(ChangeCounts(insert=encode_snapshot(context.spark(), snapshot, folder, compression, footer)))
+        snapshot = SnapshotSlice(source, planned.last, columns, planned.parts, planned.target_rows, planned.chunk)
+        return Encoded(ChangeCounts(insert=encode_snapshot(spark(), snapshot, folder, compression, footer)))
     if kind is SliceKind.APPENDS:
-        added = append_slice(context, planned, columns)
-        return Encoded(ChangeCounts(insert=encode_appends(context.spark(), added, folder, compression, footer)))
+        appends = AppendSlice(table, source, planned.first, planned.last, columns, planned.parts, planned.target_rows)
+        return Encoded(ChangeCounts(insert=encode_appends(spark(), appends, folder, compression, footer)))
     if kind is SliceKind.NET:
-        return Encoded(_counts(_encode_net(context, planned, columns, folder, compression, footer)))
-    feed = feed_slice(context, planned, columns)
-    encoded = encode_changes(context.spark(), feed, folder, compression, footer)
-    return Encoded(_counts(encoded.read), encoded.groups)
-
-
-def _counts(read: ReadRows) -> ChangeCounts:
-    return ChangeCounts(**asdict(read))
-
-
-def feed_slice(context: TableContext, planned: PlannedSlice, columns: tuple[LandedColumn, ...]) -> FeedSlice:
-    """Return the encoder's view of a planned slice of changes."""
-    return FeedSlice(
-        table=str(context.name),
-        uri=context.source,
+        return Encoded(ChangeCounts(**asdict(_encode_net(context, planned, columns, folder, compression, footer))))
+    feed = FeedSlice(
+        table=table,
+        uri=source,
         first=planned.first,
         last=planned.last,
         keys=tuple(context.table.keys),
@@ -84,19 +72,8 @@ def feed_slice(context: TableContext, planned: PlannedSlice, columns: tuple[Land
         target_rows=planned.target_rows,
         vector_versions=planned.vector_versions,
     )
-
-
-def append_slice(context: TableContext, planned: PlannedSlice, columns: tuple[LandedColumn, ...]) -> AppendSlice:
-    """Return the encoder's view of a planned slice of appended rows."""
-    return AppendSlice(
-        table=str(context.name),
-        uri=context.source,
-        first=planned.first,
-        last=planned.last,
-        columns=columns,
-        parts=planned.parts,
-        target_rows=planned.target_rows,
-    )
+    encoded = encode_changes(spark(), feed, folder, compression, footer)
+    return Encoded(ChangeCounts(**asdict(encoded.read)), encoded.groups)
 
 
 def _encode_net(

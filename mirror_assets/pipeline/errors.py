@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from mirror_assets.errors import ErrorCode, MirrorError, RebuildError, RetryError, StopError
+from mirror_assets.errors import ErrorCode, MirrorError, RebuildError, RetryError, SettingError, StopError
 from mirror_assets.landing.format import Loading
 from mirror_assets.landing.names import SliceKey, TableName
 from mirror_assets.redaction import redacted
@@ -27,10 +27,9 @@ class TableBusy(RetryError):
     code = ErrorCode.TABLE_BUSY
 
     def __init__(self, table: str, who: str) -> None:
-        self.table, self.who = table, who
         super().__init__(
             f"{table}: {who}.",
-            "wait for it, or end it, then run again; the lease of a process that was killed on another machine ends "
+            "wait for it, or end it, then run again; the lease of a process that was killed on another machine expires "
             "after 5 minutes.",
         )
 
@@ -41,7 +40,6 @@ class TableHeld(StopError):
     code = ErrorCode.TABLE_HELD
 
     def __init__(self, table: str, why: str) -> None:
-        self.table, self.why = table, why
         super().__init__(
             f"{table} is on hold for approval: {why.removeprefix(f'{table}: ')}",
             f"run the job `rebuild`, or `mirror-assets rebuild {table}`; or fix what the message names and materialize "
@@ -50,28 +48,14 @@ class TableHeld(StopError):
 
 
 class SourceBroke(RebuildError):
-    """A commit of the source can't follow the landed commits."""
+    """A commit of the source can't follow the landed commits; `undo` says what to try before a rebuild, if anything."""
 
     code = ErrorCode.SOURCE_BREAK
 
-    def __init__(self, table: str, version: int, why: str) -> None:
-        self.table, self.version, self.why = table, version, why
+    def __init__(self, table: str, version: int, why: str, undo: str = "") -> None:
         super().__init__(
             f"{table}: version {version} of the source can't follow the landed commits: {why}.",
-            f"run `mirror-assets rebuild {table}`, or set on_break: rebuild.",
-        )
-
-
-class ColumnsChanged(RebuildError):
-    """The setting `columns` has changed since the mirror began."""
-
-    code = ErrorCode.COLUMNS_CHANGED
-
-    def __init__(self, table: str, why: str) -> None:
-        self.table, self.why = table, why
-        super().__init__(
-            f"{table}: the settings in mirror.yaml don't fit the landed columns: {why}.",
-            f"run `mirror-assets rebuild {table}`, set on_break: rebuild, or set `columns` back.",
+            f"{undo}run `mirror-assets rebuild {table}`, or set on_break: rebuild.",
         )
 
 
@@ -82,7 +66,6 @@ class SnapshotLost(RebuildError):
     needs_reading = True
 
     def __init__(self, table: str, loading: Loading, why: str) -> None:
-        self.table, self.loading = table, loading
         super().__init__(
             f"{table}: {loading.chunk} chunks of version {loading.key.last} have landed, others can't be read: {why}",
             f"run `mirror-assets rebuild {table}`: it begins with the source's newest version; keep "
@@ -99,13 +82,13 @@ def snapshot_under_way(table: str, key: str, loading: Loading) -> StopError:
     )
 
 
-def slice_unfit(table: str, key: str, version: int | None) -> StopError:
+def not_one_slice(table: str, key: str, version: int | None) -> SettingError:
     """Return the error for a partition key whose range can't be one slice; `version` changes the schema, if any."""
-    why = "the source has no commit there" if version is None else f"the schema changes at version {version}"
-    return StopError(
-        f"{table}: slice {key} can't be one: {why}.",
-        "materialize the slices that the sensor registers, or that `mirror-assets plan` shows.",
-        code=ErrorCode.SLICE_UNFIT,
+    why = "the source has no such commit" if version is None else f"the schema changes at version {version}"
+    return SettingError(
+        f"{table}: partition {key} is not one slice: {why}.",
+        "materialize the slices that runs register, or that `mirror-assets plan` shows.",
+        code=ErrorCode.NO_SLICE,
     )
 
 
@@ -118,7 +101,7 @@ class ChecksFailed(StopError):
     code = ErrorCode.CHECKS_FAILED
 
     def __init__(self, table: str, key: SliceKey, results: tuple[CheckResult, ...]) -> None:
-        self.table, self.key, self.results = table, key, results
+        self.key, self.results = key, results
         failed = [result for result in results if result.problems]
         problems = "; ".join(f"{result.check}: {result.message}" for result in failed)
         super().__init__(f"{table}: slice {key} was not published: {problems}.", failed[0].next_step)
@@ -135,7 +118,12 @@ def mirror_failed(table: str, why: str) -> StopError:
 
 def unexpected(table: str, error: Exception) -> StopError:
     """Return the error for an exception that is not ours: a defect here, or in a library."""
-    why = redacted(_root_cause(error))[:400].rstrip(". ")
+    why = str(error).strip().partition("\n")[0]
+    if type(error).__module__.startswith(("py4j", "pyspark")):
+        from mirror_assets.encode.spark_errors import spark_facts  # loaded already when such an error occurs
+
+        why = spark_facts(error).why  # the innermost cause: the message begins with the call
+    why = redacted(why)[:400].rstrip(". ")
     return StopError(
         f"{table}: unexpected {type(error).__name__}: {why}.",
         "run again; if the error persists, report it with Spark's messages. No slice was partly published.",
@@ -143,19 +131,9 @@ def unexpected(table: str, error: Exception) -> StopError:
     )
 
 
-def _root_cause(error: Exception) -> str:
-    """Return the first line of the message; of Spark's errors, which begin with the call, the innermost cause's."""
-    if type(error).__module__.startswith(("py4j", "pyspark")):
-        from mirror_assets.encode.spark_errors import spark_facts  # loaded already when such an error occurs
-
-        return spark_facts(error).why
-    return str(error).strip().partition("\n")[0]
-
-
 def stop_error(table: TableName, stop: Break) -> MirrorError:
     """Return the error of a break; its family says whether a rebuild may follow."""
     if stop.kind is BreakKind.ROWS_CHANGED:
         return RowsChanged(str(table), stop.version, stop.message)
-    if stop.kind is BreakKind.COLUMNS_CHANGED:
-        return ColumnsChanged(str(table), stop.message)
-    return SourceBroke(str(table), stop.version, stop.message)
+    undo = "set `columns` back, or " if stop.kind is BreakKind.COLUMNS_CHANGED else ""
+    return SourceBroke(str(table), stop.version, stop.message, undo)

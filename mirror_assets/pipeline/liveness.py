@@ -32,6 +32,24 @@ def this_process() -> Process:
     return Process(host=platform.node(), boot=boot, namespace=namespace, pid=os.getpid(), started=started)
 
 
+def new_lease(subject: str, run: str, since_ms: int, code: str = "", tables: tuple[str, ...] = ()) -> Lease:
+    """Return the lease of a run of this process, from now on valid for `VALID_SECONDS`."""
+    return Lease(
+        subject=subject,
+        run=run,
+        process=this_process(),
+        since_ms=since_ms,
+        until_ms=now_ms() + int(VALID_SECONDS * 1000),
+        code=code,
+        tables=tables,
+    )
+
+
+def now_ms() -> int:
+    """Return the time in ms since 1970."""
+    return time.time_ns() // 1_000_000
+
+
 def has_ended(process: Process) -> bool | None:
     """Return whether the process has ended; None if it is on another machine or in another container."""
     here = this_process()

@@ -10,7 +10,6 @@ from mirror_assets.landing.failures import FailureRecord
 from mirror_assets.landing.format import Manifest
 from mirror_assets.landing.names import TableName
 from mirror_assets.landing.rebuild import RebuildRecord, read_record
-from mirror_assets.landing.state import VersionedManifest, read_manifest
 from mirror_assets.landing.steps import CONTROL_FILE_LIMIT, drive
 from mirror_assets.pipeline.backoff import failure_pause, note_well, unresolved_failure
 from mirror_assets.pipeline.context import TableContext
@@ -70,13 +69,12 @@ def next_action(context: TableContext, boundaries: Boundaries, now: float, *, is
     """Return the action that the table needs at `now` (seconds since 1970).
 
     Order: an interrupted rebuild, a rebuild that a failed run has requested, pending slices. Unless `is_complete`, a
-    table without a next commit is not planned. Records a run as failed that was killed while it held the table's lease.
+    table without a next commit is not planned. A run that was killed while it held the table's lease is recorded.
 
     Raises TableHeld for a table that waits for a person to rebuild it, and what the log, the manifest, recovery and the
     check of settings against the source raise.
     """
-    busy = holder_now(context)
-    if busy is not None:
+    if busy := holder_now(context):
         return Rest(str(busy))
     zone = _zone_state(context)
     if zone.failure is not None and (pause := failure_pause(zone.failure, now)) > 0:
@@ -118,19 +116,15 @@ def check_not_held(context: TableContext, plan: Plan) -> CheckResult:
     zone, passed = _zone_state(context), CheckResult(NOT_HELD)
     if zone.rebuild is not None and zone.rebuild.is_running:
         return passed
+    why = zone.failure.rebuild if zone.failure is not None else None
     try:
-        if zone.failure is not None and zone.failure.rebuild is not None:
-            _rebuild(context, zone.failure.rebuild)
-        else:
+        if why is None:
             _require_unbroken(context, plan())
     except RebuildError as error:
-        if may_rebuild(context):
-            return passed
-        held = TableHeld(str(context.name), error.what)
-    except TableHeld as error:
-        held = error
-    else:
+        why = error.what
+    if why is None or may_rebuild(context):
         return passed
+    held = TableHeld(str(context.name), why)
     return CheckResult(NOT_HELD, (held.what,), next_step=held.next_step)
 
 
@@ -144,8 +138,8 @@ def check_not_failing(context: TableContext, plan: Plan) -> CheckResult:
     failure = zone.failure if zone.failure is not None and zone.failure.rebuild is None else None
     try:
         planned = plan()
-        is_done = not planned.slices and planned.stop is None and not (zone.rebuild and zone.rebuild.is_running)
-        failure = None if is_done else failure
+        if not planned.slices and planned.stop is None and not (zone.rebuild and zone.rebuild.is_running):
+            failure = None
     except RebuildError:
         pass
     except MirrorError as error:
@@ -156,7 +150,7 @@ def check_not_failing(context: TableContext, plan: Plan) -> CheckResult:
         if failure is None:
             return CheckResult(NOT_FAILING, (error.what,), {"code": error.code.value}, next_step=error.next_step)
     if failure is None:
-        return CheckResult(NOT_FAILING, ())
+        return CheckResult(NOT_FAILING)
     what, code = f"{failure.counted}: {failure.reason}", failure.code.value
     return CheckResult(NOT_FAILING, (what,), {"code": code}, next_step=failure.next_step)
 
@@ -164,8 +158,7 @@ def check_not_failing(context: TableContext, plan: Plan) -> CheckResult:
 def _zone_state(context: TableContext) -> _ZoneState:
     record = drive(read_record(context.name), context.store)
     rebuild, etag = (record[0], record[1].etag) if record else (None, None)
-    current = drive(read_manifest(context.name), context.store)
-    manifest = current.manifest if current else None
+    manifest = context.manifest()
     return _ZoneState(rebuild, etag, manifest, unresolved_failure(context, manifest, rebuild))
 
 
@@ -195,17 +188,15 @@ def _pending(context: TableContext, zone: _ZoneState, boundaries: Boundaries, *,
     if zone.failure is not None:
         note_well(context, lambda _: None)  # if the record can't be deleted, the next poll retries
     why = f"{context.name}: version {plan.state.version} is covered"
-    if current is None or tip is None or not _agree(current, plan):
+    if current is None or tip is None:
         return Rest(why)
-    return Rest(why, QuietMark(current.etag, zone.rebuild_etag, tip))
-
-
-def _agree(current: VersionedManifest, plan: TablePlan) -> bool:
-    """Return whether the plan was made from the recovered manifest and ends at the version that it covers."""
-    return plan.manifest == current.manifest and plan.state.version == current.manifest.covered
+    # Without a mark if another run has landed something meanwhile, or the plan ends before the newest version.
+    is_final = plan.manifest == current.manifest and plan.state.version == current.manifest.covered
+    return Rest(why, QuietMark(current.etag, zone.rebuild_etag, tip) if is_final else None)
 
 
 def _require_unbroken(context: TableContext, plan: TablePlan) -> None:
+    """Raise the error of a break that comes before any slice."""
     if plan.stop is not None and not plan.slices:
         raise stop_error(context.name, plan.stop)
 

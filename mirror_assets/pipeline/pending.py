@@ -60,18 +60,11 @@ def pending_commits(context: TableContext) -> PendingCommits:
     """Read the table's source and manifest as they are now. Raises what the log and the manifest raise."""
     tip, manifest = context.log.state(), context.manifest()
     times = context.log.times(tip)
-    return PendingCommits(tip, times, manifest, _start(context, times) if manifest is None else None)
-
-
-def _start(context: TableContext, times: CommitTimes) -> int | None:
-    """Return the version that the table's `start` names now; None where a snapshot comes first."""
+    if manifest is not None or begins_with_snapshot(context, drive(first_epoch(context.name), context.store)):
+        return PendingCommits(tip, times, manifest, None)
     start, following = context.table.start, times.last + 1
-    if begins_with_snapshot(context, drive(first_epoch(context.name), context.store)):
-        return None
-    if isinstance(start, Start):
-        return following
-    version = first_version(start, times)
-    return following if version is None else min(version, following)
+    version = None if isinstance(start, Start) else first_version(start, times)
+    return PendingCommits(tip, times, None, following if version is None else min(version, following))
 
 
 def table_lag(pending: PendingCommits, now: float) -> Lag:
@@ -88,10 +81,15 @@ def table_lag(pending: PendingCommits, now: float) -> Lag:
 
 
 # The files of one commit have the same age and VACUUM removes them together: a sample is enough.
-_LOOKED_FOR = 8
+_SAMPLE = 8
 
 Needed = Callable[[Actions], Sequence[LoggedFile]]
 """Returns the files that a commit's changes are read from."""
+_NEEDED: dict[Changes, Needed] = {
+    Changes.FEED: feed_files,
+    Changes.ROW_TRACKING: lambda commit: commit.data_removed,
+    Changes.APPEND_ONLY: lambda commit: commit.data_added,
+}
 
 
 def feed_deadline(context: TableContext, pending: PendingCommits, now: float) -> ReadDeadline:
@@ -99,14 +97,11 @@ def feed_deadline(context: TableContext, pending: PendingCommits, now: float) ->
 
     A table that begins with a snapshot needs no commit in particular before it. Raises PropertyUnreadable.
     """
-    needed = _NEEDED[context.table.changes]
-    return deadline_at(context.log, pending.tip, pending.times, pending.next_read, needed, _then(context, pending), now)
-
-
-def _then(context: TableContext, pending: PendingCommits) -> Consequence:
+    then = Consequence.REBUILT if context.table.on_break is OnBreak.REBUILD else Consequence.HELD
     if pending.start is not None:
-        return Consequence.REFUSED
-    return Consequence.REBUILT if context.table.on_break is OnBreak.REBUILD else Consequence.HELD
+        then = Consequence.REFUSED
+    needed = _NEEDED[context.table.changes]
+    return deadline_at(context.log, pending.tip, pending.times, pending.next_read, needed, then, now)
 
 
 def deadline_at(
@@ -129,16 +124,5 @@ def deadline_at(
         retention=Retention.of(log.uri, tip.metadata),
         now=now,
         then=then,
-        lost=log.lost_files(version, lambda commit: needed(commit)[:_LOOKED_FOR]) if is_there else (),
+        lost=log.lost_files(version, lambda commit: needed(commit)[:_SAMPLE]) if is_there else (),
     )
-
-
-def _removed(commit: Actions) -> tuple[LoggedFile, ...]:
-    return commit.data_removed
-
-
-def _added(commit: Actions) -> tuple[LoggedFile, ...]:
-    return commit.data_added
-
-
-_NEEDED = {Changes.FEED: feed_files, Changes.ROW_TRACKING: _removed, Changes.APPEND_ONLY: _added}

@@ -1,4 +1,4 @@
-"""Plans a table: which slices of its log are still to land behind its manifest. No JVM."""
+"""Plans a table: the slices of its log that have not landed, after those in its manifest. No JVM."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from mirror_assets.landing.recover import recover
 from mirror_assets.landing.state import CommitPosition, VersionedManifest, next_position
 from mirror_assets.landing.steps import drive
 from mirror_assets.pipeline.context import TableContext
-from mirror_assets.pipeline.errors import SnapshotLost, SourceBroke, slice_unfit, stop_error
+from mirror_assets.pipeline.errors import SnapshotLost, SourceBroke, not_one_slice, stop_error
 from mirror_assets.pipeline.plan_changes import NO_LIMITS, BaseState, limits_of, plan_changes
 from mirror_assets.pipeline.source_check import check_columns, check_source, recorded_columns, table_columns
-from mirror_assets.pipeline.start import Beginning, beginning, beginning_behind, begins_with_snapshot, start_slice
+from mirror_assets.pipeline.start import Beginning, beginning, begins_with_snapshot, start_slice
 from mirror_assets.source.batching import chunk_files, is_small
 from mirror_assets.source.breaks import Break
 from mirror_assets.source.errors import LogGap, RangeRefused
@@ -30,9 +30,9 @@ _LATER = "give a later --to."
 
 @dataclass(frozen=True)
 class TablePlan:
-    """A table's source and manifest, the pending slices in order, and the break behind them, if any.
+    """A table's source and manifest, the pending slices in order, and the break after them, if any.
 
-    A snapshot that is loaded in chunks has one entry for each chunk that is left; commits behind it are planned when it
+    A snapshot that is loaded in chunks has one entry for each chunk that is left; commits after it are planned when it
     has landed. `position` is that of the first slice.
     """
 
@@ -49,18 +49,18 @@ class TablePlan:
 
 
 Boundaries = Callable[[int, int], frozenset[int]]
-"""Takes an epoch and its covered version; returns the last versions of the slices behind it that are registered."""
+"""Takes an epoch and its covered version; returns the last versions of the registered slices after it."""
 
 
 def no_boundaries(_epoch: int, _covered: int) -> frozenset[int]:
-    """Stand for a scheduler that registers no slices."""
+    """Return no boundaries, for callers that register no slices."""
     return frozenset()
 
 
 def recovered(context: TableContext, boundaries: Boundaries) -> tuple[VersionedManifest | None, frozenset[int]]:
     """Finish a publication that was interrupted; return the manifest and the boundaries to plan with.
 
-    Perhaps nothing else is pending that would finish it. Raises what recovery and the store raise.
+    If nothing else is pending, no publication would finish it. Raises what recovery and the store raise.
     """
     current = drive(recover(context.name), context.store)
     if current is None:
@@ -95,28 +95,30 @@ def plan_table(
 
 
 def plan_key(context: TableContext, key: SliceKey, base: BaseState | None, tip: SourceState) -> PlannedSlice:
-    """Return the slice that a partition key names, behind `base`; None: the first of a mirror without snapshot.
+    """Return the slice that a partition key names, after `base`; None: the first of a mirror without snapshot.
 
     `tip` is the source at its newest version, or at any version from the key's last on. Raises what a break in the
-    key's range means (`stop_error`), and slice_unfit when the schema changes within it
-    or the source has no commit there.
+    key's range means (`stop_error`), and not_one_slice.
     """
     if base is None:
-        begins = beginning(context, tip)
+        begins = beginning(context, tip, key.last)
         if begins.version > 0:
-            return start_slice(beginning_behind(context, key.last, tip), key.epoch)
+            return start_slice(begins, key.epoch)
         base = _base(context, begins)
     plan = plan_changes(context, base, key.epoch, tip, NO_LIMITS, frozenset(), key.last)
     if plan.stop is not None:
         raise stop_error(context.name, plan.stop)
     if len(plan.slices) != 1:
-        raise slice_unfit(str(context.name), str(key), plan.slices[1].first if plan.slices else None)
+        raise not_one_slice(str(context.name), str(key), plan.slices[1].first if plan.slices else None)
     return plan.slices[0]
 
 
-def plan_snapshot(context: TableContext, epoch: int, version: int | None = None) -> TablePlan:
-    """Return the plan of the snapshot that begins an epoch, in chunks if it is large; of the newest version if None."""
-    return _snapshot_plan(context, context.log.state(version), epoch)
+def plan_snapshot(context: TableContext, state: SourceState, epoch: int) -> TablePlan:
+    """Return the plan of the snapshot of this version, which begins an epoch; in chunks if it is large."""
+    check_source(context.config, context.table, state)
+    chunks = () if is_small(state, limits_of(context.table)) else _chunks(context, state, epoch)
+    planned = chunks if len(chunks) > 1 else (snapshot_slice(state, epoch, context.table.files.target_rows),)
+    return TablePlan(state, None, next_position(None, epoch=epoch, incarnation=uuid.uuid4().hex), planned, None)
 
 
 def plan_rest(context: TableContext, manifest: Manifest, loading: Loading) -> TablePlan:
@@ -153,7 +155,7 @@ def _first_plan(
         state = tip if last == tip.version else context.log.state(last)
         if context.table.changes is Changes.FEED and tip.feed_enabled and not state.feed_enabled:
             raise RangeRefused(context.source, f"the change data feed was off at version {last}", _LATER)
-        return _snapshot_plan(context, state, epoch)
+        return plan_snapshot(context, state, epoch)
     begins = beginning(context, tip)
     first = (start_slice(begins, epoch),) if begins.version else ()
     if bounds is not None and last < begins.version - 1:
@@ -165,7 +167,7 @@ def _first_plan(
 
 
 def _is_over(context: TableContext, bounds: Bounds, covered: int, tip: SourceState) -> bool:
-    """Return whether nothing of the range is left. Raises RangeRefused when it would leave a gap behind `covered`."""
+    """Return whether nothing of the range is left. Raises RangeRefused when it would leave a gap after `covered`."""
     first = 0 if bounds.first is None else bounds.first
     if covered + 1 < first <= bounds.last:
         gap = f"--from {first} would leave out what has not landed, from version {covered + 1} on"
@@ -180,27 +182,20 @@ def _base(context: TableContext, begins: Beginning) -> BaseState:
     return BaseState(begins.version - 1, source.schema_string, source.table_id, columns, is_start=True)
 
 
-def _snapshot_plan(context: TableContext, state: SourceState, epoch: int) -> TablePlan:
-    check_source(context.config, context.table, state)
-    chunks = () if is_small(state, limits_of(context.table)) else _chunks(context, state, epoch)
-    planned = chunks if len(chunks) > 1 else (snapshot_slice(state, epoch, context.table.files.target_rows),)
-    return TablePlan(state, None, next_position(None, epoch=epoch, incarnation=uuid.uuid4().hex), planned, None)
-
-
 def _chunks(
     context: TableContext, state: SourceState, epoch: int, loading: Loading | None = None
 ) -> tuple[PlannedSlice, ...]:
-    """Return the chunks of the table as of the state's version, behind those that have landed."""
+    """Return the chunks of the table as of the state's version, after those that have landed."""
     landed = (loading.chunk.number, loading.chunk.end) if loading else (0, 0)
     chunks = chunk_files(context.log.data_files(state.version), limits_of(context.table), *landed)
     return tuple(snapshot_slice(state, epoch, context.table.files.target_rows, chunk) for chunk in chunks)
 
 
 def may_rebuild(context: TableContext, requested: Range = EVERYTHING) -> bool:
-    """Return whether a break starts a rebuild without asking anybody.
+    """Return whether a break starts a rebuild without anyone's approval.
 
     Not in a run of a range, because a rebuild loads the newest version. Not before the first slice of a mirror that
-    starts without a snapshot: its owner does not want the whole table.
+    starts without a snapshot: its owner has chosen not to load the whole table.
     """
     if context.table.on_break is OnBreak.HOLD or not requested.is_everything:
         return False

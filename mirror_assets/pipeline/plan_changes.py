@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
 from mirror_assets.config import Changes, OnDropColumn, TableSettings
@@ -23,9 +22,9 @@ from mirror_assets.source.source_state import SourceState
 class BaseState:
     """What the next slice of changes builds on: the covered version, and the source's schema and table id there.
 
-    `columns` are the columns that land; `dropped` are those that the mirror keeps from earlier slices of its epoch.
+    `columns` are the columns that land; `dropped` are those that the mirror retains from earlier slices of its epoch.
     `is_start`: the mirror began without a snapshot and has no rows; schema and table id are those of the first version
-    to land, the next one. `is_planned`: the slice before was planned in this run, so its version needs no further look.
+    to land, the next one. `is_planned`: the slice before was planned in this run, so its version is not read again.
     """
 
     covered: int
@@ -55,7 +54,7 @@ class BaseState:
 
     @classmethod
     def staged(cls, record: SliceRecord, base: BaseState | None) -> BaseState:
-        """Return the base when the staged slice has landed behind `base`."""
+        """Return the base when the staged slice has landed after `base`."""
         columns = frozenset(column.name for column in record.columns)
         known = base.columns | base.dropped if base else frozenset()
         return cls(
@@ -73,35 +72,22 @@ def _is_start(newest: Manifest | SliceRecord, rows: int) -> bool:
     return newest.generation == 1 and newest.kind is not SliceKind.SNAPSHOT and rows == 0
 
 
-@dataclass(frozen=True)
-class Chosen:
-    """Columns that the mirror keeps though they no longer land, and the break that new `columns` make, if any."""
+def dropped_columns(table: TableSettings, base: BaseState) -> frozenset[str] | Break:
+    """Return the columns that the mirror retains but that no longer land, or the break that new `columns` make.
 
-    dropped: frozenset[str]
-    stop: Break | None = None
-
-
-def chosen_columns(table: TableSettings, base: BaseState) -> Chosen:
-    """Compare the setting `columns` with the columns of the slice before.
-
-    A removed column is treated as one that the source drops. An added column has values in the source that no later
-    commit contains, so it needs a rebuild.
+    A column that is removed from `columns` is treated as one that the source drops. An added column has values in the
+    source that no later commit contains, so it needs a rebuild.
     """
-    wanted = {column.name for column in table_columns(table, parse_schema(base.schema_string))}
-    put_in, taken_out = wanted - base.columns, base.columns - wanted
-    if put_in:
-        return _break(base, f"`columns` now has {_listed(put_in)}, whose values have not landed")
-    if taken_out and table.on_drop_column is OnDropColumn.REBUILD:
-        return _break(base, f"`columns` no longer has {_listed(taken_out)}, and on_drop_column is rebuild")
-    return Chosen(base.dropped | taken_out)
-
-
-def _break(base: BaseState, message: str) -> Chosen:
-    return Chosen(base.dropped, Break(base.covered + 1, BreakKind.COLUMNS_CHANGED, message))
-
-
-def _listed(names: Iterable[str]) -> str:
-    return ", ".join(f"`{name}`" for name in sorted(names))
+    landing = {column.name for column in table_columns(table, parse_schema(base.schema_string))}
+    added, removed = landing - base.columns, base.columns - landing
+    if added:
+        message = f"`columns` now has {', '.join(f'`{name}`' for name in sorted(added))}, whose values have not landed"
+    elif removed and table.on_drop_column is OnDropColumn.REBUILD:
+        names = ", ".join(f"`{name}`" for name in sorted(removed))
+        message = f"`columns` no longer has {names}, and on_drop_column is rebuild"
+    else:
+        return base.dropped | removed
+    return Break(base.covered + 1, BreakKind.COLUMNS_CHANGED, message)
 
 
 # A partition key gives the range of its slice: no limit may split it again.
@@ -123,66 +109,56 @@ def plan_changes(
     boundaries: frozenset[int],
     last: int | None = None,
 ) -> Plan:
-    """Return the slices of the commits behind `base`, up to `last` or the newest, and the break behind them, if any.
+    """Return the slices of the commits after `base`, up to `last` or the newest, and the break after them, if any.
 
     Raises what the log raises, LogGap when row tracking needs a version that can't be read any more, and
     SourceUnavailable where the log lists less than it holds.
     """
-    chosen = chosen_columns(context.table, base)
-    if chosen.stop is not None:
-        return Plan((), chosen.stop)
-    if tip.version < base.covered and tip.table_id == base.table_id and context.log.has_commit(base.covered):
+    table, log = context.table, context.log
+    dropped = dropped_columns(table, base)
+    if isinstance(dropped, Break):
+        return Plan((), dropped)
+    if tip.version < base.covered and tip.table_id == base.table_id and log.has_commit(base.covered):
         why = f"it says that version {tip.version} is the newest, and commit {base.covered} is in the log"
         raise SourceUnavailable(context.source, why)
     end = tip.version if last is None else min(last, tip.version)
-    tracked = context.table.changes is Changes.ROW_TRACKING
-    if tracked and (stop := _untracked(context.log, base)):
-        return Plan((), stop)
+    is_tracked = table.changes is Changes.ROW_TRACKING
+    if is_tracked and not base.is_planned and not log.state(base.covered).metadata.row_tracking:
+        message = f"row tracking was off at version {base.covered}, which has landed"
+        return Plan((), Break(base.covered, BreakKind.ROW_TRACKING_DISABLED, message))
+    commits = log.commits(base.covered + 1, end)
+    if is_tracked:
+        commits = tuple(_tracked(commit, keyless=table.is_keyless) for commit in commits)
     return plan_slices(
         PlanRequest(
             covered=base.covered,
             epoch=epoch,
             tip=end,
             tip_table_id=tip.table_id,
-            commits=_commits(context, base.covered + 1, end),
+            commits=commits,
             schema_string=base.schema_string,
             table_id=base.table_id,
-            keys=context.table.mirror_keys,
-            columns=context.table.columns,
-            dropped=chosen.dropped,
-            keep_dropped=context.table.on_drop_column is OnDropColumn.KEEP,
-            feed=context.table.changes is Changes.FEED,
-            row_tracking=tracked,
-            append_only=context.table.changes is Changes.APPEND_ONLY,
-            net=context.table.is_net,
+            keys=table.mirror_keys,
+            columns=table.columns,
+            dropped=dropped,
+            keep_dropped=table.on_drop_column is OnDropColumn.KEEP,
+            feed=table.changes is Changes.FEED,
+            row_tracking=is_tracked,
+            append_only=table.changes is Changes.APPEND_ONLY,
+            net=table.is_net,
             limits=limits,
-            target_rows=context.table.files.target_rows,
+            target_rows=table.files.target_rows,
             boundaries=boundaries,
-            covered_table_id=_id_at(context.log, base) if tip.table_id != base.table_id else base.table_id,
+            covered_table_id=_id_at(log, base) if tip.table_id != base.table_id else base.table_id,
         )
     )
 
 
-def _commits(context: TableContext, first: int, last: int) -> tuple[Commit, ...]:
-    """Return the commits; with row tracking, rewritten rows don't count, unless their key is the row id and changed."""
-    commits = context.log.commits(first, last)
-    if context.table.changes is not Changes.ROW_TRACKING:
-        return commits
-    return tuple(_tracked(commit, keyless=context.table.is_keyless) for commit in commits)
-
-
 def _tracked(commit: Commit, *, keyless: bool) -> Commit:
+    """Return the commit without the rows that it only rewrites, unless their key is the row id and changed."""
     if keyless and commit.renumbered:
         return replace(commit, rows=commit.changed_rows + commit.renumbered_rows, changes_data=True)
     return replace(commit, rows=commit.changed_rows)
-
-
-def _untracked(log: DeltaLog, base: BaseState) -> Break | None:
-    """Return a break if rows had no ids at the covered version. Raises LogGap when that can't be read any more."""
-    if base.is_planned or log.state(base.covered).metadata.row_tracking:
-        return None
-    message = f"row tracking was off at version {base.covered}, which has landed"
-    return Break(base.covered, BreakKind.ROW_TRACKING_DISABLED, message)
 
 
 def _id_at(log: DeltaLog, base: BaseState) -> str | None:

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from mirror_assets.landing.errors import LostRace
 from mirror_assets.landing.format import SliceRecord, is_next
 from mirror_assets.landing.publish import Published
-from mirror_assets.landing.state import CommitPosition, next_position
+from mirror_assets.landing.state import next_position
 from mirror_assets.pipeline.check import require_passed, run_checks
 from mirror_assets.pipeline.context import TableContext
 from mirror_assets.pipeline.plan import TablePlan, chunk_of, slice_key
@@ -53,21 +53,12 @@ def process_slice(
         fits = position.covered < 0 and is_next(slice_key(planned), chunk_of(planned), position.loading)
         if planned.is_snapshot and not fits:  # another run was earlier
             raise LostRace(str(context.name), str(slice_key(planned)))
-        staged = stage_slice(context, planned, position)
+        record = stage_slice(context, planned, position)
         staged_at = time.monotonic()
-        record, results = run_checks(context, staged)
+        record, results = run_checks(context, record)
         require_passed(context, record, results)
         checked_at = time.monotonic()
         published = publish_next(context, record.slice, rebuild_epoch)
     ended = time.monotonic()
     steps = {"stage": staged_at - began, "check": checked_at - staged_at, "publish": ended - checked_at}
     return ProcessedSlice(plan.state, planned, record, results, published, ended - began, steps)
-
-
-def stage_passed(
-    context: TableContext, planned: PlannedSlice, position: CommitPosition
-) -> tuple[SliceRecord, tuple[CheckResult, ...]]:
-    """Stage the slice and run its blocking checks. Raises ChecksFailed unless all pass."""
-    record, results = run_checks(context, stage_slice(context, planned, position))
-    require_passed(context, record, results)
-    return record, results

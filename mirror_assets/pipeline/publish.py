@@ -41,24 +41,20 @@ def publish_next(context: TableContext, key: SliceKey, rebuild_epoch: int | None
     with stage_span(Stage.PUBLISH, context.work(key)):
         published = _publish_next(context, key, rebuild_epoch)
     if published.outcome is Outcome.LANDED:
-        record_published(_figures(context, published))
+        manifest, entries = published.manifest, published.entries
+        committed, cost = manifest.covered_commit_ms, landing_cost(1, len(entries))
+        figures = PublishedFiles(
+            table=str(context.name),
+            kind=manifest.kind.value,
+            files=len(entries),
+            bytes=sum(entry.bytes for entry in entries),
+            rows=sum((entry.markers for entry in entries), MarkerCounts()).model_dump(),
+            committed=None if committed is None else committed / 1000,
+            requests=cost.requests,
+            capacity_seconds=cost.capacity_seconds,
+        )
+        record_published(figures)
     return published
-
-
-def _figures(context: TableContext, published: Published) -> PublishedFiles:
-    manifest, files = published.manifest, len(published.entries)
-    markers = sum((entry.markers for entry in published.entries), MarkerCounts())
-    committed, cost = manifest.covered_commit_ms, landing_cost(1, files)
-    return PublishedFiles(
-        table=str(context.name),
-        kind=manifest.kind.value,
-        files=files,
-        bytes=sum(entry.bytes for entry in published.entries),
-        rows=markers.model_dump(),
-        committed=None if committed is None else committed / 1000,
-        requests=cost.requests,
-        capacity_seconds=cost.capacity_seconds,
-    )
 
 
 def _publish_next(context: TableContext, key: SliceKey, rebuild_epoch: int | None) -> Published:

@@ -33,12 +33,14 @@ from mirror_assets.landing.rebuild import (
 )
 from mirror_assets.landing.recover import recover
 from mirror_assets.landing.steps import drive
+from mirror_assets.pipeline.check import require_passed, run_checks
 from mirror_assets.pipeline.context import TableContext
 from mirror_assets.pipeline.errors import SnapshotLost, SourceBroke, mirror_failed, mirror_slow
 from mirror_assets.pipeline.plan import plan_rest, plan_snapshot, slice_key
-from mirror_assets.pipeline.process import process_slice, stage_passed
+from mirror_assets.pipeline.process import process_slice
 from mirror_assets.pipeline.publish import publish_slice
 from mirror_assets.pipeline.source_check import check_source
+from mirror_assets.pipeline.stage import stage_slice
 
 
 @dataclass(frozen=True)
@@ -70,7 +72,7 @@ def rebuild_consequence(context: TableContext) -> str:
 
     Reads the source's log. Raises what `plan_snapshot` raises.
     """
-    slices = plan_snapshot(context, epoch=1).slices
+    slices = plan_snapshot(context, context.log.state(), epoch=1).slices
     rows, size = sum(one.rows for one in slices), sum(one.bytes for one in slices)
     return (
         f"rebuilding {context.name} deletes its table folder and loads {rows:,} rows ({size / 1e6:,.1f} MB) of the "
@@ -94,79 +96,73 @@ def rebuild_table(
     The table folder is dropped when the new snapshot is staged and has passed its checks; when that fails, the rebuild
     is cancelled and the landed files stay. Raises ChecksFailed, mirror_slow, and what staging raises.
     """
+
+    def advance(step: RebuildStep) -> RebuildRecord:
+        return drive(advance_rebuild(context.name, record, step), context.store)
+
     check_source(context.config, context.table, context.log.state())
     record, staged = drive(begin_rebuild(context.name, reason), context.store), None
     if record.step is RebuildStep.STAGING:
-        staged = _stage_or_cancel(context, record, report)
-        record = drive(advance_rebuild(context.name, record, RebuildStep.DROPPING), context.store)
+        try:
+            staged = _stage(context, record, report)
+        except MirrorError:
+            advance(RebuildStep.FINISHED)
+            raise
+        record = advance(RebuildStep.DROPPING)
     if record.step is RebuildStep.DROPPING:
         staged = staged or _stage(context, record, report)
-        record = _drop(context, record, wait, report)
+        report(f"{context.name}: {record.step.value}")
+        drive(drop_table_folder(context.name, record), context.store)
+        wait.until(wait.dropped, f"{context.name} to be dropped from the mirror")
+        record = advance(RebuildStep.LOADING)
     published = _load(context, record, staged, report)
     if record.step is RebuildStep.LOADING:
-        record = drive(advance_rebuild(context.name, record, RebuildStep.RETURNING), context.store)
+        record = advance(RebuildStep.RETURNING)
     report(f"{context.name}: {record.step.value}")
     wait.until(wait.returned, f"{context.name} to come back in the mirror")
-    drive(advance_rebuild(context.name, record, RebuildStep.FINISHED), context.store)
+    advance(RebuildStep.FINISHED)
     return published
-
-
-def _stage_or_cancel(context: TableContext, record: RebuildRecord, report: Callable[[str], None]) -> SliceKey:
-    try:
-        return _stage(context, record, report)
-    except MirrorError:
-        drive(advance_rebuild(context.name, record, RebuildStep.FINISHED), context.store)
-        raise
 
 
 def _stage(context: TableContext, record: RebuildRecord, report: Callable[[str], None]) -> SliceKey:
     """Stage and check all chunks of the new epoch's snapshot; return its key. Raises ChecksFailed."""
     report(f"{context.name}: {RebuildStep.STAGING.value}")
-    plan = plan_snapshot(context, record.epoch)
+    plan = plan_snapshot(context, context.log.state(), record.epoch)
     position = plan.position
     for chunk in plan.slices:
-        staged, _ = stage_passed(context, chunk, position)
+        staged, results = run_checks(context, stage_slice(context, chunk, position))
+        require_passed(context, staged, results)
         position = position.behind(staged)
     return slice_key(plan.slices[0])
-
-
-def _drop(
-    context: TableContext, record: RebuildRecord, wait: MirrorWait, report: Callable[[str], None]
-) -> RebuildRecord:
-    report(f"{context.name}: {record.step.value}")
-    drive(drop_table_folder(context.name, record), context.store)
-    wait.until(wait.dropped, f"{context.name} to be dropped from the mirror")
-    return drive(advance_rebuild(context.name, record, RebuildStep.LOADING), context.store)
 
 
 def _load(
     context: TableContext, record: RebuildRecord, staged: SliceKey | None, report: Callable[[str], None]
 ) -> Published:
-    """Publish the new epoch's snapshot, unless it has landed. A folder beyond repair is dropped by the next run."""
+    """Publish the new epoch's snapshot, unless it has landed; stage again the chunks that are no longer staged.
+
+    A folder beyond repair is dropped by the next run.
+    """
+    epoch = record.epoch
     try:
-        current = drive(recover(context.name, record.epoch), context.store)
+        current = drive(recover(context.name, epoch), context.store)
         if current is None:
             report(f"{context.name}: {RebuildStep.LOADING.value}")
-            return publish_slice(context, staged or _stage(context, record, report), record.epoch)
+            return publish_slice(context, staged or _stage(context, record, report), epoch)
         if current.manifest.loading is None:
             return Published(Outcome.COVERED, current.manifest)
         report(f"{context.name}: {current.manifest.loading}")
-        return _load_rest(context, current.manifest.loading.key, record.epoch)
+        try:
+            return publish_slice(context, current.manifest.loading.key, epoch)
+        except (SliceNotChecked, SliceNotStaged):
+            manifest = context.manifest()
+            if manifest is None or manifest.loading is None:
+                raise
+        plan = plan_rest(context, manifest, manifest.loading)
+        return [process_slice(context, plan, chunk, epoch).published for chunk in plan.slices][-1]
     except (ManifestCorrupt, ManifestLost, MetadataDiffers, SnapshotLost, SourceBroke, StagedFileLost):
         drive(drop_again(context.name, record), context.store)
         raise
-
-
-def _load_rest(context: TableContext, key: SliceKey, epoch: int) -> Published:
-    """Publish the chunks that are left, staging again those that are not staged; return the last publication."""
-    try:
-        return publish_slice(context, key, epoch)
-    except (SliceNotChecked, SliceNotStaged):
-        manifest = context.manifest()
-        if manifest is None or manifest.loading is None:
-            raise
-    plan = plan_rest(context, manifest, manifest.loading)
-    return [process_slice(context, plan, chunk, epoch).published for chunk in plan.slices][-1]
 
 
 def mirror_wait(mirror: Mirror, table: TableName) -> MirrorWait:

@@ -39,7 +39,9 @@ def reconcile_table(context: TableContext, mirror: Mirror) -> Reconciliation:
         return Reconciliation(str(context.name), ReconcileState.LOADING, version=-1, reason=str(manifest.loading))
     if status is None or not status.has_applied(manifest):
         return Reconciliation(str(context.name), ReconcileState.PENDING, manifest.covered)
-    _require_credential(context)
+    fabric = context.config.mirror.fabric
+    if fabric is not None and fabric.credential is CredentialKind.DEFAULT:
+        raise context.config.invalid((Problem("mirror.fabric.credential", _NO_IDENTITY),))
     request = ReconcileRequest(
         table=str(context.name),
         source=context.source,
@@ -60,9 +62,3 @@ def first_landed(store: Store, table: TableName, manifest: Manifest) -> int | No
     kept = load(store, Manifest, path)
     begun = kept[0] if kept else manifest
     return begun.covered + 1 if begun.generation == 1 and begun.kind is SliceKind.START else None
-
-
-def _require_credential(context: TableContext) -> None:
-    fabric = context.config.mirror.fabric
-    if fabric is not None and fabric.credential is CredentialKind.DEFAULT:
-        raise context.config.invalid((Problem("mirror.fabric.credential", _NO_IDENTITY),))

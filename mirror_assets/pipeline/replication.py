@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 from mirror_assets.errors import MirrorError
 from mirror_assets.fabric.monitoring import MonitoredTable, WatchedMirror
 from mirror_assets.landing.format import Manifest, load
@@ -12,7 +10,7 @@ from mirror_assets.landing.rebuild import read_record
 from mirror_assets.landing.steps import drive
 from mirror_assets.pipeline.backoff import unresolved_failure
 from mirror_assets.pipeline.context import TableContext
-from mirror_assets.storage import FileInfo, Store
+from mirror_assets.storage import Store
 from mirror_assets.verify.replicating import Replication
 
 # The version of an applied file is searched in this many generations: a mirror that lags further is shown without one.
@@ -32,6 +30,9 @@ def read_replication(context: TableContext, mirror: WatchedMirror, now: float) -
         database, table, days = mirror.database(), mirror.table(context.name), mirror.retention_days()
     except MirrorError as error:
         return Replication(landed, manifest.covered, refused=error)
+    record = drive(read_record(context.name), context.store)
+    # The mirror alone looks healthy while runs of the table fail.
+    failure = unresolved_failure(context, manifest, record[0] if record else None)
     return Replication(
         landed,
         manifest.covered,
@@ -40,14 +41,14 @@ def read_replication(context: TableContext, mirror: WatchedMirror, now: float) -
         stuck_seconds=_stuck_seconds(context, manifest, table, now),
         version=mirrored_version(context.store, context.name, manifest, table),
         retention_days=days,
-        stopped_before=_stopped_before(context, manifest),
+        stopped_before=f"{failure.counted}, see the check not_failing" if failure else None,
     )
 
 
 def mirrored_version(store: Store, name: TableName, manifest: Manifest, table: MonitoredTable | None) -> int | None:
     """Return the source's version that the mirror has; None if it is unknown. Raises ManifestCorrupt.
 
-    Reads the generations behind the manifest's while files wait, a few at most. Fabric reports no file numbers: there
+    Reads the generations before the manifest's while files wait, a few at most. Fabric reports no file numbers: there
     the version is known once everything is applied.
     """
     if table is None:
@@ -72,28 +73,14 @@ def _stuck_seconds(context: TableContext, manifest: Manifest, table: MonitoredTa
     """
     if table is not None and table.has_applied(manifest):
         return 0.0
-    waiting = _waiting(context.store.list(context.name.folder), table)
-    since = [info.modified for info in waiting if info.modified is not None][:1]
+    found = context.store.list(context.name.folder)
+    waiting = sorted((number, info) for info in found if (number := landing_number(info.name)))
+    if table is not None and table.applied_number is not None:
+        waiting = [one for one in waiting if one[0] > table.applied_number]
+    elif table is not None:
+        # Fabric reports no file numbers, and keeps the last file, processed or not: the last ones wait.
+        waiting = waiting[-max(1, table.waiting_files) :]
+    since = [info.modified for _, info in waiting if info.modified is not None][:1]
     if table is not None and table.last_sync is not None:
         since.append(table.last_sync.timestamp())
     return max(0.0, now - max(since)) if since and waiting else 0.0
-
-
-def _waiting(found: Sequence[FileInfo], table: MonitoredTable | None) -> list[FileInfo]:
-    """Return the landing files that are not applied, oldest first.
-
-    Where numbers are not reported, they are the last ones: the last of a table's files stays, processed or not.
-    """
-    numbered = sorted((number, info) for info in found if (number := landing_number(info.name)))
-    if table is None:
-        return [info for _, info in numbered]
-    if table.applied_number is not None:
-        return [info for number, info in numbered if number > table.applied_number]
-    return [info for _, info in numbered[-max(1, table.waiting_files) :]]
-
-
-def _stopped_before(context: TableContext, manifest: Manifest) -> str | None:
-    """Return why nothing newer lands, if runs of the table fail; the mirror alone would look healthy."""
-    record = drive(read_record(context.name), context.store)
-    failure = unresolved_failure(context, manifest, record[0] if record else None)
-    return None if failure is None else f"{failure.counted}, see the check not_failing"

@@ -1,6 +1,6 @@
 """Mirrors a table until nothing is left: plan it, process each slice, rebuild at a break.
 
-The way of a slice: plan (`plan.py`), stage (`stage.py`), check (`check.py`), publish (`publish.py`); `process.py` puts
+The path of a slice: plan (`plan.py`), stage (`stage.py`), check (`check.py`), publish (`publish.py`); `process.py` puts
 the steps together. Jobs and the command line come through here; Dagster's assets call the same steps one by one.
 """
 

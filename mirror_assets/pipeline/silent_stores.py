@@ -16,15 +16,19 @@ from mirror_assets.config import TableSettings
 from mirror_assets.errors import ErrorCode, MirrorError, RetryError
 
 # One request may be lost. This many recent ones mean that the store is unreachable.
-_ENOUGH, _LATELY_SECONDS = 5, 600.0
-_ZONE = "the landing zone"
-_OF_ZONE = frozenset({ErrorCode.STORE_UNAVAILABLE, ErrorCode.STORE_THROTTLED})
-_OF_SOURCE = frozenset({ErrorCode.SOURCE_UNAVAILABLE, ErrorCode.CATALOG_UNAVAILABLE})
+_ENOUGH, _RECENT_SECONDS = 5, 600.0
+_ZONE, _SOURCE = "the landing zone", "the source"
+_SILENCES = {
+    ErrorCode.STORE_UNAVAILABLE: _ZONE,
+    ErrorCode.STORE_THROTTLED: _ZONE,
+    ErrorCode.SOURCE_UNAVAILABLE: _SOURCE,
+    ErrorCode.CATALOG_UNAVAILABLE: _SOURCE,
+}
 
 
 def is_silence(error: MirrorError) -> bool:
     """Return whether a store did not respond, so that an immediate retry would wait again."""
-    return error.code in _OF_ZONE | _OF_SOURCE
+    return error.code in _SILENCES
 
 
 class SilentStores:
@@ -41,32 +45,21 @@ class SilentStores:
 
         Raises RetryError at once if one of them did not respond to several recent requests, of any tables.
         """
-        store, began = _store_of(table.source), time.monotonic()
-        for place, is_asked in ((_ZONE, zone), (store, source)):
-            if is_asked:
-                self._refuse(place, began)
+        began, address = time.monotonic(), urlsplit(table.source)
+        # A folder of this machine is a store of its own.
+        store = f"{address.scheme}://{address.netloc}" if address.netloc else table.source
+        for place in [name for name, is_asked in ((_ZONE, zone), (store, source)) if is_asked]:
+            with self._lock:
+                unanswered = self._unanswered.get(place, [])
+                recent = [error for at, error in unanswered if began - at < _RECENT_SECONDS]
+            if len(recent) >= _ENOUGH:
+                what = f"{place} did not respond to {_ENOUGH} requests, and was skipped for this table"
+                raise RetryError(f"{what}: {recent[0].what}", recent[0].next_step, code=recent[0].code)
         try:
             yield
         except RetryError as error:
-            if error.code in _OF_ZONE:
-                self._note(_ZONE, began, error)
-            elif error.code in _OF_SOURCE:
-                self._note(store, began, error)
+            if is_silence(error):
+                place = _ZONE if _SILENCES[error.code] == _ZONE else store
+                with self._lock:
+                    self._unanswered.setdefault(place, []).append((began, error))
             raise
-
-    def _refuse(self, place: str, now: float) -> None:
-        with self._lock:
-            lately = [error for began, error in self._unanswered.get(place, []) if now - began < _LATELY_SECONDS]
-        if len(lately) >= _ENOUGH:
-            what = f"{place} did not respond to {_ENOUGH} requests, and was skipped for this table: {lately[0].what}"
-            raise RetryError(what, lately[0].next_step, code=lately[0].code)
-
-    def _note(self, place: str, began: float, error: RetryError) -> None:
-        with self._lock:
-            self._unanswered.setdefault(place, []).append((began, error))
-
-
-def _store_of(source: str) -> str:
-    """Return the store of the address, such as `s3://bucket`; a folder of this machine is a store of its own."""
-    parts = urlsplit(source)
-    return f"{parts.scheme}://{parts.netloc}" if parts.netloc else source

@@ -56,7 +56,6 @@ class FeedOff(SettingError):
     code = ErrorCode.FEED_DISABLED
 
     def __init__(self, table: str, uri: str, protocol: Protocol) -> None:
-        self.table, self.uri, self.protocol = table, uri, protocol
         super().__init__(
             f"{table}: the change data feed of {uri} is off, so its changes can't be read.",
             f"{how_to_enable(uri, protocol)} The feed begins with that commit: what is in the table by then lands as a "

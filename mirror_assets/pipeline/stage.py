@@ -48,7 +48,7 @@ def stage_slice(context: TableContext, planned: PlannedSlice, position: CommitPo
         candidates = [record for record in staged if stands_on(record, position) and not is_refused(record)]
         if candidates:
             digest = plan_digest(context, planned)
-            # An attempt with missing parts may be landing at this moment, by another publisher: leave it alone.
+            # Another publisher may be moving the parts of an attempt with missing parts: it is not deleted.
             fitting = [record for record in candidates if record.plan == digest and is_whole(context.store, record)]
             if fitting:
                 record = best_attempt(fitting)
@@ -92,7 +92,9 @@ def _attempt(context: TableContext, planned: PlannedSlice, position: CommitPosit
     try:
         if planned.parts or kind is SliceKind.START:
             encoded = encode_slice(context, planned, kind, columns, context.staging.spark_path(folder.parts), receipt)
-            read, parts = encoded.read, with_commits(take_parts(context.staging, folder), encoded.groups)
+            read, parts = encoded.read, take_parts(context.staging, folder)
+            if encoded.groups:
+                parts = tuple(_with_commits(part, encoded.groups) for part in parts)
             if context.local_staging:
                 parts = upload_parts(context.local_staging, context.store, folder, parts)
         record = SliceRecord(
@@ -123,21 +125,13 @@ def _attempt(context: TableContext, planned: PlannedSlice, position: CommitPosit
     return record
 
 
-def with_commits(parts: Sequence[StagedPart], groups: Sequence[EncodeGroup]) -> tuple[StagedPart, ...]:
-    """Return the parts with the range of commits of their rows, by the group and Spark partition in their names.
-
-    Without groups, the parts are returned unchanged. Raises ValueError for a name that is not a part's.
-    """
-    if not groups:
-        return tuple(parts)
-    found = []
-    for part in parts:
-        place = part_place(part.name)
-        if place is None:
-            raise ValueError(f"{part.name} is not the name of a part")
-        first, last = groups[place.write].commits_of(place.partition)
-        found.append(part.model_copy(update={"first_version": first, "last_version": last}))
-    return tuple(found)
+def _with_commits(part: StagedPart, groups: Sequence[EncodeGroup]) -> StagedPart:
+    """Return the part with the range of commits of its rows, by the group and Spark partition in its name."""
+    place = part_place(part.name)
+    if place is None:
+        raise ValueError(f"{part.name} is not the name of a part")
+    first, last = groups[place.write].commits_of(place.partition)
+    return part.model_copy(update={"first_version": first, "last_version": last})
 
 
 def plan_digest(context: TableContext, planned: PlannedSlice) -> str:

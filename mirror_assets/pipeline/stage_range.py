@@ -1,4 +1,4 @@
-"""Stages the slices of a partition range ahead of publication, each as the generation behind the one before.
+"""Stages the slices of a partition range before any is published, each as the generation after the previous one.
 
 Dagster's asset changes stages all slices of a run, its checks read them, and landing publishes them.
 """
@@ -7,12 +7,11 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
-from functools import cached_property
+from functools import cache
 from itertools import groupby
 
 from mirror_assets.landing.errors import SliceMissing
-from mirror_assets.landing.format import Manifest, SliceRecord
+from mirror_assets.landing.format import SliceRecord
 from mirror_assets.landing.names import SliceKey
 from mirror_assets.landing.rebuild import first_epoch
 from mirror_assets.landing.staged_parts import best_attempt, staged_folders, staged_records, stands_on
@@ -26,24 +25,25 @@ from mirror_assets.pipeline.publish import require_loading
 from mirror_assets.pipeline.stage import stage_slice
 from mirror_assets.pipeline.start import begins_with_snapshot
 from mirror_assets.source.planner import PlannedSlice
-from mirror_assets.source.source_state import SourceState
 
 
 def stage_range(context: TableContext, keys: Sequence[SliceKey]) -> Iterator[SliceRecord | None]:
     """Yield the record of each slice, staged now or by an earlier run; None for one that has landed before.
 
-    `keys` are in order; each slice is staged at the position behind the one before. Of a snapshot in chunks all but the
-    last chunk are published at once, so that they need no space and stay if the run is killed. Raises SliceMissing when
-    an earlier slice is neither landed nor staged in this run, snapshot_under_way for a snapshot of another version, and
-    what planning, staging, checking and publishing raise.
+    `keys` are in order; each slice is staged at the position after the previous one. Of a snapshot in chunks, all but
+    the last chunk are published immediately, so that they need no space and are not lost if the run is killed. Raises
+    SliceMissing when an earlier slice is neither landed nor staged in this run, snapshot_under_way for a snapshot of
+    another version, and what planning, staging, checking and publishing raise.
     """
     manifest = context.manifest()
     position = next_position(
         manifest, epoch=drive(first_epoch(context.name), context.store), incarnation=uuid.uuid4().hex
     )
-    base, tip = _base(manifest), _Tip(context)
+    base = BaseState.landed(manifest) if manifest is not None and manifest.loading is None else None
+    tip = cache(context.log.state)
     for key in keys:
-        if is_done(manifest, key) or key.last <= position.covered:
+        is_past = manifest is not None and key.epoch < manifest.epoch
+        if is_past or key.last <= position.covered:
             yield None
             continue
         if key.first > position.covered + 1:
@@ -52,28 +52,11 @@ def stage_range(context: TableContext, keys: Sequence[SliceKey]) -> Iterator[Sli
         if base is None and begins_with_snapshot(context, key.epoch):
             planned, position = _all_but_the_last(context, key, position)
         else:
-            planned = plan_key(context, key, base, tip.state)
+            planned = plan_key(context, key, base, tip())
         record = stage_slice(context, planned, position)
         position = position.behind(record)
         base = BaseState.staged(record, base)
         yield record
-
-
-@dataclass(frozen=True)
-class _Tip:
-    """The source's newest version, read once, when it is first needed."""
-
-    context: TableContext
-
-    @cached_property
-    def state(self) -> SourceState:
-        return self.context.log.state()
-
-
-def _base(manifest: Manifest | None) -> BaseState | None:
-    if manifest is None or manifest.loading is not None:
-        return None
-    return BaseState.landed(manifest)
 
 
 def _all_but_the_last(
@@ -84,16 +67,11 @@ def _all_but_the_last(
     if manifest is not None and manifest.loading is not None:
         plan = plan_rest(context, manifest, manifest.loading)
     else:
-        plan = plan_snapshot(context, key.epoch, key.last)
+        plan = plan_snapshot(context, context.log.state(key.last), key.epoch)
     *chunks, last = plan.slices
     for chunk in chunks:
         position = position_after(process_slice(context, plan, chunk).published.manifest)
     return last, position
-
-
-def is_done(manifest: Manifest | None, key: SliceKey) -> bool:
-    """Return whether the slice is of an earlier epoch, or has landed."""
-    return manifest is not None and (key.epoch < manifest.epoch or key.last <= manifest.covered)
 
 
 def staged_ahead(context: TableContext) -> tuple[SliceRecord, ...]:

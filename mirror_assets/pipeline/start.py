@@ -1,4 +1,4 @@
-"""Where a mirror without a snapshot begins: the version from which on changes land."""
+"""Determines where a mirror without a snapshot begins: the first version whose changes land."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from mirror_assets.pipeline.context import TableContext
 from mirror_assets.pipeline.source_check import check_source
 from mirror_assets.source.errors import LogGap, StartRefused
 from mirror_assets.source.planner import PlannedSlice
-from mirror_assets.source.ranges import CommitTimes, Point, VersionPoint, first_version
+from mirror_assets.source.ranges import Point, VersionPoint, first_version
 from mirror_assets.source.source_state import SourceState
 
 FIRST_EPOCH = 1
@@ -24,51 +24,36 @@ class Beginning:
 
 
 def begins_with_snapshot(context: TableContext, epoch: int) -> bool:
-    """Return whether the epoch begins with a snapshot; every epoch after the first does, whatever `start` says."""
+    """Return whether the epoch begins with a snapshot; every epoch after the first does, regardless of `start`."""
     return epoch != FIRST_EPOCH or context.table.start is Start.SNAPSHOT
 
 
-def beginning(context: TableContext, tip: SourceState) -> Beginning:
-    """Return where the first epoch begins, by `start`. Raises StartRefused, and what `check_source` raises."""
-    start = context.table.start
-    version = tip.version + 1 if isinstance(start, Start) else _version_of(context, start, tip)
-    return _beginning_at(context, version, tip)
+def beginning(context: TableContext, tip: SourceState, planned: int | None = None) -> Beginning:
+    """Return where the first epoch begins, by `start`; `planned` is the last version of a start slice planned before.
 
-
-def beginning_behind(context: TableContext, last: int, tip: SourceState) -> Beginning:
-    """Return the beginning behind a start slice that ends at `last`, even if the source has moved on since.
-
-    Raises StartRefused when `start` names another version now, and what `beginning` raises.
+    With `start: latest`, such a slice keeps its end when the source has moved on. Raises StartRefused, also if it was
+    planned for another start, and what `check_source` raises.
     """
-    if context.table.start is Start.LATEST:
-        return _beginning_at(context, last + 1, tip)
-    begins = beginning(context, tip)
-    if begins.version != last + 1:
-        raise _refused(context, f"the slice up to version {last} was planned for another start")
-    return begins
-
-
-def _beginning_at(context: TableContext, version: int, tip: SourceState) -> Beginning:
+    if isinstance(context.table.start, Start):
+        version = (tip.version if planned is None else planned) + 1
+    else:
+        version = _version_of(context, context.table.start, tip)
+    if planned is not None and 0 < version != planned + 1:
+        raise _refused(context, f"the slice up to version {planned} was planned for another start")
     try:
         source = context.log.state(version) if version <= tip.version else tip
     except LogGap as error:
         raise _refused(context, f"version {error.version} can't be read any more") from error
     check_source(context.config, context.table, tip)
-    if why := _unreadable(context, version, source):
-        raise _refused(context, why)
-    return Beginning(version, source)
-
-
-def _unreadable(context: TableContext, version: int, source: SourceState) -> str | None:
-    """Return why the version's changes can't be read, or None."""
     changes = context.table.changes
     if changes is Changes.FEED and not source.feed_enabled:
-        return f"the change data feed was off at version {version}"
+        raise _refused(context, f"the change data feed was off at version {version}")
     if changes is Changes.ROW_TRACKING and version == 0:
-        return "row tracking compares each version with the one before; begin with a snapshot, or later"
+        why = "row tracking compares each version with the one before; begin with a snapshot, or later"
+        raise _refused(context, why)
     if changes is Changes.ROW_TRACKING and not source.metadata.row_tracking:
-        return f"row tracking was off at version {version}"
-    return None
+        raise _refused(context, f"row tracking was off at version {version}")
+    return Beginning(version, source)
 
 
 def start_slice(begins: Beginning, epoch: int) -> PlannedSlice:
@@ -91,20 +76,17 @@ def start_slice(begins: Beginning, epoch: int) -> PlannedSlice:
 
 
 def _version_of(context: TableContext, start: Point, tip: SourceState) -> int:
+    """Return the version that `start` names. Raises StartRefused if the log doesn't have it, or not all before it."""
     times = context.log.times(tip)
     version = first_version(start, times)
     if version is None:
         raise _refused(context, f"its newest commit, version {tip.version}, was made before")
     if version > tip.version + 1:
         raise _refused(context, f"its newest commit is version {tip.version}")
-    if version < times.first or _may_miss(start, times):
+    may_miss = not isinstance(start, VersionPoint) and times.first > 0 and start.time_ms < times.at(times.first)
+    if version < times.first or may_miss:
         raise _refused(context, f"its log begins at version {times.first}, what came before was cleaned up")
     return version
-
-
-def _may_miss(start: Point, times: CommitTimes) -> bool:
-    """Return whether the log begins after the start's time, so that commits may be missing."""
-    return not isinstance(start, VersionPoint) and times.first > 0 and start.time_ms < times.at(times.first)
 
 
 def _refused(context: TableContext, why: str) -> StartRefused:

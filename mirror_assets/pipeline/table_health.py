@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum
 from functools import cache, partial
 
@@ -60,15 +60,17 @@ def table_health(
     """
     lag, idle = table_lag(pending, now), ""
     if lag.seconds > _START_SECONDS and not has_runs and holder(context.store, context.name) is None:
-        idle = "no run mirrors it: switch the sensor `mirror` on, or let `mirror-assets run` run"
+        idle = "no run mirrors it: switch the sensor `mirror` on, or start `mirror-assets run`"
     warned: TableHealth | None = None
-    # Not further than the first error: what comes behind it may not even run.
+    # The checks after the first error are not run: they may not even be able to.
     for result in _results(context, pending, seen, now):
+        if result.passed:
+            continue
         urgent, warning = _WORDS[result.check]
-        if not result.passed and not result.is_warning:
-            return TableHealth(urgent, _why(result, idle), Urgency.NOW)
-        if not result.passed:
-            warned = warned or TableHealth(warning, _why(result, idle), Urgency.SOON)
+        why = f"{result.advice}; {idle}" if idle and result.check == "lag" else result.advice
+        if not result.is_warning:
+            return TableHealth(urgent, why, Urgency.NOW)
+        warned = warned or TableHealth(warning, why, Urgency.SOON)
     if warned is not None:
         return warned
     if idle:
@@ -91,13 +93,5 @@ def _results(
         yield check_replicating(seen, table.replication.warn_seconds, table.replication.error_seconds)
     yield check_retention(deadline, table.retention.error_seconds)
     yield check_lag(lag, table.lag.error_seconds)
-    yield _warning(check_retention(deadline, table.retention.warn_seconds))
-    yield _warning(check_lag(lag, table.lag.warn_seconds))
-
-
-def _why(result: CheckResult, idle: str) -> str:
-    return f"{result.advice}; {idle}" if idle and result.check == "lag" else result.advice
-
-
-def _warning(result: CheckResult) -> CheckResult:
-    return CheckResult(result.check, result.problems, result.figures, is_warning=True)
+    yield replace(check_retention(deadline, table.retention.warn_seconds), is_warning=True)
+    yield replace(check_lag(lag, table.lag.warn_seconds), is_warning=True)

@@ -1,4 +1,4 @@
-"""Works on a table under its lease, which keeps two runs from doing the same work; correctness needs no lease."""
+"""Holds a table's lease, which prevents two runs from doing the same work; correctness needs no lease."""
 
 from __future__ import annotations
 
@@ -7,16 +7,16 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 
-from mirror_assets.errors import MirrorError
+from mirror_assets.errors import ErrorCode, MirrorError
+from mirror_assets.landing.failures import RunFailure, record_failure
 from mirror_assets.landing.format import SliceRecord, load
 from mirror_assets.landing.lease import Lease, read_lease, take_lease
 from mirror_assets.landing.names import TableName
 from mirror_assets.landing.staged_parts import staged_folders
 from mirror_assets.landing.steps import drive
-from mirror_assets.pipeline.backoff import note_killed
 from mirror_assets.pipeline.context import TableContext
 from mirror_assets.pipeline.errors import TableBusy
-from mirror_assets.pipeline.liveness import VALID_SECONDS, is_gone, this_process
+from mirror_assets.pipeline.liveness import is_gone, new_lease, now_ms
 from mirror_assets.storage import Store
 
 _RENEWED_AFTER_SECONDS = 30
@@ -31,7 +31,7 @@ def holder(store: Store, table: TableName) -> Lease | None:
 
 
 def holder_now(context: TableContext) -> Lease | None:
-    """Return what `holder` returns; a killed run is recorded, and what it has left behind deleted: for schedulers."""
+    """Return what `holder` returns, for schedulers: records a killed run, and deletes its unfinished attempts."""
     found = drive(read_lease(context.name.lease), context.store)
     if found is None or not is_gone(found):
         return found
@@ -44,12 +44,21 @@ def holder_now(context: TableContext) -> Lease | None:
 def leased(context: TableContext, run: str, wait_seconds: float = 0.0) -> Iterator[None]:
     """Hold the table's lease during the block; the steps of one run may hold it one after another.
 
-    Raises TableBusy when another run still holds it after the wait. A store that can't keep a lease does not fail the
+    Raises TableBusy when another run still holds it after the wait. A store that can't store a lease doesn't fail the
     block: a lease saves work, and correctness never depends on it.
     """
-    since = _take(context, run, wait_seconds)
+    deadline = time.monotonic() + wait_seconds
+    while other := _holder_after(context, run, since := now_ms()):
+        if time.monotonic() >= deadline:
+            raise TableBusy(str(context.name), str(other))
+        time.sleep(_PAUSE_SECONDS)
     ended = threading.Event()
-    renewal = threading.Thread(target=_renew, args=(context, run, ended, since), daemon=True)
+
+    def renew() -> None:
+        while not ended.wait(_RENEWED_AFTER_SECONDS):
+            _holder_after(context, run, since)
+
+    renewal = threading.Thread(target=renew, daemon=True)
     renewal.start()
     try:
         yield
@@ -60,28 +69,9 @@ def leased(context: TableContext, run: str, wait_seconds: float = 0.0) -> Iterat
             context.store.delete(context.name.lease)
 
 
-def _take(context: TableContext, run: str, wait_seconds: float) -> int:
-    """Take the lease, and return since when it is held, in ms since 1970. Raises TableBusy."""
-    deadline = time.monotonic() + wait_seconds
-    while True:
-        since = _now_ms()
-        other = _holder_after(context, run, since)
-        if other is None:
-            return since
-        if time.monotonic() >= deadline:
-            raise TableBusy(str(context.name), str(other))
-        time.sleep(_PAUSE_SECONDS)
-
-
-def _renew(context: TableContext, run: str, ended: threading.Event, since_ms: int) -> None:
-    while not ended.wait(_RENEWED_AFTER_SECONDS):
-        _holder_after(context, run, since_ms)
-
-
 def _holder_after(context: TableContext, run: str, since_ms: int) -> Lease | None:
     """Take or renew the lease for the run; return the lease of another run that holds it instead."""
-    until = _now_ms() + int(VALID_SECONDS * 1000)
-    ours = Lease(subject=str(context.name), run=run, process=this_process(), since_ms=since_ms, until_ms=until)
+    ours = new_lease(str(context.name), run, since_ms)
     killed: list[Lease] = []
 
     def may_replace(other: Lease) -> bool:
@@ -100,12 +90,9 @@ def _holder_after(context: TableContext, run: str, since_ms: int) -> Lease | Non
 
 def _bury(context: TableContext, left: Lease) -> None:
     """Record that the run was killed, and delete the attempts that it did not complete: they could fill the disk."""
-    note_killed(context.store, context.name, left.run)
+    what = f"{context.name}: run {left.run} ended while it worked on the table: it was killed."
+    drive(record_failure(context.name, RunFailure(ErrorCode.RUN_KILLED, what), now_ms()), context.store)
     for store in {context.store, context.staging}:
         for folder in staged_folders(store, context.name):
             if load(context.store, SliceRecord, folder.record) is None:
                 store.delete_tree(folder.path)
-
-
-def _now_ms() -> int:
-    return time.time_ns() // 1_000_000

@@ -66,7 +66,7 @@ def test_a_receiver_that_does_not_take_it_is_named_without_its_url(web: WebRecei
     web.statuses = [status]
     with pytest.raises(RetryError, match=f"the receiver hook did not take the message: .*{status}") as caught:
         send("hook", _HOOK, message(), {"HOOK_URL": web.url})
-    assert caught.value.code is ErrorCode.RECEIVER_AWAY
+    assert caught.value.code is ErrorCode.RECEIVER_REFUSED
     assert "secret-path" not in str(caught.value)
 
 

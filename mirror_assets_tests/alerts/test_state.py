@@ -39,7 +39,7 @@ class Deliveries:
         self.attempts += 1
         subject = message.title.removeprefix("Ended: ").removeprefix("Still: ").removeprefix("Worse: ")[:1]
         if name in self.down or subject in self.refused:
-            raise RetryError("it is busy.", "wait.", code=ErrorCode.RECEIVER_AWAY)
+            raise RetryError("it is busy.", "wait.", code=ErrorCode.RECEIVER_REFUSED)
         self.got.append((name, message.event, subject))
 
     def tick(self, milliseconds: int, *conditions: Condition) -> None:

@@ -20,7 +20,7 @@ from mirror_assets.landing.drop import begin_drop, end_drop, remove_table
 from mirror_assets.landing.errors import EpochEnded
 from mirror_assets.landing.steps import drive
 from mirror_assets.pipeline.encode_slice import encode_slice
-from mirror_assets.pipeline.errors import ColumnsChanged, SnapshotLost, SourceBroke
+from mirror_assets.pipeline.errors import SnapshotLost, SourceBroke
 from mirror_assets.pipeline.run import RunEvents, mirror_table
 from mirror_assets.source.errors import LogGap
 from mirror_assets.source.losses import DataFileMissing, FeedMissing, HistoryExpired
@@ -317,6 +317,6 @@ INNOCENTS = (
     Innocent("a link in place of a commit leads nowhere", LogGap, _dangling_commit, "is a link to"),
     Innocent("a listing that is stale", SourceBroke, _stale_listing, "is in the log"),
     Innocent("properties set again, RESTORE without another schema", SourceBroke, _same_again, None),
-    Innocent("the same columns, named in another order", ColumnsChanged, _same_columns, None),
+    Innocent("the same columns, named in another order", SourceBroke, _same_columns, None),
     Innocent("a drop before this epoch", EpochEnded, _dropped_before, None, epoch=3),
 )

@@ -28,11 +28,6 @@ from mirror_assets_tests.lab import TABLE, Lab
 _APPEND_ONLY = "changes: append_only"
 
 
-def _compare(lab: Lab) -> ReconcileState:
-    lab.replicator.poll()
-    return reconcile_table(lab.context, lab.replicator).state
-
-
 def _figure(slice_: ProcessedSlice, check: str, name: str) -> object:
     return next(result.figures[name] for result in slice_.results if result.check == check)
 
@@ -75,7 +70,7 @@ def test_an_epoch_of_appends(events: Lab) -> None:
     assert "__rowMarker__" not in pq.read_schema(lab.folder / lab.files[-1]).names
     assert _figure(before, "row_counts", "written") == 3
     assert _declared(lab) == {}
-    assert _compare(lab) is ReconcileState.EQUAL
+    assert lab.is_equal
 
     # Keys that are added are declared with the next slice; until then nothing is wrong.
     lab.configure(_APPEND_ONLY, keys="[name]")
@@ -86,21 +81,19 @@ def test_an_epoch_of_appends(events: Lab) -> None:
     assert _metadata_problems(lab, "name") == ()
     assert _metadata_problems(lab) != ()
     assert file_continuity(lab.store, TABLE, None).passed
-    assert _compare(lab) is ReconcileState.EQUAL
+    assert lab.is_equal
 
     # Rows that change stop the table behind what came before them, until a rebuild starts anew.
     lab.sql("INSERT INTO {t} VALUES (7, 'g', 7, NULL)", "UPDATE {t} SET name = 'once' WHERE name = 'a' OR name IS NULL")
     with pytest.raises(RowsChanged, match=r"version \d+ \(UPDATE\)") as stopped:
         lab.mirror()
-    manifest = lab.context.manifest()
     assert isinstance(stopped.value, StopError)
-    assert manifest is not None
-    assert manifest.covered == stopped.value.version - 1
+    assert lab.manifest().covered == stopped.value.version - 1
     lab.sql("DELETE FROM {t} WHERE name = 'once'")
     rebuild_table(lab.context, lab.wait, lambda _: None)
     lab.sql("INSERT INTO {t} VALUES (8, 'h', 8, NULL)")
     lab.mirror()
-    assert _compare(lab) is ReconcileState.EQUAL
+    assert lab.is_equal
 
 
 def test_a_mirror_that_has_a_row_once_too_often_is_different(events: Lab) -> None:

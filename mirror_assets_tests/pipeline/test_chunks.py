@@ -10,7 +10,6 @@ import pytest
 from pyspark.sql import SparkSession
 
 from mirror_assets.encode.private.table_version import read_files, read_version
-from mirror_assets.landing.format import Manifest
 from mirror_assets.landing.names import SliceKey
 from mirror_assets.landing.publish import Outcome, Published
 from mirror_assets.landing.recover import list_attempts
@@ -22,7 +21,6 @@ from mirror_assets.pipeline.errors import ChecksFailed
 from mirror_assets.pipeline.plan import plan_snapshot
 from mirror_assets.pipeline.publish import publish_next, publish_slice
 from mirror_assets.pipeline.rebuild import rebuild_table
-from mirror_assets.pipeline.reconcile_table import reconcile_table
 from mirror_assets.pipeline.run import RunEvents, mirror_table
 from mirror_assets.pipeline.stage_range import stage_range
 from mirror_assets.source.batching import FileChunk
@@ -53,21 +51,10 @@ def large(spark: SparkSession, _large_orders: Path, tmp_path: Path) -> Lab:
     return Lab(spark, tmp_path / "lab")
 
 
-def _manifest(lab: Lab) -> Manifest:
-    manifest = lab.context.manifest()
-    assert manifest is not None
-    return manifest
-
-
 def _land_first(lab: Lab) -> None:
     """A run that is killed when the first chunk has landed."""
     next(mirror_table(lab.context, lab.wait, RunEvents(lambda _: None)))
-    assert _manifest(lab).loading is not None
-
-
-def _is_equal(lab: Lab) -> bool:
-    lab.replicator.poll()
-    return reconcile_table(lab.context, lab.replicator).state is ReconcileState.EQUAL
+    assert lab.manifest().loading is not None
 
 
 def test_files_of_a_version_are_read_once_each(large: Lab, tmp_path: Path) -> None:
@@ -97,19 +84,18 @@ def test_files_of_a_version_are_read_once_each(large: Lab, tmp_path: Path) -> No
 
 def test_a_killed_load_goes_on_at_its_version_while_the_source_moves(large: Lab) -> None:
     _land_first(large)
-    large.replicator.poll()
-    assert (_manifest(large).covered, _manifest(large).kind.value) == (-1, "snapshot")
-    result = reconcile_table(large.context, large.replicator)
-    assert (result.state, result.reason) == (ReconcileState.LOADING, str(_manifest(large).loading))
+    assert (large.manifest().covered, large.manifest().kind.value) == (-1, "snapshot")
+    result = large.compare()
+    assert (result.state, result.reason) == (ReconcileState.LOADING, str(large.manifest().loading))
     large.sql("UPDATE {t} SET name = 'later' WHERE id IN (1, 11)")
     large.configure(defaults="slices: {max_rows: 100}")
     loaded, changed = large.mirror()
     assert [loaded.record.slice, changed.record.slice] == [key(0, 4), key(5, 5)]
     assert loaded.record.chunk is not None
     assert (loaded.record.chunk.number, loaded.record.chunk.of) == (2, 2)
-    assert _manifest(large).covered == 5
+    assert large.manifest().covered == 5
     assert file_continuity(large.store, TABLE, None).problems == ()
-    assert _is_equal(large)
+    assert large.is_equal
 
 
 def test_a_partition_is_done_with_its_last_chunk(large: Lab) -> None:
@@ -119,7 +105,7 @@ def test_a_partition_is_done_with_its_last_chunk(large: Lab) -> None:
     assert staged is not None
     assert staged.chunk is not None
     assert staged.chunk.is_last
-    assert (_manifest(large).covered, _manifest(large).generation) == (-1, staged.generation - 1)
+    assert (large.manifest().covered, large.manifest().generation) == (-1, staged.generation - 1)
     (again,) = stage_range(large.context, [slice_])
     assert again is not None
     assert (again.chunk, again.generation) == (staged.chunk, staged.generation)
@@ -128,7 +114,7 @@ def test_a_partition_is_done_with_its_last_chunk(large: Lab) -> None:
     assert (published.outcome, published.manifest.covered) == (Outcome.LANDED, 4)
     assert publish_slice(large.context, slice_).outcome is Outcome.COVERED
     assert list(stage_range(large.context, [slice_])) == [None]
-    assert _is_equal(large)
+    assert large.is_equal
 
 
 def test_a_key_in_two_chunks_publishes_nothing(large: Lab) -> None:
@@ -147,8 +133,8 @@ def test_a_load_whose_files_are_gone_begins_again(large: Lab) -> None:
     told: list[str] = []
     large.mirror(told.append)
     assert any("rebuild, because" in line and "chunks of version 4 have landed" in line for line in told)
-    assert (_manifest(large).epoch, _manifest(large).covered) == (2, 5)
-    assert _is_equal(large)
+    assert (large.manifest().epoch, large.manifest().covered) == (2, 5)
+    assert large.is_equal
 
 
 def test_a_killed_rebuild_goes_on_with_what_is_staged(large: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -156,7 +142,7 @@ def test_a_killed_rebuild_goes_on_with_what_is_staged(large: Lab, monkeypatch: p
     large.configure()
     large.mirror()
     large.configure(defaults=_CHUNKS)
-    chunks = len(plan_snapshot(large.context, epoch=2).slices)
+    chunks = len(plan_snapshot(large.context, large.context.log.state(), epoch=2).slices)
 
     def land_one(context: TableContext, slice_: SliceKey, epoch: int | None = None) -> Published:
         if (manifest := context.manifest()) and manifest.loading:
@@ -172,6 +158,6 @@ def test_a_killed_rebuild_goes_on_with_what_is_staged(large: Lab, monkeypatch: p
     large.store.delete_tree(next(folder.path for folder in staged if folder.generation == chunks))
     large.sql("DELETE FROM {t} WHERE id = 2")
     assert rebuild_table(large.context, large.wait, lambda _: None).outcome is Outcome.LANDED
-    assert (_manifest(large).epoch, _manifest(large).generation, _manifest(large).covered) == (2, chunks, 4)
+    assert (large.manifest().epoch, large.manifest().generation, large.manifest().covered) == (2, chunks, 4)
     large.mirror()
-    assert _is_equal(large)
+    assert large.is_equal

@@ -46,66 +46,76 @@ def landed(store: LocalStore) -> LocalStore:
     return store
 
 
+@pytest.fixture
+def zone(tmp_path: Path) -> LocalStore:
+    return landed(LocalStore(tmp_path / "zone"))
+
+
+def drop(store: LocalStore, wait: MirrorWait) -> list[str]:
+    """Drop the table; return the lines that were reported."""
+    lines: list[str] = []
+    drop_table(store, TABLE, wait, lines.append)
+    return lines
+
+
 def at_once(limit: float = 5.0, dropped: Callable[[], bool] = lambda: True) -> MirrorWait:
     return MirrorWait(dropped, lambda: False, pause_seconds=0.01, limit_seconds=limit)
 
 
-def test_the_stand_in_drops_the_table_while_it_is_waited_for(tmp_path: Path) -> None:
-    store = landed(LocalStore(tmp_path / "zone"))
-    mirror = LocalReplicator(store, tmp_path / "mirror")
+def test_the_stand_in_drops_the_table_while_it_is_waited_for(zone: LocalStore, tmp_path: Path) -> None:
+    mirror = LocalReplicator(zone, tmp_path / "mirror")
     assert mirror.poll_table(TABLE) is not None
-    told: list[str] = []
-    drop_table(store, TABLE, mirror_wait(mirror, TABLE), told.append)
+    assert drop(zone, mirror_wait(mirror, TABLE)) == ["shop.orders: dropping the table for good"]
     assert mirror.table(TABLE) is None
     assert not (tmp_path / "mirror" / "shop" / "orders").exists()
-    assert told == ["shop.orders: dropping the table for good"]
-    assert drive(is_dropped(TABLE), store)
-    assert drive(first_epoch(TABLE), store) > 1
+    assert drive(is_dropped(TABLE), zone)
+    assert drive(first_epoch(TABLE), zone) > 1
 
 
 @pytest.mark.parametrize("done", [False, True])
-def test_a_folder_in_use_is_asked_for_again(tmp_path: Path, done: bool) -> None:
+def test_a_folder_in_use_is_deleted_by_another_request(tmp_path: Path, done: bool) -> None:
     errors = (StoreUnavailable(TABLE.folder, "in use"), RequestUnknown(TABLE.folder, "no answer"))
     store = Busy(tmp_path / "zone", errors, done=done)
     landed(store)
-    told: list[str] = []
-    drop_table(store, TABLE, at_once(), told.append)
+    assert any("in use" in line for line in drop(store, at_once()))
     assert drive(is_dropped(TABLE), store)
-    assert any("in use" in line for line in told)
     assert not store.errors or done
 
 
-def test_one_that_stays_in_use_is_given_up_and_gone_on_with_later(tmp_path: Path) -> None:
+def test_a_folder_that_stays_in_use_is_given_up_and_deleted_later(tmp_path: Path) -> None:
     store = Busy(tmp_path / "zone", (StoreUnavailable(TABLE.folder, "in use"),) * 1000)
     landed(store)
     with pytest.raises(StoreUnavailable, match="in use"):
-        drop_table(store, TABLE, at_once(limit=0.05), lambda _: None)
+        drop(store, at_once(limit=0.05))
     record = drive(read_rebuild(TABLE), store)
     assert record is not None
     assert record.step is RebuildStep.REMOVING
     store.errors.clear()
-    drop_table(store, TABLE, at_once(), lambda _: None)
+    drop(store, at_once())
     assert drive(is_dropped(TABLE), store)
 
 
-def test_a_missing_permission_is_told_at_once(tmp_path: Path) -> None:
+def test_a_missing_permission_is_reported_at_once(tmp_path: Path) -> None:
     store = Busy(tmp_path / "zone", (StoreDenied(TABLE.folder, "403"),))
     landed(store)
     with pytest.raises(StoreDenied):
-        drop_table(store, TABLE, at_once(), lambda _: None)
+        drop(store, at_once())
 
 
-def test_a_mirror_that_keeps_the_table_is_waited_for_and_then_told(tmp_path: Path) -> None:
-    store = landed(LocalStore(tmp_path / "zone"))
+def test_a_mirror_that_keeps_the_table_is_waited_for_and_the_next_drop_continues(
+    zone: LocalStore, tmp_path: Path
+) -> None:
     with raises(RetryError, ErrorCode.MIRROR_BUSY, match="dropped from the mirror"):
-        drop_table(store, TABLE, at_once(0.05, lambda: False), lambda _: None)
-    assert store.list(TABLE.folder) == []
-    drop_table(store, TABLE, at_once(), lambda _: None)
-    assert drive(is_dropped(TABLE), store)
+        drop(zone, at_once(0.05, lambda: False))
+    assert zone.list(TABLE.folder) == []
+    text = b"landing_zone: {path: ./zone}\ntables: {a: {source: ./lake, keys: [id]}}"
+    require_table(parse_config(text, tmp_path / "mirror.yaml", {}), zone, TABLE)  # it is known by its record
+    drop(zone, at_once())
+    assert drive(is_dropped(TABLE), zone)
 
 
-def test_a_mirror_that_cannot_be_asked_now_is_waited_for(tmp_path: Path) -> None:
-    store, answers = landed(LocalStore(tmp_path / "zone")), [True]
+def test_a_mirror_that_does_not_respond_now_is_waited_for(zone: LocalStore) -> None:
+    answers = [True]
 
     def dropped() -> bool:
         if answers:
@@ -113,39 +123,28 @@ def test_a_mirror_that_cannot_be_asked_now_is_waited_for(tmp_path: Path) -> None
             raise StoreUnavailable("mirror", "asleep")
         return True
 
-    drop_table(store, TABLE, at_once(dropped=dropped), lambda _: None)
-    assert drive(is_dropped(TABLE), store)
+    drop(zone, at_once(dropped=dropped))
+    assert drive(is_dropped(TABLE), zone)
 
 
-def test_what_is_dropped_stays_so_and_no_record_is_written_anew(tmp_path: Path) -> None:
-    store = landed(LocalStore(tmp_path / "zone"))
-    drop_table(store, TABLE, at_once(), lambda _: None)
-    record = drive(read_rebuild(TABLE), store)
-    told: list[str] = []
-    drop_table(store, TABLE, at_once(), told.append)
-    assert (drive(read_rebuild(TABLE), store), told) == (record, [])
+def test_a_table_that_was_dropped_is_not_dropped_again(zone: LocalStore) -> None:
+    drop(zone, at_once())
+    record = drive(read_rebuild(TABLE), zone)
+    assert drop(zone, at_once()) == []
+    assert drive(read_rebuild(TABLE), zone) == record
 
 
 @pytest.mark.parametrize("name", ["shop.configured", "shop.orders", "shop.staged"])
-def test_a_table_is_known_by_its_settings_its_folder_or_what_is_staged(tmp_path: Path, name: str) -> None:
-    store = landed(LocalStore(tmp_path / "zone"))
-    store.create("_scratchPad/shop.staged/1-x/part", b"")
+def test_a_table_is_known_by_its_settings_its_folder_or_what_is_staged(
+    zone: LocalStore, tmp_path: Path, name: str
+) -> None:
+    zone.create("_scratchPad/shop.staged/1-x/part", b"")
     text = "landing_zone: {path: ./zone}\ntables: {shop.configured: {source: ./lake, keys: [id]}}"
     config = parse_config(text.encode(), tmp_path / "mirror.yaml", {})
-    require_table(config, store, TableName.parse(name))
+    require_table(config, zone, TableName.parse(name))
     with raises(
         SettingError,
         ErrorCode.CONFIG_INVALID,
         match=r"'shop.order'.*use a table of one of them; did you mean 'shop.orders'",
     ):
-        require_table(config, store, TableName.parse("shop.order"))
-
-
-def test_a_table_whose_drop_was_killed_is_known_by_its_record(tmp_path: Path) -> None:
-    store = landed(LocalStore(tmp_path / "zone"))
-    config = parse_config(
-        b"landing_zone: {path: ./zone}\ntables: {a: {source: ./lake, keys: [id]}}", tmp_path / "mirror.yaml", {}
-    )
-    with raises(RetryError, ErrorCode.MIRROR_BUSY):
-        drop_table(store, TABLE, at_once(0.02, lambda: False), lambda _: None)
-    require_table(config, store, TABLE)
+        require_table(config, zone, TableName.parse("shop.order"))

@@ -10,8 +10,6 @@ import pytest
 from mirror_assets.errors import MirrorError, RebuildError
 from mirror_assets.landing.rebuild import RebuildStep, read_rebuild
 from mirror_assets.landing.steps import drive
-from mirror_assets.pipeline.reconcile_table import reconcile_table
-from mirror_assets.verify.reconciliation import ReconcileState
 from mirror_assets_tests import figures
 from mirror_assets_tests.lab import TABLE, Lab
 from mirror_assets_tests.pipeline.innocents import INNOCENTS, Innocent
@@ -44,8 +42,7 @@ def test_a_healthy_source_is_never_rebuilt(mirrored: Lab, monkeypatch: pytest.Mo
     assert case.says is None or case.says in str(said)
     assert case.says is None or str(TABLE) in str(said) or mirrored.uri in str(said), "which table it is"
     mirrored.mirror()
-    mirrored.replicator.poll()
-    assert reconcile_table(mirrored.context, mirrored.replicator).state is ReconcileState.EQUAL
+    assert mirrored.is_equal
     assert _rebuilds(mirrored, case.epoch) == 0
 
 
@@ -73,8 +70,7 @@ def test_a_proved_loss_is_rebuilt_and_names_the_file(mirrored: Lab, make: Callab
     assert lost.name in why
     assert str(TABLE) in why
     assert _rebuilds(mirrored, 1) == 2, "another epoch, by a rebuild"
-    mirrored.replicator.poll()
-    assert reconcile_table(mirrored.context, mirrored.replicator).state is ReconcileState.EQUAL
+    assert mirrored.is_equal
 
 
 def test_the_run_says_what_it_begins_again_for(mirrored: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -107,7 +103,5 @@ def _lift(source: Path) -> None:
 
 def _rebuilds(lab: Lab, epoch: int) -> int:
     """Lives that have begun since, and a rebuild under way."""
-    manifest, record = lab.context.manifest(), drive(read_rebuild(TABLE), lab.store)
-    assert manifest is not None
-    is_rebuild = record is not None and record.step is not RebuildStep.DROPPED
-    return manifest.epoch - epoch + is_rebuild
+    record = drive(read_rebuild(TABLE), lab.store)
+    return lab.manifest().epoch - epoch + (record is not None and record.step is not RebuildStep.DROPPED)

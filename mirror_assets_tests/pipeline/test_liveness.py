@@ -26,14 +26,18 @@ def lease_of(process: Process, seconds: float) -> Lease:
     return Lease(subject="t", run="1", process=process, since_ms=now, until_ms=now + int(seconds * 1000))
 
 
-def test_a_living_process_of_this_machine_is_there_however_late_its_renewal_is() -> None:
+@pytest.mark.parametrize(("seconds", "is_over"), [(-1800, False), (-3601, True)])
+def test_a_living_process_of_this_machine_holds_its_lease_for_an_hour_after_its_end(
+    seconds: float, is_over: bool
+) -> None:
     assert has_ended(this_process()) is False
-    assert not is_gone(lease_of(this_process(), -1800))
+    assert is_gone(lease_of(this_process(), seconds)) is is_over
 
 
-def test_a_process_of_this_machine_that_has_ended_is_gone_at_once() -> None:
+def test_a_process_of_this_machine_that_has_ended_and_a_lease_that_was_released_are_gone_at_once() -> None:
     assert has_ended(ended_process()) is True
     assert is_gone(lease_of(ended_process(), 3600))
+    assert is_gone(lease_of(this_process(), 60).model_copy(update={"until_ms": 0}))
 
 
 def test_a_killed_process_that_nobody_has_waited_for_is_gone() -> None:
@@ -61,14 +65,6 @@ def test_of_other_machines_and_containers_only_the_end_of_the_lease_is_known(apa
     assert has_ended(other) is None
     assert not is_gone(lease_of(other, 1))
     assert is_gone(lease_of(other, -1))
-
-
-def test_a_lease_that_a_living_process_has_forgotten_ends_after_an_hour() -> None:
-    assert is_gone(lease_of(this_process(), -3601))
-
-
-def test_a_run_that_has_let_go_is_gone() -> None:
-    assert is_gone(lease_of(this_process(), 60).model_copy(update={"until_ms": 0}))
 
 
 def test_without_a_process_table_the_lease_decides() -> None:

@@ -4,16 +4,13 @@ from __future__ import annotations
 
 from mirror_assets.encode.part_assignment import group_commits
 from mirror_assets.pipeline.process import ProcessedSlice
-from mirror_assets.pipeline.reconcile_table import reconcile_table
-from mirror_assets.verify.reconciliation import ReconcileState
 from mirror_assets_tests.lab import Lab
 
 
 def _lands_equal(lab: Lab) -> ProcessedSlice:
     """What waits lands as one slice, and the mirror is its source."""
     (mirrored,) = lab.mirror()
-    lab.replicator.poll()
-    assert reconcile_table(lab.context, lab.replicator).state is ReconcileState.EQUAL
+    assert lab.is_equal
     return mirrored
 
 

@@ -15,9 +15,7 @@ from mirror_assets.pipeline.drop import drop_table
 from mirror_assets.pipeline.pending import feed_deadline, pending_commits, table_lag
 from mirror_assets.pipeline.plan import plan_table
 from mirror_assets.pipeline.rebuild import MirrorWait
-from mirror_assets.pipeline.reconcile_table import reconcile_table
 from mirror_assets.source.errors import LogGap, StartRefused
-from mirror_assets.verify.reconciliation import ReconcileState
 from mirror_assets.verify.timeliness import Consequence, Lag, ReadDeadline, check_retention
 from mirror_assets_tests.lab import Lab
 from mirror_assets_tests.pipeline.paper import TABLE, Paper
@@ -178,11 +176,8 @@ def test_what_is_older_than_deleted_files_are_kept_lands_or_is_rebuilt(
     told = list[str]()
     assert mirrored.mirror(told.append) == []
     assert any("deletedFileRetentionDuration" in line for line in told if line.startswith("rebuild"))
-    manifest = mirrored.context.manifest()
-    assert manifest is not None
-    assert (manifest.epoch, manifest.covered) == (2, mirrored.context.log.state().version)
-    mirrored.replicator.poll()
-    assert reconcile_table(mirrored.context, mirrored.replicator).state is ReconcileState.EQUAL
+    assert (mirrored.manifest().epoch, mirrored.manifest().covered) == (2, mirrored.context.log.state().version)
+    assert mirrored.is_equal
 
 
 def test_a_commit_that_was_cleaned_up_is_rebuilt_or_held(mirrored: Lab) -> None:
@@ -197,8 +192,5 @@ def test_a_commit_that_was_cleaned_up_is_rebuilt_or_held(mirrored: Lab) -> None:
     mirrored.configure()
     assert feed_deadline(mirrored.context, pending_commits(mirrored.context), _NOW).is_gone
     mirrored.mirror()
-    manifest = mirrored.context.manifest()
-    assert manifest is not None
-    assert (manifest.epoch, manifest.covered) == (2, 7)
-    mirrored.replicator.poll()
-    assert reconcile_table(mirrored.context, mirrored.replicator).state is ReconcileState.EQUAL
+    assert (mirrored.manifest().epoch, mirrored.manifest().covered) == (2, 7)
+    assert mirrored.is_equal

@@ -6,8 +6,8 @@ import pytest
 
 from mirror_assets.config import OnDropColumn, TableSettings
 from mirror_assets.landing.names import TableName
-from mirror_assets.pipeline.plan_changes import BaseState, Chosen, chosen_columns
-from mirror_assets.source.breaks import BreakKind
+from mirror_assets.pipeline.plan_changes import BaseState, dropped_columns
+from mirror_assets.source.breaks import Break, BreakKind
 from mirror_assets_tests.source.handmade import column, schema_string
 
 _SOURCE = schema_string(*(column(name) for name in ("id", "a", "b")))
@@ -23,24 +23,32 @@ def _before(*columns: str, dropped: tuple[str, ...] = ()) -> BaseState:
 
 
 @pytest.mark.parametrize(
-    ("table", "landed"),
-    [(_settings(), ("id", "a", "b")), (_settings("a"), ("id", "a")), (_settings("a", "new"), ("id", "a"))],
+    ("table", "landed", "dropped"),
+    [
+        (_settings(), ("id", "a", "b"), {"x"}),
+        (_settings("a"), ("id", "a"), {"x"}),
+        (_settings("a", "new"), ("id", "a"), {"x"}),
+        (_settings("a"), ("id", "a", "b"), {"x", "b"}),
+    ],
 )
-def test_a_choice_that_landed_is_no_change(table: TableSettings, landed: tuple[str, ...]) -> None:
-    assert chosen_columns(table, _before(*landed, dropped=("x",))) == Chosen(frozenset({"x"}))
+def test_a_column_that_is_removed_is_like_a_dropped_one(
+    table: TableSettings, landed: tuple[str, ...], dropped: set[str]
+) -> None:
+    assert dropped_columns(table, _before(*landed, dropped=("x",))) == frozenset(dropped)
 
 
-@pytest.mark.parametrize("dropped", [(), ("b",)])
-def test_a_column_that_is_put_in_needs_a_rebuild(dropped: tuple[str, ...]) -> None:
-    stop = chosen_columns(_settings(), _before("id", "a", dropped=dropped)).stop
-    assert stop is not None
-    assert stop.kind is BreakKind.COLUMNS_CHANGED
-    assert "`b`" in stop.message
-
-
-def test_a_column_that_is_taken_out_is_like_a_dropped_one() -> None:
-    before = _before("id", "a", "b", dropped=("x",))
-    assert chosen_columns(_settings("a"), before) == Chosen(frozenset({"b", "x"}))
-    stop = chosen_columns(_settings("a", on_drop=OnDropColumn.REBUILD), before).stop
-    assert stop is not None
+@pytest.mark.parametrize(
+    ("table", "before"),
+    [
+        (_settings(), _before("id", "a")),
+        (_settings(), _before("id", "a", dropped=("b",))),
+        (_settings("a", on_drop=OnDropColumn.REBUILD), _before("id", "a", "b")),
+    ],
+)
+def test_an_added_column_needs_a_rebuild_and_a_removed_one_if_the_settings_say_so(
+    table: TableSettings, before: BaseState
+) -> None:
+    stop = dropped_columns(table, before)
+    assert isinstance(stop, Break)
+    assert (stop.version, stop.kind) == (5, BreakKind.COLUMNS_CHANGED)
     assert "`b`" in stop.message

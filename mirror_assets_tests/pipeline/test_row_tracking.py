@@ -12,9 +12,7 @@ from mirror_assets.errors import ErrorCode, SettingError
 from mirror_assets.landing.format import ChangeCounts
 from mirror_assets.markers import ROW_ID, ROW_MARKER, Marker
 from mirror_assets.pipeline.errors import SourceBroke
-from mirror_assets.pipeline.reconcile_table import reconcile_table
 from mirror_assets.source.losses import DataFileMissing
-from mirror_assets.verify.reconciliation import ReconcileState
 from mirror_assets_tests.errors import raises
 from mirror_assets_tests.lab import Lab
 
@@ -32,13 +30,6 @@ def tracked(spark: SparkSession, tmp_path: Path) -> Lab:
         "INSERT INTO {t} SELECT CAST(id AS INT), concat('n', id), id / 2 FROM range(10)",
     )
     return lab
-
-
-def equal(lab: Lab) -> bool:
-    lab.replicator.poll()
-    result = reconcile_table(lab.context, lab.replicator)
-    assert result.source_rows
-    return result.state is ReconcileState.EQUAL
 
 
 def vacuum(lab: Lab) -> None:
@@ -73,7 +64,7 @@ def test_one_net_change_per_row_lands(tracked: Lab) -> None:
         (500, Marker.INSERT, 2.5),
     }
     assert slice_.published.manifest.covered == 7
-    assert equal(tracked)
+    assert tracked.is_equal
 
 
 def test_rows_that_a_restore_brings_back_land(tracked: Lab) -> None:
@@ -85,7 +76,7 @@ def test_rows_that_a_restore_brings_back_land(tracked: Lab) -> None:
         *((id_, Marker.UPDATE) for id_ in range(5)),
         (9, Marker.INSERT),
     }
-    assert equal(tracked)
+    assert tracked.is_equal
 
 
 def test_rows_without_a_key_are_known_by_their_id(tracked: Lab) -> None:
@@ -95,11 +86,11 @@ def test_rows_without_a_key_are_known_by_their_id(tracked: Lab) -> None:
     tracked.sql("UPDATE {t} SET amount = 5 WHERE id = 1", "INSERT OVERWRITE {t} SELECT * FROM {t} WHERE id < 8")
     tracked.mirror()
     assert pq.read_schema(tracked.folder / f"{1:020d}.parquet").names == [ROW_ID, "id", "name", "amount"]
-    assert equal(tracked)
+    assert tracked.is_equal
     tracked.sql("UPDATE {t} SET name = 'both' WHERE id = 1", "OPTIMIZE {t}")
     tracked.mirror()
     assert [(row["id"], row[ROW_MARKER]) for row in landed(tracked, 3)] == [(1, Marker.UPDATE)] * 2
-    assert equal(tracked)
+    assert tracked.is_equal
 
 
 def test_rows_that_get_new_ids_by_a_rewrite_that_says_it_changes_no_data_land(tracked: Lab) -> None:
@@ -111,7 +102,7 @@ def test_rows_that_get_new_ids_by_a_rewrite_that_says_it_changes_no_data_land(tr
     tracked.sql("UPDATE {t} SET amount = 5 WHERE id = 1")
     (slice_,) = tracked.mirror()
     assert slice_.record.read == ChangeCounts(insert=10, delete=10)
-    assert equal(tracked)
+    assert tracked.is_equal
     tracked.sql("OPTIMIZE {t}")
     (slice_,) = tracked.mirror()
     assert slice_.planned.parts == 0
@@ -121,7 +112,7 @@ def test_a_large_table_without_keys_is_loaded_in_chunks(tracked: Lab) -> None:
     tracked.configure("changes: row_tracking", "slices: {max_rows: 10}", keys="[]")
     tracked.sql("INSERT INTO {t} SELECT * FROM {t} WHERE id < 3")
     assert [str(slice_.planned.chunk) for slice_ in tracked.mirror()] == ["1 of 2", "2 of 2"]
-    assert equal(tracked)
+    assert tracked.is_equal
 
 
 def test_row_tracking_that_was_off_meanwhile_means_a_rebuild(tracked: Lab) -> None:
@@ -136,7 +127,7 @@ def test_row_tracking_that_was_off_meanwhile_means_a_rebuild(tracked: Lab) -> No
         tracked.mirror()
     tracked.configure("changes: row_tracking")
     tracked.mirror()
-    assert equal(tracked)
+    assert tracked.is_equal
 
 
 def test_row_tracking_switched_on_behind_what_has_landed_means_a_rebuild(spark: SparkSession, tmp_path: Path) -> None:
@@ -154,7 +145,7 @@ def test_row_tracking_switched_on_behind_what_has_landed_means_a_rebuild(spark: 
     lab.mirror()
     lab.sql("UPDATE {t} SET amount = 5 WHERE id = 1")
     lab.mirror()
-    assert equal(lab)
+    assert lab.is_equal
 
 
 def test_files_that_are_vacuumed_before_they_are_read_mean_a_rebuild(tracked: Lab) -> None:
@@ -167,4 +158,4 @@ def test_files_that_are_vacuumed_before_they_are_read_mean_a_rebuild(tracked: La
         tracked.mirror()
     tracked.configure("changes: row_tracking")
     tracked.mirror()
-    assert equal(tracked)
+    assert tracked.is_equal

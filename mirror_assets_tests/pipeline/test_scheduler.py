@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 import time
 from collections import Counter
+from collections.abc import Iterator
 
 import pytest
 from hypothesis import given
@@ -70,15 +71,22 @@ def test_every_slice_is_done_once_in_order_and_not_too_many_at_once(slices: list
     assert scheduler.tables == frozenset()
 
 
-def test_a_turn_that_takes_long_no_longer_counts(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.fixture
+def stuck() -> Iterator[threading.Event]:
+    event = threading.Event()
+    yield event
+    event.set()
+
+
+def hanging(stuck: threading.Event) -> TableWork:
+    stuck.wait(30)
+    yield None
+
+
+def test_a_turn_that_takes_long_no_longer_counts(monkeypatch: pytest.MonkeyPatch, stuck: threading.Event) -> None:
     monkeypatch.setattr(scheduler_module, "_LONG_TURN_SECONDS", 0.05)
-    diary, scheduler, stuck = Diary(), Scheduler(1), threading.Event()
-
-    def hanging() -> TableWork:
-        stuck.wait(30)
-        yield None
-
-    scheduler.add(table(0), hanging())
+    diary, scheduler = Diary(), Scheduler(1)
+    scheduler.add(table(0), hanging(stuck))
     scheduler.add(table(1), diary.work(1, 3))
     deadline = time.monotonic() + 10
     while len(diary.done) < 3:
@@ -89,30 +97,25 @@ def test_a_turn_that_takes_long_no_longer_counts(monkeypatch: pytest.MonkeyPatch
     scheduler.finish()
 
 
-def test_a_stop_waits_for_the_slices_under_way_and_lets_go_of_all_tables() -> None:
+@pytest.mark.parametrize("seconds", [10, None])
+def test_a_stop_waits_for_the_running_slices_and_releases_all_tables(seconds: float | None) -> None:
     diary, scheduler = Diary(), Scheduler(2)
     for number in range(4):
-        scheduler.add(table(number), diary.work(number, 9, seconds=0.05))
+        scheduler.add(table(number), diary.work(number, 9, seconds=0.1))
     scheduler.run_turns(0.0)
-    scheduler.stop(10)
+    scheduler.stop(seconds)
     assert sorted(diary.done) == [(0, 0), (1, 0)]
     assert sorted(diary.ended) == [0, 1], "what has not begun holds nothing"
     assert scheduler.tables == frozenset()
 
 
-def test_a_stop_does_not_wait_for_ever() -> None:
-    scheduler, stuck = Scheduler(1), threading.Event()
-
-    def hanging() -> TableWork:
-        stuck.wait(30)
-        yield None
-
-    scheduler.add(table(0), hanging())
+def test_a_stop_with_a_limit_ends_at_it(stuck: threading.Event) -> None:
+    scheduler = Scheduler(1)
+    scheduler.add(table(0), hanging(stuck))
     scheduler.run_turns(0.0)
     began = time.monotonic()
     scheduler.stop(0.1)
     assert time.monotonic() - began < 5
-    stuck.set()
 
 
 def test_a_pool_runs_all_calls_in_few_threads_and_tells_their_errors() -> None:
@@ -133,19 +136,9 @@ def test_a_pool_runs_all_calls_in_few_threads_and_tells_their_errors() -> None:
     assert threads <= {"test-0", "test-1", "test-2"}
 
 
-def test_a_call_that_hangs_leaves_the_other_threads_to_the_others() -> None:
-    pool, stuck = DaemonPool("test", 1), threading.Event()
+def test_a_call_that_hangs_leaves_the_other_threads_to_the_others(stuck: threading.Event) -> None:
+    pool = DaemonPool("test", 1)
     first = pool.submit(lambda: stuck.wait(30))
     pool.size = 2
     assert pool.submit(lambda: 5).result(10) == 5
     assert not first.done()
-    stuck.set()
-
-
-def test_who_waits_without_a_limit_loses_no_turn() -> None:
-    """A run that is replaced ends behind its slices, however long they take; the rest is for the next run."""
-    diary, scheduler = Diary(), Scheduler(2)
-    scheduler.add(table(0), diary.work(0, 3, 0.3))
-    scheduler.run_turns(0.0)
-    scheduler.stop(None)
-    assert (diary.done, diary.ended) == ([(0, 0)], [0])

@@ -62,6 +62,6 @@ def test_it_is_asked_again_after_some_minutes(
 ) -> None:
     silent = SilentStores()
     _fails(silent, tables["t0"], ErrorCode.SOURCE_UNAVAILABLE, 5)
-    monkeypatch.setattr(silent_stores, "_LATELY_SECONDS", 0.0)
+    monkeypatch.setattr(silent_stores, "_RECENT_SECONDS", 0.0)
     with silent.asking(tables["t1"], source=True):
         pass

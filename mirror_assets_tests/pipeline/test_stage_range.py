@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from mirror_assets.errors import ErrorCode, StopError
+from mirror_assets.errors import ErrorCode, SettingError
 from mirror_assets.landing.format import Column, SliceRecord
 from mirror_assets.landing.staged_parts import write_record
 from mirror_assets.landing.state import CommitPosition
@@ -16,6 +16,7 @@ from mirror_assets.pipeline.stage_range import stage_range, staged_ahead
 from mirror_assets.source.log import DeltaLog
 from mirror_assets.source.planner import PlannedSlice
 from mirror_assets.source.source_state import SourceState
+from mirror_assets_tests.errors import raises
 from mirror_assets_tests.lab import key
 from mirror_assets_tests.landing.staging import hex_id, new_record
 from mirror_assets_tests.pipeline.paper import Paper
@@ -59,6 +60,5 @@ def test_a_slice_that_the_source_does_not_have_yet_is_refused(tmp_path: Path) ->
     paper = Paper(tmp_path, "changes: feed")
     paper.create()
     paper.cover(0)
-    with pytest.raises(StopError, match="can't be one: the source has no commit there") as raised:
+    with raises(SettingError, ErrorCode.NO_SLICE, match="is not one slice: the source has no such commit"):
         list(stage_range(paper.context, [key(1, 2)]))
-    assert raised.value.code is ErrorCode.SLICE_UNFIT

@@ -144,19 +144,6 @@ def test_an_error_is_seen_and_holds_up_no_other(contexts: list[TableContext], tm
     assert isinstance(found[NAMES[2]].action, Land)
 
 
-def test_a_table_in_trouble_is_looked_at_less_often(
-    contexts: list[TableContext], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    (tmp_path / "t1" / "_delta_log" / f"{0:020d}.json").write_text("{")
-    watch = watch_of(contexts)
-    round_of(watch)
-    assert NAMES[1] not in round_of(watch)
-    monkeypatch.setattr(table_watch, "_FAILED_SECONDS", 0.0)
-    again = watch_of(contexts)
-    round_of(again)
-    assert NAMES[1] in round_of(again)
-
-
 def test_a_table_that_stays_in_trouble_is_looked_at_less_and_less_often(
     contexts: list[TableContext], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
