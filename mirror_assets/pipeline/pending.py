@@ -13,7 +13,7 @@ from mirror_assets.pipeline.context import TableContext
 from mirror_assets.pipeline.start import begins_with_snapshot
 from mirror_assets.source.actions import Actions, LoggedFile
 from mirror_assets.source.log import DeltaLog
-from mirror_assets.source.ranges import CommitTimes, first_version
+from mirror_assets.source.ranges import CommitTimes
 from mirror_assets.source.row_counts import feed_files
 from mirror_assets.source.source_state import SourceState
 from mirror_assets.source.table_properties import Retention
@@ -70,7 +70,7 @@ def _start(context: TableContext, times: CommitTimes) -> int | None:
         return None
     if isinstance(start, Start):
         return following
-    version = first_version(start, times)
+    version = times.first_from(start)
     return following if version is None else min(version, following)
 
 
@@ -97,7 +97,7 @@ Needed = Callable[[Actions], Sequence[LoggedFile]]
 def feed_deadline(context: TableContext, pending: PendingCommits, now: float) -> ReadDeadline:
     """Return until when the next commit can be read, at `now` (seconds since 1970), from the log and its files.
 
-    A table that begins with a snapshot needs no commit in particular before it. Raises PropertyUnreadable.
+    A table that begins with a snapshot needs no commit in particular before it. Raises property_unreadable.
     """
     needed = _NEEDED[context.table.changes]
     return deadline_at(context.log, pending.tip, pending.times, pending.next_read, needed, _then(context, pending), now)

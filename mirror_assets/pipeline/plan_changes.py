@@ -10,7 +10,7 @@ from mirror_assets.landing.format import Manifest, SliceKind, SliceRecord
 from mirror_assets.pipeline.context import TableContext
 from mirror_assets.pipeline.source_check import table_columns
 from mirror_assets.source.batching import Limits
-from mirror_assets.source.breaks import Break, BreakKind
+from mirror_assets.source.breaks import Break, BreakKind, Needs
 from mirror_assets.source.commits import Commit
 from mirror_assets.source.errors import LogGap, SourceUnavailable
 from mirror_assets.source.log import DeltaLog
@@ -146,14 +146,16 @@ def plan_changes(
             tip_table_id=tip.table_id,
             commits=_commits(context, base.covered + 1, end),
             schema_string=base.schema_string,
-            table_id=base.table_id,
-            keys=context.table.mirror_keys,
-            columns=context.table.columns,
-            dropped=chosen.dropped,
-            keep_dropped=context.table.on_drop_column is OnDropColumn.KEEP,
-            feed=context.table.changes is Changes.FEED,
-            row_tracking=tracked,
-            append_only=context.table.changes is Changes.APPEND_ONLY,
+            needs=Needs(
+                table_id=base.table_id,
+                keys=context.table.mirror_keys,
+                columns=context.table.columns,
+                dropped=chosen.dropped,
+                keep_dropped=context.table.on_drop_column is OnDropColumn.KEEP,
+                feed=context.table.changes is Changes.FEED,
+                row_tracking=tracked,
+                append_only=context.table.changes is Changes.APPEND_ONLY,
+            ),
             net=context.table.is_net,
             limits=limits,
             target_rows=context.table.files.target_rows,

@@ -5,11 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from mirror_assets.config import Changes, Start
+from mirror_assets.errors import SettingError
 from mirror_assets.pipeline.context import TableContext
 from mirror_assets.pipeline.source_check import check_source
-from mirror_assets.source.errors import LogGap, StartRefused
+from mirror_assets.source.errors import LogGap, start_refused
 from mirror_assets.source.planner import PlannedSlice
-from mirror_assets.source.ranges import CommitTimes, Point, VersionPoint, first_version
+from mirror_assets.source.ranges import CommitTimes, Point, VersionPoint
 from mirror_assets.source.source_state import SourceState
 
 FIRST_EPOCH = 1
@@ -29,7 +30,7 @@ def begins_with_snapshot(context: TableContext, epoch: int) -> bool:
 
 
 def beginning(context: TableContext, tip: SourceState) -> Beginning:
-    """Return where the first epoch begins, by `start`. Raises StartRefused, and what `check_source` raises."""
+    """Return where the first epoch begins, by `start`. Raises start_refused, and what `check_source` raises."""
     start = context.table.start
     version = tip.version + 1 if isinstance(start, Start) else _version_of(context, start, tip)
     return _beginning_at(context, version, tip)
@@ -38,7 +39,7 @@ def beginning(context: TableContext, tip: SourceState) -> Beginning:
 def beginning_behind(context: TableContext, last: int, tip: SourceState) -> Beginning:
     """Return the beginning behind a start slice that ends at `last`, even if the source has moved on since.
 
-    Raises StartRefused when `start` names another version now, and what `beginning` raises.
+    Raises start_refused when `start` names another version now, and what `beginning` raises.
     """
     if context.table.start is Start.LATEST:
         return _beginning_at(context, last + 1, tip)
@@ -92,7 +93,7 @@ def start_slice(begins: Beginning, epoch: int) -> PlannedSlice:
 
 def _version_of(context: TableContext, start: Point, tip: SourceState) -> int:
     times = context.log.times(tip)
-    version = first_version(start, times)
+    version = times.first_from(start)
     if version is None:
         raise _refused(context, f"its newest commit, version {tip.version}, was made before")
     if version > tip.version + 1:
@@ -107,6 +108,6 @@ def _may_miss(start: Point, times: CommitTimes) -> bool:
     return not isinstance(start, VersionPoint) and times.first > 0 and start.time_ms < times.at(times.first)
 
 
-def _refused(context: TableContext, why: str) -> StartRefused:
+def _refused(context: TableContext, why: str) -> SettingError:
     start = context.table.start
-    return StartRefused(context.source, start.value if isinstance(start, Start) else str(start), why)
+    return start_refused(context.source, start.value if isinstance(start, Start) else str(start), why)
