@@ -19,7 +19,6 @@ from mirror_assets.storage.lake.catalog_errors import (
     catalog_location_unfit,
     catalog_table_unfit,
     credentials_not_vended,
-    credentials_unusable,
 )
 from mirror_assets.storage.lake.lake_store import LakeStore
 from mirror_assets.storage.lake.locations import KnownLocations, TableLocation
@@ -177,7 +176,8 @@ def _renewed(client: UnityClient, named: CatalogAddress, table_id: str, scheme: 
             return keys
         if not vended.kinds:
             raise credentials_not_vended(named.table, named.catalog, "its answer has none")
-        kinds = _GOOGLE_UNUSABLE if vended.gcp_oauth_token else ", ".join(vended.kinds)
-        raise credentials_unusable(named.table, named.catalog, f"{kinds}, for a table at {scheme.value}://")
+        kinds = _GOOGLE_UNUSABLE if "gcp_oauth_token" in vended.kinds else ", ".join(vended.kinds)
+        why = f"it vends {kinds}, for a table at {scheme.value}://"
+        raise credentials_not_vended(named.table, named.catalog, why)
 
     return RenewedKeys(fetch)
