@@ -40,10 +40,9 @@ from mirror_assets.source.log import DeltaLog
 from mirror_assets.standin.replicator import LocalReplicator
 from mirror_assets.storage import LocalStore, Store
 from mirror_assets.storage.credentials import CredentialKind, credential_of
-from mirror_assets.storage.errors import root_unusable
+from mirror_assets.storage.errors import root_unusable, spark_cannot_sign_in, stores_collide
 from mirror_assets.storage.lake.azure import storage_token
 from mirror_assets.storage.lake.catalog_errors import catalog_table_unfit, catalog_table_unknown
-from mirror_assets.storage.lake.errors import spark_cannot_sign_in, stores_collide
 from mirror_assets.storage.lake.token_server import VARIABLE, start_token_server
 from mirror_assets.storage.lake.vended import own_names, reach_settings
 from mirror_assets.storage.onelake.abfs import HADOOP_AZURE, abfs_settings, onelake_settings

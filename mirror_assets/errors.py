@@ -32,7 +32,6 @@ class ErrorCode(str, Enum):
     FILE_TOO_LARGE = "file_too_large"
     OUTCOME_UNKNOWN = "outcome_unknown"
     FILE_SYSTEM_UNFIT = "file_system_unfit"
-    CREDENTIAL_INCOMPLETE = "credential_incomplete"
     CREDENTIAL_UNFIT = "credential_unfit"
     CERTIFICATE_REFUSED = "certificate_refused"
     TOKEN_REFUSED = "token_refused"  # noqa: S105 a code

@@ -13,13 +13,12 @@ from mirror_assets.config.catalogs import CatalogAddress, CatalogConfig, Catalog
 from mirror_assets.config.setting_values import is_uri, local_source
 from mirror_assets.config.stores import StoreConfig
 from mirror_assets.source.access import Access, Located, PlainAccess
-from mirror_assets.source.errors import CatalogManaged, LocationUnknown
+from mirror_assets.source.errors import LocationUnknown, catalog_managed
 from mirror_assets.storage.lake.address import LakeAddress, Scheme
 from mirror_assets.storage.lake.catalog_errors import (
     catalog_location_unfit,
     catalog_table_unfit,
     credentials_not_vended,
-    credentials_unusable,
 )
 from mirror_assets.storage.lake.lake_store import LakeStore
 from mirror_assets.storage.lake.locations import KnownLocations, TableLocation
@@ -73,7 +72,7 @@ def locate(
 ) -> Located:
     """Return where the table at an address, or of a catalog, lies now.
 
-    Raises LocationUnknown, CatalogManaged, and what the catalog's client raises; for an address nothing.
+    Raises LocationUnknown, catalog_managed, and what the catalog's client raises; for an address nothing.
     """
     named, known = CatalogAddress.parse(source), tuple(stores)
     if named is None:
@@ -132,7 +131,7 @@ def _location(named: CatalogAddress, catalog: CatalogConfig, in_spark: InSpark |
 def _in_unity(named: CatalogAddress, catalog: CatalogConfig) -> TableLocation:
     table = unity_client(named.catalog, catalog).table(named.table)
     if table.is_catalog_managed:
-        raise CatalogManaged(f"{named.table} in the catalog {named.catalog}")
+        raise catalog_managed(f"{named.table} in the catalog {named.catalog}")
     if not table.is_delta:
         kind = " ".join(filter(None, (table.table_type.lower(), (table.data_source_format or "").lower())))
         raise catalog_table_unfit(named.table, named.catalog, f"a {kind or 'thing of no kind'}")
@@ -177,7 +176,8 @@ def _renewed(client: UnityClient, named: CatalogAddress, table_id: str, scheme: 
             return keys
         if not vended.kinds:
             raise credentials_not_vended(named.table, named.catalog, "its answer has none")
-        kinds = _GOOGLE_UNUSABLE if vended.gcp_oauth_token else ", ".join(vended.kinds)
-        raise credentials_unusable(named.table, named.catalog, f"{kinds}, for a table at {scheme.value}://")
+        kinds = _GOOGLE_UNUSABLE if "gcp_oauth_token" in vended.kinds else ", ".join(vended.kinds)
+        why = f"it vends {kinds}, for a table at {scheme.value}://"
+        raise credentials_not_vended(named.table, named.catalog, why)
 
     return RenewedKeys(fetch)

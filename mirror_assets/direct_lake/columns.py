@@ -132,7 +132,7 @@ class ColumnNames:
 
     @classmethod
     def of(cls, metadata: Metadata) -> ColumnNames:
-        """Return the names of the table with this metadata. Raises SchemaUnreadable."""
+        """Return the names of the table with this metadata. Raises schema_unreadable."""
         named = (metadata.configuration.get(name) for name in _DELTAS_OWN)
         return cls(parse_schema(metadata.schema_string), frozenset(name for name in named if name))
 

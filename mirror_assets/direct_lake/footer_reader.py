@@ -25,7 +25,7 @@ from mirror_assets.errors import MirrorError
 from mirror_assets.source.actions import LiveFile
 from mirror_assets.source.errors import SourceUnavailable, SourceUnreadable
 from mirror_assets.source.source_files import SourceFiles
-from mirror_assets.source.storage_errors import translated
+from mirror_assets.source.store_faults import translated
 from mirror_assets.user_cache import user_cache
 
 # A remote read is mostly latency: 1,000 files at 40 ms each take 1.3 s with this many threads.

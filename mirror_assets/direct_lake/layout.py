@@ -108,7 +108,7 @@ class LayoutReport:
 
 
 def layout_report(snapshot: Snapshot, footers: Footers) -> LayoutReport:
-    """Describe the version; `footers` are those of its files, in their order. Raises SchemaUnreadable."""
+    """Describe the version; `footers` are those of its files, in their order. Raises schema_unreadable."""
     rows = sum(file.rows for file in footers.files)
     ordered = [file for file in footers.files if file.vorder]
     return LayoutReport(

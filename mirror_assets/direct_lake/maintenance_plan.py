@@ -112,7 +112,7 @@ class MaintenanceInput:
 
 
 def maintenance_plan(snapshot: Snapshot, wanted: MaintenanceInput) -> MaintenancePlan:
-    """Plan what to run on the table. Raises SchemaUnreadable and PropertyUnreadable."""
+    """Plan what to run on the table. Raises schema_unreadable and property_unreadable."""
     found: list[MaintenanceStep | LeftOut] = []
     table = wanted.table or table_at(snapshot.uri)
     if snapshot.protocol.features & _MANAGED:

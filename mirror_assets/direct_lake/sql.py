@@ -28,7 +28,7 @@ def literal(value: str, column_type: str) -> str:
 
 
 def partition_predicate(metadata: Metadata, keys: Sequence[PartitionKey]) -> str:
-    """Return the condition that selects exactly these partitions, at least one. Raises SchemaUnreadable."""
+    """Return the condition that selects exactly these partitions, at least one. Raises schema_unreadable."""
     types = {field.name: field.type for field in parse_schema(metadata.schema_string).fields}
     names = metadata.partition_columns
     groups: dict[PartitionKey, list[str | None]] = {}

@@ -119,7 +119,7 @@ class VacuumPlan:
     def keeping(self, metadata: Metadata) -> str:
         """Return the statement that keeps needed files as long as new ones, or doubles the retention.
 
-        `metadata` is the table's. Raises PropertyUnreadable.
+        `metadata` is the table's. Raises property_unreadable.
         """
         return self.statement or Retention.of(self.uri, metadata).prolonged(self.min_safe_retention_seconds)
 
@@ -133,7 +133,7 @@ def plan_vacuum(
 ) -> VacuumPlan:
     """Plan `VACUUM`, or `VACUUM … RETAIN retain_hours HOURS`, at `now` (seconds since 1970). Deletes nothing.
 
-    Raises SettingError for a frame or a mirror that is newer than the table, PropertyUnreadable, and what the log
+    Raises SettingError for a frame or a mirror that is newer than the table, property_unreadable, and what the log
     raises.
     """
     frames = tuple(frames)
@@ -184,7 +184,7 @@ def _refuse_newer(log: DeltaLog, frames: Iterable[Frame], mirror: MirrorNeeds | 
 def effective_retention(snapshot: Snapshot, retain_hours: float | None = None) -> float:
     """Return the seconds that VACUUM uses: the table's property; `RETAIN n HOURS` counts only if it rounds to zero.
 
-    Raises PropertyUnreadable.
+    Raises property_unreadable.
     """
     if retain_hours is not None and math.floor(retain_hours + 0.5) == 0:
         return 0.0

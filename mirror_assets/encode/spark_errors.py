@@ -14,7 +14,6 @@ from pyspark.errors import PySparkException
 
 from mirror_assets.errors import ErrorCode, MirrorError, RebuildError, RetryError, SettingError, StopError
 from mirror_assets.redaction import redacted_error
-from mirror_assets.source.fault_errors import fault_error, find_fault, store_named
 from mirror_assets.source.losses import (
     FeedRefused,
     FileDamaged,
@@ -23,6 +22,7 @@ from mirror_assets.source.losses import (
     SparkFailed,
     SparkInterrupted,
 )
+from mirror_assets.source.store_faults import store_error, store_named
 
 _DEPTH = 20
 _MAX_TEXT = 400
@@ -284,8 +284,7 @@ def _fault_of_source(facts: SparkFacts, place: str) -> MirrorError | None:
         return None
     if store is None and not _BY_STORE.search(facts.text):
         return None
-    found = find_fault(facts.classes_and_text)
-    return fault_error(what.partition(",")[0], store or store_named(what), found) if found else None
+    return store_error(what.partition(",")[0], store or store_named(what), facts.classes_and_text)
 
 
 def _cause_chain(thrown: JavaObject | None) -> tuple[SparkCause, ...]:

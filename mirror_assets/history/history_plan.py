@@ -16,7 +16,6 @@ from mirror_assets.source.batching import batch_commits
 from mirror_assets.source.commits import Commit, vector_versions
 from mirror_assets.source.errors import LogGap
 from mirror_assets.source.log import DeltaLog
-from mirror_assets.source.ranges import first_version
 from mirror_assets.source.row_counts import feed_files
 from mirror_assets.source.source_state import SourceState
 
@@ -104,7 +103,7 @@ def _first(context: HistoryContext, tip: SourceState, newest: HistoryCommit | No
     if skip_to is not None:
         return skip_to
     if newest is None and context.start is not None:
-        start = first_version(context.start, context.source.times(tip))
+        start = context.source.times(tip).first_from(context.start)
         return tip.version + 1 if start is None else start
     begin = readable_from(context.source, 0, tip)
     if begin > tip.version:

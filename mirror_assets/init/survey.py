@@ -21,7 +21,7 @@ from mirror_assets.source.errors import ColumnUnfit
 from mirror_assets.source.log import DeltaLog
 from mirror_assets.source.schema import Field, landing_type
 from mirror_assets.source.source_state import SourceState, source_columns
-from mirror_assets.source.storage_errors import translated
+from mirror_assets.source.store_faults import translated
 from mirror_assets.verify.direct_lake_types import UnloadableColumn, unloadable_columns
 
 _THREADS = 16

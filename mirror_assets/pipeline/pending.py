@@ -13,7 +13,7 @@ from mirror_assets.pipeline.context import TableContext
 from mirror_assets.pipeline.start import begins_with_snapshot
 from mirror_assets.source.actions import Actions, LoggedFile
 from mirror_assets.source.log import DeltaLog
-from mirror_assets.source.ranges import CommitTimes, first_version
+from mirror_assets.source.ranges import CommitTimes
 from mirror_assets.source.row_counts import feed_files
 from mirror_assets.source.source_state import SourceState
 from mirror_assets.source.table_properties import Retention
@@ -63,7 +63,7 @@ def pending_commits(context: TableContext) -> PendingCommits:
     if manifest is not None or begins_with_snapshot(context, drive(first_epoch(context.name), context.store)):
         return PendingCommits(tip, times, manifest, None)
     start, following = context.table.start, times.last + 1
-    version = None if isinstance(start, Start) else first_version(start, times)
+    version = None if isinstance(start, Start) else times.first_from(start)
     return PendingCommits(tip, times, None, following if version is None else min(version, following))
 
 
@@ -95,7 +95,7 @@ _NEEDED: dict[Changes, Needed] = {
 def feed_deadline(context: TableContext, pending: PendingCommits, now: float) -> ReadDeadline:
     """Return until when the next commit can be read, at `now` (seconds since 1970), from the log and its files.
 
-    A table that begins with a snapshot needs no commit in particular before it. Raises PropertyUnreadable.
+    A table that begins with a snapshot needs no commit in particular before it. Raises property_unreadable.
     """
     then = Consequence.REBUILT if context.table.on_break is OnBreak.REBUILD else Consequence.HELD
     if pending.start is not None:

@@ -20,7 +20,7 @@ from mirror_assets.pipeline.source_check import check_columns, check_source, rec
 from mirror_assets.pipeline.start import Beginning, beginning, begins_with_snapshot, start_slice
 from mirror_assets.source.batching import chunk_files, is_small
 from mirror_assets.source.breaks import Break
-from mirror_assets.source.errors import LogGap, RangeRefused
+from mirror_assets.source.errors import LogGap, range_refused
 from mirror_assets.source.planner import PlannedSlice, snapshot_slice
 from mirror_assets.source.ranges import EVERYTHING, Bounds, Range, resolve
 from mirror_assets.source.source_state import SourceState
@@ -74,7 +74,7 @@ def plan_table(
     """Return the table's plan, a pure function of its log, its manifest and its settings.
 
     `boundaries` are the last versions of slices that are registered as partitions: the plan keeps them as boundaries.
-    `requested` limits the plan to a range. Reads no covered commit. Raises RangeRefused, StartRefused, and what the
+    `requested` limits the plan to a range. Reads no covered commit. Raises range_refused, start_refused, and what the
     log, the manifest, and the check of settings against the source raise.
     """
     state, manifest = context.log.state(), context.manifest()
@@ -154,12 +154,12 @@ def _first_plan(
     if begins_with_snapshot(context, epoch):
         state = tip if last == tip.version else context.log.state(last)
         if context.table.changes is Changes.FEED and tip.feed_enabled and not state.feed_enabled:
-            raise RangeRefused(context.source, f"the change data feed was off at version {last}", _LATER)
+            raise range_refused(context.source, f"the change data feed was off at version {last}", _LATER)
         return plan_snapshot(context, state, epoch)
     begins = beginning(context, tip)
     first = (start_slice(begins, epoch),) if begins.version else ()
     if bounds is not None and last < begins.version - 1:
-        raise RangeRefused(context.source, f"the mirror begins with version {begins.version}", _LATER)
+        raise range_refused(context.source, f"the mirror begins with version {begins.version}", _LATER)
     if bounds is not None and _is_over(context, bounds, begins.version - 1, tip):
         return TablePlan(tip, None, position, first, None)
     plan = plan_changes(context, _base(context, begins), epoch, tip, limits_of(context.table), boundaries, last)
@@ -167,11 +167,11 @@ def _first_plan(
 
 
 def _is_over(context: TableContext, bounds: Bounds, covered: int, tip: SourceState) -> bool:
-    """Return whether nothing of the range is left. Raises RangeRefused when it would leave a gap after `covered`."""
+    """Return whether nothing of the range is left. Raises range_refused when it would leave a gap after `covered`."""
     first = 0 if bounds.first is None else bounds.first
     if covered + 1 < first <= bounds.last:
         gap = f"--from {first} would leave out what has not landed, from version {covered + 1} on"
-        raise RangeRefused(context.source, gap, f"give --from {covered + 1}, an earlier one, or none.")
+        raise range_refused(context.source, gap, f"give --from {covered + 1}, an earlier one, or none.")
     return bounds.is_empty or bounds.last <= covered <= tip.version
 
 

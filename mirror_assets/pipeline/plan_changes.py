@@ -9,7 +9,7 @@ from mirror_assets.landing.format import Manifest, SliceKind, SliceRecord
 from mirror_assets.pipeline.context import TableContext
 from mirror_assets.pipeline.source_check import table_columns
 from mirror_assets.source.batching import Limits
-from mirror_assets.source.breaks import Break, BreakKind
+from mirror_assets.source.breaks import Break, BreakKind, Needs
 from mirror_assets.source.commits import Commit
 from mirror_assets.source.errors import LogGap, SourceUnavailable
 from mirror_assets.source.log import DeltaLog
@@ -137,14 +137,16 @@ def plan_changes(
             tip_table_id=tip.table_id,
             commits=commits,
             schema_string=base.schema_string,
-            table_id=base.table_id,
-            keys=table.mirror_keys,
-            columns=table.columns,
-            dropped=dropped,
-            keep_dropped=table.on_drop_column is OnDropColumn.KEEP,
-            feed=table.changes is Changes.FEED,
-            row_tracking=is_tracked,
-            append_only=table.changes is Changes.APPEND_ONLY,
+            needs=Needs(
+                table_id=base.table_id,
+                keys=table.mirror_keys,
+                columns=table.columns,
+                dropped=dropped,
+                keep_dropped=table.on_drop_column is OnDropColumn.KEEP,
+                feed=table.changes is Changes.FEED,
+                row_tracking=is_tracked,
+                append_only=table.changes is Changes.APPEND_ONLY,
+            ),
             net=table.is_net,
             limits=limits,
             target_rows=table.files.target_rows,

@@ -58,7 +58,7 @@ def mirror_table(
     yielded. Plans the table again if another run has landed the slice, or if Spark has interrupted a job. Without
     `plan_again` it ends after the slices of one plan, for callers that poll the table anyway.
 
-    Raises SourceBroke at a break that must not be rebuilt, RowsChanged, ChecksFailed, RangeRefused, and what staging
+    Raises SourceBroke at a break that must not be rebuilt, RowsChanged, ChecksFailed, range_refused, and what staging
     and publishing raise; the slices before the one that failed have landed.
     """
 

@@ -14,11 +14,11 @@ from mirror_assets.encode.feed_reader import read_changes
 from mirror_assets.encode.row_tracking import TrackedRange
 from mirror_assets.encode.shown_rows import json_rows, tracked_changes
 from mirror_assets.encode.spark_errors import spark_errors
-from mirror_assets.errors import MirrorError
+from mirror_assets.errors import MirrorError, SettingError
 from mirror_assets.pipeline.source_check import FeedOff, row_tracking_off, table_columns
 from mirror_assets.source.actions import Metadata
 from mirror_assets.source.commits import Commit, vector_versions
-from mirror_assets.source.errors import RangeRefused
+from mirror_assets.source.errors import range_refused
 from mirror_assets.source.log import DeltaLog
 from mirror_assets.source.losses import DataFileMissing, HistoryExpired, SourceRead, proved
 from mirror_assets.source.planner import BRING_BACK
@@ -51,7 +51,7 @@ def show_changes(
     """Yield the changes of the commits, by default of the newest, up to `limit` rows; starts Spark only for rows.
 
     A table with `changes: row_tracking` is read commit by commit, any other by its change data feed. Raises
-    RangeRefused, FeedOff, row_tracking_off, and what reading the source raises.
+    range_refused, FeedOff, row_tracking_off, and what reading the source raises.
     """
     tip = log.state()
     tracked = table.changes is Changes.ROW_TRACKING
@@ -70,7 +70,7 @@ def show_changes(
 def _steps(
     table: TableSettings, log: DeltaLog, tip: SourceState, commits: Range, *, tracked: bool
 ) -> tuple[_Step, ...]:
-    """Return the commits to show. Raises RangeRefused, FeedOff and row_tracking_off where changes were not recorded."""
+    """Return the commits to show. Raises range_refused, FeedOff and row_tracking_off if changes were not recorded."""
     newest = VersionPoint(tip.version)
     bounds = resolve(log.uri, log.times(tip), Range(newest, newest) if commits.is_everything else commits)
     first = log.earliest() if bounds.first is None else bounds.first
@@ -82,7 +82,7 @@ def _steps(
         steps.append(_Step(commit, known))
     if tracked and not first and steps[0].commit.changes_data:
         why = "row tracking compares each version with the one before, and version 0 has none"
-        raise RangeRefused(log.uri, why, "choose commits from version 1 on (--from 1).")
+        raise range_refused(log.uri, why, "choose commits from version 1 on (--from 1).")
     _require_recorded(table, log, tip, steps, tracked=tracked)
     return tuple(steps)
 
@@ -104,7 +104,7 @@ def _require_recorded(
     shown = " or ".join(f"{run[0].commit.version} to {run[-1].commit.version}" for run in runs)
     what = "row tracking" if tracked else "the change data feed"
     next_step = f"choose commits among versions {shown}." if runs else "choose commits before it, or after it."
-    raise RangeRefused(log.uri, f"{what} was off at version {off}", next_step)
+    raise range_refused(log.uri, f"{what} was off at version {off}", next_step)
 
 
 def _pieces(steps: Sequence[_Step], *, one_each: bool) -> Iterator[tuple[_Step, ...]]:
@@ -135,7 +135,7 @@ def _tracked(table: TableSettings, log: DeltaLog, tip: SourceState, spark: Spark
 
 @contextmanager
 def _losses_named(table: TableSettings, log: DeltaLog, tip: SourceState, read: SourceRead) -> Iterator[None]:
-    """Raise RangeRefused when the block fails because the source has lost files that are to be read."""
+    """Raise range_refused when the block fails because the source has lost files that are to be read."""
     try:
         yield
     except MirrorError as error:
@@ -145,7 +145,7 @@ def _losses_named(table: TableSettings, log: DeltaLog, tip: SourceState, read: S
         raise _lost(log, tip, read, meant) from error
 
 
-def _lost(log: DeltaLog, tip: SourceState, read: SourceRead, meant: DataFileMissing | HistoryExpired) -> RangeRefused:
+def _lost(log: DeltaLog, tip: SourceState, read: SourceRead, meant: DataFileMissing | HistoryExpired) -> SettingError:
     """Return the refusal that names the lost files and the first version after them that can be read."""
     lost = {version: log.lost_files(version, feed_files) for version in range(read.first, read.last + 1)}
     named = [f"{file}, of version {version}," for version, files in lost.items() for file in files]
@@ -157,4 +157,4 @@ def _lost(log: DeltaLog, tip: SourceState, read: SourceRead, meant: DataFileMiss
     readable = next(later, None)
     restore = "restore the files, or wait for the next commit: no later commit can be read."
     next_step = restore if readable is None else f"choose commits from version {readable} on (--from {readable})."
-    return RangeRefused(log.uri, why, next_step)
+    return range_refused(log.uri, why, next_step)

@@ -5,11 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from mirror_assets.config import Changes, Start
+from mirror_assets.errors import SettingError
 from mirror_assets.pipeline.context import TableContext
 from mirror_assets.pipeline.source_check import check_source
-from mirror_assets.source.errors import LogGap, StartRefused
+from mirror_assets.source.errors import LogGap, start_refused
 from mirror_assets.source.planner import PlannedSlice
-from mirror_assets.source.ranges import Point, VersionPoint, first_version
+from mirror_assets.source.ranges import Point, VersionPoint
 from mirror_assets.source.source_state import SourceState
 
 FIRST_EPOCH = 1
@@ -31,7 +32,7 @@ def begins_with_snapshot(context: TableContext, epoch: int) -> bool:
 def beginning(context: TableContext, tip: SourceState, planned: int | None = None) -> Beginning:
     """Return where the first epoch begins, by `start`; `planned` is the last version of a start slice planned before.
 
-    With `start: latest`, such a slice keeps its end when the source has moved on. Raises StartRefused, also if it was
+    With `start: latest`, such a slice keeps its end when the source has moved on. Raises start_refused, also if it was
     planned for another start, and what `check_source` raises.
     """
     if isinstance(context.table.start, Start):
@@ -76,9 +77,9 @@ def start_slice(begins: Beginning, epoch: int) -> PlannedSlice:
 
 
 def _version_of(context: TableContext, start: Point, tip: SourceState) -> int:
-    """Return the version that `start` names. Raises StartRefused if the log doesn't have it, or not all before it."""
+    """Return the version that `start` names. Raises start_refused if the log doesn't have it, or not all before it."""
     times = context.log.times(tip)
-    version = first_version(start, times)
+    version = times.first_from(start)
     if version is None:
         raise _refused(context, f"its newest commit, version {tip.version}, was made before")
     if version > tip.version + 1:
@@ -89,6 +90,6 @@ def _version_of(context: TableContext, start: Point, tip: SourceState) -> int:
     return version
 
 
-def _refused(context: TableContext, why: str) -> StartRefused:
+def _refused(context: TableContext, why: str) -> SettingError:
     start = context.table.start
-    return StartRefused(context.source, start.value if isinstance(start, Start) else str(start), why)
+    return start_refused(context.source, start.value if isinstance(start, Start) else str(start), why)

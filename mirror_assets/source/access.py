@@ -1,4 +1,4 @@
-"""How deltalake reaches a table: its address for the library, and options with credentials that are valid now."""
+"""Access to a table by deltalake: its address for the library, and options with credentials that are valid now."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Protocol
 
 
 class Access(Protocol):
-    """The way to one table; whoever composes the program makes one for each store."""
+    """Access to one table; each kind of store has its own."""
 
     @property
     def uri(self) -> str:
@@ -20,13 +20,13 @@ class Access(Protocol):
         ...
 
     def elsewhere(self, uri: str) -> Access:
-        """Return the way to another address, such as that of a shallow clone's files."""
+        """Return the access to another address, such as that of a shallow clone's files."""
         ...
 
 
 @dataclass(frozen=True)
 class PlainAccess:
-    """The way to a table with options that never change: by default none, as for a table of this machine."""
+    """Access with options that never change: by default none, as for a table of this machine."""
 
     uri: str
     options: Mapping[str, str] = field(default_factory=dict, repr=False)
@@ -36,15 +36,15 @@ class PlainAccess:
         return self.options
 
     def elsewhere(self, uri: str) -> Access:
-        """Return the way there with the same options."""
+        """Return the access with the same options."""
         return PlainAccess(uri, self.options)
 
 
 @dataclass(frozen=True)
 class Located:
-    """Where a table lies: its address as Spark takes it, and deltalake's way to it.
+    """A table's address as Spark takes it, and its access by deltalake.
 
-    `table_id` is the id that a catalog knows it by, which is not that of the Delta log.
+    `table_id` is the id of the table in its catalog, which differs from that in the Delta log.
     """
 
     uri: str
@@ -52,5 +52,5 @@ class Located:
     table_id: str | None = None
 
 
-# Asks a catalog where a table lies now.
 Locate = Callable[[], Located]
+"""Asks a catalog for the current address of a table."""

@@ -14,8 +14,8 @@ _IN_COMMIT_SINCE = "delta.inCommitTimestampEnablementVersion"
 class Vector:
     """A deletion vector as the log names it; two have the same `id` if and only if they are the same vector.
 
-    `path` is the file that holds it, in the table's folder or an absolute URI; None for a vector that the log itself
-    holds. `rows` is the number of rows that it hides.
+    `path` is its file, in the table's folder or an absolute URI; None for a vector that is stored in the log itself.
+    `rows` is the number of rows that it hides.
     """
 
     id: str
@@ -28,10 +28,10 @@ class Vector:
 class LiveFile:
     """An add action. `path` is decoded: in the table's folder, or an absolute URI (shallow clones).
 
-    `rows` are those stored in the file by its statistics, hidden ones included; None without statistics. `partition`
+    `rows` are the stored rows according to the statistics, hidden ones included; None without statistics. `partition`
     is by the columns' logical names in a snapshot, by their physical ones in a single commit. `as_listed`: whether
     Spark's VACUUM knows the file by the path that the log has. `data_change` belongs to the commit that added the file,
-    so it is no part of equality.
+    so equality ignores it.
     """
 
     path: str
@@ -54,7 +54,7 @@ class LiveFile:
 class Tombstone:
     """A remove action: a file that is no longer live, or no longer with this vector; fields as in LiveFile.
 
-    `bytes` and `rows` are None where the writer left them out.
+    `bytes` and `rows` are None if the writer left them out.
     """
 
     path: str
@@ -73,7 +73,7 @@ class Tombstone:
 
 @dataclass(frozen=True)
 class ChangeFile:
-    """A cdc action: a file of the change data feed; `path` as in LiveFile. The log has no statistics of it."""
+    """A cdc action: a file of the change data feed, without statistics; `path` as in LiveFile."""
 
     path: str
     bytes: int
@@ -89,7 +89,7 @@ LoggedFile = LiveFile | Tombstone | ChangeFile
 
 @dataclass(frozen=True)
 class Metadata:
-    """A table's metadata as a metaData action, or a snapshot, has it; `schema_string` has its keys in one order."""
+    """A table's metadata, of a metaData action or a snapshot; `schema_string` has its keys in canonical order."""
 
     table_id: str
     schema_string: str
@@ -103,14 +103,14 @@ class Metadata:
 
     @property
     def row_tracking(self) -> bool:
-        """Whether rows keep their ids."""
+        """Whether row tracking is on, so that rows retain their ids."""
         return self._is_on("delta.enableRowTracking")
 
     @property
     def in_commit_since(self) -> int | None:
-        """The first version whose in-commit timestamp counts, or None where file times count for all versions.
+        """The first version whose in-commit timestamp counts, or None if file times count for all versions.
 
-        In-commit timestamps of older commits do not count, even if they have some.
+        In-commit timestamps of older commits do not count.
         """
         is_on = self._is_on("delta.enableInCommitTimestamps")
         return int(self.configuration.get(_IN_COMMIT_SINCE, 0)) if is_on else None
@@ -126,7 +126,7 @@ class Metadata:
 
 @dataclass(frozen=True)
 class Protocol:
-    """The protocol versions and table features that the table needs; `reader_features` are those readers need, too."""
+    """The protocol versions and table features that writers must support; readers only `reader_features`."""
 
     reader: int
     writer: int
@@ -139,7 +139,7 @@ class CommitInfo:
     """A commitInfo action; `metrics` are the whole-numbered ones.
 
     `timestamp_ms` is the in-commit timestamp, else the writer's clock; None without either. `keeps_row_ids`: the writer
-    says that rewritten rows kept their row ids.
+    declares that rewritten rows retain their row ids.
     """
 
     operation: str = ""
@@ -153,7 +153,7 @@ class CommitInfo:
 class Actions:
     """The actions in one file of the log: a commit, compacted commits, or a part of a checkpoint.
 
-    Partition values are by physical names. `sidecars` are the paths of files with the rest of a checkpoint.
+    Partition values are by physical names. `sidecars` are the paths of the files with the rest of a checkpoint.
     """
 
     added: tuple[LiveFile, ...] = ()
@@ -176,7 +176,7 @@ class Actions:
 
     @cached_property
     def data_added(self) -> tuple[LiveFile, ...]:
-        """The added files that change data; OPTIMIZE, for instance, only rewrites rows."""
+        """The added files that change data, unlike those of OPTIMIZE, which only rewrites rows."""
         return tuple(file for file in self.added if file.data_change)
 
     @cached_property
@@ -186,18 +186,18 @@ class Actions:
 
     @cached_property
     def revectored(self) -> tuple[tuple[Tombstone, LiveFile], ...]:
-        """The files that a commit removes and adds again with another deletion vector, as (removed, added)."""
+        """The files that a commit removes and adds with another deletion vector, as (removed, added)."""
         removed = {file.path: file for file in self.data_removed}
         return tuple((removed[file.path], file) for file in self.data_added if file.path in removed)
 
     @property
     def whole_files(self) -> tuple[LiveFile | Tombstone, ...]:
-        """The files of which the change data feed yields every live row: all that change data but `revectored`."""
+        """The files whose live rows are all in the change data feed: those that change data, except `revectored`."""
         both = {added.path for _, added in self.revectored}
         files: tuple[LiveFile | Tombstone, ...] = (*self.data_added, *self.data_removed)
         return tuple(file for file in files if file.path not in both) if both else files
 
     @property
     def renumbered(self) -> tuple[LiveFile, ...]:
-        """Files whose rows were only rewritten, by a writer that does not say that they kept their row ids."""
+        """Files whose rows were only rewritten, by a writer that does not declare that they retain their row ids."""
         return () if self.info.keeps_row_ids else tuple(file for file in self.added if not file.data_change)

@@ -10,22 +10,22 @@ from mirror_assets.source.commits import Commit
 from mirror_assets.source.row_counts import BYTES_PER_ROW, ReadRows
 from mirror_assets.source.source_state import SourceState
 
-# A commit with this share of the rows of a part is worth one of its own, if that saves pairing its rows.
-_ENOUGH = 8
-# A part of so many values keeps one core busy for some seconds; in larger ones, wide tables would leave cores idle.
+# A commit with more than this share (an eighth) of a part's rows gets its own part if that saves pairing its rows.
+_OWN_PART_SHARE = 8
+# A part with this many values takes one core some seconds; with larger parts, wide tables would leave cores idle.
 _VALUES_OF_PART = 25_000_000
 
 
 @dataclass(frozen=True)
 class Limits:
-    """What a slice may hold at most; a single commit beyond a limit is a slice of its own."""
+    """The maximum size of a slice; a single commit beyond a limit is a slice of its own."""
 
     max_commits: int
     max_rows: int
     max_bytes: int
 
     def __post_init__(self) -> None:
-        """Raise ValueError for a limit that would let nothing through."""
+        """Raise ValueError for a limit below 1."""
         for limit in fields(self):
             if getattr(self, limit.name) < 1:
                 raise ValueError(f"{limit.name} must be at least 1")
@@ -35,8 +35,8 @@ class Limits:
 class PartAssignment:
     """The parts of a commit's rows: `first_part` to `first_part + parts - 1`.
 
-    `unpaired`: the parts are its own, and its rows land without being paired, if what the log says of it is true.
-    `known_counts` is what the log alone tells of such a commit's rows, or None.
+    `unpaired`: the parts are its own, and its rows land without being paired, if the log is right about them.
+    `known_counts` are the rows of such a commit by kind according to the log, or None.
     """
 
     version: int
@@ -51,7 +51,7 @@ def batch_commits(
 ) -> tuple[tuple[Commit, ...], ...]:
     """Group the commits in order: each group is as long as the limits allow, and ends at any of `last_versions`.
 
-    A cut depends only on what comes after the cut before it, so planning from any cut on gives the same groups.
+    A cut depends only on the commits after the previous cut, so planning from any cut on gives the same groups.
     """
     groups: list[list[Commit]] = []
     rows = size = 0
@@ -71,9 +71,9 @@ def batch_commits(
 
 
 def assign_parts(commits: Sequence[Commit], target_rows: int) -> tuple[PartAssignment, ...]:
-    """Assign parts to every commit that changes data: small commits share a part, a large one has several to itself.
+    """Assign parts to every commit that changes data: small commits share a part, a large one has several of its own.
 
-    Parts in order hold commits in order; a part holds about `target_rows` at most (docs/encoding.md).
+    Parts in order have commits in order; a part has about `target_rows` at most (docs/encoding.md).
     """
     assignments: list[PartAssignment] = []
     part = filled = 0
@@ -81,7 +81,7 @@ def assign_parts(commits: Sequence[Commit], target_rows: int) -> tuple[PartAssig
     for commit in commits:
         if not commit.changes_data:
             continue
-        unpaired = not commit.mixes and commit.rows > target_rows // _ENOUGH
+        unpaired = not commit.mixes and commit.rows > target_rows // _OWN_PART_SHARE
         alone = unpaired or commit.rows > target_rows
         if started and (alone or filled + commit.rows > target_rows):
             part, filled, started = part + 1, 0, False
@@ -97,12 +97,12 @@ def assign_parts(commits: Sequence[Commit], target_rows: int) -> tuple[PartAssig
 
 
 def rows_of_part(target_rows: int, columns: int) -> int:
-    """Return how many rows a part of a table with so many columns should hold: fewer than the target if it is wide."""
+    """Return the rows that a part for this many columns should have: fewer than the target if the table is wide."""
     return max(1, min(target_rows, _VALUES_OF_PART // max(1, columns)))
 
 
 def parts_for(rows: int, target_rows: int) -> int:
-    """Return how many parts the rows need, at least one. Raises ValueError for a target below 1."""
+    """Return the number of parts for the rows, at least one. Raises ValueError for a target below 1."""
     if target_rows < 1:
         raise ValueError("target_rows must be at least 1")
     return max(1, -(-rows // target_rows))
@@ -145,10 +145,10 @@ def is_small(state: SourceState, limits: Limits) -> bool:
 
 
 def chunk_files(files: Sequence[DataFile], limits: Limits, chunks: int = 0, landed: int = 0) -> tuple[FileChunk, ...]:
-    """Split `files` into chunks, in their order, behind `chunks` chunks that hold the first `landed` files.
+    """Split `files` into chunks, in their order, after `chunks` chunks with the first `landed` files.
 
-    Each is as long as the limits allow; a file beyond a limit is a chunk of its own. A cut depends only on what comes
-    after the cut before it, so whoever goes on behind any chunk cuts the same ones.
+    Each is as long as the limits allow; a file beyond a limit is a chunk of its own. A cut depends only on the files
+    after the previous cut, so continuing after any chunk gives the same chunks.
     """
     ends: list[int] = []
     rows = size = 0

@@ -1,4 +1,4 @@
-"""Breaks: commits that the rows landed so far can't be carried over (docs/decisions/0002)."""
+"""Breaks: commits after which the landed rows can't be continued (docs/decisions/0002)."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from mirror_assets.source.schema import Schema, SchemaChange, SchemaChangeKind, 
 
 
 class BreakKind(str, Enum):
-    """Why a mirror can't go on."""
+    """Why a mirror can't continue."""
 
     TABLE_REPLACED = "table_replaced"
     FEED_DISABLED = "feed_disabled"
@@ -40,10 +40,11 @@ class Break:
 
 @dataclass(frozen=True)
 class Needs:
-    """What the mirror of a table requires of it: its keys, the columns to mirror (None: all), and its properties.
+    """The requirements of a mirror: the landed table's id, its keys, the mirrored columns (None: all), its properties.
 
-    `dropped` are columns that the mirror has kept and the source, or the choice of columns, no longer has;
-    `keep_dropped`: one more may be.
+    Changes of other columns are no break. `feed` and `row_tracking` are the property of the source that the mirror
+    requires; `append_only`: rows are only ever added. `dropped` are columns that the mirror still has, and the source,
+    or the choice of columns, no longer has; `keep_dropped`: more of them are allowed.
     """
 
     table_id: str
@@ -65,14 +66,18 @@ _BY_CHANGE = {
 
 
 def find_break(before: Schema, commit: Commit, metadata: Metadata, after: Schema, needs: Needs) -> Break | None:
-    """Return the break that a commit with new metadata makes, or None when mirroring can go on."""
-    return _of_table(commit, metadata, needs) or row_break(commit, needs) or _of_schema(before, commit, after, needs)
+    """Return the break of a commit with new metadata, or None when mirroring can continue."""
+    return (
+        _property_break(commit, metadata, needs)
+        or row_break(commit, needs)
+        or _schema_break(before, commit, after, needs)
+    )
 
 
 def row_break(commit: Commit, needs: Needs) -> Break | None:
-    """Return the break that the rows of the commit make, whatever it does to the schema, or None.
+    """Return the break that the rows of the commit cause, whatever it does to the schema, or None.
 
-    A mirror of appends only can't follow changed or removed rows; one by the feed, changes that the table hasn't had.
+    An append-only mirror can't follow changed or removed rows; a mirror by the feed, changes that the table never had.
     """
     if needs.append_only and commit.rewrites:
         return Break(commit.version, BreakKind.ROWS_CHANGED, f"{_done_by(commit)} changes or removes rows")
@@ -84,7 +89,7 @@ def row_break(commit: Commit, needs: Needs) -> Break | None:
     return None
 
 
-def _of_table(commit: Commit, metadata: Metadata, needs: Needs) -> Break | None:
+def _property_break(commit: Commit, metadata: Metadata, needs: Needs) -> Break | None:
     if metadata.table_id != needs.table_id:
         message = f"{_done_by(commit)} made it another table (id {metadata.table_id}, before {needs.table_id})"
         return Break(commit.version, BreakKind.TABLE_REPLACED, message)
@@ -97,9 +102,9 @@ def _of_table(commit: Commit, metadata: Metadata, needs: Needs) -> Break | None:
     return None
 
 
-def _of_schema(before: Schema, commit: Commit, after: Schema, needs: Needs) -> Break | None:
+def _schema_break(before: Schema, commit: Commit, after: Schema, needs: Needs) -> Break | None:
     changes = [change for change in compare_schemas(before, after) if _concerns(change, needs)]
-    # RESTORE brings an added column back with the values that it had, and the feed shows none of them.
+    # RESTORE brings an added column back with its old values, which the feed doesn't have.
     restored = commit.operation == "RESTORE"
     reasons = [
         c for c in changes if c.is_breaking or _comes_back(c, needs) or (restored and c.kind is SchemaChangeKind.ADDED)
@@ -109,18 +114,19 @@ def _of_schema(before: Schema, commit: Commit, after: Schema, needs: Needs) -> B
     kind = _kind(commit, reasons, needs)
     if kind is BreakKind.DROPPED_COLUMN and needs.keep_dropped and _only_drops(before, commit, after, reasons):
         return None
-    message = f"{_done_by(commit)}: {'; '.join(_told(change, needs) for change in reasons)}"
-    return Break(commit.version, kind, message)
+    again = " again, and the mirror has its old values"
+    texts = (f"{change}{again if _comes_back(change, needs) else ''}" for change in reasons)
+    return Break(commit.version, kind, f"{_done_by(commit)}: {'; '.join(texts)}")
 
 
 def dropped_columns(before: Schema, after: Schema, needs: Needs) -> frozenset[str]:
     """Return the mirrored columns that the source no longer has."""
     changes = compare_schemas(before, after)
-    return frozenset(change.column for change in changes if _is_drop(change) and _concerns(change, needs))
+    return frozenset(change.column for change in changes if _is_whole_drop(change) and _concerns(change, needs))
 
 
 def is_beside(before: Schema, after: Schema, needs: Needs) -> bool:
-    """Whether `after` only has more columns, and none of them is mirrored: nothing that lands differs."""
+    """Whether `after` only has more columns, and none of them is mirrored, so that the landed columns are the same."""
     added = {change.column for change in compare_schemas(before, after) if not _concerns(change, needs)}
     return (
         tuple(field for field in after.fields if field.name not in added or before.field(field.name)) == before.fields
@@ -131,32 +137,25 @@ def _concerns(change: SchemaChange, needs: Needs) -> bool:
     """Whether a mirrored column changes, or another takes the name of one."""
     if needs.columns is None:
         return True
-    names = {change.column} | ({change.after} if _is_rename(change) else set())
+    is_rename = change.kind is SchemaChangeKind.RENAMED and change.path == change.column
+    names = {change.column, change.after} if is_rename else {change.column}
     return not names.isdisjoint((*needs.columns, *needs.keys))
 
 
-def _is_rename(change: SchemaChange) -> bool:
-    return change.kind is SchemaChangeKind.RENAMED and change.path == change.column
-
-
-def _is_drop(change: SchemaChange) -> bool:
+def _is_whole_drop(change: SchemaChange) -> bool:
     return change.kind is SchemaChangeKind.DROPPED and change.path == change.column
 
 
 def _comes_back(change: SchemaChange, needs: Needs) -> bool:
-    """Whether a new column has the name of one that the mirror kept: untouched rows still have the old values there."""
+    """Whether a new column has the name of a dropped one: untouched rows of the mirror still have its old values."""
     kept = {name.casefold() for name in needs.dropped}
     return change.kind is SchemaChangeKind.ADDED and change.path == change.column and change.column.casefold() in kept
 
 
-def _told(change: SchemaChange, needs: Needs) -> str:
-    return f"{change} again, and the mirror has its old values" if _comes_back(change, needs) else str(change)
-
-
 def _only_drops(before: Schema, commit: Commit, after: Schema, reasons: Sequence[SchemaChange]) -> bool:
-    """Whether the commit drops whole columns and touches no row; only field ids tell that from a rename."""
+    """Whether the commit drops whole columns and touches no row; only field ids distinguish that from a rename."""
     mapped = all(field.field_id is not None for field in (*before.fields, *after.fields))
-    return mapped and not commit.changes_data and all(_is_drop(change) for change in reasons)
+    return mapped and not commit.changes_data and all(_is_whole_drop(change) for change in reasons)
 
 
 def _kind(commit: Commit, reasons: Sequence[SchemaChange], needs: Needs) -> BreakKind:

@@ -1,4 +1,4 @@
-"""What the statistics of a log prove of columns: at most so many NULLs, at most so many different values."""
+"""Bounds that the statistics of a log prove for columns: the maximum of NULLs and of different values."""
 
 from __future__ import annotations
 
@@ -14,10 +14,7 @@ _WHOLE_TEXT = 32
 
 @dataclass(frozen=True)
 class ColumnStatistics:
-    """A top-level column of one version; a figure is None where the log does not tell.
-
-    Rows that deletion vectors hide are counted, too: hence both figures are bounds.
-    """
+    """Bounds for a top-level column of one version, None if unknown. Rows that deletion vectors hide are counted."""
 
     name: str
     nulls_at_most: int | None
@@ -36,55 +33,44 @@ class FileStatistics:
 
 
 def column_statistics(name: str, physical: str, files: Sequence[FileStatistics]) -> ColumnStatistics:
-    """Return what the files' statistics prove of the column."""
+    """Return the bounds that the files' statistics prove for the column."""
     if any(name in file.partition for file in files):
-        return _of_partitions(name, files)
+        values = [file.partition.get(name) for file in files]
+        rows = [file.rows if value is None else 0 for file, value in zip(files, values, strict=True)]
+        return ColumnStatistics(name, _sum(rows), len({value for value in values if value is not None}))
     nulls = [file.nulls.get(physical) for file in files]
     if any(isinstance(count, Mapping) for count in nulls):  # a struct: only its members have statistics
         return ColumnStatistics(name, None, None)
     return ColumnStatistics(name, _sum(nulls), _distinct(physical, files))
 
 
-def _of_partitions(name: str, files: Sequence[FileStatistics]) -> ColumnStatistics:
-    values = [file.partition.get(name) for file in files]
-    nulls = [file.rows if value is None else 0 for file, value in zip(files, values, strict=True)]
-    return ColumnStatistics(name, _sum(nulls), len({value for value in values if value is not None}))
-
-
 def _distinct(column: str, files: Sequence[FileStatistics]) -> int | None:
     """Return the smaller of two bounds: the values between the ends of all files, and the sum over the files."""
-    known = [file for file in files if _has_values(file, column)]
+    known = [file for file in files if file.rows is None or file.nulls.get(column) != file.rows]
     ends: list[Any] = [end for file in known for end in (file.least.get(column), file.most.get(column))]
     by_file = _sum([_within(file, column) for file in known])
     whole = None if None in ends else _between(min(ends), max(ends)) if ends else 0
     return min((bound for bound in (whole, by_file) if bound is not None), default=None)
 
 
-def _has_values(file: FileStatistics, column: str) -> bool:
-    return file.rows is None or file.nulls.get(column) != file.rows
-
-
 def _within(file: FileStatistics, column: str) -> int | None:
-    """Return the most values that one file's rows can have."""
+    """Return the maximum number of different values in one file's rows."""
     between = _between(file.least.get(column), file.most.get(column))
     return min((bound for bound in (file.rows, between) if bound is not None), default=None)
 
 
 def _between(least: object, most: object) -> int | None:
-    """Return how many values there are from the least to the most, both included; None where values are not counted."""
+    """Return the number of values from the least to the most, both included; None for types that can't be counted."""
     if isinstance(least, int) and isinstance(most, int):
         return int(most) - int(least) + 1
     if type(least) is date and type(most) is date:
         return (most - least).days + 1
     if isinstance(least, Decimal) and isinstance(most, Decimal):
-        return int((most - least).scaleb(-_exponent(least, most))) + 1
+        exponent = min(int(number.as_tuple().exponent) for number in (least, most))
+        return int((most - least).scaleb(-exponent)) + 1
     if isinstance(least, str) and least == most and len(least) < _WHOLE_TEXT:
         return 1
     return None
-
-
-def _exponent(*numbers: Decimal) -> int:
-    return min(int(number.as_tuple().exponent) for number in numbers)
 
 
 def _sum(values: Sequence[int | None]) -> int | None:

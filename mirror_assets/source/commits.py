@@ -1,4 +1,4 @@
-"""One commit as the plan needs it: what it changes, how much there is to read, what it says of the schema."""
+"""A commit as the plan needs it: the kind and size of its changes, and its metadata."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from mirror_assets.source.row_counts import (
     yields_nothing,
 )
 
-# Row indices of that many rows are held in memory, beside the slice's plan.
+# The row indices of this many rows are held in memory.
 _MARKED_ROWS = 2_000_000
 
 
@@ -25,15 +25,15 @@ class Commit:
     """One commit of a source.
 
     rows            rows that the change data feed yields for it; estimated unless `rows_exact`
-    known_counts    these rows by kind, or None where the log can't tell
-    changed_rows    old and new rows of what it changed, without rows that were only copied to another file
+    known_counts    these rows by kind, or None if the log doesn't have them
+    changed_rows    old and new rows of its changes, without rows that were only copied to another file
     bytes           bytes to read for it
     deletion_vectors  its rows come from comparing two deletion vectors of one file
-    rewrites        it changes or removes rows that were there before, or at least moves them to other files
+    rewrites        it changes or removes existing rows, or at least moves them to other files
     mixes           it may delete a row and insert another with the same key
     renumbered      it gives new row ids to rows that it only rewrites: `renumbered_rows`, old and new ones counted
     only_feed       it has change files, and adds or removes no file of the table
-    metadata, protocol  what it sets, or None
+    metadata, protocol  the new ones, or None
     """
 
     version: int
@@ -57,7 +57,7 @@ class Commit:
 
 
 def describe(version: int, actions: Actions, timestamp_ms: int, footer_rows: FooterRows) -> Commit:
-    """Return what the commit did."""
+    """Describe the commit."""
     files = (*actions.data_added, *actions.data_removed)
     changes = bool(actions.change_files or files) and not yields_nothing(actions)
     rows = count_rows(actions, footer_rows)
@@ -68,7 +68,7 @@ def describe(version: int, actions: Actions, timestamp_ms: int, footer_rows: Foo
         changes_data=changes,
         rows=rows.rows,
         rows_exact=rows.exact,
-        known_counts=_known_kinds(actions, rows),
+        known_counts=_known_counts(actions, rows),
         changed_rows=rows.rows if actions.change_files else changed_rows(actions, rows),
         bytes=_bytes(actions) if changes else 0,
         has_cdc=bool(actions.change_files),
@@ -84,9 +84,9 @@ def describe(version: int, actions: Actions, timestamp_ms: int, footer_rows: Foo
 
 
 def vector_versions(commits: Iterable[Commit]) -> tuple[int, ...]:
-    """The commits whose deletion vectors are best compared together: each file is then read once for all of them.
+    """Return the commits whose deletion vectors are compared together, which reads each file only once.
 
-    Those with the most rows are left out where there are too many in all: for them a scan of their own is worth it.
+    If they have too many rows in all, the commits with the most rows are left out, and get a scan of their own.
     """
     found: list[int] = []
     rows = 0
@@ -98,8 +98,8 @@ def vector_versions(commits: Iterable[Commit]) -> tuple[int, ...]:
     return tuple(sorted(found))
 
 
-def _known_kinds(actions: Actions, rows: RowCount) -> ReadRows | None:
-    """Return the rows by kind where the commit only adds files or only removes some; None where the log can't tell."""
+def _known_counts(actions: Actions, rows: RowCount) -> ReadRows | None:
+    """Return the rows by kind if the commit only adds or only removes files; None if the log doesn't have them."""
     if actions.change_files or not rows.exact or (actions.data_added and actions.data_removed):
         return None
     return ReadRows(delete=rows.rows) if actions.data_removed else ReadRows(insert=rows.rows)

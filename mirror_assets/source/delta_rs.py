@@ -1,9 +1,8 @@
-"""Reads the newest state of a table with deltalake (delta-rs), without replaying its log in Python."""
+"""Reads a version of a table with deltalake (delta-rs), without replaying its log in Python."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
 
 import pyarrow as pa
@@ -16,7 +15,7 @@ from mirror_assets.source.batching import DataFile
 from mirror_assets.source.column_statistics import FileStatistics
 from mirror_assets.source.errors import LogGap, SourceUnreadable
 from mirror_assets.source.schema import canonical
-from mirror_assets.source.storage_errors import translated
+from mirror_assets.source.store_faults import translated
 
 
 def load_table(access: Access) -> DeltaTable:
@@ -27,8 +26,7 @@ def load_table(access: Access) -> DeltaTable:
 def newest_metadata(access: Access) -> Metadata:
     """Return the metadata of the table at its newest version, without reading its list of files.
 
-    Raises SourceNotDelta, SourceUnreadable, SourceUnsupported, CatalogManaged, NoColumns, AddressOfDatabricks
-    (SettingError) and SourceUnavailable (RetryError).
+    Raises SourceNotDelta, SourceUnreadable and other SettingErrors, and SourceUnavailable (RetryError).
     """
     try:
         with translated(access.uri):
@@ -51,24 +49,15 @@ def protocol_of(table: DeltaTable) -> Protocol:
     return Protocol(raw.min_reader_version, raw.min_writer_version, frozenset([*reading, *writing]), frozenset(reading))
 
 
-@dataclass(frozen=True)
-class TableSize:
-    """Live files, their bytes, and their stored rows; rows that deletion vectors hide count.
+def size_of(table: DeltaTable) -> tuple[int, int, int | None]:
+    """Return the number of live files of the opened version, their bytes, and their stored rows, hidden ones included.
 
-    `stored_rows` is None unless the statistics of every file have a row count.
+    The rows are None unless the statistics of every file have a row count.
     """
-
-    files: int
-    bytes: int
-    stored_rows: int | None
-
-
-def size_of(table: DeltaTable) -> TableSize:
-    """Return the size of the opened version."""
     adds = _add_actions(table)
     size: int = pc.sum(adds["size_bytes"], min_count=0).as_py()
     rows: int = pc.sum(adds["num_records"], min_count=0).as_py()
-    return TableSize(adds.num_rows, size, rows if adds["num_records"].null_count == 0 else None)
+    return adds.num_rows, size, rows if adds["num_records"].null_count == 0 else None
 
 
 def data_files_of(table: DeltaTable) -> tuple[DataFile, ...]:
@@ -78,7 +67,7 @@ def data_files_of(table: DeltaTable) -> tuple[DataFile, ...]:
 
 
 def statistics_of(table: DeltaTable) -> list[FileStatistics]:
-    """Return the statistics of each live file; parts that no file has are empty."""
+    """Return the statistics of each live file; kinds that no file has are empty."""
 
     def statistics(row: Mapping[str, Any]) -> FileStatistics:
         nulls, least, most, partition = (row.get(name) or {} for name in ("null_count", "min", "max", "partition"))

@@ -1,4 +1,4 @@
-"""What can be wrong with a source: its place, its log, its columns."""
+"""Errors of a source: its address, its log, its columns."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def leave_out_version(address: str) -> str | None:
 
 
 class SourceNotDelta(SettingError):
-    """There is no Delta log at the address."""
+    """The address has no Delta log."""
 
     code = ErrorCode.SOURCE_NOT_DELTA
 
@@ -29,147 +29,56 @@ class SourceNotDelta(SettingError):
         super().__init__(
             f"{uri} is no Delta table: it has no commits in `_delta_log`.",
             leave_out_version(uri)
-            or "put the table back if it was moved or unmounted: mirroring then continues by itself. For a new table, "
-            "correct its address (the setting `source`), or write the table first.",
+            or "restore the table if it was moved or unmounted: mirroring then continues automatically. For a new "
+            "table, correct its address (the setting `source`), or write the table first.",
         )
 
 
-_CORRECT = (
-    "correct its address (of a table of mirror.yaml, the setting `source`), its credentials or permissions, or restore "
-    "what is broken in its log; then run again."
-)
-
-
 class SourceUnreadable(SettingError):
-    """The address, its credentials or its log can't be read as they are."""
+    """The source can't be read because of its address, its credentials or its log."""
 
     code = ErrorCode.SOURCE_UNREADABLE
 
     def __init__(self, uri: str, why: str, next_step: str | None = None) -> None:
         self.uri, self.why = uri, why
-        super().__init__(f"{uri} can't be read: {why}.", next_step or _CORRECT)
-
-
-_AGAIN = "run again; if it stays so, check the host in the table's address, and its credentials."
+        super().__init__(
+            f"{uri} can't be read: {why}.",
+            next_step
+            or "correct its address (of a table of mirror.yaml, the setting `source`), its credentials or permissions, "
+            "or restore the damaged files of its log; then run again.",
+        )
 
 
 class SourceUnavailable(RetryError):
-    """The source's storage did not answer, or answered that it is busy."""
+    """The source's store did not answer, or is busy."""
 
     code = ErrorCode.SOURCE_UNAVAILABLE
 
-    def __init__(self, uri: str, why: str, next_step: str = _AGAIN) -> None:
+    def __init__(
+        self,
+        uri: str,
+        why: str,
+        next_step: str = "run again. If the error persists, check the host in the table's address and its credentials.",
+    ) -> None:
         self.uri, self.why = uri, why
         super().__init__(f"{uri} can't be read now: {why}.", next_step)
 
 
 class LocationUnknown(RetryError):
-    """Only a run can ask where the table lies: it has Spark, and here is none."""
+    """A table is in a catalog that only Spark can query, and this process has no Spark session."""
 
     code = ErrorCode.LOCATION_UNKNOWN
 
     def __init__(self, table: str, catalog: str) -> None:
         self.table, self.catalog = table, catalog
         super().__init__(
-            f"{table}: where the catalog {catalog} keeps it is not known here, and only Spark can ask it.",
-            "mirror the table once (`mirror-assets run`, or its sensor's run): then it is known for an hour.",
-        )
-
-
-class SourceUnsupported(SettingError):
-    """The table needs more of a reader than the log reader knows."""
-
-    code = ErrorCode.SOURCE_UNFIT
-
-    def __init__(self, uri: str, why: str) -> None:
-        self.uri, self.why = uri, why
-        super().__init__(
-            f"{uri} needs what can't be read here: {why}.",
-            f"drop it at the source (a table feature: `ALTER TABLE delta.`{uri}` DROP FEATURE …`), or make a copy "
-            "without it and name that instead.",
-        )
-
-
-class CatalogManaged(SettingError):
-    """A table whose commits are its catalog's: the log alone does not have the newest."""
-
-    code = ErrorCode.SOURCE_UNFIT
-
-    def __init__(self, uri: str) -> None:
-        self.uri = uri
-        super().__init__(
-            f"{uri} is managed by a catalog, which alone knows its newest commits; it can't be read by its address.",
-            "give its commits back to the log (in Databricks, with Runtime 18.0 or later: `ALTER TABLE … DROP FEATURE "
-            "catalogManaged`), or keep a copy of it that no catalog manages, and name that instead.",
-        )
-
-
-class NoColumns(SettingError):
-    """A table that was made before anybody knew its columns."""
-
-    code = ErrorCode.SOURCE_UNFIT
-
-    def __init__(self, uri: str) -> None:
-        self.uri = uri
-        super().__init__(
-            f"{uri} has no columns yet: a schema in its log that is needed is empty, or left out.",
-            "write its first rows, or add columns; if it has some, make a checkpoint behind them. Then run again.",
-        )
-
-
-class AddressOfDatabricks(SettingError):
-    """An address that only a cluster of Databricks can open."""
-
-    code = ErrorCode.SOURCE_UNREADABLE
-
-    def __init__(self, uri: str) -> None:
-        self.uri = uri
-        super().__init__(
-            f"{uri} is an address that only Databricks' own clusters can open.",
-            "name the storage behind it, like `abfss://container@account.dfs.core.windows.net/path` or "
-            "`s3://bucket/path`: `dbutils.fs.mounts()` tells that of a mount. What is in the root of DBFS has no "
-            "address of its own: copy it to storage of yours.",
-        )
-
-
-class PropertyUnreadable(SettingError):
-    """A property of the source is not what Delta writes."""
-
-    code = ErrorCode.SOURCE_UNFIT
-
-    def __init__(self, uri: str, name: str, why: str) -> None:
-        self.uri, self.name = uri, name
-        super().__init__(
-            f"the property {name} of {uri} can't be read: {why}.",
-            f"set it, like ALTER TABLE delta.`{uri}` SET TBLPROPERTIES ({name} = 'interval 30 days').",
-        )
-
-
-class RangeRefused(SettingError):
-    """A range of commits was asked for that the source does not have, or that can't be mirrored."""
-
-    code = ErrorCode.RANGE_REFUSED
-
-    def __init__(self, uri: str, why: str, next_step: str) -> None:
-        self.uri, self.why = uri, why
-        super().__init__(f"{uri} has no such range: {why}.", next_step)
-
-
-class StartRefused(SettingError):
-    """A mirror can't begin where `start` says."""
-
-    code = ErrorCode.START_REFUSED
-
-    def __init__(self, uri: str, start: str, why: str) -> None:
-        self.uri, self.start, self.why = uri, start, why
-        super().__init__(
-            f"the mirror of {uri} can't begin with `start: {start}`: {why}.",
-            "choose another start, `start: latest`, or `start: snapshot`, which lands the whole table; then run again.",
+            f"{table}: its address in the catalog {catalog} is not known yet, and only Spark can ask it.",
+            "mirror the table once (`mirror-assets run`, or its sensor's run). The address is then cached for an hour.",
         )
 
 
 class LogGap(RebuildError):
-    """A commit that is needed is not in the log."""
+    """A required commit is not in the log."""
 
     code = ErrorCode.LOG_GAP
 
@@ -177,26 +86,13 @@ class LogGap(RebuildError):
         self.uri, self.version = uri, version
         super().__init__(
             f"{uri}: commit {version} is not in the Delta log (cleaned up, or lost).",
-            "restore the file if the table is unreadable without it, else rebuild its mirror; to keep commits "
-            "for longer, raise `delta.logRetentionDuration` or run more often.",
-        )
-
-
-class SchemaUnreadable(SettingError):
-    """A schema in the log is not what Delta writes."""
-
-    code = ErrorCode.SOURCE_UNFIT
-
-    def __init__(self, why: str) -> None:
-        self.why = why
-        super().__init__(
-            f"the source's schema can't be understood: {why}.",
-            "leave the table out of mirror.yaml, or copy it into a table of plain types.",
+            "restore the file if the table is unreadable without it, else rebuild its mirror; to retain commits "
+            "longer, increase `delta.logRetentionDuration` or run more often.",
         )
 
 
 class ColumnUnfit(SettingError):
-    """A column whose type has no counterpart in the landing zone."""
+    """A column's type has no counterpart in the landing zone."""
 
     code = ErrorCode.SOURCE_UNFIT
 
@@ -204,19 +100,91 @@ class ColumnUnfit(SettingError):
         self.column, self.column_type, self.table = column, column_type, table
         super().__init__(
             f"{table}: column `{column}` has type {column_type}, which a landing file can't hold.",
-            "cast it at the source, or name the other ones in the table's `columns`.",
+            "cast it at the source, or name the other columns in the table's `columns`.",
         )
 
 
 class RowsChanged(StopError):
-    """A commit changes or removes rows of a table that is mirrored as one that is only ever appended to."""
+    """A commit changes or removes rows of a table that is mirrored as append-only."""
 
     code = ErrorCode.ROWS_CHANGED
 
     def __init__(self, table: str, version: int, why: str) -> None:
         self.table, self.version, self.why = table, version, why
         super().__init__(
-            f"{table}: `changes: append_only` goes no further: {why}.",
-            f"run `mirror-assets rebuild {table}`, which starts again with a snapshot behind it; or, if the source's "
-            "change data feed was on by then, set `changes: feed` with `keys`, which mirrors such commits, too.",
+            f"{table}: `changes: append_only` can't continue: {why}.",
+            f"run `mirror-assets rebuild {table}`, which starts again with a snapshot after this commit; or, if the "
+            "source's change data feed was on by then, set `changes: feed` with `keys`, which mirrors such commits.",
         )
+
+
+def source_unsupported(uri: str, why: str) -> SettingError:
+    """Return the error for a table that requires a feature, a version or a type that the log reader doesn't support."""
+    return SettingError(
+        f"{uri} uses {why}, which this reader doesn't support.",
+        f"remove it at the source (a table feature: `ALTER TABLE delta.`{uri}` DROP FEATURE …`), or mirror a copy "
+        "without it.",
+        code=ErrorCode.SOURCE_UNFIT,
+    )
+
+
+def catalog_managed(uri: str) -> SettingError:
+    """Return the error for a table whose catalog holds its newest commits."""
+    return SettingError(
+        f"{uri} is managed by a catalog: its log doesn't have the newest commits, so it can't be read by its address.",
+        "move its commits back to the log (in Databricks, with Runtime 18.0 or later: `ALTER TABLE … DROP FEATURE "
+        "catalogManaged`), or mirror a copy that no catalog manages.",
+        code=ErrorCode.SOURCE_UNFIT,
+    )
+
+
+def no_columns(uri: str) -> SettingError:
+    """Return the error for a table that was created before its columns were known."""
+    return SettingError(
+        f"{uri} has no columns yet: its log has an empty schema, or none.",
+        "write its first rows, or add columns; if it has columns now, create a checkpoint. Then run again.",
+        code=ErrorCode.SOURCE_UNFIT,
+    )
+
+
+def databricks_only(uri: str) -> SettingError:
+    """Return the error for an address that only a cluster of Databricks can open."""
+    return SettingError(
+        f"{uri} is an address that only Databricks' own clusters can open.",
+        "use the address of the underlying storage, like `abfss://container@account.dfs.core.windows.net/path` or "
+        "`s3://bucket/path`: `dbutils.fs.mounts()` lists those of mounts. Copy tables from the root of DBFS, which has "
+        "no such address, to storage of yours.",
+        code=ErrorCode.SOURCE_UNREADABLE,
+    )
+
+
+def property_unreadable(uri: str, name: str, why: str) -> SettingError:
+    """Return the error for a table property with a value that Delta doesn't write."""
+    return SettingError(
+        f"the property {name} of {uri} can't be read: {why}.",
+        f"set it, like ALTER TABLE delta.`{uri}` SET TBLPROPERTIES ({name} = 'interval 30 days').",
+        code=ErrorCode.SOURCE_UNFIT,
+    )
+
+
+def schema_unreadable(why: str) -> SettingError:
+    """Return the error for a schema in the log that Delta doesn't write."""
+    return SettingError(
+        f"the source's schema can't be parsed: {why}.",
+        "leave the table out of mirror.yaml, or copy it into a table of plain types.",
+        code=ErrorCode.SOURCE_UNFIT,
+    )
+
+
+def range_refused(uri: str, why: str, next_step: str) -> SettingError:
+    """Return the error for a range of commits that the source doesn't have, or that can't be mirrored."""
+    return SettingError(f"{uri} has no such range: {why}.", next_step, code=ErrorCode.RANGE_REFUSED)
+
+
+def start_refused(uri: str, start: str, why: str) -> SettingError:
+    """Return the error for a `start` at which the mirror can't begin."""
+    return SettingError(
+        f"the mirror of {uri} can't begin with `start: {start}`: {why}.",
+        "choose another start, `start: latest`, or `start: snapshot`, which lands the whole table; then run again.",
+        code=ErrorCode.START_REFUSED,
+    )

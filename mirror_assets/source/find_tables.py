@@ -1,37 +1,31 @@
-"""The Delta tables below a folder of a store: every folder that holds a log, or those whose path is like a pattern."""
+"""The Delta tables below a folder of a store: every folder that has a log, or those whose path matches a pattern."""
 
 from __future__ import annotations
 
 import os
-import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from functools import partial
-from pathlib import Path
-from typing import Protocol
-from urllib.parse import unquote
 
 from pyarrow.fs import FileSelector, FileType
 
-from mirror_assets.errors import SettingError
 from mirror_assets.source.access import Access
 from mirror_assets.source.errors import SourceUnreadable, leave_out_version
+from mirror_assets.source.log_paths import local_folder
 from mirror_assets.source.source_files import has_folder, remote_files
-from mirror_assets.source.storage_errors import translated
+from mirror_assets.source.store_faults import translated
 
 _LOG = "_delta_log"
 _THREADS = 16
-_SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:")
-_ON_DISK = re.compile(r"file:/+")
 
 
 @dataclass(frozen=True, order=True)
 class FoundTable:
-    """A folder that holds a Delta log, by its path below the root; that of the root itself is empty.
+    """A folder that has a Delta log, by its path below the root; that of the root itself is empty.
 
-    `hindrance`: why the folder can't be listed, so that nobody knows whether it is a table; None of a table.
+    `hindrance`: why the folder can't be listed, so that it is unknown whether it is a table; None of a table.
     """
 
     path: str
@@ -41,152 +35,101 @@ class FoundTable:
 def find_tables(root: Access, depth: int = 3) -> tuple[FoundTable, ...]:
     """Return the tables at most `depth` folders below the root, in order of their paths.
 
-    Folders whose name begins with `_` or `.` are left out, and so is what lies in a table's folder. Raises
-    SourceUnreadable where the root can't be listed, and SourceUnavailable where the storage fails: then nobody knows
-    which tables are gone. A store without folders has nothing at an address that is not there.
+    Folders whose name begins with `_` or `.` are left out, and so are tables in a table's folder. Raises
+    SourceUnreadable if the root can't be listed, and SourceUnavailable if the store fails, because then no table can be
+    reported as deleted. A store without folders has nothing at an address that does not exist.
     """
-    folders = _open(root)
+    folders = _Folders(root)
     found: list[FoundTable] = []
-    level: tuple[str, ...] = ("",)
+    level = [""]
     for deeper in range(depth, -1, -1):
-        looks = folders.look(level, below=deeper > 0)
-        found += (look.table for look in looks if look.table)
-        level = tuple(child for look in looks for child in look.children)
+        with ThreadPoolExecutor(_THREADS) as pool:
+            scans = list(pool.map(partial(folders.scan, below=deeper > 0), level))
+        found += (scan for scan in scans if isinstance(scan, FoundTable))
+        level = [child for scan in scans if not isinstance(scan, FoundTable) for child in scan]
     return tuple(sorted(found))
 
 
 @dataclass(frozen=True)
 class MatchedFolders:
-    """The folders whose path below the root is like a pattern, ascending, and those that can't be listed for it."""
+    """The folders whose path below the root matches a pattern, ascending, and those that can't be listed for it."""
 
     paths: tuple[str, ...]
     unlisted: tuple[FoundTable, ...] = ()
 
 
 def match_folders(root: Access, pattern: str) -> MatchedFolders:
-    """Return the folders at paths like the pattern, such as `*/` or `sales/*`; nobody looks whether they are tables.
+    """Return the folders whose paths match the pattern, such as `*/` or `sales/*`, whether they are tables or not.
 
-    It is one listing for each folder on the way. A pattern's name matches one that begins with `_` or `.` only if it
-    begins so itself. What lies in a table's folder is left out. Raises as `find_tables` does.
+    Takes one listing for each folder on the way. A pattern's name matches one that begins with `_` or `.` only if it
+    begins so itself. Folders in a table's folder are left out. Raises as `find_tables` does.
     """
-    folders, unlisted = _open(root), list[FoundTable]()
-    level: tuple[str, ...] = ("",)
+    folders, unlisted = _Folders(root), list[FoundTable]()
+    level = [""]
     for name in filter(None, pattern.split("/")):
         below = list[str]()
         for path in level:
             try:
                 names = folders.names(path)
-            except SettingError as error:
+            except SourceUnreadable as error:
                 if not path:
                     raise
-                unlisted.append(FoundTable(path, error.what))
+                unlisted.append(FoundTable(path, error.why))
                 continue
-            below += (_join(path, known) for known in names if _LOG not in names and _is_like(known, name))
-        level = tuple(below)
+            below += (_join(path, known) for known in names if _LOG not in names and _matches(known, name))
+        level = below
     return MatchedFolders(tuple(sorted(level)), tuple(unlisted))
 
 
-def _is_like(name: str, pattern: str) -> bool:
+class _Folders:
+    """The folders below a root, on this machine or in a store."""
+
+    def __init__(self, root: Access) -> None:
+        self._uri, self._local = root.uri, local_folder(root.uri)
+        if self._local is None:
+            with translated(root.uri):
+                self._store = remote_files(root.uri, root.storage_options())
+
+    def scan(self, path: str, *, below: bool) -> FoundTable | Sequence[str]:
+        """Return the table at the path, or the paths of the folders in it that may be tables, if those `below` matter.
+
+        A store is asked for the log first: it costs one request, and a table's folder may have many files.
+        """
+        try:
+            if self._local is None and self._has_log(path):
+                return FoundTable(path)
+            names = self.names(path) if below or self._local else []
+        except SourceUnreadable as error:
+            if not path:
+                raise
+            return FoundTable(path, error.why)
+        if _LOG in names:
+            return FoundTable(path)
+        return [_join(path, name) for name in names if below and not name.startswith(("_", "."))]
+
+    def names(self, path: str) -> list[str]:
+        """Return the names of the folders in a folder. Raises SourceUnreadable and SourceUnavailable."""
+        if self._local is None:
+            with translated(self._uri):
+                found = self._store.get_file_info(FileSelector(path, allow_not_found=True))
+            return [info.base_name for info in found if info.type is FileType.Directory]
+        try:
+            with os.scandir(self._local / path) as entries:
+                names = [entry.name for entry in entries if entry.is_dir()]
+        except OSError as error:
+            hint = leave_out_version(self._uri) if isinstance(error, FileNotFoundError) and not path else None
+            raise SourceUnreadable(_join(self._uri, path), error.strerror or str(error), hint) from error
+        # No reader of Delta tables can open names that are not UTF-8.
+        return [name for name in names if name.isascii() or name.encode(errors="replace").decode() == name]
+
+    def _has_log(self, path: str) -> bool:
+        with translated(self._uri):
+            return has_folder(self._store, _join(path, _LOG))
+
+
+def _matches(name: str, pattern: str) -> bool:
     return fnmatchcase(name, pattern) and (name[0] not in "_." or name[0] == pattern[0])
 
 
-@dataclass(frozen=True)
-class _Look:
-    """What a folder is: a table, one that can't be listed, or one with these folders in it."""
-
-    table: FoundTable | None = None
-    children: tuple[str, ...] = ()
-
-
-class _Folders(Protocol):
-    def look(self, paths: Sequence[str], *, below: bool) -> Sequence[_Look]:
-        """Look into each folder; at the folders in it only if those `below` matter."""
-        ...
-
-    def names(self, path: str) -> Sequence[str]:
-        """Return the names of the folders in a folder. Raises SourceUnreadable and SourceUnavailable."""
-        ...
-
-
-def _open(root: Access) -> _Folders:
-    on_disk = _ON_DISK.match(root.uri)
-    if on_disk:
-        return _LocalFolders(root.uri, Path("/", unquote(root.uri[on_disk.end() :])))
-    return _StoreFolders(root) if _SCHEME.match(root.uri) else _LocalFolders(root.uri, Path(root.uri))
-
-
-class _LocalFolders:
-    """Folders of this machine."""
-
-    def __init__(self, uri: str, root: Path) -> None:
-        self._uri, self._root = uri, root
-
-    def look(self, paths: Sequence[str], *, below: bool) -> list[_Look]:
-        return [self._look(path, below=below) for path in paths]
-
-    def names(self, path: str) -> list[str]:
-        try:
-            names = self._scan(path)
-        except OSError as error:
-            raise SourceUnreadable(str(self._root / path), error.strerror or str(error)) from error
-        # Others are not UTF-8: no reader of Delta tables can name them.
-        return [name for name in names if name.isascii() or name.encode(errors="replace").decode() == name]
-
-    def _look(self, path: str, *, below: bool) -> _Look:
-        try:
-            names = self._scan(path)
-        except OSError as error:
-            if not path:
-                hint = leave_out_version(self._uri) if isinstance(error, FileNotFoundError) else None
-                raise SourceUnreadable(self._uri, error.strerror or str(error), hint) from error
-            return _Look(FoundTable(path, error.strerror))
-        if _LOG in names:
-            return _Look(FoundTable(path))
-        return _Look(children=tuple(_shown(path, names)) if below else ())
-
-    def _scan(self, path: str) -> list[str]:
-        with os.scandir(self._root / path) as entries:
-            return [entry.name for entry in entries if entry.is_dir()]
-
-
-class _StoreFolders:
-    """Folders of a store, asked for in threads: one request for each table, and only folders that are none are listed.
-
-    A table's folder may hold many files.
-    """
-
-    def __init__(self, root: Access) -> None:
-        self._uri = root.uri
-        with translated(root.uri):
-            self._system = remote_files(root.uri, root.storage_options())
-
-    def look(self, paths: Sequence[str], *, below: bool) -> list[_Look]:
-        with ThreadPoolExecutor(_THREADS) as pool:
-            return list(pool.map(partial(self._look, below=below), paths))
-
-    def names(self, path: str) -> list[str]:
-        with translated(self._uri):
-            return self._folders(path)
-
-    def _look(self, path: str, *, below: bool) -> _Look:
-        try:
-            with translated(self._uri):
-                if has_folder(self._system, _join(path, _LOG)):
-                    return _Look(FoundTable(path))
-                return _Look(children=tuple(_shown(path, self._folders(path))) if below else ())
-        except SettingError as error:
-            if not path:
-                raise
-            return _Look(FoundTable(path, error.what))
-
-    def _folders(self, path: str) -> list[str]:
-        found = self._system.get_file_info(FileSelector(path, allow_not_found=True))
-        return [info.base_name for info in found if info.type is FileType.Directory]
-
-
-def _shown(path: str, names: Sequence[str]) -> Iterator[str]:
-    return (_join(path, name) for name in sorted(names) if not name.startswith(("_", ".")))
-
-
 def _join(path: str, name: str) -> str:
-    return f"{path}/{name}" if path else name
+    return "/".join(filter(None, (path, name)))

@@ -1,4 +1,4 @@
-"""What a log's folder has, and which files lead to a version: a checkpoint, compacted commits, commits."""
+"""The files of a log's folder, and those that reconstruct a version: a checkpoint, compacted commits, commits."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ from mirror_assets.source.ranges import increasing
 _COMMIT = re.compile(r"(\d{20})\.json")
 _COMPACTED = re.compile(r"(\d{20})\.(\d{20})\.compacted\.json")
 _CHECKPOINT = re.compile(r"(\d{20})\.checkpoint(?:\.(\d{10})\.(\d{10})|\.[0-9a-fA-F-]{36})?\.(?:parquet|json)")
-# Also one that is not complete, or can't be read.
+# Also an incomplete or unreadable one.
 _ANY_CHECKPOINT = re.compile(r"(\d{20})\.checkpoint\..+")
-# From here on a checkpoint is read rather than so many commits behind the version at hand.
+# From this many commits on, reading a checkpoint is faster than reading the commits.
 _NEAR = 100
 
 
 @dataclass(frozen=True)
 class LogCheckpoint:
-    """A complete checkpoint, which holds the whole version `last`; `paths` are those of its files."""
+    """A complete checkpoint of the version `last`; `paths` are those of its files."""
 
     last: int
     paths: tuple[str, ...]
@@ -51,10 +51,7 @@ Step = LogCheckpoint | Span
 
 @dataclass(frozen=True)
 class TipMark:
-    """The newest commit file of a log as it was found: its version, bytes and time of writing.
-
-    `log_files` is how many files the log had then.
-    """
+    """The newest commit file of a log: its version, bytes and time of writing, and the number of files in the log."""
 
     version: int
     bytes: int
@@ -64,23 +61,23 @@ class TipMark:
 
 @dataclass(frozen=True)
 class LogListing:
-    """The files in a log's folder, in any order. Those below its subfolders are not in it, as in Delta."""
+    """The files in a log's folder, in any order, without those in subfolders, as in Delta."""
 
     files: Sequence[FileInfo]
 
     @property
     def newest(self) -> int | None:
-        """The newest version that the log has a commit or a checkpoint of; None when there is no log."""
+        """The newest version with a commit or a checkpoint; None without a log."""
         return max([*self._commit_files, *self._checkpoints], default=None)
 
     @cached_property
     def written(self) -> dict[int, int]:
-        """The versions whose commit file is there, ascending, and when each was written, in ms since 1970."""
+        """The versions that have a commit file, ascending, and when each was written, in ms since 1970."""
         return dict(sorted((version, written_ms(file)) for version, file in self._commit_files.items()))
 
     @cached_property
     def dated(self) -> dict[int, int]:
-        """The times in `written`, moved to at least 1 ms after the commit before, as Delta reads them."""
+        """The times in `written`, moved to at least 1 ms after the previous commit, as Delta does."""
         return dict(zip(self.written, increasing(list(self.written.values())), strict=True))
 
     @cached_property
@@ -90,12 +87,12 @@ class LogListing:
         return {version: Span(version, version, files[version].path, at) for version, at in self.written.items()}
 
     def unbroken(self) -> dict[int, int]:
-        """Return those of `written` from which every commit up to the newest is there."""
+        """Return those of `written` from which every commit up to the newest exists."""
         holes = [after for before, after in pairwise(self.written) if after != before + 1]
         return {version: time for version, time in self.written.items() if not holes or version >= holes[-1]}
 
     def tip_mark(self, version: int) -> TipMark | None:
-        """Return the mark of the version's commit file; None when it is gone, or any newer one is there."""
+        """Return the mark of the version's commit file; None when it does not exist, or a newer one exists."""
         tip = self._commit_files.get(version)
         if tip is None or max(self._commit_files) > version:
             return None
@@ -103,13 +100,13 @@ class LogListing:
 
     @cached_property
     def arrivals(self) -> dict[int, Step]:
-        """The versions that can be put together, ascending, and the last step to each."""
+        """The versions that can be reconstructed, ascending, and the last step to each."""
         return self._reached({-1})
 
     def steps(self, version: int, have: int | None = None) -> list[Step] | None:
         """Return the steps to the version: from version `have` if near, else from a checkpoint or from the start.
 
-        None when the version can't be put together.
+        None when the version can't be reconstructed.
         """
         if have is not None and version - have <= _NEAR:
             near = _walk(version, have, self._reached({have}, have + 1, version))
@@ -118,15 +115,15 @@ class LogListing:
         return _walk(version, -1, self.arrivals)
 
     def gap(self, version: int) -> int:
-        """Return the newest commit up to the version that is missing, whatever checkpoints there are."""
+        """Return the newest missing commit up to the version, regardless of checkpoints."""
         return next(missing for missing in range(version, -2, -1) if missing not in self._commit_files)
 
-    def gap_behind_checkpoint(self, version: int) -> int | None:
-        """Return the newest commit without which the version can't be put together; None if none is missing.
+    def gap_since_checkpoint(self, version: int) -> int | None:
+        """Return the newest missing commit that the version requires; None if none is missing.
 
-        A checkpoint that is not complete, or can't be read, counts as there: then the checkpoint is lost, not a commit.
-        A version is put together from the newest checkpoint up to it, or from the beginning, and every commit since
-        (Delta's protocol, "Delta Log Entries" and "Checkpoints").
+        A version is reconstructed from the newest checkpoint up to it, or from the beginning, and every commit since
+        (Delta's protocol, "Delta Log Entries" and "Checkpoints"). An incomplete or unreadable checkpoint counts as
+        existing: then the checkpoint is lost, not a commit.
         """
         found = (_ANY_CHECKPOINT.fullmatch(file.base_name) for file in self.files)
         since = max((at for match in found if match and (at := int(match[1])) <= version), default=-1)
@@ -145,7 +142,7 @@ class LogListing:
 
     @cached_property
     def _checkpoints(self) -> dict[int, LogCheckpoint]:
-        """The complete ones; an empty file is one that was never finished."""
+        """The complete checkpoints; an empty file is one that was never finished."""
         groups: defaultdict[tuple[int, str], list[FileInfo]] = defaultdict(list)
         wanted: dict[tuple[int, str], int] = {}
         matches = ((_CHECKPOINT.fullmatch(file.base_name), file) for file in self.files)

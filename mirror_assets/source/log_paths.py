@@ -12,26 +12,27 @@ from urllib.parse import quote, unquote
 from mirror_assets.source.actions import Metadata
 
 _URI = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:/")
+_SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:")
 _ABSOLUTE = re.compile(rf"/|{_URI.pattern}")
 _ON_DISK = re.compile(r"(?:file:)?/+")
-# What `java.net.URI` may write otherwise in a path: all but these of ASCII, and blanks and controls beyond it.
+# `java.net.URI` may encode these characters of a path: all of ASCII but the listed ones.
 _QUOTED = re.compile(r"[^A-Za-z0-9_.!~*'(),;:$&+=/@-]")
 
 
 @dataclass(frozen=True)
 class TablePaths:
-    """The paths of one table; `root` is its folder as an absolute URI with a slash behind it."""
+    """The paths of one table; `root` is its folder as an absolute URI that ends with a slash."""
 
     root: str
 
     @classmethod
     def of(cls, uri: str) -> TablePaths:
-        """Those of the table at a URI or a path of this machine."""
+        """Return the paths of the table at a URI or a path of this machine."""
         place = unquote(uri) if _URI.match(uri) else os.path.normpath(Path(uri).absolute())
         return cls(f"{_with_scheme(place).rstrip('/')}/")
 
     def decoded(self, path: str) -> str:
-        """A path of the log, which is a URL-encoded one: relative when it lies in the table's folder."""
+        """Return a path of the log without its URL encoding: relative if it is in the table's folder, else a URI."""
         plain = unquote(path)
         if not _ABSOLUTE.match(plain):
             return plain
@@ -39,27 +40,40 @@ class TablePaths:
 
 
 def is_absolute(path: str) -> bool:
-    """Whether a decoded path lies outside of the table's folder."""
+    """Whether a decoded path is outside of the table's folder."""
     return _ABSOLUTE.match(path) is not None
+
+
+def has_scheme(uri: str) -> bool:
+    """Whether it is a URI, not a path of this machine."""
+    return _SCHEME.match(uri) is not None
+
+
+def local_folder(uri: str) -> Path | None:
+    """Return the folder at a path or a `file:` URI of this machine; None for another URI."""
+    if not has_scheme(uri):
+        return Path(uri).absolute()
+    on_disk = _ON_DISK.match(uri)
+    return Path("/", unquote(uri[on_disk.end() :])) if on_disk else None
 
 
 def as_listed(path: str) -> bool:
     """Whether a path of the log is spelled as Hadoop lists the file: Spark's VACUUM compares both, and decodes neither.
 
-    delta-rs encodes what is beyond ASCII in the names of partition columns, and Hadoop doesn't. A path that begins with
-    a slash is decoded when it gets its scheme.
+    delta-rs encodes all characters beyond ASCII in the names of partition columns, and Hadoop only blanks and controls
+    among them. A path that begins with a slash is decoded when it gets its scheme.
     """
-    return path.startswith("/") or "%" not in path or _QUOTED.sub(_quoted, unquote(path)) == path
 
+    def quoted(found: re.Match[str]) -> str:
+        character = found[0]
+        is_left = character > "\x9f" and not category(character).startswith("Z")
+        return character if is_left else quote(character)
 
-def _quoted(found: re.Match[str]) -> str:
-    character = found[0]
-    is_left = character > "\x9f" and not category(character).startswith("Z")
-    return character if is_left else quote(character)
+    return path.startswith("/") or "%" not in path or _QUOTED.sub(quoted, unquote(path)) == path
 
 
 def _with_scheme(path: str) -> str:
-    """Local paths in one spelling: Hadoop writes `file:/a`, others `file:///a` or `/a`."""
+    """Return a local path in one spelling: Hadoop writes `file:/a`, others `file:///a` or `/a`."""
     on_disk = _ON_DISK.match(path)
     return f"file:///{path[on_disk.end() :]}" if on_disk else path
 
@@ -69,15 +83,13 @@ _FORMATS = "delta.universalFormat.enabledFormats"
 
 
 def is_hidden(path: str, metadata: Metadata) -> bool:
-    """Whether a folder on the way to the file, or the file itself, has a name that Delta hides.
+    """Whether Delta hides the file, because its name or that of a folder on the way begins with `_` or `.`.
 
-    Those begin with `_` or `.`, unless a partition column of that name does; Iceberg's metadata is hidden where the
-    table is written for Iceberg, too.
+    Names of partition columns are excepted. Iceberg's metadata is hidden if the table is also written for Iceberg.
     """
     shown = (*_SHOWN, *(f"{column}=" for column in metadata.partition_columns))
     has_iceberg = "iceberg" in metadata.configuration.get(_FORMATS, "").lower()
-    return any(_hides(name, shown) or (has_iceberg and name == "metadata") for name in path.split("/"))
-
-
-def _hides(name: str, shown: tuple[str, ...]) -> bool:
-    return name.startswith((".", "_")) and not name.startswith(shown)
+    return any(
+        (name.startswith((".", "_")) and not name.startswith(shown)) or (has_iceberg and name == "metadata")
+        for name in path.split("/")
+    )

@@ -1,7 +1,7 @@
-"""What a source has lost: errors of Spark, which prove nothing, and losses that its log and its store prove.
+"""Losses of a source: errors of Spark, which prove nothing, and losses that its log and its store prove.
 
-A rebuild drops a table, so nothing but a proof may start one. A file is lost when an exception names it, the log names
-it for the versions that were read, and the store says that it is not there.
+A rebuild drops a table, so it starts only with a proof. A file is lost when an exception names it, the log names it for
+the versions that were read, and the store says that it does not exist.
 """
 
 from __future__ import annotations
@@ -19,25 +19,20 @@ from mirror_assets.source.log import DeltaLog
 from mirror_assets.source.log_paths import TablePaths, is_absolute
 from mirror_assets.source.table_properties import Retention
 
-_KEEP = "keep delta.deletedFileRetentionDuration longer than the lag."
-
 
 class DataFileMissing(RebuildError):
-    """A file that the log names for a version to read is not in the store: VACUUM or somebody deleted it."""
+    """A file that the log names for a version to read is not in the store, for example after VACUUM."""
 
     code = ErrorCode.DATA_FILE_MISSING
     needs_reading = True
 
     def __init__(self, table: str, uri: str, file: str, version: int) -> None:
         self.table, self.uri, self.file, self.version = table, uri, file, version
-        super().__init__(
-            f"{table}: {file}, which version {version} of {uri} is read from, is gone.",
-            f"run `mirror-assets rebuild {table}`; {_KEEP}",
-        )
+        super().__init__(f"{table}: {file}, a file of version {version} of {uri}, was deleted.", _longer(table))
 
 
 class FeedMissing(RebuildError):
-    """The log says that the change data feed was off at a commit that is to be read."""
+    """The log says that the change data feed was off at a commit to read."""
 
     code = ErrorCode.FEED_DISABLED
     needs_reading = True
@@ -46,12 +41,12 @@ class FeedMissing(RebuildError):
         self.table, self.uri, self.version = table, uri, version
         super().__init__(
             f"{table}: the change data feed of {uri} was off at version {version}, which has not landed.",
-            f"run `mirror-assets rebuild {table}`; keep delta.enableChangeDataFeed on.",
+            f"run `mirror-assets rebuild {table}`; leave delta.enableChangeDataFeed on.",
         )
 
 
 class HistoryExpired(RebuildError):
-    """Delta refuses to read a version that is older than the time for which the table keeps deleted files."""
+    """Delta refuses to read a version that is older than the table's retention of deleted files."""
 
     code = ErrorCode.DATA_FILE_MISSING
     needs_reading = True
@@ -61,8 +56,13 @@ class HistoryExpired(RebuildError):
         super().__init__(
             f"{table}: Delta refuses to read version {version} of {uri}: it is {age_hours:,.1f} hours old, older than "
             "its delta.deletedFileRetentionDuration.",
-            f"run `mirror-assets rebuild {table}`; {_KEEP}",
+            _longer(table),
         )
+
+
+def _longer(table: str) -> str:
+    """Return the next step for a file that the source should have retained longer."""
+    return f"run `mirror-assets rebuild {table}`; set delta.deletedFileRetentionDuration to more than the lag."
 
 
 class SparkInterrupted(RetryError):
@@ -74,8 +74,8 @@ class SparkInterrupted(RetryError):
         self.place, self.why = place, why
         super().__init__(
             f"{place}: Spark was interrupted: {why}.",
-            "run again; if the error persists, make sure that nothing empties Spark's folders (spark.local.dir) "
-            "while it works.",
+            "run again; if the error persists, make sure that no program deletes files in spark.local.dir while Spark "
+            "works.",
         )
 
 
@@ -93,7 +93,7 @@ class SparkFailed(StopError):
         place: str,
         why: str,
         what: str = "Spark failed",
-        next_step: str = "fix what it names, or read Spark's own messages; then run again.",
+        next_step: str = "correct the cause that the message names, or read Spark's log; then run again.",
     ) -> None:
         self.place, self.why = place, why
         super().__init__(f"{place}: {what}: {why}.", next_step)
@@ -109,8 +109,8 @@ class FileDamaged(SparkFailed):
             place,
             why,
             "a file can't be read as it was written",
-            "restore the file that it names, or write its rows again at the source and run `mirror-assets rebuild`; "
-            "nothing of the slice was published.",
+            "restore the file that the message names, or write its rows again at the source and run `mirror-assets "
+            "rebuild`; nothing of the slice was published.",
         )
 
 
@@ -122,71 +122,56 @@ class HistoryRefused(SparkFailed):
     """Delta says that a version is too old to be read."""
 
 
-_HOUR = 3600.0
 _AUTHORITY = re.compile(r"^[A-Za-z][A-Za-z0-9+.-]*://[^/]*")
-# What may stand before and behind a path in a message.
-_BEFORE, _BEHIND = r"(?:^|[\s'\"`:/])", r"(?=$|[\s'\"`)?,:;]|\.(?:\s|$))"
+# Characters that may surround a path in a message.
+_BEFORE, _AFTER = r"(?:^|[\s'\"`:/])", r"(?=$|[\s'\"`)?,:;]|\.(?:\s|$))"
 
 
 @dataclass(frozen=True)
 class SourceRead:
-    """What is read of a source: the commits `first` to `last`, or the whole of `versions` if there are any."""
+    """A read of a source: the commits `first` to `last`, or the whole of `versions` if there are any."""
 
     first: int
     last: int
     versions: tuple[int, ...] = ()
 
 
-@dataclass(frozen=True)
-class NamedFile:
-    """A file, and the version or commit for which the log names it; the path is as in `LiveFile`."""
-
-    path: str
-    version: int
-
-
 def proved(table: str, source: DeltaLog, read: SourceRead, error: MirrorError) -> MirrorError:
-    """Return the loss behind an error of Spark, if log and store prove it; else a better explanation, or the error.
+    """Return the loss that caused an error of Spark, if log and store prove it; else a better error, or the same.
 
-    A loss is DataFileMissing, FeedMissing or HistoryExpired; SourceUnreadable, a file that is there but can't be read.
-    Raises what the log raises, such as SourceNotDelta for a folder that is not mounted any more, but never LogGap: what
-    can't be told proves nothing.
+    A loss is DataFileMissing, FeedMissing or HistoryExpired; SourceUnreadable, a file that exists but can't be read.
+    Raises the log's errors, such as SourceNotDelta for a folder that is not mounted, but never LogGap, because a log
+    that lacks commits proves nothing.
     """
     if isinstance(error, SourceUnreadable | SourceUnavailable):
-        source.has_commit(read.last)  # where the store refuses this, too, it says more than it does to Spark
+        source.has_commit(read.last)  # if the store refuses this also, its reason is better than the one that Spark got
     if not isinstance(error, FileUnfound | SparkFailed):
         return error
     try:
-        return _loss(table, source, read, error) or error
+        source.has_commit(read.last)  # raises SourceNotDelta if the source does not exist at all
+        if isinstance(error, FileUnfound):
+            return _file_loss(table, source, read, error.why) or error
+        if isinstance(error, FeedRefused):
+            return _feed_loss(table, source, read) or error
+        if isinstance(error, HistoryRefused):
+            return _history_loss(table, source, read) or error
     except LogGap:
-        return error
+        pass
+    return error
 
 
-def named_file(log: DeltaLog, read: SourceRead, told: str) -> NamedFile | None:
-    """Return the file that the message names, if it belongs to what is read. Raises what the log raises."""
-    message = f"{told}\n{unquote(told)}"
-    return next((named for named in _named(log, read) if _is_in(log.uri, named.path, message)), None)
-
-
-def _loss(table: str, source: DeltaLog, read: SourceRead, error: FileUnfound | SparkFailed) -> MirrorError | None:
-    source.has_commit(read.last)  # raises SourceNotDelta for a source that is not there at all
-    if isinstance(error, FileUnfound):
-        return _file_loss(table, source, read, error)
-    if isinstance(error, FeedRefused):
-        return _feed_loss(table, source, read)
-    return _history_loss(table, source, read) if isinstance(error, HistoryRefused) else None
-
-
-def _file_loss(table: str, source: DeltaLog, read: SourceRead, error: FileUnfound) -> MirrorError | None:
+def _file_loss(table: str, source: DeltaLog, read: SourceRead, message: str) -> MirrorError | None:
     log = DeltaLog(source.uri, source.access)
-    named = named_file(log, read, error.why)
-    if named is None:
+    texts = f"{message}\n{unquote(message)}"
+    found = next(((path, version) for path, version in _files(log, read) if _names(texts, log.uri, path)), None)
+    if found is None:
         return None
-    state = log.files.state_of(named.path)
+    path, version = found
+    state = log.files.state_of(path)
     if state.is_gone:
-        return DataFileMissing(table, source.uri, named.path, named.version)
+        return DataFileMissing(table, source.uri, path, version)
     if state.hindrance is not None:
-        return SourceUnreadable(source.uri, f"{named.path}, a file of version {named.version}: {state.hindrance}")
+        return SourceUnreadable(source.uri, f"{path}, a file of version {version}: {state.hindrance}")
     return None
 
 
@@ -206,31 +191,31 @@ def _history_loss(table: str, source: DeltaLog, read: SourceRead) -> MirrorError
     age = time.time() - times.at(read.first) / 1000
     if age <= Retention.of(source.uri, tip.metadata).files.seconds:
         return None
-    return HistoryExpired(table, source.uri, read.first, age / _HOUR)
+    return HistoryExpired(table, source.uri, read.first, age / 3600)
 
 
-def _named(log: DeltaLog, read: SourceRead) -> Iterator[NamedFile]:
-    """Yield the files that the log names for what is read, and the files of their deletion vectors."""
+def _files(log: DeltaLog, read: SourceRead) -> Iterator[tuple[str, int]]:
+    """Yield path and version of the files, and of their deletion vectors, that the log names for the read."""
+    for version in read.versions:
+        for live in log.snapshot(version).files:
+            yield from _with_vector(live, version)
     if read.versions:
-        for version in read.versions:
-            for live in log.snapshot(version).files:
-                yield from _with_vector(live, version)
         return
     for commit in log.logged_commits(read.first, read.last):
-        yield from (NamedFile(file.path, commit.version) for file in commit.actions.change_files)
+        yield from ((file.path, commit.version) for file in commit.actions.change_files)
         files: tuple[LiveFile | Tombstone, ...] = (*commit.actions.added, *commit.actions.removed)
         for file in files:
             yield from _with_vector(file, commit.version)
 
 
-def _with_vector(file: LiveFile | Tombstone, version: int) -> Iterator[NamedFile]:
-    yield NamedFile(file.path, version)
+def _with_vector(file: LiveFile | Tombstone, version: int) -> Iterator[tuple[str, int]]:
+    yield file.path, version
     if file.vector is not None and file.vector.path is not None:
-        yield NamedFile(file.vector.path, version)
+        yield file.vector.path, version
 
 
-def _is_in(uri: str, path: str, message: str) -> bool:
+def _names(message: str, uri: str, path: str) -> bool:
     """Whether the message names the file: by its place in the table's folder, however the folder's store is spelled."""
     place = path if is_absolute(path) else TablePaths.of(uri).root + path
     below = _AUTHORITY.sub("", place).lstrip("/")
-    return re.search(_BEFORE + re.escape(below) + _BEHIND, message) is not None
+    return re.search(_BEFORE + re.escape(below) + _AFTER, message) is not None

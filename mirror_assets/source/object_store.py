@@ -1,8 +1,8 @@
 """Files of object stores as an Arrow file system for reading, by obstore.
 
-deltalake's own file system holds Python's lock while it waits for the store in a listing or an opening: tables would
-wait for each other, and a store that never answers would stop the process. obstore is built on the same library as
-deltalake, takes the same options, and waits without the lock.
+deltalake's own file system holds Python's lock while a listing or an opening waits for the store: tables would wait for
+each other, and a store that never answers would stop the process. obstore is built on the same library as deltalake,
+takes the same options, and waits without the lock.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 # Schemes that obstore opens; HDFS is not among them.
 SCHEMES = ("s3://", "abfs://", "abfss://", "gs://")
 _THREADS = 16
-# A footer comes with one request.
+# The footer of a Parquet file takes one request.
 _BUFFER = 1 << 20
 # deltalake's options for its HTTP client and its retries; the rest configures the store.
 _ALLOW_HTTP = ("allow_http", "aws_allow_http", "azure_allow_http")
@@ -38,15 +38,17 @@ _CLIENT = ("timeout", "connect_timeout")
 class ObjectStoreFiles(FileSystemHandler):  # type: ignore[misc]  # pyarrow has no types
     """The files below one address; threads may share it. Paths are relative to the address. It only reads.
 
-    Raises FileNotFoundError for what is not there, and OSError with the store's words for anything else.
+    Raises FileNotFoundError for a missing file, and OSError with the store's message for any other error.
     """
 
     def __init__(self, uri: str, options: Mapping[str, str]) -> None:
         """Name the folder and deltalake's options for it; nothing is read yet."""
         from obstore.store import from_url
 
-        config, client, retry = _apart(options)
-        self._uri, self._root = uri, _root_of(uri)
+        config, client, retry = _split(options)
+        scheme, _, rest = uri.partition("://")
+        # The name of the store in metrics has the bucket and no path.
+        self._uri, self._root = uri, f"{scheme}://{rest.partition('/')[0]}"
         with _as_os_error():
             self._store: ObjectStore = from_url(uri, config=config, client_options=client, retry_config=retry)  # type: ignore[call-overload]
 
@@ -63,29 +65,29 @@ class ObjectStoreFiles(FileSystemHandler):  # type: ignore[misc]  # pyarrow has 
         return "obstore"
 
     def normalize_path(self, path: str) -> str:
-        """Return the path as it is."""
+        """Return the path unchanged."""
         return path
 
     def read(self, path: str) -> bytes:
         """Read a whole file, in one request."""
         import obstore
 
-        with _asked(self._root, "get"):
+        with _counted(self._root, "get"):
             return obstore.get(self._store, path).bytes().to_bytes()
 
     def get_file_info(self, paths: list[str]) -> list[FileInfo]:
-        """Ask for each of the files, side by side."""
+        """Request each of the files, concurrently."""
         if len(paths) < 2:
             return [self._info(path) for path in paths]
         with ThreadPoolExecutor(_THREADS) as pool:
             return list(pool.map(self._info, paths))
 
     def get_file_info_selector(self, selector: FileSelector) -> list[FileInfo]:
-        """List a folder; one that is not there is empty."""
+        """List a folder; a missing one is empty."""
         import obstore
 
         folder = selector.base_dir.strip("/")
-        with _asked(self._root, "list"):
+        with _counted(self._root, "list"):
             if selector.recursive:
                 return [_file(meta) for page in obstore.list(self._store, folder or None) for meta in page]
             found = obstore.list_with_delimiter(self._store, folder or None)
@@ -93,42 +95,42 @@ class ObjectStoreFiles(FileSystemHandler):  # type: ignore[misc]  # pyarrow has 
         return [*folders, *map(_file, found["objects"])]
 
     def has_folder(self, path: str) -> bool:
-        """Whether anything lies below the path, in one request."""
+        """Whether any file is below the path, in one request."""
         import obstore
 
-        with _asked(self._root, "list"):
+        with _counted(self._root, "list"):
             return any(len(page) for page in islice(obstore.list(self._store, f"{path}/"), 1))
 
     def open_input_file(self, path: str) -> pa.PythonFile:
         """Open a file for random reading."""
         import obstore
 
-        with _asked(self._root, "head"):
+        with _counted(self._root, "head"):
             size = obstore.head(self._store, path)["size"]
         return pa.PythonFile(io.BufferedReader(_Ranges(self._store, self._root, path, size), _BUFFER), mode="r")
 
     def open_input_stream(self, path: str) -> pa.PythonFile:
-        """Open a file for reading it through."""
+        """Open a file for sequential reading."""
         return self.open_input_file(path)
 
     def _info(self, path: str) -> FileInfo:
         import obstore
 
         try:
-            with _asked(self._root, "head"):
+            with _counted(self._root, "head"):
                 return _file(obstore.head(self._store, path))
         except FileNotFoundError:
             return FileInfo(path, FileType.NotFound)
 
     def _refuse(self, *_: object, **__: object) -> NoReturn:
-        raise OSError(f"nothing is written below {self._uri} here")
+        raise OSError(f"{self._uri} is opened for reading only")
 
     create_dir = delete_dir = delete_dir_contents = delete_root_dir_contents = delete_file = _refuse
     move = copy_file = open_output_stream = open_append_stream = _refuse
 
 
 class _Ranges(io.RawIOBase):
-    """A file as it is read: each read is a request for a range."""
+    """A file whose reads are requests for ranges."""
 
     def __init__(self, store: ObjectStore, root: str, path: str, size: int) -> None:
         super().__init__()
@@ -154,7 +156,7 @@ class _Ranges(io.RawIOBase):
         room = memoryview(buffer)
         wanted = max(0, min(len(room), self._size - self._at))
         if wanted:
-            with _asked(self._root, "get"):
+            with _counted(self._root, "get"):
                 room[:wanted] = obstore.get_range(self._store, self._path, start=self._at, length=wanted)
         self._at += wanted
         return wanted
@@ -164,8 +166,8 @@ def _file(meta: ObjectMeta) -> FileInfo:
     return FileInfo(meta["path"], FileType.File, size=meta["size"], mtime=meta["last_modified"].timestamp())
 
 
-def _apart(options: Mapping[str, str]) -> tuple[dict[str, str], ClientConfig, RetryConfig]:
-    """Return deltalake's options as obstore takes them: those of the store, of the client, and for retries."""
+def _split(options: Mapping[str, str]) -> tuple[dict[str, str], ClientConfig, RetryConfig]:
+    """Return deltalake's options as obstore takes them: for the store, the client, and retries."""
     config = dict(options)
     client: ClientConfig = {}
     if any(config.pop(name, "").lower() == "true" for name in _ALLOW_HTTP):
@@ -183,7 +185,7 @@ def _apart(options: Mapping[str, str]) -> tuple[dict[str, str], ClientConfig, Re
 
 @contextmanager
 def _as_os_error() -> Iterator[None]:
-    """Raise what deltalake raises in place of obstore's errors, which are told apart by their words alike."""
+    """Raise deltalake's kind of error in place of obstore's; `store_faults` detects the cause by the message."""
     from obstore.exceptions import BaseError, NotFoundError
 
     try:
@@ -194,15 +196,9 @@ def _as_os_error() -> Iterator[None]:
         raise OSError(str(error)) from error
 
 
-def _root_of(uri: str) -> str:
-    """Return scheme and bucket, the name of the store in metrics."""
-    scheme, _, rest = uri.partition("://")
-    return f"{scheme}://{rest.partition('/')[0]}"
-
-
 @contextmanager
-def _asked(root: str, operation: str) -> Iterator[None]:
-    """Tell the metrics of a request, with what `_as_os_error` raises as its status."""
+def _counted(root: str, operation: str) -> Iterator[None]:
+    """Record a request in the metrics, with the kind of `_as_os_error`'s error as its status."""
     status = "error"
     try:
         with _as_os_error():

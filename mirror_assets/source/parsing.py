@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator, Mapping
-from typing import TypedDict
+from typing import Any
 from uuid import UUID
 
 from mirror_assets.source.actions import (
@@ -21,153 +21,113 @@ from mirror_assets.source.actions import (
 from mirror_assets.source.log_paths import TablePaths, as_listed
 from mirror_assets.source.schema import canonical
 
-# Spark and delta-rs write it first, so the column statistics behind it need no parsing.
-_RECORDS_FIRST = re.compile(r'\s*\{\s*"numRecords"\s*:\s*(\d+)')
-# Delta Live Tables make a table before they know its columns, and leave the schema out; so does Spark, of an empty one.
+# Spark and delta-rs write it first, so the statistics of columns after it need no parsing.
+RECORDS_FIRST = r'^\s*\{\s*"numRecords"\s*:\s*(?P<rows>\d+)'
+_RECORDS_FIRST = re.compile(RECORDS_FIRST)
+# Delta Live Tables create a table before they know its columns, and omit the schema; Spark omits an empty one.
 _NO_COLUMNS = '{"type":"struct","fields":[]}'
 _Z85 = "0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ.-:+=^!/*?&<>()[]{}@%$#"
 _DIGIT = {character: digit for digit, character in enumerate(_Z85)}
-# 16 bytes of a UUID, four bytes in five characters; what stands before them is a folder.
+# 16 bytes of a UUID, four bytes in five characters; a folder may come before them.
 _UUID_LENGTH = 20
 
-
-class RawVector(TypedDict, total=False):
-    """The descriptor of a deletion vector in an add or remove action; `offset` may be missing."""
-
-    storageType: str
-    pathOrInlineDv: str
-    offset: int | None
-    sizeInBytes: int
-    cardinality: int
-
-
-class RawMetadata(TypedDict, total=False):
-    """A metaData action."""
-
-    id: str
-    schemaString: str | None
-    configuration: dict[str, str] | None
-    partitionColumns: list[str] | None
-
-
-class RawProtocol(TypedDict, total=False):
-    """A protocol action."""
-
-    minReaderVersion: int
-    minWriterVersion: int
-    readerFeatures: list[str] | None
-    writerFeatures: list[str] | None
-
-
-class _Add(TypedDict, total=False):
-    path: str
-    size: int
-    modificationTime: int
-    dataChange: bool
-    partitionValues: dict[str, str | None] | None
-    stats: str | None
-    deletionVector: RawVector | None
-    tags: dict[str, str] | None
-
-
-class _Remove(TypedDict, total=False):
-    path: str
-    size: int | None
-    deletionTimestamp: int | None
-    dataChange: bool
-    stats: str | None
-    deletionVector: RawVector | None
-
-
-class _Path(TypedDict, total=False):
-    path: str
-    size: int | None
-
-
-class _CommitInfo(TypedDict, total=False):
-    timestamp: int
-    inCommitTimestamp: int
-    operation: str
-    operationMetrics: dict[str, object] | None
-    tags: dict[str, str] | None
-
-
-class _Line(TypedDict, total=False):
-    add: _Add
-    remove: _Remove
-    cdc: _Path
-    sidecar: _Path
-    commitInfo: _CommitInfo
-    metaData: RawMetadata
-    protocol: RawProtocol
+RawAction = Mapping[str, Any]
+"""An action of the log by the names of Delta's protocol, from JSON or from a checkpoint's columns."""
 
 
 def parse_actions(data: bytes, paths: TablePaths) -> Actions:
     """Parse one file of the log.
 
-    Raises ValueError, KeyError, TypeError or SchemaUnreadable when the file is not what Delta writes.
+    Raises ValueError, KeyError, TypeError or schema_unreadable when the file is not what Delta writes.
     """
     added, removed, change_files, sidecars = [], [], [], []
     info, metadata, protocol = CommitInfo(), None, None
     for text in filter(str.strip, data.decode().split("\n")):
-        line = _line(text)
-        if "add" in line:
-            added.append(_live(line["add"], paths))
-        if "remove" in line:
-            removed.append(_tombstone(line["remove"], paths))
-        if "cdc" in line:
-            change_files.append(_change_file(line["cdc"], paths))
-        if "sidecar" in line:
-            sidecars.append(line["sidecar"]["path"])
-        if "commitInfo" in line:
-            info = _commit_info(line["commitInfo"])
-        if "metaData" in line:
-            metadata = read_metadata(line["metaData"])
-        if "protocol" in line:
-            protocol = read_protocol(line["protocol"])
+        for kind, action in _line(text).items():
+            if kind == "add":
+                added.append(
+                    live_file(action, paths, stored_rows(action.get("stats")), data_change=action["dataChange"])
+                )
+            elif kind == "remove":
+                removed.append(
+                    tombstone(action, paths, stored_rows(action.get("stats")), data_change=action["dataChange"])
+                )
+            elif kind == "cdc":
+                change_files.append(ChangeFile(paths.decoded(action["path"]), action.get("size") or 0))
+            elif kind == "sidecar":
+                sidecars.append(action["path"])
+            elif kind == "commitInfo":
+                info = _commit_info(action)
+            elif kind == "metaData":
+                metadata = read_metadata(action)
+            elif kind == "protocol":
+                protocol = read_protocol(action)
     files = tuple(added), tuple(removed), tuple(change_files)
     return Actions(*files, info, metadata, protocol, tuple(sidecars))
 
 
 def parse_info(data: bytes) -> CommitInfo:
-    """Parse a commit's commitInfo alone, which costs the same however many files the commit has."""
+    """Parse a commit's commitInfo only, at the same cost whatever number of files the commit has."""
     for text in data.decode().split("\n"):
         if '"commitInfo"' in text and "commitInfo" in (line := _line(text)):
             return _commit_info(line["commitInfo"])
     return CommitInfo()
 
 
-def read_metadata(action: RawMetadata) -> Metadata:
-    """Return the action as a value; one without a schema has no columns. Raises KeyError, or SchemaUnreadable."""
+def live_file(add: RawAction, paths: TablePaths, rows: int | None, *, data_change: bool = True) -> LiveFile:
+    """Return an add action as a value; `rows` are those of its statistics. An empty partition value is NULL."""
+    return LiveFile(
+        path=paths.decoded(add["path"]),
+        bytes=add["size"],
+        rows=rows,
+        modified_ms=add.get("modificationTime") or 0,
+        partition={name: value or None for name, value in dict(add.get("partitionValues") or ()).items()},
+        vector=read_vector(add.get("deletionVector"), paths),
+        tags=dict(add.get("tags") or ()),
+        as_listed=as_listed(add["path"]),
+        data_change=data_change,
+    )
+
+
+def tombstone(remove: RawAction, paths: TablePaths, rows: int | None, *, data_change: bool = True) -> Tombstone:
+    """Return a remove action as a value; `rows` are those of its statistics."""
+    return Tombstone(
+        path=paths.decoded(remove["path"]),
+        vector=read_vector(remove.get("deletionVector"), paths),
+        deleted_ms=remove.get("deletionTimestamp") or 0,
+        bytes=remove.get("size"),
+        rows=rows,
+        as_listed=as_listed(remove["path"]),
+        data_change=data_change,
+    )
+
+
+def read_metadata(action: RawAction) -> Metadata:
+    """Return a metaData action as a value; one without a schema has no columns. Raises KeyError, schema_unreadable."""
     return Metadata(
         table_id=action["id"],
         schema_string=canonical(action.get("schemaString") or _NO_COLUMNS),
-        configuration=action.get("configuration") or {},
+        configuration=dict(action.get("configuration") or ()),
         partition_columns=tuple(action.get("partitionColumns") or ()),
     )
 
 
-def read_protocol(action: RawProtocol) -> Protocol:
-    """Return the action as a value. Raises KeyError."""
+def read_protocol(action: RawAction) -> Protocol:
+    """Return a protocol action as a value. Raises KeyError."""
     reading, writing = action.get("readerFeatures") or [], action.get("writerFeatures") or []
     return Protocol(
         action["minReaderVersion"], action["minWriterVersion"], frozenset([*reading, *writing]), frozenset(reading)
     )
 
 
-def read_vector(raw: RawVector | None, paths: TablePaths) -> Vector | None:
-    """Return the descriptor as a value. Raises KeyError or ValueError when it is not what Delta writes."""
+def read_vector(raw: RawAction | None, paths: TablePaths) -> Vector | None:
+    """Return the descriptor of a deletion vector as a value. Raises KeyError or ValueError for an invalid one."""
     if raw is None:
         return None
     kind, stored = raw["storageType"], raw["pathOrInlineDv"]
     offset = raw.get("offset")
     name = f"{kind}{stored}" if offset is None else f"{kind}{stored}@{offset}"
     return Vector(name, _vector_path(kind, stored, paths), raw["sizeInBytes"], raw["cardinality"])
-
-
-def partition_values(raw: Mapping[str, str | None]) -> Mapping[str, str | None]:
-    """Return an add action's partition values; an empty text is NULL, too ("Partition Value Serialization")."""
-    return {name: value or None for name, value in raw.items()}
 
 
 def stored_rows(stats: str | None) -> int | None:
@@ -188,57 +148,27 @@ def z85_decoded(text: str) -> bytes:
     return b"".join(_four_bytes(text[start : start + 5]) for start in range(0, len(text), 5))
 
 
-def _line(text: str) -> _Line:
-    line: _Line = json.loads(text)
-    if not isinstance(line, dict):
+def _line(text: str) -> dict[str, RawAction]:
+    line: dict[str, RawAction] = json.loads(text)
+    if not isinstance(line, dict) or not all(isinstance(action, dict) for action in line.values()):
         raise TypeError(f"not an action: {text[:80]!r}")
     return line
 
 
-def _live(add: _Add, paths: TablePaths) -> LiveFile:
-    return LiveFile(
-        path=paths.decoded(add["path"]),
-        bytes=add["size"],
-        rows=stored_rows(add.get("stats")),
-        modified_ms=add.get("modificationTime") or 0,
-        partition=partition_values(add.get("partitionValues") or {}),
-        vector=read_vector(add.get("deletionVector"), paths),
-        tags=add.get("tags") or {},
-        as_listed=as_listed(add["path"]),
-        data_change=add["dataChange"],
-    )
-
-
-def _tombstone(remove: _Remove, paths: TablePaths) -> Tombstone:
-    return Tombstone(
-        path=paths.decoded(remove["path"]),
-        vector=read_vector(remove.get("deletionVector"), paths),
-        deleted_ms=remove.get("deletionTimestamp") or 0,
-        bytes=remove.get("size"),
-        rows=stored_rows(remove.get("stats")),
-        as_listed=as_listed(remove["path"]),
-        data_change=remove["dataChange"],
-    )
-
-
-def _change_file(cdc: _Path, paths: TablePaths) -> ChangeFile:
-    return ChangeFile(paths.decoded(cdc["path"]), cdc.get("size") or 0)
-
-
-def _commit_info(info: _CommitInfo) -> CommitInfo:
+def _commit_info(info: RawAction) -> CommitInfo:
     in_commit = info.get("inCommitTimestamp")
     return CommitInfo(
         operation=info.get("operation", ""),
-        metrics=dict(_whole_metrics(info)),
+        metrics=dict(_whole_metrics(info.get("operationMetrics") or {})),
         timestamp_ms=info.get("timestamp") if in_commit is None else in_commit,
         in_commit_ms=in_commit,
         keeps_row_ids=(info.get("tags") or {}).get("delta.rowTracking.preserved") == "true",
     )
 
 
-def _whole_metrics(info: _CommitInfo) -> Iterator[tuple[str, int]]:
+def _whole_metrics(metrics: Mapping[str, object]) -> Iterator[tuple[str, int]]:
     """Yield the whole numbers among the metrics: Spark writes them as strings, delta-rs as numbers."""
-    for name, value in (info.get("operationMetrics") or {}).items():
+    for name, value in metrics.items():
         if isinstance(value, int):
             yield name, value
         elif isinstance(value, str) and value.isdecimal():

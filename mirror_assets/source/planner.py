@@ -1,4 +1,4 @@
-"""The plan: which commits are mirrored together, in how many parts, where mirroring must stop (docs/decisions/0002).
+"""Plans slices: which commits are mirrored together, in how many parts, and where mirroring stops (decision 0002).
 
 A pure function of the log and the settings: the same input gives the same plan, so a retry writes the same files.
 """
@@ -29,16 +29,13 @@ BRING_BACK = ("RESTORE", "CLONE")
 
 @dataclass(frozen=True)
 class PlanRequest:
-    """What a plan is made of.
+    """The input of a plan.
 
-    `commits` are those of [covered + 1, tip]; `schema_string` and `table_id` are the source's at `covered`, as landed;
-    `tip_table_id` is its id now. Where both ids differ, commits are planned only if `covered_table_id`, what the log
-    says of `covered` now, is the landed one: else they may be another table's from the first on.
-    `boundaries` are last versions of slices that are registered already; cutting there again keeps their keys.
-    `columns` are those that are mirrored (None: all): what happens to others is no break. `feed` and `row_tracking` say
-    which property of the source the mirror rests on; `append_only`, that rows are only ever added to it. `net`: a slice
-    has one change per key, wherever its commits are. `dropped` are columns that the mirror has kept; with
-    `keep_dropped` it keeps those that are dropped now, too.
+    `commits` are those of [covered + 1, tip]; `schema_string` and the id in `needs` are the source's at `covered`, as
+    landed; `tip_table_id` is its id now. Where both ids differ, commits are planned only if `covered_table_id`, the id
+    that the log has for `covered` now, is the landed one: else they may be another table's from the first on.
+    `boundaries` are last versions of slices that are registered already; cutting there again preserves their keys.
+    `net`: a slice has one change per key, whatever the number of its commits.
     """
 
     covered: int
@@ -47,18 +44,11 @@ class PlanRequest:
     tip_table_id: str
     commits: tuple[Commit, ...]
     schema_string: str
-    table_id: str
-    keys: tuple[str, ...]
+    needs: Needs
     limits: Limits
     target_rows: int
     boundaries: frozenset[int] = frozenset()
-    columns: tuple[str, ...] | None = None
-    feed: bool = True
-    row_tracking: bool = False
     net: bool = False
-    append_only: bool = False
-    dropped: frozenset[str] = frozenset()
-    keep_dropped: bool = False
     covered_table_id: str | None = None
 
 
@@ -67,11 +57,11 @@ class PlannedSlice:
     """One slice: commits `first` to `last` of one schema, and where their rows go.
 
     `assignments` has an entry for every commit that changes data; `parts` is 0 when none does. A part should hold
-    `target_rows` at most, fewer than the settings say where a table is wide (0 in a start slice: it has no rows).
+    `target_rows` at most, fewer than the setting for a wide table (0 in a start slice, which has no rows).
     `vector_versions` are the commits whose deletion vectors are compared together; `restores`: one commit is a
     RESTORE, which brings old rows back. A snapshot slice has `first` 0 and the whole table, or one `chunk` of it;
     then rows, bytes and parts are the chunk's. A start slice has `first` 0 and no rows, because the versions that
-    it covers are not to land.
+    it covers do not land.
     """
 
     epoch: int
@@ -101,7 +91,7 @@ class PlannedSlice:
 
 @dataclass(frozen=True)
 class Plan:
-    """Pending slices in order; `stop` is the break behind them, or None when they reach the tip."""
+    """Pending slices in order; `stop` is the break after them, or None when they reach the tip."""
 
     slices: tuple[PlannedSlice, ...]
     stop: Break | None = None
@@ -118,23 +108,27 @@ class _Walk:
 
 
 def plan_slices(request: PlanRequest) -> Plan:
-    """The slices of [covered + 1, tip], or up to the break.
+    """Return the slices of [covered + 1, tip], or up to the break.
 
-    Raises ValueError when `commits` are not exactly these versions, and SchemaUnreadable.
+    Raises ValueError when `commits` are not exactly these versions, and schema_unreadable.
     """
+    landed_id = request.needs.table_id
+    another = f"the source is another table now (id {request.tip_table_id}; landed was {landed_id})"
     if request.tip < request.covered:
-        return Plan((), _went_back(request))
+        shorter = f"the source ends at version {request.tip}, but version {request.covered} of it has landed"
+        message = shorter if request.tip_table_id == landed_id else another
+        return Plan((), Break(request.tip, BreakKind.TABLE_REPLACED, message))
     if [commit.version for commit in request.commits] != list(range(request.covered + 1, request.tip + 1)):
         raise ValueError(f"commits are not those of {request.covered + 1} to {request.tip}")
-    if request.table_id not in (request.tip_table_id, request.covered_table_id):
-        return Plan((), _another_table(request, request.covered + 1))
+    if landed_id not in (request.tip_table_id, request.covered_table_id):
+        return Plan((), Break(request.covered + 1, BreakKind.TABLE_REPLACED, another))
     walk = _walk(request)
     groups = batch_commits(walk.commits, request.limits, request.boundaries | walk.cuts)
     return Plan(tuple(_slice(request, group, walk.schemas[group[-1].version]) for group in groups), walk.stop)
 
 
 def snapshot_slice(state: SourceState, epoch: int, target_rows: int, chunk: FileChunk | None = None) -> PlannedSlice:
-    """The slice that carries the whole table as of the state's version, or one chunk of it."""
+    """Return the slice with the whole table as of the state's version, or one chunk of it."""
     rows = chunk.rows if chunk else state.likely_rows
     wanted = rows_of_part(target_rows, len(state.schema.fields))
     parts = parts_for(rows, wanted)
@@ -158,7 +152,7 @@ def snapshot_slice(state: SourceState, epoch: int, target_rows: int, chunk: File
 
 
 def _walk(request: PlanRequest) -> _Walk:
-    needs = _needs(request)
+    needs = request.needs
     text = canonical(request.schema_string)
     schema = parse_schema(text)
     schemas: dict[int, str] = {}
@@ -179,22 +173,9 @@ def _walk(request: PlanRequest) -> _Walk:
     return _Walk(request.commits, schemas, frozenset(cuts), None)
 
 
-def _needs(request: PlanRequest) -> Needs:
-    return Needs(
-        table_id=request.table_id,
-        keys=request.keys,
-        columns=request.columns,
-        feed=request.feed,
-        row_tracking=request.row_tracking,
-        append_only=request.append_only,
-        dropped=request.dropped,
-        keep_dropped=request.keep_dropped,
-    )
-
-
-def _spreads(request: PlanRequest, commits: Sequence[Commit], target_rows: int) -> tuple[PartAssignment, ...]:
-    """Where rows go. Appended rows and net changes need no order, so all commits share as few parts as hold them."""
-    if not (request.append_only or request.net):
+def _assignments(request: PlanRequest, commits: Sequence[Commit], target_rows: int) -> tuple[PartAssignment, ...]:
+    """Assign parts. Appended rows and net changes need no order, so all commits share the fewest parts."""
+    if not (request.needs.append_only or request.net):
         return assign_parts(commits, target_rows)
     rows = sum(commit.rows for commit in commits)
     changing = any(commit.changes_data for commit in commits)
@@ -204,7 +185,7 @@ def _spreads(request: PlanRequest, commits: Sequence[Commit], target_rows: int) 
 
 def _slice(request: PlanRequest, commits: Sequence[Commit], schema_string: str) -> PlannedSlice:
     target_rows = rows_of_part(request.target_rows, len(parse_schema(schema_string).fields))
-    assignments = _spreads(request, commits, target_rows)
+    assignments = _assignments(request, commits, target_rows)
     return PlannedSlice(
         epoch=request.epoch,
         first=commits[0].version,
@@ -215,7 +196,7 @@ def _slice(request: PlanRequest, commits: Sequence[Commit], schema_string: str) 
         first_commit_ms=commits[0].timestamp_ms,
         last_commit_ms=commits[-1].timestamp_ms,
         schema_string=schema_string,
-        table_id=request.table_id,
+        table_id=request.needs.table_id,
         assignments=assignments,
         parts=max((assignment.first_part + assignment.parts for assignment in assignments), default=0),
         target_rows=target_rows,
@@ -223,15 +204,3 @@ def _slice(request: PlanRequest, commits: Sequence[Commit], schema_string: str) 
         vector_versions=vector_versions(commits),
         restores=any(commit.operation in BRING_BACK for commit in commits),
     )
-
-
-def _went_back(request: PlanRequest) -> Break:
-    if request.tip_table_id != request.table_id:
-        return _another_table(request, request.tip)
-    message = f"the source ends at version {request.tip}, but version {request.covered} of it has landed"
-    return Break(request.tip, BreakKind.TABLE_REPLACED, message)
-
-
-def _another_table(request: PlanRequest, version: int) -> Break:
-    message = f"the source is another table now (id {request.tip_table_id}; landed was {request.table_id})"
-    return Break(version, BreakKind.TABLE_REPLACED, message)

@@ -9,15 +9,15 @@ from dataclasses import dataclass
 from datetime import datetime, timezone, tzinfo
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
-from mirror_assets.source.errors import LogGap, RangeRefused
+from mirror_assets.source.errors import LogGap, range_refused
 
 
 @dataclass(frozen=True)
 class CommitTimes:
     """The times of the commits from `first` to the newest, in ms since 1970.
 
-    Delta dates a commit by its in-commit timestamp, else by when its file was written, at least 1 ms after the one
-    before. `written` has the latter; `in_commit` reads the former, and is None for a table without any.
+    Delta dates a commit by its in-commit timestamp, else by when its file was written, at least 1 ms after the previous
+    commit. `written` has the latter; `in_commit` reads the former, and is None for a table without any.
     """
 
     first: int
@@ -31,25 +31,32 @@ class CommitTimes:
 
     def at(self, version: int) -> int:
         """Return the time of a version of the log."""
-        told = self.in_commit(version) if self.in_commit else None
-        return self.written[version - self.first] if told is None else told
+        in_commit = self.in_commit(version) if self.in_commit else None
+        return self.written[version - self.first] if in_commit is None else in_commit
 
-    def first_from(self, time_ms: int) -> int | None:
-        """Return the first commit made at or after the time, or None when there is none yet."""
-        index = bisect_left(range(len(self.written)), time_ms, key=self._at_index)
-        return self.first + index if index < len(self.written) else None
+    def first_from(self, point: Point) -> int | None:
+        """Return the first version at or after the point; None for a time after the newest commit."""
+        if isinstance(point, VersionPoint):
+            return point.version
+        version = bisect_left(range(self.last + 1), point.time_ms, lo=self.first, key=self.at)
+        return version if version <= self.last else None
 
-    def last_until(self, time_ms: int) -> int | None:
-        """Return the last commit made at or before the time, or None when the log begins later."""
-        index = bisect_right(range(len(self.written)), time_ms, key=self._at_index)
-        return self.first + index - 1 if index else None
+    def last_until(self, point: Point) -> int | None:
+        """Return the last version at or before the point; None for a time before the log begins."""
+        if isinstance(point, VersionPoint):
+            return point.version
+        version = bisect_right(range(self.last + 1), point.time_ms, lo=self.first, key=self.at) - 1
+        return version if version >= self.first else None
 
-    def _at_index(self, index: int) -> int:
-        return self.at(self.first + index)
+    def end_before(self, point: Point) -> bool:
+        """Whether the point is after the newest commit, as in Delta."""
+        if isinstance(point, VersionPoint):
+            return point.version > self.last
+        return point.time_ms > self.at(self.last)
 
 
 def increasing(times: Sequence[int]) -> tuple[int, ...]:
-    """Move each file time to at least 1 ms after the one before, as Delta does."""
+    """Move each file time to at least 1 ms after the previous one, as Delta does."""
     adjusted: list[int] = []
     for time in times:
         adjusted.append(max(time, adjusted[-1] + 1) if adjusted else time)
@@ -71,7 +78,7 @@ class VersionPoint:
     version: int
 
     def __str__(self) -> str:
-        """As it is written."""
+        """As in mirror.yaml."""
         return f"version {self.version}"
 
 
@@ -82,7 +89,7 @@ class TimePoint:
     time_ms: int
 
     def __str__(self) -> str:
-        """As it is written, in UTC."""
+        """As in mirror.yaml, in UTC."""
         seconds, rest = divmod(self.time_ms, 1000)
         return f"{datetime.fromtimestamp(seconds, timezone.utc):%Y-%m-%d %H:%M:%S}.{rest:03d} UTC"
 
@@ -91,7 +98,7 @@ Point = VersionPoint | TimePoint
 
 
 def parse_point(text: str) -> Point:
-    """Parse a version or a time. Raises ValueError with what is expected."""
+    """Parse a version or a time. Raises ValueError with the expected format."""
     stripped = text.strip()
     return VersionPoint(int(stripped)) if stripped.isdecimal() else parse_time(stripped)
 
@@ -109,26 +116,9 @@ def parse_time(text: str) -> TimePoint:
     try:
         moment = datetime.fromisoformat(f"{match['day']} {match['clock'] or '00:00:00'}.{part}")
     except ValueError as error:
-        raise ValueError(f"there is no such time as {text!r} ({error})") from None
+        raise ValueError(f"no such time: {text!r} ({error})") from None
     moment = moment.replace(tzinfo=_zone(match["zone"], text))
     return TimePoint(round(moment.timestamp() * 1000))
-
-
-def first_version(point: Point, times: CommitTimes) -> int | None:
-    """Return the first version of a range that starts at the point; None for a time after the newest commit."""
-    return point.version if isinstance(point, VersionPoint) else times.first_from(point.time_ms)
-
-
-def last_version(point: Point, times: CommitTimes) -> int | None:
-    """Return the last version of a range that ends at the point; None for a time before the log begins."""
-    return point.version if isinstance(point, VersionPoint) else times.last_until(point.time_ms)
-
-
-def is_beyond(point: Point, times: CommitTimes) -> bool:
-    """Whether the point lies after the newest commit, as Delta sees it."""
-    if isinstance(point, VersionPoint):
-        return point.version > times.last
-    return point.time_ms > times.at(times.last)
 
 
 def _zone(name: str | None, text: str) -> tzinfo:
@@ -148,7 +138,7 @@ def _zone(name: str | None, text: str) -> tzinfo:
 class Range:
     """Commits from `first` to `last`, both inclusive; None: from the first, to the newest.
 
-    A range that goes beyond the newest commit is an error, unless it may be `clip`ped to what is there.
+    A range beyond the newest commit is an error, unless `clip` allows to end it there.
     """
 
     first: Point | None = None
@@ -157,20 +147,20 @@ class Range:
 
     @property
     def is_everything(self) -> bool:
-        """Whether it leaves nothing out."""
+        """Whether it has all commits."""
         return self.first is None and self.last is None
 
 
 @dataclass(frozen=True)
 class Bounds:
-    """The versions of a range; None where it is open. It is empty when `first` is behind `last`, by a clip only."""
+    """The versions of a range; None if it is open. Only a clipped range can be empty, with `first` after `last`."""
 
     first: int | None
     last: int
 
     @property
     def is_empty(self) -> bool:
-        """Whether no commit is in it."""
+        """Whether it has no commit."""
         return self.first is not None and self.first > self.last
 
 
@@ -185,27 +175,27 @@ def parse_range(first: str | None, last: str | None, *, clip: bool) -> Range:
 def resolve(uri: str, times: CommitTimes, requested: Range) -> Bounds:
     """Resolve the range to versions of this log.
 
-    Raises RangeRefused for a range that goes beyond the newest commit, ends before the log begins, or backwards; and
+    Raises range_refused for a range that goes beyond the newest commit, ends before the log begins, or is reversed; and
     LogGap for a log without its newest commit.
     """
     if not times.written:
         raise LogGap(uri, times.last)
     for name, point in (("from", requested.first), ("to", requested.last)):
-        if point is not None and is_beyond(point, times) and not requested.clip:
-            raise RangeRefused(uri, f"--{name} {point} lies behind its newest commit, version {times.last}", _CLIP)
-    first = None if requested.first is None else first_version(requested.first, times)
+        if point is not None and times.end_before(point) and not requested.clip:
+            raise range_refused(
+                uri,
+                f"--{name} {point} is after its newest commit, version {times.last}",
+                "wait for that commit, or add --clip to end the range at the newest commit.",
+            )
+    first = None if requested.first is None else times.first_from(requested.first)
     if requested.first is not None and first is None:
-        first = times.last + 1  # clipped: nothing of it is there yet
-    last = times.last if requested.last is None else last_version(requested.last, times)
+        first = times.last + 1  # clipped: no commit of the range exists yet
+    last = times.last if requested.last is None else times.last_until(requested.last)
     if last is None:
-        raise RangeRefused(uri, f"--to {requested.last} lies before its log begins, at version {times.first}", _LATER)
+        raise range_refused(
+            uri, f"--to {requested.last} is before its log begins, at version {times.first}", "give a later --to."
+        )
     bounds = Bounds(first, min(last, times.last))
     if first is not None and bounds.last < first <= times.last:
-        raise RangeRefused(
-            uri, f"--from {requested.first} comes after --to {requested.last}", "give them the other way round."
-        )
+        raise range_refused(uri, f"--from {requested.first} comes after --to {requested.last}", "swap --from and --to.")
     return bounds
-
-
-_CLIP = "wait for that commit, or add --clip to take what is there."
-_LATER = "give a later --to."

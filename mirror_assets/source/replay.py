@@ -1,4 +1,4 @@
-"""Replays actions to snapshots of a table (Delta's protocol, "Action Reconciliation")."""
+"""Replays actions to reconstruct snapshots of a table (Delta's protocol, "Action Reconciliation")."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import TypeVar
 
 from mirror_assets.source.actions import Actions, LiveFile, Metadata, Protocol, Tombstone
-from mirror_assets.source.errors import CatalogManaged, SourceUnreadable, SourceUnsupported
+from mirror_assets.source.errors import SourceUnreadable, catalog_managed, source_unsupported
 from mirror_assets.source.schema import parse_schema
 
 _READER_VERSION = 3
@@ -29,15 +29,15 @@ _CATALOG = frozenset({"catalogManaged", "catalogOwned"})
 
 
 def require_readable(uri: str, protocol: Protocol) -> None:
-    """Raise CatalogManaged, or SourceUnsupported for a reader version or a reader feature that is not supported."""
+    """Raise catalog_managed, or source_unsupported for a reader version or feature that is not supported."""
     features = {feature.removesuffix(_PREVIEW): feature for feature in sorted(protocol.reader_features)}
     if features.keys() & _CATALOG:
-        raise CatalogManaged(uri)
+        raise catalog_managed(uri)
     if protocol.reader > _READER_VERSION:
-        raise SourceUnsupported(uri, f"reader version {protocol.reader} of Delta's protocol")
+        raise source_unsupported(uri, f"reader version {protocol.reader} of Delta's protocol")
     for name, feature in features.items():
         if name not in _KNOWN:
-            raise SourceUnsupported(uri, f"the table feature `{feature}`")
+            raise source_unsupported(uri, f"the table feature `{feature}`")
 
 
 _Key = tuple[str, str]
@@ -48,7 +48,7 @@ _Action = TypeVar("_Action", LiveFile, Tombstone)
 class Snapshot:
     """A table at one version, files and tombstones in order of their paths.
 
-    `tombstones` are those in the checkpoint that it was read from, and those made since.
+    `tombstones` are those in the checkpoint that it was read from, and later ones.
     """
 
     uri: str
@@ -61,7 +61,7 @@ class Snapshot:
 
 
 class Replay:
-    """The state of a table, moved on by the actions of one version after the other."""
+    """The state of a table, to which the actions of one version after another are applied."""
 
     def __init__(self, uri: str) -> None:
         """Start before the first version."""
@@ -94,7 +94,7 @@ class Replay:
     def snapshot(self, version: int, timestamp_ms: int) -> Snapshot:
         """Return the state as a value.
 
-        Raises SourceUnreadable when no metadata or protocol came, CatalogManaged and SourceUnsupported.
+        Raises SourceUnreadable without metadata or protocol, catalog_managed and source_unsupported.
         """
         if self._protocol is None:
             raise SourceUnreadable(self._uri, "its log has no protocol action")
@@ -111,7 +111,7 @@ class Replay:
 
 
 def require_reconciled(actions: Actions) -> None:
-    """Raise ValueError for compacted commits that both add and remove a file: their order is lost."""
+    """Raise ValueError for compacted commits that both add and remove a file, because their order is lost."""
     both = {_key(file) for file in actions.added} & {_key(file) for file in actions.removed}
     if both:
         raise ValueError(f"{min(both)[0]} is both added and removed")
@@ -128,7 +128,7 @@ def with_logical_names(files: Iterable[LiveFile], metadata: Metadata) -> Iterato
 
 
 def _logical_names(metadata: Metadata) -> Mapping[str, str]:
-    """Partition columns by their physical names; empty where both are the same."""
+    """Return the partition columns by their physical names; empty if both are the same."""
     mode = metadata.configuration.get("delta.columnMapping.mode", "none").lower()
     if mode == "none" or not metadata.partition_columns:
         return {}
@@ -138,7 +138,7 @@ def _logical_names(metadata: Metadata) -> Mapping[str, str]:
 
 
 def _sorted(actions: dict[_Key, _Action]) -> list[_Action]:
-    """In order of their paths: replays from different checkpoints give the same."""
+    """Sort by path, so that replays from different checkpoints give the same."""
     return [actions[key] for key in sorted(actions)]
 
 

@@ -1,4 +1,4 @@
-"""How many rows the change data feed yields for a commit: from its log entry, else from Parquet footers."""
+"""Counts the rows that the change data feed yields for a commit: from its log entry, else from Parquet footers."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ from dataclasses import dataclass, fields
 
 from mirror_assets.source.actions import Actions, LoggedFile
 
-# Files of one commit whose footers are read at most; the rows of more are extrapolated by bytes.
+# At most this many footers of one commit's files are read; the rows of the other files are extrapolated by bytes.
 FOOTERS_PER_COMMIT = 32
-# A guess for files of which nothing but their size is known.
+# An estimate for files of which only the size is known.
 BYTES_PER_ROW = 100
 
 FooterRows = Callable[[LoggedFile], "int | None"]
-"""Reads the number of rows from a file's footer; None where that can't be read."""
+"""Reads the number of rows from a file's footer; None if that can't be read."""
 
 # Rows in change files per operation, for Spark's and delta-rs's names (reference `delta` §1: an update is two rows).
 _CHANGE_METRICS: dict[str, tuple[dict[str, int], ...]] = {
@@ -40,7 +40,7 @@ class ReadRows:
 
     @classmethod
     def of(cls, counted: Mapping[str, int]) -> ReadRows:
-        """Return the numbers that were counted under these names."""
+        """Return the counts by these names."""
         return cls(**{kind.name: int(counted[kind.name]) for kind in fields(cls)})
 
     @property
@@ -55,18 +55,18 @@ class ReadRows:
 
 @dataclass(frozen=True)
 class RowCount:
-    """A number of rows, and whether it is known (`exact`) or estimated."""
+    """A number of rows, either exact or estimated."""
 
     rows: int
     exact: bool = True
 
     def __add__(self, other: RowCount) -> RowCount:
-        """Add both; the sum is known if both are."""
+        """Add both; the sum is exact if both are."""
         return RowCount(self.rows + other.rows, self.exact and other.exact)
 
 
 def count_rows(commit: Actions, footer_rows: FooterRows) -> RowCount:
-    """Count the rows that the feed yields for the commit; change files alone count if there are any (`delta` §1)."""
+    """Count the rows that the feed yields for the commit: only those of change files, if it has any (`delta` §1)."""
     if yields_nothing(commit):
         return RowCount(0)
     if commit.change_files:
@@ -92,7 +92,7 @@ def changed_rows(commit: Actions, read: RowCount) -> int:
 
 
 def may_mix(commit: Actions) -> bool:
-    """Whether the commit may delete a row and insert another with the same key, as far as its log entry tells."""
+    """Whether the commit may delete a row and insert another with the same key, according to its log entry."""
     if commit.operation == "MERGE" and commit.change_files:
         counted = next((names for names in _CHANGE_METRICS["MERGE"] if names.keys() <= commit.metrics.keys()), None)
         if counted is None:
@@ -113,7 +113,7 @@ def feed_files(commit: Actions) -> tuple[LoggedFile, ...]:
 
 
 def sampled_rows(files: Sequence[LoggedFile], footer_rows: FooterRows) -> RowCount:
-    """Count the live rows of the files by all their footers, or by a sample spread evenly and the bytes of the rest."""
+    """Count the live rows of the files by their footers, or by an even sample of footers and the bytes of all files."""
     ordered = sorted(files, key=lambda file: file.path)
     step = max(1, -(-len(ordered) // FOOTERS_PER_COMMIT))
     known = [(file, rows) for file in ordered[::step] if (rows := footer_rows(file)) is not None]
@@ -125,7 +125,7 @@ def sampled_rows(files: Sequence[LoggedFile], footer_rows: FooterRows) -> RowCou
 
 
 def _by_metrics(formulas: Sequence[dict[str, int]], commit: Actions) -> RowCount | None:
-    """Apply the first formula, a weight per metric, whose metrics the commit has all."""
+    """Apply the first formula, a weight per metric, of which the commit has every metric."""
     for formula in formulas:
         if formula.keys() <= commit.metrics.keys():
             return RowCount(sum(weight * commit.metrics[name] for name, weight in formula.items()))
@@ -134,24 +134,22 @@ def _by_metrics(formulas: Sequence[dict[str, int]], commit: Actions) -> RowCount
 
 def _in_data_files(commit: Actions, footer_rows: FooterRows) -> RowCount:
     files = commit.whole_files
-    silent = [file for file in files if file.rows is None]
-    rest = RowCount(sum(file.rows - file.hidden_rows for file in files if file.rows is not None))
-    counted = _of_silent_files(commit, silent)
-    return (counted or rest + sampled_rows(silent, footer_rows)) + _between_vectors(commit)
+    without_statistics = [file for file in files if file.rows is None]
+    rows = _by_metrics_alone(commit) if without_statistics else None
+    if rows is None:
+        rows = RowCount(sum(file.rows - file.hidden_rows for file in files if file.rows is not None))
+        rows += sampled_rows(without_statistics, footer_rows)
+    # After a RESTORE, neither of two deletion vectors of one file need contain the other.
+    between = sum(abs(added.hidden_rows - removed.hidden_rows) for removed, added in commit.revectored)
+    return rows + RowCount(between, exact=not commit.revectored or commit.operation != "RESTORE")
 
 
-def _of_silent_files(commit: Actions, silent: Sequence[LoggedFile]) -> RowCount | None:
-    """Count by metrics where statistics are missing, in a commit that only adds or only removes files."""
-    if not silent or commit.revectored:
+def _by_metrics_alone(commit: Actions) -> RowCount | None:
+    """Count by metrics if statistics are missing, in a commit that only adds or only removes files."""
+    if commit.revectored:
         return None
     if commit.operation == "DELETE" and not commit.data_added:
         return _by_metrics(_CHANGE_METRICS["DELETE"], commit)
     if commit.operation in _APPENDS and not commit.data_removed:
         return _by_metrics(_APPEND_METRICS, commit)
     return None
-
-
-def _between_vectors(commit: Actions) -> RowCount:
-    """Count the rows between two deletion vectors of one file; after a RESTORE neither need hold the other."""
-    rows = sum(abs(added.hidden_rows - removed.hidden_rows) for removed, added in commit.revectored)
-    return RowCount(rows, exact=not commit.revectored or commit.operation != "RESTORE")

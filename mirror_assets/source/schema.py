@@ -1,4 +1,4 @@
-"""A source's schema as values, and what differs between two schemas of one source."""
+"""A source's schema as values, and the differences between two schemas of one source."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from typing import Literal
 
 import pydantic
 
-from mirror_assets.source.errors import ColumnUnfit, SchemaUnreadable
+from mirror_assets.source.errors import ColumnUnfit, schema_unreadable
 
 # Delta's names (the protocol's "Schema Serialization Format") as Spark spells them.
 _SIMPLE = {
@@ -29,9 +29,9 @@ _NESTED = ("struct<", "array<", "map<", "variant")
 
 @dataclass(frozen=True)
 class LandedColumn:
-    """One landed column: its name, its landing type as Spark spells it, and what the source has under it.
+    """A landed column: its name, its landing type as Spark spells it, and whether the source's is nested or nullable.
 
-    `is_row_id`: the source has no such column; it is the id that row tracking gives each row.
+    `is_row_id`: the id that row tracking gives each row, which is no column of the source.
     """
 
     name: str
@@ -99,7 +99,7 @@ class Field:
 
     @property
     def is_text(self) -> bool:
-        """Whether it is stored as a string; char and varchar only limit its length."""
+        """Whether it is stored as a string, as are char and varchar."""
         return self.type.startswith(_TEXT)
 
 
@@ -107,36 +107,36 @@ class Field:
 class Schema:
     """The columns of a source at one version; equal when names, types, nullability, order and column ids are.
 
-    Comments, defaults and an identity column's high-water mark (rewritten by every insert) are no part of it.
+    Comments, defaults and an identity column's high-water mark (rewritten by every insert) are left out.
     """
 
     fields: tuple[Field, ...]
 
     def field(self, name: str) -> Field | None:
-        """The column called `name`, in exactly this spelling, or None."""
+        """Return the column called `name`, in exactly this spelling, or None."""
         return next((field for field in self.fields if field.name == name), None)
 
 
 @lru_cache(maxsize=128)
 def parse_schema(text: str) -> Schema:
-    """Parse a metaData action's `schemaString`. Raises SchemaUnreadable."""
+    """Parse a metaData action's `schemaString`. Raises schema_unreadable."""
     try:
         return Schema(_fields(_Struct.model_validate_json(text)))
     except pydantic.ValidationError as error:
         first = error.errors()[0]
-        raise SchemaUnreadable(f"{first['msg']} at {'.'.join(map(str, first['loc'])) or 'its start'}") from error
+        raise schema_unreadable(f"{first['msg']} at {'.'.join(map(str, first['loc'])) or 'its start'}") from error
 
 
 def canonical(schema_string: str) -> str:
-    """Return the same JSON with its keys sorted: deltalake gives them in another order each time."""
+    """Return the same JSON with its keys sorted, because deltalake returns them in any order."""
     try:
         return json.dumps(json.loads(schema_string), sort_keys=True, separators=(",", ":"))
     except json.JSONDecodeError as error:
-        raise SchemaUnreadable(str(error)) from error
+        raise schema_unreadable(str(error)) from error
 
 
 def landing_type(field: Field) -> str:
-    """The type of the column in a landing file as Spark spells it; nested columns and variants land as JSON text.
+    """Return the column's type in a landing file as Spark spells it; nested columns and variants land as JSON text.
 
     Raises ColumnUnfit for void, intervals and types unknown to us (reference `delta` §7).
     """
@@ -195,7 +195,7 @@ _INTEGERS = ("tinyint", "smallint", "int", "bigint")
 
 
 class SchemaChangeKind(str, Enum):
-    """One way in which a schema differs from the one before."""
+    """A kind of difference between two schemas."""
 
     ADDED = "added"
     NULLABILITY = "nullability"
@@ -211,10 +211,10 @@ _BREAKING = frozenset({SchemaChangeKind.RETYPED, SchemaChangeKind.RENAMED, Schem
 
 @dataclass(frozen=True)
 class SchemaChange:
-    """One difference.
+    """A difference between two schemas.
 
-    `column` is the top-level column as it was called before (an added one: as it is called now), `path` the member
-    itself in dots; `before` and `after` are what changed: types, names, or nullability.
+    `column` is the top-level column by its old name (an added one: by its new name), `path` the member itself in dots;
+    `before` and `after` are the types, names, or nullability that differ.
     """
 
     kind: SchemaChangeKind
@@ -225,11 +225,11 @@ class SchemaChange:
 
     @property
     def is_breaking(self) -> bool:
-        """Whether rows landed before would no longer be what the source says, or could not be read any more."""
+        """Whether rows that landed before would differ from the source, or could not be read any more."""
         return self.kind in _BREAKING
 
     def __str__(self) -> str:
-        """The difference in words."""
+        """The difference as a sentence."""
         if self.kind in (SchemaChangeKind.ADDED, SchemaChangeKind.DROPPED, SchemaChangeKind.MOVED):
             return f"column `{self.path}` was {self.kind.value}"
         return f"column `{self.path}` was {self.kind.value} from {self.before} to {self.after}"
@@ -238,9 +238,9 @@ class SchemaChange:
 def compare_schemas(before: Schema, after: Schema) -> tuple[SchemaChange, ...]:
     """Return every difference, by column; empty when both are equal.
 
-    Columns are matched by id and physical name where both schemas have them (column mapping), so that a rename, or a
-    column dropped and added again under its old name, is seen as what it is; else by name.
-    A nested column lands as JSON text: what changes in it is breaking when the text of unchanged rows would change.
+    Columns are matched by id and physical name if both schemas have them (column mapping), which detects a rename, or a
+    column dropped and added again under its old name; else by name. A nested column lands as JSON text: a change in it
+    is breaking if the text of unchanged rows would change.
     """
     return tuple(_differences(before.fields, after.fields, None, ""))
 
@@ -258,7 +258,7 @@ def _differences(
     for key, field in old.items():
         column, path = top or field.name, prefix + field.name
         if key in new:
-            yield from _of_one(field, new[key], column, path, nested=top is not None)
+            yield from _column_changes(field, new[key], column, path, nested=top is not None)
         else:
             yield SchemaChange(SchemaChangeKind.DROPPED, column, path)
     for key, field in new.items():
@@ -270,7 +270,7 @@ def _differences(
             yield SchemaChange(SchemaChangeKind.MOVED, top or old[now].name, prefix + old[now].name)
 
 
-def _of_one(before: Field, after: Field, column: str, path: str, *, nested: bool) -> Iterator[SchemaChange]:
+def _column_changes(before: Field, after: Field, column: str, path: str, *, nested: bool) -> Iterator[SchemaChange]:
     if before.name != after.name:
         yield SchemaChange(SchemaChangeKind.RENAMED, column, path, before.name, after.name)
     if before.nullable != after.nullable:
@@ -287,7 +287,7 @@ def _nullability(field: Field) -> str:
 
 
 def _same_landing(before: Field, after: Field, *, nested: bool) -> bool:
-    """Whether the landed value of an unchanged row stays the same under the new type."""
+    """Whether the landed value of an unchanged row is the same under the new type."""
     if before.is_text and after.is_text:
         return True
     if not nested:

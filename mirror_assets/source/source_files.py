@@ -1,4 +1,4 @@
-"""The files of a source by their path in the table: opened, listed, and looked for, with the source's credentials."""
+"""The files of a source by their path in the table: opens, lists and finds them with the source's credentials."""
 
 from __future__ import annotations
 
@@ -9,7 +9,6 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from pathlib import Path
-from urllib.parse import unquote
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -20,25 +19,33 @@ from pyarrow.fs import FileInfo, FileSelector, FileSystem, FileType, LocalFileSy
 from mirror_assets.source.access import Access
 from mirror_assets.source.actions import LoggedFile
 from mirror_assets.source.log_listing import LogListing, TipMark, written_ms
-from mirror_assets.source.log_paths import TablePaths, is_absolute
+from mirror_assets.source.log_paths import TablePaths, has_scheme, is_absolute, local_folder
 from mirror_assets.source.object_store import SCHEMES as OBJECT_STORES
 from mirror_assets.source.object_store import ObjectStoreFiles
-from mirror_assets.source.storage_errors import translated
+from mirror_assets.source.store_faults import translated
+
+_LOG = "_delta_log"
+_PLACE = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*://[^/]*)/(.*)", re.DOTALL)
+
+
+def commit_path(version: int) -> str:
+    """Return the path of the version's commit file, in the table's folder."""
+    return f"{_LOG}/{version:020d}.json"
 
 
 @dataclass(frozen=True)
 class FileState:
-    """`is_gone`: the store says that there is no such file. `hindrance`: why it can't be read or looked for, if so."""
+    """`is_gone`: the store says that no such file exists. `hindrance`: why it can't be read or searched for, if so."""
 
     is_gone: bool = False
     hindrance: str | None = None
 
 
-def look_for(path: str, root: Path) -> FileState:
-    """Look for a file of this machine at `path` below the folder `root`.
+def local_file_state(path: str, root: Path) -> FileState:  # noqa: PLR0911 each finding is one line
+    """Return the state of a file of this machine at `path` below the folder `root`.
 
-    A file is gone if a folder that is there does not hold it. A folder that is not there, such as a disk that is not
-    mounted, one that may not be searched, and a link that leads nowhere say nothing about the file.
+    A file counts as deleted if an existing folder does not have it. A missing folder, such as a disk that is not
+    mounted, one that may not be searched, and a broken link say nothing about the file.
     """
     if not root.is_dir():
         return FileState(hindrance=f"the folder {root} is not there")
@@ -53,28 +60,13 @@ def look_for(path: str, root: Path) -> FileState:
             return FileState(hindrance=f"{place}: {error.strerror}")
         if stat.S_ISLNK(mode) and not place.exists():
             return FileState(hindrance=f"{place} is a link to {place.readlink()}, which is not there")
-    return FileState(hindrance=_unreadable(place))
-
-
-def table_root(path: Path) -> Path | None:
-    """Return the folder of the Delta table that holds the file, or None."""
-    return next((folder for folder in path.parents if (folder / "_delta_log").is_dir()), None)
-
-
-def _unreadable(path: Path) -> str | None:
-    if not path.is_file():
-        return f"{path} is a folder"
+    if not place.is_file():
+        return FileState(hindrance=f"{place} is a folder")
     try:
-        path.open("rb").close()
+        place.open("rb").close()
     except OSError as error:
-        return f"{path}: {error.strerror}"
-    return None
-
-
-_LOG = "_delta_log"
-_SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:")
-_ON_DISK = re.compile(r"file:/+")
-_PLACE = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*://[^/]*)/(.*)", re.DOTALL)
+        return FileState(hindrance=f"{place}: {error.strerror}")
+    return FileState()
 
 
 @dataclass(frozen=True)
@@ -90,7 +82,7 @@ class SourceFiles:
     """The files of one source; threads may share it. Its errors are those of `translated`."""
 
     def __init__(self, uri: str, access: Access) -> None:
-        """Name the table, and the way to it; nothing is read yet."""
+        """Name the table, and how to access it; nothing is read yet."""
         self._uri, self._access = uri, access
         self._opened: tuple[Mapping[str, str], FileSystem] | None = None
 
@@ -102,33 +94,25 @@ class SourceFiles:
     @property
     def is_local(self) -> bool:
         """Whether they are on a disk of this machine, and named by its path."""
-        return not _SCHEME.match(self._uri)
-
-    @property
-    def _folder(self) -> Path | None:
-        """The table's folder on this machine, if it is there."""
-        if self.is_local:
-            return Path(self._uri).absolute()
-        on_disk = _ON_DISK.match(self._uri)
-        return Path("/", unquote(self._uri[on_disk.end() :])) if on_disk else None
+        return not has_scheme(self._uri)
 
     @property
     def _system(self) -> FileSystem:
-        """The table's folder; it is opened anew when the credentials have changed."""
-        options = {} if self.is_local else self._access.storage_options()
-        known = self._opened
-        if known is None or known[0] != options:
-            known = self._opened = (options, self._open(options))
-        return known[1]
+        """The table's folder; opened again when the credentials change.
 
-    def _open(self, options: Mapping[str, str]) -> FileSystem:
-        """Open Arrow's own file system on a disk: it is ten times as fast as deltalake's, which goes through Python."""
-        if self.is_local:
-            return SubTreeFileSystem(str(Path(self._uri).absolute()), LocalFileSystem())
-        return remote_files(self._access.uri, options)
+        On a disk, Arrow's own file system is ten times as fast as deltalake's, which goes through Python.
+        """
+        options = {} if self.is_local else self._access.storage_options()
+        if self._opened is None or self._opened[0] != options:
+            if self.is_local:
+                system: FileSystem = SubTreeFileSystem(str(local_folder(self._uri)), LocalFileSystem())
+            else:
+                system = remote_files(self._access.uri, options)
+            self._opened = (options, system)
+        return self._opened[1]
 
     def listed(self, folder: str = "") -> tuple[StoredFile, ...]:
-        """List all files below a folder of the table, in no order; none when it is not there."""
+        """List all files below a folder of the table, in no order; none if the folder does not exist."""
         with translated(self._uri):
             found = self._system.get_file_info(FileSelector(folder, allow_not_found=True, recursive=True))
         return tuple(
@@ -138,7 +122,7 @@ class SourceFiles:
     def open(self, path: str) -> NativeFile:
         """Open a file for random reading: one of the table's folder, or one elsewhere by its absolute URI.
 
-        The caller closes it. Raises FileNotFoundError when it is gone.
+        The caller closes it. Raises FileNotFoundError when it does not exist.
         """
         with translated(self._uri, self._listed_log):
             place = _PLACE.fullmatch(path)
@@ -154,7 +138,7 @@ class SourceFiles:
         return _shared(access.uri, tuple(access.storage_options().items()))
 
     def log(self) -> LogListing:
-        """List the log's folder, also what can't be opened in it; nothing when the folder is not there."""
+        """List the log's folder, also files in it that can't be opened; nothing if the folder does not exist."""
         with translated(self._uri):
             return LogListing(self._listed_log())
 
@@ -176,27 +160,28 @@ class SourceFiles:
             return written_ms(self._system.get_file_info(commit_path(version)))
 
     def state_of(self, path: str) -> FileState:
-        """Look whether a file of the table's folder, or one elsewhere by its absolute URI, is gone or can't be read.
+        """Check whether a file of the table's folder, or one elsewhere by its absolute URI, was deleted or can be read.
 
-        A file elsewhere on a disk of this machine is never called gone while the table that it belongs to is not there.
+        A file elsewhere on a disk of this machine never counts as deleted if the table that it belongs to is missing.
         """
         place = _PLACE.fullmatch(path)
-        if place is None and (folder := self._folder) is not None:
-            return look_for(path, folder)
+        folder = local_folder(self._uri)
+        if place is None and folder is not None:
+            return local_file_state(path, folder)
         if place is not None and place[1].startswith("file:"):
             elsewhere = Path("/", place[2])
-            root = table_root(elsewhere)
+            root = next((folder for folder in elsewhere.parents if (folder / _LOG).is_dir()), None)
             if root is None:
-                return FileState(hindrance="the table that it is of is not there")
-            return look_for(str(elsewhere.relative_to(root)), root)
+                return FileState(hindrance="the table that it belongs to is not there")
+            return local_file_state(str(elsewhere.relative_to(root)), root)
         with translated(self._uri):
             system, at = (self._system, path) if place is None else (self._elsewhere(place[1]), place[2])
             return FileState(is_gone=system.get_file_info(at).type is FileType.NotFound)
 
     def is_tip(self, mark: TipMark) -> bool:
-        """Whether the commit file is the very one that was marked, and the next one is not there.
+        """Whether the marked commit file is unchanged, and the next one does not exist.
 
-        Reads no listing, which may have many pages: a newer commit behind a hole is overlooked.
+        Reads no listing, which may have many pages, so a newer commit after a missing one is overlooked.
         """
         paths = [commit_path(mark.version), commit_path(mark.version + 1)]
         with translated(self._uri):
@@ -206,7 +191,7 @@ class SourceFiles:
         return (tip.size or 0, written_ms(tip)) == (mark.bytes, mark.modified_ms)
 
     def rows_in_footer(self, file: LoggedFile) -> int | None:
-        """Read the rows of a Parquet file; None when it is gone, broken, or outside of the table's folder."""
+        """Read the rows of a Parquet file; None if it was deleted, is damaged, or outside of the table's folder."""
         if is_absolute(file.path):
             return None
         try:
@@ -217,9 +202,9 @@ class SourceFiles:
             return None
 
     def lost(self, files: Iterable[LoggedFile]) -> tuple[str, ...]:
-        """Return the paths of the files that are gone, as in `state_of`.
+        """Return the paths of the files that were deleted, as in `state_of`.
 
-        Files outside of the table's folder are not looked for.
+        Files outside of the table's folder are not checked.
         """
         inside = [file.path for file in files if not is_absolute(file.path)]
         with translated(self._uri):
@@ -228,9 +213,15 @@ class SourceFiles:
         return tuple(path for path in absent if self.state_of(path).is_gone)
 
     def _read(self, path: str) -> bytes | None:
+        """Read a whole file, in one request to a store; None when it does not exist."""
         try:
             with translated(self._uri, self._listed_log):
-                return _content(self._system, path)
+                system = self._system
+                if isinstance(system, PyFileSystem) and isinstance(system.handler, ObjectStoreFiles):
+                    return system.handler.read(path)
+                with system.open_input_file(path) as file:
+                    data: bytes = file.read()
+                    return data
         except FileNotFoundError:
             return None
 
@@ -247,22 +238,8 @@ def remote_files(root: str, options: Mapping[str, str]) -> FileSystem:
 
 
 def has_folder(system: FileSystem, path: str) -> bool:
-    """Whether there is such a folder; a store is asked once, and has only folders that hold something."""
+    """Whether such a folder exists, by one request to a store, which has only folders that are not empty."""
     if isinstance(system, PyFileSystem) and isinstance(system.handler, ObjectStoreFiles):
         return system.handler.has_folder(path)
     found: FileType = system.get_file_info(path).type
     return found is FileType.Directory
-
-
-def _content(system: FileSystem, path: str) -> bytes:
-    """Read a whole file; a store is asked once for it."""
-    if isinstance(system, PyFileSystem) and isinstance(system.handler, ObjectStoreFiles):
-        return system.handler.read(path)
-    with system.open_input_file(path) as file:
-        data: bytes = file.read()
-        return data
-
-
-def commit_path(version: int) -> str:
-    """Return the path of the version's commit file, in the table's folder."""
-    return f"{_LOG}/{version:020d}.json"

@@ -14,8 +14,8 @@ from mirror_assets.source.schema import Schema, parse_schema
 class SourceState:
     """A source at one version.
 
-    `rows` is None when the log does not know it: statistics are missing, or deletion vectors are not counted.
-    `stored_rows` counts rows that deletion vectors hide, too; None when statistics are missing.
+    `rows` is None if statistics are missing, or hidden rows are not counted. `stored_rows` includes the rows that
+    deletion vectors hide, and is None if statistics are missing.
     """
 
     uri: str
@@ -30,7 +30,7 @@ class SourceState:
 
     @property
     def table_id(self) -> str:
-        """The table's id; another one means another table."""
+        """The table's id; another id means another table."""
         return self.metadata.table_id
 
     @property
@@ -40,7 +40,7 @@ class SourceState:
 
     @cached_property
     def schema(self) -> Schema:
-        """The schema. Raises SchemaUnreadable."""
+        """The schema. Raises schema_unreadable."""
         return parse_schema(self.schema_string)
 
     @property
@@ -55,7 +55,7 @@ class SourceState:
 
     @property
     def likely_rows(self) -> int:
-        """The best guess at the number of rows, to size files by."""
+        """The best estimate of the number of rows, for sizing files."""
         if self.rows is not None:
             return self.rows
         return self.bytes // BYTES_PER_ROW if self.stored_rows is None else self.stored_rows

@@ -1,49 +1,54 @@
-"""What can be wrong with a store: each cause with its words, its next step, and the signs by which readers tell it.
+"""Detects the faults of stores and tables in error messages of deltalake, obstore and Spark, and returns our errors.
 
-Both readers hide a store's answer in sentences of their own. What tells a cause is a code of the store, a class of
-Hadoop's or an error of the operating system somewhere in them.
+These libraries wrap a store's answer in messages of their own. The store's error code, a class of Hadoop's or AWS's, an
+error of the operating system or an HTTP status in the message identifies the fault.
 """
 
 from __future__ import annotations
 
 import re
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from urllib.parse import unquote
+
+from deltalake.exceptions import DeltaError, TableNotFoundError
+
+from mirror_assets.errors import MirrorError
+from mirror_assets.source.errors import (
+    LogGap,
+    SourceNotDelta,
+    SourceUnavailable,
+    SourceUnreadable,
+    catalog_managed,
+    databricks_only,
+    no_columns,
+    source_unsupported,
+)
 
 _TRUST = (
-    "let both readers trust the authority that signed it: SSL_CERT_FILE in the environment names a PEM file for the "
-    "log's reader; for Spark's, spark.driver.extraJavaOptions in `spark.settings` (of executors, too) names a trust "
-    "store, -Djavax.net.ssl.trustStore=<file>. Verification can't be switched off."
+    "add the CA to both readers: for the log's reader, set SSL_CERT_FILE in the environment to a PEM file; for Spark, "
+    "set a trust store with -Djavax.net.ssl.trustStore=<file> in spark.driver.extraJavaOptions in `spark.settings` "
+    "(and in the executors'). Verification can't be disabled."
 )
 _KEYS = "check `credential` and `env_prefix` of the store in `stores`, and in the environment {variables}."
-_RENEW = (
-    "run again: keys that are fetched are fetched anew. Those in the environment need new values of {variables}, and a "
-    "new start of the process."
+_HOST = (
+    "run again. If the error persists, correct `endpoint` of the store in `stores`{endpoint}, or the host in its "
+    "`root`."
 )
-_REGION = "set `region` of the store in `stores`, or AWS_REGION in the environment, to the bucket's region."
-_NETWORK = (
-    "run where the store's private endpoint is reached, set `endpoint` of the store in `stores` to it, or let the "
-    "store's firewall or endpoint policy admit this network."
-)
-_NAME = "correct the name in `root` of the store in `stores`, or in the table's `source`; or create it."
-_GRANT = (
-    "grant this identity to list and read the table's folder and all files below it (of S3: s3:ListBucket and "
-    "s3:GetObject, and kms:Decrypt for encrypted files), or name another `credential` in `stores`. With keys of a "
-    "catalog: let its storage credential reach the folder."
-)
-_HOST = "run again; if it stays so, correct `endpoint` of the store in `stores`{endpoint}, or the host in its `root`."
-_WAIT = "run again. If it stays so, mirror fewer tables at once (`automation.batches`), or less often."
+_WAIT = "run again. If the error persists, mirror fewer tables at once (`automation.batches`), or less often."
 
 
-def _status(codes: str, words: str) -> str:
-    """Return the pattern of a status as deltalake, AWS's SDK and Hadoop's file system for Azure write it."""
-    return rf"(?<=\b)(?:{codes})(?= {words})|(?<=Status Code: )(?:{codes})\b|(?<=, )(?:{codes})(?=,)"
+def _status(codes: str) -> str:
+    """Return the pattern of an HTTP status as deltalake, AWS's SDK and Hadoop's file system for Azure write it."""
+    return rf"\b(?:{codes})(?= [A-Z])|(?<=Status Code: )(?:{codes})\b|(?<=, )(?:{codes})(?=,)"
 
 
 @dataclass(frozen=True)
 class StoreFault:
-    """A cause: what is said of the store, what to do next, and patterns of the words that tell it, exact ones first.
+    """A fault of a store: its description, the next step, and patterns of its signs in messages, specific ones first.
 
-    It `passes` if it may pass without anything being changed. `{region}`, `{variables}` and `{endpoint}` are filled in.
+    `passes`: the fault may pass without a change. `{region}`, `{variables}` and `{endpoint}` are filled in.
     """
 
     says: str
@@ -52,146 +57,262 @@ class StoreFault:
     passes: bool = False
 
     def sign_in(self, text: str) -> str | None:
-        """Return the first words of the text that tell this cause, or None."""
+        """Return the first sign of this fault in the text, or None."""
         found = next(filter(None, (re.search(sign, text) for sign in self.signs)), None)
-        return found[0].strip(", ") if found else None
+        return found[0] if found else None
 
 
-CERTIFICATE = StoreFault(
-    "shows a certificate that no known authority has signed",
-    _TRUST,
-    (
-        "UnknownIssuer|invalid peer certificate",
-        "PKIX path [a-z]+ failed|SSLHandshakeException|CertificateException|certificate verify failed",
-    ),
-)
-TOKEN_ENDED = StoreFault(
-    "refuses keys whose time is over",
-    _RENEW,
-    (
-        r"ExpiredToken\w*|RequestExpired|token included in the request is expired",
-        r"TokenExpired|ExpiredAuthenticationToken|Lifetime validation failed|[Tt]oken (?:is|has) expired",
-        "Signature not valid in the specified time frame",
-    ),
-    passes=True,
-)
-CLOCK = StoreFault(
-    "refuses the time of this machine",
-    "set this machine's clock right, then run again.",
-    ("RequestTimeTooSkewed|RequestInTheFuture",),
-)
-KEY_REFUSED = StoreFault(
-    "does not accept the keys",
-    _KEYS,
-    (
-        "SignatureDoesNotMatch|InvalidAccessKeyId|InvalidToken|InvalidClientTokenId|UnrecognizedClientException",
-        "AuthenticationFailed|InvalidAuthenticationInfo|NoAuthenticationInformation",
-        "invalid_client|invalid_grant|Invalid Credentials",
-        _status("401", "Unauthorized"),
-    ),
-)
-OTHER_REGION = StoreFault(
-    "has its bucket in another region than the one that was asked{region}",
-    _REGION,
-    (
-        r"PermanentRedirect|AuthorizationHeaderMalformed|IllegalLocationConstraint\w*",
-        "redirect without LOCATION|AWSRedirectException",
-        _status("301", "Moved Permanently"),
-    ),
-)
-NETWORK_REFUSED = StoreFault(
-    "takes no requests from this network",
-    _NETWORK,
-    (
-        "AuthorizationFailure|PublicAccessNotPermitted|RequestDeniedByInboundPolicy",
-        r"VPC endpoint policy|vpce-\w+|[Pp]rivate [Ll]ink",
-        r"vpcServiceControls\w*|organization's policy",
-    ),
-)
-NO_BUCKET = StoreFault(
-    "does not exist",
-    _NAME,
-    (
-        "NoSuchBucket|bucket does not exist|Bucket does not exist|UnknownStoreException",
-        "ContainerNotFound|FilesystemNotFound|container does not exist|filesystem does not exist|WorkspaceNotFound",
-    ),
-)
-NO_CREDENTIAL = StoreFault(
-    "can't be asked: no credentials were found for it",
-    _KEYS,
-    (
-        "loading credentials",
-        r"NoAuthWithAWS\w*|CredentialInitialization\w*|No AWS Credentials|Unable to load credentials",
-        "Your default credentials were not found|InvalidConfigurationValueException",
-    ),
-)
-THROTTLED = StoreFault(
-    "takes no more requests for now",
-    _WAIT,
-    (
-        r"SlowDown|Too ?Many ?Requests|ThrottlingException|RequestLimitExceeded|AWSServiceThrottled\w*",
-        "ServerBusy|CapacityLimitExceeded",
-        _status("503", "Service Unavailable"),
-        _status("429|430", "Too Many Requests"),
-    ),
-    passes=True,
-)
-DENIED = StoreFault(
+_DENIED = StoreFault(
     "denies access",
-    _GRANT,
+    "allow this identity to list and read the table's folder and all files below it (S3: s3:ListBucket and "
+    "s3:GetObject, and kms:Decrypt for encrypted files), or set another `credential` in `stores`. With vended "
+    "credentials, give the catalog's storage credential access to the folder.",
     (
         r"AccessDenied\b|AllAccessDisabled|AuthorizationPermissionMismatch|InsufficientAccountPermissions",
         r"does not have storage\.\w+",
-        _status("403", "Forbidden"),
+        _status("403"),
         "lacked the necessary privileges",
     ),
 )
-NO_HOST = StoreFault(
-    "has a host whose name is not found",
-    _HOST,
-    (r"dns error|failed to lookup address|UnknownHost\w*|Name or service not known|Temporary failure in name",),
-    passes=True,
-)
-NO_ANSWER = StoreFault(
-    "gives no answer",
-    _HOST,
-    (
-        "Connection refused|Connection reset|No route to host|Network is unreachable|operation timed out",
-        r"ConnectException|SocketException|(?:Connect|Connection|Socket|ApiCall)Timeout\w*|NoHttpResponse\w*",
-        "[Cc]onnection closed|Premature end of|tcp connect error|, 408,",
-    ),
-    passes=True,
-)
-FAILED = StoreFault(
-    "failed",
-    _WAIT,
-    (
-        r"InternalError|InternalServerError|OperationTimedOut|AWSStatus500\w*",
-        _status("500|502|504", r"[A-Z]\w+"),
-    ),
-    passes=True,
-)
-# The answer to a HEAD request has no words. Of S3's refusals with this status, nearly all are of keys that have ended.
-WORDLESS = StoreFault(
-    "refuses a request, and does not say why",
-    "run again; if it stays so, run `mirror-assets doctor`, whose requests are refused with words.",
-    (_status("400", "Bad Request"),),
-    passes=True,
-)
-# The first one that fits is the cause: those that tell more come first.
+# The first fault with a sign in the message counts, so specific ones come first.
 FAULTS = (
-    CERTIFICATE,
-    TOKEN_ENDED,
-    CLOCK,
-    KEY_REFUSED,
-    OTHER_REGION,
-    NETWORK_REFUSED,
-    NO_BUCKET,
-    NO_CREDENTIAL,
-    THROTTLED,
-    DENIED,
-    NO_HOST,
-    NO_ANSWER,
-    FAILED,
-    WORDLESS,
+    StoreFault(
+        "shows a certificate that no known authority has signed",
+        _TRUST,
+        (
+            "UnknownIssuer|invalid peer certificate|PKIX path [a-z]+ failed",
+            "SSLHandshakeException|CertificateException|certificate verify failed",
+        ),
+    ),
+    StoreFault(
+        "refuses keys whose time is over",
+        "run again: issued keys are fetched again. For keys in the environment, set new values of {variables} and "
+        "restart the process.",
+        (
+            r"ExpiredToken\w*|RequestExpired|TokenExpired|ExpiredAuthenticationToken",
+            "token included in the request is expired|Lifetime validation failed|[Tt]oken (?:is|has) expired",
+            "Signature not valid in the specified time frame",
+        ),
+        passes=True,
+    ),
+    StoreFault(
+        "refuses the time of this machine",
+        "set this machine's clock right, then run again.",
+        ("RequestTimeTooSkewed|RequestInTheFuture",),
+    ),
+    StoreFault(
+        "does not accept the keys",
+        _KEYS,
+        (
+            "SignatureDoesNotMatch|InvalidAccessKeyId|InvalidToken|InvalidClientTokenId|UnrecognizedClientException",
+            "AuthenticationFailed|InvalidAuthenticationInfo|NoAuthenticationInformation",
+            "invalid_client|invalid_grant|Invalid Credentials",
+            _status("401"),
+        ),
+    ),
+    StoreFault(
+        "has its bucket in another region than the one that was asked{region}",
+        "set `region` of the store in `stores`, or AWS_REGION in the environment, to the bucket's region.",
+        (
+            r"PermanentRedirect|AuthorizationHeaderMalformed|IllegalLocationConstraint\w*",
+            "redirect without LOCATION|AWSRedirectException",
+            _status("301"),
+        ),
+    ),
+    StoreFault(
+        "takes no requests from this network",
+        "run where the store's private endpoint is reachable, set `endpoint` of the store in `stores` to it, or let "
+        "the store's firewall or endpoint policy admit this network.",
+        (
+            r"AuthorizationFailure|PublicAccessNotPermitted|RequestDeniedByInboundPolicy|vpcServiceControls\w*",
+            r"VPC endpoint policy|vpce-\w+|[Pp]rivate [Ll]ink|organization's policy",
+        ),
+    ),
+    StoreFault(
+        "does not exist",
+        "correct the name in `root` of the store in `stores`, or in the table's `source`; or create it.",
+        (
+            "NoSuchBucket|UnknownStoreException|ContainerNotFound|FilesystemNotFound|WorkspaceNotFound",
+            "(?:[Bb]ucket|container|filesystem) does not exist",
+        ),
+    ),
+    StoreFault(
+        "can't be asked: no credentials were found for it",
+        _KEYS,
+        (
+            r"loading credentials|NoAuthWithAWS\w*|CredentialInitialization\w*|InvalidConfigurationValueException",
+            "No AWS Credentials|Unable to load credentials|Your default credentials were not found",
+        ),
+    ),
+    StoreFault(
+        "takes no more requests for now",
+        _WAIT,
+        (
+            r"SlowDown|Too ?Many ?Requests|ThrottlingException|RequestLimitExceeded|AWSServiceThrottled\w*",
+            "ServerBusy|CapacityLimitExceeded",
+            _status("429|430|503"),
+        ),
+        passes=True,
+    ),
+    _DENIED,
+    StoreFault(
+        "has a host whose name is not found",
+        _HOST,
+        (r"dns error|failed to lookup address|UnknownHost\w*|Name or service not known|Temporary failure in name",),
+        passes=True,
+    ),
+    StoreFault(
+        "gives no answer",
+        _HOST,
+        (
+            "Connection refused|Connection reset|No route to host|Network is unreachable|operation timed out",
+            r"ConnectException|SocketException|(?:Connect|Connection|Socket|ApiCall)Timeout\w*|NoHttpResponse\w*",
+            "[Cc]onnection closed|Premature end of|tcp connect error",
+            _status("408"),
+        ),
+        passes=True,
+    ),
+    StoreFault(
+        "failed",
+        _WAIT,
+        (r"InternalError|InternalServerError|OperationTimedOut|AWSStatus500\w*", _status("500|502|504")),
+        passes=True,
+    ),
+    # The answer to a HEAD request has no body. Nearly all of S3's refusals with this status are of expired keys.
+    StoreFault(
+        "refuses a request, and does not say why",
+        "run again. If the error persists, run `mirror-assets doctor` to get the store's full error response.",
+        (_status("400"),),
+        passes=True,
+    ),
 )
+
+_REGION = re.compile(r"(?:expecting|to region|in region) ['\[]?([a-z]{2}(?:-[a-z]+)+-\d)")
+# How each reader names the object that it requested: deltalake, object_store, Hadoop.
+_OBJECTS = (
+    re.compile(r"for path (\S+)"),
+    re.compile(r"Error performing GET \S+[?&]prefix=([^&\s]+)"),
+    re.compile(r"Error performing \w+ https?://[^/\s]+/([^\s?]+)"),
+    re.compile(r"\b(?:s3a?|abfss?|gs|hdfs)://[^/\s]+/([^\s:,]+)"),
+)
+_VARIABLES = {
+    "s3": "AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY and AWS_SESSION_TOKEN",
+    "abfss": "AZURE_TENANT_ID, AZURE_CLIENT_ID and AZURE_CLIENT_SECRET, or AZURE_STORAGE_SAS_TOKEN",
+    "gs": "GOOGLE_APPLICATION_CREDENTIALS",
+}
+_ENDPOINTS = {"s3": " (by default AWS_ENDPOINT_URL_S3 or AWS_ENDPOINT_URL)"}
+
+
+def store_error(subject: str, store: str | None, text: str) -> SourceUnreadable | SourceUnavailable | None:
+    """Return the error for the fault of a store in a reader's message; None when the message has none.
+
+    `subject` names the table, and `store` is the store's address, if it is known.
+    """
+    fault, sign = next(((fault, sign) for fault in FAULTS if (sign := fault.sign_in(text))), (None, None))
+    if fault is None:
+        return None
+    region = _REGION.search(text)
+    if fault is _DENIED and (path := next((found[1] for one in _OBJECTS if (found := one.search(text))), None)):
+        sign = f"{sign}: {unquote(path).rstrip('.:')}"
+    scheme, named = (store.partition("://")[0], f"the store {store}") if store else ("", "its store")
+    why = f"{named} {fault.says.format(region=f', {region[1]}' if region else '')} ({sign})"
+    next_step = fault.next_step.format(
+        variables=_VARIABLES.get(scheme, "its variables"), endpoint=_ENDPOINTS.get(scheme, "")
+    )
+    return (SourceUnavailable if fault.passes else SourceUnreadable)(subject, why, next_step)
+
+
+_STORE = re.compile(r"\b(s3|s3a|s3n|abfss?|wasbs?|gs|hdfs)://([^/\s'\"`,?()]+)")
+# Hadoop's errors of Azure have the URL of the request in place of the file's address.
+_ACCOUNT = re.compile(r"https?://([^/\s'\",?]+\.(?:dfs|blob)\.[^/\s'\",?]+)/([^/\s'\",?]+)")
+_ONE_SCHEME = {"s3a": "s3", "s3n": "s3", "abfs": "abfss", "wasb": "abfss", "wasbs": "abfss"}
+
+
+def store_named(text: str) -> str | None:
+    """Return the address of the first store in the text, in the spelling of mirror.yaml; None without one."""
+    if found := _STORE.search(text):
+        return f"{_ONE_SCHEME.get(found[1], found[1])}://{found[2]}"
+    if account := _ACCOUNT.search(text):
+        return f"abfss://{account[2]}@{account[1].replace('.blob.', '.dfs.', 1)}"
+    return None
+
+
+# deltalake has one class for all errors of a table; only the message has the cause. The first pattern that fits counts.
+_TABLE_ERRORS: tuple[tuple[str, Callable[[str, re.Match[str]], MirrorError]], ...] = (
+    # The version before the gap comes first.
+    (
+        r"Expected contiguous commit files, but found gap: .*?version: (\d+)",
+        lambda uri, found: LogGap(uri, int(found[1]) + 1),
+    ),
+    # A listing has a commit's checksum, but not yet the commit.
+    (
+        r"CRC file version \d+ is newer than log segment version \d+",
+        lambda uri, _: SourceUnavailable(uri, "its store does not list the newest commit yet"),
+    ),
+    (r"(?i)catalog-managed|Feature 'catalogOwned'", lambda uri, _: catalog_managed(uri)),
+    (r"with empty schema|unmasked nulls.*\bschemaString\b", lambda uri, _: no_columns(uri)),
+    (
+        r"Feature '(.+?)' is not supported",
+        lambda uri, found: source_unsupported(uri, f"the table feature `{found[1]}`"),
+    ),
+    (
+        r"Unsupported minimum reader version (\d+)",
+        lambda uri, found: source_unsupported(uri, f"reader version {found[1]} of Delta's protocol"),
+    ),
+    (
+        r"Unsupported Delta table type: '(.+?)'",
+        lambda uri, found: source_unsupported(uri, f"a column of type `{found[1]}`"),
+    ),
+    (r".*Unsupported.*", lambda uri, found: source_unsupported(uri, found[0])),
+    (r".*", lambda uri, found: SourceUnreadable(uri, found[0])),
+)
+# deltalake has one OSError for every answer of a store. These messages need a person's correction.
+_SETTING = re.compile(
+    r"lacked (valid auth|the necessary)|loading credentials|\b40[134] |Config error|Permission denied", re.IGNORECASE
+)
+# What the library writes around a store's answer, and nowhere else.
+_BY_STORE = re.compile(
+    r"Error performing|Generic \w+ error|lacked (?:valid auth|the nec)|loading credentials|HTTP error"
+)
+# A store without folders has no log there; a disk has no folder.
+_NO_LOG = re.compile(r"No files in log segment|\(No such file or directory\)")
+
+
+@contextmanager
+def translated(uri: str, ask: Callable[[], object] = lambda: None) -> Iterator[None]:
+    """Raise an error of `source.errors` in place of one of deltalake's or obstore's.
+
+    The answer to a HEAD request has no body; `ask` then makes a request that a store refuses with a reason. A missing
+    file (FileNotFoundError) passes through, because its meaning depends on the file.
+    """
+    try:
+        yield
+    except FileNotFoundError:
+        raise
+    except (DeltaError, OSError) as error:
+        message = _one_line(error)
+        if isinstance(error, OSError) and "Error performing HEAD" in message:
+            with suppress(FileNotFoundError), translated(uri):
+                ask()
+        raise _translation(uri, error, message) from error
+
+
+def _translation(uri: str, error: DeltaError | OSError, message: str) -> MirrorError:
+    store = store_named(uri)
+    if store and _BY_STORE.search(message) and (fault := store_error(uri, store, message)):
+        return fault
+    if isinstance(error, TableNotFoundError):
+        return SourceNotDelta(uri) if _NO_LOG.search(message) else SourceUnreadable(uri, message)
+    if isinstance(error, OSError):
+        return (SourceUnreadable if _SETTING.search(message) else SourceUnavailable)(uri, message)
+    if uri.lower().startswith("dbfs:"):
+        return databricks_only(uri)
+    return next(make(uri, found) for pattern, make in _TABLE_ERRORS if (found := re.search(pattern, message)))
+
+
+def _one_line(error: Exception) -> str:
+    """Return the message in one line, without colours, arrows, stack frames and Rust's form of a system error."""
+    plain = re.sub(r"\x1b\[\d*m|↳", "", str(error))
+    plain = re.sub(r"\n\s*0: .*", "", plain, flags=re.DOTALL)
+    plain = re.sub(r'(?:Error: )?Os \{ code: \d+, kind: \w+, message: "([^"]*)" \}', r"(\1)", plain)
+    return " ".join(plain.split()).rstrip(".!")

@@ -1,4 +1,4 @@
-"""What a table's properties promise of its history, and the statements that change them."""
+"""The retention of a table's history by its properties, and the statements that change properties."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import re
 from dataclasses import dataclass
 
 from mirror_assets.source.actions import Metadata, Protocol
-from mirror_assets.source.errors import PropertyUnreadable
+from mirror_assets.source.errors import property_unreadable
 
 _SECONDS = {
     "week": 604_800.0,
@@ -23,7 +23,7 @@ _PAIR = re.compile(r"([+-]?)'?(\d+(?:\.\d+)?)'?\s+([a-z]+?)s?(?:\s+|$)")
 def parse_interval(text: str) -> float:
     """Return the seconds of an interval like `interval 30 days`; the word `interval` is optional, as in Delta.
 
-    Raises ValueError for what Delta refuses, too: another text, months and years, and less than nothing.
+    Raises ValueError for intervals that Delta refuses: another text, months and years, and negative ones.
     """
     rest = text.strip().lower().removeprefix("interval ").strip()
     seconds = 0.0
@@ -54,7 +54,7 @@ _DEFAULTS = {_LOG: "interval 30 days", _FILES: "interval 1 week"}
 
 @dataclass(frozen=True)
 class Clock:
-    """A table property, and for how many seconds after a commit it keeps the commit readable."""
+    """A table property, and the seconds for which it keeps a commit readable."""
 
     name: str
     seconds: float
@@ -62,10 +62,10 @@ class Clock:
 
 @dataclass(frozen=True)
 class Retention:
-    """How long the table at `uri` keeps its log entries and the files that VACUUM would take.
+    """The retention of the log entries and of the removed files of the table at `uri`.
 
-    Log entries behind a checkpoint may be cleaned up after the one, if `cleans_log`, and files deleted by VACUUM after
-    the other, when Delta from 4.1 on refuses the commit in its public reader, too.
+    After `log`, entries before a checkpoint may be cleaned up, if `cleans_log`. After `files`, VACUUM may delete
+    removed files, and the public reader of Delta 4.1 and later refuses the commit.
     """
 
     uri: str
@@ -75,7 +75,7 @@ class Retention:
 
     @classmethod
     def of(cls, uri: str, metadata: Metadata) -> Retention:
-        """Read the retention from a table's metadata. Raises PropertyUnreadable."""
+        """Read the retention from a table's metadata. Raises property_unreadable."""
         cleans_log = metadata.configuration.get(_CLEANUP, "true").lower() == "true"
         return cls(uri, _clock(uri, metadata, _LOG), _clock(uri, metadata, _FILES), cleans_log)
 
@@ -86,19 +86,18 @@ class Retention:
         return min(clocks, key=lambda clock: clock.seconds)
 
     def prolonged(self, age: float) -> str:
-        """Return the SQL that lets a commit `age` seconds old stay readable for as long as a new commit does now.
+        """Return the SQL that keeps a commit `age` seconds old readable for as long as a new commit is now.
 
-        At least, everything is kept for twice as long as now.
+        It at least doubles the retention.
         """
         return self.keeping(self.first.seconds + max(age, self.first.seconds, _HOUR))
 
     def keeping(self, seconds: float, table: str | None = None) -> str:
         """Return the SQL that keeps VACUUM and the log's cleanup from anything younger than this.
 
-        `table` is the table's name as SQL writes it; None: by its address.
-
-        It names every property that is shorter now, for Spark refuses to keep files for longer than log entries, even
-        where the log is never cleaned (reference `direct-lake` §3.3).
+        `table` is the table's name as SQL writes it; None: by its address. The statement sets every property that is
+        shorter now, because Spark refuses to retain files longer than log entries, even if the log is never cleaned up
+        (reference `direct-lake` §3.3).
         """
         interval = interval_of_days(seconds)
         shorter = (clock.name for clock in (self.log, self.files) if clock.seconds < seconds)
@@ -111,7 +110,7 @@ def _clock(uri: str, metadata: Metadata, name: str) -> Clock:
     try:
         return Clock(name, parse_interval(text))
     except ValueError as error:
-        raise PropertyUnreadable(uri, name, str(error)) from error
+        raise property_unreadable(uri, name, str(error)) from error
 
 
 _FEATURE = "changeDataFeed"
@@ -122,7 +121,7 @@ FEED_BY_DEFAULT = "spark.databricks.delta.properties.defaults.enableChangeDataFe
 """The setting of a Spark session or cluster that enables the change data feed of each new table."""
 
 ROW_TRACKING_COST = (
-    "Delta assigns ids to the rows that are there, in several commits, which can take long for a large table. It also "
+    "Delta assigns ids to the existing rows, in several commits, which can take long for a large table. It also "
     "upgrades the table's protocol, which disabling row tracking doesn't undo: writers that don't know row tracking "
     "can't write the table afterwards; readers are not affected."
 )
@@ -148,9 +147,9 @@ def enable_row_tracking(uri: str) -> str:
 
 
 def feed_consequence(protocol: Protocol) -> str:
-    """Say what enabling the change data feed does to the protocol."""
+    """Return the effect that enabling the change data feed has on the protocol."""
     if _FEATURE in protocol.features or _KNOWS_FEED <= protocol.writer < _LISTS_FEATURES:
-        return f"The table's writer version {protocol.writer} stays as it is: its writers know the feed."
+        return f"The table's writer version {protocol.writer} doesn't change: its writers know the feed."
     raised = (
         "" if protocol.writer >= _LISTS_FEATURES else f" from writer version {protocol.writer} to {_LISTS_FEATURES}"
     )

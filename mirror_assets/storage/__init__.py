@@ -1,4 +1,4 @@
-"""One store interface over the places where a landing zone can be."""
+"""The stores of landing zones and of source tables, and one interface for those of landing zones."""
 
 from mirror_assets.storage.errors import PathChanged, PathExists, PathMissing
 from mirror_assets.storage.local import LocalStore

@@ -22,7 +22,7 @@ _PUBLIC_AUTHORITY = "https://login.microsoftonline.com"
 
 
 class CredentialKind(str, Enum):
-    """How to get a token. `default` tries one way after another: for development, not for production."""
+    """How to obtain a token. `default` tries several ways: for development, not for production."""
 
     DEFAULT = "default"
     MANAGED_IDENTITY = "managed_identity"
@@ -32,7 +32,7 @@ class CredentialKind(str, Enum):
 
     @property
     def variables(self) -> tuple[str, ...]:
-        """Environment variables that must be set for it."""
+        """The environment variables that it requires."""
         if self is CredentialKind.CLIENT_SECRET:
             return (TENANT, CLIENT, SECRET)
         if self is CredentialKind.CERTIFICATE:
@@ -43,7 +43,7 @@ class CredentialKind(str, Enum):
 def credential_of(
     kind: CredentialKind, ca_bundle: Path | None = None, environment: Mapping[str, str] = os.environ
 ) -> TokenCredential:
-    """Make the credential, which fetches a token on first use.
+    """Return the credential, which fetches a token on first use.
 
     Raises credential_incomplete, credential_unfit, and certificate_refused for a `ca_bundle` that can't be read.
     """
@@ -51,24 +51,20 @@ def credential_of(
     if missing:
         raise credential_incomplete(kind.value, missing)
     if ca_bundle:
-        _require_certificates(ca_bundle)
+        try:
+            ssl.create_default_context(cafile=ca_bundle)
+        except OSError as error:
+            raise certificate_refused(str(ca_bundle), f"it has no readable authority ({error.strerror})") from error
     try:
-        return _made(kind, ca_bundle, environment)
-    except (ValueError, OSError) as error:  # a certificate may not be there, or be none
+        return _new_credential(kind, ca_bundle, environment)
+    except (ValueError, OSError) as error:  # the certificate may be missing or invalid
         raise credential_unfit(kind.value, str(error)) from error
 
 
-def _require_certificates(bundle: Path) -> None:
-    try:
-        ssl.create_default_context(cafile=bundle)
-    except OSError as error:
-        raise certificate_refused(str(bundle), f"no authority can be read from it ({error.strerror})") from error
-
-
-def _made(kind: CredentialKind, ca_bundle: Path | None, environment: Mapping[str, str]) -> TokenCredential:
-    # What it would log as a warning, the error says.
+def _new_credential(kind: CredentialKind, ca_bundle: Path | None, environment: Mapping[str, str]) -> TokenCredential:
+    # Its warnings repeat the errors.
     logging.getLogger("azure.identity").setLevel(logging.ERROR)
-    # Its import takes longer than a command that needs no credential.
+    # The import takes longer than a command that needs no credential.
     from azure.identity import (
         CertificateCredential,
         ClientSecretCredential,
@@ -81,7 +77,7 @@ def _made(kind: CredentialKind, ca_bundle: Path | None, environment: Mapping[str
         return ManagedIdentityCredential(client_id=environment.get(CLIENT))
     verify = {"connection_verify": str(ca_bundle)} if ca_bundle else {}
     authority = authority_of(environment)
-    # Discovery would ask Microsoft's public list about an authority that is not on it.
+    # Discovery would query Microsoft's public list for an authority that is not on it.
     known = {"disable_instance_discovery": authority != _PUBLIC_AUTHORITY, "authority": authority}
     if kind is CredentialKind.DEFAULT:
         return DefaultAzureCredential(**known, **verify)
@@ -102,5 +98,5 @@ def _made(kind: CredentialKind, ca_bundle: Path | None, environment: Mapping[str
 
 
 def authority_of(environment: Mapping[str, str] = os.environ) -> str:
-    """The URL of the authority that issues tokens, without a slash at its end."""
+    """Return the URL of the authority that issues tokens, without a slash at its end."""
     return (environment.get(AUTHORITY) or _PUBLIC_AUTHORITY).rstrip("/")

@@ -24,7 +24,7 @@ Check = Callable[[Store, str], str | None]
 
 @dataclass(frozen=True)
 class Diagnosis:
-    """The result of one probe; `saw` is what was wrong, or the store's answers when nothing was."""
+    """The result of one probe; `saw` is the problem, or the store's answers if there is none."""
 
     question: str
     passed: bool
@@ -39,7 +39,7 @@ def examine(store: Store, scratch: str, heard: Callable[[], str]) -> Iterator[Di
     folder = f"{scratch}/doctor-{uuid.uuid4().hex}"
     for number, (question, check) in enumerate(QUESTIONS.items()):
         yield _diagnosis(question, check, store, f"{folder}/{number}", heard)
-    yield _diagnosis("is a deleted folder gone?", _gone, store, folder, heard)
+    yield _diagnosis("is a deleted folder removed?", _gone, store, folder, heard)
 
 
 def _diagnosis(question: str, check: Check, store: Store, folder: str, heard: Callable[[], str]) -> Diagnosis:
@@ -67,15 +67,15 @@ def _swap(store: Store, folder: str) -> str | None:
         store.replace(f"{folder}/file", b"three", first)
     except PathChanged:
         content = store.read(f"{folder}/file", _LIMIT)
-        return None if (content.data, content.etag) == (b"two", second) else "another content or ETag is there"
-    return "a spent ETag was accepted"
+        return None if (content.data, content.etag) == (b"two", second) else "it has another content or ETag"
+    return "an old ETag was accepted"
 
 
 def _rename(store: Store, folder: str) -> str | None:
     etag = store.create(f"{folder}/source", b"one")
     store.rename(f"{folder}/source", f"{folder}/target", etag)
     if store.head(f"{folder}/source") is not None:
-        return "the source is still there"
+        return "the source still exists"
     return None if store.read(f"{folder}/target", _LIMIT).data == b"one" else "the target has another content"
 
 
@@ -129,12 +129,12 @@ def _large(store: Store, folder: str) -> str | None:
         info = store.upload(source, f"{folder}/large")
     store.rename(info.path, f"{folder}/target", info.etag)
     found = store.head(f"{folder}/target")
-    return None if found is not None and found.size == _LARGE else "another size is there"
+    return None if found is not None and found.size == _LARGE else "it has another size"
 
 
 def _gone(store: Store, folder: str) -> str | None:
     store.delete_tree(folder)
-    return None if store.folder_identity(folder) is None else "it is still there"
+    return None if store.folder_identity(folder) is None else "it still exists"
 
 
 QUESTIONS: dict[str, Check] = {

@@ -1,9 +1,9 @@
-"""What a local store needs of Linux beyond Python's own calls.
+"""Linux calls of a local store that Python lacks.
 
-Rename without overwriting, a folder's time of birth, and deleting a folder by identity while other publishers may
-delete it also and create it again. A folder is checked and emptied through one descriptor, and its path is removed only
+Rename without overwriting, a folder's creation time, and deleting a folder by identity while other publishers may also
+delete it and create it again. A folder is checked and emptied through one descriptor, and its path is removed only
 while it is empty, so a folder that is created again at the path keeps its files. (Moving the folder aside before
-checking it would move a new one aside also, and a crash could keep it from coming back.)
+checking it would also move a new one aside, and a crash could prevent its return.)
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _libc = ctypes.CDLL(None, use_errno=True)
 
 
 def rename_noreplace(source: Path, target: Path) -> None:
-    """Rename `source`. Raises FileExistsError when `target` exists, OSError (EINVAL or ENOSYS) if the disk can't."""
+    """Rename `source`. Raises FileExistsError if `target` exists, OSError (EINVAL, ENOSYS) if the disk can't."""
     call = getattr(_libc, "renameat2", None)
     if call is None:
         raise OSError(errno.ENOSYS, os.strerror(errno.ENOSYS), str(target))
@@ -36,7 +36,7 @@ def rename_noreplace(source: Path, target: Path) -> None:
 
 
 def birth_time(place: Path | int) -> tuple[int, int]:
-    """Seconds and nanoseconds of the creation of a path or descriptor; (0, 0) where the file system keeps none."""
+    """Return when a path or descriptor was created, in seconds and nanoseconds; (0, 0) if unknown."""
     if isinstance(place, int):
         descriptor, path, flags = place, b"", _AT_EMPTY_PATH
     else:
@@ -60,16 +60,16 @@ def identity_of(folder: Path) -> str:
 def delete_folder(folder: Path, identity: str | None) -> None:
     """Delete the folder if it has the identity; None: any. Raises OSError, also when there is no folder."""
     while not _deleted(folder, identity):
-        continue  # another publisher deletes it too, or has put something back
+        continue  # another publisher also deletes it, or has written to it
 
 
 def _deleted(folder: Path, identity: str | None) -> bool:
-    """Delete the folder if it has the identity; False when the caller has to try again."""
+    """Delete the folder if it has the identity; False if the caller must retry."""
     descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
     try:
         if identity not in (None, _identity(os.fstat(descriptor), birth_time(descriptor))):
             return True
-        with suppress(FileNotFoundError):  # another publisher is quicker: go on with the rest
+        with suppress(FileNotFoundError):  # another publisher was faster
             _empty(descriptor)
         return os.path.samestat(os.fstat(descriptor), folder.stat()) and _removed(folder)
     finally:
@@ -81,7 +81,7 @@ def _identity(folder: os.stat_result, born: tuple[int, int]) -> str:
 
 
 def _empty(descriptor: int) -> None:
-    """Delete all that is in an open folder, whatever is at its path by now."""
+    """Delete the content of an open folder, even if its path is another folder's now."""
     for _, folders, files, above in os.fwalk(".", topdown=False, onerror=_raise, dir_fd=descriptor):
         for name in files:
             os.unlink(name, dir_fd=above)
@@ -97,7 +97,7 @@ def _raise(error: OSError) -> None:
 
 
 def _removed(folder: Path) -> bool:
-    """Remove the folder at the path; False when it is not empty: another publisher fills it."""
+    """Remove the folder at the path; False if it is not empty because another publisher writes to it."""
     try:
         folder.rmdir()
     except OSError as error:

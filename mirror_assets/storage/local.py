@@ -38,7 +38,7 @@ def _etag(found: os.stat_result) -> str:
 
 @contextmanager
 def _translated(path: str) -> Iterator[None]:
-    """Turn the operating system's errors into the store's."""
+    """Raise the store's errors in place of the operating system's."""
     try:
         yield
     except (FileNotFoundError, NotADirectoryError, IsADirectoryError) as error:
@@ -76,7 +76,7 @@ def _fsync(path: Path) -> None:
 
 
 def _make_folder(folder: Path) -> None:
-    """Make the folder and its parents, and fsync each parent."""
+    """Create the folder and its parents, and fsync each parent."""
     missing = [place for place in (folder, *folder.parents) if not place.exists()]
     folder.mkdir(parents=True, exist_ok=True)
     for made in reversed(missing):
@@ -84,9 +84,9 @@ def _make_folder(folder: Path) -> None:
 
 
 def _open_new(file: Path) -> BinaryIO:
-    """Open a new file for writing, and make its folder if need be.
+    """Open a new file for writing, and create its folder if it is missing.
 
-    It tries again, because another publisher that deletes the emptied folder may delete the new one while it is empty.
+    Retries, because another publisher that deletes the old, emptied folder may delete the new one while it is empty.
     """
     for _ in range(_TRIES):
         _make_folder(file.parent)
@@ -95,13 +95,8 @@ def _open_new(file: Path) -> BinaryIO:
     return file.open("xb")
 
 
-def _open_beside(file: Path) -> BinaryIO:
-    """Open a new file for writing in an existing folder."""
-    return file.open("xb")
-
-
 def _listed(folder: str, entry: os.DirEntry[str]) -> FileInfo | None:
-    """Describe an entry of a listing; None for a file that was moved or deleted since."""
+    """Return an entry of a listing; None for a file that was moved or deleted since."""
     path = f"{folder}/{entry.name}" if folder else entry.name
     try:
         found = entry.stat()
@@ -113,7 +108,7 @@ def _listed(folder: str, entry: os.DirEntry[str]) -> FileInfo | None:
 
 
 def _stamp_after(twin: Path, replaced: os.stat_result) -> None:
-    """Make the modification time grow with each content, as inodes are reused and clocks are coarse."""
+    """Increase the modification time with each content, because inodes are reused and clocks are coarse."""
     later = max(twin.stat().st_mtime_ns, replaced.st_mtime_ns + 1)
     os.utime(twin, ns=(later, later))
 
@@ -190,14 +185,14 @@ class LocalStore:
         """Write a new file: a hidden twin first, then a rename that refuses to overwrite."""
         target = self._at(path)
         with self._twin(path, data, _open_new) as twin:
-            etag = _etag(twin.stat())  # before the move: behind it, the file may be another publisher's already
+            etag = _etag(twin.stat())  # before the move: after it, the file may be another publisher's
             self._move(twin, target, path)
             return etag
 
     def replace(self, path: str, data: bytes, etag: str) -> str:
-        """Compare and swap; the only operation with a lock, held for the comparison and the rename."""
+        """Compare and swap; the only operation with a lock, which spans the comparison and the rename."""
         target = self._at(path)
-        with self._twin(path, data, _open_beside) as twin, self._locked(path):
+        with self._twin(path, data, lambda file: file.open("xb")) as twin, self._locked(path):
             with _translated(path):
                 found = target.stat()
                 if _etag(found) != etag:
@@ -210,7 +205,7 @@ class LocalStore:
             return swapped
 
     def rename(self, source: str, target: str, etag: str) -> None:
-        """Move without overwriting. Checking the ETag before it suffices: only one attempt writes a staged name."""
+        """Move without overwriting. Checking the ETag first suffices, because only one attempt writes a staged name."""
         with _translated(source):
             found = _etag(self._at(source).stat())
         if found != etag:
@@ -226,7 +221,7 @@ class LocalStore:
             return
 
     def delete_tree(self, folder: str, identity: str | None = None) -> None:
-        """Delete a folder and all that is in it."""
+        """Delete a folder and its content."""
         try:
             with _translated(folder):
                 delete_folder(self._at(folder), identity)
@@ -243,7 +238,7 @@ class LocalStore:
         return FileInfo(listed.path, found.st_size, _etag(found))
 
     def make_folder(self, path: str) -> None:
-        """Make the folder inside one that exists."""
+        """Create the folder inside an existing one."""
         with _translated(path):
             if not self._at(path).is_dir():
                 with suppress(FileExistsError):
@@ -251,7 +246,7 @@ class LocalStore:
                 _fsync(self._at(path).parent)
 
     def upload(self, source: Path, path: str) -> FileInfo:
-        """Copy the file, and make the copy durable."""
+        """Copy the file, and fsync the copy."""
         target = self._at(path)
         with _translated(path), source.open("rb") as read, _open_new(target) as write:
             shutil.copyfileobj(read, write)
@@ -259,7 +254,7 @@ class LocalStore:
 
     @contextmanager
     def _twin(self, path: str, data: bytes, open_new: Callable[[Path], BinaryIO]) -> Iterator[Path]:
-        """Write a durable file beside `path` under a name that has no reader; remove it unless it was renamed."""
+        """Write a durable file next to `path` under a name that has no reader; delete it unless it was renamed."""
         twin = self._at(path).with_name(f"_new-{uuid.uuid4().hex}")
         try:
             with _translated(path), open_new(twin) as file:
@@ -268,7 +263,7 @@ class LocalStore:
                 os.fsync(file.fileno())
             yield twin
         finally:
-            # A disk that can't delete it either must not hide what failed first.
+            # An error of the deletion must not hide the first one.
             with suppress(OSError):
                 twin.unlink(missing_ok=True)
 

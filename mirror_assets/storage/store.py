@@ -16,8 +16,8 @@ _UNWRITABLE = re.compile(r"[\\\x00-\x1f\x7f-\x9f\ud800-\udfff]")
 class FileInfo:
     """One file or folder of a listing; `etag` is empty and `size` 0 for a folder.
 
-    `modified` is when a listed file was written or renamed last, by the store's clock, in seconds since
-    1970; None where it does not. It is for people, and never decides what is published.
+    `modified` is when a listed file was last written or renamed, by the store's clock, in seconds since 1970; None if
+    unknown. It is for people, and never decides what is published.
     """
 
     path: str
@@ -49,7 +49,7 @@ class Store(Protocol):
 
     @property
     def root(self) -> str:
-        """Where the store is, for messages and links."""
+        """The store's address, for messages and links."""
         ...
 
     def head(self, path: str) -> FileInfo | None:
@@ -57,11 +57,11 @@ class Store(Protocol):
         ...
 
     def list(self, folder: str) -> list[FileInfo]:
-        """Files and folders directly in `folder` ("" is the root), by name; empty when there is no such folder."""
+        """Files and folders directly in `folder` ("" is the root), by name; empty if it does not exist."""
         ...
 
     def folder_identity(self, folder: str) -> str | None:
-        """An id of the folder, another one after it is deleted and made again; None when there is no such folder."""
+        """An id of the folder, a new one after it is deleted and created again; None if it does not exist."""
         ...
 
     def read(self, path: str, limit: int) -> Content:
@@ -92,22 +92,22 @@ class Store(Protocol):
         ...
 
     def delete(self, path: str) -> None:
-        """Delete a file; no error when there is none."""
+        """Delete a file; no error if it does not exist."""
         ...
 
     def delete_tree(self, folder: str, identity: str | None = None) -> None:
-        """Delete a folder and all that is in it; no error when there is none.
+        """Delete a folder and its content; no error if it does not exist.
 
-        With `identity`, delete only the folder that has it: one made again meanwhile stays, however late the request.
+        With `identity`, delete only the folder that has it: a late request never deletes a folder created since.
         """
         ...
 
     def fsync(self, listed: FileInfo) -> FileInfo:
-        """Make a file durable that another program wrote, and return its size and ETag. Raises PathMissing."""
+        """Fsync a file that another program wrote, and return its size and ETag. Raises PathMissing."""
         ...
 
     def make_folder(self, path: str) -> None:
-        """Make a folder inside an existing one; no error when it exists. Raises PathMissing."""
+        """Create a folder inside an existing one; no error if it exists. Raises PathMissing."""
         ...
 
     def upload(self, source: Path, path: str) -> FileInfo:
@@ -118,16 +118,16 @@ class Store(Protocol):
         ...
 
     def local_path(self, path: str) -> Path | None:
-        """Where the file is on this machine, or None for a remote store."""
+        """The file's path on this machine, or None for a remote store."""
         ...
 
     def spark_path(self, path: str) -> str:
-        """How Spark names the file or folder."""
+        """The file or folder as Spark names it."""
         ...
 
 
 def checked(path: str) -> str:
-    """Return `path`. Raises PathRefused when it leads out of the root, or no file system could hold it.
+    """Return `path`. Raises PathRefused if it leaves the root, or is not valid in a file system.
 
     Each store checks each path, so that no setting or manifest can point outside the root.
     """

@@ -98,7 +98,7 @@ def test_a_credential_without_its_variables_names_them(monkeypatch: pytest.Monke
         monkeypatch.delenv(name, raising=False)
     shared_clients.cache_clear()
     with raises(
-        SettingError, ErrorCode.CREDENTIAL_INCOMPLETE, match="AZURE_TENANT_ID, AZURE_CLIENT_ID, AZURE_CLIENT_SECRET"
+        SettingError, ErrorCode.CREDENTIAL_UNFIT, match="AZURE_TENANT_ID, AZURE_CLIENT_ID, AZURE_CLIENT_SECRET"
     ):
         open_zone(parsed(f"{HERE}, credential: client_secret").landing_zone)
 

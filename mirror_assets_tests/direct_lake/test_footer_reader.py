@@ -14,7 +14,7 @@ from mirror_assets.direct_lake.footer_reader import FooterCache, FooterReader
 from mirror_assets.direct_lake.footers import Footers
 from mirror_assets.errors import ErrorCode, SettingError, StopError
 from mirror_assets.source.access import PlainAccess
-from mirror_assets.source.source_files import FileState, SourceFiles, look_for
+from mirror_assets.source.source_files import FileState, SourceFiles, local_file_state
 from mirror_assets_tests.direct_lake.parquet_files import live, named, reader, write
 
 
@@ -36,7 +36,7 @@ class _Counting(SourceFiles):
         return pa.OSFile(str(self.folder / path))
 
     def state_of(self, path: str) -> FileState:
-        return look_for(path, self.folder)
+        return local_file_state(path, self.folder)
 
 
 @pytest.fixture

@@ -81,6 +81,7 @@ def test_a_token_or_the_azure_cli_signs_in_too(onelake: LoopbackOneLake, table: 
 def test_a_wrong_secret_is_a_setting(onelake: LoopbackOneLake, table: str) -> None:
     done = _run(onelake, onelake.environment() | {"AZURE_CLIENT_SECRET": "wrong"}, "report", table)
     assert done.returncode == Exit.BAD_SETTING, done.stderr
-    assert f"no token was issued for {table.partition('/Files')[0].rpartition('/')[0]}" in done.stderr
-    assert "check the store's `credential`" in done.stderr
+    root = table.partition("/Files")[0].rpartition("/")[0]
+    assert f"{root} could not be reached as this identity" in done.stderr
+    assert "(for a source, `credential` in `stores`)" in done.stderr
     assert "wrong" not in done.stderr

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-import pytest
-
 from mirror_assets.direct_lake.maintenance_plan import (
     MaintenanceInput,
     MaintenancePlan,
@@ -13,8 +11,9 @@ from mirror_assets.direct_lake.maintenance_plan import (
     maintenance_plan,
     script,
 )
-from mirror_assets.source.errors import PropertyUnreadable
+from mirror_assets.errors import ErrorCode, SettingError
 from mirror_assets_tests.direct_lake.planned_tables import MB, file, snapshot, some, vacuum_plan
+from mirror_assets_tests.errors import raises
 
 _MONTH = {"month": "string"}
 _SHORT = {"delta.deletedFileRetentionDuration": "interval 1 hour"}
@@ -207,7 +206,7 @@ def test_vacuum_does_not_delete_what_the_plan_has_just_replaced() -> None:
 
 def test_an_unreadable_property_is_said() -> None:
     table = snapshot([], properties={"delta.deletedFileRetentionDuration": "soon"})
-    with pytest.raises(PropertyUnreadable):
+    with raises(SettingError, ErrorCode.SOURCE_UNFIT, match="^the property "):
         maintenance_plan(table, MaintenanceInput(vacuum=vacuum_plan(0)))
 
 

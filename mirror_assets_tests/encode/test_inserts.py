@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from mirror_assets.source.batching import Limits, PartAssignment
-from mirror_assets.source.breaks import BreakKind
+from mirror_assets.source.batching import PartAssignment
+from mirror_assets.source.breaks import BreakKind, Needs
 from mirror_assets.source.commits import Commit
 from mirror_assets.source.log import DeltaLog
 from mirror_assets.source.planner import PlanRequest, plan_slices
@@ -21,6 +21,7 @@ from mirror_assets_tests.source.handmade import (
     file_action,
     info,
     metadata_action,
+    plan_request,
     schema_string,
     write_commit,
 )
@@ -29,20 +30,7 @@ _SCHEMA = schema_string(column("id"), column("name", "string"))
 
 
 def _request(*commits: Commit, covered: int = 0) -> PlanRequest:
-    return PlanRequest(
-        covered=covered,
-        epoch=1,
-        tip=commits[-1].version,
-        tip_table_id="table-1",
-        commits=commits,
-        schema_string=_SCHEMA,
-        table_id="table-1",
-        keys=(),
-        limits=Limits(100, 10**9, 10**9),
-        target_rows=100,
-        feed=False,
-        append_only=True,
-    )
+    return plan_request(commits, _SCHEMA, Needs("table-1", (), feed=False, append_only=True), covered=covered)
 
 
 def _rewrite(version: int, operation: str = "DELETE") -> Commit:
@@ -69,7 +57,7 @@ def test_the_plan_stops_before_a_commit_that_changes_rows() -> None:
 
 
 def test_a_feed_is_not_stopped_by_changed_rows() -> None:
-    request = replace(_request(change(1), _rewrite(2)), append_only=False, keys=("id",))
+    request = replace(_request(change(1), _rewrite(2)), needs=Needs("table-1", ("id",), feed=False))
     assert plan_slices(request).stop is None
 
 

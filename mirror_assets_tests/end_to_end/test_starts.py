@@ -30,7 +30,7 @@ def test_only_what_comes_after_the_start_lands_and_is_compared(lab: Lab, capsys:
     lab.change()  # versions 2 to 5
     assert _main(lab, "run", "--from", "4") == 2, "a gap is a wrong command line"
     assert _main(lab, "run", "--to", "9") == 2
-    assert "lies behind its newest commit, version 5" in capsys.readouterr().err
+    assert "is after its newest commit, version 5" in capsys.readouterr().err
     assert _main(lab, "run", "--from", "1", "--to", "3") == 0
     manifest = lab.context.manifest()
     assert manifest is not None

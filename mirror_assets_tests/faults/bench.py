@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from mirror_assets.landing.names import PROCESSED, landing_number
 from mirror_assets.storage import Content
-from mirror_assets.storage.onelake.clients import bare
+from mirror_assets.storage.onelake.clients import unquoted
 from mirror_assets.storage.onelake.onelake_store import OneLakeStore
 from mirror_assets_tests.faults.watch import Watch
 from mirror_assets_tests.landing.staging import TABLE
@@ -48,4 +48,6 @@ class Bench:
     def memory(self) -> MemoryStore:
         """The zone as it is now in memory, with the same ETags, where publishing costs no requests."""
         files = {path: node for path, node in self.item.saved().items() if isinstance(node, File)}
-        return MemoryStore.holding({p.removeprefix(_PREFIX): Content(f.data, bare(f.etag)) for p, f in files.items()})
+        return MemoryStore.holding(
+            {p.removeprefix(_PREFIX): Content(f.data, unquoted(f.etag)) for p, f in files.items()}
+        )

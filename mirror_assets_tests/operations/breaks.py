@@ -10,7 +10,7 @@ from delta.tables import DeltaTable
 from deltalake import write_deltalake
 
 from mirror_assets.source.batching import Limits
-from mirror_assets.source.breaks import Break, BreakKind
+from mirror_assets.source.breaks import Break, BreakKind, Needs
 from mirror_assets.source.log import DeltaLog
 from mirror_assets.source.planner import PlanRequest, plan_slices
 from mirror_assets.source.source_state import SourceState
@@ -52,8 +52,7 @@ def break_behind(source: Source, at: SourceState) -> Break | None:
         tip_table_id=tip.table_id,
         commits=log.commits(at.version + 1, tip.version),
         schema_string=at.schema_string,
-        table_id=at.table_id,
-        keys=("id",),
+        needs=Needs(at.table_id, ("id",)),
         limits=_WHOLE,
         target_rows=10,
         covered_table_id=log.state(at.version).table_id,

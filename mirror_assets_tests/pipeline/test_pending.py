@@ -10,13 +10,15 @@ import pytest
 from deltalake import DeltaTable
 
 from mirror_assets.config import OnBreak
+from mirror_assets.errors import ErrorCode, SettingError
 from mirror_assets.landing.format import Chunk
 from mirror_assets.pipeline.drop import drop_table
 from mirror_assets.pipeline.pending import feed_deadline, pending_commits, table_lag
 from mirror_assets.pipeline.plan import plan_table
 from mirror_assets.pipeline.rebuild import MirrorWait
-from mirror_assets.source.errors import LogGap, StartRefused
+from mirror_assets.source.errors import LogGap
 from mirror_assets.verify.timeliness import Consequence, Lag, ReadDeadline, check_retention
+from mirror_assets_tests.errors import raises
 from mirror_assets_tests.lab import Lab
 from mirror_assets_tests.pipeline.paper import TABLE, Paper
 from mirror_assets_tests.source.handmade import commit_file, file_action
@@ -123,7 +125,7 @@ def test_a_start_that_is_gone_is_told_as_plan_tells_it(paper: Paper) -> None:
     DeltaTable(paper.lake, version=3).create_checkpoint()
     for version in range(3):
         commit_file(paper.lake, version).unlink()
-    with pytest.raises(StartRefused):
+    with raises(SettingError, ErrorCode.START_REFUSED):
         plan_table(begins.context)
     said = check_retention(_deadline(begins), 1).message
     assert "version 1 was deleted from the log: the mirror can't begin with it, as `start` says" in said

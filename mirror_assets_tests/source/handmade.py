@@ -7,7 +7,10 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from mirror_assets.source.actions import Metadata
+from mirror_assets.source.batching import Limits
+from mirror_assets.source.breaks import Needs
 from mirror_assets.source.commits import Commit
+from mirror_assets.source.planner import Plan, PlanRequest
 from mirror_assets.source.schema import canonical
 
 Action = dict[str, object]
@@ -95,3 +98,15 @@ def feed_metadata(
     """Metadata of a table with a change data feed."""
     configuration = {"delta.enableChangeDataFeed": feed, "delta.enableRowTracking": row_tracking}
     return Metadata(table_id, canonical(schema), configuration)
+
+
+def plan_request(commits: Sequence[Commit], schema: str, needs: Needs, *, covered: int = 0) -> PlanRequest:
+    """A request with wide limits for the commits after `covered`, the last of which is the tip."""
+    tip = commits[-1].version if commits else covered
+    limits = Limits(1000, 10**9, 10**9)
+    return PlanRequest(covered, 1, tip, "table-1", tuple(commits), schema, needs, limits, target_rows=100)
+
+
+def ranges(plan: Plan) -> list[tuple[int, int]]:
+    """First and last version of each slice."""
+    return [(planned.first, planned.last) for planned in plan.slices]

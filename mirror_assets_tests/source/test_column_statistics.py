@@ -15,6 +15,7 @@ from hypothesis import given, settings
 
 from mirror_assets.source.column_statistics import ColumnStatistics
 from mirror_assets.source.log import DeltaLog
+from mirror_assets_tests.source.handmade import Action, column, metadata_action, schema_string, write_commit
 
 
 def _statistics(folder: Path) -> dict[str, ColumnStatistics]:
@@ -68,39 +69,23 @@ def test_an_empty_table_has_nothing(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("stats", [None, json.dumps({"numRecords": 5})])
 def test_without_statistics_nothing_is_proven(tmp_path: Path, stats: str | None) -> None:
-    _handmade(tmp_path, {"stats": stats})
+    _handmade(tmp_path, stats)
     assert _statistics(tmp_path)["id"] == ColumnStatistics("id", None, 5 if stats else None)
 
 
 def test_statistics_are_found_by_the_physical_name(tmp_path: Path) -> None:
     stats = {"numRecords": 5, "minValues": {"col-1": 1}, "maxValues": {"col-1": 3}, "nullCount": {"col-1": 2}}
-    _handmade(tmp_path, {"stats": json.dumps(stats)})
+    _handmade(tmp_path, json.dumps(stats))
     assert _statistics(tmp_path)["id"] == ColumnStatistics("id", 2, 3)
 
 
-def _handmade(folder: Path, add: dict[str, object]) -> None:
+def _handmade(folder: Path, stats: str | None) -> None:
     """Write a log of one commit: a table with column mapping and one file."""
-    metadata = {"delta.columnMapping.id": 1, "delta.columnMapping.physicalName": "col-1"}
-    schema = {"type": "struct", "fields": [{"name": "id", "type": "long", "nullable": True, "metadata": metadata}]}
-    actions: list[dict[str, object]] = [
-        {"protocol": {"minReaderVersion": 2, "minWriterVersion": 5}},
-        {
-            "metaData": {
-                "id": "7",
-                "format": {"provider": "parquet", "options": {}},
-                "schemaString": json.dumps(schema),
-                "partitionColumns": [],
-                "configuration": {"delta.columnMapping.mode": "name", "delta.columnMapping.maxColumnId": "1"},
-                "createdTime": 1,
-            }
-        },
-        {
-            "add": {"path": "a.parquet", "partitionValues": {}, "size": 1, "modificationTime": 1, "dataChange": True}
-            | add
-        },
-    ]
-    (folder / "_delta_log").mkdir()
-    (folder / "_delta_log" / f"{0:020d}.json").write_text("\n".join(map(json.dumps, actions)))
+    protocol: Action = {"protocol": {"minReaderVersion": 2, "minWriterVersion": 5}}
+    mapping = {"delta.columnMapping.mode": "name", "delta.columnMapping.maxColumnId": "1"}
+    metadata = metadata_action(schema_string(column("id", mapped=(1, "col-1"))), **mapping)
+    add = {"path": "a.parquet", "partitionValues": {}, "size": 1, "modificationTime": 1, "dataChange": True}
+    write_commit(folder, 0, [protocol, metadata, {"add": {**add, "stats": stats}}])
 
 
 _ROWS = st.lists(st.tuples(st.none() | st.integers(-5, 5), st.sampled_from(["p", "q"])), min_size=1, max_size=12)

@@ -8,11 +8,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mirror_assets.source.batching import Limits
-from mirror_assets.source.breaks import BreakKind
+from mirror_assets.source.breaks import BreakKind, Needs
 from mirror_assets.source.commits import Commit
 from mirror_assets.source.planner import Plan, PlanRequest, plan_slices
-from mirror_assets_tests.source.handmade import Action, change, column, feed_metadata, schema_string
+from mirror_assets_tests.source.handmade import (
+    Action,
+    change,
+    column,
+    feed_metadata,
+    plan_request,
+    ranges,
+    schema_string,
+)
 
 _ID, _A, _B = (column(name, mapped=(number, f"p{number}")) for number, name in enumerate(("id", "a", "b")))
 _A_AGAIN = column("a", mapped=(7, "p7"))
@@ -23,28 +30,11 @@ def _alter(version: int, *columns: Action, operation: str = "DROP COLUMNS", rows
 
 
 def _request(*commits: Commit, columns: tuple[str, ...] | None = None, landed: tuple[Action, ...]) -> PlanRequest:
-    return PlanRequest(
-        covered=0,
-        epoch=1,
-        tip=commits[-1].version,
-        tip_table_id="table-1",
-        commits=commits,
-        schema_string=schema_string(*landed),
-        table_id="table-1",
-        keys=("id",),
-        limits=Limits(100, 10**9, 10**9),
-        target_rows=100,
-        columns=columns,
-        keep_dropped=True,
-    )
+    return plan_request(commits, schema_string(*landed), Needs("table-1", ("id",), columns, keep_dropped=True))
 
 
 def _plan(*commits: Commit, columns: tuple[str, ...] | None = None, landed: tuple[Action, ...] = (_ID, _A, _B)) -> Plan:
     return plan_slices(_request(*commits, columns=columns, landed=landed))
-
-
-def _ranges(plan: Plan) -> list[tuple[int, int]]:
-    return [(planned.first, planned.last) for planned in plan.slices]
 
 
 def _kind(plan: Plan) -> BreakKind | None:
@@ -53,12 +43,13 @@ def _kind(plan: Plan) -> BreakKind | None:
 
 def test_a_dropped_column_cuts_the_slice_and_goes_on() -> None:
     plan = _plan(change(1), _alter(2, _ID, _B), change(3))
-    assert (_ranges(plan), plan.stop) == ([(1, 1), (2, 3)], None)
+    assert (ranges(plan), plan.stop) == ([(1, 1), (2, 3)], None)
 
 
 def test_a_dropped_column_is_a_break_where_a_rebuild_is_asked_for() -> None:
     request = _request(_alter(1, _ID, _B), landed=(_ID, _A, _B))
-    assert _kind(plan_slices(replace(request, keep_dropped=False))) is BreakKind.DROPPED_COLUMN
+    dropping = replace(request, needs=replace(request.needs, keep_dropped=False))
+    assert _kind(plan_slices(dropping)) is BreakKind.DROPPED_COLUMN
 
 
 @pytest.mark.parametrize(
@@ -94,10 +85,11 @@ def test_a_dropped_member_of_a_struct_changes_the_text_of_rows_that_nobody_touch
 @pytest.mark.parametrize("operation", ["ADD COLUMNS", "WRITE"])
 def test_a_dropped_column_that_comes_back_is_a_break(again: Action, operation: str) -> None:
     plan = _plan(_alter(1, _ID, _B), change(2), _alter(3, _ID, _B, again, operation=operation))
-    assert (_ranges(plan), _kind(plan)) == ([(1, 2)], BreakKind.ADDED_AGAIN)
+    assert (ranges(plan), _kind(plan)) == ([(1, 2)], BreakKind.ADDED_AGAIN)
     assert plan.stop is not None
     assert "again, and the mirror has its old values" in plan.stop.message
-    landed = replace(_request(_alter(1, _ID, _B, again), landed=(_ID, _B)), dropped=frozenset({"a"}))
+    landed = _request(_alter(1, _ID, _B, again), landed=(_ID, _B))
+    landed = replace(landed, needs=replace(landed.needs, dropped=frozenset({"a"})))
     assert _kind(plan_slices(landed)) is BreakKind.ADDED_AGAIN
 
 
@@ -105,13 +97,13 @@ def test_a_column_that_is_not_chosen_comes_and_goes_without_a_break() -> None:
     commits = (change(1), _alter(2, _ID, _A, _B), change(3), _alter(4, _ID, _A), _alter(5, _ID, _A, _B))
     plan = _plan(*commits, columns=("a",), landed=(_ID, _A))
     assert plan.stop is None
-    assert _ranges(plan) == [(1, 3), (4, 5)], "a new one needs no cut; one that goes can't be read across"
+    assert ranges(plan) == [(1, 3), (4, 5)], "a new one needs no cut; one that goes can't be read across"
 
 
 def test_another_column_that_takes_a_chosen_name_is_a_break() -> None:
     taken = _alter(2, _ID, column("a", mapped=(2, "p2")), operation="RENAME COLUMN")
     plan = _plan(_alter(1, _ID, _B), taken, columns=("a",))
-    assert (_ranges(plan), _kind(plan)) == ([(1, 1)], BreakKind.RENAMED_COLUMN)
+    assert (ranges(plan), _kind(plan)) == ([(1, 1)], BreakKind.RENAMED_COLUMN)
 
 
 @st.composite
@@ -147,6 +139,6 @@ def test_planning_on_from_any_slice_gives_the_rest_of_the_plan(
             covered=done.last,
             commits=commits[done.last :],
             schema_string=done.schema_string,
-            dropped=frozenset(seen - live),
+            needs=replace(request.needs, dropped=frozenset(seen - live)),
         )
         assert plan_slices(rest) == Plan(plan.slices[index + 1 :], plan.stop)

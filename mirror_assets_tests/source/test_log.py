@@ -11,12 +11,11 @@ import pytest
 from deltalake import DeltaTable, write_deltalake
 
 from mirror_assets.errors import ErrorCode
-from mirror_assets.source.errors import LogGap, SourceNotDelta, SourceUnreadable, SourceUnsupported
+from mirror_assets.source.errors import LogGap, SourceNotDelta, SourceUnreadable
 from mirror_assets.source.log import DeltaLog
 from mirror_assets.source.source_state import source_columns
 from mirror_assets_tests.source.handmade import (
     PROTOCOL,
-    Action,
     column,
     commit_file,
     file_action,
@@ -238,14 +237,6 @@ def test_an_address_that_cannot_be_read(tmp_path: Path, uri: str) -> None:
     with pytest.raises(SourceUnreadable, match=r"can't be read.*Next: correct its address.*`source`") as caught:
         DeltaLog(uri.format(tmp_path)).state()
     assert "\n" not in str(caught.value)
-
-
-def test_a_feature_that_is_not_known(tmp_path: Path) -> None:
-    features = {"readerFeatures": ["newFeature"], "writerFeatures": ["newFeature"]}
-    protocol: Action = {"protocol": {"minReaderVersion": 3, "minWriterVersion": 7, **features}}
-    write_commit(tmp_path, 0, [info(), protocol, metadata_action(_TWO_COLUMNS)])
-    with pytest.raises(SourceUnsupported, match="newFeature"):
-        DeltaLog(str(tmp_path)).state()
 
 
 def test_three_thousand_commits_are_read_in_seconds(tmp_path: Path) -> None:

@@ -12,7 +12,7 @@ from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
 from mirror_assets.source.batching import Limits
-from mirror_assets.source.breaks import BreakKind
+from mirror_assets.source.breaks import BreakKind, Needs
 from mirror_assets.source.commits import Commit
 from mirror_assets.source.log import DeltaLog
 from mirror_assets.source.planner import Plan, PlanRequest, plan_slices
@@ -114,8 +114,7 @@ def _plan(log: DeltaLog, covered: int) -> Plan:
             tip_table_id=state.table_id,
             commits=log.commits(covered + 1, state.version),
             schema_string=landed.schema_string,
-            table_id=landed.table_id,
-            keys=("id",),
+            needs=Needs(landed.table_id, ("id",)),
             limits=Limits(1000, 1_000_000, 1 << 30),
             target_rows=100,
             covered_table_id=landed.table_id,

@@ -13,7 +13,7 @@ _VERSIONS = st.sets(st.integers(0, 12))
 
 def _missing(names: list[str], version: int) -> int | None:
     files = [FileInfo(f"_delta_log/{name}", FileType.File) for name in names]
-    return LogListing(files).gap_behind_checkpoint(version)
+    return LogListing(files).gap_since_checkpoint(version)
 
 
 def _names(commits: set[int], checkpoints: set[int]) -> list[str]:

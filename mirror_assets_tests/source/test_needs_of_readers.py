@@ -7,8 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from mirror_assets.source.errors import CatalogManaged, NoColumns, SourceUnsupported
+from mirror_assets.errors import ErrorCode, SettingError
 from mirror_assets.source.log import DeltaLog
+from mirror_assets_tests.errors import raises
 from mirror_assets_tests.source.handmade import (
     PROTOCOL,
     Action,
@@ -51,20 +52,20 @@ def _table(path: Path, protocol: Action) -> Path:
 @_BOTH
 @pytest.mark.parametrize("feature", ["newFeature", "geospatial", "redirectReaderWriter-preview"])
 def test_a_reader_feature_that_is_not_known_is_refused(tmp_path: Path, read: Read, feature: str) -> None:
-    with pytest.raises(SourceUnsupported, match=f"needs what can't be read here: the table feature `{feature}`"):
+    with raises(SettingError, ErrorCode.SOURCE_UNFIT, match=f"uses the table feature `{feature}`"):
         read(_table(tmp_path, _protocol(3, ["deletionVectors", feature])))
 
 
 @_BOTH
 def test_a_reader_version_that_is_not_known_is_refused(tmp_path: Path, read: Read) -> None:
-    with pytest.raises(SourceUnsupported, match="reader version 4 of Delta's protocol"):
+    with raises(SettingError, ErrorCode.SOURCE_UNFIT, match="uses reader version 4 of Delta's protocol"):
         read(_table(tmp_path, {"protocol": {"minReaderVersion": 4, "minWriterVersion": 6}}))
 
 
 @_BOTH
 @pytest.mark.parametrize("feature", ["catalogManaged", "catalogOwned-preview", "catalogOwned"])
 def test_a_catalogs_table_is_refused_with_the_way_out(tmp_path: Path, read: Read, feature: str) -> None:
-    with pytest.raises(CatalogManaged, match="DROP FEATURE catalogManaged"):
+    with raises(SettingError, ErrorCode.SOURCE_UNFIT, match="DROP FEATURE catalogManaged"):
         read(_table(tmp_path, _protocol(3, ["vacuumProtocolCheck", feature])))
 
 
@@ -79,7 +80,7 @@ def test_features_that_are_known_and_those_of_writers_are_no_reason(tmp_path: Pa
 def test_a_type_that_is_not_known_is_refused(tmp_path: Path) -> None:
     schema = schema_string(column("place", "geometry(OGC:CRS84)"))
     write_commit(tmp_path, 0, [info(), PROTOCOL, metadata_action(schema)])
-    with pytest.raises(SourceUnsupported, match=r"here: a column of type `geometry\(OGC:CRS84\)`"):
+    with raises(SettingError, ErrorCode.SOURCE_UNFIT, match=r"uses a column of type `geometry\(OGC:CRS84\)`"):
         _state(tmp_path)
 
 
@@ -91,7 +92,7 @@ def test_a_table_that_was_made_without_columns_is_read_once_it_has_some(tmp_path
     left_out: Action = {"metaData": {name: value for name, value in raw.items() if name != "schemaString"}}
     for name, metadata in {"empty": without, "left out": left_out}.items():
         write_commit(tmp_path / name, 0, [info(), PROTOCOL, metadata])
-        with pytest.raises(NoColumns):
+        with raises(SettingError, ErrorCode.SOURCE_UNFIT, match="has no columns yet"):
             _state(tmp_path / name)
         _snapshot(tmp_path / name)
         write_commit(tmp_path / name, 1, [info(), PROTOCOL, metadata_action(_SCHEMA), file_action("add")])

@@ -9,40 +9,26 @@ from hypothesis import strategies as st
 
 from mirror_assets.source.actions import Protocol
 from mirror_assets.source.batching import Limits, PartAssignment
-from mirror_assets.source.breaks import BreakKind
+from mirror_assets.source.breaks import BreakKind, Needs
 from mirror_assets.source.commits import Commit
 from mirror_assets.source.planner import Plan, PlanRequest, plan_slices, snapshot_slice
 from mirror_assets.source.schema import parse_schema
 from mirror_assets.source.source_state import SourceState
-from mirror_assets_tests.source.handmade import change, column, feed_metadata, schema_string
+from mirror_assets_tests.source.handmade import change, column, feed_metadata, plan_request, ranges, schema_string
 
 _V0 = schema_string(column("id"))
 _V1 = schema_string(column("id"), column("a"))
 _V2 = schema_string(column("id"), column("a"), column("b"))
 _OTHER = schema_string(column("key"))
 _WIDE = Limits(1000, 10_000, 10_000)
+_NEEDS = Needs("table-1", ("id",))
 
 
 def _request(
     commits: list[Commit], covered: int = 4, limits: Limits = _WIDE, boundaries: frozenset[int] = frozenset()
 ) -> PlanRequest:
-    return PlanRequest(
-        covered=covered,
-        epoch=2,
-        tip=commits[-1].version if commits else covered,
-        tip_table_id="table-1",
-        commits=tuple(commits),
-        schema_string=_V0,
-        table_id="table-1",
-        keys=("id",),
-        limits=limits,
-        target_rows=25,
-        boundaries=boundaries,
-    )
-
-
-def _ranges(plan: Plan) -> list[tuple[int, int]]:
-    return [(planned.first, planned.last) for planned in plan.slices]
+    request = plan_request(commits, _V0, _NEEDS, covered=covered)
+    return replace(request, epoch=2, limits=limits, target_rows=25, boundaries=boundaries)
 
 
 def test_nothing_is_pending_at_the_tip() -> None:
@@ -74,7 +60,7 @@ def test_a_slice_has_one_schema() -> None:
         change(9, metadata=feed_metadata(_V2)),
     ]
     plan = plan_slices(_request(commits))
-    assert _ranges(plan) == [(5, 5), (6, 8), (9, 9)]
+    assert ranges(plan) == [(5, 5), (6, 8), (9, 9)]
     assert [planned.schema for planned in plan.slices] == [parse_schema(text) for text in (_V0, _V1, _V2)]
     assert "comment" in plan.slices[1].schema_string
 
@@ -82,7 +68,7 @@ def test_a_slice_has_one_schema() -> None:
 def test_it_stops_before_a_break() -> None:
     commits = [change(5), change(6), change(7, metadata=feed_metadata(_OTHER)), change(8)]
     plan = plan_slices(_request(commits))
-    assert _ranges(plan) == [(5, 6)]
+    assert ranges(plan) == [(5, 6)]
     assert plan.stop is not None
     assert (plan.stop.version, plan.stop.kind) == (7, BreakKind.REPLACED)
 
@@ -106,7 +92,7 @@ def test_commits_before_a_replacement_are_mirrored_when_they_are_known_to_be_the
     request = replace(_request(commits), tip_table_id="table-2")
     assert plan_slices(request).slices == ()
     plan = plan_slices(replace(request, covered_table_id="table-1"))
-    assert _ranges(plan) == [(5, 5)]
+    assert ranges(plan) == [(5, 5)]
     assert plan.stop is not None
     assert (plan.stop.version, plan.stop.kind) == (6, BreakKind.TABLE_REPLACED)
     before = plan_slices(replace(request, covered_table_id="table-1", tip=5, commits=request.commits[:1]))
@@ -124,11 +110,12 @@ def test_a_source_that_went_back_is_another_table(tip_table_id: str) -> None:
 def test_a_mirrored_subset_of_columns_and_row_tracking_reach_the_rules() -> None:
     dropped = [change(5, metadata=feed_metadata(_V0))]
     request = replace(_request(dropped), schema_string=_V1)
+    one_column = replace(_NEEDS, columns=("id",))
     assert plan_slices(request).stop is not None
-    assert plan_slices(replace(request, columns=("id",))).stop is None
-    assert plan_slices(replace(request, columns=("id",), row_tracking=True)).stop is not None
-    off = replace(_request([change(5, metadata=feed_metadata(_V0, feed="false"))]), feed=False)
-    assert plan_slices(off).stop is None
+    assert plan_slices(replace(request, needs=one_column)).stop is None
+    assert plan_slices(replace(request, needs=replace(one_column, row_tracking=True))).stop is not None
+    off = _request([change(5, metadata=feed_metadata(_V0, feed="false"))])
+    assert plan_slices(replace(off, needs=replace(off.needs, feed=False))).stop is None
 
 
 @pytest.mark.parametrize("versions", [(5, 7), (6, 7), (5, 5), (6, 5)])

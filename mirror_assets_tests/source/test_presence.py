@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from mirror_assets.source.access import PlainAccess
-from mirror_assets.source.source_files import FileState, SourceFiles, look_for
+from mirror_assets.source.source_files import FileState, SourceFiles, local_file_state
 
 _NOBODY = 65534
 
@@ -41,13 +41,13 @@ def _as_nobody() -> Iterator[None]:
 
 
 def test_what_is_there_and_what_is_gone(table: Path) -> None:
-    assert look_for("day=1/a.parquet", table) == FileState()
-    assert look_for("day=1/b.parquet", table).is_gone
-    assert look_for("day=2/a.parquet", table).is_gone
+    assert local_file_state("day=1/a.parquet", table) == FileState()
+    assert local_file_state("day=1/b.parquet", table).is_gone
+    assert local_file_state("day=2/a.parquet", table).is_gone
 
 
 def test_a_folder_that_is_not_there_says_nothing(table: Path) -> None:
-    state = look_for("day=1/a.parquet", table.with_name("unmounted"))
+    state = local_file_state("day=1/a.parquet", table.with_name("unmounted"))
     assert not state.is_gone
     assert "unmounted is not there" in str(state.hindrance)
 
@@ -56,7 +56,7 @@ def test_a_folder_that_is_not_there_says_nothing(table: Path) -> None:
 def test_a_link_that_leads_nowhere_is_told_as_that(table: Path, linked: str) -> None:
     (table / linked).rename(table.parent / "kept")
     (table / linked).symlink_to("/not/mounted")
-    state = look_for("day=1/a.parquet", table)
+    state = local_file_state("day=1/a.parquet", table)
     assert not state.is_gone
     assert f"{linked} is a link to /not/mounted" in str(state.hindrance)
 
@@ -65,14 +65,14 @@ def test_a_link_that_leads_nowhere_is_told_as_that(table: Path, linked: str) -> 
 def test_what_may_not_be_read_is_told_as_that(table: Path, closed: str) -> None:
     (table / closed).chmod(0)
     with _as_nobody():
-        state = look_for("day=1/a.parquet", table)
+        state = local_file_state("day=1/a.parquet", table)
     (table / closed).chmod(0o755)
     assert not state.is_gone
     assert "Permission denied" in str(state.hindrance)
 
 
 def test_a_folder_in_a_files_place_is_told_as_that(table: Path) -> None:
-    assert "is a folder" in str(look_for("day=1", table).hindrance)
+    assert "is a folder" in str(local_file_state("day=1", table).hindrance)
 
 
 def test_a_clones_file_is_gone_only_where_its_table_is_there(table: Path) -> None:

@@ -1,13 +1,25 @@
-"""Ranges of commits: both ends belong to them, and beyond the newest commit there is nothing unless it is clipped."""
+"""Points in a source's history, and ranges of commits, which include both ends and end at the newest commit."""
 
 from __future__ import annotations
+
+from datetime import datetime, timezone
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mirror_assets.source.errors import RangeRefused
-from mirror_assets.source.ranges import Bounds, CommitTimes, parse_range, resolve
+from mirror_assets.errors import ErrorCode, SettingError
+from mirror_assets.source.ranges import (
+    Bounds,
+    CommitTimes,
+    Point,
+    TimePoint,
+    VersionPoint,
+    parse_point,
+    parse_range,
+    resolve,
+)
+from mirror_assets_tests.errors import raises
 
 # Versions 0 to 4, made on the first five days of 1970.
 _DAY = 86_400_000
@@ -28,14 +40,14 @@ def test_versions_and_times_name_the_same_commits() -> None:
 @pytest.mark.parametrize(
     ("first", "last", "why"),
     [
-        (None, "5", "--to version 5 lies behind its newest commit, version 4"),
-        (None, "1970-01-06", r"--to 1970-01-06 00:00:00\.000 UTC lies behind"),
-        ("9", None, "--from version 9 lies behind"),
+        (None, "5", "--to version 5 is after its newest commit, version 4"),
+        (None, "1970-01-06", r"--to 1970-01-06 00:00:00\.000 UTC is after"),
+        ("9", None, "--from version 9 is after"),
         ("3", "2", "--from version 3 comes after --to version 2"),
     ],
 )
 def test_what_is_no_range_of_the_log_is_refused(first: str | None, last: str | None, why: str) -> None:
-    with pytest.raises(RangeRefused, match=why):
+    with raises(SettingError, ErrorCode.RANGE_REFUSED, match=why):
         _bounds(first, last)
 
 
@@ -47,7 +59,7 @@ def test_what_is_beyond_the_end_is_clipped_where_that_is_allowed() -> None:
 
 def test_a_range_before_the_log_is_refused() -> None:
     cleaned = CommitTimes(2, (2 * _DAY, 3 * _DAY))
-    with pytest.raises(RangeRefused, match="before its log begins, at version 2"):
+    with raises(SettingError, ErrorCode.RANGE_REFUSED, match="before its log begins, at version 2"):
         resolve("lake", cleaned, parse_range(None, "1970-01-02", clip=False))
 
 
@@ -56,5 +68,67 @@ def test_every_range_of_versions_is_itself_or_refused(first: int, last: int) -> 
     if first <= last:
         assert _bounds(str(first), str(last)) == Bounds(first, last)
     else:
-        with pytest.raises(RangeRefused):
+        with raises(SettingError, ErrorCode.RANGE_REFUSED):
             _bounds(str(first), str(last))
+
+
+# Versions 3 to 6, an hour apart.
+_HOUR = 3_600_000
+_LATER_TIMES = CommitTimes(3, tuple(10 * _HOUR + hour * _HOUR for hour in range(4)))
+
+
+def _utc(*moment: int) -> int:
+    return round(datetime(*moment, tzinfo=timezone.utc).timestamp() * 1000)  # type: ignore[misc,arg-type]
+
+
+@pytest.mark.parametrize(
+    ("text", "point"),
+    [
+        ("7", VersionPoint(7)),
+        ("2026-01-31", TimePoint(_utc(2026, 1, 31))),
+        ("2026-01-31 18:30:00", TimePoint(_utc(2026, 1, 31, 18, 30))),
+        ("2026-01-31T18:30:00.25Z", TimePoint(_utc(2026, 1, 31, 18, 30) + 250)),
+        ("2026-01-31 18:30:00.007 +02:00", TimePoint(_utc(2026, 1, 31, 16, 30) + 7)),
+        ("2026-07-31 18:30:00 Europe/Berlin", TimePoint(_utc(2026, 7, 31, 16, 30))),
+        ("2026-01-31 UTC", TimePoint(_utc(2026, 1, 31))),
+    ],
+)
+def test_what_is_written_is_the_point_that_is_meant(text: str, point: Point) -> None:
+    assert parse_point(text) == point
+
+
+@pytest.mark.parametrize(
+    ("text", "why"),
+    [
+        ("-1", "expected a version"),
+        ("yesterday", "expected a version"),
+        ("2026-02-30", "no such time"),
+        ("2026-01-31 25:00:00", "no such time"),
+        ("2026-01-31 18:30", "expected a version"),
+        ("2026-01-31 18:30:00 Nowhere/City", "no time zone"),
+        ("2026-01-31 18:30:00.1234", "expected a version"),
+    ],
+)
+def test_what_is_no_point_says_what_is_expected(text: str, why: str) -> None:
+    with pytest.raises(ValueError, match=why):
+        parse_point(text)
+
+
+@given(st.integers(0, 4_000_000_000_000))
+def test_a_time_is_shown_as_it_can_be_written(time_ms: int) -> None:
+    assert parse_point(str(TimePoint(time_ms))) == TimePoint(time_ms)
+
+
+def test_a_range_holds_the_commits_at_its_ends() -> None:
+    at_five, between = TimePoint(12 * _HOUR), TimePoint(12 * _HOUR + 1)
+    assert (_LATER_TIMES.first_from(at_five), _LATER_TIMES.last_until(at_five)) == (5, 5)
+    assert (_LATER_TIMES.first_from(between), _LATER_TIMES.last_until(between)) == (6, 5)
+    assert (_LATER_TIMES.first_from(TimePoint(14 * _HOUR)), _LATER_TIMES.last_until(TimePoint(0))) == (None, None)
+    assert (_LATER_TIMES.first_from(VersionPoint(9)), _LATER_TIMES.last_until(VersionPoint(1))) == (9, 1)
+
+
+def test_beyond_is_behind_the_newest_commit() -> None:
+    assert not _LATER_TIMES.end_before(VersionPoint(6))
+    assert _LATER_TIMES.end_before(VersionPoint(7))
+    assert not _LATER_TIMES.end_before(TimePoint(13 * _HOUR))
+    assert _LATER_TIMES.end_before(TimePoint(13 * _HOUR + 1))

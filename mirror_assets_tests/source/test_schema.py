@@ -4,8 +4,10 @@ import json
 
 import pytest
 
-from mirror_assets.source.errors import ColumnUnfit, SchemaUnreadable
+from mirror_assets.errors import ErrorCode, SettingError
+from mirror_assets.source.errors import ColumnUnfit
 from mirror_assets.source.schema import Field, canonical, landing_type, parse_schema
+from mirror_assets_tests.errors import raises
 from mirror_assets_tests.source.handmade import column, schema_string
 
 _LIST_OF_INT = {"type": "array", "elementType": "integer", "containsNull": True}
@@ -82,7 +84,7 @@ def test_what_says_nothing_of_the_rows_is_no_part_of_the_schema() -> None:
 
 @pytest.mark.parametrize("text", ["", "{}", '{"type":"struct"}', '{"type":"struct","fields":[{"name":"a","type":{}}]}'])
 def test_a_broken_schema_is_refused(text: str) -> None:
-    with pytest.raises(SchemaUnreadable, match="can't be understood"):
+    with raises(SettingError, ErrorCode.SOURCE_UNFIT, match="can't be parsed"):
         parse_schema(text)
 
 
@@ -91,5 +93,5 @@ def test_canonical_order_of_keys() -> None:
     shuffled = json.dumps(json.loads(text), sort_keys=False, indent=3)
     assert canonical(text) == canonical(shuffled)
     assert [field.name for field in parse_schema(canonical(text)).fields] == ["b", "a"]
-    with pytest.raises(SchemaUnreadable):
+    with raises(SettingError, ErrorCode.SOURCE_UNFIT, match="can't be parsed"):
         canonical("{")

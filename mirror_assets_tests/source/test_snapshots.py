@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 from pathlib import Path
 from urllib.parse import unquote
 
@@ -11,20 +10,10 @@ import pyarrow as pa
 import pytest
 from deltalake import DeltaTable, write_deltalake
 
-from mirror_assets.direct_lake.framing import committed_by
 from mirror_assets.source.errors import LogGap, SourceNotDelta, SourceUnreadable
 from mirror_assets.source.log import DeltaLog
 from mirror_assets.source.replay import Snapshot
-from mirror_assets_tests.source.handmade import (
-    PROTOCOL,
-    Action,
-    column,
-    commit_file,
-    info,
-    metadata_action,
-    schema_string,
-    write_commit,
-)
+from mirror_assets_tests.source.handmade import commit_file, info
 
 _NAMES = pa.array(["a b", "c:d%", "é", None])
 
@@ -139,35 +128,6 @@ def test_commits_have_all_their_files(tmp_path: Path) -> None:
     assert [bool(c.data_added or c.data_removed) for c in commits] == [c.operation != "OPTIMIZE" for c in commits]
     assert all((path / file.path).exists() for commit in commits for file in commit.change_files)
     assert [bool(commit.change_files) for commit in commits][:5] == [False, False, True, True, False]
-
-
-def test_versions_are_dated_by_deltas_clock(tmp_path: Path) -> None:
-    """By when their files were written, at least 1 ms apart, until commits have times of their own."""
-    on = {"delta.enableInCommitTimestamps": "true"}
-    schema = schema_string(column("id"))
-    commits: list[list[Action]] = [[info(), PROTOCOL, metadata_action(schema)], [info()], [info()], [info()]]
-    commits[2] = [{"commitInfo": {"timestamp": 1, "inCommitTimestamp": 9_000}}, metadata_action(schema, **on)]
-    commits[3] = [{"commitInfo": {"timestamp": 1, "inCommitTimestamp": 9_500}}]
-    for version, actions in enumerate(commits):
-        write_commit(tmp_path, version, actions)
-        os.utime(commit_file(tmp_path, version), (5, 5))
-    log = DeltaLog(str(tmp_path))
-    assert [log.time_ms(version) for version in range(4)] == [5_000, 5_001, 9_000, 9_500]
-    assert [snapshot.timestamp_ms for snapshot in log.snapshots(range(4))] == [5_000, 5_001, 9_000, 9_500]
-    assert [commit.timestamp_ms for commit in log.logged_commits(1, 2)] == [5_001, 9_000]
-
-
-def test_in_commit_timestamps_count_from_where_they_were_switched_on_last(tmp_path: Path) -> None:
-    """Off and on again: what the older commits say of themselves counts no more (Delta 4.4's DESCRIBE HISTORY)."""
-    since = {"delta.inCommitTimestampEnablementVersion": "2", "delta.inCommitTimestampEnablementTimestamp": "9000"}
-    metadata = metadata_action(schema_string(column("id")), **{"delta.enableInCommitTimestamps": "true"} | since)
-    own: list[list[Action]] = [[{"commitInfo": {"inCommitTimestamp": at}}] for at in (8_000, 8_500, 9_000)]
-    for version, actions in enumerate([[*own[0], PROTOCOL, metadata], own[1], [*own[2], metadata]]):
-        write_commit(tmp_path, version, actions)
-        os.utime(commit_file(tmp_path, version), (version + 1, version + 1))
-    log = DeltaLog(str(tmp_path))
-    assert [log.time_ms(version) for version in range(3)] == [1_000, 2_000, 9_000]
-    assert [committed_by(log, at) for at in (999, 2_500, 9_000)] == [None, 1, 2]
 
 
 def test_files_in_folders_of_the_log_are_no_commits(tmp_path: Path) -> None:

@@ -8,13 +8,13 @@ from hypothesis import strategies as st
 
 from mirror_assets.source.actions import Metadata, Vector
 from mirror_assets.source.log_paths import TablePaths, as_listed, is_absolute, is_hidden
-from mirror_assets.source.parsing import RawVector, read_vector, z85_decoded
+from mirror_assets.source.parsing import RawAction, read_vector, z85_decoded
 from mirror_assets_tests.direct_lake.random_lakes import z85_encoded
 
 _HERE = TablePaths.of("/lake/a table")
 
 
-def _raw(kind: str, stored: str) -> RawVector:
+def _raw(kind: str, stored: str) -> RawAction:
     return {"storageType": kind, "pathOrInlineDv": stored, "offset": 4, "sizeInBytes": 40, "cardinality": 6}
 
 
@@ -26,7 +26,7 @@ def test_the_vectors_of_deltas_own_documentation() -> None:
     )
     absolute = "s3://mytable/deletion_vector_d2c639aa-8816-431a-aaf6-d3fe2512ff61.bin"
     assert read_vector(_raw("p", absolute), _HERE) == Vector(f"p{absolute}@4", absolute, 40, 6)
-    inline: RawVector = {"storageType": "i", "pathOrInlineDv": "wi5b=0000", "sizeInBytes": 40, "cardinality": 6}
+    inline = {"storageType": "i", "pathOrInlineDv": "wi5b=0000", "sizeInBytes": 40, "cardinality": 6}
     assert read_vector(inline, _HERE) == Vector("iwi5b=0000", None, 40, 6)
     assert read_vector(None, _HERE) is None
 

@@ -60,14 +60,14 @@ def test_a_certificate_that_is_not_there_is_told() -> None:
 @pytest.mark.parametrize("empty", [True, False], ids=["empty", "not there"])
 def test_a_missing_variable_is_named(kind: CredentialKind, name: str, empty: bool) -> None:
     environment = {**without(name), **({name: ""} if empty else {})}
-    with raises(SettingError, ErrorCode.CREDENTIAL_INCOMPLETE) as error:
+    with raises(SettingError, ErrorCode.CREDENTIAL_UNFIT) as error:
         credential_of(kind, environment=environment)
     assert error.value.what == f"credential {kind.value} needs {name} in the environment."
 
 
 def test_all_missing_variables_are_named_at_once() -> None:
     with raises(
-        SettingError, ErrorCode.CREDENTIAL_INCOMPLETE, match="AZURE_TENANT_ID, AZURE_CLIENT_ID, AZURE_CLIENT_SECRET"
+        SettingError, ErrorCode.CREDENTIAL_UNFIT, match="AZURE_TENANT_ID, AZURE_CLIENT_ID, AZURE_CLIENT_SECRET"
     ):
         credential_of(CredentialKind.CLIENT_SECRET, environment={})
 

@@ -83,7 +83,7 @@ class KeepsFolders(MemoryStore):
         (Copies(), "does a rename move a file"),
         (NewEtags(), "keep its ETag"),
         (ListsLate(), "listing show new files"),
-        (KeepsFolders(), "a deleted folder gone"),
+        (KeepsFolders(), "a deleted folder removed"),
     ],
 )
 def test_a_broken_promise_is_found(store: MemoryStore, words: str) -> None:

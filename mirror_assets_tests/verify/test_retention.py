@@ -6,10 +6,11 @@ from dataclasses import replace
 
 import pytest
 
+from mirror_assets.errors import ErrorCode, SettingError
 from mirror_assets.source.actions import Metadata
-from mirror_assets.source.errors import PropertyUnreadable
 from mirror_assets.source.table_properties import Retention
 from mirror_assets.verify.timeliness import Consequence, ReadDeadline, check_retention
+from mirror_assets_tests.errors import raises
 
 _DAY, _HOUR = 86_400, 3_600
 _LOG, _FILES = "delta.logRetentionDuration", "delta.deletedFileRetentionDuration"
@@ -74,5 +75,7 @@ def test_nothing_waiting_passes_and_says_what_the_next_commit_has() -> None:
 
 
 def test_a_property_that_is_no_interval_is_named() -> None:
-    with pytest.raises(PropertyUnreadable, match=f"{_LOG} of /lake/orders can't be read: 'soon' is no interval"):
+    with raises(
+        SettingError, ErrorCode.SOURCE_UNFIT, match=f"{_LOG} of /lake/orders can't be read: 'soon' is no interval"
+    ):
         _deadline(logRetentionDuration="soon")

@@ -1,4 +1,4 @@
-"""Addresses of folders in lakes: every spelling that people copy, in the one spelling that both readers take."""
+"""Addresses of folders in lakes: parses every common spelling to the one that both readers take."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ class LakeAddress:
 
     @classmethod
     def parse(cls, text: str) -> LakeAddress:
-        """Return the folder at an address as Spark, deltalake or a portal writes it.
+        """Parse the address of a folder as Spark, deltalake or a portal writes it.
 
         Raises ValueError for any other address; its message has the spelling to write.
         """
@@ -56,15 +56,11 @@ class LakeAddress:
         if "?" in text or "#" in text or ":" in parts.netloc.rpartition("@")[0]:
             raise ValueError(f"expected an address without credentials, query and fragment, got {shown(parts)!r}")
         if parts.scheme in ("http", "https"):
-            return _of_portal(parts)
-        scheme = _SCHEMES.get(parts.scheme)
-        if scheme is None:
+            scheme, authority, path = _of_portal(parts)
+        elif parts.scheme in _SCHEMES:
+            scheme, authority, path = _SCHEMES[parts.scheme], unquote(parts.netloc), unquote(parts.path)
+        else:
             raise ValueError(f"{shown(parts)!r} has a scheme that is not known here; write {_SHAPES}")
-        return cls._of(scheme, unquote(parts.netloc), parts.path, parts)
-
-    @classmethod
-    def _of(cls, scheme: Scheme, authority: str, path: str, parts: SplitResult) -> LakeAddress:
-        """Check the pieces. Raises ValueError."""
         if scheme is Scheme.AZURE:
             container, _, host = authority.rpartition("@")
             if not container or not host:
@@ -72,7 +68,7 @@ class LakeAddress:
             authority = f"{container}@{host.replace('.blob.', '.dfs.', 1)}"
         elif not authority or "@" in authority:
             raise ValueError(f"{shown(parts)!r} names no store; write {_SHAPES}")
-        return cls(scheme, authority, _clean(unquote(path), parts))
+        return cls(scheme, authority, _clean(path, parts))
 
     @property
     def uri(self) -> str:
@@ -86,7 +82,7 @@ class LakeAddress:
 
     @property
     def host(self) -> str:
-        """The host that the address names, with its port if it has one; that of a bucket is its name."""
+        """The host in the address, with its port if it has one; for a bucket, its name."""
         return self.authority.rpartition("@")[2]
 
     def below(self, path: str) -> LakeAddress:
@@ -100,28 +96,29 @@ class LakeAddress:
 
 
 def shown(url: SplitResult) -> str:
-    """Return the URL without what may be secret in it: a password before the host, a signature behind the path."""
+    """Return the URL without parts that may be secret: a password before the host, a signature after the path."""
     user, at, host = url.netloc.rpartition("@")
     return url._replace(netloc=f"{user.partition(':')[0]}{at}{host}", query="", fragment="").geturl()
 
 
-def _of_portal(parts: SplitResult) -> LakeAddress:
-    """Return the address that a portal shows as `https://`. Raises ValueError."""
-    container, _, path = unquote(parts.path).lstrip("/").partition("/")
+def _of_portal(parts: SplitResult) -> tuple[Scheme, str, str]:
+    """Return scheme, authority and path of an address that a portal shows as `https://`. Raises ValueError."""
+    whole = unquote(parts.path)
+    container, _, path = whole.lstrip("/").partition("/")
     if parts.netloc == _GOOGLE_HOST and container:
-        return LakeAddress._of(Scheme.GOOGLE, container, path, parts)  # noqa: SLF001 its own module
+        return Scheme.GOOGLE, container, path
     if _AZURE_HOST.match(parts.netloc) and container:
-        return LakeAddress._of(Scheme.AZURE, f"{container}@{parts.netloc}", path, parts)  # noqa: SLF001
+        return Scheme.AZURE, f"{container}@{parts.netloc}", path
     s3 = _S3_HOST.fullmatch(parts.netloc)
     if s3 and s3["bucket"]:
-        return LakeAddress._of(Scheme.S3, s3["bucket"], unquote(parts.path), parts)  # noqa: SLF001
+        return Scheme.S3, s3["bucket"], whole
     if s3 and container:
-        return LakeAddress._of(Scheme.S3, container, path, parts)  # noqa: SLF001
+        return Scheme.S3, container, path
     raise ValueError(f"{shown(parts)!r} is no address of a table; write {_SHAPES}")
 
 
 def _clean(path: str, parts: SplitResult | None = None) -> str:
     names = [name for name in path.split("/") if name]
     if any(name in (".", "..") for name in names):
-        raise ValueError(f"{shown(parts) if parts else path!r} leads out of its folder; leave `.` and `..` out")
+        raise ValueError(f"{shown(parts) if parts else path!r} leaves its folder; write it without `.` and `..`")
     return "/".join(names)

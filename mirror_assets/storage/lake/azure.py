@@ -12,9 +12,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from mirror_assets.storage.credentials import CredentialKind, credential_of
-from mirror_assets.storage.errors import credential_incomplete
+from mirror_assets.storage.errors import credential_incomplete, token_refused
 from mirror_assets.storage.lake.address import LakeAddress
-from mirror_assets.storage.lake.errors import identity_refused
 from mirror_assets.storage.lake.lake_store import Prefixed
 from mirror_assets.storage.lake.token_server import token_endpoint
 from mirror_assets.storage.onelake.abfs import (
@@ -32,17 +31,16 @@ if TYPE_CHECKING:
 SAS_TOKEN, STORAGE_TOKEN = "AZURE_STORAGE_SAS_TOKEN", "AZURE_STORAGE_TOKEN"
 _SOON_SECONDS = 600
 _AUDIENCE = "https://storage.azure.com/.default"
-# Hosts that deltalake knows how to reach by their name.
+# Hosts for which deltalake derives the endpoint from the name.
 _KNOWN_HOSTS = (".core.windows.net", ".fabric.microsoft.com")
 _ONELAKE = ".fabric.microsoft.com"
 
-
-# Hadoop would try thirty times, for some ten minutes. A slice that fails is tried again, behind a pause.
+# Hadoop would try thirty times, for some ten minutes. A slice that fails is retried after a pause.
 _PATIENCE = {"io.retry.max.retries": "5"}
 
 
 class AzureCredential(str, Enum):
-    """Who reads a container. `default` tries one way after another: for development, not for production."""
+    """The identity that reads a container. `default` tries several ones: for development, not for production."""
 
     DEFAULT = "default"
     MANAGED_IDENTITY = "managed_identity"
@@ -56,8 +54,8 @@ class AzureCredential(str, Enum):
 class AzureStore:
     """A container of a storage account, a workspace of OneLake, or a folder of one.
 
-    `endpoint` replaces the account's own address, such as a server of this machine. `env_prefix` stands before the
-    names of the environment variables, for a second tenant.
+    `endpoint` replaces the account's own address, such as a server of this machine. `env_prefix` is the prefix of the
+    environment variables, for a second tenant.
     """
 
     root: LakeAddress
@@ -72,7 +70,7 @@ class AzureStore:
         return (HADOOP_AZURE,)
 
     def delta_uri(self, address: LakeAddress) -> str:
-        """Return the address; of a host that deltalake doesn't know, one without a host, for it has the endpoint."""
+        """Return the address; without the host if deltalake doesn't know it, because it then gets the endpoint."""
         if self._is_known:
             return address.uri
         return f"abfs://{address.container}/{address.path}"
@@ -81,7 +79,7 @@ class AzureStore:
         """Return deltalake's options, with a token that is valid now.
 
         One credential of the process fetches tokens: deltalake would fetch one for each table that it opens. Raises
-        credential_incomplete, credential_unfit and identity_refused.
+        credential_incomplete, credential_unfit and token_refused.
         """
         endpoint = None if self._is_known else f"https://{self.root.host}"
         options = {
@@ -92,7 +90,7 @@ class AzureStore:
         return {name: value for name, value in options.items() if value}
 
     def hadoop_settings(self) -> dict[str, str]:
-        """Return the settings of this container's identity, and of its account."""
+        """Return Hadoop's settings of this container's identity, and of its account."""
         host, container = self.root.host, self.root.container
         about = named(_PATIENCE, host) | (onelake_settings(host) if host.endswith(_ONELAKE) else {})
         if self.credential is AzureCredential.SAS:
@@ -109,42 +107,37 @@ class AzureStore:
         return self.root.host.endswith(_KNOWN_HOSTS)
 
     def _secret(self) -> dict[str, str]:
-        if self.credential is not AzureCredential.SAS:
-            return {
-                "azure_storage_token": _token(CredentialKind(self.credential.value), self.env_prefix, self.root.uri)
-            }
-        name = self.env_prefix + SAS_TOKEN
-        if not self.environment.get(name):
-            raise credential_incomplete(self.credential.value, (name,))
-        return {"azure_storage_sas_key": self.environment[name]}
+        if self.credential is AzureCredential.SAS:
+            name = self.env_prefix + SAS_TOKEN
+            if not self.environment.get(name):
+                raise credential_incomplete(self.credential.value, (name,))
+            return {"azure_storage_sas_key": self.environment[name]}
+        from azure.core.exceptions import ClientAuthenticationError
+
+        try:
+            token = storage_token(CredentialKind(self.credential.value), self.env_prefix).token
+        except ClientAuthenticationError as error:
+            raise token_refused(self.root.uri, error.message) from error
+        return {"azure_storage_token": token}
 
 
 def storage_token(kind: CredentialKind, env_prefix: str) -> AccessToken:
-    """Return a token for storage, which is valid now; one credential of the process fetches and keeps tokens.
+    """Return a token for storage that is valid now; one credential of the process fetches and caches tokens.
 
-    For `default`, one that the environment holds comes first, such as a notebook's of Fabric. Raises
+    For `default`, a token in the environment comes first, such as that of a Fabric notebook. Raises
     credential_incomplete, credential_unfit and azure-identity's errors.
     """
     given = os.environ.get(STORAGE_TOKEN) if kind is CredentialKind.DEFAULT else None
     if given:
         from azure.core.credentials import AccessToken
 
-        # Its expiry is unknown: callers fetch it again soon.
+        # Its expiry is unknown, so callers fetch it again soon.
         return AccessToken(given, int(time.time()) + _SOON_SECONDS)
     return _shared(kind, env_prefix).get_token(_AUDIENCE)
 
 
-def _token(kind: CredentialKind, env_prefix: str, root: str) -> str:
-    from azure.core.exceptions import ClientAuthenticationError
-
-    try:
-        return storage_token(kind, env_prefix).token
-    except ClientAuthenticationError as error:
-        raise identity_refused(root, error.message) from error
-
-
 @cache
 def _shared(kind: CredentialKind, env_prefix: str) -> TokenCredential:
-    # The authorities that deltalake trusts, too.
+    # The file of authorities that deltalake trusts also.
     trusted = os.environ.get("SSL_CERT_FILE")
     return credential_of(kind, Path(trusted) if trusted else None, Prefixed(env_prefix, os.environ))

@@ -17,7 +17,7 @@ KEY_FILE = "GOOGLE_APPLICATION_CREDENTIALS"
 
 
 class GoogleCredential(str, Enum):
-    """Who reads a bucket. `default`: Google's application default credentials."""
+    """The identity that reads a bucket. `default`: Google's application default credentials."""
 
     DEFAULT = "default"
     KEY_FILE = "key_file"
@@ -47,9 +47,13 @@ class GoogleStore:
         """Return deltalake's options. Raises credential_incomplete."""
         if self.credential is GoogleCredential.ANONYMOUS:
             return {"google_skip_signature": "true"}
-        if self.credential is GoogleCredential.KEY_FILE:
-            return {"google_service_account": self._key_file()}
-        return {}
+        if self.credential is not GoogleCredential.KEY_FILE:
+            return {}
+        name = self.env_prefix + KEY_FILE
+        file = str(self.key_file) if self.key_file else self.environment.get(name)
+        if not file:
+            raise credential_incomplete(self.credential.value, (name,))
+        return {"google_service_account": file}
 
     def hadoop_settings(self) -> dict[str, str]:
         """Return Hadoop's settings; its file system has one identity for all buckets."""
@@ -63,11 +67,3 @@ class GoogleStore:
             "fs.gs.auth.type": "SERVICE_ACCOUNT_JSON_KEYFILE",
             "fs.gs.auth.service.account.json.keyfile": path,
         }
-
-    def _key_file(self) -> str:
-        if self.key_file is not None:
-            return str(self.key_file)
-        name = self.env_prefix + KEY_FILE
-        if not self.environment.get(name):
-            raise credential_incomplete(self.credential.value, (name,))
-        return self.environment[name]

@@ -1,4 +1,4 @@
-"""HDFS: both readers take its address, and their settings from `HADOOP_CONF_DIR`."""
+"""HDFS: both readers take its address, and read their settings from `HADOOP_CONF_DIR`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What every store of source tables gives its two readers, and how one is made for an address."""
+"""The interface of stores of source tables, for their two readers."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from mirror_assets.storage.lake.address import LakeAddress
 
 
 class LakeStore(Protocol):
-    """A place of source tables, and the identity that reads it. Nothing in it is secret."""
+    """A store of source tables, and the identity that reads it. Nothing in it is secret."""
 
     @property
     def root(self) -> LakeAddress:
@@ -35,7 +35,7 @@ class LakeStore(Protocol):
 
 
 class Prefixed(Mapping[str, str]):
-    """The environment of one identity: its variables have a prefix before the names that the SDKs know."""
+    """The environment of one identity: its variables have a prefix before the names that the SDKs use."""
 
     def __init__(self, prefix: str, environment: Mapping[str, str]) -> None:
         self._prefix, self._environment = prefix, environment

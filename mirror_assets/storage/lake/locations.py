@@ -1,6 +1,6 @@
-"""Caches the addresses of tables of catalogs in this process, and for the next one in the user's cache.
+"""Caches the addresses of catalogs' tables in this process, and for later ones in the user's cache.
 
-Only addresses are kept, no credentials. They can be asked for again: a file that can't be read or written is left.
+It caches no credentials. A file that can't be read or written is skipped, because the catalog can be queried again.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from mirror_assets.user_cache import user_cache
 
 
 class TableLocation(pydantic.BaseModel):
-    """A table's address, the catalog's own id for it, and when the catalog said so, in seconds since 1970."""
+    """A table's address, its id in the catalog, and when the catalog was queried, in seconds since 1970."""
 
     model_config = pydantic.ConfigDict(frozen=True)
 
@@ -27,20 +27,20 @@ class TableLocation(pydantic.BaseModel):
     said: float
 
     def is_older_than(self, seconds: float) -> bool:
-        """Whether the catalog said so longer ago, by a clock that may have been set back."""
+        """Whether the catalog was queried longer ago, by a clock that may have been set back."""
         return not 0 <= time.time() - self.said < seconds
 
 
 @dataclass
 class KnownLocations:
-    """What the catalogs said last; `folder` None: the user's cache. Threads may share it."""
+    """The last known locations; `folder` None: the user's cache. Threads may share it."""
 
     folder: Path | None = None
     _known: dict[str, TableLocation] = field(default_factory=dict)
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
     def last(self, catalog: str, table: str) -> TableLocation | None:
-        """Return the table's last known location; `catalog` says which catalog of all, such as its URL and name."""
+        """Return the table's last known location; `catalog` identifies the catalog, for example by URL and name."""
         key = _key(catalog, table)
         with self._lock:
             if key not in self._known and (read := self._read(key)) is not None:
@@ -48,7 +48,7 @@ class KnownLocations:
             return self._known.get(key)
 
     def remember(self, catalog: str, table: str, location: TableLocation) -> None:
-        """Keep the table's location."""
+        """Store the table's location."""
         key = _key(catalog, table)
         with self._lock:
             self._known[key] = location
@@ -68,7 +68,7 @@ class KnownLocations:
             written.write_text(location.model_dump_json(), encoding="utf-8")
             written.replace(file)
         except (OSError, RuntimeError):
-            pass  # the next process asks the catalog again
+            pass  # the next process queries the catalog again
 
     def _file(self, key: str) -> Path:
         return (self.folder or user_cache() / "catalogs") / f"{key}.json"

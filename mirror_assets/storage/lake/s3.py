@@ -24,7 +24,7 @@ _SDK = "software.amazon.awssdk.auth.credentials"
 
 
 class AwsCredential(str, Enum):
-    """Who reads a bucket. `default` tries one way after another, as AWS's own tools do."""
+    """The identity that reads a bucket. `default` tries several ones, as AWS's own tools do."""
 
     DEFAULT = "default"
     ENVIRONMENT = "environment"
@@ -34,8 +34,8 @@ class AwsCredential(str, Enum):
     ANONYMOUS = "anonymous"
 
 
-# Hadoop would ask a host that does not answer for some ten minutes in each of its calls, and a store that throttles for
-# hours. A slice that fails is tried again, behind a pause. Within `request.timeout`, AWS's SDK tries several times; an
+# Each call of Hadoop would wait some ten minutes for a host that does not answer, and hours for a store that throttles.
+# A slice that fails is retried after a pause. Within `request.timeout`, AWS's SDK tries several times; an
 # `establish.timeout` below 15 s is ignored.
 _PATIENCE = {
     "connection.establish.timeout": "15s",
@@ -57,8 +57,8 @@ _PROVIDERS = {
 class S3Store:
     """A bucket, or a folder of one.
 
-    `role` is the ARN of a role to assume with the credential. `env_prefix` stands before the names of the environment
-    variables with the keys, for a second account. `region` and `endpoint` are by default those of the environment.
+    `role` is the ARN of a role to assume with the credential. `env_prefix` is the prefix of the environment variables
+    with the keys, for a second account. `region` and `endpoint` are by default those of the environment.
     """
 
     root: LakeAddress
@@ -128,58 +128,42 @@ class S3Store:
     def _keys(self) -> dict[str, str]:
         if self.credential is AwsCredential.ANONYMOUS:
             return {"aws_skip_signature": "true"}
+        if self.credential is AwsCredential.DEFAULT and not self.role:
+            return {}
         if self.role or self.credential in (AwsCredential.PROFILE, AwsCredential.WEB_IDENTITY, AwsCredential.INSTANCE):
             identity = AwsIdentity(self.credential.value, self.profile, self.role, self._region, self.env_prefix)
-            keys = identity.keys()
-            return _options({KEY: keys.access_key, SECRET: keys.secret_key, TOKEN: keys.token})
-        if self.credential is AwsCredential.DEFAULT:
-            return {}
-        return _options(self._from_environment())
-
-    def _from_environment(self) -> dict[str, str | None]:
-        missing = tuple(self.env_prefix + name for name in (KEY, SECRET) if not self._named.get(name))
-        if missing:
-            raise credential_incomplete(self.credential.value, missing)
-        return {name: self._named.get(name) for name in (KEY, SECRET, TOKEN)}
+            found = identity.keys()
+            keys = {KEY: found.access_key, SECRET: found.secret_key, TOKEN: found.token}
+        else:
+            keys = {name: self._named.get(name) for name in (KEY, SECRET, TOKEN)}
+            missing = tuple(self.env_prefix + name for name in (KEY, SECRET) if not keys[name])
+            if missing:
+                raise credential_incomplete(self.credential.value, missing)
+        # deltalake's names are those of the environment in lower case.
+        return {name.lower(): value for name, value in keys.items() if value}
 
     def _provider(self) -> dict[str, str]:
-        own = self._own_provider()
+        """Return Hadoop's settings of the identity; keys are references to variables, which need not be set yet."""
+        if self.credential is AwsCredential.ENVIRONMENT:
+            names, kind = {"access.key": KEY, "secret.key": SECRET}, "SimpleAWSCredentialsProvider"
+            if self._named.get(TOKEN):
+                names["session.token"], kind = TOKEN, "TemporaryAWSCredentialsProvider"
+            own = {name: variable(self.env_prefix + of) for name, of in names.items()}
+            provider = f"{_S3A}.{kind}"
+        else:
+            own = {"auth.profile.name": self.profile or ""} if self.credential is AwsCredential.PROFILE else {}
+            provider = _PROVIDERS[self.credential]
         if self.role is None:
-            return own
-        base = own.pop("aws.credentials.provider")
-        return {
+            return {**own, "aws.credentials.provider": provider}
+        settings = {
             **own,
             "aws.credentials.provider": f"{_S3A}.auth.AssumedRoleCredentialProvider",
-            "assumed.role.credentials.provider": base,
+            "assumed.role.credentials.provider": provider,
             "assumed.role.arn": self.role,
-            **self._token_service(),
         }
-
-    def _token_service(self) -> dict[str, str]:
-        """Return where Hadoop asks for the role's keys: it takes a host, which it calls by https, and its region.
-
-        It takes no port.
-        """
-        place = urlsplit(self.environment.get("AWS_ENDPOINT_URL_STS", ""))
-        if not place.hostname or place.port:
-            return {}
-        return {"assumed.role.sts.endpoint": place.hostname, "assumed.role.sts.endpoint.region": self._region or ""}
-
-    def _own_provider(self) -> dict[str, str]:
-        if self.credential is AwsCredential.PROFILE:
-            named = {"auth.profile.name": self.profile or ""}
-            return {"aws.credentials.provider": _PROVIDERS[self.credential], **named}
-        if self.credential is not AwsCredential.ENVIRONMENT:
-            return {"aws.credentials.provider": _PROVIDERS[self.credential]}
-        # Nothing is required here: definitions load without the identity that reads.
-        names = {"access.key": KEY, "secret.key": SECRET}
-        kind = "SimpleAWSCredentialsProvider"
-        if self._named.get(TOKEN):
-            names["session.token"], kind = TOKEN, "TemporaryAWSCredentialsProvider"
-        keys = {name: variable(self.env_prefix + of) for name, of in names.items()}
-        return {"aws.credentials.provider": f"{_S3A}.{kind}", **keys}
-
-
-def _options(keys: Mapping[str, str | None]) -> dict[str, str]:
-    """Return keys by deltalake's names, which are those of the environment in small letters."""
-    return {name.lower(): value for name, value in keys.items() if value}
+        # Hadoop takes the host of the token service, which it calls by https, and no port.
+        service = urlsplit(self.environment.get("AWS_ENDPOINT_URL_STS", ""))
+        if service.hostname and not service.port:
+            settings["assumed.role.sts.endpoint"] = service.hostname
+            settings["assumed.role.sts.endpoint.region"] = self._region or ""
+        return settings

@@ -1,8 +1,8 @@
-"""Hands azure-identity's tokens to the Spark of this machine, where Hadoop has no such credential.
+"""Serves azure-identity's tokens to Spark on this machine, for credentials that Hadoop doesn't support.
 
-Hadoop's file system for Azure asks a managed identity's endpoint for tokens, and asks again before they end. This one
-answers for the credentials `default` and `certificate`. It listens on this machine alone, and only who knows its
-address, which is in the environment of the process and of its JVM, gets a token.
+Hadoop's file system for Azure requests tokens from a managed identity's endpoint, and again before they expire. This
+server answers for the credentials `default` and `certificate`. It listens on this machine only, and its address, which
+is in the environment of the process and of its JVM, contains a secret.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ def _handler(secret: str, token: Callable[[CredentialKind, str], AccessToken]) -
                 return
             try:
                 got = token(CredentialKind(asked[1]), "" if asked[2] == _NO_PREFIX else asked[2])
-            except Exception as error:  # noqa: BLE001 whatever it is, the one who asked has to know
+            except Exception as error:  # noqa: BLE001 the client gets any error
                 self._answer(400, {"error": type(error).__name__, "error_description": str(error)})
                 return
             reply = {"access_token": got.token, "expires_on": str(got.expires_on), "token_type": "Bearer"}

@@ -1,12 +1,12 @@
-"""What a Unity Catalog answers, as its OpenAPI says; fields that nothing here uses are left out."""
+"""The responses of a Unity Catalog by its OpenAPI, without the fields that nothing here uses."""
 
 from __future__ import annotations
 
 from pydantic import BaseModel, ConfigDict, Field
 
-# The interface behind a server's address.
+# The path of the interface on a server.
 API = "/api/2.1/unity-catalog"
-# A table whose commits the catalog keeps has one of these among its properties.
+# A table whose commits the catalog stores has one of these properties.
 _CATALOG_MANAGED = tuple(
     f"delta.feature.{name}" for name in ("catalogManaged", "catalogOwned", "catalogOwned-preview", "coordinatedCommits")
 )
@@ -31,13 +31,13 @@ class PrimaryKey(_Answer):
 
 
 class UnityConstraint(_Answer):
-    """A constraint of a table; the kinds that are not known here are left out."""
+    """A constraint of a table; other kinds are left out."""
 
     primary_key_constraint: PrimaryKey | None = None
 
 
 class UnityTable(_Answer):
-    """A table, or what is listed among tables: a view has neither format nor location."""
+    """A table, or a view, which is listed among tables and has neither format nor location."""
 
     name: str
     schema_name: str = ""
@@ -51,7 +51,7 @@ class UnityTable(_Answer):
 
     @property
     def primary_key(self) -> tuple[str, ...]:
-        """The columns of the primary key; none where none is declared."""
+        """The columns of the primary key; none if none is declared."""
         declared = (one.primary_key_constraint for one in self.table_constraints or ())
         return next((key.child_columns for key in declared if key is not None), ())
 
@@ -62,7 +62,7 @@ class UnityTable(_Answer):
 
     @property
     def is_catalog_managed(self) -> bool:
-        """Whether the catalog, not the log, says which commits count."""
+        """Whether the catalog, not the log, determines which commits count."""
         properties = self.properties or {}
         return any(properties.get(name) == "supported" for name in _CATALOG_MANAGED)
 
@@ -81,39 +81,26 @@ class AzureSas(_Answer):
     sas_token: str = Field(repr=False)
 
 
-class GoogleToken(_Answer):
-    """A token for a bucket."""
-
-    oauth_token: str = Field(repr=False)
-
-
 class TemporaryCredentials(_Answer):
-    """One kind of credential, and when it ends, in ms since 1970; kinds that are not known here are in `kinds`."""
+    """One kind of credential, and its expiry in ms since 1970; `kinds` also has the kinds without a field here."""
 
     model_config = ConfigDict(frozen=True, extra="allow")
 
     aws_temp_credentials: AwsKeys | None = None
     azure_user_delegation_sas: AzureSas | None = None
-    gcp_oauth_token: GoogleToken | None = None
     expiration_time: int | None = None
-    url: str | None = None
 
     @property
     def kinds(self) -> tuple[str, ...]:
-        """The names of what was vended, by its field in the answer; never a value."""
-        named = ("aws_temp_credentials", "azure_user_delegation_sas", "gcp_oauth_token")
+        """The names of the vended credentials' fields in the answer; never a value."""
+        named = ("aws_temp_credentials", "azure_user_delegation_sas")
         known = tuple(name for name in named if getattr(self, name) is not None)
         return known + tuple(name for name, value in (self.model_extra or {}).items() if isinstance(value, dict))
 
     def __repr__(self) -> str:
         return f"TemporaryCredentials({', '.join(self.kinds)})"
 
-
-class TablePage(_Answer):
-    """A page of tables."""
-
-    tables: tuple[UnityTable, ...] = ()
-    next_page_token: str | None = None
+    __str__ = __repr__
 
 
 class UnitySchema(_Answer):
@@ -122,10 +109,11 @@ class UnitySchema(_Answer):
     name: str
 
 
-class SchemaPage(_Answer):
-    """A page of schemas."""
+class UnityPage(_Answer):
+    """A page of schemas or tables."""
 
     schemas: tuple[UnitySchema, ...] = ()
+    tables: tuple[UnityTable, ...] = ()
     next_page_token: str | None = None
 
 

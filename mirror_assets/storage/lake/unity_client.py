@@ -1,12 +1,12 @@
-"""Asks a Unity Catalog by its REST interface: a table's address, its temporary credentials, the tables of a schema.
+"""Queries a Unity Catalog by its REST interface: a table's address, its temporary credentials, the tables of a schema.
 
-By hand on azure-core's pipeline, which is here anyway: the official client is asynchronous, for four requests.
+It uses azure-core's pipeline, which is installed anyway: the official client is asynchronous, for four requests.
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from functools import cached_property
 from typing import TypeVar
 from urllib.parse import quote, urlencode
@@ -29,18 +29,15 @@ from mirror_assets.storage.lake.catalog_errors import (
 )
 from mirror_assets.storage.lake.unity_answers import (
     API,
-    SchemaPage,
-    TablePage,
     TemporaryCredentials,
     UnityErrorBody,
+    UnityPage,
     UnityTable,
 )
 
 _TRIES, _SECONDS, _CONNECT_SECONDS = 3, 60, 10
-_AGENT = "mirror-assets"
-_FINE = 200
-_BUSY = (408, 425, 429)
 _Answer = TypeVar("_Answer", bound=pydantic.BaseModel)
+_Refused = Callable[[str, str, str], MirrorError]
 
 
 class UnityClient:
@@ -58,7 +55,7 @@ class UnityClient:
         self.token_variable, self._tries = token_variable, tries
 
     def token(self, environment: Mapping[str, str] = os.environ) -> str | None:
-        """Return the token that the environment has now; None for a server without sign-in."""
+        """Return the token that the environment has now; None for a server without authentication."""
         if self.token_variable is None:
             return None
         token = environment.get(self.token_variable)
@@ -69,67 +66,56 @@ class UnityClient:
     def table(self, name: str) -> UnityTable:
         """Return the table `schema.table`."""
         path = f"/tables/{quote(f'{self.catalog}.{name}', safe='')}"
-        try:
-            return self._answer(UnityTable, HttpRequest("GET", self._base + path), name)
-        except HttpResponseError as error:
-            raise self._refusal(name, error) from error
+        return self._answer(UnityTable, HttpRequest("GET", self._base + path), name)
 
     def credentials(self, name: str, table_id: str) -> TemporaryCredentials:
         """Return credentials to read the table, new ones at each call. Also raises credentials_not_vended."""
-        request = HttpRequest(
-            "POST", f"{self._base}/temporary-table-credentials", json={"table_id": table_id, "operation": "READ"}
-        )
-        try:
-            return self._answer(TemporaryCredentials, request, name)
-        except HttpResponseError as error:
-            status = error.status_code or 0
-            if status not in (401, 403, 404, *_BUSY) and status < 500:
-                raise credentials_not_vended(name, self.label, _why(error)) from error
-            raise self._refusal(name, error) from error
+        body = {"table_id": table_id, "operation": "READ"}
+        request = HttpRequest("POST", f"{self._base}/temporary-table-credentials", json=body)
+        return self._answer(TemporaryCredentials, request, name, credentials_not_vended)
 
     def schemas(self) -> Iterator[str]:
         """Yield the names of the catalog's schemas."""
-        for page in self._pages(SchemaPage, "/schemas", "its schemas", catalog_name=self.catalog):
+        for page in self._pages("/schemas", "its schemas", catalog_name=self.catalog):
             yield from (schema.name for schema in page.schemas)
 
     def tables(self, schema: str) -> Iterator[UnityTable]:
-        """Yield what a schema has: tables, and views among them."""
-        asked = {"catalog_name": self.catalog, "schema_name": schema}
-        for page in self._pages(TablePage, "/tables", f"the tables of {schema}", **asked):
+        """Yield the tables and views of a schema."""
+        names = {"catalog_name": self.catalog, "schema_name": schema}
+        for page in self._pages("/tables", f"the tables of {schema}", **names):
             yield from page.tables
 
-    def _pages(self, model: type[_Answer], path: str, what: str, **query: str) -> Iterator[_Answer]:
+    def _pages(self, path: str, what: str, **query: str) -> Iterator[UnityPage]:
         seen: set[str] = set()
         while True:
-            try:
-                page = self._answer(model, HttpRequest("GET", f"{self._base}{path}?{urlencode(query)}"), what)
-            except HttpResponseError as error:
-                raise self._refusal(what, error) from error
+            page = self._answer(UnityPage, HttpRequest("GET", f"{self._base}{path}?{urlencode(query)}"), what)
             yield page
-            token = getattr(page, "next_page_token", None)
+            token = page.next_page_token
             if not token or token in seen:
                 return
             seen.add(token)
             query["page_token"] = token
 
-    def _answer(self, model: type[_Answer], request: HttpRequest, what: str) -> _Answer:
-        """Send the request. Raises HttpResponseError for a refusal."""
-        request.headers["User-Agent"] = _AGENT
+    def _answer(
+        self, model: type[_Answer], request: HttpRequest, what: str, refused: _Refused = catalog_refused
+    ) -> _Answer:
+        """Send the request and return its answer; `refused` is the error for a refusal without another meaning."""
+        request.headers["User-Agent"] = "mirror-assets"
         token = self.token()
         if token is not None:
             request.headers["Authorization"] = f"Bearer {token}"
         try:
             response: HttpResponse = self._client.send_request(request)
             response.raise_for_status()
-            if response.status_code != _FINE:
+            if response.status_code != 200:
                 raise catalog_refused(what, self.label, f"it answers with status {response.status_code}")
             return model.model_validate_json(response.read())
-        except HttpResponseError:
-            raise
+        except HttpResponseError as error:
+            raise _meaning(error.status_code or 0, refused)(what, self.label, _reason(error)) from error
         except AzureError as error:
             raise catalog_unavailable(what, self.label, first_line(str(error))) from error
         except pydantic.ValidationError as error:
-            # Pydantic's message would quote the answer, which may hold keys.
+            # Pydantic's message would quote the answer, which may contain keys.
             fields = ", ".join(".".join(map(str, detail["loc"])) or "the whole" for detail in error.errors()[:3])
             raise catalog_refused(what, self.label, f"its answer is not of the interface ({fields})") from None
 
@@ -138,19 +124,19 @@ class UnityClient:
         retry = RetryPolicy[HttpRequest, HttpResponse](
             retry_total=self._tries, retry_status=self._tries, timeout=_SECONDS
         )
-        # No policy follows redirects, for they would take the token along, and none logs.
+        # No policy follows redirects, which would send the token to another server, and none logs.
         return PipelineClient(self.server, policies=[retry], connection_timeout=_CONNECT_SECONDS, read_timeout=_SECONDS)
 
-    def _refusal(self, what: str, error: HttpResponseError) -> MirrorError:
-        status, why = error.status_code or 0, _why(error)
-        if status in _BUSY or status >= 500:
-            return catalog_unavailable(what, self.label, why)
-        if status in (401, 403):
-            return catalog_denied(what, self.label, why)
-        return (catalog_table_unknown if status == 404 else catalog_refused)(what, self.label, why)
+
+def _meaning(status: int, refused: _Refused) -> _Refused:
+    if status in (408, 425, 429) or status >= 500:
+        return catalog_unavailable
+    if status in (401, 403):
+        return catalog_denied
+    return catalog_table_unknown if status == 404 else refused
 
 
-def _why(error: HttpResponseError) -> str:
+def _reason(error: HttpResponseError) -> str:
     try:
         body = UnityErrorBody.model_validate_json(error.response.text() if error.response else "")
     except (pydantic.ValidationError, ValueError):

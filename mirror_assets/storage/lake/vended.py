@@ -1,10 +1,9 @@
-"""Credentials that a catalog hands out for one table: kept until shortly before they end, and written nowhere."""
+"""Credentials that a catalog vends for one table: cached in memory until shortly before they expire."""
 
 from __future__ import annotations
 
 import threading
 import time
-from collections import ChainMap
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 
@@ -14,17 +13,17 @@ from mirror_assets.storage.lake.lake_store import LakeStore
 from mirror_assets.storage.lake.s3 import KEY, SECRET, TOKEN, AwsCredential, S3Store
 from mirror_assets.storage.lake.unity_answers import TemporaryCredentials
 
-# They are renewed so long before they end, or when half of their time is over, if that is later.
+# Keys are renewed this long before they expire, or after half of their lifetime, if that is later.
 _RENEWED_BEFORE_SECONDS = 300.0
-# Where the catalog does not say when keys end: the shortest time for which AWS and Azure make any.
-_UNTOLD_SECONDS = 900.0
+# The lifetime of keys without an expiry: the shortest that AWS and Azure allow.
+_DEFAULT_SECONDS = 900.0
 
 
 @dataclass(frozen=True)
 class VendedKeys:
-    """Keys for one kind of store, by the names of the environment variables that its SDKs read them from.
+    """Keys for one kind of store, by the names of the environment variables that its SDKs read.
 
-    `ends`: until when they are good, in seconds since 1970; None where the catalog does not say.
+    `ends` is their expiry in seconds since 1970; None if the catalog does not report it.
     """
 
     scheme: Scheme
@@ -33,7 +32,7 @@ class VendedKeys:
 
     @classmethod
     def of(cls, vended: TemporaryCredentials) -> VendedKeys | None:
-        """Return the keys in an answer; None where it has none that both readers can use."""
+        """Return the keys in an answer; None if it has none that both readers can use."""
         ends = None if vended.expiration_time is None else vended.expiration_time / 1000
         if (aws := vended.aws_temp_credentials) is not None:
             named = {KEY: aws.access_key_id, SECRET: aws.secret_access_key, TOKEN: aws.session_token or ""}
@@ -44,7 +43,7 @@ class VendedKeys:
 
 
 class RenewedKeys:
-    """The keys of one table, fetched when they are used; threads may share them, and one of them fetches."""
+    """The keys of one table, fetched on use; threads may share them, and one of them fetches."""
 
     def __init__(self, fetch: Callable[[], VendedKeys], now: Callable[[], float] = time.time) -> None:
         """Nothing is fetched yet."""
@@ -53,34 +52,29 @@ class RenewedKeys:
         self._renew_at = 0.0
 
     def current(self) -> VendedKeys:
-        """Return keys that are good now and for a while. Raises what fetching raises."""
+        """Return keys that are valid now and for a while. Raises the errors of the fetch."""
         with self._lock:
             if self._keys is None or self._now() >= self._renew_at:
                 began, self._keys = self._now(), self._fetch()
-                left = _UNTOLD_SECONDS if self._keys.ends is None else self._keys.ends - began
+                left = _DEFAULT_SECONDS if self._keys.ends is None else self._keys.ends - began
                 self._renew_at = began + max(left - _RENEWED_BEFORE_SECONDS, left / 2)
             return self._keys
 
 
 def vended_options(store: LakeStore, keys: VendedKeys) -> dict[str, str]:
-    """Return deltalake's options for a store with these keys in the place of the store's own identity."""
-    return with_keys(store, keys).storage_options()
-
-
-def with_keys(store: LakeStore, keys: VendedKeys) -> LakeStore:
-    """Return the store with these keys as its identity: its region and its server stay."""
+    """Return deltalake's options for a store with these keys in place of its own identity: region and server remain."""
     if isinstance(store, S3Store):
-        own = ChainMap({store.env_prefix + name: value for name, value in keys.variables.items()}, {})
-        known = ChainMap(own, dict(store.environment))
-        return replace(store, credential=AwsCredential.ENVIRONMENT, profile=None, role=None, environment=known)
+        known = {**store.environment, **{store.env_prefix + name: value for name, value in keys.variables.items()}}
+        own = replace(store, credential=AwsCredential.ENVIRONMENT, profile=None, role=None, environment=known)
+        return own.storage_options()
     if isinstance(store, AzureStore):
-        own_sas = {store.env_prefix + name: value for name, value in keys.variables.items()}
-        return replace(store, credential=AzureCredential.SAS, environment=own_sas)
-    raise TypeError(f"no vended keys are known for {store.root.uri}")
+        variables = {store.env_prefix + name: value for name, value in keys.variables.items()}
+        return replace(store, credential=AzureCredential.SAS, environment=variables).storage_options()
+    raise TypeError(f"{store.root.uri} is in a store that can't be read with vended keys")
 
 
 def reach_settings(store: LakeStore) -> dict[str, str]:
-    """Return Hadoop's settings for how a store is reached: its region and server, and no identity."""
+    """Return Hadoop's settings of a store's region and server, without an identity."""
     if isinstance(store, S3Store):
         anonymous = replace(store, credential=AwsCredential.ANONYMOUS, profile=None, role=None).hadoop_settings()
         bucket = f"fs.s3a.bucket.{store.root.container}."
@@ -93,9 +87,9 @@ def reach_settings(store: LakeStore) -> dict[str, str]:
 
 
 def own_names(store: LakeStore) -> dict[str, str]:
-    """Return Hadoop's settings of an identity, and the names that they have for this bucket or account alone.
+    """Return Hadoop's settings of an identity, and their names for this bucket or account only.
 
-    A setting for one bucket or account beats one for all: the identity that another table of the store has.
+    A setting for one bucket or account overrides one for all, which may be that of another table of the store.
     """
     if isinstance(store, S3Store):
         return {"fs.s3a.aws.credentials.provider": f"fs.s3a.bucket.{store.root.container}.aws.credentials.provider"}

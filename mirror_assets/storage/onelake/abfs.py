@@ -1,7 +1,7 @@
-"""How Spark reaches containers of Azure and workspaces of OneLake: settings of hadoop-azure's abfs driver.
+"""Spark's access to containers of Azure and workspaces of OneLake: settings of hadoop-azure's abfs driver.
 
 An identity is set for one container of one host, so that containers of one account may have different ones, of the same
-kind. Secrets stay in the environment: Hadoop puts them in when it reads a setting, so no Spark setting holds one.
+kind. Secrets stay in the environment: Hadoop inserts them when it reads a setting, so no Spark setting has one.
 """
 
 from __future__ import annotations
@@ -21,13 +21,13 @@ def abfs_settings(
 ) -> dict[str, str]:
     """Return Hadoop's settings by name; they name environment variables, which executors need too.
 
-    They are for one container of the host, or for all. `env_prefix` stands before the names of the variables.
+    They are for one container of the host, or for all. `env_prefix` is the prefix of the variables' names.
     """
     return _oauth_settings(host, container, *_identity(kind, env_prefix))
 
 
 def msi_settings(host: str, container: str, identity: Mapping[str, str]) -> dict[str, str]:
-    """Return Hadoop's settings by name for tokens of a managed identity's endpoint that these settings name."""
+    """Return Hadoop's settings by name for the tokens of a managed identity's endpoint."""
     return _oauth_settings(host, container, "MsiTokenProvider", identity)
 
 
@@ -40,14 +40,14 @@ def _oauth_settings(host: str, container: str | None, provider: str, identity: M
 def named(settings: Mapping[str, str], of: str) -> dict[str, str]:
     """Return the settings by their names for an account's host, or for a container of it.
 
-    The driver knows by container only what identifies: ids, secrets, endpoints, files with tokens.
+    The driver has settings by container only for identities: ids, secrets, endpoints, files with tokens.
     """
     return {f"fs.azure.{name}.{of}": value for name, value in settings.items()}
 
 
 def onelake_settings(host: str) -> dict[str, str]:
-    """Return what the driver has to know of OneLake."""
-    # It recovers a rename whose reply was lost by the file's ETag, which needs nothing of the service.
+    """Return the driver's settings for OneLake."""
+    # It recovers a rename whose reply was lost by the file's ETag, which needs no support by the service.
     return named({"account.hns.enabled": "true", "enable.client.transaction.id": "false"}, host)
 
 
@@ -57,7 +57,7 @@ def variable(name: str, default: str | None = None) -> str:
 
 
 def _identity(kind: CredentialKind, prefix: str) -> tuple[str, dict[str, str]]:
-    """Return the class that gets tokens, and its settings."""
+    """Return the class that fetches tokens, and its settings."""
     tenant, client = variable(prefix + TENANT), variable(prefix + CLIENT)
     if kind is CredentialKind.CLIENT_SECRET:
         authority = variable(prefix + AUTHORITY, _PUBLIC_AUTHORITY)

@@ -1,4 +1,4 @@
-"""Where a folder of a Fabric item is: endpoint, workspace and item by GUID, and the folder's path in the item."""
+"""The address of a folder of a Fabric item: endpoint, workspace and item by GUID, and the folder's path."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _HOST = re.compile(r"[A-Za-z0-9.-]+(:[0-9]{1,5})?")
 
 @dataclass(frozen=True)
 class OneLakeAddress:
-    """A folder of an item. Workspace and item are GUIDs: names break when one is renamed, or mixed with a GUID."""
+    """A folder of an item. Workspace and item are GUIDs, because names break after a rename, or mixed with a GUID."""
 
     workspace: str
     item: str
@@ -23,7 +23,7 @@ class OneLakeAddress:
     folder: str = LANDING_ZONE
 
     def __post_init__(self) -> None:
-        """Raises ValueError for anything but GUIDs and an https endpoint."""
+        """Require GUIDs and an https endpoint. Raises ValueError."""
         for what, text in (("workspace", self.workspace), ("item", self.item)):
             if not _GUID.fullmatch(text):
                 raise ValueError(f"expected the {what}'s GUID in small letters, got {text!r}")
@@ -33,7 +33,7 @@ class OneLakeAddress:
 
     @classmethod
     def parse(cls, url: str) -> OneLakeAddress:
-        """The landing zone at a URL as the portal shows it, `https://<host>/<workspace>/<item>/Files/LandingZone`.
+        """Parse a URL as the portal shows it, `https://<host>/<workspace>/<item>/Files/LandingZone`.
 
         Raises ValueError for any other text.
         """
@@ -47,7 +47,7 @@ class OneLakeAddress:
         return cls(workspace.lower(), item.lower(), f"https://{parts.netloc}")
 
     def below(self, path: str) -> OneLakeAddress:
-        """A folder below this one."""
+        """Return a folder below this one."""
         return replace(self, folder=f"{self.folder}/{path}")
 
     @property
@@ -57,7 +57,7 @@ class OneLakeAddress:
 
     @property
     def blob_endpoint(self) -> str:
-        """The endpoint of the blob interface, which the SDK reads through: firewalls must let both pass."""
+        """The endpoint of the blob interface, which the SDK reads through; firewalls must admit both."""
         return f"https://{self.host.replace('.dfs.', '.blob.', 1)}"
 
     @property
@@ -71,14 +71,14 @@ class OneLakeAddress:
         return f"abfss://{self.workspace}@{self.host}/{self.item}/{self.folder}"
 
     def within_workspace(self, path: str) -> str:
-        """A path below the folder, from the workspace on; "" is the folder itself."""
+        """Return a path below the folder, from the workspace on; "" is the folder itself."""
         return f"{self.item}/{self.folder}/{path}" if path else f"{self.item}/{self.folder}"
 
     def relative(self, found: str) -> str:
-        """The path below the folder of a name in a listing."""
+        """Return the path below the folder of a name in a listing."""
         return found.removeprefix(f"{self.item}/{self.folder}/")
 
 
 def _shown(url: SplitResult) -> str:
-    """The URL without what may be secret in it: a user before the host, a signature behind the path."""
+    """Return the URL without parts that may be secret: a user before the host, a signature after the path."""
     return url._replace(netloc=url.netloc.rpartition("@")[2], query="", fragment="").geturl()

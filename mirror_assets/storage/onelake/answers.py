@@ -1,12 +1,10 @@
-"""What OneLake's answers mean: missing, exists, changed, refused, or try again (reference `onelake` §2 and §5)."""
+"""The meaning of OneLake's answers: missing, exists, changed, refused, or retry (reference `onelake` §2 and §5)."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import Enum
-from types import TracebackType
 
 from azure.core.exceptions import (
     AzureError,
@@ -24,14 +22,14 @@ _NO_SUCH_ITEM = frozenset({"FilesystemNotFound", "ContainerNotFound", "ItemNotFo
 _CAPACITY = ("capacity", "paused", "throttl")
 _CODE = re.compile(r"[A-Za-z0-9]{1,60}")
 _NO_ANSWER = (ServiceRequestError, ServiceResponseError, IncompleteReadError)
-# How msal writes that the authority itself failed; azure-identity keeps neither status nor code.
+# msal's message for a failure of the authority itself; azure-identity preserves neither status nor code.
 _AUTHORITY_FAILED = re.compile(r"HTTP (Error|status): (408|429|5[0-9]{2})|temporarily_unavailable")
 _UNTRUSTED = re.compile(r"certificate verify failed: ([^(\n]{1,200})")
 _LONGEST_TEXT = 200
 
 
 class Meaning(str, Enum):
-    """What a catcher can do about an answer."""
+    """The meaning of an answer for the code that sent the request."""
 
     MISSING = "missing"
     EXISTS = "exists"
@@ -50,7 +48,7 @@ class Meaning(str, Enum):
 
 @dataclass(frozen=True)
 class ErrorAnswer:
-    """An answer other than success: what it means, and what the service said, without anything secret."""
+    """An answer other than success: its meaning, and the service's code, without anything secret."""
 
     meaning: Meaning
     code: str
@@ -63,28 +61,28 @@ class ErrorAnswer:
 
     @property
     def may_have_worked(self) -> bool:
-        """Whether the request may have taken effect all the same; one throttled or without a token was never begun."""
+        """Whether the request may have taken effect; one that was throttled or had no token was never begun."""
         return self.meaning is Meaning.PASSING
 
 
 def answer_of(error: Exception) -> ErrorAnswer:
-    """Interpret an error of the SDK; any that is not Azure's comes from an answer that the SDK could not parse."""
+    """Interpret an error of the SDK; one that is not Azure's comes from an answer that the SDK could not parse."""
     if not isinstance(error, AzureError):
         return ErrorAnswer(Meaning.PASSING, f"an answer that can't be read ({type(error).__name__})")
     untrusted = _UNTRUSTED.search(str(error))
     if untrusted:
         return ErrorAnswer(Meaning.UNTRUSTED, untrusted[1].strip(" ."))
     if isinstance(error, ClientAuthenticationError):
-        return ErrorAnswer(_token_meaning(error), _code(error) or _first_line(error))
+        return ErrorAnswer(_token_meaning(error), _code(error) or str(error).strip().partition("\n")[0][:_LONGEST_TEXT])
     if isinstance(error, HttpResponseError) and error.status_code is not None:
-        return _answered(error, error.status_code)
+        return _service_answer(error, error.status_code)
     return ErrorAnswer(Meaning.PASSING, f"no answer ({type(error).__name__})")
 
 
-def _answered(error: HttpResponseError, status: int) -> ErrorAnswer:
-    """What the service itself said."""
+def _service_answer(error: HttpResponseError, status: int) -> ErrorAnswer:
+    """Interpret an answer of the service itself."""
     code = _code(error)
-    if status < 300:  # the SDK's word for a success whose body is no JSON
+    if status < 300:  # the SDK's error for a success whose body is no JSON
         return ErrorAnswer(Meaning.PASSING, f"{status}, but an answer that can't be read")
     meaning = Meaning.VERSION if status == 400 and _names_version(error, code) else _meaning(status, code)
     return ErrorAnswer(meaning, f"{status} {code}".strip(), _retry_after(error))
@@ -94,20 +92,16 @@ def _token_meaning(error: ClientAuthenticationError) -> Meaning:
     """Distinguish a refusal by the authority or the store from an authority that could not be reached."""
     if error.response is not None or isinstance(error, CredentialUnavailableError):
         return Meaning.NO_TOKEN
-    failed = any(isinstance(cause, _NO_ANSWER) or _AUTHORITY_FAILED.search(str(cause)) for cause in _causes(error))
-    return Meaning.TOKEN_LATER if failed else Meaning.NO_TOKEN
-
-
-def _causes(error: BaseException) -> Iterator[BaseException]:
-    """Yield the error and its causes."""
     cause: BaseException | None = error
     while cause is not None:
-        yield cause
+        if isinstance(cause, _NO_ANSWER) or _AUTHORITY_FAILED.search(str(cause)):
+            return Meaning.TOKEN_LATER
         cause = cause.__cause__ or cause.__context__
+    return Meaning.NO_TOKEN
 
 
 def _names_version(error: HttpResponseError, code: str) -> bool:
-    """Whether the service does not support our x-ms-version; its blob half says so only in the text."""
+    """Whether the service does not support our x-ms-version; its blob interface reports that only in the text."""
     return code == "UnsupportedRestVersion" or (code == "InvalidHeaderValue" and "x-ms-version" in str(error))
 
 
@@ -125,9 +119,9 @@ def _meaning(status: int, code: str) -> Meaning:
 
 
 def _code(error: HttpResponseError) -> str:
-    """The service's error code: the SDK's blob half has it as an attribute, the other half leaves it in the headers.
+    """Return the service's error code: an attribute in the SDK's blob client, a header in the other client.
 
-    Empty for a text that is no code: what is shown to people and kept must not be the server's to choose.
+    Empty for a text that is no code, so that a server can't choose the text of our messages and files.
     """
     known = getattr(error, "error_code", None)
     headers = getattr(error.response, "headers", None) or {}
@@ -145,26 +139,15 @@ def _retry_after(error: HttpResponseError) -> float | None:
     return None
 
 
-def _first_line(error: AzureError) -> str:
-    return str(error).strip().partition("\n")[0][:_LONGEST_TEXT]
-
-
-_OURS, _SDK = "mirror_assets", "azure"
-
-
 def raised_by_sdk(error: BaseException) -> bool:
     """Whether the SDK's code raised the error, or a library that it called, and not our code.
 
-    Over a truncated or garbled answer the SDK raises whatever its parsing happens to: TypeError, KeyError, ValueError.
-    A mistake of ours raises the same types, so only the traceback distinguishes them.
+    For a truncated or garbled answer the SDK raises any error of its parsing: TypeError, KeyError, ValueError. Our own
+    mistakes raise the same types, so only the traceback distinguishes them.
     """
     innermost, step = "", error.__traceback__
     while step is not None:
-        package = _package(step)
-        innermost = package if package in (_OURS, _SDK) else innermost
+        package = str(step.tb_frame.f_globals.get("__name__", "")).partition(".")[0]
+        innermost = package if package in ("mirror_assets", "azure") else innermost
         step = step.tb_next
-    return innermost == _SDK
-
-
-def _package(step: TracebackType) -> str:
-    return str(step.tb_frame.f_globals.get("__name__", "")).partition(".")[0]
+    return innermost == "azure"

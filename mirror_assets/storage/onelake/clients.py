@@ -1,4 +1,4 @@
-"""The SDK's clients for one landing zone: one connection pool, one token cache, no retries of their own."""
+"""The SDK's clients for one landing zone: one connection pool, one token cache, no retries by the SDK."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import Any, Final
+from typing import Any
 from urllib.parse import urlsplit
 
 from azure.core.credentials import TokenCredential
@@ -20,15 +20,10 @@ from mirror_assets.storage.errors import api_version_refused
 from mirror_assets.storage.onelake.address import OneLakeAddress
 from mirror_assets.telemetry.record import count_request
 
-# A file up to here comes with the first request for it; ranges of larger ones come in pieces of `_PIECE`.
+# A file of up to this size takes one request; ranges of larger ones are read in pieces of `_PIECE`.
 SMALL = 1 << 20
 _PIECE = 16 << 20
-_SETTINGS: Final[dict[str, Any]] = {
-    "retry_total": 0,
-    "user_agent": "mirror_assets",
-    "connection_timeout": 20,
-    "read_timeout": 60,
-}
+_SETTINGS = {"retry_total": 0, "user_agent": "mirror_assets", "connection_timeout": 20, "read_timeout": 60}
 
 
 @dataclass(frozen=True)
@@ -67,61 +62,51 @@ def open_clients(
     ca_bundle: Path | None = None,
     hook: Callable[[PipelineResponse[HttpRequest, HttpResponse]], None] | None = None,
 ) -> Clients:
-    """Make new clients, which always verify certificates, by `ca_bundle` if given. `hook` gets each answer."""
-    verify: str | bool = str(ca_bundle) if ca_bundle else True
+    """Return new clients, which always verify certificates, by `ca_bundle` if given. `hook` gets each answer."""
 
-    def heard(response: PipelineResponse[HttpRequest, HttpResponse]) -> None:
-        _count(response)
+    def on_response(response: PipelineResponse[HttpRequest, HttpResponse]) -> None:
+        # The metrics get host, method and status, but no URL, which names files.
+        request, answer = response.http_request, response.http_response
+        count_request(urlsplit(request.url).hostname or "", request.method, str(answer.status_code))
         if hook is not None:
             hook(response)
 
+    settings: dict[str, Any] = {
+        "credential": credential,
+        "api_version": api_version,
+        "connection_verify": str(ca_bundle) if ca_bundle else True,
+        "raw_response_hook": on_response,
+        **_SETTINGS,
+    }
     try:
-        files = FileSystemClient(
-            address.endpoint,
-            address.workspace,
-            credential,
-            api_version=api_version,
-            connection_verify=verify,
-            raw_response_hook=heard,
-            **_SETTINGS,
-        )
+        files = FileSystemClient(address.endpoint, address.workspace, **settings)
         blobs = ContainerClient(
             address.blob_endpoint,
             address.workspace,
-            credential,
-            api_version=api_version,
-            connection_verify=verify,
             max_single_get_size=SMALL,
             max_chunk_get_size=_PIECE,
-            raw_response_hook=heard,
-            **_SETTINGS,
+            **settings,
         )
     except ValueError as error:
         raise api_version_refused(api_version or "", str(error)) from error
     return Clients(address, files, blobs)
 
 
-def _count(response: PipelineResponse[HttpRequest, HttpResponse]) -> None:
-    """Record an answer in the metrics: host, method and status, and no URL, which names files."""
-    asked, answer = response.http_request, response.http_response
-    count_request(urlsplit(asked.url).hostname or "", asked.method, str(answer.status_code))
-
-
-def bare(etag: str | None) -> str:
-    """Return the ETag without quotes, as listings have it and as we keep it."""
+def unquoted(etag: str | None) -> str:
+    """Return the ETag without quotes, as in listings and in our files."""
     return (etag or "").strip('"')
 
 
 def quoted(etag: str) -> str:
-    """Return the ETag in quotes, as conditions of a request need it."""
+    """Return the ETag in quotes, as in the conditions of a request."""
     return f'"{etag}"'
 
 
-_WAITING = ("Retry-After", "x-ms-retry-after-ms", "RateLimit-Remaining", "x-ms-ratelimit-remaining")
+_RETRY_HEADERS = ("Retry-After", "x-ms-retry-after-ms", "RateLimit-Remaining", "x-ms-ratelimit-remaining")
 
 
 class ResponseRecorder:
-    """Records the answers of clients that have it as their hook: status, error code and Retry-After."""
+    """A hook of clients that records their answers: status, error code and Retry-After."""
 
     def __init__(self) -> None:
         self._heard: list[str] = []
@@ -131,7 +116,7 @@ class ResponseRecorder:
         """Record an answer; nothing recorded is secret."""
         answer, request = response.http_response, response.http_request
         code = answer.headers.get("x-ms-error-code", "")
-        waiting = [f"{name}: {answer.headers[name]}" for name in _WAITING if name in answer.headers]
+        waiting = [f"{name}: {answer.headers[name]}" for name in _RETRY_HEADERS if name in answer.headers]
         self._heard.append(" ".join([request.method, str(answer.status_code), code, *waiting]).strip())
         if version := answer.headers.get("x-ms-version"):
             self.versions.add(version)

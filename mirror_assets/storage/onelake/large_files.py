@@ -12,17 +12,17 @@ from azure.core import MatchConditions
 from azure.storage.filedatalake import DataLakeFileClient
 
 from mirror_assets.storage.errors import PathChanged, PathExists, PathMissing, RequestUnknown, item_missing
-from mirror_assets.storage.onelake.clients import bare, quoted
+from mirror_assets.storage.onelake.clients import quoted, unquoted
 from mirror_assets.storage.onelake.requests import Requests
 
 _CHUNK = 16 << 20
 
 
 class ChunkedUpload:
-    """Uploads one file in chunks of 16 MiB, each with its offset and a checksum, so that each can be sent again.
+    """Uploads one file in chunks of 16 MiB, each with its offset and a checksum, so that each can be retried.
 
-    The final flush is conditional on the ETag of the empty file: repeated or late, it changes nothing. Only one attempt
-    writes to the path.
+    The final flush is conditional on the ETag of the empty file, so a repeated or late one changes nothing. Only one
+    attempt writes to the path.
     """
 
     def __init__(self, requests: Requests, client: DataLakeFileClient, path: str) -> None:
@@ -42,7 +42,7 @@ class ChunkedUpload:
             match_condition=MatchConditions.IfNotModified,
         )
         try:
-            return bare(self._requests.write(self._path, end)["etag"])
+            return unquoted(self._requests.write(self._path, end)["etag"])
         except RequestUnknown:
             return self._etag_of(size)
 
@@ -50,7 +50,7 @@ class ChunkedUpload:
         """Create an empty file and return its ETag."""
         create = partial(self._client.create_file, match_condition=MatchConditions.IfMissing)
         try:
-            return bare(str(self._requests.write(self._path, create)["etag"]))
+            return unquoted(str(self._requests.write(self._path, create)["etag"]))
         except RequestUnknown:
             return self._etag_of(0)
         except PathChanged as error:
@@ -69,8 +69,8 @@ class ChunkedUpload:
         except PathMissing:
             found = None
         if found is None or found.size != size:
-            raise RequestUnknown(self._path, "its reply was lost, and it is not done") from None
-        return bare(found.etag)
+            raise RequestUnknown(self._path, "its reply was lost, and it has no effect yet") from None
+        return unquoted(found.etag)
 
 
 _READ_AHEAD = 256 << 10
@@ -78,7 +78,7 @@ _READ_AHEAD = 256 << 10
 
 @dataclass(frozen=True)
 class ByteRange:
-    """Some bytes of a file, the file's size in bytes, and the ETag of the content."""
+    """Some bytes of a file, its size in bytes, and the ETag of its content."""
 
     data: bytes
     size: int
@@ -86,10 +86,10 @@ class ByteRange:
 
 
 class RangeReader(io.RawIOBase):
-    """A seekable stream of one content of a file: reading fails when the file changes meanwhile."""
+    """A seekable stream of one content of a file: reading fails if the file changes meanwhile."""
 
     def __init__(self, first: ByteRange, fetch: Callable[[int, int], bytes]) -> None:
-        """Start with the first bytes of the file; `fetch(offset, length)` reads others of the same content."""
+        """Start with the first bytes of the file; `fetch(offset, length)` reads more of the same content."""
         self._fetch, self._size = fetch, first.size
         self._at, self._start, self._buffer = 0, 0, first.data
 
@@ -112,15 +112,15 @@ class RangeReader(io.RawIOBase):
         return self._at
 
     def readall(self) -> bytes:
-        """Everything from here to the end."""
+        """Read everything up to the end."""
         return self._take(self._size - self._at)
 
     def read(self, size: int | None = -1) -> bytes:
-        """Up to `size` bytes from here: fewer only at the end."""
+        """Read up to `size` bytes: fewer only at the end."""
         return self.readall() if size is None or size < 0 else self._take(size)
 
     def readinto(self, target: memoryview | bytearray) -> int:  # type: ignore[override]  # any writable buffer
-        """Fill the buffer from here; how many bytes there were."""
+        """Read into the buffer, and return the number of bytes."""
         data = self._take(len(target))
         target[: len(data)] = data
         return len(data)

@@ -21,28 +21,28 @@ from mirror_assets.storage.errors import (
     StoreUnavailable,
     item_missing,
 )
-from mirror_assets.storage.onelake.clients import SMALL, Clients, bare, quoted
+from mirror_assets.storage.onelake.clients import SMALL, Clients, quoted, unquoted
 from mirror_assets.storage.onelake.large_files import ByteRange, ChunkedUpload, RangeReader
 from mirror_assets.storage.onelake.requests import Requests, RetryPolicy
 from mirror_assets.storage.store import Content, FileInfo, checked
 
-_WHOLE = 8 << 20  # up to here a file is one request that takes effect whole; above, it is written chunk by chunk
+_WHOLE = 8 << 20  # a file of up to this size is one atomic request; a larger one is written chunk by chunk
 _FOLDER_MARK = "hdi_isfolder"
 
 
-def _born(folder: BlobProperties, path: str) -> str:
-    """Return when the folder was made, which changes of its content don't change."""
+def _creation_time(folder: BlobProperties, path: str) -> str:
+    """Return when the folder was created, which changes of its content don't change."""
     if folder.creation_time is None:
-        raise StoreUnavailable(path, "it does not say when the folder was made")
+        raise StoreUnavailable(path, "its answer lacks the time when the folder was created")
     return f"{folder.creation_time:%Y%m%d%H%M%S}"
 
 
-def _begun(path: str, stream: StorageStreamDownloader[bytes], limit: int) -> ByteRange:
+def _first_bytes(path: str, stream: StorageStreamDownloader[bytes], limit: int) -> ByteRange:
     """Return the first bytes of a download, at most `limit`. Raises PathMissing for a folder."""
     if _FOLDER_MARK in (stream.properties.metadata or {}):
         raise PathMissing(path)
     data = stream.read(min(limit, stream.size)) if stream.size else b""
-    return ByteRange(data, stream.size, bare(stream.properties.etag))
+    return ByteRange(data, stream.size, unquoted(stream.properties.etag))
 
 
 def _content(path: str, found: ByteRange, limit: int) -> Content:
@@ -56,7 +56,7 @@ class OneLakeStore:
     """A Store on a folder of a Fabric item."""
 
     def __init__(self, clients: Clients, policy: RetryPolicy | None = None) -> None:
-        """Use the clients of the folder; nothing is asked yet."""
+        """Use the clients of the folder; nothing is requested yet."""
         self._clients, self._address = clients, clients.address
         self._requests = Requests(self.root, policy or RetryPolicy(), clients.files.api_version)
 
@@ -66,7 +66,7 @@ class OneLakeStore:
         return self._address.url
 
     def local_path(self, path: str) -> Path | None:
-        """None: it is not on this machine."""
+        """None, because it is not on this machine."""
         checked(path)
         return None
 
@@ -81,7 +81,7 @@ class OneLakeStore:
             found = self._requests.read(path, client.get_blob_properties)
         except PathMissing:
             return None
-        return None if _FOLDER_MARK in (found.metadata or {}) else FileInfo(path, found.size, bare(found.etag))
+        return None if _FOLDER_MARK in (found.metadata or {}) else FileInfo(path, found.size, unquoted(found.etag))
 
     def list(self, folder: str) -> list[FileInfo]:
         """Files and folders directly in `folder`, by name; a listing of several pages is not a snapshot."""
@@ -90,22 +90,23 @@ class OneLakeStore:
             found = self._requests.read(folder, lambda: list(self._clients.files.get_paths(where, recursive=False)))
         except PathMissing:
             return []
-        infos = [self._listed(folder, line) for line in found if line.name != where]  # a file, listed, gives itself
+        # The listing of a file has the file itself.
+        infos = [self._listed(folder, line) for line in found if line.name != where]
         return sorted(infos, key=lambda info: info.path)
 
     def _listed(self, folder: str, line: PathProperties) -> FileInfo:
-        """Describe an entry of a listing. Raises StoreUnavailable for one without name, size or ETag."""
+        """Return an entry of a listing. Raises StoreUnavailable for one without name, size or ETag."""
         if line.name and line.is_directory:
             return FileInfo(self._address.relative(line.name), 0, "", is_folder=True)
         if not line.name or line.content_length is None or not line.etag:
             raise StoreUnavailable(folder, "a line of its listing has no name, size or ETag")
         modified = line.last_modified.timestamp() if line.last_modified else None
-        return FileInfo(self._address.relative(line.name), line.content_length, bare(line.etag), modified=modified)
+        return FileInfo(self._address.relative(line.name), line.content_length, unquoted(line.etag), modified=modified)
 
     def folder_identity(self, folder: str) -> str | None:
-        """ETag and time of creation of the folder."""
+        """ETag and creation time of the folder."""
         found = self._folder(folder)
-        return None if found is None else f"{bare(found.etag)}-{_born(found, folder)}"
+        return None if found is None else f"{unquoted(found.etag)}-{_creation_time(found, folder)}"
 
     def read(self, path: str, limit: int) -> Content:
         """The whole file with its ETag."""
@@ -122,7 +123,7 @@ class OneLakeStore:
                 if error.status_code != HTTPStatus.NOT_MODIFIED:
                     raise
                 return None
-            return _begun(path, stream, limit)
+            return _first_bytes(path, stream, limit)
 
         found = self._requests.read(path, ask)
         return None if found is None else _content(path, found, limit)
@@ -133,18 +134,12 @@ class OneLakeStore:
         return cast("BinaryIO", RangeReader(first, lambda offset, length: self._range(path, offset, length, first)))
 
     def create(self, path: str, data: bytes) -> str:
-        """Write a new file in one request that takes effect whole."""
-        try:
-            return self._put(path, data, None)
-        except RequestUnknown:
-            return self._ours(path, data)
+        """Write a new file in one atomic request."""
+        return self._put(path, data, None)
 
     def replace(self, path: str, data: bytes, etag: str) -> str:
         """Compare and swap, in one request."""
-        try:
-            return self._put(path, data, etag)
-        except RequestUnknown:
-            return self._ours(path, data)
+        return self._put(path, data, etag)
 
     def rename(self, source: str, target: str, etag: str) -> None:
         """Move atomically, if the source has the ETag and the target is free."""
@@ -172,7 +167,7 @@ class OneLakeStore:
             return
 
     def delete_tree(self, folder: str, identity: str | None = None) -> None:
-        """Delete a folder and all that is in it; with an `identity`, on condition of the ETag that it names."""
+        """Delete a folder and its content; with an `identity`, on condition of its ETag."""
         delete = self._clients.folder(checked(folder)).delete_directory
         etag, _, born = (identity or "").partition("-")
         delete_it = partial(delete, etag=quoted(etag), match_condition=MatchConditions.IfNotModified)
@@ -182,7 +177,7 @@ class OneLakeStore:
             return
         except PathChanged:
             found = self._folder(folder)
-            if found is not None and _born(found, folder) == born:
+            if found is not None and _creation_time(found, folder) == born:
                 raise StoreUnavailable(folder, "the folder changed while it was deleted") from None
 
     def make_folder(self, path: str) -> None:
@@ -194,12 +189,12 @@ class OneLakeStore:
             return
 
     def fsync(self, listed: FileInfo) -> FileInfo:
-        """Do nothing: what OneLake lists with a size and an ETag is durable."""
+        """Do nothing: a file that OneLake lists with a size and an ETag is durable."""
         checked(listed.path)
         return listed
 
     def upload(self, source: Path, path: str) -> FileInfo:
-        """Copy a file of this machine to a free path, each transfer checksummed; memory is bounded by a chunk."""
+        """Copy a file of this machine to a free path, each transfer with a checksum; a chunk at a time is in memory."""
         size = source.stat().st_size
         if size <= _WHOLE:
             return FileInfo(path, size, self.create(path, source.read_bytes()))
@@ -207,8 +202,11 @@ class OneLakeStore:
         return FileInfo(path, size, upload.run(source, size))
 
     def _put(self, path: str, data: bytes, etag: str | None) -> str:
-        """Put the whole file, on condition that there is none, or that it has the ETag."""
-        # `overwrite` only keeps the SDK from adding a condition of its own.
+        """Write the whole file, on condition that none exists, or that it has the ETag.
+
+        If the reply was lost, read the file: our bytes prove that the write took effect. Raises RequestUnknown else.
+        """
+        # `overwrite` only prevents the SDK from adding a condition of its own.
         put = partial(
             self._clients.blob(checked(path)).upload_blob,
             data,
@@ -220,10 +218,21 @@ class OneLakeStore:
         try:
             written = self._requests.write(path, put if etag is None else partial(put, etag=quoted(etag)))
         except PathChanged as error:
-            raise (PathExists(path) if etag is None else self._why_not_replaced(path, etag)) from error
+            if etag is None:
+                raise PathExists(path) from error
+            info = self.head(path)
+            raise (PathMissing(path) if info is None else PathChanged(path, etag, info.etag)) from error
         except PathMissing as error:
             raise (item_missing(self.root, "no landing zone there") if etag is None else error) from error
-        return bare(written["etag"])
+        except RequestUnknown:
+            try:
+                found = self.read(path, len(data))
+            except (PathMissing, FileTooLarge):
+                found = None
+            if found is None or found.data != data:
+                raise RequestUnknown(path, "its reply was lost, and the file has other content") from None
+            return found.etag
+        return unquoted(written["etag"])
 
     def _folder(self, folder: str) -> BlobProperties | None:
         client = self._clients.blob(checked(folder))
@@ -233,22 +242,8 @@ class OneLakeStore:
             return None
         return found if _FOLDER_MARK in (found.metadata or {}) else None
 
-    def _ours(self, path: str, data: bytes) -> str:
-        """Return the ETag after a write whose reply was lost, if the file holds our bytes. Raises RequestUnknown."""
-        try:
-            found = self.read(path, len(data))
-        except (PathMissing, FileTooLarge):
-            found = None
-        if found is None or found.data != data:
-            raise RequestUnknown(path, "its reply was lost, and what was written is not there") from None
-        return found.etag
-
-    def _why_not_replaced(self, path: str, etag: str) -> Exception:
-        info = self.head(path)
-        return PathMissing(path) if info is None else PathChanged(path, etag, info.etag)
-
     def _why_not_renamed(self, source: str, target: str, etag: str, refusal: Exception) -> Exception:
-        """Find out which condition failed, or what is missing: OneLake's answers don't say."""
+        """Determine the condition that failed, or the missing path, which OneLake's answers don't contain."""
         info = self.head(source)
         if info is None:
             return PathMissing(source)
@@ -258,15 +253,15 @@ class OneLakeStore:
             return PathExists(target)
         if isinstance(refusal, PathMissing):
             return PathMissing(target)  # the folder above it
-        return RequestUnknown(target, "it was refused, and nothing is in its way by now")
+        return RequestUnknown(target, "it was refused, but could take effect now")
 
     def _beginning(self, path: str, limit: int) -> ByteRange:
-        """The file's first bytes, at most `limit` of them."""
+        """Read the file's first bytes, at most `limit` of them."""
         client = self._clients.blob(checked(path))
-        return self._requests.read(path, lambda: _begun(path, client.download_blob(), limit))
+        return self._requests.read(path, lambda: _first_bytes(path, client.download_blob(), limit))
 
     def _range(self, path: str, offset: int, length: int, of: ByteRange) -> bytes:
-        """Bytes of the same content as `of`. Raises PathChanged."""
+        """Read bytes of the same content as `of`. Raises PathChanged."""
         client = self._clients.blob(path)
 
         def ask() -> bytes:

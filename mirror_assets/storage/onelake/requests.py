@@ -1,8 +1,8 @@
-"""Retries requests to OneLake up to a time limit, and turns its refusals into errors of ours.
+"""Retries requests to OneLake up to a time limit, and turns its refusals into our errors.
 
-By hand, not by the SDK or tenacity: the SDK's retries ignore Retry-After, give up on 429, and report a request that
+Neither the SDK nor tenacity does that: the SDK's retries ignore Retry-After, give up on 429, and report a request that
 worked but whose reply was lost as a conflict (reference `onelake` §5). Here a conflict counts as an answer only if no
-earlier try of the same request may have worked; else the outcome is unknown, and the protocol reads back.
+earlier try of the same request may have worked; else the outcome is unknown, and the protocol reads it back.
 """
 
 from __future__ import annotations
@@ -34,28 +34,29 @@ from mirror_assets.storage.onelake.answers import ErrorAnswer, Meaning, answer_o
 from mirror_assets.telemetry.record import count_request
 
 _Reply = TypeVar("_Reply")
-# What the SDK raises, beside its own errors, over an answer that it can't read; the same from our own code is a bug.
+# The SDK also raises these for an unreadable answer; from our own code, they are bugs.
 _UNREADABLE = (AttributeError, LookupError, TypeError, ValueError)
 _CONFLICTS = (Meaning.MISSING, Meaning.EXISTS, Meaning.CONDITION, Meaning.SOURCE_CHANGED)
 
 
 class Requests:
-    """Makes requests to the landing zone at the URL `root`."""
+    """Sends requests to the landing zone at the URL `root`."""
 
     def __init__(self, root: str, policy: RetryPolicy, api_version: str = "") -> None:
         self.root = root
         self._policy, self._api_version = policy, api_version
 
     def read(self, path: str, call: Callable[[], _Reply]) -> _Reply:
-        """Return the answer to a request that can be repeated: it changes nothing, or the same each time."""
+        """Return the answer to a request that can be repeated, because it changes nothing, or is idempotent."""
         return self._ask(path, call, repeatable=True)
 
     def write(self, path: str, call: Callable[[], _Reply]) -> _Reply:
-        """Return the answer to a request that must take effect once. Raises RequestUnknown when it may have, or not."""
+        """Return the answer to a request that must take effect once. Raises RequestUnknown if its effect is unknown."""
         return self._ask(path, call, repeatable=False)
 
     def _ask(self, path: str, call: Callable[[], _Reply], *, repeatable: bool) -> _Reply:
-        waiting, unsure = RetryTimer(self._policy), False
+        policy, began = self._policy, self._policy.clock()
+        attempt, slept, unsure = 0, 0.0, False
         while True:
             try:
                 return call()
@@ -66,12 +67,16 @@ class Requests:
             if getattr(cause, "response", None) is None:
                 count_request(urlsplit(self.root).hostname or "", "any", "no answer")
             if unsure and answer.meaning in _CONFLICTS:
-                raise RequestUnknown(path, f"asked again, it was answered {answer.code}") from cause
+                raise RequestUnknown(path, f"a retry was answered {answer.code}") from cause
             if not answer.is_passing:
                 raise self._refusal(path, answer) from cause
             unsure = unsure or (answer.may_have_worked and not repeatable)
-            if not waiting.goes_on(answer.retry_after):
-                raise self._given_up(path, answer, waiting.seconds, unsure=unsure) from cause
+            waited = max(policy.clock() - began, slept)  # the clock may jump back
+            pause = policy.pause(attempt, answer.retry_after)
+            if waited + pause > policy.limit_seconds:
+                raise self._timeout(path, answer, waited, unsure=unsure) from cause
+            policy.sleep(pause)
+            attempt, slept = attempt + 1, slept + pause
 
     def _refusal(self, path: str, answer: ErrorAnswer) -> Exception:
         errors = {
@@ -81,30 +86,30 @@ class Requests:
             Meaning.VERSION: api_version_refused(self._api_version, answer.code),
             Meaning.MISSING: PathMissing(path),
             Meaning.EXISTS: PathExists(path),
-            Meaning.CONDITION: PathChanged(path, "the one asked for"),
-            Meaning.SOURCE_CHANGED: PathChanged(path, "the one asked for"),
+            Meaning.CONDITION: PathChanged(path, "the requested one"),
+            Meaning.SOURCE_CHANGED: PathChanged(path, "the requested one"),
             Meaning.DENIED: StoreDenied(f"{self.root}/{path}", answer.code),
         }
         return errors.get(answer.meaning) or store_refused(path, answer.code)
 
     @staticmethod
-    def _given_up(path: str, answer: ErrorAnswer, waited: float, *, unsure: bool) -> Exception:
+    def _timeout(path: str, answer: ErrorAnswer, waited: float, *, unsure: bool) -> Exception:
         if unsure:
-            return RequestUnknown(path, f"{answer.code}, again and again for {waited:.0f} s")
+            return RequestUnknown(path, f"{answer.code}, repeatedly for {waited:.0f} s")
         if answer.meaning is Meaning.THROTTLED:
             return store_throttled(path, answer.code, waited)
         what = "no token: " if answer.meaning is Meaning.TOKEN_LATER else ""
-        return StoreUnavailable(path, f"{what}{answer.code}, again and again for {waited:.0f} s")
+        return StoreUnavailable(path, f"{what}{answer.code}, repeatedly for {waited:.0f} s")
 
 
-_DOUBLINGS = 30  # more would be too large a number, and no longest pause is that long
+_DOUBLINGS = 30  # more would overflow a float, and no longest pause needs more
 
 
 @dataclass(frozen=True)
 class RetryPolicy:
     """A time limit for one request with all its retries, and pauses that double, with jitter.
 
-    A Retry-After is waited in full, so that many publishers do not return too early.
+    A Retry-After is respected in full, so that many publishers do not return too early.
     """
 
     limit_seconds: float = 120.0
@@ -119,25 +124,3 @@ class RetryPolicy:
         doubled: float = min(self.longest_pause, self.first_pause * 2 ** min(attempt, _DOUBLINGS))
         jittered = doubled * (0.5 + self.jitter() / 2)
         return jittered if retry_after is None else retry_after + jittered * 0.1
-
-
-class RetryTimer:
-    """Times the retries of one request, from its first attempt on."""
-
-    def __init__(self, policy: RetryPolicy) -> None:
-        self._policy, self._began = policy, policy.clock()
-        self._attempts, self._slept = 0, 0.0
-
-    @property
-    def seconds(self) -> float:
-        """Seconds since the first attempt; at least the pauses, should the clock jump back."""
-        return max(self._policy.clock() - self._began, self._slept)
-
-    def goes_on(self, retry_after: float | None) -> bool:
-        """Sleep before another attempt; return False, without sleeping, when that would pass the limit."""
-        pause = self._policy.pause(self._attempts, retry_after)
-        if self.seconds + pause > self._policy.limit_seconds:
-            return False
-        self._policy.sleep(pause)
-        self._attempts, self._slept = self._attempts + 1, self._slept + pause
-        return True

@@ -56,7 +56,7 @@ def test_missing_keys_are_named_when_the_table_is_read_and_not_before() -> None:
     _ = store.hadoop_settings()
     with pytest.raises(SettingError, match="SALES_AWS_ACCESS_KEY_ID, SALES_AWS_SECRET_ACCESS_KEY") as caught:
         store.storage_options()
-    assert caught.value.code is ErrorCode.CREDENTIAL_INCOMPLETE
+    assert caught.value.code is ErrorCode.CREDENTIAL_UNFIT
 
 
 @pytest.mark.parametrize(

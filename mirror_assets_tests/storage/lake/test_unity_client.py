@@ -118,7 +118,7 @@ def test_a_token_that_is_not_there_or_not_good(unity: LoopbackUnity, monkeypatch
         client(unity).table("sales.orders")
     assert SECRET not in str(refused.value)
     monkeypatch.delenv("UC_TOKEN")
-    with raises(SettingError, ErrorCode.CREDENTIAL_INCOMPLETE, match="UC_TOKEN"):
+    with raises(SettingError, ErrorCode.CREDENTIAL_UNFIT, match="UC_TOKEN"):
         client(unity).table("sales.orders")
 
 

@@ -222,5 +222,5 @@ def test_whatever_is_answered_only_errors_of_ours_come_out_and_no_token(name: st
 
 def test_a_folder_of_no_age_is_an_answer_to_ask_for_again() -> None:
     store = store_over(lambda _: Reply(200, {"x-ms-meta-hdi_isfolder": "true"}), Clock().policy(limit_seconds=2.0))
-    with pytest.raises(StoreUnavailable, match="when the folder was made"):
+    with pytest.raises(StoreUnavailable, match="when the folder was created"):
         store.folder_identity("a")

@@ -37,7 +37,7 @@ def test_a_server_that_nobody_vouches_for_is_refused_at_once(
     clock = Clock()
     with raises(SettingError, ErrorCode.CERTIFICATE_REFUSED, match="ca_bundle") as error:
         store_that_trusts(onelake, OneLakeAddress.parse(item.url), ca, clock).create("file", b"data")
-    assert "can't be switched off" in str(error.value)
+    assert "can't be disabled" in str(error.value)
     assert clock.slept == []
     assert onelake.log.storage == ()
 

@@ -1,36 +1,14 @@
+"""Parts of a slice. The cuts into slices have their properties in test_plan."""
+
 from __future__ import annotations
 
 from dataclasses import replace
 
 import pytest
 
-from mirror_assets.source.batching import Limits, PartAssignment, assign_parts, batch_commits, parts_for, rows_of_part
+from mirror_assets.source.batching import Limits, PartAssignment, assign_parts, parts_for, rows_of_part
 from mirror_assets.source.commits import Commit
 from mirror_assets_tests.source.handmade import change
-
-_WIDE = Limits(1000, 1000, 1000)
-
-
-def _versions(commits: list[Commit], limits: Limits, *last: int) -> list[list[int]]:
-    return [[commit.version for commit in group] for group in batch_commits(commits, limits, frozenset(last))]
-
-
-def test_nothing_to_cut() -> None:
-    assert _versions([], _WIDE) == []
-
-
-@pytest.mark.parametrize("limits", [Limits(2, 1000, 1000), Limits(1000, 20, 1000), Limits(1000, 1000, 200)])
-def test_each_limit_cuts(limits: Limits) -> None:
-    assert _versions([change(version) for version in range(5)], limits) == [[0, 1], [2, 3], [4]]
-
-
-def test_a_commit_beyond_a_limit_is_alone() -> None:
-    commits = [change(0), change(1, rows=50), change(2)]
-    assert _versions(commits, Limits(1000, 20, 1000)) == [[0], [1], [2]]
-
-
-def test_a_boundary_cuts_even_where_no_limit_does() -> None:
-    assert _versions([change(version) for version in range(5)], _WIDE, 1, 9) == [[0, 1], [2, 3, 4]]
 
 
 @pytest.mark.parametrize("limits", [(0, 1, 1), (1, 0, 1), (1, 1, 0)])
