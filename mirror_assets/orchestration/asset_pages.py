@@ -53,8 +53,8 @@ def asset_page(config: Config, kind: AssetKind, table: TableSettings) -> AssetPa
 
 def portal_link(config: Config) -> str | None:
     """Return the address of the mirror's workspace in Fabric's portal; None for the local stand-in."""
-    fabric = config.mirror.fabric
-    return None if fabric is None else f"{_PORTAL}/{fabric.workspace}"
+    tables = config.fabric_tables
+    return None if tables is None else f"{_PORTAL}/{tables.workspace}"
 
 
 def _uri(config: Config, kind: AssetKind, table: TableSettings) -> str:
@@ -63,8 +63,8 @@ def _uri(config: Config, kind: AssetKind, table: TableSettings) -> str:
     if kind is AssetKind.HISTORY:
         return config.history_uri(table.name)
     if kind is AssetKind.MIRROR:
-        fabric = config.mirror.fabric
-        root = fabric.tables(config.landing_zone.onelake).url if fabric else str(config.mirror.path)
+        fabric, tables = config.mirror.fabric, config.fabric_tables
+        root = tables.url if tables else str(config.mirror.path)
         default = fabric.default_schema if fabric else DEFAULT_SCHEMA
         return f"{root}/{table.name.schema or default}/{table.name.table}"
     place = config.landing_zone
