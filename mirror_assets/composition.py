@@ -14,10 +14,11 @@ from dataclasses import dataclass
 from functools import cache, cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn, TypeAlias
+from uuid import UUID
 
 from mirror_assets.config import (
     Config,
-    FabricWorkspace,
+    FabricConfig,
     HistoryMode,
     HistoryStart,
     LandingZoneConfig,
@@ -100,7 +101,9 @@ class Project:
     def table(self, table: TableSettings) -> TableContext:
         """Return the context of the table's pipeline; a Spark session starts when a step asks for it."""
         log = self.log(table.name)
-        return TableContext(self.config, table, log, self.store, able_to_read(log, self._of_thread), self.local_staging)
+        return TableContext(
+            self.config, table, log, self.store, session_factory(log, self._of_thread), self.local_staging
+        )
 
     @cached_property
     def _of_thread(self) -> Callable[[], SparkSession]:
@@ -180,8 +183,8 @@ def find_in_spark(session: Session, table: str, catalog: str, name: str) -> str:
     return found.location
 
 
-def able_to_read(source: DeltaLog, session: Callable[[], SparkSession]) -> Callable[[], SparkSession]:
-    """Return what opens a session that reads this source: with its catalog's keys, or with those of no catalog."""
+def session_factory(source: DeltaLog, session: Callable[[], SparkSession]) -> Callable[[], SparkSession]:
+    """Return a factory for Spark sessions that hold the catalog credentials of this source, or none."""
 
     def opened() -> SparkSession:
         from mirror_assets.encode.job_description import describe_jobs
@@ -224,7 +227,7 @@ def history_context(
     folder, uri = config.history_checkpoints(name), config.history_uri(name)
     stream = StreamOptions(folder, table.history_stream) if table.history is HistoryMode.STREAM else None
     history = HistoryLog(str(name), uri, config.access(uri))
-    spark = able_to_read(source, cache(partial(session, f"history of {name}")))
+    spark = session_factory(source, cache(partial(session, f"history of {name}")))
     start = None if isinstance(table.history_start, HistoryStart) else table.history_start
     is_complete = table.history_start is HistoryStart.SNAPSHOT
     return HistoryContext(str(name), source, history, limits_of(table), spark, stream, start, is_complete)
@@ -395,11 +398,11 @@ def spark_reach(config: Config) -> tuple[dict[str, str], tuple[str, ...]]:
 
 def _onelake_reach(config: Config) -> dict[str, str]:
     """Return Hadoop's settings for the landing zone and the mirror."""
-    zone, fabric = config.landing_zone.onelake, config.mirror.fabric
+    zone, fabric, tables = config.landing_zone.onelake, config.mirror.fabric, config.fabric_tables
     if zone is not None and zone.staging is Staging.DIRECT:
         return _identity(zone.address, zone.credential)
-    if fabric is not None and fabric.credential is not CredentialKind.DEFAULT:
-        return _identity(fabric.tables(zone), fabric.credential)
+    if fabric is not None and tables is not None and fabric.credential is not CredentialKind.DEFAULT:
+        return _identity(tables, fabric.credential)
     return {}
 
 
@@ -409,13 +412,13 @@ def _identity(address: OneLakeAddress, kind: CredentialKind) -> dict[str, str]:
 
 def open_mirror(config: Config, store: Store) -> WatchedMirror:
     """Return the mirror of the landing zone in `store`; it makes no request yet. Raises credential_incomplete."""
-    fabric = config.mirror.fabric
-    if fabric is None:
+    fabric, tables = config.mirror.fabric, config.fabric_tables
+    if fabric is None or tables is None:
         return stand_in(config, store)
     from mirror_assets.fabric.mirror import FabricMirror
 
-    tables = fabric.tables(config.landing_zone.onelake)
-    return FabricMirror(open_fabric(fabric), fabric.item, store, tables.abfss, fabric.default_schema)
+    client = open_fabric(fabric, UUID(tables.workspace))
+    return FabricMirror(client, UUID(tables.item), store, tables.abfss, fabric.default_schema)
 
 
 def stand_in(config: Config, store: Store) -> LocalReplicator:
@@ -423,9 +426,9 @@ def stand_in(config: Config, store: Store) -> LocalReplicator:
     return LocalReplicator(store, config.mirror.path)
 
 
-def open_fabric(workspace: FabricWorkspace) -> FabricClient:
+def open_fabric(fabric: FabricConfig, workspace: UUID) -> FabricClient:
     """Return the client of this workspace, one for the process. Raises credential_incomplete."""
-    return _shared_client(workspace.place, workspace.credential)
+    return _shared_client(Workspace(workspace, fabric.endpoint, fabric.ca_bundle), fabric.credential)
 
 
 @cache

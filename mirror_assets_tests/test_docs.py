@@ -13,13 +13,12 @@ from types import ModuleType, UnionType
 from typing import TypeGuard, Union, get_args, get_origin
 
 import pytest
-import yaml
 from pydantic import BaseModel
 
 import mirror_assets
 from mirror_assets.alerts.conditions import Condition, ConditionKind
 from mirror_assets.alerts.messages import links
-from mirror_assets.config import Config, ConfigInvalid, DiscoverRule, TableConfig, TableDefaults
+from mirror_assets.config import Config, DiscoverRule, TableConfig, TableDefaults
 from mirror_assets.config.alerts import AlertsConfig, ReceiverConfig
 from mirror_assets.config.catalogs import CatalogConfig
 from mirror_assets.config.load import parse_config
@@ -41,7 +40,6 @@ _LINK = re.compile(r"\]\(([^)\s]+)\)")
 _NAMED = re.compile(r'<a id="([^"]+)"></a>')
 _REFERENCE = re.compile(r"[\w/-]+\.py(?:::\w+)?")
 
-_Settings = dict[str, object]
 _MINIMAL = "landing_zone: {path: ./landing}\ntables: {orders: {source: ./orders, keys: [order_id]}}"
 
 
@@ -261,25 +259,6 @@ def test_every_setting_is_told_with_its_default(heading: str, model: type[BaseMo
         else:
             # The model lets keys be left out: that `changes: feed` needs them is a rule over two settings.
             assert told[name] == ("needed" if name == "keys" else _shown(default)), name
-
-
-def _over(below: _Settings, above: _Settings) -> _Settings:
-    merged = below | above
-    for name, value in above.items():
-        known = below.get(name)
-        if isinstance(known, dict) and isinstance(value, dict):
-            merged[name] = _over(known, value)
-    return merged
-
-
-@pytest.mark.parametrize("written", [codes(row[0])[0] for row in table(DOCS / "configuration.md", "Not supported yet")])
-def test_an_unsupported_setting_is_refused(written: str) -> None:
-    assert parse_config(_MINIMAL.encode(), Path("mirror.yaml"), {}).names
-    settings = _over(yaml.safe_load(_MINIMAL), yaml.safe_load(written))
-    with pytest.raises(ConfigInvalid) as caught:
-        parse_config(yaml.safe_dump(settings).encode(), Path("mirror.yaml"), {})
-    top, second = next((top, next(iter(below))) for top, below in yaml.safe_load(written).items())
-    assert [problem.path.startswith(f"{top}.{second}") for problem in caught.value.problems] == [True]
 
 
 def test_the_manifest_and_the_receipt_are_told_field_by_field() -> None:

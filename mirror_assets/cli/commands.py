@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
+from uuid import UUID
 
 import click
 
@@ -360,7 +361,7 @@ def alerts_test(config: Path | None, names: tuple[str, ...], *, as_json: bool) -
     return alerts.test(config, names, as_json=as_json)
 
 
-@app.group(epilog=examples("fabric create sales", "fabric start", "fabric status --json"))
+@app.group(epilog=examples("fabric create sales --workspace GUID", "fabric start", "fabric status --json"))
 def fabric() -> None:
     """Create, start and show the mirrored database in Fabric.
 
@@ -369,8 +370,9 @@ def fabric() -> None:
     """
 
 
-@fabric.command(epilog=examples("fabric create sales"))
+@fabric.command(epilog=examples("fabric create sales --workspace 11111111-2222-3333-4444-555555555555"))
 @click.argument("name")
+@click.option("--workspace", type=click.UUID, required=True, metavar="GUID", help="The workspace's GUID.")
 @click.option(
     "--retention-days",
     type=click.IntRange(1, 30),
@@ -379,15 +381,21 @@ def fabric() -> None:
 @click.option("--change-data-feed", is_flag=True, help="Enable change data feeds on the mirrored tables; Fabric bills.")
 @configured
 def create(
-    config: Path | None, name: str, retention_days: int | None, *, change_data_feed: bool, as_json: bool
+    config: Path | None,
+    name: str,
+    workspace: UUID,
+    retention_days: int | None,
+    *,
+    change_data_feed: bool,
+    as_json: bool,
 ) -> Exit:
-    """Create the mirrored database NAME, or find it, and show its item.
+    """Create the mirrored database NAME, or find it, and show the URL of its landing zone.
 
-    mirror.yaml needs the workspace in mirror.fabric, and nothing else yet.
+    Reads mirror.fabric from mirror.yaml, and nothing else.
     """
     from mirror_assets.cli import fabric
 
-    return fabric.create(config, name, retention_days, change_data_feed=change_data_feed, as_json=as_json)
+    return fabric.create(config, name, workspace, retention_days, change_data_feed=change_data_feed, as_json=as_json)
 
 
 @fabric.command(epilog=examples("fabric start"))

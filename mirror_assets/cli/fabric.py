@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
+from uuid import UUID
 
 from mirror_assets.cli.exit import Exit
 from mirror_assets.cli.output import note, show, show_json
 from mirror_assets.composition import Project, open_fabric
-from mirror_assets.config import Config, FabricConfig, Problem, load_config, load_workspace
+from mirror_assets.config import Config, FabricConfig, Problem, load_config, load_fabric
 from mirror_assets.fabric.database import DatabaseState, TargetProperties
 from mirror_assets.fabric.monitoring import MonitoredTable, TableState
 from mirror_assets.fabric.operate import create_database, start_mirroring
@@ -36,49 +37,55 @@ class DatabaseLine:
     tables: tuple[MonitoredTable, ...] = ()
 
 
-def create(path: Path | None, name: str, retention_days: int | None, *, change_data_feed: bool, as_json: bool) -> Exit:
-    """Create the mirrored database, or find the one of this name; only the workspace has to be in mirror.yaml."""
-    workspace = load_workspace(path)
+def create(
+    path: Path | None,
+    name: str,
+    workspace: UUID,
+    retention_days: int | None,
+    *,
+    change_data_feed: bool,
+    as_json: bool,
+) -> Exit:
+    """Create the mirrored database, or find the one of this name; of mirror.yaml, it reads mirror.fabric only."""
+    fabric = load_fabric(path)
     target = TargetProperties(
-        defaultSchema=workspace.default_schema,
+        defaultSchema=fabric.default_schema,
         retentionInDays=retention_days,
         enableDeltaChangeDataFeed=change_data_feed or None,
     )
-    made = create_database(open_fabric(workspace), name, target)
-    line = CreatedLine(made.database.name, str(workspace.workspace), str(made.database.id), made.was_there)
+    made = create_database(open_fabric(fabric, workspace), name, target)
+    line = CreatedLine(made.database.name, str(workspace), str(made.database.id), made.was_there)
     rows = [(line.name, line.item, "was there already" if line.was_there else "created")]
     show("Mirrored database", ("name", "item", "result"), rows, [line], as_json=as_json)
     for difference in made.differences:
         note(f"warning: {difference}; change it on the database's page in the portal")
     if not as_json:
         zone = OneLakeAddress(line.workspace, line.item)
-        note(f"Next: in mirror.yaml, write `item: {line.item}` at mirror.fabric, and at landing_zone.onelake")
-        note(f"`url: {zone.url}`;")
+        note(f"Next: in mirror.yaml, set landing_zone.onelake.url to {zone.url}, and mirror.fabric, at least to {{}};")
         note("wait until `mirror-assets fabric status` shows Initialized; then run `mirror-assets fabric start`")
     return Exit.FINE
 
 
 def start(path: Path | None, *, replay: bool, as_json: bool) -> Exit:
     """Start mirroring, unless it runs."""
-    place = _database(load_config(path))
-    client = open_fabric(place)
-    started = start_mirroring(client, place.item, replay=replay)
-    found = client.status(place.item)
+    fabric, tables = _database(load_config(path))
+    client, item = open_fabric(fabric, UUID(tables.workspace)), UUID(tables.item)
+    started = start_mirroring(client, item, replay=replay)
+    found = client.status(item)
     if as_json:
-        show_json([DatabaseLine(str(place.workspace), str(place.item), found.state, found.message or "")])
+        show_json([DatabaseLine(tables.workspace, tables.item, found.state, found.message or "")])
     else:
-        nothing = "" if started else ": there was nothing to do"
-        note(f"mirrored database {place.item} is {found.state.value}{nothing}")
+        note(f"mirrored database {item} is {found.state.value}{'' if started else ': there was nothing to do'}")
     return Exit.FINE
 
 
 def status(path: Path | None, *, as_json: bool) -> Exit:
     """Show the mirrored database and its tables; it fails when a table has failed."""
     config = load_config(path)
-    place = _database(config)
-    found = open_fabric(place).status(place.item)
+    fabric, place = _database(config)
+    found = open_fabric(fabric, UUID(place.workspace)).status(UUID(place.item))
     tables = tuple(Project.of(config).mirror().status())
-    line = DatabaseLine(str(place.workspace), str(place.item), found.state, found.message or "", tables)
+    line = DatabaseLine(place.workspace, place.item, found.state, found.message or "", tables)
     rows = [
         (
             x.name,
@@ -98,8 +105,8 @@ def status(path: Path | None, *, as_json: bool) -> Exit:
     return Exit.FAILED if any(table.state is TableState.FAILED for table in tables) else Exit.FINE
 
 
-def _database(config: Config) -> FabricConfig:
-    """Return where the mirrored database is. Raises ConfigInvalid where the stand-in mirrors."""
-    if config.mirror.fabric is None:
+def _database(config: Config) -> tuple[FabricConfig, OneLakeAddress]:
+    """Return the settings of the mirrored database, and the folder of its tables. Raises ConfigInvalid without one."""
+    if config.mirror.fabric is None or config.fabric_tables is None:
         raise config.invalid((Problem("mirror.fabric", "this setting is missing: the local stand-in mirrors"),))
-    return config.mirror.fabric
+    return config.mirror.fabric, config.fabric_tables

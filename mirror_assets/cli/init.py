@@ -13,11 +13,9 @@ from mirror_assets.cli.output import note, show
 from mirror_assets.composition import Session, SparkSettings
 from mirror_assets.config import Config
 from mirror_assets.config.table_settings import StorePath
-from mirror_assets.init.catalog_lake import CatalogRequest, open_catalog
 from mirror_assets.init.draft import Draft, make_draft, require_new
 from mirror_assets.init.entries import TableEntry, counted
-from mirror_assets.init.lake import Lake, open_lake
-from mirror_assets.init.survey import Survey
+from mirror_assets.init.lake import CatalogRequest, Lake, open_catalog, open_lake
 
 
 @dataclass(frozen=True)
@@ -86,7 +84,7 @@ def _session(config: Config) -> Session:
 
 
 def _show(draft: Draft, seconds: float, *, as_json: bool) -> None:
-    lines = [_line(entry, survey) for entry, survey in zip(draft.entries, draft.surveys, strict=True)]
+    lines = [_line(entry) for entry in draft.entries]
     lines += [TableLine("", table.path, missing=table.why) for table in draft.unreadable]
     rows = [
         (
@@ -105,13 +103,13 @@ def _show(draft: Draft, seconds: float, *, as_json: bool) -> None:
     show(f"Found in {seconds:.0f} s", columns, rows, lines, as_json=as_json)
 
 
-def _line(entry: TableEntry, survey: Survey) -> TableLine:
+def _line(entry: TableEntry) -> TableLine:
     return TableLine(
         table=str(entry.name),
         path=entry.source.path if isinstance(entry.source, StorePath) else entry.source.table,
-        rows=survey.state.rows,
-        feed=survey.state.feed_enabled,
-        row_tracking=survey.state.metadata.row_tracking,
+        rows=entry.rows,
+        feed=entry.feed,
+        row_tracking=entry.row_tracking,
         changes=entry.changes.value,
         keys=entry.keys.columns if entry.keys else (),
         proof=entry.keys.proof.value if entry.keys else None,

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from mirror_assets.cli.exit import Exit
 from mirror_assets.cli.output import note, note_errors, show, show_records
-from mirror_assets.composition import Project, SparkSettings, able_to_read, source_log
+from mirror_assets.composition import Project, SparkSettings, session_factory, source_log
 from mirror_assets.config import load_config
 from mirror_assets.errors import MirrorError
 from mirror_assets.pipeline.reconcile_table import reconcile_table
@@ -59,7 +59,7 @@ def feed(path: Path | None, name: str, commits: Range, limit: int, *, as_json: b
     table = config.table(name)
     session = SparkSettings.of(config).open
     log = source_log(config, table, session)
-    pieces = tuple(show_changes(table, log, able_to_read(log, partial(session, None)), commits, limit + 1))
+    pieces = tuple(show_changes(table, log, session_factory(log, partial(session, None)), commits, limit + 1))
     _show_pieces(pieces, limit, as_json=as_json)
     if sum(len(piece.rows) for piece in pieces) > limit:
         note(f"{name}: there are more rows than {limit}; --limit shows more")

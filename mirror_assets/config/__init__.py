@@ -4,12 +4,11 @@ from mirror_assets.config.automation import AutomationConfig, Mode
 from mirror_assets.config.discover_rule import DiscoverRule, NewTables
 from mirror_assets.config.discovered import Discovered, DiscoveredTable, FoundState, RuleOutcome
 from mirror_assets.config.errors import ConfigInvalid, ConfigMissing, Problem, TableUnknown
-from mirror_assets.config.load import CONFIG_VARIABLE, DEFAULT_FILE, config_file, load_config, load_workspace
-from mirror_assets.config.look_for_tables import When, with_found_tables
+from mirror_assets.config.find_tables import When, with_found_tables
+from mirror_assets.config.load import CONFIG_VARIABLE, DEFAULT_FILE, config_file, load_config, load_fabric
 from mirror_assets.config.model import Config, SparkConfig
 from mirror_assets.config.places import (
     FabricConfig,
-    FabricWorkspace,
     HistoryConfig,
     LandingZoneConfig,
     MirrorConfig,
@@ -17,7 +16,7 @@ from mirror_assets.config.places import (
     Staging,
 )
 from mirror_assets.config.setting_values import Changes, Compression, HistoryMode, OnBreak, OnDropColumn
-from mirror_assets.config.source_fit import SourceColumn, missing_columns, source_problems, why_no_key
+from mirror_assets.config.source_fit import missing_columns, source_problems, why_no_key
 from mirror_assets.config.table_settings import (
     DirectLakeMode,
     DirectLakeSettings,
@@ -49,7 +48,6 @@ __all__ = [
     "Discovered",
     "DiscoveredTable",
     "FabricConfig",
-    "FabricWorkspace",
     "FileSettings",
     "FoundState",
     "FramesOf",
@@ -69,7 +67,6 @@ __all__ = [
     "RetentionLimits",
     "RuleOutcome",
     "SliceLimits",
-    "SourceColumn",
     "SparkConfig",
     "Staging",
     "Start",
@@ -80,7 +77,7 @@ __all__ = [
     "When",
     "config_file",
     "load_config",
-    "load_workspace",
+    "load_fabric",
     "missing_columns",
     "source_problems",
     "why_no_key",

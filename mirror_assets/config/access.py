@@ -1,4 +1,4 @@
-"""The way to each source: which store an address is in, and how both readers reach it there."""
+"""The access to each source: the store of its address, for both readers of Delta tables."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from mirror_assets.source.access import Access, PlainAccess
 from mirror_assets.storage.lake.address import LakeAddress
 from mirror_assets.storage.lake.lake_store import LakeStore
 
-# deltalake would wait three minutes for a host that is unreachable; callers retry after a pause.
+# deltalake would wait three minutes for an unreachable host; callers retry after a pause.
 PATIENCE = {"retry_timeout": "30s"}
 
 
 @dataclass(frozen=True)
 class StoreAccess:
-    """The way to a table of a store; `resolve` finds the way to another address."""
+    """The access to a table of a store; `resolve` returns the access to another address."""
 
     store: LakeStore
     address: LakeAddress
@@ -32,12 +32,12 @@ class StoreAccess:
         return {**PATIENCE, **self.store.storage_options()}
 
     def elsewhere(self, uri: str) -> Access:
-        """Return the way to another address."""
+        """Return the access to another address."""
         return self.resolve(uri)
 
 
 def access_to(uri: str, stores: Iterable[StoreConfig]) -> Access:
-    """Return the way to an address: by the store with the longest root that holds it, or else as anybody."""
+    """Return the access to an address, with the identity of its store; local paths need none."""
     known = tuple(stores)
     store = store_of(uri, known)
     if store is None:
@@ -46,9 +46,9 @@ def access_to(uri: str, stores: Iterable[StoreConfig]) -> Access:
 
 
 def store_of(uri: str, stores: Iterable[StoreConfig]) -> LakeStore | None:
-    """Return the store with the longest root that holds the address, or else one with the default identity.
+    """Return the store with the longest root that contains the address, or else one with the default identity.
 
-    None for a path of this machine, and for an address that only Databricks knows.
+    Returns None for a path of this machine, and for an address that only Databricks can resolve.
     """
     try:
         address = LakeAddress.parse(uri)

@@ -36,14 +36,16 @@ WebAddress = Annotated[
 class ReceiverConfig(Section):
     """One receiver of alerts. Its URL is a secret, so it is in an environment variable."""
 
-    url_variable: Variable = Field(description="Environment variable with its Apprise URL, or pagerduty://KEY.")
+    url_variable: Variable = Field(description="Environment variable with the URL: Apprise's, or pagerduty://KEY.")
     severity: Severity = Field(default=Severity.WARN, description="Minimum severity to send.")
 
 
 class AlertsConfig(Section):
-    """Who receives alerts, and how often open incidents are repeated."""
+    """The receivers of alerts, and the interval at which open incidents are repeated."""
 
     receivers: dict[Text, ReceiverConfig] = Field(default_factory=dict, description="Receivers of alerts, by name.")
     dagster_url: WebAddress | None = Field(default=None, description="Address of Dagster's UI, for links.")
     docs_url: WebAddress | None = Field(default=None, description="Address of the folder docs/, for links.")
-    remind_hours: Seconds | None = Field(default=6, description="Repeat open incidents this often; null: never.")
+    remind_hours: Seconds | None = Field(
+        default=6, description="Hours between repeats of an open incident; null: never."
+    )

@@ -1,80 +1,67 @@
-"""How Dagster mirrors by itself: by a run that stays, or by runs that end when nothing is pending."""
+"""Dagster's automation: resident or batch runs, and the intervals of sensors and schedules."""
 
 from __future__ import annotations
 
 from enum import Enum
 from typing import Annotated, Literal
 
-from pydantic import AfterValidator, BeforeValidator, Field
+from pydantic import BeforeValidator, Field
 
 from mirror_assets.config.setting_values import Count, Seconds, Section
 
-# A look costs a request per table. A run that waits may look often; a sensor that has to start one need not.
+# A poll costs one request per table. A resident run may poll often; a sensor that has to start a run needn't.
 _RESIDENT_SECONDS, _BATCH_SECONDS = 2.0, 15.0
-# A hundred tables take five seconds of a processor: at this pace, checks cost two per cent of one at most.
+# Checking a hundred tables takes five seconds of a core: at this interval, checks use 2 % of one at most.
 _CHECKS_MINUTES, _CHECKS_TABLES = 5, 100
 
 
 def divisors(whole: int) -> list[int]:
-    """Return the divisors of a number, from the least."""
+    """Return the divisors of a number, ascending: other intervals would leave gaps of two lengths in a schedule."""
     return [number for number in range(1, whole + 1) if whole % number == 0]
 
 
-def _divisor(whole: int) -> AfterValidator:
-    """Return the check that a period fits into a whole: else its schedule would have gaps of two lengths."""
-    fitting = divisors(whole)
+def _divisor_of(whole: int, *others: str | None) -> BeforeValidator:
+    """Return a validator for the divisors and these values; for a union, pydantic would report each member."""
 
-    def fits(number: int) -> int:
-        if number not in fitting:
-            raise ValueError(f"expected one of {', '.join(map(str, fitting))}")
-        return number
+    def check(value: object) -> object:
+        value = int(value) if isinstance(value, str) and value.isdecimal() else value  # from the environment
+        if value not in (*others, *divisors(whole)) or isinstance(value, bool):
+            names = ", ".join("null" if other is None else other for other in others)
+            raise ValueError(f"expected {names} or one of {', '.join(map(str, divisors(whole)))}")
+        return value
 
-    return AfterValidator(fits)
-
-
-def _minutes(value: object) -> object:
-    # Before the type is checked: for a union, pydantic would report a mistake for each of its members.
-    if value not in (None, "auto", *divisors(60)) or isinstance(value, bool):
-        raise ValueError(f"expected auto, null or one of {', '.join(map(str, divisors(60)))}")
-    return value
-
-
-Minutes = Annotated[int | Literal["auto"] | None, BeforeValidator(_minutes)]
-DivisorOfDay = Annotated[Count, _divisor(24)]
+    return BeforeValidator(check)
 
 
 class Mode(str, Enum):
-    """What the sensor keeps going."""
+    """The kind of run that the sensor `mirror` starts."""
 
     RESIDENT = "resident"
     BATCH = "batch"
 
 
 class AutomationConfig(Section):
-    """The runs that the sensor `mirror` requests."""
+    """The runs that the sensor `mirror` starts, and the intervals of schedules."""
 
-    mode: Mode = Field(
-        default=Mode.RESIDENT, description="One run that stays and holds a warm Spark, or runs that end when idle."
-    )
-    batches: Count = Field(default=1, description="Runs at once; tables are divided among them.")
+    mode: Mode = Field(default=Mode.RESIDENT, description="A resident run with a warm Spark, or runs that end.")
+    batches: Count = Field(default=1, description="Runs at the same time; the tables are divided among them.")
     every_seconds: Seconds | None = Field(
-        default=None, description="How often commits are looked for; null: 2, and 15 in mode batch."
+        default=None, description="Interval between polls for commits; null: 2, and 15 with `mode: batch`."
     )
-
-    checks_every_minutes: Minutes = Field(
+    checks_every_minutes: Annotated[int | Literal["auto"] | None, _divisor_of(60, "auto", None)] = Field(
         default="auto",
-        description="How often the checks without Spark run; auto: 5 a hundred tables; null: never by themselves.",
+        description="Interval of the checks that need no Spark; auto: 5 for each hundred tables; null: off.",
     )
-    reconcile_every_hours: DivisorOfDay | None = Field(
-        default=24, description="How often mirrors are compared with their sources; null: never by themselves."
+    reconcile_every_hours: Annotated[int | None, _divisor_of(24, None)] = Field(
+        default=24, description="Interval at which mirrors are compared with their sources; null: off."
     )
     keep_runs_days: Count | None = Field(
-        default=30, description="Days after which Dagster's runs, events and logs are deleted; null: never."
+        default=30, description="Age in days at which Dagster's records of runs are deleted; null: never."
     )
-    discover_every_seconds: Seconds = Field(default=60, description="How often the rules of `discover` look again.")
+    discover_every_seconds: Seconds = Field(default=60, description="Interval between scans by `discover`.")
 
     def checks_minutes(self, tables: int) -> int | None:
-        """Return the minutes between two runs of the checks of this many tables; None: they don't run."""
+        """Return the minutes between two runs of the checks of this many tables; None: off."""
         if self.checks_every_minutes != "auto":
             return self.checks_every_minutes
         wanted = _CHECKS_MINUTES * tables / _CHECKS_TABLES
@@ -82,7 +69,7 @@ class AutomationConfig(Section):
 
     @property
     def every(self) -> float:
-        """Seconds from one look at the sources to the next."""
+        """Seconds between polls of the sources."""
         if self.every_seconds is not None:
             return float(self.every_seconds)
         return _RESIDENT_SECONDS if self.mode is Mode.RESIDENT else _BATCH_SECONDS

@@ -1,4 +1,4 @@
-"""The catalogs that source tables are in, and the addresses of tables by their names there."""
+"""The catalogs of source tables, and the addresses of tables by their names there."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ _HERE = ("localhost", "127.0.0.1", "::1")
 
 
 class CatalogType(str, Enum):
-    """The kinds of catalogs: a Unity Catalog by its REST interface, or any that the Spark session has."""
+    """The kinds of catalogs: a Unity Catalog through its REST API, or any catalog of the Spark session."""
 
     UNITY = "unity"
     SPARK = "spark"
 
 
 class CatalogCredentials(str, Enum):
-    """Who reads the tables: the holder of what the catalog hands out, or the identity of each table's store."""
+    """The identity that reads the tables: keys issued by the catalog, or the identity of each table's store."""
 
     VENDED = "vended"
     STORES = "stores"
@@ -45,32 +45,30 @@ def _server(value: object) -> object:
 
 
 class CatalogConfig(Section):
-    """A catalog: where it is, and who reads the tables that it has. A token is in the environment only."""
+    """A catalog: its place, and the identity that reads its tables. A token is in the environment only."""
 
-    type: CatalogType = Field(description="unity: by its REST interface; spark: one of the Spark session's.")
+    type: CatalogType = Field(description="unity: through its REST API; spark: any catalog of the Spark session.")
     url: Annotated[str | None, BeforeValidator(lambda value: value if value is None else _server(value))] = Field(
         default=None, description="unity: the server's address, with or without /api/2.1/unity-catalog."
     )
     name: Text | None = Field(
-        default=None, description="The catalog's name there; null: unity: its name here, spark: spark_catalog."
+        default=None, description="The catalog's name on the server; null: its name here, for spark spark_catalog."
     )
     token_variable: Variable | None = Field(
-        default=None, description="unity: the environment variable that has the token; null: no sign-in."
+        default=None, description="unity: environment variable with the token; null: no authentication."
     )
     credentials: CatalogCredentials | None = Field(
-        default=None, description="vended (unity's default) or stores (spark's only): who reads the tables."
+        default=None, description="Identity that reads the tables: vended (unity's default) or stores (spark's only)."
     )
 
     @model_validator(mode="after")
     def _check(self) -> Self:
         if (self.type is CatalogType.UNITY) is (self.url is None):
-            raise ValueError("`url` goes with `type: unity`, which needs it")
+            raise ValueError("`url` is a setting of `type: unity`, and required there")
         if self.type is CatalogType.SPARK and self.token_variable:
-            raise ValueError(
-                "`token_variable` is no setting of `type: spark`: the session's settings have its identity"
-            )
+            raise ValueError("`token_variable` is not for `type: spark`: the session's settings have its identity")
         if self.type is CatalogType.SPARK and self.credentials is CatalogCredentials.VENDED:
-            raise ValueError("a catalog of Spark hands out no credentials here; write `stores`, or `type: unity`")
+            raise ValueError("a catalog of Spark issues no credentials here; set `stores`, or `type: unity`")
         url = urlsplit(self.url or "")
         if self.token_variable and url.scheme == "http" and url.hostname not in _HERE:
             raise ValueError("a token is sent over https only, unless the catalog is on this machine")
@@ -78,20 +76,20 @@ class CatalogConfig(Section):
 
     @property
     def is_vending(self) -> bool:
-        """Whether its tables are read with credentials that it hands out."""
+        """Whether its tables are read with credentials that it issues."""
         return self.type is CatalogType.UNITY and self.credentials is not CatalogCredentials.STORES
 
     def known_as(self, label: str) -> str:
-        """Return the name that the catalog has where it is; `label` is the one in mirror.yaml."""
+        """Return the catalog's name on its server; `label` is its name in mirror.yaml."""
         return self.name or (label if self.type is CatalogType.UNITY else _SPARK_DEFAULT)
 
 
 def table_problem(catalog_type: object, table: object) -> str | None:
-    """Return what is wrong with a table's name in a catalog of this type, or None."""
+    """Return the mistake in a table's name in a catalog of this type, or None."""
     if not isinstance(table, str):
         return None  # reported where the setting is read
     if not _TABLE.fullmatch(table):
-        return f"{table!r} is no table's name in a catalog; write <schema>.<table>"
+        return f"{table!r} can't be a table's name in a catalog; write <schema>.<table>"
     if catalog_type == CatalogType.UNITY.value and table.count(".") != 1:
         return f"{table!r} has more parts than <schema>.<table>; the catalog's own name is in `catalogs`"
     return None
@@ -99,7 +97,7 @@ def table_problem(catalog_type: object, table: object) -> str | None:
 
 @dataclass(frozen=True)
 class CatalogAddress:
-    """A table by its name in a catalog of mirror.yaml, as an address of our own: it says nothing of where it lies."""
+    """A table by its name in a catalog of mirror.yaml, as an address of our own; the catalog resolves its location."""
 
     catalog: str
     table: str
@@ -109,6 +107,6 @@ class CatalogAddress:
 
     @classmethod
     def parse(cls, text: str) -> CatalogAddress | None:
-        """Return the table of such an address; None for any other."""
+        """Return the table of such an address, or None."""
         catalog, _, table = text.removeprefix(_SCHEME).partition("/")
         return cls(catalog, table) if text.startswith(_SCHEME) else None

@@ -1,4 +1,4 @@
-"""A rule that finds tables: where, how they are called, which keys they have, and which of them are left out."""
+"""A discovery rule: where tables are, their names and keys, and which folders are excluded."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _PLACEHOLDERS = ("folder", "table")
 
 
 class NewTables(str, Enum):
-    """What happens to a table that is found."""
+    """The action for a discovered table."""
 
     MIRROR = "mirror"
     HOLD = "hold"
@@ -41,63 +41,52 @@ def _end_of_path(pattern: str) -> str:
 
 def _template(text: str) -> str:
     try:
-        fields = [name for _, name, form, conversion in string.Formatter().parse(text) if name is not None]
+        fields = [name for _, name, _, _ in string.Formatter().parse(text) if name is not None]
     except ValueError as error:
         raise ValueError(f"{text!r} can't be read: {error}") from None
     for name in fields:
         if name not in _PLACEHOLDERS:
-            raise ValueError(f"there is no {{{name}}}{did_you_mean(name, _PLACEHOLDERS)}")
+            raise ValueError(f"{{{name}}} is unknown{did_you_mean(name, _PLACEHOLDERS)}")
     return text
 
 
 def _schemas(pattern: str) -> str:
     if any(character in pattern for character in "./\\") or not pattern.strip():
-        raise ValueError(f"expected a schema of the catalog, or a pattern of such as sales_*, got {pattern!r}")
+        raise ValueError(f"expected a schema of the catalog, or a pattern such as sales_*, got {pattern!r}")
     return pattern
 
 
-FolderPattern = Annotated[Text, AfterValidator(_folders)]
 EndPattern = Annotated[Text, AfterValidator(_end_of_path)]
-SchemaPattern = Annotated[Text, AfterValidator(_schemas)]
-Template = Annotated[Text, AfterValidator(_template)]
 
 
 class FromStore(Section):
     """Folders of a store."""
 
-    store: Text = Field(description="The store's name in `stores`.")
-    path: FolderPattern = Field(default="*", description="Pattern of the table folders below the store's root.")
+    store: Text = Field(description="Name of a store in `stores`.")
+    path: Annotated[Text, AfterValidator(_folders)] = Field(
+        default="*", description="Pattern of the table folders below the store's root."
+    )
 
     def source(self, path: str) -> Mapping[str, str]:
         """Return the setting `source` of the table at a path below the root."""
         return {"store": self.store, "path": path}
 
-    @property
-    def usual_schema(self) -> str | None:
-        """The tables' schema in the mirror, if the rule names none."""
-        return None
-
 
 class FromCatalog(Section):
-    """Tables of a Unity Catalog, by their schemas there."""
+    """Tables of a Unity Catalog."""
 
-    catalog: Text = Field(description="The catalog's name in `catalogs`.")
-    schema_name: SchemaPattern = Field(
-        default="*", alias="schema", description="Schema, or pattern of schemas, that have the tables."
+    catalog: Text = Field(description="Name of a Unity Catalog in `catalogs`.")
+    schema_name: Annotated[Text, AfterValidator(_schemas)] = Field(
+        default="*", alias="schema", description="Schema of the catalog, or a pattern."
     )
 
     def source(self, path: str) -> Mapping[str, str]:
         """Return the setting `source` of the table at `<schema>/<table>`."""
         return {"catalog": self.catalog, "table": path.replace("/", ".", 1)}
 
-    @property
-    def usual_schema(self) -> str | None:
-        """The tables' schema in the mirror, if the rule names none: the one that they have."""
-        return "{folder}"
-
 
 def _place(value: object, info: ValidationInfo) -> FromStore | FromCatalog:
-    """Return the place of the kind that is named; mistakes are those of that kind."""
+    """Validate the place as the kind that it names, so that mistakes are those of that kind alone."""
     if isinstance(value, FromStore | FromCatalog):
         return value
     if not isinstance(value, dict):
@@ -109,41 +98,37 @@ def _place(value: object, info: ValidationInfo) -> FromStore | FromCatalog:
 
 
 class DiscoverRule(Section):
-    """Tables that are found, and mirrored with the same settings."""
+    """A rule that finds tables, and their common settings."""
 
     place: Annotated[FromStore | FromCatalog, BeforeValidator(_place)] = Field(
         alias="from", description="Where the tables are: {store, path} or {catalog, schema}."
     )
-    schema_name: Template | None = Field(
-        default=None, alias="schema", description="Their schema in the mirror; {folder} is the folder that holds them."
+    schema_name: Annotated[Text, AfterValidator(_template)] | None = Field(
+        default=None, alias="schema", description="Schema in the mirror; {folder} contains the table's folder."
     )
-    exclude: tuple[EndPattern, ...] = Field(default=(), description="Ends of paths of folders that are left out.")
+    exclude: tuple[EndPattern, ...] = Field(default=(), description="Folders to ignore, by the end of their path.")
     keys: dict[Text, Keys] = Field(
-        default_factory=dict, description="Columns that identify a row, by a table's name, and by `default`."
+        default_factory=dict, description="Columns that identify a row, by table name; `default`: all others."
     )
-    new_tables: NewTables = Field(default=NewTables.MIRROR, description="Mirror what is found, or wait for approval.")
-    approved: tuple[EndPattern, ...] = Field(default=(), description="Ends of paths of tables that need not wait.")
+    new_tables: NewTables = Field(default=NewTables.MIRROR, description="Mirror discovered tables, or hold them.")
+    approved: tuple[EndPattern, ...] = Field(default=(), description="Approved tables, by the end of their path.")
     settings: TableDefaults = Field(
         default_factory=TableDefaults, description="Settings of these tables, over the defaults."
     )
 
     def name(self, path: PurePosixPath) -> str:
-        """Return the name in the mirror of the table at a path that begins with the root's own name."""
-        schema = self.schema_name or self.place.usual_schema
+        """Return the name in the mirror of the table at a path that begins with the place's label."""
+        schema = self.schema_name or ("{folder}" if isinstance(self.place, FromCatalog) else None)
         if schema is None:
             return path.name
         return f"{schema.format(folder=path.parent.name, table=path.name)}.{path.name}"
 
     def excludes(self, path: PurePosixPath) -> bool:
-        """Return whether the folder is left out."""
+        """Return whether `exclude` matches the path."""
         return any(path.match(pattern) for pattern in self.exclude)
 
-    def holds(self, path: PurePosixPath) -> bool:
-        """Return whether the table waits for approval."""
-        return self.new_tables is NewTables.HOLD and not any(path.match(pattern) for pattern in self.approved)
-
     def keys_of(self, name: str) -> Keys | None:
-        """Return the keys of a table by its name in the mirror, or else by its folder's; None: those of `defaults`."""
+        """Return the keys of a table by its name in the mirror, or else its folder's; None for those of `defaults`."""
         for known in (name, name.rpartition(".")[2], DEFAULT_KEYS):
             if known in self.keys:
                 return self.keys[known]

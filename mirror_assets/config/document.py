@@ -1,8 +1,7 @@
 """The YAML of mirror.yaml: its plain values, the line of each setting, and every mistake in the YAML itself.
 
-PyYAML parses; what walks its nodes is written by hand, because no loader keeps all that the messages need. Dagster's
-parser with source positions silently takes the last of two equal names. ruamel.yaml stops at the first of them, accepts
-unknown tags, and reads YAML 1.2, in which `no` is a text.
+PyYAML parses. No loader preserves all that the messages need: Dagster's parser with source positions silently takes the
+last of two equal names; ruamel.yaml stops at the first, accepts unknown tags, and reads YAML 1.2, where `no` is a text.
 """
 
 from __future__ import annotations
@@ -23,8 +22,8 @@ Steps: TypeAlias = tuple[str, ...]
 
 _TAG = "tag:yaml.org,2002:"
 _TYPED = {f"{_TAG}{name}" for name in ("null", "bool", "int", "float")}
-_TEXT = {f"{_TAG}{name}" for name in ("str", "timestamp", "value", "merge")}  # no setting is a date: one is text
-_SPARK_SETTINGS = ("spark", "settings")  # their references are replaced when a session opens
+_TEXT = {f"{_TAG}{name}" for name in ("str", "timestamp", "value", "merge")}  # a date is text
+_SPARK_SETTINGS = ("spark", "settings")  # their references are resolved when a session opens
 
 
 @dataclass(frozen=True)
@@ -35,7 +34,7 @@ class Origin:
     lines: Mapping[str, int] = field(default_factory=dict)
 
     def line_of(self, path: str) -> int | None:
-        """Return the line of a setting, or of the nearest setting above it; None if the file has none of them."""
+        """Return the line of a setting, or of the nearest setting above it, or None."""
         while path:
             if path in self.lines:
                 return self.lines[path]
@@ -43,7 +42,7 @@ class Origin:
         return None
 
     def place(self, path: str) -> str:
-        """Return `mirror.yaml:12`, or the file alone where no line is known."""
+        """Return `mirror.yaml:12`, or the file alone without a known line."""
         line = self.line_of(path)
         return f"{self.file}:{line}" if line else str(self.file)
 
@@ -54,9 +53,9 @@ class Origin:
 
 @dataclass
 class Document:
-    """The file's values, and what is wrong with them so far.
+    """The file's values, and the mistakes found so far.
 
-    `filled` has the texts in which references were replaced; `from_environment` the settings that come from the
+    `filled` has the texts in which references were resolved; `from_environment` the settings that come from the
     environment alone.
     """
 
@@ -69,11 +68,11 @@ class Document:
 
     @property
     def origin(self) -> Origin:
-        """The file and the lines, as the model keeps them."""
+        """The file and the lines, for the model."""
         return Origin(self.file, self.lines)
 
     def report(self, steps: Steps, message: str, line: int | None = None) -> None:
-        """Add a mistake at `line`, or else at the setting's line, where its first mistake is enough."""
+        """Add a mistake at `line`; without `line`, only the first mistake of a setting, at the setting's line."""
         path = ".".join(steps)
         if path in self.filled:
             message = self.filled[path].unfilled(message)
@@ -85,10 +84,13 @@ class Document:
         return self.origin.line_of(".".join(steps)) or self.lines.get("", 1)
 
     def get(self, *steps: str) -> Value:
-        """Return the value at these steps, or None."""
+        """Return the value at these steps, or None; a step into a list is its index."""
         value = self.value
         for step in steps:
-            value = value.get(step) if isinstance(value, dict) else None
+            if isinstance(value, list):
+                value = value[int(step)] if step.isdecimal() and int(step) < len(value) else None
+            else:
+                value = value.get(step) if isinstance(value, dict) else None
         return value
 
     def names(self, *steps: str) -> tuple[str, ...]:
@@ -98,9 +100,9 @@ class Document:
 
 
 def read_document(text: bytes, file: Path, environment: Mapping[str, str]) -> Document:
-    """Return the document in `text`, which is the content of `file`, with its references to the environment replaced.
+    """Return the document in `text`, the content of `file`, with its references to the environment resolved.
 
-    Mistakes are in the document; nothing is raised for them.
+    Mistakes are in the document, and not raised.
     """
     reader = _Reader(Document(file), environment)
     document = reader.document
@@ -122,7 +124,7 @@ def read_document(text: bytes, file: Path, environment: Mapping[str, str]) -> Do
 
 
 class _Reader:
-    """Turns YAML nodes into values, and notes their lines and mistakes in the document."""
+    """Turns YAML nodes into values, and adds their lines and mistakes to the document."""
 
     def __init__(self, document: Document, environment: Mapping[str, str]) -> None:
         self.document = document
@@ -131,7 +133,7 @@ class _Reader:
         self._typed = yaml.constructor.SafeConstructor()
 
     def read(self, node: yaml.Node, steps: Steps) -> Value:
-        """Return the node's value; None where it has a mistake, which is in the document then."""
+        """Return the node's value, or None after reporting a mistake."""
         self.document.lines.setdefault(".".join(steps), node.start_mark.line + 1)
         if id(node) in self._open:
             self.document.report(steps, "this alias refers to itself")
@@ -176,7 +178,7 @@ class _Reader:
         return None
 
     def _text(self, text: str, steps: Steps) -> str | None:
-        """Return the text with its references replaced, those of Spark settings as they are written."""
+        """Return the text with its references resolved, except those of Spark settings."""
         filled, path = fill(text, self._environment), ".".join(steps)
         for problem in filled.problems:
             self.document.report(steps, problem)
@@ -199,7 +201,7 @@ def _report_syntax(document: Document, error: yaml.MarkedYAMLError, text: bytes)
 
 
 def _report_character(document: Document, error: yaml.reader.ReaderError, text: bytes) -> None:
-    """Report the place of the first byte that is not UTF-8, or of the character that YAML does not allow."""
+    """Report the first byte that is not UTF-8, or the character that YAML does not allow."""
     try:
         decoded = text.decode("utf-8-sig")
         line = decoded[: error.position].count("\n") + 1

@@ -1,4 +1,4 @@
-"""Errors of mirror.yaml, each with the line to correct."""
+"""The errors of mirror.yaml, with the lines to correct."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from mirror_assets.errors import ErrorCode, SettingError
 
 @dataclass(frozen=True)
 class Problem:
-    """One mistake: the setting's dotted path, what is wrong with it, and its line where one is known."""
+    """One mistake: the setting's dotted path, the message, and its line if known."""
 
     path: str
     message: str
@@ -25,9 +25,9 @@ class Problem:
 
 
 def did_you_mean(name: str, known: Iterable[str]) -> str:
-    """Return `; did you mean 'x'?` with the most similar known name, or else the list of them.
+    """Return `; did you mean 'x'?` with the most similar known name, or else the list of known names.
 
-    A table without its schema is similar to the table with it.
+    The name of a table without its schema is similar to that with the schema.
     """
     by_lower = {other.lower(): other for other in known}
     near = [other for other in by_lower if other.endswith(f".{name.lower()}")]
@@ -36,7 +36,7 @@ def did_you_mean(name: str, known: Iterable[str]) -> str:
 
 
 class ConfigInvalid(SettingError):
-    """mirror.yaml has mistakes; the message lists all of them, one a line."""
+    """mirror.yaml has mistakes; the message lists all of them, one per line."""
 
     code = ErrorCode.CONFIG_INVALID
 
@@ -48,7 +48,7 @@ class ConfigInvalid(SettingError):
 
 
 class ConfigMissing(SettingError):
-    """mirror.yaml is not there, or can't be read."""
+    """mirror.yaml doesn't exist, or can't be read."""
 
     code = ErrorCode.CONFIG_MISSING
 
@@ -69,6 +69,6 @@ class TableUnknown(SettingError):
 
 
 def variable_unset(setting: str, problem: str) -> SettingError:
-    """A Spark setting refers to an environment variable that this process does not have."""
+    """A Spark setting refers to an environment variable that is not set."""
     what, next_step = f"spark.settings: {setting}: {problem}.", "set it in this process's environment."
     return SettingError(what, next_step, code=ErrorCode.CONFIG_INVALID)

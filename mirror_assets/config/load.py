@@ -1,4 +1,4 @@
-"""Reads mirror.yaml and reports all of its mistakes at once, each with its line and in words for its author."""
+"""Reads mirror.yaml and reports all of its mistakes at once, each with its line."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from pydantic_core import ErrorDetails
 
 from mirror_assets.config.document import Document, Steps, Value, read_document
 from mirror_assets.config.errors import ConfigInvalid, ConfigMissing, did_you_mean
-from mirror_assets.config.look_for_tables import When, with_found_tables
+from mirror_assets.config.find_tables import When, with_found_tables
 from mirror_assets.config.model import Config
-from mirror_assets.config.places import FabricWorkspace
+from mirror_assets.config.places import FabricConfig
 from mirror_assets.config.rules import apply_rules
 
 CONFIG_VARIABLE = "MIRROR_CONFIG"
@@ -40,7 +40,7 @@ _OTHER = {
 
 
 def config_file(environment: Mapping[str, str] = os.environ) -> Path:
-    """Return the file to read when none is named: `MIRROR_CONFIG`, or `mirror.yaml` in the current folder."""
+    """Return the default file: `$MIRROR_CONFIG`, or `mirror.yaml` in the current folder."""
     return Path(environment.get(CONFIG_VARIABLE) or DEFAULT_FILE)
 
 
@@ -49,8 +49,8 @@ def load_config(
 ) -> Config:
     """Read the configuration in `path`, by default `config_file()`, with the tables that its rules find.
 
-    `when` says whether they are looked for; by default only at places of which nothing is remembered. Raises
-    ConfigMissing and ConfigInvalid.
+    `when` controls the scans; by default, only places without a cached result are scanned. Raises ConfigMissing and
+    ConfigInvalid.
     """
     file = path or config_file(environment)
     return with_found_tables(parse_config(_read(file), file, environment), when, environment)
@@ -61,35 +61,24 @@ def parse_config(text: bytes, file: Path, environment: Mapping[str, str]) -> Con
     document = read_document(text, file, environment)
     config = _validate(Config, document.value, document)
     apply_rules(document)
-    if config is not None and config.mirror.fabric is not None:
-        misplaced = config.mirror.fabric.misplaced(config.landing_zone.onelake)
-        if misplaced:
-            document.report(("mirror", "fabric"), misplaced)
     if config is None or document.problems:
         in_order = sorted(document.problems, key=lambda problem: (problem.line or 0, problem.path))
         raise ConfigInvalid(file, tuple(in_order))
     return config
 
 
-def load_workspace(path: Path | None = None, environment: Mapping[str, str] = os.environ) -> FabricWorkspace:
-    """Read `mirror.fabric` without its item, which does not exist yet; the rest of the file may still be wrong.
+def load_fabric(path: Path | None = None, environment: Mapping[str, str] = os.environ) -> FabricConfig:
+    """Read `mirror.fabric` alone, before there is a landing zone; the rest of the file may still be wrong.
 
-    Raises ConfigMissing, and ConfigInvalid for mistakes in what is read.
+    Raises ConfigMissing, and ConfigInvalid for mistakes in the YAML and in these settings.
     """
-    file, fabric = path or config_file(environment), ("mirror", "fabric")
+    file, steps = path or config_file(environment), ("mirror", "fabric")
     document = read_document(_read(file), file, environment)
-    written = document.get(*fabric)
-    settings = {name: value for name, value in written.items() if name != "item"} if isinstance(written, dict) else {}
-    workspace = _validate(FabricWorkspace, settings, document, fabric)
-    problems = tuple(problem for problem in document.problems if _is_of_workspace(problem.path))
-    if workspace is None or problems:
+    fabric = _validate(FabricConfig, document.get(*steps) or {}, document, steps)
+    problems = tuple(one for one in document.problems if not one.path or one.path.startswith("mirror.fabric"))
+    if fabric is None or problems:
         raise ConfigInvalid(file, problems)
-    return workspace
-
-
-def _is_of_workspace(path: str) -> bool:
-    """Return whether a mistake is in the YAML itself, or in a setting of the workspace."""
-    return not path or (path.startswith("mirror.fabric.") and path != "mirror.fabric.item")
+    return fabric
 
 
 def _read(file: Path) -> bytes:
@@ -100,7 +89,7 @@ def _read(file: Path) -> bytes:
 
 
 def _validate(model: type[_Model], value: Value, document: Document, above: Steps = ()) -> _Model | None:
-    """Return the value as a model, or None; mistakes go into the document. `above` leads to the value in it."""
+    """Return the value as a model, or None after reporting its mistakes; `above` are its steps in the document."""
     try:
         return model.model_validate(value, context=document.origin)
     except pydantic.ValidationError as error:
@@ -114,7 +103,7 @@ def _validate(model: type[_Model], value: Value, document: Document, above: Step
 
 
 def _message(error: ErrorDetails, steps: Steps, model: type[BaseModel]) -> str:
-    """Say what pydantic found wrong at these steps of the model, and what it expected."""
+    """Return the message for an error of pydantic at these steps of the model."""
     kind, context = error["type"], error.get("ctx", {})
     family, _, reason = kind.partition("_")
     if kind == "extra_forbidden":
@@ -144,14 +133,14 @@ def _settings_at(model: type[BaseModel], steps: Steps) -> tuple[str, ...]:
             kind = _fields(kind)[step]
         else:
             arguments = get_args(kind)
-            # A list, or a mapping from names: the type of its values.
+            # Of a list or a mapping, the type of its values.
             kind = arguments[0] if arguments[-1] is Ellipsis else arguments[-1]
         if type(None) in get_args(kind):
-            kind = get_args(kind)[0]  # `Model | None`: a mapping that may be left out
+            kind = get_args(kind)[0]  # an optional mapping, `Model | None`
     models = [one for one in (kind, *get_args(kind)) if isinstance(one, type) and issubclass(one, BaseModel)]
     return tuple(name for one in models for name in _fields(one))
 
 
 def _fields(model: type[BaseModel]) -> dict[str, object]:
-    """Return the types of the model's settings by the names that the file has for them."""
+    """Return the types of the model's settings by their names in the file."""
     return {field.alias or name: field.annotation for name, field in model.model_fields.items()}

@@ -1,4 +1,4 @@
-"""Finds where source tables lie: at an address, or wherever their catalog says."""
+"""Resolves the locations of source tables: an address, or the location that a catalog reports."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from functools import cache
 from typing import TYPE_CHECKING
 
-from mirror_assets.config.access import PATIENCE, access_to, store_of
+from mirror_assets.config.access import PATIENCE, StoreAccess, access_to, store_of
 from mirror_assets.config.catalogs import CatalogAddress, CatalogConfig, CatalogType
 from mirror_assets.config.setting_values import is_uri, local_source
 from mirror_assets.config.stores import StoreConfig
@@ -20,7 +20,6 @@ from mirror_assets.storage.lake.catalog_errors import (
     catalog_table_unfit,
     credentials_not_vended,
 )
-from mirror_assets.storage.lake.lake_store import LakeStore
 from mirror_assets.storage.lake.locations import KnownLocations, TableLocation
 from mirror_assets.storage.lake.vended import RenewedKeys, VendedKeys, vended_options
 
@@ -32,36 +31,25 @@ if TYPE_CHECKING:
 _TRUSTED_SECONDS = 120.0
 # Without Spark, a location from Spark's catalog is cached this long.
 _TRUSTED_WITHOUT_SPARK_SECONDS = 3600.0
-_GOOGLE_UNUSABLE = "a Google token, which deltalake can't take"
+_GOOGLE_UNUSABLE = "a Google token, which deltalake doesn't support"
 
 # Returns the address of a table of a Spark session: the catalog's name in Spark, and the table's there.
 InSpark = Callable[[str, str], str]
 
 
 @dataclass(frozen=True)
-class VendedTable:
-    """The way to a table with credentials that its catalog hands out, to deltalake and to Spark."""
+class VendedTable(StoreAccess):
+    """The access to a table with credentials that its catalog issues, for deltalake and Spark."""
 
+    resolve: Callable[[str], Access] = field(repr=False, compare=False)
     client: UnityClient = field(compare=False)
     name: str
     table_id: str
-    store: LakeStore
-    address: LakeAddress
     keys: RenewedKeys = field(repr=False, compare=False)
-    resolve: Callable[[str], Access] = field(repr=False, compare=False)
-
-    @property
-    def uri(self) -> str:
-        """The address as deltalake takes it."""
-        return self.store.delta_uri(self.address)
 
     def storage_options(self) -> dict[str, str]:
-        """Return deltalake's options, with credentials that are good now. Raises what the catalog's client raises."""
+        """Return deltalake's options, with credentials that are valid now. Raises what the catalog's client raises."""
         return {**PATIENCE, **vended_options(self.store, self.keys.current())}
-
-    def elsewhere(self, uri: str) -> Access:
-        """Return the way to another address, with the identity of its store."""
-        return self.resolve(uri)
 
 
 def locate(
@@ -70,9 +58,9 @@ def locate(
     stores: Iterable[StoreConfig],
     in_spark: InSpark | None = None,
 ) -> Located:
-    """Return where the table at an address, or of a catalog, lies now.
+    """Return the current location of the table at an address, or of a catalog.
 
-    Raises LocationUnknown, catalog_managed, and what the catalog's client raises; for an address nothing.
+    For a catalog's table, raises LocationUnknown, catalog_managed, and what the catalog's client raises.
     """
     named, known = CatalogAddress.parse(source), tuple(stores)
     if named is None:
@@ -87,10 +75,7 @@ def locate(
 
 
 def last_address(source: str, catalogs: Mapping[str, CatalogConfig]) -> str | None:
-    """Return the address of a source, for a catalog's table the last known one, without asking; None if there is none.
-
-    It may be years old: what is read from there is for the next call of `locate` to say.
-    """
+    """Return the address of a source; for a catalog's table the cached one, however old, or None."""
     named = CatalogAddress.parse(source)
     if named is None:
         return source
@@ -134,7 +119,7 @@ def _in_unity(named: CatalogAddress, catalog: CatalogConfig) -> TableLocation:
         raise catalog_managed(f"{named.table} in the catalog {named.catalog}")
     if not table.is_delta:
         kind = " ".join(filter(None, (table.table_type.lower(), (table.data_source_format or "").lower())))
-        raise catalog_table_unfit(named.table, named.catalog, f"a {kind or 'thing of no kind'}")
+        raise catalog_table_unfit(named.table, named.catalog, f"a {kind or 'table of unknown format'}")
     uri = _address(named, table.storage_location or "")
     return TableLocation(uri=uri, table_id=table.table_id, said=time.time())
 
@@ -161,7 +146,7 @@ def _vended(
     client = unity_client(named.catalog, catalog)
     keys = _renewed(client, named, found.table_id, address.scheme)
     return VendedTable(
-        client, named.table, found.table_id, store, address, keys, lambda other: access_to(other, stores)
+        store, address, lambda other: access_to(other, stores), client, named.table, found.table_id, keys
     )
 
 

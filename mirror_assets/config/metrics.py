@@ -11,33 +11,33 @@ from mirror_assets.config.setting_values import Section
 
 
 def _collector(text: str) -> str:
-    """Return a collector's address. Raises ValueError for another text, and for one that holds a secret."""
+    """Return a collector's address. Raises ValueError for another text, and for one that contains a secret."""
     parts = urlsplit(text)
     if parts.scheme not in ("http", "https") or not parts.hostname:
         raise ValueError("expected an address such as http://localhost:4318")
     if "@" in parts.netloc or parts.query:
-        raise ValueError("it must not hold a user, a password or a token: OTEL_EXPORTER_OTLP_HEADERS has those")
+        raise ValueError("it must not contain a user, a password or a token: set them in OTEL_EXPORTER_OTLP_HEADERS")
     return text
 
 
-_Collector = Annotated[str, AfterValidator(_collector)]
-_Port = Annotated[int, Field(ge=1, le=65_535)]
-
-
 class PrometheusConfig(Section):
-    """The port that runs that stay serve for Prometheus."""
+    """The port that resident runs serve for Prometheus."""
 
-    port: _Port | None = Field(default=None, description="Port to scrape; null: none. Batch n of several has port + n.")
+    port: Annotated[int, Field(ge=1, le=65_535)] | None = Field(
+        default=None, description="Port to scrape; null: none. Batch n (from 0) has port + n."
+    )
 
 
 class OtlpConfig(Section):
     """The collector that every run sends metrics and traces to."""
 
-    endpoint: _Collector | None = Field(default=None, description="Its URL, by OTLP over HTTP; null: none.")
+    endpoint: Annotated[str, AfterValidator(_collector)] | None = Field(
+        default=None, description="Its address, for OTLP over HTTP; null: none."
+    )
 
 
 class MetricsConfig(Section):
-    """What is exported."""
+    """The export of metrics and traces."""
 
-    prometheus: PrometheusConfig = Field(default_factory=PrometheusConfig, description="A port to scrape.")
-    otlp: OtlpConfig = Field(default_factory=OtlpConfig, description="A collector that gets metrics and traces.")
+    prometheus: PrometheusConfig = Field(default_factory=PrometheusConfig, description="Port to scrape.")
+    otlp: OtlpConfig = Field(default_factory=OtlpConfig, description="Collector of metrics and traces.")

@@ -1,4 +1,4 @@
-"""The types of single settings: how a value of mirror.yaml is checked and converted."""
+"""The types of single settings: how a value of mirror.yaml is validated and converted."""
 
 from __future__ import annotations
 
@@ -20,25 +20,21 @@ from mirror_assets.storage.lake.address import LakeAddress
 # A password before the host, or a signed request of Azure Storage, S3 or Google Cloud Storage.
 _CREDENTIALS = re.compile(r"://[^/?#@]*:[^/?#@]*@|[?&](sig|x-amz-signature|x-goog-signature)=", re.IGNORECASE)
 _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+:/")
-_ESCAPE = re.compile(r"%[0-9A-Fa-f]{2}")
+ESCAPE = re.compile(r"%[0-9A-Fa-f]{2}")
 _SIZE = re.compile(r"(\d+(?:\.\d+)?)\s*([a-z]*)", re.ASCII)
 _UNITS = {"B": 1, "KiB": 1 << 10, "MiB": 1 << 20, "GiB": 1 << 30, "TiB": 1 << 40}
 _UNITS |= {"KB": 10**3, "MB": 10**6, "GB": 10**9, "TB": 10**12}
-# As Dagster takes them: definitions with others would not load.
-_OWNER = re.compile(r"team:\S.*|\w[A-Za-z0-9._%+-]*@[A-Za-z0-9.-]+\.[A-Za-z]{2,7}", re.ASCII)
-_TAG_NAME = re.compile(r"([A-Za-z0-9_.-]{1,63}/)?[A-Za-z0-9_.-]{1,63}")
-_TAG_VALUE = re.compile(r"[A-Za-z0-9_.-]{0,63}")
 _FACTORS = {"": 1} | {unit.lower(): factor for unit, factor in _UNITS.items()}
 
 
 class Section(BaseModel):
-    """A mapping in mirror.yaml: an unknown name in it is a mistake, and its values never change."""
+    """A mapping in mirror.yaml: unknown names in it are mistakes, and its values never change."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
 
 class Changes(str, Enum):
-    """How the changes of a table are found."""
+    """How the changes of a table are read."""
 
     FEED = "feed"
     ROW_TRACKING = "row_tracking"
@@ -46,21 +42,21 @@ class Changes(str, Enum):
 
 
 class OnBreak(str, Enum):
-    """What happens at a commit that the mirror can't follow."""
+    """The action at a commit that can't be followed."""
 
     REBUILD = "rebuild"
     HOLD = "hold"
 
 
 class OnDropColumn(str, Enum):
-    """What happens when the source drops a mirrored column."""
+    """The action when the source drops a mirrored column."""
 
     KEEP = "keep"
     REBUILD = "rebuild"
 
 
 class HistoryMode(str, Enum):
-    """Whether and how the change data feed is kept forever."""
+    """Whether and how the change data feed is stored permanently."""
 
     OFF = "false"
     SLICES = "slices"
@@ -82,7 +78,7 @@ def is_uri(text: str) -> bool:
 
 
 def local_source(value: object) -> object:
-    """Turn a `file:` URI into its path, so that every rule for paths applies to it; return anything else as it is.
+    """Turn a `file:` URI into its path, so that every rule for paths applies to it; return other values unchanged.
 
     Raises ValueError for a `file:` URI of another machine.
     """
@@ -109,24 +105,69 @@ def parse_size(text: str) -> int:
 
 
 def matching(pattern: str, expected: str, *, is_secret: bool = False) -> BeforeValidator:
-    """Return the check that a text matches; with `is_secret`, its message does not repeat the text."""
+    """Return a validator for texts that match; with `is_secret`, its message does not repeat the text."""
 
     def check(value: object) -> object:
         if isinstance(value, str) and re.fullmatch(pattern, value) is None:
-            raise ValueError(f"expected {expected}" if is_secret else f"expected {expected}, got {value!r}")
+            raise ValueError(f"expected {expected}" if is_secret else f"expected {expected}, got {value[:80]!r}")
         return value
 
     return BeforeValidator(check)
 
 
-def _no_bool(value: object) -> object:
+def address_of(value: object, info: ValidationInfo) -> object:
+    """Return the absolute path of a local path, and a store's address in the spelling that both readers take.
+
+    Raises ValueError for anything else. Databricks' own addresses are unchanged: reading them reports the next step.
+    """
+    if isinstance(value, str) and _CREDENTIALS.search(value):
+        raise ValueError(
+            "credentials in a URI end up in Dagster's storage; remove them, and set a `credential` in `stores`"
+        )
+    value = local_source(value)
+    if isinstance(value, str) and is_uri(value) and not value.lower().startswith("dbfs:"):
+        return LakeAddress.parse(value).uri
+    return _path(value, info)
+
+
+def _local(what: str) -> BeforeValidator:
+    """Return a validator for paths on this machine."""
+
+    def check(value: object, info: ValidationInfo) -> object:
+        if isinstance(value, str) and is_uri(value):
+            raise ValueError(f"expected a {what} on this machine, got {value!r}")
+        return _path(value, info)
+
+    return BeforeValidator(check)
+
+
+def _path(value: object, info: ValidationInfo) -> object:
+    """Return the path as an absolute one; a relative path starts at the file's folder."""
+    if not isinstance(value, str | Path) or (isinstance(value, str) and is_uri(value)):
+        return value
+    if not str(value).strip():
+        raise ValueError("expected a path, got an empty text")
+    if str(value).startswith("~"):
+        raise ValueError(f"`~` is not expanded in {str(value)!r}; write ${{HOME}}")
+    _without_escape(str(value))
+    origin = info.context if isinstance(info.context, Origin) else Origin()
+    return str(origin.absolute(value))
+
+
+def _without_escape(text: str) -> str:
+    if ESCAPE.search(text):
+        raise ValueError(f"{text!r} has a percent sign and two digits, which readers of Delta tables decode")
+    return text
+
+
+def _number(value: object) -> object:
     if isinstance(value, bool):
         raise ValueError(f"expected a number, got {str(value).lower()}")  # noqa: TRY004 pydantic wants ValueError
     return value
 
 
 def _bytes(value: object) -> object:
-    return parse_size(value) if isinstance(value, str) else _no_bool(value)
+    return parse_size(value) if isinstance(value, str) else _number(value)
 
 
 def _history(value: object) -> object:
@@ -136,52 +177,8 @@ def _history(value: object) -> object:
     return HistoryMode.OFF if value is False else value
 
 
-def _folder(value: object, info: ValidationInfo) -> object:
-    if isinstance(value, str) and is_uri(value):
-        raise ValueError(f"expected a folder on this machine, got {value!r}; other places are not built yet")
-    return _path(value, info)
-
-
-def _local_file(value: object, info: ValidationInfo) -> object:
-    if isinstance(value, str) and is_uri(value):
-        raise ValueError(f"expected a file on this machine, got {value!r}")
-    return _path(value, info)
-
-
-def _path(value: object, info: ValidationInfo) -> object:
-    if not isinstance(value, str | Path) or (isinstance(value, str) and is_uri(value)):
-        return value
-    if not str(value).strip():
-        raise ValueError("expected a path, got an empty text")
-    if str(value).startswith("~"):
-        raise ValueError(f"`~` is not replaced in {str(value)!r}; write ${{HOME}}")
-    _refuse_escape(str(value))
-    origin = info.context if isinstance(info.context, Origin) else Origin()
-    return str(origin.absolute(value))
-
-
-def _refuse_escape(text: str) -> None:
-    if _ESCAPE.search(text):
-        raise ValueError(f"{text!r} has a percent sign and two digits, which readers of Delta tables decode")
-
-
-def address_of(value: object, info: ValidationInfo) -> object:
-    """Return a path of this machine as an absolute one, and a store's address in the spelling that both readers take.
-
-    Raises ValueError for anything else. Databricks' own addresses stay as they are: reading them says what to do.
-    """
-    if isinstance(value, str) and _CREDENTIALS.search(value):
-        raise ValueError(
-            "credentials in a URI end up in Dagster's storage; leave them out, and name a `credential` in `stores`"
-        )
-    value = local_source(value)
-    if isinstance(value, str) and is_uri(value) and not value.lower().startswith("dbfs:"):
-        return LakeAddress.parse(value).uri
-    return _path(value, info)
-
-
 def _distinct(names: Sequence[str]) -> tuple[str, ...]:
-    seen: dict[str, str] = {}
+    seen = dict[str, str]()
     for name in names:
         if name.lower() in seen:
             raise ValueError(f"{name!r} and {seen[name.lower()]!r} are the same column")
@@ -194,8 +191,7 @@ def _table_key(text: str) -> str:
         TableName.parse(text)
     except NameRefused as error:
         raise ValueError(error.what) from None
-    _refuse_escape(text)
-    return text
+    return _without_escape(text)
 
 
 def _schema_name(text: str) -> str:
@@ -204,56 +200,35 @@ def _schema_name(text: str) -> str:
     return _table_key(text)
 
 
-def _spark_value(value: object) -> object:
+def _text(value: object) -> object:
+    """Return a number or a boolean as text."""
     if isinstance(value, bool):
         return str(value).lower()
     return str(value) if isinstance(value, int | float) else value
 
 
-def _spark_name(name: str) -> str:
-    if not name.startswith("spark."):
-        raise ValueError("names of Spark settings start with `spark.`; Spark ignores others")
-    return name
-
-
-def _owner(text: str) -> str:
-    if not _OWNER.fullmatch(text):
-        raise ValueError(f"an owner is `team:NAME` or an e-mail address, not {text!r}")
-    return text
-
-
-def _tag_name(name: str) -> str:
-    if not _TAG_NAME.fullmatch(name) or name.startswith("dagster/"):
-        raise ValueError("a tag's name has up to 63 letters, digits, `_`, `-` and `.`; a `prefix/` may stand before it")
-    return name
-
-
-def _tag_value(value: object) -> object:
-    text = str(value).lower() if isinstance(value, bool) else str(value) if isinstance(value, int | float) else value
-    if isinstance(text, str) and not _TAG_VALUE.fullmatch(text):
-        raise ValueError(f"a tag's value has up to 63 letters, digits, `_`, `-` and `.`, not {text[:80]!r}")
-    return text
-
-
-Count = Annotated[int, BeforeValidator(_no_bool), Field(ge=1)]
+Count = Annotated[int, BeforeValidator(_number), Field(ge=1)]
 Bytes = Annotated[int, BeforeValidator(_bytes), Field(ge=1)]
-Seconds = Annotated[float, BeforeValidator(_no_bool), Field(gt=0, allow_inf_nan=False)]
+Seconds = Annotated[float, BeforeValidator(_number), Field(gt=0, allow_inf_nan=False)]
 KeepHistory = Annotated[HistoryMode, BeforeValidator(_history)]
 Text = Annotated[str, Field(min_length=1)]
-Variable = Annotated[
-    Text,
-    matching(
-        "[A-Za-z_][A-Za-z0-9_]*", "the name of an environment variable, and not the secret itself", is_secret=True
-    ),
-]
-Folder = Annotated[Path, BeforeValidator(_folder)]
-LocalFile = Annotated[Path, BeforeValidator(_local_file)]
+_VARIABLE = "the name of an environment variable, and not the secret itself"
+Variable = Annotated[Text, matching("[A-Za-z_][A-Za-z0-9_]*", _VARIABLE, is_secret=True)]
+Folder = Annotated[Path, _local("folder")]
+LocalFile = Annotated[Path, _local("file")]
 Address = Annotated[str, BeforeValidator(address_of)]
 Keys = Annotated[tuple[Text, ...], AfterValidator(_distinct)]
 Columns = Annotated[tuple[Text, ...], Field(min_length=1), AfterValidator(_distinct)]
-Owners = tuple[Annotated[Text, AfterValidator(_owner)], ...]
-Tags = dict[Annotated[str, AfterValidator(_tag_name)], Annotated[str, BeforeValidator(_tag_value)]]
+# Owners and tags that Dagster accepts: definitions with others would not load.
+_OWNER = r"team:\S.*|[A-Za-z0-9_][A-Za-z0-9._%+-]*@[A-Za-z0-9.-]+\.[A-Za-z]{2,7}"
+Owners = tuple[Annotated[Text, matching(_OWNER, "an owner, `team:NAME` or an e-mail address")], ...]
+_TAG_NAME = "a tag's name: 1 to 63 letters, digits, `_`, `-` and `.`, with or without a `prefix/` that is not Dagster's"
+_TAG_VALUE = "a tag's value: up to 63 letters, digits, `_`, `-` and `.`"
+Tags = dict[
+    Annotated[str, matching(r"(?!dagster/)([A-Za-z0-9_.-]{1,63}/)?[A-Za-z0-9_.-]{1,63}", _TAG_NAME)],
+    Annotated[str, matching("[A-Za-z0-9_.-]{0,63}", _TAG_VALUE), BeforeValidator(_text)],
+]
 TableKey = Annotated[str, AfterValidator(_table_key)]
 SchemaName = Annotated[str, AfterValidator(_schema_name)]
-SparkName = Annotated[str, AfterValidator(_spark_name)]
-SparkValue = Annotated[str, BeforeValidator(_spark_value)]
+SparkName = Annotated[str, matching(r"spark\..*", "a name that starts with `spark.`, because Spark ignores others")]
+SparkValue = Annotated[str, BeforeValidator(_text)]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from typing import TypeAlias
 
 from mirror_assets.config.errors import Problem, did_you_mean
 from mirror_assets.config.setting_values import Changes
@@ -18,30 +18,24 @@ _UNFIT_KEYS = {
     "array": "nested values can't be compared in Fabric",
     "map": "nested values can't be compared in Fabric",
     "variant": "variants can't be compared in Fabric",
-    "void": "it holds nothing but NULL",
+    "void": "it only has NULLs",
 }
 _FEED_COLUMNS = ("_change_type", "_commit_version", "_commit_timestamp")
 _TYPE_NAME = re.compile(r"\w+")
+# The name and the type of each column, in the notation of Spark's `simpleString`.
+SourceColumns: TypeAlias = Sequence[tuple[str, str]]
 
 
-@dataclass(frozen=True)
-class SourceColumn:
-    """A column of the source; its type in the notation of Spark's `simpleString`."""
-
-    name: str
-    type: str
-
-
-def source_problems(table: TableSettings, columns: Sequence[SourceColumn]) -> tuple[Problem, ...]:
-    """Return what must be corrected in mirror.yaml or in the source; `Config.invalid` adds the lines."""
+def source_problems(table: TableSettings, columns: SourceColumns) -> tuple[Problem, ...]:
+    """Return the mistakes in mirror.yaml or in the source; `Config.invalid` adds the lines."""
     path = f"tables.{table.name}"
     keys = (Problem(f"{path}.keys", message) for message in _unfit_keys(table, columns))
     reserved = (Problem(f"{path}.source", message) for message in _reserved(table, columns))
-    return (*keys, *missing_columns(table, [column.name for column in columns]), *reserved)
+    return (*keys, *missing_columns(table, [name for name, _ in columns]), *reserved)
 
 
 def missing_columns(table: TableSettings, known: Sequence[str]) -> tuple[Problem, ...]:
-    """Return a problem for each chosen column that the source does not have."""
+    """Return a problem for each column in `columns` that the source does not have."""
     return tuple(
         Problem(f"tables.{table.name}.columns.{index}", f"the source has no column {name!r}{did_you_mean(name, known)}")
         for index, name in enumerate(table.columns or ())
@@ -50,13 +44,13 @@ def missing_columns(table: TableSettings, known: Sequence[str]) -> tuple[Problem
 
 
 def why_no_key(column_type: str) -> str | None:
-    """Return why a column of this type can't be a key; None if it can."""
+    """Return the reason why a column of this type can't be a key, or None."""
     kind = _TYPE_NAME.match(column_type)
     return _UNFIT_KEYS.get(kind[0]) if kind else None
 
 
-def _unfit_keys(table: TableSettings, columns: Sequence[SourceColumn]) -> Iterator[str]:
-    types = {column.name: column.type for column in columns}
+def _unfit_keys(table: TableSettings, columns: SourceColumns) -> Iterator[str]:
+    types = dict(columns)
     for key in table.keys:
         if key not in types:
             yield f"the source has no column {key!r}{did_you_mean(key, types)}"
@@ -66,13 +60,13 @@ def _unfit_keys(table: TableSettings, columns: Sequence[SourceColumn]) -> Iterat
             yield f"{key!r} is {types[key]} and can't be a key: {why}"
 
 
-def _reserved(table: TableSettings, columns: Sequence[SourceColumn]) -> Iterator[str]:
+def _reserved(table: TableSettings, columns: SourceColumns) -> Iterator[str]:
     uses = {ROW_MARKER.lower(): "of the landing file's row marker"}
     if table.changes is not Changes.APPEND_ONLY:
         uses |= dict.fromkeys(_FEED_COLUMNS, "of a column of Delta's change data feed")
     if table.is_keyless:
         uses[ROW_ID] = "of the mirror's key, the row id"
-    for column in columns:
-        use = uses.get(column.name.lower())
-        if use and (table.mirrors(column.name) or column.name.lower() in _FEED_COLUMNS):
-            yield f"the source's column {column.name!r} has the name {use}; rename it"
+    for name, _ in columns:
+        use = uses.get(name.lower())
+        if use and (table.mirrors(name) or name.lower() in _FEED_COLUMNS):
+            yield f"the source's column {name!r} has the name {use}; rename it"

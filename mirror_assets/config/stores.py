@@ -1,11 +1,11 @@
-"""The stores that source tables lie in: how each is reached, for both readers of Delta tables."""
+"""The stores of source tables, for both readers of Delta tables."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from enum import Enum
 from pathlib import Path
-from typing import Annotated, TypeAlias, TypeVar
+from typing import Annotated, TypeVar
 
 from pydantic import Field, model_validator
 from typing_extensions import Self
@@ -18,7 +18,7 @@ from mirror_assets.storage.lake.hdfs import HdfsStore
 from mirror_assets.storage.lake.lake_store import LakeStore
 from mirror_assets.storage.lake.s3 import AwsCredential, S3Store
 
-# The settings that a kind of store has beside its root and its credential.
+# The settings of each kind of store, besides its root and its credential.
 _OWN = {
     Scheme.S3: {"region", "endpoint", "path_style", "profile", "role", "env_prefix"},
     Scheme.AZURE: {"endpoint", "env_prefix"},
@@ -34,30 +34,30 @@ _KINDS: Mapping[Scheme, type[Enum]] = {
 _Kind = TypeVar("_Kind", bound=Enum)
 
 
-Endpoint: TypeAlias = Annotated[
-    str, matching(r"https?://[A-Za-z0-9.-]+(:[0-9]{1,5})?/?", "a server such as https://minio.example.com:9000")
-]
-Role: TypeAlias = Annotated[
-    str, matching(r"arn:aws[a-z-]*:iam::\d{12}:role/.+", "a role's ARN, arn:aws:iam::<account>:role/<name>")
-]
-Prefix: TypeAlias = Annotated[str, matching("[A-Z][A-Z0-9_]*_", "capitals that end with an underscore, such as SALES_")]
+_ENDPOINT = matching(r"https?://[A-Za-z0-9.-]+(:[0-9]{1,5})?/?", "a server such as https://minio.example.com:9000")
+_ROLE = matching(r"arn:aws[a-z-]*:iam::\d{12}:role/.+", "a role's ARN, arn:aws:iam::<account>:role/<name>")
+_PREFIX = matching("[A-Z][A-Z0-9_]*_", "capitals that end with an underscore, such as SALES_")
 
 
 class StoreConfig(Section):
     """A store: its root, and the identity that reads it. Secrets are in the environment only."""
 
-    root: Address = Field(description="Address of the folder that its tables lie below, or a folder of this machine.")
-    credential: Text = Field(default="default", description="Who reads it; the kinds depend on the store.")
+    root: Address = Field(description="Address of the folder that contains its tables, or a folder of this machine.")
+    credential: Text = Field(default="default", description="Identity to read with; the kinds depend on the store.")
     region: Text | None = Field(default=None, description="S3: the bucket's region; null: that of the environment.")
-    endpoint: Endpoint | None = Field(default=None, description="Another server than the store's own.")
+    endpoint: Annotated[str, _ENDPOINT] | None = Field(
+        default=None, description="Another server than the store's default."
+    )
     path_style: bool | None = Field(
-        default=None, description="S3: the bucket is in the path, not in the host's name; null: with an endpoint."
+        default=None, description="S3: whether the bucket is in the path; null: if the endpoint isn't AWS's."
     )
     profile: Text | None = Field(default=None, description="S3: the profile, for `credential: profile`.")
-    role: Role | None = Field(default=None, description="S3: ARN of a role to assume with the credential.")
-    key_file: LocalFile | None = Field(default=None, description="Google: a service account's key, for `key_file`.")
-    env_prefix: Prefix | None = Field(
-        default=None, description="What stands before the names of this identity's environment variables."
+    role: Annotated[str, _ROLE] | None = Field(
+        default=None, description="S3: ARN of a role to assume with the credential."
+    )
+    key_file: LocalFile | None = Field(default=None, description="Google: file of a service account's key.")
+    env_prefix: Annotated[str, _PREFIX] | None = Field(
+        default=None, description="Prefix of the names of this identity's environment variables."
     )
 
     @model_validator(mode="after")
@@ -65,14 +65,14 @@ class StoreConfig(Section):
         given = {name for name in _OWN[Scheme.S3] | _OWN[Scheme.GOOGLE] if getattr(self, name) is not None}
         foreign = sorted(given - _OWN[self.scheme])
         if foreign:
-            raise ValueError(f"`{foreign[0]}` is no setting of {self.kind}")
+            raise ValueError(f"`{foreign[0]}` is not a setting of {self.kind}")
         if (self.profile is None) is (self.credential == AwsCredential.PROFILE.value):
-            raise ValueError("`credential: profile` and `profile` go together")
+            raise ValueError("`credential: profile` requires `profile`, and the reverse")
         if self.key_file and self.credential != GoogleCredential.KEY_FILE.value:
-            raise ValueError("`key_file` needs `credential: key_file`")
+            raise ValueError("`key_file` requires `credential: key_file`")
         if self.env_prefix and self.credential == "default":
-            raise ValueError("`env_prefix` needs a credential that is named: `default` takes what it finds")
-        _ = self.store  # raises ValueError for a credential that such a store does not have
+            raise ValueError("`env_prefix` requires another credential than `default`, which uses what it finds")
+        _ = self.store  # raises ValueError for a credential that the store does not support
         return self
 
     @property
@@ -92,7 +92,7 @@ class StoreConfig(Section):
 
     @property
     def store(self) -> LakeStore | None:
-        """What both readers need; None for a folder of this machine. Raises ValueError for an unknown credential."""
+        """The store, None for a folder of this machine. Raises ValueError for an unknown credential."""
         address, prefix = self.address, self.env_prefix or ""
         if address is None or address.scheme is Scheme.HDFS:
             self._require_credential(("default",))

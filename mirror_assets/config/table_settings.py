@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Annotated
 
-from pydantic import AfterValidator, BeforeValidator, Field, PlainSerializer, PlainValidator, ValidationInfo
+from pydantic import BeforeValidator, Field, PlainSerializer, PlainValidator, ValidationInfo
 from pydantic_core import PydanticKnownError
 
 from mirror_assets.config.catalogs import CatalogAddress
@@ -29,6 +29,7 @@ from mirror_assets.config.setting_values import (
     Tags,
     Text,
     address_of,
+    matching,
 )
 from mirror_assets.landing.names import TableName
 from mirror_assets.markers import ROW_ID
@@ -44,14 +45,14 @@ CAPACITIES = (
 
 
 class Start(str, Enum):
-    """What a new mirror starts with, unless it is a version or a time."""
+    """The content of a new mirror, unless a version or a time is set."""
 
     SNAPSHOT = "snapshot"
     LATEST = "latest"
 
 
 class HistoryStart(str, Enum):
-    """What a new history starts with, unless it is a version or a time."""
+    """The first rows of a new history, unless a version or a time is set."""
 
     SNAPSHOT = "snapshot"
     EARLIEST = "earliest"
@@ -66,7 +67,7 @@ class DirectLakeMode(str, Enum):
 
 
 class Maintenance(str, Enum):
-    """What the job `maintenance` may do to a source. VACUUM deletes no file that a frame or the mirror needs."""
+    """The steps of the job `maintenance`. VACUUM deletes no file that a frame or the mirror needs."""
 
     OPTIMIZE = "optimize"
     PURGE = "purge"
@@ -74,42 +75,40 @@ class Maintenance(str, Enum):
 
 
 class FramesOf(str, Enum):
-    """Which of the two tables a model reads."""
+    """The table that a model reads."""
 
     SOURCE = "source"
     MIRROR = "mirror"
 
 
-def _start(value: object, named: type[Start | HistoryStart] = Start) -> Start | HistoryStart | VersionPoint | TimePoint:
-    if isinstance(value, named | VersionPoint | TimePoint):
-        return value
-    if isinstance(value, str) and value in list(named):
-        return named(value)
-    value = dict(value) if isinstance(value, tuple) else value
-    (name, point), *more = list(value.items()) if isinstance(value, dict) and value else [("", None)]
-    if name == "version" and isinstance(point, int) and not isinstance(point, bool) and point >= 0 and not more:
-        return VersionPoint(point)
-    if name == "timestamp" and isinstance(point, str) and not more:
-        return parse_time(point)
-    names = ", ".join(repr(start.value) for start in named)
-    expected = f"expected {names}, {{version: N}} or {{timestamp: yyyy-MM-dd HH:mm:ss}}"
-    raise ValueError(f"{expected}, got {_shown_start(value)}")
+_Start = Start | HistoryStart | VersionPoint | TimePoint
 
 
-def _history_start(value: object) -> Start | HistoryStart | VersionPoint | TimePoint:
-    return _start(value, HistoryStart)
+def _start_among(named: type[Start | HistoryStart]) -> BeforeValidator:
+    """Return a validator for one of these names, a version or a time."""
+
+    def check(value: object) -> _Start:
+        if isinstance(value, named | VersionPoint | TimePoint):
+            return value
+        if isinstance(value, str) and value in list(named):
+            return named(value)
+        value = dict(value) if isinstance(value, tuple) else value
+        (name, point), *more = list(value.items()) if isinstance(value, dict) and value else [("", None)]
+        if name == "version" and isinstance(point, int) and not isinstance(point, bool) and point >= 0 and not more:
+            return VersionPoint(point)
+        if name == "timestamp" and isinstance(point, str) and not more:
+            return parse_time(point)
+        shown = "nothing" if value is None else repr(value)
+        if isinstance(value, dict):
+            shown = f"{{{', '.join(f'{name}: {below}' for name, below in value.items())}}}"
+        names = ", ".join(repr(start.value) for start in named)
+        raise ValueError(f"expected {names}, {{version: N}} or {{timestamp: yyyy-MM-dd HH:mm:ss}}, got {shown}")
+
+    return BeforeValidator(check)
 
 
-def _shown_start(value: object) -> str:
-    if isinstance(value, dict):
-        return f"{{{', '.join(f'{name}: {below}' for name, below in value.items())}}}"
-    return "nothing" if value is None else repr(value)
-
-
-def _dump_start(
-    start: Start | HistoryStart | VersionPoint | TimePoint,
-) -> Start | HistoryStart | tuple[tuple[str, int | str]]:
-    """Return no mapping: a table's own start replaces that of the defaults, mappings would be merged."""
+def _dump_start(start: _Start) -> Start | HistoryStart | tuple[tuple[str, int | str]]:
+    """Return no mapping: a table's own start replaces that of the defaults, and mappings would be merged."""
     if isinstance(start, VersionPoint):
         return (("version", start.version),)
     return (("timestamp", str(start)),) if isinstance(start, TimePoint) else start
@@ -121,12 +120,6 @@ def _sku(value: object) -> object:
     raise ValueError(f"expected a capacity ({', '.join(CAPACITIES)}) or null, got {value!r}")
 
 
-def _stream_option(name: str) -> str:
-    if name not in STREAM_OPTIONS:
-        raise ValueError(f"expected one of {', '.join(STREAM_OPTIONS)}")
-    return name
-
-
 def _frame(value: object) -> object:
     if isinstance(value, int) and not isinstance(value, bool) and value >= 0:
         return str(value)
@@ -134,85 +127,6 @@ def _frame(value: object) -> object:
         raise ValueError(f"expected a version or a time like 'yyyy-MM-dd HH:mm:ss', got {value!r}")  # noqa: TRY004 pydantic wants ValueError
     parse_point(value)
     return value
-
-
-def _source(value: object, info: ValidationInfo) -> object:
-    if not isinstance(value, str | dict):
-        raise PydanticKnownError("string_type")
-    if isinstance(value, str):
-        return address_of(value, info)
-    is_text = all(isinstance(text, str) and text for text in value.values())
-    if set(value) == {"store", "path"} and is_text:
-        return StorePath(**value)
-    if set(value) == {"catalog", "table"} and is_text:
-        return CatalogTable(**value)
-    raise ValueError(
-        "expected a path, an address, {store: <name in stores>, path: <path below its root>}, "
-        "or {catalog: <name in catalogs>, table: <schema>.<table>}"
-    )
-
-
-def _effective(value: object, info: ValidationInfo) -> object:
-    is_of_catalog = isinstance(value, str) and CatalogAddress.parse(value) is not None
-    return value if is_of_catalog else address_of(value, info)
-
-
-HowToStart = Annotated[Start | VersionPoint | TimePoint, BeforeValidator(_start), PlainSerializer(_dump_start)]
-HowHistoryStarts = Annotated[
-    HistoryStart | VersionPoint | TimePoint, BeforeValidator(_history_start), PlainSerializer(_dump_start)
-]
-Frame = Annotated[str, BeforeValidator(_frame)]
-StreamOption = Annotated[str, AfterValidator(_stream_option)]
-Sku = Annotated[str | None, BeforeValidator(_sku)]
-
-
-class SliceLimits(Section):
-    """How commits are divided into slices: a slice ends before the commit that would exceed a limit."""
-
-    max_commits: Count = Field(default=1000, description="Most commits in one slice.")
-    max_rows: Count = Field(default=20_000_000, description="Most changed rows in one slice.")
-    max_bytes: Bytes = Field(default=16 << 30, description="Most bytes of source files in one slice.")
-
-
-class FileSettings(Section):
-    """How landing files are written."""
-
-    target_rows: Count = Field(
-        default=1_000_000, description="Rows that a landing file should hold, fewer in wide tables."
-    )
-    compression: Compression = Field(default=Compression.ZSTD, description="Compression of the Parquet files.")
-
-
-class LagLimits(Section):
-    """How long a commit may wait until it lands; null switches a limit off."""
-
-    warn_seconds: Seconds | None = Field(default=900, description="Age of the oldest waiting commit that warns.")
-    error_seconds: Seconds | None = Field(default=None, description="Age of the oldest waiting commit that fails.")
-
-
-class RetentionLimits(Section):
-    """How soon the source may delete a waiting commit; null switches a limit off."""
-
-    warn_seconds: Seconds | None = Field(default=172_800, description="Time left to read it that warns.")
-    error_seconds: Seconds | None = Field(default=21_600, description="Time left to read it that fails.")
-
-
-class ReplicationLimits(Section):
-    """How long landing files may wait while the mirror applies nothing; null switches a limit off."""
-
-    warn_seconds: Seconds | None = Field(default=3_600, description="Time without progress that warns.")
-    error_seconds: Seconds | None = Field(default=14_400, description="Time without progress that fails.")
-
-
-class DirectLakeSettings(Section):
-    """The semantic model that reads the table, or its mirror, through Direct Lake."""
-
-    sku: Sku = Field(default=None, description="The capacity whose limits count; null: none, checks only tell.")
-    mode: DirectLakeMode = Field(default=DirectLakeMode.ONELAKE, description="The kind of Direct Lake.")
-    frames_of: FramesOf = Field(default=FramesOf.SOURCE, description="Whether models read the source or its mirror.")
-    frames: tuple[Frame, ...] = Field(default=(), description="Versions, or times, at which models are framed.")
-    exports: tuple[LocalFile, ...] = Field(default=(), description="Files of a model's answers to DAX INFO queries.")
-    model_table: Text | None = Field(default=None, description="The table's name in the exports, if they have several.")
 
 
 @dataclass(frozen=True)
@@ -231,58 +145,127 @@ class CatalogTable:
     table: str
 
 
-def _dump_source(source: StorePath | CatalogTable | str) -> object:
+def _source(value: object, info: ValidationInfo) -> object:
+    if not isinstance(value, str | dict):
+        raise PydanticKnownError("string_type")
+    if isinstance(value, str):
+        return address_of(value, info)
+    is_text = all(isinstance(text, str) and text for text in value.values())
+    if set(value) == {"store", "path"} and is_text:
+        return StorePath(**value)
+    if set(value) == {"catalog", "table"} and is_text:
+        return CatalogTable(**value)
+    raise ValueError(
+        "expected a path, an address, {store: <name in stores>, path: <path below its root>}, "
+        "or {catalog: <name in catalogs>, table: <schema>.<table>}"
+    )
+
+
+def _effective_source(value: object, info: ValidationInfo) -> object:
+    is_of_catalog = isinstance(value, str) and CatalogAddress.parse(value) is not None
+    return value if is_of_catalog else address_of(value, info)
+
+
+def _unchanged(source: StorePath | CatalogTable | str) -> object:
     return source
 
 
-# Without a serializer of its own, pydantic dumps it twice, and warns about what it has made of it.
-Source = Annotated[StorePath | CatalogTable | str, PlainValidator(_source), PlainSerializer(_dump_source)]
+HowToStart = Annotated[Start | VersionPoint | TimePoint, _start_among(Start), PlainSerializer(_dump_start)]
+HowHistoryStarts = Annotated[
+    HistoryStart | VersionPoint | TimePoint, _start_among(HistoryStart), PlainSerializer(_dump_start)
+]
+Frame = Annotated[str, BeforeValidator(_frame)]
+StreamOption = Annotated[str, matching("|".join(STREAM_OPTIONS), f"one of {', '.join(STREAM_OPTIONS)}")]
+Sku = Annotated[str | None, BeforeValidator(_sku)]
+# Without its own serializer, pydantic dumps it twice, and warns about the result.
+Source = Annotated[StorePath | CatalogTable | str, PlainValidator(_source), PlainSerializer(_unchanged)]
+
+
+class SliceLimits(Section):
+    """The limits of a slice: it ends before the commit that would exceed one."""
+
+    max_commits: Count = Field(default=1000, description="Maximum number of commits in one slice.")
+    max_rows: Count = Field(default=20_000_000, description="Maximum number of changed rows in one slice.")
+    max_bytes: Bytes = Field(default=16 << 30, description="Maximum bytes of source files to read for one slice.")
+
+
+class FileSettings(Section):
+    """The landing files."""
+
+    target_rows: Count = Field(default=1_000_000, description="Maximum rows of a landing file; fewer in wide tables.")
+    compression: Compression = Field(default=Compression.ZSTD, description="Compression of the Parquet files.")
+
+
+class LagLimits(Section):
+    """The limits of the check `lag`, for the age of the oldest uncovered commit; null: never."""
+
+    warn_seconds: Seconds | None = Field(default=900, description="Age at which it warns.")
+    error_seconds: Seconds | None = Field(default=None, description="Age at which it fails.")
+
+
+class RetentionLimits(Section):
+    """The limits of the check `retention`, for the time left to read the oldest uncovered commit; null: never."""
+
+    warn_seconds: Seconds | None = Field(default=172_800, description="Time left at which it warns.")
+    error_seconds: Seconds | None = Field(default=21_600, description="Time left at which it fails.")
+
+
+class ReplicationLimits(Section):
+    """The limits of the check `replicating`, for the time without progress while landing files wait; null: never."""
+
+    warn_seconds: Seconds | None = Field(default=3_600, description="Time without progress after which it warns.")
+    error_seconds: Seconds | None = Field(default=14_400, description="Time without progress after which it fails.")
+
+
+class DirectLakeSettings(Section):
+    """The semantic model that reads the table, or its mirror, through Direct Lake."""
+
+    sku: Sku = Field(default=None, description="Capacity to compare with; null: the checks only report.")
+    mode: DirectLakeMode = Field(default=DirectLakeMode.ONELAKE, description="Kind of Direct Lake.")
+    frames_of: FramesOf = Field(default=FramesOf.SOURCE, description="Whether models read the source or its mirror.")
+    frames: tuple[Frame, ...] = Field(default=(), description="Versions or times at which models are framed.")
+    exports: tuple[LocalFile, ...] = Field(default=(), description="Files with the results of DAX INFO queries.")
+    model_table: Text | None = Field(default=None, description="Name of the table in the exports; null: they have one.")
 
 
 class TableDefaults(Section):
-    """Settings that every table has unless it sets its own."""
+    """The settings of a table, except its source."""
 
-    keys: Keys = Field(default=(), description="Columns that identify a row; needed for `changes: feed`.")
-    columns: Columns | None = Field(default=None, description="Columns to mirror beside the keys; null: all.")
-    changes: Changes = Field(default=Changes.FEED, description="How changes are found.")
+    keys: Keys = Field(default=(), description="Columns that identify a row; required for `changes: feed`.")
+    columns: Columns | None = Field(default=None, description="Columns to mirror, besides the keys; null: all.")
+    changes: Changes = Field(default=Changes.FEED, description="How changes are read.")
     compact: bool = Field(default=False, description="Land one net change per key and slice, not one per commit.")
-    start: HowToStart = Field(default=Start.SNAPSHOT, description="What a new mirror starts with.")
-    on_break: OnBreak = Field(
-        default=OnBreak.REBUILD, description="Rebuild by itself, or hold for approval, when the source breaks."
-    )
+    start: HowToStart = Field(default=Start.SNAPSHOT, description="Content of a new mirror.")
+    on_break: OnBreak = Field(default=OnBreak.REBUILD, description="Action at a commit that can't be followed.")
     on_drop_column: OnDropColumn = Field(
-        default=OnDropColumn.KEEP, description="Keep a dropped column, NULL from then on, or rebuild without it."
+        default=OnDropColumn.KEEP, description="Action when a mirrored column is dropped."
     )
     history: KeepHistory = Field(
-        default=HistoryMode.OFF, description="Retain the change feed: slice by slice, or by a stream."
+        default=HistoryMode.OFF, description="Store the change feed permanently: slice by slice, or with a stream."
     )
-    history_start: HowHistoryStarts = Field(
-        default=HistoryStart.SNAPSHOT, description="What a new history starts with."
-    )
+    history_start: HowHistoryStarts = Field(default=HistoryStart.SNAPSHOT, description="First rows of a new history.")
     history_stream: dict[StreamOption, SparkValue] = Field(
-        default_factory=dict, description="Delta's options for `history: stream`, by their own names."
+        default_factory=dict, description="Delta's options for `history: stream`, by their names."
     )
-    slices: SliceLimits = Field(default_factory=SliceLimits, description="How commits are cut into slices.")
-    files: FileSettings = Field(default_factory=FileSettings, description="How landing files are written.")
-    lag: LagLimits = Field(default_factory=LagLimits, description="When the lag check warns and fails.")
-    retention: RetentionLimits = Field(
-        default_factory=RetentionLimits, description="When the retention check warns and fails."
-    )
+    slices: SliceLimits = Field(default_factory=SliceLimits, description="Limits of a slice.")
+    files: FileSettings = Field(default_factory=FileSettings, description="Landing files.")
+    lag: LagLimits = Field(default_factory=LagLimits, description="Limits of the check `lag`.")
+    retention: RetentionLimits = Field(default_factory=RetentionLimits, description="Limits of the check `retention`.")
     replication: ReplicationLimits = Field(
-        default_factory=ReplicationLimits, description="When the replicating check warns and fails."
+        default_factory=ReplicationLimits, description="Limits of the check `replicating`."
     )
     direct_lake: DirectLakeSettings = Field(
-        default_factory=DirectLakeSettings, description="What reads the table through Direct Lake."
+        default_factory=DirectLakeSettings, description="Direct Lake models that read the table."
     )
     maintenance: tuple[Maintenance, ...] = Field(
-        default=(), description="What the job maintenance may do to the source: optimize, purge, vacuum."
+        default=(), description="Steps of the job `maintenance`: optimize, purge, vacuum."
     )
-    owners: Owners = Field(default=(), description="Who answers for the table: `team:NAME` or an e-mail address.")
+    owners: Owners = Field(default=(), description="Owners of the table: `team:NAME` or an e-mail address.")
     tags: Tags = Field(default_factory=dict, description="Tags of the table's assets in Dagster.")
 
 
 class TableConfig(TableDefaults):
-    """One table as mirror.yaml writes it; `Config.table` adds the defaults."""
+    """One table as mirror.yaml declares it; `Config.table` adds the defaults."""
 
     source: Source = Field(description="The Delta table: a path, an address, or its place in a store or catalog.")
 
@@ -291,8 +274,8 @@ class TableSettings(TableConfig):
     """One table's effective settings: its own over the defaults."""
 
     name: TableName = Field(description="The table's name in the mirror.")
-    source: Annotated[str, BeforeValidator(_effective)] = Field(
-        description="Path or address of the Delta table as Spark reads it, or its address by a catalog."
+    source: Annotated[str, BeforeValidator(_effective_source)] = Field(
+        description="Path or address of the Delta table as Spark reads it, or its address in a catalog."
     )
 
     @property
@@ -307,7 +290,7 @@ class TableSettings(TableConfig):
 
     @property
     def keeps_history(self) -> bool:
-        """Whether the change data feed is kept forever."""
+        """Whether the change data feed is stored permanently."""
         return self.history is not HistoryMode.OFF
 
     @property
@@ -316,5 +299,5 @@ class TableSettings(TableConfig):
         return self.changes is Changes.ROW_TRACKING or (self.compact and self.changes is Changes.FEED)
 
     def mirrors(self, column: str) -> bool:
-        """Return whether the column is mirrored: all are, unless some are chosen; keys always are."""
+        """Return whether the column is mirrored: by default all are, keys always."""
         return self.columns is None or column in self.columns or column in self.keys

@@ -1,8 +1,7 @@
 """References to environment variables in mirror.yaml: `${NAME}` and `${NAME:-default}`.
 
-Most are replaced when the file is read. Those in `spark.settings` may be secrets: the configuration keeps the
-references, and they are replaced when a Spark session opens. Written by hand, because the libraries for it (expandvars,
-OmegaConf) stop at the first mistake or have another syntax.
+Most are resolved when the file is read; those in `spark.settings`, which may be secrets, when a session opens.
+Libraries for this (expandvars, OmegaConf) stop at the first mistake or have another syntax.
 """
 
 from __future__ import annotations
@@ -19,7 +18,7 @@ _REFERENCE = re.compile(r"\$\{(?:([A-Za-z_][A-Za-z0-9_]*)(?::-([^}]*))?\})?")
 
 @dataclass(frozen=True)
 class Filled:
-    """A text as it is written, and with its references replaced.
+    """A text as written, and with its references resolved.
 
     `from_environment`: it has references, and none of them has a default in the file.
     """
@@ -30,20 +29,20 @@ class Filled:
     problems: tuple[str, ...]
 
     def unfilled(self, message: str) -> str:
-        """Return the message with the references in place of the values of the environment, which may be secrets."""
+        """Return the message with references in place of values, which may be secrets."""
         for value in (self.text, repr(self.text)[1:-1]):
             message = message.replace(value, self.written) if value else message
         return message
 
 
 def fill(text: str, environment: Mapping[str, str]) -> Filled:
-    """Replace every reference in `text`. As in a shell, a default also replaces an empty variable."""
+    """Resolve every reference in `text`. As in a shell, a default also replaces an empty variable."""
     problems: list[str] = []
 
     def value(match: re.Match[str]) -> str:
         name, default = match[1], match[2]
         if name is None:
-            problems.append("`${` starts no reference; write ${NAME} or ${NAME:-default}")
+            problems.append("`${` must begin a reference; write ${NAME} or ${NAME:-default}")
             return ""
         if default is not None:
             return environment.get(name) or str(default)
@@ -63,7 +62,7 @@ def has_reference(text: str) -> bool:
 
 
 def fill_settings(settings: Mapping[str, str], environment: Mapping[str, str]) -> dict[str, str]:
-    """Replace every reference in these Spark settings; from now on, messages show the references, not the values.
+    """Resolve every reference in these Spark settings; from now on, messages show the references, not the values.
 
     Raises SettingError for a variable that is not set.
     """

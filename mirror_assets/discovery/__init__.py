@@ -1,1 +1,1 @@
-"""The tables below a place: found by listing, and cached in a file. Decides nothing."""
+"""Lists the tables of a place and stores the result in a file; decides nothing."""

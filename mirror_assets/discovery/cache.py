@@ -1,4 +1,4 @@
-"""Keeps findings in files, so that definitions load without the network."""
+"""Stores findings in files, so that definitions load without the network."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _LOG = logging.getLogger(__name__)
 
 
 class _CacheFile(BaseModel):
-    """What a file holds: whose finding it is, and the finding. Nothing in it is secret."""
+    """The content of a file: a finding, and the mirror.yaml that it belongs to. Nothing in it is secret."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -32,10 +32,10 @@ class _CacheFile(BaseModel):
 
 @dataclass(frozen=True)
 class FindingCache:
-    """The findings for one mirror.yaml, each in a file of its own. `folder` is None where there is no place for them.
+    """The findings of one mirror.yaml, each in its own file; without a `folder`, nothing is stored.
 
-    It can be made again: a file that can't be read, or is another's, counts as absent, and one that can't be written
-    costs a listing the next time.
+    A file that is damaged, or belongs to another configuration, is ignored. If one can't be written, the next process
+    lists the place again.
     """
 
     config: Path
@@ -43,8 +43,14 @@ class FindingCache:
 
     @classmethod
     def of(cls, config: Path, environment: Mapping[str, str] = os.environ) -> FindingCache:
-        """Return the cache beside Dagster's instance, or else in the user's cache folder."""
-        return cls(Path(os.path.realpath(config)), _folder(environment))
+        """Return the cache in `$DAGSTER_HOME`, or else in the user's cache folder."""
+        config = Path(os.path.realpath(config))
+        if environment.get(_HOME):
+            return cls(config, Path(environment[_HOME], "storage", "mirror_assets"))
+        try:
+            return cls(config, user_cache(environment) / "discovered")
+        except RuntimeError:
+            return cls(config, None)
 
     def path(self, place: str) -> Path | None:
         """Return the file of a place."""
@@ -52,57 +58,37 @@ class FindingCache:
         return self.folder / f"{name}.json" if self.folder else None
 
     def read(self, place: str) -> PlaceFinding | None:
-        """Return what was found at the place; None, with a warning, for a file that is damaged or another's."""
+        """Return the stored finding of the place; None, with a warning, for a damaged or foreign file."""
         path = self.path(place)
         if path is None:
             return None
         try:
-            kept = _CacheFile.model_validate_json(path.read_bytes())
+            stored = _CacheFile.model_validate_json(path.read_bytes())
         except FileNotFoundError:
             return None
         except (OSError, ValidationError) as error:
-            _LOG.warning("%s is ignored: it can't be read (%s)", path, _first_line(error))
+            _LOG.warning("%s is ignored: it can't be read (%s)", path, " ".join(str(error).split())[:200])
             return None
-        if (kept.format, kept.config, kept.finding.place) != (_FORMAT, str(self.config), place):
-            _LOG.warning("%s is ignored: it is of another configuration, place or version", path)
+        if (stored.format, stored.config, stored.finding.place) != (_FORMAT, str(self.config), place):
+            _LOG.warning("%s is ignored: it belongs to another configuration, place or version", path)
             return None
-        return kept.finding
+        return stored.finding
 
     def write(self, finding: PlaceFinding) -> None:
-        """Replace the file in one step; a reader sees the one before, or this one."""
+        """Replace the file in one step: a reader gets the old finding or this one."""
         path = self.path(finding.place)
         if path is None:
             return
-        kept = _CacheFile(format=_FORMAT, config=str(self.config), finding=finding)
+        content = _CacheFile(format=_FORMAT, config=str(self.config), finding=finding)
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
-            _replace(path, kept.model_dump_json(exclude_defaults=True).encode())
+            with tempfile.NamedTemporaryFile(prefix=".new-", dir=path.parent, delete=False) as file:
+                try:
+                    file.write(content.model_dump_json(exclude_defaults=True).encode())
+                    file.flush()
+                    Path(file.name).replace(path)
+                except OSError:
+                    Path(file.name).unlink(missing_ok=True)
+                    raise
         except OSError as error:
-            _LOG.warning(
-                "%s can't be written (%s): tables are looked for again the next time", path, _first_line(error)
-            )
-
-
-def _folder(environment: Mapping[str, str]) -> Path | None:
-    home = environment.get(_HOME)
-    if home:
-        return Path(home, "storage", "mirror_assets")
-    try:
-        return user_cache(environment) / "discovered"
-    except RuntimeError:
-        return None
-
-
-def _replace(path: Path, data: bytes) -> None:
-    handle, temporary = tempfile.mkstemp(prefix=".new-", dir=path.parent)
-    try:
-        with os.fdopen(handle, "wb") as file:
-            file.write(data)
-        Path(temporary).replace(path)
-    except OSError:
-        Path(temporary).unlink(missing_ok=True)
-        raise
-
-
-def _first_line(error: Exception) -> str:
-    return " ".join(str(error).split())[:200]
+            _LOG.warning("%s can't be written (%s): the next process lists the place again", path, error)

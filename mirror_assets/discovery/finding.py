@@ -1,12 +1,16 @@
-"""What was found at a place: folders, what each was when it was read, and what a later look changes in that."""
+"""The folders found at a place, the facts read from each, and how the next scan changes both."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, field
 from enum import Enum
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field
+
+if TYPE_CHECKING:
+    from mirror_assets.discovery.places import Place
 
 # A table that one listing does not have may be in the middle of being replaced.
 _GONE_AFTER_LISTINGS = 2
@@ -14,8 +18,16 @@ _NAMED = 3
 _READ_AGAIN_AT_LATEST_SECONDS = 3600.0
 
 
+@dataclass(frozen=True)
+class Listing:
+    """The paths of possible tables, ascending, and the folders that can't be listed, each with the reason."""
+
+    paths: tuple[str, ...]
+    unlisted: Mapping[str, str] = field(default_factory=dict)
+
+
 class FolderKind(str, Enum):
-    """What a folder is; `unread` before it was read, `unlisted` if its folders can't be listed."""
+    """The kind of a folder: `unread` before it was read, `unlisted` if its folders can't be listed."""
 
     TABLE = "table"
     NOT_A_TABLE = "not a table"
@@ -26,15 +38,12 @@ class FolderKind(str, Enum):
 
 def _below(path: str) -> str:
     if not path or path.startswith("/") or any(name in ("", ".", "..") for name in path.split("/")):
-        raise ValueError(f"{path!r} is no path below a root")
+        raise ValueError(f"{path!r} is not a path below a root")
     return path
 
 
-Below = Annotated[str, AfterValidator(_below)]
-
-
 class FolderFacts(BaseModel):
-    """What a folder was when it was read. `why` says why it can't be; the rest is a table's."""
+    """The facts read from a folder. `why` is the reason why it can't be mirrored; the other fields are a table's."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -47,33 +56,28 @@ class FolderFacts(BaseModel):
 
     @property
     def is_table(self) -> bool:
-        """Whether it is one. It need not be read again: the run that mirrors it sees its changes."""
+        """Whether it is a table. Tables aren't read again: the run that mirrors one detects its changes."""
         return self.kind is FolderKind.TABLE
 
 
 class FoundFolder(BaseModel):
     """A folder by its path below the root; times are in seconds since 1970.
 
-    `missing` counts the newest listings that did not have it.
+    `missing` counts the latest listings without it.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
-    path: Below
+    path: Annotated[str, AfterValidator(_below)]
     facts: FolderFacts = FolderFacts()
     first_seen: float = Field(ge=0, allow_inf_nan=False)
     read_at: float = Field(default=0.0, ge=0, allow_inf_nan=False)
     missing: int = Field(default=0, ge=0)
 
-    @property
-    def name(self) -> str:
-        """The folder's own name."""
-        return self.path.rpartition("/")[2]
-
     def is_due(self, now: float) -> bool:
-        """Return whether to read it now, if it is no table.
+        """Return whether to read it now, if it is not a table.
 
-        It may become one: it is read again when it has been known for twice as long, at the latest after an hour.
+        It may become one: it is read again when it has been known for twice as long, after an hour at the latest.
         """
         if self.facts.kind is FolderKind.UNREAD:
             return True
@@ -84,8 +88,7 @@ class FoundFolder(BaseModel):
 class PlaceFinding(BaseModel):
     """The folders of a place by path, ascending, and when they were listed (seconds since 1970; 0 if never).
 
-    `trouble` says why the newest look changed nothing, if so: it was refused, or too many tables were not listed.
-    `code` is that of the error, if it was refused.
+    `trouble` is the reason why the latest scan changed nothing, and `code` its error code if the listing failed.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -97,46 +100,61 @@ class PlaceFinding(BaseModel):
     code: str | None = None
 
     def to_read(self, wanted: Collection[str], now: float, *, all_others: bool = False) -> tuple[str, ...]:
-        """Return the paths of the wanted folders to read now.
+        """Return the paths of the wanted folders to read now: not those of tables, and those of others when due.
 
-        Tables are not read again. With `all_others`, all others are, however lately they were.
+        With `all_others`, all others are due.
         """
         others = (x for x in self.folders if x.facts.kind not in (FolderKind.TABLE, FolderKind.UNLISTED))
         return tuple(x.path for x in others if x.path in wanted and (all_others or x.is_due(now)))
 
     def with_facts(self, read: Mapping[str, FolderFacts], now: float) -> PlaceFinding:
-        """Return the finding with what was read just now."""
-        folders = (
+        """Return the finding with the facts that were read now."""
+        folders = tuple(
             folder.model_copy(update={"facts": read[folder.path], "read_at": now}) if folder.path in read else folder
             for folder in self.folders
         )
-        return self.model_copy(update={"folders": tuple(folders)})
+        return self.model_copy(update={"folders": folders})
 
 
-def behind_listing(
-    place: str,
-    paths: Iterable[str],
-    unlisted: Mapping[str, str],
+def scan(
+    place: Place,
     before: PlaceFinding | None,
     now: float,
+    wanted: Callable[[str], bool] = lambda _: True,
     *,
+    all_others: bool = False,
     accepts_loss: bool = False,
 ) -> PlaceFinding:
-    """Return the finding behind a listing of these paths. What was known of a folder stays known.
+    """List the place and read the wanted folders that are due; `all_others` are those that are not tables.
 
-    A table that the listing does not have is kept until the next one, and then removed. But a share that is not mounted
-    and a grant that was revoked look like an empty place: the loss of more than half of the tables changes nothing,
-    unless a person `accepts_loss`. Below a folder that can't be listed (`unlisted` says why), everything stays as it
-    was.
+    With `accepts_loss`, all tables that are not listed are removed. Raises what `Place.listing` raises.
+    """
+    finding = after_listing(place.name, place.listing(), before, now, accepts_loss=accepts_loss)
+    paths = {folder.path for folder in finding.folders if wanted(folder.path)}
+    return finding.with_facts(place.read(finding.to_read(paths, now, all_others=all_others)), now)
+
+
+def after_listing(
+    place: str, listing: Listing, before: PlaceFinding | None, now: float, *, accepts_loss: bool = False
+) -> PlaceFinding:
+    """Return the finding after a listing. Known facts of a folder are preserved.
+
+    A table that the listing does not have remains until the next listing without it. The loss of more than half of the
+    tables changes nothing unless a person `accepts_loss`, because an unmounted share and a revoked grant look like an
+    empty place. Nothing changes below a folder that can't be listed.
     """
     known = {folder.path: folder for folder in before.folders} if before else {}
     tables = [path for path, folder in known.items() if folder.facts.is_table]
-    found = {path: _seen(known.get(path), path, now) for path in paths}
-    for path, why in unlisted.items():
+    found = dict[str, FoundFolder]()
+    for path in listing.paths:
+        folder = known.get(path) or FoundFolder(path=path, first_seen=now)
+        found[path] = folder.model_copy(update={"missing": 0}) if folder.missing else folder
+    for path, why in listing.unlisted.items():
         facts = FolderFacts(kind=FolderKind.UNLISTED, why=why)
         found[path] = FoundFolder(path=path, facts=facts, first_seen=now, read_at=now)
-    hidden = {path for path in known if any(path.startswith(f"{folder}/") for folder in unlisted)}
+    hidden = {path for path in known if any(path.startswith(f"{folder}/") for folder in listing.unlisted)}
     found |= {path: known[path] for path in hidden - found.keys()}
+
     lost = [path for path in tables if path not in found]
     is_suspicious = len(lost) * 2 > len(tables) and not accepts_loss
     gone = 1 if accepts_loss else _GONE_AFTER_LISTINGS
@@ -147,9 +165,9 @@ def behind_listing(
             found[path] = known[path].model_copy(update={"missing": missing})
         if is_suspicious and missing >= gone:
             trouble = (
-                f"{len(lost)} of {len(tables)} tables are not listed any more ({_some(lost)}): they are mirrored as "
-                "before. Next: see whether the place is mounted, and can be listed from here; if they are gone for "
-                "good, run `mirror-assets discover --accept`."
+                f"{len(lost)} of {len(tables)} tables are no longer listed ({_some(lost)}): they are mirrored as "
+                "before. Next: check whether the place is mounted and can be listed from here. If the tables were "
+                "deleted, run `mirror-assets discover --accept`."
             )
     folders = tuple(found[path] for path in sorted(found))
     return PlaceFinding(place=place, listed_at=now, folders=folders, trouble=trouble)
@@ -157,9 +175,3 @@ def behind_listing(
 
 def _some(paths: Sequence[str]) -> str:
     return ", ".join(sorted(paths)[:_NAMED]) + (", …" if len(paths) > _NAMED else "")
-
-
-def _seen(known: FoundFolder | None, path: str, now: float) -> FoundFolder:
-    if known is None:
-        return FoundFolder(path=path, first_seen=now)
-    return known.model_copy(update={"missing": 0}) if known.missing else known

@@ -41,7 +41,7 @@ def fabric_item_missing(what: str, why: str) -> SettingError:
     """The workspace or item does not exist, or this identity may not see it."""
     return SettingError(
         f"Fabric can't {what}: {why}.",
-        "compare mirror.fabric.workspace and mirror.fabric.item with the address of the item's page in the portal.",
+        "compare the GUIDs in landing_zone.onelake.url, or --workspace, with the address of the item in the portal.",
         code=ErrorCode.FABRIC_ITEM_MISSING,
     )
 

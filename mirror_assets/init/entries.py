@@ -1,26 +1,29 @@
-"""What the file says of each table: its settings, what was found, and what is missing for it to be mirrored."""
+"""The entry of each table in mirror.yaml: its settings, the findings, and what is missing to mirror it."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 
-from mirror_assets.config import Changes
+from mirror_assets.config import Changes, source_problems
 from mirror_assets.config.table_settings import CatalogTable, RetentionLimits, StorePath
 from mirror_assets.errors import MirrorError
 from mirror_assets.init.propose_keys import KeyProposal, Proof
-from mirror_assets.init.survey import Survey, SurveyedTable
+from mirror_assets.init.survey import Survey
 from mirror_assets.landing.names import TableName
+from mirror_assets.source.source_state import source_columns
 from mirror_assets.source.sql_names import table_at
 from mirror_assets.source.table_properties import ROW_TRACKING_COST, Retention, feed_consequence
+from mirror_assets.verify.direct_lake_types import unloadable_columns
 
 _DAY = 86_400
-_KEPT_DAYS = 7
+_RETAINED_DAYS = 7
+_APPEND_ONLY = "delta.appendOnly"
 
 
 @dataclass(frozen=True)
 class Statement:
-    """A statement that is missing, and why; one that is not `needed` only makes the mirror safer."""
+    """A SQL statement for a table, and its reason; one that is not `needed` only makes the mirror safer."""
 
     sql: str
     why: str
@@ -29,10 +32,9 @@ class Statement:
 
 @dataclass(frozen=True)
 class TableEntry:
-    """A table of the file.
+    """A table of the file: its settings and findings. `rows` None: not counted.
 
-    `missing` is why it is written as a comment, None for one that can be mirrored as it is. `needs_key_only`: its feed
-    is on, so a key would do in place of its statement.
+    `missing` is the reason why it is written as a comment; None for a table that can be mirrored now.
     """
 
     name: TableName
@@ -40,95 +42,86 @@ class TableEntry:
     changes: Changes
     keys: KeyProposal | None = None
     columns: tuple[str, ...] | None = None
+    rows: int | None = None
+    feed: bool = False
+    row_tracking: bool = False
     notes: tuple[str, ...] = ()
     missing: str | None = None
     statements: tuple[Statement, ...] = ()
-    needs_key_only: bool = False
 
 
-@dataclass(frozen=True)
-class Unreadable:
-    """A table that can't be read, and why."""
-
-    path: str
-    why: str
-
-
-def table_entry(table: SurveyedTable, survey: Survey, keys: KeyProposal | None, doubt: str | None) -> TableEntry:
-    """Return the table's entry. `doubt` is why no key could be looked for, None where none was found."""
-    changes, off = _changes(survey, keys, doubt or "no key was found")
+def table_entry(survey: Survey, keys: KeyProposal | None, doubt: str = "no key was found") -> TableEntry:
+    """Return the table's entry; `doubt` is the reason why it has no `keys`."""
+    state, metadata = survey.state, survey.state.metadata
+    changes, off = Changes.FEED, None if state.feed_enabled else "the change data feed is off"
+    if not (state.feed_enabled and keys):
+        if metadata.row_tracking:
+            changes, off = Changes.ROW_TRACKING, None
+        elif metadata.configuration.get(_APPEND_ONLY, "false").lower() == "true":
+            changes, off = Changes.APPEND_ONLY, None
+        elif not keys:
+            changes, off = Changes.ROW_TRACKING, f"{doubt}; without keys row tracking is needed, which is off"
     shown = keys if keys and (changes is Changes.FEED or keys.proof is not Proof.NOT_PROVEN) else None
     columns = tuple(field.name for field in survey.fields) if survey.unfit else None
-    problems = (*survey.problems(changes, shown.columns if shown else ()), *_unwritable(columns or ()))
+    settings = survey.settings.model_copy(
+        update={"changes": changes, "keys": shown.columns if shown else (), "columns": columns}
+    )
+    problems = [problem.message for problem in source_problems(settings, source_columns(state))]
+    problems += [
+        f"mirror.yaml takes the `${{` in the name of the column {column!r} for an environment variable"
+        for column in columns or ()
+        if "${" in column
+    ]
     return TableEntry(
-        name=table.name,
-        source=table.table.source,
+        name=survey.name,
+        source=survey.table.source,
         changes=changes,
         keys=shown,
         columns=columns,
+        rows=state.rows,
+        feed=state.feed_enabled,
+        row_tracking=metadata.row_tracking,
         notes=tuple(_notes(survey)),
         missing="; ".join(filter(None, (off, *problems))) or None,
-        statements=(
-            *_statements(survey, changes, table.table.sql_name, needed=off is not None),
-            *_retention(survey, table.table.sql_name),
-        ),
-        needs_key_only=off is not None and survey.state.feed_enabled,
+        statements=tuple(_statements(survey, changes if off else None)),
     )
 
 
 def counted(number: int, noun: str) -> str:
-    """Return the number with its noun, in the plural where that is due."""
+    """Return the number with its noun, in the plural if needed."""
     return f"{number:,} {noun}{'' if number == 1 else 's'}"
-
-
-def _unwritable(columns: Sequence[str]) -> Iterator[str]:
-    for column in columns:
-        if "${" in column:
-            yield f"mirror.yaml takes the `${{` in the name of the column {column!r} for an environment variable"
-
-
-def _changes(survey: Survey, keys: KeyProposal | None, keyless: str) -> tuple[Changes, str | None]:
-    """Return how changes are found, and what is off that it needs; `keyless` says why there are no keys."""
-    state = survey.state
-    if state.feed_enabled and keys:
-        return Changes.FEED, None
-    if state.metadata.row_tracking:
-        return Changes.ROW_TRACKING, None
-    if survey.append_only:
-        return Changes.APPEND_ONLY, None
-    if keys:
-        return Changes.FEED, "the change data feed is off"
-    return Changes.ROW_TRACKING, f"{keyless}; without keys row tracking is needed, which is off"
 
 
 def _notes(survey: Survey) -> Iterator[str]:
     state = survey.state
     rows = "rows not counted" if state.rows is None else counted(state.rows, "row")
-    yield f"Version {state.version}, {rows}, {counted(state.files, 'file')}; {survey.switched_on}."
+    names = {"the change data feed": state.feed_enabled, "row tracking": state.metadata.row_tracking}
+    on = [name for name, is_on in names.items() if is_on]
+    enabled = f"{' and '.join(on)} {'is' if len(on) == 1 else 'are'} on"
+    if not on:
+        enabled = "neither the change data feed nor row tracking is on"
+    yield f"Version {state.version}, {rows}, {counted(state.files, 'file')}; {enabled}."
     for error in survey.unfit:
         yield f"Without `{error.column}`: a landing file can't hold its type, {error.column_type}."
-    for issue in survey.direct_lake:
+    for issue in unloadable_columns(state.schema.fields):
         yield f"Direct Lake can't load `{issue.column}` of the source: it {issue.message}."
 
 
-def _statements(survey: Survey, changes: Changes, sql_name: str | None, *, needed: bool) -> Iterator[Statement]:
-    table = sql_name or table_at(survey.state.uri)
-    if needed and changes is Changes.FEED:
-        sql = f"ALTER TABLE {table} SET TBLPROPERTIES (delta.enableChangeDataFeed = true)"
-        yield Statement(sql, f"The change data feed is off. {feed_consequence(survey.state.protocol)}")
-    if needed and changes is Changes.ROW_TRACKING:
-        sql = f"ALTER TABLE {table} SET TBLPROPERTIES (delta.enableRowTracking = true)"
-        yield Statement(sql, f"No key was found; with row tracking none is needed. {ROW_TRACKING_COST}")
-
-
-def _retention(survey: Survey, sql_name: str | None) -> Iterator[Statement]:
-    """Yield the statement for a table that forgets commits so soon that the retention check would always warn."""
-    limit = RetentionLimits().warn_seconds or 0
+def _statements(survey: Survey, missing: Changes | None) -> Iterator[Statement]:
+    """Yield the statement that enables `missing`, and advice for a table whose retention is too short."""
+    state, sql_name = survey.state, survey.table.sql_name
+    alter = f"ALTER TABLE {sql_name or table_at(state.uri)} SET TBLPROPERTIES"
+    if missing is Changes.FEED:
+        why = f"The change data feed is off. {feed_consequence(state.protocol)}"
+        yield Statement(f"{alter} (delta.enableChangeDataFeed = true)", why)
+    if missing is Changes.ROW_TRACKING:
+        why = f"No key was found; with row tracking none is needed. {ROW_TRACKING_COST}"
+        yield Statement(f"{alter} (delta.enableRowTracking = true)", why)
     try:
-        retention = Retention.of(survey.state.uri.replace("`", "``"), survey.state.metadata)
+        retention = Retention.of(state.uri.replace("`", "``"), state.metadata)
     except MirrorError:
         return
-    if retention.first.seconds < limit:
+    if retention.first.seconds < (RetentionLimits().warn_seconds or 0):
         days = retention.first.seconds / _DAY
-        why = f"Commits can be read for {days:.1f} days only ({retention.first.name}): a mirror that stops loses them."
-        yield Statement(retention.keeping(_KEPT_DAYS * _DAY, sql_name), why, needed=False)
+        why = f"Commits can be read for only {days:.1f} days ({retention.first.name}): a mirror that stops loses them."
+        yield Statement(retention.keeping(_RETAINED_DAYS * _DAY, sql_name), why, needed=False)

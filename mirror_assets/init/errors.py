@@ -1,4 +1,4 @@
-"""Why `init` can't write a file."""
+"""The errors of `init`."""
 
 from __future__ import annotations
 
@@ -11,32 +11,32 @@ from mirror_assets.storage.lake.address import shown
 
 
 def lake_unfit(place: str, why: str, next_step: str) -> SettingError:
-    """The lake can't be read as it was named."""
+    """The lake can't be read under this name."""
     safe = shown(urlsplit(place)) if "://" in place else place
-    return SettingError(f"{safe} can't be taken as a lake: {why}.", next_step, code=ErrorCode.SOURCE_UNREADABLE)
+    return SettingError(f"{safe} can't be used as a lake: {why}.", next_step, code=ErrorCode.SOURCE_UNREADABLE)
 
 
 def no_tables(place: str, depth: int) -> SettingError:
     """The lake has no table."""
     return SettingError(
         f"{place} has no Delta tables, down to {depth} folders below it.",
-        leave_out_version(place) or "correct the address, or look deeper with --depth.",
+        leave_out_version(place) or "correct the address, or scan deeper folders with --depth.",
         code=ErrorCode.SOURCE_NOT_DELTA,
     )
 
 
 def no_tables_in_catalog(catalog: str, schema: str, others: int) -> SettingError:
-    """The catalog shows no Delta table."""
-    else_ = f", but {others} that are none" if others else ""
+    """The catalog lists no Delta table."""
+    also = f", and {others} views or tables of other formats" if others else ""
     return SettingError(
-        f"the catalog {catalog} shows no Delta tables in schemas like {schema!r}{else_}.",
+        f"the catalog {catalog} lists no Delta tables in schemas like {schema!r}{also}.",
         "correct --catalog or --schema, or grant the token's owner USE SCHEMA and SELECT.",
         code=ErrorCode.SOURCE_NOT_DELTA,
     )
 
 
 def file_exists(file: Path) -> SettingError:
-    """A file is there that would be overwritten."""
+    """A file exists that would be overwritten."""
     return SettingError(
         f"{file} exists.", "choose another with --out, or overwrite it with --force.", code=ErrorCode.PATH_EXISTS
     )

@@ -1,122 +1,120 @@
-"""The lake that `init` surveys: a store, a folder or (in `catalog_lake`) a catalog, and the tables found in it."""
+"""The lake that `init` surveys: the tables below a folder, in a store or in a catalog."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import asdict, dataclass, field, replace
+from fnmatch import fnmatchcase
+from functools import partial
 from pathlib import Path
+from typing import TypeVar
 
 import pydantic
 
-from mirror_assets.config import Config
+from mirror_assets.composition import Session, find_in_spark
+from mirror_assets.config import Changes, Config
 from mirror_assets.config.access import access_to
-from mirror_assets.config.catalogs import CatalogConfig
+from mirror_assets.config.catalogs import CatalogAddress, CatalogConfig, CatalogCredentials, CatalogType, table_problem
 from mirror_assets.config.document import Origin
+from mirror_assets.config.locate import unity_client
 from mirror_assets.config.setting_values import is_uri
 from mirror_assets.config.stores import StoreConfig
 from mirror_assets.config.table_settings import CatalogTable, StorePath
-from mirror_assets.errors import ErrorCode, SettingError
-from mirror_assets.init.errors import lake_unfit, no_tables
-from mirror_assets.source.access import Access
+from mirror_assets.errors import ErrorCode, MirrorError, RetryError
+from mirror_assets.init.errors import lake_unfit, no_tables, no_tables_in_catalog
+from mirror_assets.landing.names import TableName
 from mirror_assets.source.find_tables import find_tables
+from mirror_assets.source.sql_names import quoted
 
 STORE = "lake"
-_LAST = re.compile(r"[/\\]+")
-# Folders that the file written beside them names, so that they are no part of the lake.
+IN_SPARK = "spark"
+# Folders that the new mirror.yaml writes beside itself; they are not part of the lake.
 _OURS = ("landing", "mirror", "history", "staging")
+_Model = TypeVar("_Model", bound=pydantic.BaseModel)
 
 
 @dataclass(frozen=True)
 class LakeTable:
-    """A table that was found. `parts` are its path's names, for its name in the mirror.
+    """A table of the lake; the last two of `parts` are its name in the mirror.
 
-    `declared_keys` are the primary key that a catalog declares. `hindrance` is why it is unknown whether it is a table.
-    `sql_name` is its name in the catalog as SQL writes it; None of a table that SQL names by its address.
+    `declared_keys` is the primary key that a catalog declares. `sql_name` is its name in SQL, None for a table that SQL
+    names by its address. `hindrance` is the reason why it can't be read.
     """
 
     path: str
     source: StorePath | CatalogTable
     parts: tuple[str, ...]
     declared_keys: tuple[str, ...] = ()
-    hindrance: str | None = None
     sql_name: str | None = None
+    hindrance: str | None = None
 
 
 @dataclass(frozen=True)
 class Lake:
-    """The stores, catalogs and Spark settings as mirror.yaml has them, and the tables in order of their paths."""
+    """The tables in order of their paths, and the stores, catalogs and Spark settings for mirror.yaml."""
 
     root: str
     stores: Mapping[str, StoreConfig]
-    tables: tuple[LakeTable, ...]
+    tables: tuple[LakeTable, ...] = ()
     catalogs: Mapping[str, CatalogConfig] = field(default_factory=dict)
     spark_settings: Mapping[str, str] = field(default_factory=dict)
+
+    def config(self, file: Path, tables: Iterable[tuple[TableName, LakeTable]] = ()) -> Config:
+        """Return a configuration at `file` that reaches these tables. Raises pydantic.ValidationError."""
+        changes = Changes.APPEND_ONLY.value
+        written = {
+            "landing_zone": {"path": "./landing"},
+            "stores": {name: store.model_dump(exclude_unset=True) for name, store in self.stores.items()},
+            "catalogs": {name: catalog.model_dump(exclude_unset=True) for name, catalog in self.catalogs.items()},
+            "spark": {"settings": dict(self.spark_settings)},
+            "tables": {str(name): {"source": asdict(table.source), "changes": changes} for name, table in tables},
+        }
+        return Config.model_validate(written, context=Origin(file))
+
+
+@dataclass(frozen=True)
+class CatalogRequest:
+    """The options for a catalog: the server (or `spark`), the catalog's name there, and a pattern of its schemas.
+
+    `stores` are the addresses of its tables' stores, `store` their settings. `spark_settings` are those of the session
+    that has the catalog.
+    """
+
+    place: str
+    catalog: str
+    schema: str
+    token_variable: str | None
+    stores: tuple[str, ...]
+    store: Mapping[str, object]
+    spark_settings: Mapping[str, str]
 
 
 def open_lake(place: str, settings: Mapping[str, object], depth: int, beside: Path | None = None) -> Lake:
     """Return the tables at most `depth` folders below a folder or a store's address.
 
-    `settings` are those of a store but its root. What a mirror.yaml in the folder `beside` writes is no part of it.
-    Raises SettingError for settings that don't fit the store, and where no table is; what `find_tables` raises.
+    `settings` are those of a store except its root. Folders that a mirror.yaml in the folder `beside` writes are
+    omitted. Raises SettingError for unfit settings and a place without tables, and what `find_tables` raises.
     """
-    store = open_store(place, settings)
-    found = find_tables(_access(store), depth)
-    root = str(store.root)
-    parts = tuple(filter(None, _LAST.split(store.address.path if store.address else root)))
-    tables = tuple(
-        LakeTable(
-            table.path,
-            StorePath(STORE, table.path),
-            (*parts[-1:], *filter(None, table.path.split("/"))),
-            hindrance=table.hindrance,
-        )
-        for table in found
-        if not _is_ours(root, table.path, beside)
-    )
+    store = _store(place, settings)
+    root, address = str(store.root), store.address
+    found = find_tables(access_to(root, (store,)), depth)
     if any(table.path == "" for table in found):
-        raise lake_unfit(place, "it is a table itself", f"name the folder that holds it, {_above(place)}.")
+        above = place.rstrip("/").rpartition("/")[0] or "."
+        raise lake_unfit(place, "it is a table itself", f"name the folder that contains it, {above}.")
+    own = [name for name in re.split(r"[/\\]+", address.path if address else root) if name][-1:]
+    tables = tuple(
+        LakeTable(x.path, StorePath(STORE, x.path), (*own, *x.path.split("/")), hindrance=x.hindrance)
+        for x in found
+        if not _is_ours(root, x.path, beside)
+    )
     if not tables:
         raise no_tables(place, depth)
     return Lake(root, {STORE: store}, tables)
 
 
-def lake_config(lake: Lake, file: Path, tables: Mapping[str, object] | None = None) -> Config:
-    """Return a configuration at `file` that reaches these tables of the lake. Raises pydantic.ValidationError."""
-    written = {
-        "landing_zone": {"path": "./landing"},
-        "stores": {name: store.model_dump(exclude_unset=True) for name, store in lake.stores.items()},
-        "catalogs": {name: catalog.model_dump(exclude_unset=True) for name, catalog in lake.catalogs.items()},
-        "spark": {"settings": dict(lake.spark_settings)},
-        "tables": dict(tables or {}),
-    }
-    return Config.model_validate(written, context=Origin(file))
-
-
-def open_store(place: str, settings: Mapping[str, object]) -> StoreConfig:
-    """Return the store at an address, or a folder, with these settings. Raises lake_unfit."""
-    root = place if is_uri(place) else str(Path(place).absolute())
-    given = {name: value for name, value in settings.items() if value is not None}
-    if "${" in root:
-        raise lake_unfit(place, "mirror.yaml takes `${` for an environment variable", "rename the folder.")
-    try:
-        return StoreConfig.model_validate({"root": root, **given})
-    except pydantic.ValidationError as error:
-        first = error.errors(include_url=False)[0]
-        why = str(first.get("ctx", {}).get("error", first["msg"]))
-        raise lake_unfit(place, why, "correct the address or the options.") from error
-
-
-def _access(store: StoreConfig) -> Access:
-    return access_to(str(store.root), (store,))
-
-
-def _above(place: str) -> str:
-    return place.rstrip("/").rpartition("/")[0] or "."
-
-
 def _is_ours(root: str, path: str, beside: Path | None) -> bool:
-    """Whether the table is in a folder that a mirror.yaml in `beside` writes, and the lake is not named within it."""
+    """Return whether the table is in a folder that a mirror.yaml in `beside` writes, unless the lake is in it also."""
     if beside is None or is_uri(root):
         return False
     folder, table = Path(root).resolve(), (Path(root) / path).resolve()
@@ -124,13 +122,106 @@ def _is_ours(root: str, path: str, beside: Path | None) -> bool:
     return any(table.is_relative_to(own) and not folder.is_relative_to(own) for own in ours)
 
 
-def unwritable(path: str) -> SettingError | None:
-    """Return why mirror.yaml can't name the path, or None."""
-    if "${" in path:
-        why = "mirror.yaml takes `${` for an environment variable"
-    elif any("\ud800" <= character <= "\udfff" for character in path):
-        why = "its name is no UTF-8"
+def open_catalog(request: CatalogRequest, file: Path, spark: Callable[[Config], Session]) -> Lake:
+    """Return the tables of a catalog; `spark` opens a session, for a catalog of Spark only.
+
+    Raises SettingError for unfit settings and a catalog without tables, and what the catalog's client raises.
+    """
+    given = {name: value for name, value in request.store.items() if value is not None}
+    if given and not request.stores:
+        option = next(iter(given)).replace("_", "-")
+        why = f"--{option} is a setting of a store, and no store is named"
+        raise lake_unfit(request.place, why, "name the store of the tables with --store.")
+    config = _catalog(request, has_identity="credential" in given)
+    stores = {f"{STORE}{number or ''}": _store(root, given) for number, root in enumerate(request.stores)}
+    lake = Lake(request.place, stores, (), {request.catalog: config}, request.spark_settings)
+    if config.type is CatalogType.UNITY:
+        tables, others = _unity_tables(request, config)
     else:
-        return None
-    what = f"{path.encode('utf-8', 'backslashreplace').decode()} can't be named: {why}."
-    return SettingError(what, "rename the folder.", code=ErrorCode.PATH_REFUSED)
+        tables, others = _spark_tables(request, config, lake.config(file), spark)
+    if not tables:
+        raise no_tables_in_catalog(request.catalog, request.schema, others)
+    return replace(lake, tables=tuple(sorted(tables, key=lambda table: table.path)))
+
+
+def _catalog(request: CatalogRequest, *, has_identity: bool) -> CatalogConfig:
+    is_unity = request.place.startswith(("https://", "http://"))
+    if not is_unity and request.place != IN_SPARK:
+        why = f"with --catalog, it is the address of a Unity Catalog (https://…), or `{IN_SPARK}`"
+        raise lake_unfit(request.place, why, "correct it, or omit --catalog.")
+    settings: dict[str, object] = {"type": CatalogType.SPARK, "name": request.catalog}
+    if is_unity:
+        settings = {"type": CatalogType.UNITY, "url": request.place}
+    if is_unity and has_identity:
+        settings["credentials"] = CatalogCredentials.STORES
+    if request.token_variable is not None:
+        settings["token_variable"] = request.token_variable
+    return _validated(CatalogConfig, settings, request.place)
+
+
+def _store(place: str, settings: Mapping[str, object]) -> StoreConfig:
+    """Return the store at an address or folder, with these settings. Raises lake_unfit."""
+    root = place if is_uri(place) else str(Path(place).absolute())
+    if "${" in root:
+        raise lake_unfit(place, "mirror.yaml takes `${` for an environment variable", "rename the folder.")
+    given = {name: value for name, value in settings.items() if value is not None}
+    return _validated(StoreConfig, {"root": root, **given}, place)
+
+
+def _validated(model: type[_Model], settings: Mapping[str, object], place: str) -> _Model:
+    try:
+        return model.model_validate(settings)
+    except pydantic.ValidationError as error:
+        first = error.errors(include_url=False)[0]
+        why = str(first.get("ctx", {}).get("error", first["msg"]))
+        raise lake_unfit(place, why, "correct the address or the options.") from error
+
+
+def _catalog_table(request: CatalogRequest, name: str, parts: tuple[str, ...]) -> LakeTable:
+    kind = IN_SPARK if request.place == IN_SPARK else CatalogType.UNITY.value
+    sql_name = ".".join(quoted(part) for part in (request.catalog, *parts))
+    source = CatalogTable(request.catalog, name)
+    return LakeTable(name, source, parts, sql_name=sql_name, hindrance=table_problem(kind, name))
+
+
+def _unity_tables(request: CatalogRequest, config: CatalogConfig) -> tuple[list[LakeTable], int]:
+    """Return the Delta tables of a Unity Catalog, and the number of other entries, such as views."""
+    client = unity_client(request.catalog, config)
+    schemas = [name for name in client.schemas() if fnmatchcase(name, request.schema)]
+    listed = [(schema, table) for schema in schemas for table in client.tables(schema)]
+    tables = [
+        replace(
+            _catalog_table(request, f"{schema}.{table.name}", (schema, table.name)), declared_keys=table.primary_key
+        )
+        for schema, table in listed
+        if table.is_delta
+    ]
+    return tables, len(listed) - len(tables)
+
+
+def _spark_tables(
+    request: CatalogRequest, catalog: CatalogConfig, config: Config, spark: Callable[[Config], Session]
+) -> tuple[list[LakeTable], int]:
+    """Return the Delta tables of a catalog of Spark, and the number of other entries."""
+    from mirror_assets.encode.spark_catalog import list_tables
+
+    session = spark(config)
+    listed = list_tables(session("catalogs"), catalog.known_as(request.catalog))
+    names = [parts for parts in listed if fnmatchcase(parts[0], request.schema)]
+    tables = [_catalog_table(request, ".".join(parts), parts) for parts in names]
+    found = [table for table in tables if table.hindrance or _is_delta(config, session, request.catalog, table.path)]
+    return found, len(tables) - len(found)
+
+
+def _is_delta(config: Config, session: Session, catalog: str, table: str) -> bool:
+    """Return whether Spark has a Delta table with this name; its address is cached for the survey.
+
+    The survey reports other errors.
+    """
+    try:
+        config.locate(str(CatalogAddress(catalog, table)), partial(find_in_spark, session, table))
+    except RetryError:
+        raise
+    except MirrorError as error:
+        return error.code is not ErrorCode.SOURCE_NOT_DELTA
+    return True

@@ -1,56 +1,45 @@
-"""What each table of a lake is: its state, its statistics, and what of it can be mirrored."""
+"""Surveys the tables of a lake: reads the state and the statistics of each from its log."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from functools import cached_property, partial
 from pathlib import Path
 
 import pydantic
 
 from mirror_assets.composition import source_log
-from mirror_assets.config import Changes, Config, SourceColumn, TableSettings, source_problems
+from mirror_assets.config import TableSettings
 from mirror_assets.errors import MirrorError
-from mirror_assets.init.lake import Lake, LakeTable, lake_config, unwritable
+from mirror_assets.init.lake import Lake, LakeTable
 from mirror_assets.init.name_tables import name_tables
 from mirror_assets.landing.names import TableName
 from mirror_assets.source.column_statistics import ColumnStatistics
 from mirror_assets.source.errors import ColumnUnfit
 from mirror_assets.source.log import DeltaLog
 from mirror_assets.source.schema import Field, landing_type
-from mirror_assets.source.source_state import SourceState, source_columns
+from mirror_assets.source.source_state import SourceState
 from mirror_assets.source.store_faults import translated
-from mirror_assets.verify.direct_lake_types import UnloadableColumn, unloadable_columns
 
 _THREADS = 16
-_APPEND_ONLY = "delta.appendOnly"
 
 
 @dataclass(frozen=True)
 class Survey:
-    """A table that can be read, at its newest version. `settings` are those of a table that mirrors all columns."""
+    """A table at its newest version, and its name in the mirror; `settings` mirror all of its columns."""
 
+    table: LakeTable
     settings: TableSettings
     log: DeltaLog
     state: SourceState
     statistics: tuple[ColumnStatistics, ...]
 
     @property
-    def append_only(self) -> bool:
-        """Whether the table refuses to change or delete rows."""
-        return self.state.metadata.configuration.get(_APPEND_ONLY, "false").lower() == "true"
-
-    @property
-    def switched_on(self) -> str:
-        """Whether the change data feed, row tracking, both or neither is on, as a clause."""
-        feed, tracking = self.state.feed_enabled, self.state.metadata.row_tracking
-        if feed and tracking:
-            return "the change data feed and row tracking are on"
-        if feed or tracking:
-            return f"{'the change data feed' if feed else 'row tracking'} is on"
-        return "neither the change data feed nor row tracking is on"
+    def name(self) -> TableName:
+        """The table's name in the mirror."""
+        return self.settings.name
 
     @cached_property
     def fields(self) -> tuple[Field, ...]:
@@ -63,67 +52,45 @@ class Survey:
         """The columns that a landing file can't hold."""
         return tuple(_unfit(self.state.schema.fields))
 
-    def problems(self, changes: Changes, keys: Sequence[str]) -> tuple[str, ...]:
-        """Return what keeps the source from being mirrored like this."""
-        columns = tuple(SourceColumn(name, type_) for name, type_ in source_columns(self.state))
-        chosen = tuple(field.name for field in self.fields) if self.unfit else None
-        table = self.settings.model_copy(update={"changes": changes, "keys": tuple(keys), "columns": chosen})
-        return tuple(problem.message for problem in source_problems(table, columns))
-
-    @cached_property
-    def direct_lake(self) -> tuple[UnloadableColumn, ...]:
-        """The columns that Direct Lake can't load."""
-        return tuple(unloadable_columns(self.state.schema.fields))
-
 
 @dataclass(frozen=True)
-class SurveyedTable:
-    """A table of the lake, its name in the mirror, and its survey; `error` says why there is none."""
+class Unreadable:
+    """A table that can't be read, and the reason."""
 
-    table: LakeTable
-    name: TableName
-    survey: Survey | None = None
-    error: str | None = None
+    path: str
+    why: str
 
 
-def survey_lake(lake: Lake, file: Path) -> tuple[SurveyedTable, ...]:
-    """Survey all tables, in threads; one that can't be read stops no other. `file` is the mirror.yaml to come."""
+def survey_lake(lake: Lake, file: Path) -> tuple[Survey | Unreadable, ...]:
+    """Survey all tables in threads; an unreadable table doesn't affect the others. `file` is the new mirror.yaml."""
     names = name_tables(table.parts for table in lake.tables)
     with ThreadPoolExecutor(_THREADS) as pool:
-        return tuple(pool.map(partial(_surveyed, lake, file), lake.tables, names))
+        return tuple(pool.map(partial(_survey, lake, file), lake.tables, names))
 
 
-def config_of(lake: Lake, file: Path, tables: Sequence[tuple[TableName, LakeTable]]) -> Config:
-    """Return a configuration that reaches these tables. Raises pydantic.ValidationError."""
-    return lake_config(
-        lake,
-        file,
-        {str(name): {"source": asdict(table.source), "changes": Changes.APPEND_ONLY.value} for name, table in tables},
-    )
-
-
-def _surveyed(lake: Lake, file: Path, table: LakeTable, name: TableName) -> SurveyedTable:
-    refused = unwritable(table.path)
-    if refused or table.hindrance:
-        return SurveyedTable(table, name, error=refused.what if refused else table.hindrance)
+def _survey(lake: Lake, file: Path, table: LakeTable, name: TableName) -> Survey | Unreadable:
+    shown = table.path.encode("utf-8", "backslashreplace").decode()
+    hindrance = table.hindrance
+    if "${" in table.path:
+        hindrance = f"{shown} can't be named: mirror.yaml takes `${{` for an environment variable."
+    elif shown != table.path:
+        hindrance = f"{shown} can't be named: its name is not UTF-8."
+    if hindrance:
+        return Unreadable(table.path, hindrance)
     try:
-        return SurveyedTable(table, name, _survey(config_of(lake, file, [(name, table)]), name))
+        config = lake.config(file, [(name, table)])
+        settings = config.table(name)
+        log = source_log(config, settings)
+        with translated(settings.source):
+            state = log.state()
+            _ = state.schema  # raises for a schema that can't be read
+            return Survey(table, settings, log, state, log.column_statistics(state))
     except MirrorError as error:
-        return SurveyedTable(table, name, error=error.what)
+        return Unreadable(table.path, error.what)
     except pydantic.ValidationError as error:
-        return SurveyedTable(table, name, error=error.errors(include_url=False)[0]["msg"])
-    except ValueError as error:  # the path's rules
-        return SurveyedTable(table, name, error=str(error))
-
-
-def _survey(config: Config, name: TableName) -> Survey:
-    """Read one table. Raises what DeltaLog raises."""
-    settings = config.table(name)
-    log = source_log(config, settings)
-    with translated(settings.source):
-        state = log.state()
-        _ = state.schema
-        return Survey(settings, log, state, log.column_statistics(state))
+        return Unreadable(table.path, error.errors(include_url=False)[0]["msg"])
+    except ValueError as error:  # from the rules for paths
+        return Unreadable(table.path, str(error))
 
 
 def _unfit(fields: Sequence[Field]) -> Iterator[ColumnUnfit]:

@@ -63,8 +63,8 @@ def _uri(config: Config, kind: AssetKind, table: TableSettings) -> str:
     if kind is AssetKind.HISTORY:
         return config.history_uri(table.name)
     if kind is AssetKind.MIRROR:
-        fabric = config.mirror.fabric
-        root = fabric.tables(config.landing_zone.onelake).url if fabric else str(config.mirror.path)
+        fabric, tables = config.mirror.fabric, config.fabric_tables
+        root = tables.url if tables else str(config.mirror.path)
         default = fabric.default_schema if fabric else DEFAULT_SCHEMA
         return f"{root}/{table.name.schema or default}/{table.name.table}"
     place = config.landing_zone
@@ -95,12 +95,12 @@ def _paragraphs(config: Config, kind: AssetKind, table: TableSettings) -> tuple[
         first = f"Landing files of {name}, numbered without a gap: each change once, in order."
         return first, f"{lag}at a break: `{table.on_break.value}`", f"`mirror-assets status --table {name}`"
     if kind is AssetKind.MIRROR:
-        where, fabric = (
+        where, tables = (
             "Written by the local stand-in for Fabric, which the sensor `replicator` runs",
-            config.mirror.fabric,
+            config.fabric_tables,
         )
-        if fabric:
-            where = f"[Fabric's portal]({_PORTAL}/{fabric.workspace}); the sensor `replicator` observes it"
+        if tables:
+            where = f"[Fabric's portal]({_PORTAL}/{tables.workspace}); the sensor `replicator` observes it"
         return f"Mirror of {name}: what the replicator has applied.", where, f"`mirror-assets reconcile --table {name}`"
     first = f"Change feed of {name}, retained in an append-only Delta table."
     return first, f"By `{table.history.value}`", f"`mirror-assets history --table {name}`"

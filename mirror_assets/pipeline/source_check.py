@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 
-from mirror_assets.config import Changes, Config, SourceColumn, TableSettings, missing_columns, source_problems
+from mirror_assets.config import Changes, Config, TableSettings, missing_columns, source_problems
 from mirror_assets.errors import ErrorCode, SettingError
 from mirror_assets.landing.format import Column
 from mirror_assets.markers import ROW_ID
@@ -74,8 +74,7 @@ def row_tracking_off(table: str, uri: str) -> SettingError:
 
 def check_source(config: Config, table: TableSettings, state: SourceState) -> None:
     """Check the settings against the source. Raises ConfigInvalid with their lines, FeedOff and row_tracking_off."""
-    columns = tuple(SourceColumn(name, type_) for name, type_ in source_columns(state))
-    problems = source_problems(table, columns)
+    problems = source_problems(table, source_columns(state))
     if problems:
         raise config.invalid(problems)
     if table.changes is Changes.FEED and not state.feed_enabled:

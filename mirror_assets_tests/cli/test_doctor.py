@@ -88,7 +88,7 @@ def test_a_place_whose_tables_vanished_fails_and_says_what_to_do(
     capsys.readouterr()
     assert main(["doctor", *command, *_ZONE]) == Exit.FAILED
     (place,) = (one for one in _told(capsys) if one["question"] == FOUND)
-    assert "1 of 1 tables are not listed any more" in place["words"]
+    assert "1 of 1 tables are no longer listed" in place["words"]
     assert "mirror-assets discover --accept" in place["next_step"]
 
 

@@ -47,15 +47,15 @@ def test_a_table_has_its_name_in_the_catalog_as_address() -> None:
 
 
 MISTAKES = [
-    ("{type: unity}", "catalogs.main: `url` goes with `type: unity`, which needs it"),
-    ("{type: spark, url: 'https://h'}", "catalogs.main: `url` goes with `type: unity`, which needs it"),
+    ("{type: unity}", "catalogs.main: `url` is a setting of `type: unity`, and required there"),
+    ("{type: spark, url: 'https://h'}", "catalogs.main: `url` is a setting of `type: unity`, and required there"),
     ("{type: glue}", "catalogs.main.type: expected 'unity' or 'spark', got 'glue'"),
     ("{type: unity, url: h}", "catalogs.main.url: expected the address of a Unity Catalog"),
     ("{type: unity, url: 'https://me:hush@h'}", "catalogs.main.url: expected the address of a Unity Catalog"),
     ("{type: unity, url: 'https://h', token_variable: dapi-hush}", "catalogs.main.token_variable: expected the name"),
     ("{type: unity, url: 'http://h', token_variable: T}", "catalogs.main: a token is sent over https only"),
-    ("{type: spark, token_variable: T}", "catalogs.main: `token_variable` is no setting of `type: spark`"),
-    ("{type: spark, credentials: vended}", "catalogs.main: a catalog of Spark hands out no credentials here"),
+    ("{type: spark, token_variable: T}", "catalogs.main: `token_variable` is not for `type: spark`"),
+    ("{type: spark, credentials: vended}", "catalogs.main: a catalog of Spark issues no credentials here"),
 ]
 
 
@@ -69,10 +69,10 @@ def test_mistakes_of_a_catalog(catalog: str, mistake: str) -> None:
 
 
 NAMES = [
-    ("{catalog: mian, table: sales.orders}", "source.catalog: there is no catalog 'mian'; did you mean 'main'?"),
-    ("{catalog: main, table: orders}", "source.table: 'orders' is no table's name in a catalog"),
+    ("{catalog: mian, table: sales.orders}", "source.catalog: unknown catalog 'mian'; did you mean 'main'?"),
+    ("{catalog: main, table: orders}", "source.table: 'orders' can't be a table's name in a catalog"),
     ("{catalog: main, table: main.sales.orders}", "source.table: 'main.sales.orders' has more parts than"),
-    ("{catalog: main, table: sales.or/ders}", "source.table: 'sales.or/ders' is no table's name in a catalog"),
+    ("{catalog: main, table: sales.or/ders}", "source.table: 'sales.or/ders' can't be a table's name in a catalog"),
     ("{catalog: main}", "source: expected a path, an address, {store:"),
     ("catalog://main/sales.orders", "source: 'catalog://main/sales.orders' has a scheme that is not known here"),
 ]
@@ -87,7 +87,7 @@ def test_mistakes_of_a_table(source: str, mistake: str) -> None:
 
 
 def test_what_reads_only_can_not_be_maintained() -> None:
-    with pytest.raises(ConfigInvalid, match=r"tables.orders.maintenance: .* for reading only"):
+    with pytest.raises(ConfigInvalid, match=r"tables.orders.maintenance: .* only allow reading"):
         config(f"{{type: unity, url: '{_HERE}'}}", table=", maintenance: [vacuum]")
     maintained = ", maintenance: [vacuum]"
     assert config(f"{{type: unity, url: '{_HERE}', credentials: stores}}", table=maintained)

@@ -41,13 +41,13 @@ def mistakes(text: str) -> list[str]:
     ("line", "mistake"),
     [
         ("exlude: [a]", "exlude: unknown setting; did you mean 'exclude'?"),
-        ("schema: '{foldr}'", "schema: there is no {foldr}; did you mean 'folder'?"),
+        ("schema: '{foldr}'", "schema: {foldr} is unknown; did you mean 'folder'?"),
         ("schema: '{'", "schema: '{' can't be read: Single '{' encountered in format string"),
         ("exclude: [/tmp]", "exclude.0: expected the end of a path, such as _tmp* or staging/*, got '/tmp'"),
         ("new_tables: wait", "new_tables: expected 'mirror' or 'hold', got 'wait'"),
-        ("approved: [orders]", "approved: it needs `new_tables: hold`: else nothing waits for approval"),
+        ("approved: [orders]", "approved: it needs `new_tables: hold`; otherwise no table waits for approval"),
         ("settings: {changes: cdc}", "settings.changes: expected 'feed', 'row_tracking' or 'append_only', got 'cdc'"),
-        ("settings: {keys: [id]}", "settings.keys: write them as `keys: {default: […]}` of the rule"),
+        ("settings: {keys: [id]}", "settings.keys: set them as `keys: {default: […]}` of the rule"),
         ("settings: {starts: latest}", "settings.starts: unknown setting; did you mean 'start'?"),
     ],
 )  # fmt: skip
@@ -58,7 +58,7 @@ def test_mistakes_in_a_rule(line: str, mistake: str) -> None:
 @pytest.mark.parametrize(
     ("old", "new", "mistake"),
     [
-        ("store: silver", "store: sliver", "5: discover.0.from.store: there is no store 'sliver'; did you mean 'silver'?"),
+        ("store: silver", "store: sliver", "5: discover.0.from.store: unknown store 'sliver'; did you mean 'silver'?"),
         ("store: silver, ", "", "5: discover.0.from.store: this setting is missing"),
         ("store: silver", "store: silver, pth: x", "5: discover.0.from.pth: unknown setting; did you mean 'path'?"),
         ('"*/"', "../*", "5: discover.0.from.path: expected folders below the store's root, such as */ or sales/*/, got '../*'"),
@@ -87,9 +87,9 @@ discover:
 @pytest.mark.parametrize(
     ("old", "new", "mistake"),
     [
-        ("catalog: main", "catalog: mian", "6: discover.0.from.catalog: there is no catalog 'mian'; did you mean 'main'?"),
+        ("catalog: main", "catalog: mian", "6: discover.0.from.catalog: unknown catalog 'mian'; did you mean 'main'?"),
         ("schema: sales", "shema: sales", "6: discover.0.from.shema: unknown setting; did you mean 'schema'?"),
-        ("schema: sales", "schema: main.sales", "6: discover.0.from.schema: expected a schema of the catalog, or a pattern of such as sales_*, got 'main.sales'"),
+        ("schema: sales", "schema: main.sales", "6: discover.0.from.schema: expected a schema of the catalog, or a pattern such as sales_*, got 'main.sales'"),
         ("schema: sales", "schema: 7", "6: discover.0.from.schema: expected text (quotes make it text), got 7"),
     ],
 )  # fmt: skip
@@ -126,7 +126,7 @@ def test_a_rule_needs_keys_unless_its_changes_do_without() -> None:
 
 def test_neither_tables_nor_rules() -> None:
     assert mistakes("landing_zone: {path: l}\ndiscover: []\n") == [
-        "mirror.yaml:1: tables: write at least one table here, or a rule that finds some under `discover`"
+        "mirror.yaml:1: tables: list at least one table here, or add a rule to `discover`"
     ]
 
 
@@ -175,7 +175,7 @@ def test_two_folders_of_one_name_are_both_left_out(lake: DiskLake, caplog: pytes
     config = lake.load()
     assert names(config) == ["lines"]
     assert states(config)["a/orders"] is states(config)["b/Orders"] is FoundState.NAME_TAKEN
-    assert f"{lake.lake}/b/Orders has this name, too" in config.discovered.tables[0].reason
+    assert f"{lake.lake}/b/Orders has the same name" in config.discovered.tables[0].reason
     assert "a/orders is not mirrored as orders" in caplog.text
 
 

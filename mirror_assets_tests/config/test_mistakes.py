@@ -36,7 +36,7 @@ TABLE_MISTAKES = [
     ("history: true", "history: expected false, 'slices' or 'stream', got true"),
     ("history: always", "history: expected 'false', 'slices' or 'stream', got 'always'"),
     ("history: ", "history: expected false, 'slices' or 'stream', got nothing"),
-    ("history_stream: {maxFiles: 1}", "history_stream.maxFiles: expected one of maxFilesPerTrigger, maxBytesPerTrigger, excludeRegex"),
+    ("history_stream: {maxFiles: 1}", "history_stream.maxFiles: expected one of maxFilesPerTrigger, maxBytesPerTrigger, excludeRegex, got 'maxFiles'"),
     ("onbreak: hold", "onbreak: unknown setting; did you mean 'on_break'?"),
     ("changes: cdc", "changes: expected 'feed', 'row_tracking' or 'append_only', got 'cdc'"),
     ("columns: []", "columns: it must not be empty"),
@@ -82,7 +82,7 @@ def test_mistakes_in_a_table(line: str, mistake: str) -> None:
 
 KEYS_NEEDED = (
     "`changes: feed` needs `keys`, the columns that identify a row; `changes: row_tracking` can do without, and so can "
-    "`changes: append_only`, for a table that rows are only ever appended to"
+    "`changes: append_only`, for a table whose rows never change"
 )
 REPLACED = [
     ("    keys: [tailnum]\n", "", f"4: tables.planes.keys: {KEYS_NEEDED}"),
@@ -98,17 +98,17 @@ REPLACED = [
     ("lake/planes", "{table: a.b.c}", "5: tables.planes.source: expected a path, an address, {store: <name in stores>, path: <path below its root>}, or {catalog: <name in catalogs>, table: <schema>.<table>}"),
     ("lake/planes", "", "5: tables.planes.source: expected text (quotes make it text), got nothing"),
     ("lake/planes", "' '", "5: tables.planes.source: expected a path, got an empty text"),
-    ("lake/planes", "~/planes", "5: tables.planes.source: `~` is not replaced in '~/planes'; write ${HOME}"),
+    ("lake/planes", "~/planes", "5: tables.planes.source: `~` is not expanded in '~/planes'; write ${HOME}"),
     ("lake/planes", "${LAKE}", "5: tables.planes.source: the environment variable LAKE is not set; set it, or write ${LAKE:-default}"),
-    ("lake/planes", "${LAKE", "5: tables.planes.source: `${` starts no reference; write ${NAME} or ${NAME:-default}"),
+    ("lake/planes", "${LAKE", "5: tables.planes.source: `${` must begin a reference; write ${NAME} or ${NAME:-default}"),
     ("lake/planes", "!!python/name:os.system x", "5: tables.planes.source: the tag !!python/name:os.system can't be used here"),
-    ("lake/planes", "landing/planes", "5: tables.planes.source: /etc/landing/planes overlaps with landing_zone.path on line 2; keep their folders apart"),
-    ("lake/planes", "file:///etc/landing/planes", "5: tables.planes.source: /etc/landing/planes overlaps with landing_zone.path on line 2; keep their folders apart"),
+    ("lake/planes", "landing/planes", "5: tables.planes.source: /etc/landing/planes overlaps with landing_zone.path on line 2; use separate folders"),
+    ("lake/planes", "file:///etc/landing/planes", "5: tables.planes.source: /etc/landing/planes overlaps with landing_zone.path on line 2; use separate folders"),
     ("lake/planes", "file://host/lake", "5: tables.planes.source: 'file://host/lake' names another machine; write file:///path or the path itself"),
     ("lake/planes", "lake/a%41", "5: tables.planes.source: 'lake/a%41' has a percent sign and two digits, which readers of Delta tables decode"),
     ("    source: lake/planes\n", "", "4: tables.planes.source: this setting is missing"),
-    ("path: landing", "path: mirror/x", "1: mirror.path: /etc/mirror overlaps with landing_zone.path on line 2; keep their folders apart"),
-    ("path: landing", "path: abfss://a@b/c", "2: landing_zone.path: expected a folder on this machine, got 'abfss://a@b/c'; other places are not built yet"),
+    ("path: landing", "path: mirror/x", "1: mirror.path: /etc/mirror overlaps with landing_zone.path on line 2; use separate folders"),
+    ("path: landing", "path: abfss://a@b/c", "2: landing_zone.path: expected a folder on this machine, got 'abfss://a@b/c'"),
     ("path: landing", "path: 7", "2: landing_zone.path: expected a path, got 7"),
     ("  path: landing", "  path: landing\n  onelake: {url: x}", "3: landing_zone.onelake: expected the landing zone's URL as the portal shows it, got 'x'"),
     ("landing_zone:\n  path: landing\n", "", "1: landing_zone: this setting is missing"),
@@ -129,7 +129,7 @@ ELSEWHERE = [
     ("history: {path: 4.2}", "history.path: expected text (quotes make it text), got 4.2"),
     ("mirror:", "mirror: expected settings below it (name: value), got nothing"),
     ("defaults: {source: x}", "defaults.source: unknown setting; it is one of: keys, columns, changes, compact, start, on_break, on_drop_column, history, history_start, history_stream, slices, files, lag, retention, replication, direct_lake, maintenance, owners, tags"),
-    ("spark: {settings: {sql.x: 1}}", "spark.settings.sql.x: names of Spark settings start with `spark.`; Spark ignores others"),
+    ("spark: {settings: {sql.x: 1}}", "spark.settings.sql.x: expected a name that starts with `spark.`, because Spark ignores others, got 'sql.x'"),
     ("spark: {settings: {spark.x: [1]}}", "spark.settings.spark.x: expected text (quotes make it text), got a list"),
     ("spark: {settings: {spark.x: }}", "spark.settings.spark.x: expected text (quotes make it text), got nothing"),
     ("? [a]\n: 1", "a name must be text, not a list or a mapping"),
@@ -167,7 +167,7 @@ def test_a_history_in_a_source_is_a_mistake_where_one_is_kept() -> None:
 
 def test_two_tables_in_one_folder() -> None:
     assert mistakes(f"{BASE}  Planes: {{source: x, keys: [a]}}\n") == [
-        f"mirror.yaml:{LINE}: tables.Planes: its table folder is that of 'planes' on line 4; choose another name"
+        f"mirror.yaml:{LINE}: tables.Planes: its landing folder is that of 'planes' on line 4; choose another name"
     ]
 
 
@@ -189,7 +189,7 @@ def test_no_tables(tables: str) -> None:
 
 def test_a_source_that_holds_our_folders() -> None:
     assert mistakes(BASE.replace("lake/planes", ".")) == [
-        "mirror.yaml:5: tables.planes.source: /etc overlaps with landing_zone.path on line 2; keep their folders apart"
+        "mirror.yaml:5: tables.planes.source: /etc overlaps with landing_zone.path on line 2; use separate folders"
     ]
 
 

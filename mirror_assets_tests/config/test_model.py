@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from pydantic import BaseModel, ValidationError
+from pydantic import ValidationError
 
 from mirror_assets.config import (
     Compression,
@@ -18,6 +18,7 @@ from mirror_assets.config import (
     OnBreak,
     TableUnknown,
 )
+from mirror_assets.config.document import Origin
 from mirror_assets.config.load import parse_config
 from mirror_assets.config.setting_values import Section
 from mirror_assets.landing.names import TableName
@@ -150,5 +151,5 @@ def _below(section: type[Section]) -> Iterator[type[Section]]:
 
 def test_the_model_round_trips() -> None:
     config = loaded()
-    again: BaseModel = Config.model_validate(config.model_dump(exclude_unset=True))
+    again = Config.model_validate(config.model_dump(exclude_unset=True), context=Origin(config.file))
     assert again.model_dump() == config.model_dump()

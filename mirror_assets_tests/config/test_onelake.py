@@ -63,7 +63,7 @@ def test_another_endpoint_has_another_host_for_reads_too() -> None:
             f"url: '{URL.replace('//', '//u:p@')}'",
             "onelake: expected the landing zone's URL as the portal shows it, got ",
         ),
-        (f"{HERE}, staging: direct", "onelake: Spark can't use the credential `default`; name one"),
+        (f"{HERE}, staging: direct", "onelake: Spark can't use the credential `default`; set client_secret"),
         (f"{HERE}, staging: sideways", "onelake.staging: expected 'direct' or 'upload', got 'sideways'"),
         (f"{HERE}, verify: false", "onelake.verify: unknown setting; it is one of: url, credential"),
         (f"{HERE}, connection_verify: false", "onelake.connection_verify: unknown setting"),
@@ -79,7 +79,7 @@ def test_mistakes(settings: str, mistake: str) -> None:
 
 def test_a_landing_zone_is_in_one_place() -> None:
     for settings in (f'{{path: ./landing, onelake: {{url: "{URL}"}}}}', "{}"):
-        with pytest.raises(ConfigInvalid, match="give either `path` or `onelake`"):
+        with pytest.raises(ConfigInvalid, match="set either `path` or `onelake`"):
             parse_config(f"landing_zone: {settings}\n{REST}".encode(), Path("/etc/mirror.yaml"), {})
 
 

@@ -67,11 +67,11 @@ def test_a_plain_address_finds_its_store_by_the_longest_root() -> None:
 @pytest.mark.parametrize(
     ("old", "new", "mistake"),
     [
-        ("store: lake", "store: lage", "8: tables.orders.source.store: there is no store 'lage'; did you mean 'lake'?"),
+        ("store: lake", "store: lage", "8: tables.orders.source.store: unknown store 'lage'; did you mean 'lake'?"),
         (
             '"sales/orders"',
             "../orders",
-            "8: tables.orders.source.path: '../orders' leads out of its store; write a path below the store's root",
+            "8: tables.orders.source.path: '../orders' leads out of its store; use a path below the store's root",
         ),
         (
             "credential: environment",
@@ -81,17 +81,17 @@ def test_a_plain_address_finds_its_store_by_the_longest_root() -> None:
                 "environment, profile, web_identity, instance, anonymous"
             ),
         ),
-        ("region: eu-central-1", "key_file: /a", "3: stores.lake: `key_file` is no setting of a store s3://"),
+        ("region: eu-central-1", "key_file: /a", "3: stores.lake: `key_file` is not a setting of a store s3://"),
         ("region: eu-central-1", "regoin: x", "3: stores.lake.regoin: unknown setting; did you mean 'region'?"),
         (
             "credential: instance",
             "credential: profile",
-            "4: stores.gold: `credential: profile` and `profile` go together",
+            "4: stores.gold: `credential: profile` requires `profile`, and the reverse",
         ),
         (
             "credential: instance",
             "env_prefix: GOLD_",
-            "4: stores.gold: `env_prefix` needs a credential that is named: `default` takes what it finds",
+            "4: stores.gold: `env_prefix` requires another credential than `default`, which uses what it finds",
         ),
         (
             "credential: instance",
@@ -101,7 +101,7 @@ def test_a_plain_address_finds_its_store_by_the_longest_root() -> None:
         (
             "root: ./lake",
             "root: ./lake, region: x",
-            "6: stores.disk: `region` is no setting of a folder of this machine",
+            "6: stores.disk: `region` is not a setting of a folder of this machine",
         ),
         (
             "root: ./lake",
@@ -144,4 +144,4 @@ def test_a_history_may_lie_in_a_store_but_not_on_s3() -> None:
     assert "abfss://kept@acc.dfs.core.windows.net" in {store.root.uri for store in kept.lake_stores()}
     assert kept.history_checkpoints(kept.table("orders").name).is_relative_to("/work/history")
     (mistake,) = _mistakes(_BASE + "history: {path: s3://acme/history}\n")
-    assert "13: history.path: on S3, Spark keeps commits apart only within one driver" in mistake
+    assert "13: history.path: on S3, Spark detects concurrent commits only within one driver" in mistake

@@ -39,9 +39,9 @@ def test_references(text: str, filled: str, *, from_environment: bool) -> None:
     ("text", "problem"),
     [
         ("${UNSET}/x", "the environment variable UNSET is not set; set it, or write ${UNSET:-default}"),
-        ("${}", "`${` starts no reference; write ${NAME} or ${NAME:-default}"),
-        ("${LAKE", "`${` starts no reference; write ${NAME} or ${NAME:-default}"),
-        ("${1LAKE}", "`${` starts no reference; write ${NAME} or ${NAME:-default}"),
+        ("${}", "`${` must begin a reference; write ${NAME} or ${NAME:-default}"),
+        ("${LAKE", "`${` must begin a reference; write ${NAME} or ${NAME:-default}"),
+        ("${1LAKE}", "`${` must begin a reference; write ${NAME} or ${NAME:-default}"),
     ],
 )
 def test_bad_references(text: str, problem: str) -> None:

@@ -107,7 +107,7 @@ def test_a_mirror_in_fabric_leaves_every_folder_alone(tmp_path: Path, monkeypatc
     workspace, item = uuid4(), uuid4()
     text = (
         f"landing_zone: {{onelake: {{url: 'https://onelake.dfs.fabric.microsoft.com/{workspace}/{item}/Files/LandingZone'}}}}\n"
-        f"mirror: {{fabric: {{workspace: {workspace}, item: {item}}}}}\ntables: {{t: {{source: ./t, keys: [id]}}}}\n"
+        f"mirror: {{fabric: {{}}}}\ntables: {{t: {{source: ./t, keys: [id]}}}}\n"
     )
     config = parse_config(text.encode(), tmp_path / "mirror.yaml", {})
     LocalStore(tmp_path).create("mirror/theirs", b"x")

@@ -147,7 +147,7 @@ def test_the_stand_ins_mirror_is_checked_once_it_is_there(shop: Shop) -> None:
 
 def test_of_fabrics_mirror_only_guardrails_are_predicted(shop: Shop) -> None:
     guid = "00000000-0000-0000-0000-00000000000"
-    top = f"mirror: {{fabric: {{workspace: {guid}1, item: {guid}2}}}}"
+    top = "mirror: {fabric: {}}"
     zone = f"landing_zone: {{onelake: {{url: 'https://onelake.dfs.fabric.microsoft.com/{guid}1/{guid}2/Files/LandingZone'}}}}"
     config = shop.config(top=top, zone=zone)
     specs = [spec for checks in build_definitions(config).asset_checks or [] for spec in checks.check_specs]

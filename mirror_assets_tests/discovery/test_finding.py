@@ -7,14 +7,15 @@ import pytest
 from hypothesis import given
 from pydantic import ValidationError
 
-from mirror_assets.discovery.finding import FolderFacts, FolderKind, FoundFolder, PlaceFinding, behind_listing
+from mirror_assets.discovery.finding import FolderFacts, FolderKind, FoundFolder, Listing, PlaceFinding, after_listing
 
 TABLE, NONE = FolderFacts(kind=FolderKind.TABLE, table_id="t"), FolderFacts(kind=FolderKind.NOT_A_TABLE)
 _PLACE = "/lake *"
 
 
-def _behind(paths: str, before: PlaceFinding | None, now: float, unlisted: str = "") -> PlaceFinding:
-    return behind_listing(_PLACE, paths.split(), dict.fromkeys(unlisted.split(), "denied"), before, now)
+def _after(paths: str, before: PlaceFinding | None, now: float, unlisted: str = "") -> PlaceFinding:
+    listing = Listing(tuple(paths.split()), dict.fromkeys(unlisted.split(), "denied"))
+    return after_listing(_PLACE, listing, before, now)
 
 
 def _paths(finding: PlaceFinding) -> list[str]:
@@ -22,8 +23,8 @@ def _paths(finding: PlaceFinding) -> list[str]:
 
 
 def test_what_is_known_stays_known() -> None:
-    first = _behind("a b", None, 10).with_facts({"a": TABLE, "b": NONE}, 11)
-    second = _behind("b c a", first, 70)
+    first = _after("a b", None, 10).with_facts({"a": TABLE, "b": NONE}, 11)
+    second = _after("b c a", first, 70)
     assert _paths(second) == ["a", "b", "c"]
     a, b, c = second.folders
     assert (a.facts, a.first_seen, a.read_at) == (TABLE, 10, 11)
@@ -31,43 +32,41 @@ def test_what_is_known_stays_known() -> None:
 
 
 def test_a_table_is_gone_when_two_listings_do_not_have_it() -> None:
-    first = _behind("a b c", None, 0).with_facts({"a": TABLE, "b": NONE, "c": TABLE}, 0)
-    second = _behind("c", first, 60)
+    first = _after("a b c", None, 0).with_facts({"a": TABLE, "b": NONE, "c": TABLE}, 0)
+    second = _after("c", first, 60)
     assert _paths(second) == ["a", "c"], "another folder is gone at once"
-    third = _behind("c", second, 120)
+    third = _after("c", second, 120)
     assert (_paths(third), third.trouble) == (["c"], "")
-    back = _behind("a c", second, 120)
+    back = _after("a c", second, 120)
     assert back.folders[0].missing == 0
-    assert _paths(_behind("c", back, 180)) == ["a", "c"]
+    assert _paths(_after("c", back, 180)) == ["a", "c"]
 
 
 def test_the_loss_of_more_than_half_of_the_tables_changes_nothing_until_a_person_accepts_it() -> None:
     """An unmounted share, a renamed prefix and a revoked grant look like a place that is empty."""
-    found = _behind("a b c", None, 0).with_facts({"a": TABLE, "b": TABLE, "c": TABLE}, 0)
+    found = _after("a b c", None, 0).with_facts({"a": TABLE, "b": TABLE, "c": TABLE}, 0)
     for now in range(60, 600, 60):
-        found = _behind("c" if now < 300 else "", found, now)
+        found = _after("c" if now < 300 else "", found, now)
         assert _paths(found) == ["a", "b", "c"]
         assert bool(found.trouble) is (now > 60), "one listing without a table says nothing"
-    assert found.trouble.startswith(
-        "3 of 3 tables are not listed any more (a, b, c): they are mirrored as before. Next: "
-    )
-    assert _behind("a b c", found, 600).trouble == ""
-    accepted = behind_listing(_PLACE, ["c"], {}, found, 600, accepts_loss=True)
+    assert found.trouble.startswith("3 of 3 tables are no longer listed (a, b, c): they are mirrored as before. Next: ")
+    assert _after("a b c", found, 600).trouble == ""
+    accepted = after_listing(_PLACE, Listing(("c",)), found, 600, accepts_loss=True)
     assert (_paths(accepted), accepted.trouble) == (["c"], "")
 
 
 def test_below_a_folder_that_can_not_be_listed_all_stays_as_it_was() -> None:
-    first = _behind("a/x b/y", None, 0).with_facts({"a/x": TABLE, "b/y": TABLE}, 0)
+    first = _after("a/x b/y", None, 0).with_facts({"a/x": TABLE, "b/y": TABLE}, 0)
     for now in range(60, 300, 60):
-        first = _behind("b/y", first, now, unlisted="a")
+        first = _after("b/y", first, now, unlisted="a")
     assert _paths(first) == ["a", "a/x", "b/y"]
     assert first.folders[0].facts == FolderFacts(kind=FolderKind.UNLISTED, why="denied")
     assert first.to_read({"a", "a/x"}, 300) == ()
-    assert _paths(_behind("a/x", first, 360)) == ["a/x", "b/y"]
+    assert _paths(_after("a/x", first, 360)) == ["a/x", "b/y"]
 
 
 def test_tables_are_read_once_and_other_folders_less_and_less_often() -> None:
-    finding = _behind("a b c", None, 0)
+    finding = _after("a b c", None, 0)
     assert finding.to_read({"a", "b"}, 0) == ("a", "b"), "c is not wanted"
     finding = finding.with_facts({"a": TABLE, "b": NONE}, 0)
     read = []
@@ -100,7 +99,7 @@ def test_a_listed_folder_is_known_and_an_unlisted_table_for_one_more_unless_most
     for number, (listing, are_tables) in enumerate(looks):
         lost = tables - listing
         is_suspicious = len(lost) * 2 > len(tables)
-        finding = behind_listing(_PLACE, listing, {}, finding, number)
+        finding = after_listing(_PLACE, Listing(tuple(listing)), finding, number)
         tables &= set(_paths(finding))
         due = finding.to_read(listing, number, all_others=True)
         tables |= {path for path in due if path in are_tables}

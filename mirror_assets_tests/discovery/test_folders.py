@@ -6,7 +6,7 @@ import os
 import socket
 import time
 import urllib.request
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -14,10 +14,9 @@ from pathlib import Path
 import pytest
 from deltalake import DeltaTable
 
-from mirror_assets.discovery import read_facts
-from mirror_assets.discovery.finder import Look
-from mirror_assets.discovery.finding import FolderKind, PlaceFinding
-from mirror_assets.discovery.folders import FolderFinder
+from mirror_assets.discovery import places
+from mirror_assets.discovery.finding import FolderKind, PlaceFinding, scan
+from mirror_assets.discovery.places import Place, list_folders
 from mirror_assets.errors import RetryError, SettingError
 from mirror_assets.source.access import Access, PlainAccess
 from mirror_assets.source.actions import Metadata
@@ -26,7 +25,11 @@ from mirror_assets.source.find_tables import match_folders
 from mirror_assets_tests.discovery.lakes import DiskLake
 from mirror_assets_tests.source.s3_server import S3Server, s3_server
 
-_EVERYTHING = Look(lambda _: True)
+
+def folders(root: str, pattern: str, access: Callable[[str], Access]) -> Place:
+    """The folders of a root as a place."""
+    listing = partial(list_folders, access(root), pattern)
+    return Place(f"{root} {pattern}", "lake", lambda path: f"{root}/{path}", access, listing, is_remote="://" in root)
 
 
 @dataclass
@@ -52,10 +55,9 @@ class Bucket:
         request = urllib.request.Request(address, content, kind, method="PUT")  # noqa: S310 a server of this machine
         urllib.request.urlopen(request, timeout=60).close()  # noqa: S310
 
-    def finder(self, pattern: str) -> FolderFinder:
-        """Find what is in it."""
-        root = f"s3://{self.name}"
-        return FolderFinder(root, pattern, lambda uri: PlainAccess(uri, self.server.options), lambda x: f"{root}/{x}")
+    def place(self, pattern: str) -> Place:
+        """The folders in it."""
+        return folders(f"s3://{self.name}", pattern, lambda uri: PlainAccess(uri, self.server.options))
 
     def requests(self) -> int:
         """How many reads there were since the last call."""
@@ -83,9 +85,9 @@ def test_a_look_costs_a_listing_for_each_folder_on_the_way(server: S3Server, tmp
     bucket = _bucket(server, "counted", tmp_path)
     bucket.add("sales/orders", "sales/lines", "stock/items")
     server.put("counted", "stock/plain/x.parquet")
-    finder = bucket.finder("*/*")
+    place = bucket.place("*/*")
     bucket.requests()
-    first = _EVERYTHING.at(finder, None, 0)
+    first = scan(place, None, 0)
     # Three listings; four requests open a table of one commit, and two tell that a folder is none.
     assert bucket.requests() == 3 + 3 * 4 + 2
     assert _kinds(first) == {
@@ -97,9 +99,9 @@ def test_a_look_costs_a_listing_for_each_folder_on_the_way(server: S3Server, tmp
     (facts,) = (folder.facts for folder in first.folders if folder.path == "sales/orders")
     assert (facts.feed, facts.row_tracking, facts.columns) == (True, False, ("id", "of"))
     bucket.requests()
-    second = _EVERYTHING.at(finder, first, 60)
+    second = scan(place, first, 60)
     assert bucket.requests() == 3 + 2, "the folder that is none may have become a table"
-    third = _EVERYTHING.at(finder, second, 61)
+    third = scan(place, second, 61)
     assert bucket.requests() == 3
     assert _kinds(third) == _kinds(first)
 
@@ -108,7 +110,7 @@ def test_what_is_not_wanted_is_not_read(server: S3Server, tmp_path: Path) -> Non
     bucket = _bucket(server, "wanted", tmp_path)
     bucket.add("orders", "scratch")
     bucket.requests()
-    found = Look(lambda path: path != "scratch").at(bucket.finder("*"), None, 0)
+    found = scan(bucket.place("*"), None, 0, lambda path: path != "scratch")
     assert bucket.requests() == 1 + 4
     assert _kinds(found)["scratch"] is FolderKind.UNREAD
 
@@ -127,7 +129,7 @@ def test_folders_of_a_store_are_those_of_a_disk(server: S3Server, tmp_path: Path
 
 def test_a_wrong_bucket_is_an_error(server: S3Server) -> None:
     with pytest.raises(SettingError, match="nobucket"):
-        Bucket(server, "nobucket", Path()).finder("*").listing()
+        Bucket(server, "nobucket", Path()).place("*").listing()
 
 
 def test_a_folder_that_can_not_be_listed_stops_no_other(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -167,10 +169,10 @@ def test_five_hundred_folders_of_a_store(server: S3Server, tmp_path: Path) -> No
     for number in range(500):
         bucket.put(f"s{number % 10}/t{number:03}/_delta_log/{entry.name}", entry.read_bytes())
     bucket.requests()
-    first = _EVERYTHING.at(bucket.finder("*/*"), None, 0)
+    first = scan(bucket.place("*/*"), None, 0)
     assert bucket.requests() == 1 + 10 + 500 * 4
     assert sum(folder.facts.is_table for folder in first.folders) == 500
-    _EVERYTHING.at(bucket.finder("*/*"), first, 60)
+    scan(bucket.place("*/*"), first, 60)
     assert bucket.requests() == 1 + 10
 
 
@@ -180,7 +182,7 @@ def test_five_hundred_folders_of_a_disk(tmp_path: Path, monkeypatch: pytest.Monk
     scanned, opened = list[str](), list[str]()
     scandir, facts = os.scandir, newest_metadata
 
-    def scan(path: Path) -> object:
+    def scanning(path: Path) -> object:
         scanned.append(str(path))
         return scandir(path)
 
@@ -188,27 +190,26 @@ def test_five_hundred_folders_of_a_disk(tmp_path: Path, monkeypatch: pytest.Monk
         opened.append(access.uri)
         return facts(access)
 
-    monkeypatch.setattr(os, "scandir", scan)
-    monkeypatch.setattr(read_facts, "newest_metadata", opening)
-    root = str(lake.lake)
-    finder = FolderFinder(root, "*/*", PlainAccess, lambda path: f"{root}/{path}")
-    first = _EVERYTHING.at(finder, None, 0)
+    monkeypatch.setattr(os, "scandir", scanning)
+    monkeypatch.setattr(places, "newest_metadata", opening)
+    place = folders(str(lake.lake), "*/*", PlainAccess)
+    first = scan(place, None, 0)
     assert (len(scanned), len(opened)) == (11, 500)
     assert sum(folder.facts.is_table for folder in first.folders) == 500
-    _EVERYTHING.at(finder, first, 60)
+    scan(place, first, 60)
     assert (len(scanned), len(opened)) == (22, 500)
 
 
 def test_a_store_that_never_answers_is_given_up_soon(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(read_facts, "_SHORT", read_facts._SHORT | {"timeout": "1s", "retry_timeout": "1s"})
+    monkeypatch.setattr(places, "_SHORT", places._SHORT | {"timeout": "1s", "retry_timeout": "1s"})
     with socket.create_server(("127.0.0.1", 0)) as silent:
         endpoint = f"http://127.0.0.1:{silent.getsockname()[1]}"
         options = {"aws_endpoint_url": endpoint, "aws_allow_http": "true", "aws_region": "us-east-1"}
         keys = {"aws_access_key_id": "someone", "aws_secret_access_key": "secret"}
         access = partial(PlainAccess, options=options | keys)
-        finder = FolderFinder("s3://silent", "*", access, lambda path: f"s3://silent/{path}")
+        place = folders("s3://silent", "*", access)
         began = time.monotonic()
         with pytest.raises(RetryError):
-            finder.listing()
-        assert finder.read(["orders"]) == {}, "nothing is known of it, and the next look reads it"
+            place.listing()
+        assert place.read(["orders"]) == {}, "nothing is known of it, and the next scan reads it"
         assert time.monotonic() - began < 30

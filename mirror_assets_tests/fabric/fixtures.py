@@ -16,7 +16,7 @@ _SETTINGS = """\
 landing_zone:
   onelake: {{url: "{url}", credential: client_secret, ca_bundle: ca.pem}}
 mirror:
-  fabric: {{workspace: {workspace}, item: {item}, endpoint: "{endpoint}", credential: client_secret, ca_bundle: ca.pem}}
+  fabric: {{endpoint: "{endpoint}", credential: client_secret, ca_bundle: ca.pem}}
 tables:
   shop.orders: {{source: ./lake/orders, keys: [id]}}
 """
@@ -55,6 +55,6 @@ def database(
     item = onelake.new_item()
     fabric.interface.workspace = item.workspace
     (tmp_path / "ca.pem").write_bytes(onelake.ca.read_bytes() + fabric.ca.read_bytes())
-    text = _SETTINGS.format(url=item.url, workspace=item.workspace, item=item.guid, endpoint=fabric.url)
+    text = _SETTINGS.format(url=item.url, endpoint=fabric.url)
     (tmp_path / "mirror.yaml").write_text(text, encoding="utf-8")
     return fabric.interface.add(LoopbackDatabase("sales", id=item.guid))

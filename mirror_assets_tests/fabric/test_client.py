@@ -282,7 +282,7 @@ def test_an_item_or_workspace_that_is_not_there(
     with raises(SettingError, ErrorCode.FABRIC_ITEM_MISSING, match="ItemNotFound"):
         client.tables(uuid4())
     elsewhere = FabricClient(Workspace(uuid4(), fabric.url, fabric.ca), onelake.credential())
-    with raises(SettingError, ErrorCode.FABRIC_ITEM_MISSING, match=r"WorkspaceNotFound.*mirror\.fabric\.workspace"):
+    with raises(SettingError, ErrorCode.FABRIC_ITEM_MISSING, match=r"WorkspaceNotFound.*landing_zone\.onelake\.url"):
         elsewhere.databases()
 
 

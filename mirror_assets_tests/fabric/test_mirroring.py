@@ -97,10 +97,9 @@ def test_a_drop_waits_until_fabric_has_dropped_the_table(
 def test_spark_is_not_sent_without_an_identity(
     mirrored: Lab, client: FabricClient, database: LoopbackDatabase, fabric: LoopbackFabric
 ) -> None:
-    ids = f"workspace: {fabric.interface.workspace}, item: {database.id}"
     url = f"https://onelake.dfs.fabric.microsoft.com/{fabric.interface.workspace}/{database.id}/Files/LandingZone"
     text = (
-        f"landing_zone: {{onelake: {{url: '{url}'}}}}\nmirror:\n  fabric: {{{ids}, credential: default}}\n"
+        f"landing_zone: {{onelake: {{url: '{url}'}}}}\nmirror:\n  fabric: {{credential: default}}\n"
         f"tables: {{{TABLE}: {{source: '{mirrored.uri}', keys: [id]}}}}\n"
     )
     config = parse_config(text.encode(), mirrored.config_file, {})

@@ -84,9 +84,12 @@ def test_stores_of_a_catalog_have_the_options(shop: LoopbackUnity, tmp_path: Pat
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        (["--region", "eu-central-1"], "--region is a setting of a store, and none is named"),
-        (["--schema", "x*"], "the catalog main shows no Delta tables in schemas like 'x*'"),
-        (["--schema", "recent"], "the catalog recent shows no Delta tables in schemas like '*', but 1 that are none"),
+        (["--region", "eu-central-1"], "--region is a setting of a store, and no store is named"),
+        (["--schema", "x*"], "the catalog main lists no Delta tables in schemas like 'x*'"),
+        (
+            ["--schema", "recent"],
+            "lists no Delta tables in schemas like '*', and 1 views or tables of other formats",
+        ),
     ],
 )
 def test_what_can_not_be_looked_at(
@@ -106,7 +109,7 @@ def test_what_can_not_be_looked_at(
         (["./lake", "--catalog", "main"], "with --catalog, it is the address of a Unity Catalog"),
         (["./lake", "--schema", "sales"], "--schema goes with --catalog"),
         (["./lake", "--spark-setting", "a=b"], "--spark-setting goes with --catalog"),
-        (["spark", "--catalog", "c", "--token-variable", "T"], "`token_variable` is no setting of `type: spark`"),
+        (["spark", "--catalog", "c", "--token-variable", "T"], "`token_variable` is not for `type: spark`"),
         (["spark", "--catalog", "c", "--spark-setting", "nothing"], "expected NAME=VALUE, got 'nothing'"),
         (["http://host", "--catalog", "c", "--token-variable", "T"], "a token is sent over https only"),
     ],

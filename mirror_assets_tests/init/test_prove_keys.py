@@ -13,7 +13,7 @@ from hypothesis import HealthCheck, given, settings
 from pyspark.sql import SparkSession
 
 from mirror_assets.init.lake import open_lake
-from mirror_assets.init.propose_keys import Proof, assumed_key, column_sets, key_candidates
+from mirror_assets.init.propose_keys import Proof, column_sets, key_candidates, likely_key
 from mirror_assets.init.prove_keys import prove_key
 from mirror_assets.init.survey import Survey, survey_lake
 
@@ -24,13 +24,13 @@ def _survey(folder: Path, columns: _Columns, name: str = "t") -> Survey:
     write_deltalake(
         folder / "lake" / name, pa.table({n: pa.array(values, pa.int64()) for n, values in columns.items()})
     )
-    (table,) = survey_lake(open_lake(str(folder / "lake"), {}, 1), folder / "m.yaml")
-    assert table.survey is not None
-    return table.survey
+    (survey,) = survey_lake(open_lake(str(folder / "lake"), {}, 1), folder / "m.yaml")
+    assert isinstance(survey, Survey)
+    return survey
 
 
-def _proven(spark: SparkSession, survey: Survey, name: str = "t") -> tuple[str, ...] | None:
-    found = prove_key(spark, survey.state, survey.settings.source, key_candidates(survey, name))
+def _proven(spark: SparkSession, survey: Survey) -> tuple[str, ...] | None:
+    found = prove_key(spark, survey.state, survey.settings.source, key_candidates(survey))
     assert found is None or found.proof is Proof.PROVEN
     return found.columns if found else None
 
@@ -48,21 +48,21 @@ def _proven(spark: SparkSession, survey: Survey, name: str = "t") -> tuple[str, 
 )
 def test_names_say_which_column_is_likely(tmp_path: Path, table: str, columns: tuple[str, ...], likeliest: str) -> None:
     survey = _survey(tmp_path, {name: [1, 2, 3] for name in columns}, table)
-    assert key_candidates(survey, table)[0].column == likeliest
+    assert key_candidates(survey)[0].column == likeliest
 
 
 def test_statistics_rule_columns_out(tmp_path: Path) -> None:
     survey = _survey(tmp_path, {"id": [1, 2, None], "key": [1, 1, 2], "code": [4, 5, 6]})
-    found = {one.column: one.alone for one in key_candidates(survey, "t")}
+    found = {one.column: one.alone for one in key_candidates(survey)}
     assert found == {"key": False, "code": True}
-    assumed = assumed_key(survey, "t")
+    assumed = likely_key(survey)
     assert assumed is not None
     assert assumed.columns == ("code",)
 
 
 def test_a_set_comes_behind_its_subsets(tmp_path: Path) -> None:
     survey = _survey(tmp_path, {name: [1, 2, 3] for name in ("a", "b_id", "c", "d", "e", "f", "g", "h", "i", "j")})
-    sets = [frozenset(columns) for columns in column_sets(key_candidates(survey, "t"))]
+    sets = [frozenset(columns) for columns in column_sets(key_candidates(survey))]
     assert len(sets) == len(set(sets)) == 10 + 45 + 120 + 210
     for index, columns in enumerate(sets):
         assert not any(later < columns for later in sets[index + 1 :])
@@ -70,7 +70,7 @@ def test_a_set_comes_behind_its_subsets(tmp_path: Path) -> None:
 
 def test_the_proof_says_what_was_counted(spark: SparkSession, tmp_path: Path) -> None:
     survey = _survey(tmp_path, {"order_id": [1, 1, 2, 2], "line": [1, 2, 1, 2], "price": [5, 5, 5, 6]}, "lines")
-    found = prove_key(spark, survey.state, survey.settings.source, key_candidates(survey, "lines"))
+    found = prove_key(spark, survey.state, survey.settings.source, key_candidates(survey))
     assert found is not None
     assert found.columns == ("order_id", "line")
     assert found.finding == "4 rows, 0 NULLs, 4 distinct at version 0"

@@ -40,7 +40,7 @@ def test_both_files_are_written_and_the_first_can_be_loaded(
     assert {str(table.name) for table in tables} == ready - {"crm.customers"}
     text, sql = out.read_text(), out.with_suffix(".sql").read_text()
     assert "# order_id: not proven: by name and statistics" in text
-    assert "# If you know its key, write `keys` and `changes: feed`." in text, "crm.customers has a feed and no key"
+    assert "# If you know its key, set `keys` and `changes: feed`." in text, "crm.customers has a feed and no key"
     assert f"ALTER TABLE delta.`{lake}/stock/items` SET TBLPROPERTIES (delta.enableChangeDataFeed = true);" in sql
     comments = " ".join(sql.replace("\n-- ", " ").split())
     assert "upgrades the table's protocol, which disabling row tracking doesn't undo" in comments
@@ -104,7 +104,7 @@ def test_a_lake_without_a_table_that_can_be_mirrored_fails_and_says_what_to_do(
         ("nowhere", (), "No such file or directory"),
         ("plain", (), "has no Delta tables, down to 3 folders below it"),
         ("sales/orders@v2", (), "leave out `@v2` of the address"),
-        ("sales/orders", (), "it is a table itself. Next: name the folder that holds it"),
+        ("sales/orders", (), "it is a table itself. Next: name the folder that contains it"),
         ("s3://acme/x", ("--credential", "guess"), "has no credential 'guess'"),
         ("s3://key:hunter2@acme/x", (), "credentials in a URI"),
         ("ftp://acme/x", (), "a scheme that is not known"),

@@ -13,11 +13,12 @@ from mirror_assets.config import Changes, Config
 from mirror_assets.config.load import parse_config
 from mirror_assets.config.stores import StoreConfig
 from mirror_assets.config.table_settings import StorePath
-from mirror_assets.init.entries import Statement, TableEntry, Unreadable
+from mirror_assets.init.entries import Statement, TableEntry
 from mirror_assets.init.lake import Lake
 from mirror_assets.init.name_tables import name_tables
 from mirror_assets.init.propose_keys import KeyProposal, Proof
-from mirror_assets.init.write_config import config_text, flow
+from mirror_assets.init.survey import Unreadable
+from mirror_assets.init.write_files import config_text, flow
 from mirror_assets.landing.names import TableName
 
 _FILE = Path("/project/mirror.yaml")
@@ -48,7 +49,7 @@ def test_a_table_says_why_it_is_mirrored_like_this() -> None:
     assert text == (
         "# Written by `mirror-assets init`. Paths are relative to this file.\n"
         "landing_zone: {path: ./landing}\n"
-        "# Fabric's, instead: landing_zone: {onelake: {url: <the landing zone's URL, as the portal shows it>}}\n"
+        "# For Fabric, instead: landing_zone: {onelake: {url: <the landing zone's URL, copied from the portal>}}\n"
         "mirror: {path: ./mirror}\n"
         "\n"
         "stores:\n"
@@ -62,7 +63,7 @@ def test_a_table_says_why_it_is_mirrored_like_this() -> None:
         "    keys: [order_id]\n"
         "    changes: feed\n"
         "\n"
-        "# Not mirrored, for they can't be read:\n"
+        "# Not mirrored, because they can't be read:\n"
         "# - broken: it has no commits\n"
     )
     table = _read(text).table("sales.orders")
@@ -93,11 +94,11 @@ def test_a_table_with_a_feed_and_without_a_key_can_do_with_either() -> None:
         Changes.ROW_TRACKING,
         missing="no key was found; without keys row tracking is needed, which is off",
         statements=(Statement("ALTER TABLE x", "no key was found"),),
-        needs_key_only=True,
+        feed=True,
     )
     text = config_text(_LAKE, [keyless], [], _FILE, _SQL)
     hint = (
-        "If you know its key, write `keys` and `changes: feed`. Otherwise, run its statement in mirror.sql. Then remove"
+        "If you know its key, set `keys` and `changes: feed`. Otherwise, run its statement in mirror.sql. Then remove"
     )
     assert hint in " ".join(line.removeprefix("  # ") for line in text.splitlines())
 

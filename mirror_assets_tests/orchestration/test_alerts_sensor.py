@@ -18,7 +18,6 @@ from mirror_assets.config import When, with_found_tables
 from mirror_assets.config.alerts import AlertsConfig
 from mirror_assets.config.load import parse_config
 from mirror_assets.definitions import build_definitions
-from mirror_assets.discovery.folders import FolderFinder
 from mirror_assets.errors import ErrorCode, RebuildError, RetryError, SettingError
 from mirror_assets.landing.failures import RunFailure, record_failure
 from mirror_assets.landing.names import TableName
@@ -31,6 +30,7 @@ from mirror_assets.orchestration.doctor_job import DOCTOR, SOURCES_OP, DoctorCon
 from mirror_assets.orchestration.resources import resources
 from mirror_assets.orchestration.run_tags import Location
 from mirror_assets.orchestration.table_states import TableStates
+from mirror_assets.source.access import Access
 from mirror_assets.source.errors import SourceNotDelta
 from mirror_assets.storage import LocalStore
 from mirror_assets.storage.errors import StoreUnavailable
@@ -709,7 +709,7 @@ def test_a_place_whose_tables_vanish_is_told_and_ends_when_they_are_back(
     lake.lake.mkdir()
     look(5)
     assert kinds(receiver) == ["failure"]
-    assert "2 of 2 tables are not listed any more (t777, t778)" in receiver.messages()[0]
+    assert "2 of 2 tables are no longer listed (t777, t778)" in receiver.messages()[0]
     lake.lake.rmdir()
     (tmp_path / "unmounted").rename(lake.lake)
     look(5)
@@ -765,10 +765,10 @@ def test_a_place_that_refuses_a_listing_and_its_tables_are_one_message(
     with_found_tables(deployment.config, When.REFRESH)
     with monkeypatch.context() as patched:
 
-        def refuse(finder: FolderFinder) -> NoReturn:
-            raise catalog_denied(finder.root, "main", "no USE SCHEMA")
+        def refuse(root: Access, pattern: str) -> NoReturn:
+            raise catalog_denied(f"{root.uri} {pattern}", "main", "no USE SCHEMA")
 
-        patched.setattr(FolderFinder, "listing", refuse)
+        patched.setattr("mirror_assets.discovery.places.list_folders", refuse)
         with_found_tables(deployment.config, When.REFRESH)
     deployment.later(3)
     for table in ("t777", "t778"):

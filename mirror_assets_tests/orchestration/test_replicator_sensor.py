@@ -35,7 +35,7 @@ def test_tables_of_mirror_yaml_are_observed_and_no_run_is_asked_for(database: Lo
     metadata = {name: value.value for name, value in observed.metadata.items()}
     assert (metadata["state"], metadata["processed_rows"]) == ("Replicating", 12)
     assert metadata["last_sync"] == datetime(2026, 11, 21, 5, 7, 11, tzinfo=timezone.utc).timestamp()
-    assert str(metadata["mirror"]).startswith(f"abfss://{load_config().mirror.fabric.workspace}@")  # type: ignore[union-attr]
+    assert str(metadata["mirror"]).startswith(f"abfss://{load_config().fabric_tables.workspace}@")  # type: ignore[union-attr]
     assert not {"applied_number", "dagster/row_count"} & set(metadata)
 
 

@@ -3,20 +3,21 @@
 from __future__ import annotations
 
 from pathlib import Path
+from uuid import uuid4
 
 import pytest
 
 from mirror_assets.composition import SparkSettings, open_fabric, open_mirror
-from mirror_assets.config import Config
+from mirror_assets.config import Config, FabricConfig
 from mirror_assets.config.load import parse_config
 from mirror_assets.errors import ErrorCode, SettingError
 from mirror_assets.fabric.mirror import FabricMirror
 from mirror_assets.standin.replicator import LocalReplicator
+from mirror_assets.storage.credentials import CredentialKind
 from mirror_assets.storage.onelake.abfs import HADOOP_AZURE
 from mirror_assets_tests.errors import raises
 from mirror_assets_tests.storage.memory import MemoryStore
 
-IDS = "workspace: 11111111-aaaa-4bbb-8ccc-000000000001, item: 22222222-aaaa-4bbb-8ccc-000000000002"
 URL = (
     "https://onelake.dfs.fabric.microsoft.com/11111111-aaaa-4bbb-8ccc-000000000001/"
     "22222222-aaaa-4bbb-8ccc-000000000002/Files/LandingZone"
@@ -30,7 +31,7 @@ def config(mirror: str, zone: str = f"{{onelake: {{url: '{URL}'}}}}") -> Config:
 
 
 def in_fabric(credential: str = "default") -> Config:
-    return config(f"{{fabric: {{{IDS}, credential: {credential}}}}}")
+    return config(f"{{fabric: {{credential: {credential}}}}}")
 
 
 def test_the_setting_chooses() -> None:
@@ -39,11 +40,11 @@ def test_the_setting_chooses() -> None:
 
 
 def test_one_client_serves_a_process() -> None:
-    place, other = in_fabric().mirror.fabric, in_fabric("managed_identity").mirror.fabric
-    assert place is not None
-    assert other is not None
-    assert open_fabric(place) is open_fabric(place)
-    assert open_fabric(place) is not open_fabric(other)
+    place, workspace = FabricConfig(), uuid4()
+    assert open_fabric(place, workspace) is open_fabric(place, workspace)
+    for other in (FabricConfig(credential=CredentialKind.MANAGED_IDENTITY), FabricConfig(endpoint="https://x")):
+        assert open_fabric(place, workspace) is not open_fabric(other, workspace)
+    assert open_fabric(place, workspace) is not open_fabric(place, uuid4())
 
 
 def test_a_credential_without_its_variables_is_told_by_name(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -42,7 +42,7 @@ _CONFIG = """\
 landing_zone:
   onelake: {{url: "{url}", credential: client_secret, ca_bundle: ca.pem, staging_path: ./staging}}
 mirror:
-  fabric: {{workspace: {workspace}, item: {item}, endpoint: "{fabric}", credential: client_secret, ca_bundle: ca.pem}}
+  fabric: {{endpoint: "{fabric}", credential: client_secret, ca_bundle: ca.pem}}
 alerts:
   receivers: {{hook: {{url_variable: HOOK_URL, severity: info}}}}
 metrics: {{prometheus: {{port: {port}}}}}
@@ -183,7 +183,7 @@ def site(folder: Path, tables: Sequence[str], held: Sequence[str]) -> Iterator[S
         unity = stack.enter_context(LoopbackUnity())
         (folder / "ca.pem").write_bytes(onelake.ca.read_bytes() + fabric.ca.read_bytes())
         port, lake = free_port(), Lake(folder / "lake")
-        values = {"url": item.url, "workspace": item.workspace, "item": item.guid, "fabric": fabric.url, "port": port}
+        values = {"url": item.url, "fabric": fabric.url, "port": port}
         head = _CONFIG.format(**values, unity=unity.url)
         for table in tables:
             lake.make(table)

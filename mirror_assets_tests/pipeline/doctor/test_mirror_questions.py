@@ -47,7 +47,7 @@ def test_tables_that_vanished_together_are_told_with_the_command_that_accepts_it
     lake.load(When.NOW)
     (found,) = _of_places(lake.load(When.NOW))
     assert found.verdict is DoctorVerdict.NO
-    assert "2 of 2 tables are not listed any more (lines, orders)" in found.words
+    assert "2 of 2 tables are no longer listed (lines, orders)" in found.words
     assert "mirror-assets discover --accept" in found.next_step
 
 

@@ -1,0 +1,118 @@
+"""The places in which rules find tables: folders below the root of a store, or schemas of a Unity Catalog."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+
+from mirror_assets.discovery.finding import FolderFacts, FolderKind, Listing
+from mirror_assets.errors import ErrorCode, MirrorError, RetryError, SettingError
+from mirror_assets.source.access import Access
+from mirror_assets.source.delta_rs import newest_metadata
+from mirror_assets.source.errors import SourceNotDelta
+from mirror_assets.source.find_tables import match_folders
+
+# Threads that read logs in a store; they mostly wait.
+_THREADS = 16
+# A scan is repeated soon. deltalake holds Python's lock while it lists HDFS, and Dagster ends a code server that does
+# not respond for half a minute.
+_SHORT = {"timeout": "10s", "max_retries": "1", "retry_timeout": "10s"}
+_WILDCARDS = frozenset("*?[")
+
+
+@dataclass(frozen=True)
+class Place:
+    """A place that can be listed, and the meaning of the paths found there.
+
+    `name` is a stable text, the key of its cache. `label` is the place's own name: the first part of the paths that
+    patterns match. `address` returns the address of a path, and raises ValueError for a path without one. `listing`
+    raises SettingError for a place that can't be read, and RetryError for one that does not respond.
+    """
+
+    name: str
+    label: str
+    address: Callable[[str], str]
+    access: Callable[[str], Access]
+    listing: Callable[[], Listing]
+    is_remote: bool
+
+    def read(self, paths: Sequence[str]) -> dict[str, FolderFacts]:
+        """Return the facts of these paths, except those whose store or catalog does not respond."""
+        if self.is_remote and len(paths) > 1:
+            with ThreadPoolExecutor(_THREADS) as pool:
+                facts = list(pool.map(self._facts, paths))
+        else:
+            facts = [self._facts(path) for path in paths]
+        return {path: found for path, found in zip(paths, facts, strict=True) if found is not None}
+
+    def _facts(self, path: str) -> FolderFacts | None:
+        try:
+            table = newest_metadata(BriefAccess(self.access(self.address(path))))
+        except RetryError:
+            return None
+        except SourceNotDelta:
+            return FolderFacts(kind=FolderKind.NOT_A_TABLE, why="it has no commits in `_delta_log`")
+        except MirrorError as error:
+            # Catalogs report views and tables of other formats with this code.
+            kind = FolderKind.NOT_A_TABLE if error.code is ErrorCode.SOURCE_NOT_DELTA else FolderKind.UNREADABLE
+            return FolderFacts(kind=kind, why=error.what)
+        except ValueError as error:
+            return FolderFacts(kind=FolderKind.UNREADABLE, why=str(error))
+        return FolderFacts(
+            kind=FolderKind.TABLE,
+            table_id=table.table_id,
+            feed=table.feed_enabled,
+            row_tracking=table.row_tracking,
+            columns=table.columns,
+        )
+
+
+@dataclass(frozen=True)
+class BriefAccess:
+    """The access to a table or folder, with short timeouts."""
+
+    of: Access
+
+    @property
+    def uri(self) -> str:
+        """The address as deltalake takes it."""
+        return self.of.uri
+
+    def storage_options(self) -> Mapping[str, str]:
+        """Return deltalake's options, with short timeouts."""
+        options = self.of.storage_options()
+        return {**_SHORT, **options} if options else options
+
+    def elsewhere(self, uri: str) -> Access:
+        """Return the access to another address, with short timeouts."""
+        return BriefAccess(self.of.elsewhere(uri))
+
+
+def list_folders(root: Access, pattern: str) -> Listing:
+    """Return the folders below a root at paths that match the pattern, such as `*` or `sales/*`.
+
+    It sends one listing per parent folder. Raises SourceUnreadable and SourceUnavailable.
+    """
+    found = match_folders(BriefAccess(root), pattern)
+    return Listing(found.paths, {folder.path: folder.hindrance or "" for folder in found.unlisted})
+
+
+def list_catalog(schemas: Callable[[], Iterable[str]], names: Callable[[str], Iterable[str]], pattern: str) -> Listing:
+    """Return the tables and views of a catalog as `<schema>/<name>`, in the schemas that match the pattern.
+
+    `schemas` lists the catalog's schemas, and `names` the tables and views of one. They send one request per page. A
+    schema that this identity may not list is in `unlisted`. Raises what they raise.
+    """
+    if not _WILDCARDS & set(pattern):
+        return Listing(tuple(sorted(f"{pattern}/{name}" for name in names(pattern))))
+    paths, unlisted = list[str](), dict[str, str]()
+    for schema in schemas():
+        if not fnmatchcase(schema, pattern):
+            continue
+        try:
+            paths += [f"{schema}/{name}" for name in names(schema)]
+        except SettingError as error:
+            unlisted[schema] = error.what
+    return Listing(tuple(sorted(paths)), unlisted)
