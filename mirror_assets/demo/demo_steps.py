@@ -20,8 +20,8 @@ _PROPERTIES = {
 
 
 @dataclass(frozen=True)
-class Place:
-    """Where a lake is built, and from which delivered Parquet files."""
+class DemoLake:
+    """The folder of the lake, and the folder of the delivered Parquet files that it is built from."""
 
     lake: Path
     delivered: Path
@@ -69,18 +69,18 @@ class Step(Protocol):
     def what(self) -> str:
         """What happened, for people."""
 
-    def commit(self, spark: SparkSession, place: Place, table: str) -> None:
+    def commit(self, spark: SparkSession, place: DemoLake, table: str) -> None:
         """Make the commit."""
 
 
 @dataclass(frozen=True)
 class Sql:
-    """A commit by Spark; the statement's names are those of Place.fill."""
+    """A commit by Spark; the statement's names are those of DemoLake.fill."""
 
     what: str
     statement: str
 
-    def commit(self, spark: SparkSession, place: Place, table: str) -> None:
+    def commit(self, spark: SparkSession, place: DemoLake, table: str) -> None:
         """Run the statement."""
         spark.sql(place.fill(self.statement, table))
 
@@ -91,7 +91,7 @@ class DeltaRsLoad:
 
     what: str
 
-    def commit(self, spark: SparkSession, place: Place, table: str) -> None:  # noqa: ARG002 (a Step; no JVM needed)
+    def commit(self, spark: SparkSession, place: DemoLake, table: str) -> None:  # noqa: ARG002 (a Step; no JVM needed)
         """Write the delivered rows as a new table."""
         rows = pq.read_table(place.delivery(table))
         write_deltalake(place.table(table), rows, configuration=dict(_PROPERTIES))

@@ -13,7 +13,7 @@ from pyspark.sql import SparkSession
 
 from mirror_assets.demo.claim import claim_folder
 from mirror_assets.demo.deliveries import WHOLE_YEAR, delivered
-from mirror_assets.demo.demo_steps import History, Place
+from mirror_assets.demo.demo_steps import DemoLake, History
 from mirror_assets.demo.histories import HISTORIES
 
 LAKE = "lake"
@@ -56,7 +56,7 @@ def continue_lake(
     """
     lake = _claimed(root)
     with _deliveries(lake.parent, months) as folder:
-        place = Place(lake, folder, months)
+        place = DemoLake(lake, folder, months)
         for history in histories:
             _commit_next(spark, place, history, commits, report)
 
@@ -77,7 +77,7 @@ def _deliveries(root: Path, months: range) -> Iterator[Path]:
         yield Path(folder)
 
 
-def _commit_next(spark: SparkSession, place: Place, history: History, commits: int | None, report: Report) -> None:
+def _commit_next(spark: SparkSession, place: DemoLake, history: History, commits: int | None, report: Report) -> None:
     first = place.versions(history.table)
     last = len(history.steps) if commits is None else first + commits
     for version, step in enumerate(history.steps[first:last], start=first):
