@@ -11,7 +11,7 @@ from math import ceil
 from statistics import linear_regression
 
 from mirror_assets.config import DirectLakeMode
-from mirror_assets.direct_lake.errors import sku_unknown
+from mirror_assets.config.table_settings import CAPACITIES
 from mirror_assets.direct_lake.footers import Footers
 from mirror_assets.direct_lake.framing import LogSpan, table_sizes
 from mirror_assets.source.replay import Snapshot
@@ -81,10 +81,10 @@ SKUS = (
 
 
 def sku_of(name: str) -> Sku:
-    """Return the capacity of this name, in any case. Raises SettingError for an unknown one."""
+    """Return the capacity of this name, in any case. Raises ValueError for an unknown one."""
     found = next((sku for sku in SKUS if name.upper() in sku.names), None)
     if found is None:
-        raise sku_unknown(name, ", ".join(name for sku in SKUS for name in sku.names))
+        raise ValueError(f"{name} is not a capacity; expected one of {', '.join(CAPACITIES)}")
     return found
 
 
@@ -93,11 +93,6 @@ MODE_NAMES = {
     DirectLakeMode.SQL: "Direct Lake on SQL, Automatic",
     DirectLakeMode.SQL_ONLY: "Direct Lake on SQL, DirectLakeOnly",
 }
-
-
-def queries_fail(mode: DirectLakeMode) -> bool:
-    """Return whether queries fail over a limit; else they fall back to DirectQuery, which is slower."""
-    return mode is not DirectLakeMode.SQL
 
 
 def consequence(mode: DirectLakeMode, limit: Limit) -> str:

@@ -17,6 +17,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from itertools import pairwise
+from typing import Final, NamedTuple
 
 from mirror_assets.config import Changes
 from mirror_assets.direct_lake.errors import frame_refused
@@ -46,13 +47,14 @@ class MirrorNeeds:
     changes: Changes | None = Changes.FEED
 
 
-@dataclass(frozen=True)
-class RetentionConsumers:
-    """The readers of older versions of the table, and the hours of `VACUUM … RETAIN`, None without RETAIN."""
+class RetentionConsumers(NamedTuple):
+    """The readers of older versions of the table: models by their frames, and the mirror."""
 
     frames: tuple[Frame, ...] = ()
     mirror: MirrorNeeds | None = None
-    retain_hours: float | None = None
+
+
+NO_CONSUMERS: Final = RetentionConsumers()
 
 
 @dataclass(frozen=True, order=True)
@@ -137,7 +139,10 @@ def plan_vacuum(
     raises.
     """
     frames = tuple(frames)
-    _refuse_newer(log, frames, mirror)
+    readers = [(frame.reader, frame.version) for frame in frames]
+    for reader, version in [*readers, *([(MIRROR, mirror.covered)] if mirror else [])]:
+        if version > log.newest():
+            raise frame_refused(log.uri, f"{reader} v{version}", f"its newest version is {log.newest()}")
     snapshot, stored = log.snapshot(), frozenset(file.path for file in log.stored_files(hidden=True))
     needs = _Needs(log)
     needs.add_frames(frames)
@@ -172,13 +177,6 @@ def plan_vacuum(
         resume_until=None if committed is None else committed + kept.first.seconds,
         statement=None if age <= kept.first.seconds else kept.keeping(age + _MARGIN_SECONDS),
     )
-
-
-def _refuse_newer(log: DeltaLog, frames: Iterable[Frame], mirror: MirrorNeeds | None) -> None:
-    readers = [(frame.reader, frame.version) for frame in frames]
-    for reader, version in [*readers, *([(MIRROR, mirror.covered)] if mirror else [])]:
-        if version > log.newest():
-            raise frame_refused(log.uri, f"{reader} v{version}", f"its newest version is {log.newest()}")
 
 
 def effective_retention(snapshot: Snapshot, retain_hours: float | None = None) -> float:

@@ -16,8 +16,7 @@ from mirror_assets.landing.steps import drive
 from mirror_assets.pipeline.check import BLOCKING_CHECKS
 from mirror_assets.pipeline.context import TableContext, not_overtaken
 from mirror_assets.pipeline.errors import snapshot_under_way
-from mirror_assets.telemetry.instruments import Stage
-from mirror_assets.telemetry.record import PublishedFiles, record_published, set_attempt, stage_span
+from mirror_assets.telemetry.record import Stage, record_published, set_attempt, stage_span
 
 
 def publish_slice(context: TableContext, key: SliceKey, rebuild_epoch: int | None = None) -> Published:
@@ -41,19 +40,20 @@ def publish_next(context: TableContext, key: SliceKey, rebuild_epoch: int | None
     with stage_span(Stage.PUBLISH, context.work(key)):
         published = _publish_next(context, key, rebuild_epoch)
     if published.outcome is Outcome.LANDED:
-        record_published(_figures(context, published))
+        _record(str(context.name), published)
     return published
 
 
-def _figures(context: TableContext, published: Published) -> PublishedFiles:
+def _record(table: str, published: Published) -> None:
+    """Count the landing files for metrics and traces."""
     manifest, files = published.manifest, len(published.entries)
     markers = sum((entry.markers for entry in published.entries), MarkerCounts())
     committed, cost = manifest.covered_commit_ms, landing_cost(1, files)
-    return PublishedFiles(
-        table=str(context.name),
-        kind=manifest.kind.value,
+    record_published(
+        table,
+        manifest.kind.value,
         files=files,
-        bytes=sum(entry.bytes for entry in published.entries),
+        size=sum(entry.bytes for entry in published.entries),
         rows=markers.model_dump(),
         committed=None if committed is None else committed / 1000,
         requests=cost.requests,
