@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 import sys
 import time
@@ -121,8 +122,8 @@ def test_maintenance_for_fabric(lake: Path, capsys: pytest.CaptureFixture[str]) 
         ([], Exit.FINE, "2 files"),
         (["--frame", "3"], Exit.FINE, "always: VACUUM deletes no needed file"),
         (["--frame", "0", "--frame", "3"], Exit.FAILED, "frame v0"),
-        (["--frame", "3", "--retain-hours", "500"], Exit.FINE, "168.0 hours"),
-        (["--frame", "3", "--retain-hours", "0"], Exit.FINE, "0.0 hours"),
+        (["--frame", "3", "--retain-hours", "500"], Exit.FINE, r"effective retention\W+168\.0 hours"),
+        (["--frame", "3", "--retain-hours", "0"], Exit.FINE, r"effective retention\W+0\.0 hours"),
     ],
 )
 def test_vacuum_is_safe_unless_a_frame_needs_an_old_version(
@@ -130,7 +131,7 @@ def test_vacuum_is_safe_unless_a_frame_needs_an_old_version(
 ) -> None:
     assert main(["direct-lake", "vacuum-plan", "./orders/", *options]) == code
     found = capsys.readouterr().out
-    assert shown in found
+    assert re.search(shown, found)
     assert (f"ALTER TABLE delta.`{lake}` SET TBLPROPERTIES" in found) is (code is Exit.FAILED)
 
 
