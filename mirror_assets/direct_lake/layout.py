@@ -147,7 +147,7 @@ def _partitions(files: Sequence[LiveFile], columns: Sequence[str]) -> PartitionS
 
 
 class AdviceTopic(str, Enum):
-    """What advice is about, the most important first."""
+    """The topics of advice, the most important first."""
 
     SMALL_FILES = "small files"
     ROW_GROUPS = "row groups"
@@ -161,7 +161,7 @@ class AdviceTopic(str, Enum):
 
 @dataclass(frozen=True)
 class Advice:
-    """A finding, and what to do about it."""
+    """A finding and its remedy."""
 
     topic: AdviceTopic
     found: str

@@ -1,4 +1,4 @@
-"""Which version of a table a Direct Lake model has framed (reference `direct-lake` §3.1).
+"""The version of a table that a Direct Lake model has framed (reference `direct-lake` §3.1).
 
 Named by version or time, or read from the exported result of a DAX query on the model: CSV, rows as JSON, or a response
 of `executeQueries`.

@@ -30,7 +30,7 @@ _MOST_FILES, _MOST_COLUMNS = 20, 30
 
 
 def show_report(report: DirectLakeReport, sku: Sku | None, mode: DirectLakeMode) -> None:
-    """Print all parts of the report: figures, findings, and what to do."""
+    """Print all parts of the report: numbers, findings and advice."""
     layout = report.layout
     show_records(report.name, ("", "found"), list(_table_facts(report)))
     show_guardrails(report.guardrails, sku, mode)
@@ -94,7 +94,7 @@ def _table_facts(report: DirectLakeReport) -> Iterator[tuple[str, str]]:
 
 
 def show_guardrails(found: Guardrails, sku: Sku | None, mode: DirectLakeMode) -> None:
-    """Print the limits of the capacity, and what happens when one is exceeded; without one, print all capacities."""
+    """Print the limits of the capacity and the consequence of exceeding one; without a capacity, print all."""
     table, mirror = found.table, found.mirror
     if sku is None:
         rows: list[tuple[str, ...]] = []

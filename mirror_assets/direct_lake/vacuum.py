@@ -1,4 +1,4 @@
-"""What VACUUM would delete, which readers need these files, and the statement that keeps them.
+"""Predict the files that VACUUM would delete, the readers that need them, and the statement that retains them.
 
 By the rules of Spark's VACUUM with Delta 4.1 and newer (reference `direct-lake` §3.3). It lists the folder and deletes
 each file that is not hidden, is older than the retention, and is named neither by a live file nor by a tombstone
@@ -79,7 +79,7 @@ class NeededFile:
 
 @dataclass(frozen=True)
 class VacuumPlan:
-    """What VACUUM would delete from a table at `now`, and who needs that. Times: seconds since 1970.
+    """The files that VACUUM would delete from a table at `now`, and their readers. Times: seconds since 1970.
 
     `threatened` are the needed files among `deleted`; `lost` are needed files that are missing already; `gone` are
     requirements whose files the log no longer lists. `safe_until` is when VACUUM would delete the first needed file

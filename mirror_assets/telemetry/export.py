@@ -112,7 +112,7 @@ def _open(opened: ExitStack, warn: Callable[[str], None], port: int | None, endp
 def _readers(
     port: int | None, endpoint: str | None
 ) -> tuple[list[MetricReader], SpanProcessor | None, CollectorRegistry | None]:
-    """Return the readers of metrics, what sends spans, and what a port serves."""
+    """Return the readers of metrics, the processor that sends spans, and the registry that a port serves."""
     from opentelemetry.sdk import metrics as sdk
     from opentelemetry.sdk.metrics.export import CardinalityLimits
 
