@@ -48,7 +48,7 @@ from mirror_assets.storage.lake.token_server import VARIABLE, start_token_server
 from mirror_assets.storage.lake.vended import own_names, reach_settings
 from mirror_assets.storage.onelake.abfs import HADOOP_AZURE, abfs_settings, onelake_settings
 from mirror_assets.storage.onelake.address import OneLakeAddress
-from mirror_assets.telemetry.export import ExportTarget, exporting
+from mirror_assets.telemetry.export import exporting
 from mirror_assets.telemetry.scope import current_scope
 
 if TYPE_CHECKING:
@@ -359,7 +359,7 @@ def exporting_metrics(
     """
     prometheus, otlp = config.metrics.prometheus, config.metrics.otlp
     port = prometheus.port + (batch or 0) if is_resident and prometheus.port is not None else None
-    return exporting(ExportTarget(port, otlp.endpoint), warn)
+    return exporting(warn, port=port, endpoint=otlp.endpoint)
 
 
 def packages_of_catalogs(config: Config) -> Callable[[], Sequence[str]]:

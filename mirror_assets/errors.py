@@ -93,11 +93,8 @@ class ErrorCode(str, Enum):
     FOOTER_UNREADABLE = "footer_unreadable"
     COLUMN_UNKNOWN = "column_unknown"
     CACHE_UNUSABLE = "cache_unusable"
-    SKU_UNKNOWN = "sku_unknown"
     POINT_REFUSED = "point_refused"
     POINT_BEYOND = "point_beyond"
-    PLOTS_MISSING = "plots_missing"
-    PICTURES_UNWRITABLE = "pictures_unwritable"
     VACUUM_REFUSED = "vacuum_refused"
     # history
     HISTORY_GAP = "history_gap"

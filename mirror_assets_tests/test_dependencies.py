@@ -13,7 +13,7 @@ from packaging.requirements import Requirement
 
 _PROJECT = Path(__file__).parents[1]
 # Imported only where the extra that brings it is wanted.
-_EXTRAS = ("plots", "s3", "metrics", "demo")
+_EXTRAS = ("s3", "metrics", "demo")
 
 
 def _imported() -> Iterator[str]:

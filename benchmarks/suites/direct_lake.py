@@ -18,7 +18,7 @@ from deltalake import DeltaTable, write_deltalake
 from benchmarks.bench import Bench
 from benchmarks.contest import interleaved
 from benchmarks.result import Case, Goal, Outcome
-from mirror_assets.direct_lake.footer_reader import FooterCache, FooterReader
+from mirror_assets.direct_lake.footer_reader import FooterReader
 from mirror_assets.direct_lake.report import InspectedTable, table_report
 from mirror_assets.source.log import DeltaLog
 
@@ -84,7 +84,7 @@ def _footers(uri: str) -> None:
 
 def _report(uri: str, cache: Path) -> None:
     log = DeltaLog(uri)
-    reader = FooterReader(uri, log.files, FooterCache.of(cache, uri))
+    reader = FooterReader(uri, log.files, cache)
     table_report(InspectedTable(uri, log, reader, time.time()))
 
 

@@ -1,6 +1,5 @@
 """The asset checks of Direct Lake, for source and mirror. They read Delta log and Parquet footers, without Spark."""
 
-import base64
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import replace
@@ -14,18 +13,15 @@ from mirror_assets.direct_lake.check_rules import (
     GUARDRAILS,
     LAYOUT,
     TYPES,
-    WantedCapacity,
     check_frames,
     check_guardrails,
     check_layout,
     check_types,
 )
 from mirror_assets.direct_lake.consumers import source_consumers, table_frames
-from mirror_assets.direct_lake.errors import PlotsMissing
-from mirror_assets.direct_lake.footer_reader import FooterCache, FooterReader
+from mirror_assets.direct_lake.footer_reader import FooterReader
 from mirror_assets.direct_lake.framing import framing_series
-from mirror_assets.direct_lake.guardrails import CapacityFit, sku_of
-from mirror_assets.direct_lake.pictures import framing_bars, use_of_limits
+from mirror_assets.direct_lake.guardrails import GuardrailFigures, sku_of
 from mirror_assets.direct_lake.report import InspectedTable
 from mirror_assets.direct_lake.vacuum import RetentionConsumers, plan_vacuum
 from mirror_assets.orchestration.asset_names import AssetKind
@@ -43,6 +39,39 @@ _DESCRIPTIONS = {
 _Results: TypeAlias = Mapping[str, Callable[[], CheckResult]]
 
 
+def _source_results(checked: CheckedTable) -> _Results:
+    table, log = checked.table, checked.composed.log(checked.table.name)
+
+    def consumers() -> RetentionConsumers:
+        return source_consumers(checked.composed.config, table, log, checked.context.manifest())
+
+    return _results(table, _inspected(checked, str(table.name), log), FramesOf.SOURCE, consumers)
+
+
+def _mirror_results(checked: CheckedTable) -> _Results:
+    table, config = checked.table, checked.composed.config
+    if config.mirror.fabric:
+        source = _inspected(checked, str(table.name), checked.composed.log(table.name))
+        return {GUARDRAILS: lambda: _guardrails(table, source.guardrails.mirror.figures)}
+    status = checked.mirror.table(table.name)
+    log = None if status is None else _log_if_exists(config, status.location)
+    if log is None:
+        note = "the mirror does not have the table yet"
+        return {name: partial(CheckResult, name, note=note) for name in _DESCRIPTIONS}
+    inspected = _inspected(checked, f"{table.name} (mirror)", log)
+    frames = partial(table_frames, table, FramesOf.MIRROR, log)
+    return _results(table, inspected, FramesOf.MIRROR, lambda: RetentionConsumers(frames()))
+
+
+def _log_if_exists(config: Config, location: str) -> DeltaLog | None:
+    log = DeltaLog(location, config.access(location))
+    try:
+        log.newest()
+    except SourceNotDelta:
+        return None
+    return log
+
+
 def _source_applies(_: Config, table: TableSettings, name: str) -> bool:
     """Return whether the source has the check: frames_safe always, because the mirror needs the files too."""
     return name == FRAMES_SAFE or table.direct_lake != DirectLakeSettings()
@@ -51,34 +80,6 @@ def _source_applies(_: Config, table: TableSettings, name: str) -> bool:
 def _mirror_applies(config: Config, _: TableSettings, name: str) -> bool:
     """Return whether the mirror has the check; in Fabric, only the guardrails can be predicted."""
     return name == GUARDRAILS or config.mirror.fabric is None
-
-
-def _source_results(checked: CheckedTable) -> _Results:
-    table, log = checked.table, checked.composed.log(checked.table.name)
-    inspected = _inspected(checked, str(table.name), log)
-    manifest = checked.context.manifest()
-    return _results(
-        table, inspected, FramesOf.SOURCE, lambda: source_consumers(checked.composed.config, table, log, manifest)
-    )
-
-
-def _mirror_results(checked: CheckedTable) -> _Results:
-    table, config = checked.table, checked.composed.config
-    if config.mirror.fabric:
-        inspected = _inspected(checked, str(table.name), checked.composed.log(checked.table.name))
-        return {GUARDRAILS: lambda: _guardrails(table, inspected.guardrails.mirror)}
-    status = checked.mirror.table(table.name)
-    log = None if status is None else _log_if_exists(config, status.location)
-    if log is None:
-        note = "the mirror does not have the table yet"
-        return {name: partial(CheckResult, name, note=note) for name in _DESCRIPTIONS}
-    inspected = _inspected(checked, f"{table.name} (mirror)", log)
-    return _results(
-        table,
-        inspected,
-        FramesOf.MIRROR,
-        lambda: RetentionConsumers(table_frames(table, FramesOf.MIRROR, log)),
-    )
 
 
 def _checks(
@@ -105,17 +106,8 @@ MIRROR_CHECKS = _checks(AssetKind.MIRROR, _mirror_results, _mirror_applies)
 
 def _inspected(checked: CheckedTable, name: str, log: DeltaLog) -> InspectedTable:
     """Return the table, whose footers are cached in the storage of the Dagster instance."""
-    folder = Path(checked.instance.storage_directory()) / "direct_lake" / "footers"
-    return InspectedTable(name, log, FooterReader(log.uri, log.files, FooterCache.of(folder, log.uri)), time.time())
-
-
-def _log_if_exists(config: Config, location: str) -> DeltaLog | None:
-    log = DeltaLog(location, config.access(location))
-    try:
-        log.newest()
-    except SourceNotDelta:
-        return None
-    return log
+    cache = Path(checked.instance.storage_directory()) / "direct_lake" / "footers"
+    return InspectedTable(name, log, FooterReader(log.uri, log.files, cache), time.time())
 
 
 def _results(
@@ -124,41 +116,28 @@ def _results(
     settings, log = table.direct_lake, inspected.log
 
     def frames() -> CheckResult:
-        needed = consumers()
-        plan = plan_vacuum(log, inspected.now, needed.frames, needed.mirror)
+        plan = plan_vacuum(log, inspected.now, *consumers())
         result = check_frames(plan, log.snapshot().metadata, table.retention.warn_seconds)
-        if settings.frames_of is not which or not (settings.frames or settings.exports):
-            return result
-        points = framing_series(log, inspected.span)
-        return _with_picture(result, "framing_picture", lambda: framing_bars(points, inspected.name))
+        if settings.frames_of is which and (settings.frames or settings.exports):
+            for effect in [point.effect for point in framing_series(log, inspected.span)[-1:]]:
+                known = {"rows_kept": effect.kept.rows, "rows_to_load": effect.reloaded.rows}
+                figures = {name: rows for name, rows in known.items() if rows is not None}
+                result = replace(result, figures=result.figures | figures | {"bytes_to_load": effect.bytes_to_load})
+        return result
 
     def layout() -> CheckResult:
         # The local mirror is not expected to have V-Order.
-        wants_vorder = settings.sku is not None and which is FramesOf.SOURCE
-        return check_layout(inspected.layout, wants_vorder=wants_vorder)
+        needs_vorder = settings.sku is not None and which is FramesOf.SOURCE
+        return check_layout(inspected.layout, needs_vorder=needs_vorder)
 
     return {
         FRAMES_SAFE: frames,
-        GUARDRAILS: lambda: _guardrails(table, inspected.guardrails.table),
+        GUARDRAILS: lambda: _guardrails(table, inspected.guardrails.table.figures),
         LAYOUT: layout,
         TYPES: lambda: check_types(inspected.types, is_read=settings.sku is not None),
     }
 
 
-def _guardrails(table: TableSettings, fitting: CapacityFit) -> CheckResult:
-    """Check the guardrails; add a picture if the settings name a capacity."""
+def _guardrails(table: TableSettings, figures: GuardrailFigures) -> CheckResult:
     settings = table.direct_lake
-    sku = None if settings.sku is None else sku_of(settings.sku)
-    wanted = WantedCapacity(sku, settings.mode)
-    result = check_guardrails(fitting.figures, wanted)
-    if sku is None:
-        return result
-    return _with_picture(result, "use_of_limits_picture", lambda: use_of_limits(fitting))
-
-
-def _with_picture(result: CheckResult, name: str, draw: Callable[[], bytes]) -> CheckResult:
-    """Add the picture to the result; without matplotlib, a text that says what to install."""
-    try:
-        return replace(result, pictures={name: base64.b64encode(draw()).decode()})
-    except PlotsMissing as error:
-        return replace(result, figures={**result.figures, "pictures": str(error)})
+    return check_guardrails(figures, sku_of(settings.sku) if settings.sku else None, settings.mode)

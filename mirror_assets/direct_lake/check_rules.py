@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from datetime import datetime, timezone
 
 from mirror_assets.config import DirectLakeMode
@@ -13,9 +13,7 @@ from mirror_assets.direct_lake.guardrails import (
     FitVerdict,
     GuardrailFigures,
     Sku,
-    SkuFit,
     consequence,
-    queries_fail,
 )
 from mirror_assets.direct_lake.layout import AdviceTopic, LayoutReport, advice
 from mirror_assets.direct_lake.type_rules import Certainty, TypeIssue
@@ -87,79 +85,60 @@ def _readers(needs: Iterable[Requirement]) -> str:
     return f"{', '.join(map(str, names[:_MOST_READERS]))}{more}"
 
 
-@dataclass(frozen=True)
-class WantedCapacity:
-    """The capacity that a model has to fit (None: unknown), and its Direct Lake mode."""
-
-    sku: Sku | None
-    mode: DirectLakeMode
-
-
-def check_guardrails(figures: GuardrailFigures, wanted: WantedCapacity) -> CheckResult:
+def check_guardrails(figures: GuardrailFigures, sku: Sku | None, mode: DirectLakeMode) -> CheckResult:
     """Fail over a limit at which queries fail; warn over other limits, and close to any; without a SKU, add a note.
 
     The model's bytes are those of the table alone.
     """
     if figures.growth is not None and figures.growth.days < _SHORTEST_DAYS:
         figures = replace(figures, growth=None)
-    fitting = CapacityFit.of(figures)
-    smallest = fitting.smallest
+    fitting, growth = CapacityFit.of(figures), figures.growth
+    smallest, fit = fitting.smallest, fitting.into(sku) if sku else None
     fits = f"it fits into {smallest.name}" if smallest else "it certainly fits into no capacity"
-    found = None if wanted.sku is None else fitting.into(wanted.sku)
-    shown = _guardrail_figures(figures, found, smallest)
-    if found is None:
-        return CheckResult(GUARDRAILS, figures=shown, note=f"{figures.table}: {fits}")
-    over = tuple(
-        f"{use} on {found.sku.name}: {consequence(wanted.mode, use.limit)}; {fits}"
-        for use in found.uses
-        if use.verdict is FitVerdict.OVER
-    )
-    if over:
-        return CheckResult(GUARDRAILS, over, shown, is_warning=not queries_fail(wanted.mode))
-    near = tuple(_near(found))
-    return CheckResult(GUARDRAILS, near, shown, note="" if near else f"{figures.table}: {fits}", is_warning=bool(near))
-
-
-def _near(found: SkuFit) -> Iterator[str]:
-    for use in found.uses:
-        on_sku = f"{use} on {found.sku.name}"
-        if use.verdict is FitVerdict.UNSURE:
-            yield f"{on_sku}: it is unknown whether hidden rows count"
+    sku_name, over, near = sku.name if sku else None, list[str](), list[str]()
+    for use in fit.uses if fit else ():
+        on_sku = f"{use} on {sku_name}"
+        if use.verdict is FitVerdict.OVER:
+            over.append(f"{on_sku}: {consequence(mode, use.limit)}; {fits}")
+        elif use.verdict is FitVerdict.UNSURE:
+            near.append(f"{on_sku}: it is unknown whether hidden rows count")
         elif use.headroom_percent is not None and use.headroom_percent < _MIN_HEADROOM_PERCENT:
-            yield f"{on_sku}: only {use.headroom_percent:.1f} % are free"
+            near.append(f"{on_sku}: only {use.headroom_percent:.1f} % are free")
         elif use.days_left is not None and use.days_left < _FEW_DAYS:
-            yield f"{on_sku}: at the present growth, the limit is {use.days_left:.1f} days away"
-
-
-def _guardrail_figures(figures: GuardrailFigures, found: SkuFit | None, smallest: Sku | None) -> _Figures:
-    tightest, growth = found.tightest if found else None, figures.growth
-    shown = {
+            near.append(f"{on_sku}: at the present growth, the limit is {use.days_left:.1f} days away")
+    known = {
         "files": figures.files,
         "bytes": figures.bytes,
         "row_groups": figures.row_groups,
         "rows": figures.rows,
         "hidden_rows": figures.hidden_rows,
-        "sku": found.sku.name if found else None,
+        "sku": sku_name,
         "smallest_sku": smallest.name if smallest else None,
-        "headroom_percent": tightest.headroom_percent if tightest else None,
-        "days_left": found.days_left if found else None,
+        "headroom_percent": fit.tightest.headroom_percent if fit and fit.tightest else None,
+        "days_left": fit.days_left if fit else None,
         "files_per_day": growth.files if growth else None,
         "rows_per_day": growth.rows if growth else None,
     }
-    return {
-        name: round(value, 3) if isinstance(value, float) else value
-        for name, value in shown.items()
-        if value is not None
-    }
+    return CheckResult(
+        GUARDRAILS,
+        tuple(over or near),
+        {
+            name: round(value, 3) if isinstance(value, float) else value
+            for name, value in known.items()
+            if value is not None
+        },
+        note="" if over or near else f"{figures.table}: {fits}",
+        is_warning=mode is DirectLakeMode.SQL if over else bool(near),
+    )
 
 
-def check_layout(report: LayoutReport, *, wants_vorder: bool) -> CheckResult:
+def check_layout(report: LayoutReport, *, needs_vorder: bool) -> CheckResult:
     """Warn with all advice on the layout.
 
-    Only Fabric writes V-Order, so its lack alone is a note unless it is wanted.
+    Only Fabric writes V-Order, so its lack alone is a note unless it is needed.
     """
     found = advice(report)
-    is_warning = any(one.topic is not AdviceTopic.VORDER or wants_vorder for one in found)
+    is_warning = any(one.topic is not AdviceTopic.VORDER or needs_vorder for one in found)
     texts = tuple(str(one) for one in found)
     figures: _Figures = {
         "files": report.files.count,

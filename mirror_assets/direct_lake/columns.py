@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -46,14 +45,20 @@ class DistinctValues:
 
 @dataclass(frozen=True)
 class ParquetColumn:
-    """A leaf column over all files; `path` is joined by dots, bytes are sums.
+    """A leaf column over all files. `path` is joined by dots, bytes are sums, `share` is the percentage of all bytes.
 
-    `values` includes nulls; `nulls` is None if a file has no statistics. `codings` counts column chunks. `distinct`,
-    `least_in_groups` (different values of each row group, added up) and `dictionary_bytes` (uncompressed) are None if
-    dictionaries were not read. No text is longer than `longest_bytes`; None for other columns.
+    `name` is its table column; None for dropped columns, and Delta's own. `label` is its path in the table's names.
+    `is_dropped`: only the files still have it. `values` includes nulls; `nulls` is None if a file has no statistics.
+    `codings` counts column chunks. `distinct`, `least_in_groups` (different values of each row group, added up) and
+    `dictionary_bytes` (uncompressed) are None if dictionaries were not read. No text is longer than `longest_bytes`;
+    None for other columns.
     """
 
+    name: str | None
+    label: str
     path: str
+    is_dropped: bool
+    share: float
     physical_types: tuple[str, ...]
     values: int
     nulls: int | None
@@ -72,8 +77,8 @@ class ParquetColumn:
         return percent(plain, sum(self.codings.values()))
 
 
-def parquet_columns(footers: Footers) -> tuple[ParquetColumn, ...]:
-    """Add up each column over all files; columns are in the order of their first chunk."""
+def parquet_columns(footers: Footers, names: ColumnNames) -> tuple[ParquetColumn, ...]:
+    """Return the columns of the files, the largest first."""
     chunks = footers.chunks
     keeps_unused = pc.take(pc.starts_with(footers.table["created_by"], "parquet-cpp"), chunks["file"])
     shown = pc.subtract(chunks["values"], pc.coalesce(chunks["nulls"], 0))
@@ -100,23 +105,28 @@ def parquet_columns(footers: Footers) -> tuple[ParquetColumn, ...]:
             *((coding.value, "sum") for coding in Coding),
         ]
     )
-    return tuple(_column(row, dictionaries=footers.dictionaries) for row in rows.to_pylist())
-
-
-def _column(row: dict[str, Any], *, dictionaries: bool) -> ParquetColumn:
-    return ParquetColumn(
-        path=row["column"],
-        physical_types=tuple(row["physical_type_distinct"]),
-        values=row["values_sum"],
-        nulls=row["nulls_sum"],
-        compressed=row["compressed_sum"],
-        uncompressed=row["uncompressed_sum"],
-        codings={coding: row[f"{coding.value}_sum"] for coding in Coding if row[f"{coding.value}_sum"]},
-        distinct=DistinctValues(row["low_max"], row["high_sum"]) if dictionaries else None,
-        least_in_groups=row["low_sum"] if dictionaries else None,
-        dictionary_bytes=(row["dictionary_bytes_sum"] or 0) if dictionaries else None,
-        longest_bytes=row["longest_max"],
+    total, dictionaries = pc.sum(chunks["compressed"]).as_py() or 0, footers.dictionaries
+    columns = (
+        ParquetColumn(
+            name=names.column(row["column"]),
+            label=names.label(row["column"]),
+            path=row["column"],
+            is_dropped=names.is_dropped(row["column"]),
+            share=percent(row["compressed_sum"], total),
+            physical_types=tuple(row["physical_type_distinct"]),
+            values=row["values_sum"],
+            nulls=row["nulls_sum"],
+            compressed=row["compressed_sum"],
+            uncompressed=row["uncompressed_sum"],
+            codings={coding: row[f"{coding.value}_sum"] for coding in Coding if row[f"{coding.value}_sum"]},
+            distinct=DistinctValues(row["low_max"], row["high_sum"]) if dictionaries else None,
+            least_in_groups=row["low_sum"] if dictionaries else None,
+            dictionary_bytes=(row["dictionary_bytes_sum"] or 0) if dictionaries else None,
+            longest_bytes=row["longest_max"],
+        )
+        for row in rows.to_pylist()
     )
+    return tuple(sorted(columns, key=lambda column: -column.compressed))
 
 
 @dataclass(frozen=True)
@@ -135,12 +145,6 @@ class ColumnNames:
         """Return the names of the table with this metadata. Raises schema_unreadable."""
         named = (metadata.configuration.get(name) for name in _DELTAS_OWN)
         return cls(parse_schema(metadata.schema_string), frozenset(name for name in named if name))
-
-    def require(self, columns: Sequence[str]) -> None:
-        """Raise SettingError for the first name that is no column of the table, in exactly this spelling."""
-        for name in columns:
-            if self.schema.field(name) is None:
-                raise column_unknown(name, ", ".join(field.name for field in self.schema.fields))
 
     def column(self, path: str) -> str | None:
         """Return the table column that a Parquet column belongs to; None for one that the table doesn't have."""
@@ -173,37 +177,6 @@ def _names_along(path: str, fields: Sequence[Field]) -> tuple[str, ...] | None:
     return None
 
 
-@dataclass(frozen=True)
-class ColumnLayout:
-    """A leaf column of the files. `name` is its table column; None for dropped columns, and Delta's own.
-
-    `label` is its path in the table's names. `is_dropped`: only the files still have it. `share` is its percentage of
-    all columns' compressed bytes.
-    """
-
-    name: str | None
-    label: str
-    is_dropped: bool
-    share: float
-    parquet: ParquetColumn
-
-
-def column_layouts(footers: Footers, names: ColumnNames) -> tuple[ColumnLayout, ...]:
-    """Return the columns of the files, the largest first."""
-    columns = sorted(parquet_columns(footers), key=lambda column: -column.compressed)
-    total = sum(column.compressed for column in columns)
-    return tuple(
-        ColumnLayout(
-            name=names.column(column.path),
-            label=names.label(column.path),
-            is_dropped=names.is_dropped(column.path),
-            share=percent(column.compressed, total),
-            parquet=column,
-        )
-        for column in columns
-    )
-
-
 def dropped_bytes(footers: Footers, names: ColumnNames) -> dict[str, int]:
     """Return the compressed bytes of dropped columns, by file; files without any are omitted."""
     chunks = footers.chunks
@@ -227,17 +200,20 @@ class ColumnAnswer:
     figures: Mapping[str, int | float | str] = field(default_factory=dict)
 
 
-def loaded_bytes(columns: Sequence[ColumnLayout], names: ColumnNames, used: Sequence[str]) -> tuple[ColumnAnswer, ...]:
+def loaded_bytes(columns: Sequence[ParquetColumn], names: ColumnNames, used: Sequence[str]) -> tuple[ColumnAnswer, ...]:
     """Return the compressed bytes that a model with the `used` columns loads, and a row per unused column.
 
     Row groups are loaded whole, hidden rows included. Partition columns have no bytes, unless their writer stores them
-    in files also, as Spark does with column mapping. Raises SettingError for an unknown column.
+    in files also, as Spark does with column mapping. Raises SettingError for a name that is no column of the table, in
+    exactly this spelling.
     """
-    names.require(used)
     sizes = {field_.name: 0 for field_ in names.schema.fields}
+    for name in used:
+        if name not in sizes:
+            raise column_unknown(name, ", ".join(sizes))
     for column in columns:
         if column.name is not None:
-            sizes[column.name] += column.parquet.compressed
+            sizes[column.name] += column.compressed
     largest_first = sorted(sizes, key=lambda name: -sizes[name])
     loaded = [name for name in largest_first if name in used]
     used_bytes, all_bytes = sum(sizes[name] for name in loaded), sum(sizes.values())
@@ -263,30 +239,30 @@ def loaded_bytes(columns: Sequence[ColumnLayout], names: ColumnNames, used: Sequ
     )
 
 
-def float_answers(columns: Sequence[ColumnLayout], writers: Mapping[str, int]) -> tuple[ColumnAnswer, ...]:
+def float_answers(columns: Sequence[ParquetColumn], writers: Mapping[str, int]) -> tuple[ColumnAnswer, ...]:
     """Return a row per floating-point column of the table, the largest first; `writers` counts files by writer.
 
     Spark's writer, parquet-mr, drops a dictionary that saves nothing on the first page, so a column of its files
     without one has different values, unless it was configured to make none.
     """
-    made = any(coding is not Coding.PLAIN for column in columns for coding in column.parquet.codings)
-    drops = made and all(writer.startswith("parquet-mr") for writer in writers)
+    has_dictionaries = any(coding is not Coding.PLAIN for column in columns for coding in column.codings)
+    drops_useless = has_dictionaries and all(writer.startswith("parquet-mr") for writer in writers)
     answers = []
     for column in columns:
-        parquet = column.parquet
-        if column.name is None or not _FLOATS.intersection(parquet.physical_types):
+        if column.name is None or not _FLOATS.intersection(column.physical_types):
             continue
         least, most = 0.0, 100.0
-        if parquet.distinct is not None and parquet.least_in_groups is not None:
-            shown = parquet.values - (parquet.nulls or 0)
-            most = percent(parquet.distinct.most, shown)
-            least = most if drops and Coding.PLAIN in parquet.codings else percent(parquet.least_in_groups, shown)
+        if column.distinct is not None and column.least_in_groups is not None:
+            not_null = column.values - (column.nulls or 0)
+            most = percent(column.distinct.most, not_null)
+            all_differ = drops_useless and Coding.PLAIN in column.codings
+            least = most if all_differ else percent(column.least_in_groups, not_null)
         found, advice = "the number of different values is unknown", ""
         if least >= _NEARLY_UNIQUE_PERCENT:
             found, advice = f"at least {least:.0f} of 100 values differ", "round it, or store it as DECIMAL(17,4)"
         elif most < _NEARLY_UNIQUE_PERCENT:
             found = f"at most {most:.0f} of 100 values differ"
-        figures = {"bytes": parquet.compressed, "least_percent": least, "most_percent": most}
+        figures = {"bytes": column.compressed, "least_percent": least, "most_percent": most}
         text = f"{column.share:.0f} % of all bytes; in a row group, {found}"
         answers.append(ColumnAnswer("nearly unique floats", column.label, text, advice, figures))
     return tuple(answers)

@@ -11,15 +11,16 @@ from mirror_assets.cli.exit import Exit
 from mirror_assets.cli.options import PATH, Decorated, configured, examples, table_names, with_options
 
 if TYPE_CHECKING:
-    from mirror_assets.direct_lake.inspection import InspectionRequest
+    from mirror_assets.direct_lake.guardrails import Sku
+    from mirror_assets.direct_lake.inspection import Inspection
 
 
-def _request(options: Mapping[str, object]) -> InspectionRequest:
-    """Return the request with the options that were given; click has checked their types."""
-    from mirror_assets.direct_lake.inspection import InspectionRequest
+def _inspection(options: Mapping[str, object]) -> Inspection:
+    """Return the inspection with the options that were given; click has checked their types."""
+    from mirror_assets.direct_lake.inspection import Inspection
 
     given = {name: value for name, value in options.items() if value is not None}
-    return InspectionRequest(**given)  # type: ignore[arg-type]
+    return Inspection(**given)  # type: ignore[arg-type]
 
 
 def _names(text: str) -> tuple[str, ...]:
@@ -39,6 +40,15 @@ def _hours(text: str) -> float:
     return hours
 
 
+def _sku(text: str) -> Sku:
+    from mirror_assets.direct_lake.guardrails import sku_of
+
+    try:
+        return sku_of(text)
+    except ValueError as error:
+        raise click.BadParameter(str(error)) from error
+
+
 _table = click.argument("table", shell_complete=table_names)
 
 
@@ -46,27 +56,24 @@ def _consumers(command: Decorated) -> Decorated:
     """Add the readers of older versions of the table."""
     point = "Version at which a model is framed, or a time, UTC unless a zone follows; may be repeated."
     export = "Exported result of INFO.DELTATABLEMETADATASTORAGES(), as CSV or JSON; may be repeated."
+    retain = "Hours of `VACUUM … RETAIN`; since Delta 4.1, only 0 has an effect."
     return with_options(
         command,
         click.option("--frame", multiple=True, metavar="VERSION|TIME", help=point),
         click.option("--export", multiple=True, type=PATH, help=export),
         click.option("--model-table", metavar="NAME", help="The table's name in the exports, if they have several."),
-        click.option(
-            "--retain-hours",
-            type=_hours,
-            metavar="HOURS",
-            help="Hours of `VACUUM … RETAIN`; since Delta 4.1, only 0 has an effect.",
-        ),
+        click.option("--retain-hours", type=_hours, metavar="HOURS", help=retain),
     )
 
 
 def _capacity(command: Decorated) -> Decorated:
     """Add the capacity, the kind of Direct Lake, and the cache of footers."""
-    modes = click.Choice(("onelake", "sql", "sql-only"))
+    sku, modes = "The capacity, such as F64.  [default: the setting, else all]", ("onelake", "sql", "sql-only")
+    mode = "The kind of Direct Lake.  [default: the setting, else onelake]"
     return with_options(
         command,
-        click.option("--sku", help="The capacity, such as F64.  [default: the setting, else all]"),
-        click.option("--mode", type=modes, help="The kind of Direct Lake.  [default: the setting, else onelake]"),
+        click.option("--sku", type=_sku, metavar="SKU", help=sku),
+        click.option("--mode", type=click.Choice(modes), help=mode),
         click.option("--cache", type=PATH, help="Folder of the footer cache."),
         click.option("--no-cache", is_flag=True, help="Don't use the footer cache."),
     )
@@ -80,7 +87,7 @@ def direct_lake() -> None:
     """
 
 
-@direct_lake.command(epilog=examples("direct-lake report ./lake/orders --sku F64 --pictures ./pictures"))
+@direct_lake.command(epilog=examples("direct-lake report ./lake/orders --sku F64"))
 @_table
 @_consumers
 @_capacity
@@ -88,16 +95,13 @@ def direct_lake() -> None:
 @click.option(
     "--fabric", metavar="[SCHEMA.]TABLE", help="Plan maintenance for Fabric's Spark, where the table has this name."
 )
-@click.option("--pictures", type=PATH, help="Folder for the report's pictures, as PNG.")
 @configured
 def report(*, as_json: bool, **options: object) -> Exit:
     """Show the whole report.
 
     Guardrails, layout, columns, types, VACUUM, framing, advice and a script of maintenance.
     """
-    from mirror_assets.direct_lake import inspection
-
-    return inspection.report(_request(options), as_json=as_json)
+    return _inspection(options).report(as_json=as_json)
 
 
 @direct_lake.command(epilog=examples("direct-lake vacuum-plan sales.orders --frame 120 --retain-hours 0"))
@@ -109,9 +113,7 @@ def vacuum_plan(*, as_json: bool, **options: object) -> Exit:
 
     Deletes nothing. Exit 1 if a model or the mirror needs a file that VACUUM would delete.
     """
-    from mirror_assets.direct_lake import inspection
-
-    return inspection.vacuum_plan(_request(options), as_json=as_json)
+    return _inspection(options).vacuum_plan(as_json=as_json)
 
 
 @direct_lake.command(epilog=examples("direct-lake guardrails sales.orders --sku F64"))
@@ -123,6 +125,4 @@ def guardrails(*, as_json: bool, **options: object) -> Exit:
 
     Exit 1 if it exceeds a limit of --sku, or of the capacity in its settings.
     """
-    from mirror_assets.direct_lake import inspection
-
-    return inspection.guardrails(_request(options), as_json=as_json)
+    return _inspection(options).guardrails(as_json=as_json)

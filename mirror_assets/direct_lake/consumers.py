@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from mirror_assets.config import Config, FramesOf, TableSettings
-from mirror_assets.direct_lake.errors import FramesUnreadable
+from mirror_assets.direct_lake.errors import frames_unreadable
 from mirror_assets.direct_lake.framing import committed_by
 from mirror_assets.direct_lake.model_frames import Frame, exported_frames, frame_at
 from mirror_assets.direct_lake.vacuum import MIRROR, MirrorNeeds, RetentionConsumers
@@ -22,7 +22,7 @@ def source_consumers(
     """Return the readers of the source: its frames, a first load that isn't complete, and commits still to read.
 
     A covered version newer than the source's newest one belongs to an earlier table at this address, and is ignored.
-    Raises FramesUnreadable, frame_refused, and what the history's log raises.
+    Raises SettingError (frames_unreadable, frame_refused), and what the history's log raises.
     """
     frames = table_frames(table, FramesOf.SOURCE, log)
     loading = manifest.loading.key.last if manifest and manifest.loading else None
@@ -57,7 +57,7 @@ def _covered_by_mirror(table: TableSettings, log: DeltaLog, manifest: Manifest |
 def table_frames(table: TableSettings, of: FramesOf, log: DeltaLog) -> tuple[Frame, ...]:
     """Return the frames in the settings, if they are frames of this table; reads exports on each call.
 
-    Raises FramesUnreadable and frame_refused.
+    Raises SettingError (frames_unreadable, frame_refused).
     """
     settings = table.direct_lake
     if settings.frames_of is not of:
@@ -70,7 +70,7 @@ def named_frames(
 ) -> tuple[Frame, ...]:
     """Return the frames at `points` (versions or times) and in `exports` (files with results of the DAX query).
 
-    Raises FramesUnreadable and frame_refused.
+    Raises SettingError (frames_unreadable, frame_refused).
     """
     frames = tuple(frame_at(log, point) for point in points)
     texts = {}
@@ -78,5 +78,5 @@ def named_frames(
         try:
             texts[str(path)] = path.read_text(encoding="utf-8")
         except (OSError, UnicodeDecodeError) as error:
-            raise FramesUnreadable(str(path), f"it can't be read ({error})") from error
+            raise frames_unreadable(str(path), f"it can't be read ({error})") from error
     return (*frames, *exported_frames(texts, model_table)) if texts else frames

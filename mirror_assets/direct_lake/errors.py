@@ -1,42 +1,18 @@
-"""The errors of this package; a class only where other code catches the type."""
+"""The errors of this package."""
 
 from __future__ import annotations
 
 from mirror_assets.errors import ErrorCode, SettingError, StopError
 
 
-class FramesUnreadable(SettingError):
-    """An export of a model's frames is not the result of the DAX query."""
-
-    code = ErrorCode.FRAMES_UNREADABLE
-
-    def __init__(self, source: str, why: str) -> None:
-        super().__init__(
-            f"{source} has no readable frames of a model: {why}.",
-            "run EVALUATE INFO.DELTATABLEMETADATASTORAGES() on the model as its administrator, and export the whole "
-            "result, as CSV or JSON; or name versions instead.",
-        )
-
-
-class PlotsMissing(SettingError):
-    """Matplotlib is not installed: checks continue without pictures."""
-
-    code = ErrorCode.PLOTS_MISSING
-
-    def __init__(self) -> None:
-        super().__init__(
-            "matplotlib is not installed, so no picture can be drawn.",
-            "pip install 'mirror-assets[plots]', then run again.",
-        )
-
-
-class PicturesUnwritable(SettingError):
-    """The folder for pictures can't be written."""
-
-    code = ErrorCode.PICTURES_UNWRITABLE
-
-    def __init__(self, folder: str, why: str) -> None:
-        super().__init__(f"pictures can't be written to {folder}: {why}.", "name a folder that this user may write.")
+def frames_unreadable(source: str, why: str) -> SettingError:
+    """Return the error for an export of a model's frames that is not the result of the DAX query."""
+    return SettingError(
+        f"{source} has no readable frames of a model: {why}.",
+        "run EVALUATE INFO.DELTATABLEMETADATASTORAGES() on the model as its administrator, and export the whole "
+        "result, as CSV or JSON; or name versions instead.",
+        code=ErrorCode.FRAMES_UNREADABLE,
+    )
 
 
 def live_file_missing(uri: str, path: str) -> StopError:
@@ -71,15 +47,6 @@ def column_unknown(column: str, known: str) -> SettingError:
     """Return the error for a column that the table doesn't have."""
     return SettingError(
         f"the table has no column `{column}`.", f"name columns among {known}.", code=ErrorCode.COLUMN_UNKNOWN
-    )
-
-
-def sku_unknown(name: str, known: str) -> SettingError:
-    """Return the error for a capacity that doesn't exist."""
-    return SettingError(
-        f"{name} is not a capacity with limits for Direct Lake.",
-        f"name one of {known}.",
-        code=ErrorCode.SKU_UNKNOWN,
     )
 
 

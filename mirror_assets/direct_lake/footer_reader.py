@@ -1,8 +1,7 @@
-"""Read the footers of many files in parallel, each one once: a cache on disk holds what was read.
+"""Read the footers of many files in parallel, each one once: a cache on disk has those of the newest version's files.
 
-Delta's data files never change. The cache has a folder per table. Each report adds the footers that it read as one
-Parquet file with a unique name, by a rename, so processes need no lock. Footers that two processes read at once are
-stored twice and used once.
+Delta's data files never change. The cache is one Parquet file per table, replaced by a rename, so processes need no
+lock: the last one to finish wins, and what it lacks is read again.
 """
 
 from __future__ import annotations
@@ -11,7 +10,7 @@ import hashlib
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from uuid import uuid4
@@ -30,24 +29,22 @@ from mirror_assets.user_cache import user_cache
 
 # A remote read is mostly latency: 1,000 files at 40 ms each take 1.3 s with this many threads.
 _THREADS = 32
-# Footers are converted and cached in batches of this size, so a report that is killed continues where it stopped.
+# Footers become Arrow tables in batches of this size, which need less memory than Python's objects.
 _BATCH = 1_000
-# Part of the cache's file names; files of other formats are ignored.
-_FORMAT = "v2"
-_MOST_CACHE_FILES = 16
 
 
 @dataclass(frozen=True)
 class FooterReader:
     """Reads the footers of one table.
 
-    `cache` is None to read every footer. `dictionaries` also reads the headers of dictionary pages, one small read per
-    column and row group of a file of more than 256 KiB; cardinality is unknown without them.
+    `cache` is the folder of the caches of all tables, None to read every footer. `dictionaries` also reads the headers
+    of dictionary pages, one small read per column and row group of a file of more than 256 KiB; cardinality is unknown
+    without them.
     """
 
     uri: str
     opener: SourceFiles
-    cache: FooterCache | None = None
+    cache: Path | None = None
     dictionaries: bool = True
 
     def read(self, files: Sequence[LiveFile]) -> Footers:
@@ -56,23 +53,48 @@ class FooterReader:
         Raises StopError for a file that is missing or no Parquet, SettingError for a cache that can't be used, and
         what the storage raises.
         """
-        cached = FOOTER_SCHEMA.empty_table() if self.cache is None else self.cache.load()
+        cached = self._cached()
         if self.dictionaries:
             cached = cached.filter(cached["dictionaries"])
         known = set(_keys(cached))
         missing = [file for file in files if (file.path, file.bytes) not in known]
-        read = [cached]
-        for first in range(0, len(missing), _BATCH):
-            batch = as_table(list(self._read_each(missing[first : first + _BATCH])))
-            if self.cache is not None:
-                self.cache.add(batch)
-            read.append(batch)
-        footers = pa.concat_tables(read).combine_chunks()
+        batches = (missing[first : first + _BATCH] for first in range(0, len(missing), _BATCH))
+        footers = pa.concat_tables([cached, *(as_table(self._read_each(batch)) for batch in batches)]).combine_chunks()
         rows = {key: row for row, key in enumerate(_keys(footers))}
-        wanted = footers.take(pa.array([rows[file.path, file.bytes] for file in files], pa.int64()))
-        if self.cache is not None and missing:
-            self.cache.tidy(wanted)
-        return Footers(wanted)
+        requested = footers.take(pa.array([rows[file.path, file.bytes] for file in files], pa.int64()))
+        if missing:
+            self._store(requested)
+        return Footers(requested)
+
+    @property
+    def _cache_file(self) -> Path | None:
+        address = self.uri if "://" in self.uri else str(Path(self.uri).absolute())
+        digest = hashlib.sha256(address.rstrip("/").encode()).hexdigest()[:32]
+        return self.cache / f"{digest}-v3.parquet" if self.cache else None
+
+    def _cached(self) -> pa.Table:
+        """Return the cached footers; none without a file, and from one that is damaged or of another format."""
+        path = self._cache_file
+        if path is not None:
+            with _cache_errors(path), suppress(FileNotFoundError, NotADirectoryError, ValueError, pa.ArrowException):
+                # Importing what read_table needs takes longer than reading the footers of 1,000 files.
+                with pq.ParquetFile(path, page_checksum_verification=True) as file:
+                    table = file.read()
+                if table.schema.equals(FOOTER_SCHEMA):
+                    return table
+        return FOOTER_SCHEMA.empty_table()
+
+    def _store(self, footers: pa.Table) -> None:
+        path = self._cache_file
+        if path is not None:
+            with _cache_errors(path):
+                path.parent.mkdir(parents=True, exist_ok=True)
+                written = path.with_name(f".{uuid4().hex}")
+                try:
+                    pq.write_table(footers, written, compression="zstd", write_page_checksum=True)
+                    written.rename(path)
+                finally:
+                    written.unlink(missing_ok=True)
 
     def _read_each(self, files: Sequence[LiveFile]) -> Iterator[Footer]:
         if self.opener.is_local:  # no latency, so threads are no faster
@@ -114,74 +136,11 @@ def cache_folder(environment: Mapping[str, str] = os.environ) -> Path:
     return user_cache(environment) / "footers"
 
 
-@dataclass(frozen=True)
-class FooterCache:
-    """The cached footers of one table. Raises SettingError if the folder can't be read or written."""
-
-    folder: Path
-
-    @classmethod
-    def of(cls, root: Path, uri: str) -> FooterCache:
-        """Return the cache of the table at `uri`, below the folder `root`; reads and writes nothing yet."""
-        address = uri if "://" in uri else str(Path(uri).absolute())
-        return cls(root / hashlib.sha256(address.rstrip("/").encode()).hexdigest()[:32])
-
-    def load(self) -> pa.Table:
-        """Return all cached footers, one row per file; some files may have two."""
-        loaded = [FOOTER_SCHEMA.empty_table()]
-        for path in self._files():
-            with self._translated():
-                table = _read_cache_file(path)
-            if table is not None and table.schema.equals(FOOTER_SCHEMA):
-                loaded.append(table)
-        return pa.concat_tables(loaded)
-
-    def add(self, footers: pa.Table) -> None:
-        """Store the footers."""
-        with self._translated():
-            self.folder.mkdir(parents=True, exist_ok=True)
-            name = uuid4().hex
-            written = self.folder / f".{name}"
-            try:
-                pq.write_table(footers, written, compression="zstd", write_page_checksum=True)
-                written.rename(self.folder / f"{_FORMAT}-{name}.parquet")
-            finally:
-                written.unlink(missing_ok=True)
-
-    def tidy(self, wanted: pa.Table) -> None:
-        """Replace many cache files by one with the `wanted` footers.
-
-        A process that was about to read a file that is deleted here reads the table's footers instead.
-        """
-        files = self._files()
-        if len(files) <= _MOST_CACHE_FILES:
-            return
-        self.add(wanted)
-        with self._translated():
-            for path in files:
-                path.unlink(missing_ok=True)
-
-    def _files(self) -> Sequence[Path]:
-        with self._translated():
-            return sorted(self.folder.glob(f"{_FORMAT}-*.parquet"))
-
-    @contextmanager
-    def _translated(self) -> Iterator[None]:
-        try:
-            yield
-        except OSError as error:
-            raise cache_unusable(str(self.folder), error.strerror or str(error)) from error
-
-
-def _read_cache_file(path: Path) -> pa.Table | None:
-    """Return the footers in a file; None if another process deleted it, or the file is damaged."""
+@contextmanager
+def _cache_errors(path: Path) -> Iterator[None]:
+    """Raise cache_unusable for an error of the disk; Arrow's errors about the file's content have no number."""
     try:
-        # Importing what read_table needs takes longer than reading the footers of 1,000 files.
-        with pq.ParquetFile(path, page_checksum_verification=True) as file:
-            return file.read()
-    except (FileNotFoundError, ValueError, pa.ArrowException):
-        return None
+        yield
     except OSError as error:
-        if error.errno is None:  # from Arrow, about the file's content
-            return None
-        raise
+        if error.errno is not None:
+            raise cache_unusable(str(path.parent), error.strerror or str(error)) from error

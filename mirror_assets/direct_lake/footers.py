@@ -1,13 +1,13 @@
-"""Read the facts of a Parquet file from its footer: row groups, column chunks, dictionaries and V-Order.
+"""Read the footer of a Parquet file: row groups, column chunks, dictionaries and V-Order.
 
-pyarrow parses the footer. It doesn't expose two things. The size of a dictionary is in the header of the dictionary's
-page, which `dictionary_size` parses. The encoding of each data page isn't read: `Coding` follows from the encodings
-of a whole chunk, and is UNKNOWN where these don't decide.
+pyarrow parses the footer. It reads no page headers, so `dictionary_size` parses that of a dictionary: its number of
+entries bounds a column's different values, on which the advice on columns depends. The encoding of each data page isn't
+read: `Coding` follows from the encodings of a whole chunk, and is UNKNOWN where these don't decide.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from functools import cached_property
@@ -20,7 +20,6 @@ import pyarrow.parquet as pq
 _VORDER = b"com.microsoft.parquet.vorder.enabled"
 # One read of this size has the footers of hundreds of columns, and all of a small file with its dictionaries.
 _TAIL_BYTES = 256 * 1024
-_MAGIC, _ENCRYPTED = b"PAR1", b"PARE"
 # A nonce and a tag follow the footer of a file with encrypted columns.
 _SIGNATURE_BYTES = 28
 _END_BYTES = 8  # the footer's length and the magic bytes
@@ -71,7 +70,7 @@ class Footer(NamedTuple):
     created_by: str
     vorder: bool
     dictionaries: bool
-    group_rows: tuple[int, ...]
+    group_rows: Sequence[int]
     chunks: tuple[ColumnChunk, ...]
 
 
@@ -95,23 +94,9 @@ FOOTER_SCHEMA = pa.schema(
 )
 
 
-def as_table(footers: list[Footer]) -> pa.Table:
+def as_table(footers: Iterable[Footer]) -> pa.Table:
     """Return the footers as a table of FOOTER_SCHEMA, one row per file."""
-    columns = zip(*footers, strict=True) if footers else ((),) * len(FOOTER_SCHEMA)
-    arrays = [pa.array(values, field.type) for values, field in zip(columns, FOOTER_SCHEMA, strict=True)]
-    return pa.Table.from_arrays(arrays, schema=FOOTER_SCHEMA)
-
-
-@dataclass(frozen=True)
-class FileFacts:
-    """One file; `rows` are those stored in it, hidden ones included."""
-
-    path: str
-    bytes: int
-    rows: int
-    created_by: str
-    vorder: bool
-    group_rows: list[int]
+    return pa.Table.from_pylist([footer._asdict() for footer in footers], schema=FOOTER_SCHEMA)
 
 
 @dataclass(frozen=True)
@@ -121,10 +106,9 @@ class Footers:
     table: pa.Table
 
     @cached_property
-    def files(self) -> tuple[FileFacts, ...]:
-        """The files, in the order in which they were requested."""
-        rows = self.table.drop_columns(["chunks", "dictionaries"]).to_pylist()
-        return tuple(FileFacts(**row) for row in rows)
+    def files(self) -> tuple[Footer, ...]:
+        """The files, in the order in which they were requested; their chunks are in `chunks` alone."""
+        return tuple(Footer(**row, chunks=()) for row in self.table.drop_columns(["chunks"]).to_pylist())
 
     @cached_property
     def group_rows(self) -> tuple[int, ...]:
@@ -147,10 +131,18 @@ class Footers:
 def read_footer(file: pa.NativeFile, path: str, size: int, *, dictionaries: bool) -> Footer:
     """Read the footer of an open file of `size` bytes; `dictionaries`: also the headers of its dictionary pages.
 
-    Raises ValueError if the file is no Parquet file, or is encrypted.
+    Most files need one read for the footer. Raises ValueError if the file is no Parquet file, or is encrypted.
     """
-    tail = _read_tail(file, size)
-    metadata = _parsed(tail)
+    tail = _last_bytes(file, size, _TAIL_BYTES)
+    footer_bytes = int.from_bytes(tail[-_END_BYTES:][:4], "little")
+    if len(tail) < footer_bytes + _END_BYTES <= size:
+        tail = _last_bytes(file, size, footer_bytes + _END_BYTES)
+    try:
+        metadata = pq.read_metadata(pa.BufferReader(tail))
+    except OSError as error:  # malformed or encrypted bytes: they are in memory, so the storage isn't involved
+        raise ValueError(str(error)) from error
+    if metadata.serialized_size + _SIGNATURE_BYTES == footer_bytes:
+        raise ValueError("its columns are encrypted")  # reading their metadata would crash pyarrow
     created_by = metadata.created_by or ""
 
     def page_header(begin: int) -> bytes:
@@ -193,37 +185,12 @@ def _chunk(column: pq.ColumnChunkMetaData, created_by: str, page_header: Callabl
     )
 
 
-def _read_tail(file: pa.NativeFile, size: int) -> bytes:
-    """Read the last bytes of the file, the whole footer at least, in one read for most files."""
-
-    def last(wanted: int) -> bytes:
-        start = max(0, size - wanted)
-        data: bytes = file.read_at(size - start, start)
-        if len(data) < size - start:
-            raise ValueError(f"it has only {start + len(data)} bytes of {size}")
-        return data
-
-    tail = last(_TAIL_BYTES)
-    if tail[-len(_MAGIC) :] == _ENCRYPTED:
-        raise ValueError("it is encrypted")
-    if len(tail) < _END_BYTES + len(_MAGIC) or tail[-len(_MAGIC) :] != _MAGIC:
-        raise ValueError(f"the last of its {size} bytes are not the magic bytes of Parquet")
-    with_footer = int.from_bytes(tail[-_END_BYTES : -len(_MAGIC)], "little") + _END_BYTES
-    if with_footer > size:
-        raise ValueError(f"its footer should have {with_footer - _END_BYTES} bytes, but the file has {size} in all")
-    return tail if with_footer <= len(tail) else last(with_footer)
-
-
-def _parsed(tail: bytes) -> pq.FileMetaData:
-    """Parse the footer at the end of these bytes. Raises ValueError if it is none, or the columns are encrypted."""
-    footer_bytes = int.from_bytes(tail[-_END_BYTES : -len(_MAGIC)], "little")
-    try:
-        metadata = pq.read_metadata(pa.BufferReader(_MAGIC + tail[-_END_BYTES - footer_bytes :]))
-    except OSError as error:  # pyarrow's error for malformed bytes; the storage isn't involved here
-        raise ValueError(str(error)) from error
-    if metadata.serialized_size + _SIGNATURE_BYTES == footer_bytes:
-        raise ValueError("its columns are encrypted")  # reading their metadata would crash pyarrow
-    return metadata
+def _last_bytes(file: pa.NativeFile, size: int, wanted: int) -> bytes:
+    start = max(0, size - wanted)
+    data: bytes = file.read_at(size - start, start)
+    if len(data) < size - start:
+        raise ValueError(f"it has only {start + len(data)} bytes of {size}")
+    return data
 
 
 def _coding(created_by: str, encodings: set[str], dictionary_bytes: int | None) -> Coding:
@@ -238,56 +205,40 @@ def _coding(created_by: str, encodings: set[str], dictionary_bytes: int | None) 
     return Coding.MIXED if is_full else Coding.UNKNOWN
 
 
-# Parquet's structs are written in Thrift's compact protocol. Fields of PageHeader, and of its DictionaryPageHeader.
+# Parquet's structs are in Thrift's compact protocol: a byte before each field has its type and the distance of its
+# number from the last one. Fields of PageHeader, in the order of their numbers, then of its DictionaryPageHeader.
 _UNCOMPRESSED_SIZE, _DICTIONARY_HEADER, _ENTRIES = 2, 7, 1
-_BOOLEANS, _INTEGERS, _STRUCT = (1, 2), (4, 5, 6), 12
-_Struct = dict[int, "int | _Struct"]
+_INTEGERS, _STRUCT = (4, 5, 6), 12
 
 
-def dictionary_size(data: bytes) -> tuple[int, int] | None:
-    """Return the entries and the uncompressed bytes of the dictionary whose page starts with `data`.
+def dictionary_size(page: bytes) -> tuple[int, int] | None:
+    """Return the entries and the uncompressed bytes of the dictionary whose page starts with these bytes.
 
     None if it is no dictionary page.
     """
+    rest = iter(page)
+
+    def integer() -> int:
+        """Read an integer: seven bits a byte, the lowest bit of all for the sign."""
+        value = shift = 0
+        while (byte := next(rest)) >= 0x80:
+            value |= (byte & 0x7F) << shift
+            shift += 7
+        value |= byte << shift
+        return (value >> 1) ^ -(value & 1)
+
+    field = size = 0
     try:
-        header, _ = _read_struct(data, 0)
-    except (IndexError, ValueError):
+        while True:
+            distance, kind = divmod(next(rest), 16)
+            field += distance
+            if (field, kind) == (_DICTIONARY_HEADER, _STRUCT):
+                entries = divmod(next(rest), 16)
+                return (integer(), size) if entries[0] == _ENTRIES and entries[1] in _INTEGERS else None
+            if distance == 0 or kind not in _INTEGERS:
+                return None
+            value = integer()
+            if field == _UNCOMPRESSED_SIZE:
+                size = value
+    except StopIteration:  # the bytes end within the header
         return None
-    dictionary, size = header.get(_DICTIONARY_HEADER), header.get(_UNCOMPRESSED_SIZE)
-    entries = dictionary.get(_ENTRIES) if isinstance(dictionary, dict) else None
-    return (entries, size) if isinstance(entries, int) and isinstance(size, int) else None
-
-
-def _read_struct(data: bytes, at: int) -> tuple[_Struct, int]:
-    """Read the fields of a struct by their numbers, and return the position after it.
-
-    Raises IndexError where the bytes end, and ValueError for types that the header of a dictionary page doesn't have.
-    """
-    fields: _Struct = {}
-    number = 0
-    while head := data[at]:
-        at += 1
-        if head >> 4:
-            number += head >> 4
-        else:
-            number, at = _read_integer(data, at)
-        kind = head & 0x0F
-        if kind in _INTEGERS:
-            fields[number], at = _read_integer(data, at)
-        elif kind == _STRUCT:
-            fields[number], at = _read_struct(data, at)
-        elif kind not in _BOOLEANS:  # the type of a boolean is its value
-            raise ValueError(f"type {kind} before byte {at}")
-    return fields, at + 1
-
-
-def _read_integer(data: bytes, at: int) -> tuple[int, int]:
-    """Read an integer (7 bits a byte, the lowest bit for the sign), and return the position after it."""
-    value = shift = 0
-    while True:
-        byte = data[at]
-        at += 1
-        value |= (byte & 0x7F) << shift
-        shift += 7
-        if byte < 0x80:
-            return (value >> 1) ^ -(value & 1), at

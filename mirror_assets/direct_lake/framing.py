@@ -1,4 +1,4 @@
-"""What Direct Lake keeps and loads when it is framed at another version, by the log alone (reference §3.2)."""
+"""The rows that Direct Lake keeps and loads when it is framed at another version, by the log alone (reference §3.2)."""
 
 from __future__ import annotations
 
@@ -117,7 +117,7 @@ def sum_of(file: LiveFile) -> FileSum:
 
 @dataclass(frozen=True)
 class FramingEffect:
-    """What a model framed at version `first` keeps and loads when it is framed at `last`.
+    """The files that a model framed at version `first` keeps and loads when it is framed at `last`.
 
     `kept` files are the same in both, deletion vector included. `changed` ones have another vector: it isn't
     documented what Direct Lake does with the loaded part of them (reference `direct-lake` §4). `reloaded` ones are new.

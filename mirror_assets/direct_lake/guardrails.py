@@ -11,7 +11,7 @@ from math import ceil
 from statistics import linear_regression
 
 from mirror_assets.config import DirectLakeMode
-from mirror_assets.direct_lake.errors import sku_unknown
+from mirror_assets.config.table_settings import CAPACITIES
 from mirror_assets.direct_lake.footers import Footers
 from mirror_assets.direct_lake.framing import LogSpan, table_sizes
 from mirror_assets.source.replay import Snapshot
@@ -28,7 +28,7 @@ _SHORTEST_MS = 3_600_000
 
 
 class Limit(str, Enum):
-    """What is limited: the first three per table, the last for all tables of a model together.
+    """The limits: the first three per table, the last for all tables of a model together.
 
     Microsoft doesn't define the model's size on disk; whole tables are counted here, the most it can mean.
     """
@@ -81,10 +81,10 @@ SKUS = (
 
 
 def sku_of(name: str) -> Sku:
-    """Return the capacity of this name, in any case. Raises SettingError for an unknown one."""
+    """Return the capacity of this name, in any case. Raises ValueError for an unknown one."""
     found = next((sku for sku in SKUS if name.upper() in sku.names), None)
     if found is None:
-        raise sku_unknown(name, ", ".join(name for sku in SKUS for name in sku.names))
+        raise ValueError(f"{name} is not a capacity; expected one of {', '.join(CAPACITIES)}")
     return found
 
 
@@ -95,13 +95,8 @@ MODE_NAMES = {
 }
 
 
-def queries_fail(mode: DirectLakeMode) -> bool:
-    """Return whether queries fail over a limit; else they fall back to DirectQuery, which is slower."""
-    return mode is not DirectLakeMode.SQL
-
-
 def consequence(mode: DirectLakeMode, limit: Limit) -> str:
-    """Return what happens over the limit, in one sentence (reference `direct-lake` §1.2).
+    """Return the consequence of exceeding the limit, in one sentence (reference `direct-lake` §1.2).
 
     Microsoft's pages disagree on whether one table over its limits affects the whole model ("evaluated per query" in
     the overview, "can prevent Direct Lake mode for the entire model" in How Direct Lake works).
@@ -117,7 +112,7 @@ def consequence(mode: DirectLakeMode, limit: Limit) -> str:
 
 @dataclass(frozen=True)
 class Growth:
-    """What a table gains per day: the slope of the line nearest to its size over the last `days` (least squares).
+    """A table's growth per day: the slope of the line nearest to its size over the last `days` (least squares).
 
     `rows` are visible ones; None if the log doesn't have the rows of all files that came or went.
     """
@@ -154,7 +149,7 @@ def growth(span: LogSpan, since_ms: int, now_ms: int) -> Growth | None:
 
 @dataclass(frozen=True)
 class GuardrailFigures:
-    """What Direct Lake limits, of one table at one version.
+    """The numbers of one table at one version that Direct Lake limits.
 
     Deletion vectors hide `hidden_rows`, which `rows` doesn't include. `growth` is None if the log is too short.
     """
@@ -214,7 +209,7 @@ def predicted_mirror(source: GuardrailFigures) -> GuardrailFigures:
 
 
 class FitVerdict(str, Enum):
-    """Whether a figure is within its limit; unsure: only with hidden rows is it over the limit."""
+    """Whether a number is within its limit; unsure: only with hidden rows is it over the limit."""
 
     FITS = "fits"
     UNSURE = "unsure"
@@ -248,14 +243,14 @@ class LimitUse:
 
 @dataclass(frozen=True)
 class SkuFit:
-    """All figures of a table, as a model, against one capacity."""
+    """All numbers of a table, as a model, against one capacity."""
 
     sku: Sku
     uses: tuple[LimitUse, ...]
 
     @property
     def verdict(self) -> FitVerdict:
-        """The worst verdict of all figures."""
+        """The worst verdict of all numbers."""
         verdicts = {use.verdict for use in self.uses}
         return next(v for v in (FitVerdict.OVER, FitVerdict.UNSURE, FitVerdict.FITS) if v in verdicts)
 
@@ -310,12 +305,12 @@ class CapacityFit:
 
     @classmethod
     def of(cls, figures: GuardrailFigures) -> CapacityFit:
-        """Compare these figures with every capacity."""
+        """Compare these numbers with every capacity."""
         return cls(figures, tuple(fit(sku, figures) for sku in SKUS))
 
     @property
     def smallest(self) -> Sku | None:
-        """The smallest capacity that all figures certainly fit into; None if there is none."""
+        """The smallest capacity that all numbers certainly fit into; None if there is none."""
         return next((found.sku for found in self.fits if found.verdict is FitVerdict.FITS), None)
 
     def into(self, sku: Sku) -> SkuFit:

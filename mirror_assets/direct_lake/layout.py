@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from enum import Enum
 from statistics import median
 
-from mirror_assets.direct_lake.columns import ColumnLayout, ColumnNames, column_layouts, percent
+from mirror_assets.direct_lake.columns import ColumnNames, ParquetColumn, parquet_columns, percent
 from mirror_assets.direct_lake.footers import Footers
 from mirror_assets.source.actions import LiveFile
 from mirror_assets.source.replay import Snapshot
@@ -93,7 +93,7 @@ class LayoutReport:
     hidden_rows: int
     much_hidden_files: int
     partitions: PartitionSummary
-    columns: tuple[ColumnLayout, ...]
+    columns: tuple[ParquetColumn, ...]
     writers: Mapping[str, int] = field(default_factory=dict)
 
     @property
@@ -104,7 +104,7 @@ class LayoutReport:
     @property
     def dropped_bytes(self) -> int:
         """Compressed bytes of dropped columns."""
-        return sum(column.parquet.compressed for column in self.columns if column.is_dropped)
+        return sum(column.compressed for column in self.columns if column.is_dropped)
 
 
 def layout_report(snapshot: Snapshot, footers: Footers) -> LayoutReport:
@@ -126,7 +126,7 @@ def layout_report(snapshot: Snapshot, footers: Footers) -> LayoutReport:
             for live, file in zip(snapshot.files, footers.files, strict=True)
         ),
         partitions=_partitions(snapshot.files, snapshot.metadata.partition_columns),
-        columns=column_layouts(footers, ColumnNames.of(snapshot.metadata)),
+        columns=parquet_columns(footers, ColumnNames.of(snapshot.metadata)),
         writers=Counter(file.created_by for file in footers.files),
     )
 
@@ -147,7 +147,7 @@ def _partitions(files: Sequence[LiveFile], columns: Sequence[str]) -> PartitionS
 
 
 class AdviceTopic(str, Enum):
-    """What advice is about, the most important first."""
+    """The topics of advice, the most important first."""
 
     SMALL_FILES = "small files"
     ROW_GROUPS = "row groups"
@@ -161,7 +161,7 @@ class AdviceTopic(str, Enum):
 
 @dataclass(frozen=True)
 class Advice:
-    """A finding, and what to do about it."""
+    """A finding and its remedy."""
 
     topic: AdviceTopic
     found: str
@@ -235,8 +235,8 @@ def _advice_on_columns(report: LayoutReport) -> Iterator[Advice]:
     large = [
         column.label
         for column in report.columns
-        if column.share >= _LARGE_COLUMN_PERCENT and column.parquet.without_dictionary_percent > 50
-        if not column.is_dropped and column.parquet.physical_types != ("BOOLEAN",)  # two values need no dictionary
+        if column.share >= _LARGE_COLUMN_PERCENT and column.without_dictionary_percent > 50
+        if not column.is_dropped and column.physical_types != ("BOOLEAN",)  # two values need no dictionary
     ]
     if large:
         yield Advice(

@@ -1,25 +1,20 @@
 """The job `maintenance`: mirrors pending commits of the tables that enable it, then optimizes and vacuums sources."""
 
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import asdict, dataclass, replace
 from functools import partial
 
 import dagster as dg
 
+from mirror_assets.composition import Project
 from mirror_assets.config import Config, Maintenance, TableSettings
 from mirror_assets.direct_lake.columns import ColumnNames, dropped_bytes
 from mirror_assets.direct_lake.consumers import source_consumers
 from mirror_assets.direct_lake.errors import live_file_missing, vacuum_refused
 from mirror_assets.direct_lake.footer_reader import FooterReader
 from mirror_assets.direct_lake.guardrails import sku_of
-from mirror_assets.direct_lake.maintenance_plan import (
-    MaintenanceInput,
-    MaintenancePlan,
-    MaintenanceStep,
-    StepKind,
-    maintenance_plan,
-)
+from mirror_assets.direct_lake.maintenance_plan import MaintenanceStep, StepKind, rewrite_steps, vacuum_steps
 from mirror_assets.direct_lake.vacuum import plan_vacuum
 from mirror_assets.encode.spark_errors import spark_errors
 from mirror_assets.errors import MirrorError
@@ -32,6 +27,7 @@ from mirror_assets.pipeline.context import TableContext
 from mirror_assets.pipeline.errors import unexpected
 from mirror_assets.source.log import DeltaLog
 from mirror_assets.source.losses import DataFileMissing, FileUnfound, SourceRead, proved
+from mirror_assets.source.sql_names import table_at
 
 MAINTENANCE = "maintenance"
 MAINTENANCE_OP = "maintain_tables"
@@ -42,38 +38,16 @@ _MARGIN_SECONDS = 3_600
 def maintenance_jobs(settings: Config) -> list[dg.JobDefinition]:
     """Return one job for all tables that enable maintenance; an empty list if there is no such table."""
     tables = [table for table in settings.all_tables() if table.maintenance]
-    return [_maintenance_job(settings, tables)] if tables else []
+    if not tables:
+        return []
 
-
-def _maintenance_job(settings: Config, tables: Sequence[TableSettings]) -> dg.JobDefinition:
     @dg.op(
         name=MAINTENANCE_OP, description="For each table: mirror pending commits, compact small files, delete old ones."
     )
     def maintain_op(
         context: dg.OpExecutionContext, landing_zone: LandingZone, sources: SourceTables, spark: SparkSessions
     ) -> list[MaintenanceReport]:
-        reports = []
-        for table in tables:
-            composed = project(settings, landing_zone, sources, spark)
-            table_context = composed.table(table)
-            report = MaintenanceReport(str(table_context.name))
-            try:
-                # A table that was never mirrored begins with a snapshot, so it has no pending commits.
-                if table_context.manifest() is not None:
-                    (run,) = mirror_tables(context, composed, [table])
-                    report = replace(report, error=run.error, code=run.code, family=run.family, busy=run.busy)
-                if report.error is None and report.busy is None:
-                    for done in maintain(table_context, partial(sources.log, table.name), context.log.info):
-                        context.log_event(_observation(table, done))
-                        report = replace(report, statements=(*report.statements, done.step.statement))
-            except MirrorError as error:
-                context.log.error(str(error))  # noqa: TRY400 the message suffices
-                report = report.failed(error)
-            except Exception as error:
-                context.log.exception(f"{table_context.name} failed")
-                report = report.failed(unexpected(report.table, error))
-            reports.append(report)
-        return reports
+        return [_maintained(context, project(settings, landing_zone, sources, spark), table) for table in tables]
 
     @dg.op(description="Fail the run if a table failed; the other tables were maintained.")
     def all_maintained(reports: list[MaintenanceReport]) -> None:
@@ -87,7 +61,29 @@ def _maintenance_job(settings: Config, tables: Sequence[TableSettings]) -> dg.Jo
     def maintenance() -> None:
         all_maintained(maintain_op())
 
-    return maintenance
+    return [maintenance]
+
+
+def _maintained(context: dg.OpExecutionContext, composed: Project, table: TableSettings) -> MaintenanceReport:
+    """Mirror pending commits of the table, run its maintenance, and report both; errors are in the report."""
+    table_context = composed.table(table)
+    report = MaintenanceReport(str(table_context.name))
+    try:
+        # A table that was never mirrored begins with a snapshot, so it has no pending commits.
+        if table_context.manifest() is not None:
+            (run,) = mirror_tables(context, composed, [table])
+            report = replace(report, error=run.error, code=run.code, family=run.family, busy=run.busy)
+        if report.error is None and report.busy is None:
+            for done in maintain(table_context, partial(composed.log, table.name), context.log.info):
+                context.log_event(_observation(table, done))
+                report = replace(report, statements=(*report.statements, done.step.statement))
+    except MirrorError as error:
+        context.log.error(str(error))  # noqa: TRY400 the message suffices
+        return report.failed(error)
+    except Exception as error:
+        context.log.exception(f"{table_context.name} failed")
+        return report.failed(unexpected(report.table, error))
+    return report
 
 
 @dataclass(frozen=True)
@@ -125,61 +121,55 @@ def maintain(
     instead of deleting a file that a frame, the mirror or the history needs; and what the Delta log, the plan and
     Spark raise.
     """
-    settings, rewritten = context.table.maintenance, False
-    for kinds in ((StepKind.OPTIMIZE, StepKind.REORG), (StepKind.VACUUM,)):
-        plan = _plan(context, open_log(), is_vacuum=StepKind.VACUUM in kinds, rewritten=rewritten)
-        enabled = {
-            StepKind.OPTIMIZE: Maintenance.OPTIMIZE in settings,
-            StepKind.REORG: Maintenance.PURGE in settings,
-            StepKind.VACUUM: Maintenance.VACUUM in settings,
-        }
-        wanted = [kind for kind in kinds if enabled[kind]]
-        for left_out in plan.left_out:
-            if left_out.kind in wanted:
-                report(f"{context.name}: no {left_out.kind.value}: {left_out.why}")
-        steps = [step for step in plan.steps if step.kind in wanted]
-        before = file_counts(open_log()) if steps else None
+
+    def run(steps: Iterable[MaintenanceStep]) -> Iterator[StepDone]:
         for step in steps:
-            began = time.monotonic()
-            _execute(context, step.statement, plan.table)
-            after = file_counts(open_log())
-            yield StepDone(step, before or after, after, time.monotonic() - began)
-            before = after
-        rewritten = bool(steps)
+            if not step.statement:
+                report(f"{context.name}: no {step.kind.value}: {step.why}")
+                continue
+            before, began = file_counts(open_log()), time.monotonic()
+            _execute(context, step.statement)
+            seconds = time.monotonic() - began
+            yield StepDone(step, before, file_counts(open_log()), seconds)
+
+    rewritten = False
+    for done in run(_rewrites(context, open_log())):
+        rewritten = True
+        yield done
+    if Maintenance.VACUUM in context.table.maintenance:
+        yield from run(_vacuum(context, open_log(), rewritten=rewritten))
 
 
-def _plan(context: TableContext, log: DeltaLog, *, is_vacuum: bool, rewritten: bool) -> MaintenancePlan:
-    """Plan VACUUM, or the steps that rewrite files; `rewritten`: these have run before VACUUM.
-
-    Raises vacuum_refused if VACUUM would delete a needed file now.
-    """
-    table, settings, snapshot, guard = context.table, context.table.maintenance, log.snapshot(), None
-    dropped: dict[str, int] = {}
-    if is_vacuum and Maintenance.VACUUM in settings:
-        needed = source_consumers(context.config, table, log, context.manifest())
-        guard = plan_vacuum(log, time.time() + _MARGIN_SECONDS, needed.frames, needed.mirror)
-        if not guard.is_safe:
-            needs = {*guard.unknown_frames, *(need for file in guard.threatened for need in file.needed_by)}
-            named = tuple(str(need) for need in sorted(needs))
-            raise vacuum_refused(str(context.name), len(guard.threatened), named, guard.keeping(snapshot.metadata))
-    if Maintenance.PURGE in settings and not is_vacuum:
+def _rewrites(context: TableContext, log: DeltaLog) -> list[MaintenanceStep]:
+    """Plan the enabled steps that rewrite files."""
+    snapshot, settings, sku = log.snapshot(), context.table.maintenance, context.table.direct_lake.sku
+    purge, dropped = Maintenance.PURGE in settings, dict[str, int]()
+    if purge:
         footers = FooterReader(log.uri, log.files, dictionaries=False).read(snapshot.files)
         dropped = dropped_bytes(footers, ColumnNames.of(snapshot.metadata))
-    sku = table.direct_lake.sku
-    return maintenance_plan(
+    return rewrite_steps(
         snapshot,
-        MaintenanceInput(
-            optimize=Maintenance.OPTIMIZE in settings and not is_vacuum,
-            purge=Maintenance.PURGE in settings and not is_vacuum,
-            max_files=None if sku is None else sku_of(sku).files,
-            dropped=dropped,
-            vacuum=guard,
-            rewritten=rewritten,
-        ),
+        table_at(log.uri),
+        optimize=Maintenance.OPTIMIZE in settings,
+        purge=purge,
+        max_files=sku_of(sku).files if sku else None,
+        dropped=dropped,
     )
 
 
-def _execute(context: TableContext, statement: str, table: str) -> None:
+def _vacuum(context: TableContext, log: DeltaLog, *, rewritten: bool) -> list[MaintenanceStep]:
+    """Plan VACUUM. Raises vacuum_refused if it would delete a needed file now."""
+    snapshot, needed = log.snapshot(), source_consumers(context.config, context.table, log, context.manifest())
+    plan = plan_vacuum(log, time.time() + _MARGIN_SECONDS, *needed)
+    if not plan.is_safe:
+        needs = {*plan.unknown_frames, *(need for file in plan.threatened for need in file.needed_by)}
+        named = tuple(str(need) for need in sorted(needs))
+        raise vacuum_refused(str(context.name), len(plan.threatened), named, plan.keeping(snapshot.metadata))
+    steps = vacuum_steps(snapshot, table_at(log.uri), plan, rewritten=rewritten)
+    return [step for step in steps if step.kind is StepKind.VACUUM]
+
+
+def _execute(context: TableContext, statement: str) -> None:
     try:
         with spark_errors(f"{context.name}, {statement}"):
             context.spark().sql(statement).collect()
@@ -187,7 +177,7 @@ def _execute(context: TableContext, statement: str, table: str) -> None:
         newest = context.log.state().version
         cause = proved(str(context.name), context.log, SourceRead(newest, newest, versions=(newest,)), error)
         if isinstance(cause, DataFileMissing):  # the newest version needs the file, so a rebuild would fail also
-            raise live_file_missing(table, cause.file) from error
+            raise live_file_missing(context.log.uri, cause.file) from error
         raise cause from error
 
 

@@ -7,19 +7,18 @@ are limited to partitions where rewriting pays (reference `direct-lake` §4). VA
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from enum import Enum
 from math import ceil
+from types import MappingProxyType
 
 from mirror_assets.direct_lake.sql import PartitionKey, partition_predicate
 from mirror_assets.direct_lake.vacuum import VacuumPlan, effective_retention, hours, hours_at_least
 from mirror_assets.source.actions import LiveFile
 from mirror_assets.source.replay import Snapshot
-from mirror_assets.source.sql_names import table_at
 
 # Delta's default: OPTIMIZE combines smaller files into files of up to this size.
-# Delta's default: bytes that OPTIMIZE gives a file at most.
 _TARGET_BYTES = 2**30
 # OPTIMIZE also rewrites files with a larger share of hidden rows (`optimize.maxDeletedRowsRatio`).
 _MAX_HIDDEN_SHARE = 0.05
@@ -30,10 +29,12 @@ _LEAST_WASTED_SHARE = 0.05
 _FILE_RETENTION = "delta.deletedFileRetentionDuration"
 # Models framed before the plan runs need the rewritten files until they are refreshed.
 _REFRESH_SECONDS = 86_400.0
-# Delta refuses OPTIMIZE and VACUUM of tables whose catalog commits: the catalog maintains them.
+# Delta refuses OPTIMIZE and VACUUM of tables whose catalog commits.
 _MANAGED = frozenset({"catalogManaged", "catalogOwned-preview"})
+_MANAGED_WHY = "the table's catalog maintains it; Delta refuses everyone else"
 _CUBE_TAG = "ZCUBE_ID"
 _IGNORED = "not worth it in all partitions, and Delta ignores a condition on a partition column with a dot in its name"
+_NONE_DROPPED: Mapping[str, int] = MappingProxyType({})
 
 
 class StepKind(str, Enum):
@@ -43,11 +44,6 @@ class StepKind(str, Enum):
     REORG = "reorg"
     RETENTION = "retention"
     VACUUM = "vacuum"
-
-    @property
-    def rewrites(self) -> bool:
-        """Whether the step replaces files by others with the same rows."""
-        return self in (StepKind.OPTIMIZE, StepKind.REORG)
 
 
 @dataclass(frozen=True)
@@ -65,68 +61,44 @@ class RewriteEffect:
 
 @dataclass(frozen=True)
 class MaintenanceStep:
-    """One statement, its reason, and its effect on live files, None for no effect."""
+    """A step of a plan: its statement, empty for an omitted step, and the reason for either.
+
+    `effect` is that on live files, None for no effect.
+    """
 
     kind: StepKind
-    statement: str
     why: str
+    statement: str = ""
     effect: RewriteEffect | None = None
 
 
-@dataclass(frozen=True)
-class LeftOut:
-    """A step that the plan omits, and why."""
+def rewrite_steps(
+    snapshot: Snapshot,
+    table: str,
+    *,
+    optimize: bool = True,
+    purge: bool = True,
+    vorder: bool = False,
+    max_files: int | None = None,
+    dropped: Mapping[str, int] = _NONE_DROPPED,
+) -> list[MaintenanceStep]:
+    """Plan OPTIMIZE, and REORG to purge, on the table, whose name in SQL is `table`. Raises schema_unreadable.
 
-    kind: StepKind
-    why: str
-
-
-@dataclass(frozen=True)
-class MaintenancePlan:
-    """What to run, in this order, on a table as it was at `version`."""
-
-    table: str
-    version: int
-    steps: tuple[MaintenanceStep, ...]
-    left_out: tuple[LeftOut, ...] = ()
-
-
-@dataclass(frozen=True)
-class MaintenanceInput:
-    """What a plan depends on besides the table's log.
-
-    `table` is its name in SQL; None: its address. `vorder`: Fabric's Spark runs the plan, and can write V-Order. If the
-    table has more than `max_files` files (a capacity's limit), OPTIMIZE takes more partitions. `dropped` are the bytes
-    of dropped columns, by file. `vacuum` is the plan of VACUUM, None for no VACUUM. `rewritten`: an earlier plan has
-    just replaced files.
+    `vorder`: Fabric's Spark runs the plan, and can write V-Order. If more than `max_files` files (a capacity's limit)
+    would be left, OPTIMIZE takes more partitions. `dropped` are the bytes of dropped columns, by file.
     """
-
-    table: str | None = None
-    vorder: bool = False
-    optimize: bool = True
-    purge: bool = True
-    max_files: int | None = None
-    dropped: Mapping[str, int] = field(default_factory=dict)
-    vacuum: VacuumPlan | None = None
-    rewritten: bool = False
-
-
-def maintenance_plan(snapshot: Snapshot, wanted: MaintenanceInput) -> MaintenancePlan:
-    """Plan what to run on the table. Raises schema_unreadable and property_unreadable."""
-    found: list[MaintenanceStep | LeftOut] = []
-    table = wanted.table or table_at(snapshot.uri)
+    steps: list[MaintenanceStep] = []
     if snapshot.protocol.features & _MANAGED:
-        kinds = (StepKind.OPTIMIZE, StepKind.REORG, StepKind.VACUUM)
-        found += [LeftOut(kind, "the table's catalog maintains it; Delta refuses everyone else") for kind in kinds]
-    else:
-        optimize, optimized = _optimize(snapshot, table, wanted)
+        steps += [MaintenanceStep(StepKind.OPTIMIZE, _MANAGED_WHY)] if optimize else []
+        return [*steps, MaintenanceStep(StepKind.REORG, _MANAGED_WHY)] if purge else steps
+    optimized = frozenset[str]()
+    if optimize:
+        step, optimized = _optimize(snapshot, table, dropped, max_files, vorder=vorder)
+        steps.append(step)
+    if purge:
         # OPTIMIZE purges what it rewrites, so it comes first and REORG takes the rest.
-        reorg = _reorg(snapshot, table, wanted, optimized)
-        rewrites = wanted.rewritten or any(isinstance(one, MaintenanceStep) for one in (optimize, reorg))
-        found += [optimize, reorg, *_vacuum(snapshot, table, wanted.vacuum, rewrites=rewrites)]
-    steps = tuple(step for step in found if isinstance(step, MaintenanceStep))
-    left_out = tuple(step for step in found if isinstance(step, LeftOut))
-    return MaintenancePlan(table, snapshot.version, steps, left_out)
+        steps.append(_reorg(snapshot, table, dropped, optimized))
+    return steps
 
 
 @dataclass(frozen=True)
@@ -144,13 +116,14 @@ class _Rewrite:
         return len(self.rewritten) - self.makes
 
     @property
-    def bytes(self) -> int:
-        """Bytes of the rewritten files."""
-        return sum(file.bytes for file in self.rewritten)
+    def pays(self) -> bool:
+        """Whether OPTIMIZE of the partition saves enough files."""
+        count = len(self.files)
+        return count >= _LEAST_FILES and self.saved > 0 and self.saved >= _LEAST_SAVED_SHARE * count
 
 
 def _by_partition(
-    snapshot: Snapshot, is_rewritten: Callable[[LiveFile], bool], wanted: MaintenanceInput
+    snapshot: Snapshot, is_rewritten: Callable[[LiveFile], bool], dropped: Mapping[str, int]
 ) -> list[_Rewrite]:
     """Return each partition with the files that a statement rewrites; sizes are estimated by the visible rows."""
     groups: defaultdict[PartitionKey, list[LiveFile]] = defaultdict(list)
@@ -159,20 +132,18 @@ def _by_partition(
     rewrites = []
     for key, files in groups.items():
         rewritten = tuple(file for file in files if is_rewritten(file))
-        size = sum(file.bytes - _wasted_bytes(file, wanted.dropped) for file in rewritten)
+        size = sum(file.bytes - _wasted_bytes(file, dropped) for file in rewritten)
         rewrites.append(_Rewrite(key, tuple(files), rewritten, ceil(size / _TARGET_BYTES)))
     return rewrites
 
 
 def _optimize(
-    snapshot: Snapshot, table: str, wanted: MaintenanceInput
-) -> tuple[MaintenanceStep | LeftOut, frozenset[str]]:
-    """Return OPTIMIZE, or why there is none, and the paths of the files that it rewrites.
+    snapshot: Snapshot, table: str, dropped: Mapping[str, int], max_files: int | None, *, vorder: bool
+) -> tuple[MaintenanceStep, frozenset[str]]:
+    """Return the step OPTIMIZE, and the paths of the files that it rewrites.
 
     Clustered tables take neither WHERE nor ZORDER. ZORDER is never planned: it rewrites all files each time.
     """
-    if not wanted.optimize:
-        return LeftOut(StepKind.OPTIMIZE, "it is switched off"), frozenset()
     is_clustered = "clustering" in snapshot.protocol.features
     has_new = any(_CUBE_TAG not in file.tags for file in snapshot.files)
 
@@ -182,71 +153,58 @@ def _optimize(
         is_hidden = file.vector is not None and (file.rows is None or file.vector.rows > _MAX_HIDDEN_SHARE * file.rows)
         return file.bytes < _TARGET_BYTES or is_hidden
 
-    rewrites = [one for one in _by_partition(snapshot, is_rewritten, wanted) if len(one.rewritten) > 1]
-    chosen = [one for one in rewrites if _pays(one)]
-    files = len(snapshot.files) - sum(one.saved for one in chosen)
-    # Over the capacity's limit, the partitions that save most files per byte come next.
-    rest = [one for one in rewrites if not _pays(one) and one.saved > 0]
-    for one in sorted(rest, key=lambda one: -one.saved / (one.bytes + 1)):
-        if wanted.max_files is not None and files > wanted.max_files:
-            chosen.append(one)
-            files -= one.saved
+    rewrites = [one for one in _by_partition(snapshot, is_rewritten, dropped) if len(one.rewritten) > 1]
+    chosen = [one for one in rewrites if one.pays]
+    if max_files is not None and len(snapshot.files) - sum(one.saved for one in chosen) > max_files:
+        chosen = [one for one in rewrites if one.saved > 0]
     where = _where(snapshot, rewrites, chosen)
     if not chosen or where is None:
         possible = sum(max(0, one.saved) for one in rewrites)
         why = f"not worth it: there would be {possible:,} files fewer of {len(snapshot.files):,}"
-        return LeftOut(StepKind.OPTIMIZE, why if where is not None else _IGNORED), frozenset()
-    saved, paths = sum(one.saved for one in chosen), [file.path for one in chosen for file in one.rewritten]
+        return MaintenanceStep(StepKind.OPTIMIZE, why if where is not None else _IGNORED), frozenset()
+    paths = frozenset(file.path for one in chosen for file in one.rewritten)
     partitions = f" in {len(chosen):,} partitions" if snapshot.metadata.partition_columns else ""
-    why = f"{len(paths):,} files{partitions} become about {len(paths) - saved:,}"
+    why = f"{len(paths):,} files{partitions} become about {len(paths) - sum(one.saved for one in chosen):,}"
     if is_clustered:
         why += "; Delta clusters a table below 100 GiB again as a whole"
-    statement = f"OPTIMIZE {table}{where}{' VORDER' if wanted.vorder else ''}"
-    return MaintenanceStep(StepKind.OPTIMIZE, statement, why, _effect(snapshot, chosen)), frozenset(paths)
+    statement = f"OPTIMIZE {table}{where}{' VORDER' if vorder else ''}"
+    return MaintenanceStep(StepKind.OPTIMIZE, why, statement, _effect(snapshot, chosen)), paths
 
 
-def _pays(one: _Rewrite) -> bool:
-    """Return whether OPTIMIZE of the partition saves enough files."""
-    return len(one.files) >= _LEAST_FILES and one.saved > 0 and one.saved >= _LEAST_SAVED_SHARE * len(one.files)
-
-
-def _reorg(
-    snapshot: Snapshot, table: str, wanted: MaintenanceInput, optimized: frozenset[str]
-) -> MaintenanceStep | LeftOut:
-    """Return REORG TABLE … APPLY (PURGE) for files that OPTIMIZE doesn't rewrite, or why there is none.
+def _reorg(snapshot: Snapshot, table: str, dropped: Mapping[str, int], optimized: frozenset[str]) -> MaintenanceStep:
+    """Return the step REORG TABLE … APPLY (PURGE) for files that OPTIMIZE doesn't rewrite.
 
     Delta rewrites every file of the chosen partitions that has a deletion vector or a dropped column.
     """
-    if not wanted.purge:
-        return LeftOut(StepKind.REORG, "it is switched off")
 
     def is_rewritten(file: LiveFile) -> bool:
-        return file.path not in optimized and (file.vector is not None or wanted.dropped.get(file.path, 0) > 0)
+        return file.path not in optimized and (file.vector is not None or dropped.get(file.path, 0) > 0)
 
-    rewrites = [one for one in _by_partition(snapshot, is_rewritten, wanted) if one.rewritten]
+    def pays(one: _Rewrite) -> bool:
+        wasted = sum(_wasted_bytes(file, dropped) for file in one.rewritten)
+        return wasted > _LEAST_WASTED_SHARE * sum(file.bytes for file in one.rewritten)
+
+    rewrites = [one for one in _by_partition(snapshot, is_rewritten, dropped) if one.rewritten]
     if not rewrites:
-        return LeftOut(StepKind.REORG, "no file is known to have a deletion vector or a dropped column")
+        return MaintenanceStep(StepKind.REORG, "no file is known to have a deletion vector or a dropped column")
     if "clustering" in snapshot.protocol.features:
-        return LeftOut(StepKind.REORG, "Delta leaves it to OPTIMIZE, which purges clustered tables as they change")
-    chosen = [
-        one
-        for one in rewrites
-        if sum(_wasted_bytes(file, wanted.dropped) for file in one.rewritten) > _LEAST_WASTED_SHARE * one.bytes
-    ]
+        why = "Delta leaves it to OPTIMIZE, which purges clustered tables as they change"
+        return MaintenanceStep(StepKind.REORG, why)
+    chosen = [one for one in rewrites if pays(one)]
     if not chosen:
         count = sum(len(one.rewritten) for one in rewrites)
         why = f"not worth it: {_LEAST_WASTED_SHARE:.0%} or less of the {count:,} files with any is hidden or dropped"
-        return LeftOut(StepKind.REORG, why)
+        return MaintenanceStep(StepKind.REORG, why)
     where = _where(snapshot, rewrites, chosen)
     if where is None:
-        return LeftOut(StepKind.REORG, _IGNORED)
+        return MaintenanceStep(StepKind.REORG, _IGNORED)
     files = [file for one in chosen for file in one.rewritten]
-    hidden, dropped = sum(file.hidden_rows for file in files), sum(wanted.dropped.get(file.path, 0) for file in files)
+    hidden, in_dropped = sum(file.hidden_rows for file in files), sum(dropped.get(file.path, 0) for file in files)
     reasons = [f"{hidden:,} rows are hidden by deletion vectors"] if hidden else []
-    reasons += [f"{dropped:,} bytes are dropped columns"] if dropped else []
+    reasons += [f"{in_dropped:,} bytes are dropped columns"] if in_dropped else []
     why = f"in {len(files):,} files {' and '.join(reasons)}"
     statement = f"REORG TABLE {table}{where} APPLY (PURGE)"
-    return MaintenanceStep(StepKind.REORG, statement, why, _effect(snapshot, chosen))
+    return MaintenanceStep(StepKind.REORG, why, statement, _effect(snapshot, chosen))
 
 
 def _wasted_bytes(file: LiveFile, dropped: Mapping[str, int]) -> int:
@@ -286,55 +244,50 @@ def _effect(snapshot: Snapshot, chosen: Sequence[_Rewrite]) -> RewriteEffect:
     )
 
 
-def _vacuum(
-    snapshot: Snapshot, table: str, plan: VacuumPlan | None, *, rewrites: bool
-) -> list[MaintenanceStep | LeftOut]:
-    """Return VACUUM with a retention that keeps needed files, or why there is none. `rewrites`: files were replaced.
+def vacuum_steps(snapshot: Snapshot, table: str, plan: VacuumPlan, *, rewritten: bool) -> list[MaintenanceStep]:
+    """Plan VACUUM with a retention that keeps needed files; `rewritten`: earlier steps have replaced files.
 
     RETAIN is never written: since Delta 4.1 it is ignored, and only the table's property counts (reference
-    `direct-lake` §3.3). Before that, VACUUM without RETAIN uses the same property.
+    `direct-lake` §3.3). Before that, VACUUM without RETAIN uses the same property. Raises PropertyUnreadable.
     """
-    if plan is None:
-        return [LeftOut(StepKind.VACUUM, "it was not checked how long files are needed")]
+    if snapshot.protocol.features & _MANAGED:
+        return [MaintenanceStep(StepKind.VACUUM, _MANAGED_WHY)]
     least = plan.min_safe_retention_seconds
     kept, needed = max(effective_retention(snapshot), least if plan.statement else 0.0), hours_at_least(least)
     if plan.statement is None and not plan.deleted:
-        return [LeftOut(StepKind.VACUUM, "no file is old enough to be deleted")]
+        return [MaintenanceStep(StepKind.VACUUM, "no file is old enough to be deleted")]
     if kept < least:
-        return [LeftOut(StepKind.VACUUM, f"{_FILE_RETENTION} is below the {needed} that are needed")]
-    if rewrites and kept < _REFRESH_SECONDS:
+        return [MaintenanceStep(StepKind.VACUUM, f"{_FILE_RETENTION} is below the {needed} that are needed")]
+    if rewritten and kept < _REFRESH_SECONDS:
         why = f"{_FILE_RETENTION} is {hours(kept)}: models still use files that were just replaced; refresh them first"
-        return [LeftOut(StepKind.VACUUM, why)]
-    deleted = f"{len(plan.deleted):,} files of {plan.deleted_bytes:,} bytes"
+        return [MaintenanceStep(StepKind.VACUUM, why)]
     why = f"files that are no longer live are kept for {hours(kept)}, and {needed} are needed"
     if plan.statement is None:
-        return [MaintenanceStep(StepKind.VACUUM, f"VACUUM {table}", f"deletes {deleted}; {why}")]
+        deleted = f"deletes {len(plan.deleted):,} files of {plan.deleted_bytes:,} bytes"
+        return [MaintenanceStep(StepKind.VACUUM, f"{deleted}; {why}", f"VACUUM {table}")]
     longer = f"frames or the mirror need files for {needed}, longer than the table keeps them"
     return [
-        MaintenanceStep(StepKind.RETENTION, plan.statement, longer),
-        MaintenanceStep(StepKind.VACUUM, f"VACUUM {table}", f"deletes old files; {why}"),
+        MaintenanceStep(StepKind.RETENTION, longer, plan.statement),
+        MaintenanceStep(StepKind.VACUUM, f"deletes old files; {why}", f"VACUUM {table}"),
     ]
 
 
-def script(plan: MaintenancePlan) -> str:
-    """Return the plan as SQL; omitted steps are comments."""
-    return "\n".join(_lines(plan)) + "\n"
-
-
-def _lines(plan: MaintenancePlan) -> Iterator[str]:
-    yield f"-- {plan.table} at version {plan.version}"
-    if not plan.steps:
-        yield "-- nothing to do"
-    for number, step in enumerate(plan.steps, 1):
-        yield ""
-        yield f"-- {number}. {step.kind.value}: {step.why}"
+def script(table: str, version: int, steps: Iterable[MaintenanceStep]) -> str:
+    """Return the steps as SQL, to run on the table as it is at this version; omitted ones are comments at the end."""
+    lines, omitted, number = [f"-- {table} at version {version}"], list[str](), 0
+    for step in steps:
+        if not step.statement:
+            omitted += ["", f"-- no {step.kind.value}: {step.why}"]
+            continue
+        number += 1
+        lines += ["", f"-- {number}. {step.kind.value}: {step.why}"]
         if (effect := step.effect) is not None:
             rows = "an unknown number of rows" if effect.rows_to_load is None else f"{effect.rows_to_load:,} rows"
-            yield (
+            lines.append(
                 f"-- files {effect.files_before:,} -> about {effect.files_after:,}; "
                 f"Direct Lake loads {rows} again; no row is mirrored again"
             )
-        yield f"{step.statement};"
-    for left_out in plan.left_out:
-        yield ""
-        yield f"-- no {left_out.kind.value}: {left_out.why}"
+        lines.append(f"{step.statement};")
+    if number == 0:
+        lines.append("-- nothing to do")
+    return "\n".join([*lines, *omitted]) + "\n"

@@ -1,4 +1,4 @@
-"""Which version of a table a Direct Lake model has framed (reference `direct-lake` §3.1).
+"""The version of a table that a Direct Lake model has framed (reference `direct-lake` §3.1).
 
 Named by version or time, or read from the exported result of a DAX query on the model: CSV, rows as JSON, or a response
 of `executeQueries`.
@@ -13,7 +13,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from mirror_assets.direct_lake.errors import FramesUnreadable, frame_refused
+from mirror_assets.direct_lake.errors import frame_refused, frames_unreadable
 from mirror_assets.direct_lake.framing import committed_by
 from mirror_assets.source.log import DeltaLog
 from mirror_assets.source.ranges import TimePoint, parse_point
@@ -60,7 +60,7 @@ def exported_frames(exports: Mapping[str, str], table: str | None = None) -> tup
     """Return the frames of a table from exported query results; none if the table is not framed.
 
     `exports` are results of INFO.DELTATABLEMETADATASTORAGES() by file name. `table` is the name in them; optional if
-    they have one table. Raises FramesUnreadable.
+    they have one table. Raises frames_unreadable.
     """
     source = ", ".join(exports)
     tables: list[Row] = []
@@ -68,35 +68,35 @@ def exported_frames(exports: Mapping[str, str], table: str | None = None) -> tup
         columns, rows = _read_result(text, name)
         if not columns >= set(_COLUMNS):
             found = ", ".join(sorted(columns)) or "none"
-            raise FramesUnreadable(name, f"its columns are not those of the query ({found})")
+            raise frames_unreadable(name, f"its columns are not those of the query ({found})")
         tables += [dict.fromkeys(_COLUMNS, "") | dict(row) for row in rows]
     names = sorted({row["TableName"] for row in tables})
     if table is None and len(names) > 1:
-        raise FramesUnreadable(source, f"it has {len(names)} tables to choose from: {', '.join(names)}")
+        raise frames_unreadable(source, f"it has {len(names)} tables to choose from: {', '.join(names)}")
     if table is not None and table not in names:
-        raise FramesUnreadable(source, f"it has no table {table}, only {', '.join(names) or 'none at all'}")
+        raise frames_unreadable(source, f"it has no table {table}, only {', '.join(names) or 'none at all'}")
     frames = []
     for row in tables:
         version = row["CurrentVersion"].strip()
         if table not in (None, row["TableName"]) or version in _NOT_FRAMED:
             continue
         if not version.isdecimal():
-            raise FramesUnreadable(source, f"{version!r} is no version")
+            raise frames_unreadable(source, f"{version!r} is no version")
         frames.append(Frame(f"model table {row['TableName']}", int(version)))
     return tuple(frames)
 
 
 def _read_result(text: str, source: str) -> tuple[frozenset[str], Sequence[Row]]:
-    """Return the columns that any row has, or the header, and the rows. Raises FramesUnreadable."""
+    """Return the columns that any row has, or the header, and the rows. Raises frames_unreadable."""
     plain = text.removeprefix("\ufeff").lstrip().rstrip("\r\n")
     if not plain:
-        raise FramesUnreadable(source, "it is empty")
+        raise frames_unreadable(source, "it is empty")
     # DAX puts column names in brackets, so a CSV header may begin like JSON.
     if plain[0] in "[{" and not re.match(r"\[[A-Za-z]\w*\]", plain):
         try:
             found = json.loads(plain)
         except json.JSONDecodeError as error:
-            raise FramesUnreadable(source, f"it is no JSON ({error})") from error
+            raise frames_unreadable(source, f"it is no JSON ({error})") from error
         rows = [
             {_column(name, source): "" if value is None else str(value) for name, value in row.items()}
             for row in _json_rows(found, source)
@@ -108,10 +108,10 @@ def _read_result(text: str, source: str) -> tuple[frozenset[str], Sequence[Row]]
         names = [_column(name, source) for name in next(lines)]
         for values in filter(None, lines):
             if len(values) != len(names):
-                raise FramesUnreadable(source, f"line {lines.line_num} has {len(values)} values, not {len(names)}")
+                raise frames_unreadable(source, f"line {lines.line_num} has {len(values)} values, not {len(names)}")
             rows.append(dict(zip(names, values, strict=True)))
     except csv.Error as error:
-        raise FramesUnreadable(source, f"line {lines.line_num} is no CSV ({error})") from error
+        raise frames_unreadable(source, f"line {lines.line_num} is no CSV ({error})") from error
     return frozenset(names), rows
 
 
@@ -119,18 +119,18 @@ def _json_rows(result: object, source: str) -> Sequence[Mapping[str, object]]:
     """Return the rows themselves, or those of all tables of all results."""
     if isinstance(result, dict):
         if "error" in result:
-            raise FramesUnreadable(source, f"it is an error: {json.dumps(result['error'])}")
+            raise frames_unreadable(source, f"it is an error: {json.dumps(result['error'])}")
         inner = next((result[name] for name in ("results", "tables", "rows") if name in result), None)
         if isinstance(inner, list) and "rows" not in result:
             return [row for part in inner for row in _json_rows(part, source)]
         result = inner
     if not isinstance(result, list) or not all(isinstance(row, dict) for row in result):
-        raise FramesUnreadable(source, "there are no rows in it")
+        raise frames_unreadable(source, "there are no rows in it")
     return result
 
 
 def _column(name: str, source: str) -> str:
     match = _COLUMN.fullmatch(name.strip())
     if match is None:
-        raise FramesUnreadable(source, f"{name!r} is no name of a column")
+        raise frames_unreadable(source, f"{name!r} is no name of a column")
     return match[1].strip()

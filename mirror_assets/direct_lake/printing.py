@@ -19,7 +19,6 @@ from mirror_assets.direct_lake.guardrails import (
     consequence,
 )
 from mirror_assets.direct_lake.layout import LayoutReport
-from mirror_assets.direct_lake.maintenance_plan import script
 from mirror_assets.direct_lake.report import DirectLakeReport
 from mirror_assets.direct_lake.vacuum import NeededFile, VacuumPlan, hours, hours_at_least
 
@@ -31,7 +30,7 @@ _MOST_FILES, _MOST_COLUMNS = 20, 30
 
 
 def show_report(report: DirectLakeReport, sku: Sku | None, mode: DirectLakeMode) -> None:
-    """Print all parts of the report: figures, findings, and what to do."""
+    """Print all parts of the report: numbers, findings and advice."""
     layout = report.layout
     show_records(report.name, ("", "found"), list(_table_facts(report)))
     show_guardrails(report.guardrails, sku, mode)
@@ -60,7 +59,7 @@ def show_report(report: DirectLakeReport, sku: Sku | None, mode: DirectLakeMode)
     )
     _show_if_any("Frames, refreshed now", _EFFECT_COLUMNS, [_effect(effect) for effect in report.reframing])
     _show_if_any("Advice", ("about", "found", "do"), [(one.topic.value, one.found, one.do) for one in report.advice])
-    show_text("Maintenance", script(report.maintenance))
+    show_text("Maintenance", report.script)
 
 
 def _table_facts(report: DirectLakeReport) -> Iterator[tuple[str, str]]:
@@ -95,7 +94,7 @@ def _table_facts(report: DirectLakeReport) -> Iterator[tuple[str, str]]:
 
 
 def show_guardrails(found: Guardrails, sku: Sku | None, mode: DirectLakeMode) -> None:
-    """Print the limits of the capacity, and what happens when one is exceeded; without one, print all capacities."""
+    """Print the limits of the capacity and the consequence of exceeding one; without a capacity, print all."""
     table, mirror = found.table, found.mirror
     if sku is None:
         rows: list[tuple[str, ...]] = []
@@ -114,12 +113,10 @@ def show_guardrails(found: Guardrails, sku: Sku | None, mode: DirectLakeMode) ->
         for use in fit.uses:
             if use.verdict is FitVerdict.OVER:
                 show_line(f"{use}: {consequence(mode, use.limit)}.")
-    for what, smallest in (
-        ("The table", table.smallest),
-        ("Its mirror, once Fabric has compacted it,", mirror.smallest),
-    ):
+    smallest_of = {"The table": table.smallest, "Its mirror, once Fabric has compacted it,": mirror.smallest}
+    for subject, smallest in smallest_of.items():
         fits = f"certainly fits into {smallest.name} and larger capacities" if smallest else "may not fit any capacity"
-        show_line(f"{what} {fits}.")
+        show_line(f"{subject} {fits}.")
     show_line(f"Limits: {SOURCE}, {SOURCE_DATE}.")
 
 
@@ -159,17 +156,12 @@ def _vacuum_facts(plan: VacuumPlan) -> Iterator[tuple[str, str]]:
     if plan.unknown_frames:
         yield "safe until", "unknown: the log no longer has the files of a frame"
     else:
-        yield (
-            "safe until",
-            "always: VACUUM deletes no needed file" if plan.safe_until is None else moment(plan.safe_until),
-        )
+        never = "always: VACUUM deletes no needed file"
+        yield "safe until", never if plan.safe_until is None else moment(plan.safe_until)
     if plan.resume_until is not None:
         yield "the mirror can continue until", moment(plan.resume_until)
-    for what, version in (
-        ("oldest version in the log", plan.oldest_in_log),
-        ("oldest needed version", plan.oldest_needed),
-    ):
-        yield what, "none" if version is None else str(version)
+    yield "oldest version in the log", "none" if plan.oldest_in_log is None else str(plan.oldest_in_log)
+    yield "oldest needed version", "none" if plan.oldest_needed is None else str(plan.oldest_needed)
 
 
 def _show_files(title: str, files: Sequence[NeededFile]) -> None:
@@ -192,19 +184,17 @@ def _effect(effect: FramingEffect) -> tuple[str, ...]:
 
 
 def _show_columns(layout: LayoutReport) -> None:
-    rows = []
-    for column in layout.columns[:_MOST_COLUMNS]:
-        distinct = column.parquet.distinct
-        rows.append(
-            (
-                column.label,
-                f"{column.parquet.compressed:,}",
-                f"{column.share:.1f}",
-                f"{column.parquet.without_dictionary_percent:.0f}",
-                f"{distinct.least:,} to {distinct.most:,}" if distinct else "unknown",
-                "dropped" if column.is_dropped else "",
-            )
+    rows = [
+        (
+            column.label,
+            f"{column.compressed:,}",
+            f"{column.share:.1f}",
+            f"{column.without_dictionary_percent:.0f}",
+            f"{column.distinct.least:,} to {column.distinct.most:,}" if column.distinct else "unknown",
+            "dropped" if column.is_dropped else "",
         )
+        for column in layout.columns[:_MOST_COLUMNS]
+    ]
     names = ("column", "bytes", "% of all", "% of chunks without dictionary", "different values", "")
     _show_if_any("Columns", names, rows)
     if len(layout.columns) > _MOST_COLUMNS:

@@ -2,16 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from collections.abc import Sequence
+from dataclasses import dataclass
 from functools import cached_property
 
-from mirror_assets.direct_lake.columns import (
-    ColumnAnswer,
-    ColumnNames,
-    dropped_bytes,
-    float_answers,
-    loaded_bytes,
-)
+from mirror_assets.direct_lake.columns import ColumnAnswer, ColumnNames, dropped_bytes, float_answers, loaded_bytes
 from mirror_assets.direct_lake.footer_reader import FooterReader
 from mirror_assets.direct_lake.footers import Footers
 from mirror_assets.direct_lake.framing import (
@@ -24,14 +19,11 @@ from mirror_assets.direct_lake.framing import (
 )
 from mirror_assets.direct_lake.guardrails import CapacityFit, Guardrails, growth, measure, predicted_mirror
 from mirror_assets.direct_lake.layout import Advice, LayoutReport, advice, layout_report
-from mirror_assets.direct_lake.maintenance_plan import (
-    MaintenanceInput,
-    MaintenancePlan,
-    maintenance_plan,
-)
+from mirror_assets.direct_lake.maintenance_plan import MaintenanceStep, rewrite_steps, script, vacuum_steps
 from mirror_assets.direct_lake.type_rules import TypeIssue, type_issues
-from mirror_assets.direct_lake.vacuum import RetentionConsumers, VacuumPlan, plan_vacuum
+from mirror_assets.direct_lake.vacuum import NO_CONSUMERS, RetentionConsumers, VacuumPlan, plan_vacuum
 from mirror_assets.source.log import DeltaLog
+from mirror_assets.source.sql_names import table_at
 
 _DAY_MS = 86_400_000
 
@@ -75,8 +67,7 @@ class InspectedTable:
     def types(self) -> tuple[TypeIssue, ...]:
         """The columns that Direct Lake can't load, or perhaps can't."""
         metadata = self.log.snapshot().metadata
-        parquet = {column.parquet.path: column.parquet for column in self.layout.columns}
-        return type_issues(self.log.uri, ColumnNames.of(metadata), metadata.partition_columns, parquet)
+        return type_issues(self.log.uri, ColumnNames.of(metadata), metadata.partition_columns, self.layout.columns)
 
     @property
     def _since_ms(self) -> int:
@@ -84,23 +75,11 @@ class InspectedTable:
 
 
 @dataclass(frozen=True)
-class ReportOptions:
-    """What to report on. `columns` are those that a model uses.
-
-    `maintenance` omits what the report finds out itself: dropped columns and VACUUM's plan.
-    """
-
-    consumers: RetentionConsumers = field(default_factory=RetentionConsumers)
-    columns: tuple[str, ...] = ()
-    maintenance: MaintenanceInput = field(default_factory=MaintenanceInput)
-
-
-@dataclass(frozen=True)
 class DirectLakeReport:
     """A table at its newest version, committed at `timestamp_ms` (since 1970), as read at `now` (in seconds).
 
     `framing` is what a model loads that is framed after each of the last days with a commit. `reframing` is what
-    models with the frames of the options load when they are framed now.
+    models with the given frames load when they are framed now. `script` has the steps of `maintenance` as SQL.
     """
 
     name: str
@@ -116,23 +95,39 @@ class DirectLakeReport:
     answers: tuple[ColumnAnswer, ...]
     framing: tuple[FramingPoint, ...]
     reframing: tuple[FramingEffect, ...]
-    maintenance: MaintenancePlan
+    maintenance: tuple[MaintenanceStep, ...]
+    script: str
 
 
-def table_report(table: InspectedTable, options: ReportOptions | None = None) -> DirectLakeReport:
-    """Report on the table.
+def table_report(
+    table: InspectedTable,
+    consumers: RetentionConsumers = NO_CONSUMERS,
+    *,
+    retain_hours: float | None = None,
+    columns: Sequence[str] = (),
+    fabric_name: str | None = None,
+    max_files: int | None = None,
+) -> DirectLakeReport:
+    """Report on the table, whose older versions the consumers read; `columns` are those that a model uses.
+
+    `retain_hours` are those of `VACUUM … RETAIN`. Maintenance is planned for Fabric's Spark if the table's name in
+    Fabric's SQL is given, and for a capacity's limit of files.
 
     Raises SettingError for a frame or column that the table can't have, and for a cache that can't be used, StopError
     for a data file that is missing or no Parquet, and what the log raises.
     """
-    options = options or ReportOptions()
-    log, layout, consumers = table.log, table.layout, options.consumers
-    snapshot, names = log.snapshot(), ColumnNames.of(log.snapshot().metadata)
-    vacuum = guard = plan_vacuum(log, table.now, consumers.frames, consumers.mirror, consumers.retain_hours)
-    if consumers.retain_hours is not None:  # maintenance runs VACUUM without RETAIN
-        guard = plan_vacuum(log, table.now, consumers.frames, consumers.mirror)
+    log, layout = table.log, table.layout
+    snapshot, sql_name = log.snapshot(), fabric_name or table_at(log.uri)
+    names = ColumnNames.of(snapshot.metadata)
+    vacuum = guard = plan_vacuum(log, table.now, *consumers, retain_hours)
+    if retain_hours is not None:  # maintenance runs VACUUM without RETAIN
+        guard = plan_vacuum(log, table.now, *consumers)
+    dropped = dropped_bytes(table.footers, names)
+    rewrites = rewrite_steps(snapshot, sql_name, vorder=fabric_name is not None, max_files=max_files, dropped=dropped)
+    rewritten = any(step.statement for step in rewrites)
+    maintenance = (*rewrites, *vacuum_steps(snapshot, sql_name, guard, rewritten=rewritten))
     framed = {frame.version for frame in consumers.frames}.intersection(log.versions())
-    loaded = loaded_bytes(layout.columns, names, options.columns) if options.columns else ()
+    loaded = loaded_bytes(layout.columns, names, columns) if columns else ()
     return DirectLakeReport(
         name=table.name,
         uri=log.uri,
@@ -147,12 +142,6 @@ def table_report(table: InspectedTable, options: ReportOptions | None = None) ->
         answers=(*loaded, *float_answers(layout.columns, layout.writers)),
         framing=framing_series(log, table.span),
         reframing=tuple(framing_effect(before, snapshot) for before in log.snapshots(framed)),
-        maintenance=maintenance_plan(
-            snapshot,
-            replace(
-                options.maintenance,
-                dropped=dropped_bytes(table.footers, names),
-                vacuum=guard,
-            ),
-        ),
+        maintenance=maintenance,
+        script=script(sql_name, snapshot.version, maintenance),
     )

@@ -30,28 +30,8 @@ def literal(value: str, column_type: str) -> str:
 def partition_predicate(metadata: Metadata, keys: Sequence[PartitionKey]) -> str:
     """Return the condition that selects exactly these partitions, at least one. Raises schema_unreadable."""
     types = {field.name: field.type for field in parse_schema(metadata.schema_string).fields}
-    names = metadata.partition_columns
-    groups: dict[PartitionKey, list[str | None]] = {}
-    for key in keys:
-        groups.setdefault(key[:-1], []).append(key[-1])
-    conditions = []
-    for head, last in groups.items():
-        parts = [_one_of(name, types[name], [value]) for name, value in zip(names, head, strict=False)]
-        one_of_last = _one_of(names[-1], types[names[-1]], last)
-        if not parts:
-            return one_of_last
-        in_brackets = f"({one_of_last})" if " OR " in one_of_last else one_of_last
-        conditions.append(f"({' AND '.join([*parts, in_brackets])})")
-    return " OR ".join(conditions)
 
+    def equals(name: str, value: str | None) -> str:
+        return f"{quoted(name)} IS NULL" if value is None else f"{quoted(name)} = {literal(value, types[name])}"
 
-def _one_of(column: str, column_type: str, values: Sequence[str | None]) -> str:
-    literals = [literal(value, column_type) for value in values if value is not None]
-    conditions = []
-    if len(literals) == 1:
-        conditions.append(f"{quoted(column)} = {literals[0]}")
-    elif literals:
-        conditions.append(f"{quoted(column)} IN ({', '.join(literals)})")
-    if None in values:
-        conditions.append(f"{quoted(column)} IS NULL")
-    return " OR ".join(conditions)
+    return " OR ".join(" AND ".join(map(equals, metadata.partition_columns, key)) for key in keys)

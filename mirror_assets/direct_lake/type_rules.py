@@ -6,13 +6,11 @@ Rules: reference `direct-lake` §1.3 (Microsoft, Direct Lake overview, considera
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from enum import Enum
-from types import MappingProxyType
 
 from mirror_assets.direct_lake.columns import ColumnNames, ParquetColumn
-from mirror_assets.source.schema import Field
 from mirror_assets.source.sql_names import quoted, table_at
 from mirror_assets.verify.direct_lake_types import unloadable_columns
 
@@ -51,10 +49,10 @@ def type_issues(
     uri: str,
     names: ColumnNames,
     partitioned_by: Collection[str] = (),
-    parquet: Mapping[str, ParquetColumn] = MappingProxyType({}),
+    columns: Iterable[ParquetColumn] = (),
 ) -> tuple[TypeIssue, ...]:
-    """Return all issues of the table at `uri`, in the order of its columns; `parquet` are Parquet columns by path."""
-    fields = names.schema.fields
+    """Return all issues of the table at `uri`, in the order of its columns; `columns` are those of its files."""
+    fields, longest = names.schema.fields, {column.path: column.longest_bytes for column in columns}
     unloadable = {found.column: found.message for found in unloadable_columns(fields)}
     issues = []
     for column in fields:
@@ -62,9 +60,11 @@ def type_issues(
         if column.name in unloadable:
             issues.append(TypeIssue(column.name, kind, Certainty.FAILS, unloadable[column.name]))
         elif column.is_text:
-            stored = parquet.get(column.physical_name or column.name)
+            declared = _DECLARED_LENGTH.fullmatch(kind)
+            lengths = (int(declared[1]) if declared else None, longest.get(column.physical_name or column.name))
+            most = min((length for length in lengths if length is not None), default=MOST_CHARACTERS + 1)
             # Values of partition columns are names of folders, which are short.
-            if column.name not in partitioned_by and _longest(column, stored) > MOST_CHARACTERS:
+            if column.name not in partitioned_by and most > MOST_CHARACTERS:
                 message = f"may hold texts of more than {MOST_CHARACTERS:,} characters, the most that Direct Lake loads"
                 statement = f"SELECT max(length({name})) FROM {table_at(uri)}"  # noqa: S608 for people to run
                 issues.append(TypeIssue(column.name, kind, Certainty.UNSEEN, message, statement))
@@ -77,12 +77,3 @@ def type_issues(
             message = f"has the undocumented type {kind}: cast it, or leave it out of the model"
             issues.append(TypeIssue(column.name, kind, Certainty.MAY_FAIL, message))
     return tuple(issues)
-
-
-def _longest(column: Field, stored: ParquetColumn | None) -> int:
-    """Return a number of characters that no text of the column exceeds, as far as schema and footers show."""
-    declared = _DECLARED_LENGTH.fullmatch(column.type)
-    bounds = [int(declared[1])] if declared else []
-    if stored is not None and stored.longest_bytes is not None:
-        bounds.append(stored.longest_bytes)
-    return min(bounds, default=MOST_CHARACTERS + 1)

@@ -1,4 +1,4 @@
-"""What VACUUM would delete, which readers need these files, and the statement that keeps them.
+"""Predict the files that VACUUM would delete, the readers that need them, and the statement that retains them.
 
 By the rules of Spark's VACUUM with Delta 4.1 and newer (reference `direct-lake` §3.3). It lists the folder and deletes
 each file that is not hidden, is older than the retention, and is named neither by a live file nor by a tombstone
@@ -17,6 +17,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from itertools import pairwise
+from typing import Final, NamedTuple
 
 from mirror_assets.config import Changes
 from mirror_assets.direct_lake.errors import frame_refused
@@ -46,13 +47,14 @@ class MirrorNeeds:
     changes: Changes | None = Changes.FEED
 
 
-@dataclass(frozen=True)
-class RetentionConsumers:
-    """The readers of older versions of the table, and the hours of `VACUUM … RETAIN`, None without RETAIN."""
+class RetentionConsumers(NamedTuple):
+    """The readers of older versions of the table: models by their frames, and the mirror."""
 
     frames: tuple[Frame, ...] = ()
     mirror: MirrorNeeds | None = None
-    retain_hours: float | None = None
+
+
+NO_CONSUMERS: Final = RetentionConsumers()
 
 
 @dataclass(frozen=True, order=True)
@@ -77,7 +79,7 @@ class NeededFile:
 
 @dataclass(frozen=True)
 class VacuumPlan:
-    """What VACUUM would delete from a table at `now`, and who needs that. Times: seconds since 1970.
+    """The files that VACUUM would delete from a table at `now`, and their readers. Times: seconds since 1970.
 
     `threatened` are the needed files among `deleted`; `lost` are needed files that are missing already; `gone` are
     requirements whose files the log no longer lists. `safe_until` is when VACUUM would delete the first needed file
@@ -137,7 +139,10 @@ def plan_vacuum(
     raises.
     """
     frames = tuple(frames)
-    _refuse_newer(log, frames, mirror)
+    readers = [(frame.reader, frame.version) for frame in frames]
+    for reader, version in [*readers, *([(MIRROR, mirror.covered)] if mirror else [])]:
+        if version > log.newest():
+            raise frame_refused(log.uri, f"{reader} v{version}", f"its newest version is {log.newest()}")
     snapshot, stored = log.snapshot(), frozenset(file.path for file in log.stored_files(hidden=True))
     needs = _Needs(log)
     needs.add_frames(frames)
@@ -172,13 +177,6 @@ def plan_vacuum(
         resume_until=None if committed is None else committed + kept.first.seconds,
         statement=None if age <= kept.first.seconds else kept.keeping(age + _MARGIN_SECONDS),
     )
-
-
-def _refuse_newer(log: DeltaLog, frames: Iterable[Frame], mirror: MirrorNeeds | None) -> None:
-    readers = [(frame.reader, frame.version) for frame in frames]
-    for reader, version in [*readers, *([(MIRROR, mirror.covered)] if mirror else [])]:
-        if version > log.newest():
-            raise frame_refused(log.uri, f"{reader} v{version}", f"its newest version is {log.newest()}")
 
 
 def effective_retention(snapshot: Snapshot, retain_hours: float | None = None) -> float:

@@ -98,11 +98,8 @@ class Check:
         return dg.AssetCheckSpec(self.name, asset=asset, blocking=self.blocking, description=self.description)
 
     def result(self, table: TableName, found: CheckResult) -> dg.AssetCheckResult:
-        """Return the result as a step yields it: statistics, pictures and the next step are metadata."""
+        """Return the result as a step yields it: statistics and the next step are metadata."""
         metadata: dict[str, MetadataItem] = {**found.figures}
-        for name, picture in found.pictures.items():
-            title = name.removesuffix("_picture").replace("_", " ")
-            metadata[name] = dg.MetadataValue.md(f"![{title}](data:image/png;base64,{picture})")
         if found.problems and (step := found.next_step or self.next_step):
             metadata = {"next_step": step, **metadata}
         if found.skipped:

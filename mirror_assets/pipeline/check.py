@@ -18,8 +18,7 @@ from mirror_assets.source.commits import Commit, vector_versions
 from mirror_assets.source.losses import FileUnfound, SparkFailed
 from mirror_assets.source.schema import parse_schema
 from mirror_assets.storage import PathMissing
-from mirror_assets.telemetry.instruments import Stage
-from mirror_assets.telemetry.record import record_check, set_attempt, stage_span
+from mirror_assets.telemetry.record import Stage, record_check, set_attempt, stage_span
 from mirror_assets.verify.check_result import CheckResult
 from mirror_assets.verify.order import SparkChangeReader, row_order
 from mirror_assets.verify.staged import (

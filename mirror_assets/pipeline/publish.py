@@ -16,8 +16,7 @@ from mirror_assets.landing.steps import drive
 from mirror_assets.pipeline.check import BLOCKING_CHECKS
 from mirror_assets.pipeline.context import TableContext, not_overtaken
 from mirror_assets.pipeline.errors import snapshot_under_way
-from mirror_assets.telemetry.instruments import Stage
-from mirror_assets.telemetry.record import PublishedFiles, record_published, set_attempt, stage_span
+from mirror_assets.telemetry.record import Stage, record_published, set_attempt, stage_span
 
 
 def publish_slice(context: TableContext, key: SliceKey, rebuild_epoch: int | None = None) -> Published:
@@ -43,17 +42,16 @@ def publish_next(context: TableContext, key: SliceKey, rebuild_epoch: int | None
     if published.outcome is Outcome.LANDED:
         manifest, entries = published.manifest, published.entries
         committed, cost = manifest.covered_commit_ms, landing_cost(1, len(entries))
-        figures = PublishedFiles(
-            table=str(context.name),
-            kind=manifest.kind.value,
+        record_published(
+            str(context.name),
+            manifest.kind.value,
             files=len(entries),
-            bytes=sum(entry.bytes for entry in entries),
+            size=sum(entry.bytes for entry in entries),
             rows=sum((entry.markers for entry in entries), MarkerCounts()).model_dump(),
             committed=None if committed is None else committed / 1000,
             requests=cost.requests,
             capacity_seconds=cost.capacity_seconds,
         )
-        record_published(figures)
     return published
 
 

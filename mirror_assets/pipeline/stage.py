@@ -32,8 +32,7 @@ from mirror_assets.pipeline.encode_slice import encode_slice, slice_kind
 from mirror_assets.pipeline.plan import chunk_of, slice_key
 from mirror_assets.pipeline.source_check import recorded_columns, table_columns
 from mirror_assets.source.planner import PlannedSlice
-from mirror_assets.telemetry.instruments import Stage
-from mirror_assets.telemetry.record import set_attempt, stage_span
+from mirror_assets.telemetry.record import Stage, set_attempt, stage_span
 
 
 def stage_slice(context: TableContext, planned: PlannedSlice, position: CommitPosition) -> SliceRecord:

@@ -8,21 +8,18 @@ import platform
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from dataclasses import dataclass
+from contextlib import ExitStack, contextmanager
 from importlib.metadata import version
 from typing import TYPE_CHECKING
 
 from mirror_assets.redaction import redacted
-from mirror_assets.telemetry.instruments import SCOPE
-from mirror_assets.telemetry.record import Telemetry, next_trace_id, table_gauges, use
+from mirror_assets.telemetry.record import SCOPE, Telemetry, next_trace_id, table_gauges, use
 from mirror_assets.telemetry.table_gauges import TableGauges
 
 if TYPE_CHECKING:  # the SDK is optional, and takes time to import
     from opentelemetry.sdk.metrics.export import MetricReader
     from opentelemetry.sdk.trace import SpanProcessor
-
-    from mirror_assets.telemetry.scrape_port import ScrapePort
+    from prometheus_client import CollectorRegistry
 
 _CLOSE_SECONDS = 5.0
 _REQUEST_SECONDS = 5.0
@@ -34,104 +31,38 @@ _MOST_SERIES = 100_000
 _INSTALL = "pip install 'mirror-assets[metrics]'"
 
 
-@dataclass(frozen=True)
-class ExportTarget:
-    """Where metrics go: a port to scrape, and an OTLP endpoint (HTTP) that also receives traces; None for neither.
-
-    The port is opened on the address in OTEL_EXPORTER_PROMETHEUS_HOST, by default 127.0.0.1.
-    """
-
-    port: int | None = None
-    endpoint: str | None = None
-
-
 @contextmanager
-def exporting(target: ExportTarget, warn: Callable[[str], None]) -> Iterator[None]:
-    """Export while the block runs. An outer block of the same process continues to export in place of this one."""
-    if (target.port is None and target.endpoint is None) or table_gauges() is not None:
+def exporting(warn: Callable[[str], None], *, port: int | None = None, endpoint: str | None = None) -> Iterator[None]:
+    """Export while the block runs. An outer block of the same process continues to export in place of this one.
+
+    Prometheus scrapes the port, which is opened on the address in OTEL_EXPORTER_PROMETHEUS_HOST, by default 127.0.0.1.
+    The OTLP endpoint (HTTP) also receives traces. Nothing is exported without either.
+    """
+    if (port is None and endpoint is None) or table_gauges() is not None:
         yield
         return
     handler, logger = _FirstOfEachKind(warn), logging.getLogger("opentelemetry")
-    propagates, logger.propagate = logger.propagate, False
-    logger.addHandler(handler)
-    close = _open(target, warn)
-    try:
+    with ExitStack() as opened:
+        opened.callback(setattr, logger, "propagate", logger.propagate)
+        opened.callback(logger.removeHandler, handler)
+        logger.addHandler(handler)
+        logger.propagate = False
+        try:
+            _open(opened, warn, port, endpoint)
+        except ImportError as error:
+            warn(f"metrics are off because the package {error.name} is missing: {_INSTALL}")
+        except Exception as error:  # noqa: BLE001 such as a variable OTEL_… with a value that the SDK refuses
+            warn(redacted(f"metrics are off: {type(error).__name__}: {error}"))
         yield
-    finally:
-        close()
-        logger.removeHandler(handler)
-        logger.propagate = propagates
 
 
-def _open(target: ExportTarget, warn: Callable[[str], None]) -> Callable[[], None]:
-    """Start to export, and return a function that ends it."""
-    try:
-        readers, spans, port = _exporters(target, warn)
-        telemetry, shutdown = _providers(readers, spans)
-    except ImportError as error:
-        warn(f"metrics are off because the package {error.name} is missing: {_INSTALL}")
-        return lambda: None
-    except Exception as error:  # noqa: BLE001 such as a variable OTEL_… with a value that the SDK refuses
-        warn(redacted(f"metrics are off: {type(error).__name__}: {error}"))
-        return lambda: None
-    if port is not None:
-        port.open()
-    use(telemetry)
-
-    def close() -> None:
-        use(None)
-        if port is not None:
-            port.close()
-        # The SDK exceeds its own time limit when a collector doesn't respond.
-        last = threading.Thread(target=shutdown, name="metrics-close", daemon=True)
-        last.start()
-        last.join(_CLOSE_SECONDS)
-
-    return close
-
-
-def _exporters(
-    target: ExportTarget, warn: Callable[[str], None]
-) -> tuple[list[MetricReader], SpanProcessor | None, ScrapePort | None]:
-    from opentelemetry.sdk import metrics as sdk
-    from opentelemetry.sdk.metrics.export import CardinalityLimits
-
-    limits: CardinalityLimits = dict.fromkeys((sdk.Counter, sdk.Histogram, sdk.ObservableGauge), _MOST_SERIES)
-    readers, spans, port = list["MetricReader"](), None, None
-    if target.port is not None:
-        from opentelemetry.exporter.prometheus import PrometheusMetricReader
-        from prometheus_client import CollectorRegistry, ProcessCollector
-
-        from mirror_assets.telemetry.scrape_port import ScrapePort
-
-        registry = CollectorRegistry()
-        ProcessCollector(registry=registry)
-        readers.append(PrometheusMetricReader(scope_info_enabled=False, registry=registry, cardinality_limits=limits))
-        port = ScrapePort(registry, os.environ.get("OTEL_EXPORTER_PROMETHEUS_HOST") or "127.0.0.1", target.port, warn)
-    if target.endpoint is not None:
-        from opentelemetry.exporter.otlp.proto.http.metric_exporter import OTLPMetricExporter
-        from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
-        from opentelemetry.sdk.metrics.export import PeriodicExportingMetricReader
-        from opentelemetry.sdk.trace.export import BatchSpanProcessor
-
-        # Headers, such as those of a sign-in, come from the variable OTEL_EXPORTER_OTLP_HEADERS. The reader is created
-        # last: its thread would not end if a constructor before it failed.
-        base = target.endpoint.rstrip("/")
-        spans = BatchSpanProcessor(OTLPSpanExporter(f"{base}/v1/traces", timeout=_REQUEST_SECONDS))
-        sender = OTLPMetricExporter(f"{base}/v1/metrics", timeout=_REQUEST_SECONDS)
-        interval = None if "OTEL_METRIC_EXPORT_INTERVAL" in os.environ else _SEND_SECONDS * 1000
-        readers.append(
-            PeriodicExportingMetricReader(sender, interval, _REQUEST_SECONDS * 1000, cardinality_limits=limits)
-        )
-    return readers, spans, port
-
-
-def _providers(readers: list[MetricReader], spans: SpanProcessor | None) -> tuple[Telemetry, Callable[[], None]]:
-    """Return telemetry on providers of its own, and a function that exports the rest and shuts them down.
+def _open(opened: ExitStack, warn: Callable[[str], None], port: int | None, endpoint: str | None) -> None:
+    """Start to export until the stack closes, through providers of our own.
 
     The process's global providers are not touched: they can be set only once. OTEL_SERVICE_NAME and
     OTEL_RESOURCE_ATTRIBUTES override the attributes that identify this process.
     """
+    readers, spans, registry = _readers(port, endpoint)
     from opentelemetry.sdk.metrics import MeterProvider
     from opentelemetry.sdk.resources import OTELResourceDetector, Resource
     from opentelemetry.sdk.trace import TracerProvider
@@ -147,11 +78,10 @@ def _providers(readers: list[MetricReader], spans: SpanProcessor | None) -> tupl
         def is_trace_id_random(self) -> bool:
             return False
 
-    instance = f"{platform.node()}:{os.getpid()}"
     own = {
         "service.name": "mirror-assets",
         "service.version": version("mirror-assets"),
-        "service.instance.id": instance,
+        "service.instance.id": f"{platform.node()}:{os.getpid()}",
     }
     resource = Resource.create(own).merge(OTELResourceDetector().detect())
     # The end of the block shuts them down, not the end of the process.
@@ -167,7 +97,48 @@ def _providers(readers: list[MetricReader], spans: SpanProcessor | None) -> tupl
         tracers.shutdown()
         meters.shutdown(_CLOSE_SECONDS * 1000)
 
-    return Telemetry(meters, tracers if spans is not None else NoOpTracerProvider(), tables), shutdown
+    # The SDK exceeds its own time limit when a collector doesn't respond.
+    last = threading.Thread(target=shutdown, name="metrics-close", daemon=True)
+    opened.callback(last.join, _CLOSE_SECONDS)
+    opened.callback(last.start)
+    if port is not None and registry is not None:
+        from mirror_assets.telemetry.scrape_port import serve
+
+        opened.callback(serve(registry, os.environ.get("OTEL_EXPORTER_PROMETHEUS_HOST") or "127.0.0.1", port, warn))
+    opened.callback(use, None)
+    use(Telemetry(meters, tracers if spans is not None else NoOpTracerProvider(), tables))
+
+
+def _readers(
+    port: int | None, endpoint: str | None
+) -> tuple[list[MetricReader], SpanProcessor | None, CollectorRegistry | None]:
+    """Return the readers of metrics, the processor that sends spans, and the registry that a port serves."""
+    from opentelemetry.sdk import metrics as sdk
+    from opentelemetry.sdk.metrics.export import CardinalityLimits
+
+    limits: CardinalityLimits = dict.fromkeys((sdk.Counter, sdk.Histogram, sdk.ObservableGauge), _MOST_SERIES)
+    readers, spans, registry = list["MetricReader"](), None, None
+    if port is not None:
+        from opentelemetry.exporter.prometheus import PrometheusMetricReader
+        from prometheus_client import CollectorRegistry, ProcessCollector
+
+        registry = CollectorRegistry()
+        ProcessCollector(registry=registry)
+        readers.append(PrometheusMetricReader(scope_info_enabled=False, registry=registry, cardinality_limits=limits))
+    if endpoint is not None:
+        from opentelemetry.exporter.otlp.proto.http.metric_exporter import OTLPMetricExporter
+        from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
+        from opentelemetry.sdk.metrics.export import PeriodicExportingMetricReader
+        from opentelemetry.sdk.trace.export import BatchSpanProcessor
+
+        # Headers, such as those of a sign-in, come from the variable OTEL_EXPORTER_OTLP_HEADERS. The reader is created
+        # last: its thread would not end if a constructor before it failed.
+        base, timeout = endpoint.rstrip("/"), _REQUEST_SECONDS * 1000
+        spans = BatchSpanProcessor(OTLPSpanExporter(f"{base}/v1/traces", timeout=_REQUEST_SECONDS))
+        sender = OTLPMetricExporter(f"{base}/v1/metrics", timeout=_REQUEST_SECONDS)
+        interval = None if "OTEL_METRIC_EXPORT_INTERVAL" in os.environ else _SEND_SECONDS * 1000
+        readers.append(PeriodicExportingMetricReader(sender, interval, timeout, cardinality_limits=limits))
+    return readers, spans, registry
 
 
 class _FirstOfEachKind(logging.Handler):

@@ -1,7 +1,7 @@
 """Records metrics and spans through OpenTelemetry's API, which does nothing unless an SDK is configured.
 
 `exporting` (export.py) configures one for a block. Outside it, counters, histograms and spans go to the process's own
-OpenTelemetry setup, if there is one.
+OpenTelemetry setup, if there is one. No label contains a slice or a version.
 """
 
 from __future__ import annotations
@@ -12,17 +12,31 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
+from enum import Enum
+from typing import Final
 
 from opentelemetry import metrics, trace
 
 from mirror_assets.errors import MirrorError
-from mirror_assets.telemetry import instruments
-from mirror_assets.telemetry.instruments import COUNTERS, HISTOGRAMS, SCOPE, Instrument, Stage
 from mirror_assets.telemetry.scope import current_scope, slice_scope
 from mirror_assets.telemetry.table_gauges import ReadHeartbeats, TableGauges
 
+# The name of the meter and the tracer.
+SCOPE: Final = "mirror_assets"
 # The trace id of the next root span. Only the id generator of `exporting` reads it.
 next_trace_id: ContextVar[int | None] = ContextVar("mirror_assets_next_trace_id", default=None)
+_STAGE_BOUNDS = (0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 300.0, 1800.0)
+_DELAY_BOUNDS = (0.5, 1.0, 2.0, 5.0, 10.0, 30.0, 60.0, 300.0, 900.0, 3600.0, 21600.0, 86400.0)
+
+
+class Stage(str, Enum):
+    """The stages of a slice."""
+
+    PLAN = "plan"
+    STAGE = "stage"
+    CHECK = "check"
+    PUBLISH = "publish"
+    APPLY = "apply"
 
 
 @dataclass(frozen=True)
@@ -39,44 +53,44 @@ class SliceWork:
         digest = hashlib.sha256(f"{self.zone}\n{self.table}\n{self.slice}".encode()).digest()
         return int.from_bytes(digest[:16], "big") or 1
 
-    @property
-    def attributes(self) -> dict[str, str]:
-        """The attributes of its spans."""
-        return {"mirror.table": self.table, "mirror.slice": self.slice}
-
-
-@dataclass(frozen=True)
-class PublishedFiles:
-    """The landing files of one publication. `rows` are by kind of change; `committed` is the last commit's time.
-
-    `requests` and `capacity_seconds` are their estimated cost on OneLake.
-    """
-
-    table: str
-    kind: str
-    files: int
-    bytes: int
-    rows: Mapping[str, int]
-    committed: float | None
-    requests: float
-    capacity_seconds: float
-
 
 class Telemetry:
-    """The counters, histograms and tracer of a pair of providers; `tables` has the gauges while they are exported."""
+    """The instruments of a pair of providers; `tables` has the gauges while they are exported.
+
+    Units are UCUM's, with annotations in braces.
+    """
 
     def __init__(
         self, meters: metrics.MeterProvider, tracers: trace.TracerProvider, tables: TableGauges | None = None
     ) -> None:
         """Create the instruments."""
         meter, self.tracer, self.tables = meters.get_meter(SCOPE), tracers.get_tracer(SCOPE), tables
-        self.counters = {one: meter.create_counter(one.name, one.unit, one.text) for one in COUNTERS}
-        self.histograms = {
-            one: meter.create_histogram(
-                one.name, one.unit, one.text, explicit_bucket_boundaries_advisory=list(one.bounds)
-            )
-            for one in HISTOGRAMS
-        }
+        counter, histogram = meter.create_counter, meter.create_histogram
+        self.slices = counter("mirror.slices", "{slice}", "Slices, or chunks of a snapshot, that have landed.")
+        self.rows = counter("mirror.rows", "{row}", "Rows in landing files, by the kind of change.")
+        self.bytes = counter("mirror.landed", "By", "Bytes of landing files.")
+        self.files = counter("mirror.files", "{file}", "Landing files.")
+        self.failures = counter("mirror.failures", "{failure}", "Failed attempts at a table, by the error's code.")
+        self.stage_seconds = counter("mirror.stage", "s", "Time spent in a stage.")
+        self.requests = counter(
+            "mirror.store.requests", "{request}", "Requests to stores, by the status of the response."
+        )
+        self.estimated_requests = counter("mirror.estimated.requests", "{request}", "Estimated requests to OneLake.")
+        self.estimated_capacity = counter(
+            "mirror.estimated.capacity_unit_seconds", "{CU.s}", "Estimated Fabric capacity for these requests."
+        )
+        self.stage_duration = histogram(
+            "mirror.stage.duration",
+            "s",
+            "Duration of one stage of one slice.",
+            explicit_bucket_boundaries_advisory=_STAGE_BOUNDS,
+        )
+        self.landing_delay = histogram(
+            "mirror.landing.delay",
+            "s",
+            "Age of a slice's last commit when the slice lands.",
+            explicit_bucket_boundaries_advisory=_DELAY_BOUNDS,
+        )
 
 
 _PROCESS_TELEMETRY = Telemetry(metrics.get_meter_provider(), trace.get_tracer_provider())
@@ -93,10 +107,6 @@ def table_gauges() -> TableGauges | None:
     return _ACTIVE[0].tables
 
 
-def _count(counter: Instrument, value: float, labels: Mapping[str, str]) -> None:
-    _ACTIVE[0].counters[counter].add(value, labels)
-
-
 @contextmanager
 def _span(name: str, work: SliceWork, began_ns: int | None = None) -> Iterator[str | None]:
     """Trace the block; yield the trace id in hexadecimal, None without traces.
@@ -107,7 +117,7 @@ def _span(name: str, work: SliceWork, began_ns: int | None = None) -> Iterator[s
     try:
         with _ACTIVE[0].tracer.start_as_current_span(
             name,
-            attributes=work.attributes,
+            attributes={"mirror.table": work.table, "mirror.slice": work.slice},
             start_time=began_ns,
             record_exception=False,
             set_status_on_exception=False,
@@ -174,8 +184,8 @@ def record_applied(works: Sequence[SliceWork], began_ns: int) -> None:
 
 
 def _record_duration(table: str, name: Stage, seconds: float) -> None:
-    _count(instruments.STAGE_SECONDS, seconds, {"table": table, "stage": name.value})
-    _ACTIVE[0].histograms[instruments.STAGE_DURATION].record(seconds, {"stage": name.value})
+    _ACTIVE[0].stage_seconds.add(seconds, {"table": table, "stage": name.value})
+    _ACTIVE[0].stage_duration.record(seconds, {"stage": name.value})
 
 
 def set_attempt(attempt_id: str) -> None:
@@ -186,31 +196,43 @@ def set_attempt(attempt_id: str) -> None:
     trace.get_current_span().set_attribute("mirror.attempt", attempt_id)
 
 
-def record_published(published: PublishedFiles) -> None:
-    """Count the landing files of a publication."""
-    table, span = {"table": published.table}, trace.get_current_span()
-    span.set_attribute("mirror.files", published.files)
-    span.set_attribute("mirror.rows", sum(published.rows.values()))
-    _count(instruments.SLICES, 1, {**table, "kind": published.kind})
-    _count(instruments.FILES, published.files, table)
-    _count(instruments.BYTES, published.bytes, table)
-    for change, rows in published.rows.items():
-        _count(instruments.ROWS, rows, {**table, "change": change})
-    _count(instruments.COST_REQUESTS, published.requests, table)
-    _count(instruments.COST_CAPACITY, published.capacity_seconds, table)
-    if published.committed is not None:
-        delay = max(0.0, time.time() - published.committed)
-        _ACTIVE[0].histograms[instruments.LANDING_DELAY].record(delay, {})
+def record_published(
+    table: str,
+    kind: str,
+    *,
+    files: int,
+    size: int,
+    rows: Mapping[str, int],
+    committed: float | None,
+    requests: float,
+    capacity_seconds: float,
+) -> None:
+    """Count the landing files of a publication: their `size` in bytes, and their `rows` by kind of change.
+
+    `committed` is the last commit's time. `requests` and `capacity_seconds` are the estimated cost on OneLake.
+    """
+    active, labels, span = _ACTIVE[0], {"table": table}, trace.get_current_span()
+    span.set_attribute("mirror.files", files)
+    span.set_attribute("mirror.rows", sum(rows.values()))
+    active.slices.add(1, {**labels, "kind": kind})
+    active.files.add(files, labels)
+    active.bytes.add(size, labels)
+    for change, count in rows.items():
+        active.rows.add(count, {**labels, "change": change})
+    active.estimated_requests.add(requests, labels)
+    active.estimated_capacity.add(capacity_seconds, labels)
+    if committed is not None:
+        active.landing_delay.record(max(0.0, time.time() - committed), {})
 
 
 def count_failure(table: str, code: str) -> None:
     """Count a failed attempt to mirror a table."""
-    _count(instruments.FAILURES, 1, {"table": table, "code": code})
+    _ACTIVE[0].failures.add(1, {"table": table, "code": code})
 
 
 def count_request(store: str, operation: str, status: str) -> None:
     """Count a request to a store. `store` is its host or root without credentials."""
-    _count(instruments.REQUESTS, 1, {"store": store, "operation": operation, "status": status})
+    _ACTIVE[0].requests.add(1, {"store": store, "operation": operation, "status": status})
 
 
 def record_check(table: str, check: str, *, passed: bool) -> None:

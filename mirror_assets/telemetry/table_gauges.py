@@ -10,11 +10,9 @@ from typing import TypeAlias
 
 from opentelemetry.metrics import CallbackOptions, Meter, Observation
 
-from mirror_assets.telemetry import instruments
-from mirror_assets.telemetry.instruments import Instrument
-
 # Returns the time of each daemon's last heartbeat, in seconds since 1970.
 ReadHeartbeats: TypeAlias = "Callable[[], Mapping[str, float]]"
+Observations: TypeAlias = "Iterator[Observation]"
 
 
 @dataclass(frozen=True)
@@ -47,16 +45,16 @@ class TableProgress:
             return None if self.is_unreadable else 0
         return max(1, self.tip - self.covered)
 
-    def values(self, now: float) -> Mapping[Instrument, float | None]:
-        """Return the values of the gauges at `now`."""
-        return {
-            instruments.LAG: self.lag(now),
-            instruments.LAG_COMMITS: self.pending_commits,
-            instruments.SOURCE_VERSION: self.tip,
-            instruments.COVERED_VERSION: self.covered,
-            instruments.POLLED: self.polled,
-            instruments.PUBLISHED: self.published,
-        }
+
+# Name, unit (UCUM's, with annotations in braces), text and value of each gauge of a table.
+_OF_TABLES: tuple[tuple[str, str, str, Callable[[TableProgress], float | None]], ...] = (
+    ("mirror.lag", "s", "Age of the oldest pending commit; 0 if none is pending.", lambda it: it.lag(time.time())),
+    ("mirror.lag.commits", "{commit}", "Commits that are known to be pending.", lambda it: it.pending_commits),
+    ("mirror.source.version", "{version}", "The newest known version of the source.", lambda it: it.tip),
+    ("mirror.covered.version", "{version}", "The version that has landed.", lambda it: it.covered),
+    ("mirror.polled.time", "s", "When the source was last polled, since 1970; 0 if never.", lambda it: it.polled),
+    ("mirror.published.time", "s", "When this process last published a slice, since 1970.", lambda it: it.published),
+)
 
 
 class TableGauges:
@@ -75,32 +73,32 @@ class TableGauges:
     def register(self, meter: Meter) -> None:
         """Create the observable gauges."""
 
-        def of_tables(gauge: Instrument) -> Callable[[CallbackOptions], Iterator[Observation]]:
-            def observe(_options: CallbackOptions) -> Iterator[Observation]:
-                now = time.time()
+        def of_tables(value: Callable[[TableProgress], float | None]) -> Callable[[CallbackOptions], Observations]:
+            def observe(_options: CallbackOptions) -> Observations:
                 with self._lock:
                     tables = dict(self._tables)
                 for table, progress in tables.items():
-                    value = progress.values(now)[gauge]
-                    if value is not None:
-                        yield Observation(value, {"table": table})
+                    if (current := value(progress)) is not None:
+                        yield Observation(current, {"table": table})
 
             return observe
 
-        def of_checks(_options: CallbackOptions) -> Iterator[Observation]:
+        def of_checks(_options: CallbackOptions) -> Observations:
             with self._lock:
                 checks = dict(self._checks)
             for (table, check), passed in checks.items():
                 yield Observation(int(passed), {"table": table, "check": check})
 
-        def of_daemons(_options: CallbackOptions) -> Iterator[Observation]:
+        def of_daemons(_options: CallbackOptions) -> Observations:
             for daemon, beat in (self.read_heartbeats() if self.read_heartbeats else {}).items():
                 yield Observation(beat, {"daemon": daemon})
 
-        callbacks = {one: of_tables(one) for one in instruments.TABLE_GAUGES}
-        callbacks |= {instruments.CHECK_PASSED: of_checks, instruments.DAEMON_HEARTBEAT: of_daemons}
-        for one, callback in callbacks.items():
-            meter.create_observable_gauge(one.name, [callback], one.unit, one.text)
+        for name, unit, text, value in _OF_TABLES:
+            meter.create_observable_gauge(name, [of_tables(value)], unit, text)
+        passed = "0 if the check's newest result is a failure, else 1."
+        meter.create_observable_gauge("mirror.check.passed", [of_checks], "", passed)
+        beat = "The last heartbeat of a required Dagster daemon, since 1970; 0 if never."
+        meter.create_observable_gauge("mirror.daemon.heartbeat.time", [of_daemons], "s", beat)
 
     def add_tables(self, tables: Iterable[str]) -> None:
         """Add tables about which nothing is known yet, so that one that is never polled is visible."""

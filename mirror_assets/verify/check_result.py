@@ -13,7 +13,6 @@ class CheckResult:
 
     `note` is a remark on a passed check. With `is_warning`, the problems are warnings, not errors. `skipped` says why
     the check did not run: such a result has no problems, and has not passed. `next_step` replaces the check's default.
-    `pictures` are PNG files in base64, by name.
     """
 
     check: str
@@ -23,7 +22,6 @@ class CheckResult:
     is_warning: bool = False
     skipped: str = ""
     next_step: str = ""
-    pictures: dict[str, str] = field(default_factory=dict)
 
     @property
     def passed(self) -> bool:

@@ -7,7 +7,7 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from mirror_assets.direct_lake.footer_reader import FooterCache, FooterReader
+from mirror_assets.direct_lake.footer_reader import FooterReader
 from mirror_assets.direct_lake.footers import Footers
 from mirror_assets.source.access import PlainAccess
 from mirror_assets.source.actions import LiveFile
@@ -26,10 +26,7 @@ def named(folder: Path) -> list[LiveFile]:
 
 def reader(folder: Path, cache: Path | None = None, *, dictionaries: bool = True) -> FooterReader:
     """A reader of the folder."""
-    kept = FooterCache.of(cache, str(folder)) if cache else None
-    return FooterReader(
-        str(folder), SourceFiles(str(folder), PlainAccess(str(folder))), kept, dictionaries=dictionaries
-    )
+    return FooterReader(str(folder), SourceFiles(str(folder), PlainAccess(str(folder))), cache, dictionaries)
 
 
 def read(folder: Path) -> Footers:
@@ -43,18 +40,18 @@ def write(folder: Path, name: str, rows: pa.Table, **options: object) -> None:
     pq.write_table(rows, folder / name, **options)
 
 
-def age(path: Path, told: bytes) -> None:
-    """Make Arrow's file one of parquet-mr before 1.12: its data begin with the dictionary, of which it tells `told`."""
+def age(path: Path, offset: bytes) -> None:
+    """Make Arrow's file one of parquet-mr before 1.12, with this offset of the dictionary, where its data begin."""
     data, metadata = path.read_bytes(), pq.read_metadata(path)
     size = int.from_bytes(data[-8:-4], "little")
     footer = data[-8 - size : -8].replace(b"parquet-cpp-arrow", b"parquet-mr".ljust(17))
     for column in range(metadata.num_columns):
         chunk = metadata.row_group(0).column(column)
-        # Fields 9, 11 and 12, each with the type and how far it is behind the one before.
+        # Fields 9, 11 and 12, each after its type and the distance of its number from the one before.
         dictionary = b"\x26" + _offset(chunk.dictionary_page_offset)
         both = b"\x26" + _offset(chunk.data_page_offset) + dictionary + b"\x1c"
         assert footer.count(both) == 1
-        footer = footer.replace(both, dictionary + (told + b"\x1c" if told else b"\x3c"))
+        footer = footer.replace(both, dictionary + (offset + b"\x1c" if offset else b"\x3c"))
     path.write_bytes(data[: -8 - size] + footer + len(footer).to_bytes(4, "little") + data[-4:])
 
 

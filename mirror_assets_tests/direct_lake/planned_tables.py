@@ -1,4 +1,4 @@
-"""Tables for plans: made up, as a log would tell of them."""
+"""Invented tables for plans, as a log describes them."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def file(
 
 
 def some(count: int, size: int = MB, **of: str | None) -> list[LiveFile]:
-    """Files alike, in one partition."""
+    """Equal files in one partition."""
     return [file(f"{list(of.values())}-{size}-{number}", size, partition=of) for number in range(count)]
 
 

@@ -1,4 +1,4 @@
-"""Histories of a table that never was: random commits, and what the table has after each of them."""
+"""Random histories of a table: its commits, and its files after each of them."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def commit(version: int, before: Files, after: Files, operation: str = "WRITE") 
 
 @dataclass(frozen=True)
 class Story:
-    """What a table has at each version, from `first` on, and the operation that led there."""
+    """A table's files at each version, from `first` on, and the operation that led there."""
 
     first: int
     states: Sequence[Files]

@@ -1,4 +1,4 @@
-"""Advice where a layout is bad, and silence where it is not."""
+"""Advice on bad layouts, and none on others."""
 
 from __future__ import annotations
 
@@ -24,9 +24,13 @@ def _groups(rows: list[int]) -> SizeSummary:
     return SizeSummary.of(rows, (_MB, 16 * _MB))
 
 
+def _partitions(count: int) -> PartitionSummary:
+    return PartitionSummary(("p",), count, 1, 1, 1.0)
+
+
 @pytest.fixture
 def fine(tmp_path: Path) -> LayoutReport:
-    """A table of 20 million rows in ten V-Ordered files, as far as advice looks at it."""
+    """A table of 20 million rows in ten V-Ordered files, in all that advice depends on."""
     write_deltalake(tmp_path, pa.table({"id": [i % 5 for i in range(100)]}))
     return replace(
         report(tmp_path),
@@ -42,77 +46,65 @@ def _topics(found: LayoutReport) -> list[AdviceTopic]:
     return [one.topic for one in advice(found)]
 
 
-def test_a_fine_layout_needs_none(fine: LayoutReport) -> None:
-    assert advice(fine) == ()
+_MANY_SMALL = {"files": _files([500 * _MB] * 5 + [_MB] * 9), "vorder_files": 14}
 
 
-def test_small_files_are_to_be_compacted_unless_they_are_few(fine: LayoutReport) -> None:
-    many = _files([500 * _MB] * 5 + [_MB] * 9)
-    assert _topics(replace(fine, files=many, vorder_files=14, vorder_percent=100)) == [AdviceTopic.SMALL_FILES]
-    few = _files([500 * _MB] * 2 + [_MB] * 8)
-    assert _topics(replace(fine, files=few)) == []
-    one_each = PartitionSummary(("p",), 14, 1, 1, 1.0)
-    sized = replace(fine, files=many, vorder_files=14, vorder_percent=100, partitions=one_each)
-    assert _topics(sized) == []
+@pytest.mark.parametrize(
+    ("changes", "topics"),
+    [
+        ({}, []),
+        (_MANY_SMALL, [AdviceTopic.SMALL_FILES]),
+        ({"files": _files([500 * _MB] * 2 + [_MB] * 8)}, []),
+        (_MANY_SMALL | {"partitions": _partitions(14)}, []),
+        ({"files": _files([3_000 * _MB] + [500 * _MB] * 9)}, [AdviceTopic.LARGE_FILES]),
+        ({"row_groups": _groups([100_000] * 200)}, [AdviceTopic.ROW_GROUPS]),
+        ({"row_groups": _groups([1_500_000, 500_000] * 10)}, []),  # the last group of each file may be small
+        ({"rows": 900_000, "row_groups": _groups([100_000] * 9)}, []),
+        ({"vorder_files": 4, "vorder_percent": 30}, [AdviceTopic.VORDER]),
+        ({"hidden_rows": 980_000}, []),
+        ({"hidden_rows": 1_020_000}, [AdviceTopic.VECTORS]),
+        ({"much_hidden_files": 1}, [AdviceTopic.VECTORS]),
+        ({"partitions": _partitions(200)}, []),
+        ({"partitions": _partitions(201)}, [AdviceTopic.PARTITIONS]),
+    ],
+)
+def test_each_topic_has_a_limit(fine: LayoutReport, changes: dict[str, object], topics: list[AdviceTopic]) -> None:
+    assert _topics(replace(fine, **changes)) == topics  # type: ignore[arg-type]
 
 
-def test_large_files(fine: LayoutReport) -> None:
-    large = _files([3_000 * _MB] + [500 * _MB] * 9)
-    assert _topics(replace(fine, files=large)) == [AdviceTopic.LARGE_FILES]
+def test_advice_has_numbers_and_what_to_do(fine: LayoutReport) -> None:
+    bad = replace(fine, row_groups=_groups([100_000] * 200), vorder_files=4, vorder_percent=30)
+    groups, vorder = map(str, advice(bad))
+    assert groups.startswith("200 of 200 row groups have less than 1 million rows: make OPTIMIZE")
+    assert vorder.startswith("6 of 10 files are not V-Ordered: run OPTIMIZE … VORDER in Fabric")
 
 
-def test_small_row_groups_matter_in_large_tables(fine: LayoutReport) -> None:
-    small = _groups([100_000] * 200)
-    (found,) = advice(replace(fine, row_groups=small))
-    assert str(found).startswith("200 of 200 row groups have less than 1 million rows: make OPTIMIZE")
-    # The last one of each file is what is left over.
-    assert _topics(replace(fine, row_groups=_groups([1_500_000, 500_000] * 10))) == []
-    assert _topics(replace(fine, rows=900_000, row_groups=_groups([100_000] * 9))) == []
+_MIXED = {"codings": {Coding.MIXED: 6, Coding.DICTIONARY: 4}}
 
 
-def test_vorder(fine: LayoutReport) -> None:
-    (found,) = advice(replace(fine, vorder_files=4, vorder_percent=30))
-    assert (found.topic, found.found) == (AdviceTopic.VORDER, "6 of 10 files are not V-Ordered")
-
-
-@pytest.mark.parametrize(("files", "percent", "told"), [(0, 4.9, False), (0, 5.1, True), (1, 0.1, True)])
-def test_deletion_vectors(fine: LayoutReport, files: int, percent: float, told: bool) -> None:
-    hiding = replace(fine, much_hidden_files=files, hidden_rows=round(fine.rows * percent / 100))
-    assert _topics(hiding) == ([AdviceTopic.VECTORS] if told else [])
-
-
-@pytest.mark.parametrize(("count", "told"), [(200, False), (201, True)])
-def test_too_many_partitions(fine: LayoutReport, count: int, told: bool) -> None:
-    partitions = PartitionSummary(("p",), count, 1, 1, 1.0)
-    assert _topics(replace(fine, partitions=partitions)) == ([AdviceTopic.PARTITIONS] if told else [])
-
-
-def test_dropped_columns(fine: LayoutReport) -> None:
+@pytest.mark.parametrize(
+    ("changes", "topics"),
+    [
+        ({"is_dropped": True, "compressed": 500 * _MB}, [AdviceTopic.DROPPED]),
+        ({"is_dropped": True, "compressed": 5 * _MB}, []),
+        (_MIXED, [AdviceTopic.DICTIONARIES]),
+        (_MIXED | {"share": 9}, []),
+        (_MIXED | {"physical_types": ("BOOLEAN",)}, []),
+    ],
+)
+def test_columns_have_limits_also(fine: LayoutReport, changes: dict[str, object], topics: list[AdviceTopic]) -> None:
     (column,) = fine.columns
-    gone = replace(column, is_dropped=True, parquet=replace(column.parquet, compressed=fine.files.total // 10))
-    assert _topics(replace(fine, columns=(gone,))) == [AdviceTopic.DROPPED]
-    little = replace(gone, parquet=replace(column.parquet, compressed=fine.files.total // 1_000))
-    assert _topics(replace(fine, columns=(little,))) == []
-
-
-def test_dictionaries_that_grew_too_large(fine: LayoutReport) -> None:
-    (column,) = fine.columns
-    mixed = replace(column, parquet=replace(column.parquet, codings={Coding.MIXED: 6, Coding.DICTIONARY: 4}))
-    (found,) = advice(replace(fine, columns=(mixed,)))
-    assert (found.topic, found.found[:3]) == (AdviceTopic.DICTIONARIES, "id:")
-    assert _topics(replace(fine, columns=(replace(mixed, share=9),))) == []
-    flags = replace(mixed, parquet=replace(mixed.parquet, physical_types=("BOOLEAN",)))
-    assert _topics(replace(fine, columns=(flags,))) == []
+    assert _topics(replace(fine, columns=(replace(column, **changes),))) == topics  # type: ignore[arg-type]
 
 
 def _loaded(path: Path, loads: int, rows: int) -> LayoutReport:
-    """A table of this many loads of numbers that all differ; above 131,072 rows, dictionaries are too large."""
+    """A table of this many loads of different numbers; above 131,072 rows, dictionaries are too large."""
     for _ in range(loads):
         write_deltalake(path, pa.table({"x": pa.array(range(rows), pa.float64())}), mode="append")
     return report(path)
 
 
-def test_a_table_of_many_small_loads(tmp_path: Path) -> None:
+def test_a_real_table_of_many_small_loads(tmp_path: Path) -> None:
     assert _topics(_loaded(tmp_path / "million", 9, 140_000)) == [
         AdviceTopic.SMALL_FILES,
         AdviceTopic.ROW_GROUPS,
@@ -121,6 +113,6 @@ def test_a_table_of_many_small_loads(tmp_path: Path) -> None:
     ]
 
 
-def test_of_a_small_table_only_the_number_of_files_matters(tmp_path: Path) -> None:
+def test_only_the_number_of_files_matters_in_a_small_table(tmp_path: Path) -> None:
     assert _topics(_loaded(tmp_path / "many", 12, 3_000)) == [AdviceTopic.SMALL_FILES]
     assert _topics(_loaded(tmp_path / "few", 2, 3_000)) == []

@@ -12,11 +12,11 @@ from deltalake import DeltaTable
 
 from mirror_assets.config import Config, FramesOf, TableSettings
 from mirror_assets.direct_lake.consumers import source_consumers, table_frames
-from mirror_assets.direct_lake.errors import FramesUnreadable
 from mirror_assets.direct_lake.vacuum import VacuumPlan, plan_vacuum
-from mirror_assets.errors import SettingError
+from mirror_assets.errors import ErrorCode, SettingError
 from mirror_assets.history.history_log import APPLICATION, HistoryCommit
 from mirror_assets.source.log import DeltaLog
+from mirror_assets_tests.errors import raises
 from mirror_assets_tests.pipeline.paper import TABLE, Paper
 from mirror_assets_tests.source.handmade import Action, commit_file, write_commit
 
@@ -37,8 +37,7 @@ def paper(tmp_path: Path) -> Paper:
 def _guard(paper: Paper, settings: str = "") -> VacuumPlan:
     config, table = _configured(paper, settings)
     log = DeltaLog(str(paper.lake))
-    consumers = source_consumers(config, table, log, paper.context.manifest())
-    return plan_vacuum(log, time.time(), consumers.frames, consumers.mirror)
+    return plan_vacuum(log, time.time(), *source_consumers(config, table, log, paper.context.manifest()))
 
 
 def _configured(paper: Paper, settings: str) -> tuple[Config, TableSettings]:
@@ -93,9 +92,10 @@ def _keep(paper: Paper, last: int) -> None:
 
 
 def test_frames_that_can_not_be_are_refused(paper: Paper) -> None:
-    with pytest.raises(SettingError, match="its newest version is 3"):
+    with raises(SettingError, ErrorCode.FRAME_REFUSED, match="its newest version is 3"):
         _guard(paper, "direct_lake: {frames: [4]}")
-    with pytest.raises(FramesUnreadable, match=r"answer\.csv has no readable frames of a model: it can't be read"):
+    unreadable = r"answer\.csv has no readable frames of a model: it can't be read"
+    with raises(SettingError, ErrorCode.FRAMES_UNREADABLE, match=unreadable):
         _guard(paper, "direct_lake: {exports: [answer.csv]}")
 
 

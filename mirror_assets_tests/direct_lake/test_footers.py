@@ -1,4 +1,4 @@
-"""Facts of real files against what was written into them, and against what pyarrow itself says."""
+"""Footers of real files against what was written into them, and against what pyarrow reads."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import pytest
 from deltalake import ColumnProperties, WriterProperties, write_deltalake
 from pyspark.sql import SparkSession
 
-from mirror_assets.direct_lake.footers import Coding, Footers
+from mirror_assets.direct_lake.footers import Coding, Footers, dictionary_size
 from mirror_assets_tests.direct_lake.parquet_files import age, named, read, write
 
 _ROWS = 6_000
@@ -29,57 +29,49 @@ _TABLE = pa.table(
 
 
 def _first_chunks(footers: Footers) -> dict[str, dict[str, object]]:
-    """The chunks of the first row group by column."""
+    """Return the chunks of the first row group by column."""
     chunks = footers.chunks.to_pylist()
     return {row["column"]: row for row in chunks[: len(set(footers.chunks["column"].to_pylist()))]}
 
 
 def _codings(footers: Footers) -> dict[str, Coding]:
-    """How the columns of the first row group are stored."""
+    """Return how the columns of the first row group are stored."""
     return {column: Coding(str(chunk["coding"])) for column, chunk in _first_chunks(footers).items()}
 
 
-def _assert_as_pyarrow_says(folder: Path, footers: Footers) -> None:
+def _assert_correct(folder: Path, footers: Footers, whole: Sequence[str] = ()) -> None:
+    """Compare with pyarrow's metadata, and the entries of dictionaries with the values of the chunk.
+
+    They are equal for chunks that use a dictionary alone, which those of the `whole` columns do.
+    """
     for index, file in enumerate(footers.files):
-        metadata = pq.read_metadata(folder / file.path)
+        content = pq.ParquetFile(folder / file.path)
+        metadata = content.metadata
         assert (file.rows, file.created_by) == (metadata.num_rows, metadata.created_by)
         assert file.group_rows == [metadata.row_group(i).num_rows for i in range(metadata.num_row_groups)]
         rows = footers.chunks.filter(pc.equal(footers.chunks["file"], index)).to_pylist()
-        told = iter(rows)
-        for i in range(metadata.num_row_groups):
-            group = metadata.row_group(i)
-            for chunk, row in ((group.column(j), next(told)) for j in range(group.num_columns)):
-                assert row["column"] == chunk.path_in_schema
-                assert (row["compressed"], row["uncompressed"]) == (
-                    chunk.total_compressed_size,
-                    chunk.total_uncompressed_size,
-                )
-                assert row["nulls"] == chunk.statistics.null_count
-        assert next(told, None) is None
-
-
-def _assert_dictionaries_hold_the_values(folder: Path, footers: Footers, whole: Sequence[str] = ()) -> None:
-    """Entries of a chunk that is stored by dictionary alone are its different values; so are those of `whole` ones."""
-    for index, file in enumerate(footers.files):
-        content = pq.ParquetFile(folder / file.path)
-        rows = iter(footers.chunks.filter(pc.equal(footers.chunks["file"], index)).to_pylist())
-        for group in range(content.num_row_groups):
-            for name in content.schema_arrow.names:
-                row = next(rows)
-                if row["coding"] == Coding.PLAIN.value:
-                    assert row["entries"] is None
-                elif row["coding"] == Coding.DICTIONARY.value or name in whole:
-                    values = content.read_row_group(group, columns=[name])[name]
-                    assert row["entries"] == pc.count_distinct(values).as_py(), row
+        chunks = [
+            (i, metadata.row_group(i).column(j))
+            for i in range(metadata.num_row_groups)
+            for j in range(metadata.num_columns)
+        ]
+        for row, (group, chunk) in zip(rows, chunks, strict=True):
+            name = chunk.path_in_schema
+            sizes = (row["compressed"], row["uncompressed"])
+            assert (row["column"], row["nulls"]) == (name, chunk.statistics.null_count)
+            assert sizes == (chunk.total_compressed_size, chunk.total_uncompressed_size)
+            if row["coding"] == Coding.PLAIN.value:
+                assert row["entries"] is None
+            elif row["coding"] == Coding.DICTIONARY.value or name in whole:
+                values = content.read_row_group(group, columns=[name])[name]
+                assert row["entries"] == pc.count_distinct(values).as_py(), row
 
 
 def test_arrows_cpp_writer(tmp_path: Path) -> None:
-    folder = tmp_path / "cpp"
-    write(folder, "a.parquet", _TABLE, row_group_size=2_500, dictionary_pagesize_limit=4_000)
-    write(folder, "b.parquet", _TABLE.slice(0, 9), use_dictionary=["id"])
-    footers = read(folder)
-    _assert_as_pyarrow_says(folder, footers)
-    _assert_dictionaries_hold_the_values(folder, footers, ["few", "whole"])
+    write(tmp_path, "a.parquet", _TABLE, row_group_size=2_500, dictionary_pagesize_limit=4_000)
+    write(tmp_path, "b.parquet", _TABLE.slice(0, 9), use_dictionary=["id"])
+    footers = read(tmp_path)
+    _assert_correct(tmp_path, footers, ["few", "whole"])
     first = Footers(footers.table.slice(0, 1))
     # It lists the encoding of dictionary pages among those of data pages.
     assert _codings(first) == dict.fromkeys(_TABLE.column_names, Coding.UNKNOWN) | {"flag": Coding.PLAIN}
@@ -96,8 +88,7 @@ def test_arrows_rust_writer_of_delta_rs(tmp_path: Path) -> None:
     )
     write_deltalake(tmp_path, _TABLE, writer_properties=properties)
     footers = read(tmp_path)
-    _assert_as_pyarrow_says(tmp_path, footers)
-    _assert_dictionaries_hold_the_values(tmp_path, footers, ["few"])
+    _assert_correct(tmp_path, footers, ["few"])
     plain = {"flag": Coding.PLAIN, "whole": Coding.PLAIN}
     assert _codings(footers) == dict.fromkeys(_TABLE.column_names, Coding.UNKNOWN) | plain
 
@@ -121,22 +112,28 @@ def test_parquet_mr_of_spark(spark: SparkSession, tmp_path: Path, version: str) 
     rows.write.options(**options).parquet(str(tmp_path / "mr"))
     footers = read(tmp_path / "mr")
     assert footers.files[0].created_by.startswith("parquet-mr")
-    _assert_as_pyarrow_says(tmp_path / "mr", footers)
-    _assert_dictionaries_hold_the_values(tmp_path / "mr", footers)
+    _assert_correct(tmp_path / "mr", footers)
     # A dictionary that doesn't pay on the first page is dropped. Version 2 lists that of dictionary pages as PLAIN.
     few, later = (Coding.DICTIONARY, Coding.MIXED) if version == "v1" else (Coding.UNKNOWN, Coding.UNKNOWN)
     assert _codings(footers) == {"id": Coding.PLAIN, "few": few, "flag": Coding.PLAIN, "later": later}
 
 
 @pytest.mark.parametrize("offset", [b"", b"\x26\x00"])
-def test_dictionaries_of_old_parquet_mr_that_tells_no_offset_of_them(tmp_path: Path, offset: bytes) -> None:
+def test_old_parquet_mr_has_no_offset_of_dictionaries(tmp_path: Path, offset: bytes) -> None:
     write(tmp_path, "a.parquet", _TABLE.select(["few", "whole"]), version="1.0", compression="snappy")
     age(tmp_path / "a.parquet", offset)
     assert pq.read_table(tmp_path / "a.parquet").num_rows == _ROWS
     footers = read(tmp_path)
     assert footers.files[0].created_by.startswith("parquet-mr")
     assert _codings(footers) == {"few": Coding.DICTIONARY, "whole": Coding.DICTIONARY}
-    _assert_dictionaries_hold_the_values(tmp_path, footers)
+    _assert_correct(tmp_path, footers)
+
+
+def test_other_pages_and_incomplete_headers_have_no_dictionary_size() -> None:
+    header = bytes.fromhex("1504 15a006 1504 4c 15d001 1500 00 00")
+    assert dictionary_size(header) == (104, 400)
+    assert [dictionary_size(header[:length]) for length in range(11)] == [None] * 11
+    assert dictionary_size(bytes.fromhex("1500 15a006 1504 2c 15d001 1500 00 00")) is None
 
 
 def test_vorder_is_read_from_each_file(tmp_path: Path) -> None:
@@ -156,11 +153,8 @@ def test_a_file_without_rows(tmp_path: Path) -> None:
 def test_a_footer_longer_than_the_first_read(tmp_path: Path) -> None:
     wide = pa.table({f"column {i} {'x' * 80}": [i] for i in range(1_500)})
     write(tmp_path, "a.parquet", wide)
-    metadata = pq.read_metadata(tmp_path / "a.parquet")
-    assert metadata.serialized_size > 256 * 1024
-    footers = read(tmp_path)
-    _assert_as_pyarrow_says(tmp_path, footers)
-    assert [f.path for f in named(tmp_path)] == [f.path for f in footers.files]
+    assert pq.read_metadata(tmp_path / "a.parquet").serialized_size > 256 * 1024
+    _assert_correct(tmp_path, read(tmp_path), wide.column_names)
 
 
 def test_dictionaries_before_the_tail_are_read_where_they_are(tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""Figures and growth of real tables by their logs."""
+"""Sizes and growth of real tables by their logs."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from itertools import pairwise
 from pathlib import Path
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from deltalake import DeltaTable, WriterProperties, write_deltalake
 
@@ -35,7 +36,7 @@ def _append(path: Path, rows: int = 10) -> None:
 
 
 def _dated(path: Path, days: float = 1.0) -> DeltaLog:
-    """The table's log, as if its commits had been made so many days apart."""
+    """Return the table's log, with commits this many days apart."""
     for version in range(DeltaTable(path).version() + 1):
         at = (_START + version * days * _DAY) / 1_000
         if commit_file(path, version).exists():
@@ -51,34 +52,21 @@ def _grown(log: DeltaLog, since: float, now: float) -> Growth:
 
 
 def test_figures_are_those_of_the_live_files(tmp_path: Path) -> None:
+    small_groups = WriterProperties(max_row_group_size=20)
     for _ in range(3):
-        write_deltalake(
-            tmp_path,
-            pa.table({"id": range(50)}),
-            mode="append",
-            writer_properties=WriterProperties(max_row_group_size=20),
-        )
+        write_deltalake(tmp_path, pa.table({"id": range(50)}), mode="append", writer_properties=small_groups)
     DeltaTable(tmp_path).delete("id = 7")
     log = DeltaLog(str(tmp_path))
-    snapshot = log.snapshot()
-    footers = FooterReader(str(tmp_path), log.files).read(snapshot.files)
-    found = measure("t", snapshot, footers)
-    live = DeltaTable(tmp_path)
-    assert (found.rows, found.files) == (147, len(live.file_uris()))
-    assert found.row_groups == sum(len(file.group_rows) for file in footers.files)
-    assert found.bytes == sum(Path(uri).stat().st_size for uri in live.file_uris())
+    found = measure("t", log.snapshot(), FooterReader(str(tmp_path), log.files).read(log.snapshot().files))
+    paths = DeltaTable(tmp_path).file_uris()
+    assert (found.rows, found.files) == (147, len(paths))
+    assert found.row_groups == sum(pq.read_metadata(path).num_row_groups for path in paths)
+    assert found.bytes == sum(Path(path).stat().st_size for path in paths)
 
 
-def test_hidden_rows_are_counted_apart(tmp_path: Path) -> None:
-    metadata = metadata_action(schema_string(column("id")))
-    hiding = file_action("add", records=10)
-    inline = {
-        "storageType": "i",
-        "pathOrInlineDv": "wi5b=000010000siXQKl0rr91000f55c8Xg0@@D72lkbi5=-{L",
-        "cardinality": 4,
-    }
-    hiding["add"] |= {"deletionVector": inline | {"sizeInBytes": 40}}  # type: ignore[operator]
-    write_commit(tmp_path, 0, [PROTOCOL, metadata, info(), hiding])
+def test_hidden_rows_are_counted_separately(tmp_path: Path) -> None:
+    hiding = file_action("add", records=10, deleted=4)
+    write_commit(tmp_path, 0, [PROTOCOL, metadata_action(schema_string(column("id"))), info(), hiding])
     footer = Footer("a.parquet", 1, 10, "", vorder=False, dictionaries=False, group_rows=(), chunks=())
     found = measure("t", DeltaLog(str(tmp_path)).snapshot(), Footers(as_table([footer])))
     assert (found.rows, found.hidden_rows) == (6, 4)
@@ -91,12 +79,12 @@ def test_a_table_that_gains_a_file_a_day(tmp_path: Path) -> None:
     assert (found.commits, found.days) == (3, 2.5)
     assert found.files == pytest.approx(1, rel=0.2)
     assert found.rows == pytest.approx(10 * found.files)
-    # Since its first commit: what that brought is no growth.
+    # The rows of the first commit are no growth.
     whole = _grown(_dated(tmp_path), -30, 5)
     assert (whole.days, whole.files, whole.rows) == pytest.approx((5, 1, 10))
 
 
-def test_a_table_at_rest_does_not_grow(tmp_path: Path) -> None:
+def test_a_table_without_commits_does_not_grow(tmp_path: Path) -> None:
     for _ in range(3):
         _append(tmp_path)
     found = _grown(_dated(tmp_path), 10, 20)
@@ -104,8 +92,8 @@ def test_a_table_at_rest_does_not_grow(tmp_path: Path) -> None:
     assert _grown(_dated(tmp_path), 0.5, 1_000).files < 0.01
 
 
-def test_compactions_and_deletes_are_told_from_what_the_window_began_with(tmp_path: Path) -> None:
-    """delta-rs doesn't say how many rows it removes."""
+def test_sizes_after_compactions_and_deletes_follow_from_the_first_version(tmp_path: Path) -> None:
+    """delta-rs doesn't log how many rows it removes."""
     for _ in range(4):
         _append(tmp_path)
     DeltaTable(tmp_path).optimize.compact()
@@ -120,7 +108,7 @@ def test_compactions_and_deletes_are_told_from_what_the_window_began_with(tmp_pa
     assert sizes[-1].bytes - sizes[0].bytes == live - of_first
 
 
-def test_a_cleaned_log_is_looked_at_from_where_it_begins(tmp_path: Path) -> None:
+def test_growth_in_a_cleaned_log_begins_with_the_log(tmp_path: Path) -> None:
     for version in range(5):
         _append(tmp_path)
         if version == 2:
@@ -132,7 +120,7 @@ def test_a_cleaned_log_is_looked_at_from_where_it_begins(tmp_path: Path) -> None
     assert _grown(DeltaLog(str(tmp_path)), -1, 4).rows == pytest.approx(10)
 
 
-def test_rows_that_no_statistics_tell_leave_growth_unknown(tmp_path: Path) -> None:
+def test_growth_of_rows_without_statistics_is_unknown(tmp_path: Path) -> None:
     begin = [PROTOCOL, metadata_action(schema_string(column("id"))), info(), file_action("add", records=None)]
     write_commit(tmp_path, 0, begin)
     write_commit(tmp_path, 1, [info(), file_action("remove", records=None)])
@@ -143,7 +131,7 @@ def test_rows_that_no_statistics_tell_leave_growth_unknown(tmp_path: Path) -> No
     assert (found.files, found.bytes) == pytest.approx((-1, -100))
 
 
-def test_an_hour_is_the_least_that_makes_a_trend(tmp_path: Path) -> None:
+def test_less_than_an_hour_makes_no_trend(tmp_path: Path) -> None:
     _append(tmp_path)
     log = _dated(tmp_path)
     span = recent_span(log, _START)

@@ -1,27 +1,32 @@
-"""Tables against capacities: fits, does not, or can't be said; and when it will not any more."""
+"""Limits of capacities: whether tables are within them, when they no longer will be, and what is worth a warning."""
 
 from __future__ import annotations
 
 from dataclasses import replace
+from datetime import date
+from itertools import pairwise
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from mirror_assets.config import DirectLakeMode
+from mirror_assets.config.table_settings import CAPACITIES
+from mirror_assets.direct_lake.check_rules import check_guardrails
 from mirror_assets.direct_lake.guardrails import (
     GB,
     SKUS,
+    SOURCE_DATE,
     CapacityFit,
     FitVerdict,
     Growth,
     GuardrailFigures,
     Limit,
     LimitUse,
+    Sku,
     consequence,
     fit,
     predicted_mirror,
-    queries_fail,
     sku_of,
 )
 
@@ -93,7 +98,6 @@ def test_days_until_a_limit() -> None:
     assert fit(_F2, growing).days_left == pytest.approx(980 / 198)
     assert _use(replace(growing, files=1_001), Limit.FILES).days_left == 0
     assert fit(_F2, _SMALL).days_left is None
-    assert _use(growing, Limit.MODEL_BYTES, "F2").days_left is None
     grown = replace(growing, growth=Growth(files=0, rows=None, bytes=GB, days=7, commits=9))
     assert fit(_F2, grown).uses[-1].days_left == 9
 
@@ -107,7 +111,6 @@ def test_what_fits_fits_into_every_larger_capacity(table: GuardrailFigures) -> N
 
 
 def test_over_a_limit_onelake_fails_and_sql_falls_back() -> None:
-    assert [mode for mode in DirectLakeMode if queries_fail(mode)] == [DirectLakeMode.ONELAKE, DirectLakeMode.SQL_ONLY]
     assert "framing fails" in consequence(DirectLakeMode.ONELAKE, Limit.FILES)
     assert "queries to the table" in consequence(DirectLakeMode.SQL, Limit.ROWS)
     assert "all queries" in consequence(DirectLakeMode.SQL, Limit.MODEL_BYTES)
@@ -141,3 +144,52 @@ def test_a_mirror_gains_files_with_rows() -> None:
     mirror = predicted_mirror(replace(_SMALL, growth=growth))
     assert mirror.growth == replace(growth, files=2)
     assert fit(_F2, mirror).days_left == 9  # of 10 GB, one is there
+
+
+_UNLIMITED = 10**18
+
+
+def _limits(sku: Sku) -> tuple[int, ...]:
+    return sku.files, sku.row_groups, sku.rows, sku.model_bytes or _UNLIMITED
+
+
+def test_a_larger_capacity_allows_no_less() -> None:
+    assert [sku.name for sku in SKUS] == [f"F{2**power}" for power in range(1, 12)]
+    for smaller, larger in pairwise(SKUS):
+        assert all(a <= b for a, b in zip(_limits(smaller), _limits(larger), strict=True))
+
+
+def test_limits_are_those_of_the_page() -> None:
+    assert _limits(sku_of("F16")) == (1_000, 1_000, 300_000_000, 20 * GB)
+    assert _limits(sku_of("F64")) == (5_000, 5_000, 1_500_000_000, _UNLIMITED)
+    assert _limits(sku_of("F2048")) == (10_000, 10_000, 24_000_000_000, _UNLIMITED)
+    assert date.fromisoformat(SOURCE_DATE) < date(2026, 9, 1)
+
+
+def test_a_capacity_has_several_names() -> None:
+    assert tuple(name for sku in SKUS for name in sku.names) == CAPACITIES
+    assert sku_of("p1") is sku_of("FT1") is sku_of("F64")
+    with pytest.raises(ValueError, match=r"F3 is not a capacity; expected one of F2, F4, .*P5, F2048"):
+        sku_of("F3")
+
+
+@pytest.mark.parametrize(("days", "files_a_day", "warns"), [(7, 100, True), (7, 50, False), (0.5, 100, False)])
+def test_a_limit_that_growth_reaches_within_a_week_is_a_warning(days: float, files_a_day: float, warns: bool) -> None:
+    growing = replace(_SMALL, files=500, growth=Growth(files_a_day, None, 0, days, 10))
+    result = check_guardrails(growing, _F2, DirectLakeMode.ONELAKE)
+    assert result.passed is not warns
+    assert ("the limit is 5.0 days away" in result.message) is warns
+    assert result.is_warning is warns
+
+
+def test_hidden_rows_that_may_count_are_a_warning() -> None:
+    result = check_guardrails(replace(_SMALL, rows=300_000_000, hidden_rows=1), _F2, DirectLakeMode.ONELAKE)
+    assert result.is_warning
+    assert result.message.endswith("it is unknown whether hidden rows count")
+
+
+def test_without_a_capacity_the_smallest_is_named() -> None:
+    result = check_guardrails(replace(_SMALL, files=6_000), None, DirectLakeMode.ONELAKE)
+    assert result.passed
+    assert result.note == "orders: it fits into F512"
+    assert result.figures["smallest_sku"] == "F512"

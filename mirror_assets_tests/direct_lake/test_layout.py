@@ -38,7 +38,7 @@ def test_sizes_are_those_of_the_files_on_the_disk(tmp_path: Path) -> None:
     assert found.files.small == 3
     assert dict(found.writers) == {groups[0].created_by: 3}
     assert sum(column.share for column in found.columns) == pytest.approx(100)
-    assert {column.label: column.parquet.distinct for column in found.columns} == {
+    assert {column.label: column.distinct for column in found.columns} == {
         "id": DistinctValues(64, 450),
         "p": DistinctValues(3, 450 - 65),  # delta-rs may have written plain pages after the dictionaries
     }
@@ -104,11 +104,11 @@ def test_a_mapped_table_with_dropped_columns_and_deletion_vectors(spark: SparkSe
     spark.sql(f"ALTER TABLE delta.`{uri}` RENAME COLUMN part TO side")
     spark.sql(f"DELETE FROM delta.`{uri}` WHERE id < 12 AND side = 0")
     found = report(Path(uri))
-    # Spark puts partition columns into the files of mapped tables, too.
+    # Spark writes partition columns into the files of mapped tables also.
     assert {column.label for column in found.columns if not column.is_dropped} == {"id", "s.x", "side"}
     dropped = [column for column in found.columns if column.is_dropped]
     assert (len(dropped), {column.name for column in dropped}) == (2, {None})
-    assert found.dropped_bytes == sum(column.parquet.compressed for column in dropped) > 0
+    assert found.dropped_bytes == sum(column.compressed for column in dropped) > 0
     assert (found.partitions.columns, found.partitions.count) == (("side",), 2)
     assert (found.much_hidden_files, found.hidden_rows, found.hidden_percent) == (1, 6, 3)
 

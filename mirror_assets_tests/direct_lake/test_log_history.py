@@ -1,4 +1,4 @@
-"""Histories of tables: where they begin, their maintenance, how long files stay, and which version a time means."""
+"""The log of real tables: where a span begins, its maintenance, and the version of a time."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def table(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def test_maintenance_is_marked_and_moves_no_row(table: Path) -> None:
+def test_maintenance_is_named_and_changes_no_row(table: Path) -> None:
     log = DeltaLog(str(table))
     history = recent_span(log, 0)
     assert history.every_version() == tuple(range(8))
@@ -55,26 +55,20 @@ def test_maintenance_is_marked_and_moves_no_row(table: Path) -> None:
     assert framing_effect(log.snapshot(2), log.snapshot(7)).kept.rows == 6
 
 
-def test_a_cleaned_log_begins_at_its_checkpoint(table: Path) -> None:
-    for version in range(3):
+@pytest.mark.parametrize(
+    ("missing", "first"),
+    [
+        ((0, 1, 2), 3),  # a cleaned log begins at its checkpoint
+        ((3,), 3),  # all versions can be read, but the actions of commit 3 are unknown
+        ((1,), 3),  # versions 1 and 2 can't be read
+    ],
+)
+def test_a_span_begins_after_the_last_gap(table: Path, missing: Sequence[int], first: int) -> None:
+    for version in missing:
         commit_file(table, version).unlink()
-    history = recent_span(DeltaLog(str(table)), 0)
-    assert history.every_version() == (3, 4, 5, 6, 7)
-
-
-def test_a_commit_that_only_a_checkpoint_replaces_is_where_it_begins(table: Path) -> None:
-    """Version 3 can be put together, and so can all before it; but nothing tells what its commit did."""
-    commit_file(table, 3).unlink()
     log = DeltaLog(str(table))
-    assert recent_span(log, 0).first == 3
+    assert recent_span(log, 0).every_version() == tuple(range(first, 8))
     assert recent_span(log, log.time_ms(6)).first == 6
-
-
-def test_a_hole_is_not_read_over(table: Path) -> None:
-    commit_file(table, 1).unlink()
-    log = DeltaLog(str(table))
-    assert log.versions() == (0, 3, 4, 5, 6, 7)
-    assert recent_span(log, 0).first == 3
 
 
 def test_one_version_is_a_span(table: Path) -> None:
@@ -88,7 +82,7 @@ _SCHEMA = schema_string(column("id"))
 
 
 def _log(folder: Path, written: Sequence[int], in_commit: Sequence[int] = (), **properties: str) -> DeltaLog:
-    """A log whose commits were written at these seconds; the last ones have times of their own, in ms."""
+    """A log whose commits were written at these seconds; the last ones have in-commit timestamps, in ms."""
     without = len(written) - len(in_commit)
     for version, seconds in enumerate(written):
         info: Action = {"timestamp": 7}
@@ -102,7 +96,7 @@ def _log(folder: Path, written: Sequence[int], in_commit: Sequence[int] = (), **
     return DeltaLog(str(folder))
 
 
-def test_a_time_is_the_last_commit_by_then(tmp_path: Path) -> None:
+def test_a_time_means_the_last_commit_before_it(tmp_path: Path) -> None:
     log = _log(tmp_path, (1_000, 1_100, 1_050, 1_300))
     assert [log.time_ms(version) for version in log.versions()] == [1_000_000, 1_100_000, 1_100_001, 1_300_000]
     times = (999_999, 1_000_000, 1_099_999, 1_100_000, 1_100_001, 1_299_999, 1_300_000, 1_300_001)
@@ -110,7 +104,7 @@ def test_a_time_is_the_last_commit_by_then(tmp_path: Path) -> None:
 
 
 def test_in_commit_timestamps_that_begin_late_do_not_mix_with_times_of_files(tmp_path: Path) -> None:
-    """The older commits' files were copied, so they look newer than all that came after them."""
+    """The older commits' files were copied, so their times are later than those of all newer commits."""
     log = _log(
         tmp_path,
         (9_000, 9_001, 9_002, 9_003, 9_004),
@@ -125,7 +119,7 @@ def test_in_commit_timestamps_that_begin_late_do_not_mix_with_times_of_files(tmp
 
 
 @given(st.lists(st.integers(0, 40), min_size=1, max_size=6), st.integers(-1, 50))
-def test_the_rule_is_that_of_a_plain_search(
+def test_the_version_of_a_time_is_that_of_a_plain_search(
     tmp_path_factory: pytest.TempPathFactory, steps: list[int], at: int
 ) -> None:
     log, time = _log(tmp_path_factory.mktemp("log"), [1_000 + step for step in steps]), (1_000 + at) * 1000
@@ -134,8 +128,8 @@ def test_the_rule_is_that_of_a_plain_search(
     assert committed_by(log, time) == max((version for version, then in enumerate(times) if then <= time), default=None)
 
 
-def test_a_time_in_a_hole_is_none_that_the_log_can_tell(tmp_path: Path) -> None:
-    """Commit 2 is lost: until the next one, the newest may be 1 or 2; then it is 3, which can't be put together."""
+def test_a_time_in_a_gap_has_no_certain_version(tmp_path: Path) -> None:
+    """Commit 2 is missing: until commit 3, the newest may be 1 or 2; then it is 3, which can't be reconstructed."""
     write_deltalake(tmp_path, pa.table({"id": [0]}))
     for version in range(1, 6):
         write_deltalake(tmp_path, pa.table({"id": [version]}), mode="append")

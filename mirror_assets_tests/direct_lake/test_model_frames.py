@@ -10,7 +10,6 @@ import pyarrow as pa
 import pytest
 from deltalake import DeltaTable, write_deltalake
 
-from mirror_assets.direct_lake.errors import FramesUnreadable
 from mirror_assets.direct_lake.model_frames import Frame, exported_frames, frame_at
 from mirror_assets.direct_lake.vacuum import MirrorNeeds, Requirement, plan_vacuum
 from mirror_assets.errors import ErrorCode, SettingError
@@ -82,13 +81,13 @@ def test_one_table_needs_no_name() -> None:
     ],
 )
 def test_what_is_no_export_is_said(exports: dict[str, str], why: str) -> None:
-    with pytest.raises(FramesUnreadable, match=why) as caught:
+    with raises(SettingError, ErrorCode.FRAMES_UNREADABLE, match=why) as caught:
         exported_frames(exports)
     assert "INFO.DELTATABLEMETADATASTORAGES()" in caught.value.next_step
 
 
 def test_a_table_that_is_not_in_the_export() -> None:
-    with pytest.raises(FramesUnreadable, match="it has no table sales, only new, orders"):
+    with raises(SettingError, ErrorCode.FRAMES_UNREADABLE, match="it has no table sales, only new, orders"):
         exported_frames({"t": _answer(_TABLES)}, "sales")
 
 

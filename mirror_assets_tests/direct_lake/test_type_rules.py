@@ -1,4 +1,4 @@
-"""Columns by their types: those that certainly fail, those that may, and those that can't be seen."""
+"""Columns by their types: those that certainly fail, those that may, and those that neither log nor footers show."""
 
 from __future__ import annotations
 
@@ -8,11 +8,10 @@ from pathlib import Path
 import pyarrow as pa
 from deltalake import write_deltalake
 
-from mirror_assets.direct_lake.columns import ColumnNames, parquet_columns
-from mirror_assets.direct_lake.footer_reader import FooterReader
+from mirror_assets.direct_lake.columns import ColumnNames
 from mirror_assets.direct_lake.type_rules import MOST_CHARACTERS, Certainty, TypeIssue, type_issues
 from mirror_assets.source.actions import Metadata
-from mirror_assets.source.log import DeltaLog
+from mirror_assets_tests.direct_lake.tables import report
 from mirror_assets_tests.source.handmade import Action, column, schema_string
 
 
@@ -55,11 +54,8 @@ def test_every_type_has_its_verdict() -> None:
 def test_footers_show_that_texts_are_short_enough(tmp_path: Path) -> None:
     rows = {"short": ["a"] * 50_000, "long": ["a" * 40_000] + ["a"] * 49_999}
     write_deltalake(tmp_path, pa.table(rows))
-    log = DeltaLog(str(tmp_path))
-    snapshot = log.snapshot()
-    footers = FooterReader(str(tmp_path), log.files).read(snapshot.files)
-    parquet = {column.path: column for column in parquet_columns(footers)}
-    assert _found(type_issues(log.uri, ColumnNames.of(snapshot.metadata), (), parquet)) == {"long": Certainty.UNSEEN}
+    names = _schema(column("short", "string"), column("long", "string"))
+    assert _found(type_issues("t", names, (), report(tmp_path).columns)) == {"long": Certainty.UNSEEN}
 
 
 def test_a_statement_decides_what_footers_do_not_show() -> None:

@@ -22,7 +22,7 @@ from mirror_assets.pipeline.plan import TablePlan, plan_table
 from mirror_assets.pipeline.table_watch import TableWatch
 from mirror_assets.source.log import DeltaLog
 from mirror_assets.source.log_listing import TipMark
-from mirror_assets.telemetry.export import ExportTarget, exporting
+from mirror_assets.telemetry.export import exporting
 from mirror_assets.telemetry.record import table_gauges
 from mirror_assets.telemetry.table_gauges import TableGauges
 from mirror_assets_tests.telemetry.follower import Follower
@@ -47,7 +47,7 @@ def context(follower: Follower) -> TableContext:
 @pytest.fixture
 def port() -> Iterator[int]:
     found = free_port()
-    with exporting(ExportTarget(port=found), pytest.fail):
+    with exporting(pytest.fail, port=found):
         yield found
 
 

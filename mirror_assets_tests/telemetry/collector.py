@@ -69,6 +69,12 @@ class Collector:
         self._server.server_close()
 
 
+def exposed(metric: Metric) -> str:
+    """Return the metric's name in Prometheus, without the endings of a histogram's series."""
+    unit = {"s": "_seconds", "By": "_bytes"}.get(metric.unit, "")
+    return f"{metric.name.replace('.', '_')}{unit}{'_total' if metric.HasField('sum') else ''}"
+
+
 def attributes(found: object) -> dict[str, str]:
     """Return attributes by name."""
     return {one.key: one.value.string_value for one in found if isinstance(one, KeyValue)}  # type: ignore[attr-defined]

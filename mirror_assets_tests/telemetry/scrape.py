@@ -6,7 +6,7 @@ import socket
 import time
 import urllib.error
 import urllib.request
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from contextlib import ExitStack
 
 from prometheus_client.parser import text_string_to_metric_families
@@ -55,8 +55,3 @@ def wait_for(port: int, is_there: Callable[[Series], bool], seconds: float = 90.
             return series
         time.sleep(0.3)
     raise AssertionError(f"not there after {seconds} s: {sorted(name for name, _ in series)}")
-
-
-def labels_of(series: Mapping[tuple[str, frozenset[tuple[str, str]]], float], name: str) -> set[str]:
-    """Return the names of the labels of a metric's series."""
-    return {label for found, labels in series if found == name for label, _ in labels}

@@ -1,4 +1,4 @@
-"""The dashboard asks for metrics that are exported, with labels that they have; and Prometheus can answer it."""
+"""The dashboard uses exported metrics and their labels, and Prometheus can evaluate its expressions."""
 
 from __future__ import annotations
 
@@ -15,11 +15,10 @@ from pathlib import Path
 
 import pytest
 
-from mirror_assets.telemetry.export import ExportTarget, exporting
-from mirror_assets.telemetry.instruments import INSTRUMENTS, MetricKind
+from mirror_assets.telemetry.export import exporting
 from mirror_assets_tests.pages import ROOT
+from mirror_assets_tests.telemetry.recorded import exported_metrics, record_everything
 from mirror_assets_tests.telemetry.scrape import free_port
-from mirror_assets_tests.telemetry.test_export import record_everything
 
 DASHBOARD = json.loads((ROOT / "dashboards" / "mirror_assets.json").read_text(encoding="utf-8"))
 PANELS = [panel for panel in DASHBOARD["panels"] if panel["type"] != "row"]
@@ -28,16 +27,16 @@ _OF_SCRAPES = {"job", "instance", "le"}
 _SERVER = shutil.which("prometheus")
 
 
-def _known() -> dict[str, set[str]]:
-    """Return the labels of each series that is exported, by its name."""
-    known: dict[str, set[str]] = {}
-    for one in INSTRUMENTS:
-        endings = ("_bucket", "_sum", "_count") if one.kind is MetricKind.HISTOGRAM else ("",)
-        known |= {f"{one.exposed}{ending}": {*one.labels} for ending in endings}
-    return known
+def _known() -> dict[str, frozenset[str]]:
+    """Return the labels of each exported series, by its name."""
+    return {
+        f"{name}{ending}": metric.labels
+        for name, metric in exported_metrics().items()
+        for ending in (("_bucket", "_sum", "_count") if metric.kind == "histogram" else ("",))
+    }
 
 
-def test_every_panel_has_a_place_of_its_own_and_says_what_it_is() -> None:
+def test_every_panel_has_a_place_and_a_description() -> None:
     cells = [
         (x, y)
         for panel in DASHBOARD["panels"]
@@ -65,7 +64,7 @@ def test_each_expression_has_known_metrics_and_their_labels(expression: str) -> 
 
 def test_every_metric_of_tables_is_on_the_dashboard() -> None:
     shown = " ".join(EXPRESSIONS)
-    missing = {one.exposed for one in INSTRUMENTS if one.exposed not in shown}
+    missing = {name for name in exported_metrics() if name not in shown}
     assert missing == {"mirror_source_version", "mirror_covered_version", "mirror_published_time_seconds"}
 
 
@@ -102,7 +101,7 @@ def prometheus(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Prometheus]
     if _SERVER is None:
         pytest.skip("there is no `prometheus` on the path (Debian's package has one)")
     port = free_port()
-    with exporting(ExportTarget(port=port), pytest.fail):
+    with exporting(pytest.fail, port=port):
         record_everything()
         server = Prometheus(tmp_path_factory.mktemp("prometheus"), port)
         try:

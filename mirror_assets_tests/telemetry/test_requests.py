@@ -4,27 +4,18 @@ from __future__ import annotations
 
 import uuid
 from collections import Counter
-from collections.abc import Iterator
 
 import pytest
 from pyarrow.fs import FileSelector, PyFileSystem
 
 from mirror_assets.source.object_store import ObjectStoreFiles
 from mirror_assets.storage import PathExists
-from mirror_assets.telemetry.export import ExportTarget, exporting
 from mirror_assets_tests.lakes.s3_server import BUCKET, S3Server
 from mirror_assets_tests.onelake import LoopbackOneLake
 from mirror_assets_tests.onelake.faults import Drop, Fault, Moment, Reply
 from mirror_assets_tests.onelake.operations import Operation
 from mirror_assets_tests.onelake.stores import loopback_store
-from mirror_assets_tests.telemetry.scrape import free_port, scrape
-
-
-@pytest.fixture
-def port() -> Iterator[int]:
-    found = free_port()
-    with exporting(ExportTarget(port=found), pytest.fail):
-        yield found
+from mirror_assets_tests.telemetry.scrape import scrape
 
 
 def counted(port: int) -> dict[tuple[str, str, str], int]:
