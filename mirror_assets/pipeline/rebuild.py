@@ -12,14 +12,7 @@ from dataclasses import dataclass
 
 from mirror_assets.errors import MirrorError, RetryError
 from mirror_assets.fabric.monitoring import Mirror, TableState
-from mirror_assets.landing.errors import (
-    ManifestCorrupt,
-    ManifestLost,
-    MetadataDiffers,
-    SliceNotChecked,
-    SliceNotStaged,
-    StagedFileLost,
-)
+from mirror_assets.landing.errors import LandingDamaged, MetadataDiffers, SliceNotChecked, SliceNotStaged
 from mirror_assets.landing.names import SliceKey, TableName
 from mirror_assets.landing.publish import Outcome, Published
 from mirror_assets.landing.rebuild import (
@@ -152,7 +145,7 @@ def _load(
             return Published(Outcome.COVERED, current.manifest)
         report(f"{context.name}: {current.manifest.loading}")
         return _load_rest(context, current.manifest.loading.key, record.epoch)
-    except (ManifestCorrupt, ManifestLost, MetadataDiffers, SnapshotLost, SourceBroke, StagedFileLost):
+    except (LandingDamaged, MetadataDiffers, SnapshotLost, SourceBroke):
         drive(drop_again(context.name, record), context.store)
         raise
 

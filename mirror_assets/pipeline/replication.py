@@ -6,9 +6,10 @@ from collections.abc import Sequence
 
 from mirror_assets.errors import MirrorError
 from mirror_assets.fabric.monitoring import MonitoredTable, WatchedMirror
-from mirror_assets.landing.format import Manifest, load
+from mirror_assets.landing.control_file import read_control_file
+from mirror_assets.landing.format import Manifest
 from mirror_assets.landing.names import TableName, landing_number
-from mirror_assets.landing.rebuild import read_record
+from mirror_assets.landing.rebuild import read_rebuild
 from mirror_assets.landing.steps import drive
 from mirror_assets.pipeline.backoff import unresolved_failure
 from mirror_assets.pipeline.context import TableContext
@@ -57,11 +58,11 @@ def mirrored_version(store: Store, name: TableName, manifest: Manifest, table: M
     if table.applied_number is None:
         return None
     for generation in range(manifest.generation - 1, max(0, manifest.generation - 1 - _READ_BACK), -1):
-        kept = load(store, Manifest, name.history(manifest.epoch, generation))
+        kept = drive(read_control_file(Manifest, name.history(manifest.epoch, generation)), store).record
         if kept is None:
             return None
-        if kept[0].next_number - 1 <= table.applied_number:
-            return kept[0].covered if kept[0].loading is None else None
+        if kept.next_number - 1 <= table.applied_number:
+            return kept.covered if kept.loading is None else None
     return None
 
 
@@ -94,6 +95,5 @@ def _waiting(found: Sequence[FileInfo], table: MonitoredTable | None) -> list[Fi
 
 def _stopped_before(context: TableContext, manifest: Manifest) -> str | None:
     """Return why nothing newer lands, if runs of the table fail; the mirror alone would look healthy."""
-    record = drive(read_record(context.name), context.store)
-    failure = unresolved_failure(context, manifest, record[0] if record else None)
+    failure = unresolved_failure(context, manifest, drive(read_rebuild(context.name), context.store))
     return None if failure is None else f"{failure.counted}, see the check not_failing"
