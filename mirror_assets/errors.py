@@ -71,9 +71,7 @@ class ErrorCode(str, Enum):
     LOCATION_UNKNOWN = "location_unknown"
     # landing zone
     NAME_REFUSED = "name_refused"
-    MANIFEST_CORRUPT = "manifest_corrupt"
-    MANIFEST_LOST = "manifest_lost"
-    STAGED_FILE_LOST = "staged_file_lost"
+    LANDING_DAMAGED = "landing_damaged"
     FOREIGN_FILE = "foreign_file"
     METADATA_DIFFERS = "metadata_differs"
     SLICE_MISSING = "slice_missing"

@@ -39,7 +39,7 @@ _AVOIDED = {
 _PATTERN = re.compile(rf"(?<![\w-])(?:{'|'.join(_AVOIDED)})(?![\w-])", re.IGNORECASE)
 _CODE_SPAN = re.compile(r"(`+).+?\1", re.DOTALL)
 # Packages and modules whose strings still have such words: the list only ever gets shorter.
-_NOT_YET_CLEAN = {"fabric", "landing", "standin"}
+_NOT_YET_CLEAN = {"fabric"}
 
 
 def _avoided(text: str) -> list[str]:

@@ -1,4 +1,4 @@
-"""What mirroring costs on OneLake: requests, and the capacity of Fabric that they take (docs/scaling.md)."""
+"""The cost of mirroring on OneLake: requests, and the Fabric capacity that they use (docs/scaling.md)."""
 
 from __future__ import annotations
 
@@ -7,15 +7,15 @@ from dataclasses import dataclass
 from mirror_assets.errors import StopError
 from mirror_assets.landing.format import Manifest, decode
 from mirror_assets.landing.names import TableName, attempt_ms
-from mirror_assets.landing.steps import Steps, read
+from mirror_assets.landing.steps import Read, Steps
 
 _REQUESTS_OF_SLICE, _REQUESTS_OF_FILE = 16, 2
-# CU seconds: a rename is the dear one; other requests cost as a Put Blob does.
+# CU seconds: a rename is expensive; other requests cost as much as a Put Blob.
 _RENAME, _REQUEST = 21.0, 0.3
 _DAY = 86_400.0
-# So many of the newest slices tell how often slices land. The generations of these have a file of their own.
+# How many generations back to measure how often slices land. The newest generations have files of their own.
 _LOOKED_BACK = 99
-# What lands while a table catches up says nothing about a day.
+# A shorter time is not representative: the table may be catching up.
 _SHORTEST_SECONDS = 3600.0
 
 
@@ -35,9 +35,9 @@ def landing_cost(slices: float, files: float) -> OneLakeCost:
 
 
 def daily_cost(table: TableName, manifest: Manifest, now: float) -> Steps[OneLakeCost | None]:
-    """Return what a day of the table costs, if slices land as often as the newest hundred did up to `now`.
+    """Return the cost of a day, if slices land as often as the newest hundred did up to `now`.
 
-    `now` is in seconds since 1970. None if too little has landed for an estimate, or the manifests can't be read. Costs
+    `now` is in seconds since 1970. None if too little has landed for an estimate, or the manifests can't be read. Sends
     one request.
     """
     earlier = yield from _earlier(table, manifest)
@@ -62,10 +62,10 @@ def daily_bytes(table: TableName, manifest: Manifest, now: float) -> Steps[float
 
 
 def _earlier(table: TableName, manifest: Manifest) -> Steps[Manifest | None]:
-    """Return the manifest of a hundred slices ago, or of the first slice; None where it is not there."""
+    """Return the manifest of a hundred slices ago, or of the first slice; None if it is missing or unreadable."""
     first = max(1, manifest.generation - _LOOKED_BACK)
     path = table.history(manifest.epoch, first)
-    content = (yield from read(path)) if first < manifest.generation else None
+    content = (yield from Read(path)) if first < manifest.generation else None
     try:
         return None if content is None else decode(Manifest, path, content.data)
     except StopError:

@@ -12,45 +12,47 @@ from mirror_assets.landing.rebuild import (
     RebuildStep,
     advance_rebuild,
     put_record,
+    read_rebuild,
     read_record,
     require_record,
 )
-from mirror_assets.landing.steps import DeleteTree, Steps, identity_of, list_folder
+from mirror_assets.landing.steps import DeleteTree, FolderIdentity, ListFolder, Steps
 
 
 def begin_drop(table: TableName) -> Steps[RebuildRecord]:
     """Return the running drop, or start one. A running rebuild then fails at its next step.
 
-    Raises RebuildRunning when another process changes the record at the same time, and ManifestCorrupt for the record.
+    Raises RebuildRunning if another process changes the record at the same time, and ManifestCorrupt for the record.
     """
     found = yield from read_record(table)
-    if found is not None and found[0].step is RebuildStep.REMOVING:
-        return found[0]
+    if found.record is not None and found.record.step is RebuildStep.REMOVING:
+        return found.record
     return (yield from put_record(table, RebuildStep.REMOVING, found))
 
 
 def remove_table(table: TableName, record: RebuildRecord) -> Steps[None]:
     """Delete the staged slices, then the table folder: in the other order, a publisher could still land a staged slice.
 
-    Repeats for what a late publisher puts back. Raises RebuildRunning when another process has changed the record.
+    Repeats if a late publisher creates the folder again. Raises RebuildRunning if another process has changed the
+    record.
     """
-    for info in (yield from list_folder(table.scratch)):
-        yield DeleteTree(info.path)
-    # Identified before the record is read: while the record is unchanged, no folder belongs to a new epoch.
-    while (identity := (yield from identity_of(table.folder))) is not None:
+    for info in (yield from ListFolder(table.scratch)):
+        yield from DeleteTree(info.path)
+    # The identity is read before the record: while the record is unchanged, no folder belongs to a new epoch.
+    while (identity := (yield from FolderIdentity(table.folder))) is not None:
         yield from require_record(table, record)
-        yield DeleteTree(table.folder, identity)
+        yield from DeleteTree(table.folder, identity)
 
 
 def end_drop(table: TableName, record: RebuildRecord) -> Steps[RebuildRecord]:
-    """Finish the drop. The record stays, to count epochs. Raises RebuildRunning."""
+    """Finish the drop. The record remains, to count epochs. Raises RebuildRunning."""
     return (yield from advance_rebuild(table, record, RebuildStep.DROPPED))
 
 
 def is_dropped(table: TableName) -> Steps[bool]:
-    """Whether there is nothing to drop: no drop is running, and no folder or staged slice is there."""
-    found = yield from read_record(table)
-    if found is not None and found[0].step is RebuildStep.REMOVING:
+    """Whether nothing is left to drop: no running drop, no table folder, and no staged slice."""
+    record = yield from read_rebuild(table)
+    if record is not None and record.step is RebuildStep.REMOVING:
         return False
-    left = (yield from list_folder(table.folder)) or (yield from list_folder(table.scratch))
+    left = (yield from ListFolder(table.folder)) or (yield from ListFolder(table.scratch))
     return not left

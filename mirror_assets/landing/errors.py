@@ -6,7 +6,7 @@ from mirror_assets.errors import ErrorCode, RebuildError, RetryError, SettingErr
 
 
 class NameRefused(SettingError):
-    """A landing zone can't hold this name."""
+    """A landing zone can't have this name."""
 
     code = ErrorCode.NAME_REFUSED
 
@@ -15,10 +15,14 @@ class NameRefused(SettingError):
         super().__init__(f"name {name!r} can't be used in a landing zone: {why}.", "choose another name.")
 
 
-class ManifestCorrupt(StopError):
-    """A control file is not one that this program writes."""
+class LandingDamaged(StopError):
+    """A file in the landing zone is missing or invalid, and publishing can't restore it."""
 
-    code = ErrorCode.MANIFEST_CORRUPT
+    code = ErrorCode.LANDING_DAMAGED
+
+
+class ManifestCorrupt(LandingDamaged):
+    """A control file is not one that this program writes."""
 
     def __init__(self, path: str, why: str) -> None:
         self.path = path
@@ -28,29 +32,24 @@ class ManifestCorrupt(StopError):
         )
 
 
-class ManifestLost(StopError):
+class ManifestLost(LandingDamaged):
     """Files have landed, the manifest is missing, and the history can't restore it."""
 
-    code = ErrorCode.MANIFEST_LOST
-
     def __init__(self, table: str, why: str) -> None:
-        self.table = table
         super().__init__(
-            f"{table}: the manifest is gone and can't be made again: {why}.",
+            f"{table}: the manifest is missing and can't be restored: {why}.",
             f"run `mirror-assets rebuild {table}`.",
         )
 
 
-class StagedFileLost(StopError):
+class StagedFileLost(LandingDamaged):
     """A committed file is neither staged nor landed."""
 
-    code = ErrorCode.STAGED_FILE_LOST
-
     def __init__(self, table: str, staged: str, number: int) -> None:
-        self.table, self.staged, self.number = table, staged, number
+        self.staged, self.number = staged, number
         super().__init__(
             f"{table}: {staged}, committed as landing file {number}, is neither staged nor landed.",
-            f"if you removed it, restore it; else run `mirror-assets rebuild {table}`.",
+            f"if you removed it, restore it; otherwise run `mirror-assets rebuild {table}`.",
         )
 
 
@@ -60,23 +59,23 @@ class ForeignFile(StopError):
     code = ErrorCode.FOREIGN_FILE
 
     def __init__(self, table: str, path: str, why: str) -> None:
-        self.table, self.path = table, path
+        self.path = path
         super().__init__(
             f"{table}: {path} was not published by this mirror: {why}.",
-            "find who writes into the table folder; move the file away, then run again.",
+            "find the program that writes into the table folder, move the file, then run again.",
         )
 
 
 class MetadataDiffers(StopError):
-    """`_metadata.json` is not what this mirror needs; Fabric forbids changing declared keys."""
+    """`_metadata.json` declares other keys than mirror.yaml; Fabric forbids changing declared keys."""
 
     code = ErrorCode.METADATA_DIFFERS
 
     def __init__(self, table: str, path: str, found: str, wanted: str) -> None:
-        self.table, self.path = table, path
+        self.path = path
         super().__init__(
-            f"{table}: {path} declares {found}, and mirror.yaml asks for {wanted}; declared keys can't be changed.",
-            f"set the keys back, or run `mirror-assets rebuild {table}`.",
+            f"{table}: {path} declares {found}, but mirror.yaml requires {wanted}; declared keys can't be changed.",
+            f"restore the keys in mirror.yaml, or run `mirror-assets rebuild {table}`.",
         )
 
 
@@ -86,7 +85,7 @@ class SliceMissing(StopError):
     code = ErrorCode.SLICE_MISSING
 
     def __init__(self, table: str, key: str, wanted_first: int) -> None:
-        self.table, self.key, self.wanted_first = table, key, wanted_first
+        self.wanted_first = wanted_first
         super().__init__(
             f"{table}: slice {key} can't land yet: version {wanted_first} is the next one to be covered.",
             f"materialize the slice that starts at version {wanted_first} first.",
@@ -99,7 +98,7 @@ class SliceNotStaged(RetryError):
     code = ErrorCode.SLICE_NOT_STAGED
 
     def __init__(self, table: str, key: str) -> None:
-        self.table, self.key = table, key
+        self.key = key
         super().__init__(
             f"{table}: no staged parts of slice {key} fit what has landed so far.",
             "materialize changes for this partition, then landing.",
@@ -112,12 +111,12 @@ class SliceNotChecked(StopError):
     code = ErrorCode.SLICE_NOT_CHECKED
 
     def __init__(self, table: str, key: str, missing: tuple[str, ...], failed: tuple[str, ...]) -> None:
-        self.table, self.key, self.missing, self.failed = table, key, missing, failed
+        self.missing, self.failed = missing, failed
         reasons = [f"failed: {', '.join(failed)}"] if failed else []
         reasons += [f"not run: {', '.join(missing)}"] if missing else []
         super().__init__(
             f"{table}: slice {key} is not published, because of its checks ({'; '.join(reasons)}).",
-            "read the failed check's message; after mending, materialize changes again.",
+            "read the failed check's message, fix the cause, then materialize changes again.",
         )
 
 
@@ -127,36 +126,33 @@ class LostRace(RetryError):
     code = ErrorCode.LOST_RACE
 
     def __init__(self, table: str, key: str) -> None:
-        self.table, self.key = table, key
         super().__init__(
-            f"{table}: another publisher committed while slice {key} was on its way.",
-            "run again; what it covered is not sent twice.",
+            f"{table}: another publisher committed while slice {key} was being published.",
+            "run again; versions that it has covered don't land twice.",
         )
 
 
 class RebuildRunning(RetryError):
-    """A rebuild of the table is under way."""
+    """A rebuild of the table is running."""
 
     code = ErrorCode.REBUILD_RUNNING
 
     def __init__(self, table: str, step: str) -> None:
-        self.table, self.step = table, step
         super().__init__(
-            f"{table}: a rebuild is under way (step {step}).",
+            f"{table}: a rebuild is running (step {step}).",
             f"run `mirror-assets rebuild {table}` to continue it.",
         )
 
 
 class TableDropped(RetryError):
-    """The table folder is being dropped, or was while a publisher was on its way."""
+    """The table folder is being dropped, or was dropped during a publication."""
 
     code = ErrorCode.TABLE_DROPPED
 
     def __init__(self, table: str, step: str) -> None:
-        self.table, self.step = table, step
         super().__init__(
             f"{table}: the table folder is being dropped, or was dropped meanwhile ({step}).",
-            f"run again; if a drop was interrupted, `mirror-assets drop {table}` goes on with it.",
+            f"run again; if a drop was interrupted, `mirror-assets drop {table}` continues it.",
         )
 
 
@@ -166,8 +162,7 @@ class EpochEnded(RebuildError):
     code = ErrorCode.EPOCH_ENDED
 
     def __init__(self, table: str, epoch: int) -> None:
-        self.table, self.epoch = table, epoch
         super().__init__(
-            f"{table}: the table folder holds the manifest of epoch {epoch}, which ended when the table was dropped.",
+            f"{table}: the table folder has the manifest of epoch {epoch}, which ended when the table was dropped.",
             f"run `mirror-assets rebuild {table}` to start it again, or `mirror-assets drop {table}` to drop it again.",
         )

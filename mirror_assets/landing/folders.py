@@ -7,7 +7,7 @@ from mirror_assets.storage import Store
 
 
 def table_names(store: Store) -> tuple[TableName, ...]:
-    """The tables with a table folder, by name; underscore names and what can't be a table are ignored."""
+    """Return the tables that have a table folder, by name; ignore folders that can't be a table's."""
     folders = [info.path for info in store.list("") if info.is_folder]
     paths = [path for path in folders if not is_schema_folder(path)]
     for schema in filter(is_schema_folder, folders):
@@ -16,6 +16,6 @@ def table_names(store: Store) -> tuple[TableName, ...]:
 
 
 def rebuilt_names(store: Store) -> tuple[TableName, ...]:
-    """The tables with a rebuild record, be it finished or not, by name."""
+    """Return the tables that have a rebuild record, finished or not, by name."""
     names = (record_to_table(info.name) for info in store.list(REBUILDS) if not info.is_folder)
     return tuple(sorted(name for name in names if name))

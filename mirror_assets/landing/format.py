@@ -1,6 +1,6 @@
-"""The control files in a landing zone, as values (docs/landing-folder.md).
+"""Models of the control files in a landing zone (docs/landing-folder.md).
 
-They are read back as untrusted input: sizes are limited, unknown fields refused, types checked.
+They are read as untrusted input: sizes are limited, unknown fields refused, types checked.
 """
 
 from __future__ import annotations
@@ -14,10 +14,8 @@ from pydantic import Field
 
 from mirror_assets.landing.errors import ManifestCorrupt, NameRefused
 from mirror_assets.landing.names import AttemptFolder, SliceKey, TableName, part_place
-from mirror_assets.storage import Content, PathMissing, Store
 
 RECEIPT_KEY = "mirror_assets"
-_LIMIT = 64 << 20
 
 Count = Annotated[int, Field(ge=0)]
 
@@ -33,7 +31,7 @@ def _recorded_slice(value: object) -> SliceKey:
 
 def _part_name(name: str) -> str:
     if part_place(name) is None:
-        raise ValueError(f"{name!r} is no part's name")
+        raise ValueError(f"{name!r} is not the name of a part")
     return name
 
 
@@ -46,7 +44,7 @@ RecordedSlice = Annotated[
 
 
 class SliceKind(str, Enum):
-    """What a slice carries."""
+    """What the files of a slice contain."""
 
     SNAPSHOT = "snapshot"
     CHANGES = "changes"
@@ -56,16 +54,16 @@ class SliceKind(str, Enum):
     APPENDS = "appends"
     """New rows only."""
     START = "start"
-    """No rows: the columns alone, to start an epoch that has nothing to land yet."""
+    """Columns without rows, which start an epoch that has nothing to land yet."""
 
     @property
     def has_markers(self) -> bool:
-        """Whether its files have a row marker column; else all rows are inserts."""
+        """Whether its files have a row marker column; otherwise all rows are inserts."""
         return self in (SliceKind.CHANGES, SliceKind.NET)
 
 
 class Record(pydantic.BaseModel):
-    """The base of all control files: values never change, unknown fields are refused, types are not converted."""
+    """Base of all control files: immutable, unknown fields are refused, types are not converted."""
 
     model_config = pydantic.ConfigDict(frozen=True, extra="forbid", strict=True)
 
@@ -73,7 +71,7 @@ class Record(pydantic.BaseModel):
 class Chunk(Record):
     """The `number`-th of `of` chunks of a snapshot: the version's files `first` to `end` - 1, in order of their paths.
 
-    It has its end, so that the next chunk starts there even if settings have changed.
+    The next chunk starts at `end`, even if settings have changed.
     """
 
     number: Annotated[int, Field(ge=1)]
@@ -99,14 +97,14 @@ class Loading:
     chunk: Chunk
 
     def __str__(self) -> str:
-        """For people."""
+        """`loading: 3 of 7 chunks of version 12`."""
         return f"loading: {self.chunk} chunks of version {self.key.last}"
 
 
 def is_next(key: SliceKey, chunk: Chunk | None, loading: Loading | None) -> bool:
-    """Whether the slice, or this chunk of it, can come next while a snapshot is being loaded.
+    """Whether the slice, or this chunk of it, can land next while a snapshot is being loaded.
 
-    When none is, any slice without chunks can, and any first chunk.
+    If none is being loaded, any slice without chunks can, and any first chunk.
     """
     if loading is None:
         return chunk is None or (chunk.number, chunk.first) == (1, 0)
@@ -115,7 +113,7 @@ def is_next(key: SliceKey, chunk: Chunk | None, loading: Loading | None) -> bool
 
 
 class Column(Record):
-    """One landed column: its name and its landing type as Spark spells it (`bigint`, `decimal(10,2)`)."""
+    """A landed column: its name, and its landing type in Spark's spelling (`bigint`, `decimal(10,2)`)."""
 
     name: str
     type: str
@@ -159,9 +157,9 @@ class ChangeCounts(Record):
 
 
 class StagedPart(Record):
-    """One staged part as it was read back; `sha256` is None when its bytes were never on this machine.
+    """A staged part; `sha256` is None if its bytes were never on this machine.
 
-    Its rows are of the commits `first_version` to `last_version`; None when that is not known.
+    Its rows are of the commits `first_version` to `last_version`; None if unknown.
     """
 
     name: PartName
@@ -174,7 +172,7 @@ class StagedPart(Record):
 
     @property
     def version(self) -> int | None:
-        """The commit that all its rows are of, or None where there are several, or it is not known."""
+        """The commit of all its rows; None for several commits, or if unknown."""
         return self.first_version if self.first_version == self.last_version else None
 
 
@@ -198,17 +196,12 @@ class Receipt(Record):
     attempt: str
     first_number: int
 
-    @classmethod
-    def of(cls, generation: Record) -> Receipt:
-        """Return the receipt in the files of a committed generation, as its manifest or its history has it."""
-        return cls.model_validate({name: getattr(generation, name) for name in cls.model_fields if name != "format"})
-
 
 class SliceRecord(Record):
     """`slice.json`: a staged slice, which is complete when this file exists.
 
-    `plan` is the digest of everything that determines its parts: a new plan can reuse the slice only if it has the same
-    digest. None: it can't be reused.
+    `plan` is a digest of all inputs of the parts: a plan with the same digest can reuse the slice. None: it can't be
+    reused.
     """
 
     format: Literal[1] = 1
@@ -234,21 +227,21 @@ class SliceRecord(Record):
 
     @property
     def loading(self) -> Loading | None:
-        """The snapshot that is still being loaded once this has landed, or None."""
+        """The snapshot that is still being loaded once this slice has landed, or None."""
         return loading_of(self.slice, self.chunk)
 
     @property
     def covers(self) -> int:
-        """The version that is covered once this has landed; -1 while chunks of its snapshot are left."""
+        """The version that is covered once this slice has landed; -1 while chunks of its snapshot are left."""
         return -1 if self.loading else self.slice.last
 
     def follows(self, loading: Loading | None) -> bool:
-        """Whether it can come next while a snapshot is being loaded, or when none is."""
+        """Whether it can land next while this snapshot, or none, is being loaded."""
         return is_next(self.slice, self.chunk, loading)
 
     @property
     def folder(self) -> AttemptFolder:
-        """Where it is staged."""
+        """The folder in which it is staged."""
         return AttemptFolder(TableName.parse(self.table), self.generation, self.attempt)
 
     @property
@@ -272,10 +265,9 @@ class SliceRecord(Record):
         return tuple(part.etag for part in self.parts)
 
 
-class Entry(Record):
-    """A committed landing file: which staged part gets which number."""
+class CommittedFile(Record):
+    """A committed landing file: its number, and the facts by which it is recognised."""
 
-    staged: str
     number: Annotated[int, Field(ge=1)]
     etag: str
     bytes: Count
@@ -283,47 +275,63 @@ class Entry(Record):
     markers: MarkerCounts
 
 
-class Manifest(Record):
-    """`_mirror.json`: what is covered, and the newest generation's files."""
+class Entry(CommittedFile):
+    """A committed landing file, and the path of the staged part that gets its number."""
 
-    format: Literal[1] = 1
+    staged: str
+
+
+class CommittedGeneration(Record):
+    """The facts of one commit that later commits and checks need; -1 is covered until a snapshot's last chunk lands."""
+
     incarnation: str
     epoch: Annotated[int, Field(ge=1)]
+    generation: Annotated[int, Field(ge=1)]
+    attempt: str
     source_table_id: str
+    slice: RecordedSlice
+    kind: SliceKind
+    chunk: Chunk | None = None
+    covered: Annotated[int, Field(ge=-1)]
+    first_number: Annotated[int, Field(ge=1)]
+    next_number: Annotated[int, Field(ge=1)]
+
+    @property
+    def loading(self) -> Loading | None:
+        """The snapshot that is still being loaded after this commit, or None."""
+        return loading_of(self.slice, self.chunk)
+
+    @property
+    def receipt(self) -> Receipt:
+        """The receipt in its files."""
+        return Receipt.model_validate(self, from_attributes=True)
+
+
+class Manifest(CommittedGeneration):
+    """`_mirror.json`: the newest generation with its files, and the state of the table after it."""
+
+    format: Literal[1] = 1
     source_schema: str
     keys: tuple[str, ...]
     columns: tuple[Column, ...]
     dropped: tuple[str, ...] = ()
-    generation: Annotated[int, Field(ge=1)]
-    attempt: str
-    slice: RecordedSlice
-    kind: SliceKind
-    covered: Annotated[int, Field(ge=-1)]
     covered_commit_ms: int | None
-    first_number: Annotated[int, Field(ge=1)]
-    next_number: Annotated[int, Field(ge=1)]
     landed_rows: Count = 0
     entries: tuple[Entry, ...]
-    chunk: Chunk | None = None
 
     @property
-    def loading(self) -> Loading | None:
-        """The snapshot that is being loaded, until its last chunk lands; nothing is covered until then."""
-        return loading_of(self.slice, self.chunk)
+    def files(self) -> tuple[CommittedFile, ...]:
+        """The committed files, without the paths of their parts."""
+        return tuple(CommittedFile(**entry.model_dump(exclude={"staged"})) for entry in self.entries)
 
     @property
     def live_columns(self) -> tuple[Column, ...]:
-        """The columns of the newest slice; the mirror also keeps the dropped ones."""
+        """The columns of the newest slice; the mirror also retains the dropped ones."""
         return tuple(column for column in self.columns if column.name not in self.dropped)
-
-    @property
-    def receipt(self) -> Receipt:
-        """The receipt in the newest generation's files."""
-        return Receipt.of(self)
 
 
 def loading_of(key: SliceKey, chunk: Chunk | None) -> Loading | None:
-    """Return the snapshot that is being loaded once this chunk has landed; None behind the last chunk."""
+    """Return the snapshot that is being loaded once this chunk has landed; None after the last chunk."""
     return None if chunk is None or chunk.is_last else Loading(key, chunk)
 
 
@@ -331,12 +339,12 @@ RecordT = TypeVar("RecordT", bound=pydantic.BaseModel)
 
 
 def encode(record: pydantic.BaseModel) -> bytes:
-    """The record as JSON text."""
+    """Return the record as JSON text."""
     return record.model_dump_json(indent=1).encode()
 
 
 def decode(model: type[RecordT], path: str, data: bytes) -> RecordT:
-    """The record in `data`, read from `path`. Raises ManifestCorrupt."""
+    """Parse the record in `data`, which was read from `path`. Raises ManifestCorrupt."""
     try:
         return model.model_validate_json(data)
     except pydantic.ValidationError as error:
@@ -344,16 +352,7 @@ def decode(model: type[RecordT], path: str, data: bytes) -> RecordT:
 
 
 def first_problem(error: pydantic.ValidationError) -> str:
-    """Return where a document is invalid first, and why; without its values."""
+    """Return the place and reason of a document's first error, without its values."""
     first = error.errors(include_url=False, include_input=False)[0]
     where = ".".join(str(step) for step in first["loc"]) or "the document"
     return f"{where}: {first['msg']}"
-
-
-def load(store: Store, model: type[RecordT], path: str) -> tuple[RecordT, Content] | None:
-    """The record at `path` with the bytes and ETag it was read from, or None when there is none."""
-    try:
-        content = store.read(path, _LIMIT)
-    except PathMissing:
-        return None
-    return decode(model, path, content.data), content

@@ -1,7 +1,6 @@
-"""Leases: hints which run works on a table, or mirrors a batch of tables, so that no other does the same work.
+"""Leases: they name the run that works on a table or on a batch of tables, so that no other run does the same work.
 
-Safety does not depend on them: a run that overlooks one does work twice and no harm, because the manifest decides what
-lands.
+Safety does not depend on them: a run that misses a lease repeats work, but the manifest decides what lands.
 """
 
 from __future__ import annotations
@@ -11,13 +10,13 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
+from mirror_assets.landing.control_file import read_control_file, write_control_file
 from mirror_assets.landing.format import Record
-from mirror_assets.landing.hints import read_hint, write_hint
 from mirror_assets.landing.steps import Steps
 
 
 class Process(Record):
-    """A process: its id and its start in clock ticks, as the kernel counts them that `boot` and `namespace` name.
+    """A process: its id, and its start in clock ticks of the kernel with this boot id and PID namespace.
 
     Without `/proc`, `boot` and `namespace` are empty.
     """
@@ -30,10 +29,10 @@ class Process(Record):
 
 
 class Lease(Record):
-    """`_leases/<table>.json`, or that of a batch of tables: a run, its process, since when, and until when at least.
+    """`_leases/<table>.json`, or the lease of a batch of tables: a run, its process, and the time of the lease.
 
-    Of a batch, `code` is the load of the definitions that asked for the run, and `tables` the names of its tables.
-    Times are in ms since 1970; `until_ms` is 0 when the run has let go of it.
+    For a batch, `code` identifies the load of the definitions that requested the run, and `tables` has its tables.
+    Times are in ms since 1970; `until_ms` is 0 once the run has released the lease.
     """
 
     format: Literal[1] = 1
@@ -46,21 +45,21 @@ class Lease(Record):
     tables: tuple[str, ...] = ()
 
     def __str__(self) -> str:
-        """In words."""
+        """Name the run, its subject and its process."""
         return f"run {self.run} works on {self.subject}, in process {self.process.pid} on {self.process.host}"
 
 
 def read_lease(path: str) -> Steps[Lease | None]:
-    """Read the lease, expired or not; None when there is no readable one."""
-    return (yield from read_hint(Lease, path)).record
+    """Read the lease, expired or not; None if it is missing or unreadable."""
+    return (yield from read_control_file(Lease, path, is_hint=True)).record
 
 
 def take_lease(path: str, lease: Lease, may_replace: Callable[[Lease], bool]) -> Steps[Lease | None]:
-    """Take or renew the lease unless another holds one that may not be replaced; return the lease that is there then.
+    """Acquire or renew the lease, unless it is held by another and may not be replaced; return the lease in force.
 
-    None when another takes it at the same time.
+    Returns None if another process acquires it at the same time.
     """
-    found = yield from read_hint(Lease, path)
+    found = yield from read_control_file(Lease, path, is_hint=True)
     if found.record is not None and not may_replace(found.record):
         return found.record
-    return lease if (yield from write_hint(found, lease)) else None
+    return lease if (yield from write_control_file(found, lease)) else None

@@ -7,17 +7,17 @@ from collections.abc import Mapping, Sequence
 
 from mirror_assets.landing.errors import MetadataDiffers, TableDropped
 from mirror_assets.landing.names import PARTNER_EVENTS, TableName
-from mirror_assets.landing.steps import Create, Replace, Steps, read
+from mirror_assets.landing.steps import Create, Read, Replace, Steps
 from mirror_assets.storage import Content, PathChanged, PathExists, PathMissing
 
 
 def metadata_bytes(keys: Sequence[str]) -> bytes:
-    """`_metadata.json` that declares these key columns, or none."""
+    """Return the content of a `_metadata.json` that declares these key columns."""
     return _text({}, keys)
 
 
 def declared_keys(data: bytes) -> tuple[str, ...] | None:
-    """The key columns that a `_metadata.json` declares; None when it isn't one that we could have written."""
+    """Return the key columns that a `_metadata.json` declares; None if it is not valid."""
     document = _document(data)
     keys = document.get("keyColumns", []) if document is not None else None
     if not isinstance(keys, list) or not all(isinstance(key, str) for key in keys):
@@ -26,20 +26,20 @@ def declared_keys(data: bytes) -> tuple[str, ...] | None:
 
 
 def ensure_metadata(table: TableName, keys: Sequence[str], landed: Sequence[str] = ()) -> Steps[None]:
-    """Declare the key columns before any data lands; put-if-absent, read back, compare.
+    """Declare the key columns before any data lands: create the file if it is absent, read it back, and compare.
 
-    Where none were declared, they may be added later (reference `landing-zone` §4.2), by compare-and-swap; but not in
-    the place of those that the manifest says have been there (`landed`): another process removed them.
+    If none were declared, they may be added later (reference `landing-zone` §4.2), by compare-and-swap. Keys in the
+    manifest (`landed`) are not added again: another process has removed them.
 
     Raises MetadataDiffers, and TableDropped when the file just written is missing.
     """
-    content = yield from read(table.metadata)
+    content = yield from Read(table.metadata)
     if content is None:
         try:
-            yield Create(table.metadata, metadata_bytes(keys))
+            yield from Create(table.metadata, metadata_bytes(keys))
         except PathExists:
-            pass  # another publisher declared them meanwhile: compared below like any other
-        content = yield from read(table.metadata)
+            pass  # another publisher has declared them: its file is compared below
+        content = yield from Read(table.metadata)
         if content is None:
             raise TableDropped(str(table), "while its keys were declared")
     if keys and not landed and declared_keys(content.data) == ():
@@ -51,15 +51,15 @@ def ensure_metadata(table: TableName, keys: Sequence[str], landed: Sequence[str]
 
 
 def _add_keys(table: TableName, keys: Sequence[str], content: Content) -> Steps[Content]:
-    """What `_metadata.json` is afterwards; other settings in it stay.
+    """Add the keys to `_metadata.json`, whose other settings are unchanged, and read it back.
 
-    A request that comes late does no harm: it is refused unless the file is still the one without keys.
+    A late request does no harm: it is refused unless the file is still the one without keys.
     """
     try:
-        yield Replace(table.metadata, _text(_document(content.data) or {}, keys), content.etag)
+        yield from Replace(table.metadata, _text(_document(content.data) or {}, keys), content.etag)
     except (PathChanged, PathMissing):
-        pass  # another publisher was here, or a drop: what is there now decides
-    found = yield from read(table.metadata)
+        pass  # another publisher has written the file, or a drop has deleted it: the current file decides
+    found = yield from Read(table.metadata)
     if found is None:
         raise TableDropped(str(table), "while its keys were declared")
     return found
@@ -79,11 +79,11 @@ def _text(document: Mapping[str, object], keys: Sequence[str]) -> bytes:
 
 
 def ensure_partner_events(name: str, source_info: Mapping[str, str]) -> Steps[None]:
-    """Name the publisher once, at the landing zone's root; an existing file stays (partnerName must be constant)."""
-    if (yield from read(PARTNER_EVENTS)) is not None:
+    """Name the publisher at the landing zone's root, unless the file exists: partnerName must be constant."""
+    if (yield from Read(PARTNER_EVENTS)) is not None:
         return
     text = json.dumps({"partnerName": name, "sourceInfo": dict(source_info)})
     try:
-        yield Create(PARTNER_EVENTS, text.encode())
+        yield from Create(PARTNER_EVENTS, text.encode())
     except PathExists:
         return

@@ -1,4 +1,4 @@
-"""The grammar of all names in a landing zone; no other module splits or joins one.
+"""The grammar of all names in a landing zone; no other module splits or joins names.
 
 Rules: reference `landing-zone` (20 digits from 1, `<schema>.schema` folders, underscore names are ignored by Fabric).
 """
@@ -50,7 +50,7 @@ class TableName:
 
     @classmethod
     def parse(cls, text: str) -> TableName:
-        """The name written as `[schema.]table`. Raises NameRefused for one that a landing zone can't hold."""
+        """Parse `[schema.]table`. Raises NameRefused for a name that a landing zone can't have."""
         schema, dot, table = text.rpartition(".")
         for part in (schema, table) if dot else (table,):
             _check_name(text, part)
@@ -60,8 +60,13 @@ class TableName:
 
     @property
     def folder(self) -> str:
-        """The table folder's path in the landing zone: `[<schema>.schema/]<table>`."""
+        """Path of the table folder: `[<schema>.schema/]<table>`."""
         return f"{self.schema}{_SCHEMA_SUFFIX}/{self.table}" if self.schema else self.table
+
+    @property
+    def file_folders(self) -> tuple[str, str, str]:
+        """Paths of the folders with landing files, in the order in which the replicator moves them."""
+        return (self.folder, f"{self.folder}/{PROCESSED}", f"{self.folder}/{READY_TO_DELETE}")
 
     @property
     def manifest(self) -> str:
@@ -75,7 +80,7 @@ class TableName:
 
     @property
     def scratch(self) -> str:
-        """The folder of all staged attempts of the table."""
+        """Path of the folder of all staged attempts."""
         return f"{SCRATCH}/{self}"
 
     @property
@@ -85,33 +90,33 @@ class TableName:
 
     @property
     def failure_record(self) -> str:
-        """Path of the record of failures since the table landed something, outside the folder that a rebuild drops."""
+        """Path of the failure record, outside the folder that a rebuild drops."""
         return f"{FAILURES}/{self}.json"
 
     @property
     def lease(self) -> str:
-        """Path of the hint that a run works on the table."""
+        """Path of the table's lease."""
         return f"{LEASES}/{self}.json"
 
     @property
     def history_folder(self) -> str:
-        """The folder that keeps what every generation committed."""
+        """Path of the folder with the history of generations."""
         return f"{self.folder}/{HISTORY}"
 
     @property
     def verified(self) -> str:
-        """Path of the newest verdict on what has landed."""
+        """Path of the newest passed result of `file_continuity`."""
         return f"{self.history_folder}/{_VERIFIED}"
 
     def history(self, epoch: int, generation: int) -> str:
-        """Path where the manifest of one generation is kept.
+        """Path of one generation's manifest in the history.
 
-        The epoch is in the name because a request that was late may put it back after its folder was dropped.
+        The epoch is in the name because a late request may restore the file after its folder was dropped.
         """
         return f"{self.history_folder}/{epoch:04d}-{generation:020d}.json"
 
     def roll_up(self, epoch: int, first: int, last: int) -> str:
-        """Path of the file that keeps the generations `first` to `last` together."""
+        """Path of the file that has the generations `first` to `last`."""
         return f"{self.history_folder}/{epoch:04d}-{first:020d}-{last:020d}.json"
 
     def landing_file(self, number: int) -> str:
@@ -145,7 +150,7 @@ def _check_name(whole: str, part: str) -> None:
 
 
 def folder_to_table(folder: str) -> TableName | None:
-    """The table whose folder this is, or None for any other folder."""
+    """Return the table with this folder, or None for any other folder."""
     schema, slash, table = folder.partition("/")
     text = f"{schema.removesuffix(_SCHEMA_SUFFIX)}.{table}" if slash else folder
     try:
@@ -156,7 +161,7 @@ def folder_to_table(folder: str) -> TableName | None:
 
 
 def record_to_table(name: str) -> TableName | None:
-    """The table whose rebuild record has this file name, or None for any other file."""
+    """Return the table whose record has this file name, or None for any other file."""
     try:
         return TableName.parse(name.removesuffix(".json")) if name.endswith(".json") else None
     except NameRefused:
@@ -164,24 +169,24 @@ def record_to_table(name: str) -> TableName | None:
 
 
 def is_schema_folder(name: str) -> bool:
-    """Whether a folder at the root holds a schema's tables."""
+    """Whether a folder at the root has a schema's tables."""
     return name.endswith(_SCHEMA_SUFFIX) and not name.startswith("_")
 
 
 def landing_name(number: int) -> str:
-    """File name of a sequence number, from 1."""
+    """Return the file name of a number, from 1."""
     return f"{number:020d}.parquet"
 
 
 def landing_number(name: str) -> int | None:
-    """The sequence number of a landing file's name, or None for any other name."""
+    """Return the number in a landing file's name, or None for any other name."""
     match = _LANDING_FILE.fullmatch(name)
     return int(match[1]) if match else None
 
 
 @dataclass(frozen=True, order=True)
 class HistoryRange:
-    """The generations `first` to `last` of an epoch that one file of the history keeps."""
+    """The generations `first` to `last` of an epoch, which one file of the history has."""
 
     epoch: int
     first: int
@@ -190,7 +195,7 @@ class HistoryRange:
 
     @classmethod
     def parse(cls, name: str) -> HistoryRange | None:
-        """What the file with this name keeps: one generation, or several rolled up; None for any other name."""
+        """Parse a file name: one generation, or several rolled up; None for any other name."""
         if match := _HISTORY.fullmatch(name):
             return cls(int(match[1]), int(match[2]), int(match[2]), is_roll_up=False)
         if match := _ROLL_UP.fullmatch(name):
@@ -200,30 +205,30 @@ class HistoryRange:
 
 @dataclass(frozen=True)
 class PartPlace:
-    """Where Spark wrote a part: the number of its write below the slice's folder, and the partition that it was."""
+    """Where Spark wrote a part: the number of the write within the slice, and the partition."""
 
     write: int
     partition: int
 
 
 def part_place(name: str) -> PartPlace | None:
-    """The place in a part's name, or None for any other name. Parts sort by name.
+    """Return the place in a part's name, or None for any other name. Parts sort by name.
 
-    A name is `part-00000-….parquet`, below a folder `00000/` of its write where a slice takes several; Spark puts the
-    partition's index first.
+    A name is `part-00000-….parquet`, which starts with the partition's index. If a slice takes several writes, the part
+    is in a folder `00000/` of its write.
     """
     match = _PART.fullmatch(name)
     return PartPlace(int(match[1] or 0), int(match[2])) if match else None
 
 
 def is_part_folder(name: str) -> bool:
-    """Whether a folder below a slice's parts holds what one write wrote."""
+    """Whether a folder in a slice's folder of parts has the parts of one write."""
     return _PART_FOLDER.fullmatch(name) is not None
 
 
 @dataclass(frozen=True)
 class AttemptFolder:
-    """The staging folder of one attempt at one generation: written by that attempt only."""
+    """The staging folder of one attempt at one generation; only that attempt writes into it."""
 
     table: TableName
     generation: int
@@ -231,7 +236,7 @@ class AttemptFolder:
 
     @classmethod
     def parse(cls, table: TableName, name: str) -> AttemptFolder | None:
-        """The folder with this name below the table's scratch folder, or None for any other name."""
+        """Parse the name of a folder in the table's scratch folder; None for any other name."""
         match = _ATTEMPT_FOLDER.fullmatch(name)
         return cls(table, int(match[1]), match[2]) if match else None
 
@@ -256,7 +261,7 @@ class AttemptFolder:
 
 
 def attempt_id(milliseconds: int, random: bytes) -> str:
-    """A fresh attempt's id from the time and 10 random bytes: unique by chance, and newer attempts sort last.
+    """Return a new attempt's id, made of the time and 10 random bytes: unique by chance, and newer attempts sort last.
 
     The order only chooses among attempts that are all safe to publish, so a clock that jumps does no harm.
     """
@@ -264,7 +269,7 @@ def attempt_id(milliseconds: int, random: bytes) -> str:
 
 
 def attempt_ms(attempt: str) -> int:
-    """Return when an attempt began, in ms since 1970, by the clock of who made it."""
+    """Return the start of an attempt in ms since 1970, by the clock of its process."""
     return int(attempt[:12], 16)
 
 
@@ -272,8 +277,8 @@ def attempt_ms(attempt: str) -> int:
 class SliceKey:
     """A slice of an epoch: the versions `first` to `last`. Keys sort in the order in which slices land.
 
-    Its text is Dagster's partition key, `epoch.first-last`. One version is written twice, as in `1.7-7`: YAML and
-    spreadsheets read `1.70` as the number 1.7. Files in the landing zone hold the text of `recorded`.
+    Its text is Dagster's partition key, `epoch.first-last`. A single version is written twice, as in `1.7-7`: YAML and
+    spreadsheets read `1.70` as the number 1.7. Files in the landing zone have the text of `recorded`.
     """
 
     epoch: int

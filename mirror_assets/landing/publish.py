@@ -1,8 +1,8 @@
 """Publish a staged slice exactly once: the manifest commits, a rename is redo, the footer is the receipt.
 
-Five rules carry it (docs/decisions/0001): one compare-and-swap commits; redo comes before plan; a rename is conditional
-on the source's ETag and on the target's absence; garbage is judged by generation; a staged name is written by one
-attempt only. There is no lock, no clock, no number from a listing, and no state outside the table folder.
+It has five rules (docs/decisions/0001): one compare-and-swap commits; redo comes before anything new; a rename is
+conditional on the source's ETag and on the target's absence; staged files are deleted by generation; only one attempt
+writes a staged name. It needs no lock, no clock, no number from a listing, and no state outside the landing zone.
 """
 
 from __future__ import annotations
@@ -13,14 +13,14 @@ from enum import Enum
 
 from mirror_assets.errors import UnknownOutcome
 from mirror_assets.landing.errors import LostRace, SliceMissing, SliceNotChecked, SliceNotStaged
-from mirror_assets.landing.format import Entry, Loading, Manifest, SliceKind, SliceRecord
+from mirror_assets.landing.format import Entry, Manifest, SliceKind, SliceRecord
 from mirror_assets.landing.metadata import ensure_metadata
 from mirror_assets.landing.names import TableName
 from mirror_assets.landing.rebuild import require_alive
 from mirror_assets.landing.recover import collect, list_attempts, recover, redo
 from mirror_assets.landing.roll_up import roll_up
 from mirror_assets.landing.state import VersionedManifest, put_manifest, read_manifest
-from mirror_assets.landing.steps import Steps, list_folder
+from mirror_assets.landing.steps import ListFolder, Steps
 from mirror_assets.storage import PathChanged, PathExists, PathMissing
 
 
@@ -71,29 +71,24 @@ def publish(
 
 
 def _covered_before(record: SliceRecord, current: VersionedManifest | None) -> Published | None:
-    """Return the outcome for a record with nothing left to land: it is covered, or of an earlier epoch."""
+    """Return the outcome for a record that is already covered, or of an earlier epoch; else None."""
     if current is None:
         return None
-    manifest, key = current.manifest, record.slice
+    manifest, key, chunk = current.manifest, record.slice, record.chunk
+    loading = manifest.loading
     if key.epoch < manifest.epoch:
         return Published(Outcome.VOID, manifest)
-    if key.last <= manifest.covered or _has_landed(record, manifest.loading):
+    is_chunk_covered = loading and chunk and key == loading.key and chunk.end <= loading.chunk.end
+    if key.last <= manifest.covered or is_chunk_covered:
         return Published(Outcome.COVERED, manifest)
     return None
-
-
-def _has_landed(record: SliceRecord, loading: Loading | None) -> bool:
-    """Whether all files of the record's chunk have landed, of the snapshot that is being loaded."""
-    if loading is None or record.chunk is None or record.slice != loading.key:
-        return False
-    return record.chunk.end <= loading.chunk.end
 
 
 def _require_fit(record: SliceRecord, current: VersionedManifest | None) -> None:
     """Raise unless the slice is staged as the manifest's next generation.
 
-    A snapshot can only start an epoch: its rows are inserts, and would double those before them. So only its own next
-    chunk can follow a chunk.
+    A snapshot can only start an epoch: its rows are inserts, and would double earlier ones. So only its own next chunk
+    can follow a chunk.
     """
     table, key = record.table, str(record.slice)
     if current is None:
@@ -127,12 +122,12 @@ def _require_verdicts(record: SliceRecord, checks: Sequence[str]) -> None:
 
 
 def _require_parts(record: SliceRecord, manifest: Manifest) -> Steps[None]:
-    """Raise SliceNotStaged for a part that was changed since its checks: after the commit it would be lost."""
+    """Raise SliceNotStaged if a part has changed since its checks: once committed, it could not land."""
     if not manifest.entries:
         return
     found: dict[str, str] = {}
     for folder in record.part_folders:
-        found |= {info.path: info.etag for info in (yield from list_folder(folder))}
+        found |= {info.path: info.etag for info in (yield from ListFolder(folder))}
     if any(found.get(entry.staged) != entry.etag for entry in manifest.entries):
         raise SliceNotStaged(record.table, str(record.slice))
 
@@ -175,7 +170,7 @@ def _manifest(record: SliceRecord, current: VersionedManifest | None) -> Manifes
 
 
 def _commit(table: TableName, manifest: Manifest, current: VersionedManifest | None) -> Steps[None]:
-    """Commit. After a refused or unknown request, the attempt id in the manifest decides. Raises LostRace."""
+    """Commit. After a refused request or an unknown outcome, the manifest's attempt id decides. Raises LostRace."""
     try:
         yield from put_manifest(table, manifest, current.etag if current else None)
     except (PathExists, PathChanged, PathMissing, UnknownOutcome):

@@ -1,7 +1,7 @@
 """Receipts: the identity of a landing file in its Parquet footer, written by Spark's own writer.
 
-Spark's writer takes no key-value metadata; it does carry the field metadata of the schema in the footer, so the receipt
-stands on the first column, which every file has (docs/landing-folder.md).
+Spark's writer takes no key-value metadata, but it writes the schema's field metadata into the footer. So the receipt is
+in the metadata of the first column (docs/landing-folder.md).
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ _SPARK_SCHEMA = b"org.apache.spark.sql.parquet.row.metadata"
 
 
 def receipt_metadata(receipt: Receipt) -> dict[str, str]:
-    """The field metadata that puts the receipt into the footer of every file Spark writes."""
+    """Return the field metadata that puts the receipt into the footer of every file that Spark writes."""
     return {RECEIPT_KEY: receipt.model_dump_json()}
 
 
 def read_receipt(store: Store, path: str) -> Receipt | None:
-    """The receipt of the Parquet file at `path`; None for any other file. Raises PathMissing."""
+    """Read the receipt of the Parquet file at `path`; None for any other file. Raises PathMissing."""
     with store.open(path) as file:
         try:
             metadata = pq.ParquetFile(file).schema_arrow.metadata or {}
@@ -35,7 +35,7 @@ def read_receipt(store: Store, path: str) -> Receipt | None:
 
 
 def parse_receipt(path: str, spark_schema: bytes | None) -> Receipt | None:
-    """The receipt in Spark's schema text, or None when there is none that we wrote."""
+    """Return the receipt in Spark's schema text, or None if it has none of ours."""
     if spark_schema is None:
         return None
     try:

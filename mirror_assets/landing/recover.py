@@ -1,4 +1,4 @@
-"""Recovery, with which every publication starts: land what is committed, delete what can't be committed any more."""
+"""Recovery, the start of every publication: land committed files, delete slices that can't be committed any more."""
 
 from __future__ import annotations
 
@@ -16,17 +16,10 @@ from mirror_assets.landing.errors import (
 )
 from mirror_assets.landing.format import Entry, Manifest, decode, encode
 from mirror_assets.landing.generations import range_path
-from mirror_assets.landing.names import (
-    PROCESSED,
-    READY_TO_DELETE,
-    AttemptFolder,
-    HistoryRange,
-    TableName,
-    landing_number,
-)
+from mirror_assets.landing.names import AttemptFolder, HistoryRange, TableName, landing_number
 from mirror_assets.landing.rebuild import RebuildRecord, RebuildStep, read_rebuild, require_alive
 from mirror_assets.landing.state import VersionedManifest, put_manifest, read_manifest
-from mirror_assets.landing.steps import Create, DeleteTree, Rename, Steps, head, list_folder, read, receipt_of
+from mirror_assets.landing.steps import Create, DeleteTree, Head, ListFolder, Read, ReadReceipt, Rename, Steps
 from mirror_assets.storage import PathChanged, PathExists, PathMissing
 
 # A rename without a reply is repeated this often before the error is raised; the next publication redoes it.
@@ -54,7 +47,7 @@ def recover(table: TableName, rebuild_epoch: int | None = None) -> Steps[Version
 
 
 def _first_that_counts(rebuild: RebuildRecord | None, rebuild_epoch: int | None) -> int:
-    """Return the first epoch that has not ended. Raises RebuildRunning and TableDropped when the caller must wait."""
+    """Return the first epoch that has not ended. Raises RebuildRunning and TableDropped if the caller must wait."""
     if rebuild is None or rebuild.step is RebuildStep.FINISHED:
         return 1
     if rebuild.step is RebuildStep.REMOVING:
@@ -75,42 +68,45 @@ def redo(table: TableName, manifest: Manifest) -> Steps[None]:
 
 def list_attempts(table: TableName) -> Steps[list[AttemptFolder]]:
     """List the staged attempts, complete or not."""
-    found = [AttemptFolder.parse(table, info.name) for info in (yield from list_folder(table.scratch))]
+    found = [AttemptFolder.parse(table, info.name) for info in (yield from ListFolder(table.scratch))]
     return [folder for folder in found if folder is not None]
 
 
 def collect(attempts: Sequence[AttemptFolder], manifest: Manifest) -> Steps[None]:
     """Delete attempts of generations up to the manifest's, which can't be committed any more (never by age).
 
-    The caller lists them before it reads manifest and rebuild record: when another epoch had staged something by then,
-    its rebuild record was there, and recovery refuses. Listed later, they could belong to a later epoch.
+    The caller lists them before it reads manifest and rebuild record: if another epoch had staged a slice by then, its
+    rebuild record existed, and recovery refuses. Listed later, they could belong to a later epoch.
     """
     for folder in attempts:
         if folder.generation <= manifest.generation:
-            yield DeleteTree(folder.path)
+            yield from DeleteTree(folder.path)
 
 
-def highest_landed(table: TableName) -> Steps[int]:
-    """Return the highest landed number, in all folders that the replicator uses; 0 when there is none."""
-    highest = 0
-    for folder in (table.folder, f"{table.folder}/{PROCESSED}", f"{table.folder}/{READY_TO_DELETE}"):
-        for info in (yield from list_folder(folder)):
-            highest = max(highest, landing_number(info.name) or 0)
-    return highest
+def landed_numbers(table: TableName) -> Steps[list[int]]:
+    """Return the numbers of all landing files in the replicator's folders.
+
+    The folders are listed in the order in which files move, so a file that moves meanwhile is listed at least once.
+    """
+    numbers = []
+    for folder in table.file_folders:
+        listed = yield from ListFolder(folder)
+        numbers += [number for info in listed if (number := landing_number(info.name))]
+    return numbers
 
 
 def _stands(table: TableName, manifest: Manifest) -> Steps[bool]:
     """Whether the last committed file has landed, and so all before it: they land one after another.
 
-    A rename keeps the ETag; where a store does not, the footer decides.
+    A rename keeps the ETag; if a store changes it, the footer decides.
     """
     entry = manifest.entries[-1]
     path = table.landing_file(entry.number)
-    info = yield from head(path)
+    info = yield from Head(path)
     if info is None or info.etag == entry.etag:
         return info is not None
     try:
-        return (yield from receipt_of(path)) == manifest.receipt
+        return (yield from ReadReceipt(path)) == manifest.receipt
     except PathMissing:
         return False
 
@@ -118,11 +114,11 @@ def _stands(table: TableName, manifest: Manifest) -> Steps[bool]:
 def _has_landed(table: TableName, number: int) -> Steps[bool]:
     """Whether a file has landed under this number or a higher one: numbers only grow.
 
-    The number itself comes first, because the folders of processed files may be long to list.
+    The number itself comes first, because listing the folders of processed files may take long.
     """
-    if (yield from head(table.landing_file(number))) is not None:
+    if (yield from Head(table.landing_file(number))) is not None:
         return True
-    return (yield from highest_landed(table)) >= number
+    return max((yield from landed_numbers(table)), default=0) >= number
 
 
 def _land(table: TableName, manifest: Manifest, entry: Entry) -> Steps[None]:
@@ -130,18 +126,18 @@ def _land(table: TableName, manifest: Manifest, entry: Entry) -> Steps[None]:
     unanswered = 0
     while True:
         try:
-            yield Rename(entry.staged, target, entry.etag)
+            yield from Rename(entry.staged, target, entry.etag)
         except (PathMissing, PathChanged):
-            # It was moved: by another publisher, or by us and the reply was lost. Then it has landed.
+            # Another publisher has moved it, or we have and the reply was lost: then it has landed.
             if not (yield from _has_landed(table, entry.number)):
                 yield from _require_current(table, manifest)
                 raise StagedFileLost(str(table), entry.staged, entry.number) from None
             return
         except PathExists:
             try:
-                found = yield from receipt_of(target)
+                found = yield from ReadReceipt(target)
             except PathMissing:
-                continue  # gone meanwhile: the number is free again, or the replicator has moved our file
+                continue  # deleted meanwhile: the number is free again, or the replicator has moved our file
             if found != manifest.receipt:
                 raise ForeignFile(str(table), target, "its footer is not the committed one") from None
             return
@@ -154,7 +150,7 @@ def _land(table: TableName, manifest: Manifest, entry: Entry) -> Steps[None]:
 
 
 def _require_current(table: TableName, manifest: Manifest) -> Steps[None]:
-    """Raise when the folder was dropped since the manifest was read, which explains missing files."""
+    """Raise if the folder was dropped since the manifest was read, which explains missing files."""
     yield from require_alive(table, manifest.epoch)
     current = yield from read_manifest(table)
     if current is None or current.manifest.epoch != manifest.epoch:
@@ -164,35 +160,36 @@ def _require_current(table: TableName, manifest: Manifest) -> Steps[None]:
 def _keep_history(table: TableName, manifest: Manifest) -> Steps[None]:
     """Write the generation into the history before its files land, so that each landed file can be recognised."""
     path = table.history(manifest.epoch, manifest.generation)
-    if (yield from head(path)) is not None:
+    if (yield from Head(path)) is not None:
         return
     try:
-        yield Create(path, encode(manifest))
+        yield from Create(path, encode(manifest))
     except PathExists:
-        return  # written by another publisher from the same manifest: a generation has one
+        return  # another publisher wrote it from the same manifest: a generation has only one
 
 
 def _restore(table: TableName, epoch: int, rebuild: RebuildRecord | None) -> Steps[VersionedManifest | None]:
     """Restore a lost manifest from the newest generation in the history since `epoch`, if the landed files agree."""
-    # In this order: a generation is in the history before its files land, so the later listing has those seen landed.
-    highest = yield from highest_landed(table)
-    folder = yield from list_folder(table.history_folder)
+    # In this order: a generation is in the history before its files land, so the later listing has the landed ones.
+    highest = max((yield from landed_numbers(table)), default=0)
+    folder = yield from ListFolder(table.history_folder)
     ranges = (HistoryRange.parse(info.name) for info in folder)
-    newest = max((kept for kept in ranges if kept is not None and kept.epoch >= epoch), key=_end_of, default=None)
+    kept = [one for one in ranges if one is not None and one.epoch >= epoch]
+    newest = max(kept, key=lambda one: (one.epoch, one.last), default=None)
     if newest is None or newest.is_roll_up:
         if highest or newest:
             yield from _require_same(table, rebuild)
-            why = f"{highest} files have landed and no newest generation is kept in {table.history_folder}"
+            why = f"{highest} files have landed, but {table.history_folder} does not have the newest generation"
             raise ManifestLost(str(table), why)
         return None
     path = range_path(table, newest)
-    content = yield from read(path)
+    content = yield from Read(path)
     if content is None:
         raise LostRace(str(table), "the newest")
     manifest = decode(Manifest, path, content.data)
     if highest >= manifest.next_number:
         yield from _require_same(table, rebuild)
-        raise ManifestLost(str(table), f"file {highest} landed after the newest kept generation")
+        raise ManifestLost(str(table), f"file {highest} landed after the newest generation in {table.history_folder}")
     try:
         yield from put_manifest(table, manifest, etag=None)
     except PathExists:
@@ -200,11 +197,7 @@ def _restore(table: TableName, epoch: int, rebuild: RebuildRecord | None) -> Ste
     return (yield from read_manifest(table))
 
 
-def _end_of(kept: HistoryRange) -> tuple[int, int]:
-    return kept.epoch, kept.last
-
-
 def _require_same(table: TableName, rebuild: RebuildRecord | None) -> Steps[None]:
-    """Raise LostRace when a rebuild or drop has started since this record was read, which explains missing files."""
+    """Raise LostRace if a rebuild or drop has started since this record was read, which explains missing files."""
     if (yield from read_rebuild(table)) != rebuild:
         raise LostRace(str(table), "the newest")

@@ -1,8 +1,8 @@
 """Merges old generations of the history into roll-ups, so that its number of files does not grow with a table's age.
 
-Three rules, each of which a schedule breaks without (docs/decisions/0010). The newest generations stay as they were
-committed: a lost manifest is made again from the newest. A roll-up is there before what it holds is deleted. A roll-up
-goes only when none of its files is anywhere any more. All is judged by generation and number, never by age.
+Three rules are needed (docs/decisions/0010). The newest generations are not rolled up: a lost manifest is restored from
+the newest one. A roll-up exists before its generations' own files are deleted. A roll-up is deleted only when none of
+its landing files exists any more. Generations and numbers decide, never age.
 """
 
 from __future__ import annotations
@@ -13,24 +13,25 @@ from typing import Final
 from mirror_assets.landing.errors import ManifestCorrupt
 from mirror_assets.landing.format import Manifest, decode
 from mirror_assets.landing.generations import Generation, RollUp, content_hash, range_path
-from mirror_assets.landing.names import PROCESSED, READY_TO_DELETE, HistoryRange, TableName, landing_number
-from mirror_assets.landing.steps import Create, Delete, Steps, list_folder, read
+from mirror_assets.landing.names import HistoryRange, TableName
+from mirror_assets.landing.recover import landed_numbers
+from mirror_assets.landing.steps import Create, Delete, ListFolder, Read, Steps
 from mirror_assets.storage import Content, PathExists
 
-# A roll-up ends with each hundredth generation, or before, where it has so many files: it is read whole.
+# A roll-up ends with each hundredth generation, or earlier if it has this many files: it is read whole.
 GENERATIONS: Final = 100
 FILES: Final = 10_000
-# So many of the newest generations stay as they are: whoever looks at what has landed lately finds them by name.
+# The newest generations that keep files of their own, by which checks of the newest changes find them.
 KEPT: Final = 100
-# The epoch's first generation stays, too: it tells how the mirror began.
+# The epoch's first generation also keeps its file: it shows how the mirror started.
 _BEGINNING: Final = 1
 
 
 def roll_up(table: TableName, manifest: Manifest) -> Steps[None]:
     """Write a roll-up at each hundredth generation; all generations up to the manifest's must have landed.
 
-    Any number of publishers may do so at once, and each may die at any request: the next one continues. It stops
-    silently at a generation that is missing or unreadable, which the check `file_continuity` reports.
+    Any number of publishers may do so at once, and each may die at any request: the next one continues. Stops silently
+    at a generation that is missing or unreadable, which the check `file_continuity` reports.
     """
     if manifest.generation % GENERATIONS:
         return
@@ -38,7 +39,7 @@ def roll_up(table: TableName, manifest: Manifest) -> Steps[None]:
     newest = max((kept for kept in listed if kept.is_roll_up), key=lambda kept: kept.last, default=None)
     last, before = 0, None
     if newest is not None:
-        content = yield from read(range_path(table, newest))
+        content = yield from Read(range_path(table, newest))
         if content is None or _decoded(table, newest, content) is None:
             return
         last, before = newest.last, content_hash(content.data)
@@ -49,19 +50,19 @@ def roll_up(table: TableName, manifest: Manifest) -> Steps[None]:
         last, before = following.range.last, content_hash(data)
     for kept in listed:
         if not kept.is_roll_up and kept.last <= last and kept.first != _BEGINNING:
-            yield Delete(range_path(table, kept))
+            yield from Delete(range_path(table, kept))
     if newest is not None and last > newest.last:
         yield from _collect(table, manifest, [kept for kept in listed if kept.is_roll_up])
 
 
 def list_history(table: TableName, epoch: int) -> Steps[list[HistoryRange]]:
-    """List the history of the epoch, in order; ignore files of other lives, which late publishers wrote."""
-    ranges = (HistoryRange.parse(info.name) for info in (yield from list_folder(table.history_folder)))
+    """List the history of the epoch, in order; ignore files of other epochs, which late publishers wrote."""
+    ranges = (HistoryRange.parse(info.name) for info in (yield from ListFolder(table.history_folder)))
     return sorted(kept for kept in ranges if kept is not None and kept.epoch == epoch)
 
 
 def _following(table: TableName, manifest: Manifest, last: int, before: str | None) -> Steps[RollUp | None]:
-    """Build the roll-up after generation `last`; None when it is not due yet, or a generation can't be read.
+    """Build the roll-up after generation `last`; None if it is not due yet, or a generation can't be read.
 
     Its end depends only on the generations themselves, so that all publishers write the same roll-ups.
     """
@@ -69,9 +70,9 @@ def _following(table: TableName, manifest: Manifest, last: int, before: str | No
     files = 0
     for number in range(last + 1, manifest.generation - KEPT + 1):
         path = table.history(manifest.epoch, number)
-        content = yield from read(path)
+        content = yield from Read(path)
         if content is None:
-            return None  # another publisher has rolled it up meanwhile, or somebody took it away
+            return None  # another publisher has rolled it up meanwhile, or it was deleted
         try:
             gathered.append(Generation.of(decode(Manifest, path, content.data)))
         except ManifestCorrupt:
@@ -83,38 +84,26 @@ def _following(table: TableName, manifest: Manifest, last: int, before: str | No
 
 
 def _keep(path: str, data: bytes) -> Steps[bool]:
-    """Write the roll-up; return whether it is there now, by this or another publisher."""
+    """Write the roll-up; return whether the file has this content now, written by this or another publisher."""
     try:
-        yield Create(path, data)
+        yield from Create(path, data)
     except PathExists:
-        found = yield from read(path)
+        found = yield from Read(path)
         return found is not None and found.data == data
     return True
 
 
 def _collect(table: TableName, manifest: Manifest, listed: Sequence[HistoryRange]) -> Steps[None]:
-    """Delete roll-ups whose files are all gone, from the oldest on; `listed` is without the newest."""
-    lowest = yield from _lowest_landed(table, manifest.next_number)
+    """Delete roll-ups without an existing landing file, from the oldest on; `listed` is without the newest."""
+    lowest = min((yield from landed_numbers(table)), default=manifest.next_number)
     for kept in listed:
-        content = yield from read(range_path(table, kept))
+        content = yield from Read(range_path(table, kept))
         if content is None:
             continue
         found = _decoded(table, kept, content)
         if found is None or found.next_number > lowest:
             return
-        yield Delete(range_path(table, kept))
-
-
-def _lowest_landed(table: TableName, nowhere: int) -> Steps[int]:
-    """Return the lowest number of all files in the replicator's folders; `nowhere` when there is none.
-
-    Listed in the order in which files move on, so that one that moves meanwhile is seen at least once.
-    """
-    lowest = nowhere
-    for folder in (table.folder, f"{table.folder}/{PROCESSED}", f"{table.folder}/{READY_TO_DELETE}"):
-        for info in (yield from list_folder(folder)):
-            lowest = min(lowest, landing_number(info.name) or nowhere)
-    return lowest
+        yield from Delete(range_path(table, kept))
 
 
 def _decoded(table: TableName, kept: HistoryRange, content: Content) -> RollUp | None:

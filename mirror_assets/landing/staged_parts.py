@@ -1,4 +1,4 @@
-"""Staged parts: described after Spark has written them, and found again for publishing."""
+"""Staged parts: described after Spark has written them, and read again for publishing."""
 
 from __future__ import annotations
 
@@ -10,24 +10,19 @@ from concurrent.futures import ThreadPoolExecutor
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from mirror_assets.landing.control_file import read_control_file, write_control_file
 from mirror_assets.landing.errors import SliceNotStaged
-from mirror_assets.landing.format import (
-    CheckVerdict,
-    MarkerCounts,
-    SliceRecord,
-    StagedPart,
-    encode,
-    load,
-)
+from mirror_assets.landing.format import CheckVerdict, MarkerCounts, SliceRecord, StagedPart, encode
 from mirror_assets.landing.names import AttemptFolder, SliceKey, TableName, is_part_folder, part_place
+from mirror_assets.landing.recover import list_attempts
 from mirror_assets.landing.state import CommitPosition
+from mirror_assets.landing.steps import drive
 from mirror_assets.markers import ROW_MARKER, Marker
-from mirror_assets.storage import FileInfo, LocalStore, PathChanged, PathMissing, Store
+from mirror_assets.storage import FileInfo, LocalStore, Store
 
 _CHUNK = 4 << 20
 _UPLOADS = 4
 _HADOOP_CHECKSUM = ".crc"
-_REFUSED, _UNJUDGED, _PASSED = 0, 1, 2
 
 
 def take_parts(store: Store, folder: AttemptFolder) -> tuple[StagedPart, ...]:
@@ -40,7 +35,7 @@ def take_parts(store: Store, folder: AttemptFolder) -> tuple[StagedPart, ...]:
     written = [*top, *(info for place in below for info in store.list(place))]
     for info in written:
         if info.name.endswith(_HADOOP_CHECKSUM):
-            store.delete(info.path)  # Hadoop's checksum: ours is the SHA-256
+            store.delete(info.path)  # the SHA-256 replaces it
     files = [info for info in written if part_place(_part_name(folder, info))]
     parts = tuple(inspect_part(store, info, _part_name(folder, info)) for info in files)
     return tuple(part for part in parts if part.markers.total) or parts[:1]
@@ -93,7 +88,7 @@ def sha256(store: Store, path: str) -> str:
 
 
 def count_markers(store: Store, path: str) -> MarkerCounts:
-    """Count rows by marker, reading the marker column alone; without one, all rows are inserts."""
+    """Count rows by marker, from the marker column alone; without one, all rows are inserts."""
     with store.open(path) as source, pq.ParquetFile(source) as file:
         if ROW_MARKER not in file.schema_arrow.names:
             return MarkerCounts(inserts=file.metadata.num_rows)
@@ -108,20 +103,19 @@ def count_markers(store: Store, path: str) -> MarkerCounts:
 
 
 def write_record(store: Store, record: SliceRecord) -> None:
-    """Write `slice.json` beside the staged parts, last: it makes the slice complete."""
+    """Write `slice.json`, which makes the slice complete; its parts must be staged."""
     store.create(record.folder.record, encode(record))
 
 
 def staged_folders(store: Store, table: TableName) -> tuple[AttemptFolder, ...]:
     """List the table's staging folders, complete or not, by generation and attempt, in one request."""
-    folders = (AttemptFolder.parse(table, info.name) for info in store.list(table.scratch))
-    return tuple(sorted((folder for folder in folders if folder), key=lambda one: (one.generation, one.attempt)))
+    return tuple(sorted(drive(list_attempts(table), store), key=lambda one: (one.generation, one.attempt)))
 
 
 def staged_records(store: Store, folders: Iterable[AttemptFolder]) -> tuple[SliceRecord, ...]:
     """Read the records of those folders that are complete. Raises ManifestCorrupt."""
-    loaded = (load(store, SliceRecord, folder.record) for folder in folders)
-    return tuple(found[0] for found in loaded if found)
+    records = (drive(read_control_file(SliceRecord, folder.record), store).record for folder in folders)
+    return tuple(record for record in records if record is not None)
 
 
 def staged_slices(store: Store, table: TableName, generation: int | None = None) -> tuple[SliceRecord, ...]:
@@ -145,16 +139,10 @@ def fitting_slice(store: Store, table: TableName, key: SliceKey, position: Commi
 def best_attempt(records: Iterable[SliceRecord]) -> SliceRecord:
     """Return the best attempt at one generation: passed before unchecked before refused, then the newest.
 
-    Newest by the clocks of several stagers, so the checks' verdicts come first: an unchecked attempt of another stager
-    must not displace one that may land.
+    The verdicts come first, because the newest is determined by the clocks of several hosts: an unchecked attempt must
+    not displace one that may land.
     """
-    return max(records, key=lambda record: (_current(record), record.attempt))
-
-
-def _current(record: SliceRecord) -> int:
-    if not record.verdicts:
-        return _UNJUDGED
-    return _PASSED if all(verdict.passed for verdict in record.verdicts) else _REFUSED
+    return max(records, key=lambda record: (not is_refused(record), bool(record.verdicts), record.attempt))
 
 
 def clear_refused(store: Store, table: TableName, generation: int) -> None:
@@ -166,7 +154,7 @@ def clear_refused(store: Store, table: TableName, generation: int) -> None:
 
 def is_refused(record: SliceRecord) -> bool:
     """Whether a check has refused the slice."""
-    return _current(record) == _REFUSED
+    return not all(verdict.passed for verdict in record.verdicts)
 
 
 def is_whole(store: Store, record: SliceRecord) -> bool:
@@ -176,7 +164,7 @@ def is_whole(store: Store, record: SliceRecord) -> bool:
 
 
 def found_parts(store: Store, record: SliceRecord) -> dict[str, str]:
-    """Return the ETag of each file in the folders of the record's parts, by path, by one listing a folder."""
+    """Return the ETag of each file in the folders of the record's parts, by path. Lists each folder once."""
     return {info.path: info.etag for folder in record.part_folders for info in store.list(folder)}
 
 
@@ -195,13 +183,10 @@ def add_verdicts(store: Store, record: SliceRecord, verdicts: Sequence[CheckVerd
     """Add the verdicts to the record, in place of older ones by the same checks. Raises SliceNotStaged."""
     path = record.folder.record
     given = {verdict.check for verdict in verdicts}
-    while (loaded := load(store, SliceRecord, path)) is not None:
-        current, content = loaded
+    # Until no other check adds its verdict at the same time.
+    while (current := (found := drive(read_control_file(SliceRecord, path), store)).record) is not None:
         others = tuple(known for known in current.verdicts if known.check not in given)
         updated = current.model_copy(update={"verdicts": (*others, *verdicts)})
-        try:
-            store.replace(path, encode(updated), content.etag)
-        except (PathChanged, PathMissing):
-            continue  # another check has added its verdict, or the slice was deleted: read again
-        return updated
+        if drive(write_control_file(found, updated), store):
+            return updated
     raise SliceNotStaged(record.table, str(record.slice))

@@ -6,13 +6,13 @@ from dataclasses import dataclass, replace
 
 from mirror_assets.landing.format import Loading, Manifest, SliceRecord, decode, encode
 from mirror_assets.landing.names import TableName
-from mirror_assets.landing.steps import Create, Replace, Steps, read
+from mirror_assets.landing.steps import Create, Read, Replace, Steps
 from mirror_assets.storage import PathExists
 
 
 @dataclass(frozen=True)
 class VersionedManifest:
-    """The manifest with the ETag that a compare-and-swap needs."""
+    """A manifest, and its ETag for a compare-and-swap."""
 
     manifest: Manifest
     etag: str
@@ -61,25 +61,26 @@ def next_position(manifest: Manifest | None, *, epoch: int, incarnation: str) ->
 
 def read_manifest(table: TableName) -> Steps[VersionedManifest | None]:
     """Read the manifest in the table folder, or None. Raises ManifestCorrupt."""
-    content = yield from read(table.manifest)
+    content = yield from Read(table.manifest)
     if content is None:
         return None
     return VersionedManifest(decode(Manifest, table.manifest, content.data), content.etag)
 
 
 def put_manifest(table: TableName, manifest: Manifest, etag: str | None) -> Steps[None]:
-    """Replace the manifest with `etag`; without `etag`, create it, also over one of an ended epoch.
+    """Replace the manifest that has `etag`; without `etag`, create it.
 
-    That one is a late publisher's. Raises PathExists, PathChanged, PathMissing and what a store raises.
+    Creating also replaces a manifest of an ended epoch, which a late publisher wrote. Raises PathExists, PathChanged,
+    PathMissing and what a store raises.
     """
     data = encode(manifest)
     if etag is not None:
-        yield Replace(table.manifest, data, etag)
+        yield from Replace(table.manifest, data, etag)
         return
     try:
-        yield Create(table.manifest, data)
+        yield from Create(table.manifest, data)
     except PathExists:
         found = yield from read_manifest(table)
         if found is None or found.manifest.epoch >= manifest.epoch:
             raise
-        yield Replace(table.manifest, data, found.etag)
+        yield from Replace(table.manifest, data, found.etag)

@@ -1,14 +1,15 @@
 """Store requests as values, so that the publish protocol is a generator without sleep, clock or random inside.
 
-The code that ships is the code that a test can run under every schedule: the driver of the generator decides when a
-request takes effect, whether its reply arrives, and who else acts in between.
+Tests run the shipped code under every schedule: the driver of the generator decides when a request takes effect,
+whether its reply arrives, and what other processes do in between.
 """
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Generator
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import Any, Generic, TypeVar
 
 from mirror_assets.errors import MirrorError
 from mirror_assets.landing.format import Receipt
@@ -19,14 +20,27 @@ CONTROL_FILE_LIMIT = 64 << 20
 _Reply = TypeVar("_Reply")
 
 
+class _StoreRequest(ABC, Generic[_Reply]):
+    """One request to a store. Steps send it with `yield from`, which evaluates to the reply."""
+
+    @abstractmethod
+    def perform(self, store: Store) -> _Reply:
+        """Send the request and return the reply."""
+
+    def __iter__(self) -> Steps[_Reply]:
+        """Yield the request itself, and return the reply."""
+        reply: _Reply = yield self  # type: ignore[misc] # `Request` lists the subclasses
+        return reply
+
+
 @dataclass(frozen=True)
-class Read:
-    """Ask for a control file whole."""
+class Read(_StoreRequest[Content | None]):
+    """Read a whole control file."""
 
     path: str
 
     def perform(self, store: Store) -> Content | None:
-        """The content, or None when there is no file."""
+        """Return the content, or None if the file doesn't exist."""
         try:
             return store.read(self.path, CONTROL_FILE_LIMIT)
         except PathMissing:
@@ -34,118 +48,118 @@ class Read:
 
 
 @dataclass(frozen=True)
-class ListFolder:
-    """Ask what is directly in a folder."""
+class ListFolder(_StoreRequest[list[FileInfo]]):
+    """List a folder, without its subfolders' content."""
 
     folder: str
 
     def perform(self, store: Store) -> list[FileInfo]:
-        """Files and folders, by name."""
+        """Return files and folders, by name."""
         return store.list(self.folder)
 
 
 @dataclass(frozen=True)
-class Head:
-    """Ask for a file's size and ETag."""
+class Head(_StoreRequest[FileInfo | None]):
+    """Get a file's size and ETag."""
 
     path: str
 
     def perform(self, store: Store) -> FileInfo | None:
-        """Size and ETag, or None when there is no file."""
+        """Return size and ETag, or None if the file doesn't exist."""
         return store.head(self.path)
 
 
 @dataclass(frozen=True)
-class ReadReceipt:
-    """Ask what a landing file says of itself."""
+class ReadReceipt(_StoreRequest[Receipt | None]):
+    """Read the receipt in a landing file's footer."""
 
     path: str
 
     def perform(self, store: Store) -> Receipt | None:
-        """The receipt, or None when the file has none of ours."""
+        """Return the receipt, or None if the file has none of ours. Raises PathMissing."""
         return read_receipt(store, self.path)
 
 
 @dataclass(frozen=True)
-class Create:
-    """Write a new file."""
+class FolderIdentity(_StoreRequest[str | None]):
+    """Get a folder's identity, which changes when the folder is deleted and created again."""
+
+    folder: str
+
+    def perform(self, store: Store) -> str | None:
+        """Return the identity, or None if the folder doesn't exist."""
+        return store.folder_identity(self.folder)
+
+
+@dataclass(frozen=True)
+class Create(_StoreRequest[str]):
+    """Create a file. Raises PathExists."""
 
     path: str
     data: bytes
 
     def perform(self, store: Store) -> str:
-        """The ETag."""
+        """Return the ETag."""
         return store.create(self.path, self.data)
 
 
 @dataclass(frozen=True)
-class Replace:
-    """Compare and swap a file."""
+class Replace(_StoreRequest[str]):
+    """Compare and swap a file. Raises PathChanged and PathMissing."""
 
     path: str
     data: bytes
     etag: str
 
     def perform(self, store: Store) -> str:
-        """The new ETag."""
+        """Return the new ETag."""
         return store.replace(self.path, self.data, self.etag)
 
 
 @dataclass(frozen=True)
-class Rename:
-    """Move a file to a free path."""
+class Rename(_StoreRequest[None]):
+    """Move a file with this ETag to a free path. Raises PathMissing, PathChanged and PathExists."""
 
     source: str
     target: str
     etag: str
 
     def perform(self, store: Store) -> None:
-        """Nothing: it worked."""
+        """Move the file."""
         store.rename(self.source, self.target, self.etag)
 
 
 @dataclass(frozen=True)
-class FolderIdentity:
-    """Ask which of the folders that had this path is there."""
-
-    folder: str
-
-    def perform(self, store: Store) -> str | None:
-        """The identity, or None when there is no folder."""
-        return store.folder_identity(self.folder)
-
-
-@dataclass(frozen=True)
-class Delete:
+class Delete(_StoreRequest[None]):
     """Delete a file."""
 
     path: str
 
     def perform(self, store: Store) -> None:
-        """None: the file was deleted."""
+        """Delete the file."""
         store.delete(self.path)
 
 
 @dataclass(frozen=True)
-class DeleteTree:
-    """Delete a folder with all that is in it; with an identity, only the folder that has it."""
+class DeleteTree(_StoreRequest[None]):
+    """Delete a folder and its content; with an identity, only the folder that has it."""
 
     folder: str
     identity: str | None = None
 
     def perform(self, store: Store) -> None:
-        """None: the file was deleted."""
+        """Delete the folder."""
         store.delete_tree(self.folder, self.identity)
 
 
 Request = Read | ListFolder | Head | ReadReceipt | FolderIdentity | Create | Replace | Rename | Delete | DeleteTree
 
-# What a request is answered with depends on its class, which the type of a generator's `send` can't say.
+# The type of a reply depends on the class of its request, which the type of a generator's `send` can't express.
 Steps = Generator[Request, Any, _Reply]
 
 
 def drive(steps: Steps[_Reply], store: Store) -> _Reply:
-    """The result of the steps, run against `store`; a store's error is thrown into them where they asked."""
+    """Run the steps against the store and return their result; the store's errors are raised inside the steps."""
     try:
         request = next(steps)
         while True:
@@ -158,33 +172,3 @@ def drive(steps: Steps[_Reply], store: Store) -> _Reply:
     except StopIteration as stop:
         result: _Reply = stop.value
         return result
-
-
-def read(path: str) -> Steps[Content | None]:
-    """The file's content, or None."""
-    reply: Content | None = yield Read(path)
-    return reply
-
-
-def list_folder(folder: str) -> Steps[list[FileInfo]]:
-    """What is directly in the folder."""
-    reply: list[FileInfo] = yield ListFolder(folder)
-    return reply
-
-
-def head(path: str) -> Steps[FileInfo | None]:
-    """The file's size and ETag, or None."""
-    reply: FileInfo | None = yield Head(path)
-    return reply
-
-
-def identity_of(folder: str) -> Steps[str | None]:
-    """Which of the folders that had this path is there, or None."""
-    reply: str | None = yield FolderIdentity(folder)
-    return reply
-
-
-def receipt_of(path: str) -> Steps[Receipt | None]:
-    """What the landing file says of itself, or None."""
-    reply: Receipt | None = yield ReadReceipt(path)
-    return reply

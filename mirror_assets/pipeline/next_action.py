@@ -156,8 +156,8 @@ def check_not_failing(context: TableContext, plan: Plan) -> CheckResult:
 
 
 def _zone_state(context: TableContext) -> _ZoneState:
-    record = drive(read_record(context.name), context.store)
-    rebuild, etag = (record[0], record[1].etag) if record else (None, None)
+    found = drive(read_record(context.name), context.store)
+    rebuild, etag = found.record, found.content.etag if found.content else None
     manifest = context.manifest()
     return _ZoneState(rebuild, etag, manifest, unresolved_failure(context, manifest, rebuild))
 

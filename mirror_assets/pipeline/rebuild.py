@@ -12,14 +12,7 @@ from dataclasses import dataclass
 
 from mirror_assets.errors import MirrorError, RetryError
 from mirror_assets.fabric.monitoring import Mirror, TableState
-from mirror_assets.landing.errors import (
-    ManifestCorrupt,
-    ManifestLost,
-    MetadataDiffers,
-    SliceNotChecked,
-    SliceNotStaged,
-    StagedFileLost,
-)
+from mirror_assets.landing.errors import LandingDamaged, MetadataDiffers, SliceNotChecked, SliceNotStaged
 from mirror_assets.landing.names import SliceKey, TableName
 from mirror_assets.landing.publish import Outcome, Published
 from mirror_assets.landing.rebuild import (
@@ -160,7 +153,7 @@ def _load(
                 raise
         plan = plan_rest(context, manifest, manifest.loading)
         return [process_slice(context, plan, chunk, epoch).published for chunk in plan.slices][-1]
-    except (ManifestCorrupt, ManifestLost, MetadataDiffers, SnapshotLost, SourceBroke, StagedFileLost):
+    except (LandingDamaged, MetadataDiffers, SnapshotLost, SourceBroke):
         drive(drop_again(context.name, record), context.store)
         raise
 

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from mirror_assets.config import Problem
 from mirror_assets.fabric.monitoring import Mirror, TableState
-from mirror_assets.landing.format import Manifest, SliceKind, load
+from mirror_assets.landing.control_file import read_control_file
+from mirror_assets.landing.format import Manifest, SliceKind
 from mirror_assets.landing.names import TableName
+from mirror_assets.landing.steps import drive
 from mirror_assets.pipeline.context import TableContext
 from mirror_assets.storage import Store
 from mirror_assets.storage.credentials import CredentialKind
@@ -58,7 +60,5 @@ def reconcile_table(context: TableContext, mirror: Mirror) -> Reconciliation:
 
 def first_landed(store: Store, table: TableName, manifest: Manifest) -> int | None:
     """Return the first version that landed in the manifest's epoch, if it began without a snapshot; else None."""
-    path = table.history(manifest.epoch, 1)
-    kept = load(store, Manifest, path)
-    begun = kept[0] if kept else manifest
+    begun = drive(read_control_file(Manifest, table.history(manifest.epoch, 1)), store).record or manifest
     return begun.covered + 1 if begun.generation == 1 and begun.kind is SliceKind.START else None

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from mirror_assets.errors import MirrorError
 from mirror_assets.fabric.monitoring import MonitoredTable, WatchedMirror
-from mirror_assets.landing.format import Manifest, load
+from mirror_assets.landing.control_file import read_control_file
+from mirror_assets.landing.format import Manifest
 from mirror_assets.landing.names import TableName, landing_number
-from mirror_assets.landing.rebuild import read_record
 from mirror_assets.landing.steps import drive
 from mirror_assets.pipeline.backoff import unresolved_failure
 from mirror_assets.pipeline.context import TableContext
@@ -30,9 +30,8 @@ def read_replication(context: TableContext, mirror: WatchedMirror, now: float) -
         database, table, days = mirror.database(), mirror.table(context.name), mirror.retention_days()
     except MirrorError as error:
         return Replication(landed, manifest.covered, refused=error)
-    record = drive(read_record(context.name), context.store)
     # The mirror alone looks healthy while runs of the table fail.
-    failure = unresolved_failure(context, manifest, record[0] if record else None)
+    failure = unresolved_failure(context, manifest, drive(read_rebuild(context.name), context.store))
     return Replication(
         landed,
         manifest.covered,
@@ -58,11 +57,11 @@ def mirrored_version(store: Store, name: TableName, manifest: Manifest, table: M
     if table.applied_number is None:
         return None
     for generation in range(manifest.generation - 1, max(0, manifest.generation - 1 - _READ_BACK), -1):
-        kept = load(store, Manifest, name.history(manifest.epoch, generation))
+        kept = drive(read_control_file(Manifest, name.history(manifest.epoch, generation)), store).record
         if kept is None:
             return None
-        if kept[0].next_number - 1 <= table.applied_number:
-            return kept[0].covered if kept[0].loading is None else None
+        if kept.next_number - 1 <= table.applied_number:
+            return kept.covered if kept.loading is None else None
     return None
 
 

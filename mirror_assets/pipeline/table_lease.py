@@ -8,8 +8,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 
 from mirror_assets.errors import ErrorCode, MirrorError
+from mirror_assets.landing.control_file import read_control_file
 from mirror_assets.landing.failures import RunFailure, record_failure
-from mirror_assets.landing.format import SliceRecord, load
+from mirror_assets.landing.format import SliceRecord
 from mirror_assets.landing.lease import Lease, read_lease, take_lease
 from mirror_assets.landing.names import TableName
 from mirror_assets.landing.staged_parts import staged_folders
@@ -94,5 +95,5 @@ def _bury(context: TableContext, left: Lease) -> None:
     drive(record_failure(context.name, RunFailure(ErrorCode.RUN_KILLED, what), now_ms()), context.store)
     for store in {context.store, context.staging}:
         for folder in staged_folders(store, context.name):
-            if load(context.store, SliceRecord, folder.record) is None:
+            if drive(read_control_file(SliceRecord, folder.record), context.store).record is None:
                 store.delete_tree(folder.path)

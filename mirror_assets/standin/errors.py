@@ -1,4 +1,4 @@
-"""Errors of a mirror: why the stand-in stops a table, and why mirror and source can't be compared."""
+"""Errors of the stand-in's mirror."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from mirror_assets.errors import ErrorCode, MirrorError, RetryError, StopError
 
 
 class StopReason(str, Enum):
-    """Why replication of a table stopped; stable names, shown as the table's error code."""
+    """Reasons why replication of a table stops; stable names, shown as the table's error code."""
 
     METADATA_INVALID = "metadata_invalid"
     METADATA_UNSUPPORTED = "metadata_unsupported"
@@ -28,15 +28,15 @@ class StopReason(str, Enum):
 
 
 _REPLACE_FILE = "delete the file and publish a valid one under the same name; later files wait for it."
-_REBUILD = "rebuild the table: delete its folder, wait until the table is gone, then land it again."
-_METADATA = "put a valid _metadata.json in its place, with the keys that were declared first."
+_REBUILD = "rebuild the table: delete its folder, wait until the replicator has dropped the table, then land it again."
+_METADATA = "replace it with a valid _metadata.json that has the keys that were declared first."
 _NEXT_STEPS = {
     StopReason.METADATA_INVALID: _METADATA,
     StopReason.METADATA_UNSUPPORTED: "land Parquet files in sequence; only Fabric itself replicates the other forms.",
     StopReason.KEYS_CHANGED: f"{_METADATA} To change keys, rebuild the table.",
     StopReason.TYPE_CHANGED: _REBUILD,
     StopReason.SCHEMA_MERGE_FAILURE: _REBUILD,
-    StopReason.NAME_TAKEN: "remove one of both folders: a table without a schema folder belongs to schema dbo.",
+    StopReason.NAME_TAKEN: "remove one of the two folders: a table without a schema folder belongs to schema dbo.",
     StopReason.MIRROR_LOST: _REBUILD,
 }
 

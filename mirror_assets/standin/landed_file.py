@@ -1,4 +1,4 @@
-"""Reads a landing file and its `_metadata.json`, and checks every rule before any row is applied.
+"""Reads a landing file and its `_metadata.json`, and checks all rules before any row is applied.
 
 Rules: reference `landing-zone` §4.2, §4.4 and §4.31 (the declaration), §4.10 (never partial or empty), §4.15 to §4.17
 (markers), §4.22 to §4.26 (columns).
@@ -6,8 +6,6 @@ Rules: reference `landing-zone` §4.2, §4.4 and §4.31 (the declaration), §4.1
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
 
 import pyarrow as pa
@@ -44,7 +42,9 @@ def read_landed_file(
     _check_names(info.path, raw.column_names)
     markers = _markers(info.path, raw, metadata)
     data = raw.drop_columns([ROW_MARKER]) if ROW_MARKER in raw.column_names else raw
-    _check_keys(info.path, data, metadata)
+    missing = [key for key in metadata.keys if key not in data.column_names]
+    if missing:
+        raise TableStopped(info.path, StopReason.KEY_COLUMN_MISSING, f"it lacks the key columns {missing}")
     landed = canonical_schema(info.path, data.schema)
     if columns is None:
         merged = first_columns(landed)
@@ -55,28 +55,22 @@ def read_landed_file(
     return LandedFile(number, info, data.cast(landed), markers, merged)
 
 
-@contextmanager
-def _opened(store: Store, info: FileInfo) -> Iterator[pq.ParquetFile]:
-    """Open the Parquet file. Raises TableStopped for every error of Arrow."""
+def _read(store: Store, info: FileInfo) -> pa.Table:
+    """Read the whole Parquet file. Raises TableStopped for every error of Arrow."""
     if info.size == 0:
         raise TableStopped(info.path, StopReason.FILE_EMPTY, "the Parquet file has 0 bytes")
     with store.open(info.path) as stream:
         local = store.local_path(info.path)
         try:
             with pq.ParquetFile(str(local) if local else stream, page_checksum_verification=True) as file:
-                yield file
+                table: pa.Table = file.read()
+                table.validate(full=True)
+                return table
         except (pa.ArrowException, OSError) as error:
             if isinstance(error, OSError) and error.errno is not None:
-                raise  # the disk's or the network's fault, not the file's
+                raise  # an error of the disk or the network, not of the file
             why = f"not a valid Parquet file: {first_line(error)}"
             raise TableStopped(info.path, StopReason.FILE_INVALID, why) from None
-
-
-def _read(store: Store, info: FileInfo) -> pa.Table:
-    with _opened(store, info) as file:
-        table: pa.Table = file.read()
-        table.validate(full=True)
-        return table
 
 
 def _check_names(path: str, names: list[str]) -> None:
@@ -109,19 +103,13 @@ def _checked_markers(path: str, column: pa.ChunkedArray) -> pa.ChunkedArray:
         raise TableStopped(path, StopReason.MARKER_INVALID, f"{ROW_MARKER} has type {column.type}, not an integer")
     if column.null_count:
         raise TableStopped(path, StopReason.MARKER_INVALID, f"{ROW_MARKER} is NULL in {column.null_count} rows")
-    # Made here: Arrow's first array from Python values imports pandas, which `status` can do without.
+    # Not a constant: Arrow's first array from Python values imports pandas, which `status` doesn't need.
     allowed = pc.is_in(column, value_set=pa.array([int(marker) for marker in Marker], column.type))
     if not pc.all(allowed, min_count=0).as_py():
         found = sorted(pc.unique(column.filter(pc.invert(allowed))).to_pylist())[:10]
         why = f"{ROW_MARKER} has values {found}; only 0, 1, 2 and 4 are defined"
         raise TableStopped(path, StopReason.MARKER_INVALID, why)
     return column.cast(pa.int8())
-
-
-def _check_keys(path: str, data: pa.Table, metadata: TableMetadata) -> None:
-    missing = [key for key in metadata.keys if key not in data.column_names]
-    if missing:
-        raise TableStopped(path, StopReason.KEY_COLUMN_MISSING, f"it lacks the key columns {missing}")
 
 
 def _check_required(path: str, data: pa.Table, markers: pa.ChunkedArray | None, columns: MirrorColumns) -> None:
@@ -148,31 +136,27 @@ class _Document(pydantic.BaseModel):
 
 @dataclass(frozen=True)
 class TableMetadata:
-    """What the publisher declares: the key columns, and the row marker for files without a marker column."""
+    """The declaration of the publisher: the key columns, and the row marker for files without a marker column."""
 
     keys: tuple[str, ...]
     default_marker: Marker
 
 
 def read_metadata(store: Store, info: FileInfo) -> TableMetadata:
-    """Read `_metadata.json`. Raises TableStopped for an invalid one, or one that asks for another file format."""
+    """Read `_metadata.json`. Raises TableStopped for an invalid one, or for another file format."""
+    path = info.path
     try:
-        document = _Document.model_validate_json(store.read(info.path, _LIMIT).data)
+        document = _Document.model_validate_json(store.read(path, _LIMIT).data)
     except pydantic.ValidationError as error:
-        raise TableStopped(info.path, StopReason.METADATA_INVALID, first_problem(error)) from None
+        raise TableStopped(path, StopReason.METADATA_INVALID, first_problem(error)) from None
     except FileTooLarge as error:
-        raise TableStopped(info.path, StopReason.METADATA_INVALID, f"{error.size} bytes are too many") from None
-    return _checked(info.path, document)
-
-
-def _checked(path: str, document: _Document) -> TableMetadata:
+        raise TableStopped(path, StopReason.METADATA_INVALID, f"{error.size} bytes are too many") from None
     if document.fileDetectionStrategy != "SequentialFileName":
-        why = f"fileDetectionStrategy {document.fileDetectionStrategy!r} is not replicated here"
+        why = f"the stand-in does not support fileDetectionStrategy {document.fileDetectionStrategy!r}"
         raise TableStopped(path, StopReason.METADATA_UNSUPPORTED, why)
     if document.FileFormat != "Parquet":
-        raise TableStopped(
-            path, StopReason.METADATA_UNSUPPORTED, f"FileFormat {document.FileFormat!r} is not read here"
-        )
+        why = f"the stand-in does not support FileFormat {document.FileFormat!r}"
+        raise TableStopped(path, StopReason.METADATA_UNSUPPORTED, why)
     keys = document.keyColumns or ()
     if len(set(keys)) != len(keys):
         raise TableStopped(path, StopReason.METADATA_INVALID, f"keyColumns {list(keys)} repeat a column")

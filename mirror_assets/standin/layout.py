@@ -1,4 +1,4 @@
-"""Lists the landing zone's folders as a replicator sees them, and names the paths below the mirror's root."""
+"""Lists the folders of the landing zone for the replicator, and names the paths in the mirror's root."""
 
 from __future__ import annotations
 
@@ -28,12 +28,12 @@ class TableFolder:
 
 @dataclass(frozen=True)
 class FolderFiles:
-    """The files of one table folder that a replicator reads: `_metadata.json`, and landing files by number."""
+    """The files of a table folder that a replicator reads: `_metadata.json`, and landing files by number."""
 
     metadata: FileInfo | None
     landed: dict[int, FileInfo]
 
-    def run(self, number: int) -> list[tuple[int, FileInfo]]:
+    def consecutive(self, number: int) -> list[tuple[int, FileInfo]]:
         """Return the landing files from `number` on, up to the first that is missing (§4.8)."""
         files = []
         while number in self.landed:
@@ -41,7 +41,7 @@ class FolderFiles:
             number += 1
         return files
 
-    def behind(self, number: int) -> int:
+    def count_after(self, number: int) -> int:
         """Return how many landing files have a higher number."""
         return sum(found > number for found in self.landed)
 
@@ -66,7 +66,7 @@ def folder_files(store: Store, folder: TableFolder) -> FolderFiles | None:
 
 
 def retire(store: Store, folder: TableFolder, files: FolderFiles, applied: int) -> None:
-    """Move applied files to `_ProcessedFiles`, except the last, by which publishers number (§4.14)."""
+    """Move applied files to `_ProcessedFiles`, except the last, which publishers may need (§4.14)."""
     done = sorted(number for number in files.landed if number <= applied)[:-1]
     target = f"{folder.name.folder}/{PROCESSED}"
     try:
@@ -79,7 +79,7 @@ def retire(store: Store, folder: TableFolder, files: FolderFiles, applied: int) 
         try:
             store.rename(info.path, f"{target}/{info.name}", info.etag)
         except (PathMissing, PathChanged, PathExists):
-            continue  # a publisher deleted or overwrote it: nobody reads it again
+            continue  # a publisher deleted or overwrote it; it is not read again
 
 
 _MAX_FILE_NAME = 255
@@ -87,7 +87,7 @@ _MAX_FILE_NAME = 255
 
 @dataclass(frozen=True)
 class MirrorLayout:
-    """The paths below the mirror's root; no schema name begins with an underscore, so the stand-in's folders do."""
+    """The paths in the mirror's root. The stand-in's own folders start with an underscore, which no schema does."""
 
     root: Path
 

@@ -15,32 +15,30 @@ REQUIRED = "mirror_assets.required"
 _PLAIN = frozenset(
     [pa.bool_(), pa.int8(), pa.int16(), pa.int32(), pa.int64(), pa.float32(), pa.float64(), pa.date32()],
 )
+_STRINGS = (pa.types.is_string, pa.types.is_large_string, pa.types.is_string_view)
+_BINARIES = (
+    pa.types.is_binary,
+    pa.types.is_large_binary,
+    pa.types.is_binary_view,
+    pa.types.is_fixed_size_binary,
+)
 _MICROSECONDS = ("s", "ms", "us")
 
 
 def canonical_type(kind: pa.DataType) -> pa.DataType | None:
-    """Return the type that the mirror stores for a Parquet column; None when no Delta type holds it exactly."""
+    """Return the type that the mirror stores for a Parquet column; None if no Delta type has all its values."""
     if pa.types.is_dictionary(kind):
         kind = kind.value_type
     if kind in _PLAIN or pa.types.is_decimal128(kind):
         return kind
-    if pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind):
+    if any(is_kind(kind) for is_kind in _STRINGS):
         return pa.string()
-    if _is_binary(kind):
+    if any(is_kind(kind) for is_kind in _BINARIES):
         return pa.binary()
-    # INT96 comes as nanoseconds too: it has no defined zone, and years outside 1677..2262 would wrap.
+    # INT96 is also read as nanoseconds: it has no defined zone, and years outside 1677..2262 would wrap.
     if pa.types.is_timestamp(kind) and kind.unit in _MICROSECONDS:
         return pa.timestamp("us", tz="UTC" if kind.tz else None)
     return None
-
-
-def _is_binary(kind: pa.DataType) -> bool:
-    return bool(
-        pa.types.is_binary(kind)
-        or pa.types.is_large_binary(kind)
-        or pa.types.is_binary_view(kind)
-        or pa.types.is_fixed_size_binary(kind)
-    )
 
 
 def canonical_schema(path: str, schema: pa.Schema) -> pa.Schema:
@@ -49,7 +47,7 @@ def canonical_schema(path: str, schema: pa.Schema) -> pa.Schema:
     for field in schema:
         kind = canonical_type(field.type)
         if kind is None:
-            why = f"column {field.name!r} has type {field.type}, which is not a simple Parquet type that a mirror holds"
+            why = f"column {field.name!r} has type {field.type}, which a mirror does not support"
             raise TableStopped(path, StopReason.TYPE_UNSUPPORTED, why)
         fields.append(pa.field(field.name, kind, field.nullable))
     return pa.schema(fields)
@@ -57,13 +55,13 @@ def canonical_schema(path: str, schema: pa.Schema) -> pa.Schema:
 
 @dataclass(frozen=True)
 class MirrorColumns:
-    """The union of all columns landed so far; `required` are those that the first file has as not nullable."""
+    """The union of all columns landed so far; `required` are the not nullable ones of the first file."""
 
     schema: pa.Schema
     required: frozenset[str]
 
     def check_types(self, path: str, landed: pa.Schema) -> None:
-        """Raise TableStopped when a landed column has another type, or another spelling, than the mirror's."""
+        """Raise TableStopped if a landed column has another type, or another spelling, than the mirror's."""
         spelled = {field.name.lower(): field for field in self.schema}
         for field in landed:
             known = spelled.get(field.name.lower())
@@ -86,7 +84,7 @@ class MirrorColumns:
 def first_columns(landed: pa.Schema) -> MirrorColumns:
     """Return the columns of a mirror whose first file has this schema."""
     required = frozenset(field.name for field in landed if not field.nullable)
-    # Delta's NOT NULL is not used: Spark refuses tables that combine it with timestamp_ntz as delta-rs writes them.
+    # Delta's NOT NULL is not used: Spark refuses tables of delta-rs that combine it with timestamp_ntz.
     return MirrorColumns(pa.schema([pa.field(field.name, field.type) for field in landed]), required)
 
 

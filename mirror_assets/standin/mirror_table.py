@@ -1,4 +1,4 @@
-"""One mirrored table: a Delta table whose every commit records which landing file it has applied last."""
+"""One mirrored table: a Delta table whose commits record the last applied landing file."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import time
 import uuid
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
 
 import pyarrow as pa
@@ -22,8 +23,6 @@ from mirror_assets.standin.net_changes import NetChanges
 
 _FILE_ROWS = 1_000_000
 _GROUP_ROWS = 250_000
-
-
 _TIDY_EVERY = 100
 # Like Fabric, keep replaced files for a day (reference `landing-zone` §4.39), for readers of older versions.
 _SETTINGS = {"delta.deletedFileRetentionDuration": "interval 1 days"}
@@ -31,7 +30,7 @@ _SETTINGS = {"delta.deletedFileRetentionDuration": "interval 1 days"}
 
 @dataclass(frozen=True)
 class Applied:
-    """The last applied landing file, and all operations and bytes processed up to it."""
+    """The last applied landing file, and the operations and bytes processed up to it."""
 
     number: int = 0
     rows: int = 0
@@ -41,11 +40,11 @@ class Applied:
 class MirrorTable:
     """The Delta table at `path` that mirrors the table folder with this identity; ignores a table of another folder.
 
-    Each commit has the counters as Delta transactions (`txn`), so that a crash can't apply a landing file twice.
+    Each commit has the counters as Delta transactions (`txn`), so a crash can't apply a landing file twice.
     """
 
     def __init__(self, path: Path, identity: str) -> None:
-        """Open the table, if there is one. Raises MirrorUnreadable when it can't be opened."""
+        """Open the table, if it exists. Raises MirrorUnreadable."""
         self._path, self._identity = path, identity
         self._table = self._open()
 
@@ -64,7 +63,7 @@ class MirrorTable:
 
     @property
     def applied(self) -> Applied:
-        """The counters in the table's log; zeros when there is no table."""
+        """The counters in the table's log; zeros if the table doesn't exist."""
         if self._table is None or not self.exists:
             return Applied()
         numbers = [self._table.transaction_version(name) or 0 for name in self._transactions]
@@ -90,7 +89,8 @@ class MirrorTable:
 
     def apply(self, changes: NetChanges, columns: MirrorColumns, applied: Applied) -> None:
         """Apply the changes and record `applied`, in one commit."""
-        commit = CommitProperties(app_transactions=self._counters(applied))
+        counters = (applied.number, applied.rows, applied.bytes)
+        commit = CommitProperties(app_transactions=list(map(Transaction, self._transactions, counters)))
         if self._table is None:
             added = write_files(self._path, iter([changes.rows]), columns.schema)
             create_table_with_add_actions(
@@ -109,22 +109,18 @@ class MirrorTable:
             self._table.optimize.compact()
             self._table.vacuum(dry_run=False)
 
-    def _counters(self, applied: Applied) -> list[Transaction]:
-        values = (applied.number, applied.rows, applied.bytes)
-        return [Transaction(name, value) for name, value in zip(self._transactions, values, strict=True)]
-
     def _rewrite(
         self, table: DeltaTable, changes: NetChanges, schema: pa.Schema
     ) -> tuple[list[AddAction], list[RemoveAction]]:
         """Write the new rows, and the remaining rows of files that lose some; return what to add and to remove."""
         losses = _losses(self._path, _files(table), schema, changes)
-        rows = _chain(self._path, losses, schema, changes.rows)
+        remaining = (read_file(self._path, loss.file, schema).filter(loss.remaining) for loss in losses)
         now = time.time_ns() // 1_000_000
         removed = [RemoveAction(loss.file.path, True, now, loss.file.size, {}) for loss in losses]  # noqa: FBT003, their API
-        return write_files(self._path, rows, schema), removed
+        return write_files(self._path, chain(remaining, [changes.rows]), schema), removed
 
     def _add_columns(self, table: DeltaTable, columns: MirrorColumns) -> None:
-        """Add new columns in a commit of their own: without values they are right even if the data commit fails."""
+        """Add new columns in a commit of their own: all NULL, they are correct even if the data commit fails."""
         known = {field.name for field in table.schema().fields}
         new = [field for field in _delta_schema(columns).fields if field.name not in known]
         if new:
@@ -141,7 +137,8 @@ def _losses(folder: Path, files: Sequence[MirrorFile], schema: pa.Schema, change
     """Find the files with rows of replaced keys, each with a mask of the rows that remain."""
     if changes.replaced is None or not files:
         return []
-    keys = read_keys(folder, files, schema, changes.replaced.keys)
+    key_schema = pa.schema([schema.field(key) for key in changes.replaced.keys])
+    keys = pa.concat_tables([read_file(folder, file, key_schema) for file in files])
     remains = pc.is_null(changes.replaced.codes(keys))
     losses, start = [], 0
     for file in files:
@@ -150,12 +147,6 @@ def _losses(folder: Path, files: Sequence[MirrorFile], schema: pa.Schema, change
         if not pc.all(mask, min_count=0).as_py():
             losses.append(_Loss(file, mask))
     return losses
-
-
-def _chain(folder: Path, losses: Sequence[_Loss], schema: pa.Schema, rows: pa.Table) -> Iterator[pa.Table]:
-    for loss in losses:
-        yield read_file(folder, loss.file, schema).filter(loss.remaining)
-    yield rows
 
 
 def _files(table: DeltaTable) -> list[MirrorFile]:
@@ -178,23 +169,15 @@ class MirrorFile:
     rows: int
 
 
-def read_keys(folder: Path, files: Sequence[MirrorFile], schema: pa.Schema, keys: Sequence[str]) -> pa.Table:
-    """Read the key columns of several files, one after the other."""
-    wanted = pa.schema([schema.field(key) for key in keys])
-    return pa.concat_tables([wanted.empty_table(), *(read_file(folder, file, wanted) for file in files)])
-
-
 def read_file(folder: Path, file: MirrorFile, schema: pa.Schema) -> pa.Table:
-    """Read these columns of a data file; those that it does not have are NULL."""
+    """Read these columns of a data file; columns that it does not have are NULL."""
     with pq.ParquetFile(str(folder / file.path)) as parquet:
         present = [name for name in schema.names if name in parquet.schema_arrow.names]
-        rows = parquet.read(columns=present)
-        # A file from before all these columns were added still counts its rows.
-        return aligned(rows, schema) if present else _all_null(schema, parquet.metadata.num_rows)
-
-
-def _all_null(schema: pa.Schema, rows: int) -> pa.Table:
-    return pa.table([pa.nulls(rows, field.type) for field in schema], schema=schema)
+        if present:
+            return aligned(parquet.read(columns=present), schema)
+        # The file is older than all these columns: its rows still count.
+        rows = parquet.metadata.num_rows
+        return pa.table([pa.nulls(rows, field.type) for field in schema], schema=schema)
 
 
 def write_files(folder: Path, rows: Iterator[pa.Table], schema: pa.Schema) -> list[AddAction]:

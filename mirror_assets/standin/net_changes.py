@@ -1,7 +1,7 @@
 """The net effect of consecutive landing files on the rows of a mirror, computed column by column.
 
-Per key the last operation other than an insert decides (reference `landing-zone` §4.13, §4.15): the rows that were
-there before are deleted, its own row stays unless it is a delete, and every later insert stays, duplicates included.
+Per key the last operation other than an insert decides (reference `landing-zone` §4.13, §4.15): earlier rows are
+deleted, its own row remains unless it is a delete, and all later inserts remain, duplicates included.
 """
 
 from __future__ import annotations
@@ -19,21 +19,21 @@ from mirror_assets.standin.mirror_columns import MirrorColumns, aligned
 
 @dataclass(frozen=True)
 class NetChanges:
-    """Rows to add, and the keys whose present rows are deleted; None is a plain append."""
+    """Rows to add, and the keys whose existing rows are deleted; None for a plain append."""
 
     rows: pa.Table
     replaced: KeySet | None
 
 
 def net_changes(files: Sequence[LandedFile], keys: Sequence[str], columns: MirrorColumns) -> NetChanges:
-    """Compute the files' net effect on a mirror that has applied all files before them."""
+    """Compute the files' net effect on a mirror that has applied all earlier files."""
     rows = pa.concat_tables([aligned(file.rows, columns.schema) for file in files])
     if all(file.markers is None for file in files):
         return NetChanges(rows, None)
     markers = pa.chunked_array([chunk for file in files for chunk in _chunks(file)], pa.int8())
     deciding = pc.not_equal(markers, int(Marker.INSERT))
     replaced = KeySet(rows.filter(deciding), keys)
-    return NetChanges(rows.filter(_stays(replaced.codes(rows), markers, deciding)), replaced)
+    return NetChanges(rows.filter(_remaining(replaced.codes(rows), markers, deciding)), replaced)
 
 
 def _chunks(file: LandedFile) -> list[pa.Array]:
@@ -42,8 +42,8 @@ def _chunks(file: LandedFile) -> list[pa.Array]:
     return list(file.markers.chunks)
 
 
-def _stays(codes: pa.ChunkedArray, markers: pa.ChunkedArray, deciding: pa.ChunkedArray) -> pa.ChunkedArray:
-    """Return for each row whether it is still there after all files."""
+def _remaining(codes: pa.ChunkedArray, markers: pa.ChunkedArray, deciding: pa.ChunkedArray) -> pa.ChunkedArray:
+    """Return for each row whether it exists after all files."""
     position = pc.cumulative_sum(pa.repeat(pa.scalar(1, pa.int64()), len(markers)))
     decided = _last_decision(codes, position, deciding)
     later = pc.fill_null(pc.greater(position, decided), fill_value=True)
@@ -61,8 +61,8 @@ def _last_decision(codes: pa.ChunkedArray, position: pa.Array, deciding: pa.Chun
 class KeySet:
     """The distinct keys of some rows, each with a number; NULL equals NULL.
 
-    It numbers the values of the first key column, then for each further column the pairs of the number so far and that
-    column's. So numbers stay below the number of rows, and are equal only for equal keys.
+    It numbers the values of the first key column, then for each further column the pairs of the number so far and the
+    column's number. So numbers are below the number of rows, and equal only for equal keys.
     """
 
     def __init__(self, rows: pa.Table, keys: Sequence[str]) -> None:
@@ -78,7 +78,7 @@ class KeySet:
             self._steps.append((key, values, known))
 
     def codes(self, rows: pa.Table) -> pa.ChunkedArray:
-        """Return for each row the number of its key, or NULL when the key is not in the set."""
+        """Return for each row the number of its key, or NULL if the key is not in the set."""
         codes = _lookup(rows[self.keys[0]], self._first)
         for key, values, known in self._steps:
             codes = _lookup(_paired(codes, rows[key], values), known)

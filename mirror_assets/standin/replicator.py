@@ -9,8 +9,7 @@ from deltalake.exceptions import DeltaError
 
 from mirror_assets.errors import MirrorError, RetryError
 from mirror_assets.fabric.monitoring import Pace, TableState
-from mirror_assets.landing.errors import NameRefused
-from mirror_assets.landing.names import TableName
+from mirror_assets.landing.names import TableName, record_to_table
 from mirror_assets.standin.errors import MirrorBusy, MirrorUnreadable, StopReason, TableStopped, first_line
 from mirror_assets.standin.layout import MirrorLayout, TableFolder, table_folders
 from mirror_assets.standin.table_poll import TablePoll
@@ -38,17 +37,17 @@ class LocalReplicator:
 
     @property
     def pace(self) -> Pace:
-        """How often to poll: with short pauses, because each poll applies files itself."""
+        """Short pauses, because each poll applies files itself."""
         return _PACE
 
     def database(self) -> None:
-        """Return None: the stand-in has no database, which could be stopped or paused."""
+        """Return None: the stand-in has no database that could be stopped or paused."""
 
     def retention_days(self) -> None:
-        """Return nothing: the stand-in deletes no old files of its tables by time."""
+        """Return None: the stand-in deletes no old files of its tables by time."""
 
     def at_once(self) -> LocalReplicator:
-        """Return itself: asking costs a small file a table."""
+        """Return itself: a status request only reads a small file per table."""
         return self
 
     def poll(self) -> tuple[TableStatus, ...]:
@@ -101,7 +100,7 @@ class LocalReplicator:
         """Read the records of all tables; ignore files whose name is not a table's."""
         records = []
         for path in self._layout.records.glob("*.json"):
-            name = _table_name(path.stem)
+            name = record_to_table(path.name)
             record = _record_or_failure(path, name) if name else None
             if record and self._layout.record(TableName.parse(record.name)) == path:
                 records.append(record)
@@ -120,9 +119,9 @@ class LocalReplicator:
         try:
             kept = read_record(self._layout.record(folder.name))
         except MirrorUnreadable:
-            return False  # polling can't help: a person has to remove the file
-        made_again = kept is not None and kept.identity != folder.identity
-        return made_again or TablePoll(self._store, self._layout, folder, kept).is_due()
+            return False  # a poll can't fix it: a person has to remove the file
+        is_new_folder = kept is not None and kept.identity != folder.identity
+        return is_new_folder or TablePoll(self._store, self._layout, folder, kept).is_due()
 
     def _poll_folder(self, folder: TableFolder, present: set[TableName]) -> None:
         try:
@@ -137,12 +136,12 @@ class LocalReplicator:
             self._check_name(folder, present)
             poll.advance()
         except (MirrorError, DeltaError, OSError, pa.ArrowException) as error:
-            passing = isinstance(error, (RetryError, PathMissing))  # a file that went away meanwhile is no failure
-            state = poll.record.state if passing else TableState.FAILED
+            is_temporary = isinstance(error, (RetryError, PathMissing))  # a file may be deleted during the poll
+            state = poll.record.state if is_temporary else TableState.FAILED
             poll.keep(state=state, failure=_failure(error), note=None)
 
     def _reseed(self, name: TableName, kept: TableRecord) -> None:
-        """Drop the table of a folder that was deleted and made again (§4.34)."""
+        """Drop the table of a folder that was deleted and created again (§4.34)."""
         path = self._layout.record(name)
         write_json(path, kept.model_copy(update={"state": TableState.RESEEDING}))
         if not _is_name_taken(kept):
@@ -158,18 +157,11 @@ class LocalReplicator:
 
 
 def _record_or_failure(path: Path, name: TableName) -> TableRecord | None:
-    """Read the record; if it is unreadable, return a failed record that says why."""
+    """Read the record; if it is unreadable, return a failed record with the error."""
     try:
         return read_record(path)
     except MirrorUnreadable as error:
         return TableRecord(name=str(name), identity="", state=TableState.FAILED, failure=_failure(error))
-
-
-def _table_name(text: str) -> TableName | None:
-    try:
-        return TableName.parse(text)
-    except NameRefused:
-        return None
 
 
 def _failure(error: Exception) -> ReplicatorFailure:

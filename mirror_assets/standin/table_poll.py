@@ -24,7 +24,7 @@ _BATCH_BYTES = 512 << 20
 
 
 class TablePoll:
-    """One poll of one table; `kept` is the record of its folder, None for a new or newly made folder."""
+    """One poll of one table; `kept` is the record of its folder, None for a new folder."""
 
     def __init__(self, store: Store, layout: MirrorLayout, folder: TableFolder, kept: TableRecord | None) -> None:
         self._store, self._layout, self._folder = store, layout, folder
@@ -35,7 +35,7 @@ class TablePoll:
         """Apply all valid waiting files and write the record. Raises MirrorUnreadable, and what the store raises."""
         files = folder_files(self._store, self._folder)
         if files is None or (files.metadata is None and self._kept is None):
-            return  # gone again, or never had a `_metadata.json`
+            return  # the folder was deleted meanwhile, or never had a `_metadata.json`
         if files.metadata is None:
             note = "waits for _metadata.json: a table without it is not replicated"
             self.keep(state=TableState.STOPPED, note=note, failure=None)
@@ -44,17 +44,17 @@ class TablePoll:
                 self._take(files, files.metadata)
             except TableStopped as stopped:
                 self._stop(stopped, files)
-        self.keep(waiting_files=files.behind(self.record.applied_number))
+        self.keep(waiting_files=files.count_after(self.record.applied_number))
         retire(self._store, self._folder, files, self.record.applied_number)
 
     def is_due(self) -> bool:
-        """Whether the next landing file is there, or a file that the table failed on has changed."""
+        """Whether the next landing file exists, or a file that the table failed on has changed."""
         files = folder_files(self._store, self._folder)
         if files is None or files.metadata is None:
             return files is not None and self._kept is not None and self._kept.state is not TableState.STOPPED
         if self._kept is None or self.record.failure is not None:
             return not self._still_failed()
-        return bool(files.run(self.record.applied_number + 1))
+        return bool(files.consecutive(self.record.applied_number + 1))
 
     def keep(self, **changes: object) -> None:
         """Update the record, and write it if it has changed."""
@@ -64,7 +64,7 @@ class TablePoll:
             self._kept = self.record
 
     def _still_failed(self) -> bool:
-        """Whether the files that the table failed on are unchanged: until then it stays failed."""
+        """Whether the files that the table failed on are unchanged."""
         evidence = self.record.failure.evidence if self.record.failure else ()
         heads = [(item.etag, self._store.head(item.path)) for item in evidence]
         return bool(heads) and all(head is not None and head.etag == etag for etag, head in heads)
@@ -72,13 +72,13 @@ class TablePoll:
     def _take(self, files: FolderFiles, declared: FileInfo) -> None:
         metadata = read_metadata(self._store, declared)
         self._check_keys(declared.path, metadata)
-        there = (self._layout.table(self._folder.name) / "_delta_log").is_dir()
-        self._check_mirror(there=there)
+        exists = (self._layout.table(self._folder.name) / "_delta_log").is_dir()
+        self._check_mirror(exists=exists)
         # Keys can't change once files are applied with them, so they are recorded first.
         self.keep(key_columns=metadata.keys or None)
         first = self.record.applied_number == 0
-        # The record was lost if it has no files and the mirror table exists; the table's Delta log has the number.
-        if files.run(self.record.applied_number + 1) or (first and there):
+        # The record was lost if it has no files but the mirror table exists; the table's Delta log has the number.
+        if files.consecutive(self.record.applied_number + 1) or (first and exists):
             self.keep(state=TableState.SNAPSHOTTING if first else TableState.REPLICATING, note=None, failure=None)
             self._apply(files, metadata)
         self._settle(files)
@@ -89,17 +89,17 @@ class TablePoll:
             why = f"keyColumns were declared as {list(declared)} and are now {list(metadata.keys)}"
             raise TableStopped(path, StopReason.KEYS_CHANGED, why)
 
-    def _check_mirror(self, *, there: bool) -> None:
-        if self.record.applied_number and not there:
-            why = f"the mirror table is gone, with {self.record.applied_number} landing files applied to it"
+    def _check_mirror(self, *, exists: bool) -> None:
+        if self.record.applied_number and not exists:
+            why = f"the mirror table, to which {self.record.applied_number} landing files were applied, was deleted"
             raise TableStopped(str(self._layout.table(self._folder.name)), StopReason.MIRROR_LOST, why)
 
     def _apply(self, files: FolderFiles, metadata: TableMetadata) -> None:
         """Apply the waiting files in batches that fit in memory, up to a bad file."""
         mirror = self._mirror()
-        # After a crash, the Delta log knows the applied files; the record may be older.
+        # After a crash, the record may be older than the Delta log.
         self._note_progress(mirror)
-        waiting = files.run(self.record.applied_number + 1)
+        waiting = files.consecutive(self.record.applied_number + 1)
         for batch in self._batches(waiting, metadata, mirror.columns):
             began_ns = time.time_ns()
             _commit(mirror, batch, metadata)
@@ -109,7 +109,7 @@ class TablePoll:
         mirror.tidy()
 
     def _slices(self, batch: list[LandedFile]) -> list[SliceWork]:
-        """Return the slices that the files are of, by their receipts. Only traces ask: Fabric knows no slices."""
+        """Return the slices of the files, from their receipts. Only traces need them: Fabric knows no slices."""
         slices: dict[str, None] = {}
         for file in batch:
             with suppress(MirrorError):
@@ -122,14 +122,14 @@ class TablePoll:
         mirror = MirrorTable(path, self._folder.identity)
         if mirror.exists:
             return mirror
-        self._check_mirror(there=False)
-        self._layout.drop(self._folder.name)  # of an earlier folder, left by a crash or a lost record
+        self._check_mirror(exists=False)
+        self._layout.drop(self._folder.name)  # an earlier folder's table, left by a crash or a lost record
         return MirrorTable(path, self._folder.identity)
 
     def _batches(
         self, waiting: list[tuple[int, FileInfo]], metadata: TableMetadata, columns: MirrorColumns | None
     ) -> Iterator[list[LandedFile]]:
-        """Yield batches of valid files of about 512 MiB. Raises TableStopped for a bad file, after those before it."""
+        """Yield batches of valid files of about 512 MiB. Raises TableStopped for a bad file, after all earlier ones."""
         batch: list[LandedFile] = []
         for number, info in waiting:
             try:
@@ -159,13 +159,13 @@ class TablePoll:
     def _settle(self, files: FolderFiles) -> None:
         """Record the state once no more files can be applied, and the file that the table waits for."""
         number = self.record.applied_number
-        waiting = files.behind(number)
-        note = f"waits for landing file {number + 1}: {waiting} later files wait behind the gap" if waiting else None
+        waiting = files.count_after(number)
+        note = f"waits for landing file {number + 1}: {waiting} later files wait after the gap" if waiting else None
         self.keep(state=TableState.REPLICATING if number else TableState.INITIALIZED, note=note, failure=None)
 
     def _stop(self, stopped: TableStopped, files: FolderFiles) -> None:
         etags = {info.path: info.etag for info in [files.metadata, *files.landed.values()] if info}
-        # Keep the listing's ETags, not newer ones, so that a file replaced meanwhile is read again.
+        # Record the listing's ETags, not newer ones, so that a file replaced meanwhile is read again.
         paths = [stopped.path, self._folder.name.metadata] if stopped.path in etags else []
         evidence = tuple(Evidence(path=path, etag=etags[path]) for path in dict.fromkeys(paths))
         failure = ReplicatorFailure(code=stopped.reason.value, message=str(stopped), evidence=evidence)

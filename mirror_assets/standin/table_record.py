@@ -1,4 +1,4 @@
-"""The stand-in's status file per table, and its summary like Fabric's `tables.json`.
+"""The stand-in's status file per table, and a summary in the format of Fabric's `tables.json`.
 
 Both only show the state. The Delta log of each mirror table decides which landing files are applied.
 """
@@ -26,8 +26,8 @@ from mirror_assets.standin.errors import MirrorUnreadable
 class TableStatus(MonitoredTable):
     """The status of one table of the local stand-in.
 
-    `applied_number` is 0 before the first landing file; `next_number` is the one it waits for. Files wait behind a
-    missing number, or behind a bad file.
+    `applied_number` is 0 before the first landing file; `next_number` is the one that it waits for, because the file is
+    missing or invalid.
     """
 
     applied_number: int
@@ -63,7 +63,7 @@ class Evidence(Record):
 
 
 class ReplicatorFailure(Record):
-    """Why a table is stopped: until its evidence changes or, without evidence, until the next poll."""
+    """Why a table has stopped: until its evidence changes or, without evidence, until the next poll."""
 
     code: str
     message: str
@@ -88,7 +88,7 @@ class TableRecord(Record):
     mirror_rows: Count = 0
 
     def status(self, *, folder_present: bool, mirror_path: Path) -> TableStatus:
-        """Return the record as callers of the replicator see it."""
+        """Return the status of the table, from this record and its folders."""
         return TableStatus(
             name=TableName.parse(self.name),
             state=self.state,
@@ -123,34 +123,34 @@ class _SummaryTable(Record):
 
 
 class Summary(Record):
-    """`_monitoring/tables.json`, in the words of Fabric's `Files/Monitoring/tables.json` (reference §4.43)."""
+    """`_monitoring/tables.json`, in the format of Fabric's `Files/Monitoring/tables.json` (reference §4.43)."""
 
     tables: tuple[_SummaryTable, ...]
 
 
 def summary(statuses: Sequence[TableStatus]) -> Summary:
-    """The summary of all tables."""
-    return Summary(tables=tuple(_summary_table(status) for status in statuses))
-
-
-def _summary_table(status: TableStatus) -> _SummaryTable:
-    return _SummaryTable(
-        id=str(status.name),
-        status=status.state,
-        errorCode=status.error_code,
-        errorMessage=status.message if status.error_code else None,
-        sourceTableName=status.name.table,
-        sourceSchemaName=status.name.schema,
-        metrics=_Metrics(
-            processedRowCount=status.processed_rows,
-            processedByte=status.processed_bytes,
-            lastSyncTimeUtc=status.last_sync,
-        ),
+    """Return the summary of all tables."""
+    tables = (
+        _SummaryTable(
+            id=str(status.name),
+            status=status.state,
+            errorCode=status.error_code,
+            errorMessage=status.message if status.error_code else None,
+            sourceTableName=status.name.table,
+            sourceSchemaName=status.name.schema,
+            metrics=_Metrics(
+                processedRowCount=status.processed_rows,
+                processedByte=status.processed_bytes,
+                lastSyncTimeUtc=status.last_sync,
+            ),
+        )
+        for status in statuses
     )
+    return Summary(tables=tuple(tables))
 
 
 def read_record(path: Path) -> TableRecord | None:
-    """Read the record, or None when there is none. Raises MirrorUnreadable for a file that is not a record."""
+    """Read the record, or None if it doesn't exist. Raises MirrorUnreadable for an invalid file."""
     try:
         return TableRecord.model_validate_json(path.read_bytes())
     except FileNotFoundError:

@@ -14,17 +14,16 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 
-from mirror_assets.landing.errors import ManifestCorrupt
-from mirror_assets.landing.format import Manifest, decode, encode, load
+from mirror_assets.landing.control_file import ControlFile, read_control_file, write_control_file
+from mirror_assets.landing.format import Manifest
 from mirror_assets.landing.generations import Generation, Verified, VerifiedFile
 from mirror_assets.landing.metadata import declared_keys
 from mirror_assets.landing.names import PROCESSED, READY_TO_DELETE, TableName, landing_number
 from mirror_assets.landing.roll_up import KEPT
 from mirror_assets.landing.state import read_manifest
-from mirror_assets.landing.steps import CONTROL_FILE_LIMIT, drive
-from mirror_assets.storage import PathChanged, PathExists, PathMissing, Store
+from mirror_assets.landing.steps import drive
+from mirror_assets.storage import Store
 from mirror_assets.storage.errors import RequestUnknown, StoreDenied
 from mirror_assets.verify.check_result import CheckResult
 from mirror_assets.verify.table_folder import (
@@ -38,8 +37,6 @@ from mirror_assets.verify.table_folder import (
 
 FILE_CONTINUITY = "file_continuity"
 _METADATA_LIMIT = 1 << 20
-# The stored result only saves work, so ignore that another check was faster, or that this account may not write.
-_NOT_REMEMBERED = (PathExists, PathChanged, PathMissing, StoreDenied, RequestUnknown)
 
 
 def file_continuity(store: Store, table: TableName, applied: int | None) -> CheckResult:
@@ -70,7 +67,7 @@ def full_continuity(store: Store, table: TableName, applied: int | None) -> Chec
     result = file_continuity(store, table, applied)
     if current is not None and result.passed:
         folder = CheckedFolder(table, (Generation.of(current.manifest),), waiting, (), serviced=False)
-        _remember(store, table, folder, _read_passed(store, table))
+        _remember(store, folder, _read_passed(store, table))
     return result
 
 
@@ -78,9 +75,9 @@ def incremental_continuity(store: Store, table: TableName, applied: int | None) 
     """Run `file_continuity` on what is new since it last passed; on everything if that is unknown or deviates."""
     current = drive(read_manifest(table), store)
     passed = _read_passed(store, table)
-    if current is None or passed is None or passed.verified is None:
+    if current is None or passed.record is None:
         return full_continuity(store, table, applied)
-    manifest, verified = current.manifest, passed.verified
+    manifest, verified = current.manifest, passed.record
     new = _new_generations(store, table, manifest, verified.generation)
     if new is None:
         return full_continuity(store, table, applied)
@@ -96,7 +93,7 @@ def incremental_continuity(store: Store, table: TableName, applied: int | None) 
     problems = (*chain_problems(table, folder.generations), *folder_problems(store, folder, applied))
     if problems:
         return full_continuity(store, table, applied)
-    _remember(store, table, folder, passed)
+    _remember(store, folder, passed)
     return _result(manifest, folder, ())
 
 
@@ -132,23 +129,8 @@ def _result(manifest: Manifest, folder: CheckedFolder, problems: Iterable[str]) 
     return CheckResult(FILE_CONTINUITY, tuple(dict.fromkeys(problems)), figures)
 
 
-@dataclass(frozen=True)
-class _Passed:
-    """The last passed result, None if it is unreadable, with its ETag for the compare-and-swap that replaces it."""
-
-    verified: Verified | None
-    etag: str
-
-
-def _read_passed(store: Store, table: TableName) -> _Passed | None:
-    try:
-        content = store.read(table.verified, CONTROL_FILE_LIMIT)
-    except PathMissing:
-        return None
-    try:
-        return _Passed(decode(Verified, table.verified, content.data), content.etag)
-    except ManifestCorrupt:
-        return _Passed(None, content.etag)
+def _read_passed(store: Store, table: TableName) -> ControlFile[Verified]:
+    return drive(read_control_file(Verified, table.verified, is_hint=True), store)
 
 
 def _new_generations(
@@ -163,24 +145,22 @@ def _new_generations(
     if count == 0:
         return () if newest.model_copy(update={"files": ()}) == verified else None
     found = [
-        load(store, Manifest, table.history(manifest.epoch, number))
+        drive(read_control_file(Manifest, table.history(manifest.epoch, number)), store).record
         for number in range(verified.generation + 1, manifest.generation + 1)
     ]
-    kept = [loaded[0] for loaded in found if loaded]
+    kept = [one for one in found if one]
     return tuple(map(Generation.of, kept)) if len(kept) == count and kept[-1] == manifest else None
 
 
-def _remember(store: Store, table: TableName, folder: CheckedFolder, before: _Passed | None) -> None:
+def _remember(store: Store, folder: CheckedFolder, before: ControlFile[Verified]) -> None:
     """Store the folder's newest generation and waiting files as the last passed result, in place of the one before."""
     waiting = [(landing_number(info.name), info.etag) for info in folder.waiting]
     verified = Verified(
         generation=folder.generations[-1].model_copy(update={"files": ()}),
         waiting=tuple(VerifiedFile(number=number, etag=etag) for number, etag in waiting if number),
     )
-    if before is not None and before.verified == verified:
+    if before.record == verified:
         return
-    with suppress(*_NOT_REMEMBERED):
-        if before is None:
-            store.create(table.verified, encode(verified))
-        else:
-            store.replace(table.verified, encode(verified), before.etag)
+    # The stored result only saves work, so ignore that another check was faster, or that this account may not write.
+    with suppress(StoreDenied, RequestUnknown):
+        drive(write_control_file(before, verified), store)

@@ -7,8 +7,9 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import pairwise
 
-from mirror_assets.landing.format import Manifest, SliceKind, is_next, load
-from mirror_assets.landing.generations import CommittedFile, Generation, RollUp, content_hash, range_path
+from mirror_assets.landing.control_file import read_control_file
+from mirror_assets.landing.format import CommittedFile, Manifest, SliceKind, is_next
+from mirror_assets.landing.generations import Generation, RollUp, content_hash, range_path
 from mirror_assets.landing.names import (
     PROCESSED,
     READY_TO_DELETE,
@@ -220,13 +221,14 @@ def _read(store: Store, table: TableName, epoch: int) -> _Files:
     for kept in listed:
         path = range_path(table, kept)
         if kept.is_roll_up:
-            found = load(store, RollUp, path)
-            is_whole &= found is not None
-            roll_ups += [(kept, found[0], content_hash(found[1].data))] if found else []
+            found = drive(read_control_file(RollUp, path), store)
+            is_whole &= found.record is not None
+            if found.record and found.content:
+                roll_ups.append((kept, found.record, content_hash(found.content.data)))
         elif kept.last > rolled:
-            one = load(store, Manifest, path)
+            one = drive(read_control_file(Manifest, path), store).record
             is_whole &= one is not None
-            manifests += [one[0]] if one else []
+            manifests += [one] if one else []
     return _Files(tuple(roll_ups), tuple(manifests), any(kept.first == 1 for kept in listed), is_whole)
 
 

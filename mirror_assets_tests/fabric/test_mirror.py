@@ -15,12 +15,10 @@ from mirror_assets.fabric.mirror import FabricMirror, FabricTable
 from mirror_assets.fabric.monitoring import TableState
 from mirror_assets.landing.format import Manifest
 from mirror_assets.landing.names import PROCESSED, TableName
-from mirror_assets.landing.publish import publish
-from mirror_assets.landing.steps import drive
 from mirror_assets_tests.fabric.databases import OPEN_MIRROR, Json, LoopbackDatabase, definition, told_table
 from mirror_assets_tests.fabric.interface import Answer
 from mirror_assets_tests.fabric.loopback import Fault, LoopbackFabric
-from mirror_assets_tests.landing.staging import CHECKS, TABLE, manifest_of, position_of, stage
+from mirror_assets_tests.landing.staging import TABLE, land_next, landed_manifest
 from mirror_assets_tests.storage.memory import MemoryStore
 
 SYNCED = "2026-11-21T05:07:11Z"
@@ -31,7 +29,7 @@ def landed(files: int) -> MemoryStore:
     """A zone where the table has one file of two rows in each generation."""
     store = MemoryStore()
     for last in range(files):
-        drive(publish(TABLE, stage(store, position_of(store), last), CHECKS), store)
+        land_next(store, last)
     return store
 
 
@@ -122,10 +120,9 @@ def applied(client: FabricClient, fabric: LoopbackFabric) -> tuple[FabricTable, 
         store.create(f"{TABLE.folder}/{PROCESSED}/{path.rpartition('/')[2]}", store.read(path, 1 << 20).data)
         store.delete(path)
     told = told_table("shop", "orders", processedRows=6, lastSyncDateTime=SYNCED)
-    found, manifest = mirror(client, fabric, store, told).table(TABLE), manifest_of(store)
+    found = mirror(client, fabric, store, told).table(TABLE)
     assert found is not None
-    assert manifest is not None
-    return found, manifest
+    return found, landed_manifest(store)
 
 
 def test_all_is_applied_when_nothing_but_the_last_file_is_left_and_every_row_counted(

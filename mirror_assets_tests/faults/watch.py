@@ -31,7 +31,7 @@ class Watch:
     def expect(self, record: SliceRecord) -> None:
         """Know the slice's parts, and where they belong."""
         for index in range(len(record.parts)):
-            data = part_bytes(_receipt(record), index)
+            data = part_bytes(Receipt.model_validate(record, from_attributes=True), index)
             self._places[data] = Place(record.epoch, record.first_number + index)
 
     def begin(self) -> None:
@@ -66,15 +66,3 @@ class Watch:
 
     def _data(self, name: str) -> bytes:
         return self._item.read(f"{TABLE.folder}/{name}")
-
-
-def _receipt(record: SliceRecord) -> Receipt:
-    """What every part of the slice says of itself."""
-    return Receipt(
-        incarnation=record.incarnation,
-        source_table_id=record.source_table_id,
-        slice=record.slice,
-        generation=record.generation,
-        attempt=record.attempt,
-        first_number=record.first_number,
-    )

@@ -10,7 +10,7 @@ from mirror_assets.landing.publish import publish
 from mirror_assets.landing.rebuild import first_epoch
 from mirror_assets.landing.recover import recover
 from mirror_assets.landing.state import CommitPosition, next_position
-from mirror_assets.landing.steps import Create, DeleteTree, Steps, drive
+from mirror_assets.landing.steps import Create, DeleteTree, Steps
 from mirror_assets_tests.landing.minds import Start
 from mirror_assets_tests.landing.schedules import Case
 from mirror_assets_tests.landing.staging import (
@@ -18,6 +18,7 @@ from mirror_assets_tests.landing.staging import (
     KEYS,
     TABLE,
     hex_id,
+    land,
     part_bytes,
     part_content,
     position_of,
@@ -44,7 +45,7 @@ def staged(position: CommitPosition, last: int, parts: int, attempt: str) -> Ste
     try:
         return (yield from staging(position, last, parts, attempt))
     except MirrorError:
-        yield DeleteTree(AttemptFolder(TABLE, position.generation, hex_id(attempt)).path)
+        yield from DeleteTree(AttemptFolder(TABLE, position.generation, hex_id(attempt)).path)
         raise
 
 
@@ -77,7 +78,7 @@ def history(*records: SliceRecord) -> History:
 def started(zone: MemoryStore) -> SliceRecord:
     """The zone's first slice, landed."""
     record = stage(zone, position_of(zone), last=7)
-    drive(publish(TABLE, record, CHECKS), zone)
+    land(zone, record)
     return record
 
 
@@ -97,7 +98,7 @@ def following(zone: MemoryStore, parts: int = 1, publishers: int = 2) -> Case:
 def keyed(zone: MemoryStore, keys: tuple[tuple[str, ...], ...] = (KEYS, KEYS)) -> Case:
     """A table without keys, and publishers who know of these by now; who knows of others is refused."""
     landed = stage(zone, position_of(zone), last=7).model_copy(update={"keys": ()})
-    drive(publish(TABLE, landed, CHECKS), zone)
+    land(zone, landed)
     staged = [stage(zone, position_of(zone), 8, attempt=attempt) for attempt in "abc"[: len(keys)]]
     attempts = [record.model_copy(update={"keys": own}) for record, own in zip(staged, keys, strict=True)]
     refusals = () if len(set(keys)) == 1 else (MetadataDiffers,)

@@ -6,18 +6,11 @@ from mirror_assets.landing.format import Chunk, SliceRecord
 from mirror_assets.landing.publish import publish
 from mirror_assets.landing.recover import recover
 from mirror_assets.landing.state import next_position, read_manifest
-from mirror_assets.landing.steps import Steps, drive
+from mirror_assets.landing.steps import Steps
 from mirror_assets_tests.landing.cases import history, publisher
 from mirror_assets_tests.landing.minds import Start
 from mirror_assets_tests.landing.schedules import Case
-from mirror_assets_tests.landing.staging import (
-    CHECKS,
-    TABLE,
-    hex_id,
-    position_of,
-    stage_chunk,
-    staging,
-)
+from mirror_assets_tests.landing.staging import CHECKS, TABLE, hex_id, land, position_of, stage_chunk, staging
 from mirror_assets_tests.landing.zones import History
 from mirror_assets_tests.storage.memory import MemoryStore
 
@@ -33,14 +26,14 @@ def in_chunks(zone: MemoryStore, publishers: int = 2) -> Case:
 
 def gone_on_with(zone: MemoryStore) -> Case:
     """Two runs go on with a load, each with the next chunk; the limits of one are larger. The first of three landed."""
-    drive(publish(TABLE, stage_chunk(zone, position_of(zone), 1, 3), CHECKS), zone)
+    land(zone, stage_chunk(zone, position_of(zone), 1, 3))
     return Case(zone, (load("a", files=1), load("b", files=2)), _HISTORIES)
 
 
 def cut_again(zone: MemoryStore) -> Case:
     """One has staged what is left as two chunks, another, with larger limits, as one."""
     landed = stage_chunk(zone, position_of(zone), 1, 3)
-    drive(publish(TABLE, landed, CHECKS), zone)
+    land(zone, landed)
     position = position_of(zone)
     second = stage_chunk(zone, position, 2, 3, "a")
     third = stage_chunk(zone, position.behind(second), 3, 3, "b")

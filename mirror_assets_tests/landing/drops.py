@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from mirror_assets.landing.drop import begin_drop, end_drop, remove_table
 from mirror_assets.landing.format import Manifest, SliceRecord
-from mirror_assets.landing.publish import Outcome, publish
 from mirror_assets.landing.rebuild import RebuildRecord, first_epoch
 from mirror_assets.landing.state import CommitPosition
 from mirror_assets.landing.steps import Steps, drive
 from mirror_assets.storage import Store
-from mirror_assets_tests.landing.staging import CHECKS, TABLE, hex_id, manifest_of, position_of, stage
+from mirror_assets_tests.landing.staging import TABLE, hex_id, land_next, landed_manifest, position_of, stage
 
 NEW_SLICE = 20
 
@@ -21,19 +20,12 @@ def drop() -> Steps[RebuildRecord]:
     return (yield from end_drop(TABLE, record))
 
 
-def land(store: Store, record: SliceRecord, rebuild_epoch: int | None = None) -> Outcome:
-    """Publish the slice; how it ended."""
-    return drive(publish(TABLE, record, CHECKS, rebuild_epoch), store).outcome
-
-
 def mirrored(store: Store, slices: int = 2) -> Manifest:
     """The manifest of a table with some slices landed, and another staged."""
     for last in range(slices):
-        land(store, stage(store, position_of(store), last))
+        land_next(store, last)
     stage(store, position_of(store), last=slices, attempt="ahead")
-    manifest = manifest_of(store)
-    assert manifest is not None
-    return manifest
+    return landed_manifest(store)
 
 
 def new_epoch(store: Store, last: int = NEW_SLICE) -> SliceRecord:

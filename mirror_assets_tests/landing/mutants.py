@@ -11,7 +11,7 @@ from mirror_assets.landing.format import Manifest, encode
 from mirror_assets.landing.names import AttemptFolder, TableName
 from mirror_assets.landing.rebuild import RebuildRecord
 from mirror_assets.landing.state import VersionedManifest, read_manifest
-from mirror_assets.landing.steps import Create, Delete, DeleteTree, Replace, Steps, identity_of, list_folder
+from mirror_assets.landing.steps import Create, Delete, DeleteTree, FolderIdentity, ListFolder, Replace, Steps
 from mirror_assets.storage import PathChanged, PathExists, Store
 from mirror_assets_tests.landing.cases import chained, first, following, keyed, restaged, run, runs
 from mirror_assets_tests.landing.chunk_cases import gone_on_with
@@ -82,9 +82,9 @@ def always(*_: object) -> Steps[bool]:
     return True
 
 
-def far_above(*_: object) -> Steps[int]:
+def no_numbers(*_: object) -> Steps[list[int]]:
     yield from ()
-    return 1 << 30
+    return []
 
 
 def delete_first(table: TableName, manifest: Manifest) -> Steps[None]:
@@ -92,7 +92,7 @@ def delete_first(table: TableName, manifest: Manifest) -> Steps[None]:
     if following is None:
         return
     for number in range(2, following.range.last + 1):
-        yield Delete(table.history(manifest.epoch, number))
+        yield from Delete(table.history(manifest.epoch, number))
     yield from roll_up._keep(table.roll_up(manifest.epoch, 1, following.range.last), encode(following))
 
 
@@ -102,7 +102,7 @@ def just_read(table: TableName, _rebuild_epoch: int | None = None) -> Steps[Vers
 
 def collect_all(attempts: Sequence[AttemptFolder], _manifest: Manifest) -> Steps[None]:
     for folder in attempts:
-        yield DeleteTree(folder.path)
+        yield from DeleteTree(folder.path)
 
 
 def collect_late(_attempts: object, manifest: Manifest) -> Steps[None]:
@@ -112,7 +112,7 @@ def collect_late(_attempts: object, manifest: Manifest) -> Steps[None]:
 def commit_and_believe(table: TableName, manifest: Manifest, current: VersionedManifest | None) -> Steps[None]:
     data = encode(manifest)
     try:
-        yield Replace(table.manifest, data, current.etag) if current else Create(table.manifest, data)
+        yield from Replace(table.manifest, data, current.etag) if current else Create(table.manifest, data)
     except (PathChanged, PathExists):
         return
 
@@ -125,15 +125,15 @@ def keep_history_last(table: TableName, manifest: Manifest) -> Steps[None]:
 
 def create_manifest(table: TableName, manifest: Manifest, etag: str | None) -> Steps[None]:
     data = encode(manifest)
-    yield Create(table.manifest, data) if etag is None else Replace(table.manifest, data, etag)
+    yield from Create(table.manifest, data) if etag is None else Replace(table.manifest, data, etag)
 
 
 def drop_unasked(table: TableName, record: RebuildRecord) -> Steps[None]:
-    identity = yield from identity_of(table.folder)
-    for info in (yield from list_folder(table.scratch)):
+    identity = yield from FolderIdentity(table.folder)
+    for info in (yield from ListFolder(table.scratch)):
         if not (yield from rebuild._may_be_snapshot(table, info, record)):
-            yield DeleteTree(info.path)
-    yield DeleteTree(table.folder, identity)
+            yield from DeleteTree(info.path)
+    yield from DeleteTree(table.folder, identity)
 
 
 def delete_any(request: DeleteTree, store: Store) -> None:
@@ -276,7 +276,7 @@ MUTANTS = (
         "B deletes the older roll-up, and a file of it still waits",
         rolled_up_again,
         "can't be recognised",
-        patch=patch("roll_up._lowest_landed", far_above),
+        patch=patch("roll_up.landed_numbers", no_numbers),
     ),
     Mutant(
         "a chunk begins where the one before ended",

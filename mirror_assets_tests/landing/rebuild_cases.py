@@ -12,7 +12,7 @@ from mirror_assets_tests.landing.cases import history, publisher, run, staged, s
 from mirror_assets_tests.landing.epochs import loading
 from mirror_assets_tests.landing.minds import Start
 from mirror_assets_tests.landing.schedules import Case
-from mirror_assets_tests.landing.staging import CHECKS, TABLE, hex_id, manifest_of, position_of, stage
+from mirror_assets_tests.landing.staging import CHECKS, TABLE, hex_id, landed_manifest, position_of, stage
 from mirror_assets_tests.storage.memory import MemoryStore
 
 
@@ -42,8 +42,7 @@ def rebuild(name: str, last: int) -> Start:
 def rebuilt(zone: MemoryStore) -> Case:
     """Two attempts at a rebuild's snapshot, while requests of the ended epoch arrive late in the dropped folder."""
     started(zone)
-    ended = manifest_of(zone)
-    assert ended is not None
+    ended = landed_manifest(zone)
     record = drive(loading(TABLE), zone)
     ours, theirs = (stage(zone, _new_epoch(record.epoch), 9, 1, attempt) for attempt in "ab")
     publishers = tuple(publisher(attempt, rebuild_epoch=record.epoch) for attempt in (ours, theirs))

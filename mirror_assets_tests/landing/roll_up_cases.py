@@ -4,11 +4,9 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from mirror_assets.landing.publish import publish
-from mirror_assets.landing.steps import drive
 from mirror_assets_tests.landing.cases import history, publisher
 from mirror_assets_tests.landing.schedules import Case, roll_ups_of
-from mirror_assets_tests.landing.staging import CHECKS, TABLE, position_of, stage
+from mirror_assets_tests.landing.staging import land, position_of, stage
 from mirror_assets_tests.storage.memory import MemoryStore
 
 
@@ -24,7 +22,7 @@ def aged(zone: MemoryStore, generations: int, publishers: int = 2, kept: int = 1
         for generation in range(1, generations + 1):
             parts = int(generation in (2, generations))
             records.append(stage(zone, position_of(zone), 6 + generation, parts))
-            drive(publish(TABLE, records[-1], CHECKS), zone)
+            land(zone, records[-1])
     position = position_of(zone)
     attempts = [stage(zone, position, 7 + generations, attempt=attempt) for attempt in "abc"[:publishers]]
     return Case(

@@ -26,6 +26,7 @@ from mirror_assets.landing.format import (
     encode,
 )
 from mirror_assets.landing.names import AttemptFolder, SliceKey, TableName
+from mirror_assets.landing.publish import Published, publish
 from mirror_assets.landing.state import CommitPosition, next_position, put_manifest, read_manifest
 from mirror_assets.landing.steps import Create, Steps, drive
 from mirror_assets.markers import ROW_MARKER
@@ -131,11 +132,11 @@ def staging(
     receipt, staged = receipt_for(position, key, name), []
     for index in range(parts):
         data, part = part_bytes(receipt, part_content(index, chunk)), f"part-{index:05d}.parquet"
-        etag: str = yield Create(folder.part(part), data)
+        etag: str = yield from Create(folder.part(part), data)
         digest, markers = hashlib.sha256(data).hexdigest(), MarkerCounts(inserts=1, deletes=1)
         staged.append(StagedPart(name=part, etag=etag, bytes=len(data), sha256=digest, markers=markers))
     record = with_verdicts(new_record(position, key, name, tuple(staged), chunk))
-    yield Create(folder.record, encode(record))
+    yield from Create(folder.record, encode(record))
     return record
 
 
@@ -160,10 +161,27 @@ def next_chunk(position: CommitPosition, end: int, of: int) -> Chunk:
     return Chunk(number=landed.number + 1 if landed else 1, of=of, first=landed.end if landed else 0, end=end)
 
 
+def land(store: Store, record: SliceRecord, rebuild_epoch: int | None = None) -> Published:
+    """Publish the staged slice."""
+    return drive(publish(TABLE, record, CHECKS, rebuild_epoch), store)
+
+
+def land_next(store: Store, last: int, parts: int = 1, attempt: str = "one") -> Published:
+    """Stage the next slice, up to version `last`, and publish it."""
+    return land(store, stage(store, position_of(store), last, parts, attempt))
+
+
 def manifest_of(store: Store) -> Manifest | None:
     """The table's manifest, or None."""
     current = drive(read_manifest(TABLE), store)
     return current.manifest if current else None
+
+
+def landed_manifest(store: Store) -> Manifest:
+    """The manifest of a table that has one."""
+    manifest = manifest_of(store)
+    assert manifest is not None
+    return manifest
 
 
 def position_of(store: Store) -> CommitPosition:

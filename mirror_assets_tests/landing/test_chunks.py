@@ -7,59 +7,54 @@ from pathlib import Path
 import pytest
 
 from mirror_assets.landing.errors import SliceMissing, SliceNotStaged
-from mirror_assets.landing.format import Chunk, Loading, SliceRecord
+from mirror_assets.landing.format import Chunk, Loading
 from mirror_assets.landing.names import SliceKey
-from mirror_assets.landing.publish import Outcome, Published, publish
+from mirror_assets.landing.publish import Outcome
 from mirror_assets.landing.recover import recover
 from mirror_assets.landing.state import CommitPosition
 from mirror_assets.landing.steps import drive
 from mirror_assets.storage import LocalStore
 from mirror_assets.verify.landed import file_continuity
-from mirror_assets_tests.landing.staging import CHECKS, TABLE, manifest_of, position_of, stage, stage_chunk
+from mirror_assets_tests.landing.staging import TABLE, land, land_next, landed_manifest, position_of, stage, stage_chunk
 from mirror_assets_tests.landing.zone import require_exactly_once
-
-
-def _land(store: LocalStore, record: SliceRecord) -> Published:
-    return drive(publish(TABLE, record, CHECKS), store)
 
 
 def _loading(store: LocalStore) -> CommitPosition:
     """A table of which the first of three chunks of version 7 has landed."""
-    _land(store, stage_chunk(store, position_of(store), end=2, of=3))
+    land(store, stage_chunk(store, position_of(store), end=2, of=3))
     return position_of(store)
 
 
 def test_nothing_is_covered_before_the_last_chunk(store: LocalStore) -> None:
     position = _loading(store)
-    manifest = manifest_of(store)
-    assert manifest is not None
+    manifest = landed_manifest(store)
     assert (manifest.covered, manifest.covered_commit_ms, manifest.next_number) == (-1, None, 3)
     assert position.loading == Loading(SliceKey(1, 0, 7), Chunk(number=1, of=3, first=0, end=2))
     assert str(position.loading) == "loading: 1 of 3 chunks of version 7"
-    _land(store, stage_chunk(store, position, end=3, of=3))
-    _land(store, stage_chunk(store, position_of(store), end=4, of=3))
+    land(store, stage_chunk(store, position, end=3, of=3))
+    land(store, stage_chunk(store, position_of(store), end=4, of=3))
     require_exactly_once(store, [(7, 10), (7, 21), (7, 30), (7, 40)], covered=7)
     assert position_of(store).loading is None
     assert file_continuity(store, TABLE, None).problems == ()
-    _land(store, stage(store, position_of(store), last=8))
+    land(store, stage(store, position_of(store), last=8))
     require_exactly_once(store, [(7, 10), (7, 21), (7, 30), (7, 40), (8, 0)], covered=8)
 
 
 def test_a_chunk_that_has_landed_is_not_sent_again(store: LocalStore) -> None:
     first = stage_chunk(store, position_of(store), end=2, of=3)
-    assert [_land(store, first).outcome for _ in range(2)] == [Outcome.LANDED, Outcome.COVERED]
+    assert [land(store, first).outcome for _ in range(2)] == [Outcome.LANDED, Outcome.COVERED]
 
 
 def test_a_load_may_be_cut_anew_behind_what_has_landed(store: LocalStore) -> None:
     position = _loading(store)
-    _land(store, stage_chunk(store, position, end=5, of=2))
+    land(store, stage_chunk(store, position, end=5, of=2))
     require_exactly_once(store, [(7, 10), (7, 21), (7, 30), (7, 41), (7, 52)], covered=7)
 
 
 def test_changes_wait_for_the_last_chunk(store: LocalStore) -> None:
     position = _loading(store)
     with pytest.raises(SliceMissing):
-        _land(store, stage(store, position.after(covered=7, files=0), last=8))
+        land(store, stage(store, position.after(covered=7, files=0), last=8))
 
 
 @pytest.mark.parametrize(
@@ -76,21 +71,22 @@ def test_changes_wait_for_the_last_chunk(store: LocalStore) -> None:
 def test_only_the_next_chunk_may_follow(store: LocalStore, last: int, chunk: Chunk | None) -> None:
     record = stage(store, _loading(store), last, 1, "other", chunk)
     with pytest.raises(SliceNotStaged):
-        _land(store, record)
+        land(store, record)
     assert position_of(store).generation == 2
 
 
-def test_an_epoch_does_not_begin_with_a_later_chunk(store: LocalStore) -> None:
-    chunk = Chunk(number=2, of=3, first=2, end=3)
+@pytest.mark.parametrize(
+    ("landed", "chunk"),
+    [((), Chunk(number=2, of=3, first=2, end=3)), ((7,), Chunk(number=1, of=2, first=0, end=1))],
+    ids=["a later chunk at the start of an epoch", "a chunk after changes"],
+)
+def test_a_load_starts_with_its_first_chunk_and_an_epoch(
+    store: LocalStore, landed: tuple[int, ...], chunk: Chunk
+) -> None:
+    for last in landed:
+        land_next(store, last)
     with pytest.raises(SliceNotStaged):
-        _land(store, stage(store, position_of(store), 7, 1, "one", chunk))
-
-
-def test_a_chunk_of_another_load_does_not_follow_changes(store: LocalStore) -> None:
-    _land(store, stage(store, position_of(store), last=7))
-    chunk = Chunk(number=1, of=2, first=0, end=1)
-    with pytest.raises(SliceNotStaged):
-        _land(store, stage(store, position_of(store), 9, 1, "one", chunk))
+        land(store, stage(store, position_of(store), 9, 1, "one", chunk))
 
 
 def test_a_lost_manifest_is_restored_in_the_middle_of_a_load(store: LocalStore) -> None:
@@ -102,7 +98,7 @@ def test_a_lost_manifest_is_restored_in_the_middle_of_a_load(store: LocalStore) 
 
 def test_a_generation_that_does_not_go_on_with_the_load_is_found(store: LocalStore) -> None:
     _loading(store)
-    _land(store, stage_chunk(store, position_of(store), end=3, of=3))
+    land(store, stage_chunk(store, position_of(store), end=3, of=3))
     for path in (TABLE.manifest, TABLE.history(1, 2)):
         file = Path(store.root) / path
         file.write_text(file.read_text().replace('"first": 2', '"first": 1'))

@@ -13,11 +13,12 @@ import pytest
 
 from mirror_assets.landing.format import SliceRecord
 from mirror_assets.landing.publish import Outcome, publish
-from mirror_assets.landing.steps import Request, Steps, drive
+from mirror_assets.landing.steps import Request, Steps
 from mirror_assets.storage import LocalStore, Store
 from mirror_assets_tests.landing import zone
 from mirror_assets_tests.landing.faults import Fault, Point, points, run_with, shown
-from mirror_assets_tests.landing.staging import CHECKS, TABLE, position_of, stage
+from mirror_assets_tests.landing.mutants import nothing
+from mirror_assets_tests.landing.staging import CHECKS, TABLE, land, land_next, position_of, stage
 from mirror_assets_tests.storage.memory import MemoryStore
 
 
@@ -32,7 +33,7 @@ class Scenario:
     def prepare(self, store: Store) -> SliceRecord:
         """The slice to publish: staged, as is one after it; the service took what it had processed."""
         for last, parts in self.before:
-            drive(publish(TABLE, stage(store, position_of(store), last, parts), CHECKS), store)
+            land_next(store, last, parts)
             zone.consume(store)
         position = position_of(store)
         record = stage(store, position, self.last, self.parts, attempt="under test")
@@ -41,9 +42,8 @@ class Scenario:
 
     def check(self, store: Store, record: SliceRecord) -> None:
         """Fail unless a publisher that starts now finds or leaves everything landed exactly once, and the zone tidy."""
-        drive(publish(TABLE, record, CHECKS), store)
-        published = drive(publish(TABLE, record, CHECKS), store)
-        assert published.outcome is Outcome.COVERED
+        land(store, record)
+        assert land(store, record).outcome is Outcome.COVERED
         slices = (*self.before, (self.last, self.parts))
         zone.require_exactly_once(store, [(last, i) for last, parts in slices for i in range(parts)], covered=self.last)
         assert zone.staged_generations(store) == [record.generation + 1]
@@ -113,11 +113,6 @@ def test_any_number_of_faults_in_memory(name: str, consuming: bool) -> None:
             raise AssertionError(story) from error
     assert runs > 100
     assert len(seen) > scenario.parts + 3
-
-
-def nothing(*_: object) -> Steps[None]:
-    """Steps left out."""
-    yield from ()
 
 
 def zero(*_: object) -> Steps[int]:

@@ -15,9 +15,18 @@ from mirror_assets.landing.rebuild import RebuildStep, advance_rebuild, begin_re
 from mirror_assets.landing.recover import recover
 from mirror_assets.landing.steps import drive
 from mirror_assets.storage import LocalStore, Store
-from mirror_assets_tests.landing.drops import NEW_SLICE, drop, land, mirrored, new_epoch, nothing_left
+from mirror_assets_tests.landing.drops import NEW_SLICE, drop, mirrored, new_epoch, nothing_left
 from mirror_assets_tests.landing.faults import points, run_with
-from mirror_assets_tests.landing.staging import CHECKS, KEYS, TABLE, manifest_of, position_of, stage
+from mirror_assets_tests.landing.staging import (
+    CHECKS,
+    KEYS,
+    TABLE,
+    land,
+    landed_manifest,
+    manifest_of,
+    position_of,
+    stage,
+)
 from mirror_assets_tests.landing.zone import landed
 from mirror_assets_tests.storage.memory import MemoryStore
 
@@ -37,7 +46,7 @@ def test_a_later_run_begins_another_epoch_with_a_snapshot(store: LocalStore) -> 
     assert drive(recover(TABLE), store) is None
     record = new_epoch(store)
     assert record.epoch > ended.epoch
-    assert land(store, record) is Outcome.LANDED
+    assert land(store, record).outcome is Outcome.LANDED
     assert landed(store) == [(1, (NEW_SLICE, 0))]
     assert not drive(is_dropped(TABLE), store)
 
@@ -46,9 +55,7 @@ def test_lives_go_on_through_drops_and_rebuilds(store: LocalStore) -> None:
     lives = []
     for last in range(3):
         land(store, new_epoch(store, last))
-        manifest = manifest_of(store)
-        assert manifest is not None
-        lives.append(manifest.epoch)
+        lives.append(landed_manifest(store).epoch)
         drive(drop(), store)
     assert lives == sorted(set(lives))
     assert drive(begin_rebuild(TABLE), store).epoch > lives[-1]

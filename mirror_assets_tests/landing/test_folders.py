@@ -8,12 +8,9 @@ from mirror_assets_tests.storage.memory import MemoryStore
 
 def test_tables_with_and_without_schema_by_name_and_nothing_else() -> None:
     store = MemoryStore()
+    assert table_names(store) == ()
     names = ("shop.schema/orders", "shop.schema/items", "plain", "_scratchPad/shop.orders/1-x", "a.b", "c.schema/d.e")
     for folder in names:
         store.create(f"{folder}/_metadata.json", b"{}")
     store.create("_partnerEvents.json", b"{}")
     assert [str(name) for name in table_names(store)] == ["plain", "shop.items", "shop.orders"]
-
-
-def test_an_empty_zone_has_no_tables() -> None:
-    assert table_names(MemoryStore()) == ()

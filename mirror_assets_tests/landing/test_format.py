@@ -22,13 +22,10 @@ from mirror_assets.landing.format import (
     StagedPart,
     decode,
     encode,
-    load,
 )
 from mirror_assets.landing.names import SliceKey
 from mirror_assets.landing.rebuild import RebuildRecord, RebuildStep
 from mirror_assets.landing.state import CommitPosition
-from mirror_assets.storage import LocalStore
-from mirror_assets.storage.errors import FileTooLarge
 from mirror_assets_tests.landing.staging import COLUMNS, INCARNATION, KEYS, new_record, receipt_for, with_verdicts
 
 Json: TypeAlias = "bool | int | float | str | list[Json] | dict[str, Json] | None"
@@ -190,22 +187,3 @@ def test_values_of_another_kind_are_read_or_corrupt(data: st.DataObject, record:
 @given(st.binary(max_size=60), st.sampled_from(RECORDS))
 def test_any_bytes_are_read_or_corrupt(data: bytes, record: pydantic.BaseModel) -> None:
     assert read_or_corrupt(type(record), data) is None
-
-
-def test_load_gives_the_record_with_the_bytes_it_was_read_from(store: LocalStore) -> None:
-    assert load(store, Manifest, "t/_mirror.json") is None
-    etag = store.create("t/_mirror.json", encode(MANIFEST))
-    loaded = load(store, Manifest, "t/_mirror.json")
-    assert loaded is not None
-    assert (loaded[0], loaded[1].data, loaded[1].etag) == (MANIFEST, encode(MANIFEST), etag)
-    store.replace("t/_mirror.json", b"{}", etag)
-    with pytest.raises(ManifestCorrupt, match=r"t/_mirror\.json"):
-        load(store, Manifest, "t/_mirror.json")
-
-
-def test_load_refuses_a_file_that_is_far_too_large(store: LocalStore) -> None:
-    store.create("t/_mirror.json", b"{}")
-    with store.local_path("t/_mirror.json").open("r+b") as file:
-        file.truncate(65 << 20)
-    with pytest.raises(FileTooLarge):
-        load(store, Manifest, "t/_mirror.json")

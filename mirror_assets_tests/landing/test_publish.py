@@ -15,25 +15,28 @@ from mirror_assets.landing.errors import (
     SliceNotChecked,
     SliceNotStaged,
 )
-from mirror_assets.landing.format import CheckVerdict, Column, SliceKind, SliceRecord
+from mirror_assets.landing.format import Column, SliceKind
 from mirror_assets.landing.metadata import metadata_bytes
 from mirror_assets.landing.names import AttemptFolder
-from mirror_assets.landing.publish import Outcome, Published, publish
+from mirror_assets.landing.publish import Outcome
 from mirror_assets.landing.rebuild import RebuildStep, advance_rebuild, begin_rebuild
 from mirror_assets.landing.receipt import read_receipt
 from mirror_assets.landing.state import CommitPosition
 from mirror_assets.landing.steps import drive
-from mirror_assets.storage import LocalStore, Store
-from mirror_assets_tests.landing.staging import CHECKS, INCARNATION, TABLE, hex_id, manifest_of, position_of, stage
+from mirror_assets.storage import LocalStore
+from mirror_assets_tests.landing.staging import (
+    CHECKS,
+    INCARNATION,
+    TABLE,
+    hex_id,
+    land,
+    land_next,
+    landed_manifest,
+    manifest_of,
+    position_of,
+    stage,
+)
 from mirror_assets_tests.landing.zone import consume, landed, require_exactly_once, staged_generations
-
-
-def land(store: Store, record: SliceRecord) -> Published:
-    return drive(publish(TABLE, record, CHECKS), store)
-
-
-def publish_next(store: Store, last: int, parts: int = 1, attempt: str = "one") -> Published:
-    return land(store, stage(store, position_of(store), last, parts, attempt))
 
 
 def disk(store: LocalStore) -> dict[str, bytes]:
@@ -50,38 +53,41 @@ def test_first_publication(store: LocalStore) -> None:
         (number, part.etag) for number, part in enumerate(record.parts, start=1)
     ]
     require_exactly_once(store, [(7, 0), (7, 1), (7, 2)], covered=7)
-    manifest = manifest_of(store)
+    manifest = landed_manifest(store)
     assert manifest == published.manifest
     assert (manifest.generation, manifest.epoch, manifest.covered_commit_ms) == (1, 1, 2_007)
     assert read_receipt(store, TABLE.landing_file(2)) == manifest.receipt
 
 
 def test_increments_go_on_with_the_next_number(store: LocalStore) -> None:
-    publish_next(store, last=7, parts=2)
-    publish_next(store, last=8)
+    land_next(store, last=7, parts=2)
+    land_next(store, last=8)
     consume(store)
-    published = publish_next(store, last=12, parts=2)
+    published = land_next(store, last=12, parts=2)
     assert [entry.number for entry in published.entries] == [4, 5]
     assert published.manifest.landed_rows == 10, "two rows a file, of all generations"
     require_exactly_once(store, [(7, 0), (7, 1), (8, 0), (12, 0), (12, 1)], covered=12)
 
 
 def test_slice_without_parts_moves_covered_and_lands_nothing(store: LocalStore) -> None:
-    publish_next(store, last=7)
-    published = publish_next(store, last=9, parts=0)
+    land_next(store, last=7)
+    published = land_next(store, last=9, parts=0)
     assert (published.outcome, published.entries) == (Outcome.LANDED, ())
     require_exactly_once(store, [(7, 0)], covered=9)
-    publish_next(store, last=10)
+    land_next(store, last=10)
     require_exactly_once(store, [(7, 0), (10, 0)], covered=10)
 
 
 def test_slice_that_is_covered_changes_nothing(store: LocalStore) -> None:
-    first = stage(store, position_of(store), last=7)
-    land(store, first)
-    publish_next(store, last=8)
-    land(store, first)
+    position = position_of(store)
+    ours, theirs = (stage(store, position, last=7, attempt=name) for name in ("ours", "theirs"))
+    land(store, ours)
+    assert land(store, theirs).outcome is Outcome.COVERED, "of a publisher that was slower"
+    land_next(store, last=8)
+    land(store, ours)
     before = disk(store)
-    assert land(store, first).outcome is Outcome.COVERED
+    for record in (ours, theirs):
+        assert land(store, record).outcome is Outcome.COVERED
     assert disk(store) == before
 
 
@@ -95,20 +101,9 @@ def test_slice_of_an_earlier_epoch_is_void(store: LocalStore) -> None:
     require_exactly_once(store, [(3, 0)], covered=3)
 
 
-def test_slice_of_a_later_epoch_waits_for_its_rebuild(store: LocalStore) -> None:
-    publish_next(store, last=7)
-    record = stage(store, CommitPosition(2, hex_id("second epoch"), 2, 2, 7), last=8)
-    with pytest.raises(SliceNotStaged):
-        land(store, record)
-    require_exactly_once(store, [(7, 0)], covered=7)
-
-
 def test_gap_names_the_version_that_is_next(store: LocalStore) -> None:
-    publish_next(store, last=7)
-    position = position_of(store)
-    record = stage(
-        store, CommitPosition(1, INCARNATION, position.generation, position.first_number, covered=9), last=12
-    )
+    land_next(store, last=7)
+    record = stage(store, CommitPosition(1, INCARNATION, generation=2, first_number=2, covered=9), last=12)
     with pytest.raises(SliceMissing, match="version 8") as refused:
         land(store, record)
     assert refused.value.wanted_first == 8
@@ -125,10 +120,11 @@ def test_gap_names_the_version_that_is_next(store: LocalStore) -> None:
         CommitPosition(1, INCARNATION, generation=2, first_number=2, covered=6),
         CommitPosition(1, hex_id("other"), generation=2, first_number=2, covered=7),
         CommitPosition(2, INCARNATION, generation=2, first_number=2, covered=7),
+        CommitPosition(2, hex_id("second epoch"), generation=2, first_number=2, covered=7),
     ],
 )
-def test_slice_staged_for_another_footing_is_refused(store: LocalStore, position: CommitPosition) -> None:
-    publish_next(store, last=7)
+def test_slice_staged_for_another_position_is_refused(store: LocalStore, position: CommitPosition) -> None:
+    land_next(store, last=7)
     record = stage(store, position, last=8, attempt="wrong")
     with pytest.raises(SliceNotStaged):
         land(store, record)
@@ -143,51 +139,33 @@ def test_first_slice_must_be_staged_as_the_first(store: LocalStore, generation: 
     assert manifest_of(store) is None
 
 
-def spoiled(record: SliceRecord, check: int, **update: object) -> SliceRecord:
+@pytest.mark.parametrize(
+    ("check", "update", "missing", "failed"),
+    [
+        (0, {"check": "another"}, CHECKS[:1], ()),
+        (1, {"passed": False}, (), CHECKS[1:]),
+        (0, {"etags": ("another",)}, CHECKS[:1], ()),
+    ],
+    ids=["a check did not run", "a check failed", "a verdict is for other files"],
+)
+def test_slice_without_a_passed_verdict_of_every_check_is_refused(
+    store: LocalStore, check: int, update: dict[str, object], missing: tuple[str, ...], failed: tuple[str, ...]
+) -> None:
+    record = stage(store, position_of(store), last=7)
     verdicts = list(record.verdicts)
     verdicts[check] = verdicts[check].model_copy(update=update)
-    return record.model_copy(update={"verdicts": tuple(verdicts)})
-
-
-def test_slice_without_verdicts_is_refused(store: LocalStore) -> None:
-    record = stage(store, position_of(store), last=7).model_copy(update={"verdicts": ()})
     before = disk(store)
     with pytest.raises(SliceNotChecked) as refused:
-        land(store, record)
-    assert (refused.value.missing, refused.value.failed) == (CHECKS, ())
+        land(store, record.model_copy(update={"verdicts": tuple(verdicts)}))
+    assert (refused.value.missing, refused.value.failed) == (missing, failed)
     assert disk(store) == before
-
-
-def test_slice_with_a_failed_verdict_is_refused(store: LocalStore) -> None:
-    record = spoiled(stage(store, position_of(store), last=7), 1, passed=False)
-    before = disk(store)
-    with pytest.raises(SliceNotChecked) as refused:
-        land(store, record)
-    assert (refused.value.missing, refused.value.failed) == ((), CHECKS[1:])
-    assert disk(store) == before
-
-
-def test_verdict_for_other_files_does_not_count(store: LocalStore) -> None:
-    record = spoiled(stage(store, position_of(store), last=7), 0, etags=("another",))
-    before = disk(store)
-    with pytest.raises(SliceNotChecked) as refused:
-        land(store, record)
-    assert refused.value.missing == CHECKS[:1]
-    assert disk(store) == before
-
-
-def test_verdicts_of_other_checks_do_not_stand_in(store: LocalStore) -> None:
-    record = stage(store, position_of(store), last=7)
-    other = CheckVerdict(check="another", passed=True, etags=record.etags)
-    with pytest.raises(SliceNotChecked):
-        land(store, record.model_copy(update={"verdicts": (other,)}))
     assert land(store, record).outcome is Outcome.LANDED
 
 
 @pytest.mark.parametrize("spoil", ["gone", "rewritten"])
 def test_part_that_changed_after_its_checks_is_not_committed(store: LocalStore, spoil: str) -> None:
     """Committed, it could never land, and only a rebuild would help; before, staging again is enough."""
-    publish_next(store, last=7)
+    land_next(store, last=7)
     record = stage(store, position_of(store), last=8, parts=2, attempt="spoiled")
     part = store.local_path(AttemptFolder(TABLE, 2, record.attempt).part(record.parts[1].name))
     if spoil == "gone":
@@ -197,29 +175,29 @@ def test_part_that_changed_after_its_checks_is_not_committed(store: LocalStore, 
     with pytest.raises(SliceNotStaged):
         land(store, record)
     require_exactly_once(store, [(7, 0)], covered=7)
-    publish_next(store, last=8, parts=2, attempt="again")
+    land_next(store, last=8, parts=2, attempt="again")
     require_exactly_once(store, [(7, 0), (8, 0), (8, 1)], covered=8)
 
 
 def test_foreign_file_at_the_next_number_stays_untouched(store: LocalStore) -> None:
-    publish_next(store, last=7)
+    land_next(store, last=7)
     foreign = store.local_path(TABLE.landing_file(2))
     foreign.write_bytes(b"not ours")
     with pytest.raises(ForeignFile) as refused:
-        publish_next(store, last=8, parts=2)
+        land_next(store, last=8, parts=2)
     assert refused.value.path == TABLE.landing_file(2)
     assert foreign.read_bytes() == b"not ours"
     foreign.unlink()
-    publish_next(store, last=9, attempt="later")
+    land_next(store, last=9, attempt="later")
     require_exactly_once(store, [(7, 0), (8, 0), (8, 1), (9, 0)], covered=9)
 
 
 def test_landing_file_of_another_slice_of_ours_is_foreign_too(store: LocalStore) -> None:
-    publish_next(store, last=7)
+    land_next(store, last=7)
     copy = store.local_path(TABLE.landing_file(1)).read_bytes()
     store.local_path(TABLE.landing_file(2)).write_bytes(copy)
     with pytest.raises(ForeignFile):
-        publish_next(store, last=8)
+        land_next(store, last=8)
     assert store.local_path(TABLE.landing_file(2)).read_bytes() == copy
 
 
@@ -249,7 +227,7 @@ def test_metadata_comes_before_anything_else_in_the_table_folder(
 
 
 def test_nothing_is_published_while_a_rebuild_runs(store: LocalStore) -> None:
-    publish_next(store, last=7)
+    land_next(store, last=7)
     record = stage(store, position_of(store), last=8)
     rebuild = drive(begin_rebuild(TABLE), store)
     before = disk(store)
@@ -264,23 +242,14 @@ def test_the_rebuild_itself_may_publish(store: LocalStore) -> None:
     drive(advance_rebuild(TABLE, drive(begin_rebuild(TABLE), store), RebuildStep.LOADING), store)
     record = stage(store, CommitPosition(2, hex_id("second epoch"), 1, 1, -1), last=5)
     with pytest.raises(RebuildRunning):
-        drive(publish(TABLE, record, CHECKS, rebuild_epoch=1), store)
-    assert drive(publish(TABLE, record, CHECKS, rebuild_epoch=2), store).outcome is Outcome.LANDED
-
-
-def test_second_publisher_of_the_same_slice_finds_it_covered(store: LocalStore) -> None:
-    publish_next(store, last=7)
-    position = position_of(store)
-    ours, theirs = (stage(store, position, last=8, parts=2, attempt=name) for name in ("ours", "theirs"))
-    assert land(store, theirs).outcome is Outcome.LANDED
-    assert land(store, ours).outcome is Outcome.COVERED
-    require_exactly_once(store, [(7, 0), (8, 0), (8, 1)], covered=8)
+        land(store, record, rebuild_epoch=1)
+    assert land(store, record, rebuild_epoch=2).outcome is Outcome.LANDED
 
 
 def test_publisher_that_is_overtaken_before_its_commit_loses(
     store: LocalStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    publish_next(store, last=7)
+    land_next(store, last=7)
     position = position_of(store)
     ours, theirs = (stage(store, position, last=8, parts=2, attempt=name) for name in ("ours", "theirs"))
     replace = store.replace
@@ -294,9 +263,7 @@ def test_publisher_that_is_overtaken_before_its_commit_loses(
     with pytest.raises(LostRace):
         land(store, ours)
     require_exactly_once(store, [(7, 0), (8, 0), (8, 1)], covered=8)
-    manifest = manifest_of(store)
-    assert manifest is not None
-    assert manifest.attempt == theirs.attempt
+    assert landed_manifest(store).attempt == theirs.attempt
 
 
 def test_old_attempts_are_collected_and_newer_ones_kept(store: LocalStore) -> None:
@@ -310,8 +277,8 @@ def test_old_attempts_are_collected_and_newer_ones_kept(store: LocalStore) -> No
     land(store, first)
     land(store, second)
     assert staged_generations(store) == [2, 3]
-    publish_next(store, last=9, attempt="last")
-    publish_next(store, last=10)
+    land_next(store, last=9, attempt="last")
+    land_next(store, last=10)
     assert staged_generations(store) == [4]
     assert store.folder_identity(f"{TABLE.scratch}/somebody's") is not None
     require_exactly_once(store, [(7, 0), (8, 0), (9, 0), (10, 0)], covered=10)
@@ -319,7 +286,7 @@ def test_old_attempts_are_collected_and_newer_ones_kept(store: LocalStore) -> No
 
 def test_a_snapshot_in_the_middle_of_an_epoch_is_refused(store: LocalStore) -> None:
     """Its rows are inserts: behind those that have landed they would be doubled."""
-    publish_next(store, last=7)
+    land_next(store, last=7)
     record = stage(store, position_of(store), last=8).model_copy(update={"kind": SliceKind.SNAPSHOT})
     with pytest.raises(SliceNotStaged):
         land(store, record)
@@ -327,7 +294,7 @@ def test_a_snapshot_in_the_middle_of_an_epoch_is_refused(store: LocalStore) -> N
 
 
 def test_columns_that_ever_landed_stay_known(store: LocalStore) -> None:
-    publish_next(store, last=7)
+    land_next(store, last=7)
     record = stage(store, position_of(store), last=8)
     fewer = record.model_copy(update={"columns": (Column(name="id", type="bigint"), Column(name="new", type="date"))})
     manifest = land(store, fewer).manifest

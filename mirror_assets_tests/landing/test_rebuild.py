@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 
 from mirror_assets.landing.errors import MetadataDiffers, RebuildRunning
-from mirror_assets.landing.format import Manifest, SliceRecord, encode
+from mirror_assets.landing.format import Manifest, encode
 from mirror_assets.landing.metadata import metadata_bytes
 from mirror_assets.landing.names import AttemptFolder
-from mirror_assets.landing.publish import Outcome, publish
+from mirror_assets.landing.publish import Outcome
 from mirror_assets.landing.rebuild import (
     RebuildRecord,
     RebuildStep,
@@ -21,25 +21,18 @@ from mirror_assets.landing.rebuild import (
 )
 from mirror_assets.landing.recover import recover
 from mirror_assets.landing.state import CommitPosition
-from mirror_assets.landing.steps import DeleteTree, drive
+from mirror_assets.landing.steps import drive
 from mirror_assets.storage import LocalStore, Store
 from mirror_assets_tests.landing.epochs import dropping, loading
-from mirror_assets_tests.landing.staging import CHECKS, TABLE, hex_id, manifest_of, position_of, stage
+from mirror_assets_tests.landing.staging import TABLE, hex_id, land, land_next, manifest_of, position_of, stage
 from mirror_assets_tests.landing.zone import landed
 
 SECOND_EPOCH = CommitPosition(2, hex_id("second epoch"), generation=1, first_number=1, covered=-1)
 
 
-def land(store: Store, record: SliceRecord, rebuild_epoch: int | None = None) -> Outcome:
-    return drive(publish(TABLE, record, CHECKS, rebuild_epoch), store).outcome
-
-
-def begun_epoch(store: Store, last: int = 7) -> Manifest:
+def begun_epoch(store: Store) -> Manifest:
     """The manifest of a first epoch."""
-    land(store, stage(store, position_of(store), last))
-    manifest = manifest_of(store)
-    assert manifest is not None
-    return manifest
+    return land_next(store, last=7).manifest
 
 
 def finish(store: Store, record: RebuildRecord) -> None:
@@ -120,23 +113,6 @@ def test_a_rebuild_that_was_overtaken_drops_nothing(store: LocalStore) -> None:
     assert store.head(ahead.folder.record) is not None
 
 
-def test_a_rebuild_that_was_stalled_drops_no_folder_of_the_epoch_that_another_has_begun(store: LocalStore) -> None:
-    begun_epoch(store)
-    record = drive(dropping(TABLE), store)
-    stalled = drop_table_folder(TABLE, record)
-    late = next(stalled)
-    while not (isinstance(late, DeleteTree) and late.folder == TABLE.folder):
-        late = stalled.send(late.perform(store))
-    drive(drop_table_folder(TABLE, record), store)
-    loaded = drive(advance_rebuild(TABLE, record, RebuildStep.LOADING), store)
-    land(store, stage(store, SECOND_EPOCH, last=9), rebuild_epoch=2)
-    late.perform(store)
-    assert landed(store) == [(1, (9, 0))]
-    with pytest.raises(RebuildRunning, match="loading"):
-        drive(drop_table_folder(TABLE, record), store)
-    finish(store, loaded)
-
-
 @pytest.mark.parametrize("late", ["history", "manifest", "both"])
 def test_control_files_of_the_ended_epoch_that_come_late_count_for_nothing(store: LocalStore, late: str) -> None:
     ended = begun_epoch(store)
@@ -146,7 +122,7 @@ def test_control_files_of_the_ended_epoch_that_come_late_count_for_nothing(store
     if late != "history":
         store.create(TABLE.manifest, encode(ended))
     assert drive(recover(TABLE, 2), store) is None
-    assert land(store, stage(store, SECOND_EPOCH, last=9), rebuild_epoch=2) is Outcome.LANDED
+    assert land(store, stage(store, SECOND_EPOCH, last=9), rebuild_epoch=2).outcome is Outcome.LANDED
     assert landed(store) == [(1, (9, 0))]
     current = drive(recover(TABLE, 2), store)
     assert current is not None

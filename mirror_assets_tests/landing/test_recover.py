@@ -9,25 +9,18 @@ import pytest
 
 from mirror_assets.landing.errors import ForeignFile, ManifestCorrupt, ManifestLost, RebuildRunning, StagedFileLost
 from mirror_assets.landing.names import HISTORY, PROCESSED, READY_TO_DELETE, AttemptFolder
-from mirror_assets.landing.publish import publish
 from mirror_assets.landing.rebuild import RebuildStep, advance_rebuild, begin_rebuild, drop_table_folder
-from mirror_assets.landing.recover import highest_landed, recover
+from mirror_assets.landing.recover import landed_numbers, recover
 from mirror_assets.landing.steps import drive
 from mirror_assets.storage import FileInfo, LocalStore
 from mirror_assets.storage.errors import RequestUnknown
-from mirror_assets_tests.landing.staging import CHECKS, TABLE, manifest_of, position_of, stage
+from mirror_assets_tests.landing.staging import TABLE, land_next, landed_manifest, manifest_of
 from mirror_assets_tests.landing.zone import consume, landed, landed_paths, require_exactly_once
-
-
-def publish_next(store: LocalStore, last: int, parts: int = 1) -> None:
-    drive(publish(TABLE, stage(store, position_of(store), last, parts), CHECKS), store)
 
 
 def unland(store: LocalStore, number: int) -> Path:
     """Put a landing file back to where it was staged, as before its rename; its staged path."""
-    manifest = manifest_of(store)
-    assert manifest is not None
-    entry = next(entry for entry in manifest.entries if entry.number == number)
+    entry = next(entry for entry in landed_manifest(store).entries if entry.number == number)
     staged = store.local_path(entry.staged)
     staged.parent.mkdir(parents=True, exist_ok=True)
     store.local_path(TABLE.landing_file(number)).rename(staged)
@@ -37,11 +30,15 @@ def unland(store: LocalStore, number: int) -> Path:
 @pytest.fixture
 def half_landed(store: LocalStore) -> LocalStore:
     """A zone whose publisher died after the first rename of the second slice's three."""
-    publish_next(store, last=7, parts=2)
-    publish_next(store, last=8, parts=3)
+    land_next(store, last=7, parts=2)
+    land_next(store, last=8, parts=3)
     for number in (5, 4):
         unland(store, number)
     return store
+
+
+def require_recovered(store: LocalStore) -> None:
+    require_exactly_once(store, [(7, 0), (7, 1), (8, 0), (8, 1), (8, 2)], covered=8)
 
 
 def test_a_table_that_never_landed_has_nothing_to_recover(store: LocalStore) -> None:
@@ -53,7 +50,7 @@ def test_committed_files_get_their_numbers(half_landed: LocalStore) -> None:
     current = drive(recover(TABLE), half_landed)
     assert current is not None
     assert current.manifest == manifest_of(half_landed)
-    require_exactly_once(half_landed, [(7, 0), (7, 1), (8, 0), (8, 1), (8, 2)], covered=8)
+    require_recovered(half_landed)
 
 
 def test_recovery_goes_on_after_the_service_took_what_had_landed(half_landed: LocalStore) -> None:
@@ -61,14 +58,12 @@ def test_recovery_goes_on_after_the_service_took_what_had_landed(half_landed: Lo
     drive(recover(TABLE), half_landed)
     consume(half_landed)
     drive(recover(TABLE), half_landed)
-    require_exactly_once(half_landed, [(7, 0), (7, 1), (8, 0), (8, 1), (8, 2)], covered=8)
+    require_recovered(half_landed)
 
 
 @pytest.mark.parametrize("lost", [4, 5])
 def test_committed_file_that_is_gone_stops_everything(half_landed: LocalStore, lost: int) -> None:
-    manifest = manifest_of(half_landed)
-    assert manifest is not None
-    entry = manifest.entries[lost - 3]
+    entry = landed_manifest(half_landed).entries[lost - 3]
     half_landed.delete(entry.staged)
     for _ in range(2):
         with pytest.raises(StagedFileLost) as stopped:
@@ -78,9 +73,7 @@ def test_committed_file_that_is_gone_stops_everything(half_landed: LocalStore, l
 
 
 def test_committed_file_that_was_rewritten_stops_everything(half_landed: LocalStore) -> None:
-    manifest = manifest_of(half_landed)
-    assert manifest is not None
-    half_landed.local_path(manifest.entries[1].staged).write_bytes(b"other rows")
+    half_landed.local_path(landed_manifest(half_landed).entries[1].staged).write_bytes(b"other rows")
     with pytest.raises(StagedFileLost):
         drive(recover(TABLE), half_landed)
     assert [number for number, _ in landed(half_landed)] == [1, 2, 3]
@@ -94,17 +87,15 @@ def test_foreign_file_in_the_way_of_a_recovery(half_landed: LocalStore) -> None:
     assert foreign.read_bytes() == b""
     foreign.unlink()
     drive(recover(TABLE), half_landed)
-    require_exactly_once(half_landed, [(7, 0), (7, 1), (8, 0), (8, 1), (8, 2)], covered=8)
+    require_recovered(half_landed)
 
 
 def test_copy_of_our_own_file_at_its_number_is_taken_for_landed(half_landed: LocalStore) -> None:
     """A store whose rename copies first and then loses the reply leaves both."""
-    manifest = manifest_of(half_landed)
-    assert manifest is not None
-    staged = half_landed.local_path(manifest.entries[1].staged)
+    staged = half_landed.local_path(landed_manifest(half_landed).entries[1].staged)
     shutil.copy(staged, half_landed.local_path(TABLE.landing_file(4)))
     drive(recover(TABLE), half_landed)
-    require_exactly_once(half_landed, [(7, 0), (7, 1), (8, 0), (8, 1), (8, 2)], covered=8)
+    require_recovered(half_landed)
 
 
 def test_foreign_file_that_goes_while_it_is_looked_at(half_landed: LocalStore, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -118,7 +109,7 @@ def test_foreign_file_that_goes_while_it_is_looked_at(half_landed: LocalStore, m
 
     monkeypatch.setattr(half_landed, "open", go_first)
     drive(recover(TABLE), half_landed)
-    require_exactly_once(half_landed, [(7, 0), (7, 1), (8, 0), (8, 1), (8, 2)], covered=8)
+    require_recovered(half_landed)
 
 
 def test_rename_without_an_answer_is_asked_again_and_then_goes_up(
@@ -137,31 +128,31 @@ def test_rename_without_an_answer_is_asked_again_and_then_goes_up(
     assert len(requested) > 1
     assert len(set(requested)) == 1
     drive(recover(TABLE), half_landed)
-    require_exactly_once(half_landed, [(7, 0), (7, 1), (8, 0), (8, 1), (8, 2)], covered=8)
+    require_recovered(half_landed)
 
 
 def test_deleted_manifest_is_restored_from_the_kept_generations(store: LocalStore) -> None:
-    publish_next(store, last=7)
-    publish_next(store, last=8, parts=2)
+    land_next(store, last=7)
+    land_next(store, last=8, parts=2)
     before = manifest_of(store)
     store.delete(TABLE.manifest)
     current = drive(recover(TABLE), store)
     assert current is not None
     assert current.manifest == before
-    publish_next(store, last=9)
+    land_next(store, last=9)
     require_exactly_once(store, [(7, 0), (8, 0), (8, 1), (9, 0)], covered=9)
 
 
 def test_deleted_manifest_is_restored_in_the_middle_of_a_recovery(half_landed: LocalStore) -> None:
     half_landed.delete(TABLE.manifest)
     drive(recover(TABLE), half_landed)
-    require_exactly_once(half_landed, [(7, 0), (7, 1), (8, 0), (8, 1), (8, 2)], covered=8)
+    require_recovered(half_landed)
 
 
 @pytest.mark.parametrize("keep", [0, 1])
 def test_manifest_and_newest_generation_deleted(store: LocalStore, keep: int) -> None:
-    publish_next(store, last=7)
-    publish_next(store, last=8)
+    land_next(store, last=7)
+    land_next(store, last=8)
     store.delete(TABLE.manifest)
     for generation in (1, 2)[keep:]:
         store.delete(TABLE.history(1, generation))
@@ -181,7 +172,7 @@ def test_foreign_files_without_any_manifest_are_not_adopted(store: LocalStore) -
 
 @pytest.mark.parametrize("where", ["manifest", "generation", "rebuild record"])
 def test_corrupt_control_file_stops(store: LocalStore, where: str) -> None:
-    publish_next(store, last=7)
+    land_next(store, last=7)
     if where == "manifest":
         store.local_path(TABLE.manifest).write_bytes(b"{}")
     elif where == "generation":
@@ -195,14 +186,14 @@ def test_corrupt_control_file_stops(store: LocalStore, where: str) -> None:
 
 
 def test_lost_history_is_kept_again(store: LocalStore) -> None:
-    publish_next(store, last=7)
+    land_next(store, last=7)
     shutil.rmtree(store.local_path(f"{TABLE.folder}/{HISTORY}"))
     drive(recover(TABLE), store)
     require_exactly_once(store, [(7, 0)], covered=7)
 
 
 def test_rebuild_lets_only_itself_through(store: LocalStore) -> None:
-    publish_next(store, last=7)
+    land_next(store, last=7)
     record = drive(begin_rebuild(TABLE), store)
     for epoch in (None, 1, 2, 3):
         with pytest.raises(RebuildRunning, match="staging"):
@@ -222,18 +213,16 @@ def test_rebuild_lets_only_itself_through(store: LocalStore) -> None:
 
 
 @pytest.mark.parametrize("folder", [TABLE.folder, f"{TABLE.folder}/{PROCESSED}", f"{TABLE.folder}/{READY_TO_DELETE}"])
-def test_highest_landed_looks_wherever_the_service_puts_files(store: LocalStore, folder: str) -> None:
-    assert drive(highest_landed(TABLE), store) == 0
+def test_numbers_are_listed_in_all_folders_of_the_service(store: LocalStore, folder: str) -> None:
+    assert drive(landed_numbers(TABLE), store) == []
     store.create(f"{TABLE.folder}/00000000000000000003.parquet", b"")
     store.create(f"{folder}/00000000000000000012.parquet", b"")
     store.create(f"{folder}/_00000000000000000099.parquet", b"")
     store.create(f"{folder}/other.parquet", b"")
-    assert drive(highest_landed(TABLE), store) == 12
+    assert sorted(drive(landed_numbers(TABLE), store)) == [3, 12]
 
 
-def test_highest_landed_sees_a_file_that_moves_on_between_two_listings(
-    store: LocalStore, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_file_that_moves_between_two_listings_is_listed(store: LocalStore, monkeypatch: pytest.MonkeyPatch) -> None:
     """The service moves files one way, and the folders are listed that way."""
     store.create(f"{TABLE.folder}/{PROCESSED}/00000000000000000001.parquet", b"")
     store.create(f"{TABLE.folder}/{READY_TO_DELETE}/_x", b"")
@@ -249,15 +238,15 @@ def test_highest_landed_sees_a_file_that_moves_on_between_two_listings(
         return found
 
     monkeypatch.setattr(store, "list", move_on_after_the_first)
-    assert drive(highest_landed(TABLE), store) == 2
+    assert sorted(drive(landed_numbers(TABLE), store)) == [1, 2]
     assert listings == 3
 
 
 def test_attempts_of_other_tables_are_left_alone(store: LocalStore) -> None:
-    publish_next(store, last=7)
+    land_next(store, last=7)
     other = f"_scratchPad/shop.orders2/1-{'a' * 32}/slice.json"
     store.create(other, b"")
-    publish_next(store, last=8)
-    publish_next(store, last=9)
+    land_next(store, last=8)
+    land_next(store, last=9)
     assert store.head(other) is not None
     assert store.head(AttemptFolder(TABLE, 1, "6f6e65".ljust(32, "0")).record) is None

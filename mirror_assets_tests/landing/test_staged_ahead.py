@@ -8,10 +8,8 @@ from pathlib import Path
 import pytest
 
 from mirror_assets.landing.names import SliceKey
-from mirror_assets.landing.publish import publish
 from mirror_assets.landing.staged_parts import clear_refused, fitting_slice, staged_slices
-from mirror_assets.landing.steps import drive
-from mirror_assets_tests.landing.staging import CHECKS, TABLE, position_of, stage
+from mirror_assets_tests.landing.staging import TABLE, land, position_of, stage
 from mirror_assets_tests.storage.counting import CountingStore
 
 _AHEAD = 20
@@ -39,7 +37,7 @@ def test_landing_them_all_reads_each_record_once(store: CountingStore) -> None:
     for last in range(7, 7 + _AHEAD):
         position = position_of(store)
         record = fitting_slice(store, TABLE, SliceKey(1, position.covered + 1, last), position)
-        drive(publish(TABLE, record, CHECKS), store)
+        land(store, record)
     assert store.requested["read"] <= 8 * _AHEAD
 
 

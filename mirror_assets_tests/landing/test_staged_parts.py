@@ -117,25 +117,25 @@ def test_first_slice_brings_its_own_incarnation(store: LocalStore) -> None:
     assert fitting(store, CommitPosition(1, hex_id("drawn anew"), 1, 1, -1), last=7) == record
 
 
-def test_of_several_attempts_the_newest_fits(store: LocalStore) -> None:
-    """Else a slice that failed its checks, was mended and staged again could stay refused."""
-    for name in ("b", "c", "a"):
-        stage(store, NEXT, last=9, attempt=name)
-    assert fitting(store, NEXT, last=9).attempt == hex_id("c")
-
-
-def test_a_refused_attempt_gives_way_even_if_its_clock_was_ahead(store: LocalStore) -> None:
-    refused = stage(store, NEXT, last=9, attempt="b")
-    add_verdicts(store, refused, [CheckVerdict(check="row_order", passed=False, etags=refused.etags)])
-    mended = stage(store, NEXT, last=9, attempt="a")
-    assert fitting(store, NEXT, last=9) == mended
-
-
-def test_an_attempt_that_has_passed_is_not_hidden_by_one_that_nobody_has_judged(store: LocalStore) -> None:
-    passed = stage(store, NEXT, last=9, attempt="a")
-    unjudged = stage(store, NEXT, last=9, attempt="b").model_copy(update={"verdicts": ()})
-    store.local_path(unjudged.folder.record).write_bytes(encode(unjudged))
-    assert fitting(store, NEXT, last=9) == passed
+@pytest.mark.parametrize(
+    ("attempts", "best"),
+    [
+        ({"b": "passed", "c": "passed", "a": "passed"}, "c"),
+        ({"b": "refused", "a": "passed"}, "a"),
+        ({"a": "passed", "b": "unchecked"}, "a"),
+        ({"a": "unchecked", "b": "refused"}, "a"),
+    ],
+    ids=["the newest", "passed before refused", "passed before unchecked", "unchecked before refused"],
+)
+def test_the_best_of_several_attempts_fits(store: LocalStore, attempts: dict[str, str], best: str) -> None:
+    for name, state in attempts.items():
+        record = stage(store, NEXT, last=9, attempt=name)
+        if state == "refused":
+            add_verdicts(store, record, [CheckVerdict(check="row_order", passed=False, etags=record.etags)])
+        if state == "unchecked":
+            unchecked = record.model_copy(update={"verdicts": ()})
+            store.local_path(record.folder.record).write_bytes(encode(unchecked))
+    assert fitting(store, NEXT, last=9).attempt == hex_id(best)
 
 
 def test_refused_attempts_make_room(store: LocalStore) -> None:

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import pytest
-
-from mirror_assets.landing.errors import ManifestCorrupt
 from mirror_assets.landing.format import encode
 from mirror_assets.landing.state import CommitPosition, next_position, read_manifest
 from mirror_assets.landing.steps import drive
@@ -33,9 +30,3 @@ def test_the_manifest_is_read_with_its_etag(store: LocalStore) -> None:
     current = drive(read_manifest(TABLE), store)
     assert current is not None
     assert (current.manifest, current.etag) == (MANIFEST, etag)
-
-
-def test_a_corrupt_manifest_is_not_a_missing_one(store: LocalStore) -> None:
-    store.create(TABLE.manifest, b"")
-    with pytest.raises(ManifestCorrupt, match=TABLE.manifest):
-        drive(read_manifest(TABLE), store)

@@ -7,30 +7,30 @@ import pytest
 from mirror_assets.landing.steps import (
     Create,
     DeleteTree,
+    Head,
+    ListFolder,
+    Read,
+    ReadReceipt,
     Rename,
     Replace,
     Steps,
     drive,
-    head,
-    list_folder,
-    read,
-    receipt_of,
 )
 from mirror_assets.storage import LocalStore, PathExists, PathMissing
 
 
 def tour() -> Steps[list[object]]:
     """One request of every kind."""
-    seen: list[object] = [(yield from read("a/file")), (yield from head("a/file")), (yield from list_folder("a"))]
-    etag = yield Create("a/file", b"one")
-    content = yield from read("a/file")
-    changed = yield Replace("a/file", b"two", etag)
+    seen: list[object] = [(yield from Read("a/file")), (yield from Head("a/file")), (yield from ListFolder("a"))]
+    etag = yield from Create("a/file", b"one")
+    content = yield from Read("a/file")
+    changed = yield from Replace("a/file", b"two", etag)
     seen += [content and content.data, etag != changed]
-    yield Rename("a/file", "a/moved", changed)
-    moved = yield from head("a/moved")
-    seen += [moved and moved.etag == changed, (yield from receipt_of("a/moved"))]
-    yield DeleteTree("a")
-    seen.append((yield from list_folder("")))
+    yield from Rename("a/file", "a/moved", changed)
+    moved = yield from Head("a/moved")
+    seen += [moved and moved.etag == changed, (yield from ReadReceipt("a/moved"))]
+    yield from DeleteTree("a")
+    seen.append((yield from ListFolder("")))
     return seen
 
 
@@ -41,7 +41,7 @@ def test_every_request_is_answered(store: LocalStore) -> None:
 def test_a_stores_refusal_is_thrown_where_it_was_asked(store: LocalStore) -> None:
     def steps() -> Steps[str]:
         try:
-            yield Create("a/file", b"again")
+            yield from Create("a/file", b"again")
         except PathExists as refused:
             return refused.path
         return "not refused"
@@ -52,7 +52,7 @@ def test_a_stores_refusal_is_thrown_where_it_was_asked(store: LocalStore) -> Non
 
 def test_an_error_that_the_steps_do_not_handle_goes_up(store: LocalStore) -> None:
     def steps() -> Steps[None]:
-        yield Rename("none", "other", "etag")
+        yield from Rename("none", "other", "etag")
 
     with pytest.raises(PathMissing):
         drive(steps(), store)

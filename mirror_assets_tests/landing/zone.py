@@ -6,7 +6,7 @@ from mirror_assets.landing.format import Manifest, decode
 from mirror_assets.landing.metadata import declared_keys
 from mirror_assets.landing.names import HISTORY, PROCESSED, READY_TO_DELETE, AttemptFolder, landing_name, landing_number
 from mirror_assets.storage import Store
-from mirror_assets_tests.landing.staging import KEYS, TABLE, content_of, manifest_of
+from mirror_assets_tests.landing.staging import KEYS, TABLE, content_of, landed_manifest
 
 LIMIT = 1 << 20
 PLACES = (TABLE.folder, f"{TABLE.folder}/{PROCESSED}", f"{TABLE.folder}/{READY_TO_DELETE}")
@@ -45,8 +45,7 @@ def staged_generations(store: Store) -> list[int]:
 def require_exactly_once(store: Store, expected: list[tuple[int, int]], covered: int) -> None:
     """Fail unless just these contents have landed, in this order, and manifest, history and declaration agree."""
     assert landed(store) == list(enumerate(expected, start=1))
-    manifest = manifest_of(store)
-    assert manifest is not None
+    manifest = landed_manifest(store)
     assert (manifest.covered, manifest.next_number) == (covered, len(expected) + 1)
     histories = [info.path for info in store.list(f"{TABLE.folder}/{HISTORY}") if info.name.endswith(".json")]
     kept = [decode(Manifest, path, store.read(path, LIMIT).data) for path in histories]

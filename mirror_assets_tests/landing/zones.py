@@ -14,13 +14,14 @@ import pyarrow.parquet as pq
 
 from mirror_assets.errors import MirrorError
 from mirror_assets.landing.metadata import declared_keys
-from mirror_assets.landing.names import PROCESSED, READY_TO_DELETE, landing_number
+from mirror_assets.landing.names import landing_number
 from mirror_assets.landing.rebuild import RebuildStep, read_rebuild
 from mirror_assets.landing.receipt import parse_receipt
 from mirror_assets.landing.state import read_manifest
 from mirror_assets.landing.steps import FolderIdentity, Head, ListFolder, Read, ReadReceipt, drive
 from mirror_assets_tests.landing.minds import Raised
 from mirror_assets_tests.landing.staging import FILE, SPARK_SCHEMA, TABLE, content_of
+from mirror_assets_tests.landing.zone import PLACES
 from mirror_assets_tests.storage.memory import MemoryStore
 
 # What a landing file holds: the last version of its slice, and which part of it.
@@ -133,8 +134,7 @@ def _visible(store: MemoryStore) -> dict[int, str]:
 
 def _anywhere(store: MemoryStore) -> set[int]:
     """The numbers of all landing files, wherever the service has put them."""
-    folders = (TABLE.folder, f"{TABLE.folder}/{PROCESSED}", f"{TABLE.folder}/{READY_TO_DELETE}")
-    return {number for folder in folders for info in store.list(folder) if (number := landing_number(info.name))}
+    return {number for folder in PLACES for info in store.list(folder) if (number := landing_number(info.name))}
 
 
 def _recognised(store: MemoryStore) -> set[int]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
 from pydantic import BaseModel
 
@@ -60,45 +61,38 @@ def _assert_applied_once(publisher: Publisher) -> None:
     assert publisher.poll() == status
 
 
-def test_between_data_commit_and_status(publisher: Publisher, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(
+    ("method", "replacement", "rows"),
+    [("_add_columns", _dies, pairs((1, "a"), (2, "a"))), ("apply", _then_dies(MirrorTable.apply), _RESULT)],
+    ids=["data file and commit", "data commit and status"],
+)
+def test_between_two_writes(
+    publisher: Publisher,
+    monkeypatch: pytest.MonkeyPatch,
+    method: str,
+    replacement: Callable[..., None],
+    rows: pa.Table,
+) -> None:
     _history(publisher)
     with monkeypatch.context() as patch:
-        patch.setattr(MirrorTable, "apply", _then_dies(MirrorTable.apply))
+        patch.setattr(MirrorTable, method, replacement)
         _crash(publisher.replicator())
-    assert publisher.replicator().status()[0].applied_number == 1, "the status is behind the data"
-    assert bag(publisher.rows()) == bag(_RESULT)
+    assert publisher.replicator().status()[0].applied_number == 1, "the status is never newer than the data"
+    assert bag(publisher.rows()) == bag(rows)
     _assert_applied_once(publisher)
 
 
-def test_between_status_and_move(publisher: Publisher) -> None:
-    class Dying(LocalStore):
-        def rename(self, source: str, target: str, etag: str) -> None:  # noqa: ARG002, the store's signature
-            raise Crash
-
-    _history(publisher)
-    _crash(LocalReplicator(Dying(publisher.zone), publisher.mirror))
-    assert len(publisher.landed()) == 3
-    _assert_applied_once(publisher)
-
-
-def test_between_two_moves(publisher: Publisher) -> None:
+@pytest.mark.parametrize("moves", [0, 1])
+def test_between_status_and_the_last_move(publisher: Publisher, moves: int) -> None:
     class Dying(LocalStore):
         def rename(self, source: str, target: str, etag: str) -> None:
-            super().rename(source, target, etag)
+            if moves:
+                super().rename(source, target, etag)
             raise Crash
 
     _history(publisher)
     _crash(LocalReplicator(Dying(publisher.zone), publisher.mirror))
-    assert len(publisher.landed()) == 2
-    _assert_applied_once(publisher)
-
-
-def test_between_data_file_and_commit(publisher: Publisher, monkeypatch: pytest.MonkeyPatch) -> None:
-    _history(publisher)
-    with monkeypatch.context() as patch:
-        patch.setattr(MirrorTable, "_add_columns", _dies)
-        _crash(publisher.replicator())
-    assert bag(publisher.rows()) == bag(pairs((1, "a"), (2, "a")))
+    assert len(publisher.landed()) == 3 - moves
     _assert_applied_once(publisher)
 
 

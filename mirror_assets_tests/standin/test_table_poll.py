@@ -18,7 +18,7 @@ def test_waits_at_a_gap_and_says_for_which_number(publisher: Publisher) -> None:
     status = publisher.poll()
     assert (status.state, status.error_code) == (TableState.REPLICATING, None)
     assert (status.applied_number, status.next_number, status.waiting_files) == (1, 2, 2)
-    assert status.message == "waits for landing file 2: 2 later files wait behind the gap"
+    assert status.message == "waits for landing file 2: 2 later files wait after the gap"
     publisher.land(2, pairs((2, "b")))
     status = publisher.poll()
     assert (status.applied_number, status.waiting_files, status.message) == (4, 0, None)
