@@ -7,6 +7,7 @@ from mirror_assets.fabric.monitoring import MonitoredTable, WatchedMirror
 from mirror_assets.landing.control_file import read_control_file
 from mirror_assets.landing.format import Manifest
 from mirror_assets.landing.names import TableName, landing_number
+from mirror_assets.landing.rebuild import read_rebuild
 from mirror_assets.landing.steps import drive
 from mirror_assets.pipeline.backoff import unresolved_failure
 from mirror_assets.pipeline.context import TableContext
