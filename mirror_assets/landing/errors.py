@@ -124,7 +124,7 @@ class SliceNotChecked(StopError):
 class LostRace(RetryError):
     """Another publisher committed first."""
 
-    code = ErrorCode.LOST_RACE
+    code = ErrorCode.TABLE_BUSY
 
     def __init__(self, table: str, key: str) -> None:
         self.table, self.key = table, key
