@@ -77,7 +77,6 @@ class ErrorCode(str, Enum):
     SLICE_MISSING = "slice_missing"
     SLICE_NOT_STAGED = "slice_not_staged"
     SLICE_NOT_CHECKED = "slice_not_checked"
-    LOST_RACE = "lost_race"
     REBUILD_RUNNING = "rebuild_running"
     TABLE_DROPPED = "table_dropped"
     EPOCH_ENDED = "epoch_ended"

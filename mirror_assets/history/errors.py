@@ -76,7 +76,7 @@ class HistoryColumnsUnfit(SettingError):
 class HistoryOvertaken(RetryError):
     """The history must be planned again: another run has committed, or a stream could not continue."""
 
-    code = ErrorCode.LOST_RACE
+    code = ErrorCode.TABLE_BUSY
 
     def __init__(self, table: str, why: str) -> None:
         super().__init__(f"{table}: {why}; the history is planned again.", "run again.")

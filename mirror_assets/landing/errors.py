@@ -123,7 +123,7 @@ class SliceNotChecked(StopError):
 class LostRace(RetryError):
     """Another publisher committed first."""
 
-    code = ErrorCode.LOST_RACE
+    code = ErrorCode.TABLE_BUSY
 
     def __init__(self, table: str, key: str) -> None:
         super().__init__(

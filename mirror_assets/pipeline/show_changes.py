@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import groupby, pairwise
 
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import SparkSession
 
 from mirror_assets.config import Changes, TableSettings
 from mirror_assets.encode.feed_reader import read_changes
@@ -60,9 +59,21 @@ def show_changes(
             continue
         first, last = piece[0].commit.version, piece[-1].commit.version
         read = SourceRead(first, last, (first - 1, last) if tracked else ())
-        with _losses_named(table, log, tip, read), spark_errors(log.uri):
-            frame = _tracked(table, log, tip, spark(), piece[0]) if tracked else _feed(log, spark(), piece)
-            rows = json_rows(frame, limit)
+        try:
+            with spark_errors(log.uri):
+                if tracked:
+                    range_ = TrackedRange(log.uri, first - 1, first, piece[0].commit.operation in BRING_BACK)
+                    columns = table_columns(table, parse_schema(piece[0].metadata.schema_string))
+                    frame = tracked_changes(spark(), range_, columns, table.mirror_keys, log.times(tip).at(first))
+                else:
+                    vectors = vector_versions([step.commit for step in piece])
+                    frame = read_changes(spark(), log.uri, first, last, vectors)
+                rows = json_rows(frame, limit)
+        except MirrorError as error:
+            meant = proved(str(table.name), log, read, error)
+            if isinstance(meant, DataFileMissing | HistoryExpired):
+                raise _lost(log, tip, read, meant) from error
+            raise meant from error
         limit -= len(rows)
         yield ShownChanges(first, last, rows)
 
@@ -109,40 +120,17 @@ def _require_recorded(
 
 def _pieces(steps: Sequence[_Step], *, one_each: bool) -> Iterator[tuple[_Step, ...]]:
     """Cut before each commit that makes another table, or changes a column so that one schema can't read both sides."""
-    begins = [0, *(at for at, (a, b) in enumerate(pairwise(steps), start=1) if one_each or _cuts(a, b)), len(steps)]
-    return (tuple(steps[begin:end]) for begin, end in pairwise(begins) if begin < end)
 
+    def is_cut(before: Metadata, after: Metadata) -> bool:
+        if one_each or before.table_id != after.table_id:
+            return True
+        if before is after:
+            return False  # as with most commits
+        schemas = (parse_schema(metadata.schema_string) for metadata in (before, after))
+        return any(change.is_breaking for change in compare_schemas(*schemas))
 
-def _cuts(before: _Step, after: _Step) -> bool:
-    if after.commit.metadata is None:
-        return False
-    if before.metadata.table_id != after.metadata.table_id:
-        return True
-    schemas = (parse_schema(step.metadata.schema_string) for step in (before, after))
-    return any(change.is_breaking for change in compare_schemas(*schemas))
-
-
-def _feed(log: DeltaLog, spark: SparkSession, piece: Sequence[_Step]) -> DataFrame:
-    commits = [step.commit for step in piece]
-    return read_changes(spark, log.uri, commits[0].version, commits[-1].version, vector_versions(commits))
-
-
-def _tracked(table: TableSettings, log: DeltaLog, tip: SourceState, spark: SparkSession, step: _Step) -> DataFrame:
-    commit, columns = step.commit, table_columns(table, parse_schema(step.metadata.schema_string))
-    range_ = TrackedRange(log.uri, commit.version - 1, commit.version, commit.operation in BRING_BACK)
-    return tracked_changes(spark, range_, columns, table.mirror_keys, log.times(tip).at(commit.version))
-
-
-@contextmanager
-def _losses_named(table: TableSettings, log: DeltaLog, tip: SourceState, read: SourceRead) -> Iterator[None]:
-    """Raise range_refused when the block fails because the source has lost files that are to be read."""
-    try:
-        yield
-    except MirrorError as error:
-        meant = proved(str(table.name), log, read, error)
-        if not isinstance(meant, DataFileMissing | HistoryExpired):
-            raise meant from error
-        raise _lost(log, tip, read, meant) from error
+    begins = [at for at, (a, b) in enumerate(pairwise(steps), start=1) if is_cut(a.metadata, b.metadata)]
+    return (tuple(steps[begin:end]) for begin, end in pairwise([0, *begins, len(steps)]) if begin < end)
 
 
 def _lost(log: DeltaLog, tip: SourceState, read: SourceRead, meant: DataFileMissing | HistoryExpired) -> SettingError:

@@ -6,6 +6,7 @@ from collections import Counter
 from dataclasses import replace
 
 import hypothesis.strategies as st
+import pytest
 from hypothesis import given
 
 from mirror_assets.alerts.conditions import Condition, ConditionKind
@@ -61,6 +62,14 @@ class Story:
         return events
 
 
+def begun(*conditions: Condition, remind_ms: int | None = _REMIND_MS) -> Story:
+    """A story in which these conditions have begun together and were reported."""
+    story = Story(remind_ms)
+    story.tick(0, *conditions)
+    assert story.tick(30, *conditions) == [Event.BEGUN]
+    return story
+
+
 def test_what_begins_together_is_one_message() -> None:
     story = Story()
     assert story.tick(0, wrong("a")) == []
@@ -69,37 +78,24 @@ def test_what_begins_together_is_one_message() -> None:
     assert story.sent[0][2].subjects == ("a", "b", "c")
 
 
-def test_what_comes_later_is_news_unless_its_fault_is_a_shared_one() -> None:
-    story = Story()
-    story.tick(0, wrong("a"))
-    story.tick(30, wrong("a"))
+def test_what_comes_later_is_another_message_unless_its_fault_is_a_shared_one() -> None:
+    story = begun(wrong("a"))
     assert story.tick(1, wrong("a"), wrong("b")) == []
     assert story.tick(30, wrong("a"), wrong("b")) == [Event.BEGUN]
-    shared = Story()
-    shared.tick(0, wrong("a", is_shared=True))
-    shared.tick(30, wrong("a", is_shared=True))
-    assert [shared.tick(t, wrong("a", is_shared=True), wrong("b", is_shared=True)) for t in (1, 30, 300)] == [
-        [],
-        [],
-        [],
-    ]
+    shared = begun(wrong("a", is_shared=True))
+    both = (wrong("a", is_shared=True), wrong("b", is_shared=True))
+    assert [shared.tick(seconds, *both) for seconds in (1, 30, 300)] == [[], [], []]
 
 
 def test_it_ends_when_the_last_has_been_gone_for_long_enough() -> None:
-    story = Story()
-    story.tick(0, wrong("a"), wrong("b"))
-    story.tick(30, wrong("a"), wrong("b"))
+    story = begun(wrong("a"), wrong("b"))
     assert story.tick(1, wrong("b")) == []
-    assert story.tick(1) == []
-    assert story.tick(59) == []
-    assert story.tick(1) == [Event.ENDED]
+    assert [story.tick(seconds) for seconds in (1, 59, 1)] == [[], [], [Event.ENDED]]
     assert [one for one in story.incidents if not one.has_ended(story.now * 1000)] == []
 
 
 def test_what_comes_back_at_once_has_not_ended() -> None:
-    story = Story(remind_ms=None)
-    story.tick(0, wrong("a"))
-    story.tick(30, wrong("a"))
+    story = begun(wrong("a"), remind_ms=None)
     for _ in range(20):
         assert story.tick(40) == []
         assert story.tick(10, wrong("a")) == []
@@ -129,9 +125,8 @@ def test_a_result_that_may_be_outdated_waits_for_the_next_checks() -> None:
 
 
 def test_another_message_is_no_other_incident_but_another_code_is() -> None:
-    story, one = Story(), Condition("a", ConditionKind.TABLE, "t", "fails", "it is gone", code="log_gap")
-    story.tick(0, one)
-    assert story.tick(30, one) == [Event.BEGUN]
+    one = Condition("a", ConditionKind.TABLE, "t", "fails", "it is gone", code="log_gap")
+    story = begun(one)
     for changed in (replace(one, text="other words"), replace(one, text="others", code=None)):
         assert [story.tick(61, changed) for _ in range(2)] == [[], []]
     other = replace(one, code="feed_disabled")
@@ -148,28 +143,18 @@ def test_a_first_failure_that_may_pass_starts_and_ends_nothing() -> None:
 
 
 def test_what_gets_worse_is_told_once() -> None:
-    story = Story()
-    story.tick(0, wrong("a", severity=Severity.WARN))
-    assert story.tick(30, wrong("a", severity=Severity.WARN)) == [Event.BEGUN]
+    story = begun(wrong("a", severity=Severity.WARN))
     assert story.tick(1, wrong("a")) == [Event.WORSE]
     assert story.tick(1, wrong("a", severity=Severity.WARN)) == []
     assert story.tick(1, wrong("a")) == []
 
 
-def test_reminders_come_at_their_interval() -> None:
-    story = Story()
-    story.tick(0, wrong("a"))
+@pytest.mark.parametrize(("remind_ms", "reminders"), [(_REMIND_MS, [1030, 2030, 3030]), (None, [])])
+def test_reminders_come_at_their_interval_if_there_is_one(remind_ms: int | None, reminders: list[int]) -> None:
+    story = begun(wrong("a"), remind_ms=remind_ms)
     for _ in range(400):
         story.tick(10, wrong("a"))
-    assert [at for at, event, _ in story.sent if event is Event.REMINDER] == [1030, 2030, 3030]
-
-
-def test_nothing_is_repeated_where_no_interval_is_set() -> None:
-    story = Story(remind_ms=None)
-    story.tick(0, wrong("a"))
-    for _ in range(400):
-        story.tick(100, wrong("a"))
-    assert [event for _, event, _ in story.sent] == [Event.BEGUN]
+    assert [(at, event) for at, event, _ in story.sent[1:]] == [(at, Event.REMINDER) for at in reminders]
 
 
 _LAG = Condition("lag", ConditionKind.CHECK, "t", "check lag fails", "late", check="lag", since_ms=1)
@@ -177,28 +162,21 @@ _TABLE = Condition("t", ConditionKind.TABLE, "t", "can't be mirrored", "a gap", 
 
 
 def test_a_consequence_is_reported_when_its_cause_has_ended_and_it_still_holds() -> None:
-    story = Story()
-    story.tick(100, _TABLE, _LAG)
-    assert story.tick(30, _TABLE, _LAG) == [Event.BEGUN]
+    story = begun(_TABLE, _LAG)
     assert [story.tick(seconds, _LAG) for seconds in (15, 15, 45)] == [[], [], [Event.ENDED]]
     assert [story.tick(seconds, _LAG) for seconds in (15, 200, 200)] == [[], [], [Event.BEGUN]]
     assert story.sent[-1][2].members == (_LAG,)
 
 
 def test_a_consequence_that_was_reported_first_stays_until_it_ends() -> None:
-    story = Story()
-    story.tick(0, _LAG)
-    assert story.tick(30, _LAG) == [Event.BEGUN]
+    story = begun(_LAG)
     story.tick(10, _LAG, _TABLE)
     assert story.tick(30, _LAG, _TABLE) == [Event.BEGUN]
     assert [story.tick(61, _LAG, _TABLE) for _ in range(3)] == [[], [], []]
 
 
 def test_a_failure_that_is_not_reported_hides_nothing() -> None:
-    story = Story()
-    passing = replace(_TABLE, is_passing=True)
-    story.tick(0, passing, _LAG)
-    assert story.tick(30, passing, _LAG) == [Event.BEGUN]
+    story = begun(replace(_TABLE, is_passing=True), _LAG)
     assert story.sent[0][2].members == (_LAG,)
 
 

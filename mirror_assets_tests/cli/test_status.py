@@ -65,7 +65,7 @@ def test_a_table_that_no_run_mirrors_waits(file: Path, capsys: pytest.CaptureFix
         (line,) = json.loads(capsys.readouterr().out)
         return line["health"], line["urgency"], line["why"]
 
-    advice = "no run mirrors it: switch the sensor `mirror` on, or let `mirror-assets run` run"
+    advice = "no run mirrors it: switch the sensor `mirror` on, or start `mirror-assets run`"
     assert late() == ("waiting", "not", advice)
     runner = BatchRunner(LocalStore(file.parent / "landing"), "a mirror", 0, "run 1", "code")
     runner.take_over()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -302,6 +303,17 @@ def test_a_stream_that_dies_at_any_step_goes_on_behind_what_is_kept(
     assert versions_of(spark, context) == [0, 0, 0, 1, 2]
 
 
+def after_each_plan(monkeypatch: pytest.MonkeyPatch, happen: Callable[[], None]) -> None:
+    """Let something happen to the source when a plan has been made."""
+
+    def overtaken(context: HistoryContext, newest: HistoryCommit | None, skip_to: int | None) -> HistoryPlan:
+        found = plan_history(context, newest, skip_to)
+        happen()
+        return found
+
+    monkeypatch.setattr("mirror_assets.history.keep.plan_history", overtaken)
+
+
 def test_a_stream_that_a_new_schema_stops_is_started_again(
     spark: SparkSession, place: Place, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -311,13 +323,11 @@ def test_a_stream_that_a_new_schema_stops_is_started_again(
     spark.sql(f"INSERT INTO delta.`{place.source}` VALUES (4, 'n4')")
     said: list[str] = []
 
-    def overtaken(context: HistoryContext, newest: HistoryCommit | None, skip_to: int | None) -> HistoryPlan:
-        found = plan_history(context, newest, skip_to)
-        if found.tip == 2:
+    def rename() -> None:
+        if DeltaTable(place.source).version() == 2:
             spark.sql(f"ALTER TABLE delta.`{place.source}` RENAME COLUMN name TO label")
-        return found
 
-    monkeypatch.setattr("mirror_assets.history.keep.plan_history", overtaken)
+    after_each_plan(monkeypatch, rename)
     kept = list(keep_history(context, said.append))
     assert ranges(kept) == [(0, 0), (1, 2), (3, 3)]
     assert sum("the stream could not continue" in line for line in said) == 1
@@ -339,12 +349,10 @@ def test_a_stream_keeps_no_more_than_was_planned_for(
     place.create()
     context = place.context(lambda: spark, stream=True)
 
-    def overtaken(context: HistoryContext, newest: HistoryCommit | None, skip_to: int | None) -> HistoryPlan:
-        found = plan_history(context, newest, skip_to)
+    def append() -> None:
         if DeltaTable(place.source).version() < 2:
             place.append(20, more=pa.array([1.5]))
-        return found
 
-    monkeypatch.setattr("mirror_assets.history.keep.plan_history", overtaken)
+    after_each_plan(monkeypatch, append)
     assert ranges(keep(context)) == [(0, 0), (1, 1), (2, 2)]
     assert versions_of(spark, context) == [0, 0, 0, 1, 2]

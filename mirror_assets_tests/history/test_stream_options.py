@@ -35,6 +35,12 @@ def place(spark: SparkSession, tmp_path: Path) -> Place:
     return made
 
 
+def _by_slices(spark: SparkSession, place: Place) -> HistoryContext:
+    made = place.context(lambda: spark, name="slices")
+    keep(made)
+    return made
+
+
 def _by_stream(spark: SparkSession, place: Place, **named: str) -> HistoryContext:
     options = StreamOptions(place.root / "checkpoints", named)
     return replace(place.context(lambda: spark, name="stream"), stream=options)
@@ -44,8 +50,7 @@ def _by_stream(spark: SparkSession, place: Place, **named: str) -> HistoryContex
 def test_a_limit_cuts_batches_and_a_commit_spread_over_several_is_kept_whole(
     spark: SparkSession, place: Place, monkeypatch: pytest.MonkeyPatch, limit: str
 ) -> None:
-    by_slices, by_stream = place.context(lambda: spark, name="slices"), _by_stream(spark, place, **{limit: "1"})
-    keep(by_slices)
+    by_slices, by_stream = _by_slices(spark, place), _by_stream(spark, place, **{limit: "1"})
     batches: list[int] = []
     take = stream._Batches._take
 
@@ -64,8 +69,7 @@ def test_a_limit_cuts_batches_and_a_commit_spread_over_several_is_kept_whole(
 def test_a_stream_that_dies_while_it_holds_half_a_commit_loses_and_doubles_nothing(
     spark: SparkSession, place: Place, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    by_slices, by_stream = place.context(lambda: spark, name="slices"), _by_stream(spark, place, maxFilesPerTrigger="1")
-    keep(by_slices)
+    by_slices, by_stream = _by_slices(spark, place), _by_stream(spark, place, maxFilesPerTrigger="1")
 
     def die_behind_the_first(rows: DataFrame, history: HistoryLog, commit: HistoryCommit) -> HistoryCommit:
         if commit.generation > 1:
@@ -81,9 +85,7 @@ def test_a_stream_that_dies_while_it_holds_half_a_commit_loses_and_doubles_nothi
 
 
 def test_files_that_the_regex_matches_are_left_out(spark: SparkSession, place: Place) -> None:
-    by_slices = place.context(lambda: spark, name="slices")
-    by_stream = _by_stream(spark, place, excludeRegex="part=b/")
-    keep(by_slices)
+    by_slices, by_stream = _by_slices(spark, place), _by_stream(spark, place, excludeRegex="part=b/")
     assert ranges(keep(by_stream)) == [(0, 4)]
     expected = kept_rows(spark, by_slices).where("part = 'a'")
     assert rows_of(kept_rows(spark, by_stream)) == rows_of(expected)

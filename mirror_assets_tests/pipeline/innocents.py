@@ -209,16 +209,20 @@ def _dangling_commit(lab: Lab, _: pytest.MonkeyPatch) -> None:
     commit.symlink_to("/not/mounted")
 
 
+def _drop(lab: Lab) -> None:
+    record = drive(begin_drop(TABLE), lab.store)
+    drive(remove_table(TABLE, record), lab.store)
+    drive(end_drop(TABLE, record), lab.store)
+    lab.replicator.poll()
+
+
 def _half_loaded(lab: Lab) -> None:
     """A first load of which one chunk of three has landed."""
     for number in (50, 60):
         lab.sql(f"INSERT INTO {{t}} VALUES ({number}, 'x', 1)")
     lab.configure(defaults="slices: {max_rows: 6}")
-    drive(begin_drop(TABLE), lab.store)
-    record = drive(begin_drop(TABLE), lab.store)
-    drive(remove_table(TABLE, record), lab.store)
-    drive(end_drop(TABLE, record), lab.store)
-    lab.replicator.poll()
+    drive(begin_drop(TABLE), lab.store)  # was killed: the next drop continues it
+    _drop(lab)
     running = mirror_table(lab.context, lab.wait, RunEvents(lambda _: None))
     assert next(running).planned.chunk is not None
     lab.sql(_COMMIT)
@@ -254,11 +258,8 @@ def _same_columns(lab: Lab, _: pytest.MonkeyPatch) -> None:
 
 
 def _dropped_before(lab: Lab, _: pytest.MonkeyPatch) -> None:
-    """The record of a drop stays for ever; the table lives again."""
-    record = drive(begin_drop(TABLE), lab.store)
-    drive(remove_table(TABLE, record), lab.store)
-    drive(end_drop(TABLE, record), lab.store)
-    lab.replicator.poll()
+    """The record of a drop is permanent; the table lives again."""
+    _drop(lab)
     lab.mirror()
     lab.sql(_COMMIT)
 

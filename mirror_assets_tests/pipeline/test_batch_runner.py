@@ -41,43 +41,22 @@ def lease_of(store: MemoryStore) -> Lease:
     return found
 
 
-def test_the_run_that_took_over_last_stays() -> None:
+def test_the_run_that_took_over_last_mirrors_the_batch_until_it_leaves() -> None:
     store = MemoryStore()
-    first, second = runner(store, 0, "1"), runner(store, 0, "2")
+    first, second, other_batch = runner(store, 0, "1"), runner(store, 0, "2"), runner(store, 1, "3")
     first.take_over()
     assert not first.is_replaced()
+    other_batch.take_over()
+    assert not first.is_replaced(), "batches are independent"
     second.take_over()
     assert first.is_replaced()
-    assert not second.is_replaced()
-    assert lease_of(store).run == "2"
-
-
-def test_a_run_that_was_replaced_ends_nothing_of_the_other() -> None:
-    store = MemoryStore()
-    first, second = runner(store, 0, "1"), runner(store, 0, "2")
-    first.take_over()
-    second.take_over()
     first.leave()
-    assert not is_gone(lease_of(store))
-
-
-def test_a_run_that_left_is_no_longer_alive_and_its_time_is_known() -> None:
-    store = MemoryStore()
-    run = runner(store, 0, "1")
-    run.take_over()
-    before = lease_of(store)
-    assert not is_gone(before)
-    run.leave()
+    assert not second.is_replaced()
+    taken = lease_of(store)
+    assert (taken.run, is_gone(taken)) == ("2", False), "a run that was replaced does not end the other one's lease"
+    second.leave()
     assert is_gone(lease_of(store))
-    assert lease_of(store).since_ms == before.since_ms
-
-
-def test_batches_know_nothing_of_each_other() -> None:
-    store = MemoryStore()
-    first, second = runner(store, 0, "1"), runner(store, 1, "2")
-    first.take_over()
-    second.take_over()
-    assert not first.is_replaced()
+    assert lease_of(store).since_ms == taken.since_ms
 
 
 def test_mirrors_of_the_same_tables_see_each_other_and_replace_nobody() -> None:

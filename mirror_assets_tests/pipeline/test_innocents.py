@@ -33,10 +33,8 @@ def test_a_healthy_source_is_never_rebuilt(mirrored: Lab, monkeypatch: pytest.Mo
         case.strike(mirrored, patch)
         said = _said_by_a_run(mirrored)
     _lift(Path(mirrored.uri))
-    figures.report("innocent twins", "cases", 1, f"{case.taken_for.__name__}: {case.name}")
-    figures.report(
-        "innocent twins", "rebuilds", _rebuilds(mirrored, case.epoch), f"{case.taken_for.__name__}: {case.name}"
-    )
+    for figure, value in (("cases", 1), ("rebuilds", _rebuilds(mirrored, case.epoch))):
+        figures.report("innocent twins", figure, value, f"{case.taken_for.__name__}: {case.name}")
     assert _rebuilds(mirrored, case.epoch) == 0
     assert (said is None) == (case.says is None), said
     assert case.says is None or case.says in str(said)

@@ -48,42 +48,44 @@ def _keys(plan: TablePlan) -> list[tuple[int, int]]:
     return [(one.first, one.last) for one in plan.slices]
 
 
+def _stop(plan: TablePlan) -> tuple[BreakKind, int] | None:
+    return (plan.stop.kind, plan.stop.version) if plan.stop else None
+
+
 def _requested(first: str | None = None, last: str | None = None, *, clip: bool = False) -> Range:
     return parse_range(first, last, clip=clip)
 
 
-def test_slices_end_where_the_range_does(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("covered", "requested", "slices"),
+    [
+        (0, _requested(last="2"), [(1, 2)]),
+        (0, _requested("0", "1970-01-04"), [(1, 2)]),
+        (0, _requested("1"), [(1, 4)]),
+        (0, _requested("1", "3"), [(1, 3)]),
+        (0, _requested(last="9", clip=True), [(1, 4)]),
+        (0, _requested("9", clip=True), []),
+        (3, _requested("1", "2"), []),
+        (3, _requested("1", "4"), [(4, 4)]),
+    ],
+)
+def test_slices_end_where_the_range_does_and_covered_versions_are_skipped(
+    tmp_path: Path, covered: int, requested: Range, slices: list[tuple[int, int]]
+) -> None:
+    paper = _paper(tmp_path)
+    paper.cover(covered)
+    plan = plan_table(paper.context, requested=requested)
+    assert (_keys(plan), plan.stop) == (slices, None)
+
+
+def test_a_range_has_boundaries_leaves_no_gap_and_ends_in_the_table(tmp_path: Path) -> None:
     paper = _paper(tmp_path)
     paper.cover(0)
-    assert _keys(plan_table(paper.context, requested=_requested(last="2"))) == [(1, 2)]
-    assert _keys(plan_table(paper.context, requested=_requested("0", "1970-01-04"))) == [(1, 2)]
-    assert _keys(plan_table(paper.context, requested=_requested("1"))) == [(1, 4)]
     assert _keys(plan_table(paper.context, frozenset({1}), _requested(last="2"))) == [(1, 1), (2, 2)]
-
-
-def test_what_is_covered_is_skipped(tmp_path: Path) -> None:
-    paper = _paper(tmp_path)
-    paper.cover(3)
-    plan = plan_table(paper.context, requested=_requested("1", "2"))
-    assert (plan.slices, plan.stop) == ((), None)
-    assert _keys(plan_table(paper.context, requested=_requested("1", "4"))) == [(4, 4)]
-
-
-def test_a_range_never_leaves_a_gap(tmp_path: Path) -> None:
-    paper = _paper(tmp_path)
-    paper.cover(0)
     with raises(SettingError, ErrorCode.RANGE_REFUSED, match="--from 2 would leave out .*, from version 1 on"):
         plan_table(paper.context, requested=_requested("2", "3"))
-    assert _keys(plan_table(paper.context, requested=_requested("1", "3"))) == [(1, 3)]
-
-
-def test_a_range_beyond_the_end_is_an_error_or_clipped(tmp_path: Path) -> None:
-    paper = _paper(tmp_path)
-    paper.cover(0)
     with raises(SettingError, ErrorCode.RANGE_REFUSED, match="--clip"):
         plan_table(paper.context, requested=_requested(last="9"))
-    assert _keys(plan_table(paper.context, requested=_requested(last="9", clip=True))) == [(1, 4)]
-    assert _keys(plan_table(paper.context, requested=_requested("9", clip=True))) == []
 
 
 def test_a_first_load_is_taken_at_the_end_of_the_range(tmp_path: Path) -> None:
@@ -185,8 +187,7 @@ def test_a_start_before_the_table_was_replaced_ends_there(tmp_path: Path) -> Non
         write_deltalake(tmp_path / "lake", pa.table({"id": [1], "name": ["a"]}), mode="append")
     plan = plan_table(Paper(tmp_path, "start: {version: 0}").context)
     assert _keys(plan) == [(0, 1)]
-    assert plan.stop is not None
-    assert (plan.stop.kind, plan.stop.version) == (BreakKind.TABLE_REPLACED, 2)
+    assert _stop(plan) == (BreakKind.TABLE_REPLACED, 2)
 
 
 def _replaced(root: Path) -> Paper:
@@ -204,8 +205,7 @@ def test_a_start_at_a_replaced_table_lands_that_one_up_to_the_next(tmp_path: Pat
     paper = _replaced(tmp_path)
     plan = plan_table(paper.context)
     assert _keys(plan) == [(0, 1), (2, 3)]
-    assert plan.stop is not None
-    assert plan.stop.version == 4
+    assert _stop(plan) == (BreakKind.TABLE_REPLACED, 4)
     landed = paper.context.log.state(2)
     cover(LocalStore(paper.zone), TABLE, 1, landed.table_id, landed.schema_string, COLUMNS, SliceKind.APPENDS)
     assert _keys(plan_table(paper.context)) == [(2, 3)]
@@ -217,8 +217,7 @@ def test_a_start_that_waits_in_a_table_that_was_made_anew_is_a_break(tmp_path: P
     cover(LocalStore(paper.zone), TABLE, 1, "table-0", _SCHEMA, COLUMNS, SliceKind.CHANGES)
     plan = plan_table(paper.context)
     assert plan.slices == ()
-    assert plan.stop is not None
-    assert (plan.stop.kind, plan.stop.version) == (BreakKind.TABLE_REPLACED, 2)
+    assert _stop(plan) == (BreakKind.TABLE_REPLACED, 2)
 
 
 @pytest.mark.parametrize("start", ["latest", "{version: 3}", "{version: 0}"])

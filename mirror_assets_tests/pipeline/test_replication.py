@@ -80,17 +80,11 @@ def test_files_wait_from_when_the_oldest_landed_or_one_was_applied_last(paper: P
     assert read_replication(paper.context, Scripted(_standin(paper, 3)), later).stuck_seconds == 0
 
 
-def test_a_table_that_the_mirror_does_not_show_waits_from_its_first_file(paper: Paper) -> None:
-    seen = read_replication(paper.context, Scripted(None), time.time() + _TWO_HOURS)
-    assert (seen.table, seen.version) == (None, None)
-    assert seen.stuck_seconds == pytest.approx(_TWO_HOURS, abs=60)
-
-
-def test_fabric_that_shows_replicating_and_does_nothing_is_stuck(paper: Paper) -> None:
+@pytest.mark.parametrize("shown", [None, _IN_FABRIC], ids=["a table that the mirror does not show", "Fabric"])
+def test_a_mirror_that_does_nothing_is_stuck_since_the_first_file(paper: Paper, shown: FabricTable | None) -> None:
     running = DatabaseStatus(DatabaseState.RUNNING, None)
-    seen = read_replication(paper.context, Scripted(_IN_FABRIC, running), time.time() + _TWO_HOURS)
-    assert seen.database == running
-    assert seen.version is None
+    seen = read_replication(paper.context, Scripted(shown, running), time.time() + _TWO_HOURS)
+    assert (seen.table, seen.database, seen.version) == (shown, running, None)
     assert seen.stuck_seconds == pytest.approx(_TWO_HOURS, abs=60)
 
 

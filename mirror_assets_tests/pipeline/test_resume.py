@@ -70,17 +70,12 @@ def _next(paper: Paper) -> tuple[TableContext, PlannedSlice, CommitPosition]:
     return context, plan.slices[0], plan.position
 
 
-def test_a_staged_slice_is_taken_up(paper: Paper) -> None:
+def test_a_staged_slice_is_used_again_first_one_that_has_passed(paper: Paper) -> None:
     context, planned, position = _next(paper)
-    record = _staged(context, planned, position)
+    record = _staged(context, planned, position, "a")
     assert stage_slice(context, planned, position) == record
     assert stage_slice(*_next(paper)) == record
-
-
-def test_one_that_has_passed_comes_first(paper: Paper) -> None:
-    context, planned, position = _next(paper)
-    passed = _staged(context, planned, position, "a")
-    passed = add_verdicts(context.store, passed, [CheckVerdict(check="one", passed=True, etags=passed.etags)])
+    passed = add_verdicts(context.store, record, [CheckVerdict(check="one", passed=True, etags=record.etags)])
     _staged(context, planned, position, "b")
     assert stage_slice(context, planned, position) == passed
 

@@ -1,7 +1,8 @@
-"""How often tables are looked at, and what a run does with what it sees."""
+"""How often tables are polled, and which work a run schedules then."""
 
 from __future__ import annotations
 
+import itertools
 import time
 from collections.abc import Collection
 from dataclasses import dataclass, field
@@ -23,7 +24,7 @@ TABLE = TableName(None, "t")
 
 @dataclass
 class Scripted(TableWatch):
-    """Sees one thing after another, the last one for ever; a look costs so much and is so complete."""
+    """Polls with scripted actions, of which the last one is repeated."""
 
     answers: list[Action] = field(default_factory=list)
     cpu_seconds: float = 0.0
@@ -69,33 +70,27 @@ def watch_of(context: TableContext, *answers: Action) -> Scripted:
     return Scripted([context], lambda _: no_boundaries, answers=list(answers))
 
 
-def test_looks_come_as_often_as_asked_for(context: TableContext) -> None:
+@pytest.mark.parametrize(
+    ("cpu_seconds", "is_complete", "rounds"),
+    [(0.0, False, range(2, 99)), (1.0, False, range(1, 3)), (3.0, True, range(3, 99))],
+    ids=["as often as configured", "less often if they cost much", "complete polls delay none"],
+)
+def test_how_often_tables_are_polled(
+    context: TableContext, cpu_seconds: float, rounds: range, *, is_complete: bool
+) -> None:
+    """Complete polls: a hundred tables that have just landed something would mean no poll for minutes."""
     watch = watch_of(context, Rest("quiet"))
-    polled(watch, 1.0)
-    assert len(watch.rounds) >= 2
-    assert min(after - before for before, after in zip(watch.rounds, watch.rounds[1:], strict=False)) >= 0.05
-
-
-def test_looks_that_cost_much_come_less_often(context: TableContext) -> None:
-    watch = watch_of(context, Rest("quiet"))
-    watch.cpu_seconds = 1.0
-    polled(watch, 1.0)
-    assert len(watch.rounds) <= 2
-
-
-def test_complete_looks_delay_none(context: TableContext) -> None:
-    """A hundred tables that have just landed something are planned: that would have meant no look for minutes."""
-    watch = watch_of(context, Rest("quiet"))
-    watch.cpu_seconds, watch.complete = 3.0, True
+    watch.cpu_seconds, watch.complete = cpu_seconds, is_complete
     polled(watch, 2.0)
-    assert len(watch.rounds) > 2
+    assert len(watch.rounds) in rounds
+    assert all(after - before >= 0.05 for before, after in itertools.pairwise(watch.rounds))
 
 
 def test_what_needs_work_gets_it(context: TableContext) -> None:
     assert polled(watch_of(context, Land(), Rebuild("why"), Rest("quiet")), 3.0) == [None, "why"]
 
 
-def test_a_run_that_ends_looks_once_more_behind_its_last_work(context: TableContext) -> None:
+def test_a_run_that_ends_polls_once_more_after_its_last_work(context: TableContext) -> None:
     watch = watch_of(context, Land(), Rest("quiet"))
     began = time.monotonic()
     assert polled(watch, 60.0, polls_after_work=True) == [None]

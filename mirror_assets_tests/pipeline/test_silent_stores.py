@@ -52,7 +52,7 @@ def test_a_landing_zone_that_is_silent_is_asked_for_no_table(tables: dict[str, T
 def test_a_few_requests_may_be_lost_and_other_errors_do_not_count(tables: dict[str, TableSettings]) -> None:
     silent = SilentStores()
     _fails(silent, tables["t0"], ErrorCode.SOURCE_UNAVAILABLE, 4)
-    _fails(silent, tables["t0"], ErrorCode.LOST_RACE, 20)
+    _fails(silent, tables["t0"], ErrorCode.TABLE_BUSY, 20)
     with silent.asking(tables["t1"], source=True):
         pass
 

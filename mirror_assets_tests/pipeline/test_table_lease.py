@@ -79,7 +79,7 @@ def test_who_waits_comes_next(context: TableContext) -> None:
     thread.join()
 
 
-def test_a_lease_of_another_machine_that_is_over_is_anybodys(context: TableContext) -> None:
+def test_a_lease_of_another_machine_holds_until_it_expires(context: TableContext) -> None:
     left_behind(context, elsewhere())
     assert holder(context.store, TABLE) is not None
     left_behind(context, elsewhere(), seconds=-1)
@@ -88,14 +88,11 @@ def test_a_lease_of_another_machine_that_is_over_is_anybodys(context: TableConte
         pass
 
 
-def test_a_killed_process_of_this_machine_holds_nothing(context: TableContext) -> None:
-    left_behind(context, ended_process())
-    assert holder(context.store, TABLE) is None
+def test_a_killed_process_of_this_machine_holds_nothing_and_reading_its_lease_writes_nothing(
+    context: TableContext,
+) -> None:
     left_behind(context, this_process(), seconds=-1800)
     assert holder(context.store, TABLE) is not None, "it lives, however late its renewal is"
-
-
-def test_who_only_looks_at_a_killed_run_changes_nothing(context: TableContext) -> None:
     left_behind(context, ended_process())
     assert holder(context.store, TABLE) is None
     assert drive(read_lease(TABLE.lease), context.store) is not None

@@ -1,4 +1,4 @@
-"""What a watch sees of many tables, what it costs, and what it must not overlook."""
+"""A watch of many tables: what it polls and plans, and what it must not miss."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def watch_of(contexts: list[TableContext]) -> TableWatch:
 
 
 def round_of(watch: TableWatch, seconds: float = 10.0) -> dict[TableName, PollResult]:
-    """What a round of looks sees."""
+    """Return the polls of a round."""
     watch.begin()
     found: dict[TableName, PollResult] = {}
     deadline = time.monotonic() + seconds
@@ -56,12 +56,12 @@ def round_of(watch: TableWatch, seconds: float = 10.0) -> dict[TableName, PollRe
 
 
 def covered(contexts: list[TableContext], monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """Let every complete look find that the first commit is covered; return the tables that are looked at so."""
-    looked: list[str] = []
+    """Let every plan find that the first commit is covered; return the list of tables that are planned."""
+    planned: list[str] = []
 
     def rest(context: TableContext, *_: object, is_complete: bool) -> Rest:
         assert is_complete
-        looked.append(str(context.name))
+        planned.append(str(context.name))
         tip = context.log.tip_mark(context.log.state().version)
         assert isinstance(tip, TipMark)
         return Rest("covered", QuietMark("etag", None, tip))
@@ -69,53 +69,43 @@ def covered(contexts: list[TableContext], monkeypatch: pytest.MonkeyPatch) -> li
     monkeypatch.setattr(table_watch, "next_action", rest)
     monkeypatch.setattr(table_watch, "is_quiet", lambda *_: True)
     assert len(contexts) == 4
-    return looked
+    return planned
 
 
-def test_new_tables_need_work(contexts: list[TableContext]) -> None:
+def test_new_tables_need_work_and_an_error_holds_up_no_other(contexts: list[TableContext], tmp_path: Path) -> None:
+    (tmp_path / "t1" / "_delta_log" / f"{0:020d}.json").write_text("{")
     found = round_of(watch_of(contexts))
-    assert {name: type(seen.action) for name, seen in found.items()} == dict.fromkeys(NAMES, Land)
+    assert isinstance(found[NAMES[1]].action, MirrorError)
+    assert {type(found[name].action) for name in NAMES if name != NAMES[1]} == {Land}
     assert all(seen.is_complete for seen in found.values())
 
 
-def test_quiet_tables_are_planned_once(contexts: list[TableContext], monkeypatch: pytest.MonkeyPatch) -> None:
-    looked = covered(contexts, monkeypatch)
+def test_busy_tables_are_not_polled(contexts: list[TableContext]) -> None:
     watch = watch_of(contexts)
-    round_of(watch)
-    found = round_of(watch)
-    assert sorted(looked) == [str(name) for name in NAMES]
-    assert not any(seen.is_complete for seen in found.values())
+    assert watch.begin(busy=NAMES[:3]) == 1
 
 
-def test_a_commit_is_seen_in_the_next_round(
+def test_quiet_tables_are_planned_again_after_a_commit_or_a_change_of_the_zone(
     contexts: list[TableContext], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    looked = covered(contexts, monkeypatch)
+    planned = covered(contexts, monkeypatch)
     watch = watch_of(contexts)
     round_of(watch)
-    looked.clear()
+    assert not any(seen.is_complete for seen in round_of(watch).values())
+    assert sorted(planned) == [str(name) for name in NAMES]
     commit(tmp_path, 2)
-    found = round_of(watch)
-    assert looked == ["t2"]
-    assert found[NAMES[2]].is_complete
-
-
-def test_what_is_done_to_the_zone_is_seen_within_a_minute(
-    contexts: list[TableContext], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    looked = covered(contexts, monkeypatch)
-    watch = watch_of(contexts)
-    round_of(watch)
+    assert round_of(watch)[NAMES[2]].is_complete
+    assert planned[4:] == ["t2"]
     monkeypatch.setattr(table_watch, "is_quiet", lambda *_: False)
     round_of(watch)
-    assert len(looked) == 4
+    assert len(planned) == 5, "the zone is polled once a minute"
     monkeypatch.setattr(table_watch, "_ZONE_SECONDS", 0)
     round_of(watch)
-    assert len(looked) == 8
+    assert len(planned) == 9
 
 
 @pytest.mark.parametrize(("fault", "is_complete"), [(SettingError, True), (RetryError, False)])
-def test_a_table_that_was_told_as_failing_is_looked_at_completely_again(
+def test_a_table_that_was_reported_as_failing_is_planned_again(
     contexts: list[TableContext], monkeypatch: pytest.MonkeyPatch, fault: type[MirrorError], *, is_complete: bool
 ) -> None:
     def refuse(*_: object) -> bool:
@@ -132,34 +122,22 @@ def test_a_table_that_was_told_as_failing_is_looked_at_completely_again(
     assert {seen.is_complete for seen in round_of(watch).values()} == {is_complete}
 
 
-def test_busy_tables_are_not_looked_at(contexts: list[TableContext]) -> None:
-    watch = watch_of(contexts)
-    assert watch.begin(busy=NAMES[:3]) == 1
-
-
-def test_an_error_is_seen_and_holds_up_no_other(contexts: list[TableContext], tmp_path: Path) -> None:
-    (tmp_path / "t1" / "_delta_log" / f"{0:020d}.json").write_text("{")
-    found = round_of(watch_of(contexts))
-    assert isinstance(found[NAMES[1]].action, MirrorError)
-    assert isinstance(found[NAMES[2]].action, Land)
-
-
-def test_a_table_that_stays_in_trouble_is_looked_at_less_and_less_often(
+def test_a_table_that_keeps_failing_is_polled_less_and_less_often(
     contexts: list[TableContext], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """From every 15 seconds to every four minutes: 200 such tables cost few requests a second."""
     (tmp_path / "t1" / "_delta_log" / f"{0:020d}.json").write_text("{")
     clock = [1000.0]
     monkeypatch.setattr("mirror_assets.pipeline.table_watch.time.monotonic", lambda: clock[0])
-    watch, looks = watch_of(contexts), list[float]()
+    watch, polls = watch_of(contexts), list[float]()
     while clock[0] < 1000.0 + 3600:
         watch.begin()
         for known in watch._states.values():
             if known.poll is not None:
                 known.poll.result(10)
-        looks += [clock[0] for seen in watch.polls() if seen.context.name == NAMES[1]]
+        polls += [clock[0] for seen in watch.polls() if seen.context.name == NAMES[1]]
         clock[0] += 5
-    apart = [later - earlier for earlier, later in itertools.pairwise(looks)]
+    apart = [later - earlier for earlier, later in itertools.pairwise(polls)]
     assert apart[:5] == [15, 30, 60, 120, 240]
     assert set(apart[5:]) == {240}
 
@@ -186,23 +164,23 @@ def test_sources_that_hang_cost_the_others_nothing(
         assert set(round_of(watch)) == {NAMES[2], NAMES[3]}
 
 
-def test_looks_that_were_called_off_come_first(contexts: list[TableContext], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_polls_that_were_canceled_come_first(contexts: list[TableContext], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(table_watch, "_POLLS_AT_ONCE", 1)
-    looked: list[str] = []
+    planned: list[str] = []
 
     def slow(context: TableContext, *_: object, is_complete: bool) -> Rest:
         assert is_complete
-        looked.append(str(context.name))
+        planned.append(str(context.name))
         time.sleep(0.1)
         return Rest("later")
 
     monkeypatch.setattr(table_watch, "next_action", slow)
     watch = watch_of(contexts)
     watch.begin()
-    while not looked:
+    while not planned:
         time.sleep(0.01)
     watch.cancel()
     while watch.is_polling:
         watch.polls(0.1)
     round_of(watch)
-    assert looked == ["t0", "t1", "t2", "t3", "t0"]
+    assert planned == ["t0", "t1", "t2", "t3", "t0"]

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
@@ -46,14 +45,18 @@ def keys_are_unique(
 
     Raises what `reading` and `spark_errors` raise.
     """
-    keys = context.table.keys
+    keys, problems = context.table.keys, list[str]()
     with _spark_reading(context, state) as frame:
-        found = _count(frame if thorough else frame.limit(sample), keys)
-    is_whole = thorough or found.rows < sample
-    rows = f"all {found.rows:,} rows" if is_whole else f"{found.rows:,} rows, a part; --thorough checks all"
-    if found.repeated or found.with_null:
-        return no(f"{found.describe(keys)} in {rows}", _REMOVE_ROWS)
-    return ok(f"{', '.join(keys)}: no NULL, and none repeated, in {rows}")
+        rows, repeated, with_null, example = _count_keys(frame if thorough else frame.limit(sample), keys)
+    is_whole = thorough or rows < sample
+    which = f"all {rows:,} rows" if is_whole else f"{rows:,} rows, a part; --thorough checks all"
+    if repeated:
+        problems.append(f"{repeated:,} keys are repeated, such as {shown_key(dict(zip(keys, example, strict=True)))}")
+    if with_null:
+        problems.append(f"{with_null:,} rows have NULL in a key")
+    if problems:
+        return no(f"{', and '.join(problems)} in {which}", _REMOVE_ROWS)
+    return ok(f"{', '.join(keys)}: no NULL, and none repeated, in {which}")
 
 
 _REMOVE_ROWS = (
@@ -62,24 +65,8 @@ _REMOVE_ROWS = (
 )
 
 
-@dataclass(frozen=True)
-class _KeyCounts:
-    """Rows, keys in several rows, rows with a NULL in their key, and an example of a repeated key."""
-
-    rows: int
-    repeated: int
-    with_null: int
-    example: tuple[object, ...]
-
-    def describe(self, keys: Sequence[str]) -> str:
-        """Return what is wrong as text."""
-        example = shown_key(dict(zip(keys, self.example, strict=False)))
-        twice = f"{self.repeated:,} keys are repeated, such as {example}" if self.repeated else ""
-        null = f"{self.with_null:,} rows have NULL in a key" if self.with_null else ""
-        return ", and ".join(filter(None, (twice, null)))
-
-
-def _count(frame: DataFrame, keys: Sequence[str]) -> _KeyCounts:
+def _count_keys(frame: DataFrame, keys: Sequence[str]) -> tuple[int, int, int, tuple[object, ...]]:
+    """Return the number of rows, of repeated keys, of rows with a NULL in their key, and a repeated key."""
     columns = [F.col(quoted(key)).alias(f"key{index}") for index, key in enumerate(keys)]
     names = [f"key{index}" for index in range(len(keys))]
     counted = frame.select(*columns).groupBy(*names).agg(F.count(F.lit(1)).alias("rows"))
@@ -93,7 +80,7 @@ def _count(frame: DataFrame, keys: Sequence[str]) -> _KeyCounts:
         F.coalesce(F.sum(F.when(is_null, F.col("rows"))), F.lit(0)),
         F.max_by(F.struct(*names), F.when(repeats, F.col("rows"))),
     ).collect()[0]
-    return _KeyCounts(found[0], found[1], found[2], tuple(found[3] or ()))
+    return found[0], found[1], found[2], tuple(found[3] or ())
 
 
 @contextmanager
@@ -101,21 +88,15 @@ def _spark_reading(context: TableContext, state: SourceState | None) -> Iterator
     """Yield the version's rows; translate Spark's errors in the block."""
     spark, uri = context.spark(), context.log.uri
     if state is None:
-        with _not_there(uri), spark_errors(f"{context.name}, reading the newest version of {uri}"):
-            yield spark.read.format("delta").load(uri)
+        try:
+            with spark_errors(f"{context.name}, reading the newest version of {uri}"):
+                yield spark.read.format("delta").load(uri)
+        except FileUnfound as error:
+            if _NO_PATH in error.why:
+                raise SourceNotDelta(uri) from error
+            raise
         return
     version = state.version
     place = f"{context.name}, reading version {version} of {uri}"
     with reading(context, SourceRead(version, version, versions=(version,))), spark_errors(place):
         yield read_version(spark, uri, version)
-
-
-@contextmanager
-def _not_there(uri: str) -> Iterator[None]:
-    """Translate Spark's error for a folder that does not exist into SourceNotDelta."""
-    try:
-        yield
-    except FileUnfound as error:
-        if _NO_PATH not in error.why:
-            raise
-        raise SourceNotDelta(uri) from error
