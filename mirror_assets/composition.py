@@ -241,7 +241,7 @@ def no_spark(owner: str | None = None) -> NoReturn:
 def open_zone(config: LandingZoneConfig) -> Store:
     """Return the landing zone's store; it makes no request yet.
 
-    Raises SettingError for a path that is no folder, missing credentials, and an API version that can't be used.
+    Raises SettingError for a path that is not a folder, missing credentials, and an API version that can't be used.
     """
     if config.path is not None:
         if config.path.exists() and not config.path.is_dir():

@@ -5,7 +5,7 @@ A variable is registered when a Spark setting uses it, because Spark and the JVM
 
 from __future__ import annotations
 
-# A shorter value is no secret, and would be replaced where it is in a message by chance, such as `1` or `true`.
+# A shorter value is not a secret, and would be replaced where it is in a message by chance, such as `1` or `true`.
 _SHORTEST = 6
 _references: dict[str, str] = {}
 

@@ -77,7 +77,7 @@ def print_line(level: str, message: str, more: Mapping[str, object] | None = Non
         "trace_id": scope.trace if scope else None,
     }
     line = {"time": now, "level": level, "message": redacted(message), **work, **(more or {})}
-    # Half a character, as in the name of a file that is no text, is an escape of JSON then.
+    # Half a character, as in the name of a file that is not text, is an escape of JSON then.
     text = json.dumps(line, ensure_ascii=False).encode("utf-8", "backslashreplace").decode()
     sys.stderr.write(text + "\n")
     sys.stderr.flush()

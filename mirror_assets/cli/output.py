@@ -22,7 +22,7 @@ from mirror_assets.landing.names import TableName
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance
 
-# Characters in a line where the output is no terminal.
+# Characters in a line where the output is not a terminal.
 _WIDE = 200
 
 

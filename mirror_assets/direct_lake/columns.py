@@ -204,8 +204,8 @@ def loaded_bytes(columns: Sequence[ParquetColumn], names: ColumnNames, used: Seq
     """Return the compressed bytes that a model with the `used` columns loads, and a row per unused column.
 
     Row groups are loaded whole, hidden rows included. Partition columns have no bytes, unless their writer stores them
-    in files also, as Spark does with column mapping. Raises SettingError for a name that is no column of the table, in
-    exactly this spelling.
+    in files also, as Spark does with column mapping. Raises SettingError for a name that, in exactly this spelling, is
+    not a column of the table.
     """
     sizes = {field_.name: 0 for field_ in names.schema.fields}
     for name in used:

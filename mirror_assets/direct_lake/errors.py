@@ -26,7 +26,7 @@ def live_file_missing(uri: str, path: str) -> StopError:
 
 
 def footer_unreadable(uri: str, path: str, why: str) -> StopError:
-    """Return the error for a data file that is no complete Parquet file."""
+    """Return the error for a data file that is not a complete Parquet file."""
     return StopError(
         f"{uri}: the footer of {path} can't be read: {why}.",
         "compare the file's size with the log's; restore it, or write its rows again.",

@@ -131,7 +131,7 @@ class Footers:
 def read_footer(file: pa.NativeFile, path: str, size: int, *, dictionaries: bool) -> Footer:
     """Read the footer of an open file of `size` bytes; `dictionaries`: also the headers of its dictionary pages.
 
-    Most files need one read for the footer. Raises ValueError if the file is no Parquet file, or is encrypted.
+    Most files need one read for the footer. Raises ValueError if the file is not a Parquet file, or is encrypted.
     """
     tail = _last_bytes(file, size, _TAIL_BYTES)
     footer_bytes = int.from_bytes(tail[-_END_BYTES:][:4], "little")
@@ -214,7 +214,7 @@ _INTEGERS, _STRUCT = (4, 5, 6), 12
 def dictionary_size(page: bytes) -> tuple[int, int] | None:
     """Return the entries and the uncompressed bytes of the dictionary whose page starts with these bytes.
 
-    None if it is no dictionary page.
+    None if it is not a dictionary page.
     """
     rest = iter(page)
 

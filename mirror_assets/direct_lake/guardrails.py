@@ -44,7 +44,7 @@ class Sku:
     """A capacity's limits; the first name is current, the others are retired or for trials.
 
     `files`, `row_groups` and `rows` are per table; `model_bytes` is the model's size on disk, None for unlimited.
-    Memory is no limit: beyond it, columns are paged in and out, and queries are slower.
+    Memory is not a limit: beyond it, columns are paged in and out, and queries are slower.
     """
 
     names: tuple[str, ...]

@@ -81,7 +81,7 @@ def exported_frames(exports: Mapping[str, str], table: str | None = None) -> tup
         if table not in (None, row["TableName"]) or version in _NOT_FRAMED:
             continue
         if not version.isdecimal():
-            raise frames_unreadable(source, f"{version!r} is no version")
+            raise frames_unreadable(source, f"{version!r} is not a version")
         frames.append(Frame(f"model table {row['TableName']}", int(version)))
     return tuple(frames)
 
@@ -96,7 +96,7 @@ def _read_result(text: str, source: str) -> tuple[frozenset[str], Sequence[Row]]
         try:
             found = json.loads(plain)
         except json.JSONDecodeError as error:
-            raise frames_unreadable(source, f"it is no JSON ({error})") from error
+            raise frames_unreadable(source, f"it is not JSON ({error})") from error
         rows = [
             {_column(name, source): "" if value is None else str(value) for name, value in row.items()}
             for row in _json_rows(found, source)
@@ -111,7 +111,7 @@ def _read_result(text: str, source: str) -> tuple[frozenset[str], Sequence[Row]]
                 raise frames_unreadable(source, f"line {lines.line_num} has {len(values)} values, not {len(names)}")
             rows.append(dict(zip(names, values, strict=True)))
     except csv.Error as error:
-        raise frames_unreadable(source, f"line {lines.line_num} is no CSV ({error})") from error
+        raise frames_unreadable(source, f"line {lines.line_num} is not CSV ({error})") from error
     return frozenset(names), rows
 
 
@@ -132,5 +132,5 @@ def _json_rows(result: object, source: str) -> Sequence[Mapping[str, object]]:
 def _column(name: str, source: str) -> str:
     match = _COLUMN.fullmatch(name.strip())
     if match is None:
-        raise frames_unreadable(source, f"{name!r} is no name of a column")
+        raise frames_unreadable(source, f"{name!r} is not the name of a column")
     return match[1].strip()

@@ -104,7 +104,7 @@ class Check:
             metadata = {"next_step": step, **metadata}
         if found.skipped:
             metadata = {SKIPPED: found.skipped, **metadata}
-        # A skipped check is no second failure, and has not passed either.
+        # A skipped check is not a second failure, and has not passed either.
         is_warning = found.is_warning or bool(found.skipped)
         return dg.AssetCheckResult(
             asset_key=asset_key(self.asset, table),

@@ -32,8 +32,8 @@ class SkippedSlice:
 def not_a_slice(partition: str) -> SettingError:
     """Return the error for a partition that was added by hand and names no slice."""
     return SettingError(
-        f"partition {partition!r} is no slice of the table: a slice is `epoch.first-last`, such as 1.5-7 for versions "
-        "5 to 7 of epoch 1.",
+        f"partition {partition!r} is not a slice of the table: a slice is `epoch.first-last`, such as 1.5-7 for "
+        "versions 5 to 7 of epoch 1.",
         "choose partitions that the sensor or `mirror_all` has registered, and delete this one (in Dagster's UI: "
         "the asset's menu, Delete partitions).",
         code=ErrorCode.NO_SLICE,
@@ -43,7 +43,7 @@ def not_a_slice(partition: str) -> SettingError:
 def parse_slices(partitions: Sequence[str]) -> list[SliceKey]:
     """Return the slices that the partitions name, by version; Dagster's order is that of registration.
 
-    Raises dagster.Failure for a partition that is no slice.
+    Raises dagster.Failure for a partition that is not a slice.
     """
     keys = []
     for partition in partitions:

@@ -108,7 +108,7 @@ class TableRuns:
     def _fail(self, table_context: TableContext, error: MirrorError) -> None:
         if isinstance(error, ChecksFailed):
             self.events.refused(table_context, error)
-        # A range that can't be mirrored is no failure of the table, and neither is a Spark that stops with the run.
+        # A range that can't be mirrored is not a failure of the table, and neither is a Spark that stops with the run.
         if self.requested.is_everything and not self.is_stopping:
             if not (self.is_command and isinstance(error, SettingError)):
                 note_failure(table_context, error, self.context.log.warning)

@@ -51,7 +51,7 @@ class RecordedChecks:
     def has_changed(self, found: dg.AssetCheckEvaluation) -> bool:
         """Return whether the result differs from the last one, or Dagster does not show that one any more.
 
-        A different number alone is no change: a late table has waited for longer each time.
+        A different number alone is not a change: a late table has waited for longer each time.
         """
         last = self.last(found.asset_check_key)
         if last is None or last.passed != found.passed or self._is_outdated(found.asset_check_key):

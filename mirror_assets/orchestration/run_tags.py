@@ -75,7 +75,7 @@ def tag_process(instance: dg.DagsterInstance, run_id: str) -> None:
 
 
 def tag_failing(instance: dg.DagsterInstance, run_id: str, tables: Sequence[TableName]) -> None:
-    """Tag a resident run with the tables that fail, because it is no failed run; `none` once they are fixed."""
+    """Tag a resident run with the tables that fail, because it is not a failed run; `none` once they are fixed."""
     named = ", ".join(map(str, tables[:_NAMED])) or "none"
     instance.add_run_tags(run_id, {FAILING_TAG: named if len(tables) <= _NAMED else f"{_many(tables)}: {named}, …"})
 

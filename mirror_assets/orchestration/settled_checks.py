@@ -1,4 +1,4 @@
-"""Repeats a check while a run works on the table: a half-published slice is no damage."""
+"""Repeats a check while a run works on the table: a half-published slice is not damage."""
 
 from __future__ import annotations
 

@@ -43,7 +43,7 @@ class TableStates:
     def record(self, poll: PollResult, log: logging.Logger) -> None:
         """Record the result of a poll, and log a new error.
 
-        Errors that a retry may resolve are no failure, and a table that pauses after failures keeps its state.
+        Errors that a retry may resolve are not a failure, and a table that pauses after failures keeps its state.
         """
         name, action = poll.context.name, poll.action
         if isinstance(action, MirrorError):
@@ -91,7 +91,7 @@ class TableStates:
             metadata={} if error is None else {"code": error.code.value, "next_step": error.next_step},
         )
         self._instance.report_runless_asset_event(evaluation)
-        # An error that a retry may resolve is no failed run: the checks lag and retention fail if it persists.
+        # An error that a retry may resolve is not a failed run: the checks lag and retention fail if it persists.
         if self._repository is not None and error is not None and not isinstance(error, RetryError | UnknownOutcome):
             record_failed_run(self._instance, self._repository, table, error)
         return True

@@ -24,7 +24,7 @@ def note_failure(
     """Record that a run failed, and at which slice, so that every scheduler waits before it tries again.
 
     Records a needed rebuild when only reading the source's rows shows it: a break in the log is found again anyway. A
-    landing zone that can't keep the record is reported, and is no second failure.
+    landing zone that can't keep the record is reported, and is not a second failure.
     """
     if isinstance(error, TableBusy):
         return

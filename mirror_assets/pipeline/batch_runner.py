@@ -94,7 +94,7 @@ class BatchRunner:
     _is_ours: bool = field(default=True, init=False)
 
     def take_over(self) -> None:
-        """Replace any other run of the batch. A store that can't store the lease is no failure."""
+        """Replace any other run of the batch. A store that can't store the lease is not a failure."""
         with suppress(MirrorError):
             for _ in range(_TRIES):  # another may renew at the same time
                 if drive(take_lease(self._path, self._lease(), lambda _: True), self.store) is not None:

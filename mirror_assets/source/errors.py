@@ -27,7 +27,7 @@ class SourceNotDelta(SettingError):
     def __init__(self, uri: str) -> None:
         self.uri = uri
         super().__init__(
-            f"{uri} is no Delta table: it has no commits in `_delta_log`.",
+            f"{uri} is not a Delta table: it has no commits in `_delta_log`.",
             leave_out_version(uri)
             or "restore the table if it was moved or unmounted: mirroring then continues automatically. For a new "
             "table, correct its address (the setting `source`), or write the table first.",

@@ -144,7 +144,7 @@ def stored_rows(stats: str | None) -> int | None:
 def z85_decoded(text: str) -> bytes:
     """Decode Z85 (ZeroMQ's RFC 32). Raises ValueError for another text."""
     if len(text) % 5 or not _DIGIT.keys() >= set(text):
-        raise ValueError(f"{text!r} is no Z85")
+        raise ValueError(f"{text!r} is not Z85")
     return b"".join(_four_bytes(text[start : start + 5]) for start in range(0, len(text), 5))
 
 
@@ -192,5 +192,5 @@ def _four_bytes(characters: str) -> bytes:
     for character in characters:
         number = number * 85 + _DIGIT[character]
     if number >= 1 << 32:
-        raise ValueError(f"{characters!r} is no Z85")
+        raise ValueError(f"{characters!r} is not Z85")
     return number.to_bytes(4, "big")

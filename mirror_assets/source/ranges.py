@@ -131,7 +131,7 @@ def _zone(name: str | None, text: str) -> tzinfo:
     try:
         return ZoneInfo(name)
     except (ZoneInfoNotFoundError, ValueError):
-        raise ValueError(f"{name!r} in {text!r} is no time zone; write one like Europe/Berlin or +02:00") from None
+        raise ValueError(f"{name!r} in {text!r} is not a time zone; write one like Europe/Berlin or +02:00") from None
 
 
 @dataclass(frozen=True)

@@ -31,7 +31,7 @@ _NESTED = ("struct<", "array<", "map<", "variant")
 class LandedColumn:
     """A landed column: its name, its landing type as Spark spells it, and whether the source's is nested or nullable.
 
-    `is_row_id`: the id that row tracking gives each row, which is no column of the source.
+    `is_row_id`: the id that row tracking gives each row, which is not a column of the source.
     """
 
     name: str

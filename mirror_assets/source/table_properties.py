@@ -36,7 +36,7 @@ def parse_interval(text: str) -> float:
         if not rest:
             break
     if rest or not text.strip() or seconds < 0:
-        raise ValueError(f"{text!r} is no interval like 'interval 30 days'")
+        raise ValueError(f"{text!r} is not an interval like 'interval 30 days'")
     return seconds
 
 

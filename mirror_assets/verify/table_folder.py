@@ -86,7 +86,7 @@ def _name_problems(folder: CheckedFolder) -> Iterator[str]:
     for info in folder.waiting:
         number = landing_number(info.name)
         if info.is_folder or number is None:
-            yield f"{info.path} is no landing file: its name is not 20 digits and .parquet"
+            yield f"{info.path} is not a landing file: its name is not 20 digits and .parquet"
         elif number not in folder.expected:
             yield f"{info.path} was not published by this mirror"
         elif info.name in finished:

@@ -49,7 +49,7 @@ def test_a_defect_is_one_line_with_where_it_was_raised(
     hide("PLANTED", "hunter2-hunter2")
 
     def broken(*_: object, **__: object) -> None:
-        raise ValueError("two\nlines, one byte that is no text: \udc80, and hunter2-hunter2")
+        raise ValueError("two\nlines, one byte that is not text: \udc80, and hunter2-hunter2")
 
     monkeypatch.setattr("mirror_assets.cli.status.status", broken)
     assert main(["--log", "json", "status"]) == 1

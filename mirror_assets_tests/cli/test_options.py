@@ -16,7 +16,7 @@ from mirror_assets.cli import main
     [
         (["run", "--from", "yesterday"], "expected a version, or a time like"),
         (["plan", "--to", "2026-02-30"], "no such time: '2026-02-30'"),
-        (["feed", "t", "--from", "2026-01-31 12:00:00 Mars/Base"], "is no time zone"),
+        (["feed", "t", "--from", "2026-01-31 12:00:00 Mars/Base"], "is not a time zone"),
         (["feed", "t", "--limit", "0"], "expected a whole number from 1 on"),
     ],
 )

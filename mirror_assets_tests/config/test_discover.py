@@ -244,7 +244,7 @@ def test_held_tables_wait_until_they_are_approved_or_written_down(lake: DiskLake
 
 def test_names_that_no_reader_takes_hold_up_no_other(lake: DiskLake) -> None:
     lake.add("orders", "a%41")
-    os.mkdir(os.fsencode(lake.lake) + b"/not\xffUTF-8")  # noqa: PTH102 its name is no text
+    os.mkdir(os.fsencode(lake.lake) + b"/not\xffUTF-8")  # noqa: PTH102 its name is not text
     lake.configure("{from: {store: lake}, keys: {default: [id]}}")
     config = lake.load()
     assert names(config) == ["orders"]

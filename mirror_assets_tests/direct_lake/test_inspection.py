@@ -188,7 +188,7 @@ def test_a_folder_that_is_taken_for_a_name(tmp_path: Path, capsys: pytest.Captur
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["report", "./nothing"], "is no Delta table"),
+        (["report", "./nothing"], "is not a Delta table"),
         (["report", "./orders@v2"], "leave out `@v2` of the address"),
         (["report", "./orders@20240428091500000"], "leave out `@20240428091500000` of the address"),
         (["vacuum-plan", "./orders", "--frame", "77"], "its newest version is 3"),

@@ -66,7 +66,7 @@ def test_one_table_needs_no_name() -> None:
     ("exports", "why"),
     [
         ({"t": "  "}, "it is empty"),
-        ({"t": "{]"}, "it is no JSON"),
+        ({"t": "{]"}, "it is not JSON"),
         ({"t": '{"error": {"code": "DatasetExecuteQueriesError"}}'}, "it is an error: .*DatasetExecuteQueriesError"),
         ({"t": '{"results": [{"error": {"code": "x"}}]}'}, "it is an error"),
         ({"t": '{"value": 3}'}, "there are no rows in it"),
@@ -74,9 +74,9 @@ def test_one_table_needs_no_name() -> None:
         ({"t": _answer([])}, r"columns are not those of the query \(none\)"),
         ({"t": "[ID],[Name]\n1,orders\n"}, r"columns are not those of the query \(ID, Name\)"),
         ({"t": "[ID],[TableName],[CurrentVersion]\n1,orders\n"}, "line 2 has 2 values, not 3"),
-        ({"t": '[ID],[TableName],[CurrentVersion]\n1,"orders,2\n'}, "is no CSV"),
-        ({"t": "[ID],[TableName],[]\n1,orders,2\n"}, r"'\[\]' is no name of a column"),
-        ({"t": "[ID],[TableName],[CurrentVersion]\n1,orders,two\n"}, "'two' is no version"),
+        ({"t": '[ID],[TableName],[CurrentVersion]\n1,"orders,2\n'}, "is not CSV"),
+        ({"t": "[ID],[TableName],[]\n1,orders,2\n"}, r"'\[\]' is not the name of a column"),
+        ({"t": "[ID],[TableName],[CurrentVersion]\n1,orders,two\n"}, "'two' is not a version"),
         ({"t": _answer(_TABLES)}, "it has 2 tables to choose from: new, orders"),
     ],
 )

@@ -190,7 +190,7 @@ def test_a_run_that_is_asked_for_what_is_no_slice_says_what_to_do(lab: Lab, inst
     (failed,) = [event for event in result.all_events if event.is_step_failure]
     told = failed.step_failure_data.user_failure_data
     assert told is not None
-    assert "partition 'foo' is no slice of the table" in (told.description or "")
+    assert "partition 'foo' is not a slice of the table" in (told.description or "")
     assert "delete this one" in (told.description or "")
 
 

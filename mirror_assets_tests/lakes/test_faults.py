@@ -183,6 +183,6 @@ def test_a_table_that_vanishes_between_plan_and_read(pair: _Pair) -> None:
     pair.s3.fault = vanish
     reports = pair.run(code=Exit.BAD_SETTING)
     assert reports["shop.items"]["covered"] == 1
-    assert "is no Delta table" in str(reports["shop.orders"]["error"])
+    assert "is not a Delta table" in str(reports["shop.orders"]["error"])
     assert reports["shop.orders"]["family"] == "setting"
     assert pair.landed == [f"{1:020d}.parquet"]

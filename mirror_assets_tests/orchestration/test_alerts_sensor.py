@@ -374,7 +374,7 @@ def test_a_rebuild_that_ends_between_two_ticks_is_reported(deployment: Deploymen
 
 def test_other_words_for_a_fault_that_was_told_are_no_news(deployment: Deployment, receiver: WebReceiver) -> None:
     states, name = TableStates(deployment.instance), TableName("sales", "t001")
-    for text in ("/lake/t001 is no Delta table.", "1 runs of sales.t001 failed: it is no Delta table."):
+    for text in ("/lake/t001 is not a Delta table.", "1 runs of sales.t001 failed: it is not a Delta table."):
         states.failed(name, SettingError(text, "correct it.", code=ErrorCode.SOURCE_NOT_DELTA))
         deployment.settle()
     assert kinds(receiver) == ["failure"]
@@ -385,7 +385,7 @@ def test_other_words_for_a_fault_that_was_told_are_no_news(deployment: Deploymen
 
 def test_what_time_may_resolve_takes_nothing_back(deployment: Deployment, receiver: WebReceiver) -> None:
     states, name = TableStates(deployment.instance), TableName("sales", "t001")
-    states.failed(name, SettingError("it is no Delta table.", "correct it.", code=ErrorCode.SOURCE_NOT_DELTA))
+    states.failed(name, SettingError("it is not a Delta table.", "correct it.", code=ErrorCode.SOURCE_NOT_DELTA))
     deployment.settle()
     states.failed(name, RetryError("it does not answer.", "run again.", code=ErrorCode.SOURCE_UNAVAILABLE))
     deployment.settle()

@@ -176,7 +176,7 @@ def test_a_source_that_is_gone_is_one_failed_check_and_the_others_stay(
 ) -> None:
     shutil.rmtree(paper.lake / "_delta_log")
     found = _run(paper.config, instance).get_asset_check_evaluations()
-    told = [one.check_name for one in found if "is no Delta table" in (one.description or "")]
+    told = [one.check_name for one in found if "is not a Delta table" in (one.description or "")]
     assert told == ["readable"], "one cause is told once"
     assert not {"lag", "retention", "not_held"} & {one.check_name for one in found}
     (of_zone,) = [one for one in found if one.check_name == "not_failing"]
@@ -189,7 +189,7 @@ def test_what_a_failed_run_has_met_is_one_failed_check(paper: Paper, instance: d
         plan_table(paper.context)
     note_failure(paper.context, met.value, pytest.fail)
     found = _run(paper.config, instance).get_asset_check_evaluations()
-    told = [one.check_name for one in found if "is no Delta table" in (one.description or "")]
+    told = [one.check_name for one in found if "is not a Delta table" in (one.description or "")]
     assert told == ["readable"]
 
 

@@ -1,4 +1,4 @@
-"""A check that fails while a run works on the table is repeated: half a slice is no damage."""
+"""A check that fails while a run works on the table is repeated: half a slice is not damage."""
 
 from __future__ import annotations
 

@@ -304,7 +304,9 @@ INNOCENTS = (
     ),
     Innocent("too many open files", DataFileMissing, _not_found("{file} (Too many open files)"), "Too many open files"),
     Innocent("a file of an older version that VACUUM took", DataFileMissing, _old_file, "does not exist"),
-    Innocent("the source is unmounted while it is read", DataFileMissing, _while_it_reads(_unmount), "no Delta table"),
+    Innocent(
+        "the source is unmounted while it is read", DataFileMissing, _while_it_reads(_unmount), "not a Delta table"
+    ),
     Innocent("links in place of files lead nowhere", DataFileMissing, _while_it_reads(_dangle), "is a link to"),
     Innocent("a loaded version's file that is there", SnapshotLost, _unread_chunk, "part-", epoch=3),
     Innocent(

@@ -207,11 +207,11 @@ def test_other_spellings_of_a_local_path(tmp_path: Path, uri: str) -> None:
 
 def test_a_folder_that_is_no_delta_table(tmp_path: Path) -> None:
     (tmp_path / "part.parquet").write_bytes(b"")
-    with pytest.raises(SourceNotDelta, match=f"{tmp_path} is no Delta table.*`source`"):
+    with pytest.raises(SourceNotDelta, match=f"{tmp_path} is not a Delta table.*`source`"):
         DeltaLog(str(tmp_path)).state()
     with pytest.raises(SourceNotDelta):
         DeltaLog(str(tmp_path)).earliest()
-    with pytest.raises(SourceNotDelta, match="missing is no Delta table"):
+    with pytest.raises(SourceNotDelta, match="missing is not a Delta table"):
         DeltaLog(str(tmp_path / "missing")).state()
 
 

@@ -105,7 +105,7 @@ def test_what_is_written_is_the_point_that_is_meant(text: str, point: Point) -> 
         ("2026-02-30", "no such time"),
         ("2026-01-31 25:00:00", "no such time"),
         ("2026-01-31 18:30", "expected a version"),
-        ("2026-01-31 18:30:00 Nowhere/City", "no time zone"),
+        ("2026-01-31 18:30:00 Nowhere/City", "not a time zone"),
         ("2026-01-31 18:30:00.1234", "expected a version"),
     ],
 )

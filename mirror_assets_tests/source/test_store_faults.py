@@ -149,7 +149,7 @@ def test_an_invalid_option() -> None:
 
 
 def test_a_missing_folder(tmp_path: Path) -> None:
-    with pytest.raises(SourceNotDelta, match="none is no Delta table"):
+    with pytest.raises(SourceNotDelta, match="none is not a Delta table"):
         DeltaLog(str(tmp_path / "none")).state()
 
 

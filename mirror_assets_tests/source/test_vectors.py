@@ -38,7 +38,7 @@ def test_z85_is_read_back(data: bytes) -> None:
 
 @pytest.mark.parametrize("text", ["abcd", "abcd~", "#####", 'abc"d'])
 def test_what_is_no_z85_is_refused(text: str) -> None:
-    with pytest.raises(ValueError, match="is no Z85"):
+    with pytest.raises(ValueError, match="is not Z85"):
         z85_decoded(text)
 
 

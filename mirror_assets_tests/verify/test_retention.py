@@ -76,6 +76,6 @@ def test_nothing_waiting_passes_and_says_what_the_next_commit_has() -> None:
 
 def test_a_property_that_is_no_interval_is_named() -> None:
     with raises(
-        SettingError, ErrorCode.SOURCE_UNFIT, match=f"{_LOG} of /lake/orders can't be read: 'soon' is no interval"
+        SettingError, ErrorCode.SOURCE_UNFIT, match=f"{_LOG} of /lake/orders can't be read: 'soon' is not an interval"
     ):
         _deadline(logRetentionDuration="soon")

@@ -114,7 +114,7 @@ def _of_portal(parts: SplitResult) -> tuple[Scheme, str, str]:
         return Scheme.S3, s3["bucket"], whole
     if s3 and container:
         return Scheme.S3, container, path
-    raise ValueError(f"{shown(parts)!r} is no address of a table; write {_SHAPES}")
+    raise ValueError(f"{shown(parts)!r} is not the address of a table; write {_SHAPES}")
 
 
 def _clean(path: str, parts: SplitResult | None = None) -> str:

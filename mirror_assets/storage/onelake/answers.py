@@ -82,7 +82,7 @@ def answer_of(error: Exception) -> ErrorAnswer:
 def _service_answer(error: HttpResponseError, status: int) -> ErrorAnswer:
     """Interpret an answer of the service itself."""
     code = _code(error)
-    if status < 300:  # the SDK's error for a success whose body is no JSON
+    if status < 300:  # the SDK's error for a success whose body is not JSON
         return ErrorAnswer(Meaning.PASSING, f"{status}, but an answer that can't be read")
     meaning = Meaning.VERSION if status == 400 and _names_version(error, code) else _meaning(status, code)
     return ErrorAnswer(meaning, f"{status} {code}".strip(), _retry_after(error))
@@ -121,7 +121,7 @@ def _meaning(status: int, code: str) -> Meaning:
 def _code(error: HttpResponseError) -> str:
     """Return the service's error code: an attribute in the SDK's blob client, a header in the other client.
 
-    Empty for a text that is no code, so that a server can't choose the text of our messages and files.
+    Empty for a text that is not a code, so that a server can't choose the text of our messages and files.
     """
     known = getattr(error, "error_code", None)
     headers = getattr(error.response, "headers", None) or {}

@@ -53,7 +53,7 @@ def test_a_table_that_is_not_there_is_told_alike_by_both(lab: Lab) -> None:
     shutil.rmtree(lab.uri)
     found = answers(_project(lab), Depth())
     told = {found[_TABLE, question].words for question in (FIRST[0].text, SPARK_READS)}
-    assert told == {f"{lab.uri} is no Delta table: it has no commits in `_delta_log`."}
+    assert told == {f"{lab.uri} is not a Delta table: it has no commits in `_delta_log`."}
 
 
 def test_spark_is_asked_where_the_log_can_not_be_read(lab: Lab, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -44,7 +44,7 @@ def test_every_spelling_becomes_the_one_that_both_readers_take(written: str, uri
     ("written", "words"),
     [
         ("az://c/a", "'az://c/a' has a scheme that is not known here; write s3://<bucket>/<path>"),
-        ("https://app.fabric.microsoft.com/groups/1/lakehouses/2", "is no address of a table; write s3://"),
+        ("https://app.fabric.microsoft.com/groups/1/lakehouses/2", "is not the address of a table; write s3://"),
         ("abfss://c/a", "names no container and account; write abfss://<container>@<account>"),
         ("s3:///a", "names no store"),
         ("s3://lake/../a", "leaves its folder"),
