@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from enum import Enum
 from pathlib import Path
-from typing import Annotated, TypeVar
+from typing import Annotated
 
 from pydantic import Field, model_validator
 from typing_extensions import Self
@@ -26,14 +26,11 @@ _OWN = {
     Scheme.HDFS: set(),
     None: set(),
 }
-_KINDS: Mapping[Scheme, type[Enum]] = {
+_CREDENTIALS: Mapping[Scheme | None, type[Enum]] = {
     Scheme.S3: AwsCredential,
     Scheme.AZURE: AzureCredential,
     Scheme.GOOGLE: GoogleCredential,
 }
-_Kind = TypeVar("_Kind", bound=Enum)
-
-
 _ENDPOINT = matching(r"https?://[A-Za-z0-9.-]+(:[0-9]{1,5})?/?", "a server such as https://minio.example.com:9000")
 _ROLE = matching(r"arn:aws[a-z-]*:iam::\d{12}:role/.+", "a role's ARN, arn:aws:iam::<account>:role/<name>")
 _PREFIX = matching("[A-Z][A-Z0-9_]*_", "capitals that end with an underscore, such as SALES_")
@@ -72,7 +69,11 @@ class StoreConfig(Section):
             raise ValueError("`key_file` requires `credential: key_file`")
         if self.env_prefix and self.credential == "default":
             raise ValueError("`env_prefix` requires another credential than `default`, which uses what it finds")
-        _ = self.store  # raises ValueError for a credential that the store does not support
+        kinds = _CREDENTIALS.get(self.scheme)
+        known = [str(kind.value) for kind in kinds] if kinds else ["default"]
+        if self.credential not in known:
+            listed = ", ".join(known)
+            raise ValueError(f"{self.kind} has no credential {self.credential!r}; it is one of: {listed}")
         return self
 
     @property
@@ -92,18 +93,20 @@ class StoreConfig(Section):
 
     @property
     def store(self) -> LakeStore | None:
-        """The store, None for a folder of this machine. Raises ValueError for an unknown credential."""
-        address, prefix = self.address, self.env_prefix or ""
-        if address is None or address.scheme is Scheme.HDFS:
-            self._require_credential(("default",))
-            return HdfsStore(address) if address else None
+        """The store for both readers; None for a folder of this machine."""
+        address, kind, prefix = self.address, self.credential, self.env_prefix or ""
+        if address is None:
+            return None
         if address.scheme is Scheme.S3:
-            kind = self._credential(AwsCredential)
             place = (self.region, self.endpoint, self.path_style)
-            return S3Store(address, kind, *place, profile=self.profile, role=self.role, env_prefix=prefix)
+            return S3Store(
+                address, AwsCredential(kind), *place, profile=self.profile, role=self.role, env_prefix=prefix
+            )
         if address.scheme is Scheme.AZURE:
-            return AzureStore(address, self._credential(AzureCredential), self.endpoint, prefix)
-        return GoogleStore(address, self._credential(GoogleCredential), self.key_file, prefix)
+            return AzureStore(address, AzureCredential(kind), self.endpoint, prefix)
+        if address.scheme is Scheme.GOOGLE:
+            return GoogleStore(address, GoogleCredential(kind), self.key_file, prefix)
+        return HdfsStore(address)
 
     def table(self, path: str) -> str:
         """Return the address of the table at a path below the root. Raises ValueError for one that leads elsewhere."""
@@ -112,12 +115,3 @@ class StoreConfig(Section):
         if Path(path).is_absolute() or ".." in Path(path).parts:
             raise ValueError(f"{path!r} leads out of the store {self.root}")
         return str(Path(self.root, path))
-
-    def _credential(self, kinds: type[_Kind]) -> _Kind:
-        self._require_credential(tuple(str(kind.value) for kind in kinds))
-        return kinds(self.credential)
-
-    def _require_credential(self, known: Iterable[str]) -> None:
-        if self.credential not in known:
-            listed = ", ".join(known)
-            raise ValueError(f"{self.kind} has no credential {self.credential!r}; it is one of: {listed}")

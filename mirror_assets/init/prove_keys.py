@@ -45,12 +45,12 @@ def prove_key(spark: SparkSession, state: SourceState, uri: str, likely: Sequenc
         if likely[0].alone and likely[0].is_named and _is_key(table, [short[likely[0].column]]):
             return _proposal(tried, rows, state.version)
         most = {one.column: one.distinct_at_most for one in likely}
-        sample = _Sample(table.limit(_SAMPLE).toArrow())
+        numbers = _numbered(table.limit(_SAMPLE).toArrow())
         waiting = [
             columns
             for columns in column_sets(likely)
             if not _has_too_few([most[column] for column in columns], rows)
-            and sample.may_be_key([short[column] for column in columns])
+            and _may_be_key([numbers[short[column]] for column in columns])
             and not (columns == tried and likely[0].is_named)
         ]
         found = (columns for columns in waiting[:_EXACT] if _is_key(table, [short[column] for column in columns]))
@@ -74,19 +74,15 @@ def _proposal(columns: _Columns, rows: int, version: int) -> KeyProposal:
     return KeyProposal(columns, Proof.PROVEN, f"{rows:,} rows, 0 NULLs, {rows:,} distinct at version {version}")
 
 
-class _Sample:
-    """Rows of a table, each value as its number among those of its column; None is NULL."""
+def _numbered(sample: pa.Table) -> dict[str, list[int | None]]:
+    """Return each value of the sample as its number among those of its column; None is NULL."""
+    read = sample.combine_chunks()
+    return {name: pc.dictionary_encode(read[name].combine_chunks()).indices.to_pylist() for name in read.column_names}
 
-    def __init__(self, rows: pa.Table) -> None:
-        read = rows.combine_chunks()
-        self._numbers = {
-            name: pc.dictionary_encode(read[name].combine_chunks()).indices.to_pylist() for name in read.column_names
-        }
 
-    def may_be_key(self, columns: Sequence[str]) -> bool:
-        """Return whether the sample has no NULL and no duplicate in these columns."""
-        chosen = [self._numbers[column] for column in columns]
-        if any(None in numbers for numbers in chosen):
-            return False
-        rows = list(zip(*chosen, strict=True))
-        return all(len(set(rows[:count])) == len(rows[:count]) for count in (_FIRST_ROWS, _SAMPLE))
+def _may_be_key(columns: Sequence[Sequence[int | None]]) -> bool:
+    """Return whether these columns have no NULL and no duplicate in the sample."""
+    if any(None in numbers for numbers in columns):
+        return False
+    rows = list(zip(*columns, strict=True))
+    return all(len(set(rows[:count])) == len(rows[:count]) for count in (_FIRST_ROWS, _SAMPLE))

@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from mirror_assets.config import ConfigInvalid, FoundState, When, with_found_tables
-from mirror_assets.config.load import parse_config
+from mirror_assets.config import FoundState, When, with_found_tables
 from mirror_assets.config.setting_values import Changes
+from mirror_assets_tests.config.reading import mistake, mistakes, read
 from mirror_assets_tests.discovery.lakes import FEED, DiskLake, names, states
 
 BASE = """\
@@ -23,56 +23,6 @@ discover:
   - from: {store: silver, path: "*/"}
     keys: {default: [id]}
 """
-_LINE = BASE.count("\n") + 1
-
-
-@pytest.fixture
-def lake(tmp_path: Path) -> DiskLake:
-    return DiskLake(tmp_path)
-
-
-def mistakes(text: str) -> list[str]:
-    with pytest.raises(ConfigInvalid) as invalid:
-        parse_config(text.encode(), Path("/etc/mirror.yaml"), {})
-    return [problem.at(Path("mirror.yaml")) for problem in invalid.value.problems]
-
-
-@pytest.mark.parametrize(
-    ("line", "mistake"),
-    [
-        ("exlude: [a]", "exlude: unknown setting; did you mean 'exclude'?"),
-        ("schema: '{foldr}'", "schema: {foldr} is unknown; did you mean 'folder'?"),
-        ("schema: '{'", "schema: '{' can't be read: Single '{' encountered in format string"),
-        ("exclude: [/tmp]", "exclude.0: expected the end of a path, such as _tmp* or staging/*, got '/tmp'"),
-        ("new_tables: wait", "new_tables: expected 'mirror' or 'hold', got 'wait'"),
-        ("approved: [orders]", "approved: it needs `new_tables: hold`; otherwise no table waits for approval"),
-        ("settings: {changes: cdc}", "settings.changes: expected 'feed', 'row_tracking' or 'append_only', got 'cdc'"),
-        ("settings: {keys: [id]}", "settings.keys: set them as `keys: {default: […]}` of the rule"),
-        ("settings: {starts: latest}", "settings.starts: unknown setting; did you mean 'start'?"),
-    ],
-)  # fmt: skip
-def test_mistakes_in_a_rule(line: str, mistake: str) -> None:
-    assert mistakes(f"{BASE}    {line}\n") == [f"mirror.yaml:{_LINE}: discover.0.{mistake}"]
-
-
-@pytest.mark.parametrize(
-    ("old", "new", "mistake"),
-    [
-        ("store: silver", "store: sliver", "5: discover.0.from.store: unknown store 'sliver'; did you mean 'silver'?"),
-        ("store: silver, ", "", "5: discover.0.from.store: this setting is missing"),
-        ("store: silver", "store: silver, pth: x", "5: discover.0.from.pth: unknown setting; did you mean 'path'?"),
-        ('"*/"', "../*", "5: discover.0.from.path: expected folders below the store's root, such as */ or sales/*/, got '../*'"),
-        ('"*/"', "/", "5: discover.0.from.path: expected folders below the store's root, such as */ or sales/*/, got '/'"),
-        ('"*/"', '"**"', "5: discover.0.from.path: expected folders below the store's root, such as */ or sales/*/, got '**'"),
-        ("[id]", "id", "6: discover.0.keys.default: expected a list, like [one, two], got 'id'"),
-        ("{default: [id]}", "[id]", "6: discover.0.keys: expected settings below it (name: value), got a list"),
-        ('{store: silver, path: "*/"}', "silver", "5: discover.0.from: expected settings below it (name: value), got 'silver'"),
-    ],
-)  # fmt: skip
-def test_mistakes_in_where_and_keys(old: str, new: str, mistake: str) -> None:
-    assert mistakes(BASE.replace(old, new)) == [f"mirror.yaml:{mistake}"]
-
-
 CATALOGS = """\
 landing_zone: {path: landing}
 catalogs:
@@ -84,50 +34,78 @@ discover:
 """
 
 
+@pytest.fixture
+def lake(tmp_path: Path) -> DiskLake:
+    return DiskLake(tmp_path)
+
+
 @pytest.mark.parametrize(
-    ("old", "new", "mistake"),
+    ("line", "expected"),
     [
-        ("catalog: main", "catalog: mian", "6: discover.0.from.catalog: unknown catalog 'mian'; did you mean 'main'?"),
-        ("schema: sales", "shema: sales", "6: discover.0.from.shema: unknown setting; did you mean 'schema'?"),
-        ("schema: sales", "schema: main.sales", "6: discover.0.from.schema: expected a schema of the catalog, or a pattern such as sales_*, got 'main.sales'"),
-        ("schema: sales", "schema: 7", "6: discover.0.from.schema: expected text (quotes make it text), got 7"),
+        ("exlude: [a]", "exlude: unknown setting; did you mean 'exclude'?"),
+        ("schema: '{foldr}'", "schema: {foldr} is unknown; did you mean 'folder'?"),
+        ("schema: '{'", "schema: '{' can't be read: Single '{' encountered in format string"),
+        ("exclude: [/tmp]", "exclude.0: expected the end of a path, such as _tmp* or staging/*, got '/tmp'"),
+        ("new_tables: wait", "new_tables: expected 'mirror' or 'hold', got 'wait'"),
+        ("approved: [orders]", "approved: it needs `new_tables: hold`; otherwise no table waits for approval"),
+        ("settings: {changes: cdc}", "settings.changes: expected 'feed', 'row_tracking' or 'append_only', got 'cdc'"),
+        ("settings: {keys: [id]}", "settings.keys: set them as `keys: {default: […]}` of the rule"),
+        ("settings: {starts: latest}", "settings.starts: unknown setting; did you mean 'start'?"),
+    ],
+)
+def test_mistakes_in_a_rule(line: str, expected: str) -> None:
+    assert mistake(f"{BASE}    {line}\n") == f"7: discover.0.{expected}"
+
+
+@pytest.mark.parametrize(
+    ("base", "old", "new", "expected"),
+    [
+        (BASE, "store: silver", "store: sliver", "5: discover.0.from.store: unknown store 'sliver'; did you mean 'silver'?"),
+        (BASE, "store: silver, ", "", "5: discover.0.from.store: this setting is missing"),
+        (BASE, "store: silver", "store: silver, pth: x", "5: discover.0.from.pth: unknown setting; did you mean 'path'?"),
+        (BASE, '"*/"', "../*", "5: discover.0.from.path: expected folders below the store's root, such as */ or sales/*/, got '../*'"),
+        (BASE, '"*/"', "/", "5: discover.0.from.path: expected folders below the store's root, such as */ or sales/*/, got '/'"),
+        (BASE, '"*/"', '"**"', "5: discover.0.from.path: expected folders below the store's root, such as */ or sales/*/, got '**'"),
+        (BASE, "[id]", "id", "6: discover.0.keys.default: expected a list, like [one, two], got 'id'"),
+        (BASE, "{default: [id]}", "[id]", "6: discover.0.keys: expected settings below it (name: value), got a list"),
+        (BASE, '{store: silver, path: "*/"}', "silver", "5: discover.0.from: expected settings below it (name: value), got 'silver'"),
+        (CATALOGS, "catalog: main", "catalog: mian", "6: discover.0.from.catalog: unknown catalog 'mian'; did you mean 'main'?"),
+        (CATALOGS, "catalog: main", "catalog: hive", "6: discover.0.from.catalog: only Spark can list this catalog"),
+        (CATALOGS, "schema: sales", "shema: sales", "6: discover.0.from.shema: unknown setting; did you mean 'schema'?"),
+        (CATALOGS, "schema: sales", "schema: main.sales", "6: discover.0.from.schema: expected a schema of the catalog, or a pattern such as sales_*, got 'main.sales'"),
+        (CATALOGS, "schema: sales", "schema: 7", "6: discover.0.from.schema: expected text (quotes make it text), got 7"),
     ],
 )  # fmt: skip
-def test_mistakes_in_a_catalogs_place(old: str, new: str, mistake: str) -> None:
-    assert mistakes(CATALOGS.replace(old, new)) == [f"mirror.yaml:{mistake}"]
+def test_mistakes_in_where_and_keys(base: str, old: str, new: str, expected: str) -> None:
+    assert base.count(old) == 1
+    assert mistake(base.replace(old, new)).startswith(expected)
 
 
 def test_a_place_is_a_store_or_a_catalog() -> None:
     found = mistakes(CATALOGS.replace("schema: sales", "store: lake"))
-    assert found[0] == "mirror.yaml:6: discover.0.from: expected {store, path} or {catalog, schema}, not both"
+    assert found[0] == "6: discover.0.from: expected {store, path} or {catalog, schema}, not both"
 
 
-def test_a_catalog_that_only_spark_can_list_is_refused() -> None:
-    (mistake,) = mistakes(CATALOGS.replace("catalog: main", "catalog: hive"))
-    assert mistake.startswith("mirror.yaml:6: discover.0.from.catalog: only Spark can list this catalog")
-
-
-def test_tables_that_are_found_are_not_maintained_with_keys_for_reading() -> None:
-    (mistake,) = mistakes(f"{CATALOGS}    settings: {{maintenance: [vacuum]}}\n")
-    assert mistake.startswith("mirror.yaml:8: discover.0.settings.maintenance: the catalog's credentials")
-    (mistake,) = mistakes(f"{CATALOGS}defaults: {{maintenance: [optimize]}}\n")
-    assert mistake.startswith("mirror.yaml:8: defaults.maintenance: the catalog's credentials")
+def test_discovered_tables_are_not_maintained_with_credentials_for_reading() -> None:
+    for line, steps in (
+        ("    settings: {maintenance: [vacuum]}", "discover.0.settings"),
+        ("defaults: {maintenance: [optimize]}", "defaults"),
+    ):
+        assert mistake(f"{CATALOGS}{line}\n").startswith(f"8: {steps}.maintenance: the catalog's credentials")
     stores = CATALOGS.replace('"https://host"', '"https://host", credentials: stores')
-    parse_config(f"{stores}    settings: {{maintenance: [vacuum]}}\n".encode(), Path("mirror.yaml"), {})
+    assert read(f"{stores}    settings: {{maintenance: [vacuum]}}\n").discover
 
 
 def test_a_rule_needs_keys_unless_its_changes_do_without() -> None:
     without = BASE.replace("    keys: {default: [id]}\n", "")
-    (mistake,) = mistakes(without)
-    assert mistake.startswith("mirror.yaml:5: discover.0.keys: `changes: feed` needs `keys`")
+    assert mistake(without).startswith("5: discover.0.keys: `changes: feed` needs `keys`")
     for text in (f"{without}    settings: {{changes: append_only}}\n", f"{without}defaults: {{keys: [id]}}\n"):
-        assert len(parse_config(text.encode(), Path("/etc/mirror.yaml"), {}).discover) == 1
+        assert len(read(text).discover) == 1
 
 
 def test_neither_tables_nor_rules() -> None:
-    assert mistakes("landing_zone: {path: l}\ndiscover: []\n") == [
-        "mirror.yaml:1: tables: list at least one table here, or add a rule to `discover`"
-    ]
+    found = mistake("landing_zone: {path: l}\ndiscover: []\n")
+    assert found == "1: tables: list at least one table here, or add a rule to `discover`"
 
 
 def test_found_tables_are_tables_with_the_rules_settings(lake: DiskLake) -> None:
@@ -253,19 +231,19 @@ def test_names_that_no_reader_takes_hold_up_no_other(lake: DiskLake) -> None:
     ]
 
 
-def test_a_root_that_is_not_there_is_told_and_what_was_known_stays(lake: DiskLake) -> None:
+def test_a_missing_root_is_reported_and_known_tables_remain(lake: DiskLake) -> None:
     lake.configure("{from: {store: lake}, keys: {default: [id]}}")
     (rule,) = lake.load().discovered.rules
     assert f"{lake.lake} can't be read: No such file or directory" in rule.trouble
     lake.add("orders")
-    assert names(lake.load()) == ["orders"], "nothing was remembered, so it looks again"
+    assert names(lake.load()) == ["orders"], "nothing was cached, so it scans again"
     lake.lake.rename(lake.root / "away")
     config = lake.load(When.REFRESH)
     assert names(config) == ["orders"]
     assert not config.discovered.rules[0].is_well
 
 
-def test_what_is_remembered_is_loaded_without_a_look(lake: DiskLake, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_cached_tables_are_loaded_without_a_scan(lake: DiskLake, monkeypatch: pytest.MonkeyPatch) -> None:
     lake.add("orders")
     lake.configure("{from: {store: lake}, keys: {default: [id]}}")
     assert names(lake.load(When.NEVER)) == []
@@ -275,7 +253,7 @@ def test_what_is_remembered_is_loaded_without_a_look(lake: DiskLake, monkeypatch
     assert names(lake.load()) == ["orders"]
     lake.configure("{from: {store: lake}, keys: {default: [of]}, exclude: [nothing], schema: s}")
     config = lake.load()
-    assert names(config) == ["s.orders"], "what is known is of the place, not of the rule's other settings"
+    assert names(config) == ["s.orders"], "the cache is of the place, not of the rule's other settings"
     assert config.table("s.orders").keys == ("of",)
 
 
@@ -286,7 +264,7 @@ def test_new_and_gone_tables(lake: DiskLake) -> None:
     lake.add("items")
     shutil.rmtree(lake.lake / "orders")
     second = lake.load(When.REFRESH)
-    assert names(second) == ["items", "lines", "orders"], "one that is written anew is away for a moment"
+    assert names(second) == ["items", "lines", "orders"], "one that is replaced is missing for a moment"
     assert states(second)["lake/items"] is FoundState.NEW
     assert names(lake.load(When.REFRESH)) == ["items", "lines"]
     assert names(with_found_tables(first, When.NEVER, lake.environment)) == ["items", "lines"], "in place of the old"

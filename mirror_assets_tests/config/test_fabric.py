@@ -6,29 +6,21 @@ from pathlib import Path
 
 import pytest
 
-from mirror_assets.config import Config, ConfigInvalid, ConfigMissing, FabricConfig, load_fabric
-from mirror_assets.config.load import parse_config
+from mirror_assets.config import ConfigInvalid, ConfigMissing, FabricConfig, load_fabric
 from mirror_assets.storage.credentials import CredentialKind
+from mirror_assets_tests.config.reading import mistake, read
 
 WORKSPACE, ITEM = "11111111-aaaa-4bbb-8ccc-000000000001", "22222222-aaaa-4bbb-8ccc-000000000002"
 ZONE = f"landing_zone: {{onelake: {{url: 'https://onelake.dfs.fabric.microsoft.com/{WORKSPACE}/{ITEM}/Files/LandingZone'}}}}"
 TABLES = "tables: {orders: {source: ./lake/orders, keys: [id]}}"
 
 
-def read(fabric: str, zone: str = ZONE, tables: str = TABLES, **environment: str) -> Config:
-    text = f"{zone}\nmirror:\n  {fabric}\n{tables}\n"
-    return parse_config(text.encode(), Path("/etc/mirror.yaml"), environment)
-
-
-def mistake_in(fabric: str, zone: str = ZONE, tables: str = TABLES) -> str:
-    with pytest.raises(ConfigInvalid) as caught:
-        read(fabric, zone, tables)
-    (problem,) = caught.value.problems
-    return problem.at(Path("mirror.yaml"))
+def config(fabric: str, zone: str = ZONE, tables: str = TABLES) -> str:
+    return f"{zone}\nmirror:\n  {fabric}\n{tables}\n"
 
 
 def test_every_setting_has_a_default() -> None:
-    fabric = read("fabric: {}").mirror.fabric
+    fabric = read(config("fabric: {}")).mirror.fabric
     assert fabric == FabricConfig()
     assert (fabric.endpoint, fabric.credential) == ("https://api.fabric.microsoft.com", CredentialKind.DEFAULT)
     assert fabric.default_schema == "dbo"
@@ -36,73 +28,60 @@ def test_every_setting_has_a_default() -> None:
 
 def test_every_setting_may_come_from_the_environment() -> None:
     written = "fabric: {endpoint: '${ENDPOINT}', credential: '${KIND}', ca_bundle: './${CA}'}"
-    fabric = read(written, ENDPOINT="https://127.0.0.1:8443/", KIND="client_secret", CA="ca.pem").mirror.fabric
+    fabric = read(config(written), ENDPOINT="https://127.0.0.1:8443/", KIND="client_secret", CA="ca.pem").mirror.fabric
     assert fabric is not None
     assert fabric.endpoint == "https://127.0.0.1:8443"
     assert (fabric.credential, fabric.ca_bundle) == (CredentialKind.CLIENT_SECRET, Path("/etc/ca.pem"))
 
 
 def test_the_tables_are_at_the_landing_zones_endpoint() -> None:
-    tables = read("fabric: {}", ZONE.replace("//onelake", "//westeurope-onelake")).fabric_tables
+    tables = read(config("fabric: {}", ZONE.replace("//onelake", "//westeurope-onelake"))).fabric_tables
     assert tables is not None
     assert tables.abfss == f"abfss://{WORKSPACE}@westeurope-onelake.dfs.fabric.microsoft.com/{ITEM}/Tables"
-    assert read("path: ./m").fabric_tables is None
+    assert read(config("path: ./m")).fabric_tables is None
 
 
 @pytest.mark.parametrize(
-    ("fabric", "mistake"),
+    ("fabric", "expected"),
     [
         ("fabric: {endpoint: 'http://x'}", "3: mirror.fabric.endpoint: expected"),
         ("fabric: {endpoint: 'https://u@x'}", "3: mirror.fabric.endpoint: expected"),
         ("fabric: {endpoint: 'https://x/v1'}", "3: mirror.fabric.endpoint: expected"),
         ("fabric: {credential: password}", "3: mirror.fabric.credential: expected"),
         ("fabric: {verify: false}", "3: mirror.fabric.verify: unknown setting"),
-        (
-            "fabric: {default_schema: a.b}",
-            "3: mirror.fabric.default_schema: expected a schema's name, which can't have",
-        ),
+        ("fabric: {default_schema: a.b}", "3: mirror.fabric.default_schema: expected a schema's name, which"),
         ("{path: ./m, fabric: {}}", "2: mirror: set either `path` or `fabric`"),
     ],
 )
-def test_mistakes(fabric: str, mistake: str) -> None:
-    assert mistake_in(fabric).startswith(f"mirror.yaml:{mistake}")
+def test_mistakes(fabric: str, expected: str) -> None:
+    assert mistake(config(fabric)).startswith(expected)
+
+
+_RULE = "stores: {s: {root: /s}}\ndiscover:\n  - from: {store: s}\n    keys: {default: [id]}\n    settings:"
 
 
 @pytest.mark.parametrize(
-    ("settings", "mistake"),
+    ("settings", "expected"),
     [
-        (
-            "tables:\n  orders:\n    source: ./lake/orders\n    keys: [id]\n    direct_lake: {frames_of: mirror}",
-            "8: tables.orders.direct_lake.frames_of",
-        ),
-        (
-            f"defaults:\n  direct_lake:\n    frames: [7]\n    frames_of: mirror\n{TABLES}",
-            "7: defaults.direct_lake.frames_of",
-        ),
-        (
-            (
-                "stores: {s: {root: /s}}\ndiscover:\n  - from: {store: s}\n    keys: {default: [id]}\n"
-                "    settings: {direct_lake: {frames_of: mirror}}"
-            ),
-            "8: discover.0.settings.direct_lake.frames_of",
-        ),
+        ("tables:\n  orders:\n    source: ./orders\n    keys: [id]\n    direct_lake:", "8: tables.orders"),
+        (f"{TABLES}\ndefaults:\n  direct_lake:", "6: defaults"),
+        (f"{_RULE}\n      direct_lake:", "9: discover.0.settings"),
     ],
 )
-def test_frames_of_a_mirror_in_fabric_are_refused(settings: str, mistake: str) -> None:
+def test_frames_of_a_mirror_in_fabric_are_refused(settings: str, expected: str) -> None:
     """Seen: accepted, and checked by nothing."""
-    found = mistake_in("fabric: {}", tables=settings)
-    assert found.startswith(f"mirror.yaml:{mistake}: nothing checks the frames of a mirror in Fabric")
-    assert read("fabric: {}", tables=settings.replace("frames_of: mirror", "frames_of: source"))
+    found = mistake(config("fabric: {}", tables=f"{settings} {{frames_of: mirror}}"))
+    assert found.startswith(f"{expected}.direct_lake.frames_of: nothing checks the frames of a mirror in Fabric")
+    assert read(config("fabric: {}", tables=f"{settings} {{frames_of: source}}"))
 
 
 def test_fabric_needs_a_landing_zone_on_onelake() -> None:
-    found = mistake_in("fabric: {}", "landing_zone: {path: ./landing}")
-    assert found.startswith("mirror.yaml:3: mirror.fabric: ")
-    assert "set landing_zone.onelake" in found
+    found = mistake(config("fabric: {}", "landing_zone: {path: ./landing}"))
+    assert found.startswith("3: mirror.fabric: Fabric mirrors a landing zone on OneLake; set landing_zone.onelake")
 
 
 def test_the_stand_ins_default_folder_is_free_for_others() -> None:
-    assert read("fabric: {}", tables=TABLES.replace("./lake/orders", "./mirror/orders")).names
+    assert read(config("fabric: {}", tables=TABLES.replace("./lake/orders", "./mirror/orders"))).names
 
 
 @pytest.mark.parametrize(
@@ -119,19 +98,16 @@ def test_fabric_is_read_while_nothing_else_is_right(tmp_path: Path, text: str, s
 
 
 @pytest.mark.parametrize(
-    ("text", "mistake"),
+    ("text", "message"),
     [
         ("mirror: {fabric: {retries: 5}}\n", "mirror.fabric.retries: unknown setting"),
         ("mirror: {fabric: {endpoint: '${GONE}'}}\n", "the environment variable GONE is not set"),
         ("mirror: {fabric: [}\n", "this is not YAML"),
     ],
 )
-def test_mistakes_before_there_is_a_landing_zone(tmp_path: Path, text: str, mistake: str) -> None:
+def test_mistakes_before_there_is_a_landing_zone(tmp_path: Path, text: str, message: str) -> None:
     (tmp_path / "mirror.yaml").write_text(text)
-    with pytest.raises(ConfigInvalid, match=mistake):
+    with pytest.raises(ConfigInvalid, match=message):
         load_fabric(tmp_path / "mirror.yaml", {})
-
-
-def test_a_file_that_is_not_there(tmp_path: Path) -> None:
     with pytest.raises(ConfigMissing):
-        load_fabric(tmp_path / "mirror.yaml", {})
+        load_fabric(tmp_path / "none.yaml", {})

@@ -19,9 +19,9 @@ from mirror_assets.config import (
     TableUnknown,
 )
 from mirror_assets.config.document import Origin
-from mirror_assets.config.load import parse_config
 from mirror_assets.config.setting_values import Section
 from mirror_assets.landing.names import TableName
+from mirror_assets_tests.config.reading import read
 
 TEXT = """\
 landing_zone: {path: landing}
@@ -42,12 +42,8 @@ tables:
 """
 
 
-def loaded(text: str = TEXT) -> Config:
-    return parse_config(text.encode(), Path("/etc/mirror.yaml"), {})
-
-
 def test_a_tables_settings_go_over_the_defaults_field_by_field() -> None:
-    orders = loaded().table("sales.orders")
+    orders = read(TEXT).table("sales.orders")
     assert orders.name == TableName("sales", "orders")
     assert orders.source == "/etc/lake/orders"
     assert orders.keys == ("order", "line")
@@ -58,7 +54,7 @@ def test_a_tables_settings_go_over_the_defaults_field_by_field() -> None:
 
 
 def test_defaults_fill_what_a_table_leaves_out() -> None:
-    customers = loaded().table(TableName(None, "customers"))
+    customers = read(TEXT).table(TableName(None, "customers"))
     assert customers.keys == ("id",)
     assert customers.source == "abfss://lake@account.dfs.core.windows.net/customers"
     assert (customers.lag.warn_seconds, customers.lag.error_seconds) == (900, 3600)
@@ -66,7 +62,7 @@ def test_defaults_fill_what_a_table_leaves_out() -> None:
 
 def test_writing_out_the_built_in_value_still_overrides_the_default() -> None:
     text = TEXT.replace("slices: {max_rows: 9}", "slices: {max_commits: 1000}")
-    assert loaded(text).table("sales.orders").slices.max_commits == 1000
+    assert read(text).table("sales.orders").slices.max_commits == 1000
 
 
 @given(st.sets(st.sampled_from(["max_commits", "max_rows"])), st.sets(st.sampled_from(["max_rows"])))
@@ -78,7 +74,7 @@ def test_each_limit_comes_from_the_nearest_place(in_defaults: set[str], in_table
         f"landing_zone: {{path: l}}\ndefaults:\n  {limits(in_defaults, 11)}\n"
         f"tables:\n  t:\n    source: s\n    keys: [k]\n    {limits(in_table, 22)}\n"
     )
-    slices = loaded(text).table("t").slices
+    slices = read(text).table("t").slices
     built_in = {"max_commits": 1000, "max_rows": 20_000_000}
     for name, value in built_in.items():
         wanted = 22 if name in in_table else 11 if name in in_defaults else value
@@ -86,22 +82,22 @@ def test_each_limit_comes_from_the_nearest_place(in_defaults: set[str], in_table
 
 
 def test_a_history_is_kept_where_a_table_or_the_defaults_say_so() -> None:
-    assert [table.history for table in loaded().all_tables()] == [HistoryMode.OFF, HistoryMode.OFF]
+    assert [table.history for table in read(TEXT).all_tables()] == [HistoryMode.OFF, HistoryMode.OFF]
     text = TEXT.replace("  on_break: hold", "  history: slices").replace("[order, line]", "[order]\n    history: false")
-    assert [table.keeps_history for table in loaded(text).all_tables()] == [False, True]
-    assert loaded(text).history.path == "/etc/history"
-    assert loaded(text + "history: {path: kept}\n").history.path == "/etc/kept"
+    assert [table.keeps_history for table in read(text).all_tables()] == [False, True]
+    assert read(text).history.path == "/etc/history"
+    assert read(text + "history: {path: kept}\n").history.path == "/etc/kept"
 
 
 def test_what_reads_a_table_and_what_maintains_it() -> None:
-    usual = loaded().table("customers")
+    usual = read(TEXT).table("customers")
     assert usual.direct_lake == DirectLakeSettings()
     assert usual.maintenance == (), "by default, nothing changes a source"
     text = TEXT.replace("  on_break: hold", "  direct_lake: {sku: f64, mode: sql}\n  maintenance: [purge]").replace(
         "[order, line]",
         "[order]\n    direct_lake: {sku: null, frames: [7, 2026-01-31 18:30:00], exports: [dax/tables.csv]}",
     )
-    orders, customers = loaded(text).all_tables()
+    orders, customers = read(text).all_tables()
     assert (orders.direct_lake.sku, orders.direct_lake.mode) == (None, DirectLakeMode.SQL)
     assert orders.direct_lake.frames == ("7", "2026-01-31 18:30:00")
     assert orders.direct_lake.exports == (Path("/etc/dax/tables.csv"),)
@@ -109,21 +105,16 @@ def test_what_reads_a_table_and_what_maintains_it() -> None:
     assert customers.maintenance == (Maintenance.PURGE,)
 
 
-def test_tables_keep_the_files_order() -> None:
-    config = loaded()
-    assert [str(name) for name in config.names] == ["sales.orders", "customers"]
-    assert [table.name for table in config.all_tables()] == list(config.names)
-
-
 def test_an_unknown_table_is_refused_with_the_known_ones() -> None:
     with pytest.raises(TableUnknown, match=r"/etc/mirror\.yaml has no table 'other'.*sales\.orders, customers"):
-        loaded().table("other")
+        read(TEXT).table("other")
     with pytest.raises(TableUnknown, match=r"has no table 'orders'.*did you mean 'sales\.orders'"):
-        loaded().table("orders")
+        read(TEXT).table("orders")
 
 
 def test_places() -> None:
-    config = loaded()
+    config = read(TEXT)
+    assert [str(name) for name in config.names] == ["sales.orders", "customers"], "the order of the file"
     assert config.place("tables.sales.orders.keys") == "/etc/mirror.yaml:11"
     assert config.place("tables.sales.orders.slices.max_rows") == "/etc/mirror.yaml:12"
     assert config.line_of("tables.customers.keys") == 14, "a setting left out: the table that it would stand under"
@@ -133,7 +124,7 @@ def test_places() -> None:
 
 def test_values_never_change() -> None:
     with pytest.raises(ValidationError, match="frozen"):
-        loaded().landing_zone.path = Path("/elsewhere")  # type: ignore[misc]
+        read(TEXT).landing_zone.path = Path("/elsewhere")  # type: ignore[misc]
 
 
 def test_every_setting_has_a_sentence() -> None:
@@ -150,6 +141,6 @@ def _below(section: type[Section]) -> Iterator[type[Section]]:
 
 
 def test_the_model_round_trips() -> None:
-    config = loaded()
+    config = read(TEXT)
     again = Config.model_validate(config.model_dump(exclude_unset=True), context=Origin(config.file))
     assert again.model_dump() == config.model_dump()

@@ -1,12 +1,10 @@
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
 
 from mirror_assets.config import Problem, TableSettings, source_problems
-from mirror_assets.config.load import parse_config
 from mirror_assets.landing.names import TableName
+from mirror_assets_tests.config.reading import read
 
 COLUMNS = (
     ("tailnum", "string"),
@@ -22,6 +20,9 @@ COLUMNS = (
 )
 
 
+PLANES = "tables.nycflights.planes"
+
+
 def settings(*keys: str) -> TableSettings:
     return TableSettings(name=TableName("nycflights", "planes"), source="/lake/planes", keys=keys)
 
@@ -34,6 +35,7 @@ def test_fitting_keys(keys: tuple[str, ...]) -> None:
 @pytest.mark.parametrize(
     ("key", "message"),
     [
+        ("zzz", f"the source has no column 'zzz'; it is one of: {', '.join(name for name, _ in COLUMNS)}"),
         ("tailnumber", "the source has no column 'tailnumber'; did you mean 'tailnum'?"),
         ("TAILNUM", "the source has no column 'TAILNUM'; did you mean 'tailnum'?"),
         ("speed", "'speed' is double and can't be a key: floating-point numbers have no exact equality"),
@@ -46,38 +48,33 @@ def test_fitting_keys(keys: tuple[str, ...]) -> None:
     ],
 )
 def test_unfit_keys(key: str, message: str) -> None:
-    assert source_problems(settings(key), COLUMNS) == (Problem("tables.nycflights.planes.keys", message),)
-
-
-def test_a_key_like_no_column_gets_the_list() -> None:
-    (problem,) = source_problems(settings("zzz"), COLUMNS[:2])
-    assert problem.message == "the source has no column 'zzz'; it is one of: tailnum, year"
+    assert source_problems(settings(key), COLUMNS) == (Problem(f"{PLANES}.keys", message),)
 
 
 def test_chosen_columns_must_be_there_and_others_may_have_any_name() -> None:
     chosen = settings("tailnum").model_copy(update={"columns": ("year", "Price", "tailnum")})
     (problem,) = source_problems(chosen, (*COLUMNS, ("__rowMarker__", "int")))
-    assert problem.path == "tables.nycflights.planes.columns.1"
+    assert problem.path == f"{PLANES}.columns.1"
     assert problem.message == "the source has no column 'Price'; did you mean 'price'?"
 
 
-@pytest.mark.parametrize("name", ["__rowMarker__", "__ROWMARKER__"])
-def test_the_row_markers_name_is_taken(name: str) -> None:
-    (problem,) = source_problems(settings("tailnum"), (*COLUMNS, (name, "int")))
-    assert problem.path == "tables.nycflights.planes.source"
-    assert repr(name) in problem.message
-
-
-@pytest.mark.parametrize("name", ["_change_type", "_commit_version", "_COMMIT_TIMESTAMP"])
-def test_names_of_the_change_feed_are_taken(name: str) -> None:
-    (problem,) = source_problems(settings("tailnum"), (*COLUMNS, (name, "int")))
-    assert problem.path == "tables.nycflights.planes.source"
-    assert f"{name!r} has the name of a column of Delta's change data feed" in problem.message
+@pytest.mark.parametrize(
+    ("name", "use"),
+    [
+        ("__rowMarker__", "of the landing file's row marker"),
+        ("__ROWMARKER__", "of the landing file's row marker"),
+        ("_change_type", "of a column of Delta's change data feed"),
+        ("_commit_version", "of a column of Delta's change data feed"),
+        ("_COMMIT_TIMESTAMP", "of a column of Delta's change data feed"),
+    ],
+)
+def test_reserved_names(name: str, use: str) -> None:
+    message = f"the source's column {name!r} has the name {use}; rename it"
+    assert source_problems(settings("tailnum"), (*COLUMNS, (name, "int"))) == (Problem(f"{PLANES}.source", message),)
 
 
 def test_all_problems_get_their_lines() -> None:
-    text = b"landing_zone: {path: l}\ntables:\n  planes:\n    source: s\n    keys: [a, speed]\n"
-    config = parse_config(text, Path("mirror.yaml"), {})
+    config = read("landing_zone: {path: l}\ntables:\n  planes:\n    source: s\n    keys: [a, speed]\n")
     columns = (*COLUMNS, ("__rowmarker__", "int"))
     error = config.invalid(source_problems(config.table("planes"), columns))
     assert [problem.line for problem in error.problems] == [5, 5, 4]

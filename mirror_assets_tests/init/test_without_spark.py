@@ -36,7 +36,7 @@ def test_both_files_are_written_and_the_first_can_be_loaded(
     assert _init(lake, out) == 0
     tables = load_config(out).all_tables()
     ready = {one.name for one in BY_DELTA_RS.values() if not one.waits}
-    # Its key is one that no name tells.
+    # The name of its key doesn't suggest one.
     assert {str(table.name) for table in tables} == ready - {"crm.customers"}
     text, sql = out.read_text(), out.with_suffix(".sql").read_text()
     assert "# order_id: not proven: by name and statistics" in text
@@ -110,7 +110,7 @@ def test_a_lake_without_a_table_that_can_be_mirrored_fails_and_says_what_to_do(
         ("ftp://acme/x", (), "a scheme that is not known"),
     ],
 )
-def test_a_lake_that_is_none_is_refused(
+def test_an_unfit_lake_is_refused(
     lake: Path, tmp_path: Path, place: str, options: tuple[str, ...], message: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     where = place if "://" in place else str(lake / place)

@@ -7,6 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import hypothesis.strategies as st
+import pytest
 from hypothesis import given
 
 from mirror_assets.config import Changes, Config
@@ -70,46 +71,31 @@ def test_a_table_says_why_it_is_mirrored_like_this() -> None:
     assert (table.source, table.keys, table.changes) == ("s3://acme-lake/sales/orders", ("order_id",), Changes.FEED)
 
 
-def test_a_table_that_waits_is_a_comment_that_can_be_taken_in() -> None:
-    statement = Statement("ALTER TABLE x", "the feed is off")
-    waiting = TableEntry(
-        TableName("sales", "lines"),
-        StorePath("lake", "sales/lines"),
-        Changes.FEED,
-        KeyProposal(("id",), Proof.PROVEN, "3 rows"),
-        missing="the change data feed is off",
-        statements=(statement,),
-    )
+_STATEMENT = Statement("ALTER TABLE x", "it is off")
+
+
+@pytest.mark.parametrize(
+    ("waiting", "step"),
+    [
+        (replace(_ORDERS, statements=(_STATEMENT,)), "Run its statement in mirror.sql."),
+        (
+            replace(_ORDERS, statements=(_STATEMENT,), feed=True, keys=None, changes=Changes.ROW_TRACKING),
+            "If you know its key, set `keys` and `changes: feed`. Otherwise, run its statement in mirror.sql.",
+        ),
+        (_ORDERS, "Correct that."),
+    ],
+)
+def test_a_table_that_waits_is_a_comment_with_the_next_step(waiting: TableEntry, step: str) -> None:
+    waiting = replace(waiting, name=TableName("sales", "lines"), missing="it is off")
     text = config_text(_LAKE, [_ORDERS, waiting], [], _FILE, _SQL)
     assert list(_read(text).tables) == ["sales.orders"]
-    taken_in = _read(re.sub("(?m)^#(?=  )", "", text))
-    assert list(taken_in.tables) == ["sales.orders", "sales.lines"]
-    assert "  # Run its statement in mirror.sql. Then remove the # at the beginning of each line:\n" in text
+    comments = " ".join(line.removeprefix("  # ") for line in text.splitlines())
+    assert f"Not mirrored yet: it is off. {step} Then remove the # at the beginning of each line:" in comments
+    uncommented = _read(re.sub("(?m)^#(?=  )", "", text))
+    assert list(uncommented.tables) == ["sales.orders", "sales.lines"]
 
 
-def test_a_table_with_a_feed_and_without_a_key_can_do_with_either() -> None:
-    keyless = TableEntry(
-        TableName("sales", "notes"),
-        StorePath("lake", "sales/notes"),
-        Changes.ROW_TRACKING,
-        missing="no key was found; without keys row tracking is needed, which is off",
-        statements=(Statement("ALTER TABLE x", "no key was found"),),
-        feed=True,
-    )
-    text = config_text(_LAKE, [keyless], [], _FILE, _SQL)
-    hint = (
-        "If you know its key, set `keys` and `changes: feed`. Otherwise, run its statement in mirror.sql. Then remove"
-    )
-    assert hint in " ".join(line.removeprefix("  # ") for line in text.splitlines())
-
-
-def test_a_table_that_no_statement_helps_is_to_be_corrected() -> None:
-    unfit = replace(_ORDERS, missing="the source's column 'x' has the name of the landing file's row marker; rename it")
-    text = config_text(_LAKE, [unfit], [], _FILE, _SQL)
-    assert "  # Correct that. Then remove the # at the beginning of each line:\n" in text
-
-
-def test_a_folder_is_relative_to_the_file_where_it_lies_below_it() -> None:
+def test_a_folder_below_the_file_is_relative_to_it() -> None:
     for root, written in (("/project/my lake", "./my lake"), ("/elsewhere/lake", "/elsewhere/lake")):
         lake = Lake(root, {"lake": StoreConfig(root=root)}, ())
         text = config_text(lake, [_ORDERS], [], _FILE, _SQL)

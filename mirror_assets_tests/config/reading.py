@@ -1,0 +1,31 @@
+"""Reads the text of a mirror.yaml, and the mistakes in it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from mirror_assets.config import Config, ConfigInvalid
+from mirror_assets.config.load import parse_config
+
+FILE = Path("/etc/mirror.yaml")
+
+
+def read(text: str, **environment: str) -> Config:
+    """Return the configuration."""
+    return parse_config(text.encode(), FILE, environment)
+
+
+def mistakes(text: str, **environment: str) -> list[str]:
+    """Return the mistakes, each with its line: `7: tables.orders.keys: …`."""
+    with pytest.raises(ConfigInvalid) as invalid:
+        read(text, **environment)
+    parts = [(str(problem.line), problem.path, problem.message) for problem in invalid.value.problems]
+    return [": ".join(filter(None, part)) for part in parts]
+
+
+def mistake(text: str, **environment: str) -> str:
+    """Return the only mistake."""
+    (only,) = mistakes(text, **environment)
+    return only
