@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from mirror_assets.config import OnBreak, Start
 from mirror_assets.errors import ErrorCode, MirrorError, RebuildError, SettingError, StopError
 from mirror_assets.landing.failures import FailureRecord
 from mirror_assets.landing.format import Manifest
@@ -14,11 +15,12 @@ from mirror_assets.landing.steps import CONTROL_FILE_LIMIT, drive
 from mirror_assets.pipeline.backoff import failure_pause, note_well, unresolved_failure
 from mirror_assets.pipeline.context import TableContext
 from mirror_assets.pipeline.errors import TableHeld, stop_error
-from mirror_assets.pipeline.plan import Boundaries, TablePlan, may_rebuild, plan_table, recovered
+from mirror_assets.pipeline.plan import Boundaries, TablePlan, plan_table, recovered
 from mirror_assets.pipeline.table_lease import holder_now
 from mirror_assets.source.errors import LocationUnknown
 from mirror_assets.source.log import DeltaLog
 from mirror_assets.source.log_listing import TipMark
+from mirror_assets.source.ranges import EVERYTHING, Range
 from mirror_assets.storage import PathMissing, Store
 from mirror_assets.verify.check_result import CheckResult
 
@@ -87,6 +89,17 @@ def next_action(context: TableContext, boundaries: Boundaries, now: float, *, is
         return _pending(context, zone, boundaries, is_complete=is_complete)
     except RebuildError as error:
         return _rebuild(context, error.what)
+
+
+def may_rebuild(context: TableContext, requested: Range = EVERYTHING) -> bool:
+    """Return whether a break starts a rebuild without anyone's approval.
+
+    Not in a run of a range, because a rebuild loads the newest version. Not before the first slice of a mirror that
+    starts without a snapshot: its owner has chosen not to load the whole table.
+    """
+    if context.table.on_break is OnBreak.HOLD or not requested.is_everything:
+        return False
+    return context.table.start is Start.SNAPSHOT or context.manifest() is not None
 
 
 Plan = Callable[[], TablePlan]

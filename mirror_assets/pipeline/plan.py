@@ -6,7 +6,7 @@ import uuid
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
-from mirror_assets.config import Changes, OnBreak, Start
+from mirror_assets.config import Changes
 from mirror_assets.landing.format import Chunk, Loading, Manifest
 from mirror_assets.landing.names import SliceKey
 from mirror_assets.landing.rebuild import first_epoch
@@ -189,17 +189,6 @@ def _chunks(
     landed = (loading.chunk.number, loading.chunk.end) if loading else (0, 0)
     chunks = chunk_files(context.log.data_files(state.version), limits_of(context.table), *landed)
     return tuple(snapshot_slice(state, epoch, context.table.files.target_rows, chunk) for chunk in chunks)
-
-
-def may_rebuild(context: TableContext, requested: Range = EVERYTHING) -> bool:
-    """Return whether a break starts a rebuild without anyone's approval.
-
-    Not in a run of a range, because a rebuild loads the newest version. Not before the first slice of a mirror that
-    starts without a snapshot: its owner has chosen not to load the whole table.
-    """
-    if context.table.on_break is OnBreak.HOLD or not requested.is_everything:
-        return False
-    return context.table.start is Start.SNAPSHOT or context.manifest() is not None
 
 
 def slice_key(planned: PlannedSlice) -> SliceKey:

@@ -16,7 +16,8 @@ from mirror_assets.pipeline.backoff import note_well
 from mirror_assets.pipeline.context import TableContext
 from mirror_assets.pipeline.errors import stop_error
 from mirror_assets.pipeline.lag_gauges import note_covered, note_plan
-from mirror_assets.pipeline.plan import Boundaries, may_rebuild, no_boundaries, plan_table, recovered, slice_key
+from mirror_assets.pipeline.next_action import may_rebuild
+from mirror_assets.pipeline.plan import Boundaries, no_boundaries, plan_table, recovered, slice_key
 from mirror_assets.pipeline.process import ProcessedSlice, process_slice
 from mirror_assets.pipeline.rebuild import MirrorWait, is_rebuilding, rebuild_table
 from mirror_assets.source.losses import SparkInterrupted

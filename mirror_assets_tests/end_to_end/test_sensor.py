@@ -105,7 +105,6 @@ def test_failures_of_a_table_that_was_mended_count_no_more(
     requested = location.requested()
     with monkeypatch.context() as planted:
         planted.setattr("mirror_assets.pipeline.stage.stage_attempt", _broken)
-        planted.setattr("mirror_assets.pipeline.plan.may_rebuild", lambda *_: False)
         planted.setattr("mirror_assets.pipeline.run.may_rebuild", lambda *_: False)
         assert not location.run(requested).success
     assert location.skipped() == NOTHING

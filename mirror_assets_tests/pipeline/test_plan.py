@@ -13,7 +13,8 @@ from mirror_assets.config import ConfigInvalid
 from mirror_assets.config.load import parse_config
 from mirror_assets.errors import ErrorCode, SettingError
 from mirror_assets.landing.format import SliceKind
-from mirror_assets.pipeline.plan import TablePlan, may_rebuild, plan_key, plan_table, slice_key
+from mirror_assets.pipeline.next_action import may_rebuild
+from mirror_assets.pipeline.plan import TablePlan, plan_key, plan_table, slice_key
 from mirror_assets.pipeline.source_check import FeedOff
 from mirror_assets.source.breaks import BreakKind
 from mirror_assets.source.errors import ColumnUnfit
