@@ -84,7 +84,7 @@ REPLACED = [
     ("[tailnum]", "['']", "6: tables.planes.keys.0: it must not be empty"),
     ("[tailnum]", "[a, b, A]", "6: tables.planes.keys: 'A' and 'a' are the same column"),
     ("start: snapshot", "start: {version: -3}", "7: tables.planes.start: expected 'snapshot', 'latest', {version: N} or {timestamp: yyyy-MM-dd HH:mm:ss}, got {version: -3}"),
-    ("start: snapshot", "start: {timestamp: 2026-02-30}", "7: tables.planes.start: there is no such time as '2026-02-30' (day is out of range for month)"),
+    ("start: snapshot", "start: {timestamp: 2026-02-30}", "7: tables.planes.start: no such time: '2026-02-30' (day is out of range for month)"),
     ("start: snapshot", "start: now", "7: tables.planes.start: expected 'snapshot', 'latest', {version: N} or {timestamp: yyyy-MM-dd HH:mm:ss}, got 'now'"),
     ("lake/planes", "{table: a.b.c}", "5: tables.planes.source: expected a path, an address, {store: <name in stores>, path: <path below its root>}, or {catalog: <name in catalogs>, table: <schema>.<table>}"),
     ("lake/planes", "", "5: tables.planes.source: expected text (quotes make it text), got nothing"),
