@@ -9,13 +9,13 @@ import dagster as dg
 
 from mirror_assets.cli.json_log import print_line
 
-_FIGURES = {"dagster/partition_row_count": "rows"} | {
+_NUMBERS = {"dagster/partition_row_count": "rows"} | {
     x: x for x in ("files", "bytes", "covered_version", "lag_seconds")
 }
 
 
 class JsonLines(logging.Handler):
-    """Prints what a run logs, and each slice that has landed; the other events of Dagster are its own."""
+    """Prints what a run logs, and each slice that has landed; other events of Dagster are left out."""
 
     def __init__(self, formatter: logging.Formatter) -> None:
         """Take the text of a message from the formatter."""
@@ -28,18 +28,18 @@ class JsonLines(logging.Handler):
         details = meta if isinstance(meta, Mapping) else {}
         event, run = details.get("dagster_event"), {"run": details.get("run_id")}
         if isinstance(event, dg.DagsterEvent):
-            figures = _landed(event)
-            if figures:
-                print_line("info", "the slice has landed", figures | run)
+            numbers = _landed(event)
+            if numbers:
+                print_line("info", "the slice has landed", numbers | run)
         elif record.levelno >= logging.INFO:
             print_line(record.levelname.lower(), self.format(record), run)
 
 
 def _landed(event: dg.DagsterEvent) -> dict[str, object]:
-    """Return the figures of a landed slice; nothing for any other event."""
+    """Return the numbers of a landed slice; empty for any other event."""
     if event.event_type is not dg.DagsterEventType.ASSET_MATERIALIZATION:
         return {}
     metadata = event.step_materialization_data.materialization.metadata
     if "covered_version" not in metadata:
         return {}
-    return {name: metadata[key].value for key, name in _FIGURES.items() if key in metadata}
+    return {name: metadata[key].value for key, name in _NUMBERS.items() if key in metadata}

@@ -21,7 +21,7 @@ from mirror_assets.direct_lake.check_rules import (
 from mirror_assets.direct_lake.consumers import source_consumers, table_frames
 from mirror_assets.direct_lake.footer_reader import FooterReader
 from mirror_assets.direct_lake.framing import framing_series
-from mirror_assets.direct_lake.guardrails import GuardrailFigures, sku_of
+from mirror_assets.direct_lake.guardrails import TableSize, sku_of
 from mirror_assets.direct_lake.report import InspectedTable
 from mirror_assets.direct_lake.vacuum import RetentionConsumers, plan_vacuum
 from mirror_assets.orchestration.asset_names import AssetKind
@@ -52,7 +52,7 @@ def _mirror_results(checked: CheckedTable) -> _Results:
     table, config = checked.table, checked.composed.config
     if config.mirror.fabric:
         source = _inspected(checked, str(table.name), checked.composed.log(table.name))
-        return {GUARDRAILS: lambda: _guardrails(table, source.guardrails.mirror.figures)}
+        return {GUARDRAILS: lambda: _guardrails(table, source.guardrails.mirror.size)}
     status = checked.mirror.table(table.name)
     log = None if status is None else _log_if_exists(config, status.location)
     if log is None:
@@ -121,8 +121,10 @@ def _results(
         if settings.frames_of is which and (settings.frames or settings.exports):
             for effect in [point.effect for point in framing_series(log, inspected.span)[-1:]]:
                 known = {"rows_kept": effect.kept.rows, "rows_to_load": effect.reloaded.rows}
-                figures = {name: rows for name, rows in known.items() if rows is not None}
-                result = replace(result, figures=result.figures | figures | {"bytes_to_load": effect.bytes_to_load})
+                known_rows = {name: rows for name, rows in known.items() if rows is not None}
+                result = replace(
+                    result, metadata=result.metadata | known_rows | {"bytes_to_load": effect.bytes_to_load}
+                )
         return result
 
     def layout() -> CheckResult:
@@ -132,12 +134,12 @@ def _results(
 
     return {
         FRAMES_SAFE: frames,
-        GUARDRAILS: lambda: _guardrails(table, inspected.guardrails.table.figures),
+        GUARDRAILS: lambda: _guardrails(table, inspected.guardrails.table.size),
         LAYOUT: layout,
         TYPES: lambda: check_types(inspected.types, is_read=settings.sku is not None),
     }
 
 
-def _guardrails(table: TableSettings, figures: GuardrailFigures) -> CheckResult:
+def _guardrails(table: TableSettings, size: TableSize) -> CheckResult:
     settings = table.direct_lake
-    return check_guardrails(figures, sku_of(settings.sku) if settings.sku else None, settings.mode)
+    return check_guardrails(size, sku_of(settings.sku) if settings.sku else None, settings.mode)

@@ -11,8 +11,8 @@ from mirror_assets.direct_lake.columns import percent
 from mirror_assets.direct_lake.guardrails import (
     CapacityFit,
     FitVerdict,
-    GuardrailFigures,
     Sku,
+    TableSize,
     consequence,
 )
 from mirror_assets.direct_lake.layout import AdviceTopic, LayoutReport, advice
@@ -29,7 +29,7 @@ _FEW_DAYS = 7
 _MIN_HEADROOM_PERCENT = 10
 # Growth observed in a shorter time may be a first load or a burst of commits.
 _SHORTEST_DAYS = 1.0
-_Figures = dict[str, int | float | str]
+_Metadata = dict[str, int | float | str]
 
 
 def check_frames(plan: VacuumPlan, metadata: Metadata, warn_seconds: float | None) -> CheckResult:
@@ -52,7 +52,7 @@ def check_frames(plan: VacuumPlan, metadata: Metadata, warn_seconds: float | Non
         problems.append(f"VACUUM now would delete {_files_of_readers(plan.threatened)}; {keep}")
     left = None if plan.safe_until is None else max(0.0, plan.safe_until - plan.now)
     known = {"oldest_needed": plan.oldest_needed, "seconds_left": left}
-    figures: _Figures = {
+    measured: _Metadata = {
         "version": plan.version,
         "deleted_files": len(plan.deleted),
         "deleted_bytes": plan.deleted_bytes,
@@ -63,15 +63,15 @@ def check_frames(plan: VacuumPlan, metadata: Metadata, warn_seconds: float | Non
         **{name: value for name, value in known.items() if value is not None},
     }
     if problems:
-        return CheckResult(FRAMES_SAFE, tuple(problems), figures)
+        return CheckResult(FRAMES_SAFE, tuple(problems), measured)
     if plan.safe_until is None or left is None:
         note = f"VACUUM deletes nothing that is needed; now it would delete {len(plan.deleted):,} files"
-        return CheckResult(FRAMES_SAFE, (), figures, note=note)
+        return CheckResult(FRAMES_SAFE, (), measured, note=note)
     until = f"{datetime.fromtimestamp(plan.safe_until, timezone.utc):%Y-%m-%d %H:%M:%S UTC}"
     note = f"VACUUM deletes nothing that is needed until {until}"
     if warn_seconds is not None and left < warn_seconds:
-        return CheckResult(FRAMES_SAFE, (f"{note}, in {left / 3600:.1f} hours; {keep}",), figures, is_warning=True)
-    return CheckResult(FRAMES_SAFE, (), figures, note=note)
+        return CheckResult(FRAMES_SAFE, (f"{note}, in {left / 3600:.1f} hours; {keep}",), measured, is_warning=True)
+    return CheckResult(FRAMES_SAFE, (), measured, note=note)
 
 
 def _files_of_readers(files: Sequence[NeededFile]) -> str:
@@ -85,14 +85,14 @@ def _readers(needs: Iterable[Requirement]) -> str:
     return f"{', '.join(map(str, names[:_MOST_READERS]))}{more}"
 
 
-def check_guardrails(figures: GuardrailFigures, sku: Sku | None, mode: DirectLakeMode) -> CheckResult:
+def check_guardrails(size: TableSize, sku: Sku | None, mode: DirectLakeMode) -> CheckResult:
     """Fail over a limit at which queries fail; warn over other limits, and close to any; without a SKU, add a note.
 
     The model's bytes are those of the table alone.
     """
-    if figures.growth is not None and figures.growth.days < _SHORTEST_DAYS:
-        figures = replace(figures, growth=None)
-    fitting, growth = CapacityFit.of(figures), figures.growth
+    if size.growth is not None and size.growth.days < _SHORTEST_DAYS:
+        size = replace(size, growth=None)
+    fitting, growth = CapacityFit.of(size), size.growth
     smallest, fit = fitting.smallest, fitting.into(sku) if sku else None
     fits = f"it fits into {smallest.name}" if smallest else "it certainly fits into no capacity"
     sku_name, over, near = sku.name if sku else None, list[str](), list[str]()
@@ -107,11 +107,11 @@ def check_guardrails(figures: GuardrailFigures, sku: Sku | None, mode: DirectLak
         elif use.days_left is not None and use.days_left < _FEW_DAYS:
             near.append(f"{on_sku}: at the present growth, the limit is {use.days_left:.1f} days away")
     known = {
-        "files": figures.files,
-        "bytes": figures.bytes,
-        "row_groups": figures.row_groups,
-        "rows": figures.rows,
-        "hidden_rows": figures.hidden_rows,
+        "files": size.files,
+        "bytes": size.bytes,
+        "row_groups": size.row_groups,
+        "rows": size.rows,
+        "hidden_rows": size.hidden_rows,
         "sku": sku_name,
         "smallest_sku": smallest.name if smallest else None,
         "headroom_percent": fit.tightest.headroom_percent if fit and fit.tightest else None,
@@ -127,7 +127,7 @@ def check_guardrails(figures: GuardrailFigures, sku: Sku | None, mode: DirectLak
             for name, value in known.items()
             if value is not None
         },
-        note="" if over or near else f"{figures.table}: {fits}",
+        note="" if over or near else f"{size.table}: {fits}",
         is_warning=mode is DirectLakeMode.SQL if over else bool(near),
     )
 
@@ -140,7 +140,7 @@ def check_layout(report: LayoutReport, *, needs_vorder: bool) -> CheckResult:
     found = advice(report)
     is_warning = any(one.topic is not AdviceTopic.VORDER or needs_vorder for one in found)
     texts = tuple(str(one) for one in found)
-    figures: _Figures = {
+    metadata: _Metadata = {
         "files": report.files.count,
         "small_files": report.files.small,
         "bytes": report.files.total,
@@ -154,8 +154,8 @@ def check_layout(report: LayoutReport, *, needs_vorder: bool) -> CheckResult:
         "partitions": report.partitions.count,
     }
     if is_warning:
-        return CheckResult(LAYOUT, texts, figures, is_warning=True)
-    return CheckResult(LAYOUT, (), figures, note="; ".join(texts) or "no advice")
+        return CheckResult(LAYOUT, texts, metadata, is_warning=True)
+    return CheckResult(LAYOUT, (), metadata, note="; ".join(texts) or "no advice")
 
 
 def check_types(found: Sequence[TypeIssue], *, is_read: bool) -> CheckResult:

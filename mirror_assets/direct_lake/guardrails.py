@@ -148,7 +148,7 @@ def growth(span: LogSpan, since_ms: int, now_ms: int) -> Growth | None:
 
 
 @dataclass(frozen=True)
-class GuardrailFigures:
+class TableSize:
     """The numbers of one table at one version that Direct Lake limits.
 
     Deletion vectors hide `hidden_rows`, which `rows` doesn't include. `growth` is None if the log is too short.
@@ -163,10 +163,10 @@ class GuardrailFigures:
     growth: Growth | None = None
 
 
-def measure(table: str, snapshot: Snapshot, footers: Footers, growth: Growth | None = None) -> GuardrailFigures:
+def measure(table: str, snapshot: Snapshot, footers: Footers, growth: Growth | None = None) -> TableSize:
     """Measure a version; `footers` are those of its files."""
     hidden = sum(file.hidden_rows for file in snapshot.files)
-    return GuardrailFigures(
+    return TableSize(
         table=table,
         files=len(snapshot.files),
         row_groups=len(footers.group_rows),
@@ -186,7 +186,7 @@ _MIRROR_SIZES = (
 )
 
 
-def predicted_mirror(source: GuardrailFigures) -> GuardrailFigures:
+def predicted_mirror(source: TableSize) -> TableSize:
     """Predict the source's mirror once Fabric has compacted it.
 
     Only Fabric decides on a mirror's files (reference `direct-lake` §1.4). The mirror is assumed to have the source's
@@ -197,7 +197,7 @@ def predicted_mirror(source: GuardrailFigures) -> GuardrailFigures:
     _, per_group, per_file = next(row for row in _MIRROR_SIZES if size <= row[0])
     full_files, rest = divmod(source.rows, per_file)
     growth = source.growth
-    return GuardrailFigures(
+    return TableSize(
         table=f"{source.table} (mirror, predicted)",
         files=ceil(source.rows / per_file),
         row_groups=full_files * ceil(per_file / per_group) + ceil(rest / per_group),
@@ -266,7 +266,7 @@ class SkuFit:
         return min((use.days_left for use in self.uses if use.days_left is not None), default=None)
 
 
-def fit(sku: Sku, table: GuardrailFigures) -> SkuFit:
+def fit(sku: Sku, table: TableSize) -> SkuFit:
     """Compare a model of this table only with the capacity."""
     growth = table.growth
     files_a_day = growth.files if growth else None
@@ -300,13 +300,13 @@ def _use(limit: Limit, table: str | None, used: int, allowed: int | None, a_day:
 class CapacityFit:
     """Figures of one table, and how they fit into each capacity, the smallest first, as a model of this table only."""
 
-    figures: GuardrailFigures
+    size: TableSize
     fits: tuple[SkuFit, ...]
 
     @classmethod
-    def of(cls, figures: GuardrailFigures) -> CapacityFit:
+    def of(cls, size: TableSize) -> CapacityFit:
         """Compare these numbers with every capacity."""
-        return cls(figures, tuple(fit(sku, figures) for sku in SKUS))
+        return cls(size, tuple(fit(sku, size) for sku in SKUS))
 
     @property
     def smallest(self) -> Sku | None:

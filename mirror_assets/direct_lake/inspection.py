@@ -161,7 +161,7 @@ def _guardrails(found: Guardrails, sku: Sku | None, mode: DirectLakeMode) -> dic
     def fitting(one: CapacityFit) -> dict[str, object]:
         fits = one.fits if sku is None else (one.into(sku),)
         return {
-            "figures": one.figures,
+            "size": one.size,
             "smallest": one.smallest.name if one.smallest else None,
             "fits": [{"sku": x.sku.name, "verdict": x.verdict, "days_left": x.days_left, "uses": x.uses} for x in fits],
         }

@@ -63,7 +63,7 @@ def show_report(report: DirectLakeReport, sku: Sku | None, mode: DirectLakeMode)
 
 
 def _table_facts(report: DirectLakeReport) -> Iterator[tuple[str, str]]:
-    layout, figures = report.layout, report.guardrails.table.figures
+    layout, size = report.layout, report.guardrails.table.size
     yield "version", f"{report.version} of {moment(report.timestamp_ms / 1000)}"
     files, groups, partitions = layout.files, layout.row_groups, layout.partitions
     yield (
@@ -73,7 +73,7 @@ def _table_facts(report: DirectLakeReport) -> Iterator[tuple[str, str]]:
     yield "bytes of a file", f"{files.least:,} to {files.most:,}, median {files.middle:,.0f}"
     yield "row groups", f"{groups.count:,}; {groups.small:,} below 1 million rows"
     yield "rows of a row group", f"{groups.least:,} to {groups.most:,}, median {groups.middle:,.0f}"
-    yield "rows", f"{figures.rows:,}, and {figures.hidden_rows:,} hidden by deletion vectors"
+    yield "rows", f"{size.rows:,}, and {size.hidden_rows:,} hidden by deletion vectors"
     if partitions.columns:
         by, skew = ", ".join(partitions.columns), partitions.skew or 1.0
         of_files = f"of {partitions.least_files:,} to {partitions.most_files:,} files"
@@ -84,7 +84,7 @@ def _table_facts(report: DirectLakeReport) -> Iterator[tuple[str, str]]:
     yield "written by", ", ".join(f"{name} ({files:,} files)" for name, files in layout.writers.items())
     yield "V-Ordered", f"{layout.vorder_files:,} files, {layout.vorder_percent:.0f} % of the rows"
     yield "bytes of dropped columns", f"{layout.dropped_bytes:,}"
-    growth = figures.growth
+    growth = size.growth
     if growth is None:
         yield "growth per day", "unknown: the log has less than an hour"
     else:
@@ -103,12 +103,12 @@ def show_guardrails(found: Guardrails, sku: Sku | None, mode: DirectLakeMode) ->
             shown = (tightest.limit.value, _number(tightest.used), _number(tightest.allowed)) if tightest else ("",) * 3
             days = _number(fit.days_left, 1)
             rows.append(("/".join(fit.sku.names), fit.verdict.value, *shown, days, of_mirror.verdict.value))
-        show_records(f"Guardrails of {table.figures.table}", _FIT_COLUMNS, rows)
+        show_records(f"Guardrails of {table.size.table}", _FIT_COLUMNS, rows)
     else:
         fit = table.into(sku)
         rows = [_use_row("table", use) for use in fit.uses]
         rows += [_use_row("mirror, predicted", use) for use in mirror.into(sku).uses]
-        title = f"Guardrails of {'/'.join(sku.names)}, {MODE_NAMES[mode]}: {table.figures.table}"
+        title = f"Guardrails of {'/'.join(sku.names)}, {MODE_NAMES[mode]}: {table.size.table}"
         show_records(title, _USE_COLUMNS, rows)
         for use in fit.uses:
             if use.verdict is FitVerdict.OVER:

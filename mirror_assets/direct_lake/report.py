@@ -60,8 +60,8 @@ class InspectedTable:
     def guardrails(self) -> Guardrails:
         """The table, and its mirror as predicted, against every capacity."""
         a_day = growth(self.span, self._since_ms, round(self.now * 1000))
-        figures = measure(self.name, self.log.snapshot(), self.footers, a_day)
-        return Guardrails(CapacityFit.of(figures), CapacityFit.of(predicted_mirror(figures)))
+        size = measure(self.name, self.log.snapshot(), self.footers, a_day)
+        return Guardrails(CapacityFit.of(size), CapacityFit.of(predicted_mirror(size)))
 
     @cached_property
     def types(self) -> tuple[TypeIssue, ...]:

@@ -99,7 +99,7 @@ class Check:
 
     def result(self, table: TableName, found: CheckResult) -> dg.AssetCheckResult:
         """Return the result as a step yields it: statistics and the next step are metadata."""
-        metadata: dict[str, MetadataItem] = {**found.figures}
+        metadata: dict[str, MetadataItem] = {**found.metadata}
         if found.problems and (step := found.next_step or self.next_step):
             metadata = {"next_step": step, **metadata}
         if found.skipped:

@@ -55,20 +55,20 @@ def merged(name: str, checked: Sequence[tuple[str, Sequence[CheckResult]]]) -> C
         return CheckResult(name, note=NOTHING_STAGED)
     first, last = results[0][0], results[-1][0]
     # A number would be plotted, and most runs of slices have one slice.
-    figures: dict[str, int | float | str] = {"slice": first}
+    metadata: dict[str, int | float | str] = {"slice": first}
     if len(results) > 1:
-        figures = {"slices": len(results), "first_slice": first, "last_slice": last}
+        metadata = {"slices": len(results), "first_slice": first, "last_slice": last}
     for _, result in results:
-        for figure, value in result.figures.items():
-            sum_so_far = figures.get(figure, 0)
+        for figure, value in result.metadata.items():
+            sum_so_far = metadata.get(figure, 0)
             if isinstance(value, int | float) and isinstance(sum_so_far, int | float):
-                figures[figure] = sum_so_far + value
+                metadata[figure] = sum_so_far + value
             elif isinstance(value, str):
-                figures.setdefault(figure, value)
+                metadata.setdefault(figure, value)
     problems = tuple(f"slice {key}: {problem}" for key, result in results for problem in result.problems)
     skipped = "; ".join(f"slice {key}: {result.skipped}" for key, result in results if result.skipped)
     step = next((result.next_step for _, result in results if result.problems), "")
-    return CheckResult(name, problems, figures, skipped=skipped, next_step=step)
+    return CheckResult(name, problems, metadata, skipped=skipped, next_step=step)
 
 
 def _run(name: str, checked: CheckedTable) -> CheckResult | None:

@@ -73,8 +73,8 @@ class TableChecks:
                 causes.add(cause)
                 found = self._unable(check.key(table.name), error)
             if found is not None:
-                if not found.passed and "code" in found.figures:
-                    causes.add(str(found.figures["code"]))
+                if not found.passed and "code" in found.metadata:
+                    causes.add(str(found.metadata["code"]))
                 yield check.evaluation(table.name, found)
 
     def unanswered(self, table: TableSettings, seconds: float) -> dg.AssetCheckEvaluation:

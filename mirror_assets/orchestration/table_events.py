@@ -86,7 +86,9 @@ class TableEvents:
             zone, partition=key, metadata=landed_metadata(table_context, processed.published, steps)
         )
         checked = [
-            dg.AssetCheckEvaluation(feed, result.check, passed=result.passed, metadata={"slice": key, **result.figures})
+            dg.AssetCheckEvaluation(
+                feed, result.check, passed=result.passed, metadata={"slice": key, **result.metadata}
+            )
             for result in processed.results
         ]
         is_first, has_failed = table_context.name not in self._checked, table_context.name in self._refused

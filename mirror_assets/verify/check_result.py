@@ -17,7 +17,7 @@ class CheckResult:
 
     check: str
     problems: tuple[str, ...] = ()
-    figures: dict[str, int | float | str] = field(default_factory=dict)
+    metadata: dict[str, int | float | str] = field(default_factory=dict)
     note: str = ""
     is_warning: bool = False
     skipped: str = ""

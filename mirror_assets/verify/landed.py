@@ -121,12 +121,12 @@ def metadata_unchanged(store: Store, table: TableName, keys: Sequence[str]) -> C
 
 
 def _result(manifest: Manifest, folder: CheckedFolder, problems: Iterable[str]) -> CheckResult:
-    figures: dict[str, int | float | str] = {
+    metadata: dict[str, int | float | str] = {
         "files": len(folder.waiting),
         "next_number": manifest.next_number,
         "generations": manifest.generation,
     }
-    return CheckResult(FILE_CONTINUITY, tuple(dict.fromkeys(problems)), figures)
+    return CheckResult(FILE_CONTINUITY, tuple(dict.fromkeys(problems)), metadata)
 
 
 def _read_passed(store: Store, table: TableName) -> ControlFile[Verified]:

@@ -78,9 +78,9 @@ def row_order(staged: StagedSlice, keys: KeyInspection, reader: ChangeReader) ->
     Reads nothing if there are no such keys: rows of different keys may come in any order. Reads values only if two rows
     of a key have the same marker: then nothing else distinguishes them. Raises what `spark_errors` raises.
     """
-    figures: dict[str, int | float | str] = {"repeated_keys": keys.repeated, "commits_compared": 0}
+    metadata: dict[str, int | float | str] = {"repeated_keys": keys.repeated, "commits_compared": 0}
     if not keys.order_is_open:
-        return CheckResult("row_order", figures=figures)
+        return CheckResult("row_order", metadata=metadata)
     wanted = reader.feed_sums(with_values=keys.values_decide)
     commits = _places(keys.markers, wanted)
     found = reader.part_sums(commits, with_values=keys.values_decide)
@@ -91,7 +91,7 @@ def row_order(staged: StagedSlice, keys: KeyInspection, reader: ChangeReader) ->
         such = f": {', '.join(f'key {key}' for key in named)}" if named else ""
         where = staged.describe_place(commit.start)
         problems.append(f"the rows from {where} on are not those of version {commit.version} in the change feed{such}")
-    return CheckResult("row_order", tuple(problems), {**figures, "commits_compared": len(commits)})
+    return CheckResult("row_order", tuple(problems), {**metadata, "commits_compared": len(commits)})
 
 
 def _places(markers: Markers, wanted: Mapping[int, CommitSums]) -> list[CommitPlaces]:

@@ -95,10 +95,10 @@ class Reconciliation:
 
 def check_reconciled(result: Reconciliation) -> CheckResult:
     """Fail if mirror and source differ, and while they can't be compared: files wait, or the table is not there yet."""
-    figures: dict[str, int | float | str] = {"state": result.state.value, "version": result.version}
+    metadata: dict[str, int | float | str] = {"state": result.state.value, "version": result.version}
     if result.source_rows is not None and result.mirror_rows is not None:
-        figures |= {"source_rows": result.source_rows, "mirror_rows": result.mirror_rows, "seconds": result.seconds}
-    return CheckResult("reconciled", _problems(result), figures, next_step=_NEXT_STEPS.get(result.state, ""))
+        metadata |= {"source_rows": result.source_rows, "mirror_rows": result.mirror_rows, "seconds": result.seconds}
+    return CheckResult("reconciled", _problems(result), metadata, next_step=_NEXT_STEPS.get(result.state, ""))
 
 
 _NEXT_STEPS = {

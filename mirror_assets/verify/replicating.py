@@ -48,10 +48,10 @@ def check_replicating(seen: Replication, warn_seconds: float | None, error_secon
     None disables a limit. A table of which nothing has landed passes.
     """
     found = _problem(seen, warn_seconds, error_seconds)
-    figures = _figures(seen)
+    metadata = _metadata(seen)
     if found is None:
-        return CheckResult(REPLICATING, figures=figures, note=_note(seen))
-    return CheckResult(REPLICATING, (found.text,), figures, is_warning=found.is_warning, next_step=found.next_step)
+        return CheckResult(REPLICATING, metadata=metadata, note=_note(seen))
+    return CheckResult(REPLICATING, (found.text,), metadata, is_warning=found.is_warning, next_step=found.next_step)
 
 
 def _problem(seen: Replication, warn: float | None, error: float | None) -> _Problem | None:
@@ -124,21 +124,21 @@ def _warning(seen: Replication) -> _Problem | None:
     return _Problem(f"the replicator warns ({table.state.value}): {table.message}", is_warning=True)
 
 
-def _figures(seen: Replication) -> dict[str, int | float | str]:
-    figures: dict[str, int | float | str] = {"landed_version": seen.covered, "landed_file": seen.landed}
+def _metadata(seen: Replication) -> dict[str, int | float | str]:
+    metadata: dict[str, int | float | str] = {"landed_version": seen.covered, "landed_file": seen.landed}
     if seen.version is not None:
-        figures = {"mirror_version": seen.version, **figures}
+        metadata = {"mirror_version": seen.version, **metadata}
     if seen.table is not None:
-        figures |= {"state": seen.table.state.value, "waiting_files": seen.table.waiting_files}
+        metadata |= {"state": seen.table.state.value, "waiting_files": seen.table.waiting_files}
         if seen.table.applied_number is not None:
-            figures["applied_file"] = seen.table.applied_number
+            metadata["applied_file"] = seen.table.applied_number
     if seen.database is not None:
-        figures["database"] = seen.database.state.value
+        metadata["database"] = seen.database.state.value
     if seen.stuck_seconds > 0:
-        figures["stuck_seconds"] = round(seen.stuck_seconds)
+        metadata["stuck_seconds"] = round(seen.stuck_seconds)
     if seen.retention_days is not None:
-        figures["retention_days"] = seen.retention_days
-    return figures
+        metadata["retention_days"] = seen.retention_days
+    return metadata
 
 
 def _note(seen: Replication) -> str:

@@ -110,7 +110,7 @@ def key_presence(staged: StagedSlice) -> CheckResult:
 
     The problems name commits and rows; the metadata has the staged file.
     """
-    problems, figures = list[str](), dict[str, int | float | str]({"parts": len(staged.paths)})
+    problems, metadata = list[str](), dict[str, int | float | str]({"parts": len(staged.paths)})
     counts, samples = Counter[tuple[str, str]](), defaultdict[tuple[str, str], list[str]](list)
     for part, path in zip(staged.record.parts, staged.paths, strict=True):
         with staged.open(path) as file:
@@ -122,12 +122,12 @@ def key_presence(staged: StagedSlice) -> CheckResult:
                     counts[place] += nulls
                     if len(samples[place]) < _SAMPLES:
                         samples[place] += _null_rows(file, key)
-                    figures.setdefault("first_file", path)
+                    metadata.setdefault("first_file", path)
     for (commits, key), count in counts.items():
         rows, such = "1 row" if count == 1 else f"{count:,} rows", samples[commits, key][:_SAMPLES]
         as_in = f", such as {', '.join(such)}" if such else ""
         problems.append(f"the key column {key!r} is NULL in {rows} of {commits}{as_in}")
-    return CheckResult("key_presence", tuple(problems), figures)
+    return CheckResult("key_presence", tuple(problems), metadata)
 
 
 def _commits(record: SliceRecord, part: StagedPart) -> str:

@@ -44,16 +44,16 @@ def check_lag(lag: Lag, limit_seconds: float | None) -> CheckResult:
     problem = (
         f"version {lag.covered + 1} has waited {lag.seconds:.0f} s, more than {limit_seconds:.0f} s" if late else ""
     )
-    figures: dict[str, int | float | str] = {"commits_behind": lag.commits, "seconds_behind": round(lag.seconds, 3)}
+    metadata: dict[str, int | float | str] = {"commits_behind": lag.commits, "seconds_behind": round(lag.seconds, 3)}
     if not problem and lag.ahead_seconds > MOST_APART_SECONDS:
-        return _clocks_apart(lag, figures)
-    return CheckResult("lag", (problem,) if problem else (), figures)
+        return _clocks_apart(lag, metadata)
+    return CheckResult("lag", (problem,) if problem else (), metadata)
 
 
-def _clocks_apart(lag: Lag, figures: dict[str, int | float | str]) -> CheckResult:
+def _clocks_apart(lag: Lag, metadata: dict[str, int | float | str]) -> CheckResult:
     text = f"version {lag.tip} is dated {lag.ahead_seconds:,.0f} s after this machine's clock, so its lag is unknown"
     step = "correct the clock: this machine's if many tables have this problem, else that of the table's writer."
-    return CheckResult("lag", (text,), figures, is_warning=True, next_step=step)
+    return CheckResult("lag", (text,), metadata, is_warning=True, next_step=step)
 
 
 class Consequence(str, Enum):
@@ -114,11 +114,11 @@ def check_retention(deadline: ReadDeadline, limit_seconds: float | None, check: 
     """Fail if the next version to cover can be read for less than the limit; never fail without a limit."""
     left = deadline.seconds_left
     late = limit_seconds is not None and left is not None and left < limit_seconds
-    figures: dict[str, int | float | str] = {"version": deadline.version, "kept_seconds": deadline.clock.seconds}
+    metadata: dict[str, int | float | str] = {"version": deadline.version, "kept_seconds": deadline.clock.seconds}
     if left is not None:
-        figures["seconds_left"] = round(left, 3)
+        metadata["seconds_left"] = round(left, 3)
     text = _describe(deadline)
-    return CheckResult(check, (text,) if late else (), figures, note="" if late else text)
+    return CheckResult(check, (text,) if late else (), metadata, note="" if late else text)
 
 
 def _describe(deadline: ReadDeadline) -> str:

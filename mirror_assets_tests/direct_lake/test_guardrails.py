@@ -20,21 +20,21 @@ from mirror_assets.direct_lake.guardrails import (
     CapacityFit,
     FitVerdict,
     Growth,
-    GuardrailFigures,
     Limit,
     LimitUse,
     Sku,
+    TableSize,
     consequence,
     fit,
     predicted_mirror,
     sku_of,
 )
 
-_SMALL = GuardrailFigures("orders", files=10, row_groups=20, rows=1_000, hidden_rows=0, bytes=GB)
+_SMALL = TableSize("orders", files=10, row_groups=20, rows=1_000, hidden_rows=0, bytes=GB)
 _F2, _F64 = sku_of("F2"), sku_of("F64")
 
 _FIGURES = st.builds(
-    GuardrailFigures,
+    TableSize,
     table=st.just("t"),
     files=st.integers(0, 20_000),
     row_groups=st.integers(0, 20_000),
@@ -44,12 +44,12 @@ _FIGURES = st.builds(
 )
 
 
-def _use(table: GuardrailFigures, limit: Limit, sku: str = "F2") -> LimitUse:
+def _use(table: TableSize, limit: Limit, sku: str = "F2") -> LimitUse:
     return next(use for use in fit(sku_of(sku), table).uses if use.limit is limit)
 
 
 def test_a_figure_at_its_limit_fits_and_one_above_does_not() -> None:
-    at = GuardrailFigures("t", files=1_000, row_groups=1_000, rows=300_000_000, hidden_rows=0, bytes=10 * GB)
+    at = TableSize("t", files=1_000, row_groups=1_000, rows=300_000_000, hidden_rows=0, bytes=10 * GB)
     assert fit(_F2, at).verdict is FitVerdict.FITS
     for more in (
         replace(at, files=1_001),
@@ -103,7 +103,7 @@ def test_days_until_a_limit() -> None:
 
 
 @given(_FIGURES)
-def test_what_fits_fits_into_every_larger_capacity(table: GuardrailFigures) -> None:
+def test_what_fits_fits_into_every_larger_capacity(table: TableSize) -> None:
     fitting = CapacityFit.of(table)
     fits = [found.verdict is FitVerdict.FITS for found in fitting.fits]
     assert fits == sorted(fits)
@@ -192,4 +192,4 @@ def test_without_a_capacity_the_smallest_is_named() -> None:
     result = check_guardrails(replace(_SMALL, files=6_000), None, DirectLakeMode.ONELAKE)
     assert result.passed
     assert result.note == "orders: it fits into F512"
-    assert result.figures["smallest_sku"] == "F512"
+    assert result.metadata["smallest_sku"] == "F512"

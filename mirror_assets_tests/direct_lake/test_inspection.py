@@ -98,10 +98,10 @@ def test_a_report_as_json(lake: Path, capsys: pytest.CaptureFixture[str]) -> Non
     layout, guardrails = record["layout"], record["guardrails"]
     assert isinstance(layout, dict)
     assert isinstance(guardrails, dict)
-    assert layout["rows"] == guardrails["table"]["figures"]["rows"] == 9
+    assert layout["rows"] == guardrails["table"]["size"]["rows"] == 9
     assert list(layout["writers"].values()) == [2]
     assert [fit["sku"] for fit in guardrails["table"]["fits"]] == ["F64"]
-    assert guardrails["mirror"]["figures"]["files"] == 1
+    assert guardrails["mirror"]["size"]["files"] == 1
     steps = record["maintenance"]
     assert isinstance(steps, list)
     assert (steps[0]["kind"], steps[0]["statement"]) == ("optimize", "")

@@ -48,14 +48,14 @@ def sales(tmp_path: Path) -> Path:
 
 def test_the_parts_agree(sales: Path) -> None:
     found = table_report(_inspected(sales))
-    figures = found.guardrails.table.figures
+    size = found.guardrails.table.size
     assert (found.name, found.uri, found.version) == (str(sales), str(sales), 3)
     assert found.timestamp_ms == DeltaLog(str(sales)).time_ms(3)
     assert found.layout.version == found.vacuum.version == found.version
     layout = found.layout
     assert (layout.files.count, layout.rows, layout.row_groups.count) == (4, 20, 4)
-    assert (figures.files, figures.rows, figures.row_groups) == (4, 20, 4)
-    assert found.guardrails.mirror.figures.rows == 20
+    assert (size.files, size.rows, size.row_groups) == (4, 20, 4)
+    assert found.guardrails.mirror.size.rows == 20
     assert {result.column: result.certainty.value for result in found.types} == {"price": "may fail", "photo": "fails"}
     assert found.advice == ()
     assert found.vacuum.is_safe
@@ -114,7 +114,7 @@ def test_growth_is_that_of_the_days_asked_for(sales: Path) -> None:
         commit = commit_file(sales, version)
         _dated(commit, _NOW - (4 - version) * _DAY)
     near, far = (
-        replace(_inspected(sales, _NOW), recent_days=days).guardrails.table.figures.growth for days in (1.5, 30.0)
+        replace(_inspected(sales, _NOW), recent_days=days).guardrails.table.size.growth for days in (1.5, 30.0)
     )
     assert near is not None
     assert far is not None
@@ -149,7 +149,7 @@ def test_a_second_report_reads_no_footer(sales: Path, tmp_path: Path) -> None:
 def test_an_empty_table_has_a_report(tmp_path: Path) -> None:
     DeltaTable.create(tmp_path / "empty", pa.schema([("id", pa.int64())]))
     found = table_report(_inspected(tmp_path / "empty"))
-    assert (found.guardrails.table.figures.rows, found.advice, found.types, found.answers) == (0, (), (), ())
+    assert (found.guardrails.table.size.rows, found.advice, found.types, found.answers) == (0, (), (), ())
 
 
 @pytest.mark.parametrize(

@@ -29,7 +29,7 @@ _APPEND_ONLY = "changes: append_only"
 
 
 def _figure(slice_: ProcessedSlice, check: str, name: str) -> object:
-    return next(result.figures[name] for result in slice_.results if result.check == check)
+    return next(result.metadata[name] for result in slice_.results if result.check == check)
 
 
 def _declared(lab: Lab) -> object:

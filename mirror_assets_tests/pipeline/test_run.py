@@ -146,7 +146,7 @@ def test_columns_may_have_any_name(lab: Lab) -> None:
     lab.mirror()
     lab.sql("UPDATE {t} SET nth = 60, `a.b` = 90 WHERE `file` = 1", "UPDATE {t} SET nth = 61 WHERE `file` = 1")
     (landed,) = lab.mirror()
-    assert [result.figures["commits_compared"] for result in landed.results if result.check == "row_order"] == [2]
+    assert [result.metadata["commits_compared"] for result in landed.results if result.check == "row_order"] == [2]
     assert lab.is_equal
 
 

@@ -95,9 +95,9 @@ def test_limits_can_be_switched_off_and_figures_have_the_version_first() -> None
     stuck = replace(_WELL, stuck_seconds=7200.0)
     assert check_replicating(stuck, None, None).passed
     assert check_replicating(stuck, 600, None).is_warning
-    figures = check_replicating(stuck, None, None).figures
-    assert next(iter(figures.items())) == ("mirror_version", 7)
-    assert (figures["landed_file"], figures["database"], figures["stuck_seconds"]) == (3, "Running", 7200)
+    metadata = check_replicating(stuck, None, None).metadata
+    assert next(iter(metadata.items())) == ("mirror_version", 7)
+    assert (metadata["landed_file"], metadata["database"], metadata["stuck_seconds"]) == (3, "Running", 7200)
 
 
 def test_a_table_that_has_failed_says_how_it_goes_on() -> None:

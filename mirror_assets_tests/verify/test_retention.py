@@ -60,7 +60,7 @@ def test_the_statement_keeps_the_log_at_least_as_long_as_the_files() -> None:
 def test_a_deadline_that_is_past_and_a_commit_that_is_gone() -> None:
     past = check_retention(_deadline(age_days=8), 1)
     assert "version 6 may be deleted since" in past.message
-    assert past.figures["seconds_left"] == 0
+    assert past.metadata["seconds_left"] == 0
     gone = check_retention(_deadline(age_days=None), 1)
     assert "version 6 was deleted from the log: the table is rebuilt" in gone.message
     held = check_retention(replace(_deadline(age_days=None), then=Consequence.HELD), 1)
@@ -71,7 +71,7 @@ def test_nothing_waiting_passes_and_says_what_the_next_commit_has() -> None:
     result = check_retention(replace(_deadline(age_days=None), waits=False), 30 * _DAY)
     assert result.passed
     assert result.note == f"no commit waits; the next one can be read for 7.0 days ({_FILES})"
-    assert "seconds_left" not in result.figures
+    assert "seconds_left" not in result.metadata
 
 
 def test_a_property_that_is_no_interval_is_named() -> None:

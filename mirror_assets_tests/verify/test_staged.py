@@ -70,7 +70,7 @@ def test_an_undamaged_slice_passes_every_check(staged: tuple[Lab, SliceRecord]) 
     results = check_staged(lab.context, record)
     assert {result.check for result in results} == set(BLOCKING_CHECKS)
     assert all(result.passed for result in results)
-    assert [result.figures["commits_compared"] for result in results if result.check == "row_order"] == [4]
+    assert [result.metadata["commits_compared"] for result in results if result.check == "row_order"] == [4]
 
 
 def test_reversed_rows_are_out_of_order(staged: tuple[Lab, SliceRecord]) -> None:
