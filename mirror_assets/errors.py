@@ -103,7 +103,6 @@ class ErrorCode(str, Enum):
     TABLE_STOPPED = "table_stopped"
     COVERED_VERSION_GONE = "covered_version_gone"
     FABRIC_UNAVAILABLE = "fabric_unavailable"
-    FABRIC_NOT_READY = "fabric_not_ready"
     FABRIC_DENIED = "fabric_denied"
     FABRIC_ITEM_MISSING = "fabric_item_missing"
     FABRIC_ITEM_UNFIT = "fabric_item_unfit"

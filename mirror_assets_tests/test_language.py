@@ -38,8 +38,6 @@ _AVOIDED = {
 }
 _PATTERN = re.compile(rf"(?<![\w-])(?:{'|'.join(_AVOIDED)})(?![\w-])", re.IGNORECASE)
 _CODE_SPAN = re.compile(r"(`+).+?\1", re.DOTALL)
-# Packages and modules whose strings still have such words: the list only ever gets shorter.
-_NOT_YET_CLEAN = {"fabric"}
 
 
 def _avoided(text: str) -> list[str]:
@@ -60,9 +58,7 @@ def test_a_page_has_no_word_of_the_list(page: Path) -> None:
 
 
 @pytest.mark.parametrize("name", sorted({file.stem for file in _PACKAGE.iterdir()} - {"__init__", "__pycache__", "py"}))
-def test_strings_of_a_package_have_no_word_of_the_list(name: str, request: pytest.FixtureRequest) -> None:
-    if name in _NOT_YET_CLEAN:
-        request.applymarker(pytest.mark.xfail(strict=True, reason="not yet clean"))
+def test_strings_of_a_package_have_no_word_of_the_list(name: str) -> None:
     files = [file for file in (_PACKAGE / f"{name}.py", *(_PACKAGE / name).rglob("*.py")) if file.exists()]
     strings = [(file, line, text) for file in files for line, text in _strings(file)]
     assert [f"{file.relative_to(ROOT)}:{line}: {hit}" for file, line, text in strings for hit in _avoided(text)] == []

@@ -36,8 +36,7 @@ _SHARED = re.compile(
 )
 # Endings of codes after which the next run probably succeeds: only a second failure is reported.
 _PASSING = re.compile(
-    ".*(_unavailable|_throttled|_busy|_interrupted|_running|_not_staged|_killed|_dropped|outcome_unknown|"
-    "fabric_not_ready)"
+    ".*(_unavailable|_throttled|_busy|_interrupted|_running|_not_staged|_killed|_dropped|outcome_unknown)"
 )
 
 

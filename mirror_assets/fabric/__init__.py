@@ -1,1 +1,1 @@
-"""Microsoft Fabric's side: a mirrored database made, started and asked through Fabric's REST interface."""
+"""Fabric's REST API: creates and starts a mirrored database, and reads its state."""

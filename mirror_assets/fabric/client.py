@@ -1,4 +1,4 @@
-"""Calls Fabric's REST interface for mirrored databases through Microsoft's client; only this package imports it."""
+"""Calls Fabric's REST API for mirrored databases through Microsoft's client; only this package imports it."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from mirror_assets.fabric.rest import FabricRetry, all_pages, fabric_errors, fir
 if TYPE_CHECKING:
     from microsoft_fabric_api.generated.mirroreddatabase.models import ErrorResponse, TableMirroringStatusResponse
 
-# Status requests are POSTs, which azure-core retries after a lost answer only for methods that are listed.
+# Status requests are POSTs, which azure-core retries after a lost response only if they are listed.
 _REPEATABLE = frozenset({"GET", "POST"})
 
 
@@ -33,7 +33,7 @@ class FabricClient:
 
     def __init__(self, workspace: Workspace, credential: TokenCredential) -> None:
         """Make the client; no request is sent yet."""
-        # The package imports all of Fabric: most of a second and 50 MB, only for those who need it.
+        # Imported here, because it takes most of a second and 50 MB.
         from microsoft_fabric_api.extensions.mirroreddatabase import FabricMirroredDatabaseClient
 
         verify = {"connection_verify": str(workspace.ca_bundle)} if workspace.ca_bundle else {}
@@ -49,18 +49,18 @@ class FabricClient:
             return tuple(Database(UUID(str(item.id)), str(item.display_name)) for item in found)
 
     def create(self, name: str, target: TargetProperties) -> Database:
-        """Create a mirrored database whose landing zone is written from outside (an open mirror)."""
+        """Create an open mirror: a mirrored database with a landing zone."""
         part = {"path": PART, "payload": definition_payload(target), "payloadType": "InlineBase64"}
         request = {"displayName": name, "definition": {"parts": [part]}}
         with fabric_errors(f"create mirrored database {name!r}"):
-            made = self._client.items.create_mirrored_database(self._workspace, request)
-            return Database(UUID(str(made.id)), str(made.display_name))
+            created = self._client.items.create_mirrored_database(self._workspace, request)
+            return Database(UUID(str(created.id)), str(created.display_name))
 
     def definition(self, database: UUID) -> Definition:
-        """Read the definition; Fabric may answer by a long-running operation."""
+        """Read the definition, waiting for a long-running operation if Fabric starts one."""
         what = f"read the definition of mirrored database {database}"
         path = f"workspaces/{self._workspace}/mirroredDatabases/{database}/getDefinition"
-        # Not the client's own method: it waits for ever when the operation fails.
+        # Not the client's own method, which waits indefinitely if the operation fails.
         with fabric_errors(what):
             answer = self._sent(HttpRequest("POST", path))
             if answer.status_code == 202:
@@ -68,13 +68,13 @@ class FabricClient:
             return Definition.model_validate_json(answer.text())
 
     def start(self, database: UUID) -> None:
-        """Start mirroring. Not repeated when the answer is lost: ask for the status then."""
+        """Start mirroring. Not retried if the response is lost: check the status then."""
         with fabric_errors(f"start mirrored database {database}"):
             self._client.mirroring.start_mirroring(self._workspace, str(database))
 
     def status(self, database: UUID) -> DatabaseStatus:
-        """Ask for the state of the mirrored database."""
-        with fabric_errors(f"tell the status of mirrored database {database}"):
+        """Read the state of the mirrored database."""
+        with fabric_errors(f"show the status of mirrored database {database}"):
             found = self._client.mirroring.get_mirroring_status(
                 self._workspace, str(database), retry_on_methods=_REPEATABLE
             )
@@ -85,7 +85,7 @@ class FabricClient:
     def tables(self, database: UUID) -> tuple[ReportedTable, ...]:
         """List the tables of the mirrored database."""
         ask = self._client.mirroring.get_tables_mirroring_status
-        with fabric_errors(f"tell the tables of mirrored database {database}"):
+        with fabric_errors(f"list the tables of mirrored database {database}"):
             found = all_pages(
                 lambda token: ask(
                     self._workspace,

@@ -1,10 +1,9 @@
-"""A mirrored database as plain values: its state, its tables and its definition; nothing of Fabric's client."""
+"""A mirrored database as plain values: its state, its tables and its definition. Does not import Fabric's client."""
 
 from __future__ import annotations
 
 import base64
 import json
-from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from enum import Enum
@@ -12,6 +11,7 @@ from pathlib import Path
 from uuid import UUID
 
 import pydantic
+from pydantic import AliasPath, Field
 
 PUBLIC_ENDPOINT = "https://api.fabric.microsoft.com"
 DEFAULT_SCHEMA = "dbo"
@@ -19,7 +19,7 @@ DEFAULT_SCHEMA = "dbo"
 
 @dataclass(frozen=True)
 class Workspace:
-    """A workspace and the endpoint of its REST interface. `ca_bundle` replaces the public certificate authorities."""
+    """A workspace and the endpoint of its REST API. `ca_bundle` replaces the public certificate authorities."""
 
     id: UUID
     endpoint: str = PUBLIC_ENDPOINT
@@ -35,7 +35,7 @@ class Database:
 
 
 class DatabaseState(str, Enum):
-    """Fabric's states of a mirrored database (reference `landing-zone` §4.42), and one for those that it adds."""
+    """Fabric's states of a mirrored database (reference `landing-zone` §4.42); UNKNOWN is any state that it adds."""
 
     INITIALIZING = "Initializing"
     INITIALIZED = "Initialized"
@@ -49,7 +49,7 @@ class DatabaseState(str, Enum):
 
 @dataclass(frozen=True)
 class DatabaseStatus:
-    """The state of a mirrored database, with Fabric's message about what is wrong."""
+    """The state of a mirrored database, with Fabric's error message."""
 
     state: DatabaseState
     message: str | None
@@ -73,14 +73,14 @@ PART = "mirroring.json"
 _SOURCE = "GenericMirror"
 
 
-class _Loose(pydantic.BaseModel):
-    """Part of a document of Fabric's: unknown fields are ignored."""
+class _Document(pydantic.BaseModel):
+    """A document of Fabric's: unknown fields are ignored."""
 
     model_config = pydantic.ConfigDict(frozen=True)
 
 
-class TargetProperties(_Loose):
-    """The properties of the mirrored tables in a definition; None: Fabric's default."""
+class TargetProperties(_Document):
+    """The properties of the mirrored tables in a definition; None means Fabric's default."""
 
     defaultSchema: str = DEFAULT_SCHEMA  # noqa: N815 Fabric's spelling
     format: str = "Delta"
@@ -88,7 +88,7 @@ class TargetProperties(_Loose):
     enableDeltaChangeDataFeed: bool | None = None  # noqa: N815 Fabric's spelling
 
     def differences(self, wanted: TargetProperties) -> tuple[str, ...]:
-        """Return the properties that have other values than wanted, with both values."""
+        """Return the properties whose values differ from the wanted ones, with both values."""
         found, differing = self.model_dump(mode="json"), wanted.model_dump(mode="json", exclude_none=True)
         return tuple(
             f"{name} is {json.dumps(found[name])}, not {json.dumps(value)}"
@@ -98,7 +98,7 @@ class TargetProperties(_Loose):
 
 
 def definition_payload(target: TargetProperties) -> str:
-    """Encode the definition of an open mirror as Fabric takes it: JSON in base64 (reference `landing-zone` §4.42)."""
+    """Encode the definition of an open mirror for Fabric: JSON in base64 (reference `landing-zone` §4.42)."""
     properties = {
         "source": {"type": _SOURCE, "typeProperties": {}},
         "target": {"type": "MountedRelationalDatabase", "typeProperties": target.model_dump(exclude_none=True)},
@@ -106,63 +106,45 @@ def definition_payload(target: TargetProperties) -> str:
     return base64.b64encode(json.dumps({"properties": properties}).encode()).decode()
 
 
-class _Part(_Loose):
+class _Part(_Document):
     path: str
     payload: str
 
 
-class _Parts(_Loose):
-    parts: tuple[_Part, ...]
+class _Mirroring(_Document):
+    source: str = Field(validation_alias=AliasPath("properties", "source", "type"))
+    target: TargetProperties = Field(validation_alias=AliasPath("properties", "target", "typeProperties"))
 
 
-class Definition(_Loose):
-    """The answer of getDefinition."""
+class Definition(_Document):
+    """The response of getDefinition."""
 
-    definition: _Parts
+    parts: tuple[_Part, ...] = Field(validation_alias=AliasPath("definition", "parts"))
 
+    @property
+    def target(self) -> TargetProperties | None:
+        """The properties of the mirrored tables; None if the definition is unreadable."""
+        mirroring = self._mirroring
+        return None if mirroring is None else mirroring.target
 
-class _Source(_Loose):
-    type: str
+    def misfit(self, default_schema: str = DEFAULT_SCHEMA) -> str | None:
+        """Return why the mirrored database is not an open mirror like ours, or None if it is."""
+        mirroring = self._mirroring
+        if mirroring is None:
+            return f"its definition has no readable {PART}"
+        if mirroring.source != _SOURCE:
+            return f"mirrors {mirroring.source}, not a landing zone"
+        schema = mirroring.target.defaultSchema
+        if schema != default_schema:
+            return f"has the default schema {schema!r}, not {default_schema!r}"
+        return None
 
-
-class _Target(_Loose):
-    typeProperties: TargetProperties  # noqa: N815 Fabric's spelling
-
-
-class _Properties(_Loose):
-    source: _Source
-    target: _Target
-
-
-class _Mirroring(_Loose):
-    properties: _Properties
-
-
-def target_properties(definition: Definition) -> TargetProperties | None:
-    """Return the properties of the mirrored tables; None for a definition that can't be read."""
-    payload = _payload(definition.definition.parts)
-    return None if payload is None else payload.properties.target.typeProperties
-
-
-def misfit(definition: Definition, default_schema: str = DEFAULT_SCHEMA) -> str | None:
-    """Return why a mirrored database with this definition is not an open mirror like ours, or None when it is."""
-    payload = _payload(definition.definition.parts)
-    if payload is None:
-        return f"its definition has no {PART} that can be read"
-    properties = payload.properties
-    if properties.source.type != _SOURCE:
-        return f"mirrors {properties.source.type}, not a landing zone"
-    schema = properties.target.typeProperties.defaultSchema
-    if schema != default_schema:
-        return f"has the default schema {schema!r}, not {default_schema!r}"
-    return None
-
-
-def _payload(parts: Sequence[_Part]) -> _Mirroring | None:
-    for part in parts:
-        if part.path == PART:
-            try:
-                return _Mirroring.model_validate_json(base64.b64decode(part.payload, validate=True))
-            except (pydantic.ValidationError, ValueError):
-                return None
-    return None
+    @property
+    def _mirroring(self) -> _Mirroring | None:
+        for part in self.parts:
+            if part.path == PART:
+                try:
+                    return _Mirroring.model_validate_json(base64.b64decode(part.payload, validate=True))
+                except ValueError:  # of base64, or pydantic's ValidationError
+                    return None
+        return None

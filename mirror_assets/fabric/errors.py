@@ -1,4 +1,4 @@
-"""Errors of Fabric's REST interface: what it can answer other than success."""
+"""Errors of Fabric's REST API."""
 
 from __future__ import annotations
 
@@ -6,33 +6,33 @@ from mirror_assets.errors import ErrorCode, RetryError, SettingError, StopError
 
 
 class FabricUnavailable(RetryError):
-    """Fabric did not answer, or its capacity is paused or overloaded. The request may have taken effect."""
+    """Fabric did not respond, or its capacity is paused or overloaded. The request may have taken effect."""
 
     code = ErrorCode.FABRIC_UNAVAILABLE
 
     def __init__(self, what: str, why: str) -> None:
         self.requested, self.why = what, why
         super().__init__(
-            f"Fabric could not be asked to {what}: {why}.",
-            "run again; if it stays, see in the portal whether the capacity is paused or overloaded.",
+            f"Fabric could not {what}: {why}.",
+            "run again; if the error persists, check in the portal whether the capacity is paused or overloaded.",
         )
 
 
 def fabric_not_ready(item: str, state: str) -> RetryError:
-    """The mirrored database is changing its state and can't be started until that is done."""
+    """The mirrored database is changing its state, and can't be started until it has finished."""
     return RetryError(
         f"mirrored database {item} is {state}: mirroring can't be started now.",
         "wait until `mirror-assets fabric status` shows another state, then run again.",
-        code=ErrorCode.FABRIC_NOT_READY,
+        code=ErrorCode.FABRIC_UNAVAILABLE,
     )
 
 
 def fabric_denied(what: str, why: str) -> SettingError:
-    """Fabric refuses this identity, or no token could be had for it."""
+    """Fabric denies access to this identity, or the identity could not get a token."""
     return SettingError(
         f"Fabric refused to {what}: {why}.",
         "check mirror.fabric.credential and its environment variables. The identity needs the role Contributor in "
-        "the workspace; a service principal also needs the tenant's setting that lets it use Fabric's interface.",
+        "the workspace; a service principal also needs the tenant setting that lets it use Fabric's APIs.",
         code=ErrorCode.FABRIC_DENIED,
     )
 
@@ -47,16 +47,16 @@ def fabric_item_missing(what: str, why: str) -> SettingError:
 
 
 def fabric_item_unfit(name: str, item: str, why: str) -> SettingError:
-    """A mirrored database of this name exists and is not an open mirror like ours."""
+    """A mirrored database of this name exists, and is not an open mirror of this project."""
     return SettingError(
-        f"mirrored database {name!r} ({item}) is there already, and {why}.",
+        f"mirrored database {name!r} ({item}) already exists, and {why}.",
         "choose another name.",
         code=ErrorCode.FABRIC_ITEM_UNFIT,
     )
 
 
 class FabricRefused(StopError):
-    """Fabric refused a request that should be valid; `answer` is its error code."""
+    """Fabric refused a valid request; `answer` is its error code."""
 
     code = ErrorCode.FABRIC_REFUSED
 
@@ -64,15 +64,15 @@ class FabricRefused(StopError):
         self.requested, self.why, self.answer = what, why, answer
         super().__init__(
             f"Fabric refused to {what}: {why}.",
-            "see the item's page in the portal; if it shows nothing, report this message.",
+            "check the item's page in the portal; if it shows no cause, report this message.",
         )
 
 
 def mirroring_stopped(item: str) -> StopError:
-    """Mirroring was stopped by hand: when it is started again, it replays the landing zone."""
+    """Mirroring was stopped manually; when it is started again, it replays the landing zone."""
     return StopError(
-        f"mirrored database {item} was stopped. Started again, it reads the landing zone from the first file on, "
-        "without those that Fabric has deleted meanwhile.",
+        f"mirrored database {item} was stopped. When it is started again, it reads the landing zone from the first "
+        "file on, without the files that Fabric has deleted.",
         "run `mirror-assets fabric start --replay`, then `mirror-assets rebuild` for every table.",
         code=ErrorCode.MIRRORING_STOPPED,
     )

@@ -1,4 +1,4 @@
-"""The mirror on Fabric's side: what Fabric reports of its tables, and what their table folders show."""
+"""The mirror in Fabric: combines the state that Fabric reports with the files in the table folders."""
 
 from __future__ import annotations
 
@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from uuid import UUID
 
 from mirror_assets.errors import MirrorError
-from mirror_assets.fabric.database import DEFAULT_SCHEMA, DatabaseStatus, ReportedTable, target_properties
+from mirror_assets.fabric.database import DEFAULT_SCHEMA, DatabaseStatus, ReportedTable
 from mirror_assets.fabric.monitoring import MonitoredTable, Pace, TableState
-from mirror_assets.fabric.status_client import AskedOnce, StatusClient
+from mirror_assets.fabric.status_client import CachedStatusClient, StatusClient
 from mirror_assets.landing.folders import table_names
 from mirror_assets.landing.format import Manifest
 from mirror_assets.landing.names import TableName, landing_number
@@ -27,21 +27,21 @@ class FabricTable(MonitoredTable):
         return self.uri
 
     def has_applied(self, manifest: Manifest) -> bool:
-        """Whether the mirror holds all that the manifest has committed, as far as Fabric reports it.
+        """Whether Fabric has applied all files that the manifest has committed, as far as Fabric reports it.
 
-        Fabric does not report numbers of applied files. It moves processed landing files away, except the last, and
-        counts processed rows over all operations (reference `landing-zone` §4.14, §3). So: no other file is left, and
-        the counter has reached the rows of all files of this epoch of the folder.
+        Fabric does not report numbers of applied files. It moves processed landing files, except the last, and counts
+        processed rows over all operations (reference `landing-zone` §4.14, §3). So everything is applied when no other
+        file is left, and the counter has reached the rows of all files of this epoch of the folder.
 
-        To be confirmed on a live tenant: that the counter restarts when a folder is made again (else a mirror may be
-        compared too early: that check fails, and the next one is right), and that it counts every row of a file, also
-        deletes without a match (else the mirror would always seem to wait).
+        Not confirmed on a live tenant: that the counter restarts when a folder is created again (otherwise a mirror may
+        be compared too early: that check fails, and the next one is correct), and that it counts every row of a file,
+        also deletes without a match (otherwise the mirror would always seem to wait).
         """
         counted = self.last_sync is not None and self.processed_rows >= manifest.landed_rows
         return self.state is TableState.REPLICATING and self.waiting_files == 0 and counted
 
 
-# Fabric looks for folders every 15 to 20 s, and a table was back about 90 s after its folder (reference §3).
+# Fabric polls folders every 15 to 20 s, and a table was back about 90 s after its folder (reference §3).
 _PACE = Pace(pause_seconds=15.0, limit_seconds=3600.0)
 
 
@@ -63,31 +63,32 @@ class FabricMirror:
         return self._client.status(self._database)
 
     def retention_days(self) -> int | None:
-        """Return for how many days Fabric keeps old files of the mirrored tables; None where it does not say.
+        """Return for how many days Fabric retains old files of the mirrored tables; None if unknown.
 
-        An identity that may not read the definition can mirror all the same.
+        An identity that may not read the definition can still mirror.
         """
         try:
-            properties = target_properties(self._client.definition(self._database))
+            properties = self._client.definition(self._database).target
         except MirrorError:
             return None
         return None if properties is None else properties.retentionInDays
 
     def at_once(self) -> FabricMirror:
-        """Return the mirror as it is when it is first asked, by one request for all tables."""
-        return FabricMirror(AskedOnce(self._client), self._database, self._store, self._tables, self._default_schema)
+        """Return a mirror that sends each request once and caches the response, for all tables."""
+        client = CachedStatusClient(self._client)
+        return FabricMirror(client, self._database, self._store, self._tables, self._default_schema)
 
     @property
     def pace(self) -> Pace:
-        """A long pause: Fabric works at its own times, and limits requests."""
+        """A long pause, because Fabric limits requests."""
         return _PACE
 
     def poll(self) -> tuple[FabricTable, ...]:
-        """The same as `status`: only Fabric itself applies files."""
+        """Return what `status` returns: only Fabric itself applies files."""
         return self.status()
 
     def status(self) -> tuple[FabricTable, ...]:
-        """Every table that Fabric mirrors, by name."""
+        """Return every table that Fabric mirrors, by name."""
         folders = {self._identity(name): name for name in table_names(self._store)}
         named = {
             folders.get(self._identity(_name(reported)), _name(reported)): reported
@@ -96,24 +97,24 @@ class FabricMirror:
         return tuple(self._table(name, named[name]) for name in sorted(named))
 
     def table(self, name: TableName) -> FabricTable | None:
-        """One table, or None when Fabric does not mirror it (any more)."""
+        """Return one table, or None if Fabric does not mirror it."""
         for reported in self._client.tables(self._database):
             if self._identity(_name(reported)) == self._identity(name):
                 return self._table(name, reported)
         return None
 
     def poll_table(self, name: TableName) -> FabricTable | None:
-        """The same as `table`."""
+        """Return what `table` returns."""
         return self.table(name)
 
     def _identity(self, name: TableName) -> tuple[str, str]:
-        """Return what both names of a table in the default schema share: `dbo.t` and `t`."""
+        """Return the same pair for both names of a table in the default schema: `dbo.t` and `t`."""
         return (name.schema or self._default_schema, name.table)
 
     def _table(self, name: TableName, reported: ReportedTable) -> FabricTable:
         files = self._store.list(name.folder)
         landed = sum(landing_number(info.name) is not None for info in files)
-        state = _state(reported.state)
+        state = next((state for state in TableState if state.value == reported.state), TableState.UNKNOWN)
         unknown = None if state is not TableState.UNKNOWN else f"Fabric calls its state {reported.state!r}"
         return FabricTable(
             name=name,
@@ -124,15 +125,11 @@ class FabricMirror:
             processed_bytes=reported.processed_bytes,
             last_sync=reported.last_sync,
             folder_present=bool(files),
-            waiting_files=max(0, landed - 1),  # the last one stays, processed or not
+            waiting_files=max(0, landed - 1),  # the last one remains, processed or not
             applied_number=None,
             mirror_rows=None,
             uri=f"{self._tables}/{'/'.join(self._identity(name))}",
         )
-
-
-def _state(text: str) -> TableState:
-    return next((state for state in TableState if state.value == text), TableState.UNKNOWN)
 
 
 def _name(reported: ReportedTable) -> TableName:

@@ -15,7 +15,7 @@ from mirror_assets.landing.names import TableName
 
 
 class TableState(str, Enum):
-    """Fabric's states of a mirrored table (reference `landing-zone` §4.42), and one for those that it adds."""
+    """Fabric's states of a mirrored table (reference `landing-zone` §4.42); UNKNOWN is any state that it adds."""
 
     INITIALIZED = "Initialized"
     SNAPSHOTTING = "Snapshotting"
@@ -53,7 +53,7 @@ class MonitoredTable(ABC):
 
     @abstractmethod
     def has_applied(self, manifest: Manifest) -> bool:
-        """Whether the mirror holds all that the manifest has committed."""
+        """Whether the mirror has applied all files that the manifest has committed."""
 
 
 @dataclass(frozen=True)
@@ -65,9 +65,9 @@ class Pace:
 
 
 class Mirror(Protocol):
-    """The mirrored tables. The stand-in applies landing files when it is polled; Fabric does at its own times.
+    """The mirrored tables. The stand-in applies landing files when it is polled; Fabric has its own schedule.
 
-    Every method may raise what Fabric's interface or the landing zone's store raises.
+    Every method may raise what Fabric's API or the landing zone's store raises.
     """
 
     @property
@@ -76,33 +76,33 @@ class Mirror(Protocol):
         ...
 
     def poll(self) -> Sequence[MonitoredTable]:
-        """Apply landed files, where that is ours to do, and return every table. Raises RetryError."""
+        """Apply landed files, if this is the stand-in, and return every table. Raises RetryError."""
         ...
 
     def status(self) -> Sequence[MonitoredTable]:
-        """Return every table as it is; applies nothing."""
+        """Return every table; applies nothing."""
         ...
 
     def table(self, name: TableName) -> MonitoredTable | None:
-        """Return one table as it is, or None when the mirror does not have it; applies nothing."""
+        """Return one table, or None if the mirror does not have it; applies nothing."""
         ...
 
     def poll_table(self, name: TableName) -> MonitoredTable | None:
-        """Return one table after a poll, ours or one that is under way."""
+        """Return one table after a poll by this or another process."""
         ...
 
 
 class WatchedMirror(Mirror, Protocol):
-    """A mirror that also reports the state of its database in Fabric, and how long that keeps old files."""
+    """A mirror that also reports the state of its database in Fabric, and the retention of old files."""
 
     def database(self) -> DatabaseStatus | None:
         """Return the state of the mirrored database; None for the stand-in, which has none."""
         ...
 
     def retention_days(self) -> int | None:
-        """Return for how many days the mirrored Delta tables keep their old files; None if that is unknown."""
+        """Return for how many days the mirrored Delta tables retain old files; None if unknown."""
         ...
 
     def at_once(self) -> WatchedMirror:
-        """Return the mirror as it is when it is first asked, by one request for all tables."""
+        """Return a mirror that sends each request once and caches the response, for all tables."""
         ...

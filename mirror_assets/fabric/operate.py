@@ -1,6 +1,6 @@
 """Creates and starts a mirrored database; both are safe to run again after any failure.
 
-Nothing here stops one: stopped and started again, an open mirror replays its whole landing zone (reference
+It never stops one: an open mirror that is stopped and started again replays its whole landing zone (reference
 `landing-zone` §4.41).
 """
 
@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from uuid import UUID
 
 from mirror_assets.fabric.client import FabricClient
-from mirror_assets.fabric.database import Database, DatabaseState, TargetProperties, misfit, target_properties
+from mirror_assets.fabric.database import Database, DatabaseState, TargetProperties
 from mirror_assets.fabric.errors import (
     FabricRefused,
     FabricUnavailable,
@@ -20,13 +20,13 @@ from mirror_assets.fabric.errors import (
 )
 
 _NAME_TAKEN = frozenset({"ItemDisplayNameAlreadyInUse", "ItemDisplayNameNotAvailableYet"})
-_ON_ITS_WAY = (DatabaseState.INITIALIZING, DatabaseState.STOPPING)
+_CHANGING = (DatabaseState.INITIALIZING, DatabaseState.STOPPING)
 _STARTED = (DatabaseState.STARTING, DatabaseState.RUNNING)
 
 
 @dataclass(frozen=True)
 class Created:
-    """A mirrored database, and whether it existed before; `differences` are the properties that aren't as wanted."""
+    """A mirrored database, and whether it existed before; `differences` lists properties with unwanted values."""
 
     database: Database
     was_there: bool
@@ -41,7 +41,7 @@ def create_database(client: FabricClient, name: str, target: TargetProperties) -
     try:
         return Created(client.create(name, target), was_there=False)
     except (FabricUnavailable, FabricRefused) as error:
-        # The answer was lost, or a retry met the database that the first request had created.
+        # The response was lost, or a retry failed because the first request had created the database.
         if isinstance(error, FabricRefused) and error.answer not in _NAME_TAKEN:
             raise
         found = _find(client, name, target)
@@ -51,7 +51,7 @@ def create_database(client: FabricClient, name: str, target: TargetProperties) -
 
 
 def start_mirroring(client: FabricClient, database: UUID, *, replay: bool = False) -> bool:
-    """Start mirroring unless it runs; return whether it did not.
+    """Start mirroring, and return False if it is already running.
 
     Raises fabric_not_ready while it can't be started, mirroring_stopped for a stopped one unless `replay` is set, and
     what the client raises.
@@ -59,7 +59,7 @@ def start_mirroring(client: FabricClient, database: UUID, *, replay: bool = Fals
     state = client.status(database).state
     if state in _STARTED:
         return False
-    if state in _ON_ITS_WAY:
+    if state in _CHANGING:
         raise fabric_not_ready(str(database), state.value)
     if state is DatabaseState.STOPPED and not replay:
         raise mirroring_stopped(str(database))
@@ -77,8 +77,8 @@ def _find(client: FabricClient, name: str, target: TargetProperties) -> Created 
     if found is None:
         return None
     definition = client.definition(found.id)
-    why = misfit(definition, target.defaultSchema)
+    why = definition.misfit(target.defaultSchema)
     if why is not None:
         raise fabric_item_unfit(name, str(found.id), why)
-    properties = target_properties(definition)
-    return Created(found, was_there=False, differences=properties.differences(target) if properties else ())
+    differences = definition.target.differences(target) if definition.target else ()
+    return Created(found, was_there=False, differences=differences)

@@ -1,4 +1,4 @@
-"""How Fabric's REST interface is called: retries, errors, paged lists and long-running operations."""
+"""Retries, errors, paged lists and long-running operations of Fabric's REST API."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ _LONGEST_RETRY_AFTER = 60.0
 
 
 class FabricRetry(RetryPolicy[HttpRequest, HttpResponse]):
-    """azure-core's retries, with a Retry-After of up to a minute; for a longer one the caller comes back later."""
+    """azure-core's retries, with a Retry-After of up to a minute; after a longer one, the request fails."""
 
     def __init__(self) -> None:
         super().__init__(retry_total=_TRIES, retry_status=_TRIES, timeout=_SECONDS)
 
     def is_retry(self, settings: dict[str, Any], response: PipelineResponse[Any, Any]) -> bool:
-        """Whether to retry: a passing failure whose Retry-After is not too long."""
+        """Whether to retry: after a temporary failure whose Retry-After is short."""
         pause = self.get_retry_after(response) or 0.0
         return pause <= _LONGEST_RETRY_AFTER and super().is_retry(settings, response)
 
@@ -54,26 +54,26 @@ class FabricErrorBody(pydantic.BaseModel):
 
 @contextmanager
 def fabric_errors(what: str) -> Iterator[None]:
-    """Translate what a request in the block raises; `what` completes "Fabric refused to …"."""
+    """Translate the errors of a request in the block; `what` completes "Fabric refused to …"."""
     try:
         yield
     except HttpResponseError as error:
         raise _refusal(what, error) from error
     except AzureError as error:
         raise FabricUnavailable(what, first_line(str(error))) from error
-    except ValueError as error:  # of azure-core, of pydantic, or of a type that a text should have been
-        raise FabricRefused(what, f"its answer can't be read ({first_line(str(error))})") from error
+    except ValueError as error:  # an invalid response: of azure-core, of pydantic, or of a conversion
+        raise FabricRefused(what, f"its response can't be read ({first_line(str(error))})") from error
 
 
 def first_line(text: str) -> str:
-    """Return the first line of a text from outside, at most 300 characters, without a full stop."""
+    """Return the first line of a text, at most 300 characters, without a full stop."""
     lines = [line.strip() for line in text.splitlines() if line.strip()]
     return lines[0][:_SHOWN].rstrip(".") if lines else "no reason given"
 
 
 def _refusal(what: str, error: HttpResponseError) -> MirrorError:
     if isinstance(error, ClientAuthenticationError) and error.response is None:
-        return fabric_denied(what, first_line(str(error)))  # the credential gave no token
+        return fabric_denied(what, first_line(str(error)))  # the credential got no token
     status, body = error.status_code or 0, _error_body(error)
     why = f"{body.errorCode or status}: {first_line(body.message or error.reason or '')}"
     if body.isRetriable or body.errorCode in _CAPACITY or status in _PASSING or status >= 500:
@@ -99,8 +99,8 @@ _Item = TypeVar("_Item")
 def all_pages(ask: Callable[[str | None], ItemPaged[_Item]]) -> list[_Item]:
     """Return the items of all pages; `ask` takes the continuation token of a page, None for the first.
 
-    Fabric's client would fetch later pages from the address in the answer, with GET (the interface is documented as
-    POST) and with our access token, to the owner of that address. So each page is requested like the first.
+    Fabric's client would request later pages with GET (the API is documented as POST), and send our access token to the
+    address in the response. So each page is requested like the first.
     """
     found: list[_Item] = []
     token: str | None = None
@@ -135,16 +135,20 @@ class _Operation(pydantic.BaseModel):
 
 
 def operation_result(accepted: HttpResponse, what: str, get: Callable[[str], HttpResponse]) -> HttpResponse:
-    """Wait for a long-running operation and return its result; `get` requests a path of the interface.
+    """Wait for a long-running operation and return its result; `get` requests a path of the API.
 
     The operation is polled by its id, not at the address in Location, so that our access token goes only to the
     configured endpoint. Raises FabricRefused when it failed, and FabricUnavailable when it takes too long.
     """
-    # By hand: tenacity would need callbacks for the pause, which each answer sets, and for the two ends.
-    path = f"operations/{_id(accepted, what)}"
+    # Without tenacity, which would need callbacks for the pause, set by each response, and for both ends.
+    try:
+        path = f"operations/{UUID(accepted.headers.get('x-ms-operation-id', ''))}"
+    except ValueError:
+        raise FabricRefused(what, "its response names no operation") from None
     deadline, answer = time.monotonic() + _LIMIT_SECONDS, accepted
     while time.monotonic() < deadline:
-        time.sleep(_pause(answer))
+        requested = answer.headers.get("Retry-After", "")
+        time.sleep(min(float(requested), _LONGEST_PAUSE) if requested.isdecimal() else _PAUSE)
         answer = get(path)
         operation = _Operation.model_validate_json(answer.text())
         if operation.status == "Succeeded":
@@ -155,15 +159,3 @@ def operation_result(accepted: HttpResponse, what: str, get: Callable[[str], Htt
                 what, f"{body.errorCode or operation.status}: {first_line(body.message)}", body.errorCode
             )
     raise FabricUnavailable(what, f"the operation is still running after {_LIMIT_SECONDS:.0f} s")
-
-
-def _id(accepted: HttpResponse, what: str) -> UUID:
-    try:
-        return UUID(accepted.headers.get("x-ms-operation-id", ""))
-    except ValueError:
-        raise FabricRefused(what, "its answer names no operation to wait for") from None
-
-
-def _pause(answer: HttpResponse) -> float:
-    requested = answer.headers.get("Retry-After", "")
-    return min(float(requested), _LONGEST_PAUSE) if requested.isdecimal() else _PAUSE

@@ -1,4 +1,4 @@
-"""The part of Fabric's interface that reports the state of a mirrored database, and a cache of it for many tables."""
+"""The read requests of Fabric's API for a mirrored database, and a cache of their responses for many tables."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from uuid import UUID
 from mirror_assets.errors import MirrorError
 from mirror_assets.fabric.database import DatabaseStatus, Definition, ReportedTable
 
-_Answer = TypeVar("_Answer")
+_Response = TypeVar("_Response")
 
 
 class StatusClient(Protocol):
-    """The requests that change nothing; see FabricClient."""
+    """The requests of FabricClient that change nothing."""
 
     def status(self, database: UUID) -> DatabaseStatus:
-        """Ask for the state of the mirrored database."""
+        """Read the state of the mirrored database."""
         ...
 
     def tables(self, database: UUID) -> tuple[ReportedTable, ...]:
@@ -29,13 +29,13 @@ class StatusClient(Protocol):
         ...
 
 
-class AskedOnce:
-    """Asks each question once for all threads, and repeats the answer, or the error: Fabric limits requests."""
+class CachedStatusClient:
+    """Sends each request once for all threads and caches the response, or the error: Fabric limits requests."""
 
     def __init__(self, client: StatusClient) -> None:
-        """Ask nothing yet."""
+        """Start with an empty cache."""
         self._client = client
-        self._answers: dict[tuple[str, UUID], object] = {}
+        self._responses: dict[tuple[str, UUID], object] = {}
         self._lock = threading.Lock()
 
     def status(self, database: UUID) -> DatabaseStatus:
@@ -50,14 +50,14 @@ class AskedOnce:
         """Return the definition."""
         return self._once("definition", database, self._client.definition)
 
-    def _once(self, question: str, database: UUID, ask: Callable[[UUID], _Answer]) -> _Answer:
+    def _once(self, request: str, database: UUID, send: Callable[[UUID], _Response]) -> _Response:
         with self._lock:
-            if (question, database) not in self._answers:
+            if (request, database) not in self._responses:
                 try:
-                    self._answers[question, database] = ask(database)
+                    self._responses[request, database] = send(database)
                 except MirrorError as error:
-                    self._answers[question, database] = error
-            answer = self._answers[question, database]
-        if isinstance(answer, MirrorError):
-            raise answer
-        return cast("_Answer", answer)
+                    self._responses[request, database] = error
+            response = self._responses[request, database]
+        if isinstance(response, MirrorError):
+            raise response
+        return cast("_Response", response)

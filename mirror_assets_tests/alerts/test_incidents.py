@@ -149,7 +149,7 @@ def test_what_gets_worse_is_told_once() -> None:
     assert story.tick(1, wrong("a")) == []
 
 
-@pytest.mark.parametrize(("remind_ms", "reminders"), [(_REMIND_MS, [1030, 2030, 3030]), (None, [])])
+@pytest.mark.parametrize(("remind_ms", "reminders"), [(_REMIND_MS, [1030, 2030, 3030, 4030]), (None, [])])
 def test_reminders_come_at_their_interval_if_there_is_one(remind_ms: int | None, reminders: list[int]) -> None:
     story = begun(wrong("a"), remind_ms=remind_ms)
     for _ in range(400):

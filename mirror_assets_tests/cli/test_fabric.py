@@ -10,7 +10,7 @@ import pytest
 from deltalake import write_deltalake
 
 from mirror_assets.cli import main
-from mirror_assets.fabric.database import Definition, TargetProperties, target_properties
+from mirror_assets.fabric.database import Definition, TargetProperties
 from mirror_assets_tests.fabric.databases import LoopbackDatabase, told_table
 from mirror_assets_tests.fabric.interface import Answer
 from mirror_assets_tests.fabric.loopback import Fault, LoopbackFabric
@@ -55,9 +55,7 @@ def test_create_sets_the_properties_of_the_mirrored_tables(
     assert main([*create, "1", "--change-data-feed"]) == 0
     assert "warning" not in capsys.readouterr().err
     made = Definition.model_validate({"definition": fabric.interface.databases[-1].definition})
-    assert target_properties(made) == TargetProperties(
-        defaultSchema="bronze", retentionInDays=1, enableDeltaChangeDataFeed=True
-    )
+    assert made.target == TargetProperties(defaultSchema="bronze", retentionInDays=1, enableDeltaChangeDataFeed=True)
     assert main([*create, "7"]) == 0
     assert "warning: retentionInDays is 1, not 7; change it" in capsys.readouterr().err
 
@@ -80,7 +78,7 @@ def test_start_of_what_was_stopped_says_what_it_means(
 ) -> None:
     database.state = "Stopped"
     assert main(["fabric", "start"]) == 1
-    assert "without those that Fabric has deleted" in capsys.readouterr().err
+    assert "without the files that Fabric has deleted" in capsys.readouterr().err
     assert main(["fabric", "start", "--replay", "--json"]) == 0
     assert told(capsys)["state"] == "Starting"
 
