@@ -1,6 +1,6 @@
-"""Every command of `mirror-assets` but direct-lake: its options, its help, and the function that it calls.
+"""The commands of `mirror-assets`, except direct-lake: options, help texts, and the functions that they call.
 
-A command imports its function when it runs: `--help` answers at once, and `plan` and `status` load no Spark.
+A command imports its function when it runs, so that `--help` is fast, and `plan` and `status` load no Spark.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ class _InOrder(click.Group):
     'Completion in bash: eval "$(_MIRROR_ASSETS_COMPLETE=bash_source mirror-assets)"; also zsh_source, fish_source.',
 )
 @click.option(
-    "--log", type=click.Choice(["text", "json"]), default="text", help="How messages are written, on the error stream."
+    "--log", type=click.Choice(["text", "json"]), default="text", help="Format of messages on the error stream."
 )
 @click.option("--config", type=PATH, help=CONFIG_HELP)
 @click.version_option(package_name="mirror-assets", message="%(prog)s %(version)s")
@@ -69,12 +69,12 @@ def _flush(code: Exit, **_: object) -> Exit:
 @app.command(epilog=examples("demo", "demo --months 3 --folder /tmp/demo"))
 @click.option("--folder", type=PATH, default=".demo", help="Folder of the lake, the landing zone and the mirror.")
 @click.option("--months", type=int, default=12, help="Months of flights and weather, from 2 to 12.")
-@click.option("--settings", type=PATH, help="YAML file whose settings, such as landing_zone, replace the demo's.")
+@click.option("--settings", type=PATH, help="YAML file with settings, such as landing_zone, that replace the demo's.")
 @printed
 def demo(folder: Path, months: int, settings: Path | None, *, as_json: bool) -> Exit:
-    """Build a lake with a past, mirror it, and compare the mirror.
+    """Build a lake with a history, mirror it, and compare mirror and source.
 
-    Deletes nothing that the demo did not make. Exit 1 if a check fails or a table differs.
+    Deletes only files that the demo created. Exit 1 if a check fails or a table differs.
     """
     from mirror_assets.cli import demo
 
@@ -91,11 +91,18 @@ def demo(folder: Path, months: int, settings: Path | None, *, as_json: bool) -> 
     )
 )
 @click.argument("lake")
-@click.option("--out", "file", type=PATH, default="mirror.yaml", help="The file to write.")
-@click.option("--sql", type=PATH, help="The file for missing statements.  [default: beside the other, .sql]")
-@click.option("--force", is_flag=True, help="Replace files that are there.")
-@click.option("--depth", type=whole_number("a number from 1 to 9", 1, 9), default="3", help="Folders below LAKE.")
-@click.option("--no-spark", is_flag=True, help="Don't prove keys: propose them by names and statistics only.")
+@click.option("--out", "file", type=PATH, default="mirror.yaml", help="File to write.")
+@click.option(
+    "--sql", type=PATH, help="File for the missing SQL statements.  [default: the name of the other file, with .sql]"
+)
+@click.option("--force", is_flag=True, help="Replace existing files.")
+@click.option(
+    "--depth",
+    type=whole_number("a number from 1 to 9", 1, 9),
+    default="3",
+    help="Levels of folders below LAKE to scan.",
+)
+@click.option("--no-spark", is_flag=True, help="Don't prove keys; propose them by names and statistics only.")
 @store
 @catalog
 @printed
@@ -103,8 +110,8 @@ def init(lake: str, file: Path, sql: Path | None, depth: int, *, as_json: bool, 
     """Write a mirror.yaml for the Delta tables of LAKE.
 
     LAKE is a folder, a store's address, or with --catalog the server of a Unity Catalog, or `spark`. Proposes keys,
-    and proves them with Spark. What is switched off, such as a change data feed, goes as ALTER TABLE into an SQL file;
-    runs none of it. Exit 1 if no table can be mirrored yet.
+    and proves them with Spark. Writes ALTER TABLE statements for disabled features, such as the change data feed, into
+    an SQL file, and runs none of them. Exit 1 if no table can be mirrored yet.
     """
     from mirror_assets.cli import init as initial
 
@@ -130,9 +137,9 @@ def plan(
 @app.command(epilog=examples("run", "run --table sales.orders --to '2026-01-31 18:00:00'", "run --follow --every 10s"))
 @tables
 @commit_range(_NEW)
-@click.option("--follow", is_flag=True, help="Keep running, and mirror commits as they come, until Ctrl-C.")
+@click.option("--follow", is_flag=True, help="Keep running, and mirror new commits, until Ctrl-C.")
 @click.option(
-    "--every", type=duration, default="2s", metavar="TIME", help="With --follow: how often commits are looked for."
+    "--every", type=duration, default="2s", metavar="TIME", help="With --follow: how often to check for commits."
 )
 @configured
 def run(
@@ -148,11 +155,11 @@ def run(
 ) -> Exit:
     """Mirror tables until nothing is left.
 
-    Plans, stages, checks and publishes slice by slice. A table that fails does not hold up the others. With --follow,
-    Ctrl-C ends the command behind the slices that are under way; --json then prints a line for each landed slice.
+    Plans, stages, checks and publishes slice by slice. A failing table doesn't stop the others. With --follow, Ctrl-C
+    ends the command after the running slices, and --json prints a line for each landed slice.
     """
     if follow and (first or last or clip):
-        raise click.UsageError("--follow mirrors everything that comes: leave out --from, --to and --clip.")
+        raise click.UsageError("--follow mirrors all new commits: leave out --from, --to and --clip.")
     require_tables(config, names)
     if follow:
         start_spark_early(config, names, None)
@@ -167,12 +174,12 @@ def run(
 
 
 @app.command(epilog=examples("discover", "discover --accept", "discover --json"))
-@click.option("--accept", is_flag=True, help="Remove all tables that are not listed any more.")
+@click.option("--accept", is_flag=True, help="Remove all tables that are no longer listed.")
 @configured
 def discover(config: Path | None, *, accept: bool, as_json: bool) -> Exit:
     """Show the tables that the rules find.
 
-    Looks for them now, and says of each folder whether it is mirrored, and why not. Exit 1 if a rule finds no table.
+    Scans now, and shows for each folder whether it is mirrored, and if not, why. Exit 1 if a rule finds no table.
     """
     from mirror_assets.cli import discover
 
@@ -182,18 +189,18 @@ def discover(config: Path | None, *, accept: bool, as_json: bool) -> Exit:
 @app.command(epilog=examples("status", "status --watch", "status --table sales.orders --json"))
 @tables
 @click.option("--watch", is_flag=True, help="Refresh repeatedly, until Ctrl-C.")
-@click.option("--every", type=duration, default="5s", metavar="TIME", help="With --watch: how often.")
+@click.option("--every", type=duration, default="5s", metavar="TIME", help="With --watch: how often to refresh.")
 @configured
 def status(config: Path | None, names: tuple[str, ...], every: float, *, watch: bool, as_json: bool) -> Exit:
-    """Show how the tables are: what has landed, and which version the mirror has.
+    """Show the status of each table: health, landed version, mirrored version, lag.
 
-    The table that matters first is at the top, and the last column says why. Exit 1 if a source can't be read.
+    The most urgent table is first, and the last column has the reason. Exit 1 if a source can't be read.
     """
     from mirror_assets.cli import status
 
     if watch:
         if as_json:
-            raise click.UsageError("--watch is for people: leave out --json.")
+            raise click.UsageError("--watch prints no JSON: leave out --json.")
         return status.watch(config, names, every)
     return status.status(config, names, as_json=as_json)
 
@@ -204,7 +211,7 @@ def status(config: Path | None, names: tuple[str, ...], every: float, *, watch: 
 def reconcile(config: Path | None, names: tuple[str, ...], *, as_json: bool) -> Exit:
     """Compare the mirror with its source.
 
-    Reads all rows of both, at the version that the mirror has. Exit 1 on a difference.
+    Reads all rows of both, at the mirror's version. Exit 1 if they differ.
     """
     from mirror_assets.cli import show_rows
 
@@ -219,7 +226,7 @@ def reconcile(config: Path | None, names: tuple[str, ...], *, as_json: bool) -> 
     type=whole_number("a whole number from 1 on", 1),
     default="100",
     metavar="N",
-    help="Show this many rows at most.",
+    help="Maximum number of rows to show.",
 )
 @configured
 def feed(
@@ -232,7 +239,7 @@ def feed(
     clip: bool,
     as_json: bool,
 ) -> Exit:
-    """Show changed rows of a source by version: of its change data feed, or by row tracking."""
+    """Show changed rows of a source by version, from its change data feed or by row tracking."""
     from mirror_assets.cli import show_rows
 
     return show_rows.feed(config, name, RangeOptions(first, last, clip).range, limit, as_json=as_json)
@@ -244,14 +251,11 @@ def feed(
     "--skip-to",
     type=whole_number("a version of the source", 0),
     metavar="VERSION",
-    help="Continue one table at this version, though its history will never have the commits before it.",
+    help="Continue the history of one table at this version; it will lack the commits before.",
 )
 @configured
 def history(config: Path | None, names: tuple[str, ...], skip_to: int | None, *, as_json: bool) -> Exit:
-    """Append to the histories, the change data feeds that are kept.
-
-    They are those of the tables with the setting `history`.
-    """
+    """Append new changes to the history of each table with the setting `history`."""
     from mirror_assets.cli import execute
 
     return execute.history(config, names, skip_to, as_json=as_json)
@@ -260,13 +264,13 @@ def history(config: Path | None, names: tuple[str, ...], skip_to: int | None, *,
 @app.command(epilog=examples("check", "check --table sales.orders --only lag --only retention", "check --json"))
 @tables
 @click.option(
-    "--only", "only", multiple=True, type=check_name, metavar="CHECK", help="Only this check; may be repeated."
+    "--only", "only", multiple=True, type=check_name, metavar="CHECK", help="Run only this check; may be repeated."
 )
 @configured
 def check(config: Path | None, names: tuple[str, ...], only: tuple[str, ...], *, as_json: bool) -> Exit:
-    """Run asset checks on what is there now.
+    """Run the asset checks now.
 
-    Starts Spark for the checks that read rows. Exit 1 if one fails with severity ERROR.
+    Starts Spark for checks that read rows. Exit 1 if one fails with severity ERROR.
     """
     from mirror_assets.cli import execute
 
@@ -275,14 +279,14 @@ def check(config: Path | None, names: tuple[str, ...], only: tuple[str, ...], *,
 
 @app.command(epilog=examples("doctor", "doctor --no-spark --json", "doctor --table sales.orders --thorough"))
 @tables
-@click.option("--thorough", is_flag=True, help="Check the keys of all rows, not of a sample.")
-@click.option("--spark/--no-spark", "with_spark", default=True, help="Also ask Spark, with the pipeline's settings.")
+@click.option("--thorough", is_flag=True, help="Check the keys of all rows, not only of a sample.")
+@click.option("--spark/--no-spark", "with_spark", default=True, help="Also test Spark, with the pipeline's settings.")
 @configured
 def doctor(config: Path | None, names: tuple[str, ...], *, thorough: bool, with_spark: bool, as_json: bool) -> Exit:
-    """Ask landing zone and sources whether mirroring can work.
+    """Test whether the landing zone and the sources are ready for mirroring.
 
-    Each answer that is not yes has its next step. Writes into a scratch folder of the landing zone only. Exit 1 if an
-    answer is no.
+    Each problem has its next step. Writes only into a scratch folder of the landing zone. Exit 1 if there is a
+    problem.
     """
     from mirror_assets.cli import doctor
     from mirror_assets.pipeline.doctor.examination import Depth
@@ -306,9 +310,9 @@ def download_jars(config: Path | None, folder: Path, *, as_json: bool) -> Exit:
 @app.command(epilog=examples("replicate"))
 @configured
 def replicate(config: Path | None, *, as_json: bool) -> Exit:
-    """Apply what has landed, by the local stand-in for Fabric.
+    """Apply landing files with the local stand-in for Fabric.
 
-    Where Fabric itself mirrors, only shows what it has applied. Exit 1 if a table has failed.
+    If Fabric itself mirrors, only show what it has applied. Exit 1 if a table has failed.
     """
     from mirror_assets.cli import execute
 
@@ -317,12 +321,12 @@ def replicate(config: Path | None, *, as_json: bool) -> Exit:
 
 @app.command(epilog=examples("rebuild sales.orders", "rebuild sales.orders --yes"))
 @table
-@click.option("--yes", is_flag=True, help="Don't ask.")
+@click.option("--yes", is_flag=True, help="Don't ask for confirmation.")
 @configured
 def rebuild(config: Path | None, name: str, *, yes: bool, as_json: bool) -> Exit:
     """Drop a table's folder and load the table again.
 
-    Shows how much is loaded again, and asks. An interrupted rebuild is continued without asking.
+    Shows how many rows are loaded again, and asks for confirmation. Continues an interrupted rebuild without asking.
     """
     from mirror_assets.cli import execute
 
@@ -331,12 +335,12 @@ def rebuild(config: Path | None, name: str, *, yes: bool, as_json: bool) -> Exit
 
 @app.command(epilog=examples("drop sales.orders", "drop sales.orders --yes"))
 @table
-@click.option("--yes", is_flag=True, help="Don't ask.")
+@click.option("--yes", is_flag=True, help="Don't ask for confirmation.")
 @configured
 def drop(config: Path | None, name: str, *, yes: bool, as_json: bool) -> Exit:
     """Delete a table from landing zone and mirror.
 
-    TABLE is a table of mirror.yaml, or one that it no longer names. An interrupted drop is continued.
+    TABLE is a table of mirror.yaml, or one that was removed from it. Continues an interrupted drop.
     """
     from mirror_assets.cli import zone
 
@@ -349,12 +353,12 @@ def alerts() -> None:
 
 
 @alerts.command("test", epilog=examples("alerts test", "alerts test --receiver team --json"))
-@click.option("--receiver", "names", multiple=True, metavar="NAME", help="Only this receiver; may be repeated.")
+@click.option("--receiver", "names", multiple=True, metavar="NAME", help="Test only this receiver; may be repeated.")
 @configured
 def alerts_test(config: Path | None, names: tuple[str, ...], *, as_json: bool) -> Exit:
     """Send a test message to each receiver.
 
-    Exit 1 if a receiver did not take it.
+    Exit 1 if a receiver doesn't accept it.
     """
     from mirror_assets.cli import alerts
 
@@ -365,8 +369,8 @@ def alerts_test(config: Path | None, names: tuple[str, ...], *, as_json: bool) -
 def fabric() -> None:
     """Create, start and show the mirrored database in Fabric.
 
-    There is no command to stop it, on purpose: an open mirror that is stopped and started again replays everything
-    from the first landing file.
+    No command stops it, on purpose: an open mirror that is stopped and started again replays all files from the first
+    landing file.
     """
 
 
@@ -389,7 +393,7 @@ def create(
     change_data_feed: bool,
     as_json: bool,
 ) -> Exit:
-    """Create the mirrored database NAME, or find it, and show the URL of its landing zone.
+    """Create or find the mirrored database NAME; show its landing zone.
 
     Reads mirror.fabric from mirror.yaml, and nothing else.
     """
@@ -404,7 +408,7 @@ def create(
 def start(config: Path | None, *, replay: bool, as_json: bool) -> Exit:
     """Start mirroring.
 
-    Does nothing if it runs.
+    Does nothing if it is running.
     """
     from mirror_assets.cli import fabric
 
