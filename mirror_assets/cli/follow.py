@@ -1,4 +1,4 @@
-"""`mirror-assets run --follow`: mirrors commits as they come, and shows the tables in one live table."""
+"""`mirror-assets run --follow`: mirrors new commits, and shows the tables in one live table."""
 
 from __future__ import annotations
 
@@ -51,11 +51,11 @@ class LandedSlice:
 
 
 def follow(path: Path | None, names: Sequence[str], every: float, *, as_json: bool) -> Exit:
-    """Mirror commits as they come, until it is interrupted; a table that fails is tried again later."""
+    """Mirror new commits until interrupted; a failing table is retried later."""
     config = load_config(path, when=When.REFRESH)
     chosen = config.chosen(names)
     ops = MirrorTables(tables=list(names), follow=FollowSources(every_seconds=every))
-    note(f"following {len(chosen)} tables; Ctrl-C ends behind the slices that are under way")
+    note(f"following {len(chosen)} tables; Ctrl-C ends after the running slices")
     with _progress(config, as_json=as_json) as handler:
         result = execute(config, MIRROR_ALL, {TABLES_OP: ops}, handler=handler)
     if TABLES_OP not in {event.step_key for event in result.all_events if event.is_step_success}:

@@ -93,7 +93,7 @@ def landed_in_parts(
     """Return the landed rows of `paired_rows`; `counted` counts rows that repeat a key, and misplaced rows.
 
     A misplaced row is in another Spark partition than its part. A partition becomes the file with its index in the
-    name, and operators behind the shuffle may reorder partitions: `coalesce` does, even when their number stays the
+    name, and operators after the shuffle may reorder partitions: `coalesce` does, even when their number stays the
     same. So apply no other operator after this one.
     """
     ours = _Names.beside(columns)

@@ -149,7 +149,7 @@ class SparkCause:
 
     @property
     def short_text(self) -> str:
-        """The shortened message, behind the class name unless it begins with a condition or an exception's name."""
+        """The shortened message, after the class name unless it begins with a condition or an exception's name."""
         short = self.message[:_MAX_TEXT].rstrip(". ")
         return short if self.condition is not None or _BEHIND_JAVA.match(short) else f"{self.name}: {short}"
 

@@ -153,7 +153,7 @@ def _all_of(checks: TableChecks, table: TableSettings) -> list[dg.AssetCheckEval
 
 
 def _passed_on(results: Iterator[dg.AssetCheckEvaluation]) -> Iterator[dg.AssetCheckEvaluation]:
-    """Yield the results; raise dagster.Failure behind them if a blocking check has failed."""
+    """Yield the results; raise dagster.Failure after them if a blocking check has failed."""
     failed = list[dg.AssetCheckEvaluation]()
     for found in results:
         if is_blocking_failure(found):

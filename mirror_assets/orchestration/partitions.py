@@ -37,7 +37,7 @@ class Registered:
         return tuple(key for key in self.keys if as_slice(key) is None)
 
     def boundaries(self, epoch: int, covered: int) -> frozenset[int]:
-        """Return the last versions of the epoch's slices behind the covered version: a plan must split there."""
+        """Return the last versions of the epoch's slices after the covered version: a plan must split there."""
         return frozenset(key.last for key in self.slices if _is_to_land(key, epoch, covered))
 
 

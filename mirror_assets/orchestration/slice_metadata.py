@@ -133,7 +133,7 @@ def mirrored_metadata(
 ) -> dict[str, MetadataItem]:
     """Return the metadata of a mirrored table: the replicator's status, and by `manifest` its version.
 
-    Without a manifest, no version of the source is named. `version` is that of a mirror which is behind.
+    Without a manifest, no version of the source is named. `version` is that of a mirror that lags.
     """
     is_current = manifest is not None and status.has_applied(manifest)
     has = manifest.covered if manifest is not None and is_current else version
