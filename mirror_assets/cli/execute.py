@@ -50,7 +50,7 @@ class CheckLine:
 
     @property
     def text(self) -> str:
-        """The message, followed by the next step unless the message includes it, as that of a check that could not run."""
+        """The message, followed by the next step unless the message includes it."""
         if self.next_step in self.message:
             return self.message
         return f"{self.message.removesuffix('.')}.{NEXT}{self.next_step}"

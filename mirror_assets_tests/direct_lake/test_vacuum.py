@@ -22,6 +22,7 @@ from mirror_assets.source.log import DeltaLog
 from mirror_assets_tests import figures
 from mirror_assets_tests.direct_lake.random_lakes import histories, moments
 from mirror_assets_tests.direct_lake.vacuums import Lake, small_tables
+from mirror_assets_tests.smoke import smoke_first
 from mirror_assets_tests.source.handmade import commit_file
 
 _WEEK_MS = 7 * 86_400_000
@@ -135,7 +136,7 @@ _CASES: dict[str, tuple[Callable[[Lake], None], Changes]] = {
 }
 
 
-@pytest.mark.parametrize("case", _CASES)
+@pytest.mark.parametrize("case", smoke_first([*_CASES], 3))
 def test_vacuum_deletes_what_was_predicted(session: SparkSession, tmp_path: Path, case: str) -> None:
     make, reads = _CASES[case]
     lake = Lake(session, tmp_path / "table")

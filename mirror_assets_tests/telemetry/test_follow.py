@@ -32,6 +32,10 @@ class Story:
     jobs: list[str]
 
 
+# One process follows the tables once for all of these.
+pytestmark = [pytest.mark.long(60), pytest.mark.xdist_group("follow")]
+
+
 @pytest.fixture(scope="module")
 def story(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Story]:
     collector, port = Collector(), free_port()
@@ -70,7 +74,6 @@ def _covers(series: Series, table: str, version: int) -> bool:
     return value(series, "mirror_covered_version", table=table) == version
 
 
-@pytest.mark.long(60)
 def test_what_has_landed_is_counted(story: Story) -> None:
     for table in TABLES:
         assert value(story.loaded, "mirror_slices_total", table=table, kind="snapshot") == 1
@@ -84,7 +87,6 @@ def test_what_has_landed_is_counted(story: Story) -> None:
     assert value(story.changed, "mirror_estimated_requests_total", table=ORDERS) == 2 * (16 + 2)
 
 
-@pytest.mark.long(60)
 def test_a_stuck_table_lags_more_and_more_and_the_other_does_not(story: Story) -> None:
     first, second = story.stuck
     lags = [value(series, "mirror_lag_seconds", table=LINES) for series in (first, second)]
@@ -102,7 +104,6 @@ def test_a_stuck_table_lags_more_and_more_and_the_other_does_not(story: Story) -
     assert time.time() - looked < 120
 
 
-@pytest.mark.long(60)
 def test_each_slice_has_a_trace_that_goes_on_where_the_mirror_applies_it(story: Story) -> None:
     by_slice: dict[tuple[str, str], list[str]] = {}
     for span in story.collector.spans:
@@ -124,7 +125,6 @@ def test_each_slice_has_a_trace_that_goes_on_where_the_mirror_applies_it(story: 
     assert len(set(traces.values())) == len(traces)
 
 
-@pytest.mark.long(60)
 def test_the_collector_gets_all_metrics_and_no_secret(story: Story) -> None:
     missing = set(exported_metrics()) - {exposed(metric) for metric in story.collector.metrics.values()}
     # A local disk, and no daemon.
@@ -132,7 +132,6 @@ def test_the_collector_gets_all_metrics_and_no_secret(story: Story) -> None:
     assert not any(b"hunter2" in body for body in story.collector.bodies)
 
 
-@pytest.mark.long(60)
 def test_every_message_is_a_line_of_json_and_says_what_it_is_about(story: Story) -> None:
     fields = {"time", "level", "message", "table", "slice", "attempt", "trace_id"}
     assert all(fields <= set(line) for line in story.messages)
@@ -151,7 +150,6 @@ def test_every_message_is_a_line_of_json_and_says_what_it_is_about(story: Story)
     assert "hunter2" not in json.dumps(story.messages)
 
 
-@pytest.mark.long(60)
 def test_status_estimates_what_a_day_costs(story: Story) -> None:
     lines = {str(line["table"]): line for line in story.status}
     # One slice of one file within the first hour counts as one an hour.
@@ -160,7 +158,6 @@ def test_status_estimates_what_a_day_costs(story: Story) -> None:
     assert lines[LINES]["day_requests"] is None
 
 
-@pytest.mark.long(60)
 def test_jobs_of_spark_say_which_slice_and_trace_they_are_for(story: Story) -> None:
     traces = {
         (told["mirror.table"], told["mirror.slice"]): span.trace_id.hex()
