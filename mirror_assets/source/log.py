@@ -21,7 +21,7 @@ from mirror_assets.source.commits import Commit, describe
 from mirror_assets.source.delta_rs import data_files_of, load_table, metadata_of, protocol_of, size_of, statistics_of
 from mirror_assets.source.errors import LogGap, SourceNotDelta, SourceUnavailable, SourceUnreadable
 from mirror_assets.source.log_checkpoint import read_checkpoint
-from mirror_assets.source.log_listing import LogCheckpoint, LogListing, Step, TipMark
+from mirror_assets.source.log_listing import LogListing, LogStep, TipMark
 from mirror_assets.source.log_paths import is_hidden
 from mirror_assets.source.parsing import parse_actions, parse_info
 from mirror_assets.source.ranges import CommitTimes, increasing
@@ -227,7 +227,7 @@ class DeltaLog:
             steps = self._listing.steps(version, have)
             if steps is None or version < 0:
                 raise LogGap(self.uri, self._listing.gap(version))
-            if steps and (isinstance(steps[0], LogCheckpoint) or steps[0].first == 0):
+            if steps and steps[0].first == 0:
                 replay = Replay(self.uri)
             for actions in self._each(self._step, steps):
                 replay.apply(actions)
@@ -335,14 +335,14 @@ class DeltaLog:
         in_commit = self._commit_once(version).info.in_commit_ms
         return written if in_commit is None else in_commit
 
-    def _step(self, step: Step) -> Actions:
+    def _step(self, step: LogStep) -> Actions:
         """Read the actions of one step of a replay: a checkpoint with its sidecars, a commit, or compacted commits."""
         if step == self._listing.commits.get(step.last):
             return self._commit_once(step.last)
         try:
-            if isinstance(step, LogCheckpoint):
+            if step.is_checkpoint:
                 return read_checkpoint(self.files, step.paths, self._each)
-            with self.files.open(step.path) as file:
+            with self.files.open(step.paths[0]) as file:
                 actions = parse_actions(file.read(), self.files.paths)
             require_reconciled(actions)
         except FileNotFoundError as error:

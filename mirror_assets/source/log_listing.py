@@ -23,30 +23,17 @@ _NEAR = 100
 
 
 @dataclass(frozen=True)
-class LogCheckpoint:
-    """A complete checkpoint of the version `last`; `paths` are those of its files."""
+class LogStep:
+    """A step of a replay: the commits [first, last] in a commit file or a compacted one, or a complete checkpoint.
 
-    last: int
-    paths: tuple[str, ...]
-    modified_ms: int
-
-
-@dataclass(frozen=True)
-class Span:
-    """The commits [first, last] in one file: one in a commit file, several in a compacted one."""
+    A checkpoint has the whole version `last`, so its `first` is 0.
+    """
 
     first: int
     last: int
-    path: str
+    paths: tuple[str, ...]
     modified_ms: int
-
-    @property
-    def paths(self) -> tuple[str, ...]:
-        """The path, as for a checkpoint."""
-        return (self.path,)
-
-
-Step = LogCheckpoint | Span
+    is_checkpoint: bool = False
 
 
 @dataclass(frozen=True)
@@ -81,10 +68,10 @@ class LogListing:
         return dict(zip(self.written, increasing(list(self.written.values())), strict=True))
 
     @cached_property
-    def commits(self) -> dict[int, Span]:
+    def commits(self) -> dict[int, LogStep]:
         """The commit files by version, ascending."""
         files = self._commit_files
-        return {version: Span(version, version, files[version].path, at) for version, at in self.written.items()}
+        return {version: LogStep(version, version, (files[version].path,), at) for version, at in self.written.items()}
 
     def unbroken(self) -> dict[int, int]:
         """Return those of `written` from which every commit up to the newest exists."""
@@ -99,11 +86,11 @@ class LogListing:
         return TipMark(version, tip.size or 0, written_ms(tip), len(self.files))
 
     @cached_property
-    def arrivals(self) -> dict[int, Step]:
+    def arrivals(self) -> dict[int, LogStep]:
         """The versions that can be reconstructed, ascending, and the last step to each."""
         return self._reached({-1})
 
-    def steps(self, version: int, have: int | None = None) -> list[Step] | None:
+    def steps(self, version: int, have: int | None = None) -> list[LogStep] | None:
         """Return the steps to the version: from version `have` if near, else from a checkpoint or from the start.
 
         None when the version can't be reconstructed.
@@ -135,13 +122,15 @@ class LogListing:
         return {int(match[1]): file for match, file in found if match}
 
     @cached_property
-    def _compacted(self) -> list[Span]:
+    def _compacted(self) -> list[LogStep]:
         found = ((_COMPACTED.fullmatch(file.base_name), file) for file in self.files)
-        spans = (Span(int(match[1]), int(match[2]), file.path, written_ms(file)) for match, file in found if match)
-        return sorted(spans, key=lambda span: span.path)
+        steps = (
+            LogStep(int(match[1]), int(match[2]), (file.path,), written_ms(file)) for match, file in found if match
+        )
+        return sorted(steps, key=lambda step: step.paths)
 
     @cached_property
-    def _checkpoints(self) -> dict[int, LogCheckpoint]:
+    def _checkpoints(self) -> dict[int, LogStep]:
         """The complete checkpoints; an empty file is one that was never finished."""
         groups: defaultdict[tuple[int, str], list[FileInfo]] = defaultdict(list)
         wanted: dict[tuple[int, str], int] = {}
@@ -152,26 +141,28 @@ class LogListing:
             groups[group].append(file)
             wanted[group] = int(match[3] or 1)
         return {
-            group[0]: LogCheckpoint(group[0], tuple(file.path for file in found), max(map(written_ms, found)))
-            for group, found in groups.items()
-            if len(found) == wanted[group]
+            version: LogStep(
+                0, version, tuple(file.path for file in found), max(map(written_ms, found)), is_checkpoint=True
+            )
+            for (version, name), found in groups.items()
+            if len(found) == wanted[version, name]
         }
 
     @cached_property
-    def _ending(self) -> dict[int, list[Span]]:
-        """Spans by their last version, the longest first."""
-        ending: defaultdict[int, list[Span]] = defaultdict(list)
-        for span in sorted([*self._compacted, *self.commits.values()], key=lambda span: span.first):
-            ending[span.last].append(span)
+    def _ending(self) -> dict[int, list[LogStep]]:
+        """Commits by their last version, the longest step first."""
+        ending: defaultdict[int, list[LogStep]] = defaultdict(list)
+        for step in sorted([*self._compacted, *self.commits.values()], key=lambda step: step.first):
+            ending[step.last].append(step)
         return ending
 
-    def _reached(self, beginning: set[int], first: int = 0, last: int | None = None) -> dict[int, Step]:
-        reached: dict[int, Step] = {}
+    def _reached(self, beginning: set[int], first: int = 0, last: int | None = None) -> dict[int, LogStep]:
+        reached: dict[int, LogStep] = {}
         checkpoints = self._checkpoints if last is None else {}
         versions = sorted({*self._ending, *checkpoints}) if last is None else range(first, last + 1)
         for version in versions:
-            spans = (s for s in self._ending.get(version, ()) if s.first - 1 in reached or s.first - 1 in beginning)
-            step = checkpoints.get(version) or next(spans, None)
+            steps = (s for s in self._ending.get(version, ()) if s.first - 1 in reached or s.first - 1 in beginning)
+            step = checkpoints.get(version) or next(steps, None)
             if step is not None:
                 reached[version] = step
         return reached
@@ -182,14 +173,12 @@ def written_ms(file: FileInfo) -> int:
     return int((file.mtime_ns or 0) // 1_000_000)
 
 
-def _walk(version: int, beginning: int, arrivals: dict[int, Step]) -> list[Step] | None:
-    path: list[Step] = []
+def _walk(version: int, beginning: int, arrivals: dict[int, LogStep]) -> list[LogStep] | None:
+    path: list[LogStep] = []
     while version > beginning:
         step = arrivals.get(version)
         if step is None:
             return None
         path.append(step)
-        if isinstance(step, LogCheckpoint):
-            break
         version = step.first - 1
     return path[::-1]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from base64 import b85decode
 from collections.abc import Iterator, Mapping
 from typing import Any
 from uuid import UUID
@@ -27,7 +28,8 @@ _RECORDS_FIRST = re.compile(RECORDS_FIRST)
 # Delta Live Tables create a table before they know its columns, and omit the schema; Spark omits an empty one.
 _NO_COLUMNS = '{"type":"struct","fields":[]}'
 _Z85 = "0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ.-:+=^!/*?&<>()[]{}@%$#"
-_DIGIT = {character: digit for digit, character in enumerate(_Z85)}
+_BASE85 = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz!#$%&()*+-;<=>?@^_`{|}~"
+_TO_BASE85 = str.maketrans(_Z85, _BASE85)
 # 16 bytes of a UUID, four bytes in five characters; a folder may come before them.
 _UUID_LENGTH = 20
 
@@ -142,10 +144,14 @@ def stored_rows(stats: str | None) -> int | None:
 
 
 def z85_decoded(text: str) -> bytes:
-    """Decode Z85 (ZeroMQ's RFC 32). Raises ValueError for another text."""
-    if len(text) % 5 or not _DIGIT.keys() >= set(text):
+    """Decode Z85 (ZeroMQ's RFC 32), which is Python's base 85 with another alphabet. Raises ValueError."""
+    try:
+        data = b85decode(text.translate(_TO_BASE85))
+    except ValueError:
+        data = None
+    if data is None or len(text) % 5 or not set(text) <= set(_Z85):
         raise ValueError(f"{text!r} is not Z85")
-    return b"".join(_four_bytes(text[start : start + 5]) for start in range(0, len(text), 5))
+    return data
 
 
 def _line(text: str) -> dict[str, RawAction]:
@@ -185,12 +191,3 @@ def _vector_path(kind: str, stored: str, paths: TablePaths) -> str | None:
     folder, encoded = stored[:-_UUID_LENGTH], stored[-_UUID_LENGTH:]
     name = f"deletion_vector_{UUID(bytes=z85_decoded(encoded))}.bin"
     return f"{folder}/{name}" if folder else name
-
-
-def _four_bytes(characters: str) -> bytes:
-    number = 0
-    for character in characters:
-        number = number * 85 + _DIGIT[character]
-    if number >= 1 << 32:
-        raise ValueError(f"{characters!r} is not Z85")
-    return number.to_bytes(4, "big")

@@ -5,13 +5,11 @@ from __future__ import annotations
 import dataclasses
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from enum import Enum
 from functools import lru_cache
-from typing import Literal
-
-import pydantic
+from typing import Any
 
 from mirror_assets.source.errors import ColumnUnfit, schema_unreadable
 
@@ -39,45 +37,6 @@ class LandedColumn:
     nested: bool = False
     nullable: bool = True
     is_row_id: bool = False
-
-
-class _Raw(pydantic.BaseModel):
-    model_config = pydantic.ConfigDict(frozen=True, extra="ignore")
-
-
-class _Metadata(_Raw):
-    field_id: int | None = pydantic.Field(default=None, alias="delta.columnMapping.id")
-    physical_name: str | None = pydantic.Field(default=None, alias="delta.columnMapping.physicalName")
-    char_type: str | None = pydantic.Field(default=None, alias="__CHAR_VARCHAR_TYPE_STRING")
-    comment: object = None
-
-
-class _Column(_Raw):
-    name: str
-    type: _Type
-    nullable: bool = True
-    metadata: _Metadata = _Metadata()
-
-
-class _Struct(_Raw):
-    type: Literal["struct"]
-    fields: tuple[_Column, ...]
-
-
-class _Array(_Raw):
-    type: Literal["array"]
-    element: _Type = pydantic.Field(alias="elementType")
-    contains_null: bool = pydantic.Field(default=True, alias="containsNull")
-
-
-class _Map(_Raw):
-    type: Literal["map"]
-    key: _Type = pydantic.Field(alias="keyType")
-    value: _Type = pydantic.Field(alias="valueType")
-    contains_null: bool = pydantic.Field(default=True, alias="valueContainsNull")
-
-
-_Type = str | _Struct | _Array | _Map
 
 
 @dataclass(frozen=True)
@@ -121,10 +80,9 @@ class Schema:
 def parse_schema(text: str) -> Schema:
     """Parse a metaData action's `schemaString`. Raises schema_unreadable."""
     try:
-        return Schema(_fields(_Struct.model_validate_json(text)))
-    except pydantic.ValidationError as error:
-        first = error.errors()[0]
-        raise schema_unreadable(f"{first['msg']} at {'.'.join(map(str, first['loc'])) or 'its start'}") from error
+        return Schema(_fields(json.loads(text)))
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        raise schema_unreadable(repr(error)) from error
 
 
 def canonical(schema_string: str) -> str:
@@ -147,48 +105,41 @@ def landing_type(field: Field) -> str:
     raise ColumnUnfit(field.name, field.type)
 
 
-def _fields(struct: _Struct) -> tuple[Field, ...]:
-    return tuple(_field(column) for column in struct.fields)
+def _fields(struct: Mapping[str, Any]) -> tuple[Field, ...]:
+    if struct["type"] != "struct":
+        raise ValueError(f"{struct['type']!r} is no struct")
+    return tuple(_column(column) for column in struct["fields"])
 
 
-def _field(column: _Column) -> Field:
-    children, comment = _children(column.type), column.metadata.comment
-    simple = column.metadata.char_type if column.type == "string" and column.metadata.char_type else None
-    return Field(
-        name=column.name,
-        type=simple or _spark_name(column.type, children),
-        nullable=column.nullable,
-        field_id=column.metadata.field_id,
-        physical_name=column.metadata.physical_name,
-        children=children,
+def _column(raw: Mapping[str, Any]) -> Field:
+    metadata = raw.get("metadata") or {}
+    char_type = metadata.get("__CHAR_VARCHAR_TYPE_STRING") if raw["type"] == "string" else None
+    comment = metadata.get("comment")
+    plain = _member(raw["name"], raw["type"], nullable=raw.get("nullable", True))
+    return dataclasses.replace(
+        plain,
+        type=char_type or plain.type,
+        field_id=metadata.get("delta.columnMapping.id"),
+        physical_name=metadata.get("delta.columnMapping.physicalName"),
         comment=comment if isinstance(comment, str) else "",
     )
 
 
-def _member(name: str, member: _Type, *, nullable: bool) -> Field:
-    children = _children(member)
-    return Field(name, _spark_name(member, children), nullable, children=children)
-
-
-def _children(column_type: _Type) -> tuple[Field, ...]:
-    if isinstance(column_type, _Struct):
-        return _fields(column_type)
-    if isinstance(column_type, _Array):
-        return (_member("element", column_type.element, nullable=column_type.contains_null),)
-    if isinstance(column_type, _Map):
-        return (
-            _member("key", column_type.key, nullable=False),
-            _member("value", column_type.value, nullable=column_type.contains_null),
-        )
-    return ()
-
-
-def _spark_name(column_type: _Type, children: tuple[Field, ...]) -> str:
-    if isinstance(column_type, str):
-        return _SIMPLE.get(column_type, column_type)
-    if isinstance(column_type, _Struct):
-        return f"struct<{','.join(f'{child.name}:{child.type}' for child in children)}>"
-    return f"{column_type.type}<{','.join(child.type for child in children)}>"
+def _member(name: str, raw: str | Mapping[str, Any], *, nullable: bool) -> Field:
+    """Return a column, or a member of a nested one, with its type as Spark spells it."""
+    if not isinstance(name, str) or not isinstance(nullable, bool):
+        raise TypeError(f"{name!r} is no column")
+    if isinstance(raw, str):
+        return Field(name, _SIMPLE.get(raw, raw), nullable)
+    if raw["type"] == "array":
+        children: tuple[Field, ...] = (_member("element", raw["elementType"], nullable=raw.get("containsNull", True)),)
+    elif raw["type"] == "map":
+        value = _member("value", raw["valueType"], nullable=raw.get("valueContainsNull", True))
+        children = (_member("key", raw["keyType"], nullable=False), value)
+    else:
+        children = _fields(raw)
+    named = (f"{child.name}:{child.type}" if raw["type"] == "struct" else child.type for child in children)
+    return Field(name, f"{raw['type']}<{','.join(named)}>", nullable, children=children)
 
 
 _INTEGERS = ("tinyint", "smallint", "int", "bigint")

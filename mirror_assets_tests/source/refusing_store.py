@@ -1,19 +1,13 @@
-"""A server that knows S3's protocol only to refuse: each request gets the same error.
-
-It is a process of its own: deltalake's file system keeps all threads of Python waiting while it lists a folder or opens
-a file (1.6.6), so a server in the same process could not answer.
-"""
+"""A server that knows S3's protocol only to refuse: each request gets the same error."""
 
 from __future__ import annotations
 
-import json
 import socket
 import ssl
-import subprocess
-import sys
+import threading
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
@@ -67,14 +61,40 @@ def refusing(error: S3Error, certificate: Path | None = None) -> Iterator[str]:
 
     `certificate` is a PEM file with the server's key and certificate, for TLS.
     """
-    command = [sys.executable, "-m", __name__, json.dumps(asdict(error)), str(certificate or "")]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            self._answer(with_body=True)
+
+        def do_HEAD(self) -> None:
+            self._answer(with_body=False)
+
+        def _answer(self, *, with_body: bool) -> None:
+            is_refused, lists = error.on in self.path, "list-type=2" in self.path
+            answer = error if is_refused else _NO_OBJECT
+            status, body = (200, _NO_OBJECTS) if lists and not is_refused else (answer.status, answer.body)
+            self.send_response(status)
+            self.send_header("Content-Type", "application/xml")
+            self.send_header("Content-Length", str(len(body)))
+            if answer.region:
+                self.send_header("x-amz-bucket-region", answer.region)
+            self.end_headers()
+            if with_body:
+                self.wfile.write(body)
+
+        def log_message(self, format: str, *args: object) -> None:  # noqa: A002 the base class names it so
+            pass
+
+    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
+        if certificate:
+            context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
+            context.load_cert_chain(certificate)
+            server.socket = context.wrap_socket(server.socket, server_side=True)
+        threading.Thread(target=server.serve_forever, daemon=True).start()
         try:
-            assert process.stdout is not None
-            port = int(process.stdout.readline())
-            yield f"http{'s' if certificate else ''}://127.0.0.1:{port}"
+            yield f"http{'s' if certificate else ''}://127.0.0.1:{server.server_port}"
         finally:
-            process.kill()
+            server.shutdown()
 
 
 @contextmanager
@@ -101,40 +121,3 @@ def closed_port() -> str:
     with socket.create_server(("127.0.0.1", 0)) as listening:
         port = listening.getsockname()[1]
     return f"http://127.0.0.1:{port}"
-
-
-def _serve(error: S3Error, certificate: str) -> None:
-    class Handler(BaseHTTPRequestHandler):
-        def do_GET(self) -> None:
-            self._answer(with_body=True)
-
-        def do_HEAD(self) -> None:
-            self._answer(with_body=False)
-
-        def _answer(self, *, with_body: bool) -> None:
-            is_refused, lists = error.on in self.path, "list-type=2" in self.path
-            answer = error if is_refused else _NO_OBJECT
-            status, body = (200, _NO_OBJECTS) if lists and not is_refused else (answer.status, answer.body)
-            self.send_response(status)
-            self.send_header("Content-Type", "application/xml")
-            self.send_header("Content-Length", str(len(body)))
-            if answer.region:
-                self.send_header("x-amz-bucket-region", answer.region)
-            self.end_headers()
-            if with_body:
-                self.wfile.write(body)
-
-        def log_message(self, format: str, *args: object) -> None:  # noqa: A002 the base class names it so
-            pass
-
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    if certificate:
-        context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
-        context.load_cert_chain(certificate)
-        server.socket = context.wrap_socket(server.socket, server_side=True)
-    print(server.server_port, flush=True)  # noqa: T201 who started it reads it
-    server.serve_forever()
-
-
-if __name__ == "__main__":
-    _serve(S3Error(**json.loads(sys.argv[1])), sys.argv[2])

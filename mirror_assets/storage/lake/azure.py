@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from mirror_assets.storage.credentials import CredentialKind, credential_of
 from mirror_assets.storage.errors import credential_incomplete, token_refused
 from mirror_assets.storage.lake.address import LakeAddress
-from mirror_assets.storage.lake.lake_store import Prefixed
+from mirror_assets.storage.lake.lake_store import prefixed
 from mirror_assets.storage.lake.token_server import token_endpoint
 from mirror_assets.storage.onelake.abfs import (
     HADOOP_AZURE,
@@ -140,4 +140,4 @@ def storage_token(kind: CredentialKind, env_prefix: str) -> AccessToken:
 def _shared(kind: CredentialKind, env_prefix: str) -> TokenCredential:
     # The file of authorities that deltalake trusts also.
     trusted = os.environ.get("SSL_CERT_FILE")
-    return credential_of(kind, Path(trusted) if trusted else None, Prefixed(env_prefix, os.environ))
+    return credential_of(kind, Path(trusted) if trusted else None, prefixed(env_prefix, os.environ))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import Protocol
 
 from mirror_assets.storage.lake.address import LakeAddress
@@ -34,18 +34,6 @@ class LakeStore(Protocol):
         ...
 
 
-class Prefixed(Mapping[str, str]):
-    """The environment of one identity: its variables have a prefix before the names that the SDKs use."""
-
-    def __init__(self, prefix: str, environment: Mapping[str, str]) -> None:
-        self._prefix, self._environment = prefix, environment
-
-    def __getitem__(self, name: str) -> str:
-        return self._environment[self._prefix + name]
-
-    def __iter__(self) -> Iterator[str]:
-        cut = len(self._prefix)
-        return (name[cut:] for name in self._environment if name.startswith(self._prefix))
-
-    def __len__(self) -> int:
-        return sum(1 for _ in self)
+def prefixed(prefix: str, environment: Mapping[str, str]) -> dict[str, str]:
+    """Return the environment of one identity: its variables with the prefix, by the names that the SDKs use."""
+    return {name[len(prefix) :]: value for name, value in environment.items() if name.startswith(prefix)}

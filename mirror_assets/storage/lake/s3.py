@@ -11,7 +11,7 @@ from urllib.parse import urlsplit
 from mirror_assets.storage.errors import credential_incomplete
 from mirror_assets.storage.lake.address import LakeAddress
 from mirror_assets.storage.lake.aws_identity import AwsIdentity
-from mirror_assets.storage.lake.lake_store import Prefixed
+from mirror_assets.storage.lake.lake_store import prefixed
 from mirror_assets.storage.onelake.abfs import variable
 
 # The hadoop-aws that fits the Hadoop that pyspark brings.
@@ -107,8 +107,8 @@ class S3Store:
         return {f"fs.{scheme}.impl": f"{_S3A}.S3AFileSystem" for scheme in ("s3", "s3n")} | own
 
     @property
-    def _named(self) -> Prefixed:
-        return Prefixed(self.env_prefix, self.environment)
+    def _named(self) -> dict[str, str]:
+        return prefixed(self.env_prefix, self.environment)
 
     @property
     def _region(self) -> str | None:

@@ -33,7 +33,6 @@ class Meaning(str, Enum):
 
     MISSING = "missing"
     EXISTS = "exists"
-    SOURCE_CHANGED = "source changed"
     CONDITION = "condition not met"
     NO_ITEM = "no such item"
     NO_TOKEN = "no token"  # noqa: S105 a meaning
@@ -112,9 +111,13 @@ def _meaning(status: int, code: str) -> Meaning:
         return Meaning.PASSING
     if code in _NO_SUCH_ITEM:
         return Meaning.NO_ITEM
-    plain = {401: Meaning.NO_TOKEN, 403: Meaning.DENIED, 404: Meaning.MISSING, 409: Meaning.EXISTS}
-    if status == 412:
-        return Meaning.SOURCE_CHANGED if code == "SourceConditionNotMet" else Meaning.CONDITION
+    plain = {
+        401: Meaning.NO_TOKEN,
+        403: Meaning.DENIED,
+        404: Meaning.MISSING,
+        409: Meaning.EXISTS,
+        412: Meaning.CONDITION,
+    }
     return plain.get(status, Meaning.REFUSED)
 
 

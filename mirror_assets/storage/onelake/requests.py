@@ -36,7 +36,7 @@ from mirror_assets.telemetry.record import count_request
 _Reply = TypeVar("_Reply")
 # The SDK also raises these for an unreadable answer; from our own code, they are bugs.
 _UNREADABLE = (AttributeError, LookupError, TypeError, ValueError)
-_CONFLICTS = (Meaning.MISSING, Meaning.EXISTS, Meaning.CONDITION, Meaning.SOURCE_CHANGED)
+_CONFLICTS = (Meaning.MISSING, Meaning.EXISTS, Meaning.CONDITION)
 
 
 class Requests:
@@ -87,7 +87,6 @@ class Requests:
             Meaning.MISSING: PathMissing(path),
             Meaning.EXISTS: PathExists(path),
             Meaning.CONDITION: PathChanged(path, "the requested one"),
-            Meaning.SOURCE_CHANGED: PathChanged(path, "the requested one"),
             Meaning.DENIED: StoreDenied(f"{self.root}/{path}", answer.code),
         }
         return errors.get(answer.meaning) or store_refused(path, answer.code)

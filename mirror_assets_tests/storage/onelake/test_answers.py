@@ -60,7 +60,7 @@ def said(status: int, code: str = "", headers: dict[str, str] | None = None) -> 
         (409, "BlobAlreadyExists", Meaning.EXISTS),
         (409, "DestinationPathIsBeingDeleted", Meaning.PASSING),
         (412, "ConditionNotMet", Meaning.CONDITION),
-        (412, "SourceConditionNotMet", Meaning.SOURCE_CHANGED),
+        (412, "SourceConditionNotMet", Meaning.CONDITION),
         (401, "InvalidAuthenticationInfo", Meaning.NO_TOKEN),
         (403, "AuthorizationPermissionMismatch", Meaning.DENIED),
         (403, "CapacityLimitExceeded", Meaning.THROTTLED),
