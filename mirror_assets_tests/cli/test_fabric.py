@@ -151,4 +151,4 @@ def test_there_is_no_stop_and_the_help_says_why(capsys: pytest.CaptureFixture[st
     assert ended.value.code == 2
     with pytest.raises(SystemExit):
         main(["fabric", "--help"])
-    assert "replays everything" in " ".join(capsys.readouterr().out.split())
+    assert "replays all files" in " ".join(capsys.readouterr().out.split())

@@ -74,7 +74,7 @@ def test_a_run_that_follows_has_no_range(options: list[str], capsys: pytest.Capt
     with pytest.raises(SystemExit) as ended:
         main(["run", "--follow", *options])
     assert ended.value.code == 2
-    assert "--follow mirrors everything that comes" in capsys.readouterr().err
+    assert "--follow mirrors all new commits" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(("text", "seconds"), [("5s", 5), ("500ms", 0.5), ("2min", 120), ("1.5", 1.5)])

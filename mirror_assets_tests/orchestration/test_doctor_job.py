@@ -54,8 +54,8 @@ def test_an_answer_of_no_fails_the_run_with_the_next_step(tmp_path: Path) -> Non
     assert told is not None
     many = len(result.output_for_node(SOURCES_OP)) + 10
     assert (told.description or "").startswith(f"1 of {many} answers are no: none: is the log reached? ")
-    assert "Next: put the table back" in (told.description or "")
-    assert "Next: put the table back" in str(told.metadata["none: is the log reached?"].value)
+    assert "Next: restore the table" in (told.description or "")
+    assert "Next: restore the table" in str(told.metadata["none: is the log reached?"].value)
 
 
 def test_a_place_that_is_in_trouble_since_the_definitions_were_loaded_is_told(

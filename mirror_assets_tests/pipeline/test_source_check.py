@@ -13,8 +13,8 @@ from mirror_assets.source.actions import Protocol
     [
         (Protocol(1, 2), "protocol from writer version 2 to 7, with the table feature changeDataFeed: writers that"),
         (Protocol(3, 7, frozenset({"deletionVectors"})), "protocol, with the table feature changeDataFeed: writers"),
-        (Protocol(1, 4), "writer version 4 stays as it is"),
-        (Protocol(1, 7, frozenset({"changeDataFeed"})), "writer version 7 stays as it is"),
+        (Protocol(1, 4), "writer version 4 doesn't change"),
+        (Protocol(1, 7, frozenset({"changeDataFeed"})), "writer version 7 doesn't change"),
     ],
 )
 def test_a_feed_that_is_off_tells_the_statement_and_its_consequences(protocol: Protocol, consequence: str) -> None:
