@@ -49,7 +49,7 @@ class ZoneReader:
         """Return the failure if it still counts; once it doesn't, the same record never counts again."""
         if self._void.get(info.path) == info.etag:
             return None
-        record = drive(read_failure(name), self.store)
+        record = read_failure(self.store, name)
         try:
             current = drive(read_manifest(name), self.store)
             rebuild = drive(read_rebuild(name), self.store)

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from mirror_assets.errors import StopError
-from mirror_assets.landing.format import Manifest, decode
+from mirror_assets.landing.control_file import read_control_file
+from mirror_assets.landing.format import Manifest
 from mirror_assets.landing.names import TableName, attempt_ms
-from mirror_assets.landing.steps import Read, Steps
+from mirror_assets.landing.steps import drive
+from mirror_assets.storage import Store
 
 _REQUESTS_OF_SLICE, _REQUESTS_OF_FILE = 16, 2
 # CU seconds: a rename is expensive; other requests cost as much as a Put Blob.
@@ -34,26 +35,26 @@ def landing_cost(slices: float, files: float) -> OneLakeCost:
     return OneLakeCost(requests + _REQUESTS_OF_FILE * files, capacity)
 
 
-def daily_cost(table: TableName, manifest: Manifest, now: float) -> Steps[OneLakeCost | None]:
+def daily_cost(store: Store, table: TableName, manifest: Manifest, now: float) -> OneLakeCost | None:
     """Return the cost of a day, if slices land as often as the newest hundred did up to `now`.
 
     `now` is in seconds since 1970. None if too little has landed for an estimate, or the manifests can't be read. Sends
     one request.
     """
-    earlier = yield from _earlier(table, manifest)
+    earlier = _earlier(store, table, manifest)
     if earlier is None:
         return None
     days, slices = _days_since(earlier, now), manifest.generation - earlier.generation
     return landing_cost(slices / days, (manifest.next_number - earlier.next_number) / days)
 
 
-def daily_bytes(table: TableName, manifest: Manifest, now: float) -> Steps[float | None]:
+def daily_bytes(store: Store, table: TableName, manifest: Manifest, now: float) -> float | None:
     """Return the bytes that land in a day, if rows land as often as in the newest hundred slices up to `now`.
 
     The size of a row is estimated from the files of the oldest and the newest of these slices. None and the cost are as
     for `daily_cost`.
     """
-    earlier = yield from _earlier(table, manifest)
+    earlier = _earlier(store, table, manifest)
     if earlier is None:
         return None
     entries = (*earlier.entries, *manifest.entries)
@@ -61,15 +62,12 @@ def daily_bytes(table: TableName, manifest: Manifest, now: float) -> Steps[float
     return row * (manifest.landed_rows - earlier.landed_rows) / _days_since(earlier, now)
 
 
-def _earlier(table: TableName, manifest: Manifest) -> Steps[Manifest | None]:
+def _earlier(store: Store, table: TableName, manifest: Manifest) -> Manifest | None:
     """Return the manifest of a hundred slices ago, or of the first slice; None if it is missing or unreadable."""
     first = max(1, manifest.generation - _LOOKED_BACK)
-    path = table.history(manifest.epoch, first)
-    content = (yield from Read(path)) if first < manifest.generation else None
-    try:
-        return None if content is None else decode(Manifest, path, content.data)
-    except StopError:
+    if first == manifest.generation:
         return None
+    return drive(read_control_file(Manifest, table.history(manifest.epoch, first), is_hint=True), store).record
 
 
 def _days_since(earlier: Manifest, now: float) -> float:

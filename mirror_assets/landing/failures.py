@@ -6,7 +6,6 @@ table deletes it when a complete plan has nothing to do. Every instance, job and
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Annotated, Literal
 
 from pydantic import Field
@@ -17,19 +16,10 @@ from mirror_assets.landing.format import Manifest, Record, RecordedSlice
 from mirror_assets.landing.names import SliceKey, TableName
 from mirror_assets.landing.rebuild import RebuildRecord, read_rebuild
 from mirror_assets.landing.state import read_manifest
-from mirror_assets.landing.steps import Delete, Read, Steps
+from mirror_assets.landing.steps import drive
+from mirror_assets.storage import Store
 
 _LONGEST_MESSAGE = 4000
-
-
-@dataclass(frozen=True)
-class RunFailure:
-    """A run's error, the slice that failed, and the reason why only a rebuild helps; both None if unknown."""
-
-    code: ErrorCode
-    message: str
-    slice: SliceKey | None = None
-    rebuild: str | None = None
 
 
 class FailureRecord(Record):
@@ -72,20 +62,29 @@ class FailureRecord(Record):
         return not (rebuild is not None and rebuild.is_drop and rebuild.epoch > self.epoch)
 
 
-def read_failure(table: TableName) -> Steps[FailureRecord | None]:
+def read_failure(store: Store, table: TableName) -> FailureRecord | None:
     """Read the record, void or not; None if it is missing or unreadable."""
-    return (yield from read_control_file(FailureRecord, table.failure_record, is_hint=True)).record
+    return drive(read_control_file(FailureRecord, table.failure_record, is_hint=True), store).record
 
 
-def record_failure(table: TableName, failure: RunFailure, now_ms: int) -> Steps[None]:
-    """Count the failure at the table's current position. Of two at the same time, one may be lost.
+def record_failure(
+    store: Store,
+    table: TableName,
+    code: ErrorCode,
+    message: str,
+    now_ms: int,
+    key: SliceKey | None = None,
+    rebuild_because: str | None = None,
+) -> None:
+    """Count a failed run at the table's current position. Of two at the same time, one may be lost.
 
-    Raises ManifestCorrupt, and what a store raises.
+    `key` is the slice that failed, `rebuild_because` the reason why only a rebuild helps; both None if unknown. Raises
+    ManifestCorrupt, and what a store raises.
     """
-    rebuild = yield from read_rebuild(table)
-    current = yield from read_manifest(table)
+    rebuild = drive(read_rebuild(table), store)
+    current = drive(read_manifest(table), store)
     manifest = current.manifest if current else None
-    found = yield from read_control_file(FailureRecord, table.failure_record, is_hint=True)
+    found = drive(read_control_file(FailureRecord, table.failure_record, is_hint=True), store)
     before = found.record if found.record and found.record.stands(manifest, rebuild) else None
     epoch, generation = _position(manifest, rebuild)
     record = FailureRecord(
@@ -94,12 +93,12 @@ def record_failure(table: TableName, failure: RunFailure, now_ms: int) -> Steps[
         generation=generation,
         count=before.count + 1 if before else 1,
         failed_ms=now_ms,
-        code=failure.code,
-        message=failure.message[:_LONGEST_MESSAGE],
-        slice=failure.slice or (before.slice if before else None),
-        rebuild=failure.rebuild or (before.rebuild if before else None),
+        code=code,
+        message=message[:_LONGEST_MESSAGE],
+        slice=key or (before.slice if before else None),
+        rebuild=rebuild_because or (before.rebuild if before else None),
     )
-    yield from write_control_file(found, record)  # if another run was faster, its failure is recorded
+    drive(write_control_file(found, record), store)  # if another run was faster, its failure is recorded
 
 
 def _position(manifest: Manifest | None, rebuild: RebuildRecord | None) -> tuple[int, int]:
@@ -109,7 +108,7 @@ def _position(manifest: Manifest | None, rebuild: RebuildRecord | None) -> tuple
     return (rebuild.epoch if rebuild else 0), 0
 
 
-def clear_failure(table: TableName) -> Steps[None]:
+def clear_failure(store: Store, table: TableName) -> None:
     """Delete the record, if it exists. Raises what a store raises."""
-    if (yield from Read(table.failure_record)) is not None:
-        yield from Delete(table.failure_record)
+    if store.head(table.failure_record) is not None:
+        store.delete(table.failure_record)

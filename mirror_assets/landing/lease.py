@@ -12,7 +12,8 @@ from pydantic import Field
 
 from mirror_assets.landing.control_file import read_control_file, write_control_file
 from mirror_assets.landing.format import Record
-from mirror_assets.landing.steps import Steps
+from mirror_assets.landing.steps import drive
+from mirror_assets.storage import Store
 
 
 class Process(Record):
@@ -49,17 +50,17 @@ class Lease(Record):
         return f"run {self.run} works on {self.subject}, in process {self.process.pid} on {self.process.host}"
 
 
-def read_lease(path: str) -> Steps[Lease | None]:
+def read_lease(store: Store, path: str) -> Lease | None:
     """Read the lease, expired or not; None if it is missing or unreadable."""
-    return (yield from read_control_file(Lease, path, is_hint=True)).record
+    return drive(read_control_file(Lease, path, is_hint=True), store).record
 
 
-def take_lease(path: str, lease: Lease, may_replace: Callable[[Lease], bool]) -> Steps[Lease | None]:
+def take_lease(store: Store, path: str, lease: Lease, may_replace: Callable[[Lease], bool]) -> Lease | None:
     """Acquire or renew the lease, unless it is held by another and may not be replaced; return the lease in force.
 
     Returns None if another process acquires it at the same time.
     """
-    found = yield from read_control_file(Lease, path, is_hint=True)
+    found = drive(read_control_file(Lease, path, is_hint=True), store)
     if found.record is not None and not may_replace(found.record):
         return found.record
-    return lease if (yield from write_control_file(found, lease)) else None
+    return lease if drive(write_control_file(found, lease), store) else None

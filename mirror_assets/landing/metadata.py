@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 
 from mirror_assets.landing.errors import MetadataDiffers, TableDropped
 from mirror_assets.landing.names import PARTNER_EVENTS, TableName
 from mirror_assets.landing.steps import Create, Read, Replace, Steps
-from mirror_assets.storage import Content, PathChanged, PathExists, PathMissing
+from mirror_assets.storage import Content, PathChanged, PathExists, PathMissing, Store
 
 
 def metadata_bytes(keys: Sequence[str]) -> bytes:
@@ -78,12 +79,9 @@ def _text(document: Mapping[str, object], keys: Sequence[str]) -> bytes:
     return json.dumps({**document, **declared}, ensure_ascii=False).encode()
 
 
-def ensure_partner_events(name: str, source_info: Mapping[str, str]) -> Steps[None]:
+def ensure_partner_events(store: Store, name: str, source_info: Mapping[str, str]) -> None:
     """Name the publisher at the landing zone's root, unless the file exists: partnerName must be constant."""
-    if (yield from Read(PARTNER_EVENTS)) is not None:
-        return
-    text = json.dumps({"partnerName": name, "sourceInfo": dict(source_info)})
-    try:
-        yield from Create(PARTNER_EVENTS, text.encode())
-    except PathExists:
-        return
+    if store.head(PARTNER_EVENTS) is None:
+        text = json.dumps({"partnerName": name, "sourceInfo": dict(source_info)})
+        with suppress(PathExists):
+            store.create(PARTNER_EVENTS, text.encode())

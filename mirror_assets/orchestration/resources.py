@@ -31,7 +31,6 @@ from mirror_assets.config import Config, LandingZoneConfig, OneLakeConfig
 from mirror_assets.fabric.monitoring import Mirror
 from mirror_assets.landing.metadata import ensure_partner_events
 from mirror_assets.landing.names import TableName
-from mirror_assets.landing.steps import drive
 from mirror_assets.source.access import Access, Locate, PlainAccess
 from mirror_assets.source.delta_rs import load_table
 from mirror_assets.source.log import DeltaLog
@@ -71,7 +70,7 @@ class LandingZone(dg.ConfigurableResource[None]):
     def store(self) -> Store:
         """Return the store with its partner file in place, for publishers."""
         store = self.open()
-        drive(ensure_partner_events(_PARTNER, {"sourceType": "Delta Lake", "sourceVersion": ""}), store)
+        ensure_partner_events(store, _PARTNER, {"sourceType": "Delta Lake", "sourceVersion": ""})
         return store
 
     def local_staging(self) -> LocalStore | None:

@@ -17,7 +17,6 @@ from mirror_assets.fabric.monitoring import MonitoredTable, WatchedMirror
 from mirror_assets.history.history_log import HistoryLog
 from mirror_assets.landing.cost import daily_cost
 from mirror_assets.landing.names import TableName
-from mirror_assets.landing.steps import drive
 from mirror_assets.orchestration.units import duration
 from mirror_assets.pipeline.batch_runner import has_runs, tables_mirrored_twice
 from mirror_assets.pipeline.context import TableContext
@@ -180,7 +179,7 @@ def _landed(table: TableContext, mirrored: Mapping[TableName, MonitoredTable] | 
     manifest, status = table.manifest(), mirrored.get(table.name) if mirrored else None
     absent = "not mirrored yet" if mirrored is not None else "unknown"
     loading = str(manifest.loading) if manifest and manifest.loading else ""
-    cost = drive(daily_cost(table.name, manifest, time.time()), table.store) if manifest else None
+    cost = daily_cost(table.store, table.name, manifest, time.time()) if manifest else None
     return StatusLine(
         table=str(table.name),
         health="unknown",

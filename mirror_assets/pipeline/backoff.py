@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable
 
 from mirror_assets.errors import ErrorCode, MirrorError, RebuildError
-from mirror_assets.landing.failures import FailureRecord, RunFailure, clear_failure, read_failure, record_failure
+from mirror_assets.landing.failures import FailureRecord, clear_failure, read_failure, record_failure
 from mirror_assets.landing.format import Manifest
 from mirror_assets.landing.names import SliceKey
 from mirror_assets.landing.rebuild import RebuildRecord
-from mirror_assets.landing.steps import drive
 from mirror_assets.pipeline.context import TableContext
 from mirror_assets.pipeline.errors import TableBusy
+from mirror_assets.pipeline.liveness import now_ms
 from mirror_assets.telemetry.record import count_failure
 
 _FIRST_PAUSE_SECONDS, _LONGEST_PAUSE_SECONDS = 30, 3600
@@ -30,9 +29,8 @@ def note_failure(
         return
     count_failure(str(context.name), error.code.value)
     rebuild = error.what if isinstance(error, RebuildError) and error.needs_reading else None
-    failure = RunFailure(error.code, str(error), key, rebuild)
     try:
-        drive(record_failure(context.name, failure, time.time_ns() // 1_000_000), context.store)
+        record_failure(context.store, context.name, error.code, str(error), now_ms(), key, rebuild)
     except MirrorError as unable:
         report(f"{context.name}: the failure can't be recorded: {unable.what}")
 
@@ -40,7 +38,7 @@ def note_failure(
 def note_well(context: TableContext, report: Callable[[str], None]) -> None:
     """Delete the record of failures: a complete plan has found nothing to do. A store that can't is reported."""
     try:
-        drive(clear_failure(context.name), context.store)
+        clear_failure(context.store, context.name)
     except MirrorError as unable:
         report(f"{context.name}: the record of its failures can't be deleted: {unable.what}")
 
@@ -49,7 +47,7 @@ def unresolved_failure(
     context: TableContext, manifest: Manifest | None, rebuild: RebuildRecord | None
 ) -> FailureRecord | None:
     """Return the recorded failures since the table was last well, or None."""
-    found = drive(read_failure(context.name), context.store)
+    found = read_failure(context.store, context.name)
     return found if found is not None and found.stands(manifest, rebuild) else None
 
 

@@ -17,7 +17,6 @@ from typing import TypeVar
 from mirror_assets.errors import MirrorError
 from mirror_assets.landing.lease import Lease, read_lease, take_lease
 from mirror_assets.landing.names import BATCH_LEASE, LEASES, batch_lease
-from mirror_assets.landing.steps import drive
 from mirror_assets.pipeline.liveness import is_gone, new_lease, now_ms
 from mirror_assets.storage import Store
 
@@ -35,7 +34,7 @@ def batch_of(tables: Sequence[_Table], number: int, batches: int) -> list[_Table
 
 def batch_holder(store: Store, mirror: str, batch: int) -> Lease | None:
     """Return the newest lease of the batch, also of a run that has ended, or None. Raises what the store raises."""
-    return drive(read_lease(batch_lease(mirror, batch)), store)
+    return read_lease(store, batch_lease(mirror, batch))
 
 
 def tables_digest(tables: Iterable[str]) -> str:
@@ -70,7 +69,7 @@ def has_runs(store: Store) -> bool:
 def _living(store: Store) -> Iterator[tuple[str, Lease]]:
     for info in store.list(LEASES):
         if info.name.startswith(BATCH_LEASE):
-            found = drive(read_lease(info.path), store)
+            found = read_lease(store, info.path)
             if found is not None and not is_gone(found):
                 yield info.path, found
 
@@ -97,7 +96,7 @@ class BatchRunner:
         """Replace any other run of the batch. A store that can't store the lease is not a failure."""
         with suppress(MirrorError):
             for _ in range(_TRIES):  # another may renew at the same time
-                if drive(take_lease(self._path, self._lease(), lambda _: True), self.store) is not None:
+                if take_lease(self.store, self._path, self._lease(), lambda _: True) is not None:
                     break
         self._renewed = time.monotonic()
 
@@ -124,7 +123,7 @@ class BatchRunner:
     def _renew(self, *, has_ended: bool = False) -> None:
         lease = self._lease().model_copy(update={"until_ms": 0}) if has_ended else self._lease()
         with suppress(MirrorError):
-            found = drive(take_lease(self._path, lease, lambda other: other.run == self.run), self.store)
+            found = take_lease(self.store, self._path, lease, lambda other: other.run == self.run)
             # The next renewal detects a run that was faster.
             self._is_ours = found is None or found.run == self.run
 

@@ -9,7 +9,7 @@ from contextlib import contextmanager, suppress
 
 from mirror_assets.errors import ErrorCode, MirrorError
 from mirror_assets.landing.control_file import read_control_file
-from mirror_assets.landing.failures import RunFailure, record_failure
+from mirror_assets.landing.failures import record_failure
 from mirror_assets.landing.format import SliceRecord
 from mirror_assets.landing.lease import Lease, read_lease, take_lease
 from mirror_assets.landing.names import TableName
@@ -27,13 +27,13 @@ _JOIN_SECONDS = 5.0
 
 def holder(store: Store, table: TableName) -> Lease | None:
     """Return the lease of the run that works on the table, or None; writes nothing. Raises what the store raises."""
-    found = drive(read_lease(table.lease), store)
+    found = read_lease(store, table.lease)
     return None if found is None or is_gone(found) else found
 
 
 def holder_now(context: TableContext) -> Lease | None:
     """Return what `holder` returns, for schedulers: records a killed run, and deletes its unfinished attempts."""
-    found = drive(read_lease(context.name.lease), context.store)
+    found = read_lease(context.store, context.name.lease)
     if found is None or not is_gone(found):
         return found
     _bury(context, found)
@@ -81,7 +81,7 @@ def _holder_after(context: TableContext, run: str, since_ms: int) -> Lease | Non
         return other.run == run or is_gone(other)
 
     with suppress(MirrorError):
-        found = drive(take_lease(context.name.lease, ours, may_replace), context.store)
+        found = take_lease(context.store, context.name.lease, ours, may_replace)
         if found != ours:
             return found
         for left in killed:
@@ -92,7 +92,7 @@ def _holder_after(context: TableContext, run: str, since_ms: int) -> Lease | Non
 def _bury(context: TableContext, left: Lease) -> None:
     """Record that the run was killed, and delete the attempts that it did not complete: they could fill the disk."""
     what = f"{context.name}: run {left.run} ended while it worked on the table: it was killed."
-    drive(record_failure(context.name, RunFailure(ErrorCode.RUN_KILLED, what), now_ms()), context.store)
+    record_failure(context.store, context.name, ErrorCode.RUN_KILLED, what, now_ms())
     for store in {context.store, context.staging}:
         for folder in staged_folders(store, context.name):
             if drive(read_control_file(SliceRecord, folder.record), context.store).record is None:

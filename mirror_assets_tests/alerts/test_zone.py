@@ -12,14 +12,14 @@ from mirror_assets.alerts.conditions import Condition
 from mirror_assets.alerts.zone import ZoneReader
 from mirror_assets.errors import ErrorCode
 from mirror_assets.landing.drop import begin_drop
-from mirror_assets.landing.failures import RunFailure, record_failure
+from mirror_assets.landing.failures import record_failure
 from mirror_assets.landing.names import TableName
 from mirror_assets.landing.rebuild import RebuildStep, advance_rebuild, begin_rebuild
 from mirror_assets.landing.steps import drive
 from mirror_assets_tests.storage.counting import CountingStore
 
 _NAMES = [TableName("sales", name) for name in ("orders", "items")]
-_GAP = RunFailure(ErrorCode.LOG_GAP, "sales.orders: version 3 is missing. Next: rebuild it.")
+_GAP = "sales.orders: version 3 is missing. Next: rebuild it."
 
 
 @dataclass
@@ -36,8 +36,14 @@ class Zone:
     def ids(self, later: float = 0.0) -> list[str]:
         return [one.id for one in self.conditions(later)]
 
-    def fail(self, failure: RunFailure = _GAP, name: TableName = _NAMES[0]) -> None:
-        drive(record_failure(name, failure, 1), self.store)
+    def fail(
+        self,
+        code: ErrorCode = ErrorCode.LOG_GAP,
+        message: str = _GAP,
+        rebuild: str | None = None,
+        name: TableName = _NAMES[0],
+    ) -> None:
+        record_failure(self.store, name, code, message, 1, None, rebuild)
 
     def asked(self) -> dict[str, int]:
         asked = dict(self.store.requested)
@@ -85,17 +91,17 @@ def test_a_drop_is_no_rebuild(zone: Zone) -> None:
 
 
 def test_a_table_that_needs_a_rebuild_is_on_hold_only_where_a_person_decides(zone: Zone) -> None:
-    zone.fail(RunFailure(ErrorCode.DATA_FILE_MISSING, "a file is gone", rebuild="a file is gone"))
+    zone.fail(ErrorCode.DATA_FILE_MISSING, "a file is gone", rebuild="a file is gone")
     assert zone.ids() == []
     zone.is_held = True
     assert zone.ids() == ["held:sales.orders"]
 
 
 def test_a_first_failure_that_may_pass_starts_nothing(zone: Zone) -> None:
-    passing = RunFailure(ErrorCode.SOURCE_UNAVAILABLE, "sales.orders: s3://acme does not answer.")
-    zone.fail(passing)
+    message = "sales.orders: s3://acme does not answer."
+    zone.fail(ErrorCode.SOURCE_UNAVAILABLE, message)
     assert [one.is_passing for one in zone.conditions()] == [True]
-    zone.fail(passing)
+    zone.fail(ErrorCode.SOURCE_UNAVAILABLE, message)
     assert [one.is_passing for one in zone.conditions()] == [False]
 
 

@@ -12,7 +12,6 @@ import pytest
 from mirror_assets.cli import main
 from mirror_assets.errors import ErrorCode, SettingError
 from mirror_assets.landing.failures import read_failure
-from mirror_assets.landing.steps import drive
 from mirror_assets.markers import ROW_MARKER
 from mirror_assets.orchestration import jobs
 from mirror_assets_tests.lab import TABLE, Lab
@@ -139,7 +138,7 @@ def test_a_machine_without_keys_says_nothing_about_the_table(
     monkeypatch.setattr("mirror_assets.pipeline.run.plan_table", refuse)
     assert _main(lab, "run") == 2
     assert "the source denies access" in capsys.readouterr().err
-    assert drive(read_failure(TABLE), lab.store) is None
+    assert read_failure(lab.store, TABLE) is None
 
 
 def test_status_shows_a_table_whose_source_is_gone_and_exits_with_1(

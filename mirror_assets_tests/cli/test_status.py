@@ -14,9 +14,8 @@ from rich.console import Console
 from mirror_assets.cli.main import main
 from mirror_assets.cli.output import as_table
 from mirror_assets.errors import ErrorCode, RetryError, StopError
-from mirror_assets.landing.failures import RunFailure, record_failure
+from mirror_assets.landing.failures import record_failure
 from mirror_assets.landing.names import TableName
-from mirror_assets.landing.steps import drive
 from mirror_assets.pipeline.batch_runner import BatchRunner
 from mirror_assets.source.log import DeltaLog
 from mirror_assets.standin.replicator import LocalReplicator
@@ -36,8 +35,8 @@ def file(tmp_path: Path) -> Path:
         (tmp_path / "landing").mkdir(exist_ok=True)
         (paper.zone / TABLE.folder).rename(tmp_path / "landing" / name)
         text += f"  {name}: {{source: ./{name}/lake, keys: [id]}}\n"
-    failure = RunFailure(ErrorCode.CHECKS_FAILED, "slice 1 was not published: key_presence")
-    drive(record_failure(TableName.parse("failing"), failure, 0), LocalStore(tmp_path / "landing"))
+    store, message = LocalStore(tmp_path / "landing"), "slice 1 was not published: key_presence"
+    record_failure(store, TableName.parse("failing"), ErrorCode.CHECKS_FAILED, message, 0)
     file = tmp_path / "mirror.yaml"
     file.write_text(text)
     return file

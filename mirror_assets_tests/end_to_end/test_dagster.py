@@ -15,7 +15,6 @@ from mirror_assets.landing.failures import read_failure
 from mirror_assets.landing.format import SliceRecord
 from mirror_assets.landing.names import SliceKey
 from mirror_assets.landing.state import CommitPosition
-from mirror_assets.landing.steps import drive
 from mirror_assets.orchestration.asset_names import AssetKind, asset_key, slices_of
 from mirror_assets.orchestration.check_steps import is_blocking_failure
 from mirror_assets.orchestration.check_tables import ALL_CHECKS, CHECK_OP
@@ -186,7 +185,7 @@ def test_a_failure_in_the_middle_leaves_no_hole_and_is_resumed(
     first = _launch(waiting, instance, *keys)
     assert not first.success
     assert _materialized(instance, _FEED) == {str(key(2, 2)), str(key(3, 3))}
-    assert drive(read_failure(TABLE), waiting.store) is None, "the mirror itself has not failed"
+    assert read_failure(waiting.store, TABLE) is None, "the mirror itself has not failed"
     assert "PLANNED" not in {_status(instance, _ZONE, name) for name in _LANDING_CHECKS}
     assert len(waiting.files) == 1
 
@@ -239,7 +238,7 @@ def test_a_bad_row_is_stopped_by_the_blocking_checks(lab: Lab, instance: dg.Dags
     told = {name: _status(instance, _ZONE, name) for name in _LANDING_CHECKS}
     assert told == dict.fromkeys(_LANDING_CHECKS, "SUCCEEDED"), "none of them never ran"
     assert len(lab.files) == 1
-    assert drive(read_failure(TABLE), lab.store) is None, "the mirror itself has not failed"
+    assert read_failure(lab.store, TABLE) is None, "the mirror itself has not failed"
 
 
 def test_a_bad_row_is_told_by_its_check_in_a_run_for_all_tables(lab: Lab, instance: dg.DagsterInstance) -> None:
@@ -255,7 +254,7 @@ def test_a_bad_row_is_told_by_its_check_in_a_run_for_all_tables(lab: Lab, instan
     run = instance.get_run_by_id(result.run_id)
     assert run is not None
     assert run.tags["mirror/failing"] == str(TABLE)
-    failure = drive(read_failure(TABLE), lab.store)
+    failure = read_failure(lab.store, TABLE)
     assert failure is not None
     assert (failure.slice, failure.code, failure.count) == (None, ErrorCode.CHECKS_FAILED, 1)
     steps = {feed["key_presence"].metadata["next_step"].value, failure.next_step}

@@ -20,7 +20,6 @@ from deltalake import write_deltalake
 
 from mirror_assets.landing.failures import read_failure
 from mirror_assets.landing.format import SliceRecord
-from mirror_assets.landing.steps import drive
 from mirror_assets.orchestration.asset_names import AssetKind, asset_key
 from mirror_assets.orchestration.jobs import TABLES_OP, FollowSources, MirrorTables
 from mirror_assets.orchestration.run_tags import mirror_name
@@ -132,7 +131,7 @@ def test_a_slice_that_is_stopped_with_its_run_is_no_failure_of_the_table(
     config = dg.RunConfig(ops={TABLES_OP: MirrorTables(follow=follow)})
     assert not Location.of(waiting, instance).job("mirror_all", config).success
     assert ended.is_set()
-    assert drive(read_failure(TABLE), waiting.store) is None
+    assert read_failure(waiting.store, TABLE) is None
     assert instance.get_latest_asset_check_evaluation_record(dg.AssetCheckKey(ZONE, "not_failing")) is None
 
 

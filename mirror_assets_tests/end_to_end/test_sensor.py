@@ -129,14 +129,14 @@ def leave_a_lease(lab: Lab) -> None:
     """What a run of this machine leaves when it is killed while it works on the table."""
     now = int(time.time() * 1000)
     left = Lease(subject=str(TABLE), run="0815", process=ended_process(), since_ms=now, until_ms=now + 60_000)
-    assert drive(take_lease(TABLE.lease, left, lambda _: True), lab.store) == left
+    assert take_lease(lab.store, TABLE.lease, left, lambda _: True) == left
 
 
 def test_a_run_that_was_killed_once_costs_no_pause_and_again_it_does(lab: Lab, instance: dg.DagsterInstance) -> None:
     location = Location.of(lab, instance)
     leave_a_lease(lab)
     location.requested()
-    failure = drive(read_failure(TABLE), lab.store)
+    failure = read_failure(lab.store, TABLE)
     assert failure is not None
     assert (failure.code.value, failure.count) == ("run_killed", 1)
     assert "run 0815 ended while it worked" in failure.message
@@ -151,7 +151,7 @@ def test_a_run_that_was_killed_once_costs_no_pause_and_again_it_does(lab: Lab, i
 def test_a_run_that_finds_the_lease_of_a_killed_one_records_it(lab: Lab) -> None:
     leave_a_lease(lab)
     with leased(lab.context, "4711"):
-        failure = drive(read_failure(TABLE), lab.store)
+        failure = read_failure(lab.store, TABLE)
     assert failure is not None
     assert failure.count == 1
 

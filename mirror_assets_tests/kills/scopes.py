@@ -108,7 +108,7 @@ class Zone:
     def leases(self) -> Iterator[Lease]:
         """Yield the leases of batches."""
         for info in self.store.list(LEASES):
-            lease = drive(read_lease(info.path), self.store) if info.name.startswith(BATCH_LEASE) else None
+            lease = read_lease(self.store, info.path) if info.name.startswith(BATCH_LEASE) else None
             if lease is not None:
                 yield lease
 

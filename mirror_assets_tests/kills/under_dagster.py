@@ -26,7 +26,6 @@ from benchmarks.many import ManyTables
 from benchmarks.postgres import Postgres, PostgresMissing, postgres
 from mirror_assets.landing.lease import Lease, read_lease
 from mirror_assets.landing.names import BATCH_LEASE, LEASES
-from mirror_assets.landing.steps import drive
 from mirror_assets.pipeline.liveness import is_gone
 from mirror_assets.storage import LocalStore
 from mirror_assets_tests.dagster_processes import CODE_SERVER, DAEMON, DagsterProcesses
@@ -69,7 +68,7 @@ class Deployment:
 
 def _newest_lease(store: LocalStore) -> Lease | None:
     """The lease of the run that mirrors the tables, or None."""
-    found = [drive(read_lease(info.path), store) for info in store.list(LEASES) if info.name.startswith(BATCH_LEASE)]
+    found = [read_lease(store, info.path) for info in store.list(LEASES) if info.name.startswith(BATCH_LEASE)]
     return max((lease for lease in found if lease), key=lambda lease: lease.since_ms, default=None)
 
 

@@ -10,7 +10,6 @@ from hypothesis import strategies as st
 
 from mirror_assets.landing.cost import daily_bytes, landing_cost
 from mirror_assets.landing.names import attempt_id, attempt_ms
-from mirror_assets.landing.steps import drive
 from mirror_assets_tests.landing.staging import TABLE, land_next
 from mirror_assets_tests.pages import DOCS, table
 from mirror_assets_tests.storage.memory import MemoryStore
@@ -43,5 +42,5 @@ def test_bytes_of_a_day_are_those_of_the_rows_that_landed_in_it() -> None:
     landed = [land_next(store, last).manifest for last in range(3)]
     two_days_later = attempt_ms(landed[0].attempt) / 1000 + 2 * 86_400
     row = (landed[0].entries[0].bytes + landed[2].entries[0].bytes) / 4
-    assert drive(daily_bytes(TABLE, landed[2], two_days_later), store) == pytest.approx(row * 4 / 2)
-    assert drive(daily_bytes(TABLE, landed[0], two_days_later), store) is None
+    assert daily_bytes(store, TABLE, landed[2], two_days_later) == pytest.approx(row * 4 / 2)
+    assert daily_bytes(store, TABLE, landed[0], two_days_later) is None

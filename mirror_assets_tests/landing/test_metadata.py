@@ -128,7 +128,7 @@ def test_of_two_who_add_keys_one_declares_them(
 
 
 def test_partner_events_name_the_publisher(store: LocalStore) -> None:
-    drive(ensure_partner_events("mirror_assets", {"sourceType": "Delta Lake"}), store)
+    ensure_partner_events(store, "mirror_assets", {"sourceType": "Delta Lake"})
     assert json.loads(store.read("_partnerEvents.json", LIMIT).data) == {
         "partnerName": "mirror_assets",
         "sourceInfo": {"sourceType": "Delta Lake"},
@@ -137,5 +137,5 @@ def test_partner_events_name_the_publisher(store: LocalStore) -> None:
 
 def test_partner_events_stay_as_they_are(store: LocalStore) -> None:
     store.create("_partnerEvents.json", b"by hand")
-    drive(ensure_partner_events("mirror_assets", {}), store)
+    ensure_partner_events(store, "mirror_assets", {})
     assert store.read("_partnerEvents.json", LIMIT).data == b"by hand"

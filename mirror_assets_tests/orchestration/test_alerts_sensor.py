@@ -19,7 +19,7 @@ from mirror_assets.config.alerts import AlertsConfig
 from mirror_assets.config.load import parse_config
 from mirror_assets.definitions import build_definitions
 from mirror_assets.errors import ErrorCode, RebuildError, RetryError, SettingError
-from mirror_assets.landing.failures import RunFailure, record_failure
+from mirror_assets.landing.failures import record_failure
 from mirror_assets.landing.names import TableName
 from mirror_assets.landing.rebuild import RebuildStep, advance_rebuild, begin_rebuild
 from mirror_assets.landing.steps import drive
@@ -118,9 +118,8 @@ class Deployment:
 
     def fail(self, table: str, code: ErrorCode, text: str, times: int = 1, rebuild: str | None = None) -> None:
         """Record that runs of the table have failed."""
-        failure = RunFailure(code, text, rebuild=rebuild)
         for _ in range(times):
-            drive(record_failure(TableName("sales", table), failure, int(self.at * 1000)), self.store)
+            record_failure(self.store, TableName("sales", table), code, text, int(self.at * 1000), None, rebuild)
 
     def repair(self) -> None:
         """Remove all failure records, as landing does."""

@@ -116,7 +116,7 @@ class Deployment:
             until_ms=int((now + valid) * 1000),
             code=follow["code"],
         )
-        drive(take_lease(path, lease, lambda _: True), self.store)
+        take_lease(self.store, path, lease, lambda _: True)
 
 
 def deployed(root: Path, instance: dg.DagsterInstance, automation: str, tables: str = "abc") -> Deployment:

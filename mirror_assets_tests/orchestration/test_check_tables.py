@@ -17,10 +17,9 @@ from mirror_assets.config import Config
 from mirror_assets.config.load import parse_config
 from mirror_assets.definitions import build_definitions
 from mirror_assets.errors import ErrorCode, MirrorError, RetryError
-from mirror_assets.landing.failures import RunFailure, record_failure
+from mirror_assets.landing.failures import record_failure
 from mirror_assets.landing.format import SliceRecord
 from mirror_assets.landing.names import SliceKey
-from mirror_assets.landing.steps import drive
 from mirror_assets.orchestration import check_tables, recorded_checks, staged_checks, table_checks
 from mirror_assets.orchestration.asset_names import AssetKind, asset_key
 from mirror_assets.orchestration.check_tables import ALL_CHECKS, CHECK_OP, CHECKS, RECONCILE, CheckTables
@@ -83,8 +82,8 @@ def _evaluated(result: dg.ExecuteInProcessResult) -> set[str]:
 def test_lag_is_told_of_a_table_whose_runs_fail_and_the_run_succeeds(
     paper: Paper, instance: dg.DagsterInstance
 ) -> None:
-    failure = RunFailure(ErrorCode.CHECKS_FAILED, "slice 1 was not published: a key is NULL")
-    drive(record_failure(TABLE, failure, int(time.time() * 1000)), paper.context.store)
+    message = "slice 1 was not published: a key is NULL"
+    record_failure(paper.context.store, TABLE, ErrorCode.CHECKS_FAILED, message, int(time.time() * 1000))
     result = _run(paper.config, instance)
     assert result.success
     assert [event.step_key for event in result.all_events if event.is_step_success] == [CHECK_OP]
@@ -253,8 +252,7 @@ def _silent(result: dg.ExecuteInProcessResult) -> dg.AssetCheckEvaluation:
 
 
 def test_a_persons_run_fails_with_what_the_checks_found(paper: Paper, instance: dg.DagsterInstance) -> None:
-    failure = RunFailure(ErrorCode.STORE_FULL, "the disk is full")
-    drive(record_failure(TABLE, failure, int(time.time() * 1000)), paper.context.store)
+    record_failure(paper.context.store, TABLE, ErrorCode.STORE_FULL, "the disk is full", int(time.time() * 1000))
     only = CheckTables(tables=[str(TABLE)], checks=["lag", "not_failing"])
     result = _run(paper.config, instance, ALL_CHECKS, only)
     assert _evaluated(result) == {"lag", "not_failing"}

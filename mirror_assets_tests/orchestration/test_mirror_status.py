@@ -12,8 +12,7 @@ import pytest
 from mirror_assets.config import Config, load_config
 from mirror_assets.definitions import build_definitions
 from mirror_assets.errors import ErrorCode
-from mirror_assets.landing.failures import RunFailure, record_failure
-from mirror_assets.landing.steps import drive
+from mirror_assets.landing.failures import record_failure
 from mirror_assets.orchestration import mirror_status
 from mirror_assets.orchestration.check_tables import CHECK_OP, CHECKS, CheckTables
 from mirror_assets_tests.pipeline.paper import TABLE, Paper
@@ -54,7 +53,7 @@ def _fail(paper: Paper, message: str) -> None:
     now = int(time.time() * 1000)
     if not (paper.lake / "_delta_log" / f"{2:020d}.json").exists():
         paper.commit(2, time.time())
-    drive(record_failure(TABLE, RunFailure(ErrorCode.CHECKS_FAILED, message), now), paper.context.store)
+    record_failure(paper.context.store, TABLE, ErrorCode.CHECKS_FAILED, message, now)
 
 
 def test_a_run_of_checks_writes_the_table_of_status(paper: Paper, instance: dg.DagsterInstance) -> None:

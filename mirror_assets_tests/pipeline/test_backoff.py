@@ -12,7 +12,6 @@ from mirror_assets.errors import MirrorError
 from mirror_assets.landing.errors import EpochEnded, LostRace
 from mirror_assets.landing.failures import FailureRecord, read_failure
 from mirror_assets.landing.format import Chunk, Loading
-from mirror_assets.landing.steps import drive
 from mirror_assets.pipeline.backoff import note_failure, pause_left, unresolved_failure
 from mirror_assets.pipeline.errors import SnapshotLost, SourceBroke, TableBusy
 from mirror_assets.source.losses import DataFileMissing, FeedMissing, HistoryExpired
@@ -33,7 +32,7 @@ OTHERS = (SourceBroke("shop.orders", 4, "renamed"), EpochEnded("shop.orders", 1)
 def failed(lab: Lab, error: MirrorError) -> FailureRecord:
     """The record after another failure with this error."""
     note_failure(lab.context, error, pytest.fail, key(1, 2))
-    found = drive(read_failure(TABLE), lab.store)
+    found = read_failure(lab.store, TABLE)
     assert found is not None
     return found
 
@@ -74,7 +73,7 @@ def test_failures_add_up_and_a_reason_to_rebuild_stays(unspent: Lab) -> None:
 
 def test_a_table_that_is_busy_has_not_failed(unspent: Lab) -> None:
     note_failure(unspent.context, TableBusy("shop.orders", "run 1 works on it"), pytest.fail)
-    assert drive(read_failure(TABLE), unspent.store) is None
+    assert read_failure(unspent.store, TABLE) is None
 
 
 def test_a_record_that_cannot_be_read_counts_for_nothing_and_is_replaced(unspent: Lab) -> None:

@@ -8,7 +8,6 @@ import pytest
 
 from mirror_assets.errors import ErrorCode, RetryError
 from mirror_assets.landing.failures import FailureRecord, read_failure
-from mirror_assets.landing.steps import drive
 from mirror_assets.pipeline.backoff import note_failure
 from mirror_assets.pipeline.next_action import Land, Rest, check_not_failing, next_action
 from mirror_assets.pipeline.plan import no_boundaries, plan_table
@@ -18,7 +17,7 @@ _OUTAGE = RetryError("the store did not answer", "run again", code=ErrorCode.STO
 
 
 def recorded(lab: Lab) -> FailureRecord | None:
-    return drive(read_failure(TABLE), lab.store)
+    return read_failure(lab.store, TABLE)
 
 
 @pytest.fixture

@@ -14,7 +14,7 @@ from mirror_assets.fabric.database import DatabaseState, DatabaseStatus
 from mirror_assets.fabric.errors import FabricUnavailable
 from mirror_assets.fabric.mirror import FabricTable
 from mirror_assets.fabric.monitoring import MonitoredTable, TableState, WatchedMirror
-from mirror_assets.landing.failures import RunFailure, record_failure
+from mirror_assets.landing.failures import record_failure
 from mirror_assets.landing.names import TableName
 from mirror_assets.landing.publish import publish
 from mirror_assets.landing.steps import drive
@@ -95,8 +95,7 @@ def test_a_mirror_that_can_not_be_asked_is_part_of_the_answer(paper: Paper) -> N
 
 
 def test_that_nothing_newer_lands_is_told_beside_a_mirror_that_is_well(paper: Paper) -> None:
-    failure = RunFailure(ErrorCode.STORE_FULL, "the disk is full")
-    drive(record_failure(TABLE, failure, int(time.time() * 1000)), paper.context.store)
+    record_failure(paper.context.store, TABLE, ErrorCode.STORE_FULL, "the disk is full", int(time.time() * 1000))
     seen = read_replication(paper.context, Scripted(_standin(paper, 3)), time.time())
     assert seen.stopped_before == "1 run of shop.orders failed, see the check not_failing"
 

@@ -15,7 +15,6 @@ from mirror_assets.config import load_config
 from mirror_assets.landing.failures import read_failure
 from mirror_assets.landing.lease import Lease, Process, read_lease, take_lease
 from mirror_assets.landing.names import AttemptFolder
-from mirror_assets.landing.steps import drive
 from mirror_assets.pipeline import table_lease as lease
 from mirror_assets.pipeline.context import TableContext
 from mirror_assets.pipeline.errors import TableBusy
@@ -39,7 +38,7 @@ def left_behind(context: TableContext, process: Process, seconds: float = 60) ->
     """A lease that nobody renews."""
     now = int(time.time() * 1000)
     made = Lease(subject=str(TABLE), run="gone", process=process, since_ms=now, until_ms=now + int(seconds * 1000))
-    assert drive(take_lease(TABLE.lease, made, lambda _: True), context.store) == made
+    assert take_lease(context.store, TABLE.lease, made, lambda _: True) == made
 
 
 def elsewhere() -> Process:
@@ -95,8 +94,8 @@ def test_a_killed_process_of_this_machine_holds_nothing_and_reading_its_lease_wr
     assert holder(context.store, TABLE) is not None, "it lives, however late its renewal is"
     left_behind(context, ended_process())
     assert holder(context.store, TABLE) is None
-    assert drive(read_lease(TABLE.lease), context.store) is not None
-    assert drive(read_failure(TABLE), context.store) is None
+    assert read_lease(context.store, TABLE.lease) is not None
+    assert read_failure(context.store, TABLE) is None
 
 
 @pytest.mark.parametrize("who", ["a scheduler", "the next run"])
@@ -106,12 +105,12 @@ def test_what_a_killed_run_did_not_complete_is_deleted(context: TableContext, wh
     context.store.create(begun.part("part-00000.parquet"), b"half a part")
     if who == "a scheduler":
         assert holder_now(context) is None
-        assert drive(read_lease(TABLE.lease), context.store) is None
+        assert read_lease(context.store, TABLE.lease) is None
     else:
         with leased(context, "2"):
             pass
     assert context.store.list(TABLE.scratch) == []
-    failure = drive(read_failure(TABLE), context.store)
+    failure = read_failure(context.store, TABLE)
     assert failure is not None
     assert "run gone ended while it worked on the table" in failure.message
 
@@ -144,10 +143,10 @@ def _of_item(folder: Path, item: int) -> TableContext:
 def test_it_is_renewed_as_long_as_the_work_goes_on(context: TableContext, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(lease, "_RENEWED_AFTER_SECONDS", 0.01)
     with leased(context, "1"):
-        first = drive(read_lease(TABLE.lease), context.store)
+        first = read_lease(context.store, TABLE.lease)
         assert first is not None
         deadline = time.monotonic() + 10
-        while (found := drive(read_lease(TABLE.lease), context.store)) is not None and found.until_ms == first.until_ms:
+        while (found := read_lease(context.store, TABLE.lease)) is not None and found.until_ms == first.until_ms:
             assert time.monotonic() < deadline
             time.sleep(0.01)
 

@@ -9,7 +9,6 @@ from functools import partial
 from mirror_assets.config import Config, RuleOutcome
 from mirror_assets.errors import MirrorError
 from mirror_assets.landing.cost import daily_bytes
-from mirror_assets.landing.steps import drive
 from mirror_assets.pipeline.context import TableContext
 from mirror_assets.pipeline.daemon_pool import DaemonPool
 from mirror_assets.pipeline.doctor.answers import DoctorAnswer, no, ok, warn
@@ -65,7 +64,7 @@ def _daily_bytes(context: TableContext) -> float:
     """Return the bytes that land in a day; 0 if unknown."""
     try:
         manifest = context.manifest()
-        found = drive(daily_bytes(context.name, manifest, time.time()), context.store) if manifest else None
+        found = daily_bytes(context.store, context.name, manifest, time.time()) if manifest else None
     except MirrorError:
         return 0.0  # the questions to the table say so
     return found or 0.0

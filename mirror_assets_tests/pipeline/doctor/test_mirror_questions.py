@@ -9,7 +9,6 @@ import pytest
 
 from mirror_assets.composition import Project, no_spark
 from mirror_assets.config import Config, When, load_config
-from mirror_assets.landing.steps import Steps
 from mirror_assets.pipeline.doctor import mirror_questions
 from mirror_assets.pipeline.doctor.answers import DoctorAnswer, DoctorVerdict
 from mirror_assets.pipeline.doctor.mirror_questions import FOUND, LIMITS, examine_mirror, within_limits
@@ -97,11 +96,7 @@ def test_five_key_columns_are_many(tmp_path: Path, keys: str, verdict: DoctorVer
 
 
 def test_what_lands_in_a_day_is_summed_over_the_tables(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def landing(*_: object) -> Steps[float]:
-        yield from ()
-        return 0.6e12
-
-    monkeypatch.setattr(mirror_questions, "daily_bytes", landing)
+    monkeypatch.setattr(mirror_questions, "daily_bytes", lambda *_: 0.6e12)
     made = project(tmp_path, "orders: {source: ./orders, keys: [id]}\nlines: {source: ./lines, keys: [id]}")
     (found,) = examine_mirror(made.config, made.store, made.tables())
     assert (found.question, found.verdict) == (LIMITS, DoctorVerdict.OK)
