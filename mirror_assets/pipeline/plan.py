@@ -6,7 +6,6 @@ import uuid
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
-from mirror_assets.config import Changes
 from mirror_assets.landing.format import Chunk, Loading, Manifest
 from mirror_assets.landing.names import SliceKey
 from mirror_assets.landing.rebuild import first_epoch
@@ -16,8 +15,15 @@ from mirror_assets.landing.steps import drive
 from mirror_assets.pipeline.context import TableContext
 from mirror_assets.pipeline.errors import SnapshotLost, SourceBroke, not_one_slice, stop_error
 from mirror_assets.pipeline.plan_changes import NO_LIMITS, BaseState, limits_of, plan_changes
-from mirror_assets.pipeline.source_check import check_columns, check_source, recorded_columns, table_columns
-from mirror_assets.pipeline.start import Beginning, beginning, begins_with_snapshot, start_slice
+from mirror_assets.pipeline.source_check import (
+    RECORD,
+    check_columns,
+    check_source,
+    is_recorded,
+    recorded_columns,
+    table_columns,
+)
+from mirror_assets.pipeline.start import beginning, begins_with_snapshot
 from mirror_assets.source.batching import chunk_files, is_small
 from mirror_assets.source.breaks import Break
 from mirror_assets.source.errors import LogGap, range_refused
@@ -101,10 +107,9 @@ def plan_key(context: TableContext, key: SliceKey, base: BaseState | None, tip: 
     key's range means (`stop_error`), and not_one_slice.
     """
     if base is None:
-        begins = beginning(context, tip, key.last)
-        if begins.version > 0:
-            return start_slice(begins, key.epoch)
-        base = _base(context, begins)
+        start, base = beginning(context, tip, key.epoch, key.last)
+        if start is not None:
+            return start
     plan = plan_changes(context, base, key.epoch, tip, NO_LIMITS, frozenset(), key.last)
     if plan.stop is not None:
         raise stop_error(context.name, plan.stop)
@@ -153,16 +158,17 @@ def _first_plan(
         return TablePlan(tip, None, position, (), None)
     if begins_with_snapshot(context, epoch):
         state = tip if last == tip.version else context.log.state(last)
-        if context.table.changes is Changes.FEED and tip.feed_enabled and not state.feed_enabled:
-            raise range_refused(context.source, f"the change data feed was off at version {last}", _LATER)
+        changes = context.table.changes
+        if is_recorded(changes, tip.metadata) and not is_recorded(changes, state.metadata):
+            raise range_refused(context.source, f"{RECORD[changes]} was off at version {last}", _LATER)
         return plan_snapshot(context, state, epoch)
-    begins = beginning(context, tip)
-    first = (start_slice(begins, epoch),) if begins.version else ()
-    if bounds is not None and last < begins.version - 1:
-        raise range_refused(context.source, f"the mirror begins with version {begins.version}", _LATER)
-    if bounds is not None and _is_over(context, bounds, begins.version - 1, tip):
+    start, base = beginning(context, tip, epoch)
+    first = () if start is None else (start,)
+    if bounds is not None and last < base.covered:
+        raise range_refused(context.source, f"the mirror begins with version {base.covered + 1}", _LATER)
+    if bounds is not None and _is_over(context, bounds, base.covered, tip):
         return TablePlan(tip, None, position, first, None)
-    plan = plan_changes(context, _base(context, begins), epoch, tip, limits_of(context.table), boundaries, last)
+    plan = plan_changes(context, base, epoch, tip, limits_of(context.table), boundaries, last)
     return TablePlan(tip, None, position, (*first, *plan.slices), plan.stop)
 
 
@@ -173,13 +179,6 @@ def _is_over(context: TableContext, bounds: Bounds, covered: int, tip: SourceSta
         gap = f"--from {first} would leave out what has not landed, from version {covered + 1} on"
         raise range_refused(context.source, gap, f"give --from {covered + 1}, an earlier one, or none.")
     return bounds.is_empty or bounds.last <= covered <= tip.version
-
-
-def _base(context: TableContext, begins: Beginning) -> BaseState:
-    """Return the base of the first slice of changes: nothing has landed, so the schema is that of its first commit."""
-    source = begins.source
-    columns = frozenset(column.name for column in table_columns(context.table, source.schema))
-    return BaseState(begins.version - 1, source.schema_string, source.table_id, columns, is_start=True)
 
 
 def _chunks(

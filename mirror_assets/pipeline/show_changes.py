@@ -14,7 +14,7 @@ from mirror_assets.encode.row_tracking import TrackedRange
 from mirror_assets.encode.shown_rows import json_rows, tracked_changes
 from mirror_assets.encode.spark_errors import spark_errors
 from mirror_assets.errors import MirrorError, SettingError
-from mirror_assets.pipeline.source_check import FeedOff, row_tracking_off, table_columns
+from mirror_assets.pipeline.source_check import RECORD, is_recorded, not_recorded, table_columns
 from mirror_assets.source.actions import Metadata
 from mirror_assets.source.commits import Commit, vector_versions
 from mirror_assets.source.errors import range_refused
@@ -50,11 +50,11 @@ def show_changes(
     """Yield the changes of the commits, by default of the newest, up to `limit` rows; starts Spark only for rows.
 
     A table with `changes: row_tracking` is read commit by commit, any other by its change data feed. Raises
-    range_refused, FeedOff, row_tracking_off, and what reading the source raises.
+    range_refused, not_recorded, and what reading the source raises.
     """
     tip = log.state()
     tracked = table.changes is Changes.ROW_TRACKING
-    for piece in _pieces(_steps(table, log, tip, commits, tracked=tracked), one_each=tracked):
+    for piece in _pieces(_steps(table, log, tip, commits), one_each=tracked):
         if limit <= 0 or not any(step.commit.changes_data for step in piece):
             continue
         first, last = piece[0].commit.version, piece[-1].commit.version
@@ -78,10 +78,8 @@ def show_changes(
         yield ShownChanges(first, last, rows)
 
 
-def _steps(
-    table: TableSettings, log: DeltaLog, tip: SourceState, commits: Range, *, tracked: bool
-) -> tuple[_Step, ...]:
-    """Return the commits to show. Raises range_refused, FeedOff and row_tracking_off if changes were not recorded."""
+def _steps(table: TableSettings, log: DeltaLog, tip: SourceState, commits: Range) -> tuple[_Step, ...]:
+    """Return the commits to show. Raises range_refused and not_recorded if their changes were not recorded."""
     newest = VersionPoint(tip.version)
     bounds = resolve(log.uri, log.times(tip), Range(newest, newest) if commits.is_everything else commits)
     first = log.earliest() if bounds.first is None else bounds.first
@@ -91,31 +89,19 @@ def _steps(
     for commit in log.commits(first, bounds.last):
         known = commit.metadata or known
         steps.append(_Step(commit, known))
-    if tracked and not first and steps[0].commit.changes_data:
+    changes = Changes.ROW_TRACKING if table.changes is Changes.ROW_TRACKING else Changes.FEED
+    if changes is Changes.ROW_TRACKING and not first and steps[0].commit.changes_data:
         why = "row tracking compares each version with the one before, and version 0 has none"
         raise range_refused(log.uri, why, "choose commits from version 1 on (--from 1).")
-    _require_recorded(table, log, tip, steps, tracked=tracked)
-    return tuple(steps)
-
-
-def _require_recorded(
-    table: TableSettings, log: DeltaLog, tip: SourceState, steps: Sequence[_Step], *, tracked: bool
-) -> None:
-    """Raise unless the feed, or row tracking, was on at each of the commits, whatever it is now."""
-
-    def is_on(step: _Step) -> bool:
-        return step.metadata.row_tracking if tracked else step.metadata.feed_enabled
-
-    if all(map(is_on, steps)):
-        return
-    runs = [tuple(run) for on, run in groupby(steps, is_on) if on]
-    if not runs and steps[-1].commit.version == tip.version:
-        raise row_tracking_off(str(table.name), log.uri) if tracked else FeedOff(str(table.name), log.uri, tip.protocol)
-    off = next(step.commit.version for step in steps if not is_on(step))
+    off = [step.commit.version for step in steps if not is_recorded(changes, step.metadata)]
+    if not off:
+        return tuple(steps)
+    runs = [tuple(run) for on, run in groupby(steps, lambda step: is_recorded(changes, step.metadata)) if on]
+    if not runs and off[-1] == tip.version:
+        raise not_recorded(str(table.name), log.uri, tip.protocol, changes)
     shown = " or ".join(f"{run[0].commit.version} to {run[-1].commit.version}" for run in runs)
-    what = "row tracking" if tracked else "the change data feed"
     next_step = f"choose commits among versions {shown}." if runs else "choose commits before it, or after it."
-    raise range_refused(log.uri, f"{what} was off at version {off}", next_step)
+    raise range_refused(log.uri, f"{RECORD[changes]} was off at version {off[0]}", next_step)
 
 
 def _pieces(steps: Sequence[_Step], *, one_each: bool) -> Iterator[tuple[_Step, ...]]:

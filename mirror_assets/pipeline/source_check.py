@@ -8,7 +8,7 @@ from mirror_assets.config import Changes, Config, TableSettings, missing_columns
 from mirror_assets.errors import ErrorCode, SettingError
 from mirror_assets.landing.format import Column
 from mirror_assets.markers import ROW_ID
-from mirror_assets.source.actions import Protocol
+from mirror_assets.source.actions import Metadata, Protocol
 from mirror_assets.source.errors import ColumnUnfit
 from mirror_assets.source.schema import LandedColumn, Schema, landing_type
 from mirror_assets.source.source_state import SourceState, source_columns
@@ -50,37 +50,40 @@ def recorded_columns(columns: Iterable[LandedColumn]) -> tuple[Column, ...]:
     return tuple(Column(name=column.name, type=column.type) for column in columns)
 
 
-class FeedOff(SettingError):
-    """The source's change data feed is off."""
+# What a source must record, by how its changes are read; appended files need nothing.
+RECORD = {Changes.FEED: "the change data feed", Changes.ROW_TRACKING: "row tracking"}
 
-    code = ErrorCode.FEED_DISABLED
 
-    def __init__(self, table: str, uri: str, protocol: Protocol) -> None:
-        super().__init__(
-            f"{table}: the change data feed of {uri} is off, so its changes can't be read.",
-            f"{how_to_enable(uri, protocol)} The feed begins with that commit: what is in the table by then lands as a "
-            "snapshot.",
+def is_recorded(changes: Changes, metadata: Metadata) -> bool:
+    """Return whether a source with this metadata records what reading its changes needs."""
+    if changes is Changes.ROW_TRACKING:
+        return metadata.row_tracking
+    return changes is Changes.APPEND_ONLY or metadata.feed_enabled
+
+
+def not_recorded(table: str, uri: str, protocol: Protocol, changes: Changes) -> SettingError:
+    """Return the error for a source whose change data feed, or row tracking, is off."""
+    if changes is Changes.ROW_TRACKING:
+        return SettingError(
+            f"{table}: row tracking of {uri} is off, so its changes can't be derived from its files.",
+            f"run `{enable_row_tracking(uri)}`, then run again. {ROW_TRACKING_COST}",
+            code=ErrorCode.ROW_TRACKING_DISABLED,
         )
-
-
-def row_tracking_off(table: str, uri: str) -> SettingError:
-    """The source's row tracking is off."""
     return SettingError(
-        f"{table}: row tracking of {uri} is off, so its changes can't be derived from its files.",
-        f"run `{enable_row_tracking(uri)}`, then run again. {ROW_TRACKING_COST}",
-        code=ErrorCode.ROW_TRACKING_DISABLED,
+        f"{table}: the change data feed of {uri} is off, so its changes can't be read.",
+        f"{how_to_enable(uri, protocol)} The feed begins with that commit: what is in the table by then lands as a "
+        "snapshot.",
+        code=ErrorCode.FEED_DISABLED,
     )
 
 
 def check_source(config: Config, table: TableSettings, state: SourceState) -> None:
-    """Check the settings against the source. Raises ConfigInvalid with their lines, FeedOff and row_tracking_off."""
+    """Check the settings against the source. Raises ConfigInvalid with their lines, and not_recorded."""
     problems = source_problems(table, source_columns(state))
     if problems:
         raise config.invalid(problems)
-    if table.changes is Changes.FEED and not state.feed_enabled:
-        raise FeedOff(str(table.name), state.uri, state.protocol)
-    if table.changes is Changes.ROW_TRACKING and not state.metadata.row_tracking:
-        raise row_tracking_off(str(table.name), state.uri)
+    if not is_recorded(table.changes, state.metadata):
+        raise not_recorded(str(table.name), state.uri, state.protocol, table.changes)
 
 
 def check_columns(config: Config, table: TableSettings, state: SourceState, landed: Sequence[str]) -> None:

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from mirror_assets.config import Changes, Start
 from mirror_assets.errors import SettingError
 from mirror_assets.pipeline.context import TableContext
-from mirror_assets.pipeline.source_check import check_source
+from mirror_assets.pipeline.plan_changes import BaseState
+from mirror_assets.pipeline.source_check import RECORD, check_source, is_recorded, table_columns
 from mirror_assets.source.errors import LogGap, start_refused
 from mirror_assets.source.planner import PlannedSlice
 from mirror_assets.source.ranges import Point, VersionPoint
@@ -16,24 +15,19 @@ from mirror_assets.source.source_state import SourceState
 FIRST_EPOCH = 1
 
 
-@dataclass(frozen=True)
-class Beginning:
-    """The first version that lands, and the source at that version; nothing before it ever lands."""
-
-    version: int
-    source: SourceState
-
-
 def begins_with_snapshot(context: TableContext, epoch: int) -> bool:
     """Return whether the epoch begins with a snapshot; every epoch after the first does, regardless of `start`."""
     return epoch != FIRST_EPOCH or context.table.start is Start.SNAPSHOT
 
 
-def beginning(context: TableContext, tip: SourceState, planned: int | None = None) -> Beginning:
-    """Return where the first epoch begins, by `start`; `planned` is the last version of a start slice planned before.
+def beginning(
+    context: TableContext, tip: SourceState, epoch: int, planned: int | None = None
+) -> tuple[PlannedSlice | None, BaseState]:
+    """Return the start slice by `start`, None from version 0 on, and the base of the first slice of changes.
 
-    With `start: latest`, such a slice keeps its end when the source has moved on. Raises start_refused, also if it was
-    planned for another start, and what `check_source` raises.
+    The start slice covers all versions that never land; its one part has the columns and no rows. `planned` is the last
+    version of a start slice planned before: with `start: latest`, it keeps its end when the source has moved on. Raises
+    start_refused, also if it was planned for another start, ColumnUnfit, and what `check_source` raises.
     """
     if isinstance(context.table.start, Start):
         version = (tip.version if planned is None else planned) + 1
@@ -47,33 +41,32 @@ def beginning(context: TableContext, tip: SourceState, planned: int | None = Non
         raise _refused(context, f"version {error.version} can't be read any more") from error
     check_source(context.config, context.table, tip)
     changes = context.table.changes
-    if changes is Changes.FEED and not source.feed_enabled:
-        raise _refused(context, f"the change data feed was off at version {version}")
     if changes is Changes.ROW_TRACKING and version == 0:
         why = "row tracking compares each version with the one before; begin with a snapshot, or later"
         raise _refused(context, why)
-    if changes is Changes.ROW_TRACKING and not source.metadata.row_tracking:
-        raise _refused(context, f"row tracking was off at version {version}")
-    return Beginning(version, source)
-
-
-def start_slice(begins: Beginning, epoch: int) -> PlannedSlice:
-    """Return the slice that covers all versions before the beginning; its one part has the columns and no rows."""
-    return PlannedSlice(
+    if not is_recorded(changes, source.metadata):
+        raise _refused(context, f"{RECORD[changes]} was off at version {version}")
+    columns = frozenset(column.name for column in table_columns(context.table, source.schema))
+    # Nothing has landed, so the schema is that of the first version to land.
+    base = BaseState(version - 1, source.schema_string, source.table_id, columns, is_start=True)
+    if version == 0:
+        return None, base
+    start = PlannedSlice(
         epoch=epoch,
         first=0,
-        last=begins.version - 1,
+        last=version - 1,
         is_snapshot=False,
         rows=0,
         bytes=0,
-        first_commit_ms=begins.source.timestamp_ms,
-        last_commit_ms=begins.source.timestamp_ms,
-        schema_string=begins.source.schema_string,
-        table_id=begins.source.table_id,
+        first_commit_ms=source.timestamp_ms,
+        last_commit_ms=source.timestamp_ms,
+        schema_string=source.schema_string,
+        table_id=source.table_id,
         assignments=(),
         parts=1,
         is_start=True,
     )
+    return start, base
 
 
 def _version_of(context: TableContext, start: Point, tip: SourceState) -> int:

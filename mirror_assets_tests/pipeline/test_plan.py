@@ -15,7 +15,6 @@ from mirror_assets.errors import ErrorCode, SettingError
 from mirror_assets.landing.format import SliceKind
 from mirror_assets.pipeline.next_action import may_rebuild
 from mirror_assets.pipeline.plan import TablePlan, plan_key, plan_table, slice_key
-from mirror_assets.pipeline.source_check import FeedOff
 from mirror_assets.source.breaks import BreakKind
 from mirror_assets.source.errors import ColumnUnfit
 from mirror_assets.source.ranges import EVERYTHING, Range, parse_range
@@ -162,7 +161,7 @@ def test_a_start_where_the_feed_was_off_is_refused(tmp_path: Path) -> None:
     paper = Paper(tmp_path, "start: {version: 1}")
     paper.create(_DAY, delta__enableChangeDataFeed="false")
     paper.commit(1, 2 * _DAY)
-    with pytest.raises(FeedOff):
+    with raises(SettingError, ErrorCode.FEED_DISABLED, match="enableChangeDataFeed = true"):
         plan_table(paper.context)
     paper.commit(2, 3 * _DAY, metadata_action(_SCHEMA, **FEED))
     paper.commit(3, 4 * _DAY)

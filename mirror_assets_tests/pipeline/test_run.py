@@ -16,7 +16,6 @@ from mirror_assets.pipeline.errors import ChecksFailed, SourceBroke
 from mirror_assets.pipeline.publish import publish_slice
 from mirror_assets.pipeline.rebuild import MirrorWait, rebuild_table
 from mirror_assets.pipeline.reconcile_table import reconcile_table
-from mirror_assets.pipeline.source_check import FeedOff
 from mirror_assets.source.errors import LogGap, SourceNotDelta
 from mirror_assets.verify.check_result import CheckResult
 from mirror_assets.verify.reconciliation import ReconcileState
@@ -132,7 +131,7 @@ def test_a_feed_switched_off_keeps_what_landed(mirrored: Lab) -> None:
     mirrored.sql(
         "INSERT INTO {t} VALUES (901, 'x', 1)", "ALTER TABLE {t} SET TBLPROPERTIES (delta.enableChangeDataFeed = false)"
     )
-    with pytest.raises(FeedOff, match="ALTER TABLE"):
+    with raises(SettingError, ErrorCode.FEED_DISABLED, match="ALTER TABLE"):
         mirrored.mirror()
     assert len(mirrored.files) == 4
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from mirror_assets.pipeline.source_check import FeedOff, row_tracking_off
+from mirror_assets.config import Changes
+from mirror_assets.pipeline.source_check import not_recorded
 from mirror_assets.source.actions import Protocol
 
 
@@ -18,7 +19,7 @@ from mirror_assets.source.actions import Protocol
     ],
 )
 def test_a_feed_that_is_off_tells_the_statement_and_its_consequences(protocol: Protocol, consequence: str) -> None:
-    told = FeedOff("shop.orders", "/lake/orders", protocol).next_step
+    told = not_recorded("shop.orders", "/lake/orders", protocol, Changes.FEED).next_step
     assert "ALTER TABLE delta.`/lake/orders` SET TBLPROPERTIES (delta.enableChangeDataFeed = true)" in told
     assert consequence in told
     assert "The feed begins with that commit" in told
@@ -26,7 +27,7 @@ def test_a_feed_that_is_off_tells_the_statement_and_its_consequences(protocol: P
 
 
 def test_row_tracking_that_is_off_tells_the_statement_and_its_cost() -> None:
-    told = row_tracking_off("shop.orders", "/lake/orders").next_step
+    told = not_recorded("shop.orders", "/lake/orders", Protocol(3, 7), Changes.ROW_TRACKING).next_step
     assert "ALTER TABLE delta.`/lake/orders` SET TBLPROPERTIES (delta.enableRowTracking = true)" in told
     assert "in several commits, which can take long" in told
     assert "upgrades the table's protocol, which disabling row tracking doesn't undo" in told
