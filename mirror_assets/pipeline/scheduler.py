@@ -7,7 +7,6 @@ from collections import deque
 from collections.abc import Callable, Generator
 from concurrent.futures import FIRST_COMPLETED, Future, wait
 from dataclasses import dataclass, field
-from functools import partial
 
 from mirror_assets.landing.names import TableName
 from mirror_assets.pipeline.context import TableContext
@@ -35,6 +34,11 @@ class _Turn:
     table: TableName
     work: TableWork
     began: float
+
+    def take(self) -> bool:
+        """Take the turn; return whether another one may follow."""
+        with table_scope(str(self.table)):
+            return next(self.work, _END) is not _END
 
 
 @dataclass
@@ -96,14 +100,8 @@ class Scheduler:
             long = sum(now - turn.began > _LONG_TURN_SECONDS for turn in self._running.values())
             if len(self._running) - min(long, _LONG_TURNS) >= self.at_once:
                 return
-            table, work = self._queue.popleft()
-            self._running[self._pool.submit(partial(_take_turn, table, work))] = _Turn(table, work, now)
-
-
-def _take_turn(table: TableName, work: TableWork) -> bool:
-    """Take one turn; return whether another one may follow."""
-    with table_scope(str(table)):
-        return next(work, _END) is not _END
+            turn = _Turn(*self._queue.popleft(), now)
+            self._running[self._pool.submit(turn.take)] = turn
 
 
 def follow(
