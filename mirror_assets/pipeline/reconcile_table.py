@@ -51,8 +51,6 @@ def reconcile_table(context: TableContext, mirror: Mirror) -> Reconciliation:
         keys=manifest.keys,
         columns=tuple((column.name, column.type) for column in manifest.live_columns),
         mirror=status.location,
-        applied_number=manifest.next_number - 1,
-        last_landed_number=manifest.next_number - 1,
         since=first_landed(context.store, context.name, manifest),
     )
     return reconcile(context.spark(), request)

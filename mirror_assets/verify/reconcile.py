@@ -42,6 +42,7 @@ _LIMB_MASK = (1 << 22) - 1
 _SAMPLE_SHIFT = 24
 # Columns per aggregation: for thousands of sums, Spark generates no code and is slow.
 _COLUMNS_AT_ONCE = 100
+_SAMPLES = 10
 _Total = tuple[int, ...]
 
 
@@ -51,8 +52,6 @@ def reconcile(spark: SparkSession, request: ReconcileRequest) -> Reconciliation:
     Raises RetryError (`covered_version_gone`), StopError (`source_unreadable`) and MirrorUnreadable.
     """
     started = time.monotonic()
-    if request.applied_number < request.last_landed_number:
-        return Reconciliation(request.table, ReconcileState.PENDING, request.version)
     with _mirror_errors(request):
         if not DeltaTable.isDeltaTable(spark, request.mirror):
             return Reconciliation(request.table, ReconcileState.MISSING, request.version)
@@ -173,7 +172,7 @@ def _landed(field: StructField, kind: str) -> Column:
 def _samples(request: ReconcileRequest, sides: _Sides) -> tuple[DifferenceSample, ...]:
     """Return the first keys whose rows differ, with the columns that differ."""
     with _source_errors(request):
-        rows = _differing_keys(sides.source, sides.mirror, sides.identity, request.max_samples)
+        rows = _differing_keys(sides.source, sides.mirror, sides.identity, _SAMPLES)
     others = [(f"c{at}", name) for at, name in enumerate(sides.names) if f"c{at}" not in sides.identity]
     samples = []
     for row in rows:

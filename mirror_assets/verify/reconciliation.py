@@ -33,8 +33,7 @@ class ReconcileRequest:
     """Compare the mirror at path `mirror` with the table at `source` as of `version`, the covered one.
 
     `columns` are the landed columns, each with its landing type as Spark spells it. Without `keys`, whole rows are
-    compared. Nothing is compared while `applied_number` is below `last_landed_number`, for files still wait to be
-    applied. `since` is the first landed version of a mirror that began without a snapshot: then only the keys that the
+    compared. `since` is the first landed version of a mirror that began without a snapshot: then only the keys that the
     mirror has are compared.
     """
 
@@ -44,9 +43,6 @@ class ReconcileRequest:
     keys: tuple[str, ...]
     columns: tuple[tuple[str, str], ...]
     mirror: str
-    applied_number: int
-    last_landed_number: int
-    max_samples: int = 10
     since: int | None = None
 
 

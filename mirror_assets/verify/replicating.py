@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from mirror_assets.errors import MirrorError, RetryError, UnknownOutcome
 from mirror_assets.fabric.database import DatabaseState, DatabaseStatus
@@ -33,36 +33,30 @@ class Replication:
     stopped_before: str | None = None
 
 
-@dataclass(frozen=True)
-class _Problem:
-    """A problem, whether it is only a warning, and the next step if the text does not have it."""
-
-    text: str
-    is_warning: bool
-    next_step: str = ""
-
-
 def check_replicating(seen: Replication, warn_seconds: float | None, error_seconds: float | None) -> CheckResult:
     """Fail if the mirror has stopped or files wait too long; warn if it is slow, does not answer, or reports a warning.
 
     None disables a limit. A table of which nothing has landed passes.
     """
-    found = _problem(seen, warn_seconds, error_seconds)
-    metadata = _metadata(seen)
-    if found is None:
-        return CheckResult(REPLICATING, metadata=metadata, note=_note(seen))
-    return CheckResult(REPLICATING, (found.text,), metadata, is_warning=found.is_warning, next_step=found.next_step)
+    found = _first_problem(seen, warn_seconds, error_seconds) or CheckResult(REPLICATING, note=_note(seen))
+    return replace(found, metadata=_metadata(seen))
 
 
-def _problem(seen: Replication, warn: float | None, error: float | None) -> _Problem | None:
+def _first_problem(seen: Replication, warn: float | None, error: float | None) -> CheckResult | None:
     """Return the first problem, the database's before the table's: its state often explains the table's."""
     if seen.landed == 0:
         return None
     if seen.refused is not None:
         passing = isinstance(seen.refused, RetryError | UnknownOutcome)
-        return _Problem(f"the mirror did not report its status: {seen.refused}", is_warning=passing)
-    state = _database_problem(seen.database) or _table_problem(seen.table)
-    return state or _stuck_problem(seen, warn, error) or _warning(seen)
+        return _problem(f"the mirror did not report its status: {seen.refused}", is_warning=passing)
+    stopped = _database_problem(seen.database) or _table_problem(seen.table) or _stuck_problem(seen, warn, error)
+    if stopped is None and seen.table is not None and seen.table.message:
+        return _problem(f"the replicator warns ({seen.table.state.value}): {seen.table.message}", is_warning=True)
+    return stopped
+
+
+def _problem(text: str, *, is_warning: bool, next_step: str = "") -> CheckResult:
+    return CheckResult(REPLICATING, (text,), is_warning=is_warning, next_step=next_step)
 
 
 _START = "run `mirror-assets fabric start`"
@@ -77,32 +71,32 @@ _DATABASE = {
 }
 
 
-def _database_problem(database: DatabaseStatus | None) -> _Problem | None:
+def _database_problem(database: DatabaseStatus | None) -> CheckResult | None:
     if database is None:
         return None
     because = f" (Fabric says: {database.message})" if database.message else ""
     if database.state in _DATABASE:
-        return _Problem(f"the mirrored database {_DATABASE[database.state]}{because}", is_warning=False)
+        return _problem(f"the mirrored database {_DATABASE[database.state]}{because}", is_warning=False)
     if database.state is DatabaseState.INITIALIZING:
-        return _Problem(f"the mirrored database is not ready yet: wait, then {_START}{because}", is_warning=True)
+        return _problem(f"the mirrored database is not ready yet: wait, then {_START}{because}", is_warning=True)
     if database.message or database.state is DatabaseState.UNKNOWN:
         said = database.message or "no state"
-        return _Problem(f"the mirrored database is {database.state.value}, and Fabric says: {said}", is_warning=True)
+        return _problem(f"the mirrored database is {database.state.value}, and Fabric says: {said}", is_warning=True)
     return None
 
 
-def _table_problem(table: MonitoredTable | None) -> _Problem | None:
+def _table_problem(table: MonitoredTable | None) -> CheckResult | None:
     if table is None or table.state not in (TableState.FAILED, TableState.STOPPED):
         return None
     code = f"{table.error_code}: " if table.error_code else ""
     why = f"{code}{table.message or 'no reason given'}"
     step = f"correct what Fabric names, then run `mirror-assets rebuild {table.name}`."
-    return _Problem(
+    return _problem(
         f"the replicator has stopped the table ({table.state.value}): {why}", is_warning=False, next_step=step
     )
 
 
-def _stuck_problem(seen: Replication, warn: float | None, error: float | None) -> _Problem | None:
+def _stuck_problem(seen: Replication, warn: float | None, error: float | None) -> CheckResult | None:
     """Return the problem of files that wait, whatever the state: Fabric may show `Replicating` while idle."""
     limit = next((x for x in (error, warn) if x is not None and seen.stuck_seconds > x), None)
     if limit is None:
@@ -114,14 +108,7 @@ def _stuck_problem(seen: Replication, warn: float | None, error: float | None) -
         files = f"{table.waiting_files} landing files wait" if table.waiting_files > 1 else "a landing file waits"
         said = f"; it says: {table.message}" if table.message else ""
         text = f"nothing was applied for {waited} while {files}, though the table is shown as {table.state.value}{said}"
-    return _Problem(text, is_warning=limit is not error)
-
-
-def _warning(seen: Replication) -> _Problem | None:
-    table = seen.table
-    if table is None or not table.message:
-        return None
-    return _Problem(f"the replicator warns ({table.state.value}): {table.message}", is_warning=True)
+    return _problem(text, is_warning=limit is not error)
 
 
 def _metadata(seen: Replication) -> dict[str, int | float | str]:

@@ -46,14 +46,10 @@ def check_lag(lag: Lag, limit_seconds: float | None) -> CheckResult:
     )
     metadata: dict[str, int | float | str] = {"commits_behind": lag.commits, "seconds_behind": round(lag.seconds, 3)}
     if not problem and lag.ahead_seconds > MOST_APART_SECONDS:
-        return _clocks_apart(lag, metadata)
+        text = f"version {lag.tip} is dated {lag.ahead_seconds:,.0f} s after this machine's clock: its lag is unknown"
+        step = "correct the clock: this machine's if many tables have this problem, else that of the table's writer."
+        return CheckResult("lag", (text,), metadata, is_warning=True, next_step=step)
     return CheckResult("lag", (problem,) if problem else (), metadata)
-
-
-def _clocks_apart(lag: Lag, metadata: dict[str, int | float | str]) -> CheckResult:
-    text = f"version {lag.tip} is dated {lag.ahead_seconds:,.0f} s after this machine's clock, so its lag is unknown"
-    step = "correct the clock: this machine's if many tables have this problem, else that of the table's writer."
-    return CheckResult("lag", (text,), metadata, is_warning=True, next_step=step)
 
 
 class Consequence(str, Enum):
