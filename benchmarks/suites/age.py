@@ -21,7 +21,7 @@ from benchmarks.result import Goal, Outcome
 from mirror_assets.landing.names import SliceKey
 from mirror_assets.pipeline.publish import publish_slice
 from mirror_assets.storage import LocalStore, Store
-from mirror_assets.verify.landed import full_continuity, incremental_continuity
+from mirror_assets.verify.landed import file_continuity, incremental_continuity
 from mirror_assets_tests.onelake import LoopbackItem, LoopbackOneLake
 from mirror_assets_tests.onelake.stores import loopback_store
 
@@ -111,7 +111,7 @@ class _Works:
         assert incremental_continuity(self.store, TABLE, self.table.generations).passed  # noqa: S101 it is in order
 
     def _check_all(self) -> None:
-        assert full_continuity(self.store, TABLE, self.table.generations).passed  # noqa: S101 it is in order
+        assert file_continuity(self.store, TABLE, self.table.generations).passed  # noqa: S101 it is in order
 
     def _one_more(self) -> None:
         """A landing run behind the last verdict."""

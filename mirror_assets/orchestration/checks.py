@@ -29,7 +29,7 @@ from mirror_assets.pipeline.reconcile_table import reconcile_table
 from mirror_assets.pipeline.replication import read_replication
 from mirror_assets.source.row_counts import feed_files
 from mirror_assets.verify.check_result import CheckResult
-from mirror_assets.verify.landed import full_continuity, incremental_continuity, metadata_unchanged
+from mirror_assets.verify.landed import file_continuity, incremental_continuity, metadata_unchanged
 from mirror_assets.verify.reconciliation import ReconcileState, check_reconciled
 from mirror_assets.verify.replicating import REPLICATING, check_replicating
 from mirror_assets.verify.timeliness import Consequence, ReadDeadline, check_lag, check_retention
@@ -46,7 +46,7 @@ def _file_continuity(checked: CheckedTable) -> CheckResult:
         if checked.composed.config.mirror.fabric is None:
             status = checked.composed.mirror().table(checked.table.name)
             applied = status.applied_number if status else 0
-        continuity = incremental_continuity if checked.is_incremental else full_continuity
+        continuity = incremental_continuity if checked.is_incremental else file_continuity
         return continuity(checked.composed.store, checked.table.name, applied)
 
     return settled(checked.context, run)

@@ -1,9 +1,9 @@
 """Check a table folder: every committed file is there with its committed content, and nothing else is.
 
 `file_continuity` reads all files. `incremental_continuity` reads only files that are new since the check last passed,
-so a landing run costs the same at any age of the table. It compares with the last passed result in the table folder:
-the checked generation, and the ETags of the files that waited then. If anything deviates, it runs the whole check,
-which then reports the failure.
+so a landing run costs the same at any age of the table. It compares with the last passed result, which both store in
+the table folder: the checked generation, and the ETags of the files that waited then. If anything deviates, it runs the
+whole check, which then reports the failure.
 
 On OneLake, equal ETags mean equal content. On a local disk, an ETag is device, inode, size and modification time; it
 misses a program that restores the old time, and disk errors. So the job of all checks and `mirror-assets check` read
@@ -50,25 +50,14 @@ def file_continuity(store: Store, table: TableName, applied: int | None) -> Chec
         waiting = visible_files(store.list(table.folder))
         stray = [f"{info.path} has landed without a manifest" for info in waiting]
         return CheckResult(FILE_CONTINUITY, tuple(stray), {"files": len(waiting)})
-    history = read_history(store, table, current.manifest)
+    history, passed = read_history(store, table, current.manifest), _read_passed(store, table)
     finished = [info for name in (PROCESSED, READY_TO_DELETE) for info in store.list(f"{table.folder}/{name}")]
     listing = store.list(table.folder)
     folder = CheckedFolder(
         table, history.generations, visible_files(listing), tuple(finished), serviced=is_serviced(listing)
     )
     problems = (*history.problems, *folder_problems(store, folder, applied))
-    return _result(current.manifest, folder, problems)
-
-
-def full_continuity(store: Store, table: TableName, applied: int | None) -> CheckResult:
-    """Run `file_continuity`, and remember the files it saw if it passes."""
-    current = drive(read_manifest(table), store)
-    waiting = visible_files(store.list(table.folder))
-    result = file_continuity(store, table, applied)
-    if current is not None and result.passed:
-        folder = CheckedFolder(table, (Generation.of(current.manifest),), waiting, (), serviced=False)
-        _remember(store, folder, _read_passed(store, table))
-    return result
+    return _result(store, current.manifest, folder, problems, passed)
 
 
 def incremental_continuity(store: Store, table: TableName, applied: int | None) -> CheckResult:
@@ -76,11 +65,11 @@ def incremental_continuity(store: Store, table: TableName, applied: int | None) 
     current = drive(read_manifest(table), store)
     passed = _read_passed(store, table)
     if current is None or passed.record is None:
-        return full_continuity(store, table, applied)
+        return file_continuity(store, table, applied)
     manifest, verified = current.manifest, passed.record
     new = _new_generations(store, table, manifest, verified.generation)
     if new is None:
-        return full_continuity(store, table, applied)
+        return file_continuity(store, table, applied)
     listing = store.list(table.folder)
     folder = CheckedFolder(
         table,
@@ -91,10 +80,7 @@ def incremental_continuity(store: Store, table: TableName, applied: int | None) 
         verified={file.number: file.etag for file in verified.waiting},
     )
     problems = (*chain_problems(table, folder.generations), *folder_problems(store, folder, applied))
-    if problems:
-        return full_continuity(store, table, applied)
-    _remember(store, folder, passed)
-    return _result(manifest, folder, ())
+    return file_continuity(store, table, applied) if problems else _result(store, manifest, folder, (), passed)
 
 
 def metadata_unchanged(store: Store, table: TableName, keys: Sequence[str]) -> CheckResult:
@@ -120,13 +106,19 @@ def metadata_unchanged(store: Store, table: TableName, keys: Sequence[str]) -> C
     return CheckResult("metadata_unchanged", tuple(problems), {"keys": ", ".join(first)})
 
 
-def _result(manifest: Manifest, folder: CheckedFolder, problems: Iterable[str]) -> CheckResult:
+def _result(
+    store: Store, manifest: Manifest, folder: CheckedFolder, problems: Iterable[str], passed: ControlFile[Verified]
+) -> CheckResult:
+    """Return the result; if it passes, store it in place of the one that passed before."""
+    found = tuple(dict.fromkeys(problems))
+    if not found:
+        _remember(store, folder, passed)
     metadata: dict[str, int | float | str] = {
         "files": len(folder.waiting),
         "next_number": manifest.next_number,
         "generations": manifest.generation,
     }
-    return CheckResult(FILE_CONTINUITY, tuple(dict.fromkeys(problems)), metadata)
+    return CheckResult(FILE_CONTINUITY, found, metadata)
 
 
 def _read_passed(store: Store, table: TableName) -> ControlFile[Verified]:

@@ -4,7 +4,14 @@ from __future__ import annotations
 
 from mirror_assets.landing.format import Manifest, decode
 from mirror_assets.landing.metadata import declared_keys
-from mirror_assets.landing.names import HISTORY, PROCESSED, READY_TO_DELETE, AttemptFolder, landing_name, landing_number
+from mirror_assets.landing.names import (
+    PROCESSED,
+    READY_TO_DELETE,
+    AttemptFolder,
+    HistoryRange,
+    landing_name,
+    landing_number,
+)
 from mirror_assets.storage import Store
 from mirror_assets_tests.landing.staging import KEYS, TABLE, content_of, landed_manifest
 
@@ -47,7 +54,7 @@ def require_exactly_once(store: Store, expected: list[tuple[int, int]], covered:
     assert landed(store) == list(enumerate(expected, start=1))
     manifest = landed_manifest(store)
     assert (manifest.covered, manifest.next_number) == (covered, len(expected) + 1)
-    histories = [info.path for info in store.list(f"{TABLE.folder}/{HISTORY}") if info.name.endswith(".json")]
+    histories = [info.path for info in store.list(TABLE.history_folder) if HistoryRange.parse(info.name)]
     kept = [decode(Manifest, path, store.read(path, LIMIT).data) for path in histories]
     assert [generation.generation for generation in kept] == list(range(1, manifest.generation + 1))
     assert kept[-1] == manifest

@@ -16,7 +16,7 @@ from mirror_assets.landing.publish import publish
 from mirror_assets.landing.steps import drive
 from mirror_assets.storage import LocalStore
 from mirror_assets.storage.errors import StoreDenied
-from mirror_assets.verify.landed import file_continuity, full_continuity, incremental_continuity
+from mirror_assets.verify.landed import file_continuity, incremental_continuity
 from mirror_assets_tests.landing.schedules import roll_ups_of
 from mirror_assets_tests.landing.staging import CHECKS, TABLE, position_of, stage
 from mirror_assets_tests.landing.zone import consume
@@ -131,7 +131,7 @@ def test_a_change_that_a_local_etag_does_not_tell_is_found_by_the_whole_check(ve
     _rewrite(path)
     os.utime(path, ns=(before.st_atime_ns, before.st_mtime_ns))
     assert incremental_continuity(verified, TABLE, None).passed
-    assert "does not have the content" in full_continuity(verified, TABLE, None).message
+    assert "does not have the content" in file_continuity(verified, TABLE, None).message
 
 
 def test_a_failure_is_not_remembered(verified: CountingStore) -> None:
@@ -139,7 +139,7 @@ def test_a_failure_is_not_remembered(verified: CountingStore) -> None:
     before = verified.read(TABLE.verified, 1 << 20)
     path_of(verified, 5).write_bytes(b"PAR1")
     assert not incremental_continuity(verified, TABLE, None).passed
-    assert not full_continuity(verified, TABLE, None).passed
+    assert not file_continuity(verified, TABLE, None).passed
     assert verified.read(TABLE.verified, 1 << 20) == before
     path_of(verified, 5).write_bytes(kept)
     assert incremental_continuity(verified, TABLE, None).passed
@@ -177,7 +177,7 @@ def test_who_may_only_read_can_look(verified: CountingStore, monkeypatch: pytest
 
     monkeypatch.setattr(verified, "replace", denied)
     assert incremental_continuity(verified, TABLE, None).passed
-    assert full_continuity(verified, TABLE, None).passed
+    assert file_continuity(verified, TABLE, None).passed
 
 
 def test_before_anything_has_landed(store: CountingStore) -> None:
