@@ -289,9 +289,8 @@ def doctor(config: Path | None, names: tuple[str, ...], *, thorough: bool, with_
     problem.
     """
     from mirror_assets.cli import doctor
-    from mirror_assets.pipeline.doctor.examination import Depth
 
-    return doctor.doctor(config, names, Depth(with_spark, thorough), as_json=as_json)
+    return doctor.doctor(config, names, with_spark=with_spark, thorough=thorough, as_json=as_json)
 
 
 @app.command(epilog=examples("download-jars ./jars"))

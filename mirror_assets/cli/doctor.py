@@ -12,19 +12,20 @@ from mirror_assets.cli.output import note, show_json, show_line
 from mirror_assets.composition import Project, no_spark, open_watched_zone
 from mirror_assets.config import LandingZoneConfig, load_config
 from mirror_assets.pipeline.doctor.answers import DoctorAnswer, DoctorVerdict, is_well
-from mirror_assets.pipeline.doctor.examination import Depth, examine_sources, examine_zone
+from mirror_assets.pipeline.doctor.examination import examine_sources, examine_zone
 from mirror_assets.pipeline.doctor.mirror_questions import examine_mirror
 
 
-def doctor(path: Path | None, names: Sequence[str], depth: Depth, *, as_json: bool) -> Exit:
+def doctor(path: Path | None, names: Sequence[str], *, with_spark: bool, thorough: bool, as_json: bool) -> Exit:
     """Ask the landing zone, in a scratch folder, and these tables' sources, or all; it fails when an answer is no.
 
     Each answer is printed when it arrives.
     """
-    project = Project.of(load_config(path), None if depth.with_spark else no_spark, note)
+    project = Project.of(load_config(path), None if with_spark else no_spark, note)
     tables, answers = project.tables(names), list[DoctorAnswer]()
     of_mirror = examine_mirror(project.config, project.store, tables)
-    for one in chain(_ask_zone(project.config.landing_zone), of_mirror, examine_sources(tables, depth)):
+    of_sources = examine_sources(tables, with_spark=with_spark, thorough=thorough)
+    for one in chain(_ask_zone(project.config.landing_zone), of_mirror, of_sources):
         answers.append(one)
         if not as_json:
             show_line(f"{_SHOWN[one.verdict]:9} {one.subject}: {one.question} {one.text}")

@@ -13,7 +13,7 @@ from mirror_assets.orchestration.fixed_config import fixed_config
 from mirror_assets.orchestration.materialize import failing
 from mirror_assets.orchestration.resources import LandingZone, SourceTables, SparkSessions
 from mirror_assets.pipeline.doctor.answers import DoctorAnswer, DoctorVerdict
-from mirror_assets.pipeline.doctor.examination import Depth, examine_sources, examine_zone
+from mirror_assets.pipeline.doctor.examination import examine_sources, examine_zone
 from mirror_assets.pipeline.doctor.mirror_questions import examine_mirror
 
 DOCTOR = "doctor"
@@ -46,13 +46,13 @@ def doctor_job(settings: Config) -> dg.JobDefinition:
     ) -> list[DoctorAnswer]:
         session = spark.open if config.spark else no_spark
         log = partial(sources.log, session=session)
-        depth = Depth(config.spark, config.thorough)
         with failing():
             composed = Project(settings, landing_zone.open(), landing_zone.local_staging(), log, session)
             tables = composed.tables(config.tables)
             found = with_found_tables(settings, When.NEVER)  # the definitions may be older than the newest scan
             of_mirror = examine_mirror(found, composed.store, tables)
-            return _logged(context, chain(of_mirror, examine_sources(tables, depth)))
+            of_sources = examine_sources(tables, with_spark=config.spark, thorough=config.thorough)
+            return _logged(context, chain(of_mirror, of_sources))
 
     @dg.op(description="Fail the run when an answer is no.")
     def all_well(of_zone: list[DoctorAnswer], of_sources: list[DoctorAnswer]) -> None:

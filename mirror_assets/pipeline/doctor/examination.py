@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from functools import partial
 
 from mirror_assets.errors import MirrorError
@@ -22,24 +21,18 @@ SPARK_READS = "does Spark read it?"
 KEYS_UNIQUE = "are its keys there, and unique?"
 
 
-@dataclass(frozen=True)
-class Depth:
-    """Whether Spark is also asked, and whether it checks the keys of all rows."""
-
-    with_spark: bool = True
-    thorough: bool = False
-
-
 def examine_zone(store: Store, heard: Callable[[], str] = lambda: "") -> Iterator[DoctorAnswer]:
     """Yield the landing zone's answers; `heard` returns what the store answered since its last call."""
     for one in examine(store, SCRATCH, heard):
         yield DoctorAnswer(store.root, one.question, DoctorVerdict.OK if one.passed else DoctorVerdict.NO, one.saw)
 
 
-def examine_sources(contexts: Sequence[TableContext], depth: Depth) -> Iterator[DoctorAnswer]:
+def examine_sources(
+    contexts: Sequence[TableContext], *, with_spark: bool = True, thorough: bool = False
+) -> Iterator[DoctorAnswer]:
     """Yield the answers of all tables, in their order: first from their logs, in seconds, then from Spark, in minutes.
 
-    No error of a table is raised: it is an answer.
+    If `thorough`, Spark checks the keys of all rows. No error of a table is raised: it is an answer.
     """
     pool, asked = DaemonPool("doctor", _TABLES_AT_ONCE), [Asked(context) for context in contexts]
     states = list[SourceState | None]()
@@ -48,26 +41,29 @@ def examine_sources(contexts: Sequence[TableContext], depth: Depth) -> Iterator[
         is_readable = answers[len(FIRST) - 1].verdict is DoctorVerdict.OK
         states.append(one.state if is_readable else None)
         yield from answers
+    if not with_spark:
+        for context in contexts:
+            for text in (SPARK_READS, KEYS_UNIQUE):
+                yield not_asked("Spark was left out").about(str(context.name), text)
+        return
     each = zip(contexts, states, strict=True)
-    for of_spark in [pool.submit(partial(_ask_spark, context, state, depth)) for context, state in each]:
+    for of_spark in [pool.submit(partial(_ask_spark, context, state, thorough=thorough)) for context, state in each]:
         yield from of_spark.result()
 
 
 def _ask_log(asked: Asked) -> list[DoctorAnswer]:
     answers = list[DoctorAnswer]()
     name, is_readable = str(asked.context.name), True
-    for question in (*FIRST, *THEN):
-        finding = _safely(name, partial(question.ask, asked)) if is_readable else not_asked("the log can't be read")
-        is_readable = is_readable and not (question in FIRST and finding.verdict is DoctorVerdict.NO)
-        answers.append(finding.about(name, question.text))
+    for text, ask in (*FIRST, *THEN):
+        finding = _safely(name, partial(ask, asked)) if is_readable else not_asked("the log can't be read")
+        is_readable = is_readable and not ((text, ask) in FIRST and finding.verdict is DoctorVerdict.NO)
+        answers.append(finding.about(name, text))
     return answers
 
 
-def _ask_spark(context: TableContext, state: SourceState | None, depth: Depth) -> list[DoctorAnswer]:
+def _ask_spark(context: TableContext, state: SourceState | None, *, thorough: bool) -> list[DoctorAnswer]:
     """Return Spark's answers; it is asked for the newest version where the log could not be read."""
     name = str(context.name)
-    if not depth.with_spark:
-        return [not_asked("Spark was left out").about(name, text) for text in (SPARK_READS, KEYS_UNIQUE)]
     from mirror_assets.pipeline.doctor.spark_questions import keys_are_unique, spark_reads
 
     reads = _safely(name, partial(spark_reads, context, state))
@@ -76,7 +72,7 @@ def _ask_spark(context: TableContext, state: SourceState | None, depth: Depth) -
     elif reads.verdict is DoctorVerdict.NO:
         finding = not_asked("Spark can't read it")
     else:
-        finding = _safely(name, partial(keys_are_unique, context, state, thorough=depth.thorough))
+        finding = _safely(name, partial(keys_are_unique, context, state, thorough=thorough))
     return [reads.about(name, SPARK_READS), finding.about(name, KEYS_UNIQUE)]
 
 

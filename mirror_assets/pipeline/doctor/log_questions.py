@@ -16,7 +16,6 @@ from mirror_assets.pipeline.errors import stop_error
 from mirror_assets.pipeline.pending import feed_deadline, pending_commits
 from mirror_assets.pipeline.plan import plan_table
 from mirror_assets.pipeline.source_check import check_source, table_columns
-from mirror_assets.source.log import DeltaLog
 from mirror_assets.source.source_state import SourceState
 from mirror_assets.source.table_properties import Retention
 from mirror_assets.verify.direct_lake_types import unloadable_columns
@@ -29,15 +28,10 @@ _SPARE = _DAY
 
 @dataclass(frozen=True)
 class Asked:
-    """The table that is asked; its log is listed once, and its newest version read once."""
+    """The table that is asked; its newest version is read once."""
 
     context: TableContext
     now: float = field(default_factory=time.time)
-
-    @cached_property
-    def log(self) -> DeltaLog:
-        """The log as Direct Lake's reports read it."""
-        return DeltaLog(self.context.log.uri, self.context.log.access)
 
     @cached_property
     def state(self) -> SourceState:
@@ -45,16 +39,9 @@ class Asked:
         return self.context.log.state()
 
 
-@dataclass(frozen=True)
-class Question:
-    """A question, and the function that answers it; a MirrorError is the answer `no`."""
-
-    text: str
-    ask: Callable[[Asked], DoctorAnswer]
-
-
 def _reached(asked: Asked) -> DoctorAnswer:
-    return ok(f"{asked.context.log.uri} has version {asked.log.newest()} as its newest")
+    log = asked.context.log
+    return ok(f"{log.uri} has version {log.newest()} as its newest")
 
 
 def _read(asked: Asked) -> DoctorAnswer:
@@ -107,10 +94,10 @@ def _extend(retention: Retention) -> str:
 
 
 def _clocks(asked: Asked) -> DoctorAnswer:
-    version = asked.state.version
-    if asked.log.files.is_local:
+    version, files = asked.state.version, asked.context.log.files
+    if files.is_local:
         return ok("the source is on this machine, whose clock is the only one")
-    stored = asked.log.files.modified_ms(version) / 1000
+    stored = files.modified_ms(version) / 1000
     return compare_clocks(f"version {version}", stored, asked.state.timestamp_ms / 1000, asked.now)
 
 
@@ -143,12 +130,14 @@ def _time(milliseconds: int) -> str:
     return datetime.fromtimestamp(milliseconds / 1000, timezone.utc).strftime("%Y-%m-%d %H:%M:%S UTC")
 
 
-# Each needs the one before it; all others need both.
-FIRST = (Question("is the log reached?", _reached), Question("is the log readable?", _read))
-THEN = (
-    Question("does it record changes as `changes` needs?", _records_changes),
-    Question("can what waits be mirrored?", _waits),
-    Question("are commits kept for longer than mirroring needs?", _retained),
-    Question("do the clocks agree?", _clocks),
-    Question("can Direct Lake load its types?", _direct_lake),
+# A MirrorError of a function is the answer `no`. Each of the first questions needs the one before it; all others need
+# both.
+_Question = tuple[str, Callable[[Asked], DoctorAnswer]]
+FIRST: tuple[_Question, ...] = (("is the log reached?", _reached), ("is the log readable?", _read))
+THEN: tuple[_Question, ...] = (
+    ("does it record changes as `changes` needs?", _records_changes),
+    ("can what waits be mirrored?", _waits),
+    ("are commits kept for longer than mirroring needs?", _retained),
+    ("do the clocks agree?", _clocks),
+    ("can Direct Lake load its types?", _direct_lake),
 )

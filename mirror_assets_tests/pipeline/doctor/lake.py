@@ -12,10 +12,9 @@ from deltalake import write_deltalake
 from mirror_assets.composition import Project
 from mirror_assets.config import load_config
 from mirror_assets.pipeline.doctor.answers import DoctorAnswer
-from mirror_assets.pipeline.doctor.examination import Depth, examine_sources
+from mirror_assets.pipeline.doctor.examination import examine_sources
 
 FEED = {"delta.enableChangeDataFeed": "true"}
-NO_SPARK = Depth(with_spark=False)
 
 
 def write_table(
@@ -34,6 +33,7 @@ def project(folder: Path, tables: str, more: str = "") -> Project:
     return Project.of(load_config(file))
 
 
-def answers(made: Project, depth: Depth = NO_SPARK) -> dict[tuple[str, str], DoctorAnswer]:
+def answers(made: Project, *, with_spark: bool = False, thorough: bool = False) -> dict[tuple[str, str], DoctorAnswer]:
     """Return the answers by table and question."""
-    return {(one.subject, one.question): one for one in examine_sources(made.tables(), depth)}
+    found = examine_sources(made.tables(), with_spark=with_spark, thorough=thorough)
+    return {(one.subject, one.question): one for one in found}

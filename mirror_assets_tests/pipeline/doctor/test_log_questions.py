@@ -16,8 +16,8 @@ from mirror_assets_tests.pipeline.doctor.lake import answers, project, write_tab
 from mirror_assets_tests.source.handmade import commit_file
 from mirror_assets_tests.source.refusing_store import closed_port
 
-REACHED, READABLE = (question.text for question in FIRST)
-RECORDS, WAITS, RETAINED, CLOCKS, DIRECT_LAKE = (question.text for question in THEN)
+REACHED, READABLE = (text for text, _ in FIRST)
+RECORDS, WAITS, RETAINED, CLOCKS, DIRECT_LAKE = (text for text, _ in THEN)
 _ORDERS = "orders: {source: ./orders, keys: [id]}"
 
 

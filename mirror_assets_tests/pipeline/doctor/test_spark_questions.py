@@ -11,7 +11,7 @@ import pytest
 from mirror_assets.composition import Project
 from mirror_assets.encode.spark_errors import SparkNotStarted
 from mirror_assets.pipeline.doctor.answers import DoctorVerdict
-from mirror_assets.pipeline.doctor.examination import KEYS_UNIQUE, SPARK_READS, Depth
+from mirror_assets.pipeline.doctor.examination import KEYS_UNIQUE, SPARK_READS
 from mirror_assets.pipeline.doctor.log_questions import FIRST
 from mirror_assets.pipeline.doctor.spark_questions import keys_are_unique
 from mirror_assets.source.errors import SourceUnreadable
@@ -27,7 +27,7 @@ def _project(lab: Lab) -> Project:
 
 
 def test_a_sound_table_is_read_by_both(lab: Lab) -> None:
-    found = answers(_project(lab), Depth())
+    found = answers(_project(lab), with_spark=True)
     assert found[_TABLE, SPARK_READS].verdict is DoctorVerdict.OK
     assert found[_TABLE, SPARK_READS].words.endswith("has read 3 columns and a row of version 1")
     assert found[_TABLE, KEYS_UNIQUE].words == "id: no NULL, and none repeated, in all 10 rows"
@@ -35,7 +35,7 @@ def test_a_sound_table_is_read_by_both(lab: Lab) -> None:
 
 def test_repeated_keys_and_null_are_counted_in_one_aggregation(lab: Lab) -> None:
     lab.sql("INSERT INTO {t} VALUES (4, 'again', 1), (4, 'again', 2), (7, 'again', 3), (NULL, 'none', 4)")
-    found = answers(_project(lab), Depth())[_TABLE, KEYS_UNIQUE]
+    found = answers(_project(lab), with_spark=True)[_TABLE, KEYS_UNIQUE]
     assert found.verdict is DoctorVerdict.NO
     assert found.words == "2 keys are repeated, such as «id=4», and 1 rows have NULL in a key in all 14 rows"
     assert "choose `keys` that are unique" in found.next_step
@@ -51,8 +51,8 @@ def test_a_part_of_the_rows_is_told_as_a_part(lab: Lab) -> None:
 
 def test_a_table_that_is_not_there_is_told_alike_by_both(lab: Lab) -> None:
     shutil.rmtree(lab.uri)
-    found = answers(_project(lab), Depth())
-    told = {found[_TABLE, question].words for question in (FIRST[0].text, SPARK_READS)}
+    found = answers(_project(lab), with_spark=True)
+    told = {found[_TABLE, question].words for question in (FIRST[0][0], SPARK_READS)}
     assert told == {f"{lab.uri} is not a Delta table: it has no commits in `_delta_log`."}
 
 
@@ -61,8 +61,8 @@ def test_spark_is_asked_where_the_log_can_not_be_read(lab: Lab, monkeypatch: pyt
         raise SourceUnreadable(lab.uri, "a feature that is not known here")
 
     monkeypatch.setattr(DeltaLog, "newest", refuse)
-    found = answers(_project(lab), Depth())
-    assert found[_TABLE, FIRST[0].text].verdict is DoctorVerdict.NO
+    found = answers(_project(lab), with_spark=True)
+    assert found[_TABLE, FIRST[0][0]].verdict is DoctorVerdict.NO
     assert found[_TABLE, SPARK_READS].verdict is DoctorVerdict.WARN
     assert "of the newest version, though the log can't be read" in found[_TABLE, SPARK_READS].words
     assert found[_TABLE, KEYS_UNIQUE].verdict is DoctorVerdict.OK
@@ -71,8 +71,8 @@ def test_spark_is_asked_where_the_log_can_not_be_read(lab: Lab, monkeypatch: pyt
 def test_a_damaged_file_is_an_answer_with_its_name(lab: Lab) -> None:
     for file in Path(lab.uri).glob("*.parquet"):
         file.write_bytes(file.read_bytes()[:-10])
-    found = answers(_project(lab), Depth())
-    assert found[_TABLE, FIRST[1].text].verdict is DoctorVerdict.OK
+    found = answers(_project(lab), with_spark=True)
+    assert found[_TABLE, FIRST[1][0]].verdict is DoctorVerdict.OK
     assert found[_TABLE, SPARK_READS].verdict is DoctorVerdict.NO
     assert ".parquet" in found[_TABLE, SPARK_READS].words
     assert found[_TABLE, KEYS_UNIQUE].verdict is DoctorVerdict.NOT_ASKED
@@ -82,7 +82,7 @@ def test_a_spark_that_does_not_start_is_an_answer(lab: Lab) -> None:
     def refuse(_: str | None) -> None:
         raise SparkNotStarted("no Java")
 
-    found = answers(replace(_project(lab), session=refuse), Depth())
+    found = answers(replace(_project(lab), session=refuse), with_spark=True)
     assert found[_TABLE, SPARK_READS].words == "Spark did not start: no Java."
     assert found[_TABLE, KEYS_UNIQUE].verdict is DoctorVerdict.NOT_ASKED
 
@@ -95,5 +95,5 @@ def test_keys_of_several_columns_with_unusual_names(lab: Lab, thorough: bool) ->
         "INSERT INTO {t} VALUES (4, 'n4', 1)",
     )
     lab.configure(keys="[id, n. ame]")
-    found = answers(_project(lab), Depth(thorough=thorough))[_TABLE, KEYS_UNIQUE]
+    found = answers(_project(lab), with_spark=True, thorough=thorough)[_TABLE, KEYS_UNIQUE]
     assert found.words == "1 keys are repeated, such as «id=4, n. ame='n4'» in all 11 rows"
