@@ -50,13 +50,12 @@ def file_continuity(store: Store, table: TableName, applied: int | None) -> Chec
         waiting = visible_files(store.list(table.folder))
         stray = [f"{info.path} has landed without a manifest" for info in waiting]
         return CheckResult(FILE_CONTINUITY, tuple(stray), {"files": len(waiting)})
-    history, passed = read_history(store, table, current.manifest), _read_passed(store, table)
+    generations, wrong = read_history(store, table, current.manifest)
+    passed = _read_passed(store, table)
     finished = [info for name in (PROCESSED, READY_TO_DELETE) for info in store.list(f"{table.folder}/{name}")]
     listing = store.list(table.folder)
-    folder = CheckedFolder(
-        table, history.generations, visible_files(listing), tuple(finished), serviced=is_serviced(listing)
-    )
-    problems = (*history.problems, *folder_problems(store, folder, applied))
+    folder = CheckedFolder(table, generations, visible_files(listing), tuple(finished), serviced=is_serviced(listing))
+    problems = (*wrong, *folder_problems(store, folder, applied))
     return _result(store, current.manifest, folder, problems, passed)
 
 

@@ -164,14 +164,6 @@ _LISTINGS = 5
 
 
 @dataclass(frozen=True)
-class KeptHistory:
-    """The kept generations of the manifest's epoch in order, with the manifest's own, and what is wrong with them."""
-
-    generations: tuple[Generation, ...]
-    problems: tuple[str, ...]
-
-
-@dataclass(frozen=True)
 class _Files:
     """The files of a history: roll-ups, each with its hash, and the manifests that follow them.
 
@@ -184,21 +176,24 @@ class _Files:
     is_whole: bool
 
 
-def read_history(store: Store, table: TableName, manifest: Manifest) -> KeptHistory:
-    """Read every kept generation of the manifest's epoch. Raises ManifestCorrupt."""
+def read_history(store: Store, table: TableName, manifest: Manifest) -> tuple[tuple[Generation, ...], tuple[str, ...]]:
+    """Return the kept generations of the manifest's epoch in order, with its own, and their problems.
+
+    Raises ManifestCorrupt.
+    """
     for _ in range(_LISTINGS):
         files = _read(store, table, manifest.epoch)
         if files.is_whole:
             break  # else a publisher has just rolled up what was listed: list again
     rolled = [generation for _, found, _ in files.roll_ups for generation in found.generations]
     kept = {generation.generation: generation for generation in map(Generation.of, (manifest, *files.manifests))}
-    chain = [*_unbroken(rolled), *(kept[number] for number in sorted(kept))]
+    newest = [kept[number] for number in sorted(kept)]
     problems = (
         *_roll_up_problems(table, files.roll_ups),
-        *chain_problems(table, chain),
+        *chain_problems(table, [*_unbroken(rolled), *newest]),
         *_end_problems(table, manifest, files),
     )
-    return KeptHistory((*rolled, *(kept[number] for number in sorted(kept))), problems)
+    return (*rolled, *newest), problems
 
 
 def chain_problems(table: TableName, generations: Sequence[Generation]) -> Iterator[str]:

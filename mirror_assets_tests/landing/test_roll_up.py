@@ -50,7 +50,7 @@ def ranges(store: Store) -> list[tuple[int, int]]:
 
 
 def generations(store: Store) -> tuple[Generation, ...]:
-    return read_history(store, TABLE, landed_manifest(store)).generations
+    return read_history(store, TABLE, landed_manifest(store))[0]
 
 
 @example(parts=[0, 3, 3, *[0] * 10, 3, 3, *[0] * 9], served=set(), swept=set())  # a roll-up of one generation
