@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 
 from mirror_assets.config import Changes, TableSettings
 from mirror_assets.encode.changes import FeedSlice, encode_changes
@@ -31,14 +31,6 @@ def slice_kind(table: TableSettings, planned: PlannedSlice, *, is_first: bool) -
     return SliceKind.NET if table.is_net else SliceKind.CHANGES
 
 
-@dataclass(frozen=True)
-class Encoded:
-    """The counts of the rows read for a slice, and, for a slice of changes, the groups of commits that were written."""
-
-    read: ChangeCounts
-    groups: tuple[EncodeGroup, ...] = ()
-
-
 def encode_slice(
     context: TableContext,
     planned: PlannedSlice,
@@ -46,21 +38,24 @@ def encode_slice(
     columns: tuple[LandedColumn, ...],
     folder: str,
     receipt: Receipt,
-) -> Encoded:
-    """Write the slice's parts into `folder`, with the receipt in their footers. Raises what the encoders raise."""
+) -> tuple[ChangeCounts, tuple[EncodeGroup, ...]]:
+    """Write the slice's parts into `folder`, with the receipt in their footers. Raises what the encoders raise.
+
+    Returns the counts of the rows read and, for a slice of changes, the groups of commits that were written.
+    """
     table, source, spark = str(context.name), context.source, context.spark
     compression, footer = context.table.files.compression.value, receipt_metadata(receipt)
     if kind is SliceKind.START:
         encode_no_rows(spark(), columns, folder, compression, footer)
-        return Encoded(ChangeCounts())
+        return ChangeCounts(), ()
     if kind is SliceKind.SNAPSHOT:
         snapshot = SnapshotSlice(source, planned.last, columns, planned.parts, planned.target_rows, planned.chunk)
-        return Encoded(ChangeCounts(insert=encode_snapshot(spark(), snapshot, folder, compression, footer)))
+        return ChangeCounts(insert=encode_snapshot(spark(), snapshot, folder, compression, footer)), ()
     if kind is SliceKind.APPENDS:
         appends = AppendSlice(table, source, planned.first, planned.last, columns, planned.parts, planned.target_rows)
-        return Encoded(ChangeCounts(insert=encode_appends(spark(), appends, folder, compression, footer)))
+        return ChangeCounts(insert=encode_appends(spark(), appends, folder, compression, footer)), ()
     if kind is SliceKind.NET:
-        return Encoded(ChangeCounts(**asdict(_encode_net(context, planned, columns, folder, compression, footer))))
+        return ChangeCounts(**asdict(_encode_net(context, planned, columns, folder, compression, footer))), ()
     feed = FeedSlice(
         table=table,
         uri=source,
@@ -73,7 +68,7 @@ def encode_slice(
         vector_versions=planned.vector_versions,
     )
     encoded = encode_changes(spark(), feed, folder, compression, footer)
-    return Encoded(ChangeCounts(**asdict(encoded.read)), encoded.groups)
+    return ChangeCounts(**asdict(encoded.read)), encoded.groups
 
 
 def _encode_net(

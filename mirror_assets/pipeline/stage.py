@@ -90,10 +90,11 @@ def _attempt(context: TableContext, planned: PlannedSlice, position: CommitPosit
     read, parts = ChangeCounts(), tuple[StagedPart, ...]()
     try:
         if planned.parts or kind is SliceKind.START:
-            encoded = encode_slice(context, planned, kind, columns, context.staging.spark_path(folder.parts), receipt)
-            read, parts = encoded.read, take_parts(context.staging, folder)
-            if encoded.groups:
-                parts = tuple(_with_commits(part, encoded.groups) for part in parts)
+            path = context.staging.spark_path(folder.parts)
+            read, groups = encode_slice(context, planned, kind, columns, path, receipt)
+            parts = take_parts(context.staging, folder)
+            if groups:
+                parts = tuple(_with_commits(part, groups) for part in parts)
             if context.local_staging:
                 parts = upload_parts(context.local_staging, context.store, folder, parts)
         record = SliceRecord(
