@@ -187,7 +187,7 @@ def session_factory(source: DeltaLog, session: Callable[[], SparkSession]) -> Ca
     """Return a factory for Spark sessions that hold the catalog credentials of this source, or none."""
 
     def opened() -> SparkSession:
-        from mirror_assets.encode.job_description import describe_jobs
+        from mirror_assets.encode.session import describe_jobs
         from mirror_assets.encode.vended import use_keys
 
         spark, scope = session(), current_scope()

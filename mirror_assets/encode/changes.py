@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
@@ -50,14 +50,10 @@ class FeedSlice:
     target_rows: int
     vector_versions: tuple[int, ...] = ()
 
-    def groups(self, spark: SparkSession) -> tuple[EncodeGroup, ...]:
-        """Return the groups of commits; one for all with Delta's public reader, which reads the whole range at once."""
-        return group_commits(self.assignments) if has_own_reader(spark) else (EncodeGroup(self.assignments),)
-
 
 @dataclass(frozen=True)
 class EncodedChanges:
-    """The counts of the rows read, and the groups written; group n is in the folder `group_folder(n)`."""
+    """The counts of the rows read, and the groups written; the names of their folders sort by group."""
 
     read: ReadRows
     groups: tuple[EncodeGroup, ...]
@@ -116,44 +112,30 @@ def encode_changes(
     """
     with spark_errors(f"{slice_.table}, encoding versions {slice_.first} to {slice_.last} into {folder}"):
         groups = encoded_groups(spark, slice_, footer)
-        _write(groups, folder, compression)
+        with ThreadPoolExecutor(_CONCURRENT_GROUPS) as pool:
+            written = [
+                pool.submit(group.write, f"{folder}/{number:05d}", compression) for number, group in enumerate(groups)
+            ]
+            try:
+                for one in written:  # the error of the first group that fails, in order, is raised
+                    one.result()
+            finally:
+                pool.shutdown(cancel_futures=True)
         return EncodedChanges(sum((group.read for group in groups), ReadRows()), tuple(group.group for group in groups))
 
 
 def encoded_groups(spark: SparkSession, slice_: FeedSlice, footer: Mapping[str, str]) -> list[EncodedGroup]:
-    """Return the slice's groups in commit order, ready to write; count unpaired commits that lack known counts."""
+    """Return the slice's groups in commit order, ready to write.
+
+    The row counts of unpaired commits are from the log, or else from one query over the feed.
+    """
     feed = ChangeFeed(spark, slice_.uri, slice_.last, slice_.vector_versions)
-    groups = slice_.groups(spark)
-    known = _known_counts(feed, slice_, [group.assignments[0] for group in groups if group.unpaired])
-    return [EncodedGroup(feed, slice_, group, known.get(group.first), footer) for group in groups]
-
-
-def group_folder(number: int) -> str:
-    """Return the subfolder of a slice's group, numbered from 0; the names sort by number."""
-    return f"{number:05d}"
-
-
-def _known_counts(feed: ChangeFeed, slice_: FeedSlice, assignments: Sequence[PartAssignment]) -> dict[int, CommitRows]:
-    """Return the row counts of unpaired commits by version: from the log, or else from one query over the feed."""
-    counts = {
-        assignment.version: CommitRows(assignment.known_counts) for assignment in assignments if assignment.known_counts
-    }
-    unknown = [assignment.version for assignment in assignments if not assignment.known_counts]
+    # Delta's public reader reads the whole range at once.
+    groups = group_commits(slice_.assignments) if has_own_reader(spark) else (EncodeGroup(slice_.assignments),)
+    unpaired = {group.first: group.assignments[0].known_counts for group in groups if group.unpaired}
+    known = {version: CommitRows(counts) for version, counts in unpaired.items() if counts}
+    unknown = [version for version, counts in unpaired.items() if not counts]
     if unknown:
         changes = feed.rows(unknown[0], unknown[-1])
-        counts |= dict.fromkeys(unknown, CommitRows(ReadRows())) | count_commit_rows(changes, unknown, slice_.keys)
-    return counts
-
-
-def _write(groups: Sequence[EncodedGroup], folder: str, compression: str) -> None:
-    """Write all groups, several concurrently. Raises the error of the first group, in order, that fails."""
-    with ThreadPoolExecutor(_CONCURRENT_GROUPS) as pool:
-        written = [
-            pool.submit(group.write, f"{folder}/{group_folder(number)}", compression)
-            for number, group in enumerate(groups)
-        ]
-        try:
-            for one in written:
-                one.result()
-        finally:
-            pool.shutdown(cancel_futures=True)
+        known |= dict.fromkeys(unknown, CommitRows(ReadRows())) | count_commit_rows(changes, unknown, slice_.keys)
+    return [EncodedGroup(feed, slice_, group, known.get(group.first), footer) for group in groups]

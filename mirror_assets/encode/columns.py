@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, fields
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
@@ -44,12 +45,32 @@ def is_new_row() -> Column:
     return F.col(CHANGE_TYPE).isin("insert", "update_postimage")
 
 
-def unused_prefix(columns: Sequence[LandedColumn]) -> str:
-    """Return a prefix that no column name starts with, ignoring case as Spark does; encoders name helper columns so."""
-    taken, mark = {column.name.lower() for column in columns}, "__"
-    while any(name.startswith(mark) for name in taken):
-        mark += "_"
-    return mark
+@dataclass(frozen=True)
+class HelperNames:
+    """Names of the encoders' helper columns, none of them a landed column's."""
+
+    part: str
+    order: str
+    is_new: str
+    previous: str
+    next: str
+    index: str
+    bin: str
+    is_last: str
+    was_there: str
+    repeats: str
+    first_stamp: str
+    row_id: str
+    row_commit_version: str
+    keys_only: str
+
+    @classmethod
+    def beside(cls, columns: Sequence[LandedColumn]) -> HelperNames:
+        """Return names with a prefix that no name of a column has, ignoring case as Spark does."""
+        taken, prefix = {column.name.lower() for column in columns}, "__"
+        while any(name.startswith(prefix) for name in taken):
+            prefix += "_"
+        return cls(*(f"{prefix}{name.name}" for name in fields(cls)))
 
 
 def landed_value(column: LandedColumn, rows: DataFrame) -> Column:
@@ -113,7 +134,16 @@ def _with_text_keys(value: Column, kind: DataType) -> Column:
         element = kind.elementType
         return F.transform(value, lambda member: _with_text_keys(member, element))
     assert isinstance(kind, MapType)  # noqa: S101 no other type has keys
-    return _map_with_text_keys(value, kind)
+    of_key, of_value = kind.keyType, kind.valueType
+    if isinstance(of_key, _NESTED_KEYS):
+        value = F.transform_keys(value, lambda key, _: json_text(key, of_key))
+    elif isinstance(of_key, _WRITTEN_IN_INTERNAL_FORM):
+        value = F.transform_keys(
+            value, lambda key, _: F.get_json_object(F.to_json(F.struct(key.alias("k")), dict(JSON_OPTIONS)), "$.k")
+        )
+    if _has_keys_to_convert(of_value):
+        value = F.transform_values(value, lambda _, member: _with_text_keys(member, of_value))
+    return value
 
 
 def _has_keys_to_convert(kind: DataType) -> bool:
@@ -121,23 +151,5 @@ def _has_keys_to_convert(kind: DataType) -> bool:
         return any(_has_keys_to_convert(field.dataType) for field in kind.fields)
     if isinstance(kind, ArrayType):
         return _has_keys_to_convert(kind.elementType)
-    return isinstance(kind, MapType) and (_needs_conversion(kind.keyType) or _has_keys_to_convert(kind.valueType))
-
-
-def _needs_conversion(key_type: DataType) -> bool:
-    return isinstance(key_type, _WRITTEN_IN_INTERNAL_FORM + _NESTED_KEYS)
-
-
-def _map_with_text_keys(value: Column, kind: MapType) -> Column:
-    of_key, of_value = kind.keyType, kind.valueType
-    if _needs_conversion(of_key):
-        value = F.transform_keys(value, lambda key, _: _key_text(key, of_key))
-    if _has_keys_to_convert(of_value):
-        value = F.transform_values(value, lambda _, member: _with_text_keys(member, of_value))
-    return value
-
-
-def _key_text(key: Column, kind: DataType) -> Column:
-    if isinstance(kind, _NESTED_KEYS):
-        return json_text(key, kind)
-    return F.get_json_object(F.to_json(F.struct(key.alias("k")), dict(JSON_OPTIONS)), "$.k")
+    convertible = _WRITTEN_IN_INTERNAL_FORM + _NESTED_KEYS
+    return isinstance(kind, MapType) and (isinstance(kind.keyType, convertible) or _has_keys_to_convert(kind.valueType))

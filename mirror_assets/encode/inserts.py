@@ -59,14 +59,16 @@ def encode_snapshot(
     Raises SourceUnreadable when Spark and the log disagree about the number of files, and the errors of `spark_error`.
     """
     with spark_errors(f"{slice_.uri}, encoding version {slice_.version} into {folder}"):
-        source = _source(spark, slice_)
-        write_parts(snapshot_rows(source, slice_, footer), folder, compression, slice_.target_rows)
-        return _rows(source)
-
-
-def snapshot_rows(source: DataFrame, slice_: SnapshotSlice, footer: Mapping[str, str]) -> DataFrame:
-    """Return the landed rows in at most `parts` partitions; Spark merges the scan's partitions without a shuffle."""
-    return source.select(*inserted_row(source, slice_.columns, footer)).coalesce(slice_.parts)
+        if slice_.chunk:
+            source = read_files(spark, slice_.uri, slice_.version, slice_.chunk)
+        else:
+            source = read_version(spark, slice_.uri, slice_.version)
+        # Spark merges the scan's partitions without a shuffle.
+        rows = source.select(*inserted_row(source, slice_.columns, footer)).coalesce(slice_.parts)
+        write_parts(rows, folder, compression, slice_.target_rows)
+        # Scans without reading a column. `count()` would take the number from Delta's statistics, and an Observation
+        # during the write costs far more.
+        return int(source.agg(F.coalesce(F.sum(F.lit(1)), F.lit(0))).collect()[0][0])
 
 
 @dataclass(frozen=True)
@@ -95,7 +97,9 @@ def encode_appends(
     """
     with spark_errors(f"{slice_.table}, encoding versions {slice_.first} to {slice_.last} into {folder}"):
         changes = read_appends(spark, slice_.uri, slice_.first, slice_.last)
-        rows, inserted = _count_rows(changes)
+        # Reads no data column; an Observation during the write costs far more.
+        counted = changes.agg(F.count(F.lit(1)), F.count_if(F.col(CHANGE_TYPE) == "insert")).collect()[0]
+        rows, inserted = int(counted[0]), int(counted[1])
         if rows > inserted:
             why = f"{rows - inserted} rows are removed in versions {slice_.first} to {slice_.last}"
             raise RowsChanged(slice_.table, slice_.first, why)
@@ -119,27 +123,3 @@ def encode_no_rows(
     with spark_errors(folder):
         no_rows = spark.range(0, 0, 1, 1).select(*typed)
         write_parts(no_rows.select(*described(columns, footer)), folder, compression)
-
-
-def _source(spark: SparkSession, slice_: SnapshotSlice) -> DataFrame:
-    if slice_.chunk:
-        return read_files(spark, slice_.uri, slice_.version, slice_.chunk)
-    return read_version(spark, slice_.uri, slice_.version)
-
-
-def _rows(source: DataFrame) -> int:
-    """Count the rows that Spark scans, without reading a column.
-
-    `count()` would take the number from Delta's statistics, and an Observation during the write costs far more.
-    """
-    return int(source.agg(F.coalesce(F.sum(F.lit(1)), F.lit(0))).collect()[0][0])
-
-
-def _count_rows(changes: DataFrame) -> tuple[int, int]:
-    """Return the number of all change rows and of the inserts among them, without reading a data column.
-
-    An Observation during the write costs far more.
-    """
-    is_added = F.col(CHANGE_TYPE) == "insert"
-    row = changes.agg(F.count(F.lit(1)), F.count_if(is_added)).collect()[0]
-    return int(row[0]), int(row[1])

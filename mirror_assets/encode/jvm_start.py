@@ -8,7 +8,6 @@ import threading
 from collections import deque
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field
 from pathlib import Path
 
 from pyspark import SparkConf, SparkContext
@@ -16,43 +15,40 @@ from pyspark.java_gateway import launch_gateway
 
 from mirror_assets.user_cache import user_cache
 
-_LINES = 12
 _STANDARD_ERROR = 2
 
 
-@dataclass
-class JvmOutput:
-    """What the JVM prints to standard error; `lines` are the last ones, without those of stack traces."""
+def start_jvm(settings: Mapping[str, str], last_lines: deque[str]) -> None:
+    """Start the JVM that Spark's context in this process will use, unless there is one.
 
-    lines: deque[str] = field(default_factory=lambda: deque(maxlen=_LINES))
+    Adds the lines that the JVM prints to standard error, without stack traces. Raises PySparkException.
+    """
+    if SparkContext._gateway is not None:  # noqa: SLF001 pyspark has no public way to ask
+        return
+    conf = SparkConf(loadDefaults=False)
+    for name, value in settings.items():
+        conf.set(name, value)
+    read, write = os.pipe()
 
-    def start(self, settings: Mapping[str, str]) -> None:
-        """Start the JVM that Spark's context in this process will use, unless there is one. Raises PySparkException."""
-        if SparkContext._gateway is not None:  # noqa: SLF001 pyspark has no public way to ask
-            return
-        conf = SparkConf(loadDefaults=False)
-        for name, value in settings.items():
-            conf.set(name, value)
-        read, write = os.pipe()
-        reader = threading.Thread(target=self._pass_on, args=(read,), name="jvm-output", daemon=True)
-        reader.start()
-        try:
-            gateway = launch_gateway(conf, {"stderr": write})
-        except BaseException:
-            os.close(write)
-            # A JVM that has exited closed its end: the reader ends with its last line.
-            reader.join(timeout=5)
-            raise
-        os.close(write)
-        SparkContext._ensure_initialized(gateway=gateway)  # noqa: SLF001 as above
-
-    def _pass_on(self, pipe: int) -> None:
-        with open(pipe, "rb") as printed:
+    def pass_on() -> None:
+        with os.fdopen(read, "rb") as printed:
             for line in printed:
                 os.write(_STANDARD_ERROR, line)
                 text = line.decode(errors="replace").strip()
                 if text.strip(":=-") and not text.startswith(("at ", "... ")):
-                    self.lines.append(text)
+                    last_lines.append(text)
+
+    reader = threading.Thread(target=pass_on, name="jvm-output", daemon=True)
+    reader.start()
+    try:
+        gateway = launch_gateway(conf, {"stderr": write})
+    except BaseException:
+        os.close(write)
+        # A JVM that has exited closed its end: the reader ends with its last line.
+        reader.join(timeout=5)
+        raise
+    os.close(write)
+    SparkContext._ensure_initialized(gateway=gateway)  # noqa: SLF001 as above
 
 
 @contextmanager

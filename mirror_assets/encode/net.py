@@ -7,13 +7,13 @@ only exists after as INSERT. All others don't land.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 
-from pyspark.sql import Column, DataFrame, Observation, Window, WindowSpec
+from pyspark.sql import Column, DataFrame, Observation, Window
 from pyspark.sql import functions as F
 
-from mirror_assets.encode.columns import COMMIT_VERSION, described, is_new_row, quoted, unused_prefix, values_where
+from mirror_assets.encode.columns import COMMIT_VERSION, HelperNames, described, is_new_row, quoted, values_where
 from mirror_assets.encode.inserts import write_parts
 from mirror_assets.encode.pairing import repeated_key_samples
 from mirror_assets.encode.spark_errors import DuplicateKey, RowIdsUnfit, spark_errors
@@ -47,29 +47,6 @@ class NetSlice:
         """The number of Spark partitions that sort the rows, a multiple of `parts`."""
         return self.parts * max(1, -(-self.rewritten_bytes // (self.parts * _BIN_BYTES)))
 
-    @property
-    def aside(self) -> tuple[str, ...]:
-        """The helper columns, which don't land."""
-        return (*self.stamp, self.keys_only) if self.keys_only else self.stamp
-
-
-@dataclass(frozen=True)
-class _Names:
-    """Names of the encoder's helper columns, none of them a landed column."""
-
-    bin: str
-    is_new: str
-    is_last: str
-    was_there: str
-    repeats: str
-    first_stamp: str
-
-    @classmethod
-    def beside(cls, columns: Sequence[LandedColumn]) -> _Names:
-        """Return names that differ from all of these columns' names, ignoring case."""
-        mark = unused_prefix(columns)
-        return cls(*(f"{mark}{name}" for name in ("bin", "is_new", "is_last", "was_there", "repeats", "first_stamp")))
-
 
 def encode_net(
     changes: DataFrame, slice_: NetSlice, folder: str, compression: str, footer: Mapping[str, str]
@@ -94,59 +71,44 @@ def net_rows(
     changes: DataFrame, slice_: NetSlice, footer: Mapping[str, str], counted: Observation | None = None
 ) -> DataFrame:
     """Return the landed rows, one Spark partition per part; `counted` counts them and the rows that repeat a key."""
-    ours = _Names.beside(slice_.columns)
-    rows = _with_key_states(changes, slice_, ours)
-    if counted is not None:
-        rows = rows.observe(counted, *_counts(ours, slice_))
-    landing = rows.where(_lands(ours, slice_))
-    if slice_.bins > slice_.parts:
-        landing = landing.repartitionById(slice_.parts, F.pmod(F.col(ours.bin), F.lit(slice_.parts)))
-    return landing.select(*described(slice_.columns, footer), _marker(ours).alias(ROW_MARKER))
-
-
-def _with_key_states(changes: DataFrame, slice_: NetSlice, ours: _Names) -> DataFrame:
-    """Add to every row: does it repeat its key, is it the key's last row, did the key exist before the slice."""
+    ours = HelperNames.beside(slice_.columns)
     keys = [quoted(key) for key in slice_.keys]
     window = Window.partitionBy(ours.bin, *keys).orderBy(COMMIT_VERSION, ours.is_new)
     bin_ = F.pmod(F.hash(*map(F.col, keys)), F.lit(slice_.bins))
     is_new, moment = is_new_row(), F.struct(COMMIT_VERSION, ours.is_new)
+    aside = (*slice_.stamp, slice_.keys_only) if slice_.keys_only else slice_.stamp
     values = values_where(is_new, changes, slice_.columns, slice_.keys)
+    first_stamp = F.first(F.struct(*slice_.stamp)).over(window) if slice_.stamp else F.lit(None)
     rows = (
-        changes.select(bin_.alias(ours.bin), COMMIT_VERSION, is_new.alias(ours.is_new), *slice_.aside, *values)
+        changes.select(bin_.alias(ours.bin), COMMIT_VERSION, is_new.alias(ours.is_new), *aside, *values)
         .repartitionById(slice_.bins, F.col(ours.bin))
         .withColumn(ours.repeats, F.coalesce(F.lag(moment).over(window) == moment, F.lit(col=False)))
         .withColumn(ours.is_last, F.lead(ours.is_new).over(window).isNull())
         .withColumn(ours.was_there, ~F.first(ours.is_new).over(window))
+        .withColumn(ours.first_stamp, first_stamp)
     )
-    return rows.withColumn(ours.first_stamp, _first_stamp(slice_, window))
+    new, there = F.col(ours.is_new), F.col(ours.was_there)
+    unchanged = there & new & (F.col(ours.first_stamp) == F.struct(*slice_.stamp))
+    lands = F.col(ours.is_last) & (new | there) & (~unchanged if slice_.stamp else F.lit(col=True))
+    if counted is not None:
+        rows = rows.observe(counted, *_counts(slice_, F.col(ours.repeats), lands, new, there))
+    landing = rows.where(lands)
+    if slice_.bins > slice_.parts:
+        landing = landing.repartitionById(slice_.parts, F.pmod(F.col(ours.bin), F.lit(slice_.parts)))
+    update = F.when(there, int(Marker.UPDATE)).otherwise(int(Marker.INSERT))
+    marker = F.when(new, update).otherwise(int(Marker.DELETE)).cast("int")
+    return landing.select(*described(slice_.columns, footer), marker.alias(ROW_MARKER))
 
 
-def _first_stamp(slice_: NetSlice, window: WindowSpec) -> Column:
-    return F.first(F.struct(*slice_.stamp)).over(window) if slice_.stamp else F.lit(None)
-
-
-def _lands(ours: _Names, slice_: NetSlice) -> Column:
-    """Return whether a row is its key's net change."""
-    there = F.col(ours.was_there)
-    unchanged = there & F.col(ours.is_new) & (F.col(ours.first_stamp) == F.struct(*slice_.stamp))
-    changed = ~unchanged if slice_.stamp else F.lit(col=True)
-    return F.col(ours.is_last) & (F.col(ours.is_new) | there) & changed
-
-
-def _counts(ours: _Names, slice_: NetSlice) -> list[Column]:
-    lands, new, there = _lands(ours, slice_), F.col(ours.is_new), F.col(ours.was_there)
+def _counts(slice_: NetSlice, repeats: Column, lands: Column, new: Column, there: Column) -> list[Column]:
+    """Return the counts of landed rows by change type, of rows that repeat a key, and of landed rows without values."""
     both = F.count_if(lands & new & there)
     keys_only = F.count_if(lands & new & F.col(slice_.keys_only)) if slice_.keys_only else F.lit(0)
     return [
-        F.count_if(F.col(ours.repeats)).alias("repeats"),
+        F.count_if(repeats).alias("repeats"),
         keys_only.alias("keys_only"),
         F.count_if(lands & new & ~there).alias("insert"),
         both.alias("update_preimage"),
         both.alias("update_postimage"),
         F.count_if(lands & ~new).alias("delete"),
     ]
-
-
-def _marker(ours: _Names) -> Column:
-    update = F.when(F.col(ours.was_there), int(Marker.UPDATE)).otherwise(int(Marker.INSERT))
-    return F.when(F.col(ours.is_new), update).otherwise(int(Marker.DELETE)).cast("int")

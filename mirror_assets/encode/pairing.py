@@ -5,16 +5,16 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
 
-from pyspark.sql import Column, DataFrame, Observation, Row, Window
+from pyspark.sql import Column, DataFrame, Observation, Window
 from pyspark.sql import functions as F
 
 from mirror_assets.encode.columns import (
     CHANGE_TYPE,
     COMMIT_VERSION,
+    HelperNames,
     described,
     is_new_row,
     quoted,
-    unused_prefix,
     values_where,
 )
 from mirror_assets.encode.part_assignment import EncodeGroup, part_of_row
@@ -27,7 +27,6 @@ DUPLICATES, MISPLACED = "duplicates", "misplaced"
 
 _SAMPLES = 5
 _LOW_HALF = (1 << 32) - 1
-_LOW, _HIGH = "low", "high"
 _MARKERS = {"insert": Marker.INSERT, "update_postimage": Marker.UPDATE, "delete": Marker.DELETE}
 _UNKNOWN = -1
 
@@ -52,9 +51,16 @@ def row_counts() -> list[Column]:
 
 def count_commit_rows(changes: DataFrame, versions: Sequence[int], keys: Sequence[str]) -> dict[int, CommitRows]:
     """Count the change feed rows of each of these versions, in one query; omit versions without rows."""
-    sums = [F.coalesce(F.sum(half), F.lit(0)).alias(name) for name, half in _signed_key_hashes(keys).items()]
+    # The sums of both halves of the keys' hashes are 0 if updates keep keys.
+    sign = F.when(F.col(CHANGE_TYPE) == "update_postimage", 1).when(F.col(CHANGE_TYPE) == "update_preimage", -1)
+    hash_ = F.xxhash64(*(F.col(quoted(key)) for key in keys))
+    halves = {"low": hash_.bitwiseAND(_LOW_HALF), "high": F.shiftright(hash_, 32)}
+    sums = [F.coalesce(F.sum(half * sign), F.lit(0)).alias(name) for name, half in halves.items()]
     found = changes.where(F.col(COMMIT_VERSION).isin(*versions)).groupBy(COMMIT_VERSION)
-    return {row[COMMIT_VERSION]: _commit_rows(row) for row in found.agg(*row_counts(), *sums).collect()}
+    return {
+        row[COMMIT_VERSION]: CommitRows(ReadRows.of(row.asDict()), changes_keys=bool(row["low"] or row["high"]))
+        for row in found.agg(*row_counts(), *sums).collect()
+    }
 
 
 def unpaired_rows(
@@ -65,8 +71,17 @@ def unpaired_rows(
     `read` are the commit's row counts; where they settle the marker of all rows, Spark doesn't compute it per row.
     """
     landing = changes.where(F.col(CHANGE_TYPE) != "update_preimage") if read.update_preimage else changes
-    values = values_where(_has_values(read), changes, columns, keys)
-    rows = landing.select(*values, _marker_without_pairing(read).cast("int").alias(ROW_MARKER))
+    # All rows but deletes land with values beside their keys.
+    has_values = F.lit(read.delete == 0) if read.delete in (0, read.changes) else is_new_row()
+    kinds = [kind for kind in _MARKERS if getattr(read, kind)]
+    if len(kinds) == 1:
+        marker = F.lit(int(_MARKERS[kinds[0]]))
+    else:
+        by_type = (F.when(F.col(CHANGE_TYPE) == kind, int(marker)) for kind, marker in _MARKERS.items())
+        # The default keeps the column non-nullable, the same in every file of a slice; the checks refuse its value.
+        marker = F.coalesce(*by_type, F.lit(_UNKNOWN))
+    values = values_where(has_values, changes, columns, keys)
+    rows = landing.select(*values, marker.cast("int").alias(ROW_MARKER))
     return rows.select(*described(columns, footer), ROW_MARKER)
 
 
@@ -76,11 +91,22 @@ def paired_rows(
     """Shuffle change feed rows into one Spark partition per part, sorted by commit and key hash.
 
     Each row gets helper columns: its part, and whether the rows before and after it of the same key and commit are new.
+    Of old rows, only the keys are shuffled, because a DELETE needs no more.
     """
-    ours = _Names.beside(columns)
+    ours, is_new = HelperNames.beside(columns), is_new_row()
+    hash_ = F.hash(*(F.col(quoted(key)) for key in keys))
+    # Spark's sort compares an 8-byte prefix of the first column, and the other columns only on a tie: so the commit
+    # version is in the high half of the sort key, and the key's hash in the low half. The expression has no constant of
+    # this slice: with one, Spark would compile the sort again for every slice.
+    order = F.shiftleft(F.col(COMMIT_VERSION), 32).bitwiseOR(hash_.cast("long").bitwiseAND(_LOW_HALF))
     window = Window.partitionBy(ours.order, ours.part, *map(quoted, keys)).orderBy(ours.is_new)
     return (
-        _rows_to_shuffle(changes, group, columns, keys, ours)
+        changes.select(
+            part_of_row(group, hash_).alias(ours.part),
+            order.alias(ours.order),
+            is_new.alias(ours.is_new),
+            *values_where(is_new, changes, columns, keys),
+        )
         .repartitionById(group.parts, F.col(ours.part))
         .withColumn(ours.previous, F.lag(ours.is_new).over(window))
         .withColumn(ours.next, F.lead(ours.is_new).over(window))
@@ -96,14 +122,16 @@ def landed_in_parts(
     name, and operators after the shuffle may reorder partitions: `coalesce` does, even when their number stays the
     same. So apply no other operator after this one.
     """
-    ours = _Names.beside(columns)
+    ours = HelperNames.beside(columns)
     placed = pairs.withColumn(ours.index, F.spark_partition_id()).observe(
         counted,
         F.count_if(F.col(ours.previous) == F.col(ours.is_new)).alias(DUPLICATES),
         F.count_if(F.col(ours.part) != F.col(ours.index)).alias(MISPLACED),
     )
     lands = F.col(ours.is_new) | F.col(ours.next).isNull()
-    return placed.where(lands).select(*described(columns, footer), _marker_of_pair(ours).alias(ROW_MARKER))
+    update = F.when(F.col(ours.previous).isNull(), int(Marker.INSERT)).otherwise(int(Marker.UPDATE))
+    marker = F.when(F.col(ours.is_new), update).otherwise(int(Marker.DELETE)).cast("int")
+    return placed.where(lands).select(*described(columns, footer), marker.alias(ROW_MARKER))
 
 
 def repeated_key_samples(changes: DataFrame, keys: Sequence[str]) -> tuple[str, ...]:
@@ -115,76 +143,3 @@ def repeated_key_samples(changes: DataFrame, keys: Sequence[str]) -> tuple[str, 
     rows = counted.where("rows > 1").limit(_SAMPLES).collect()
     shown = [shown_key({key: row[alias] for alias, key in names.items()}) for row in rows]
     return tuple(f"{key} at version {row['version']}" for key, row in zip(shown, rows, strict=True))
-
-
-def _signed_key_hashes(keys: Sequence[str]) -> dict[str, Column]:
-    """Return both halves of the key's hash, negated for update_preimage rows: the sums are 0 if updates keep keys."""
-    sign = F.when(F.col(CHANGE_TYPE) == "update_postimage", 1).when(F.col(CHANGE_TYPE) == "update_preimage", -1)
-    hash_ = F.xxhash64(*(F.col(quoted(key)) for key in keys))
-    return {_LOW: hash_.bitwiseAND(_LOW_HALF) * sign, _HIGH: F.shiftright(hash_, 32) * sign}
-
-
-def _commit_rows(row: Row) -> CommitRows:
-    return CommitRows(ReadRows.of(row.asDict()), changes_keys=bool(row[_LOW] or row[_HIGH]))
-
-
-def _has_values(read: ReadRows) -> Column:
-    """Return whether a row lands with values beside its key: all but deletes do."""
-    if read.delete in (0, read.changes):
-        return F.lit(read.delete == 0)
-    return is_new_row()
-
-
-def _marker_without_pairing(read: ReadRows) -> Column:
-    kinds = [kind for kind in _MARKERS if getattr(read, kind)]
-    if len(kinds) == 1:
-        return F.lit(int(_MARKERS[kinds[0]]))
-    by_type = (F.when(F.col(CHANGE_TYPE) == kind, int(marker)) for kind, marker in _MARKERS.items())
-    # The default keeps the column non-nullable, the same in every file of a slice; the checks refuse its value.
-    return F.coalesce(*by_type, F.lit(_UNKNOWN))
-
-
-@dataclass(frozen=True)
-class _Names:
-    """Names of the encoder's helper columns, none of them a column of the source."""
-
-    part: str
-    order: str
-    is_new: str
-    previous: str
-    next: str
-    index: str
-
-    @classmethod
-    def beside(cls, columns: Sequence[LandedColumn]) -> _Names:
-        """Return names that differ from all of these columns' names, ignoring case."""
-        mark = unused_prefix(columns)
-        return cls(*(f"{mark}{name}" for name in ("part", "order", "is_new", "previous", "next", "index")))
-
-
-def _rows_to_shuffle(
-    changes: DataFrame, group: EncodeGroup, columns: Sequence[LandedColumn], keys: Sequence[str], ours: _Names
-) -> DataFrame:
-    """Select what the shuffle transfers; old rows have only their keys, because a DELETE needs no more."""
-    is_new, hash_ = is_new_row(), F.hash(*(F.col(quoted(key)) for key in keys))
-    return changes.select(
-        part_of_row(group, hash_).alias(ours.part),
-        _order(hash_).alias(ours.order),
-        is_new.alias(ours.is_new),
-        *values_where(is_new, changes, columns, keys),
-    )
-
-
-def _order(hash_: Column) -> Column:
-    """Return the sort key: commit version in the high half, key hash in the low half.
-
-    Spark's sort compares an 8-byte prefix of the first column, and the other columns only on a tie. The expression has
-    no constant of this slice: with one, Spark would compile the sort again for every slice.
-    """
-    commit = F.shiftleft(F.col(COMMIT_VERSION), 32)
-    return commit.bitwiseOR(hash_.cast("long").bitwiseAND(_LOW_HALF))
-
-
-def _marker_of_pair(ours: _Names) -> Column:
-    update = F.when(F.col(ours.previous).isNull(), int(Marker.INSERT)).otherwise(int(Marker.UPDATE))
-    return F.when(F.col(ours.is_new), update).otherwise(int(Marker.DELETE)).cast("int")

@@ -13,6 +13,7 @@ import json
 import os
 import re
 import shlex
+import stat
 import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -61,8 +62,24 @@ class QuickStart:
 
     @classmethod
     def of(cls, settings: Mapping[str, str]) -> QuickStart:
-        """Return the quick start from the user's cache folder."""
-        return cls(settings, _own_folder() if _has_fixed_packages(settings) else None)
+        """Return the quick start from the user's cache folder.
+
+        Only a local Spark with packages of fixed versions from the default repositories has a folder, and only this
+        user may be able to write to it.
+        """
+        packages = settings.get(PACKAGES, "")
+        is_local = settings.get("spark.master", "").startswith("local")
+        is_own = any(map(settings.get, _OWN_WAYS)) or _has_own_settings()
+        if not is_local or not packages or _MOVING.search(packages) or is_own:
+            return cls(settings, None)
+        try:
+            folder = user_cache() / "spark"
+            folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+            found = folder.lstat()
+        except (OSError, RuntimeError):
+            return cls(settings, None)
+        is_safe = stat.S_ISDIR(found.st_mode) and found.st_uid == os.getuid() and not found.st_mode & _OTHERS_WRITE
+        return cls(settings, folder if is_safe else None)
 
     def started(self) -> dict[str, str]:
         """Return the settings to start with: unchanged while the JARs are unknown, or if one of them was deleted."""
@@ -117,14 +134,6 @@ def for_brief_work(settings: Mapping[str, str]) -> dict[str, str]:
     return {**settings, _OPTIONS: f"{options} {_NOT_OPTIMISED}".strip()}
 
 
-def _has_fixed_packages(settings: Mapping[str, str]) -> bool:
-    """Return whether this is a local Spark with packages of fixed versions from the default repositories."""
-    packages = settings.get(PACKAGES, "")
-    is_local = settings.get("spark.master", "").startswith("local")
-    is_moving, is_own = _MOVING.search(packages), any(map(settings.get, _OWN_WAYS)) or _has_own_settings()
-    return bool(is_local and packages and not is_moving and not is_own)
-
-
 def _has_own_settings() -> bool:
     """Return whether this machine configures Spark in places that our settings would override."""
     return "PYSPARK_SUBMIT_ARGS" in os.environ or (_conf_folder() / "spark-defaults.conf").exists()
@@ -132,18 +141,6 @@ def _has_own_settings() -> bool:
 
 def _conf_folder() -> Path:
     return Path(os.environ.get("SPARK_CONF_DIR") or Path(_find_spark_home(), "conf"))
-
-
-def _own_folder() -> Path | None:
-    """Return the cache folder if only this user can write to it, or None."""
-    try:
-        folder = user_cache() / "spark"
-        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        found = folder.lstat()
-    except (OSError, RuntimeError):
-        return None
-    is_own = folder.is_dir() and not folder.is_symlink() and found.st_uid == os.getuid()
-    return folder if is_own and not found.st_mode & _OTHERS_WRITE else None
 
 
 def _digest(parts: Sequence[str]) -> str:

@@ -10,13 +10,14 @@ opens the files; it applies deletion vectors, column mapping and partition value
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from mirror_assets.encode.columns import CHANGE_TYPE, COMMIT_VERSION, quoted, row_id, unused_prefix
-from mirror_assets.encode.private.table_version import FileRows, TableVersion, require_own_reader
+from mirror_assets.encode.columns import CHANGE_TYPE, COMMIT_VERSION, HelperNames, quoted, row_id
+from mirror_assets.encode.net import NetSlice
+from mirror_assets.encode.private.table_version import TableVersion, require_own_reader
 from mirror_assets.source.schema import LandedColumn
 
 
@@ -30,74 +31,46 @@ class TrackedRange:
     restored: bool
 
 
-@dataclass(frozen=True)
-class TrackedNames:
-    """Names of the helper columns: the row id, the row commit version, and `keys_only`.
+def read_tracked(spark: SparkSession, range_: TrackedRange, slice_: NetSlice) -> tuple[DataFrame, NetSlice]:
+    """Return the rows of the differing files as change feed rows, and the slice with their helper columns and size.
 
-    `keys_only` is true for a row that was read with its keys only, because it can't have changed.
-    """
-
-    row_id: str
-    commit: str
-    keys_only: str
-
-    @classmethod
-    def beside(cls, columns: Sequence[LandedColumn]) -> TrackedNames:
-        """Return names that differ from all of these columns' names, ignoring case."""
-        mark = unused_prefix(columns)
-        return cls(f"{mark}row_id", f"{mark}row_commit_version", f"{mark}keys_only")
-
-
-def read_tracked(
-    spark: SparkSession,
-    range_: TrackedRange,
-    columns: Sequence[LandedColumn],
-    keys: Sequence[str],
-    names: TrackedNames,
-) -> FileRows:
-    """Return the rows of the differing files as change feed rows: deletes from `before`, inserts from `last`.
-
-    Each has the helper columns `names`. Deletes, and inserts that can't have changed (`keys_only`), have NULL in all
-    columns but `keys`. Raises session_unfit without Delta's private reader, and Spark's error if a version can't be
-    read.
+    Rows of `before` are deletes, rows of `last` inserts. The stamp is a row's id and its row commit version. Deletes,
+    and inserts that can't have changed (`keys_only`), have NULL in all columns but the keys. Raises session_unfit
+    without Delta's private reader, and Spark's error if a version can't be read.
     """
     require_own_reader(spark, "`changes: row_tracking`")
     before, last = (TableVersion.opened(spark, range_.uri, version) for version in (range_.before, range_.last))
     removed, added = before.rows_not_in(last), last.rows_not_in(before)
     old, new = removed.frame, added.frame
     keys_only = F.lit(col=False) if range_.restored else _row_commit_version(new) <= range_.before
-    old_rows = _rows(old, _keys_of_old(old, new, columns, keys), names, "delete", range_.before, F.lit(col=True))
-    new_rows = _rows(new, _values_unless(keys_only, new, columns, keys), names, "insert", range_.last, keys_only)
-    return FileRows(old_rows.union(new_rows), removed.bytes + added.bytes)
+    old_values, new_values = list[Column](), list[Column]()
+    for column in slice_.columns:
+        if column.name in slice_.keys:
+            old_values.append(_source(old, column))
+            new_values.append(_source(new, column))
+        else:
+            null = F.lit(None).cast(new.schema[column.name].dataType)
+            old_values.append(null.alias(column.name))
+            new_values.append(F.when(~keys_only, _source(new, column)).alias(column.name))
+    names = HelperNames.beside(slice_.columns)
+    old_rows = _rows(old, old_values, names, "delete", range_.before, F.lit(col=True))
+    new_rows = _rows(new, new_values, names, "insert", range_.last, keys_only)
+    stamp = (names.row_id, names.row_commit_version)
+    read = replace(slice_, stamp=stamp, keys_only=names.keys_only, rewritten_bytes=removed.bytes + added.bytes)
+    return old_rows.union(new_rows), read
 
 
 def _rows(
-    frame: DataFrame, values: Sequence[Column], names: TrackedNames, change: str, version: int, keys_only: Column
+    frame: DataFrame, values: Sequence[Column], names: HelperNames, change: str, version: int, keys_only: Column
 ) -> DataFrame:
     return frame.select(
         *values,
         F.lit(change).alias(CHANGE_TYPE),
         F.lit(version).cast("bigint").alias(COMMIT_VERSION),
         row_id(frame).alias(names.row_id),
-        _row_commit_version(frame).alias(names.commit),
+        _row_commit_version(frame).alias(names.row_commit_version),
         keys_only.alias(names.keys_only),
     )
-
-
-def _keys_of_old(old: DataFrame, new: DataFrame, columns: Sequence[LandedColumn], keys: Sequence[str]) -> list[Column]:
-    """Select the keys of the old rows, and NULL in the new version's type for every other column."""
-    return [_source(old, column) if column.name in keys else _null(new, column.name) for column in columns]
-
-
-def _null(frame: DataFrame, name: str) -> Column:
-    return F.lit(None).cast(frame.schema[name].dataType).alias(name)
-
-
-def _values_unless(
-    keys_only: Column, new: DataFrame, columns: Sequence[LandedColumn], keys: Sequence[str]
-) -> list[Column]:
-    values = {column.name: _source(new, column) for column in columns}
-    return [value if name in keys else F.when(~keys_only, value).alias(name) for name, value in values.items()]
 
 
 def _source(frame: DataFrame, column: LandedColumn) -> Column:

@@ -6,6 +6,7 @@ import logging
 import os
 import subprocess
 import threading
+from collections import deque
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import ExitStack
 from importlib.metadata import version
@@ -18,7 +19,7 @@ from pyspark.errors import PySparkException, PySparkRuntimeError
 from pyspark.sql import SparkSession
 
 from mirror_assets.encode.jar_folder import jars_in
-from mirror_assets.encode.jvm_start import JvmOutput, resolving_alone
+from mirror_assets.encode.jvm_start import resolving_alone, start_jvm
 from mirror_assets.encode.private.jvm import Jvm
 from mirror_assets.encode.quick_start import PACKAGES, QuickStart
 from mirror_assets.encode.spark_errors import SparkNotStarted, package_refused
@@ -29,6 +30,8 @@ _SPARK_LINE, _SCALA = "4.2", "2.13"
 _EXTENSIONS = "spark.sql.extensions"
 _DELTA = "io.delta:delta-spark"
 _MAX_TEXT = 400
+# Lines of the JVM in the message of a failed start.
+_LINES = 12
 _STARTING = threading.Lock()
 _OWNED: dict[str, tuple[SparkContext, JavaObject]] = {}
 # Spark passes settings with this prefix on to Hadoop.
@@ -127,6 +130,15 @@ def spark_has_ended() -> bool:
     return isinstance(started, subprocess.Popen) and started.poll() is not None
 
 
+def describe_jobs(spark: SparkSession, text: str | None) -> None:
+    """Describe, in Spark's UI, the jobs that the calling thread starts from now on; None removes the description.
+
+    Spark Connect has no such property.
+    """
+    if hasattr(spark, "_jsparkSession"):
+        spark.sparkContext.setJobDescription(text)
+
+
 def _merged_packages(ours: Sequence[str], wanted: str | None) -> str:
     """Join our Maven coordinates and the wanted ones; a wanted version of an artefact replaces ours."""
     if wanted is not None and not _items(wanted):
@@ -163,7 +175,7 @@ def _running_session() -> SparkSession | None:
 
 def _start(settings: Mapping[str, str]) -> SparkSession:
     """Start a Spark context, or connect with Spark Connect, and return its session. Raises SparkNotStarted."""
-    quick, output = QuickStart.of(settings), JvmOutput()
+    quick, last_lines = QuickStart.of(settings), deque[str](maxlen=_LINES)
     is_remote = "spark.remote" in settings or "SPARK_REMOTE" in os.environ
     with ExitStack() as alone:
         if quick.started().get(PACKAGES) and not is_remote:
@@ -174,12 +186,11 @@ def _start(settings: Mapping[str, str]) -> SparkSession:
             builder = builder.config(name, value)
         try:
             if not is_remote:
-                output.start(started)
+                start_jvm(started, last_lines)
             session = builder.getOrCreate()
         except (PySparkException, Py4JJavaError) as error:
-            raise SparkNotStarted(_first_line(error), [redacted(line) for line in output.lines]) from redacted_error(
-                error
-            )
+            lines = [redacted(line) for line in last_lines]
+            raise SparkNotStarted(_first_line(error), lines) from redacted_error(error)
         quick.keep_jars(session)
     return session
 

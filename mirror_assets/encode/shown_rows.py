@@ -9,7 +9,7 @@ from pyspark.sql import functions as F
 
 from mirror_assets.encode.columns import CHANGE_TYPE, COMMIT_TIMESTAMP, COMMIT_VERSION, quoted
 from mirror_assets.encode.net import NetSlice, net_rows
-from mirror_assets.encode.row_tracking import TrackedNames, TrackedRange, read_tracked
+from mirror_assets.encode.row_tracking import TrackedRange, read_tracked
 from mirror_assets.markers import ROW_MARKER, Marker
 from mirror_assets.source.schema import LandedColumn
 
@@ -21,10 +21,7 @@ def tracked_changes(
 
     `time_ms` is the time of version `last`. Of a deleted row only the keys have values.
     """
-    names = TrackedNames.beside(columns)
-    tracked = read_tracked(spark, range_, columns, keys, names)
-    stamp = (names.row_id, names.commit)
-    net = net_rows(tracked.frame, NetSlice(range_.uri, tuple(keys), tuple(columns), 1, stamp, names.keys_only), {})
+    net = net_rows(*read_tracked(spark, range_, NetSlice(range_.uri, tuple(keys), tuple(columns), 1)), {})
     marker = F.col(ROW_MARKER)
     change = F.when(marker == int(Marker.INSERT), "insert").when(marker == int(Marker.DELETE), "delete")
     return net.select(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 
 from py4j.protocol import Py4JJavaError
@@ -13,6 +12,8 @@ from mirror_assets.encode.private.jvm import Jvm
 from mirror_assets.encode.spark_errors import spark_errors
 
 _DEFAULT = "spark_catalog"
+# Signs in errors of an unknown table or schema.
+_UNKNOWN = ("NOT_FOUND", "NoSuchTable", "NoSuchNamespace", "NoSuchDatabase")
 
 
 @dataclass(frozen=True)
@@ -30,9 +31,26 @@ def find_table(spark: SparkSession, catalog: str, table: str) -> SparkTable | No
     Raises the errors of `spark_errors`: SparkInterrupted for an unreachable metastore.
     """
     with spark_errors(f"{table}: Spark asks its catalog {catalog}"):
-        if catalog == _DEFAULT and hasattr(spark, "_jsparkSession"):
-            return _or_none(lambda: _of_metastore(spark, table))
-        return _or_none(lambda: _described(spark, catalog, table))
+        try:
+            if catalog == _DEFAULT and hasattr(spark, "_jsparkSession"):
+                # Ask the metastore only: `DESCRIBE` would also open the table's log.
+                state = Jvm(spark).session.sessionState()
+                found = state.catalog().getTableMetadata(state.sqlParser().parseTableIdentifier(_quoted(table)))
+                location, provider = found.storage().locationUri(), found.provider()
+                return SparkTable(
+                    str(provider.get()).lower() if provider.isDefined() else "",
+                    str(location.get().toString()) if location.isDefined() else None,
+                    str(found.tableType().name()).lower(),
+                )
+            rows = spark.sql(f"DESCRIBE TABLE EXTENDED {_quoted(f'{catalog}.{table}')}").collect()
+            known = {str(row[0]).strip(): str(row[1]) for row in rows}
+            return SparkTable(known.get("Provider", "").lower(), known.get("Location"), known.get("Type", "").lower())
+        except (AnalysisException, Py4JJavaError) as error:
+            java = error.java_exception if isinstance(error, Py4JJavaError) else error.getCondition()
+            text = str(java or error)
+            if any(sign in text for sign in _UNKNOWN):
+                return None
+            raise
 
 
 def list_tables(spark: SparkSession, catalog: str) -> tuple[tuple[str, ...], ...]:
@@ -50,42 +68,5 @@ def list_tables(spark: SparkSession, catalog: str) -> tuple[tuple[str, ...], ...
         )
 
 
-def _of_metastore(spark: SparkSession, table: str) -> SparkTable:
-    """Ask the metastore only: `DESCRIBE` would also open the table's log."""
-    jvm = Jvm(spark)
-    name = jvm.session.sessionState().sqlParser().parseTableIdentifier(_quoted(table))
-    found = jvm.session.sessionState().catalog().getTableMetadata(name)
-    location = found.storage().locationUri()
-    provider = found.provider()
-    return SparkTable(
-        str(provider.get()).lower() if provider.isDefined() else "",
-        str(location.get().toString()) if location.isDefined() else None,
-        str(found.tableType().name()).lower(),
-    )
-
-
-def _described(spark: SparkSession, catalog: str, table: str) -> SparkTable:
-    rows = spark.sql(f"DESCRIBE TABLE EXTENDED {_quoted(f'{catalog}.{table}')}").collect()
-    known = {str(row[0]).strip(): str(row[1]) for row in rows}
-    return SparkTable(known.get("Provider", "").lower(), known.get("Location"), known.get("Type", "").lower())
-
-
 def _quoted(name: str) -> str:
     return ".".join(f"`{part}`" for part in name.split("."))
-
-
-def _or_none(ask: Callable[[], SparkTable]) -> SparkTable | None:
-    try:
-        return ask()
-    except AnalysisException as error:
-        if _is_unknown(error.getCondition() or str(error)):
-            return None
-        raise
-    except Py4JJavaError as error:
-        if _is_unknown(str(error.java_exception)):
-            return None
-        raise
-
-
-def _is_unknown(text: str) -> bool:
-    return any(word in text for word in ("NOT_FOUND", "NoSuchTable", "NoSuchNamespace", "NoSuchDatabase"))

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import cached_property
 
-from py4j.java_gateway import JavaObject
 from py4j.protocol import Py4JError, Py4JJavaError
 from pyspark.errors import PySparkException
 
@@ -29,8 +27,9 @@ _MAX_TEXT = 400
 _CONDITION = re.compile(r"\[([A-Z][A-Z0-9_.]+)\]")
 _READ = re.compile(r"Encountered error while reading file (\S.*?)\. ")
 _LOCAL = re.compile("^file:/+")
-_BEHIND_JAVA = re.compile(r"^\S*Exception: ")
+_NAMES_EXCEPTION = re.compile(r"^\S*Exception: ")
 _NOT_FOUND = ("FileNotFoundException", "NoSuchFileException")
+_NOT_FOUND_CONDITIONS = ("PATH_NOT_FOUND", "FAILED_READ_FILE.FILE_NOT_EXIST")
 # Java also raises FileNotFoundException for permissions and limits; the operating system's reason is in brackets.
 _REASON = re.compile(r"\(([A-Z][^()]*)\)$")
 _NO_SUCH_FILE = "No such file or directory"
@@ -67,19 +66,62 @@ def spark_errors(place: str) -> Iterator[None]:
         raise spark_error(safe, place) from safe
 
 
-def spark_error(error: Exception, place: str) -> MirrorError:
+def spark_error(error: Exception, place: str) -> MirrorError:  # noqa: PLR0911 each kind of error is one return
     """Return the MirrorError for an exception of Spark; `place` names the table and the operation in its message."""
-    return _classify(spark_facts(error), place)
+    facts = spark_facts(error)
+    why, text = facts.why, facts.classes_and_text
+    if _NO_FEED in facts.conditions:
+        return FeedRefused(place, why)
+    if _EXPIRED in facts.conditions:
+        return HistoryRefused(place, why)
+    if _NO_SPACE.search(text):
+        return RetryError(
+            f"{place}: no space left for Spark: {why}.",
+            "free space on the named disk, then run again; nothing was lost.",
+            code=ErrorCode.STORE_FULL,
+        )
+    # A fault of the store that Spark reads from, not of the one that it writes to.
+    what, _, written = place.partition(" into ")
+    store = store_named(text)
+    if (store is not None and store != store_named(written)) or (store is None and _BY_STORE.search(text)):
+        fault = store_error(what.partition(",")[0], store or store_named(what), text)
+        if fault is not None:
+            return fault
+    if facts.unfound is not None:
+        return FileUnfound(place, facts.unfound)
+    if _ACCESS_DENIED.search(text):
+        return SettingError(
+            f"{place}: the store denied Spark access: {why}.",
+            "grant the account that Spark runs as read and write access to the named path, or correct its credentials; "
+            "then run again.",
+            code=ErrorCode.STORE_DENIED,
+        )
+    if _TRANSIENT.search(text):
+        return SparkInterrupted(place, why)
+    return FileDamaged(place, why) if _DAMAGED.search(text) else SparkFailed(place, why)
 
 
 def spark_facts(error: Exception) -> SparkFacts:
     """Return the exception's cause chain from the JVM; without access to the JVM (Spark Connect), one from its text."""
     java = error.java_exception if isinstance(error, Py4JJavaError) else getattr(error, "_origin", None)
+    causes: list[SparkCause] = []
     try:
-        causes = _cause_chain(java)
+        text = ""
+        while java is not None and len(causes) < _DEPTH:
+            text = java.getMessage() or ""
+            causes.append(SparkCause.of(java.getClass().getSimpleName(), text))
+            java = java.getCause()
+        # The text of the innermost exception may have further causes.
+        causes += (SparkCause.of(name.rpartition(".")[2], message) for name, message in _CAUSE_LINE.findall(text))
     except Py4JError:  # the JVM has died: only the text is left
-        causes = ()
-    return SparkFacts(causes or (_cause_from_text(error),))
+        causes = []
+    if not causes:
+        message = _one_line(str(error))
+        # PySpark puts the condition in front of the text.
+        found = _CONDITION.search(message)
+        known = error.getCondition() if isinstance(error, PySparkException) else None
+        causes = [SparkCause(type(error).__name__, known or (found[1] if found else None), message)]
+    return SparkFacts(tuple(causes))
 
 
 @dataclass(frozen=True)
@@ -88,48 +130,32 @@ class SparkFacts:
 
     causes: tuple[SparkCause, ...]
 
-    @cached_property
+    @property
     def conditions(self) -> frozenset[str]:
         """The error conditions of all causes, such as `DELTA_MISSING_CHANGE_DATA`."""
         return frozenset(cause.condition for cause in self.causes if cause.condition is not None)
 
-    @cached_property
-    def names(self) -> frozenset[str]:
-        """The class names of all causes, without packages."""
-        return frozenset(cause.name for cause in self.causes)
-
-    @cached_property
-    def root(self) -> SparkCause:
-        """The innermost cause that has a message."""
-        return next((cause for cause in reversed(self.causes) if cause.message), self.causes[0])
-
-    @cached_property
-    def text(self) -> str:
-        """The messages of all causes, one a line."""
-        return "\n".join(cause.message for cause in self.causes)
-
-    @cached_property
+    @property
     def classes_and_text(self) -> str:
-        """The class names, and the messages, of all causes."""
-        return f"{' '.join(cause.name for cause in self.causes)}\n{self.text}"
+        """The class names of all causes without packages, then their messages, one a line."""
+        return "\n".join((" ".join(cause.name for cause in self.causes), *(cause.message for cause in self.causes)))
 
-    @cached_property
+    @property
     def why(self) -> str:
         """The innermost message, with the file that Spark was reading if another cause names it."""
+        text = next((cause for cause in reversed(self.causes) if cause.message), self.causes[0]).short_text
         reading = next((found[1] for cause in self.causes if (found := _READ.search(cause.message))), None)
-        text = self.root.short_text
         is_named = reading is None or _LOCAL.sub("", reading) in text
         return text if is_named else f"{text} (while reading {reading})"
 
-    @cached_property
+    @property
     def unfound(self) -> str | None:
         """The innermost message that names a missing file; None if no cause says that a file is missing."""
         for cause in reversed(self.causes):
             if cause.name in _NOT_FOUND:
-                return cause.short_text if cause.reason in (None, _NO_SUCH_FILE) else None
-        found = [
-            cause for cause in self.causes if cause.condition in ("PATH_NOT_FOUND", "FAILED_READ_FILE.FILE_NOT_EXIST")
-        ]
+                reason = _REASON.search(cause.message)
+                return cause.short_text if reason is None or reason[1] == _NO_SUCH_FILE else None
+        found = [cause for cause in self.causes if cause.condition in _NOT_FOUND_CONDITIONS]
         return found[-1].short_text if found else None
 
 
@@ -141,17 +167,18 @@ class SparkCause:
     condition: str | None
     message: str
 
-    @property
-    def reason(self) -> str | None:
-        """The operating system's error text in brackets at the message's end (`No such file or directory`), or None."""
-        found = _REASON.search(self.message)
-        return found[1] if found else None
+    @classmethod
+    def of(cls, name: str, text: str) -> SparkCause:
+        """Return the cause of a class with a message, which may begin with a condition in brackets."""
+        message = _one_line(text)
+        condition = _CONDITION.match(message)
+        return cls(name, condition[1] if condition else None, message)
 
     @property
     def short_text(self) -> str:
         """The shortened message, after the class name unless it begins with a condition or an exception's name."""
         short = self.message[:_MAX_TEXT].rstrip(". ")
-        return short if self.condition is not None or _BEHIND_JAVA.match(short) else f"{self.name}: {short}"
+        return short if self.condition is not None or _NAMES_EXCEPTION.match(short) else f"{self.name}: {short}"
 
 
 class DuplicateKey(StopError):
@@ -224,92 +251,6 @@ def package_refused(wanted: str, installed: str) -> SettingError:
         "remove it: Delta's JARs are added without it; for another Delta version, install another delta-spark.",
         code=ErrorCode.CONFIG_INVALID,
     )
-
-
-_Make = Callable[[str, str], MirrorError]
-
-
-def _make(family: type[MirrorError], code: ErrorCode, what: str, next_step: str) -> _Make:
-    """Return the factory of an error that is not caught by its class, from the place and the cause."""
-    return lambda place, why: family(f"{place}: {what}: {why}.", next_step, code=code)
-
-
-# Signs in class names and messages, and what they mean; the first that fits counts.
-_MEANINGS: Sequence[tuple[re.Pattern[str], _Make]] = (
-    (
-        _NO_SPACE,
-        _make(
-            RetryError,
-            ErrorCode.STORE_FULL,
-            "no space left for Spark",
-            "free space on the named disk, then run again; nothing was lost.",
-        ),
-    ),
-    (
-        _ACCESS_DENIED,
-        _make(
-            SettingError,
-            ErrorCode.STORE_DENIED,
-            "the store denied Spark access",
-            "grant the account that Spark runs as read and write access to the named path, or correct its credentials; "
-            "then run again.",
-        ),
-    ),
-    (_TRANSIENT, SparkInterrupted),
-    (_DAMAGED, FileDamaged),
-)
-
-
-def _classify(facts: SparkFacts, place: str) -> MirrorError:
-    if _NO_FEED in facts.conditions:
-        return FeedRefused(place, facts.why)
-    if _EXPIRED in facts.conditions:
-        return HistoryRefused(place, facts.why)
-    if not _NO_SPACE.search(facts.text):
-        if fault := _fault_of_source(facts, place):
-            return fault
-        if facts.unfound is not None:
-            return FileUnfound(place, facts.unfound)
-    for signs, make in _MEANINGS:
-        if signs.search(facts.classes_and_text):
-            return make(place, facts.why)
-    return SparkFailed(place, facts.why)
-
-
-def _fault_of_source(facts: SparkFacts, place: str) -> MirrorError | None:
-    """Return the error for a fault of the store that Spark reads from; None for another one, or that it writes to."""
-    what, _, written = place.partition(" into ")
-    store = store_named(facts.text)
-    if store is not None and store == store_named(written):
-        return None
-    if store is None and not _BY_STORE.search(facts.text):
-        return None
-    return store_error(what.partition(",")[0], store or store_named(what), facts.classes_and_text)
-
-
-def _cause_chain(thrown: JavaObject | None) -> tuple[SparkCause, ...]:
-    found: list[SparkCause] = []
-    text = ""
-    while thrown is not None and len(found) < _DEPTH:
-        text = thrown.getMessage() or ""
-        found.append(_cause(thrown.getClass().getSimpleName(), text))
-        thrown = thrown.getCause()
-    # The text of the innermost exception may have further causes.
-    return (*found, *(_cause(name.rpartition(".")[2], said or "") for name, said in _CAUSE_LINE.findall(text)))
-
-
-def _cause(name: str, text: str) -> SparkCause:
-    message = _one_line(text)
-    condition = _CONDITION.match(message)
-    return SparkCause(name, condition[1] if condition else None, message)
-
-
-def _cause_from_text(error: Exception) -> SparkCause:
-    """Return one cause made from the exception's text, where PySpark puts the condition in front."""
-    condition = error.getCondition() if isinstance(error, PySparkException) else None
-    message = _one_line(str(error))
-    found = _CONDITION.search(message)
-    return SparkCause(type(error).__name__, condition or (found[1] if found else None), message)
 
 
 def _one_line(text: str) -> str:

@@ -60,25 +60,26 @@ def use_keys(spark: SparkSession, keys: CatalogKeys | None) -> None:
     _SETTINGS.pop(spark, None)
     if keys is None:
         return
-    settings = _settings(spark, keys)
+    if not hasattr(spark, "_jsparkSession"):
+        raise session_without_keys(keys.table)
+    jvm = Jvm(spark)
+    if (file_system := _FILE_SYSTEMS.get(keys.scheme)) is not None:
+        found: object = jvm.root
+        for part in file_system.split("."):
+            found = getattr(found, part)
+        if not isinstance(found, JavaClass):
+            raise file_system_missing(keys.table, keys.scheme)
+    with spark_errors(f"{keys.table}: Spark asks the catalog for keys"):
+        made = _settings_by_catalog(jvm, keys)
+    settings = {name: value for name, value in made.items() if not name.startswith(_SECRETS)}
+    own = {keys.own_names[name]: value for name, value in settings.items() if name in keys.own_names}
+    settings |= {**keys.reach, **own}
     for name, value in settings.items():
         spark.conf.set(name, value)
     _SETTINGS[spark] = (keys, tuple(settings))
 
 
-def _settings(spark: SparkSession, keys: CatalogKeys) -> dict[str, str]:
-    if not hasattr(spark, "_jsparkSession"):
-        raise session_without_keys(keys.table)
-    jvm = Jvm(spark)
-    _require_file_system(jvm, keys)
-    with spark_errors(f"{keys.table}: Spark asks the catalog for keys"):
-        made = _of_catalog(jvm, keys)
-    kept = {name: value for name, value in made.items() if not name.startswith(_SECRETS)}
-    own = {keys.own_names[name]: value for name, value in kept.items() if name in keys.own_names}
-    return {**kept, **keys.reach, **own}
-
-
-def _of_catalog(jvm: Jvm, keys: CatalogKeys) -> dict[str, str]:
+def _settings_by_catalog(jvm: Jvm, keys: CatalogKeys) -> dict[str, str]:
     """Return Hadoop's settings as Unity Catalog's own library makes them."""
     unity, auth = jvm.root.io.unitycatalog.hadoop, jvm.root.java.util.HashMap()
     auth.put("type", "static")
@@ -90,17 +91,6 @@ def _of_catalog(jvm: Jvm, keys: CatalogKeys) -> dict[str, str]:
     entries = jvm.java_list(made.entrySet())
     pairs = (entries.get(index) for index in range(entries.size()))
     return {str(pair.getKey()): str(pair.getValue()) for pair in pairs}
-
-
-def _require_file_system(jvm: Jvm, keys: CatalogKeys) -> None:
-    name = _FILE_SYSTEMS.get(keys.scheme)
-    if name is None:
-        return
-    found: object = jvm.root
-    for part in name.split("."):
-        found = getattr(found, part)
-    if not isinstance(found, JavaClass):
-        raise file_system_missing(keys.table, keys.scheme)
 
 
 def session_without_keys(table: str) -> SettingError:

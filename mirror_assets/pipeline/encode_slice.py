@@ -10,7 +10,7 @@ from mirror_assets.encode.feed_reader import read_changes
 from mirror_assets.encode.inserts import AppendSlice, SnapshotSlice, encode_appends, encode_no_rows, encode_snapshot
 from mirror_assets.encode.net import NetSlice, encode_net
 from mirror_assets.encode.part_assignment import EncodeGroup
-from mirror_assets.encode.row_tracking import TrackedNames, TrackedRange, read_tracked
+from mirror_assets.encode.row_tracking import TrackedRange, read_tracked
 from mirror_assets.encode.spark_errors import spark_errors
 from mirror_assets.landing.format import ChangeCounts, Receipt, SliceKind
 from mirror_assets.landing.receipt import receipt_metadata
@@ -79,15 +79,11 @@ def _encode_net(
     compression: str,
     footer: dict[str, str],
 ) -> ReadRows:
-    table, keys, spark = str(context.table.name), context.table.mirror_keys, context.spark()
+    net, spark = NetSlice(str(context.table.name), context.table.mirror_keys, columns, planned.parts), context.spark()
     with spark_errors(f"{context.name}, reading versions {planned.first} to {planned.last} of {context.source}"):
         if context.table.changes is Changes.ROW_TRACKING:
             range_ = TrackedRange(context.source, planned.first - 1, planned.last, planned.restores)
-            names = TrackedNames.beside(columns)
-            tracked = read_tracked(spark, range_, columns, keys, names)
-            changes, stamp = tracked.frame, (names.row_id, names.commit)
-            net = NetSlice(table, keys, columns, planned.parts, stamp, names.keys_only, tracked.bytes)
+            changes, net = read_tracked(spark, range_, net)
         else:
             changes = read_changes(spark, context.source, planned.first, planned.last, planned.vector_versions)
-            net = NetSlice(table, keys, columns, planned.parts)
     return encode_net(changes, net, folder, compression, footer)

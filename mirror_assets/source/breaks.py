@@ -67,11 +67,16 @@ _BY_CHANGE = {
 
 def find_break(before: Schema, commit: Commit, metadata: Metadata, after: Schema, needs: Needs) -> Break | None:
     """Return the break of a commit with new metadata, or None when mirroring can continue."""
-    return (
-        _property_break(commit, metadata, needs)
-        or row_break(commit, needs)
-        or _schema_break(before, commit, after, needs)
-    )
+    if metadata.table_id != needs.table_id:
+        message = f"{_done_by(commit)} made it another table (id {metadata.table_id}, before {needs.table_id})"
+        return Break(commit.version, BreakKind.TABLE_REPLACED, message)
+    if needs.feed and not metadata.feed_enabled:
+        message = f"{_done_by(commit)} switched the change data feed off (delta.enableChangeDataFeed)"
+        return Break(commit.version, BreakKind.FEED_DISABLED, message)
+    if needs.row_tracking and not metadata.row_tracking:
+        message = f"{_done_by(commit)} switched row tracking off (delta.enableRowTracking)"
+        return Break(commit.version, BreakKind.ROW_TRACKING_DISABLED, message)
+    return row_break(commit, needs) or _schema_break(before, commit, after, needs)
 
 
 def row_break(commit: Commit, needs: Needs) -> Break | None:
@@ -89,19 +94,6 @@ def row_break(commit: Commit, needs: Needs) -> Break | None:
     return None
 
 
-def _property_break(commit: Commit, metadata: Metadata, needs: Needs) -> Break | None:
-    if metadata.table_id != needs.table_id:
-        message = f"{_done_by(commit)} made it another table (id {metadata.table_id}, before {needs.table_id})"
-        return Break(commit.version, BreakKind.TABLE_REPLACED, message)
-    if needs.feed and not metadata.feed_enabled:
-        message = f"{_done_by(commit)} switched the change data feed off (delta.enableChangeDataFeed)"
-        return Break(commit.version, BreakKind.FEED_DISABLED, message)
-    if needs.row_tracking and not metadata.row_tracking:
-        message = f"{_done_by(commit)} switched row tracking off (delta.enableRowTracking)"
-        return Break(commit.version, BreakKind.ROW_TRACKING_DISABLED, message)
-    return None
-
-
 def _schema_break(before: Schema, commit: Commit, after: Schema, needs: Needs) -> Break | None:
     changes = [change for change in compare_schemas(before, after) if _concerns(change, needs)]
     # RESTORE brings an added column back with its old values, which the feed doesn't have.
@@ -112,8 +104,11 @@ def _schema_break(before: Schema, commit: Commit, after: Schema, needs: Needs) -
     if not reasons:
         return None
     kind = _kind(commit, reasons, needs)
-    if kind is BreakKind.DROPPED_COLUMN and needs.keep_dropped and _only_drops(before, commit, after, reasons):
-        return None
+    if kind is BreakKind.DROPPED_COLUMN and needs.keep_dropped and not commit.changes_data:
+        # Only field ids distinguish a drop of whole columns from a rename.
+        mapped = all(field.field_id is not None for field in (*before.fields, *after.fields))
+        if mapped and all(_is_whole_drop(change) for change in reasons):
+            return None
     again = " again, and the mirror has its old values"
     texts = (f"{change}{again if _comes_back(change, needs) else ''}" for change in reasons)
     return Break(commit.version, kind, f"{_done_by(commit)}: {'; '.join(texts)}")
@@ -150,12 +145,6 @@ def _comes_back(change: SchemaChange, needs: Needs) -> bool:
     """Whether a new column has the name of a dropped one: untouched rows of the mirror still have its old values."""
     kept = {name.casefold() for name in needs.dropped}
     return change.kind is SchemaChangeKind.ADDED and change.path == change.column and change.column.casefold() in kept
-
-
-def _only_drops(before: Schema, commit: Commit, after: Schema, reasons: Sequence[SchemaChange]) -> bool:
-    """Whether the commit drops whole columns and touches no row; only field ids distinguish that from a rename."""
-    mapped = all(field.field_id is not None for field in (*before.fields, *after.fields))
-    return mapped and not commit.changes_data and all(_is_whole_drop(change) for change in reasons)
 
 
 def _kind(commit: Commit, reasons: Sequence[SchemaChange], needs: Needs) -> BreakKind:

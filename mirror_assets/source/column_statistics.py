@@ -48,15 +48,10 @@ def _distinct(column: str, files: Sequence[FileStatistics]) -> int | None:
     """Return the smaller of two bounds: the values between the ends of all files, and the sum over the files."""
     known = [file for file in files if file.rows is None or file.nulls.get(column) != file.rows]
     ends: list[Any] = [end for file in known for end in (file.least.get(column), file.most.get(column))]
-    by_file = _sum([_within(file, column) for file in known])
+    within = [(file.rows, _between(file.least.get(column), file.most.get(column))) for file in known]
+    by_file = _sum([min((bound for bound in bounds if bound is not None), default=None) for bounds in within])
     whole = None if None in ends else _between(min(ends), max(ends)) if ends else 0
     return min((bound for bound in (whole, by_file) if bound is not None), default=None)
-
-
-def _within(file: FileStatistics, column: str) -> int | None:
-    """Return the maximum number of different values in one file's rows."""
-    between = _between(file.least.get(column), file.most.get(column))
-    return min((bound for bound in (file.rows, between) if bound is not None), default=None)
 
 
 def _between(least: object, most: object) -> int | None:

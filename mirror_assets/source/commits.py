@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from mirror_assets.source.actions import Actions, Metadata, Protocol
+from mirror_assets.source.actions import Actions, LoggedFile, Metadata, Protocol
 from mirror_assets.source.row_counts import (
     FooterRows,
     ReadRows,
@@ -61,6 +61,10 @@ def describe(version: int, actions: Actions, timestamp_ms: int, footer_rows: Foo
     files = (*actions.data_added, *actions.data_removed)
     changes = bool(actions.change_files or files) and not yields_nothing(actions)
     rows = count_rows(actions, footer_rows)
+    read: Iterable[LoggedFile] = actions.change_files or (
+        *actions.whole_files,
+        *(added for _, added in actions.revectored),
+    )
     return Commit(
         version=version,
         timestamp_ms=timestamp_ms,
@@ -70,7 +74,7 @@ def describe(version: int, actions: Actions, timestamp_ms: int, footer_rows: Foo
         rows_exact=rows.exact,
         known_counts=_known_counts(actions, rows),
         changed_rows=rows.rows if actions.change_files else changed_rows(actions, rows),
-        bytes=_bytes(actions) if changes else 0,
+        bytes=sum(file.bytes or 0 for file in read) if changes else 0,
         has_cdc=bool(actions.change_files),
         deletion_vectors=changes and not actions.change_files and bool(actions.revectored),
         rewrites=changes and bool(actions.data_removed or actions.change_files),
@@ -103,9 +107,3 @@ def _known_counts(actions: Actions, rows: RowCount) -> ReadRows | None:
     if actions.change_files or not rows.exact or (actions.data_added and actions.data_removed):
         return None
     return ReadRows(delete=rows.rows) if actions.data_removed else ReadRows(insert=rows.rows)
-
-
-def _bytes(actions: Actions) -> int:
-    if actions.change_files:
-        return sum(file.bytes for file in actions.change_files)
-    return sum(file.bytes or 0 for file in (*actions.whole_files, *(added for _, added in actions.revectored)))

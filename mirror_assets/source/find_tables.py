@@ -76,7 +76,9 @@ def match_folders(root: Access, pattern: str) -> MatchedFolders:
                     raise
                 unlisted.append(FoundTable(path, error.why))
                 continue
-            below += (_join(path, known) for known in names if _LOG not in names and _matches(known, name))
+            if _LOG not in names:
+                fitting = (known for known in names if fnmatchcase(known, name))
+                below += (_join(path, known) for known in fitting if known[0] not in "_." or known[0] == name[0])
         level = below
     return MatchedFolders(tuple(sorted(level)), tuple(unlisted))
 
@@ -96,8 +98,10 @@ class _Folders:
         A store is asked for the log first: it costs one request, and a table's folder may have many files.
         """
         try:
-            if self._local is None and self._has_log(path):
-                return FoundTable(path)
+            if self._local is None:
+                with translated(self._uri):
+                    if has_folder(self._store, _join(path, _LOG)):
+                        return FoundTable(path)
             names = self.names(path) if below or self._local else []
         except SourceUnreadable as error:
             if not path:
@@ -121,14 +125,6 @@ class _Folders:
             raise SourceUnreadable(_join(self._uri, path), error.strerror or str(error), hint) from error
         # No reader of Delta tables can open names that are not UTF-8.
         return [name for name in names if name.isascii() or name.encode(errors="replace").decode() == name]
-
-    def _has_log(self, path: str) -> bool:
-        with translated(self._uri):
-            return has_folder(self._store, _join(path, _LOG))
-
-
-def _matches(name: str, pattern: str) -> bool:
-    return fnmatchcase(name, pattern) and (name[0] not in "_." or name[0] == pattern[0])
 
 
 def _join(path: str, name: str) -> str:

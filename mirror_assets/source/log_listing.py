@@ -122,14 +122,6 @@ class LogListing:
         return {int(match[1]): file for match, file in found if match}
 
     @cached_property
-    def _compacted(self) -> list[LogStep]:
-        found = ((_COMPACTED.fullmatch(file.base_name), file) for file in self.files)
-        steps = (
-            LogStep(int(match[1]), int(match[2]), (file.path,), written_ms(file)) for match, file in found if match
-        )
-        return sorted(steps, key=lambda step: step.paths)
-
-    @cached_property
     def _checkpoints(self) -> dict[int, LogStep]:
         """The complete checkpoints; an empty file is one that was never finished."""
         groups: defaultdict[tuple[int, str], list[FileInfo]] = defaultdict(list)
@@ -150,9 +142,13 @@ class LogListing:
 
     @cached_property
     def _ending(self) -> dict[int, list[LogStep]]:
-        """Commits by their last version, the longest step first."""
+        """Commits and compacted commits by their last version, the longest step first."""
+        found = ((_COMPACTED.fullmatch(file.base_name), file) for file in self.files)
+        compacted = [
+            LogStep(int(name[1]), int(name[2]), (file.path,), written_ms(file)) for name, file in found if name
+        ]
         ending: defaultdict[int, list[LogStep]] = defaultdict(list)
-        for step in sorted([*self._compacted, *self.commits.values()], key=lambda step: step.first):
+        for step in sorted([*compacted, *self.commits.values()], key=lambda step: (step.first, step.paths)):
             ending[step.last].append(step)
         return ending
 

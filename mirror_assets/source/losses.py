@@ -152,7 +152,11 @@ def proved(table: str, source: DeltaLog, read: SourceRead, error: MirrorError) -
         if isinstance(error, FileUnfound):
             return _file_loss(table, source, read, error.why) or error
         if isinstance(error, FeedRefused):
-            return _feed_loss(table, source, read) or error
+            commits = source.commits(read.first, read.last)
+            off = [commit.version for commit in commits if commit.metadata and not commit.metadata.feed_enabled]
+            if not off and not source.state(read.first).feed_enabled:
+                off = [read.first]
+            return FeedMissing(table, source.uri, off[0]) if off else error
         if isinstance(error, HistoryRefused):
             return _history_loss(table, source, read) or error
     except LogGap:
@@ -173,14 +177,6 @@ def _file_loss(table: str, source: DeltaLog, read: SourceRead, message: str) -> 
     if state.hindrance is not None:
         return SourceUnreadable(source.uri, f"{path}, a file of version {version}: {state.hindrance}")
     return None
-
-
-def _feed_loss(table: str, source: DeltaLog, read: SourceRead) -> MirrorError | None:
-    commits = source.commits(read.first, read.last)
-    off = [commit.version for commit in commits if commit.metadata and not commit.metadata.feed_enabled]
-    if not off and not source.state(read.first).feed_enabled:
-        off = [read.first]
-    return FeedMissing(table, source.uri, off[0]) if off else None
 
 
 def _history_loss(table: str, source: DeltaLog, read: SourceRead) -> MirrorError | None:

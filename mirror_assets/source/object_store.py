@@ -7,7 +7,6 @@ takes the same options, and waits without the lock.
 
 from __future__ import annotations
 
-import io
 from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
@@ -18,18 +17,18 @@ from typing import TYPE_CHECKING, NoReturn
 import pyarrow as pa
 from pyarrow.fs import FileInfo, FileSelector, FileSystemHandler, FileType
 
+from mirror_assets.range_reader import RangeReader
 from mirror_assets.telemetry.record import count_request
 
 if TYPE_CHECKING:
     from obstore import ObjectMeta
     from obstore.store import ClientConfig, ObjectStore, RetryConfig
-    from typing_extensions import Buffer
 
 # Schemes that obstore opens; HDFS is not among them.
 SCHEMES = ("s3://", "abfs://", "abfss://", "gs://")
 _THREADS = 16
 # The footer of a Parquet file takes one request.
-_BUFFER = 1 << 20
+_READ_AHEAD = 1 << 20
 # deltalake's options for its HTTP client and its retries; the rest configures the store.
 _ALLOW_HTTP = ("allow_http", "aws_allow_http", "azure_allow_http")
 _CLIENT = ("timeout", "connect_timeout")
@@ -45,7 +44,18 @@ class ObjectStoreFiles(FileSystemHandler):  # type: ignore[misc]  # pyarrow has 
         """Name the folder and deltalake's options for it; nothing is read yet."""
         from obstore.store import from_url
 
-        config, client, retry = _split(options)
+        config = dict(options)
+        client: ClientConfig = {}
+        if any(config.pop(name, "").lower() == "true" for name in _ALLOW_HTTP):
+            client["allow_http"] = True
+        for name in _CLIENT:
+            if name in config:
+                client[name] = config.pop(name)  # type: ignore[literal-required]
+        retry: RetryConfig = {}
+        if "max_retries" in config:
+            retry["max_retries"] = int(config.pop("max_retries"))
+        if "retry_timeout" in config:
+            retry["retry_timeout"] = timedelta(seconds=float(config.pop("retry_timeout").rstrip("s")))
         scheme, _, rest = uri.partition("://")
         # The name of the store in metrics has the bucket and no path.
         self._uri, self._root = uri, f"{scheme}://{rest.partition('/')[0]}"
@@ -105,9 +115,13 @@ class ObjectStoreFiles(FileSystemHandler):  # type: ignore[misc]  # pyarrow has 
         """Open a file for random reading."""
         import obstore
 
+        def fetch(offset: int, length: int) -> bytes:
+            with _counted(self._root, "get"):
+                return bytes(obstore.get_range(self._store, path, start=offset, length=length))
+
         with _counted(self._root, "head"):
             size = obstore.head(self._store, path)["size"]
-        return pa.PythonFile(io.BufferedReader(_Ranges(self._store, self._root, path, size), _BUFFER), mode="r")
+        return pa.PythonFile(RangeReader(size, fetch, read_ahead=_READ_AHEAD), mode="r")
 
     def open_input_stream(self, path: str) -> pa.PythonFile:
         """Open a file for sequential reading."""
@@ -129,58 +143,8 @@ class ObjectStoreFiles(FileSystemHandler):  # type: ignore[misc]  # pyarrow has 
     move = copy_file = open_output_stream = open_append_stream = _refuse
 
 
-class _Ranges(io.RawIOBase):
-    """A file whose reads are requests for ranges."""
-
-    def __init__(self, store: ObjectStore, root: str, path: str, size: int) -> None:
-        super().__init__()
-        self._root = root
-        self._store, self._path, self._size, self._at = store, path, size, 0
-
-    def readable(self) -> bool:
-        return True
-
-    def seekable(self) -> bool:
-        return True
-
-    def tell(self) -> int:
-        return self._at
-
-    def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
-        self._at = offset + {io.SEEK_SET: 0, io.SEEK_CUR: self._at, io.SEEK_END: self._size}[whence]
-        return self._at
-
-    def readinto(self, buffer: Buffer) -> int:
-        import obstore
-
-        room = memoryview(buffer)
-        wanted = max(0, min(len(room), self._size - self._at))
-        if wanted:
-            with _counted(self._root, "get"):
-                room[:wanted] = obstore.get_range(self._store, self._path, start=self._at, length=wanted)
-        self._at += wanted
-        return wanted
-
-
 def _file(meta: ObjectMeta) -> FileInfo:
     return FileInfo(meta["path"], FileType.File, size=meta["size"], mtime=meta["last_modified"].timestamp())
-
-
-def _split(options: Mapping[str, str]) -> tuple[dict[str, str], ClientConfig, RetryConfig]:
-    """Return deltalake's options as obstore takes them: for the store, the client, and retries."""
-    config = dict(options)
-    client: ClientConfig = {}
-    if any(config.pop(name, "").lower() == "true" for name in _ALLOW_HTTP):
-        client["allow_http"] = True
-    for name in _CLIENT:
-        if name in config:
-            client[name] = config.pop(name)  # type: ignore[literal-required]
-    retry: RetryConfig = {}
-    if "max_retries" in config:
-        retry["max_retries"] = int(config.pop("max_retries"))
-    if "retry_timeout" in config:
-        retry["retry_timeout"] = timedelta(seconds=float(config.pop("retry_timeout").rstrip("s")))
-    return config, client, retry
 
 
 @contextmanager

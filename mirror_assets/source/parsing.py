@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 from base64 import b85decode
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import Any
 from uuid import UUID
 
@@ -47,13 +47,11 @@ def parse_actions(data: bytes, paths: TablePaths) -> Actions:
     for text in filter(str.strip, data.decode().split("\n")):
         for kind, action in _line(text).items():
             if kind == "add":
-                added.append(
-                    live_file(action, paths, stored_rows(action.get("stats")), data_change=action["dataChange"])
-                )
+                rows = stored_rows(action.get("stats"))
+                added.append(live_file(action, paths, rows, data_change=action["dataChange"]))
             elif kind == "remove":
-                removed.append(
-                    tombstone(action, paths, stored_rows(action.get("stats")), data_change=action["dataChange"])
-                )
+                rows = stored_rows(action.get("stats"))
+                removed.append(tombstone(action, paths, rows, data_change=action["dataChange"]))
             elif kind == "cdc":
                 change_files.append(ChangeFile(paths.decoded(action["path"]), action.get("size") or 0))
             elif kind == "sidecar":
@@ -126,10 +124,18 @@ def read_vector(raw: RawAction | None, paths: TablePaths) -> Vector | None:
     """Return the descriptor of a deletion vector as a value. Raises KeyError or ValueError for an invalid one."""
     if raw is None:
         return None
-    kind, stored = raw["storageType"], raw["pathOrInlineDv"]
-    offset = raw.get("offset")
+    kind, stored, offset = raw["storageType"], raw["pathOrInlineDv"], raw.get("offset")
+    path = None
+    if kind == "p":
+        path = paths.decoded(stored)
+    elif kind == "u":
+        folder, encoded = stored[:-_UUID_LENGTH], stored[-_UUID_LENGTH:]
+        file = f"deletion_vector_{UUID(bytes=z85_decoded(encoded))}.bin"
+        path = f"{folder}/{file}" if folder else file
+    elif kind != "i":
+        raise ValueError(f"unknown storage type {kind!r} of a deletion vector")
     name = f"{kind}{stored}" if offset is None else f"{kind}{stored}@{offset}"
-    return Vector(name, _vector_path(kind, stored, paths), raw["sizeInBytes"], raw["cardinality"])
+    return Vector(name, path, raw["sizeInBytes"], raw["cardinality"])
 
 
 def stored_rows(stats: str | None) -> int | None:
@@ -163,31 +169,12 @@ def _line(text: str) -> dict[str, RawAction]:
 
 def _commit_info(info: RawAction) -> CommitInfo:
     in_commit = info.get("inCommitTimestamp")
+    # Spark writes numbers as strings, delta-rs as numbers.
+    metrics = {name: str(value) for name, value in (info.get("operationMetrics") or {}).items()}
     return CommitInfo(
         operation=info.get("operation", ""),
-        metrics=dict(_whole_metrics(info.get("operationMetrics") or {})),
+        metrics={name: int(value) for name, value in metrics.items() if value.isdecimal()},
         timestamp_ms=info.get("timestamp") if in_commit is None else in_commit,
         in_commit_ms=in_commit,
         keeps_row_ids=(info.get("tags") or {}).get("delta.rowTracking.preserved") == "true",
     )
-
-
-def _whole_metrics(metrics: Mapping[str, object]) -> Iterator[tuple[str, int]]:
-    """Yield the whole numbers among the metrics: Spark writes them as strings, delta-rs as numbers."""
-    for name, value in metrics.items():
-        if isinstance(value, int):
-            yield name, value
-        elif isinstance(value, str) and value.isdecimal():
-            yield name, int(value)
-
-
-def _vector_path(kind: str, stored: str, paths: TablePaths) -> str | None:
-    if kind == "i":
-        return None
-    if kind == "p":
-        return paths.decoded(stored)
-    if kind != "u":
-        raise ValueError(f"unknown storage type {kind!r} of a deletion vector")
-    folder, encoded = stored[:-_UUID_LENGTH], stored[-_UUID_LENGTH:]
-    name = f"deletion_vector_{UUID(bytes=z85_decoded(encoded))}.bin"
-    return f"{folder}/{name}" if folder else name

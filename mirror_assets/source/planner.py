@@ -5,7 +5,7 @@ A pure function of the log and the settings: the same input gives the same plan,
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -97,16 +97,6 @@ class Plan:
     stop: Break | None = None
 
 
-@dataclass(frozen=True)
-class _Walk:
-    """The commits up to the break, the schema at each, and the versions before which the schema changes."""
-
-    commits: tuple[Commit, ...]
-    schemas: Mapping[int, str]
-    cuts: frozenset[int]
-    stop: Break | None
-
-
 def plan_slices(request: PlanRequest) -> Plan:
     """Return the slices of [covered + 1, tip], or up to the break.
 
@@ -122,9 +112,25 @@ def plan_slices(request: PlanRequest) -> Plan:
         raise ValueError(f"commits are not those of {request.covered + 1} to {request.tip}")
     if landed_id not in (request.tip_table_id, request.covered_table_id):
         return Plan((), Break(request.covered + 1, BreakKind.TABLE_REPLACED, another))
-    walk = _walk(request)
-    groups = batch_commits(walk.commits, request.limits, request.boundaries | walk.cuts)
-    return Plan(tuple(_slice(request, group, walk.schemas[group[-1].version]) for group in groups), walk.stop)
+    needs, text = request.needs, canonical(request.schema_string)
+    schema, stop = parse_schema(text), None
+    schemas: dict[int, str] = {}  # at each commit up to the break
+    cuts = set(request.boundaries)
+    for commit in request.commits:
+        after = parse_schema(commit.metadata.schema_string) if commit.metadata else schema
+        if commit.metadata is None:
+            stop = row_break(commit, needs)
+        else:
+            stop = find_break(schema, commit, commit.metadata, after, needs)
+            text = commit.metadata.schema_string
+        if stop is not None:
+            break
+        if not is_beside(schema, after, needs):
+            cuts.add(commit.version - 1)
+            needs = replace(needs, dropped=needs.dropped | dropped_columns(schema, after, needs))
+        schema, schemas[commit.version] = after, text
+    groups = batch_commits(request.commits[: len(schemas)], request.limits, frozenset(cuts))
+    return Plan(tuple(_slice(request, group, schemas[group[-1].version]) for group in groups), stop)
 
 
 def snapshot_slice(state: SourceState, epoch: int, target_rows: int, chunk: FileChunk | None = None) -> PlannedSlice:
@@ -151,47 +157,22 @@ def snapshot_slice(state: SourceState, epoch: int, target_rows: int, chunk: File
     )
 
 
-def _walk(request: PlanRequest) -> _Walk:
-    needs = request.needs
-    text = canonical(request.schema_string)
-    schema = parse_schema(text)
-    schemas: dict[int, str] = {}
-    cuts: set[int] = set()
-    for index, commit in enumerate(request.commits):
-        after = parse_schema(commit.metadata.schema_string) if commit.metadata else schema
-        if commit.metadata is None:
-            stop = row_break(commit, needs)
-        else:
-            stop = find_break(schema, commit, commit.metadata, after, needs)
-            text = commit.metadata.schema_string
-        if stop is not None:
-            return _Walk(request.commits[:index], schemas, frozenset(cuts), stop)
-        if not is_beside(schema, after, needs):
-            cuts.add(commit.version - 1)
-            needs = replace(needs, dropped=needs.dropped | dropped_columns(schema, after, needs))
-        schema, schemas[commit.version] = after, text
-    return _Walk(request.commits, schemas, frozenset(cuts), None)
-
-
-def _assignments(request: PlanRequest, commits: Sequence[Commit], target_rows: int) -> tuple[PartAssignment, ...]:
-    """Assign parts. Appended rows and net changes need no order, so all commits share the fewest parts."""
-    if not (request.needs.append_only or request.net):
-        return assign_parts(commits, target_rows)
-    rows = sum(commit.rows for commit in commits)
-    changing = any(commit.changes_data for commit in commits)
-    parts = parts_for(rows, target_rows)
-    return (PartAssignment(commits[-1].version, 0, parts),) if changing else ()
-
-
 def _slice(request: PlanRequest, commits: Sequence[Commit], schema_string: str) -> PlannedSlice:
     target_rows = rows_of_part(request.target_rows, len(parse_schema(schema_string).fields))
-    assignments = _assignments(request, commits, target_rows)
+    rows = sum(commit.rows for commit in commits)
+    if not (request.needs.append_only or request.net):
+        assignments = assign_parts(commits, target_rows)
+    elif any(commit.changes_data for commit in commits):
+        # Appended rows and net changes need no order, so all commits share the fewest parts.
+        assignments = (PartAssignment(commits[-1].version, 0, parts_for(rows, target_rows)),)
+    else:
+        assignments = ()
     return PlannedSlice(
         epoch=request.epoch,
         first=commits[0].version,
         last=commits[-1].version,
         is_snapshot=False,
-        rows=sum(commit.rows for commit in commits),
+        rows=rows,
         bytes=sum(commit.bytes for commit in commits),
         first_commit_ms=commits[0].timestamp_ms,
         last_commit_ms=commits[-1].timestamp_ms,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from typing import TypeVar
 
@@ -119,22 +119,17 @@ def require_reconciled(actions: Actions) -> None:
 
 def with_logical_names(files: Iterable[LiveFile], metadata: Metadata) -> Iterator[LiveFile]:
     """Yield the files with partition values by the columns' logical names, not the physical ones."""
-    names = _logical_names(metadata)
+    names: dict[str, str] = {}
+    mode = metadata.configuration.get("delta.columnMapping.mode", "none").lower()
+    if mode != "none" and metadata.partition_columns:
+        fields = parse_schema(metadata.schema_string).fields
+        columns = (field for field in fields if field.name in metadata.partition_columns)
+        names = {field.physical_name or field.name: field.name for field in columns}
     for file in files:
         if names and file.partition:
             yield replace(file, partition={names.get(name, name): value for name, value in file.partition.items()})
         else:
             yield file
-
-
-def _logical_names(metadata: Metadata) -> Mapping[str, str]:
-    """Return the partition columns by their physical names; empty if both are the same."""
-    mode = metadata.configuration.get("delta.columnMapping.mode", "none").lower()
-    if mode == "none" or not metadata.partition_columns:
-        return {}
-    fields = parse_schema(metadata.schema_string).fields
-    columns = [field for field in fields if field.name in metadata.partition_columns]
-    return {field.physical_name or field.name: field.name for field in columns}
 
 
 def _sorted(actions: dict[_Key, _Action]) -> list[_Action]:

@@ -72,7 +72,15 @@ def count_rows(commit: Actions, footer_rows: FooterRows) -> RowCount:
     if commit.change_files:
         counted = _by_metrics(_CHANGE_METRICS.get(commit.operation, ()), commit)
         return counted or sampled_rows(commit.change_files, footer_rows)
-    return _in_data_files(commit, footer_rows)
+    files = commit.whole_files
+    without_statistics = [file for file in files if file.rows is None]
+    rows = _by_metrics_alone(commit) if without_statistics else None
+    if rows is None:
+        rows = RowCount(sum(file.rows - file.hidden_rows for file in files if file.rows is not None))
+        rows += sampled_rows(without_statistics, footer_rows)
+    # After a RESTORE, neither of two deletion vectors of one file need contain the other.
+    between = sum(abs(added.hidden_rows - removed.hidden_rows) for removed, added in commit.revectored)
+    return rows + RowCount(between, exact=not commit.revectored or commit.operation != "RESTORE")
 
 
 def yields_nothing(commit: Actions) -> bool:
@@ -130,18 +138,6 @@ def _by_metrics(formulas: Sequence[dict[str, int]], commit: Actions) -> RowCount
         if formula.keys() <= commit.metrics.keys():
             return RowCount(sum(weight * commit.metrics[name] for name, weight in formula.items()))
     return None
-
-
-def _in_data_files(commit: Actions, footer_rows: FooterRows) -> RowCount:
-    files = commit.whole_files
-    without_statistics = [file for file in files if file.rows is None]
-    rows = _by_metrics_alone(commit) if without_statistics else None
-    if rows is None:
-        rows = RowCount(sum(file.rows - file.hidden_rows for file in files if file.rows is not None))
-        rows += sampled_rows(without_statistics, footer_rows)
-    # After a RESTORE, neither of two deletion vectors of one file need contain the other.
-    between = sum(abs(added.hidden_rows - removed.hidden_rows) for removed, added in commit.revectored)
-    return rows + RowCount(between, exact=not commit.revectored or commit.operation != "RESTORE")
 
 
 def _by_metrics_alone(commit: Actions) -> RowCount | None:

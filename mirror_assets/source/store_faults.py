@@ -56,11 +56,6 @@ class StoreFault:
     signs: tuple[str, ...]
     passes: bool = False
 
-    def sign_in(self, text: str) -> str | None:
-        """Return the first sign of this fault in the text, or None."""
-        found = next(filter(None, (re.search(sign, text) for sign in self.signs)), None)
-        return found[0] if found else None
-
 
 _DENIED = StoreFault(
     "denies access",
@@ -208,7 +203,8 @@ def store_error(subject: str, store: str | None, text: str) -> SourceUnreadable 
 
     `subject` names the table, and `store` is the store's address, if it is known.
     """
-    fault, sign = next(((fault, sign) for fault in FAULTS if (sign := fault.sign_in(text))), (None, None))
+    signs = ((fault, re.search(sign, text)) for fault in FAULTS for sign in fault.signs)
+    fault, sign = next(((fault, found[0]) for fault, found in signs if found), (None, ""))
     if fault is None:
         return None
     region = _REGION.search(text)

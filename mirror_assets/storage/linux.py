@@ -71,7 +71,15 @@ def _deleted(folder: Path, identity: str | None) -> bool:
             return True
         with suppress(FileNotFoundError):  # another publisher was faster
             _empty(descriptor)
-        return os.path.samestat(os.fstat(descriptor), folder.stat()) and _removed(folder)
+        if not os.path.samestat(os.fstat(descriptor), folder.stat()):
+            return False
+        try:
+            folder.rmdir()
+        except OSError as error:
+            if error.errno in (errno.ENOTEMPTY, errno.EEXIST):  # another publisher writes to it
+                return False
+            raise
+        return True
     finally:
         os.close(descriptor)
 
@@ -94,14 +102,3 @@ def _empty(descriptor: int) -> None:
 
 def _raise(error: OSError) -> None:
     raise error
-
-
-def _removed(folder: Path) -> bool:
-    """Remove the folder at the path; False if it is not empty because another publisher writes to it."""
-    try:
-        folder.rmdir()
-    except OSError as error:
-        if error.errno in (errno.ENOTEMPTY, errno.EEXIST):
-            return False
-        raise
-    return True

@@ -107,12 +107,6 @@ def _listed(folder: str, entry: os.DirEntry[str]) -> FileInfo | None:
     return FileInfo(path, found.st_size, _etag(found), modified=found.st_ctime)
 
 
-def _stamp_after(twin: Path, replaced: os.stat_result) -> None:
-    """Increase the modification time with each content, because inodes are reused and clocks are coarse."""
-    later = max(twin.stat().st_mtime_ns, replaced.st_mtime_ns + 1)
-    os.utime(twin, ns=(later, later))
-
-
 class LocalStore:
     """A Store on a folder of this machine; see Store for the contract of each method."""
 
@@ -197,7 +191,9 @@ class LocalStore:
                 found = target.stat()
                 if _etag(found) != etag:
                     raise PathChanged(path, etag, _etag(found))
-                _stamp_after(twin, found)
+                # The modification time increases with each content: inodes are reused, and clocks are coarse.
+                later = max(twin.stat().st_mtime_ns, found.st_mtime_ns + 1)
+                os.utime(twin, ns=(later, later))
                 swapped = _etag(twin.stat())
                 twin.rename(target)
             with _unsure(path):

@@ -67,7 +67,10 @@ class CdcReader:
     def rows_of_vectors(self, files: Sequence[JavaObject]) -> DataFrame:
         """Return the rows that the files' deletion vectors name; their `_commit_version` is the index of the file."""
         jvm, table = self._jvm, self.table
-        numbered = (self._specification(number, file) for number, file in enumerate(files))
+        added = getattr(jvm.delta.commands.cdc, "CDCReader$CDCDataSpec")
+        numbered = (
+            added(number, None, jvm.sequence(jvm.java_list([file])), jvm.none) for number, file in enumerate(files)
+        )
         named_only = jvm.delta.RowIndexFilterType.IF_NOT_CONTAINED
         filters = jvm.scala_map({file.path(): named_only for file in files})
         index = jvm.delta.files.CdcAddFileIndex(
@@ -84,12 +87,6 @@ class CdcReader:
         """Return each commit file's modification time by version: the commit time without in-commit timestamps."""
         times = items(self._reader.getNonICTTimestampsByVersion(self.table.log, self.first, self.last))
         return {pair._1(): pair._2() for pair in times}  # noqa: SLF001 Scala's names
-
-    def _specification(self, version: int, file: JavaObject) -> JavaObject:
-        """Return Delta's CDC specification of a file that this version adds."""
-        jvm = self._jvm
-        made = getattr(jvm.delta.commands.cdc, "CDCReader$CDCDataSpec")
-        return made(version, None, jvm.sequence(jvm.java_list([file])), jvm.none)
 
     @property
     def _jvm(self) -> Jvm:

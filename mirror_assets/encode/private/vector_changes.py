@@ -88,7 +88,9 @@ class _VectorChanges:
     def take(self, commit: SparkCommit) -> JavaObject:
         """Collect the commit's changes of deletion vectors; return its other actions."""
         actions = _Actions.of(commit)
-        time = self._commit_time(commit.version, actions.time_ms)
+        # A commit without an in-commit timestamp was made when its file was written.
+        in_commit, written = actions.time_ms, self._written
+        time = written.get(commit.version) if in_commit is None else self._jvm.root.java.sql.Timestamp(in_commit)
         for path in actions.paired:
             removed, added = actions.removed[path], actions.added[path]
             for kind, hides, shows in (("delete", added, removed), ("insert", removed, added)):
@@ -120,7 +122,3 @@ class _VectorChanges:
         if path not in self.files:
             self.files[path] = _File(len(self.files), action, self._vectors.no_rows())
         return self.files[path]
-
-    def _commit_time(self, version: int, in_commit_ms: int | None) -> JavaObject:
-        """Return the commit's time: its in-commit timestamp, or else its file's modification time."""
-        return self._written.get(version) if in_commit_ms is None else self._jvm.root.java.sql.Timestamp(in_commit_ms)

@@ -83,7 +83,10 @@ def _service_answer(error: HttpResponseError, status: int) -> ErrorAnswer:
     code = _code(error)
     if status < 300:  # the SDK's error for a success whose body is not JSON
         return ErrorAnswer(Meaning.PASSING, f"{status}, but an answer that can't be read")
-    meaning = Meaning.VERSION if status == 400 and _names_version(error, code) else _meaning(status, code)
+    # The blob interface reports an x-ms-version that it does not support only in the text.
+    names_version = code == "InvalidHeaderValue" and "x-ms-version" in str(error)
+    is_version = status == 400 and (code == "UnsupportedRestVersion" or names_version)
+    meaning = Meaning.VERSION if is_version else _meaning(status, code)
     return ErrorAnswer(meaning, f"{status} {code}".strip(), _retry_after(error))
 
 
@@ -97,11 +100,6 @@ def _token_meaning(error: ClientAuthenticationError) -> Meaning:
             return Meaning.TOKEN_LATER
         cause = cause.__cause__ or cause.__context__
     return Meaning.NO_TOKEN
-
-
-def _names_version(error: HttpResponseError, code: str) -> bool:
-    """Whether the service does not support our x-ms-version; its blob interface reports that only in the text."""
-    return code == "UnsupportedRestVersion" or (code == "InvalidHeaderValue" and "x-ms-version" in str(error))
 
 
 def _meaning(status: int, code: str) -> Meaning:

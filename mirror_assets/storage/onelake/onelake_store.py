@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from functools import partial
 from http import HTTPStatus
 from pathlib import Path
@@ -12,6 +13,7 @@ from azure.core.exceptions import HttpResponseError
 from azure.storage.blob import BlobProperties, StorageStreamDownloader
 from azure.storage.filedatalake import PathProperties
 
+from mirror_assets.range_reader import RangeReader
 from mirror_assets.storage.errors import (
     FileTooLarge,
     PathChanged,
@@ -22,12 +24,21 @@ from mirror_assets.storage.errors import (
     item_missing,
 )
 from mirror_assets.storage.onelake.clients import SMALL, Clients, quoted, unquoted
-from mirror_assets.storage.onelake.large_files import ByteRange, ChunkedUpload, RangeReader
+from mirror_assets.storage.onelake.large_files import ChunkedUpload
 from mirror_assets.storage.onelake.requests import Requests, RetryPolicy
 from mirror_assets.storage.store import Content, FileInfo, checked
 
 _WHOLE = 8 << 20  # a file of up to this size is one atomic request; a larger one is written chunk by chunk
 _FOLDER_MARK = "hdi_isfolder"
+
+
+@dataclass(frozen=True)
+class ByteRange:
+    """The first bytes of a file, its size in bytes, and the ETag of its content."""
+
+    data: bytes
+    size: int
+    etag: str
 
 
 def _creation_time(folder: BlobProperties, path: str) -> str:
@@ -130,8 +141,17 @@ class OneLakeStore:
 
     def open(self, path: str) -> BinaryIO:
         """A seekable reader of one content of the file."""
-        first = self._beginning(path, SMALL)
-        return cast("BinaryIO", RangeReader(first, lambda offset, length: self._range(path, offset, length, first)))
+        first, client = self._beginning(path, SMALL), self._clients.blob(path)
+
+        def download(offset: int, length: int) -> bytes:
+            return client.download_blob(
+                offset, length, etag=quoted(first.etag), match_condition=MatchConditions.IfNotModified
+            ).readall()
+
+        def fetch(offset: int, length: int) -> bytes:
+            return self._requests.read(path, partial(download, offset, length))
+
+        return cast("BinaryIO", RangeReader(first.size, fetch, first.data))
 
     def create(self, path: str, data: bytes) -> str:
         """Write a new file in one atomic request."""
@@ -259,14 +279,3 @@ class OneLakeStore:
         """Read the file's first bytes, at most `limit` of them."""
         client = self._clients.blob(checked(path))
         return self._requests.read(path, lambda: _first_bytes(path, client.download_blob(), limit))
-
-    def _range(self, path: str, offset: int, length: int, of: ByteRange) -> bytes:
-        """Read bytes of the same content as `of`. Raises PathChanged."""
-        client = self._clients.blob(path)
-
-        def ask() -> bytes:
-            return client.download_blob(
-                offset, length, etag=quoted(of.etag), match_condition=MatchConditions.IfNotModified
-            ).readall()
-
-        return self._requests.read(path, ask)

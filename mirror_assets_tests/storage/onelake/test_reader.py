@@ -9,9 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from mirror_assets.range_reader import RangeReader
 from mirror_assets.storage import PathChanged
-from mirror_assets.storage.onelake import large_files as reader
-from mirror_assets.storage.onelake.large_files import ByteRange, RangeReader
 from mirror_assets_tests.onelake import LoopbackOneLake, Operation
 from mirror_assets_tests.onelake.stores import loopback_store
 
@@ -44,12 +43,10 @@ def test_every_way_of_seeking_and_reading_is_that_of_a_file(
         requested.append((offset, length))
         return data[offset : offset + length]
 
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(reader, "_READ_AHEAD", ahead)
-        ours, theirs = RangeReader(ByteRange(data[:known], len(data), "etag"), fetch), io.BytesIO(data)
-        for move in moves:
-            assert move(ours) == move(theirs)
-            assert ours.tell() == theirs.tell()
+    ours, theirs = RangeReader(len(data), fetch, data[:known], ahead), io.BytesIO(data)
+    for move in moves:
+        assert move(ours) == move(theirs)
+        assert ours.tell() == theirs.tell()
     assert all(length > 0 and offset >= 0 and offset + length <= len(data) for offset, length in requested)
 
 
