@@ -64,7 +64,7 @@ def test_a_crossed_border_is_noticed(copy: Path, file: str, line: str, border: s
     assert f"{border} BROKEN" in verdict.stdout
 
 
-def test_a_new_room_needs_its_place(copy: Path) -> None:
+def test_a_new_package_needs_its_place(copy: Path) -> None:
     package = copy / "mirror_assets" / "attic"
     package.mkdir()
     (package / "__init__.py").touch()

@@ -75,13 +75,15 @@ def test_a_run_that_does_not_redo_is_caught(tmp_path: Path) -> None:
     with opened(tmp_path / "series", Where.DISK) as place:
         assert isinstance(place, OnDisk)
         series = Series(place, Random(0), tell)
-        series.kill_at([named("manifest swapped")])
+        series.attack(None)
+        place.ground.source._insert(Random(0))
+        series.attack(named("manifest swapped"))
         assert place.start("control", redo=False).end().code == 0
         found = judge(place).problems
         assert any("were committed and have not landed" in problem for problem in found), found
         series.attack(None)
         assert judge(place).problems == ()
-        _land_again(place, 3)
+        _land_again(place, place.eyes.newest)
         twice = " ".join(judge(place).problems)
         assert "changes too many" in twice
         assert "mirror and source differ" in twice
