@@ -1,4 +1,4 @@
-"""Fixtures that many rooms share: one Spark session per test run."""
+"""Fixtures that many packages share: one Spark session per test run."""
 
 from __future__ import annotations
 

@@ -28,16 +28,22 @@ def instance() -> Iterator[dg.DagsterInstance]:
         yield opened
 
 
+@pytest.fixture
+def config(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The mirror.yaml of the process."""
+    path = tmp_path / "mirror.yaml"
+    path.write_text(_CONFIG, encoding="utf-8")
+    monkeypatch.setenv("MIRROR_CONFIG", str(path))
+    return path
+
+
 def _tables(definitions: dg.Definitions) -> list[str]:
     partitions = definitions.resolve_job_def(MIRROR_TABLE).partitions_def
     assert partitions is not None
     return list(partitions.get_partition_keys())
 
 
-def test_definitions_are_built_once_for_a_configuration(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    config = tmp_path / "mirror.yaml"
-    config.write_text(_CONFIG, encoding="utf-8")
-    monkeypatch.setenv("MIRROR_CONFIG", str(config))
+def test_definitions_are_built_once_for_a_configuration(config: Path) -> None:
     built = defs()
     assert defs() is built
     config.write_text(_CONFIG.replace("orders", "items"), encoding="utf-8")
@@ -57,29 +63,22 @@ with dg.DagsterInstance.ephemeral() as instance:
 """
 
 
-def test_the_process_of_a_run_makes_what_its_job_needs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    config = tmp_path / "mirror.yaml"
+def test_the_process_of_a_run_makes_what_its_job_needs(config: Path) -> None:
     config.write_text(f"mirror: {{path: ./mirror}}\n{_CONFIG}", encoding="utf-8")
-    monkeypatch.setenv("MIRROR_CONFIG", str(config))
-    run = subprocess.run([sys.executable, "-c", _RUN], capture_output=True, text=True, check=True, cwd=tmp_path)
+    run = subprocess.run([sys.executable, "-c", _RUN], capture_output=True, text=True, check=True, cwd=config.parent)
     assert run.stdout.split() == ["True", "0", "__ASSET_JOB", "1"]
 
 
-def test_the_definitions_of_a_run_are_those_of_the_code_server(tmp_path: Path) -> None:
-    (tmp_path / "mirror.yaml").write_text(_CONFIG, encoding="utf-8")
-    config = load_config(tmp_path / "mirror.yaml")
-    whole = build_definitions(config).get_repository_def()
-    lazy = jobs_first(lambda: build_jobs(config), lambda: build_definitions(config))
+def test_the_definitions_of_a_run_are_those_of_the_code_server(config: Path) -> None:
+    loaded = load_config(config)
+    whole = build_definitions(loaded).get_repository_def()
+    lazy = jobs_first(lambda: build_jobs(loaded), lambda: build_definitions(loaded))
     assert all(lazy.get_job(job.name).name == job.name for job in whole.get_all_jobs())
     assert not lazy.has_job("another")
     assert serialize_value(RepositorySnap.from_def(lazy)) == serialize_value(RepositorySnap.from_def(whole))
 
 
-def test_a_rebuild_takes_the_tables_of_its_own_definitions_alone(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    config = tmp_path / "mirror.yaml"
-    monkeypatch.setenv("MIRROR_CONFIG", str(config))
+def test_a_rebuild_takes_the_tables_of_its_own_definitions_alone(config: Path) -> None:
     for table in ("orders", "items"):
         config.write_text(_CONFIG.replace("orders", table), encoding="utf-8")
         job = defs().resolve_job_def(REBUILD)
@@ -88,10 +87,8 @@ def test_a_rebuild_takes_the_tables_of_its_own_definitions_alone(
             assert validate_config(job.run_config_schema.config_type, chosen).success == is_there
 
 
-def test_a_launchpad_asks_for_nothing_but_what_is_to_be_done(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    config = tmp_path / "mirror.yaml"
-    config.write_text(_CONFIG, encoding="utf-8")
-    monkeypatch.setenv("MIRROR_CONFIG", str(config))
+@pytest.mark.usefixtures("config")
+def test_a_launchpad_asks_for_nothing_but_what_is_to_be_done() -> None:
     for job in defs().resolve_all_job_defs():
         if job.name.startswith("__") or job.name == HISTORY:
             continue

@@ -36,24 +36,24 @@ def test_the_borders_hold(copy: Path) -> None:
 @pytest.mark.parametrize(
     ("file", "line", "border"),
     [
-        ("storage/store.py", "import mirror_assets.landing", "Arrows between rooms go one way"),
-        ("landing/names.py", "import mirror_assets.source.log", "Arrows between rooms go one way"),
-        ("standin/table_record.py", "import mirror_assets.source.log", "Arrows between rooms go one way"),
-        ("pipeline/context.py", "import mirror_assets.orchestration.resources", "Arrows between rooms go one way"),
+        ("storage/store.py", "import mirror_assets.landing", "Packages import in one direction"),
+        ("landing/names.py", "import mirror_assets.source.log", "Packages import in one direction"),
+        ("standin/table_record.py", "import mirror_assets.source.log", "Packages import in one direction"),
+        ("pipeline/context.py", "import mirror_assets.orchestration.resources", "Packages import in one direction"),
         ("source/planner.py", "import mirror_assets.landing.names", "The source side knows no landing zone"),
         ("history/history_plan.py", "import mirror_assets.landing.names", "The source side knows no landing zone"),
-        ("source/log_listing.py", "import mirror_assets.config.model", "Arrows between rooms go one way"),
+        ("source/log_listing.py", "import mirror_assets.config.model", "Packages import in one direction"),
         ("source/log_listing.py", "import pyspark.sql", "The landing zone's side needs no Spark"),
-        ("pipeline/context.py", "import dagster", "Dagster stays in the top rooms"),
-        ("config/model.py", "def late() -> None:\n    import dagster_pyspark", "Dagster stays in the top rooms"),
+        ("pipeline/context.py", "import dagster", "Dagster stays in the top packages"),
+        ("config/model.py", "def late() -> None:\n    import dagster_pyspark", "Dagster stays in the top packages"),
         ("landing/staged_parts.py", "import pyspark.sql", "The landing zone's side needs no Spark"),
         ("standin/replicator.py", "from pyspark.sql import SparkSession", "The landing zone's side needs no Spark"),
         ("landing/staged_parts.py", "import deltalake", "delta-rs stays where Delta logs are read or written"),
         ("landing/staged_parts.py", "import azure.core", "Azure's SDK stays in storage and fabric"),
         ("pipeline/context.py", "import microsoft_fabric_api", "Fabric's client stays in fabric"),
         ("storage/store.py", "import opentelemetry.metrics", "OpenTelemetry stays in telemetry"),
-        ("telemetry/record.py", "import mirror_assets.storage", "Arrows between rooms go one way"),
-        ("fabric/client.py", "import mirror_assets.standin.replicator", "Arrows between rooms go one way"),
+        ("telemetry/record.py", "import mirror_assets.storage", "Packages import in one direction"),
+        ("fabric/client.py", "import mirror_assets.standin.replicator", "Packages import in one direction"),
     ],
 )
 def test_a_crossed_border_is_noticed(copy: Path, file: str, line: str, border: str) -> None:
@@ -64,10 +64,10 @@ def test_a_crossed_border_is_noticed(copy: Path, file: str, line: str, border: s
     assert f"{border} BROKEN" in verdict.stdout
 
 
-def test_a_new_room_needs_its_place(copy: Path) -> None:
-    room = copy / "mirror_assets" / "attic"
-    room.mkdir()
-    (room / "__init__.py").touch()
+def test_a_new_package_needs_its_place(copy: Path) -> None:
+    package = copy / "mirror_assets" / "attic"
+    package.mkdir()
+    (package / "__init__.py").touch()
     verdict = lint(copy)
     assert verdict.returncode == 1
     assert "attic" in verdict.stdout

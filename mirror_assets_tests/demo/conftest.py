@@ -1,4 +1,7 @@
-"""One small lake for all tests of the room, January and February, and the whole feed of each of its tables."""
+"""The demo's lake of January and February, and the whole feed of each of its tables.
+
+`make test` builds the two smallest tables, `make soak` all five.
+"""
 
 from __future__ import annotations
 
@@ -13,11 +16,14 @@ from pyspark.sql import SparkSession
 
 from mirror_assets.config import load_config
 from mirror_assets.demo.claim import write_config
-from mirror_assets.demo.histories import HISTORIES
+from mirror_assets.demo.demo_steps import History
+from mirror_assets.demo.histories import AIRLINES, AIRPORTS, HISTORIES
 from mirror_assets.demo.lake import begin_lake, continue_lake
 
 MONTHS = range(1, 3)
-TABLES = tuple(history.table for history in HISTORIES)
+_SOAKED = pytest.param(HISTORIES, marks=pytest.mark.soak, id="all tables")
+# For tests of the other tables.
+all_tables = pytest.mark.parametrize("demo", [_SOAKED], indirect=True)
 
 
 def rows_at(root: Path, table: str, version: int | None = None) -> pa.Table:
@@ -33,9 +39,14 @@ class Demo:
     """The lake, what the build reported, the keys that its mirror.yaml names, and the feeds from version 0 on."""
 
     root: Path
+    histories: tuple[History, ...]
     reports: tuple[str, ...]
     keys: dict[str, tuple[str, ...]]
     feeds: dict[str, pa.Table]
+
+    @property
+    def tables(self) -> tuple[str, ...]:
+        return tuple(history.table for history in self.histories)
 
     def operations(self, table: str) -> list[str]:
         return [str(entry["operation"]) for entry in reversed(DeltaTable(self.root / "lake" / table).history())]
@@ -50,17 +61,15 @@ class Demo:
         return sorted(tuple(str(value) for value in row.values()) for row in rows.to_pylist())
 
 
-@pytest.fixture(scope="session")
-def demo(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Demo:
-    root = tmp_path_factory.mktemp("demo") / "a folder"
+@pytest.fixture(scope="session", params=[pytest.param((AIRLINES, AIRPORTS), id="two tables"), _SOAKED])
+def demo(request: pytest.FixtureRequest, spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Demo:
+    root, histories = tmp_path_factory.mktemp("demo") / "a folder", request.param
     reports: list[str] = []
-    begin_lake(spark, root, reports.append, MONTHS)
-    continue_lake(spark, root, reports.append, MONTHS)
+    begin_lake(spark, root, reports.append, MONTHS, histories)
+    continue_lake(spark, root, reports.append, MONTHS, histories)
     config = load_config(write_config(root), environment={})
-    keys = {table: config.table(f"nycflights.{table}").keys for table in TABLES}
-    return Demo(root, tuple(reports), keys, {table: whole_feed(spark, root, table) for table in TABLES})
-
-
-def whole_feed(spark: SparkSession, root: Path, table: str) -> pa.Table:
-    reader = spark.read.format("delta").option("readChangeFeed", "true").option("startingVersion", 0)
-    return reader.load(str(root / "lake" / table)).toArrow()
+    tables = [history.table for history in histories]
+    keys = {table: config.table(f"nycflights.{table}").keys for table in tables}
+    feed = spark.read.format("delta").option("readChangeFeed", "true").option("startingVersion", 0)
+    feeds = {table: feed.load(str(root / "lake" / table)).toArrow() for table in tables}
+    return Demo(root, histories, tuple(reports), keys, feeds)

@@ -37,12 +37,12 @@ def test_the_projects_own_mirror_yaml_mirrors_the_same_lake(tmp_path: Path) -> N
 
 def test_each_table_fits_its_source(spark: SparkSession, demo: Demo) -> None:
     config = load_config(demo.root / "mirror.yaml", environment={})
-    for history in HISTORIES:
+    for history in demo.histories:
         columns = spark.read.format("delta").load(str(demo.root / "lake" / history.table)).dtypes
         assert source_problems(config.table(f"nycflights.{history.table}"), columns) == ()
 
 
-def test_it_is_written_anew_but_replaces_nobody_elses(tmp_path: Path) -> None:
+def test_it_is_written_again_and_replaces_no_other_file(tmp_path: Path) -> None:
     path = write_config(tmp_path)
     path.write_text(path.read_text() + "# a note\n")
     assert "a note" not in write_config(tmp_path).read_text()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from pathlib import Path
 
 import pyarrow as pa
@@ -12,7 +13,7 @@ from pyspark.sql import SparkSession
 from mirror_assets.demo.histories import HISTORIES
 from mirror_assets.demo.lake import begin_lake, continue_lake
 from mirror_assets.errors import ErrorCode, SettingError
-from mirror_assets_tests.demo.conftest import MONTHS, TABLES, Demo, rows_at
+from mirror_assets_tests.demo.conftest import MONTHS, Demo, rows_at
 from mirror_assets_tests.demo.test_deliveries import KEYS
 from mirror_assets_tests.errors import raises
 
@@ -20,8 +21,11 @@ from mirror_assets_tests.errors import raises
 pytestmark = [pytest.mark.long(30), pytest.mark.xdist_group("demo")]
 
 
-def versions(root: Path) -> dict[str, int]:
-    return {table: DeltaTable(root / "lake" / table).version() for table in TABLES}
+TABLES = tuple(history.table for history in HISTORIES)
+
+
+def versions(root: Path, tables: Iterable[str] = TABLES) -> dict[str, int]:
+    return {table: DeltaTable(root / "lake" / table).version() for table in tables}
 
 
 def contents(root: Path) -> dict[str, pa.Table]:
@@ -29,19 +33,19 @@ def contents(root: Path) -> dict[str, pa.Table]:
 
 
 def test_each_commit_is_reported_in_order(demo: Demo) -> None:
-    expected = [f"{h.table} version {v}: {step.what}" for h in HISTORIES for v, step in enumerate(h.steps)]
+    expected = [f"{h.table} version {v}: {step.what}" for h in demo.histories for v, step in enumerate(h.steps)]
     assert sorted(demo.reports) == sorted(expected)
-    for table in TABLES:
+    for table in demo.tables:
         mine = [report for report in demo.reports if report.startswith(f"{table} ")]
         assert mine == [line for line in expected if line.startswith(f"{table} ")]
 
 
 def test_each_step_is_one_commit(demo: Demo) -> None:
-    assert versions(demo.root) == {history.table: len(history.steps) - 1 for history in HISTORIES}
+    assert versions(demo.root, demo.tables) == {one.table: len(one.steps) - 1 for one in demo.histories}
 
 
 def test_the_lake_holds_the_tables_and_no_deliveries_are_left(demo: Demo) -> None:
-    assert {path.name for path in (demo.root / "lake").iterdir() if path.is_dir()} == set(TABLES)
+    assert {path.name for path in (demo.root / "lake").iterdir() if path.is_dir()} == set(demo.tables)
     assert list(demo.root.glob(".delivered-*")) == []
 
 
@@ -65,10 +69,10 @@ def test_a_lake_built_again_is_the_same_and_other_files_stay(spark: SparkSession
 
 
 def test_a_finished_lake_has_nothing_to_continue(spark: SparkSession, demo: Demo) -> None:
-    before, reports = versions(demo.root), list[str]()
-    continue_lake(spark, demo.root, reports.append, MONTHS)
+    before, reports = versions(demo.root, demo.tables), list[str]()
+    continue_lake(spark, demo.root, reports.append, MONTHS, demo.histories)
     assert reports == []
-    assert versions(demo.root) == before
+    assert versions(demo.root, demo.tables) == before
 
 
 def test_somebody_elses_lake_is_left_alone(spark: SparkSession, tmp_path: Path) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import astuple, replace
 from pathlib import Path
 
@@ -19,8 +19,11 @@ from mirror_assets.source.batching import PartAssignment
 from mirror_assets.source.log import DeltaLog
 from mirror_assets.source.losses import FileUnfound
 from mirror_assets.source.schema import LandedColumn
-from mirror_assets_tests.encode.histories import random_history
+from mirror_assets_tests.encode.histories import History, random_history
 from mirror_assets_tests.smoke import smoke_first
+
+# One process makes the histories once for all tests that read them.
+pytestmark = pytest.mark.xdist_group("random histories")
 
 _COLUMNS = (
     LandedColumn("id", "int"),
@@ -86,9 +89,14 @@ def _in_runs(slice_: FeedSlice, *, mixed: bool) -> FeedSlice:
 
 @pytest.mark.parametrize(("seed", "deletion_vectors"), smoke_first([(2, True), (1, False), (3, True)]))
 def test_replaying_the_parts_gives_the_source(
-    spark: SparkSession, tmp_path: Path, seed: int, *, deletion_vectors: bool
+    spark: SparkSession,
+    tmp_path: Path,
+    history_of: Callable[[int, bool], History],
+    seed: int,
+    *,
+    deletion_vectors: bool,
 ) -> None:
-    history = random_history(spark, tmp_path / "t", seed=seed, commits=7, deletion_vectors=deletion_vectors)
+    history = history_of(seed, deletion_vectors)
     rows: dict[object, dict[str, object]] = {}
     for first in range(1, history.tip + 1, 4):
         last = min(first + 3, history.tip)
@@ -101,8 +109,10 @@ def test_replaying_the_parts_gives_the_source(
         assert sum(astuple(read)) == read_changes(spark, history.uri, first, last).count()
 
 
-def test_the_plan_has_one_shuffle_one_sort_and_one_window(spark: SparkSession, tmp_path: Path) -> None:
-    history = random_history(spark, tmp_path / "t", seed=4, commits=3, deletion_vectors=False)
+def test_the_plan_has_one_shuffle_one_sort_and_one_window(
+    spark: SparkSession, history_of: Callable[[int, bool], History]
+) -> None:
+    history = history_of(2, False)
     slice_ = _slice(history.uri, 1, history.tip, 2)
     (group,) = encoded_groups(spark, slice_, {})
     plan = group.rows._jdf.queryExecution().executedPlan().toString()

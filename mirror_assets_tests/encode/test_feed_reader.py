@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -9,7 +10,10 @@ from pyspark.sql import DataFrame, SparkSession
 
 from mirror_assets.encode.feed_reader import ChangeFeed, read_changes, read_changes_public
 from mirror_assets.source.log import DeltaLog
-from mirror_assets_tests.encode.histories import History, random_history
+from mirror_assets_tests.encode.histories import History
+
+# One process makes the histories once for all tests that read them.
+pytestmark = pytest.mark.xdist_group("random histories")
 
 
 def _rows(frame: DataFrame, columns: list[str]) -> list[str]:
@@ -17,9 +21,9 @@ def _rows(frame: DataFrame, columns: list[str]) -> list[str]:
 
 
 @pytest.fixture(scope="module", params=[False, True], ids=["change files", "deletion vectors"])
-def history(request: pytest.FixtureRequest, spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> History:
-    """Eight commits of any kind; what they change is told by files of changes, or by deletion vectors."""
-    return random_history(spark, tmp_path_factory.mktemp("t"), seed=7, commits=8, deletion_vectors=request.param)
+def history(request: pytest.FixtureRequest, history_of: Callable[[int, bool], History]) -> History:
+    """Commits of any kind; their changes are in files of changes, or follow from deletion vectors."""
+    return history_of(2, request.param)
 
 
 def test_the_fast_reader_gives_the_rows_of_the_public_one(spark: SparkSession, history: History) -> None:

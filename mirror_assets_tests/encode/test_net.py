@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
@@ -16,7 +17,10 @@ from mirror_assets.encode.spark_errors import DuplicateKey, RowIdsUnfit
 from mirror_assets.markers import ROW_MARKER, Marker
 from mirror_assets.source.row_counts import ReadRows
 from mirror_assets.source.schema import LandedColumn
-from mirror_assets_tests.encode.histories import random_history
+from mirror_assets_tests.encode.histories import History
+
+# One process makes the histories once for all tests that read them.
+pytestmark = pytest.mark.xdist_group("random histories")
 
 _COLUMNS = (LandedColumn("id", "int"), LandedColumn("name", "string"))
 _SLICE = NetSlice("t", ("id",), _COLUMNS, 2)
@@ -81,8 +85,10 @@ def test_two_live_rows_of_one_key_are_refused_with_the_key(spark: SparkSession, 
         encode_net(twice, _SLICE, str(tmp_path / "parts"), "zstd", {})
 
 
-def test_net_changes_of_a_random_history_give_the_source(spark: SparkSession, tmp_path: Path) -> None:
-    history = random_history(spark, tmp_path / "t", seed=5, commits=5, deletion_vectors=True)
+def test_net_changes_of_a_random_history_give_the_source(
+    spark: SparkSession, tmp_path: Path, history_of: Callable[[int, bool], History]
+) -> None:
+    history = history_of(2, True)
     columns = (_COLUMNS[0], LandedColumn("part", "int"), _COLUMNS[1], LandedColumn("amount", "decimal(10,2)"))
     changes = read_changes(spark, history.uri, 1, history.tip)
     slice_ = NetSlice("t", ("id",), columns, 3)

@@ -8,6 +8,7 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 
 from mirror_assets.encode.feed_reader import read_changes, read_changes_public
+from mirror_assets_tests.smoke import smoke_first
 
 _COLUMNS = ("id", "_change_type", "_commit_version", "_commit_timestamp")
 
@@ -26,7 +27,9 @@ def _table_with_vectors(spark: SparkSession, path: Path, more: str) -> str:
     return str(path)
 
 
-@pytest.mark.parametrize("more", ["", ", delta.enableInCommitTimestamps = true, delta.columnMapping.mode = 'name'"])
+@pytest.mark.parametrize(
+    "more", smoke_first(["", ", delta.enableInCommitTimestamps = true, delta.columnMapping.mode = 'name'"])
+)
 def test_files_whose_vectors_change_are_read_once_for_all_commits(
     spark: SparkSession, tmp_path: Path, more: str
 ) -> None:

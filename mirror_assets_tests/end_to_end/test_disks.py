@@ -9,11 +9,9 @@ import pytest
 
 from mirror_assets.errors import ErrorCode, RetryError, SettingError
 from mirror_assets.landing.names import landing_name
-from mirror_assets.pipeline.reconcile_table import reconcile_table
 from mirror_assets.pipeline.run import RunEvents, mirror_table
 from mirror_assets.storage import LocalStore
 from mirror_assets.storage.errors import StoreDenied, StoreFull
-from mirror_assets.verify.reconciliation import ReconcileState
 from mirror_assets_tests.end_to_end.disks import Disk, disk
 from mirror_assets_tests.lab import Lab
 
@@ -98,5 +96,4 @@ def _mirror_struck(lab: Lab, store: Struck) -> None:
 def _require_equal_after_a_run(lab: Lab, files: int) -> None:
     lab.mirror()
     assert len(lab.files) == files
-    lab.replicator.poll()
-    assert reconcile_table(lab.context, lab.replicator).state is ReconcileState.EQUAL
+    assert lab.is_equal

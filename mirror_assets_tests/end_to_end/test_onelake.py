@@ -9,9 +9,11 @@ import pytest
 
 from mirror_assets.composition import open_local_staging
 from mirror_assets.config import Staging, load_config
+from mirror_assets.landing.format import SliceRecord
 from mirror_assets.landing.names import PROCESSED, landing_name
 from mirror_assets.landing.publish import Outcome
 from mirror_assets.pipeline.check import require_passed, run_checks
+from mirror_assets.pipeline.context import TableContext
 from mirror_assets.pipeline.plan import plan_table
 from mirror_assets.pipeline.publish import publish_slice
 from mirror_assets.pipeline.rebuild import rebuild_table
@@ -49,6 +51,12 @@ def require_equal(zone: OneLakeLab) -> None:
     assert reconcile_table(zone.context, zone.replicator).state is ReconcileState.EQUAL
 
 
+def stage_next(context: TableContext) -> SliceRecord:
+    """Stage the next slice; return its record."""
+    plan = plan_table(context)
+    return stage_attempt(context, plan.slices[0], plan.position)
+
+
 def test_a_history_ends_equal_to_its_source(zone: OneLakeLab) -> None:
     zone.mirror()
     zone.lab.change()
@@ -63,9 +71,8 @@ def test_a_landing_file_costs_two_requests_and_a_slice_twenty(uploading: OneLake
     uploading.mirror()
     uploading.lab.change()
     context = uploading.context
-    plan = plan_table(context)
     uploading.server.log.reset()
-    staged = stage_attempt(context, plan.slices[0], plan.position)
+    staged = stage_next(context)
     uploads = uploading.server.log.counts("*/parts/*")
     record, results = run_checks(context, staged)
     require_passed(context, record, results)
@@ -101,8 +108,7 @@ def test_an_etag_that_a_rename_did_not_keep_is_no_damage(landed: OneLakeLab) -> 
 def test_copies_that_are_gone_are_fetched_again(uploading: OneLakeLab) -> None:
     """Checks may run on another machine than the one that staged."""
     context = uploading.context
-    plan = plan_table(context)
-    record = stage_attempt(context, plan.slices[0], plan.position)
+    record = stage_next(context)
     shutil.rmtree(uploading.lab.root / "staging")
     judged, results = run_checks(context, record)
     require_passed(context, judged, results)
@@ -117,8 +123,7 @@ def test_two_mirrors_of_one_folder_stage_at_once(uploading: OneLakeLab) -> None:
     config, store = load_config(file), loopback_store(uploading.server, other)
     local_staging = open_local_staging(config.landing_zone)
     context = replace(uploading.context, config=config, store=store, local_staging=local_staging)
-    plan = plan_table(context)
-    record = stage_attempt(context, plan.slices[0], plan.position)
+    record = stage_next(context)
     copies = uploading.staged
     uploading.mirror()
     assert uploading.staged == copies
@@ -132,16 +137,15 @@ def test_two_mirrors_of_one_folder_stage_at_once(uploading: OneLakeLab) -> None:
 
 def test_a_part_that_changed_since_it_was_uploaded_is_refused(uploading: OneLakeLab) -> None:
     context = uploading.context
-    plan = plan_table(context)
-    record = stage_attempt(context, plan.slices[0], plan.position)
+    record = stage_next(context)
     uploading.item.write(record.folder.part(record.parts[0].name), b"other")
     _, results = run_checks(context, record)
     assert next(one.check for one in results if one.problems) == "parts_unchanged"
 
 
-def test_a_rebuild_begins_a_second_epoch(zone: OneLakeLab) -> None:
-    zone.mirror()
-    zone.replicator.poll()
-    published = rebuild_table(zone.context, wait_on(zone.replicator), lambda _: None)
+def test_a_rebuild_begins_a_second_epoch(landed: OneLakeLab) -> None:
+    landed.mirror()
+    landed.replicator.poll()
+    published = rebuild_table(landed.context, wait_on(landed.replicator), lambda _: None)
     assert published.manifest.epoch == 2
-    require_equal(zone)
+    require_equal(landed)

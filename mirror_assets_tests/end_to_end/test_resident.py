@@ -9,7 +9,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -33,12 +33,6 @@ from mirror_assets_tests.lab import TABLE, Lab, key
 
 _SECONDS = 60.0
 ZONE = asset_key(AssetKind.LANDING, TABLE)
-
-
-@pytest.fixture
-def instance() -> Iterator[dg.DagsterInstance]:
-    with dg.instance_for_test() as opened:
-        yield opened
 
 
 def wait_for(what: Callable[[], bool]) -> None:

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import shutil
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
 
 import dagster as dg
 import pytest
@@ -30,12 +28,6 @@ PARTITIONS = slices_of(TABLE).name or ""
 NOTHING = "nothing is pending of 1 tables"
 
 
-@pytest.fixture
-def instance() -> Iterator[dg.DagsterInstance]:
-    with dg.instance_for_test() as opened:
-        yield opened
-
-
 @pytest.fixture(autouse=True)
 def _ticks_come_one_after_another(monkeypatch: pytest.MonkeyPatch) -> None:
     """A table in trouble is looked at every 15 seconds, as the sensor ticks; here ticks don't wait."""
@@ -52,15 +44,6 @@ def status(instance: dg.DagsterInstance, check: str) -> str:
     record = instance.get_latest_asset_check_evaluation_record(dg.AssetCheckKey(ZONE, check))
     assert record is not None
     return record.status.value
-
-
-def test_a_run_lands_all_that_is_pending_and_ends(waiting: Lab, instance: dg.DagsterInstance) -> None:
-    location = Location.of(waiting, instance)
-    assert location.run(location.requested()).success
-    assert location.skipped() == NOTHING
-    assert len(waiting.files) == 3
-    landed = instance.get_materialized_partitions(ZONE)
-    assert landed == {str(key(2, 3)), str(key(4, 5))}
 
 
 def test_a_held_table_is_seen_and_goes_on_once_it_was_rebuilt_by_hand(
@@ -156,30 +139,18 @@ def test_a_run_that_finds_the_lease_of_a_killed_one_records_it(lab: Lab) -> None
     assert failure.count == 1
 
 
-@contextmanager
-def elsewhere(lab: Lab) -> Iterator[None]:
-    """While a run of another instance works on the table."""
-    with leased(lab.context, "0815"):
-        yield
-
-
 def _broken(*_: object) -> SliceRecord:
     raise SourceBroke(str(TABLE), 0, "planted")
 
 
-def test_a_partition_that_is_no_slice_is_left_alone(waiting: Lab, instance: dg.DagsterInstance) -> None:
+def test_partitions_that_a_person_has_registered_are_left_alone(waiting: Lab, instance: dg.DagsterInstance) -> None:
     location = Location.of(waiting, instance)
-    instance.add_dynamic_partitions(PARTITIONS, [str(key(2, 3)), "foo"])
+    registered = [str(key(2, 2)), str(key(3, 4)), "foo"]
+    instance.add_dynamic_partitions(PARTITIONS, registered)
     assert location.run(location.requested()).success
     assert location.skipped() == NOTHING
-    assert instance.get_dynamic_partitions(PARTITIONS) == [str(key(2, 3)), "foo", str(key(4, 5))]
-
-
-def test_slices_that_somebody_has_registered_stay_as_they_are(waiting: Lab, instance: dg.DagsterInstance) -> None:
-    location = Location.of(waiting, instance)
-    instance.add_dynamic_partitions(PARTITIONS, [str(key(2, 2)), str(key(3, 4))])
-    assert location.run(location.requested()).success
     assert instance.get_materialized_partitions(ZONE) == {str(k) for k in (key(2, 2), key(3, 4), key(5, 5))}
+    assert instance.get_dynamic_partitions(PARTITIONS) == [*registered, str(key(5, 5))]
 
 
 def test_a_run_that_is_asked_for_what_is_no_slice_says_what_to_do(lab: Lab, instance: dg.DagsterInstance) -> None:
@@ -197,7 +168,7 @@ def test_an_interrupted_rebuild_waits_for_whoever_goes_on_with_it(lab: Lab, inst
     lab.mirror()
     drive(begin_rebuild(TABLE), lab.store)
     location = Location.of(lab, instance)
-    with elsewhere(lab):
+    with leased(lab.context, "0815"):
         assert location.skipped() == NOTHING
     result = location.run(location.requested())
     (report,) = result.output_for_node(TABLES_OP)
@@ -206,7 +177,7 @@ def test_an_interrupted_rebuild_waits_for_whoever_goes_on_with_it(lab: Lab, inst
 
 def test_a_table_that_is_busy_elsewhere_is_mirrored_once(lab: Lab, instance: dg.DagsterInstance) -> None:
     location = Location.of(lab, instance)
-    with elsewhere(lab):
+    with leased(lab.context, "0815"):
         assert location.skipped() == NOTHING
         result = location.mirror_all()
         assert result.success

@@ -7,7 +7,6 @@ import json
 import pytest
 
 from mirror_assets.cli import main
-from mirror_assets.pipeline.reconcile_table import reconcile_table
 from mirror_assets.verify.reconciliation import ReconcileState
 from mirror_assets_tests.lab import Lab
 
@@ -25,8 +24,7 @@ def test_only_what_comes_after_the_start_lands_and_is_compared(lab: Lab, capsys:
     lab.configure("start: latest")
     assert _main(lab, "run") == 0
     assert lab.files == ["00000000000000000001.parquet"]
-    lab.replicator.poll()
-    assert reconcile_table(lab.context, lab.replicator).state is ReconcileState.EQUAL
+    assert lab.is_equal
     lab.change()  # versions 2 to 5
     assert _main(lab, "run", "--from", "4") == 2, "a gap is a wrong command line"
     assert _main(lab, "run", "--to", "9") == 2
@@ -36,12 +34,11 @@ def test_only_what_comes_after_the_start_lands_and_is_compared(lab: Lab, capsys:
     assert manifest is not None
     assert manifest.covered == 3
     assert _main(lab, "run", "--to", "9", "--clip") == 0
-    lab.replicator.poll()
+    result = lab.compare()
     assert _mirror_ids(lab) == [1, 2, 77, 500]
-    result = reconcile_table(lab.context, lab.replicator)
     assert (result.state, result.since, result.source_rows, result.mirror_rows) == (ReconcileState.EQUAL, 2, 4, 4)
     lab.spark.sql(f"UPDATE delta.`{lab.root / 'mirror' / 'shop' / 'orders'}` SET amount = -1 WHERE id = 2")
-    different = reconcile_table(lab.context, lab.replicator)
+    different = lab.compare()
     assert (different.state, different.columns) == (ReconcileState.DIFFERENT, ("amount",))
     _feed(lab, capsys)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 
 import pytest
@@ -13,49 +13,35 @@ from mirror_assets_tests.faults.kinds import Kind
 from mirror_assets_tests.faults.matrix import every, rotating
 from mirror_assets_tests.faults.pairs import every_pair, some_pairs
 from mirror_assets_tests.faults.scenarios import SCENARIOS, Scenario
-from mirror_assets_tests.faults.sweep import Sweep, Tally
+from mirror_assets_tests.faults.sweep import Case, Sweep
 from mirror_assets_tests.faults.trial import Arrival
 from mirror_assets_tests.onelake import Operation, Record
+from mirror_assets_tests.smoke import smoke_first
 
 SINGLE, PAIRS = "one fault on the loopback OneLake", "two faults on the loopback OneLake"
-SweepOf = Callable[[Scenario], Sweep]
-
-
-@pytest.fixture
-def sweep_of(bench: Bench, tmp_path: Path) -> SweepOf:
-    return lambda scenario: Sweep(bench, scenario, tmp_path / "files")
-
-
-def show(proof: str, scenario: Scenario, tally: Tally) -> None:
-    for figure, amount in (("cases", tally.cases), ("restarts", tally.restarts), ("exactly once", tally.cases)):
-        figures.report(proof, figure, amount, case=scenario.name)
+Cases = Callable[[Sequence[Record], int], Iterable[Case]]
+_CASES: dict[str, tuple[str, Cases]] = {
+    "one fault at any request": (SINGLE, lambda records, turn: ((mishap,) for mishap in rotating(records, turn))),
+    "a second fault during recovery": (PAIRS, lambda records, _: some_pairs(records)),
+    "every fault at every request": (SINGLE, lambda records, _: ((mishap,) for mishap in every(records))),
+    "every second fault during recovery": (PAIRS, lambda records, _: every_pair(records)),
+}
 
 
 @pytest.mark.long(8)
 @pytest.mark.parametrize("scenario", SCENARIOS, ids=str)
-def test_a_fault_at_any_request(sweep_of: SweepOf, scenario: Scenario) -> None:
-    sweep = sweep_of(scenario)
-    show(SINGLE, scenario, sweep.run((mishap,) for mishap in rotating(sweep.records, SCENARIOS.index(scenario))))
-
-
-@pytest.mark.soak
-@pytest.mark.parametrize("scenario", SCENARIOS, ids=str)
-def test_every_fault_at_every_request(sweep_of: SweepOf, scenario: Scenario) -> None:
-    sweep = sweep_of(scenario)
-    show(SINGLE, scenario, sweep.run((mishap,) for mishap in every(sweep.records)))
-
-
-@pytest.mark.parametrize("scenario", SCENARIOS, ids=str)
-def test_a_second_fault_during_recovery(sweep_of: SweepOf, scenario: Scenario) -> None:
-    sweep = sweep_of(scenario)
-    show(PAIRS, scenario, sweep.run(some_pairs(sweep.records)))
-
-
-@pytest.mark.soak
-@pytest.mark.parametrize("scenario", SCENARIOS, ids=str)
-def test_every_second_fault_during_recovery(sweep_of: SweepOf, scenario: Scenario) -> None:
-    sweep = sweep_of(scenario)
-    show(PAIRS, scenario, sweep.run(every_pair(sweep.records)))
+@pytest.mark.parametrize(("proof", "cases"), smoke_first(list(_CASES.values()), 2), ids=_CASES)
+def test_all_lands_once(
+    bench: Bench,
+    tmp_path: Path,
+    proof: str,
+    cases: Cases,
+    scenario: Scenario,
+) -> None:
+    sweep = Sweep(bench, scenario, tmp_path / "files")
+    tally = sweep.run(cases(sweep.records, SCENARIOS.index(scenario)))
+    for figure, amount in (("cases", tally.cases), ("restarts", tally.restarts), ("exactly once", tally.cases)):
+        figures.report(proof, figure, amount, case=scenario.name)
 
 
 def records(*operations: Operation) -> tuple[Record, ...]:

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from mirror_assets_tests.histories.rows import new_rows
 from mirror_assets_tests.histories.statement import Pick, Run, Statement, of, of_kind, sql
-from mirror_assets_tests.operations import layout
+from mirror_assets_tests.operations import layout, overwrites
 from mirror_assets_tests.operations.operation import NOTHING, Trait
-from mirror_assets_tests.operations.source import COLUMNS, Source, texts
+from mirror_assets_tests.operations.source import Source, texts
 
 _MAPPED = frozenset({Trait.MAPPED})
 _EXTRAS = ("extra0", "extra1", "extra2")
@@ -62,11 +61,7 @@ def _rename_column(source: Source, pick: Pick) -> None:
 def _off_and_on(name: str) -> Run:
     """With rows that come in between."""
     switch = f"ALTER TABLE {{t}} SET TBLPROPERTIES (delta.{name} = "
-
-    def run(source: Source, pick: Pick) -> None:
-        source.sql(f"{switch}false)", f"INSERT INTO {{t}} ({COLUMNS}) {new_rows(pick)}", f"{switch}true)")
-
-    return run
+    return sql(f"{switch}false)", "INSERT INTO {t} ({columns}) {new}", f"{switch}true)")
 
 
 def _constrain(source: Source, pick: Pick) -> None:
@@ -74,12 +69,6 @@ def _constrain(source: Source, pick: Pick) -> None:
     source.sql(f"ALTER TABLE {{t}} ADD CONSTRAINT {name} CHECK (id >= 0)")
     if pick.n % 2:
         source.sql(f"ALTER TABLE {{t}} DROP CONSTRAINT {name}")
-
-
-def _rearrange(source: Source, _: Pick) -> None:
-    """A rewrite that says it changes no data, and is right."""
-    rows = source.query("SELECT * FROM {t}")
-    source.save(source.spark.createDataFrame(rows.collect(), rows.schema), {"dataChange": "false"})
 
 
 _WIDEN = "ALTER TABLE {t} SET TBLPROPERTIES ('delta.enableTypeWidening' = 'true')"
@@ -130,6 +119,6 @@ OTHERS = of_kind(
         breaks=True,
     ),
     Statement("constraint", _constrain, appends=True),
-    Statement("rewrite that says it changes no data", _rearrange, appends=True),
+    Statement("rewrite that says it changes no data", lambda source, _: overwrites.rearrange(source), appends=True),
     *(of(operation) for operation in layout.OPERATIONS if operation.lands == NOTHING and operation.name not in _ONCE),
 )

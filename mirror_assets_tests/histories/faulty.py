@@ -5,14 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from enum import Enum
+from functools import wraps
 from io import IOBase
 from pathlib import Path
-from typing import BinaryIO, TypeVar
 
-from mirror_assets.storage import Content, FileInfo, LocalStore
+from mirror_assets.storage import LocalStore
 from mirror_assets.storage.errors import RequestUnknown
-
-_Reply = TypeVar("_Reply")
 
 
 class Killed(BaseException):
@@ -42,23 +40,15 @@ class Fault:
 
 
 class FaultyStore(LocalStore):
-    """The same store, with one fault; after every write `look` looks at what is there."""
+    """The same store, with one fault; after every write `look` checks what is there."""
 
     def __init__(self, root: Path, look: Callable[[], None], fault: Fault | None, overtake: Callable[[], None]) -> None:
         super().__init__(root)
-        self._look, self._fault, self._overtake = look, fault, overtake
+        self.look, self._fault, self._overtake = look, fault, overtake
         self._requests = self._writes = 0
         self.happened = False
 
-    def _read(self, request: Callable[[], _Reply], path: str) -> _Reply:
-        return self._requested(request, path, writes=False)
-
-    def _write(self, request: Callable[[], _Reply], path: str) -> _Reply:
-        reply = self._requested(request, path, writes=True)
-        self._look()
-        return reply
-
-    def _requested(self, request: Callable[[], _Reply], path: str, *, writes: bool) -> _Reply:
+    def requested(self, request: Callable[[], object], path: str, *, writes: bool) -> object:
         """The answer, if nothing happens."""
         happening = self._due(writes=writes)
         if happening is Happening.OVERTAKEN:
@@ -86,41 +76,22 @@ class FaultyStore(LocalStore):
         self.happened = True
         return fault.happening
 
-    def head(self, path: str) -> FileInfo | None:
-        return self._read(lambda: LocalStore.head(self, path), path)
 
-    def list(self, folder: str) -> list[FileInfo]:
-        return self._read(lambda: LocalStore.list(self, folder), folder)
+def _faulty(name: str, *, writes: bool) -> Callable[..., object]:
+    method = getattr(LocalStore, name)
 
-    def folder_identity(self, folder: str) -> str | None:
-        return self._read(lambda: LocalStore.folder_identity(self, folder), folder)
+    @wraps(method)
+    def call(store: FaultyStore, *arguments: object) -> object:
+        path = str(arguments[1 if name == "rename" else 0])
+        reply = store.requested(lambda: method(store, *arguments), path, writes=writes)
+        if writes:
+            store.look()
+        return reply
 
-    def read(self, path: str, limit: int) -> Content:
-        return self._read(lambda: LocalStore.read(self, path, limit), path)
+    return call
 
-    def read_if_changed(self, path: str, etag: str, limit: int) -> Content | None:
-        return self._read(lambda: LocalStore.read_if_changed(self, path, etag, limit), path)
 
-    def open(self, path: str) -> BinaryIO:
-        return self._read(lambda: LocalStore.open(self, path), path)
-
-    def create(self, path: str, data: bytes) -> str:
-        return self._write(lambda: LocalStore.create(self, path, data), path)
-
-    def replace(self, path: str, data: bytes, etag: str) -> str:
-        return self._write(lambda: LocalStore.replace(self, path, data, etag), path)
-
-    def rename(self, source: str, target: str, etag: str) -> None:
-        self._write(lambda: LocalStore.rename(self, source, target, etag), target)
-
-    def delete(self, path: str) -> None:
-        self._write(lambda: LocalStore.delete(self, path), path)
-
-    def delete_tree(self, folder: str, *identity: str | None) -> None:
-        self._write(lambda: LocalStore.delete_tree(self, folder, *identity), folder)
-
-    def fsync(self, listed: FileInfo) -> FileInfo:
-        return self._read(lambda: LocalStore.fsync(self, listed), listed.path)
-
-    def make_folder(self, path: str) -> None:
-        self._write(lambda: LocalStore.make_folder(self, path), path)
+for _name in ("head", "list", "folder_identity", "read", "read_if_changed", "open", "fsync"):
+    setattr(FaultyStore, _name, _faulty(_name, writes=False))
+for _name in ("create", "replace", "rename", "delete", "delete_tree", "make_folder"):
+    setattr(FaultyStore, _name, _faulty(_name, writes=True))

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import shutil
+from dataclasses import replace
 
-from mirror_assets_tests.histories.statement import Pick, Statement, of_kind
+from mirror_assets_tests.histories.statement import Pick, Statement, of_kind, sql
 from mirror_assets_tests.operations import overwrites, streams
 from mirror_assets_tests.operations.features import PLAIN
 from mirror_assets_tests.operations.operation import Trait
@@ -14,33 +15,11 @@ _PARTITIONED = frozenset({Trait.PARTITIONED})
 _GENERATED = frozenset({Trait.GENERATED})
 
 
-def _overwrite(source: Source, pick: Pick) -> None:
-    source.sql(f"INSERT OVERWRITE {{t}} ({COLUMNS}) {values(pick.ids, 'o')}")
-
-
-def _overwrite_with_itself(source: Source, pick: Pick) -> None:
-    """Also rows that stay as they are."""
-    pick.sql(source, f"INSERT OVERWRITE {{t}} ({COLUMNS}) SELECT {COLUMNS} FROM {{t}} WHERE id NOT IN ({{ids}})")
-
-
-def _overwrite_by_dataframe(source: Source, pick: Pick) -> None:
-    source.save(source.fitted(values(pick.ids, "w")), {})
-
-
 def _elsewhere(pick: Pick) -> str:
     """Rows of one partition whose ids are in no other."""
     part = pick.n % 2
     rows = values(pick.ids, "p", part=str(part))
     return f"SELECT * FROM ({rows}) WHERE id NOT IN (SELECT id FROM {{t}} WHERE part <> {part})"
-
-
-def _overwrite_dynamically(source: Source, pick: Pick) -> None:
-    source.save(source.fitted(_elsewhere(pick)), {"partitionOverwriteMode": "dynamic"})
-
-
-def _overwrite_statically(source: Source, pick: Pick) -> None:
-    rows = f"SELECT id, name, amount FROM ({_elsewhere(pick)})"
-    source.sql(f"INSERT OVERWRITE {{t}} PARTITION (part = {pick.n % 2}) (id, name, amount) {rows}")
 
 
 def _replace_where(source: Source, pick: Pick) -> None:
@@ -50,6 +29,11 @@ def _replace_where(source: Source, pick: Pick) -> None:
 
 def _replace_partition(source: Source, pick: Pick) -> None:
     source.save(source.fitted(_elsewhere(pick)), {"replaceWhere": f"part = {pick.n % 2}"})
+
+
+def _overwrite_statically(source: Source, pick: Pick) -> None:
+    rows = f"SELECT id, name, amount FROM ({_elsewhere(pick)})"
+    source.sql(f"INSERT OVERWRITE {{t}} PARTITION (part = {pick.n % 2}) (id, name, amount) {rows}")
 
 
 def _insert_replace_where(source: Source, pick: Pick) -> None:
@@ -63,14 +47,6 @@ def _insert_replace_where(source: Source, pick: Pick) -> None:
 def _stream_completely(source: Source, pick: Pick) -> None:
     rows = streams.read(source, source.fitted(values(pick.ids, "c")), "complete")
     streams.write(source, streams.summed(rows), "complete")
-
-
-def _restore(source: Source, pick: Pick) -> None:
-    source.sql(f"RESTORE TABLE {{t}} TO VERSION AS OF {max(0, source.version - 1 - pick.n)}")
-
-
-def _restore_nearby(source: Source, pick: Pick) -> None:
-    source.sql(f"RESTORE TABLE {{t}} TO VERSION AS OF {max(0, source.version - pick.n % 4)}")
 
 
 def _replace_by_path(source: Source, pick: Pick) -> None:
@@ -90,10 +66,6 @@ def _kept(source: Source) -> str:
     return f"TBLPROPERTIES ({listed})"
 
 
-def _save_as_table(source: Source, pick: Pick) -> None:
-    overwrites.save_as_table(source, pick.ids)
-
-
 def _overwrite_schema(source: Source, pick: Pick) -> None:
     rows = source.fitted(f"SELECT *, 'x' AS late{pick.n % 2} FROM ({values(pick.ids, 'x')})")
     source.save(rows, {"overwriteSchema": "true"})
@@ -109,33 +81,43 @@ def _clone_into_place(source: Source, pick: Pick) -> None:
     source.sql(f"CREATE TABLE {{t}} SHALLOW CLONE delta.`{base.uri}`")
 
 
+def _restore(source: Source, commits: int) -> None:
+    source.sql(f"RESTORE TABLE {{t}} TO VERSION AS OF {max(0, source.version - commits)}")
+
+
+_OVERWRITES = (
+    Statement("insert overwrite", sql("INSERT OVERWRITE {t} ({columns}) {rows}")),
+    Statement(
+        "insert overwrite with rows of its own",
+        sql("INSERT OVERWRITE {t} ({columns}) SELECT {columns} FROM {t} WHERE id NOT IN ({ids})"),
+    ),
+    Statement("overwrite by a DataFrame", lambda source, pick: source.save(source.fitted(values(pick.ids, "w")), {})),
+    Statement("replaceWhere on a data column", _replace_where),
+    Statement("restore to a version nearby", lambda source, pick: _restore(source, pick.n % 4), breaks=True),
+)
 # Each may remove a row and add another of its key, and touches most rows: a few of them in one slice are a run of
 # paired commits over many parts, with keys that change in several.
 CHURN = of_kind(
     "churn",
-    Statement("insert overwrite", _overwrite, weight=3),
-    Statement("insert overwrite with rows of its own", _overwrite_with_itself, weight=3),
-    Statement("overwrite by a DataFrame", _overwrite_by_dataframe, weight=2),
-    Statement("replaceWhere on a data column", _replace_where),
-    Statement("restore to a version nearby", _restore_nearby, weight=2, breaks=True),
+    *(replace(statement, weight=weight) for statement, weight in zip(_OVERWRITES, (3, 3, 2, 1, 2), strict=True)),
 )
 
 STATEMENTS = of_kind(
     "replacements",
-    Statement("insert overwrite", _overwrite),
-    Statement("insert overwrite with rows of its own", _overwrite_with_itself),
-    Statement("overwrite by a DataFrame", _overwrite_by_dataframe),
+    *(replace(statement, weight=weight) for statement, weight in zip(_OVERWRITES, (1, 1, 1, 1, 3), strict=True)),
     Statement("static overwrite of a partition", _overwrite_statically, needs=_PARTITIONED),
-    Statement("dynamic overwrite", _overwrite_dynamically, needs=_PARTITIONED),
-    Statement("replaceWhere on a data column", _replace_where),
+    Statement(
+        "dynamic overwrite",
+        lambda source, pick: source.save(source.fitted(_elsewhere(pick)), {"partitionOverwriteMode": "dynamic"}),
+        needs=_PARTITIONED,
+    ),
     Statement("replaceWhere on the partition", _replace_partition),
     Statement("INSERT REPLACE WHERE", _insert_replace_where, never_with=_GENERATED),
     Statement("streaming in complete mode", _stream_completely),
-    Statement("restore", _restore, weight=2, breaks=True),
-    Statement("restore to a version nearby", _restore_nearby, weight=3, breaks=True),
+    Statement("restore", lambda source, pick: _restore(source, 1 + pick.n), weight=2, breaks=True),
     Statement("REPLACE TABLE by path", _replace_by_path, breaks=True),
     Statement("REPLACE TABLE by name", _replace_by_name, breaks=True),
-    Statement("saveAsTable over it", _save_as_table),
+    Statement("saveAsTable over it", lambda source, pick: overwrites.save_as_table(source, pick.ids)),
     Statement("overwriteSchema by path", _overwrite_schema, breaks=True),
     Statement("clone into place", _clone_into_place, breaks=True),
 )

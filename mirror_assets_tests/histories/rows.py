@@ -2,23 +2,9 @@
 
 from __future__ import annotations
 
-from mirror_assets_tests.histories.statement import Pick, Statement, of_kind, sql
+from mirror_assets_tests.histories.statement import Pick, Statement, new_rows, of_kind, sql
 from mirror_assets_tests.operations import streams
-from mirror_assets_tests.operations.source import COLUMNS, Source, texts, values
-
-
-def new_rows(pick: Pick, name: str = "n", part: str = "id % 2") -> str:
-    """A query for rows with the picked ids that the table does not have."""
-    return f"SELECT * FROM ({values(pick.ids, name, part)}) WHERE id NOT IN (SELECT id FROM {{t}})"
-
-
-def _insert(source: Source, pick: Pick) -> None:
-    source.sql(f"INSERT INTO {{t}} ({COLUMNS}) {new_rows(pick)}")
-
-
-def _insert_from_itself(source: Source, pick: Pick) -> None:
-    moved = f"SELECT id + 20 AS id, part, name, amount FROM {{t}} WHERE id IN {pick.ids + pick.ids}"
-    source.sql(f"INSERT INTO {{t}} ({COLUMNS}) SELECT * FROM ({moved}) WHERE id NOT IN (SELECT id FROM {{t}})")
+from mirror_assets_tests.operations.source import COLUMNS, Source, texts
 
 
 def _insert_into_every_text(source: Source, pick: Pick) -> None:
@@ -68,7 +54,7 @@ _CHANGE = "UPDATE SET name = concat(coalesce(t.name, ''), 'm'), amount = t.amoun
 
 STATEMENTS = of_kind(
     "rows",
-    Statement("insert", _insert, appends=True, weight=6),
+    Statement("insert", sql("INSERT INTO {t} ({columns}) {new}"), appends=True, weight=6),
     Statement("update", _update_text, weight=6),
     Statement("delete", sql("DELETE FROM {t} WHERE id IN ({ids})"), weight=4),
     Statement("keys changed, swapped or moved round", _rotate_keys, weight=6),
@@ -83,7 +69,14 @@ STATEMENTS = of_kind(
     _merge("u", f"WHEN MATCHED AND t.id % 2 = {{part}} THEN {_CHANGE}"),
     _merge("d", "WHEN MATCHED THEN DELETE"),
     Statement("merge that only inserts", _merge("i", f"WHEN NOT MATCHED THEN {_ADD}").run, appends=True),
-    Statement("insert from itself", _insert_from_itself, appends=True),
+    Statement(
+        "insert from itself",
+        sql(
+            "INSERT INTO {t} ({columns}) SELECT id + 20, part, name, amount FROM {t} "
+            "WHERE id IN ({ids}) AND id + 20 NOT IN (SELECT id FROM {t})"
+        ),
+        appends=True,
+    ),
     Statement("insert into every text column", _insert_into_every_text, appends=True, weight=4),
     Statement("append that may add a column", _append, appends=True, breaks=True),
     Statement("streaming append", _stream, appends=True),

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from hypothesis import strategies as st
 
 from mirror_assets_tests.operations.operation import Operation, Trait
-from mirror_assets_tests.operations.source import Source
+from mirror_assets_tests.operations.source import COLUMNS, Source, values
 
 
 @dataclass(frozen=True)
@@ -20,10 +20,21 @@ class Pick:
     n: int
 
     def sql(self, source: Source, *statements: str) -> None:
-        """Run statements: {t} is the table, {ids} and {others} are lists, {n} the number, {part} a partition."""
+        """Run statements.
+
+        {t} is the table, {columns} are those of its first schema, {ids} and {others} are lists, {n} is the number,
+        {part} a partition, {rows} a query for rows with the ids, and {new} one for those that the table does not have.
+        """
         ids, others = (", ".join(map(str, picked)) for picked in (self.ids, self.others))
+        words = {"t": "{t}", "columns": COLUMNS, "ids": ids, "others": others, "n": self.n, "part": self.n % 2}
+        words |= {"rows": values(self.ids, f"v{self.n}"), "new": new_rows(self)}
         for statement in statements:
-            source.sql(statement.format(t="{t}", ids=ids, others=others, n=self.n, part=self.n % 2))
+            source.sql(statement.format(**words))
+
+
+def new_rows(pick: Pick) -> str:
+    """A query for rows with the picked ids that the table does not have."""
+    return f"SELECT * FROM ({values(pick.ids)}) WHERE id NOT IN (SELECT id FROM {{t}})"
 
 
 Run = Callable[[Source, Pick], None]

@@ -66,7 +66,7 @@ class ManyParts(RowChanges):
 
 
 @pytest.mark.long(15)
-@pytest.mark.parametrize("bug", smoke_first(BUGS, 5), ids=str)
+@pytest.mark.parametrize("bug", smoke_first(BUGS, 3), ids=str)
 def test_a_bug_is_found(
     adaptive_spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, bug: Bug
 ) -> None:

@@ -9,14 +9,15 @@ from pyspark.sql import SparkSession
 
 from mirror_assets_tests.histories.machine import run
 from mirror_assets_tests.histories.setup import Way
+from mirror_assets_tests.smoke import smoke_first
 
 # Many statements in one test: on a machine that others use, they may take minutes.
 pytestmark = [pytest.mark.timeout(900), pytest.mark.long(30)]
 # Histories that hold a good deal each; a seed that makes one fail belongs here until it is a test of its own.
-SEEDS = {Way.FEED: 8, Way.TRACKED: 6, Way.KEYLESS: 3, Way.APPENDS: 90}
+SEEDS = {Way.FEED: 8, Way.TRACKED: 6, Way.APPENDS: 90, Way.KEYLESS: 3}
 
 
-@pytest.mark.parametrize("way", Way, ids=lambda way: way.value)
+@pytest.mark.parametrize("way", smoke_first(list(SEEDS), 3), ids=lambda way: way.value)
 def test_every_history_ends_equal_to_its_source(adaptive_spark: SparkSession, tmp_path: Path, way: Way) -> None:
     run(adaptive_spark, tmp_path, way, histories=1, steps=3, seed=SEEDS[way])
 

@@ -50,43 +50,23 @@ def test_files_that_move_on_and_another_epoch_are_fine(watched: Watched) -> None
     assert watched.watch.landed == 4
 
 
-def _land_again(watched: Watched) -> None:
-    shutil.copy(watched.path(1, PROCESSED), watched.path(1))
-
-
-def _leave_a_gap(watched: Watched) -> None:
-    shutil.copy(watched.path(4), watched.path(6))
-
-
-def _change(watched: Watched) -> None:
-    watched.path(4).write_bytes(watched.path(3).read_bytes())
-
-
-def _cut(watched: Watched) -> None:
-    watched.path(5).write_bytes(watched.path(4).read_bytes()[:-9])
-
-
-def _copy(watched: Watched) -> None:
-    shutil.copy(watched.path(4), watched.path(5))
-
-
 def _reuse(watched: Watched) -> None:
     watched.path(1, PROCESSED).unlink()
     shutil.copy(watched.path(4), watched.path(1))
 
 
 @pytest.mark.parametrize(
-    ("damage", "said"),
+    ("damage", "message"),
     [
-        (_land_again, "number 1 landed twice"),
-        (_leave_a_gap, "gap before number 6"),
-        (_change, "number 4 landed twice, or was changed"),
-        (_cut, "number 5 is partial"),
-        (_copy, "number 5 is not among what its generation committed"),
+        (lambda w: shutil.copy(w.path(1, PROCESSED), w.path(1)), "number 1 landed twice"),
+        (lambda w: shutil.copy(w.path(4), w.path(6)), "gap before number 6"),
+        (lambda w: w.path(4).write_bytes(w.path(3).read_bytes()), "number 4 landed twice, or was changed"),
+        (lambda w: w.path(5).write_bytes(w.path(4).read_bytes()[:-9]), "number 5 is partial"),
+        (lambda w: shutil.copy(w.path(4), w.path(5)), "number 5 is not among what its generation committed"),
         (_reuse, "number 1 landed twice, or was changed"),
     ],
 )
-def test_anything_else_is_named(watched: Watched, damage: Callable[[Watched], None], said: str) -> None:
+def test_anything_else_is_named(watched: Watched, damage: Callable[[Watched], object], message: str) -> None:
     damage(watched)
-    with pytest.raises(AssertionError, match=said):
+    with pytest.raises(AssertionError, match=message):
         watched.watch.look()

@@ -1,1 +1,1 @@
-"""Tests of the room history."""
+"""Tests of the package history."""

@@ -9,6 +9,7 @@ import json
 import sys
 from pathlib import Path
 
+from mirror_assets.cli import main as mirror_assets
 from mirror_assets.composition import Project, open_spark
 from mirror_assets.config import load_config, locate
 from mirror_assets.errors import MirrorError
@@ -47,8 +48,8 @@ def settings(root: Path, java_options: str) -> tuple[tuple[str, str], ...]:
     )
 
 
-def main(root: Path) -> dict[str, object]:
-    """Mirror the table, change it, make it anew elsewhere; return what was seen at each step."""
+def main(root: Path, java_options: str) -> dict[str, object]:
+    """Mirror the table, change it, make it again elsewhere, run `init`; return what was seen at each step."""
     locate._TRUSTED_SECONDS = 0.0  # the catalog is asked for each plan
     config = load_config(root / "mirror.yaml")
     project, spark = Project.of(config), open_spark(config)
@@ -66,6 +67,9 @@ def main(root: Path) -> dict[str, object]:
     told["replaced"] = _mirrored(project, root)
     spark.sql("CREATE TABLE shop.plain (id INT) USING parquet")
     spark.sql("CREATE VIEW shop.seen AS SELECT * FROM shop.orders")
+    options = [f"--spark-setting={name}={value}" for name, value in settings(root, java_options)]
+    found = str(root / "found.yaml")
+    told["init"] = mirror_assets(["init", "spark", "--catalog", "spark_catalog", *options, "--out", found])
     told["refused"] = {name.table: _refusal(project, name) for name in (PLAIN, ABSENT, VIEW)}
     return told
 
@@ -92,4 +96,5 @@ def _refusal(project: Project, name: TableName) -> str:
 
 
 if __name__ == "__main__":
-    sys.stdout.write(json.dumps(main(Path(sys.argv[1]))))
+    folder = Path(sys.argv[1])
+    (folder / "seen.json").write_text(json.dumps(main(folder, sys.argv[2])), encoding="utf-8")

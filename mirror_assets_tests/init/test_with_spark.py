@@ -63,6 +63,7 @@ def test_the_sql_file_has_the_missing_statements_and_nothing_ran_them(project: P
     assert [file.name for file in (lake / "stock/items/_delta_log").glob("*.json")] == [f"{0:020d}.json"]
 
 
+@pytest.mark.soak  # one table in make test: lakes/test_every_store.py
 def test_the_file_runs_as_it_is_and_once_the_statements_ran_as_a_whole(
     project: Path, spark: SparkSession, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -10,7 +10,7 @@ from contextlib import ExitStack
 from pathlib import Path
 from random import Random
 
-from mirror_assets_tests.kills.field import Field, Where
+from mirror_assets_tests.kills.field import Where, opened
 from mirror_assets_tests.kills.series import Series
 from mirror_assets_tests.onelake import LoopbackOneLake
 
@@ -26,9 +26,8 @@ def main() -> int:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="mirror-assets-kills-")))
         server = None if options.where is Where.DISK else stack.enter_context(LoopbackOneLake(folder / "onelake"))
         tell(f"{options.kills} kills on {options.where}, seed {options.seed}")
-        field = Field.prepared(folder, tell)
-        place = stack.enter_context(field.opened("series", options.where, server))
-        series = Series(place, Random(options.seed), tell, field.pace)
+        place = stack.enter_context(opened(folder / "series", options.where, server))
+        series = Series(place, Random(options.seed), tell)
         series.kill_at_random(options.kills)
         verdict = series.finish()
     return 1 if verdict.problems else 0

@@ -1,93 +1,68 @@
-"""Watches a table folder on this machine from before it exists."""
+"""Watches a table folder on this machine with inotify: all that happens to its names, in order, without a gap."""
 
 from __future__ import annotations
 
+import ctypes
+import os
+import select
+import struct
 import threading
 from pathlib import Path
-from types import TracebackType
 
-from mirror_assets.landing.names import TableName, landing_number
+from mirror_assets.landing.names import landing_number
 from mirror_assets_tests.kills.eyes import Eyes
-from mirror_assets_tests.kills.inotify import Event, Happened, Inotify
 
 _TICK = 0.2
+_libc = ctypes.CDLL(None, use_errno=True)
+_HEAD, _BUFFER = struct.Struct("iIII"), 1 << 16
+# The kernel reports the last one unasked.
+_MODIFIED, _MOVED_IN, _CREATED, _LOST_COUNT = 0x2, 0x80, 0x100, 0x4000
 
 
 class FolderWatch:
-    """Tells the eyes of every landing file that appears in the table's folder of the zone, inside `with`."""
+    """Reports every landing file that appears in the folder, or is written there, to the eyes, inside `with`."""
 
-    def __init__(self, zone: Path, table: TableName, eyes: Eyes) -> None:
-        self._zone, self.folder, self.eyes = zone, zone / table.folder, eyes
-        self._inotify, self._done = Inotify(), threading.Event()
-        self._found: dict[Path, int | None] = {}
-        self._watched: set[Path] = set()
+    def __init__(self, folder: Path, eyes: Eyes) -> None:
+        self.folder, self.eyes = folder, eyes
+        self._descriptor = _checked(_libc.inotify_init1(os.O_NONBLOCK | os.O_CLOEXEC))
+        _checked(_libc.inotify_add_watch(self._descriptor, os.fsencode(folder), _MODIFIED | _MOVED_IN | _CREATED))
+        self._done = threading.Event()
         self._thread = threading.Thread(target=self._run, name="folder watch", daemon=True)
 
-    @property
-    def is_there(self) -> bool:
-        """Whether the table folder exists and is watched."""
-        return self.folder in self._watched
-
     def __enter__(self) -> FolderWatch:
-        self._watch(self._zone)
         self._thread.start()
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self._done.set()
         self._thread.join()
-        self._inotify.close()
+        os.close(self._descriptor)
 
     def _run(self) -> None:
         while not self._done.is_set():
-            events = list(self._inotify.events(_TICK))
-            for event in events:
-                self._met(event)
-            if not events:
-                self._found.clear()
+            ready, _, _ = select.select([self._descriptor], [], [], _TICK)
+            data, at = os.read(self._descriptor, _BUFFER) if ready else b"", 0
+            while at < len(data):
+                _, mask, _, size = _HEAD.unpack_from(data, at)
+                at += _HEAD.size + size
+                self._happened(mask, os.fsdecode(data[at - size : at].rstrip(b"\0")))
 
-    def _watch(self, folder: Path) -> None:
-        """Watch a folder of the way to the table folder; what is in it already has no event of its own."""
-        if folder in self._watched:
-            return
-        self._watched.add(folder)
-        self._inotify.add(folder)
-        for path in sorted(folder.iterdir()):
-            self._found[path] = _inode(path)
-            self._arrived(path)
-
-    def _met(self, event: Event) -> None:
-        if event.what & Happened.LOST_COUNT:
-            self.eyes.missed("more happened than inotify could tell")
-        elif event.path in self._found and self._found.pop(event.path) in (_inode(event.path), None):
-            pass  # it came between the watch and the look into the folder, which has told of it
-        elif event.what & Happened.MOVED_IN or not self._number(event.path):
-            self._arrived(event.path)
-        else:
-            self.eyes.changed(self._number(event.path), "written")
-
-    def _arrived(self, path: Path) -> None:
-        if path == self.folder or path in self.folder.parents:
-            self._watch(path)
-        elif number := self._number(path):
-            self.eyes.appeared(number, _content(path))
-
-    def _number(self, path: Path) -> int:
-        """The landing file's number, or 0 for any other name."""
-        return (landing_number(path.name) or 0) if path.parent == self.folder else 0
+    def _happened(self, mask: int, name: str) -> None:
+        number = landing_number(name)
+        if mask & _LOST_COUNT:
+            self.eyes.missed("more happened than inotify could report")
+        elif number and mask & _MOVED_IN:
+            try:
+                data = (self.folder / name).read_bytes()
+            except FileNotFoundError:
+                data = None
+            self.eyes.appeared(number, data)
+        elif number:
+            self.eyes.changed(number, "written")
 
 
-def _content(path: Path) -> bytes | None:
-    try:
-        return path.read_bytes()
-    except FileNotFoundError:
-        return None
-
-
-def _inode(path: Path) -> int | None:
-    try:
-        return path.stat().st_ino
-    except FileNotFoundError:
-        return None
+def _checked(result: int) -> int:
+    if result < 0:
+        code = ctypes.get_errno()
+        raise OSError(code, os.strerror(code))
+    return result

@@ -30,10 +30,11 @@ class OnDisk:
     @contextmanager
     def opened(cls, ground: Ground) -> Iterator[OnDisk]:
         """An empty landing zone, watched as long as the block lasts."""
-        ground.configure("{path: ./landing}", ground.spark.settings())
+        ground.configure("{path: ./landing}")
         place = cls(ground)
-        (ground.root / "landing").mkdir()
-        with FolderWatch(ground.root / "landing", TABLE, place.eyes):
+        folder = ground.root / "landing" / TABLE.folder
+        folder.mkdir(parents=True)
+        with FolderWatch(folder, place.eyes):
             yield place
 
     @property
@@ -41,11 +42,11 @@ class OnDisk:
         """The landing zone."""
         return LocalStore(self.ground.root / "landing")
 
-    def start(self, name: str, at: Point | None = None, without: str | None = None) -> Run:
-        """Start a run through the launcher; a control is `without` a rule of the protocol."""
+    def start(self, name: str, at: Point | None = None, *, redo: bool = True) -> Run:
+        """Start a run through the launcher; a control does not `redo` what a killed one committed."""
         trace = self._trace(name)
         trace.unlink(missing_ok=True)
-        options = [*(("--at", at.name) if at else ()), *(("--without", without) if without else ())]
+        options = [*(("--at", at.name) if at else ()), *(() if redo else ("--without-redo",))]
         command = [sys.executable, "-m", _LAUNCHER, str(trace), *options]
         run = ("--", "run", "--config", str(self.ground.config_file))
         return Run(name, [*command, *run], self.ground.environment())

@@ -59,9 +59,8 @@ class OnOneLake:
         """A new item, watched as long as the block lasts."""
         item = server.new_item()
         zone = f"{{url: '{item.url}', credential: client_secret, staging: {staging.value}, ca_bundle: '{server.ca}'}}"
-        spark = ground.spark.settings(azure=staging is Staging.DIRECT)
         name = {"spark.hadoop.fs.azure.user.agent.prefix": "${AZURE_HTTP_USER_AGENT}"}
-        ground.configure(f"{{onelake: {zone}}}", spark | name)
+        ground.configure(f"{{onelake: {zone}}}", name)
         place = cls(ground, server, item, staging, server.spark_settings()["spark.driver.extraJavaOptions"])
         server.storage.watch = place.look
         try:

@@ -5,21 +5,28 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from types import MappingProxyType
 from typing import Protocol
 
-from mirror_assets.config import Config, load_config
 from mirror_assets.standin.replicator import LocalReplicator
 from mirror_assets.storage import Store
 from mirror_assets_tests.kills.eyes import Eyes
-from mirror_assets_tests.kills.jvm import QuickSpark
 from mirror_assets_tests.kills.points import Point, Side
 from mirror_assets_tests.kills.process import Run
 from mirror_assets_tests.kills.source import Orders
 from mirror_assets_tests.lab import TABLE
+from mirror_assets_tests.quick_jvm import OPTIONS
 
 Arrival = Callable[[], object]
 # The first load, 60 rows in three files, lands in two chunks.
 _SLICES, _PART_ROWS = "{max_commits: 2, max_rows: 45}", 20
+_SPARK = {
+    "spark.master": "local[1]",
+    "spark.driver.memory": "1g",
+    # A scan of several small files is several partitions, as one of large files is.
+    "spark.sql.files.maxPartitionBytes": "4MB",
+    "spark.driver.extraJavaOptions": "${JAVA_OPTIONS}",
+}
 
 
 @dataclass(frozen=True)
@@ -27,7 +34,6 @@ class Ground:
     """The folder of a series: its source, its mirror, its mirror.yaml and what its runs leave."""
 
     root: Path
-    spark: QuickSpark
 
     @property
     def source(self) -> Orders:
@@ -39,27 +45,17 @@ class Ground:
         """Its mirror.yaml."""
         return self.root / "mirror.yaml"
 
-    @property
-    def config(self) -> Config:
-        """Its settings, read anew."""
-        return load_config(self.config_file)
-
-    @property
-    def mirror(self) -> Path:
-        """The stand-in's tables."""
-        return self.root / "mirror"
-
     def replicator(self, store: Store) -> LocalReplicator:
         """The stand-in, on the series' landing zone."""
-        return LocalReplicator(store, self.mirror)
+        return LocalReplicator(store, self.root / "mirror")
 
-    def configure(self, zone: str, spark: Mapping[str, str]) -> None:
+    def configure(self, zone: str, spark: Mapping[str, str] = MappingProxyType({})) -> None:
         """Write mirror.yaml. What differs from run to run comes from the environment."""
-        settings = "".join(f'    {name}: "{value}"\n' for name, value in spark.items())
+        settings = "".join(f'    {name}: "{value}"\n' for name, value in {**_SPARK, **spark}.items())
         self.config_file.write_text(
             f"landing_zone: {zone}\nmirror: {{path: ./mirror}}\n"
             f"defaults:\n  slices: {_SLICES}\n  files: {{target_rows: {_PART_ROWS}}}\n"
-            f"spark:\n  settings:\n{settings}    spark.driver.extraJavaOptions: ${{JAVA_OPTIONS}}\n"
+            f"spark:\n  settings:\n{settings}"
             f"tables:\n  {TABLE}:\n    source: ./lake/orders\n    keys: [id]\n"
         )
 
@@ -68,7 +64,7 @@ class Ground:
         scraps = self.root / "scraps"
         scraps.mkdir(exist_ok=True)
         places = dict.fromkeys(("TMPDIR", "SPARK_LOCAL_DIRS"), str(scraps))
-        return {**places, "JAVA_OPTIONS": f"{self.spark.java_options()} -Djava.io.tmpdir={scraps}"}
+        return {**places, "JAVA_OPTIONS": f"{OPTIONS} -Djava.io.tmpdir={scraps}"}
 
 
 class Place(Protocol):

@@ -61,6 +61,10 @@ class Run:
             with suppress(ProcessLookupError):
                 os.killpg(self._process.pid, signal.SIGKILL)
 
+    def interrupt(self) -> None:
+        """Press Ctrl-C."""
+        self._process.send_signal(signal.SIGINT)
+
     def end(self) -> End:
         """Wait for the end of the process and of its JVM, which holds the output open. Raises TimeoutExpired."""
         try:

@@ -14,14 +14,9 @@ Processes are killed by -9 while commits come. The table printed at the end says
 from __future__ import annotations
 
 import argparse
-import contextlib
 import dataclasses
-import os
 import re
 import secrets
-import shutil
-import signal
-import subprocess
 import sys
 import tempfile
 import time
@@ -36,19 +31,14 @@ import dagster as dg
 from dagster._core.storage.tags import REPOSITORY_LABEL_TAG
 
 from mirror_assets.landing.lease import Lease, read_lease
-from mirror_assets.landing.names import BATCH_LEASE, LEASES, TableName
-from mirror_assets.landing.state import read_manifest
-from mirror_assets.landing.steps import drive
+from mirror_assets.landing.names import BATCH_LEASE, LEASES
 from mirror_assets.orchestration.batch_sensor import SENSOR
 from mirror_assets.pipeline.liveness import VALID_SECONDS
-from mirror_assets.storage import LocalStore
 from mirror_assets_tests.dagster_processes import CODE_SERVER, DAEMON, DagsterProcesses
 from mirror_assets_tests.kills.__main__ import tell
-from mirror_assets_tests.planted.lake import Lake
+from mirror_assets_tests.kills.zone import Zone, made_home, until_landed
 
-_PROJECT = Path(__file__).parents[2]
 _CONTAINER = ("unshare", "--pid", "--fork", "--mount-proc", "--kill-child")
-_TABLES = 3
 # Dagster ends a tick after a minute.
 _TICK_SECONDS = 60.0
 _FIRST_LOAD_SECONDS = 900.0
@@ -57,78 +47,6 @@ _LANDED_SECONDS = VALID_SECONDS + 300.0
 _RUN_ID = re.compile(r"[0-9a-f]{8}-[0-9a-f-]{27}")
 # A message that begins with a run says that it is the mirror's own.
 _OWN_RUN = re.compile(rf"^run ({_RUN_ID.pattern})")
-
-
-@dataclass(frozen=True)
-class Zone:
-    """A lake, its landing zone and the mirror.yaml between them."""
-
-    folder: Path
-
-    @classmethod
-    def make(cls, folder: Path) -> Zone:
-        """Write the tables and the configuration; its name is that of the folder."""
-        made = cls(folder)
-        lines = "landing_zone: {path: ./landing}\nmirror: {path: ./mirror}\ntables:\n"
-        for table in made.tables:
-            made.lake.make(table.table)
-            lines += f"  {table}: {{source: ./lake/{table.table}, keys: [id]}}\n"
-        made.config.write_text(lines, encoding="utf-8")
-        return made
-
-    @property
-    def config(self) -> Path:
-        """Its mirror.yaml."""
-        return self.folder / f"{self.folder.name}.yaml"
-
-    @property
-    def lake(self) -> Lake:
-        """Its sources."""
-        return Lake(self.folder / "lake")
-
-    @property
-    def store(self) -> LocalStore:
-        """Its landing zone."""
-        return LocalStore(self.folder / "landing")
-
-    @property
-    def tables(self) -> list[TableName]:
-        """Their names in the mirror."""
-        return [TableName(self.folder.name, f"t{number}") for number in range(_TABLES)]
-
-    def waiting(self) -> list[str]:
-        """Return the tables whose newest version has not landed."""
-        found = ((table, drive(read_manifest(table), self.store)) for table in self.tables)
-        return [
-            str(table)
-            for table, current in found
-            if current is None or current.manifest.covered < self.lake.open(table.table).version()
-        ]
-
-    def leases(self) -> Iterator[Lease]:
-        """Yield the leases of batches."""
-        for info in self.store.list(LEASES):
-            lease = read_lease(self.store, info.path) if info.name.startswith(BATCH_LEASE) else None
-            if lease is not None:
-                yield lease
-
-    def problems(self) -> str:
-        """Compare the mirror with its sources, and check every landing file; return the outputs of what fails."""
-        program = Path(sys.executable).with_name("mirror-assets")
-        environment = {**os.environ, "PYTHONPATH": str(_PROJECT)}
-        environment.pop("DAGSTER_HOME", None)
-        found = ""
-        for command in ("replicate", "reconcile", "check"):
-            ended = subprocess.run(
-                [program, command, "--config", self.config],
-                env=environment,
-                capture_output=True,
-                text=True,
-                check=False,
-            )
-            if ended.returncode:
-                found += f"{command}: {ended.stdout[-2000:]}{ended.stderr[-2000:]}"
-        return found
 
 
 @dataclass
@@ -141,37 +59,24 @@ class Location:
     is_off: bool = False
     kills: Counter[str] = field(default_factory=Counter)
 
-    def resident(self) -> list[int]:
-        """Return the processes of its runs that have a JVM, and those JVMs."""
-        found = []
-        for process in Path("/proc").glob("[0-9]*"):
-            with contextlib.suppress(OSError):
-                if (process / "comm").read_text().strip() == "java" and self._owns(process):
-                    parent = (process / "stat").read_text().rpartition(")")[2].split()[1]
-                    found += [int(process.name), *([int(parent)] if self._owns(process.with_name(parent)) else [])]
-        return found
-
-    def _owns(self, process: Path) -> bool:
-        """Return whether the process in /proc has this location's environment; an orphan's parent does not."""
-        marks = {f"MIRROR_CONFIG={self.zone.config}".encode(), f"DAGSTER_HOME={self.processes.home}".encode()}
-        return marks <= set((process / "environ").read_bytes().split(b"\0"))
+    @property
+    def has_run(self) -> bool:
+        """Whether one of its runs mirrors."""
+        return bool(self.zone.residents(self.processes.home))
 
     def kill(self, victim: str) -> None:
         """Kill the victim by -9."""
-        if victim != "run":
+        if victim == "run":
+            self.zone.kill_residents(self.processes.home)
+        else:
             self.processes.kill(victim)
-        for pid in self.resident() if victim == "run" else ():
-            with contextlib.suppress(ProcessLookupError):
-                os.kill(pid, signal.SIGKILL)
         self.kills[victim] += 1
 
     def die(self) -> None:
         """End everything that belongs to it, for good."""
         self.is_off = True
         self.processes.end()
-        for pid in self.resident():
-            with contextlib.suppress(ProcessLookupError):
-                os.kill(pid, signal.SIGKILL)
+        self.zone.kill_residents(self.processes.home)
         self.kills["for good"] += 1
 
 
@@ -206,7 +111,7 @@ class Scopes:
             for one in self.locations.values():
                 if not one.is_off and one.name != "pair/second":
                     one.processes.supervise()
-                for lease in one.zone.leases():
+                for lease in _leases(one.zone):
                     self.began[lease.run] = lease.since_ms / 1000
                     if lease.until_ms:
                         self.renewed[lease.run] = lease.until_ms / 1000 - VALID_SECONDS
@@ -214,14 +119,8 @@ class Scopes:
             time.sleep(0.5)
 
     def until_landed(self, limit: float) -> float:
-        """Wait until everything has landed; return the seconds. Raises TimeoutError."""
-        began = time.monotonic()
-        while waiting := {table for one in self.locations.values() for table in one.zone.waiting()}:
-            if time.monotonic() - began > limit:
-                message = f"{', '.join(sorted(waiting))} have not landed in {limit:.0f} s"
-                raise TimeoutError(message)
-            self.watch(2.0)
-        return time.monotonic() - began
+        """Watch until everything has landed; return the seconds. Raises TimeoutError."""
+        return until_landed({one.zone for one in self.locations.values()}, limit, lambda: self.watch(2.0))
 
     def attack(self, seconds: float) -> None:
         """Commit and kill at random for this long; a third and a half through, end the mirror of the shared zone."""
@@ -233,7 +132,7 @@ class Scopes:
             if ends and time.monotonic() >= ends[0]:
                 ends.pop(0)
                 for name in ("desk", "rack"):
-                    if self.locations[name].resident() and not self.locations[name].is_off:
+                    if self.locations[name].has_run and not self.locations[name].is_off:
                         self.locations[name].die()
                         tell(f"{time.monotonic() - began:.0f} s: {name} killed for good")
                         break
@@ -241,7 +140,7 @@ class Scopes:
             victim = self.random.choice(living)
             kinds = [CODE_SERVER, DAEMON, "run"]
             if victim.processes.prefix:  # its run dies with its container, and the lease has to expire: once is enough
-                is_due = not victim.kills[CODE_SERVER] and (victim.name == "box" or victim.resident())
+                is_due = not victim.kills[CODE_SERVER] and (victim.name == "box" or victim.has_run)
                 kinds = [CODE_SERVER] if is_due else [DAEMON] if victim.name == "box" else []
             if kinds:
                 kind = self.random.choice(kinds)
@@ -254,6 +153,14 @@ class Scopes:
         for one in self.locations.values():
             one.processes.end()
             one.kill("run")
+
+
+def _leases(zone: Zone) -> Iterator[Lease]:
+    """Yield the leases of batches."""
+    for info in zone.store.list(LEASES):
+        lease = read_lease(zone.store, info.path) if info.name.startswith(BATCH_LEASE) else None
+        if lease is not None:
+            yield lease
 
 
 @dataclass(frozen=True)
@@ -332,17 +239,7 @@ def _plain(text: str) -> str:
 
 
 def _processes(home: Path, zone: Zone, location: str, prefix: tuple[str, ...] = ()) -> DagsterProcesses:
-    return DagsterProcesses(_home(home), {"MIRROR_CONFIG": str(zone.config)}, location=location, prefix=prefix)
-
-
-def _home(folder: Path) -> Path:
-    """Return DAGSTER_HOME with its databases: two processes that make the same SQLite files at once would collide."""
-    if not folder.exists():
-        folder.mkdir()
-        shutil.copy(_PROJECT / "dagster.yaml", folder)
-        with dg.DagsterInstance.from_config(str(folder)) as instance:
-            instance.get_runs_count()
-    return folder
+    return DagsterProcesses(made_home(home), {"MIRROR_CONFIG": str(zone.config)}, location=location, prefix=prefix)
 
 
 def main() -> int:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import itertools
 import re
+import threading
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import nullcontext
+from contextlib import contextmanager, nullcontext
 from random import Random
 
 from mirror_assets.landing.state import read_manifest
@@ -13,10 +14,10 @@ from mirror_assets.landing.steps import drive
 from mirror_assets_tests.kills.attack import Attack, Doom, Pace
 from mirror_assets_tests.kills.place import Place
 from mirror_assets_tests.kills.points import Point
-from mirror_assets_tests.kills.stand_in import apply, applying
 from mirror_assets_tests.kills.verdict import Verdict, judge
 from mirror_assets_tests.lab import TABLE
 
+_TICK = 0.1
 # Every fifth attack is by two publishers; it is the second of five, so that a short series has one.
 _OF_FIVE = 2
 _CHANCE = re.compile(r"([0-9a-f]{12})[0-9a-f]{20}|-[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}-c000\.[a-z]+")
@@ -25,9 +26,9 @@ _CHANCE = re.compile(r"([0-9a-f]{12})[0-9a-f]{20}|-[0-9a-f]{8}(?:-[0-9a-f]{4}){3
 class Series:
     """The kills of one landing zone; `tell` gets a line for each publisher."""
 
-    def __init__(self, place: Place, random: Random, tell: Callable[[str], object], pace: Pace | None = None) -> None:
+    def __init__(self, place: Place, random: Random, tell: Callable[[str], object]) -> None:
         self.place, self.random, self._tell = place, random, tell
-        self.pace = pace or Pace()
+        self.pace = Pace()
         self.kills = self.together = self.late = 0
 
     def kill_at(self, points: Sequence[Point]) -> None:
@@ -38,7 +39,12 @@ class Series:
             self.attack(point)
 
     def kill_at_random(self, kills: int) -> None:
-        """So many kills at random moments. A run that has ended before its moment counts for none."""
+        """Kill this many at random moments. A run that has ended before its moment counts for none.
+
+        A run that is not killed comes first, if none has shown how long one takes.
+        """
+        if kills and not self.pace.whole:
+            self.attack(None)
         wanted = self.kills + kills
         for number in itertools.count(1):
             if self.kills >= wanted:
@@ -61,7 +67,7 @@ class Series:
         """
         late = self.place.late()
         attack = Attack.begun(self.place, dooms)
-        with applying(self.place) if self._coin() else nullcontext():
+        with _applying(self.place) if self._coin() else nullcontext():
             attack.watch(self.place)
         for arrive in late:
             arrive()
@@ -70,7 +76,7 @@ class Series:
         self._report(attack)
         attack.require_well()
         if self._coin():
-            apply(self.place)
+            self.place.ground.replicator(self.place.store).poll()
         return attack
 
     def _coin(self) -> bool:
@@ -104,3 +110,28 @@ class Series:
             number, how = (f"{self.kills:>4}", f"killed {doom}") if end.was_killed else ("    ", "ended by itself")
             last = _CHANCE.sub(r"\1", self.place.last_request(run.name))
             yield f"{number}  {end.seconds:5.1f} s  {how}{beside}; last request: {last}; {landed}"
+
+
+@contextmanager
+def _applying(place: Place) -> Iterator[None]:
+    """Apply each file as soon as it has landed, as long as the block lasts."""
+    failures: list[Exception] = []
+    done = threading.Event()
+
+    def apply_all() -> None:
+        try:
+            while not done.is_set():
+                if place.eyes.wait(_TICK):
+                    place.ground.replicator(place.store).poll()
+        except Exception as error:  # noqa: BLE001 raised below
+            failures.append(error)
+
+    thread = threading.Thread(target=apply_all, name="stand-in", daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        done.set()
+        thread.join()
+    if failures:
+        raise failures[0]

@@ -12,27 +12,20 @@ from mirror_assets.landing.names import landing_name
 from mirror_assets_tests.kills.eyes import Eyes
 from mirror_assets_tests.kills.folder_watch import FolderWatch
 from mirror_assets_tests.kills.test_eyes import RECEIPT
-from mirror_assets_tests.lab import TABLE
 from mirror_assets_tests.landing.staging import part_bytes
 
 
 @pytest.fixture
-def watch(tmp_path: Path) -> Iterator[FolderWatch]:
-    """A watch on a landing zone in `tmp_path`, whose table folder is made when it is on."""
-    with FolderWatch(tmp_path, TABLE, Eyes()) as watch:
-        (tmp_path / TABLE.folder).mkdir(parents=True)
-        until(lambda: watch.is_there)
-        yield watch
+def folder(tmp_path: Path) -> Path:
+    """The table folder, which is watched."""
+    return tmp_path
 
 
 @pytest.fixture
-def eyes(watch: FolderWatch) -> Eyes:
-    return watch.eyes
-
-
-@pytest.fixture
-def folder(watch: FolderWatch) -> Path:
-    return watch.folder
+def eyes(folder: Path) -> Iterator[Eyes]:
+    """What the watch reports to."""
+    with FolderWatch(folder, Eyes()) as watch:
+        yield watch.eyes
 
 
 def land(folder: Path, number: int) -> Path:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from dataclasses import dataclass
+from pathlib import Path
 from random import Random
 
 import pytest
@@ -11,51 +12,48 @@ import pytest
 from mirror_assets.landing.names import landing_name
 from mirror_assets_tests import figures
 from mirror_assets_tests.kills.__main__ import tell
-from mirror_assets_tests.kills.field import Field, Where
+from mirror_assets_tests.kills.field import Where, opened
 from mirror_assets_tests.kills.on_disk import OnDisk
 from mirror_assets_tests.kills.points import Point, named
 from mirror_assets_tests.kills.series import Series
 from mirror_assets_tests.kills.verdict import judge
 from mirror_assets_tests.lab import TABLE
 from mirror_assets_tests.onelake import LoopbackOneLake
+from mirror_assets_tests.smoke import smoke_first
 
 # Each run has a limit of its own. A kill costs the start of a Spark: most of them are left to `make soak`.
 pytestmark = [pytest.mark.timeout(0), pytest.mark.long(60), pytest.mark.xdist_group("kills")]
+_SEED = 4
 _PROOF = "kill -9 of mirror-assets run"
 _SOAK_KILLS = int(os.environ.get("KILLS", "200"))
 
 
 @dataclass(frozen=True)
 class Campaign:
-    """The kills of one landing zone: at named points, then at random moments of this seed."""
+    """The kills of one landing zone: at named points, then at random moments."""
 
     where: Where
     points: tuple[Point, ...]
     random: int
-    seed: int = 4
 
     def __str__(self) -> str:
         return f"{self.where}, {len(self.points)} points, {self.random} random"
 
 
-def few(where: Where, random: int, *points: str) -> Campaign:
-    return Campaign(where, tuple(map(named, points)), random)
-
-
-SHORT = (few(Where.DISK, 0, "between renames"),)
-LONG = (
+CAMPAIGNS = (
+    Campaign(Where.DISK, (named("between renames"),), 0),
     Campaign(Where.DISK, Where.DISK.points, _SOAK_KILLS * 6 // 10),
     Campaign(Where.UPLOAD, Where.UPLOAD.points, _SOAK_KILLS * 2 // 10),
     Campaign(Where.DIRECT, Where.DIRECT.points, _SOAK_KILLS * 2 // 10),
 )
 
 
-@pytest.mark.parametrize("campaign", [*SHORT, *(pytest.param(long, marks=pytest.mark.soak) for long in LONG)], ids=str)
+@pytest.mark.parametrize("campaign", smoke_first(CAMPAIGNS), ids=str)
 def test_everything_lands_once_whenever_runs_are_killed(
-    campaign: Campaign, field: Field, onelake: LoopbackOneLake
+    campaign: Campaign, tmp_path: Path, onelake: LoopbackOneLake
 ) -> None:
-    with field.opened(f"{campaign.where.value}-{campaign.random}", campaign.where, onelake) as place:
-        series = Series(place, Random(campaign.seed), tell, field.pace)
+    with opened(tmp_path / "series", campaign.where, onelake) as place:
+        series = Series(place, Random(_SEED), tell)
         series.kill_at(campaign.points)
         series.kill_at_random(campaign.random)
         verdict = series.finish()
@@ -73,17 +71,19 @@ def test_everything_lands_once_whenever_runs_are_killed(
 
 
 @pytest.mark.soak
-def test_a_run_that_does_not_redo_is_caught(field: Field) -> None:
-    with field.opened("control", Where.DISK) as place:
+def test_a_run_that_does_not_redo_is_caught(tmp_path: Path) -> None:
+    with opened(tmp_path / "series", Where.DISK) as place:
         assert isinstance(place, OnDisk)
         series = Series(place, Random(0), tell)
-        series.kill_at([named("manifest swapped")])
-        assert place.start("control", without="redo").end().code == 0
+        series.attack(None)
+        place.ground.source._insert(Random(0))
+        series.attack(named("manifest swapped"))
+        assert place.start("control", redo=False).end().code == 0
         found = judge(place).problems
         assert any("were committed and have not landed" in problem for problem in found), found
         series.attack(None)
         assert judge(place).problems == ()
-        _land_again(place, 3)
+        _land_again(place, place.eyes.newest)
         twice = " ".join(judge(place).problems)
         assert "changes too many" in twice
         assert "mirror and source differ" in twice

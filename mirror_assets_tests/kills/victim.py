@@ -1,6 +1,6 @@
 """`mirror-assets run` that notes what it asks of the local store, and kills itself at a point.
 
-Started as `python -m mirror_assets_tests.kills.victim TRACE [--at POINT] [--without RULE] -- run --config FILE`.
+Started as `python -m mirror_assets_tests.kills.victim TRACE [--at POINT] [--without-redo] -- run --config FILE`.
 """
 
 from __future__ import annotations
@@ -17,8 +17,11 @@ from functools import wraps
 from pathlib import Path
 
 from mirror_assets.cli import main as mirror_assets
+from mirror_assets.landing import recover
+from mirror_assets.landing.format import Manifest
+from mirror_assets.landing.names import TableName
+from mirror_assets.landing.steps import Steps
 from mirror_assets.storage import FileInfo, LocalStore
-from mirror_assets_tests.kills import without
 from mirror_assets_tests.kills.points import Point, Side, Write, named
 
 _REQUESTS = {
@@ -40,14 +43,19 @@ def main(arguments: list[str]) -> int:
     parser = argparse.ArgumentParser(prog="victim")
     parser.add_argument("trace", type=Path)
     parser.add_argument("--at", type=named)
-    parser.add_argument("--without", choices=without.RULES)
+    parser.add_argument("--without-redo", action="store_true")
     options = parser.parse_args(own)
     if os.getpgrp() != os.getpid():
         parser.error("it kills its process group, so it has to lead one: start it with setsid")
-    if options.without:
-        without.RULES[options.without]()
+    if options.without_redo:
+        recover.redo = _no_redo  # publish has its own name for it, and lands what it commits
     watch_store(options.trace, options.at)
     return mirror_assets(command)
+
+
+def _no_redo(table: TableName, manifest: Manifest) -> Steps[None]:  # noqa: ARG001 the signature of redo
+    """Leave the files that a killed publisher had committed where they are."""
+    yield from ()
 
 
 class Doom:

@@ -1,1 +1,1 @@
-"""Tests of the source room."""
+"""Tests of the package source."""
