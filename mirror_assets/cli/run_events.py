@@ -1,9 +1,8 @@
-"""What a run logs as lines of JSON; see `json_log`."""
+"""The log records of a Dagster run: their messages, the assets that they materialize, and lines of JSON."""
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping
 
 import dagster as dg
 
@@ -14,32 +13,47 @@ _NUMBERS = {"dagster/partition_row_count": "rows"} | {
 }
 
 
-class JsonLines(logging.Handler):
-    """Prints what a run logs, and each slice that has landed; other events of Dagster are left out."""
+class MessageOnly(logging.Formatter):
+    """Formats messages as they were logged."""
 
-    def __init__(self, formatter: logging.Formatter) -> None:
-        """Take the text of a message from the formatter."""
+    def format(self, record: logging.LogRecord) -> str:
+        """Return the message as it was logged, without the ids of run and step that Dagster adds."""
+        meta = getattr(record, "dagster_meta", {})
+        text = meta.get("orig_message") if isinstance(meta, dict) else None
+        return str(text) if text else record.getMessage()
+
+
+def logged_event(record: logging.LogRecord) -> dg.DagsterEvent | None:
+    """Return the event of Dagster that the record logs, or None for a message."""
+    meta = getattr(record, "dagster_meta", {})
+    event = meta.get("dagster_event") if isinstance(meta, dict) else None
+    return event if isinstance(event, dg.DagsterEvent) else None
+
+
+def materialization(event: dg.DagsterEvent) -> dg.AssetMaterialization | None:
+    """Return the materialization that the event records, or None for another event."""
+    if event.event_type is not dg.DagsterEventType.ASSET_MATERIALIZATION:
+        return None
+    return event.step_materialization_data.materialization
+
+
+class JsonLines(logging.Handler):
+    """Prints the messages of a run, and each slice that has landed; other events of Dagster are omitted."""
+
+    def __init__(self) -> None:
+        """Print messages of every level."""
         super().__init__(logging.DEBUG)
-        self.setFormatter(formatter)
+        self.setFormatter(MessageOnly())
 
     def emit(self, record: logging.LogRecord) -> None:
-        """Print the message, or the event."""
-        meta = getattr(record, "dagster_meta", {})
-        details = meta if isinstance(meta, Mapping) else {}
-        event, run = details.get("dagster_event"), {"run": details.get("run_id")}
-        if isinstance(event, dg.DagsterEvent):
-            numbers = _landed(event)
-            if numbers:
-                print_line("info", "the slice has landed", numbers | run)
-        elif record.levelno >= logging.INFO:
-            print_line(record.levelname.lower(), self.format(record), run)
-
-
-def _landed(event: dg.DagsterEvent) -> dict[str, object]:
-    """Return the numbers of a landed slice; empty for any other event."""
-    if event.event_type is not dg.DagsterEventType.ASSET_MATERIALIZATION:
-        return {}
-    metadata = event.step_materialization_data.materialization.metadata
-    if "covered_version" not in metadata:
-        return {}
-    return {name: metadata[key].value for key, name in _NUMBERS.items() if key in metadata}
+        """Print the message, or the numbers of the slice."""
+        run = {"run": getattr(record, "dagster_meta", {}).get("run_id")}
+        event = logged_event(record)
+        if event is None:
+            if record.levelno >= logging.INFO:
+                print_line(record.levelname.lower(), self.format(record), run)
+            return
+        landed = materialization(event)
+        if landed is not None and "covered_version" in landed.metadata:
+            numbers = {name: landed.metadata[key].value for key, name in _NUMBERS.items() if key in landed.metadata}
+            print_line("info", "the slice has landed", numbers | run)
