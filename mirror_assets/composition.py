@@ -29,7 +29,7 @@ from mirror_assets.config.locate import VendedTable, last_address
 from mirror_assets.config.variables import fill_settings, has_reference
 from mirror_assets.errors import MirrorError
 from mirror_assets.fabric.database import Workspace
-from mirror_assets.fabric.monitoring import WatchedMirror
+from mirror_assets.fabric.monitoring import Mirror
 from mirror_assets.history.history_context import HistoryContext, StreamOptions
 from mirror_assets.history.history_log import HistoryLog
 from mirror_assets.landing.names import TableName
@@ -125,7 +125,7 @@ class Project:
         """Return the contexts of these tables, or of all. Raises TableUnknown."""
         return [self.table(table) for table in self.config.chosen(names)]
 
-    def mirror(self) -> WatchedMirror:
+    def mirror(self) -> Mirror:
         """Return the mirror of the landing zone: the database in Fabric, or the local stand-in's tables."""
         return open_mirror(self.config, self.store)
 
@@ -410,7 +410,7 @@ def _identity(address: OneLakeAddress, kind: CredentialKind) -> dict[str, str]:
     return onelake_settings(address.host) | abfs_settings(address.host, kind, address.workspace)
 
 
-def open_mirror(config: Config, store: Store) -> WatchedMirror:
+def open_mirror(config: Config, store: Store) -> Mirror:
     """Return the mirror of the landing zone in `store`; it makes no request yet. Raises credential_incomplete."""
     fabric, tables = config.mirror.fabric, config.fabric_tables
     if fabric is None or tables is None:

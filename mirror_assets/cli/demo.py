@@ -1,4 +1,4 @@
-"""`mirror-assets demo`: builds a lake with a past, mirrors it as it grows, and compares mirror and source."""
+"""Runs `demo`: builds a lake with a history, mirrors it as it grows, and compares mirror and source."""
 
 from __future__ import annotations
 
@@ -40,13 +40,23 @@ class DemoLine:
 
 
 def demo(folder: Path, months: int, others: Path | None, *, as_json: bool) -> Exit:
-    """Build, mirror, replicate and check; it fails when a check fails with severity ERROR, or a table differs."""
+    """Build, mirror, replicate and check; fails if a check fails with severity ERROR, or a table differs."""
     began = time.monotonic()
     root = folder.resolve()
     root.mkdir(parents=True, exist_ok=True)
     config = load_config(write_config(root, others))
     _claim(config)
-    rounds = _mirror_as_it_happens(config, root, range(1, months + 1))
+    spark, shown = open_spark(config), range(1, months + 1)
+    note(f"First loads of flights, planes, weather, airports and airlines into {root / 'lake'}")
+    begin_lake(spark, root, note, shown)
+    _clear(config)
+    note("Mirroring the lake")
+    rounds = [mirror(config)]
+    note("Changing the tables: updates, deletes, merges, schema changes, maintenance")
+    continue_lake(spark, root, note, shown)
+    note("Mirroring the lake")
+    rounds.append(mirror(config))
+
     note("Applying the landing files as Fabric's replicator would, and checking everything")
     replicated, checked = execute(config, REPLICATE), execute(config, ALL_CHECKS)
     checks = check_lines(checked)
@@ -67,25 +77,8 @@ def _text(line: CheckLine) -> str:
     return f"{line.asset}: {line.check}: {line.message}"
 
 
-def _mirror_as_it_happens(config: Config, root: Path, months: range) -> list[list[TableReport]]:
-    """Return the reports of two runs: after the first loads, and after all later commits."""
-    spark = open_spark(config)
-    note(f"First loads of flights, planes, weather, airports and airlines into {root / 'lake'}")
-    begin_lake(spark, root, note, months)
-    _clear(config)
-    rounds = [_mirror(config)]
-    note("Changing the tables: updates, deletes, merges, schema changes, maintenance")
-    continue_lake(spark, root, note, months)
-    return [*rounds, _mirror(config)]
-
-
-def _mirror(config: Config) -> list[TableReport]:
-    note("Mirroring the lake")
-    return mirror(config)
-
-
 def _claim(config: Config) -> None:
-    """Refuse, before anything is built, to delete what the demo did not make."""
+    """Raise not_made_here, before anything is built, if files that the demo did not create would be deleted."""
     claim_tables(open_zone(config.landing_zone), config.names)
     if config.mirror.fabric is None:
         claim_folder(config.mirror.path)
@@ -99,9 +92,11 @@ def _clear(config: Config) -> None:
 
 
 def _line(reports: Sequence[TableReport], checks: Sequence[CheckLine]) -> DemoLine:
-    """Return one table's line, from its reports of all runs and the check that compares its mirror."""
+    """Return the line of one table, from its reports of all runs and the check that compares its mirror."""
     table, rows = reports[0].table, [report.rows for report in reports]
     covered = [report.covered for report in reports if report.covered is not None]
+    mirror_key = asset_key(AssetKind.MIRROR, TableName.parse(table)).to_user_string()
+    compared = [line.passed for line in checks if line.asset == mirror_key and line.check == "reconciled"]
     return DemoLine(
         table=table,
         versions=max(covered, default=-1) + 1,
@@ -111,14 +106,8 @@ def _line(reports: Sequence[TableReport], checks: Sequence[CheckLine]) -> DemoLi
         updates=sum(counts.updates for counts in rows),
         deletes=sum(counts.deletes for counts in rows),
         seconds=round(sum(report.seconds for report in reports), 1),
-        result=_result(table, checks),
+        result="not compared" if not compared else _EQUAL if compared[0] else "different",
     )
-
-
-def _result(table: str, checks: Sequence[CheckLine]) -> str:
-    mirror_key = asset_key(AssetKind.MIRROR, TableName.parse(table)).to_user_string()
-    found = [line for line in checks if line.asset == mirror_key and line.check == "reconciled"]
-    return "not compared" if not found else _EQUAL if found[0].passed else "different"
 
 
 def _show(lines: list[DemoLine], zone: str, seconds: float, *, as_json: bool) -> None:

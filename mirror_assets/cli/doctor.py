@@ -1,31 +1,46 @@
-"""The command `doctor`: asks the landing zone and the sources whether mirroring can work. It needs no Dagster."""
+"""Runs `doctor`: examines whether the landing zone and the sources are ready for mirroring; without Dagster."""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from itertools import chain
 from pathlib import Path
 
 from mirror_assets.cli.exit import Exit
 from mirror_assets.cli.output import note, show_json, show_line
 from mirror_assets.composition import Project, no_spark, open_watched_zone
-from mirror_assets.config import LandingZoneConfig, load_config
+from mirror_assets.config import load_config
 from mirror_assets.pipeline.doctor.answers import DoctorAnswer, DoctorVerdict, is_well
 from mirror_assets.pipeline.doctor.examination import examine_sources, examine_zone
 from mirror_assets.pipeline.doctor.mirror_questions import examine_mirror
 
+_SHOWN = {
+    DoctorVerdict.OK: "pass",
+    DoctorVerdict.WARN: "warn",
+    DoctorVerdict.NO: "FAIL",
+    DoctorVerdict.NOT_ASKED: "not asked",
+}
+
 
 def doctor(path: Path | None, names: Sequence[str], *, with_spark: bool, thorough: bool, as_json: bool) -> Exit:
-    """Ask the landing zone, in a scratch folder, and these tables' sources, or all; it fails when an answer is no.
+    """Examine the landing zone, in a scratch folder, and the sources of these tables, or all; print each answer.
 
-    Each answer is printed when it arrives.
+    Fails if an answer is no.
     """
     project = Project.of(load_config(path), None if with_spark else no_spark, note)
     tables, answers = project.tables(names), list[DoctorAnswer]()
-    of_mirror = examine_mirror(project.config, project.store, tables)
-    of_sources = examine_sources(tables, with_spark=with_spark, thorough=thorough)
-    for one in chain(_ask_zone(project.config.landing_zone), of_mirror, of_sources):
+
+    def examine() -> Iterator[DoctorAnswer]:
+        store, recorder = open_watched_zone(project.config.landing_zone)
+        note(f"Probing {store.root}")
+        yield from examine_zone(store, recorder.heard)
+        if recorder.versions:
+            question = "which x-ms-version does it answer with?"
+            yield DoctorAnswer(store.root, question, DoctorVerdict.OK, ", ".join(recorder.versions))
+        yield from examine_mirror(project.config, project.store, tables)
+        yield from examine_sources(tables, with_spark=with_spark, thorough=thorough)
+
+    for one in examine():
         answers.append(one)
         if not as_json:
             show_line(f"{_SHOWN[one.verdict]:9} {one.subject}: {one.question} {one.text}")
@@ -35,20 +50,3 @@ def doctor(path: Path | None, names: Sequence[str], *, with_spark: bool, thoroug
         verdicts = Counter(one.verdict for one in answers)
         note(", ".join(f"{number} {_SHOWN[verdict]}" for verdict, number in verdicts.items()))
     return Exit.FINE if is_well(answers) else Exit.FAILED
-
-
-def _ask_zone(config: LandingZoneConfig) -> Iterator[DoctorAnswer]:
-    store, recorder = open_watched_zone(config)
-    note(f"Probing {store.root}")
-    yield from examine_zone(store, recorder.heard)
-    if recorder.versions:
-        question = "which x-ms-version does it answer with?"
-        yield DoctorAnswer(store.root, question, DoctorVerdict.OK, ", ".join(recorder.versions))
-
-
-_SHOWN = {
-    DoctorVerdict.OK: "pass",
-    DoctorVerdict.WARN: "warn",
-    DoctorVerdict.NO: "FAIL",
-    DoctorVerdict.NOT_ASKED: "not asked",
-}

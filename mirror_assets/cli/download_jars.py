@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from pathlib import Path
 
 from mirror_assets.cli.exit import Exit
@@ -11,21 +10,13 @@ from mirror_assets.composition import SparkSettings
 from mirror_assets.config import load_config
 
 
-@dataclass(frozen=True)
-class DownloadedJars:
-    """The folder and the names of its JARs."""
-
-    folder: str
-    jars: tuple[str, ...]
-
-
 def download_jars(path: Path | None, folder: Path, *, as_json: bool) -> Exit:
     """Copy the JARs of this configuration's packages into the folder. Starts Spark to resolve unknown packages."""
     from mirror_assets.encode.jar_folder import fill_jar_folder
 
     jars = fill_jar_folder(folder, SparkSettings.of(load_config(path)).shown())
     if as_json:
-        show_json([DownloadedJars(str(folder), tuple(jar.name for jar in jars))])
+        show_json([{"folder": str(folder), "jars": [jar.name for jar in jars]}])
     else:
         note(
             f"{len(jars)} JARs are in {folder}. Set spark.jars_folder to this folder in the mirror.yaml that uses them."

@@ -1,4 +1,4 @@
-"""Starts Spark in the background while a command still loads Dagster: both take seconds, in different processes."""
+"""Starts Spark in the background while a command loads Dagster: both take seconds, in different processes."""
 
 from __future__ import annotations
 
@@ -11,8 +11,6 @@ from typing import TYPE_CHECKING
 from mirror_assets.errors import MirrorError
 
 if TYPE_CHECKING:
-    from mirror_assets.pipeline.context import TableContext
-    from mirror_assets.source.planner import PlannedSlice
     from mirror_assets.source.ranges import Range
 
 # This many rows land in a second or two, even with a cold JVM.
@@ -23,11 +21,11 @@ _OWNER = "the resource"
 
 
 def start_spark_early(path: Path | None, names: Sequence[str], requested: Callable[[], Range] | None) -> None:
-    """Start Spark in the background if a slice of the range waits; a resident run, which has no range, always does.
+    """Start Spark in the background if a slice of the range waits; always for a resident run, which has no range.
 
-    Errors are left to the command itself, which meets them again and reports them.
+    Errors are ignored: the command itself encounters and reports them.
     """
-    # Modules of PySpark import each other: two threads that import them at the same time each see a half of some.
+    # PySpark's modules import each other: if two threads import them at once, each sees half-initialized modules.
     import mirror_assets.composition
     import mirror_assets.encode.session
     import mirror_assets.pipeline.plan  # noqa: F401
@@ -38,27 +36,16 @@ def start_spark_early(path: Path | None, names: Sequence[str], requested: Callab
 def _start(path: Path | None, names: Sequence[str], requested: Callable[[], Range] | None) -> None:
     from mirror_assets.composition import Project, SparkSettings
     from mirror_assets.config import load_config
+    from mirror_assets.pipeline.plan import plan_table
 
     with suppress(Exception):
         config = load_config(path)
-        if requested is None:
+        if requested is None or len(config.chosen(names)) > _FEW_TABLES:
             SparkSettings.of(config).open(_OWNER, is_brief=False)
             return
-        tables = Project.of(config).tables(names)
-        rows = _waiting_rows(tables, requested()) if len(tables) <= _FEW_TABLES else _BRIEF_ROWS + 1
-        if rows is not None:
-            SparkSettings.of(config).open(_OWNER, is_brief=rows <= _BRIEF_ROWS)
-
-
-def _waiting_rows(tables: Sequence[TableContext], requested: Range) -> int | None:
-    """Return the rows of the slices that wait; None if no slice waits."""
-    found = [planned.rows for table in tables for planned in _waiting(table, requested)]
-    return sum(found) if found else None
-
-
-def _waiting(table: TableContext, requested: Range) -> Sequence[PlannedSlice]:
-    from mirror_assets.pipeline.plan import plan_table
-
-    with suppress(MirrorError):
-        return plan_table(table, requested=requested).slices
-    return ()
+        commits, rows = requested(), list[int]()
+        for table in Project.of(config).tables(names):
+            with suppress(MirrorError):
+                rows += [planned.rows for planned in plan_table(table, requested=commits).slices]
+        if rows:
+            SparkSettings.of(config).open(_OWNER, is_brief=sum(rows) <= _BRIEF_ROWS)

@@ -1,4 +1,4 @@
-"""Commands that change something: each runs a Dagster job in this process and prints what it did."""
+"""Runs the commands that change something: each runs a Dagster job in this process, and prints its results."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from mirror_assets.cli.options import RangeOptions
 from mirror_assets.cli.output import note, note_reported, show, show_json
 from mirror_assets.cli.run_job import StepFailed, execute, failures
 from mirror_assets.composition import Project, open_zone
-from mirror_assets.config import Config, Problem, TableSettings, When, load_config
+from mirror_assets.config import Config, Problem, When, load_config
 from mirror_assets.errors import NEXT, ErrorCode, SettingError
 from mirror_assets.fabric.monitoring import MonitoredTable, TableState
 from mirror_assets.landing.names import TableName
@@ -39,7 +39,7 @@ from mirror_assets.pipeline.rebuild import is_rebuilding, rebuild_consequence
 
 @dataclass(frozen=True)
 class CheckLine:
-    """The result of one check; `next_step` is what to do about a failed one."""
+    """The result of one check; `next_step` is that of a failed one."""
 
     asset: str
     check: str
@@ -63,7 +63,7 @@ class CheckLine:
 
 @dataclass(frozen=True)
 class HistoryReport:
-    """What a run appended to a table's history, the version up to which that goes, and what stopped it, if anything."""
+    """The slices and rows that a run appended to a table's history, the covered version, and the error, if any."""
 
     table: str
     slices: int
@@ -75,7 +75,7 @@ class HistoryReport:
 
 
 def run(path: Path | None, names: Sequence[str], commits: RangeOptions, *, as_json: bool) -> Exit:
-    """Mirror the tables until nothing is left; a table that fails doesn't hold up the others."""
+    """Mirror the tables until nothing is left; a table that fails doesn't stop the others."""
     config = load_config(path, when=When.REFRESH)
     config.chosen(names)  # refuses an unknown one before a run begins
     reports = mirror(config, names, commits)
@@ -100,7 +100,7 @@ def mirror(config: Config, names: Sequence[str] = (), commits: RangeOptions | No
 
 
 def check(path: Path | None, names: Sequence[str], only: Sequence[str], *, as_json: bool) -> Exit:
-    """Run the asset checks of these tables, or all, on what is there now; it fails when one has severity ERROR.
+    """Run the asset checks of these tables, or all; fails if one fails with severity ERROR.
 
     `only` names checks; none: all. Raises TableUnknown.
     """
@@ -119,36 +119,25 @@ def check(path: Path | None, names: Sequence[str], only: Sequence[str], *, as_js
 
 
 def broken_checks(result: dg.ExecuteInProcessResult) -> list[StepFailed]:
-    """Return why checks did not run; what blocking checks have found is in their lines."""
+    """Return the steps in which checks did not run; results of blocking checks are in `check_lines`."""
     return [failed for failed in failures(result) if failed.code != ErrorCode.CHECKS_FAILED.value]
 
 
 def check_lines(result: dg.ExecuteInProcessResult) -> list[CheckLine]:
     """Return the results of a run's checks."""
-    return [
-        CheckLine(
-            x.asset_key.to_user_string(), x.check_name, x.passed, x.severity.value, x.description or "", _next_step(x)
-        )
-        for x in result.get_asset_check_evaluations()
-    ]
-
-
-def _next_step(found: dg.AssetCheckEvaluation) -> str:
-    step = found.metadata.get("next_step")
-    return str(step.value) if step and not found.passed else ""
+    lines = []
+    for found in result.get_asset_check_evaluations():
+        step = found.metadata.get("next_step") if not found.passed else None
+        asset, severity, text = found.asset_key.to_user_string(), found.severity.value, found.description or ""
+        lines.append(CheckLine(asset, found.check_name, found.passed, severity, text, str(step.value) if step else ""))
+    return lines
 
 
 def orphan_lines(config: Config) -> list[CheckLine]:
-    """Return a warning for each table folder that mirror.yaml no longer names: it has no asset to attach a check to."""
-    warning, place = dg.AssetCheckSeverity.WARN.value, open_zone(config.landing_zone)
-    return [
-        CheckLine(_zone(x.name), "orphans", passed=False, severity=warning, message=x.message)
-        for x in find_orphans(place, config.names)
-    ]
-
-
-def _zone(table: TableName) -> str:
-    return asset_key(AssetKind.LANDING, table).to_user_string()
+    """Return a warning for each table folder that is not in mirror.yaml: it has no asset to attach a check to."""
+    warning, orphans = dg.AssetCheckSeverity.WARN.value, find_orphans(open_zone(config.landing_zone), config.names)
+    assets = {x.name: asset_key(AssetKind.LANDING, x.name).to_user_string() for x in orphans}
+    return [CheckLine(assets[x.name], "orphans", passed=False, severity=warning, message=x.message) for x in orphans]
 
 
 def rebuild(path: Path | None, name: str, *, yes: bool, as_json: bool) -> Exit:
@@ -171,7 +160,7 @@ def rebuild(path: Path | None, name: str, *, yes: bool, as_json: bool) -> Exit:
 
 
 def replicate(path: Path | None, *, as_json: bool) -> Exit:
-    """Apply what has landed; it fails when a table has failed."""
+    """Apply the landing files; fails if a table has failed."""
     result = execute(load_config(path), REPLICATE)
     if not result.success:
         return _failed(result)
@@ -186,17 +175,24 @@ def replicate(path: Path | None, *, as_json: bool) -> Exit:
 
 
 def history(path: Path | None, names: Sequence[str], skip_to: int | None, *, as_json: bool) -> Exit:
-    """Append to the histories of these tables, or all; a table that fails doesn't hold up the others."""
+    """Append to the histories of these tables, or all; a table that fails doesn't stop the others.
+
+    Raises TableUnknown, and ConfigInvalid for a table without a history.
+    """
     config = load_config(path)
-    tables = _with_history(config, names)
+    tables = [table for table in config.chosen(names) if names or table.keeps_history]
+    without = [Problem(f"tables.{t.name}.history", "write slices or stream") for t in tables if not t.keeps_history]
+    if not tables:
+        without = [Problem("defaults.history", "no table has a history: write slices or stream")]
+    if without:
+        raise config.invalid(tuple(without))
     if skip_to is not None and len(names) != 1:
         what, next_step = "--skip-to names a version of one table.", "name that table, and no other, with --table."
         raise SettingError(what, next_step, code=ErrorCode.RANGE_REFUSED)
     keys = {table.name: asset_key(AssetKind.HISTORY, table.name) for table in tables}
     ops = {_step(key): KeepHistory(skip_to=skip_to) for key in keys.values()}
     result = execute(config, HISTORY, ops, list(keys.values()))
-    broken = {failed.step: failed for failed in failures(result)}
-    reports = [_history_report(result, config, table, broken.get(_step(keys[table.name]))) for table in tables]
+    reports = [_history_report(result, config, name, key) for name, key in keys.items()]
     rows = [
         (x.table, x.covered, x.slices, x.rows, "failed" if x.error else "kept" if x.slices else "nothing to do", x.path)
         for x in reports
@@ -207,43 +203,31 @@ def history(path: Path | None, names: Sequence[str], skip_to: int | None, *, as_
     return exit_code(report.family for report in reports if report.family)
 
 
-def _with_history(config: Config, names: Sequence[str]) -> list[TableSettings]:
-    """Return these tables, or all with a history. Raises TableUnknown, and ConfigInvalid for one without a history."""
-    tables = [table for table in config.chosen(names) if names or table.keeps_history]
-    without = [Problem(f"tables.{t.name}.history", "write slices or stream") for t in tables if not t.keeps_history]
-    if not tables:
-        without = [Problem("defaults.history", "no table keeps its history: write slices or stream")]
-    if without:
-        raise config.invalid(tuple(without))
-    return tables
-
-
 def _step(key: dg.AssetKey) -> str:
     """Return Dagster's name of the step that makes the asset."""
     return "__".join(key.path)
 
 
 def _history_report(
-    result: dg.ExecuteInProcessResult, config: Config, table: TableSettings, failed: StepFailed | None
+    result: dg.ExecuteInProcessResult, config: Config, table: TableName, key: dg.AssetKey
 ) -> HistoryReport:
-    """Return what the run's events say of the table."""
-    key = asset_key(AssetKind.HISTORY, table.name)
-    events = [event for event in result.get_asset_materialization_events() if event.asset_key == key]
-    metadata = events[-1].materialization.metadata if events else {}
+    found = [one.materialization for one in result.get_asset_materialization_events() if one.asset_key == key]
+    metadata = found[-1].metadata if found else {}
     numbers = {name: item.value for name, item in metadata.items() if isinstance(item, dg.IntMetadataValue)}
+    failed = next((one for one in failures(result) if one.step == _step(key)), None)
     return HistoryReport(
-        table=str(table.name),
+        table=str(table),
         slices=numbers.get("slices") or 0,
         rows=numbers.get("rows") or 0,
         covered=numbers.get("covered_version"),
-        path=config.history_uri(table.name),
+        path=config.history_uri(table),
         error=failed.text if failed else None,
         family=failed.family if failed else None,
     )
 
 
 def _failed(result: dg.ExecuteInProcessResult) -> Exit:
-    """Print why the run failed; return the exit code for it."""
+    """Print the errors of the run; return the exit code for them."""
     broken = failures(result)
     note_reported(failed.text for failed in broken)
     return exit_code(failed.family for failed in broken)

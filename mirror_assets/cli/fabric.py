@@ -1,4 +1,4 @@
-"""`mirror-assets fabric`: creates and starts the mirrored database, and shows its tables. Nothing stops it."""
+"""Runs `fabric`: creates and starts the mirrored database, and shows its tables. No command stops it."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def create(
     change_data_feed: bool,
     as_json: bool,
 ) -> Exit:
-    """Create the mirrored database, or find the one of this name; of mirror.yaml, it reads mirror.fabric only."""
+    """Create the mirrored database, or find the one of this name; reads only mirror.fabric from mirror.yaml."""
     fabric = load_fabric(path)
     target = TargetProperties(
         defaultSchema=fabric.default_schema,
@@ -67,7 +67,7 @@ def create(
 
 
 def start(path: Path | None, *, replay: bool, as_json: bool) -> Exit:
-    """Start mirroring, unless it runs."""
+    """Start mirroring, unless it is running."""
     fabric, tables = _database(load_config(path))
     client, item = open_fabric(fabric, UUID(tables.workspace)), UUID(tables.item)
     started = start_mirroring(client, item, replay=replay)
@@ -75,12 +75,12 @@ def start(path: Path | None, *, replay: bool, as_json: bool) -> Exit:
     if as_json:
         show_json([DatabaseLine(tables.workspace, tables.item, found.state, found.message or "")])
     else:
-        note(f"mirrored database {item} is {found.state.value}{'' if started else ': there was nothing to do'}")
+        note(f"mirrored database {item} is {found.state.value}{'' if started else ': nothing to do'}")
     return Exit.FINE
 
 
 def status(path: Path | None, *, as_json: bool) -> Exit:
-    """Show the mirrored database and its tables; it fails when a table has failed."""
+    """Show the mirrored database and its tables; fails if a table has failed."""
     config = load_config(path)
     fabric, place = _database(config)
     found = open_fabric(fabric, UUID(place.workspace)).status(UUID(place.item))

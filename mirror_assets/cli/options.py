@@ -1,12 +1,12 @@
-"""Options that several commands have, and how their values are read. Imports nothing heavy: `--help` needs it."""
+"""Options that several commands have, and the types of their values. Imports nothing heavy: `--help` needs it."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 import click
 
@@ -24,7 +24,7 @@ _ONLY = "Only this table; may be repeated."
 
 
 def examples(*commands: str) -> str:
-    """Return the end of a command's help: how it is typed."""
+    """Return the last part of a command's help: examples."""
     return "\b\nExamples:\n" + "\n".join(f"  mirror-assets {command}" for command in commands)
 
 
@@ -37,79 +37,18 @@ def with_options(command: Decorated, *options: Callable[[Decorated], Decorated])
 
 def configured(command: Decorated) -> Decorated:
     """Add `--config` and `--json`; `--config` before the command counts as its default."""
-    option = click.option("--config", type=PATH, default=_config_before_command, show_default=False, help=CONFIG_HELP)
+
+    def before_command() -> Path | None:
+        path: Path | None = click.get_current_context().find_root().params.get("config")
+        return path
+
+    option = click.option("--config", type=PATH, default=before_command, show_default=False, help=CONFIG_HELP)
     return option(printed(command))
-
-
-def _config_before_command() -> Path | None:
-    path: Path | None = click.get_current_context().find_root().params.get("config")
-    return path
 
 
 def printed(command: Decorated) -> Decorated:
     """Add `--json`."""
     return click.option("--json", "as_json", is_flag=True, help="Print JSON.")(command)
-
-
-def store(command: Decorated) -> Decorated:
-    """Add the settings of a store, by their names in mirror.yaml."""
-    return with_options(
-        command,
-        click.option("--credential", metavar="KIND", help="Who reads the store.  [default: default]"),
-        click.option("--region", help="S3: the bucket's region."),
-        click.option("--endpoint", metavar="URL", help="Another server than the store's own."),
-        click.option("--path-style/--host-style", default=None, help="S3: whether the bucket is in the path."),
-        click.option("--profile", help="S3: the profile, for the credential `profile`."),
-        click.option("--role", metavar="ARN", help="S3: a role to assume with the credential."),
-        click.option("--key-file", type=PATH, help="Google: a service account's key, for the credential `key_file`."),
-        click.option("--env-prefix", metavar="PREFIX_", help="What the names of environment variables begin with."),
-    )
-
-
-def catalog(command: Decorated) -> Decorated:
-    """Add what names a catalog's tables; `CatalogOptions` has what was typed."""
-    return with_options(
-        command,
-        click.option("--catalog", metavar="NAME", help="The tables of this catalog, which LAKE has."),
-        click.option("--schema", metavar="PATTERN", help="Catalog: only schemas like this.  [default: *]"),
-        click.option("--token-variable", metavar="NAME", help="Catalog: the environment variable that has its token."),
-        click.option("--store", "stores", multiple=True, metavar="ADDRESS", help="Catalog: a store of its tables."),
-        click.option(
-            "--spark-setting", "spark_settings", multiple=True, metavar="NAME=VALUE", help="Catalog: Spark's, of it."
-        ),
-    )
-
-
-@dataclass(frozen=True)
-class CatalogOptions:
-    """The options of a catalog as they were typed."""
-
-    catalog: str
-    schema: str | None
-    token_variable: str | None
-    stores: tuple[str, ...]
-    spark_settings: tuple[str, ...]
-
-    @classmethod
-    def taken_from(cls, options: dict[str, Any]) -> CatalogOptions | None:
-        """Take them out of a command's options; None without `--catalog`. Raises click.UsageError for others alone."""
-        mine = {field.name: options.pop(field.name) for field in fields(cls)}
-        if mine["catalog"]:
-            return cls(**mine)
-        given = next((name for name, value in mine.items() if value), None)
-        if given:
-            option = given.removesuffix("s").replace("_", "-")
-            raise click.UsageError(f"--{option} goes with --catalog")
-        return None
-
-    @property
-    def settings_of_spark(self) -> dict[str, str]:
-        """Spark's settings by name. Raises click.BadParameter."""
-        pairs = [setting.partition("=") for setting in self.spark_settings]
-        for name, equals, _ in pairs:
-            if not name or not equals:
-                raise click.BadParameter(f"expected NAME=VALUE, got {name + equals!r}", param_hint="--spark-setting")
-        return {name.strip(): value for name, _, value in pairs}
 
 
 def tables(command: Decorated) -> Decorated:
@@ -132,7 +71,7 @@ def require_tables(config: Path | None, names: Sequence[str]) -> None:
 
 
 def table_names(context: click.Context, _parameter: click.Parameter, typed: str) -> list[str]:
-    """Return the tables of mirror.yaml that begin with what was typed, for the shell's completion."""
+    """Return the tables of mirror.yaml that begin with the typed text, for the shell's completion."""
     from mirror_assets.config import When, load_config
 
     try:
@@ -144,7 +83,7 @@ def table_names(context: click.Context, _parameter: click.Parameter, typed: str)
 
 @dataclass(frozen=True)
 class RangeOptions:
-    """`--from`, `--to` and `--clip` as they were typed; both points have been found to be valid."""
+    """The values of `--from`, `--to` and `--clip`; both points are valid."""
 
     first: str | None = None
     last: str | None = None
@@ -152,14 +91,14 @@ class RangeOptions:
 
     @property
     def range(self) -> Range:
-        """The range of commits that they name."""
+        """The range of commits between them."""
         from mirror_assets.source.ranges import parse_range
 
         return parse_range(self.first, self.last, clip=self.clip)
 
 
 def commit_range(default: str) -> Callable[[Decorated], Decorated]:
-    """Add `--from`, `--to` and `--clip`; `default` says which commits are taken without them."""
+    """Add `--from`, `--to` and `--clip`; `default` describes the commits that are taken without them."""
     first = "First commit: a version, or yyyy-MM-dd[ HH:mm:ss[.SSS]][ zone], in UTC without a zone."
 
     def decorate(command: Decorated) -> Decorated:

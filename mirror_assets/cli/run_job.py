@@ -4,17 +4,16 @@ from __future__ import annotations
 
 import logging
 import os
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 
 import click
 import dagster as dg
 
-from mirror_assets.cli.json_lines import JsonLines
 from mirror_assets.cli.json_log import is_json
 from mirror_assets.cli.output import note
+from mirror_assets.cli.run_events import JsonLines, MessageOnly
 from mirror_assets.config import Config
 from mirror_assets.definitions import build_definitions
 from mirror_assets.errors import MirrorError
@@ -40,21 +39,27 @@ def execute(
     assets: Sequence[dg.AssetKey] | None = None,
     handler: logging.Handler | None = None,
 ) -> dg.ExecuteInProcessResult:
-    """Run the job, or some assets of it; return its result, which also has the steps that failed.
+    """Run the job, or some assets of it; return its result, which includes the steps that failed.
 
-    Raises click.Abort if it was interrupted.
-    `handler` receives what the run logs, in the place of the one that prints its messages.
+    `handler` receives the log records of the run; by default they are printed. Raises click.Abort if the run was
+    interrupted.
     """
-    run_config = dg.RunConfig(ops=dict(ops or {}), loggers={_LOGGER: {"config": {}}})
-    logger = dg.LoggerDefinition(
-        partial(_logger, handler or _printing()), description="Messages alone, on the error stream."
-    )
+    if handler is None:
+        handler = JsonLines() if is_json() else logging.StreamHandler()
+        if not is_json():  # commands print errors themselves when they end
+            handler.setFormatter(MessageOnly())
+            handler.addFilter(lambda record: logging.INFO <= record.levelno < logging.ERROR)
+    plain = logging.Logger("mirror_assets", level=logging.DEBUG)
+    plain.addHandler(handler)
+    logger = dg.LoggerDefinition(lambda _: plain, description="Messages alone, on the error stream.")
     resolved = build_definitions(config).resolve_job_def(job).with_logger_defs({_LOGGER: logger})
-    with _instance() as instance:
+    # The UI shows runs in the instance of DAGSTER_HOME.
+    opened = dg.DagsterInstance.get() if os.environ.get("DAGSTER_HOME") else dg.DagsterInstance.ephemeral()
+    with opened as instance:
         _use_code_location(instance, job)
         result = resolved.execute_in_process(
             instance=instance,
-            run_config=run_config,
+            run_config=dg.RunConfig(ops=dict(ops or {}), loggers={_LOGGER: {"config": {}}}),
             asset_selection=assets,
             # A command has no time limit: `run --follow` runs for weeks.
             tags={COMMAND_TAG: job, dg.MAX_RUNTIME_SECONDS_TAG: "0"},
@@ -65,6 +70,15 @@ def execute(
             note(STOPPED)
             raise click.Abort
         return result
+
+
+def _use_code_location(instance: dg.DagsterInstance, job: str) -> None:
+    """Have the instance record runs under the code location that the UI loads: its timeline omits all others."""
+    target = LoadableTargetOrigin(module_name="mirror_assets.definitions")
+    place = ManagedGrpcPythonEnvCodeLocationOrigin(target, _CODE_LOCATION)
+    origin = RemoteJobOrigin(RemoteRepositoryOrigin(place, SINGLETON_REPOSITORY_NAME), job)
+    create = partial(instance.create_run_for_job, remote_job_origin=origin)
+    instance.create_run_for_job = create  # type: ignore[method-assign]  # execute_in_process has no such parameter
 
 
 @dataclass(frozen=True)
@@ -78,65 +92,15 @@ class StepFailed:
 
 
 def failures(result: dg.ExecuteInProcessResult) -> list[StepFailed]:
-    """Return why steps failed, without blocking checks, whose own results say it better."""
-    failed = [event for event in result.all_events if event.is_step_failure and not _is_check_failure(event)]
-    return [
-        StepFailed(
-            event.step_key or "",
-            _text(event),
-            _metadata_value(event, "family") or MirrorError.family,
-            _metadata_value(event, "code"),
-        )
-        for event in failed
-    ]
-
-
-@contextmanager
-def _instance() -> Iterator[dg.DagsterInstance]:
-    """Open the instance of DAGSTER_HOME, so that the UI shows the run; without DAGSTER_HOME, a temporary one."""
-    opened = dg.DagsterInstance.get() if os.environ.get("DAGSTER_HOME") else dg.DagsterInstance.ephemeral()
-    with opened as instance:
-        yield instance
-
-
-def _use_code_location(instance: dg.DagsterInstance, job: str) -> None:
-    """Have the instance record runs as the code location's that the UI loads: its timeline leaves out all others."""
-    target = LoadableTargetOrigin(module_name="mirror_assets.definitions")
-    place = ManagedGrpcPythonEnvCodeLocationOrigin(target, _CODE_LOCATION)
-    origin = RemoteJobOrigin(RemoteRepositoryOrigin(place, SINGLETON_REPOSITORY_NAME), job)
-    create = partial(instance.create_run_for_job, remote_job_origin=origin)
-    instance.create_run_for_job = create  # type: ignore[method-assign]  # execute_in_process has no such parameter
-
-
-def _logger(handler: logging.Handler, _context: dg.InitLoggerContext) -> logging.Logger:
-    logger = logging.Logger("mirror_assets", level=logging.DEBUG)
-    logger.addHandler(handler)
-    return logger
-
-
-def _printing() -> logging.Handler:
-    """Return a handler that prints one line a message; commands print errors themselves when they end."""
-    if is_json():
-        return JsonLines(MessageOnly())
-    handler = logging.StreamHandler()
-    handler.setFormatter(MessageOnly())
-    handler.addFilter(lambda record: logging.INFO <= record.levelno < logging.ERROR)
-    return handler
-
-
-class MessageOnly(logging.Formatter):
-    """Formats messages as they were logged."""
-
-    def format(self, record: logging.LogRecord) -> str:
-        """Return the message as it was logged, without the ids of run and step that Dagster adds."""
-        meta = getattr(record, "dagster_meta", {})
-        text = meta.get("orig_message") if isinstance(meta, dict) else None
-        return str(text) if text else record.getMessage()
-
-
-def _is_check_failure(event: dg.DagsterEvent) -> bool:
-    error = event.step_failure_data.error
-    return bool(error and "DagsterAssetCheckFailedError" in (error.cls_name or ""))
+    """Return the failed steps and why they failed, except blocking checks, which have results of their own."""
+    found = []
+    for event in result.all_events:
+        error = event.step_failure_data.error if event.is_step_failure else None
+        if not event.is_step_failure or (error and "DagsterAssetCheckFailedError" in (error.cls_name or "")):
+            continue
+        family, code = _metadata_value(event, "family"), _metadata_value(event, "code")
+        found.append(StepFailed(event.step_key or "", _text(event), family or MirrorError.family, code))
+    return found
 
 
 def _metadata_value(event: dg.DagsterEvent, name: str) -> str | None:

@@ -14,7 +14,7 @@ from mirror_assets.composition import Project, SparkSettings, session_factory, s
 from mirror_assets.config import load_config
 from mirror_assets.errors import MirrorError
 from mirror_assets.pipeline.reconcile_table import reconcile_table
-from mirror_assets.pipeline.show_changes import ShownChanges, show_changes
+from mirror_assets.pipeline.show_changes import show_changes
 from mirror_assets.source.ranges import Range
 from mirror_assets.verify.reconciliation import ReconcileState, Reconciliation, shown
 
@@ -22,7 +22,7 @@ _DIFFERENT = (ReconcileState.DIFFERENT, ReconcileState.MISSING, ReconcileState.S
 
 
 def reconcile(path: Path | None, names: Sequence[str], *, as_json: bool) -> Exit:
-    """Compare mirror and source; it fails on a difference and where there is no mirror, not while files wait."""
+    """Compare mirror and source; fails for a difference and a missing mirror, but not while files wait."""
     project = Project.of(load_config(path), report=note)
     mirror = project.mirror()
     results, errors = list[Reconciliation](), list[MirrorError]()
@@ -38,19 +38,13 @@ def reconcile(path: Path | None, names: Sequence[str], *, as_json: bool) -> Exit
         for x in results
     ]
     show("Reconciled", columns, rows, results, as_json=as_json)
-    if not as_json:
-        _note_differences(results)
-    code = note_errors(errors)
-    return Exit.FAILED if any(result.state in _DIFFERENT for result in results) else code
-
-
-def _note_differences(results: Sequence[Reconciliation]) -> None:
-    for result in results:
+    for result in () if as_json else results:
         ignored = ", ".join(result.ignored_columns)
         only = f"not compared, because only the mirror has them: {ignored}" if ignored else ""
-        for text in (result.reason, only, *map(shown, result.samples)):
-            if text:
-                note(f"{result.table}: {text}")
+        for text in filter(None, (result.reason, only, *map(shown, result.samples))):
+            note(f"{result.table}: {text}")
+    code = note_errors(errors)
+    return Exit.FAILED if any(result.state in _DIFFERENT for result in results) else code
 
 
 def feed(path: Path | None, name: str, commits: Range, limit: int, *, as_json: bool) -> Exit:
@@ -60,18 +54,18 @@ def feed(path: Path | None, name: str, commits: Range, limit: int, *, as_json: b
     session = SparkSettings.of(config).open
     log = source_log(config, table, session)
     pieces = tuple(show_changes(table, log, session_factory(log, partial(session, None)), commits, limit + 1))
-    _show_pieces(pieces, limit, as_json=as_json)
+    rows = [row for piece in pieces for row in piece.rows][:limit]
+    if as_json:
+        print(f"[{','.join(rows)}]")  # noqa: T201 the output
+    else:
+        _show_changes(rows)
     if sum(len(piece.rows) for piece in pieces) > limit:
         note(f"{name}: there are more rows than {limit}; --limit shows more")
     return Exit.FINE
 
 
-def _show_pieces(pieces: Sequence[ShownChanges], limit: int, *, as_json: bool) -> None:
-    """Print rows that are JSON objects as one list, or as a table per piece in which no number is rounded."""
-    rows = [row for piece in pieces for row in piece.rows][:limit]
-    if as_json:
-        print(f"[{','.join(rows)}]")  # noqa: T201 the output
-        return
+def _show_changes(rows: Sequence[str]) -> None:
+    """Print rows, which are JSON objects, as a table for each set of columns; no number is rounded."""
     records: list[dict[str, object]] = [json.loads(row, parse_float=str, parse_int=str) for row in rows]
     for columns, alike in groupby(records, tuple[str, ...]):
         show_records("Change feed", columns, [[_text(record[name]) for name in columns] for record in alike])

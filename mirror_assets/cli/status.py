@@ -1,4 +1,4 @@
-"""`mirror-assets status`: how each table is, the one that matters first at the top; no Dagster run, and no Spark."""
+"""Runs `status`: shows the status of each table, the most urgent first; without a Dagster run and without Spark."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from mirror_assets.cli.output import as_table, note, note_errors, show_json, sho
 from mirror_assets.composition import Project
 from mirror_assets.config import load_config
 from mirror_assets.errors import MirrorError
-from mirror_assets.orchestration.table_status import CELLS, Status, StatusLine, read_status
+from mirror_assets.orchestration.table_status import CELLS, Status, read_status
 from mirror_assets.pipeline.daemon_pool import DaemonPool
 from mirror_assets.pipeline.table_health import Urgency
 
@@ -27,8 +27,8 @@ _TABLES_AT_ONCE = 16
 
 
 def status(path: Path | None, names: Sequence[str], *, as_json: bool) -> Exit:
-    """Show how the tables are; it fails if a source can't be read."""
-    found = read_status(Project.of(load_config(path)), names, _pool())
+    """Show the status of the tables; fails if a source can't be read."""
+    found = read_status(Project.of(load_config(path)), names, DaemonPool("status", _TABLES_AT_ONCE))
     if as_json:
         show_json(found.lines)
     else:
@@ -40,11 +40,11 @@ def status(path: Path | None, names: Sequence[str], *, as_json: bool) -> Exit:
 
 
 def watch(path: Path | None, names: Sequence[str], every: float) -> Exit:
-    """Show the status of the tables repeatedly, until it is interrupted; the settings are read each time.
+    """Show the status of the tables repeatedly, until interrupted; the settings are read each time.
 
-    Settings that are invalid for a while, as when the file is being edited, are reported, and end nothing.
+    Settings that are invalid for a while, such as while the file is edited, are reported.
     """
-    found, pool, is_terminal = None, _pool(), sys.stdout.isatty()
+    found, pool, is_terminal = None, DaemonPool("status", _TABLES_AT_ONCE), sys.stdout.isatty()
     console = Console(highlight=False, emoji=False)
     live = Live(console=console, auto_refresh=False, screen=True) if is_terminal else None
     try:
@@ -52,7 +52,9 @@ def watch(path: Path | None, names: Sequence[str], every: float) -> Exit:
             while True:
                 try:
                     found = read_status(Project.of(load_config(path)), names, pool)
-                    page = _page(found)
+                    lines = [*found.notes, *(f"error: {error}" for error in found.errors)]
+                    title = f"Status, {time.strftime('%H:%M:%S')}; Ctrl-C ends"
+                    page = Group(_table(found, title), *map(Text, lines))
                 except MirrorError as error:
                     if found is None:
                         raise
@@ -66,24 +68,13 @@ def watch(path: Path | None, names: Sequence[str], every: float) -> Exit:
         return Exit.FINE if found is None else _code(found)
 
 
-def _page(found: Status) -> Group:
-    """Return the table, and below it what concerns no table alone."""
-    lines = [*found.notes, *(f"error: {error}" for error in found.errors)]
-    return Group(_table(found, f"Status, {time.strftime('%H:%M:%S')}; Ctrl-C ends"), *map(Text, lines))
-
-
 def _code(found: Status) -> Exit:
     """Return the exit code: it fails if a source can't be read."""
     return Exit.FAILED if found.unreadable else exit_code(error.family for error in found.errors)
 
 
-def _pool() -> DaemonPool:
-    """Return threads that read tables, which is mostly waiting for stores."""
-    return DaemonPool("status", _TABLES_AT_ONCE)
-
-
 _STYLES = {Urgency.NOW: "red", Urgency.SOON: "yellow", Urgency.NOT: "green"}
-# What a narrow terminal shows, and what is shown beside it where there is room and anything to say.
+# The columns of a narrow terminal, and those that a wide one adds unless they are empty.
 _ALWAYS = ("table", "health", "source", "landed", "lag", "why")
 _WITH_ROOM = frozenset({"mirror has", "readable for", "history", "mirror"})
 _COST = frozenset({"requests a day", "CU s a day"})
@@ -91,13 +82,10 @@ _ROOMY = 120
 
 
 def _table(found: Status, title: str) -> Table:
-    cells = [_cells(line) for line in found.by_urgency]
+    lines = found.by_urgency
+    cells = [{name: cell(line) for name, cell in CELLS.items()} for line in lines]
     more = _WITH_ROOM | (_COST if found.in_onelake else frozenset()) if width() >= _ROOMY else frozenset()
-    said = {name for row in cells for name, value in row.items() if value is not None}
-    columns = [name for name in CELLS if name in _ALWAYS or name in more & said]
+    filled = {name for row in cells for name, value in row.items() if value is not None}
+    columns = [name for name in CELLS if name in _ALWAYS or name in more & filled]
     rows = [[row[name] for name in columns] for row in cells]
-    return as_table(title, columns, rows, [_STYLES[line.urgency] for line in found.by_urgency])
-
-
-def _cells(line: StatusLine) -> dict[str, object]:
-    return {name: cell(line) for name, cell in CELLS.items()}
+    return as_table(title, columns, rows, [_STYLES[line.urgency] for line in lines])

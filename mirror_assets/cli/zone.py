@@ -1,8 +1,7 @@
-"""The command on the landing zone itself: drop. No Dagster job does it."""
+"""Runs `drop`, without a Dagster job."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from pathlib import Path
 
 from mirror_assets.cli.confirm import refused
@@ -17,14 +16,6 @@ from mirror_assets.pipeline.drop import drop_table, require_table
 from mirror_assets.pipeline.rebuild import mirror_wait
 
 
-@dataclass(frozen=True)
-class DropLine:
-    """A drop; `dropped` is false where there was nothing to drop."""
-
-    table: str
-    dropped: bool
-
-
 def drop(path: Path | None, name: str, *, yes: bool, as_json: bool) -> Exit:
     """Drop the table, or finish an interrupted drop. Asks first, unless `yes`."""
     project, table = Project.of(load_config(path)), TableName.parse(name)
@@ -32,15 +23,13 @@ def drop(path: Path | None, name: str, *, yes: bool, as_json: bool) -> Exit:
     require_table(config, store, table)
     there = not drive(is_dropped(table), store)
     if there and not yes:
-        what = (
-            f"{table}: its landing files and staged parts are deleted from {store.root}, and the mirror drops the table"
-        )
+        what = f"{table}: its landing files and staged parts in {store.root} are deleted; the mirror drops the table"
         code = refused(table, what)
         if code is not None:
             return code
     drop_table(store, table, mirror_wait(project.mirror(), table), note)
     if as_json:
-        show_json([DropLine(str(table), there)])
+        show_json([{"table": str(table), "dropped": there}])
     else:
         note(f"{table}: dropped" if there else f"{table}: there is nothing to drop")
     if table in config.names:

@@ -1,17 +1,15 @@
 """mirror.yaml as a typed model; every error names the line to correct."""
 
-from mirror_assets.config.automation import AutomationConfig, Mode
-from mirror_assets.config.discover_rule import DiscoverRule, NewTables
-from mirror_assets.config.discovered import Discovered, DiscoveredTable, FoundState, RuleOutcome
+from mirror_assets.config.automation import Mode
+from mirror_assets.config.discover_rule import DiscoverRule
+from mirror_assets.config.discovered import FoundState, RuleOutcome
 from mirror_assets.config.errors import ConfigInvalid, ConfigMissing, Problem, TableUnknown
 from mirror_assets.config.find_tables import When, with_found_tables
-from mirror_assets.config.load import CONFIG_VARIABLE, DEFAULT_FILE, config_file, load_config, load_fabric
-from mirror_assets.config.model import Config, SparkConfig
+from mirror_assets.config.load import CONFIG_VARIABLE, config_file, load_config, load_fabric
+from mirror_assets.config.model import Config
 from mirror_assets.config.places import (
     FabricConfig,
-    HistoryConfig,
     LandingZoneConfig,
-    MirrorConfig,
     OneLakeConfig,
     Staging,
 )
@@ -20,13 +18,11 @@ from mirror_assets.config.source_fit import missing_columns, source_problems, wh
 from mirror_assets.config.table_settings import (
     DirectLakeMode,
     DirectLakeSettings,
-    FileSettings,
     FramesOf,
     HistoryStart,
     LagLimits,
     Maintenance,
     RetentionLimits,
-    SliceLimits,
     Start,
     TableConfig,
     TableDefaults,
@@ -35,8 +31,6 @@ from mirror_assets.config.table_settings import (
 
 __all__ = [
     "CONFIG_VARIABLE",
-    "DEFAULT_FILE",
-    "AutomationConfig",
     "Changes",
     "Compression",
     "Config",
@@ -45,29 +39,21 @@ __all__ = [
     "DirectLakeMode",
     "DirectLakeSettings",
     "DiscoverRule",
-    "Discovered",
-    "DiscoveredTable",
     "FabricConfig",
-    "FileSettings",
     "FoundState",
     "FramesOf",
-    "HistoryConfig",
     "HistoryMode",
     "HistoryStart",
     "LagLimits",
     "LandingZoneConfig",
     "Maintenance",
-    "MirrorConfig",
     "Mode",
-    "NewTables",
     "OnBreak",
     "OnDropColumn",
     "OneLakeConfig",
     "Problem",
     "RetentionLimits",
     "RuleOutcome",
-    "SliceLimits",
-    "SparkConfig",
     "Staging",
     "Start",
     "TableConfig",

@@ -96,8 +96,11 @@ def table_problem(catalog_type: object, table: object) -> str | None:
 
 
 @dataclass(frozen=True)
-class CatalogAddress:
-    """A table by its name in a catalog of mirror.yaml, as an address of our own; the catalog resolves its location."""
+class CatalogTable:
+    """A table by its name in a catalog, `<schema>.<table>`; `catalog` is the catalog's name in `catalogs`.
+
+    As text, it is an address of this project's own; the catalog resolves the table's location.
+    """
 
     catalog: str
     table: str
@@ -106,7 +109,7 @@ class CatalogAddress:
         return f"{_SCHEME}{self.catalog}/{self.table}"
 
     @classmethod
-    def parse(cls, text: str) -> CatalogAddress | None:
+    def parse(cls, text: str) -> CatalogTable | None:
         """Return the table of such an address, or None."""
         catalog, _, table = text.removeprefix(_SCHEME).partition("/")
         return cls(catalog, table) if text.startswith(_SCHEME) else None

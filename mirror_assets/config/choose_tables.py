@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING
 
-from mirror_assets.config.catalogs import CatalogAddress
+from mirror_assets.config.catalogs import CatalogTable
 from mirror_assets.config.discover_rule import DEFAULT_KEYS, DiscoverRule, NewTables
 from mirror_assets.config.discovered import Discovered, DiscoveredTable, FoundState, RuleOutcome
 from mirror_assets.config.locate import last_address
@@ -187,7 +187,7 @@ def _own_places(config: Config) -> list[tuple[str, str]]:
 
 
 def _holds(folder: str, address: str) -> bool:
-    if is_uri(folder) != is_uri(address) or CatalogAddress.parse(address) is not None:
+    if is_uri(folder) != is_uri(address) or CatalogTable.parse(address) is not None:
         return False
     if is_uri(folder):
         return LakeAddress.parse(folder).holds(LakeAddress.parse(address))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import string
-from collections.abc import Mapping
 from enum import Enum
 from pathlib import PurePosixPath
 from typing import Annotated
@@ -11,9 +10,10 @@ from typing import Annotated
 from pydantic import AfterValidator, BeforeValidator, Field, ValidationInfo
 from pydantic_core import PydanticKnownError
 
+from mirror_assets.config.catalogs import CatalogTable
 from mirror_assets.config.errors import did_you_mean
 from mirror_assets.config.setting_values import Keys, Section, Text
-from mirror_assets.config.table_settings import TableDefaults
+from mirror_assets.config.table_settings import StorePath, TableDefaults
 
 DEFAULT_KEYS = "default"
 _PLACEHOLDERS = ("folder", "table")
@@ -67,9 +67,9 @@ class FromStore(Section):
         default="*", description="Pattern of the table folders below the store's root."
     )
 
-    def source(self, path: str) -> Mapping[str, str]:
-        """Return the setting `source` of the table at a path below the root."""
-        return {"store": self.store, "path": path}
+    def source(self, path: str) -> StorePath:
+        """Return the table at a path below the root."""
+        return StorePath(self.store, path)
 
 
 class FromCatalog(Section):
@@ -80,9 +80,9 @@ class FromCatalog(Section):
         default="*", alias="schema", description="Schema of the catalog, or a pattern."
     )
 
-    def source(self, path: str) -> Mapping[str, str]:
-        """Return the setting `source` of the table at `<schema>/<table>`."""
-        return {"catalog": self.catalog, "table": path.replace("/", ".", 1)}
+    def source(self, path: str) -> CatalogTable:
+        """Return the table at `<schema>/<table>`."""
+        return CatalogTable(self.catalog, path.replace("/", ".", 1))
 
 
 def _place(value: object, info: ValidationInfo) -> FromStore | FromCatalog:

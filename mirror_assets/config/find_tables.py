@@ -11,7 +11,7 @@ from functools import partial
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING
 
-from mirror_assets.config.catalogs import CatalogAddress, table_problem
+from mirror_assets.config.catalogs import table_problem
 from mirror_assets.config.choose_tables import RuleFinding, choose_tables
 from mirror_assets.config.discover_rule import DiscoverRule, FromCatalog
 from mirror_assets.config.discovered import FoundState
@@ -89,17 +89,17 @@ def _place(config: Config, rule: DiscoverRule) -> Place:
     from mirror_assets.discovery.places import Place, list_catalog, list_folders
 
     if isinstance(rule.place, FromCatalog):
-        label, pattern = rule.place.catalog, rule.place.schema_name
+        place, label, pattern = rule.place, rule.place.catalog, rule.place.schema_name
         catalog = config.catalogs[label]
         client = unity_client(label, catalog)
 
         def table_address(path: str) -> str:
-            table = path.replace("/", ".", 1)
+            found = place.source(path)
             # A path without a table is a schema that can't be listed.
-            problem = table_problem(catalog.type.value, table) if "/" in path else None
+            problem = table_problem(catalog.type.value, found.table) if "/" in path else None
             if problem:
                 raise ValueError(problem)
-            return str(CatalogAddress(label, table))
+            return str(found)
 
         name = f"the catalog {client.catalog} of {client.server}, schema {pattern}"
 
@@ -107,7 +107,7 @@ def _place(config: Config, rule: DiscoverRule) -> Place:
             return (table.name for table in client.tables(schema))
 
         listing = partial(list_catalog, client.schemas, names, pattern)
-        return Place(name, label, table_address, config.access, listing, is_remote=True)
+        return Place(name, label, table_address, config.access, listing)
 
     store, pattern = config.stores[rule.place.store], rule.place.path
     root = store.address
@@ -120,5 +120,4 @@ def _place(config: Config, rule: DiscoverRule) -> Place:
 
     own = PurePosixPath(store.root) if root is None else PurePosixPath(root.container, root.path)
     listing = partial(list_folders, config.access(store.root), pattern)
-    is_remote = root is not None
-    return Place(f"{store.root} {pattern}", own.name, folder_address, config.access, listing, is_remote)
+    return Place(f"{store.root} {pattern}", own.name, folder_address, config.access, listing)

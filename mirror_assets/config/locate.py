@@ -9,7 +9,7 @@ from functools import cache
 from typing import TYPE_CHECKING
 
 from mirror_assets.config.access import PATIENCE, StoreAccess, access_to, store_of
-from mirror_assets.config.catalogs import CatalogAddress, CatalogConfig, CatalogType
+from mirror_assets.config.catalogs import CatalogConfig, CatalogTable, CatalogType
 from mirror_assets.config.setting_values import is_uri, local_source
 from mirror_assets.config.stores import StoreConfig
 from mirror_assets.source.access import Access, Located, PlainAccess
@@ -62,7 +62,7 @@ def locate(
 
     For a catalog's table, raises LocationUnknown, catalog_managed, and what the catalog's client raises.
     """
-    named, known = CatalogAddress.parse(source), tuple(stores)
+    named, known = CatalogTable.parse(source), tuple(stores)
     if named is None:
         return Located(source, access_to(source, known))
     catalog = catalogs[named.catalog]
@@ -76,7 +76,7 @@ def locate(
 
 def last_address(source: str, catalogs: Mapping[str, CatalogConfig]) -> str | None:
     """Return the address of a source; for a catalog's table the cached one, however old, or None."""
-    named = CatalogAddress.parse(source)
+    named = CatalogTable.parse(source)
     if named is None:
         return source
     found = _KNOWN.last(_identity(named, catalogs[named.catalog]), named.table)
@@ -95,7 +95,7 @@ def unity_client(label: str, catalog: CatalogConfig) -> UnityClient:
     return UnityClient(label, catalog.url, catalog.known_as(label), catalog.token_variable)
 
 
-def _location(named: CatalogAddress, catalog: CatalogConfig, in_spark: InSpark | None) -> TableLocation:
+def _location(named: CatalogTable, catalog: CatalogConfig, in_spark: InSpark | None) -> TableLocation:
     identity = _identity(named, catalog)
     last = _KNOWN.last(identity, named.table)
     if last is not None and not last.is_older_than(_TRUSTED_SECONDS):
@@ -113,7 +113,7 @@ def _location(named: CatalogAddress, catalog: CatalogConfig, in_spark: InSpark |
     return found
 
 
-def _in_unity(named: CatalogAddress, catalog: CatalogConfig) -> TableLocation:
+def _in_unity(named: CatalogTable, catalog: CatalogConfig) -> TableLocation:
     table = unity_client(named.catalog, catalog).table(named.table)
     if table.is_catalog_managed:
         raise catalog_managed(f"{named.table} in the catalog {named.catalog}")
@@ -124,7 +124,7 @@ def _in_unity(named: CatalogAddress, catalog: CatalogConfig) -> TableLocation:
     return TableLocation(uri=uri, table_id=table.table_id, said=time.time())
 
 
-def _address(named: CatalogAddress, location: str) -> str:
+def _address(named: CatalogTable, location: str) -> str:
     """Return a location in the spelling that both readers take. Raises catalog_location_unfit."""
     try:
         local = str(local_source(location))
@@ -133,12 +133,12 @@ def _address(named: CatalogAddress, location: str) -> str:
         raise catalog_location_unfit(named.table, named.catalog, str(error)) from error
 
 
-def _identity(named: CatalogAddress, catalog: CatalogConfig) -> str:
+def _identity(named: CatalogTable, catalog: CatalogConfig) -> str:
     return f"{catalog.type.value} {catalog.url} {catalog.known_as(named.catalog)}"
 
 
 def _vended(
-    named: CatalogAddress, catalog: CatalogConfig, found: TableLocation, stores: tuple[StoreConfig, ...]
+    named: CatalogTable, catalog: CatalogConfig, found: TableLocation, stores: tuple[StoreConfig, ...]
 ) -> VendedTable:
     store, address = store_of(found.uri, stores), LakeAddress.parse(found.uri)
     if found.table_id is None or store is None:
@@ -151,7 +151,7 @@ def _vended(
 
 
 @cache
-def _renewed(client: UnityClient, named: CatalogAddress, table_id: str, scheme: Scheme) -> RenewedKeys:
+def _renewed(client: UnityClient, named: CatalogTable, table_id: str, scheme: Scheme) -> RenewedKeys:
     """Return the keys of a table, one set for the process."""
 
     def fetch() -> VendedKeys:

@@ -11,7 +11,7 @@ from pydantic import Field, PrivateAttr
 from mirror_assets.config.access import access_to, store_of
 from mirror_assets.config.alerts import AlertsConfig
 from mirror_assets.config.automation import AutomationConfig
-from mirror_assets.config.catalogs import CatalogAddress, CatalogConfig
+from mirror_assets.config.catalogs import CatalogConfig, CatalogTable
 from mirror_assets.config.discover_rule import DiscoverRule, FromStore
 from mirror_assets.config.discovered import Discovered
 from mirror_assets.config.document import Origin
@@ -21,7 +21,7 @@ from mirror_assets.config.metrics import MetricsConfig
 from mirror_assets.config.places import HistoryConfig, LandingZoneConfig, MirrorConfig
 from mirror_assets.config.setting_values import Folder, Section, SparkName, SparkValue, TableKey, Text, is_uri
 from mirror_assets.config.stores import StoreConfig
-from mirror_assets.config.table_settings import CatalogTable, TableConfig, TableDefaults, TableSettings
+from mirror_assets.config.table_settings import StorePath, TableConfig, TableDefaults, TableSettings
 from mirror_assets.landing.names import TableName
 from mirror_assets.source.access import Access, Located
 from mirror_assets.storage.lake.lake_store import LakeStore
@@ -109,10 +109,7 @@ class Config(Section):
             self.defaults.model_dump(exclude_unset=True), own.model_dump(exclude_unset=True, exclude={"source"})
         )
         source = own.source
-        if isinstance(source, CatalogTable):
-            address = str(CatalogAddress(source.catalog, source.table))
-        else:
-            address = source if isinstance(source, str) else self.stores[source.store].table(source.path)
+        address = self.stores[source.store].table(source.path) if isinstance(source, StorePath) else str(source)
         return TableSettings.model_validate(merged | {"name": TableName.parse(name), "source": address})
 
     def access(self, uri: str) -> Access:
@@ -126,7 +123,7 @@ class Config(Section):
     @staticmethod
     def is_of_catalog(source: str) -> bool:
         """Whether a source is a table by its name in a catalog, which has to resolve its location."""
-        return CatalogAddress.parse(source) is not None
+        return CatalogTable.parse(source) is not None
 
     def lake_stores(self) -> tuple[LakeStore, ...]:
         """Return the stores of the sources and histories, once per bucket and identity.

@@ -9,7 +9,7 @@ from typing import Annotated
 from pydantic import BeforeValidator, Field, PlainSerializer, PlainValidator, ValidationInfo
 from pydantic_core import PydanticKnownError
 
-from mirror_assets.config.catalogs import CatalogAddress
+from mirror_assets.config.catalogs import CatalogTable
 from mirror_assets.config.setting_values import (
     Bytes,
     Changes,
@@ -137,15 +137,9 @@ class StorePath:
     path: str
 
 
-@dataclass(frozen=True)
-class CatalogTable:
-    """A table by its name in a catalog, `<schema>.<table>`; `catalog` is the catalog's name in `catalogs`."""
-
-    catalog: str
-    table: str
-
-
 def _source(value: object, info: ValidationInfo) -> object:
+    if isinstance(value, StorePath | CatalogTable):
+        return value
     if not isinstance(value, str | dict):
         raise PydanticKnownError("string_type")
     if isinstance(value, str):
@@ -162,12 +156,8 @@ def _source(value: object, info: ValidationInfo) -> object:
 
 
 def _effective_source(value: object, info: ValidationInfo) -> object:
-    is_of_catalog = isinstance(value, str) and CatalogAddress.parse(value) is not None
+    is_of_catalog = isinstance(value, str) and CatalogTable.parse(value) is not None
     return value if is_of_catalog else address_of(value, info)
-
-
-def _unchanged(source: StorePath | CatalogTable | str) -> object:
-    return source
 
 
 HowToStart = Annotated[Start | VersionPoint | TimePoint, _start_among(Start), PlainSerializer(_dump_start)]
@@ -178,7 +168,7 @@ Frame = Annotated[str, BeforeValidator(_frame)]
 StreamOption = Annotated[str, matching("|".join(STREAM_OPTIONS), f"one of {', '.join(STREAM_OPTIONS)}")]
 Sku = Annotated[str | None, BeforeValidator(_sku)]
 # Without its own serializer, pydantic dumps it twice, and warns about the result.
-Source = Annotated[StorePath | CatalogTable | str, PlainValidator(_source), PlainSerializer(_unchanged)]
+Source = Annotated[StorePath | CatalogTable | str, PlainValidator(_source), PlainSerializer(lambda source: source)]
 
 
 class SliceLimits(Section):

@@ -54,32 +54,19 @@ def _mirror_results(checked: CheckedTable) -> _Results:
         source = _inspected(checked, str(table.name), checked.composed.log(table.name))
         return {GUARDRAILS: lambda: _guardrails(table, source.guardrails.mirror.size)}
     status = checked.mirror.table(table.name)
-    log = None if status is None else _log_if_exists(config, status.location)
-    if log is None:
-        note = "the mirror does not have the table yet"
-        return {name: partial(CheckResult, name, note=note) for name in _DESCRIPTIONS}
-    inspected = _inspected(checked, f"{table.name} (mirror)", log)
-    frames = partial(table_frames, table, FramesOf.MIRROR, log)
-    return _results(table, inspected, FramesOf.MIRROR, lambda: RetentionConsumers(frames()))
-
-
-def _log_if_exists(config: Config, location: str) -> DeltaLog | None:
-    log = DeltaLog(location, config.access(location))
+    missing = {
+        name: partial(CheckResult, name, note="the mirror does not have the table yet") for name in _DESCRIPTIONS
+    }
+    if status is None:
+        return missing
+    log = DeltaLog(status.location, config.access(status.location))
     try:
         log.newest()
     except SourceNotDelta:
-        return None
-    return log
-
-
-def _source_applies(_: Config, table: TableSettings, name: str) -> bool:
-    """Return whether the source has the check: frames_safe always, because the mirror needs the files too."""
-    return name == FRAMES_SAFE or table.direct_lake != DirectLakeSettings()
-
-
-def _mirror_applies(config: Config, _: TableSettings, name: str) -> bool:
-    """Return whether the mirror has the check; in Fabric, only the guardrails can be predicted."""
-    return name == GUARDRAILS or config.mirror.fabric is None
+        return missing
+    inspected = _inspected(checked, f"{table.name} (mirror)", log)
+    frames = partial(table_frames, table, FramesOf.MIRROR, log)
+    return _results(table, inspected, FramesOf.MIRROR, lambda: RetentionConsumers(frames()))
 
 
 def _checks(
@@ -100,8 +87,18 @@ def _checks(
     )
 
 
-SOURCE_CHECKS = _checks(AssetKind.SOURCE, _source_results, _source_applies)
-MIRROR_CHECKS = _checks(AssetKind.MIRROR, _mirror_results, _mirror_applies)
+SOURCE_CHECKS = _checks(
+    AssetKind.SOURCE,
+    _source_results,
+    # The mirror also needs the files that frames_safe is about.
+    lambda _, table, name: name == FRAMES_SAFE or table.direct_lake != DirectLakeSettings(),
+)
+MIRROR_CHECKS = _checks(
+    AssetKind.MIRROR,
+    _mirror_results,
+    # In Fabric, only the guardrails can be predicted.
+    lambda config, _, name: name == GUARDRAILS or config.mirror.fabric is None,
+)
 
 
 def _inspected(checked: CheckedTable, name: str, log: DeltaLog) -> InspectedTable:

@@ -21,37 +21,30 @@ def source_consumers(
 ) -> RetentionConsumers:
     """Return the readers of the source: its frames, a first load that isn't complete, and commits still to read.
 
-    A covered version newer than the source's newest one belongs to an earlier table at this address, and is ignored.
+    Before the mirror's first run, its covered version is the one before `start`. A covered version newer than the
+    source's newest one belongs to an earlier table at this address, and is ignored.
     Raises SettingError (frames_unreadable, frame_refused), and what the history's log raises.
     """
-    frames = table_frames(table, FramesOf.SOURCE, log)
-    loading = manifest.loading.key.last if manifest and manifest.loading else None
-    if loading is not None and loading <= log.newest():
-        frames = (*frames, Frame(MIRROR, loading))
+    frames, loading = table_frames(table, FramesOf.SOURCE, log), manifest.loading if manifest else None
+    if manifest is not None:
+        mirrored = loading.key.last if loading else manifest.covered
+    elif isinstance(table.start, VersionPoint):
+        mirrored = table.start.version - 1
+    elif isinstance(table.start, TimePoint):
+        before = committed_by(log, table.start.time_ms - 1)
+        mirrored = -1 if before is None else before
+    else:
+        mirrored = None
+    if loading is not None and loading.key.last <= log.newest():
+        frames = (*frames, Frame(MIRROR, loading.key.last))
     kept = None
     if table.keeps_history:
         uri = config.history_uri(table.name)
         newest = HistoryLog(str(table.name), uri, config.access(uri)).newest()
         kept = newest.last if newest else None
-    covered = [
-        version
-        for version in (_covered_by_mirror(table, log, manifest), kept)
-        if version is not None and version <= log.newest()
-    ]
+    covered = [version for version in (mirrored, kept) if version is not None and version <= log.newest()]
     changes = table.changes if kept is None else None
     return RetentionConsumers(frames, MirrorNeeds(min(covered), changes) if covered else None)
-
-
-def _covered_by_mirror(table: TableSettings, log: DeltaLog, manifest: Manifest | None) -> int | None:
-    """Return the version that the mirror has covered or is loading; before its first run, the one before `start`."""
-    if manifest is not None:
-        return manifest.loading.key.last if manifest.loading else manifest.covered
-    if isinstance(table.start, VersionPoint):
-        return table.start.version - 1
-    if isinstance(table.start, TimePoint):
-        before = committed_by(log, table.start.time_ms - 1)
-        return -1 if before is None else before
-    return None
 
 
 def table_frames(table: TableSettings, of: FramesOf, log: DeltaLog) -> tuple[Frame, ...]:

@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 
 from mirror_assets.discovery.finding import FolderFacts, FolderKind, Listing
 from mirror_assets.errors import ErrorCode, MirrorError, RetryError, SettingError
-from mirror_assets.source.access import Access
+from mirror_assets.source.access import Access, PlainAccess
 from mirror_assets.source.delta_rs import newest_metadata
 from mirror_assets.source.errors import SourceNotDelta
 from mirror_assets.source.find_tables import match_folders
 
-# Threads that read logs in a store; they mostly wait.
+# Threads that read logs; for a store, they mostly wait.
 _THREADS = 16
 # A scan is repeated soon. deltalake holds Python's lock while it lists HDFS, and Dagster ends a code server that does
 # not respond for half a minute.
@@ -36,20 +36,16 @@ class Place:
     address: Callable[[str], str]
     access: Callable[[str], Access]
     listing: Callable[[], Listing]
-    is_remote: bool
 
     def read(self, paths: Sequence[str]) -> dict[str, FolderFacts]:
         """Return the facts of these paths, except those whose store or catalog does not respond."""
-        if self.is_remote and len(paths) > 1:
-            with ThreadPoolExecutor(_THREADS) as pool:
-                facts = list(pool.map(self._facts, paths))
-        else:
-            facts = [self._facts(path) for path in paths]
-        return {path: found for path, found in zip(paths, facts, strict=True) if found is not None}
+        with ThreadPoolExecutor(_THREADS) as pool:
+            facts = zip(paths, pool.map(self._facts, paths), strict=True)
+            return {path: found for path, found in facts if found is not None}
 
     def _facts(self, path: str) -> FolderFacts | None:
         try:
-            table = newest_metadata(BriefAccess(self.access(self.address(path))))
+            table = newest_metadata(brief_access(self.access(self.address(path))))
         except RetryError:
             return None
         except SourceNotDelta:
@@ -69,25 +65,10 @@ class Place:
         )
 
 
-@dataclass(frozen=True)
-class BriefAccess:
-    """The access to a table or folder, with short timeouts."""
-
-    of: Access
-
-    @property
-    def uri(self) -> str:
-        """The address as deltalake takes it."""
-        return self.of.uri
-
-    def storage_options(self) -> Mapping[str, str]:
-        """Return deltalake's options, with short timeouts."""
-        options = self.of.storage_options()
-        return {**_SHORT, **options} if options else options
-
-    def elsewhere(self, uri: str) -> Access:
-        """Return the access to another address, with short timeouts."""
-        return BriefAccess(self.of.elsewhere(uri))
+def brief_access(access: Access) -> Access:
+    """Return the access with short timeouts and the credentials that are valid now. Raises SettingError without any."""
+    options = access.storage_options()
+    return PlainAccess(access.uri, {**_SHORT, **options} if options else options)
 
 
 def list_folders(root: Access, pattern: str) -> Listing:
@@ -95,7 +76,7 @@ def list_folders(root: Access, pattern: str) -> Listing:
 
     It sends one listing per parent folder. Raises SourceUnreadable and SourceUnavailable.
     """
-    found = match_folders(BriefAccess(root), pattern)
+    found = match_folders(brief_access(root), pattern)
     return Listing(found.paths, {folder.path: folder.hindrance or "" for folder in found.unlisted})
 
 

@@ -2,17 +2,24 @@
 
 from __future__ import annotations
 
+import threading
+from collections.abc import Callable
 from dataclasses import dataclass
+from typing import TYPE_CHECKING, TypeVar, cast
 from uuid import UUID
 
 from mirror_assets.errors import MirrorError
 from mirror_assets.fabric.database import DEFAULT_SCHEMA, DatabaseStatus, ReportedTable
 from mirror_assets.fabric.monitoring import MonitoredTable, Pace, TableState
-from mirror_assets.fabric.status_client import CachedStatusClient, StatusClient
 from mirror_assets.landing.folders import table_names
 from mirror_assets.landing.format import Manifest
 from mirror_assets.landing.names import TableName, landing_number
 from mirror_assets.storage import Store
+
+if TYPE_CHECKING:  # it loads a part of Azure's SDK
+    from mirror_assets.fabric.client import FabricClient
+
+_Response = TypeVar("_Response")
 
 
 @dataclass(frozen=True)
@@ -48,19 +55,44 @@ _PACE = Pace(pause_seconds=15.0, limit_seconds=3600.0)
 class FabricMirror:
     """The tables of one mirrored database; `tables` is the URI of the folder in which Spark finds them.
 
-    Tables without a schema are in its `default_schema`.
+    Tables without a schema are in its `default_schema`. With `caches`, each request is sent once for all threads, and
+    its response, or its error, is cached.
     """
 
     def __init__(
-        self, client: StatusClient, database: UUID, store: Store, tables: str, default_schema: str = DEFAULT_SCHEMA
+        self,
+        client: FabricClient,
+        database: UUID,
+        store: Store,
+        tables: str,
+        default_schema: str = DEFAULT_SCHEMA,
+        *,
+        caches: bool = False,
     ) -> None:
         """Take the landing zone in `store`; no request is sent yet."""
         self._client, self._database, self._store = client, database, store
-        self._tables, self._default_schema = tables.rstrip("/"), default_schema
+        self._tables, self._default_schema, self._caches = tables.rstrip("/"), default_schema, caches
+        self._responses: dict[str, object] = {}
+        self._lock = threading.Lock()
+
+    def _response(self, request: Callable[[UUID], _Response]) -> _Response:
+        """Return the response to a method of the client, from the cache if there is one."""
+        if not self._caches:
+            return request(self._database)
+        with self._lock:
+            if request.__name__ not in self._responses:
+                try:
+                    self._responses[request.__name__] = request(self._database)
+                except MirrorError as error:
+                    self._responses[request.__name__] = error
+            response = self._responses[request.__name__]
+        if isinstance(response, MirrorError):
+            raise response
+        return cast("_Response", response)
 
     def database(self) -> DatabaseStatus:
         """Return the state of the mirrored database."""
-        return self._client.status(self._database)
+        return self._response(self._client.status)
 
     def retention_days(self) -> int | None:
         """Return for how many days Fabric retains old files of the mirrored tables; None if unknown.
@@ -68,15 +100,15 @@ class FabricMirror:
         An identity that may not read the definition can still mirror.
         """
         try:
-            properties = self._client.definition(self._database).target
+            properties = self._response(self._client.definition).target
         except MirrorError:
             return None
         return None if properties is None else properties.retentionInDays
 
     def at_once(self) -> FabricMirror:
         """Return a mirror that sends each request once and caches the response, for all tables."""
-        client = CachedStatusClient(self._client)
-        return FabricMirror(client, self._database, self._store, self._tables, self._default_schema)
+        place = (self._store, self._tables, self._default_schema)
+        return FabricMirror(self._client, self._database, *place, caches=True)
 
     @property
     def pace(self) -> Pace:
@@ -92,13 +124,13 @@ class FabricMirror:
         folders = {self._identity(name): name for name in table_names(self._store)}
         named = {
             folders.get(self._identity(_name(reported)), _name(reported)): reported
-            for reported in self._client.tables(self._database)
+            for reported in self._response(self._client.tables)
         }
         return tuple(self._table(name, named[name]) for name in sorted(named))
 
     def table(self, name: TableName) -> FabricTable | None:
         """Return one table, or None if Fabric does not mirror it."""
-        for reported in self._client.tables(self._database):
+        for reported in self._response(self._client.tables):
             if self._identity(_name(reported)) == self._identity(name):
                 return self._table(name, reported)
         return None

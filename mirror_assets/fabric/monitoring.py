@@ -91,10 +91,6 @@ class Mirror(Protocol):
         """Return one table after a poll by this or another process."""
         ...
 
-
-class WatchedMirror(Mirror, Protocol):
-    """A mirror that also reports the state of its database in Fabric, and the retention of old files."""
-
     def database(self) -> DatabaseStatus | None:
         """Return the state of the mirrored database; None for the stand-in, which has none."""
         ...
@@ -103,6 +99,6 @@ class WatchedMirror(Mirror, Protocol):
         """Return for how many days the mirrored Delta tables retain old files; None if unknown."""
         ...
 
-    def at_once(self) -> WatchedMirror:
+    def at_once(self) -> Mirror:
         """Return a mirror that sends each request once and caches the response, for all tables."""
         ...

@@ -22,7 +22,6 @@ from mirror_assets.init.write_files import config_text, sql_text
 
 # Tables that Spark reads at the same time.
 _AT_ONCE = 4
-_NO_NAME = "no column is a key by its name and statistics"
 
 
 @dataclass(frozen=True)
@@ -74,25 +73,22 @@ def make_draft(lake: Lake, file: Path, sql: Path, spark: Callable[[Config], Sess
     found = survey_lake(lake, file)
     surveys = [one for one in found if isinstance(one, Survey)]
     unreadable = tuple(one for one in found if isinstance(one, Unreadable))
-    if spark is None or not surveys:
-        entries = tuple(map(_unproven_entry, surveys))
-    else:
+    session = None
+    if spark is not None and surveys:
         session = spark(lake.config(file, [(one.name, one.table) for one in surveys]))
         session("init")  # an error here concerns Spark, not a table
-        with ThreadPoolExecutor(_AT_ONCE) as pool:
-            entries = tuple(pool.map(partial(_proven_entry, session), surveys))
+    with ThreadPoolExecutor(_AT_ONCE) as pool:
+        entries = tuple(pool.map(partial(_entry, session), surveys))
     return Draft(lake, file, sql, entries, unreadable)
 
 
-def _unproven_entry(survey: Survey) -> TableEntry:
-    return table_entry(survey, declared_key(survey) or likely_key(survey), _NO_NAME)
-
-
-def _proven_entry(session: Session, survey: Survey) -> TableEntry:
+def _entry(session: Session | None, survey: Survey) -> TableEntry:
+    """Return the table's entry, with a key that Spark proves unless the catalog declares one or the table is empty."""
+    declared = declared_key(survey)
+    if declared or session is None or survey.state.rows == 0:
+        return table_entry(survey, declared or likely_key(survey), "no column is a key by its name and statistics")
     from mirror_assets.init.prove_keys import prove_key
 
-    if declared_key(survey) or survey.state.rows == 0:
-        return _unproven_entry(survey)
     try:
         # A session holds the credentials of one table at a time.
         spark = session_factory(survey.log, partial(session, threading.current_thread().name))()

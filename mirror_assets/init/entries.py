@@ -6,7 +6,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from mirror_assets.config import Changes, source_problems
-from mirror_assets.config.table_settings import CatalogTable, RetentionLimits, StorePath
+from mirror_assets.config.catalogs import CatalogTable
+from mirror_assets.config.table_settings import RetentionLimits, StorePath
 from mirror_assets.errors import MirrorError
 from mirror_assets.init.propose_keys import KeyProposal, Proof
 from mirror_assets.init.survey import Survey

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
 from functools import partial
 from pathlib import Path
@@ -15,12 +15,12 @@ import pydantic
 from mirror_assets.composition import Session, find_in_spark
 from mirror_assets.config import Changes, Config
 from mirror_assets.config.access import access_to
-from mirror_assets.config.catalogs import CatalogAddress, CatalogConfig, CatalogCredentials, CatalogType, table_problem
+from mirror_assets.config.catalogs import CatalogConfig, CatalogCredentials, CatalogTable, CatalogType, table_problem
 from mirror_assets.config.document import Origin
 from mirror_assets.config.locate import unity_client
 from mirror_assets.config.setting_values import is_uri
 from mirror_assets.config.stores import StoreConfig
-from mirror_assets.config.table_settings import CatalogTable, StorePath
+from mirror_assets.config.table_settings import StorePath
 from mirror_assets.errors import ErrorCode, MirrorError, RetryError
 from mirror_assets.init.errors import lake_unfit, no_tables, no_tables_in_catalog
 from mirror_assets.landing.names import TableName
@@ -68,7 +68,7 @@ class Lake:
             "stores": {name: store.model_dump(exclude_unset=True) for name, store in self.stores.items()},
             "catalogs": {name: catalog.model_dump(exclude_unset=True) for name, catalog in self.catalogs.items()},
             "spark": {"settings": dict(self.spark_settings)},
-            "tables": {str(name): {"source": asdict(table.source), "changes": changes} for name, table in tables},
+            "tables": {str(name): {"source": table.source, "changes": changes} for name, table in tables},
         }
         return Config.model_validate(written, context=Origin(file))
 
@@ -103,23 +103,16 @@ def open_lake(place: str, settings: Mapping[str, object], depth: int, beside: Pa
         above = place.rstrip("/").rpartition("/")[0] or "."
         raise lake_unfit(place, "it is a table itself", f"name the folder that contains it, {above}.")
     own = [name for name in re.split(r"[/\\]+", address.path if address else root) if name][-1:]
+    ours = [] if beside is None or address is not None else [beside.resolve() / name for name in _OURS]
+    ours = [folder for folder in ours if not Path(root).resolve().is_relative_to(folder)]
     tables = tuple(
         LakeTable(x.path, StorePath(STORE, x.path), (*own, *x.path.split("/")), hindrance=x.hindrance)
         for x in found
-        if not _is_ours(root, x.path, beside)
+        if not any((Path(root) / x.path).resolve().is_relative_to(folder) for folder in ours)
     )
     if not tables:
         raise no_tables(place, depth)
     return Lake(root, {STORE: store}, tables)
-
-
-def _is_ours(root: str, path: str, beside: Path | None) -> bool:
-    """Return whether the table is in a folder that a mirror.yaml in `beside` writes, unless the lake is in it also."""
-    if beside is None or is_uri(root):
-        return False
-    folder, table = Path(root).resolve(), (Path(root) / path).resolve()
-    ours = (beside.resolve() / name for name in _OURS)
-    return any(table.is_relative_to(own) and not folder.is_relative_to(own) for own in ours)
 
 
 def open_catalog(request: CatalogRequest, file: Path, spark: Callable[[Config], Session]) -> Lake:
@@ -127,36 +120,31 @@ def open_catalog(request: CatalogRequest, file: Path, spark: Callable[[Config], 
 
     Raises SettingError for unfit settings and a catalog without tables, and what the catalog's client raises.
     """
-    given = {name: value for name, value in request.store.items() if value is not None}
-    if given and not request.stores:
-        option = next(iter(given)).replace("_", "-")
+    place, is_unity = request.place, request.place.startswith(("https://", "http://"))
+    if request.store and not request.stores:
+        option = next(iter(request.store)).replace("_", "-")
         why = f"--{option} is a setting of a store, and no store is named"
-        raise lake_unfit(request.place, why, "name the store of the tables with --store.")
-    config = _catalog(request, has_identity="credential" in given)
-    stores = {f"{STORE}{number or ''}": _store(root, given) for number, root in enumerate(request.stores)}
-    lake = Lake(request.place, stores, (), {request.catalog: config}, request.spark_settings)
-    if config.type is CatalogType.UNITY:
-        tables, others = _unity_tables(request, config)
-    else:
-        tables, others = _spark_tables(request, config, lake.config(file), spark)
-    if not tables:
-        raise no_tables_in_catalog(request.catalog, request.schema, others)
-    return replace(lake, tables=tuple(sorted(tables, key=lambda table: table.path)))
-
-
-def _catalog(request: CatalogRequest, *, has_identity: bool) -> CatalogConfig:
-    is_unity = request.place.startswith(("https://", "http://"))
-    if not is_unity and request.place != IN_SPARK:
+        raise lake_unfit(place, why, "name the store of the tables with --store.")
+    if not is_unity and place != IN_SPARK:
         why = f"with --catalog, it is the address of a Unity Catalog (https://…), or `{IN_SPARK}`"
-        raise lake_unfit(request.place, why, "correct it, or omit --catalog.")
+        raise lake_unfit(place, why, "correct it, or omit --catalog.")
     settings: dict[str, object] = {"type": CatalogType.SPARK, "name": request.catalog}
     if is_unity:
-        settings = {"type": CatalogType.UNITY, "url": request.place}
-    if is_unity and has_identity:
+        settings = {"type": CatalogType.UNITY, "url": place}
+    if is_unity and "credential" in request.store:
         settings["credentials"] = CatalogCredentials.STORES
     if request.token_variable is not None:
         settings["token_variable"] = request.token_variable
-    return _validated(CatalogConfig, settings, request.place)
+    catalog = _validated(CatalogConfig, settings, place)
+    stores = {f"{STORE}{number or ''}": _store(root, request.store) for number, root in enumerate(request.stores)}
+    lake = Lake(place, stores, (), {request.catalog: catalog}, request.spark_settings)
+    if is_unity:
+        tables, others = _unity_tables(request, catalog)
+    else:
+        tables, others = _spark_tables(request, catalog, lake.config(file), spark)
+    if not tables:
+        raise no_tables_in_catalog(request.catalog, request.schema, others)
+    return replace(lake, tables=tuple(sorted(tables, key=lambda table: table.path)))
 
 
 def _store(place: str, settings: Mapping[str, object]) -> StoreConfig:
@@ -164,8 +152,7 @@ def _store(place: str, settings: Mapping[str, object]) -> StoreConfig:
     root = place if is_uri(place) else str(Path(place).absolute())
     if "${" in root:
         raise lake_unfit(place, "mirror.yaml takes `${` for an environment variable", "rename the folder.")
-    given = {name: value for name, value in settings.items() if value is not None}
-    return _validated(StoreConfig, {"root": root, **given}, place)
+    return _validated(StoreConfig, {"root": root, **settings}, place)
 
 
 def _validated(model: type[_Model], settings: Mapping[str, object], place: str) -> _Model:
@@ -202,26 +189,25 @@ def _unity_tables(request: CatalogRequest, config: CatalogConfig) -> tuple[list[
 def _spark_tables(
     request: CatalogRequest, catalog: CatalogConfig, config: Config, spark: Callable[[Config], Session]
 ) -> tuple[list[LakeTable], int]:
-    """Return the Delta tables of a catalog of Spark, and the number of other entries."""
+    """Return the Delta tables of a catalog of Spark, and the number of other entries.
+
+    Tables with other errors are included: the survey reports them. The addresses are cached for the survey.
+    """
     from mirror_assets.encode.spark_catalog import list_tables
 
-    session = spark(config)
-    listed = list_tables(session("catalogs"), catalog.known_as(request.catalog))
-    names = [parts for parts in listed if fnmatchcase(parts[0], request.schema)]
-    tables = [_catalog_table(request, ".".join(parts), parts) for parts in names]
-    found = [table for table in tables if table.hindrance or _is_delta(config, session, request.catalog, table.path)]
-    return found, len(tables) - len(found)
-
-
-def _is_delta(config: Config, session: Session, catalog: str, table: str) -> bool:
-    """Return whether Spark has a Delta table with this name; its address is cached for the survey.
-
-    The survey reports other errors.
-    """
-    try:
-        config.locate(str(CatalogAddress(catalog, table)), partial(find_in_spark, session, table))
-    except RetryError:
-        raise
-    except MirrorError as error:
-        return error.code is not ErrorCode.SOURCE_NOT_DELTA
-    return True
+    session, tables, others = spark(config), list[LakeTable](), 0
+    for parts in list_tables(session("catalogs"), catalog.known_as(request.catalog)):
+        if not fnmatchcase(parts[0], request.schema):
+            continue
+        table = _catalog_table(request, ".".join(parts), parts)
+        try:
+            if not table.hindrance:
+                config.locate(str(table.source), partial(find_in_spark, session, table.path))
+        except RetryError:
+            raise
+        except MirrorError as error:
+            if error.code is ErrorCode.SOURCE_NOT_DELTA:
+                others += 1
+                continue
+        tables.append(table)
+    return tables, others

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import cached_property, partial
@@ -50,7 +49,13 @@ class Survey:
     @cached_property
     def unfit(self) -> tuple[ColumnUnfit, ...]:
         """The columns that a landing file can't hold."""
-        return tuple(_unfit(self.state.schema.fields))
+        errors = []
+        for field in self.state.schema.fields:
+            try:
+                landing_type(field)
+            except ColumnUnfit as error:
+                errors.append(error)
+        return tuple(errors)
 
 
 @dataclass(frozen=True)
@@ -91,11 +96,3 @@ def _survey(lake: Lake, file: Path, table: LakeTable, name: TableName) -> Survey
         return Unreadable(table.path, error.errors(include_url=False)[0]["msg"])
     except ValueError as error:  # from the rules for paths
         return Unreadable(table.path, str(error))
-
-
-def _unfit(fields: Sequence[Field]) -> Iterator[ColumnUnfit]:
-    for field in fields:
-        try:
-            landing_type(field)
-        except ColumnUnfit as error:
-            yield error

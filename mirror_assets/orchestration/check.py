@@ -11,7 +11,7 @@ import dagster as dg
 
 from mirror_assets.composition import Project
 from mirror_assets.config import Config, TableSettings
-from mirror_assets.fabric.monitoring import WatchedMirror
+from mirror_assets.fabric.monitoring import Mirror
 from mirror_assets.landing.names import TableName
 from mirror_assets.orchestration.asset_names import AssetKind, MetadataItem, asset_key
 from mirror_assets.orchestration.recorded_checks import RecordedChecks
@@ -39,7 +39,7 @@ class CheckedTable:
     is_incremental: bool = False
     with_spark: bool = False
     recorded: RecordedChecks | None = None
-    shared_mirror: WatchedMirror | None = None
+    shared_mirror: Mirror | None = None
     _shared: dict[Callable[[CheckedTable], object], object] = field(default_factory=dict, init=False)
 
     @cached_property
@@ -58,7 +58,7 @@ class CheckedTable:
         return plan_table(self.context)
 
     @cached_property
-    def mirror(self) -> WatchedMirror:
+    def mirror(self) -> Mirror:
         """The mirror of the landing zone."""
         return self.shared_mirror or self.composed.mirror()
 

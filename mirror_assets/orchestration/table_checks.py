@@ -11,7 +11,7 @@ import dagster as dg
 from mirror_assets.composition import Project
 from mirror_assets.config import TableSettings
 from mirror_assets.errors import ErrorCode, MirrorError, RetryError, UnknownOutcome
-from mirror_assets.fabric.monitoring import WatchedMirror
+from mirror_assets.fabric.monitoring import Mirror
 from mirror_assets.orchestration.check import Check, CheckedTable
 from mirror_assets.orchestration.checks import checks_of
 from mirror_assets.orchestration.recorded_checks import RecordedChecks
@@ -35,7 +35,7 @@ class TableChecks:
 
     instance: dg.DagsterInstance
     composed: Project
-    mirror: WatchedMirror
+    mirror: Mirror
     names: frozenset[str] = frozenset()
     with_spark: bool = True
     recorded: RecordedChecks | None = None

@@ -13,7 +13,7 @@ from functools import partial
 
 from mirror_assets.composition import Project
 from mirror_assets.errors import MirrorError
-from mirror_assets.fabric.monitoring import MonitoredTable, WatchedMirror
+from mirror_assets.fabric.monitoring import Mirror, MonitoredTable
 from mirror_assets.history.history_log import HistoryLog
 from mirror_assets.landing.cost import daily_cost
 from mirror_assets.landing.names import TableName
@@ -139,13 +139,13 @@ class _MirrorTables:
     `has_runs` says whether a run that mirrors tables is there.
     """
 
-    mirror: WatchedMirror | None
+    mirror: Mirror | None
     tables: Mapping[TableName, MonitoredTable] | None
     has_runs: bool
     error: MirrorError | None = None
 
     @classmethod
-    def of(cls, mirror: WatchedMirror, store: Store) -> _MirrorTables:
+    def of(cls, mirror: Mirror, store: Store) -> _MirrorTables:
         """Ask for all tables at once."""
         try:
             runs = has_runs(store)

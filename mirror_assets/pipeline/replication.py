@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from mirror_assets.errors import MirrorError
-from mirror_assets.fabric.monitoring import MonitoredTable, WatchedMirror
+from mirror_assets.fabric.monitoring import Mirror, MonitoredTable
 from mirror_assets.landing.control_file import read_control_file
 from mirror_assets.landing.format import Manifest
 from mirror_assets.landing.names import TableName, landing_number
@@ -18,7 +18,7 @@ from mirror_assets.verify.replicating import Replication
 _READ_BACK = 20
 
 
-def read_replication(context: TableContext, mirror: WatchedMirror, now: float) -> Replication:
+def read_replication(context: TableContext, mirror: Mirror, now: float) -> Replication:
     """Return the state of the table's replication at `now` (seconds since 1970).
 
     An error of the mirror is part of the result. Raises what the landing zone's store and the manifest raise.

@@ -39,7 +39,12 @@ def read_landed_file(
 ) -> LandedFile:
     """Read and check the file, and add its columns to the mirror's. Raises TableStopped for any broken rule."""
     raw = _read(store, info)
-    _check_names(info.path, raw.column_names)
+    lowered = [name.lower() for name in raw.column_names]
+    repeated = sorted({name for name in raw.column_names if lowered.count(name.lower()) > 1})
+    if repeated:
+        raise TableStopped(info.path, StopReason.COLUMN_REPEATED, f"columns {repeated} occur more than once")
+    if not set(raw.column_names) - {ROW_MARKER}:
+        raise TableStopped(info.path, StopReason.FILE_INVALID, "it has no data column")
     markers = _markers(info.path, raw, metadata)
     data = raw.drop_columns([ROW_MARKER]) if ROW_MARKER in raw.column_names else raw
     missing = [key for key in metadata.keys if key not in data.column_names]
@@ -71,15 +76,6 @@ def _read(store: Store, info: FileInfo) -> pa.Table:
                 raise  # an error of the disk or the network, not of the file
             why = f"not a valid Parquet file: {first_line(error)}"
             raise TableStopped(info.path, StopReason.FILE_INVALID, why) from None
-
-
-def _check_names(path: str, names: list[str]) -> None:
-    lowered = [name.lower() for name in names]
-    repeated = sorted({name for name in names if lowered.count(name.lower()) > 1})
-    if repeated:
-        raise TableStopped(path, StopReason.COLUMN_REPEATED, f"columns {repeated} occur more than once")
-    if not set(names) - {ROW_MARKER}:
-        raise TableStopped(path, StopReason.FILE_INVALID, "it has no data column")
 
 
 def _markers(path: str, raw: pa.Table, metadata: TableMetadata) -> pa.ChunkedArray | None:

@@ -106,11 +106,6 @@ class MirrorLayout:
         """The folder of all status files."""
         return self.root / "_status"
 
-    @property
-    def summary(self) -> Path:
-        """The summary of all tables."""
-        return self.root / "_monitoring" / "tables.json"
-
     def record(self, name: TableName) -> Path:
         """The table's status file."""
         file = f"{name}.json"

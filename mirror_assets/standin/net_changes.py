@@ -43,19 +43,14 @@ def _chunks(file: LandedFile) -> list[pa.Array]:
 
 
 def _remaining(codes: pa.ChunkedArray, markers: pa.ChunkedArray, deciding: pa.ChunkedArray) -> pa.ChunkedArray:
-    """Return for each row whether it exists after all files."""
+    """Return for each row whether it exists after all files; the last update, delete or upsert of its key decides."""
     position = pc.cumulative_sum(pa.repeat(pa.scalar(1, pa.int64()), len(markers)))
-    decided = _last_decision(codes, position, deciding)
+    decisions = pa.table({"code": codes, "position": position}).filter(deciding)
+    last = decisions.group_by("code").aggregate([("position", "max")])
+    decided = last["position_max"].take(pc.index_in(codes, value_set=last["code"], skip_nulls=True))
     later = pc.fill_null(pc.greater(position, decided), fill_value=True)
     itself = pc.fill_null(pc.equal(position, decided), fill_value=False)
     return pc.or_(later, pc.and_(itself, pc.not_equal(markers, int(Marker.DELETE))))
-
-
-def _last_decision(codes: pa.ChunkedArray, position: pa.Array, deciding: pa.ChunkedArray) -> pa.ChunkedArray:
-    """Return for each row the position of the last update, delete or upsert of its key, or NULL."""
-    decisions = pa.table({"code": codes, "position": position}).filter(deciding)
-    last = decisions.group_by("code").aggregate([("position", "max")])
-    return last["position_max"].take(pc.index_in(codes, value_set=last["code"], skip_nulls=True))
 
 
 class KeySet:

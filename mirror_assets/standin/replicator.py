@@ -18,7 +18,6 @@ from mirror_assets.standin.table_record import (
     TableRecord,
     TableStatus,
     read_record,
-    summary,
     write_json,
 )
 from mirror_assets.storage import PathMissing, Store
@@ -59,12 +58,15 @@ class LocalReplicator:
             self._layout.sweep()
             folders = table_folders(self._store)
             present = {folder.name for folder in folders}
-            self._drop_missing(present)
+            for record in self._records():  # tables whose folder was deleted (§4.33)
+                name = TableName.parse(record.name)
+                if name not in present:
+                    if not _is_name_taken(record):
+                        self._layout.drop(name)
+                    self._layout.record(name).unlink(missing_ok=True)  # last: a crash repeats the drop
             for folder in folders:
                 self._poll_folder(folder, present)
-            statuses = self.status()
-            write_json(self._layout.summary, summary(statuses))
-        return statuses
+            return self.status()
 
     def has_work(self) -> bool:
         """Return whether a poll would change something; only lists files, and takes no lock."""
@@ -106,15 +108,6 @@ class LocalReplicator:
                 records.append(record)
         return records
 
-    def _drop_missing(self, present: set[TableName]) -> None:
-        """Drop the tables whose folder was deleted (§4.33); delete records last, so that a crash repeats the drop."""
-        for record in self._records():
-            name = TableName.parse(record.name)
-            if name not in present:
-                if not _is_name_taken(record):
-                    self._layout.drop(name)
-                self._layout.record(name).unlink(missing_ok=True)
-
     def _is_due(self, folder: TableFolder) -> bool:
         try:
             kept = read_record(self._layout.record(folder.name))
@@ -131,22 +124,18 @@ class LocalReplicator:
         same_folder = kept is not None and kept.identity == folder.identity
         poll = TablePoll(self._store, self._layout, folder, kept if same_folder else None)
         try:
-            if kept and not same_folder:
-                self._reseed(folder.name, kept)
+            if kept and not same_folder:  # the folder was deleted and created again (§4.34)
+                path = self._layout.record(folder.name)
+                write_json(path, kept.model_copy(update={"state": TableState.RESEEDING}))
+                if not _is_name_taken(kept):
+                    self._layout.drop(folder.name)
+                path.unlink()
             self._check_name(folder, present)
             poll.advance()
         except (MirrorError, DeltaError, OSError, pa.ArrowException) as error:
             is_temporary = isinstance(error, (RetryError, PathMissing))  # a file may be deleted during the poll
             state = poll.record.state if is_temporary else TableState.FAILED
             poll.keep(state=state, failure=_failure(error), note=None)
-
-    def _reseed(self, name: TableName, kept: TableRecord) -> None:
-        """Drop the table of a folder that was deleted and created again (§4.34)."""
-        path = self._layout.record(name)
-        write_json(path, kept.model_copy(update={"state": TableState.RESEEDING}))
-        if not _is_name_taken(kept):
-            self._layout.drop(name)
-        path.unlink()
 
     def _check_name(self, folder: TableFolder, present: set[TableName]) -> None:
         """Raise TableStopped when another folder already mirrors into this table (§4.1)."""

@@ -71,7 +71,10 @@ class TablePoll:
 
     def _take(self, files: FolderFiles, declared: FileInfo) -> None:
         metadata = read_metadata(self._store, declared)
-        self._check_keys(declared.path, metadata)
+        keys = self.record.key_columns
+        if keys is not None and metadata.keys != keys:
+            why = f"keyColumns were declared as {list(keys)} and are now {list(metadata.keys)}"
+            raise TableStopped(declared.path, StopReason.KEYS_CHANGED, why)
         exists = (self._layout.table(self._folder.name) / "_delta_log").is_dir()
         self._check_mirror(exists=exists)
         # Keys can't change once files are applied with them, so they are recorded first.
@@ -81,13 +84,10 @@ class TablePoll:
         if files.consecutive(self.record.applied_number + 1) or (first and exists):
             self.keep(state=TableState.SNAPSHOTTING if first else TableState.REPLICATING, note=None, failure=None)
             self._apply(files, metadata)
-        self._settle(files)
-
-    def _check_keys(self, path: str, metadata: TableMetadata) -> None:
-        declared = self.record.key_columns
-        if declared is not None and metadata.keys != declared:
-            why = f"keyColumns were declared as {list(declared)} and are now {list(metadata.keys)}"
-            raise TableStopped(path, StopReason.KEYS_CHANGED, why)
+        number = self.record.applied_number
+        waiting = files.count_after(number)
+        note = f"waits for landing file {number + 1}: {waiting} later files wait after the gap" if waiting else None
+        self.keep(state=TableState.REPLICATING if number else TableState.INITIALIZED, note=note, failure=None)
 
     def _check_mirror(self, *, exists: bool) -> None:
         if self.record.applied_number and not exists:
@@ -155,13 +155,6 @@ class TablePoll:
                 mirror_rows=mirror.rows,
                 last_sync=datetime.now(timezone.utc),
             )
-
-    def _settle(self, files: FolderFiles) -> None:
-        """Record the state once no more files can be applied, and the file that the table waits for."""
-        number = self.record.applied_number
-        waiting = files.count_after(number)
-        note = f"waits for landing file {number + 1}: {waiting} later files wait after the gap" if waiting else None
-        self.keep(state=TableState.REPLICATING if number else TableState.INITIALIZED, note=note, failure=None)
 
     def _stop(self, stopped: TableStopped, files: FolderFiles) -> None:
         etags = {info.path: info.etag for info in [files.metadata, *files.landed.values()] if info}

@@ -1,13 +1,12 @@
-"""The stand-in's status file per table, and a summary in the format of Fabric's `tables.json`.
+"""The stand-in's status file per table.
 
-Both only show the state. The Delta log of each mirror table decides which landing files are applied.
+It only shows the state. The Delta log of each mirror table decides which landing files are applied.
 """
 
 from __future__ import annotations
 
 import os
 import uuid
-from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Literal
@@ -104,49 +103,6 @@ class TableRecord(Record):
             mirror_path=mirror_path,
             mirror_rows=self.mirror_rows,
         )
-
-
-class _Metrics(Record):
-    processedRowCount: int  # noqa: N815, Fabric's spelling
-    processedByte: int  # noqa: N815, Fabric's spelling
-    lastSyncTimeUtc: AwareDatetime | None  # noqa: N815, Fabric's spelling
-
-
-class _SummaryTable(Record):
-    id: str
-    status: TableState
-    errorCode: str | None  # noqa: N815, Fabric's spelling
-    errorMessage: str | None  # noqa: N815, Fabric's spelling
-    sourceTableName: str  # noqa: N815, Fabric's spelling
-    sourceSchemaName: str | None  # noqa: N815, Fabric's spelling
-    metrics: _Metrics
-
-
-class Summary(Record):
-    """`_monitoring/tables.json`, in the format of Fabric's `Files/Monitoring/tables.json` (reference §4.43)."""
-
-    tables: tuple[_SummaryTable, ...]
-
-
-def summary(statuses: Sequence[TableStatus]) -> Summary:
-    """Return the summary of all tables."""
-    tables = (
-        _SummaryTable(
-            id=str(status.name),
-            status=status.state,
-            errorCode=status.error_code,
-            errorMessage=status.message if status.error_code else None,
-            sourceTableName=status.name.table,
-            sourceSchemaName=status.name.schema,
-            metrics=_Metrics(
-                processedRowCount=status.processed_rows,
-                processedByte=status.processed_bytes,
-                lastSyncTimeUtc=status.last_sync,
-            ),
-        )
-        for status in statuses
-    )
-    return Summary(tables=tuple(tables))
 
 
 def read_record(path: Path) -> TableRecord | None:

@@ -69,7 +69,7 @@ def test_start_is_refused_while_initializing_and_fine_when_it_runs(
     assert main(["fabric", "start"]) == 0
     assert "is Starting" in capsys.readouterr().err
     assert main(["fabric", "start"]) == 0
-    assert "is Running: there was nothing to do" in capsys.readouterr().err
+    assert "is Running: nothing to do" in capsys.readouterr().err
     assert database.starts == 1
 
 

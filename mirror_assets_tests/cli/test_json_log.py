@@ -10,11 +10,10 @@ from pathlib import Path
 
 import pytest
 
-from mirror_assets.cli.json_lines import JsonLines
 from mirror_assets.cli.json_log import use_json
 from mirror_assets.cli.main import main
 from mirror_assets.cli.output import note
-from mirror_assets.cli.run_job import MessageOnly
+from mirror_assets.cli.run_events import JsonLines
 from mirror_assets.redaction import hide
 from mirror_assets.telemetry.scope import slice_scope, table_scope
 
@@ -72,7 +71,7 @@ def test_what_libraries_say_is_a_line_as_well(capsys: pytest.CaptureFixture[str]
 
 def test_the_slice_stays_for_the_line_about_its_end(capsys: pytest.CaptureFixture[str]) -> None:
     use_json(is_on=True)
-    handler = JsonLines(MessageOnly())
+    handler = JsonLines()
     with table_scope("shop.orders"):
         with slice_scope("shop.orders", "1.1-1", "abc") as scope:
             scope.attempt = "a1"

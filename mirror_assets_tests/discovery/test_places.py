@@ -28,7 +28,7 @@ from mirror_assets_tests.source.s3_server import S3Server, s3_server
 def folders(root: str, pattern: str, access: Callable[[str], Access]) -> Place:
     """The folders of a root as a place."""
     listing = partial(list_folders, access(root), pattern)
-    return Place(f"{root} {pattern}", "lake", lambda path: f"{root}/{path}", access, listing, is_remote="://" in root)
+    return Place(f"{root} {pattern}", "lake", lambda path: f"{root}/{path}", access, listing)
 
 
 @dataclass

@@ -38,6 +38,13 @@ class Scripted:
     def table(self, name: TableName) -> MonitoredTable | None:
         raise AssertionError(f"a mirror that is to move is looked at, for {name}")
 
+    def database(self) -> None: ...
+
+    def retention_days(self) -> None: ...
+
+    def at_once(self) -> Scripted:
+        return self
+
 
 def told(table: MonitoredTable | None) -> Callable[[], MonitoredTable | None]:
     return lambda: table

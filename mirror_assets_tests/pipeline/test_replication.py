@@ -13,7 +13,7 @@ from mirror_assets.errors import ErrorCode
 from mirror_assets.fabric.database import DatabaseState, DatabaseStatus
 from mirror_assets.fabric.errors import FabricUnavailable
 from mirror_assets.fabric.mirror import FabricTable
-from mirror_assets.fabric.monitoring import MonitoredTable, TableState, WatchedMirror
+from mirror_assets.fabric.monitoring import Mirror, MonitoredTable, TableState
 from mirror_assets.landing.failures import record_failure
 from mirror_assets.landing.names import TableName
 from mirror_assets.landing.publish import publish
@@ -101,6 +101,6 @@ def test_that_nothing_newer_lands_is_told_beside_a_mirror_that_is_well(paper: Pa
 
 
 def test_nothing_is_asked_of_a_table_of_which_nothing_has_landed(tmp_path: Path) -> None:
-    mirror: WatchedMirror = Scripted(None, refuses=True)
+    mirror: Mirror = Scripted(None, refuses=True)
     seen = read_replication(Paper(tmp_path).context, mirror, time.time())
     assert (seen.landed, seen.covered, seen.refused) == (0, -1, None)

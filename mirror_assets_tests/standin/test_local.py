@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-
 import pytest
 
 from mirror_assets.errors import ErrorCode, RetryError
@@ -237,21 +235,3 @@ def test_a_store_that_is_not_on_this_machine(publisher: Publisher) -> None:
     assert (status.error_code, status.applied_number) == ("file_invalid", 2)
     assert bag(publisher.rows()) == bag(pairs((1, "v2")))
     assert publisher.landed(folder="_ProcessedFiles") == ["00000000000000000001.parquet"]
-
-
-def test_summary_is_written_in_fabrics_words(publisher: Publisher) -> None:
-    publisher.declare(name="s.t")
-    publisher.land_bytes(1, b"", name="s.t")
-    status = publisher.poll("s.t")
-    summary = json.loads((publisher.mirror / "_monitoring" / "tables.json").read_text())
-    assert summary["tables"] == [
-        {
-            "id": "s.t",
-            "status": "Failed",
-            "errorCode": "file_empty",
-            "errorMessage": status.message,
-            "sourceTableName": "t",
-            "sourceSchemaName": "s",
-            "metrics": {"processedRowCount": 0, "processedByte": 0, "lastSyncTimeUtc": None},
-        }
-    ]

@@ -1,0 +1,95 @@
+"""Commands that show and check tables: status, feed, check, reconcile."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from mirror_assets.cli.exit import Exit
+from mirror_assets.cli.options import (
+    RangeOptions,
+    check_name,
+    commit_range,
+    configured,
+    duration,
+    examples,
+    table,
+    tables,
+    whole_number,
+)
+
+
+@click.command(epilog=examples("status", "status --watch", "status --table sales.orders --json"))
+@tables
+@click.option("--watch", is_flag=True, help="Refresh repeatedly, until Ctrl-C.")
+@click.option("--every", type=duration, default="5s", metavar="TIME", help="With --watch: how often to refresh.")
+@configured
+def status(config: Path | None, names: tuple[str, ...], every: float, *, watch: bool, as_json: bool) -> Exit:
+    """Show the status of each table: health, landed version, mirrored version, lag.
+
+    The most urgent table is first, and the last column has the reason. Exit 1 if a source can't be read.
+    """
+    from mirror_assets.cli import status
+
+    if watch:
+        if as_json:
+            raise click.UsageError("--watch prints no JSON: leave out --json.")
+        return status.watch(config, names, every)
+    return status.status(config, names, as_json=as_json)
+
+
+@click.command(epilog=examples("reconcile", "reconcile --table sales.orders"))
+@tables
+@configured
+def reconcile(config: Path | None, names: tuple[str, ...], *, as_json: bool) -> Exit:
+    """Compare the mirror with its source.
+
+    Reads all rows of both, at the mirror's version. Exit 1 if they differ.
+    """
+    from mirror_assets.cli import show_rows
+
+    return show_rows.reconcile(config, names, as_json=as_json)
+
+
+@click.command(epilog=examples("feed sales.orders", "feed sales.orders --from 120 --to 125 --limit 1000"))
+@table
+@commit_range("the newest commit")
+@click.option(
+    "--limit",
+    type=whole_number("a whole number from 1 on", 1),
+    default="100",
+    metavar="N",
+    help="Maximum number of rows to show.",
+)
+@configured
+def feed(
+    config: Path | None,
+    name: str,
+    first: str | None,
+    last: str | None,
+    limit: int,
+    *,
+    clip: bool,
+    as_json: bool,
+) -> Exit:
+    """Show changed rows of a source by version, from its change data feed or by row tracking."""
+    from mirror_assets.cli import show_rows
+
+    return show_rows.feed(config, name, RangeOptions(first, last, clip).range, limit, as_json=as_json)
+
+
+@click.command(epilog=examples("check", "check --table sales.orders --only lag --only retention", "check --json"))
+@tables
+@click.option(
+    "--only", "only", multiple=True, type=check_name, metavar="CHECK", help="Run only this check; may be repeated."
+)
+@configured
+def check(config: Path | None, names: tuple[str, ...], only: tuple[str, ...], *, as_json: bool) -> Exit:
+    """Run the asset checks now.
+
+    Starts Spark for checks that read rows. Exit 1 if one fails with severity ERROR.
+    """
+    from mirror_assets.cli import execute
+
+    return execute.check(config, names, only, as_json=as_json)

@@ -1,0 +1,73 @@
+"""Commands that prepare a mirror: demo, discover, doctor, download-jars."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from mirror_assets.cli.exit import Exit
+from mirror_assets.cli.options import (
+    PATH,
+    configured,
+    examples,
+    printed,
+    tables,
+)
+
+
+@click.command(epilog=examples("demo", "demo --months 3 --folder /tmp/demo"))
+@click.option("--folder", type=PATH, default=".demo", help="Folder of the lake, the landing zone and the mirror.")
+@click.option("--months", type=int, default=12, help="Months of flights and weather, from 2 to 12.")
+@click.option("--settings", type=PATH, help="YAML file with settings, such as landing_zone, that replace the demo's.")
+@printed
+def demo(folder: Path, months: int, settings: Path | None, *, as_json: bool) -> Exit:
+    """Build a lake with a history, mirror it, and compare mirror and source.
+
+    Deletes only files that the demo created. Exit 1 if a check fails or a table differs.
+    """
+    from mirror_assets.cli import demo
+
+    return demo.demo(folder, months, settings, as_json=as_json)
+
+
+@click.command(epilog=examples("discover", "discover --accept", "discover --json"))
+@click.option("--accept", is_flag=True, help="Remove all tables that are no longer listed.")
+@configured
+def discover(config: Path | None, *, accept: bool, as_json: bool) -> Exit:
+    """Show the tables that the rules find.
+
+    Scans now, and shows for each folder whether it is mirrored, and if not, why. Exit 1 if a rule finds no table.
+    """
+    from mirror_assets.cli import discover
+
+    return discover.discover(config, accept=accept, as_json=as_json)
+
+
+@click.command(epilog=examples("doctor", "doctor --no-spark --json", "doctor --table sales.orders --thorough"))
+@tables
+@click.option("--thorough", is_flag=True, help="Check the keys of all rows, not only of a sample.")
+@click.option("--spark/--no-spark", "with_spark", default=True, help="Also test Spark, with the pipeline's settings.")
+@configured
+def doctor(config: Path | None, names: tuple[str, ...], *, thorough: bool, with_spark: bool, as_json: bool) -> Exit:
+    """Test whether the landing zone and the sources are ready for mirroring.
+
+    Each problem has its next step. Writes only into a scratch folder of the landing zone. Exit 1 if there is a
+    problem.
+    """
+    from mirror_assets.cli import doctor
+
+    return doctor.doctor(config, names, with_spark=with_spark, thorough=thorough, as_json=as_json)
+
+
+@click.command(epilog=examples("download-jars ./jars"))
+@click.argument("folder", type=click.Path(path_type=Path, file_okay=False))
+@configured
+def download_jars(config: Path | None, folder: Path, *, as_json: bool) -> Exit:
+    """Download the JARs that Spark needs into FOLDER.
+
+    For machines that can't download packages: copy FOLDER there, and set `spark.jars_folder` in their mirror.yaml.
+    """
+    from mirror_assets.cli import download_jars as downloading
+
+    return downloading.download_jars(config, folder, as_json=as_json)
