@@ -36,7 +36,7 @@ _CODE_LOCATION = "mirror_assets"
 def execute(
     config: Config,
     job: str,
-    ops: Mapping[str, dg.Config] | None = None,
+    ops: Mapping[str, dg.Config | dict[str, str]] | None = None,
     assets: Sequence[dg.AssetKey] | None = None,
     handler: logging.Handler | None = None,
 ) -> dg.ExecuteInProcessResult:
@@ -45,7 +45,8 @@ def execute(
     Raises click.Abort if it was interrupted.
     `handler` receives what the run logs, in the place of the one that prints its messages.
     """
-    run_config = dg.RunConfig(ops=dict(ops or {}), loggers={_LOGGER: {"config": {}}})
+    configured = {op: found if isinstance(found, dg.Config) else {"config": found} for op, found in (ops or {}).items()}
+    run_config = dg.RunConfig(ops=configured, loggers={_LOGGER: {"config": {}}})
     logger = dg.LoggerDefinition(
         partial(_logger, handler or _printing()), description="Messages alone, on the error stream."
     )
