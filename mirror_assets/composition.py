@@ -68,14 +68,13 @@ Session: TypeAlias = "Callable[[str | None], SparkSession]"
 class Project:
     """The landing zone's store, the sources' logs and the Spark sessions of one configuration.
 
-    `log` opens a table's source; `session` opens the session of an owner, or a new one for None.
+    `session` opens the session of an owner, or a new one for None.
     """
 
     config: Config
     store: Store
     local_staging: LocalStore | None
-    log: Callable[[TableName], DeltaLog]
-    session: Callable[[str | None], SparkSession]
+    session: Session
 
     @classmethod
     def of(
@@ -86,17 +85,13 @@ class Project:
         Raises what `open_zone` raises.
         """
         settings = cache(partial(SparkSettings.of, config))  # of every source's store: only Spark needs them
-
-        def start(owner: str | None) -> SparkSession:
-            return settings().open(owner)
-
-        opened = session or reporting_start(start, report)
-
-        def log(name: TableName) -> DeltaLog:
-            return source_log(config, config.table(str(name)), opened)
-
+        opened = session or reporting_start(lambda owner: settings().open(owner), report)
         zone = config.landing_zone
-        return cls(config, open_zone(zone), open_local_staging(zone), log, opened)
+        return cls(config, open_zone(zone), open_local_staging(zone), opened)
+
+    def log(self, name: TableName) -> DeltaLog:
+        """Return the log of the table's source; nothing is read yet."""
+        return source_log(self.config, self.config.table(str(name)), self.session)
 
     def table(self, table: TableSettings) -> TableContext:
         """Return the context of the table's pipeline; a Spark session starts when a step asks for it."""
@@ -302,11 +297,6 @@ class SparkSettings:
         reach, packages = spark_reach(config)
         return cls(reach, config.spark.settings, packages, config.spark.jars_folder, packages_of_catalogs(config))
 
-    @property
-    def secret_names(self) -> frozenset[str]:
-        """Return the names of secret settings: a session gets them, and the JVM's command line does not."""
-        return frozenset(n for n, text in self.written.items() if n.startswith("spark.hadoop.") and has_reference(text))
-
     def filled(self, environment: Mapping[str, str] = os.environ) -> dict[str, str]:
         """Return all settings with environment variables resolved.
 
@@ -332,20 +322,16 @@ class SparkSettings:
         from mirror_assets.encode.session import open_session
 
         shown, secret = self._filled_apart()
-        self._serve_tokens(shown["spark.master"])
+        if any(f"{{env.{VARIABLE}}}" in value for value in self.reach.values()):
+            if not shown["spark.master"].startswith("local"):
+                raise spark_cannot_sign_in(shown["spark.master"])
+            start_token_server(storage_token)
         return open_session(for_brief_work(shown) if is_brief else shown, secret, owner)
 
-    def _serve_tokens(self, master: str) -> None:
-        """Start the server of tokens if a store needs it. Raises spark_cannot_sign_in."""
-        if not any(f"{{env.{VARIABLE}}}" in value for value in self.reach.values()):
-            return
-        if not master.startswith("local"):
-            raise spark_cannot_sign_in(master)
-        start_token_server(storage_token)
-
     def _filled_apart(self) -> tuple[dict[str, str], dict[str, str]]:
-        """Return the filled settings that may be seen, and the secret ones."""
-        filled, secret = self.filled(), self.secret_names
+        """Return the filled settings for the JVM's command line, and the secret ones, which only a session gets."""
+        filled = self.filled()
+        secret = {n for n, text in self.written.items() if n.startswith("spark.hadoop.") and has_reference(text)}
         shown = {name: value for name, value in filled.items() if name not in secret}
         return shown, {name: filled[name] for name in secret}
 

@@ -54,16 +54,15 @@ def _alerts_sensors(
     """Return the sensor of alerts if there are receivers; its imports take a third of a second."""
     if not config.alerts.receivers:
         return []
-    from mirror_assets.orchestration.alerts_sensor import Watched, alerts_sensor
+    from mirror_assets.orchestration.alert_checks import CheckReader
+    from mirror_assets.orchestration.alert_runs import RunReader
+    from mirror_assets.orchestration.alerts_sensor import alerts_sensor
 
-    watched = Watched(
-        # A table that fails is a condition itself, and its failed run is none.
-        jobs=frozenset(job.name for job in jobs) - {TABLE_FAILED},
-        sensors=frozenset(sensor.name for sensor in sensors),
-        schedules=frozenset(schedule.name for schedule in schedules),
-        checks=frozenset(key for check in checks for key in check.check_keys),
-    )
-    return [alerts_sensor(config, watched)]
+    scheduled = frozenset(schedule.name for schedule in schedules)
+    # A table that fails is a condition itself, and its failed run is none.
+    runs = RunReader(frozenset(job.name for job in jobs) - {TABLE_FAILED}, scheduled)
+    reader = CheckReader(frozenset(key for check in checks for key in check.check_keys))
+    return [alerts_sensor(config, reader, runs, scheduled | {sensor.name for sensor in sensors})]
 
 
 @dg.definitions  # type: ignore[arg-type]  # a repository will do; the annotation lags

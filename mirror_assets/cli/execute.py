@@ -30,7 +30,6 @@ from mirror_assets.orchestration.jobs import (
     REPLICATE_OP,
     TABLES_OP,
     MirrorTables,
-    RebuildTable,
 )
 from mirror_assets.orchestration.run_reports import RebuildReport, TableReport
 from mirror_assets.pipeline.drop import find_orphans
@@ -148,7 +147,7 @@ def rebuild(path: Path | None, name: str, *, yes: bool, as_json: bool) -> Exit:
         code = refused(table.name, rebuild_consequence(table))
         if code is not None:
             return code
-    result = execute(config, REBUILD, {REBUILD_OP: RebuildTable(table=name, confirm=name)})
+    result = execute(config, REBUILD, {REBUILD_OP: {"table": name, "confirm": name}})
     if not result.success:
         return _failed(result)
     report: RebuildReport = result.output_for_node(REBUILD_OP)

@@ -22,7 +22,8 @@ from mirror_assets.cli.run_events import JsonLines, MessageOnly, logged_event, m
 from mirror_assets.cli.run_job import execute
 from mirror_assets.config import Config, When, load_config
 from mirror_assets.orchestration.asset_names import AssetKind, asset_key
-from mirror_assets.orchestration.jobs import MIRROR_ALL, TABLES_OP, FollowSources, MirrorTables
+from mirror_assets.orchestration.jobs import MIRROR_ALL, TABLES_OP, MirrorTables
+from mirror_assets.orchestration.mirror_tables import FollowSources
 from mirror_assets.orchestration.run_reports import TableReport
 
 # Lines of the live table: tables that landed something last come first.

@@ -35,7 +35,7 @@ _CODE_LOCATION = "mirror_assets"
 def execute(
     config: Config,
     job: str,
-    ops: Mapping[str, dg.Config] | None = None,
+    ops: Mapping[str, dg.Config | dict[str, str]] | None = None,
     assets: Sequence[dg.AssetKey] | None = None,
     handler: logging.Handler | None = None,
 ) -> dg.ExecuteInProcessResult:
@@ -52,6 +52,7 @@ def execute(
     plain = logging.Logger("mirror_assets", level=logging.DEBUG)
     plain.addHandler(handler)
     logger = dg.LoggerDefinition(lambda _: plain, description="Messages alone, on the error stream.")
+    configured = {op: found if isinstance(found, dg.Config) else {"config": found} for op, found in (ops or {}).items()}
     resolved = build_definitions(config).resolve_job_def(job).with_logger_defs({_LOGGER: logger})
     # The UI shows runs in the instance of DAGSTER_HOME.
     opened = dg.DagsterInstance.get() if os.environ.get("DAGSTER_HOME") else dg.DagsterInstance.ephemeral()
@@ -59,7 +60,7 @@ def execute(
         _use_code_location(instance, job)
         result = resolved.execute_in_process(
             instance=instance,
-            run_config=dg.RunConfig(ops=dict(ops or {}), loggers={_LOGGER: {"config": {}}}),
+            run_config=dg.RunConfig(ops=configured, loggers={_LOGGER: {"config": {}}}),
             asset_selection=assets,
             # A command has no time limit: `run --follow` runs for weeks.
             tags={COMMAND_TAG: job, dg.MAX_RUNTIME_SECONDS_TAG: "0"},

@@ -21,7 +21,7 @@ from mirror_assets.errors import MirrorError
 from mirror_assets.orchestration.asset_names import AssetKind, MetadataItem, asset_key
 from mirror_assets.orchestration.fixed_config import fixed_config
 from mirror_assets.orchestration.mirror_tables import mirror_tables
-from mirror_assets.orchestration.resources import LandingZone, SourceTables, SparkSessions, project
+from mirror_assets.orchestration.resources import LandingZone, SparkSessions, project
 from mirror_assets.orchestration.run_reports import MaintenanceReport, require_all
 from mirror_assets.pipeline.context import TableContext
 from mirror_assets.pipeline.errors import unexpected
@@ -45,9 +45,9 @@ def maintenance_jobs(settings: Config) -> list[dg.JobDefinition]:
         name=MAINTENANCE_OP, description="For each table: mirror pending commits, compact small files, delete old ones."
     )
     def maintain_op(
-        context: dg.OpExecutionContext, landing_zone: LandingZone, sources: SourceTables, spark: SparkSessions
+        context: dg.OpExecutionContext, landing_zone: LandingZone, spark: SparkSessions
     ) -> list[MaintenanceReport]:
-        return [_maintained(context, project(settings, landing_zone, sources, spark), table) for table in tables]
+        return [_maintained(context, project(settings, landing_zone, spark), table) for table in tables]
 
     @dg.op(description="Fail the run if a table failed; the other tables were maintained.")
     def all_maintained(reports: list[MaintenanceReport]) -> None:

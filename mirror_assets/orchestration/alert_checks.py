@@ -37,12 +37,6 @@ class CheckReader:
     def conditions(self, instance: dg.DagsterInstance, tables: tuple[TableName, ...]) -> Iterator[Condition]:
         """Yield the checks of these tables that have failed."""
         by_asset, keys = assets_of(tables), _keys(self.defined, tables)
-        self._refresh(instance, keys)
-        for key, newest in self._failing.items():
-            if key in keys:
-                yield _failed(*by_asset[key.asset_key], *newest)
-
-    def _refresh(self, instance: dg.DagsterInstance, keys: frozenset[dg.AssetCheckKey]) -> None:
         if self._read_to is None:
             newest = _evaluations(instance, None, limit=1, ascending=False)
             self._read_to = newest[0].storage_id if newest else 0
@@ -54,6 +48,9 @@ class CheckReader:
             events = ((record.event_log_entry.dagster_event, record.timestamp) for record in page)
             self._note((event.asset_check_evaluation_data, at) for event, at in events if event is not None)
             self._read_to = page[-1].storage_id
+        for key, result in self._failing.items():
+            if key in keys:
+                yield _failed(*by_asset[key.asset_key], *result)
 
     def _note(self, results: Iterable[_Result]) -> None:
         for found, at in results:

@@ -53,7 +53,13 @@ class RunReader:
         by_asset, names = assets_of(tables), {str(name) for name in tables}
         by_step = {"__".join(key.path): table for key, (_, table) in by_asset.items()}
         for job in (*self.jobs, ASSET_JOB):
-            runs = JobRuns(instance, location, job, None if job in self.scheduled else now - _DAY_SECONDS)
+            since = None if job in self.scheduled else now - _DAY_SECONDS
+            if not newest_runs(instance, location, job, _FAILED, since=since):
+                continue
+            # The runs of a schedule are of one kind. The resident run has succeeded when it has lasted for a while.
+            statuses = (_FAILED, SUCCEEDED, *((_STARTED,) if job == MIRROR_ALL else ()))
+            limit = 1 if since is None else _NEWEST
+            runs = newest_runs(instance, location, job, *statuses, since=since, limit=limit)
             for run, kinds in _last_failed(runs, by_asset, now):
                 if run.run_id not in self._failures:
                     self._failures[run.run_id] = list(_read(instance, run))
@@ -68,42 +74,33 @@ class RunReader:
                             yield _condition(run, failure, table if table in names else None, failure.text)
 
 
-@dataclass(frozen=True)
-class JobRuns:
-    """The runs of a job in a code location, of the time since then; no time: all."""
-
-    instance: dg.DagsterInstance
-    location: Location
-    job: str
-    since: float | None = None
-
-    def newest(self, *statuses: dg.DagsterRunStatus, limit: int = 1) -> Sequence[dg.RunRecord]:
-        """Return the newest runs with these statuses, newest first."""
-        after = None if self.since is None else datetime.fromtimestamp(self.since, timezone.utc)
-        filters = dg.RunsFilter(
-            job_name=self.job, tags=self.location.tags, statuses=list(statuses), updated_after=after
-        )
-        return self.instance.get_run_records(filters, limit=limit)
+def newest_runs(
+    instance: dg.DagsterInstance,
+    location: Location,
+    job: str,
+    *statuses: dg.DagsterRunStatus,
+    since: float | None = None,
+    limit: int = 1,
+) -> Sequence[dg.RunRecord]:
+    """Return the newest runs of a job with these statuses, newest first; `since` leaves out those of earlier times."""
+    after = None if since is None else datetime.fromtimestamp(since, timezone.utc)
+    filters = dg.RunsFilter(job_name=job, tags=location.tags, statuses=list(statuses), updated_after=after)
+    return instance.get_run_records(filters, limit=limit)
 
 
 def _last_failed(
-    runs: JobRuns, by_asset: Mapping[dg.AssetKey, tuple[AssetKind, str]], now: float
+    runs: Sequence[dg.RunRecord], by_asset: Mapping[dg.AssetKey, tuple[AssetKind, str]], now: float
 ) -> Iterator[tuple[dg.DagsterRun, set[str]]]:
     """Yield the failed runs that are the last ones of a kind, and these kinds: its tables, for a run of assets."""
-    if not runs.newest(_FAILED):
-        return
-    # The runs of a schedule are of one kind.
-    job, limit = runs.job, _NEWEST if runs.since is not None else 1
-    statuses = (_FAILED, SUCCEEDED, *((_STARTED,) if runs.job == MIRROR_ALL else ()))
     seen = set[str]()
-    for record in runs.newest(*statuses, limit=limit):
+    for record in runs:
         run = record.dagster_run
         if run.status is _STARTED and now - (record.start_time or now) < _SUCCEEDS_SECONDS:
             continue
-        if job == ASSET_JOB:
+        if run.job_name == ASSET_JOB:
             kinds = {by_asset[key][1] for key in run.asset_selection or () if key in by_asset}
         else:
-            tags = (BATCH_TAG, PARTITION_NAME_TAG, *((TABLE_TAG,) if job == REBUILD else ()))
+            tags = (BATCH_TAG, PARTITION_NAME_TAG, *((TABLE_TAG,) if run.job_name == REBUILD else ()))
             kinds = {" ".join(run.tags.get(tag, "") for tag in tags).strip()}
         if run.status is _FAILED and kinds - seen:
             yield run, kinds - seen

@@ -8,7 +8,7 @@ import dagster as dg
 
 from mirror_assets.alerts.conditions import Condition, ConditionKind, with_next
 from mirror_assets.config.alerts import Severity
-from mirror_assets.orchestration.alert_runs import SUCCEEDED, JobRuns, first_line
+from mirror_assets.orchestration.alert_runs import SUCCEEDED, first_line, newest_runs
 from mirror_assets.orchestration.check_tables import CHECKS
 from mirror_assets.orchestration.dagster_internals import InstigatorState, InstigatorStatus, InstigatorType, TickStatus
 from mirror_assets.orchestration.run_tags import Location
@@ -29,7 +29,11 @@ def tick_conditions(
 
     `own` is the sensor of alerts. `minutes` is the interval of the schedule `checks`, None where it has none.
     """
-    states = {one.instigator_name: one for one in instance.all_instigator_state() if _is_at(one, location)}
+    states = dict[str, InstigatorState]()
+    for state in instance.all_instigator_state():
+        place = state.repository_selector
+        if (place.repository_name, place.location_name) == location:
+            states[state.instigator_name] = state
     own_state = states.get(own)
     is_awake = own_state is not None and _has_ticked(instance, own_state, now - _AWAKE_SECONDS)
     for state in (state for name, state in states.items() if name in names):
@@ -39,7 +43,7 @@ def tick_conditions(
     are_on, seconds = states[CHECKS].is_running if CHECKS in states else is_on(), minutes * 60 + _LATE_SECONDS
     if not are_on or not _has_ticked(instance, own_state, now - seconds):
         return
-    newest = JobRuns(instance, location, CHECKS).newest(SUCCEEDED)
+    newest = newest_runs(instance, location, CHECKS, SUCCEEDED)
     if not newest or (newest[0].end_time or 0.0) < now - seconds:
         text = with_next(
             f"No run of the job {CHECKS} has ended well for {round(seconds / 60)} minutes; one is due every {minutes} "
@@ -50,11 +54,6 @@ def tick_conditions(
         yield Condition(
             f"overdue:{CHECKS}", ConditionKind.OVERDUE, CHECKS, "are overdue", text, Severity.WARN, page=page
         )
-
-
-def _is_at(state: InstigatorState, location: Location) -> bool:
-    place = state.repository_selector
-    return (place.repository_name, place.location_name) == location
 
 
 def _has_ticked(instance: dg.DagsterInstance, state: InstigatorState, before: float) -> bool:

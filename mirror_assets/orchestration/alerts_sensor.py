@@ -10,7 +10,7 @@ import time
 from collections.abc import Iterable, Iterator
 from concurrent.futures import Future
 from concurrent.futures import TimeoutError as NotDone
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 
 import dagster as dg
@@ -42,19 +42,9 @@ _LOST = (ErrorCode.SOURCE_NOT_DELTA.value, ErrorCode.SOURCE_UNREADABLE.value)
 _OF_ZONE = (ConditionKind.TABLE, ConditionKind.HELD, ConditionKind.REBUILD)
 
 
-@dataclass(frozen=True)
-class Watched:
-    """Names of the definitions that are watched: jobs, sensors, schedules (also names of jobs), and checks."""
-
-    jobs: frozenset[str]
-    sensors: frozenset[str]
-    schedules: frozenset[str]
-    checks: frozenset[dg.AssetCheckKey]
-
-
-def alerts_sensor(config: Config, watched: Watched) -> dg.SensorDefinition:
-    """Return the sensor that sends alerts to the receivers."""
-    alerts = Alerts(config, watched)
+def alerts_sensor(config: Config, checks: CheckReader, runs: RunReader, ticking: frozenset[str]) -> dg.SensorDefinition:
+    """Return the sensor that sends alerts to the receivers; `ticking` are the sensors and schedules that it watches."""
+    alerts = Alerts(config, checks, runs, ticking)
 
     @dg.sensor(
         name=SENSOR,
@@ -70,21 +60,21 @@ def alerts_sensor(config: Config, watched: Watched) -> dg.SensorDefinition:
 
 @dataclass
 class Alerts:
-    """Computes conditions and sends messages; what it keeps between ticks only makes them cheap."""
+    """Computes conditions and sends messages; its memory between ticks only makes them cheap."""
 
     config: Config
-    watched: Watched
+    checks: CheckReader
+    runs: RunReader
+    ticking: frozenset[str]
     send: Send = send
     _found_at: float = 0.0
     _zone: ZoneReader | None = None
     _reading: Future[list[Condition]] | None = None
+    _thread: DaemonPool = field(default_factory=lambda: DaemonPool(SENSOR, 1))
 
     def __post_init__(self) -> None:
-        """Prepare to read."""
-        self._checks = CheckReader(self.watched.checks)
-        self._runs = RunReader(self.watched.jobs, self.watched.schedules)
+        """Read the interval of the schedule `checks`, which stays when other tables are found."""
         self._minutes = self.config.automation.checks_minutes(len(self.config.tables))
-        self._thread = DaemonPool(SENSOR, 1)
 
     def tick(
         self, instance: dg.DagsterInstance, zone: LandingZone, location: Location, now: float | None = None
@@ -95,33 +85,37 @@ class Alerts:
         before = AlertState.parse(storage.get_cursor_values({key}).get(key))
         if abs(at - self._found_at) >= _TABLES_SECONDS:  # some may have been discovered since the start
             self.config, self._found_at = with_found_tables(self.config, When.NEVER), at
-        sensors = self.watched.sensors | self.watched.schedules
         found = [
-            *self._checks.conditions(instance, self.config.names),
-            *self._runs.conditions(instance, location, self.config.names, at),
-            *tick_conditions(instance, location, sensors, SENSOR, self._minutes, at),
+            *self.checks.conditions(instance, self.config.names),
+            *self.runs.conditions(instance, location, self.config.names, at),
+            *tick_conditions(instance, location, self.ticking, SENSOR, self._minutes, at),
             *self._zone_conditions(zone, before, at),
         ]
-        found = [*_with_places(found, self.config), *_place_conditions(self.config)]
         confirm_ms = GATHER_MS if self._minutes is None else self._minutes * 60_000 + _CHECKS_TAKE_MS
-        incidents = advance(before.incidents, {one.id: one for one in found}, now_ms, confirm_ms)
+        conditions = {one.id: one for one in _with_places(found, self.config)}
+        incidents = advance(before.incidents, conditions, now_ms, confirm_ms)
         state = before.model_copy(update={"incidents": tuple(incidents)})
         if state != before:  # saved before anything is sent, so that each beginning gets its end
             storage.set_cursor_values({key: state.model_dump_json()})
         after = state.delivered(self.config.alerts, self.send, now_ms)
         if after != state:
             storage.set_cursor_values({key: after.model_dump_json()})
-        return _summary(after)
+        worst = [f"{one.example.subject}: {one.example.what}" for one in after.incidents]
+        open_now = f"{len(worst)} incidents ({'; '.join(worst[:3])})" if worst else "nothing is wrong"
+        return "; ".join((open_now, *(f"{name}: {pause.why}" for name, pause in after.pauses.items())))
 
     def _zone_conditions(self, zone: LandingZone, before: AlertState, now: float) -> list[Condition]:
         """Return what the landing zone says now; while it can't be read, also what it said last."""
         last = [one for incident in before.incidents if incident.gone_ms is None for one in incident.members]
-        last = [one for one in last if one.kind in _OF_ZONE]
+        last, config = [one for one in last if one.kind in _OF_ZONE], self.config
+
+        def is_held(name: TableName) -> bool:
+            return config.table(str(name)).on_break is OnBreak.HOLD
+
         try:
             self._zone = self._zone or ZoneReader(zone.open())
             if self._reading is None:
-                is_held = partial(_is_held, self.config)
-                self._reading = self._thread.submit(partial(self._zone.conditions, self.config.names, is_held, now))
+                self._reading = self._thread.submit(partial(self._zone.conditions, config.names, is_held, now))
             found = self._reading.result(_ZONE_WAIT_SECONDS)
         except NotDone:
             return last
@@ -133,27 +127,16 @@ class Alerts:
         return found
 
 
-def _is_held(config: Config, name: TableName) -> bool:
-    return config.table(str(name)).on_break is OnBreak.HOLD
-
-
-def _place_conditions(config: Config) -> Iterator[Condition]:
-    for rule in config.discovered.rules:
-        if rule.trouble:
-            key, what = f"place:{rule.place}", "is not listed as before"
-            yield Condition(key, ConditionKind.PLACE, rule.place, what, rule.trouble, code=rule.code, place=rule.place)
-
-
 def _with_places(conditions: Iterable[Condition], config: Config) -> Iterator[Condition]:
-    """Yield the conditions; those of discovered tables that may be lost get their place, and so its incident."""
+    """Yield the conditions, and those of places that are not listed as before.
+
+    Those of discovered tables that may be lost get their place, and so its incident.
+    """
     found = config.discovered
     places = {table.name: found.rules[table.rule].place for table in found.tables if table.state.is_mirrored}
     for one in conditions:
         yield replace(one, place=places[one.subject]) if one.code in _LOST and one.subject in places else one
-
-
-def _summary(state: AlertState) -> str:
-    """Return what is open, and receivers that take nothing, for the sensor's page."""
-    worst = [f"{one.example.subject}: {one.example.what}" for one in state.incidents]
-    parts = [f"{len(worst)} incidents ({'; '.join(worst[:3])})" if worst else "nothing is wrong"]
-    return "; ".join((*parts, *(f"{name}: {pause.why}" for name, pause in state.pauses.items())))
+    for rule in found.rules:
+        if rule.trouble:
+            key, what = f"place:{rule.place}", "is not listed as before"
+            yield Condition(key, ConditionKind.PLACE, rule.place, what, rule.trouble, code=rule.code, place=rule.place)

@@ -7,7 +7,7 @@ from typing import TypeAlias
 import dagster as dg
 from pydantic import Field
 
-from mirror_assets.composition import exporting_metrics, history_context
+from mirror_assets.composition import exporting_metrics, history_context, source_log
 from mirror_assets.config import Config, TableSettings
 from mirror_assets.errors import MirrorError
 from mirror_assets.fabric.monitoring import MonitoredTable
@@ -20,18 +20,14 @@ from mirror_assets.landing.publish import Outcome
 from mirror_assets.orchestration.asset_names import AssetKind, MetadataItem, asset_key, history_pool, pool_name
 from mirror_assets.orchestration.asset_specs import asset_spec
 from mirror_assets.orchestration.check_steps import landing_checks_on_failure
-from mirror_assets.orchestration.materialize import SkippedSlice, failure, materialize_slices, slice_keys
-from mirror_assets.orchestration.resources import (
-    LandingZone,
-    SourceTables,
-    SparkSessions,
-    project,
-)
+from mirror_assets.orchestration.materialize import failure, materialize_slices, parse_slices
+from mirror_assets.orchestration.resources import LandingZone, SparkSessions, project
 from mirror_assets.orchestration.slice_metadata import (
     Metadata,
     landed_metadata,
     mirrored_columns,
     mirrored_metadata,
+    skipped_metadata,
     source_materialization,
     staged_metadata,
 )
@@ -42,9 +38,7 @@ from mirror_assets.pipeline.stage_range import stage_range
 _LANDED_BEFORE = "it has landed before"
 _VOID = "a rebuild has overtaken it"
 
-ProcessSlices: TypeAlias = Callable[
-    [dg.AssetExecutionContext, TableContext, Sequence[SliceKey]], Iterator[Metadata | SkippedSlice]
-]
+ProcessSlices: TypeAlias = Callable[[dg.AssetExecutionContext, TableContext, Sequence[SliceKey]], Iterator[Metadata]]
 
 
 def table_assets(config: Config, table: TableSettings) -> Iterator[dg.AssetSpec | dg.AssetsDefinition]:
@@ -68,10 +62,10 @@ def _slices_asset(config: Config, table: TableSettings, kind: AssetKind, process
         pool=pool_name(table.name),
     )
     def slices(
-        context: dg.AssetExecutionContext, landing_zone: LandingZone, sources: SourceTables, spark: SparkSessions
+        context: dg.AssetExecutionContext, landing_zone: LandingZone, spark: SparkSessions
     ) -> dg.MaterializeResult[None]:
-        keys = slice_keys(context)
-        composed = project(config, landing_zone, sources, spark, context.log.info)
+        keys = parse_slices(context.partition_keys)
+        composed = project(config, landing_zone, spark, context.log.info)
         table_context = composed.table(table)
         checking = landing_checks_on_failure(context.op_execution_context, composed, table)
         with exporting_metrics(config, context.log.warning), checking:
@@ -82,12 +76,12 @@ def _slices_asset(config: Config, table: TableSettings, kind: AssetKind, process
 
 def _stage_slices(
     context: dg.AssetExecutionContext, table_context: TableContext, keys: Sequence[SliceKey]
-) -> Iterator[Metadata | SkippedSlice]:
+) -> Iterator[Metadata]:
     """Stage the slices; the checks of the asset changes read them before they are published."""
     began = time.monotonic()
     for key, record in zip(keys, stage_range(table_context, keys), strict=True):
         if record is None:
-            yield SkippedSlice(_LANDED_BEFORE)
+            yield skipped_metadata(_LANDED_BEFORE, key)
         else:
             seconds = time.monotonic() - began
             state = table_context.log.state()
@@ -98,7 +92,7 @@ def _stage_slices(
 
 def _publish_slices(
     _: dg.AssetExecutionContext, table_context: TableContext, keys: Sequence[SliceKey]
-) -> Iterator[Metadata | SkippedSlice]:
+) -> Iterator[Metadata]:
     """Publish the staged slices whose blocking checks have passed."""
     for key in keys:
         began = time.monotonic()
@@ -108,7 +102,7 @@ def _publish_slices(
             continue
         is_newest = published.manifest.slice == key
         known = landed_metadata(table_context, published) if is_newest else {}
-        yield SkippedSlice(_VOID if published.outcome is Outcome.VOID else _LANDED_BEFORE, known)
+        yield skipped_metadata(_VOID if published.outcome is Outcome.VOID else _LANDED_BEFORE, key, known)
 
 
 def mirror_event(
@@ -139,9 +133,9 @@ def _history_asset(settings: Config, table: TableSettings) -> dg.AssetsDefinitio
 
     @dg.multi_asset(name="__".join(key.path), specs=[spec], pool=history_pool(table.name))
     def history(
-        context: dg.AssetExecutionContext, config: KeepHistory, sources: SourceTables, spark: SparkSessions
+        context: dg.AssetExecutionContext, config: KeepHistory, spark: SparkSessions
     ) -> dg.MaterializeResult[None]:
-        table_history = history_context(settings, table, sources.log(table.name, spark.open), spark.open)
+        table_history = history_context(settings, table, source_log(settings, table, spark.open), spark.open)
         kept: list[HistoryCommit] = []
         try:
             for slice_ in keep_history(table_history, context.log.info, config.skip_to):

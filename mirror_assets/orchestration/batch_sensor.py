@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import partial
 
 import dagster as dg
@@ -20,21 +20,22 @@ from mirror_assets.landing.lease import Lease
 from mirror_assets.orchestration.asset_names import BATCH_TAG, AssetKind
 from mirror_assets.orchestration.code_mark import code_mark
 from mirror_assets.orchestration.dagster_internals import RemoteRepositoryOrigin
-from mirror_assets.orchestration.jobs import MIRROR_ALL, TABLES_OP, FollowSources, MirrorTables
-from mirror_assets.orchestration.rediscovery import CodeServer, Rediscovery
-from mirror_assets.orchestration.resources import LandingZone, SourceTables, known_sources, project
+from mirror_assets.orchestration.jobs import MIRROR_ALL, TABLES_OP, MirrorTables
+from mirror_assets.orchestration.mirror_tables import FollowSources
+from mirror_assets.orchestration.partitions import registered_boundaries
+from mirror_assets.orchestration.rediscovery import Rediscovery
+from mirror_assets.orchestration.resources import LandingZone, project
 from mirror_assets.orchestration.run_records import BatchRuns, busy_rebuild
 from mirror_assets.orchestration.run_tags import Location, mirror_name
 from mirror_assets.orchestration.schedules import default_sensor_status
 from mirror_assets.orchestration.sensor_assets import AssetJobSensor, assets_of
-from mirror_assets.orchestration.table_events import registered_boundaries
 from mirror_assets.orchestration.table_states import TableStates
 from mirror_assets.orchestration.tick_errors import coded_tick
 from mirror_assets.pipeline.batch_runner import batch_holder, batch_of, other_mirrors, shared_tables
 from mirror_assets.pipeline.liveness import has_ended, is_gone
 from mirror_assets.pipeline.next_action import Land, Rebuild
 from mirror_assets.pipeline.table_lease import holder
-from mirror_assets.pipeline.table_watch import PollResult, TableWatch
+from mirror_assets.pipeline.table_watch import TableWatch
 
 SENSOR = "mirror"
 # Dagster ends a tick after 60 seconds.
@@ -46,45 +47,27 @@ RESIDENT_MINUTES = 240
 PRIORITY = "dagster/priority"
 
 
-@dataclass
-class _Watches:
-    """The watch of each batch, a cache between ticks: without it, every table is polled completely."""
-
-    config: Config
-    sources: SourceTables | None = None
-    _watches: dict[int, TableWatch] = field(default_factory=dict)
-    _states: TableStates | None = None
-
-    def states(self, context: dg.SensorEvaluationContext) -> TableStates:
-        origin, name = context.code_location_origin, context.repository_name
-        repository = RemoteRepositoryOrigin(origin, name) if origin and name else None
-        self._states = self._states or TableStates(context.instance, repository)
-        return self._states
-
-    def of(self, batch: int, composed: Project, instance: dg.DagsterInstance) -> TableWatch:
-        if batch not in self._watches:
-            contexts = [composed.table(table) for table in _tables(self.config, batch)]
-            self._watches[batch] = TableWatch(contexts, lambda name: registered_boundaries(instance, name))
-        return self._watches[batch]
-
-
 def mirror_sensor(config: Config) -> dg.SensorDefinition:
     """Return the sensor that keeps a run going for each batch: always in mode resident, else while commits wait."""
-    automation, rediscovery, kept = config.automation, Rediscovery(config), [_Watches(config)]
-    is_resident = automation.mode is Mode.RESIDENT
+    automation, rediscovery = config.automation, Rediscovery(config)
+    watches: dict[int, TableWatch] = {}
+    states: list[TableStates] = []
 
     @coded_tick()
-    def sensor(
-        context: dg.SensorEvaluationContext, landing_zone: LandingZone, sources: SourceTables
-    ) -> dg.SensorResult | dg.SkipReason:
+    def sensor(context: dg.SensorEvaluationContext, landing_zone: LandingZone) -> dg.SensorResult | dg.SkipReason:
         _require_room(context.instance, automation.batches)
-        rediscovery.tick(CodeServer.of(context), context.log)
-        if kept[0].config is not rediscovery.config:
-            kept[0] = _Watches(rediscovery.config, known_sources(rediscovery.config))
-        watches, known = kept[0], rediscovery.config
-        composed = project(known, landing_zone, watches.sources or sources)
-        code = code_mark(context.code_location_origin, known, rediscovery.code)
-        tick = _Tick(context, known, composed, watches, code)
+        before, origin = rediscovery.config, context.code_location_origin
+        rediscovery.tick(origin, context.instance.code_server_reload_timeout, context.log)
+        known = rediscovery.config
+        if known is not before:
+            watches.clear()
+        if not states:
+            name = context.repository_name
+            states.append(
+                TableStates(context.instance, RemoteRepositoryOrigin(origin, name) if origin and name else None)
+            )
+        code = code_mark(origin, known, rediscovery.code)
+        tick = _Tick(context, project(known, landing_zone), watches, states[0], code)
         try:
             answers = [tick.batch(number) for number in range(min(automation.batches, len(known.tables)))]
         except (RetryError, UnknownOutcome) as error:
@@ -94,15 +77,17 @@ def mirror_sensor(config: Config) -> dg.SensorDefinition:
             return dg.SensorResult(run_requests=requests)
         return dg.SkipReason("; ".join(str(answer) for answer in answers) or "no table has been found yet")
 
-    return AssetJobSensor(
-        sensor,
+    is_resident = automation.mode is Mode.RESIDENT
+    made = AssetJobSensor(
         name=SENSOR,
+        evaluation_fn=sensor,
         job_name=MIRROR_ALL,
-        assets=assets_of(config, (AssetKind.SOURCE, AssetKind.CHANGES, AssetKind.LANDING)),
         minimum_interval_seconds=_RESIDENT_INTERVAL_SECONDS if is_resident else max(1, round(automation.every)),
         default_status=default_sensor_status(),
         description=f"Mirrors {len(config.tables)} tables, in mode {automation.mode.value}.",
     )
+    made.assets = assets_of(config, (AssetKind.SOURCE, AssetKind.CHANGES, AssetKind.LANDING))
+    return made
 
 
 def _require_room(instance: dg.DagsterInstance, batches: int) -> None:
@@ -120,40 +105,52 @@ def _require_room(instance: dg.DagsterInstance, batches: int) -> None:
 
 @dataclass(frozen=True)
 class _Tick:
-    """One evaluation of the sensor."""
+    """One evaluation of the sensor.
+
+    `watches` are a cache between ticks, by batch: without it, every table is polled completely.
+    """
 
     context: dg.SensorEvaluationContext
-    config: Config
     composed: Project
-    watches: _Watches
+    watches: dict[int, TableWatch]
+    states: TableStates
     code: str
 
     def batch(self, number: int) -> dg.RunRequest | str:
         """Return the run to request for the batch, or why there is none."""
         instance, store, now = self.context.instance, self.composed.store, time.time()
-        mirror = mirror_name(instance, self.context.code_location_origin)
-        names = {str(table.name) for table in _tables(self.config, number)}
+        mirror, automation = mirror_name(instance, self.context.code_location_origin), self.composed.config.automation
+        tables = batch_of(self.composed.config.all_tables(), number, automation.batches)
+        names = {str(table.name) for table in tables}
+        named = f"{len(tables)} tables"
+        named = named if automation.batches == 1 else f"batch {number} of {automation.batches}, {named}"
         lease = batch_holder(store, mirror, number)
         is_alive = lease is not None and not is_gone(lease) and not self._has_finished(lease)
         if lease is not None and is_alive and not self._is_old(lease, now):
             shared = (shared_tables(names, other) for other in other_mirrors(store, mirror, number, names))
-            return "; ".join((f"run {lease.run} mirrors {self._named(number)}", *shared))
+            return "; ".join((f"run {lease.run} mirrors {named}", *shared))
         runs = BatchRuns(instance, Location.of(self.context), number)
-        runs.end_dead(lease, now, partial(self._works, number))
+        runs.end_dead(lease, now, lambda run: any(self._works(table, run) for table in tables))
         coming = runs.coming(lease, now)
         if coming is not None:
-            return f"run {coming.run_id} for {self._named(number)} is coming"
+            return f"run {coming.run_id} for {named} is coming"
         pause = runs.pause(lease, now)
         if pause > 0:
-            return f"runs for {self._named(number)} have failed; next one in {pause:.0f} s"
-        pending = [] if self.config.automation.mode is Mode.RESIDENT else self._pending(number)
-        if self.config.automation.mode is Mode.BATCH and not pending:
-            return f"nothing is pending of {self._named(number)}"
+            return f"runs for {named} have failed; next one in {pause:.0f} s"
+        pending = [] if automation.mode is Mode.RESIDENT else self._pending(number, tables)
+        if automation.mode is Mode.BATCH and not pending:
+            return f"nothing is pending of {named}"
         others = [] if is_alive else other_mirrors(store, mirror, number, names)
         same = next((other for other in others if set(other.tables) == names), None)
         if same is not None:
-            return f"another Dagster instance mirrors {self._named(number)}: {same}. Switch one of the two sensors off"
-        return self._request(number, pending)
+            return f"another Dagster instance mirrors {named}: {same}. Switch one of the two sensors off"
+        minutes = RESIDENT_MINUTES if automation.mode is Mode.RESIDENT else 0
+        follow = FollowSources(
+            every_seconds=automation.every, pending=pending, minutes=minutes, batch=number, code=self.code
+        )
+        chosen = [str(table.name) for table in tables] if automation.batches > 1 else []
+        run_config = dg.RunConfig(ops={TABLES_OP: MirrorTables(tables=chosen, follow=follow)})
+        return dg.RunRequest(run_config=run_config, tags={BATCH_TAG: str(number), PRIORITY: "10"})
 
     def _has_finished(self, lease: Lease) -> bool:
         """Return whether the lease's run has ended by Dagster's records, for processes of other machines."""
@@ -162,60 +159,40 @@ class _Tick:
         run = self.context.instance.get_run_by_id(lease.run)
         return run is not None and run.is_finished
 
-    def _works(self, number: int, run: str) -> bool:
-        """Return whether the run holds the lease of a table."""
-        held = (holder(self.composed.store, table.name) for table in _tables(self.config, number))
-        return any(lease is not None and lease.run == run for lease in held)
+    def _works(self, table: TableSettings, run: str) -> bool:
+        """Return whether the run holds the table's lease."""
+        lease = holder(self.composed.store, table.name)
+        return lease is not None and lease.run == run
 
     def _is_old(self, lease: Lease, now: float) -> bool:
         """Return whether the next run should replace this one."""
-        automation = self.config.automation
-        if lease.code != self.code:
-            return True
         is_over = now - lease.since_ms / 1000 >= RESIDENT_MINUTES * 60
-        return automation.mode is Mode.RESIDENT and is_over
+        is_resident = self.composed.config.automation.mode is Mode.RESIDENT
+        return lease.code != self.code or (is_resident and is_over)
 
-    def _request(self, number: int, pending: Sequence[str] = ()) -> dg.RunRequest:
-        automation = self.config.automation
-        minutes = RESIDENT_MINUTES if automation.mode is Mode.RESIDENT else 0
-        follow = FollowSources(
-            every_seconds=automation.every, pending=list(pending), minutes=minutes, batch=number, code=self.code
-        )
-        names = [str(table.name) for table in _tables(self.config, number)] if automation.batches > 1 else []
-        config = dg.RunConfig(ops={TABLES_OP: MirrorTables(tables=names, follow=follow)})
-        return dg.RunRequest(run_config=config, tags={BATCH_TAG: str(number), PRIORITY: "10"})
-
-    def _pending(self, number: int) -> list[str]:
+    def _pending(self, number: int, tables: Sequence[TableSettings]) -> list[str]:
         """Poll the tables of the batch, as many as the tick has time for; return those that need a run.
 
         Polls that an earlier tick started count when they end.
         """
-        watch = self.watches.of(number, self.composed, self.context.instance)
-        deadline = time.monotonic() + _TICK_SECONDS / self.config.automation.batches
+        if number not in self.watches:
+            contexts = [self.composed.table(table) for table in tables]
+            self.watches[number] = TableWatch(contexts, partial(registered_boundaries, self.context.instance))
+        watch = self.watches[number]
+        deadline = time.monotonic() + _TICK_SECONDS / self.composed.config.automation.batches
         pending: list[str] = []
         watch.begin()
         waits = True
         while waits:
             left = deadline - time.monotonic()
             waits = watch.is_polling and left > 0
-            polls = watch.polls(min(left, 1.0) if waits else 0.0)
-            pending += [str(poll.context.name) for poll in polls if self._needs_run(poll)]
+            for poll in watch.polls(min(left, 1.0) if waits else 0.0):
+                self.states.record(poll, self.context.log)
+                name, needs_run = poll.context.name, isinstance(poll.action, Land)
+                if isinstance(poll.action, Rebuild):
+                    needs_run = busy_rebuild(self.context.instance, Location.of(self.context), name) is None
+                pending += [str(name)] if needs_run else []
         watch.cancel()
-        for name in watch.hanging:
-            self.context.log.warning(f"{name}: its source or the landing zone does not respond")
+        for hanging in watch.hanging:
+            self.context.log.warning(f"{hanging}: its source or the landing zone does not respond")
         return sorted(pending)
-
-    def _needs_run(self, poll: PollResult) -> bool:
-        self.watches.states(self.context).record(poll, self.context.log)
-        if isinstance(poll.action, Rebuild):
-            return busy_rebuild(self.context.instance, Location.of(self.context), poll.context.name) is None
-        return isinstance(poll.action, Land)
-
-    def _named(self, number: int) -> str:
-        count = len(_tables(self.config, number))
-        batches = self.config.automation.batches
-        return f"{count} tables" if batches == 1 else f"batch {number} of {batches}, {count} tables"
-
-
-def _tables(config: Config, batch: int) -> list[TableSettings]:
-    return batch_of(config.all_tables(), batch, config.automation.batches)

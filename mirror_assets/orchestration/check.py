@@ -14,7 +14,6 @@ from mirror_assets.config import Config, TableSettings
 from mirror_assets.fabric.monitoring import Mirror
 from mirror_assets.landing.names import TableName
 from mirror_assets.orchestration.asset_names import AssetKind, MetadataItem, asset_key
-from mirror_assets.orchestration.recorded_checks import RecordedChecks
 from mirror_assets.pipeline.context import TableContext
 from mirror_assets.pipeline.pending import PendingCommits, pending_commits
 from mirror_assets.pipeline.plan import TablePlan, plan_table
@@ -29,8 +28,8 @@ _Shared = TypeVar("_Shared")
 class CheckedTable:
     """A table whose checks run one after another; what several of them read is read once.
 
-    `is_incremental`: file_continuity reads only the files that are new since it last passed. `recorded` has the newest
-    results, in a scheduled run. `shared_mirror` is a mirror whose status is read once for all tables.
+    `is_incremental`: file_continuity reads only the files that are new since it last passed. `shared_mirror` is a
+    mirror whose status is read once for all tables.
     """
 
     instance: dg.DagsterInstance
@@ -38,7 +37,6 @@ class CheckedTable:
     table: TableSettings
     is_incremental: bool = False
     with_spark: bool = False
-    recorded: RecordedChecks | None = None
     shared_mirror: Mirror | None = None
     _shared: dict[Callable[[CheckedTable], object], object] = field(default_factory=dict, init=False)
 

@@ -15,7 +15,7 @@ from mirror_assets.orchestration.asset_names import RANGE_START, AssetKind, asse
 from mirror_assets.orchestration.check import Check, CheckedTable
 from mirror_assets.orchestration.checks import BLOCKING, checks_of
 from mirror_assets.orchestration.materialize import failing, failure, parse_slices
-from mirror_assets.orchestration.resources import LandingZone, SourceTables, SparkSessions, project
+from mirror_assets.orchestration.resources import LandingZone, SparkSessions, project
 from mirror_assets.orchestration.staged_checks import STAGED_CHECKS, check_slices
 from mirror_assets.pipeline.stage_range import staged_ahead
 
@@ -38,15 +38,15 @@ def asset_step(config: Config, table: TableSettings, checks: Sequence[Check]) ->
     """
     asset = asset_key(checks[0].asset, table.name)
 
-    @_multi_check(asset, [check.spec(table.name) for check in checks])
+    @dg.multi_asset_check(name=_step_name(asset), specs=[check.spec(table.name) for check in checks], can_subset=True)
     def step(
-        context: dg.AssetCheckExecutionContext, landing_zone: LandingZone, sources: SourceTables, spark: SparkSessions
+        context: dg.AssetCheckExecutionContext, landing_zone: LandingZone, spark: SparkSessions
     ) -> Iterator[dg.AssetCheckResult]:
         names = {key.name for key in context.selected_asset_check_keys}
         selected = [check for check in checks if check.name in names]
         with_spark = any(check.needs_spark for check in selected)
         with failing():
-            composed = project(config, landing_zone, sources, spark if with_spark else None, lands=False)
+            composed = project(config, landing_zone, spark if with_spark else None, lands=False)
         checked = CheckedTable(context.instance, composed, table, _runs_slices(context), with_spark)
         errors, failed = list[MirrorError](), list[dg.AssetCheckResult]()
         for check in selected:
@@ -74,14 +74,17 @@ def _staged_step(config: Config, table: TableSettings) -> dg.AssetChecksDefiniti
     All of them run, whichever are selected, because a slice lands with the verdicts of all. When one fails, the step
     fails with the slice's error, and the checks of landing, which the run does not reach, are logged here.
     """
+    asset = asset_key(AssetKind.CHANGES, table.name)
 
-    @_multi_check(asset_key(AssetKind.CHANGES, table.name), [check.spec(table.name) for check in STAGED_CHECKS])
+    @dg.multi_asset_check(
+        name=_step_name(asset), specs=[check.spec(table.name) for check in STAGED_CHECKS], can_subset=True
+    )
     def step(
-        context: dg.AssetCheckExecutionContext, landing_zone: LandingZone, sources: SourceTables, spark: SparkSessions
+        context: dg.AssetCheckExecutionContext, landing_zone: LandingZone, spark: SparkSessions
     ) -> Iterator[dg.AssetCheckResult]:
         requested = set(parse_slices(context.partition_keys)) if _runs_slices(context) else None
         with failing():
-            composed = project(config, landing_zone, sources, spark)
+            composed = project(config, landing_zone, spark)
             table_context = composed.table(table)
             staged = (one for one in staged_ahead(table_context) if requested is None or one.slice in requested)
             results, refused = check_slices(table_context, staged)
@@ -95,10 +98,8 @@ def _staged_step(config: Config, table: TableSettings) -> dg.AssetChecksDefiniti
     return step
 
 
-def _multi_check(
-    asset: dg.AssetKey, specs: Sequence[dg.AssetCheckSpec]
-) -> Callable[[Callable[..., Iterator[dg.AssetCheckResult]]], dg.AssetChecksDefinition]:
-    return dg.multi_asset_check(name=f"{'__'.join(asset.path)}_checks", specs=specs, can_subset=True)
+def _step_name(asset: dg.AssetKey) -> str:
+    return f"{'__'.join(asset.path)}_checks"
 
 
 def _runs_slices(context: dg.AssetCheckExecutionContext) -> bool:

@@ -1,17 +1,15 @@
 """The job `doctor`: asks the landing zone and the sources whether mirroring can work."""
 
 from collections.abc import Iterable
-from functools import partial
 from itertools import chain
 
 import dagster as dg
 from pydantic import Field
 
-from mirror_assets.composition import Project, no_spark
 from mirror_assets.config import Config, When, with_found_tables
 from mirror_assets.orchestration.fixed_config import fixed_config
 from mirror_assets.orchestration.materialize import failing
-from mirror_assets.orchestration.resources import LandingZone, SourceTables, SparkSessions
+from mirror_assets.orchestration.resources import LandingZone, SparkSessions, project
 from mirror_assets.pipeline.doctor.answers import DoctorAnswer, DoctorVerdict
 from mirror_assets.pipeline.doctor.examination import examine_sources, examine_zone
 from mirror_assets.pipeline.doctor.mirror_questions import examine_mirror
@@ -41,13 +39,10 @@ def doctor_job(settings: Config) -> dg.JobDefinition:
         context: dg.OpExecutionContext,
         config: DoctorConfig,
         landing_zone: LandingZone,
-        sources: SourceTables,
         spark: SparkSessions,
     ) -> list[DoctorAnswer]:
-        session = spark.open if config.spark else no_spark
-        log = partial(sources.log, session=session)
         with failing():
-            composed = Project(settings, landing_zone.open(), landing_zone.local_staging(), log, session)
+            composed = project(settings, landing_zone, spark if config.spark else None, lands=False)
             tables = composed.tables(config.tables)
             found = with_found_tables(settings, When.NEVER)  # the definitions may be older than the newest scan
             of_mirror = examine_mirror(found, composed.store, tables)

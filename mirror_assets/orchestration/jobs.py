@@ -1,18 +1,17 @@
 """Jobs: mirror all tables, one schema or one table, replicate, rebuild, keep histories, run all checks."""
 
 import hashlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import TypeAlias
 
 import dagster as dg
 from pydantic import Field
 
-from mirror_assets.composition import Project, exporting_metrics
-from mirror_assets.config import Config, TableSettings
+from mirror_assets.composition import exporting_metrics
+from mirror_assets.config import Config
 from mirror_assets.direct_lake.maintenance_job import maintenance_jobs
 from mirror_assets.errors import ErrorCode, MirrorError, SettingError
 from mirror_assets.fabric.monitoring import MonitoredTable
-from mirror_assets.landing.publish import Published
 from mirror_assets.orchestration.asset_names import DEFAULT_GROUP, AssetKind, asset_key
 from mirror_assets.orchestration.assets import mirror_event
 from mirror_assets.orchestration.check_tables import check_jobs
@@ -20,28 +19,20 @@ from mirror_assets.orchestration.dagster_internals import UnresolvedAssetJobDefi
 from mirror_assets.orchestration.doctor_job import doctor_job
 from mirror_assets.orchestration.failed_runs import table_failed_job
 from mirror_assets.orchestration.fixed_config import fixed_config
-from mirror_assets.orchestration.materialize import WAIT_SECONDS, failing, failure, stopping
-from mirror_assets.orchestration.mirror_tables import Following, follow_tables, mirror_tables
+from mirror_assets.orchestration.materialize import WAIT_SECONDS, failing, stopping
+from mirror_assets.orchestration.mirror_tables import FollowSources, follow_tables, mirror_tables
 from mirror_assets.orchestration.old_runs import old_runs_jobs
 from mirror_assets.orchestration.resources import (
     LandingZone,
-    SourceTables,
     SparkSessions,
     mirror_of,
     project,
 )
 from mirror_assets.orchestration.run_reports import RebuildReport, TableReport, require_all, summary
-from mirror_assets.orchestration.run_tags import mirror_name, tag_process, tag_tables
+from mirror_assets.orchestration.run_tags import tag_tables
 from mirror_assets.orchestration.table_events import TableEvents
-from mirror_assets.pipeline.batch_runner import BatchRunner
-from mirror_assets.pipeline.context import TableContext, manifest_or_none
-from mirror_assets.pipeline.rebuild import (
-    MirrorWait,
-    is_rebuilding,
-    mirror_wait,
-    rebuild_consequence,
-    rebuild_table,
-)
+from mirror_assets.pipeline.context import manifest_or_none
+from mirror_assets.pipeline.rebuild import is_rebuilding, mirror_wait, rebuild_consequence, rebuild_table
 from mirror_assets.pipeline.replication import mirrored_version
 from mirror_assets.pipeline.table_lease import leased
 from mirror_assets.source.ranges import parse_range
@@ -51,24 +42,12 @@ MIRROR_SCHEMA = "mirror_schema"
 MIRROR_TABLE = "mirror_table"
 REPLICATE = "replicate"
 REBUILD = "rebuild"
+HISTORY = "history"
 TABLES_OP = "mirror_tables"
 REPLICATE_OP = "replicate_tables"
 REBUILD_OP = "rebuild_table"
 
 Job: TypeAlias = dg.JobDefinition | UnresolvedAssetJobDefinition
-
-
-class FollowSources(dg.Config):
-    """How a run mirrors commits as they come; see `Following`.
-
-    The sensor sets `batch`, `code`, and the tables that are `pending`: the run begins with those.
-    """
-
-    every_seconds: float
-    pending: list[str] = Field(default_factory=list)
-    minutes: float | None = None
-    batch: int | None = None
-    code: str = ""
 
 
 class MirrorTables(dg.Config):
@@ -80,13 +59,6 @@ class MirrorTables(dg.Config):
     # A default of this kind is left out of the launchpad.
     clip: bool = Field(default_factory=bool)
     follow: FollowSources | None = None
-
-
-class RebuildTable(dg.Config):
-    """The table to rebuild, and its name again as confirmation."""
-
-    table: str
-    confirm: str = ""
 
 
 def build_jobs(settings: Config) -> list[Job]:
@@ -135,7 +107,6 @@ def _mirror_graph(settings: Config) -> dg.GraphDefinition:
         context: dg.OpExecutionContext,
         config: MirrorTables,
         landing_zone: LandingZone,
-        sources: SourceTables,
         spark: SparkSessions,
     ) -> list[TableReport]:
         with failing():
@@ -145,10 +116,10 @@ def _mirror_graph(settings: Config) -> dg.GraphDefinition:
             batch, is_resident = config.follow.batch, config.follow.minutes != 0
             reporting = exporting_metrics(settings, context.log.warning, is_resident=is_resident, batch=batch)
             with failing(), stopping(context), reporting:
-                composed = project(settings, landing_zone, sources, spark, context.log.info)
-                return follow_tables(context, composed, chosen, _following(context, composed, config.follow, chosen))
+                composed = project(settings, landing_zone, spark, context.log.info)
+                return follow_tables(context, composed, chosen, config.follow)
         try:
-            composed = project(settings, landing_zone, sources, spark, context.log.info)
+            composed = project(settings, landing_zone, spark, context.log.info)
         except MirrorError as error:
             return [TableReport(str(table.name)).failed(error) for table in chosen]
         with stopping(context), exporting_metrics(settings, context.log.warning):
@@ -157,7 +128,7 @@ def _mirror_graph(settings: Config) -> dg.GraphDefinition:
         context.log.info(summary(reports))
         return reports
 
-    @dg.op(description="Fail the run when a table failed; the others have gone on.")
+    @dg.op(description="Fail the run when a table failed; the other tables were mirrored.")
     def all_mirrored(reports: list[TableReport]) -> None:
         require_all(reports)
 
@@ -166,19 +137,6 @@ def _mirror_graph(settings: Config) -> dg.GraphDefinition:
         all_mirrored(tables_op())
 
     return mirror
-
-
-def _following(
-    context: dg.OpExecutionContext, composed: Project, follow: FollowSources, tables: Sequence[TableSettings]
-) -> Following:
-    batch = None
-    if follow.batch is not None:
-        origin = context.run.remote_job_origin
-        mirror = mirror_name(context.instance, origin.repository_origin.code_location_origin if origin else None)
-        names = tuple(str(table.name) for table in tables)
-        batch = BatchRunner(composed.store, mirror, follow.batch, context.run_id, follow.code, names)
-        tag_process(context.instance, context.run_id)
-    return Following(follow.every_seconds, follow.minutes, batch, tuple(follow.pending))
 
 
 def _replicate_job(settings: Config) -> Job:
@@ -208,35 +166,40 @@ def _replicate_job(settings: Config) -> Job:
 
 
 def _rebuild_job(settings: Config) -> Job:
-    # The launchpad offers these names, and refuses others before a run begins.
-    names = _choice([str(name) for name in settings.names])
+    # The launchpad offers these names, and refuses others before a run begins. Dagster takes two types of one name in a
+    # process for the same.
+    names = [str(name) for name in settings.names]
+    digest = hashlib.sha256("\n".join(names).encode()).hexdigest()[:8]
+    choice = dg.Enum(f"Table_{digest}", [dg.EnumValue(name) for name in names])
 
     @dg.op(
         name=REBUILD_OP,
         description="Drop the table folder, wait for the mirror, land a snapshot, wait until the table is back.",
         config_schema={
-            "table": dg.Field(names, description="The table to rebuild."),
+            "table": dg.Field(choice, description="The table to rebuild."),
             "confirm": dg.Field(
                 str, default_value="", description="The table's name again: its folder is deleted and loaded again."
             ),
         },
     )
-    def rebuild_op(
-        context: dg.OpExecutionContext,
-        landing_zone: LandingZone,
-        sources: SourceTables,
-        spark: SparkSessions,
-    ) -> RebuildReport:
+    def rebuild_op(context: dg.OpExecutionContext, landing_zone: LandingZone, spark: SparkSessions) -> RebuildReport:
         with failing():
             table = settings.table(str(context.op_config["table"]))
             tag_tables(context.instance, context.run_id, [table.name])
-            composed = project(settings, landing_zone, sources, spark, context.log.info)
+            composed = project(settings, landing_zone, spark, context.log.info)
             table_context, wait = composed.table(table), mirror_wait(composed.mirror(), table.name)
             if context.op_config["confirm"] != str(table.name) and not is_rebuilding(table_context):
                 what, next_step = rebuild_consequence(table_context), f"set `confirm` to {table.name} and launch again."
                 raise SettingError(f"{what}.", next_step, code=ErrorCode.CONFIG_INVALID)
-        with stopping(context), exporting_metrics(settings, context.log.warning):
-            manifest = _rebuilt(context, table_context, wait).manifest
+        with (
+            stopping(context),
+            exporting_metrics(settings, context.log.warning),
+            failing(),
+            leased(table_context, context.run_id, WAIT_SECONDS),  # waits for another run that works on the table
+        ):
+            published = rebuild_table(table_context, wait, context.log.info)
+            TableEvents(context).rebuilt(table_context, published)
+        manifest = published.manifest
         return RebuildReport(str(table.name), manifest.epoch, manifest.covered, manifest.next_number - 1)
 
     @dg.job(name=REBUILD, description="Rebuild one table from a snapshot of its source.", **fixed_config(settings))
@@ -244,26 +207,6 @@ def _rebuild_job(settings: Config) -> Job:
         rebuild_op()
 
     return rebuild
-
-
-def _choice(names: Sequence[str]) -> dg.Enum:
-    """Return a type with these values; Dagster takes two types of one name in a process for the same."""
-    digest = hashlib.sha256("\n".join(names).encode()).hexdigest()[:8]
-    return dg.Enum(f"Table_{digest}", [dg.EnumValue(name) for name in names])
-
-
-def _rebuilt(context: dg.OpExecutionContext, table_context: TableContext, wait: MirrorWait) -> Published:
-    """Rebuild the table, after waiting for a run that works on it. Raises dagster.Failure."""
-    try:
-        with leased(table_context, context.run_id, WAIT_SECONDS):
-            published = rebuild_table(table_context, wait, context.log.info)
-            TableEvents(context).rebuilt(table_context, published)
-            return published
-    except MirrorError as error:
-        raise failure(error) from error
-
-
-HISTORY = "history"
 
 
 def history_jobs(settings: Config) -> list[UnresolvedAssetJobDefinition]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
 
 import dagster as dg
 
@@ -13,7 +12,7 @@ from mirror_assets.landing.errors import NameRefused
 from mirror_assets.landing.names import SliceKey
 from mirror_assets.orchestration.asset_names import MetadataItem
 from mirror_assets.orchestration.run_tags import COMMAND_TAG, tag_slices
-from mirror_assets.orchestration.slice_metadata import Metadata, again_metadata
+from mirror_assets.orchestration.slice_metadata import Metadata
 from mirror_assets.pipeline.context import TableContext
 from mirror_assets.pipeline.table_lease import leased
 
@@ -21,42 +20,25 @@ from mirror_assets.pipeline.table_lease import leased
 WAIT_SECONDS = 120.0
 
 
-@dataclass(frozen=True)
-class SkippedSlice:
-    """A slice that had nothing left to do: the reason, and its metadata if Dagster has none of an earlier run."""
-
-    reason: str
-    metadata: Metadata = field(default_factory=dict)
-
-
-def not_a_slice(partition: str) -> SettingError:
-    """Return the error for a partition that was added by hand and names no slice."""
-    return SettingError(
-        f"partition {partition!r} is not a slice of the table: a slice is `epoch.first-last`, such as 1.5-7 for "
-        "versions 5 to 7 of epoch 1.",
-        "choose partitions that the sensor or `mirror_all` has registered, and delete this one (in Dagster's UI: "
-        "the asset's menu, Delete partitions).",
-        code=ErrorCode.NO_SLICE,
-    )
-
-
 def parse_slices(partitions: Sequence[str]) -> list[SliceKey]:
     """Return the slices that the partitions name, by version; Dagster's order is that of registration.
 
-    Raises dagster.Failure for a partition that is not a slice.
+    Raises dagster.Failure for a partition that is not a slice: one that was added by hand.
     """
     keys = []
     for partition in partitions:
         try:
             keys.append(SliceKey.parse(partition))
         except NameRefused:
-            raise failure(not_a_slice(partition)) from None
+            error = SettingError(
+                f"partition {partition!r} is not a slice of the table: a slice is `epoch.first-last`, such as 1.5-7 "
+                "for versions 5 to 7 of epoch 1.",
+                "choose partitions that the sensor or `mirror_all` has registered, and delete this one (in Dagster's "
+                "UI: the asset's menu, Delete partitions).",
+                code=ErrorCode.NO_SLICE,
+            )
+            raise failure(error) from None
     return sorted(keys)
-
-
-def slice_keys(context: dg.AssetExecutionContext) -> list[SliceKey]:
-    """Return the run's slices, in order. Raises dagster.Failure."""
-    return parse_slices(context.partition_keys)
 
 
 def materialize_slices(
@@ -64,12 +46,13 @@ def materialize_slices(
     asset: dg.AssetKey,
     table_context: TableContext,
     keys: Sequence[SliceKey],
-    done: Iterator[Metadata | SkippedSlice],
+    done: Iterator[Metadata],
 ) -> dg.MaterializeResult[None]:
     """Materialize the slices; `done` processes one slice per item and yields its metadata.
 
     When a slice fails, the slices before it are logged as materialized, and the step fails with that slice's name. A
-    skipped slice keeps its earlier metadata. Waits while another run works on the table. Raises dagster.Failure.
+    slice that was skipped (`landed_before`) keeps the metadata of its newest event. Waits while another run works on
+    the table. Raises dagster.Failure.
     """
     finished: dict[SliceKey, Metadata] = {}
     tag_slices(context.instance, context.run, table_context.name, keys)
@@ -79,11 +62,14 @@ def materialize_slices(
             leased(table_context, context.run.run_id, WAIT_SECONDS),
         ):
             for key, metadata in zip(keys, done, strict=True):
-                if isinstance(metadata, SkippedSlice):
-                    metadata = _earlier_metadata(context.instance, asset, key, metadata)  # noqa: PLW2901
+                why = metadata.get("landed_before")
+                if why is not None:
+                    filters = dg.AssetRecordsFilter(asset, asset_partitions=[str(key)])
+                    newest = context.instance.fetch_materializations(filters, limit=1).records
+                    earlier = newest[0].asset_materialization if newest else None
+                    metadata = {**(earlier.metadata if earlier else metadata), "landed_before": why}  # noqa: PLW2901
                 finished[key] = metadata
-                outcome = metadata.get("landed_before") or metadata.get("summary") or "done"
-                context.log.info(f"{asset.to_user_string()}: slice {key} {outcome}")
+                context.log.info(f"{asset.to_user_string()}: slice {key} {why or metadata.get('summary') or 'done'}")
     except MirrorError as error:
         failed = keys[len(finished)]
         for key, metadata in finished.items():
@@ -92,15 +78,6 @@ def materialize_slices(
     for key, metadata in finished.items():
         context.add_asset_metadata(metadata, asset_key=asset, partition_key=str(key))
     return dg.MaterializeResult(asset_key=asset)
-
-
-def _earlier_metadata(
-    instance: dg.DagsterInstance, asset: dg.AssetKey, key: SliceKey, skipped: SkippedSlice
-) -> Metadata:
-    """Return the metadata of the slice's newest event, with the reason why this run skipped the slice."""
-    events = instance.fetch_materializations(dg.AssetRecordsFilter(asset, asset_partitions=[str(key)]), limit=1)
-    known = [event.asset_materialization for event in events.records]
-    return again_metadata(skipped.reason, key, known[0].metadata if known and known[0] else skipped.metadata)
 
 
 def failure(error: MirrorError, key: SliceKey | None = None) -> dg.Failure:

@@ -23,12 +23,12 @@ _OBSERVE_SECONDS = 300
 
 
 def replicator_sensor(settings: Config) -> dg.SensorDefinition:
-    """Return the sensor that runs the local stand-in, or observes the tables in Fabric."""
-    return _stand_in_sensor(settings) if settings.mirror.fabric is None else _fabric_sensor(settings)
+    """Return the sensor that runs the local stand-in, or observes the tables in Fabric.
 
-
-def _stand_in_sensor(settings: Config) -> dg.SensorDefinition:
-    """Return the sensor that requests a run of the stand-in when a landing file waits, one run at a time."""
+    It requests a run of the stand-in when a landing file waits, one run at a time.
+    """
+    if settings.mirror.fabric is not None:
+        return _fabric_sensor(settings)
 
     @coded_tick()
     def sensor(context: dg.SensorEvaluationContext, landing_zone: LandingZone) -> dg.RunRequest | dg.SkipReason:
@@ -39,15 +39,16 @@ def _stand_in_sensor(settings: Config) -> dg.SensorDefinition:
         waits = stand_in(settings, landing_zone.store()).has_work()
         return dg.RunRequest() if waits else dg.SkipReason("no landing file waits")
 
-    return AssetJobSensor(
-        sensor,
+    made = AssetJobSensor(
         name="replicator",
+        evaluation_fn=sensor,
         job_name=REPLICATE,
-        assets=assets_of(settings, [AssetKind.MIRROR]),
         minimum_interval_seconds=_REPLICATE_SECONDS,
         default_status=default_sensor_status(),
         description="Runs the local stand-in for Fabric's replicator.",
     )
+    made.assets = assets_of(settings, [AssetKind.MIRROR])
+    return made
 
 
 def _fabric_sensor(settings: Config) -> dg.SensorDefinition:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from functools import partial
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import ClassVar, TypeAlias
 
@@ -18,22 +18,20 @@ from pyspark.sql import SparkSession
 
 from mirror_assets.composition import (
     Project,
-    Session,
     SparkSettings,
-    locator,
     no_spark,
     open_local_staging,
     open_mirror,
     open_zone,
     reporting_start,
+    source_log,
 )
 from mirror_assets.config import Config, LandingZoneConfig, OneLakeConfig
 from mirror_assets.fabric.monitoring import Mirror
 from mirror_assets.landing.metadata import ensure_partner_events
 from mirror_assets.landing.names import TableName
-from mirror_assets.source.access import Access, Locate, PlainAccess
+from mirror_assets.source.access import Access
 from mirror_assets.source.delta_rs import load_table
-from mirror_assets.source.log import DeltaLog
 from mirror_assets.storage import LocalStore, Store
 
 # `partnerName` in _partnerEvents.json. Fabric requires that it never changes.
@@ -84,75 +82,35 @@ class LandingZone(dg.ConfigurableResource[None]):
 
 
 class SourceTable(DeltaTableResource):  # type: ignore[misc]  # it has no types
-    """dagster-deltalake's resource of a table; its options are those of the table's store, fetched when it opens."""
+    """dagster-deltalake's resource of a table, opened with the options of the table's store."""
 
     _access: Access = PrivateAttr()
-
-    @classmethod
-    def of(cls, access: Access) -> SourceTable:
-        """Return the resource of the table at the end of this way."""
-        table: SourceTable = cls(url=access.uri, storage_options=LocalConfig())
-        table._access = access
-        return table
 
     def load(self) -> DeltaTable:
         """Open the table. Raises deltalake's errors."""
         return load_table(self._access)
 
 
-class SourceTables(dg.ConfigurableResource[None]):
-    """The source tables by their name in the mirror.
+@dataclass(frozen=True)
+class SourceTables:
+    """The source tables, for your own assets.
 
     .. code-block:: python
 
-        SourceTables.of({"sales.orders": "/lake/orders"}).log(TableName.parse("sales.orders")).state().version
+        @dg.asset
+        def total(sources: dg.ResourceParam[SourceTables]) -> int:
+            return sources.load(TableName.parse("sales.orders")).to_pyarrow_table().num_rows
     """
 
-    _uris: ClassVar[Mapping[str, str]] = {}
-    _access: ClassVar[Callable[[str], Access]] = PlainAccess
-    _locate: ClassVar[Callable[[str, Session | None], Locate | None]] = lambda *_: None
-
-    @classmethod
-    def of(
-        cls,
-        uris: Mapping[str, str],
-        access: Callable[[str], Access] = PlainAccess,
-        locate: Callable[[str, Session | None], Locate | None] = lambda *_: None,
-    ) -> SourceTables:
-        """Return the resource of these sources: a path or address by each table's name in the mirror.
-
-        `access` finds the way to an address, `locate` what asks the catalog of a table that has no address. They are
-        kept in a class of its own: Dagster writes a resource's fields into the snapshot of every job, which with
-        hundreds of tables, each with a job, would be a hundred megabytes of addresses.
-        """
-
-        class ConfiguredSources(cls):  # type: ignore[misc, valid-type]
-            _uris: ClassVar[Mapping[str, str]] = dict(uris)
-            _access: ClassVar[Callable[[str], Access]] = staticmethod(access)
-            _locate: ClassVar[Callable[[str, Session | None], Locate | None]] = staticmethod(locate)
-
-        ConfiguredSources.__name__, ConfiguredSources.__doc__ = cls.__name__, cls.__doc__
-        resource: SourceTables = ConfiguredSources()
-        return resource
+    config: Config
 
     def load(self, table: TableName) -> DeltaTable:
-        """Return the table at its newest version, opened by dagster-deltalake, for assets of one's own.
-
-        Dagster takes longer to make such a resource than deltalake to open a table: `log` opens it without one.
-        """
-        opened: DeltaTable = SourceTable.of(self.access(table)).load()
+        """Return the table, by its name in the mirror, at its newest version. Raises deltalake's errors."""
+        access = source_log(self.config, self.config.table(str(table))).access
+        resource = SourceTable(url=access.uri, storage_options=LocalConfig())
+        resource._access = access  # noqa: SLF001 its own
+        opened: DeltaTable = resource.load()
         return opened
-
-    def log(self, table: TableName, session: Session | None = None) -> DeltaLog:
-        """Return the table's log; `session` is Spark, to ask its catalogs."""
-        locate = type(self)._locate(str(table), session)  # noqa: SLF001 its own
-        if locate is not None:
-            return DeltaLog(self._uris[str(table)], locate=locate)
-        return DeltaLog(self._uris[str(table)], self.access(table))
-
-    def access(self, table: TableName) -> Access:
-        """Return the way to the table."""
-        return type(self)._access(self._uris[str(table)])  # noqa: SLF001 its own
 
 
 class SparkSessions(LazyPySparkResource):  # type: ignore[misc]  # it has no types
@@ -212,12 +170,7 @@ class SparkSessions(LazyPySparkResource):  # type: ignore[misc]  # it has no typ
         return self.spark_session.sparkContext
 
 
-Resource: TypeAlias = ConfigurableResource[None] | SparkSessions | ResourceDefinition
-
-
-def spark_resource(config: Config) -> SparkSessions:
-    """Return the sessions of this configuration."""
-    return SparkSessions.of(config)
+Resource: TypeAlias = ConfigurableResource[None] | SparkSessions | SourceTables | ResourceDefinition
 
 
 def resources(config: Config) -> dict[str, Resource]:
@@ -230,20 +183,13 @@ def resources(config: Config) -> dict[str, Resource]:
         path=None if place.path is None else str(place.path),
         onelake=None if place.onelake is None else OneLake(**place.onelake.model_dump(mode="json")),
     )
-    sources = known_sources(config)
-    return {"io_manager": mem_io_manager, "landing_zone": zone, "sources": sources, "spark": spark_resource(config)}
-
-
-def known_sources(config: Config) -> SourceTables:
-    """Return the sources of this configuration's tables."""
-    uris = {str(table.name): table.source for table in config.all_tables()}
-    return SourceTables.of(uris, config.access, lambda name, session: locator(config, config.table(name), session))
+    spark, sources = SparkSessions.of(config), SourceTables(config)
+    return {"io_manager": mem_io_manager, "landing_zone": zone, "sources": sources, "spark": spark}
 
 
 def project(
     config: Config,
     zone: LandingZone,
-    sources: SourceTables,
     spark: SparkSessions | None = None,
     report: Callable[[str], None] = lambda _: None,
     *,
@@ -252,12 +198,12 @@ def project(
     """Compose the project of a step from its resources; without `spark`, nothing in it can start Spark.
 
     `report` takes a line for the log when Spark starts, which takes a while, and when it has started. A step that
-    `lands` nothing leaves a landing zone that is empty as it is.
+    `lands` nothing leaves an empty landing zone empty.
     """
     if spark is None:
-        return Project(config, zone.open(), zone.local_staging(), sources.log, no_spark)
-    session, store = reporting_start(spark.open, report), zone.store() if lands else zone.open()
-    return Project(config, store, zone.local_staging(), partial(sources.log, session=session), session)
+        return Project(config, zone.open(), zone.local_staging(), no_spark)
+    store = zone.store() if lands else zone.open()
+    return Project(config, store, zone.local_staging(), reporting_start(spark.open, report))
 
 
 def mirror_of(config: Config, zone: LandingZone) -> Mirror:

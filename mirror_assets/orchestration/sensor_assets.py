@@ -7,8 +7,7 @@ snapshot of a sensor has a field for each; the code server fills both for a sens
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
-from typing import TypeAlias
+from collections.abc import Sequence
 
 import dagster as dg
 
@@ -16,32 +15,11 @@ from mirror_assets.config import Config
 from mirror_assets.orchestration.asset_names import AssetKind, asset_key
 from mirror_assets.orchestration.dagster_internals import UnresolvedAssetJobDefinition
 
-SensorFunction: TypeAlias = Callable[..., dg.SensorResult | dg.RunRequest | dg.SkipReason]
-
 
 class AssetJobSensor(dg.SensorDefinition):
     """A sensor that starts runs of a job of ops, shown on the pages of `assets`."""
 
-    def __init__(
-        self,
-        function: SensorFunction,
-        *,
-        name: str,
-        job_name: str,
-        assets: Iterable[dg.AssetKey],
-        minimum_interval_seconds: int,
-        default_status: dg.DefaultSensorStatus,
-        description: str,
-    ) -> None:
-        super().__init__(
-            name=name,
-            evaluation_fn=function,
-            job_name=job_name,
-            minimum_interval_seconds=minimum_interval_seconds,
-            default_status=default_status,
-            description=description,
-        )
-        self._assets = dg.AssetSelection.assets(*assets)
+    assets: Sequence[dg.AssetKey] = ()
 
     @property
     def has_anonymous_job(self) -> bool:
@@ -51,7 +29,7 @@ class AssetJobSensor(dg.SensorDefinition):
     @property
     def job(self) -> UnresolvedAssetJobDefinition:
         """The assets, as a job that is never started."""
-        return dg.define_asset_job(f"{self.name}_assets", self._assets)
+        return dg.define_asset_job(f"{self.name}_assets", dg.AssetSelection.assets(*self.assets))
 
 
 def assets_of(config: Config, kinds: Sequence[AssetKind]) -> list[dg.AssetKey]:

@@ -13,7 +13,7 @@ import dagster as dg
 
 from mirror_assets.fabric.monitoring import MonitoredTable
 from mirror_assets.landing.cost import landing_cost
-from mirror_assets.landing.format import Column, Entry, Manifest, MarkerCounts, SliceKind, SliceRecord
+from mirror_assets.landing.format import Column, Manifest, MarkerCounts, SliceKind, SliceRecord
 from mirror_assets.landing.names import SliceKey, TableName, landing_name
 from mirror_assets.landing.publish import Outcome, Published
 from mirror_assets.markers import ROW_ID
@@ -84,7 +84,11 @@ def staged_metadata(
         **_seconds(seconds),
         "parts": len(record.parts),
         "bytes": record.bytes,
-        **_commit_times(record),
+        **{
+            name: dg.MetadataValue.timestamp(datetime.fromtimestamp(milliseconds / 1000, timezone.utc))
+            for name, milliseconds in (("first_commit", record.first_commit_ms), ("last_commit", record.last_commit_ms))
+            if milliseconds is not None
+        },
         "last_version": key.last,
         "staged_in": dg.MetadataValue.path(f"{table_context.store.root}/{record.folder.path}"),
     }
@@ -101,31 +105,42 @@ def landed_metadata(
     manifest = published.manifest
     entries = published.entries or manifest.entries
     rows = sum((entry.markers for entry in entries), MarkerCounts())
-    total = manifest.landed_rows if manifest.chunk else rows.total
-    is_new, committed = published.outcome is Outcome.LANDED, manifest.covered_commit_ms
-    lag = max(0.0, time.time() - committed / 1000) if is_new and committed is not None else None
-    return {
-        "summary": _landed_summary(manifest, entries, rows, lag),
+    total_bytes = sum(entry.bytes for entry in entries)
+    chunk = f", chunk {manifest.chunk}" if manifest.chunk else ""
+    summary = f"{versions(manifest.slice, manifest.kind)}{chunk}: {changes(rows)}"
+    if entries:
+        summary += f" in {count(len(entries), 'file')} of {size(total_bytes)}"
+    metadata: dict[str, MetadataItem] = {
+        "summary": summary,
         **_table([dg.TableRecord({"change": name, "rows": number}) for name, number in _named(rows).items() if number]),
-        "dagster/partition_row_count": total,
-        **({} if lag is None else {"lag_seconds": round(lag, 3)}),
+        "dagster/partition_row_count": manifest.landed_rows if manifest.chunk else rows.total,
+    }
+    if published.outcome is Outcome.LANDED and manifest.covered_commit_ms is not None:
+        lag = max(0.0, time.time() - manifest.covered_commit_ms / 1000)
+        metadata |= {"summary": f"{summary}, {duration(lag)} behind the commit", "lag_seconds": round(lag, 3)}
+    metadata |= {
         **_seconds(seconds),
         "files": len(entries),
-        "bytes": sum(entry.bytes for entry in entries),
+        "bytes": total_bytes,
         "covered_version": manifest.covered,
-        **({"chunks": f"{manifest.chunk.of}, this is the last"} if manifest.chunk else {}),
-        **_cost(published),
-        **_file_names(entries),
-        "table_folder": dg.MetadataValue.path(f"{table_context.store.root}/{table_context.name.folder}"),
-        # The staged parts have the same columns: naming them twice would double the size of a slice's events.
-        **_columns(manifest, manifest.live_columns, asset_key(AssetKind.SOURCE, table_context.name), holds_rows=False),
     }
+    if manifest.chunk:
+        metadata["chunks"] = f"{manifest.chunk.of}, this is the last"
+    if published.outcome is Outcome.LANDED:  # as estimated
+        cost = landing_cost(1, len(published.entries))
+        metadata |= {"onelake_requests": round(cost.requests), "onelake_cu_seconds": round(cost.capacity_seconds, 1)}
+    if entries:
+        names = [landing_name(entry.number) for entry in entries]
+        metadata["landing_files"] = names[0] if len(names) == 1 else f"{names[0]} to {names[-1]}"
+    metadata["table_folder"] = dg.MetadataValue.path(f"{table_context.store.root}/{table_context.name.folder}")
+    # The staged parts have the same columns: naming them twice would double the size of a slice's events.
+    source = asset_key(AssetKind.SOURCE, table_context.name)
+    return metadata | _columns(manifest, manifest.live_columns, source, holds_rows=False)
 
 
-def again_metadata(why: str, key: SliceKey, earlier: Metadata) -> Metadata:
-    """Return the metadata of a slice that had nothing left to do: what was said of it `earlier`, and why."""
-    before = {name: value for name, value in earlier.items() if name != "landed_before"}
-    return {"landed_before": why, **(before or {"summary": f"{versions(key)}: {why}"})}
+def skipped_metadata(why: str, key: SliceKey, known: Metadata | None = None) -> Metadata:
+    """Return the metadata of a slice that had nothing left to do: what is `known` of it, and why."""
+    return {"landed_before": why, **(known or {"summary": f"{versions(key)}: {why}"})}
 
 
 def mirrored_metadata(
@@ -137,10 +152,14 @@ def mirrored_metadata(
     """
     is_current = manifest is not None and status.has_applied(manifest)
     has = manifest.covered if manifest is not None and is_current else version
-    metadata: dict[str, MetadataItem] = {
-        "summary": _mirror_summary(status, manifest, has, is_current=is_current),
-        "state": status.state.value,
-    }
+    waiting = f", {count(status.waiting_files, 'file')} to apply" if status.waiting_files else ""
+    at = waiting
+    if manifest is not None and is_current:
+        at = f": at version {manifest.covered} of the source"
+    elif manifest is not None:
+        mirrored = "" if has is None else f"at version {has}, "
+        at = f": {mirrored}behind version {manifest.covered} of the source{waiting}"
+    metadata: dict[str, MetadataItem] = {"summary": f"{status.state.value}{at}", "state": status.state.value}
     if status.mirror_rows is not None:
         metadata["dagster/row_count"] = status.mirror_rows
     if has is not None:
@@ -177,24 +196,6 @@ def _named(rows: MarkerCounts) -> dict[str, int]:
     return {"insert": rows.inserts, "update": rows.updates, "delete": rows.deletes, "upsert": rows.upserts}
 
 
-def _landed_summary(manifest: Manifest, entries: Iterable[Entry], rows: MarkerCounts, lag: float | None) -> str:
-    files = list(entries)
-    chunk = f", chunk {manifest.chunk}" if manifest.chunk else ""
-    what = f"{versions(manifest.slice, manifest.kind)}{chunk}: {changes(rows)}"
-    where = f" in {count(len(files), 'file')} of {size(sum(file.bytes for file in files))}" if files else ""
-    return f"{what}{where}" + ("" if lag is None else f", {duration(lag)} behind the commit")
-
-
-def _mirror_summary(status: MonitoredTable, manifest: Manifest | None, version: int | None, *, is_current: bool) -> str:
-    waiting = f", {count(status.waiting_files, 'file')} to apply" if status.waiting_files else ""
-    if manifest is None:
-        return f"{status.state.value}{waiting}"
-    if is_current:
-        return f"{status.state.value}: at version {manifest.covered} of the source"
-    at = "" if version is None else f"at version {version}, "
-    return f"{status.state.value}: {at}behind version {manifest.covered} of the source{waiting}"
-
-
 def _table(rows: list[dg.TableRecord]) -> dict[str, MetadataItem]:
     return {"changes": dg.MetadataValue.table(rows)} if rows else {}
 
@@ -203,31 +204,9 @@ def _seconds(seconds: Mapping[str, float] | None) -> dict[str, MetadataItem]:
     return {f"{step}_seconds": round(took, 3) for step, took in (seconds or {}).items()}
 
 
-def _commit_times(record: SliceRecord) -> dict[str, MetadataItem]:
-    times = {"first_commit": record.first_commit_ms, "last_commit": record.last_commit_ms}
-    return {
-        name: dg.MetadataValue.timestamp(datetime.fromtimestamp(milliseconds / 1000, timezone.utc))
-        for name, milliseconds in times.items()
-        if milliseconds is not None
-    }
-
-
-def _file_names(entries: Iterable[Entry]) -> dict[str, MetadataItem]:
-    names = [landing_name(entry.number) for entry in entries]
-    if not names:
-        return {}
-    return {"landing_files": names[0] if len(names) == 1 else f"{names[0]} to {names[-1]}"}
-
-
-def _cost(published: Published) -> dict[str, MetadataItem]:
-    """Return what it costs on OneLake, as estimated; nothing for what had landed before."""
-    if published.outcome is not Outcome.LANDED:
-        return {}
-    cost = landing_cost(1, len(published.entries))
-    return {"onelake_requests": round(cost.requests), "onelake_cu_seconds": round(cost.capacity_seconds, 1)}
-
-
-def _columns(manifest: Manifest, columns: Sequence[Column], origin: dg.AssetKey, *, holds_rows: bool) -> Metadata:
+def _columns(
+    manifest: Manifest, columns: Sequence[Column], origin: dg.AssetKey, *, holds_rows: bool
+) -> dict[str, MetadataItem]:
     """Return the columns, each with the column of `origin` that it comes from; a row id is made here."""
     named = [(column.name, column.type) for column in columns]
     schema = _table_schema(named, parse_schema(manifest.source_schema), manifest.keys, holds_rows=holds_rows)

@@ -78,11 +78,14 @@ def _run(name: str, checked: CheckedTable) -> CheckResult | None:
     """
     if checked.with_spark and checked.share(_staged):
         return checked.share(_results)[name]
-    key = dg.AssetCheckKey(asset_key(AssetKind.CHANGES, checked.table.name), name)
-    last = (checked.recorded or RecordedChecks(checked.instance, [key])).last(key)
+    last = checked.share(_recorded).last(dg.AssetCheckKey(asset_key(AssetKind.CHANGES, checked.table.name), name))
     if last is None or last.passed or checked.share(_staged):
         return None
     return CheckResult(name, note=NOTHING_STAGED) if _is_past(last, checked.context.manifest()) else None
+
+
+def _recorded(checked: CheckedTable) -> RecordedChecks:
+    return RecordedChecks(checked.instance, [check.key(checked.table.name) for check in STAGED_CHECKS])
 
 
 def _staged(checked: CheckedTable) -> tuple[SliceRecord, ...]:

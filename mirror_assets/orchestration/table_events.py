@@ -4,40 +4,28 @@ from __future__ import annotations
 
 import threading
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 import dagster as dg
 
-from mirror_assets.landing.format import Manifest
 from mirror_assets.landing.names import TableName
 from mirror_assets.landing.publish import Outcome, Published
 from mirror_assets.orchestration.asset_names import AssetKind, asset_key, partitions_name
 from mirror_assets.orchestration.checks import check_named
-from mirror_assets.orchestration.partitions import Surplus, delete_keys, ended_keys, registered
+from mirror_assets.orchestration.partitions import delete_keys, ended_keys, surplus_keys
 from mirror_assets.orchestration.slice_metadata import landed_metadata, source_materialization, staged_metadata
 from mirror_assets.orchestration.staged_checks import merged
 from mirror_assets.pipeline.context import TableContext
 from mirror_assets.pipeline.errors import ChecksFailed
-from mirror_assets.pipeline.plan import Boundaries, slice_key
+from mirror_assets.pipeline.plan import slice_key
 from mirror_assets.pipeline.process import ProcessedSlice
 from mirror_assets.source.planner import PlannedSlice
+from mirror_assets.verify.check_result import CheckResult
 
 # Newest slices of a table that stay partitions in Dagster, which advises 100,000 an asset at most.
 KEPT_PARTITIONS = 10_000
-
-
-def registered_boundaries(
-    instance: dg.DagsterInstance, table: TableName, warn: Callable[[str], None] = lambda _: None
-) -> Boundaries:
-    """Return the function by which a plan finds registered slices; `warn` takes a line on partitions of no slice."""
-
-    def boundaries(epoch: int, covered: int) -> frozenset[int]:
-        seen = registered(instance, table, epoch, covered)
-        if seen.strangers:
-            warn(f"{table}: no slices, and left alone: {', '.join(seen.strangers)}")
-        return seen.boundaries(epoch, covered)
-
-    return boundaries
+# The partitions are counted when this many were added, because counting reads all of them.
+_COUNTED_AFTER = 100
 
 
 class TableEvents:
@@ -52,21 +40,16 @@ class TableEvents:
         self._context, self._is_resident = context, is_resident
         self._instance = context.instance
         self._lock = threading.Lock()
-        self._surplus: dict[TableName, Surplus] = {}
-        self._registered: dict[TableName, int] = {}
+        self._uncounted: dict[TableName, int] = {}
         self._checked: set[TableName] = set()
         self._refused: set[TableName] = set()
-
-    def boundaries(self, table: TableName) -> Boundaries:
-        """Return the function by which a plan finds the registered slices of the table that have not landed."""
-        return registered_boundaries(self._instance, table, self._context.log.warning)
 
     def planned(self, table: TableName, slices: Sequence[PlannedSlice]) -> None:
         """Register the slices as partitions, in order."""
         keys = [str(slice_key(planned)) for planned in slices]
         if keys:
             self._instance.add_dynamic_partitions(partitions_name(table), keys)
-            self._registered[table] = self._registered.get(table, 0) + len(keys)
+            self._uncounted[table] = self._uncounted.get(table, _COUNTED_AFTER) + len(keys)
 
     def landed(self, table_context: TableContext, processed: ProcessedSlice) -> None:
         """Log one slice: its source, then changes with its checks, and landing.
@@ -85,25 +68,22 @@ class TableEvents:
         landed = dg.AssetMaterialization(
             zone, partition=key, metadata=landed_metadata(table_context, processed.published, steps)
         )
-        checked = [
-            dg.AssetCheckEvaluation(
-                feed, result.check, passed=result.passed, metadata={"slice": key, **result.metadata}
-            )
-            for result in processed.results
-        ]
-        is_first, has_failed = table_context.name not in self._checked, table_context.name in self._refused
-        self._checked.add(table_context.name)
+        name, manifest = table_context.name, processed.published.manifest
+        checked = _evaluations(name, key, processed.results)
+        is_first, has_failed = name not in self._checked, name in self._refused
+        self._checked.add(name)
         self.log([observed, staged, *(checked if is_first and not has_failed else ()), landed])
         if has_failed:
             self._report(checked)
-        self._forget_oldest(table_context, processed.published.manifest)
+        if self._uncounted.get(name, _COUNTED_AFTER) >= _COUNTED_AFTER:
+            self._uncounted[name] = 0
+            surplus = surplus_keys(self._instance, name, KEPT_PARTITIONS, manifest.epoch, manifest.covered)
+            delete_keys(self._instance, name, surplus)
 
     def refused(self, table_context: TableContext, error: ChecksFailed) -> None:
         """Record the results of a slice that may not land."""
-        name, key = table_context.name, str(error.key)
-        self._refused.add(name)
-        found = [merged(result.check, [(key, (result,))]) for result in error.results]
-        self._report([check_named(one.check, AssetKind.CHANGES).evaluation(name, one) for one in found])
+        self._refused.add(table_context.name)
+        self._report(_evaluations(table_context.name, str(error.key), error.results))
 
     def _report(self, found: Sequence[dg.AssetCheckEvaluation]) -> None:
         """Record results outside of the run: Dagster keeps one result per run, and would lose a failure."""
@@ -138,9 +118,10 @@ class TableEvents:
             if self._is_resident:
                 deque(self._context.consume_events(), maxlen=0)
 
-    def _forget_oldest(self, table_context: TableContext, landed: Manifest) -> None:
-        """Delete the table's oldest partitions beyond `KEPT_PARTITIONS`."""
-        name = table_context.name
-        surplus = self._surplus.setdefault(name, Surplus(name, KEPT_PARTITIONS))
-        old = surplus.keys(self._instance, self._registered.pop(name, 0), landed.epoch, landed.covered)
-        delete_keys(self._instance, name, old)
+
+def _evaluations(table: TableName, key: str, results: Sequence[CheckResult]) -> list[dg.AssetCheckEvaluation]:
+    """Return the results of a slice's checks as events."""
+    return [
+        check_named(one.check, AssetKind.CHANGES).evaluation(table, merged(one.check, [(key, (one,))]))
+        for one in results
+    ]

@@ -13,6 +13,7 @@ from mirror_assets.landing.names import TableName
 from mirror_assets.orchestration.asset_names import AssetKind, asset_key
 from mirror_assets.orchestration.dagster_internals import RemoteRepositoryOrigin
 from mirror_assets.orchestration.failed_runs import record_failed_run
+from mirror_assets.orchestration.recorded_checks import RecordedChecks
 from mirror_assets.pipeline.errors import TableHeld
 from mirror_assets.pipeline.next_action import NOT_FAILING, NOT_HELD, READABLE, Rest, failed_check
 from mirror_assets.pipeline.table_watch import PollResult
@@ -74,7 +75,10 @@ class TableStates:
         record_check(str(table), check, passed=why is None)
         with self._lock:
             if (table, check) not in self._known:
-                self._known[table, check] = _newest(self._instance, dg.AssetCheckKey(asset, check))
+                key = dg.AssetCheckKey(asset, check)
+                last = RecordedChecks(self._instance, [key]).last(key)
+                known = None if last is None or last.passed else last.description or "it has failed"
+                self._known[table, check] = known
             was, self._known[table, check] = self._known[table, check], why
             failing = sorted({table for (table, _), why in self._known.items() if why is not None})
             if failing != self._failing:
@@ -95,13 +99,3 @@ class TableStates:
         if self._repository is not None and error is not None and not isinstance(error, RetryError | UnknownOutcome):
             record_failed_run(self._instance, self._repository, table, error)
         return True
-
-
-def _newest(instance: dg.DagsterInstance, check: dg.AssetCheckKey) -> str | None:
-    """Return why the check has failed; None when it has passed, or was never evaluated."""
-    record = instance.get_latest_asset_check_evaluation_record(check)
-    event = record.event.dagster_event if record is not None and record.event is not None else None
-    if event is None or event.event_type is not dg.DagsterEventType.ASSET_CHECK_EVALUATION:
-        return None
-    evaluation = event.asset_check_evaluation_data
-    return None if evaluation.passed else evaluation.description or "it has failed"

@@ -21,7 +21,8 @@ from deltalake import write_deltalake
 from mirror_assets.landing.failures import read_failure
 from mirror_assets.landing.format import SliceRecord
 from mirror_assets.orchestration.asset_names import AssetKind, asset_key
-from mirror_assets.orchestration.jobs import TABLES_OP, FollowSources, MirrorTables
+from mirror_assets.orchestration.jobs import TABLES_OP, MirrorTables
+from mirror_assets.orchestration.mirror_tables import FollowSources
 from mirror_assets.orchestration.run_tags import mirror_name
 from mirror_assets.pipeline import batch_runner
 from mirror_assets.pipeline.batch_runner import BatchRunner, batch_holder

@@ -205,6 +205,7 @@ def test_the_oldest_partitions_go_and_their_history_stays(
     lab: Lab, instance: dg.DagsterInstance, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(table_events, "KEPT_PARTITIONS", 2)
+    monkeypatch.setattr(table_events, "_COUNTED_AFTER", 0)
     lab.configure(defaults="slices: {max_commits: 1}")
     location = Location.of(lab, instance)
     assert location.run(location.requested()).success

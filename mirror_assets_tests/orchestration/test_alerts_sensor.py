@@ -5,7 +5,7 @@ from __future__ import annotations
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NoReturn
@@ -23,7 +23,9 @@ from mirror_assets.landing.failures import record_failure
 from mirror_assets.landing.names import TableName
 from mirror_assets.landing.rebuild import RebuildStep, advance_rebuild, begin_rebuild
 from mirror_assets.landing.steps import drive
-from mirror_assets.orchestration.alerts_sensor import SENSOR, Alerts, Watched
+from mirror_assets.orchestration.alert_checks import CheckReader
+from mirror_assets.orchestration.alert_runs import RunReader
+from mirror_assets.orchestration.alerts_sensor import SENSOR, Alerts
 from mirror_assets.orchestration.asset_names import BATCH_TAG, AssetKind, asset_key
 from mirror_assets.orchestration.checks import check_named
 from mirror_assets.orchestration.doctor_job import DOCTOR, SOURCES_OP, DoctorConfig
@@ -88,8 +90,12 @@ class Deployment:
         """Begin in a new process: nothing is remembered but what was saved."""
         zones = [asset_key(AssetKind.LANDING, name) for name in self.names]
         sources = [dg.AssetCheckKey(asset_key(AssetKind.SOURCE, name), "readable") for name in self.names]
-        checks = frozenset((*(dg.AssetCheckKey(zone, check) for zone in zones for check in _CHECKS), *sources))
-        self.alerts = Alerts(self.config, Watched(_JOBS, frozenset({"mirror"}), frozenset({"history"}), checks))
+        self.watch((*(dg.AssetCheckKey(zone, check) for zone in zones for check in _CHECKS), *sources))
+
+    def watch(self, checks: Iterable[dg.AssetCheckKey]) -> None:
+        """Watch these checks, in a new process."""
+        runs = RunReader(_JOBS, frozenset({"history"}))
+        self.alerts = Alerts(self.config, CheckReader(frozenset(checks)), runs, frozenset({"mirror", "history"}))
 
     def tick(self, seconds: float = 0.0) -> str:
         """Tick after so many seconds."""
@@ -315,8 +321,7 @@ def test_a_layout_warning_hides_no_failed_run(deployment: Deployment, receiver: 
 
 def test_a_check_and_the_table_that_fails_by_it_are_one_message(deployment: Deployment, receiver: WebReceiver) -> None:
     feed = asset_key(AssetKind.CHANGES, TableName("sales", "t000"))
-    checks = deployment.alerts.watched.checks | {dg.AssetCheckKey(feed, "key_presence")}
-    deployment.alerts = Alerts(deployment.config, Watched(_JOBS, frozenset(), frozenset(), frozenset(checks)))
+    deployment.watch([dg.AssetCheckKey(feed, "key_presence")])
     found = dg.AssetCheckEvaluation(feed, "key_presence", passed=False, description="key id is NULL")
     deployment.instance.report_runless_asset_event(found)
     deployment.settle()
@@ -631,8 +636,7 @@ def test_a_table_on_hold_has_no_deadline(deployment: Deployment, receiver: WebRe
 
 def test_what_vacuum_deletes_is_reported_once(deployment: Deployment, receiver: WebReceiver) -> None:
     source = asset_key(AssetKind.SOURCE, TableName("sales", "t000"))
-    watched = frozenset(dg.AssetCheckKey(source, name) for name in ("retention", "frames_safe"))
-    deployment.alerts = Alerts(deployment.config, Watched(_JOBS, frozenset(), frozenset(), watched))
+    deployment.watch(dg.AssetCheckKey(source, name) for name in ("retention", "frames_safe"))
 
     def check(name: str, *, warn: bool) -> None:
         severity = dg.AssetCheckSeverity.WARN if warn else dg.AssetCheckSeverity.ERROR

@@ -20,13 +20,12 @@ from mirror_assets.errors import ErrorCode, MirrorError, RetryError
 from mirror_assets.landing.failures import record_failure
 from mirror_assets.landing.format import SliceRecord
 from mirror_assets.landing.names import SliceKey
-from mirror_assets.orchestration import check_tables, recorded_checks, staged_checks, table_checks
+from mirror_assets.orchestration import check_tables, recorded_checks, staged_checks
 from mirror_assets.orchestration.asset_names import AssetKind, asset_key
 from mirror_assets.orchestration.check_tables import ALL_CHECKS, CHECK_OP, CHECKS, RECONCILE, CheckTables
 from mirror_assets.orchestration.recorded_checks import RecordedChecks
-from mirror_assets.orchestration.resources import SourceTable, resources
+from mirror_assets.orchestration.resources import resources
 from mirror_assets.pipeline.backoff import note_failure
-from mirror_assets.pipeline.check import BLOCKING_CHECKS
 from mirror_assets.pipeline.context import TableContext
 from mirror_assets.pipeline.plan import plan_table
 from mirror_assets.pipeline.stage_range import staged_ahead
@@ -101,7 +100,6 @@ def test_lag_is_told_of_a_table_whose_runs_fail_and_the_run_succeeds(
 def test_the_checks_of_a_table_open_its_log_twice_and_its_status_twice(
     paper: Paper, instance: dg.DagsterInstance, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """And by deltalake alone: to make Dagster's resource of a table takes longer than to open it."""
     _land(paper)
     opened, state = list[str](), DeltaLog.state
 
@@ -110,64 +108,28 @@ def test_the_checks_of_a_table_open_its_log_twice_and_its_status_twice(
         return state(log, version)
 
     monkeypatch.setattr(DeltaLog, "state", counted)
-    monkeypatch.setattr(SourceTable, "of", lambda *_: pytest.fail("a resource was made"))
     assert {"lag", "retention", "not_held", "not_failing"} <= _evaluated(_run(paper.config, instance))
     assert len(opened) == 4, "a plan for not_held and not_failing, and what waits for lag and retention; each again"
 
 
-def test_what_is_no_news_is_recorded_when_its_turn_comes(
+def test_an_unchanged_result_is_recorded_once_a_day(
     paper: Paper, instance: dg.DagsterInstance, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     _land(paper)
     first = _evaluated(_run(paper.config, instance))
-    monkeypatch.setattr(recorded_checks, "_RECORDED_A_MINUTE", 1)
-    assert _evaluated(_run(paper.config, instance)) == set(), "once a day"
-    monkeypatch.setattr(recorded_checks, "_AGAIN_SECONDS", 0.0)
-    again = _run(paper.config, instance)
-    assert len(again.get_asset_check_evaluations()) == 5 < len(first)
-    paper.commit(2, time.time() - 3600)
-    late = {found.check_name: found.passed for found in _run(paper.config, instance).get_asset_check_evaluations()}
-    assert late["lag"] is False
-    assert set(late) < first
-
-
-def test_that_a_table_is_late_for_longer_is_no_news(
-    paper: Paper, instance: dg.DagsterInstance, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    assert "lag" in _evaluated(_run(paper.config, instance))
-    monkeypatch.setattr(recorded_checks, "_RECORDED_A_MINUTE", 0)
-    time.sleep(1.1)
-    assert "lag" not in _evaluated(_run(paper.config, instance))
-
-
-def test_checks_without_a_result_take_no_turn_from_the_others(
-    paper: Paper, instance: dg.DagsterInstance, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    feed = asset_key(AssetKind.CHANGES, TABLE)
-    for name in BLOCKING_CHECKS:  # of the last slice, long ago: a run of the schedule has nothing to say of them
-        instance.report_runless_asset_event(dg.AssetCheckEvaluation(feed, name, passed=True))
-    _land(paper)
-    _run(paper.config, instance)
-    monkeypatch.setattr(recorded_checks, "_RECORDED_A_MINUTE", 1)
-    monkeypatch.setattr(recorded_checks, "_AGAIN_SECONDS", 0.0)
-    runs = [_run(paper.config, instance).get_asset_check_evaluations() for _ in range(2)]
-    first, second = ({found.asset_check_key for found in run if found.passed} for run in runs)
-    assert first
-    assert second
-    assert not first & second, "each in its turn"
-
-
-def test_what_fails_is_recorded_each_day(
-    paper: Paper, instance: dg.DagsterInstance, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    paper.commit(1, time.time() - 7200)
-    monkeypatch.setattr(recorded_checks, "_RECORDED_A_MINUTE", 0)
-    first = _run(paper.config, instance).get_asset_check_evaluations()
-    failed = {found.check_name for found in first if not found.passed}
-    assert failed > {"lag"}
     assert _evaluated(_run(paper.config, instance)) == set()
     monkeypatch.setattr(recorded_checks, "_AGAIN_SECONDS", 0.0)
-    assert _evaluated(_run(paper.config, instance)) == failed
+    assert _evaluated(_run(paper.config, instance)) == first
+
+
+def test_only_a_check_that_fails_is_recorded_when_the_table_is_late(paper: Paper, instance: dg.DagsterInstance) -> None:
+    _land(paper)
+    _run(paper.config, instance)
+    paper.commit(2, time.time() - 3600)
+    late = {found.check_name: found.passed for found in _run(paper.config, instance).get_asset_check_evaluations()}
+    assert late == {"lag": False}
+    time.sleep(1.1)
+    assert "lag" not in _evaluated(_run(paper.config, instance)), "late for longer is no change"
 
 
 def test_a_source_that_is_gone_is_one_failed_check_and_the_others_stay(
@@ -241,7 +203,7 @@ def test_a_source_that_does_not_answer_is_a_warning_for_an_hour(
     assert first.severity is second.severity is dg.AssetCheckSeverity.WARN
     assert first.metadata["unreachable_since"] == second.metadata["unreachable_since"]
     assert first.metadata["next_step"].value == "wait."
-    monkeypatch.setattr(table_checks, "_WARNING_SECONDS", 0.0)
+    monkeypatch.setattr(check_tables, "_WARNING_SECONDS", 0.0)
     assert _silent(_run(paper.config, instance)).severity is dg.AssetCheckSeverity.ERROR
 
 
@@ -337,7 +299,6 @@ def test_a_result_that_dagster_no_longer_shows_is_news(
 ) -> None:
     """What was found before the newest materialization is "not evaluated" in the UI."""
     monkeypatch.setattr(recorded_checks, "_OUTDATED_SECONDS", 0.0)
-    monkeypatch.setattr(recorded_checks, "_RECORDED_A_MINUTE", 0)
     _land(paper)
     assert _run(paper.config, instance).success
     assert "lag" not in _evaluated(_run(paper.config, instance))

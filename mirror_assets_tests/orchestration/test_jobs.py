@@ -19,7 +19,6 @@ from mirror_assets.orchestration.jobs import (
     REBUILD_OP,
     TABLES_OP,
     MirrorTables,
-    RebuildTable,
 )
 from mirror_assets.orchestration.run_reports import TableReport, summary
 from mirror_assets_tests.pipeline.paper import Paper
@@ -42,7 +41,7 @@ def test_a_table_that_is_not_there_is_named_without_a_stack_trace(tmp_path: Path
 def test_a_rebuild_that_is_not_confirmed_fails_and_states_what_it_would_do(tmp_path: Path) -> None:
     paper = Paper(tmp_path)
     paper.create(time.time())
-    unconfirmed = dg.RunConfig(ops={REBUILD_OP: RebuildTable(table="shop.orders")})
+    unconfirmed = {"ops": {REBUILD_OP: {"config": {"table": "shop.orders"}}}}
     job = build_definitions(paper.config).resolve_job_def(REBUILD)
     result = job.execute_in_process(run_config=unconfirmed, raise_on_error=False)
     (failed,) = [event for event in result.all_events if event.is_step_failure]

@@ -14,7 +14,6 @@ from mirror_assets.config import load_config
 from mirror_assets.orchestration import rediscovery
 from mirror_assets.orchestration.asset_names import AssetKind, asset_key
 from mirror_assets.orchestration.jobs import TABLES_OP
-from mirror_assets.orchestration.rediscovery import CodeServer
 from mirror_assets_tests.asset_kinds import kind_of
 from mirror_assets_tests.discovery.lakes import DiskLake
 from mirror_assets_tests.orchestration.test_batch_sensor import Deployment
@@ -65,7 +64,7 @@ class Reloads:
 @pytest.fixture
 def reloads(monkeypatch: pytest.MonkeyPatch) -> Reloads:
     found = Reloads()
-    monkeypatch.setattr(CodeServer, "reload", lambda _: found.reload())
+    monkeypatch.setattr(rediscovery, "reload_definitions", lambda *_: found.reload())
     return found
 
 

@@ -12,7 +12,7 @@ from mirror_assets.config import load_config
 from mirror_assets.encode import session
 from mirror_assets.landing.names import TableName
 from mirror_assets.orchestration import resources
-from mirror_assets.orchestration.resources import LandingZone, known_sources, project, spark_resource
+from mirror_assets.orchestration.resources import LandingZone, SourceTables, SparkSessions, project
 from mirror_assets_tests.pipeline.doctor.lake import write_table
 from mirror_assets_tests.unity.server import LoopbackUnity
 
@@ -30,11 +30,11 @@ def test_tables_of_a_catalog_and_found_ones_are_opened(unity: LoopbackUnity, tmp
     )
     config = load_config(tmp_path / "mirror.yaml")
     assert unity.log == []  # nobody asks a catalog before somebody reads
-    sources = known_sources(config)
-    versions = {str(name): sources.log(name).state().version for name in config.names}
+    composed = project(config, LandingZone(path=str(tmp_path / "landing")))
+    versions = {str(name): composed.log(name).state().version for name in config.names}
     assert versions == {"orders": 0, "lines": 0}
-    assert sources.load(TableName.parse("orders")).version() == 0  # by dagster-deltalake, for assets of one's own
-    assert sources.log(TableName.parse("orders")).uri == str(tmp_path / "elsewhere" / "orders")
+    assert composed.log(TableName.parse("orders")).uri == str(tmp_path / "elsewhere" / "orders")
+    assert SourceTables(config).load(TableName.parse("orders")).version() == 0  # by dagster-deltalake, for your assets
 
 
 def test_the_folder_of_jars_is_kept_beside_what_asks_catalogs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -43,7 +43,7 @@ def test_the_folder_of_jars_is_kept_beside_what_asks_catalogs(tmp_path: Path, mo
         f"{_ZONE}spark: {{jars_folder: ./jars}}\ncatalogs: {{hive: {{type: spark}}}}\n"
         "tables: {orders: {source: {catalog: hive, table: sales.orders}, keys: [id]}}\n"
     )
-    spark = spark_resource(load_config(tmp_path / "mirror.yaml"))
+    spark = SparkSessions.of(load_config(tmp_path / "mirror.yaml"))
     assert spark.jars_folder == str(tmp_path / "jars")
     assert type(spark)._of_catalogs() == ()
 
@@ -59,7 +59,7 @@ def test_a_run_tells_that_spark_starts_once(tmp_path: Path, monkeypatch: pytest.
 
     monkeypatch.setattr(resources.SparkSessions, "open", opens)
     zone = LandingZone(path=str(tmp_path / "landing"))
-    composed = project(config, zone, known_sources(config), spark_resource(config), told.append)
+    composed = project(config, zone, SparkSessions.of(config), told.append)
     with ThreadPoolExecutor(4) as pool:
         list(pool.map(composed.session, "abcd"))
     assert sorted(map(str, started)) == ["a", "b", "c", "d"]
