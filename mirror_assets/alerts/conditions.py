@@ -31,13 +31,11 @@ _VARYING = re.compile(r"\b[0-9a-f-]{12,}\b|(?<![\w:/])\.?/[^\s'\",;:)]+|\d[\d,._
 _AUTHORITY = re.compile(r"\b([a-z][a-z0-9+.-]*://[^/\s'\",;)]+)", re.IGNORECASE)
 # Beginnings of codes whose fault is in something that many tables need: a store, a catalog, Fabric, the Spark session.
 _SHARED = re.compile(
-    "store_|credential|certificate_|token_|item_|api_version_|config_|source_unavailable|session_|spark_interrupted|"
-    "run_killed|catalog_unavailable|catalog_denied|catalog_refused|fabric_|mirroring_"
+    "store_|credential|certificate_|token_|item_|config_|source_unavailable|session_|spark_interrupted|run_killed|"
+    "catalog_unavailable|catalog_refused|fabric_|mirroring_"
 )
 # Endings of codes after which the next run probably succeeds: only a second failure is reported.
-_PASSING = re.compile(
-    ".*(_unavailable|_throttled|_busy|_interrupted|_running|_not_staged|_killed|_dropped|outcome_unknown)"
-)
+_PASSING = re.compile(".*(_unavailable|_throttled|_busy|_interrupted|_not_staged|_killed|outcome_unknown)")
 
 
 class ConditionKind(str, Enum):

@@ -187,7 +187,7 @@ def history(path: Path | None, names: Sequence[str], skip_to: int | None, *, as_
         raise config.invalid(tuple(without))
     if skip_to is not None and len(names) != 1:
         what, next_step = "--skip-to names a version of one table.", "name that table, and no other, with --table."
-        raise SettingError(what, next_step, code=ErrorCode.RANGE_REFUSED)
+        raise SettingError(what, next_step, code=ErrorCode.VERSION_REFUSED)
     keys = {table.name: asset_key(AssetKind.HISTORY, table.name) for table in tables}
     ops = {_step(key): KeepHistory(skip_to=skip_to) for key in keys.values()}
     result = execute(config, HISTORY, ops, list(keys.values()))

@@ -50,7 +50,7 @@ class ConfigInvalid(SettingError):
 class ConfigMissing(SettingError):
     """mirror.yaml doesn't exist, or can't be read."""
 
-    code = ErrorCode.CONFIG_MISSING
+    code = ErrorCode.CONFIG_INVALID
 
     def __init__(self, file: Path, why: str) -> None:
         super().__init__(

@@ -90,5 +90,5 @@ def not_made_here(path: Path | str) -> SettingError:
     return SettingError(
         f"{path} exists and was not made by the demo.",
         "give the demo another place (--folder, or the path in --settings), or move it away; nothing was deleted.",
-        code=ErrorCode.PATH_EXISTS,
+        code=ErrorCode.PATH_REFUSED,
     )

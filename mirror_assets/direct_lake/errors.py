@@ -11,7 +11,7 @@ def frames_unreadable(source: str, why: str) -> SettingError:
         f"{source} has no readable frames of a model: {why}.",
         "run EVALUATE INFO.DELTATABLEMETADATASTORAGES() on the model as its administrator, and export the whole "
         "result, as CSV or JSON; or name versions instead.",
-        code=ErrorCode.FRAMES_UNREADABLE,
+        code=ErrorCode.CONFIG_INVALID,
     )
 
 
@@ -30,7 +30,7 @@ def footer_unreadable(uri: str, path: str, why: str) -> StopError:
     return StopError(
         f"{uri}: the footer of {path} can't be read: {why}.",
         "compare the file's size with the log's; restore it, or write its rows again.",
-        code=ErrorCode.FOOTER_UNREADABLE,
+        code=ErrorCode.DATA_FILE_UNREADABLE,
     )
 
 
@@ -39,14 +39,14 @@ def cache_unusable(folder: str, why: str) -> SettingError:
     return SettingError(
         f"the footer cache {folder} can't be used: {why}.",
         "name a folder that this user may write, or use --no-cache, which reads every footer each time.",
-        code=ErrorCode.CACHE_UNUSABLE,
+        code=ErrorCode.CONFIG_INVALID,
     )
 
 
 def column_unknown(column: str, known: str) -> SettingError:
     """Return the error for a column that the table doesn't have."""
     return SettingError(
-        f"the table has no column `{column}`.", f"name columns among {known}.", code=ErrorCode.COLUMN_UNKNOWN
+        f"the table has no column `{column}`.", f"name columns among {known}.", code=ErrorCode.CONFIG_INVALID
     )
 
 
@@ -55,7 +55,7 @@ def frame_refused(uri: str, frame: str, why: str) -> SettingError:
     return SettingError(
         f"{uri} has no version for the frame `{frame}`: {why}.",
         "name a version of this table, or a time at which it existed; check that it is the right table.",
-        code=ErrorCode.FRAME_REFUSED,
+        code=ErrorCode.VERSION_REFUSED,
     )
 
 

@@ -209,7 +209,7 @@ def rows_misplaced(table: str, rows: int, first: int, last: int) -> StopError:
 class RowIdsUnfit(RebuildError):
     """Rows are new in the table, but their row commit versions are older than the slice."""
 
-    code = ErrorCode.ROW_IDS_UNFIT
+    code = ErrorCode.SOURCE_BREAK
     needs_reading = True
 
     def __init__(self, table: str, rows: int) -> None:

@@ -33,7 +33,7 @@ def fabric_denied(what: str, why: str) -> SettingError:
         f"Fabric refused to {what}: {why}.",
         "check mirror.fabric.credential and its environment variables. The identity needs the role Contributor in "
         "the workspace; a service principal also needs the tenant setting that lets it use Fabric's APIs.",
-        code=ErrorCode.FABRIC_DENIED,
+        code=ErrorCode.FABRIC_REFUSED,
     )
 
 
@@ -42,7 +42,7 @@ def fabric_item_missing(what: str, why: str) -> SettingError:
     return SettingError(
         f"Fabric can't {what}: {why}.",
         "compare the GUIDs in landing_zone.onelake.url, or --workspace, with the address of the item in the portal.",
-        code=ErrorCode.FABRIC_ITEM_MISSING,
+        code=ErrorCode.FABRIC_REFUSED,
     )
 
 
@@ -51,7 +51,7 @@ def fabric_item_unfit(name: str, item: str, why: str) -> SettingError:
     return SettingError(
         f"mirrored database {name!r} ({item}) already exists, and {why}.",
         "choose another name.",
-        code=ErrorCode.FABRIC_ITEM_UNFIT,
+        code=ErrorCode.FABRIC_REFUSED,
     )
 
 

@@ -38,7 +38,7 @@ def no_tables_in_catalog(catalog: str, schema: str, others: int) -> SettingError
 def file_exists(file: Path) -> SettingError:
     """A file exists that would be overwritten."""
     return SettingError(
-        f"{file} exists.", "choose another with --out, or overwrite it with --force.", code=ErrorCode.PATH_EXISTS
+        f"{file} exists.", "choose another with --out, or overwrite it with --force.", code=ErrorCode.PATH_REFUSED
     )
 
 

@@ -56,7 +56,7 @@ class StagedFileLost(LandingDamaged):
 class ForeignFile(StopError):
     """A file that this mirror did not publish has the number of a committed one."""
 
-    code = ErrorCode.FOREIGN_FILE
+    code = ErrorCode.FOREIGN_CHANGE
 
     def __init__(self, table: str, path: str, why: str) -> None:
         self.path = path
@@ -82,7 +82,7 @@ class MetadataDiffers(StopError):
 class SliceMissing(StopError):
     """The slice starts after the next uncovered version."""
 
-    code = ErrorCode.SLICE_MISSING
+    code = ErrorCode.SLICE_NOT_READY
 
     def __init__(self, table: str, key: str, wanted_first: int) -> None:
         self.wanted_first = wanted_first
@@ -108,7 +108,7 @@ class SliceNotStaged(RetryError):
 class SliceNotChecked(StopError):
     """Not every blocking check has passed the staged parts."""
 
-    code = ErrorCode.SLICE_NOT_CHECKED
+    code = ErrorCode.SLICE_NOT_READY
 
     def __init__(self, table: str, key: str, missing: tuple[str, ...], failed: tuple[str, ...]) -> None:
         self.missing, self.failed = missing, failed
@@ -135,7 +135,7 @@ class LostRace(RetryError):
 class RebuildRunning(RetryError):
     """A rebuild of the table is running."""
 
-    code = ErrorCode.REBUILD_RUNNING
+    code = ErrorCode.TABLE_BUSY
 
     def __init__(self, table: str, step: str) -> None:
         super().__init__(
@@ -147,7 +147,7 @@ class RebuildRunning(RetryError):
 class TableDropped(RetryError):
     """The table folder is being dropped, or was dropped during a publication."""
 
-    code = ErrorCode.TABLE_DROPPED
+    code = ErrorCode.TABLE_BUSY
 
     def __init__(self, table: str, step: str) -> None:
         super().__init__(
@@ -159,7 +159,7 @@ class TableDropped(RetryError):
 class EpochEnded(RebuildError):
     """A late publisher has written a manifest into the folder of a dropped table."""
 
-    code = ErrorCode.EPOCH_ENDED
+    code = ErrorCode.LANDING_DAMAGED
 
     def __init__(self, table: str, epoch: int) -> None:
         super().__init__(

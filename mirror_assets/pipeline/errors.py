@@ -17,7 +17,7 @@ def mirror_slow(what: str, seconds: float) -> RetryError:
         f"waited {seconds:.0f} s for {what}.",
         "see that the replicator runs (`mirror-assets replicate`, or `mirror-assets fabric status`), then run the "
         "same command again: it continues where it stopped.",
-        code=ErrorCode.MIRROR_BUSY,
+        code=ErrorCode.TABLE_BUSY,
     )
 
 
@@ -78,7 +78,7 @@ def snapshot_under_way(table: str, key: str, loading: Loading) -> StopError:
     return StopError(
         f"{table}: slice {key} can't land yet: {loading}.",
         f"materialize slice {loading.key} first; it continues where it stopped.",
-        code=ErrorCode.SLICE_MISSING,
+        code=ErrorCode.SLICE_NOT_READY,
     )
 
 

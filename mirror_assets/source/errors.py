@@ -178,7 +178,7 @@ def schema_unreadable(why: str) -> SettingError:
 
 def range_refused(uri: str, why: str, next_step: str) -> SettingError:
     """Return the error for a range of commits that the source doesn't have, or that can't be mirrored."""
-    return SettingError(f"{uri} has no such range: {why}.", next_step, code=ErrorCode.RANGE_REFUSED)
+    return SettingError(f"{uri} has no such range: {why}.", next_step, code=ErrorCode.VERSION_REFUSED)
 
 
 def start_refused(uri: str, start: str, why: str) -> SettingError:
@@ -186,5 +186,5 @@ def start_refused(uri: str, start: str, why: str) -> SettingError:
     return SettingError(
         f"the mirror of {uri} can't begin with `start: {start}`: {why}.",
         "choose another start, `start: latest`, or `start: snapshot`, which lands the whole table; then run again.",
-        code=ErrorCode.START_REFUSED,
+        code=ErrorCode.VERSION_REFUSED,
     )

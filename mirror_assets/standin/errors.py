@@ -54,7 +54,7 @@ class TableStopped(StopError):
 class MirrorBusy(RetryError):
     """Another process polls the same mirror."""
 
-    code = ErrorCode.MIRROR_BUSY
+    code = ErrorCode.TABLE_BUSY
 
     def __init__(self, root: Path) -> None:
         self.root = root

@@ -8,7 +8,7 @@ from mirror_assets.errors import ErrorCode, RetryError, SettingError, StopError,
 class PathMissing(StopError):
     """No file exists at the path."""
 
-    code = ErrorCode.PATH_MISSING
+    code = ErrorCode.FOREIGN_CHANGE
 
     def __init__(self, path: str) -> None:
         self.path = path
@@ -18,7 +18,7 @@ class PathMissing(StopError):
 class PathExists(StopError):
     """The path exists, and the request requires a free one."""
 
-    code = ErrorCode.PATH_EXISTS
+    code = ErrorCode.FOREIGN_CHANGE
 
     def __init__(self, path: str) -> None:
         self.path = path
@@ -28,7 +28,7 @@ class PathExists(StopError):
 class PathChanged(StopError):
     """The file's ETag is not the one in the request's condition; `found` is the file's, where the store returns it."""
 
-    code = ErrorCode.PATH_CHANGED
+    code = ErrorCode.FOREIGN_CHANGE
 
     def __init__(self, path: str, wanted: str, found: str | None = None) -> None:
         self.path, self.wanted, self.found = path, wanted, found
@@ -79,7 +79,7 @@ def root_unusable(root: str, why: str) -> SettingError:
 class FileTooLarge(StopError):
     """A control file is larger than any that this program writes."""
 
-    code = ErrorCode.FILE_TOO_LARGE
+    code = ErrorCode.FOREIGN_CHANGE
 
     def __init__(self, path: str, size: int, limit: int) -> None:
         self.path, self.size, self.limit = path, size, limit
@@ -226,5 +226,5 @@ def api_version_refused(version: str, why: str) -> SettingError:
     return SettingError(
         f"api_version {version!r} can't be used: {first_line}.",
         "remove landing_zone.onelake.api_version, or set it to a version that both support, such as 2021-06-08.",
-        code=ErrorCode.API_VERSION_REFUSED,
+        code=ErrorCode.STORE_REFUSED,
     )

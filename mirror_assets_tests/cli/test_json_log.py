@@ -31,7 +31,7 @@ def lines(capsys: pytest.CaptureFixture[str]) -> list[dict[str, object]]:
 def test_an_error_has_its_code(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["--log", "json", "status", "--config", str(tmp_path / "none.yaml")]) == 2
     (line,) = lines(capsys)
-    assert (line["level"], line["code"], line["table"]) == ("error", "config_missing", None)
+    assert (line["level"], line["code"], line["table"]) == ("error", "config_invalid", None)
 
 
 def test_a_wrong_command_line_is_a_line_as_well(capsys: pytest.CaptureFixture[str]) -> None:

@@ -181,7 +181,7 @@ def test_credentials_that_are_not_there_or_do_not_fit(
     unity.vend = lambda _: answer
     access = of_unity(unity.url).locate(ORDERS).access
     with raises(
-        SettingError, ErrorCode.CREDENTIALS_NOT_VENDED, match=f"sales.orders: the catalog main .*{why}"
+        SettingError, ErrorCode.CATALOG_TABLE_REFUSED, match=f"sales.orders: the catalog main .*{why}"
     ) as error:
         access.storage_options()
     assert "credentials: stores" in error.value.next_step

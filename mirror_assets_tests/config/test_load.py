@@ -109,7 +109,7 @@ def test_the_file_named_by_the_environment(tmp_path: Path, monkeypatch: pytest.M
 def test_no_file(tmp_path: Path) -> None:
     with pytest.raises(ConfigMissing, match=r"No such file.*MIRROR_CONFIG") as missing:
         load_config(tmp_path / "mirror.yaml")
-    assert missing.value.code is ErrorCode.CONFIG_MISSING
+    assert missing.value.code is ErrorCode.CONFIG_INVALID
     with pytest.raises(ConfigMissing, match="Is a directory"):
         load_config(tmp_path)
 

@@ -97,5 +97,5 @@ def test_a_credential_without_its_variables_names_them(monkeypatch: pytest.Monke
 
 def test_an_api_version_that_the_sdk_does_not_speak_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("AZURE_TENANT_ID", WORKSPACE)
-    with raises(SettingError, ErrorCode.API_VERSION_REFUSED, match="api_version '1999-01-01' can't be used"):
+    with raises(SettingError, ErrorCode.STORE_REFUSED, match="api_version '1999-01-01' can't be used"):
         open_zone(parsed(f"{HERE}, api_version: '1999-01-01'").landing_zone)

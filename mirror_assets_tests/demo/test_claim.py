@@ -37,9 +37,9 @@ def test_a_folder_of_somebody_elses_is_refused_and_kept(tmp_path: Path) -> None:
     (tmp_path / "mirror").mkdir()
     (tmp_path / "mirror/theirs").write_text("x")
     for touch in (claim_folder, clear_folder):
-        with raises(SettingError, ErrorCode.PATH_EXISTS, match="nothing was deleted"):
+        with raises(SettingError, ErrorCode.PATH_REFUSED, match="nothing was deleted"):
             touch(tmp_path / "mirror")
-    with raises(SettingError, ErrorCode.PATH_EXISTS):
+    with raises(SettingError, ErrorCode.PATH_REFUSED):
         claim_folder(tmp_path / "mirror/theirs")
     assert [path.name for path in (tmp_path / "mirror").iterdir()] == ["theirs"]
 
@@ -69,7 +69,7 @@ def test_a_folder_that_is_new_or_empty_may_be_taken(tmp_path: Path) -> None:
 def test_tables_of_somebody_elses_in_a_landing_zone_are_refused_and_kept(store: Store, theirs: str) -> None:
     store.create(theirs, b"x")
     for touch in (claim_tables, clear_tables):
-        with raises(SettingError, ErrorCode.PATH_EXISTS):
+        with raises(SettingError, ErrorCode.PATH_REFUSED):
             touch(store, [OTHER, PLANES])
     assert store.head(theirs) is not None
     assert store.head(ZONE_MARK) is None

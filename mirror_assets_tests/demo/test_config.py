@@ -47,7 +47,7 @@ def test_it_is_written_again_and_replaces_no_other_file(tmp_path: Path) -> None:
     path.write_text(path.read_text() + "# a note\n")
     assert "a note" not in write_config(tmp_path).read_text()
     path.write_text("tables: {}\n")
-    with raises(SettingError, ErrorCode.PATH_EXISTS) as refused:
+    with raises(SettingError, ErrorCode.PATH_REFUSED) as refused:
         write_config(tmp_path)
     assert refused.value.what.startswith(f"{path} exists")
     assert path.read_text() == "tables: {}\n"

@@ -80,7 +80,7 @@ def test_somebody_elses_lake_is_left_alone(spark: SparkSession, tmp_path: Path) 
     theirs.mkdir(parents=True)
     (theirs / "data.parquet").write_text("theirs")
     for make in (begin_lake, continue_lake):
-        with raises(SettingError, ErrorCode.PATH_EXISTS) as refused:
+        with raises(SettingError, ErrorCode.PATH_REFUSED) as refused:
             make(spark, tmp_path, lambda _: None, MONTHS)
         assert refused.value.what.startswith(f"{tmp_path / 'lake'} exists")
     assert [path.name for path in tmp_path.rglob("*") if path.is_file()] == ["data.parquet"]

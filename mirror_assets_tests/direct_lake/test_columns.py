@@ -180,7 +180,7 @@ def test_a_query_loads_the_columns_that_it_names(tmp_path: Path) -> None:
     share = 100 * used / (used + stored["Member"])
     assert loaded.found == f"3 columns load {used:,} bytes, {share:.0f} % of all"
     assert (unused.column, unused.figures["bytes"]) == ("Member", stored["Member"])
-    with raises(SettingError, ErrorCode.COLUMN_UNKNOWN, match=r"no column `productid`.*Date, ProductID"):
+    with raises(SettingError, ErrorCode.CONFIG_INVALID, match=r"no column `productid`.*Date, ProductID"):
         loaded_bytes(columns, names, ["Date", "productid"])
 
 

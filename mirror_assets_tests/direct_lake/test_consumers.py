@@ -92,10 +92,10 @@ def _keep(paper: Paper, last: int) -> None:
 
 
 def test_frames_that_can_not_be_are_refused(paper: Paper) -> None:
-    with raises(SettingError, ErrorCode.FRAME_REFUSED, match="its newest version is 3"):
+    with raises(SettingError, ErrorCode.VERSION_REFUSED, match="its newest version is 3"):
         _guard(paper, "direct_lake: {frames: [4]}")
     unreadable = r"answer\.csv has no readable frames of a model: it can't be read"
-    with raises(SettingError, ErrorCode.FRAMES_UNREADABLE, match=unreadable):
+    with raises(SettingError, ErrorCode.CONFIG_INVALID, match=unreadable):
         _guard(paper, "direct_lake: {exports: [answer.csv]}")
 
 

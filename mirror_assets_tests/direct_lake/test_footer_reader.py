@@ -122,7 +122,7 @@ def test_processes_need_no_lock(folder: Path, cache: Path) -> None:
 
 def test_a_folder_that_can_not_be_written_is_an_error(folder: Path, cache: Path) -> None:
     cache.write_text("a file")
-    with raises(SettingError, ErrorCode.CACHE_UNUSABLE, match="--no-cache"):
+    with raises(SettingError, ErrorCode.CONFIG_INVALID, match="--no-cache"):
         _read(folder, cache)
 
 
@@ -142,11 +142,11 @@ def test_a_file_that_is_no_parquet_is_named(folder: Path) -> None:
         "Couldn't deserialize thrift": whole[: -8 - footer] + b"\x99" * footer + whole[-8:],
     }.items():
         (folder / "a.parquet").write_bytes(data)
-        with raises(StopError, ErrorCode.FOOTER_UNREADABLE, match=rf"a\.parquet can't be read: .*{why}"):
+        with raises(StopError, ErrorCode.DATA_FILE_UNREADABLE, match=rf"a\.parquet can't be read: .*{why}"):
             read(folder)
     size = (folder / "b.parquet").stat().st_size
     for wrong, why in {20: "magic bytes", 0: "0 bytes", size + 1: f"only {size} bytes of {size + 1}"}.items():
-        with raises(StopError, ErrorCode.FOOTER_UNREADABLE, match=why):
+        with raises(StopError, ErrorCode.DATA_FILE_UNREADABLE, match=why):
             reader(folder).read([live("b.parquet", wrong)])
 
 
@@ -163,7 +163,7 @@ def test_an_encrypted_file_is_named(tmp_path: Path, plaintext_footer: bool, why:
     configuration = EncryptionConfiguration("footer", column_keys={"a": ["id"]}, plaintext_footer=plaintext_footer)
     properties = CryptoFactory(lambda _: _PlainKeys()).file_encryption_properties(KmsConnectionConfig(), configuration)
     write(tmp_path, "a.parquet", pa.table({"id": [1], "text": ["a"]}), encryption_properties=properties)
-    with raises(StopError, ErrorCode.FOOTER_UNREADABLE, match=rf"a\.parquet can't be read: .*{why}"):
+    with raises(StopError, ErrorCode.DATA_FILE_UNREADABLE, match=rf"a\.parquet can't be read: .*{why}"):
         read(tmp_path)
 
 

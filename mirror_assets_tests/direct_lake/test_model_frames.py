@@ -81,13 +81,13 @@ def test_one_table_needs_no_name() -> None:
     ],
 )
 def test_what_is_no_export_is_said(exports: dict[str, str], why: str) -> None:
-    with raises(SettingError, ErrorCode.FRAMES_UNREADABLE, match=why) as caught:
+    with raises(SettingError, ErrorCode.CONFIG_INVALID, match=why) as caught:
         exported_frames(exports)
     assert "INFO.DELTATABLEMETADATASTORAGES()" in caught.value.next_step
 
 
 def test_a_table_that_is_not_in_the_export() -> None:
-    with raises(SettingError, ErrorCode.FRAMES_UNREADABLE, match="it has no table sales, only new, orders"):
+    with raises(SettingError, ErrorCode.CONFIG_INVALID, match="it has no table sales, only new, orders"):
         exported_frames({"t": _answer(_TABLES)}, "sales")
 
 
@@ -108,14 +108,14 @@ def test_a_frame_at_a_version_or_a_time(log: DeltaLog) -> None:
     moment = f"{pa.scalar(second, pa.timestamp('ms')).as_py():%Y-%m-%d %H:%M:%S}.{second % 1000:03d}"
     assert frame_at(log, moment) == Frame("frame", 1)
     for point, why in {"3": "its newest version is 2", "1999-01-01": "its log begins", "soon": "expected a v"}.items():
-        with raises(SettingError, ErrorCode.FRAME_REFUSED, match=why):
+        with raises(SettingError, ErrorCode.VERSION_REFUSED, match=why):
             frame_at(log, point)
 
 
 def test_nobody_is_ahead_of_the_table(log: DeltaLog) -> None:
-    with raises(SettingError, ErrorCode.FRAME_REFUSED, match="frame v3"):
+    with raises(SettingError, ErrorCode.VERSION_REFUSED, match="frame v3"):
         plan_vacuum(log, 0, [Frame("frame", 3)])
-    with raises(SettingError, ErrorCode.FRAME_REFUSED, match="mirror v4"):
+    with raises(SettingError, ErrorCode.VERSION_REFUSED, match="mirror v4"):
         plan_vacuum(log, 0, mirror=MirrorNeeds(4))
 
 

@@ -32,7 +32,7 @@ def test_a_table_of_a_metastore_lands_changes_and_is_replaced(tmp_path: Path) ->
     refused = told["refused"]
     assert refused["plain"].startswith("source_not_delta: shop.plain")
     assert "not a Delta table" in refused["plain"]
-    assert refused["absent"].startswith("catalog_table_unknown: shop.absent")
+    assert refused["absent"].startswith("catalog_table_refused: shop.absent")
     assert refused["seen"].startswith("source_not_delta: shop.seen")
     assert told["init"] == 0, made.stderr[-3000:]
     found = load_config(tmp_path / "found.yaml")

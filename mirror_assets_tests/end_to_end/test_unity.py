@@ -179,8 +179,8 @@ def _copy(lab: UnityLab, source: str, target: str) -> None:
 @pytest.mark.parametrize(
     ("fault", "family", "code"),
     [
-        (Answer.refusal(403, "PERMISSION_DENIED", "no SELECT"), SettingError, ErrorCode.CATALOG_DENIED),
-        (Answer.refusal(404, "TABLE_NOT_FOUND", "gone"), SettingError, ErrorCode.CATALOG_TABLE_UNKNOWN),
+        (Answer.refusal(403, "PERMISSION_DENIED", "no SELECT"), SettingError, ErrorCode.CATALOG_REFUSED),
+        (Answer.refusal(404, "TABLE_NOT_FOUND", "gone"), SettingError, ErrorCode.CATALOG_TABLE_REFUSED),
         (Answer.refusal(429, "RESOURCE_EXHAUSTED", "later"), RetryError, ErrorCode.CATALOG_UNAVAILABLE),
     ],
 )

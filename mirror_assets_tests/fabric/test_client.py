@@ -166,8 +166,8 @@ CALLS: dict[str, Callable[[FabricClient, UUID], object]] = {
     "startMirroring": lambda client, database: client.start(database),
     "create": lambda client, _: client.create("other", PLAIN),
 }
-DENIED: Expected = (SettingError, ErrorCode.FABRIC_DENIED)
-MISSING: Expected = (SettingError, ErrorCode.FABRIC_ITEM_MISSING)
+DENIED: Expected = (SettingError, ErrorCode.FABRIC_REFUSED)
+MISSING: Expected = (SettingError, ErrorCode.FABRIC_REFUSED)
 REFUSED: Expected = (FabricRefused, ErrorCode.FABRIC_REFUSED)
 UNAVAILABLE: Expected = (FabricUnavailable, ErrorCode.FABRIC_UNAVAILABLE)
 QUESTIONS, CHANGES = ("getMirroringStatus", "getDefinition"), ("startMirroring", "create")
@@ -260,10 +260,10 @@ def test_an_answer_that_cannot_be_read_is_refused(
 def test_an_item_or_workspace_that_is_not_there(
     client: FabricClient, fabric: LoopbackFabric, onelake: LoopbackOneLake
 ) -> None:
-    with raises(SettingError, ErrorCode.FABRIC_ITEM_MISSING, match="ItemNotFound"):
+    with raises(SettingError, ErrorCode.FABRIC_REFUSED, match="ItemNotFound"):
         client.tables(uuid4())
     elsewhere = FabricClient(Workspace(uuid4(), fabric.url, fabric.ca), onelake.credential())
-    with raises(SettingError, ErrorCode.FABRIC_ITEM_MISSING, match=r"WorkspaceNotFound.*landing_zone\.onelake\.url"):
+    with raises(SettingError, ErrorCode.FABRIC_REFUSED, match=r"WorkspaceNotFound.*landing_zone\.onelake\.url"):
         elsewhere.databases()
 
 
@@ -276,13 +276,13 @@ class NoToken:
 
 
 def test_a_token_that_is_not_good_is_denied_and_not_shown(fabric: LoopbackFabric) -> None:
-    with raises(SettingError, ErrorCode.FABRIC_DENIED, match="Unauthorized") as caught:
+    with raises(SettingError, ErrorCode.FABRIC_REFUSED, match="Unauthorized") as caught:
         FabricClient(fabric.place, NoToken()).databases()
     assert "planted" not in str(caught.value)
 
 
 def test_a_wrong_secret_is_denied_and_not_shown(fabric: LoopbackFabric, onelake: LoopbackOneLake) -> None:
-    with raises(SettingError, ErrorCode.FABRIC_DENIED, match="AADSTS7000215") as caught:
+    with raises(SettingError, ErrorCode.FABRIC_REFUSED, match="AADSTS7000215") as caught:
         FabricClient(fabric.place, onelake.credential("planted-secret")).databases()
     assert "planted" not in str(caught.value)
 

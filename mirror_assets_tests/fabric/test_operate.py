@@ -53,7 +53,7 @@ def test_another_database_of_this_name_is_refused(
     client: FabricClient, fabric: LoopbackFabric, found: Json, why: str
 ) -> None:
     fabric.interface.add(LoopbackDatabase("sales", found))
-    with raises(SettingError, ErrorCode.FABRIC_ITEM_UNFIT, match=why):
+    with raises(SettingError, ErrorCode.FABRIC_REFUSED, match=why):
         create_database(client, "sales", PLAIN)
     assert len(fabric.interface.databases) == 1
 

@@ -776,7 +776,7 @@ def test_a_place_that_refuses_a_listing_and_its_tables_are_one_message(
     deployment.later(3)
     for table in ("t777", "t778"):
         error = catalog_denied(f"sales.{table}", "main", "no SELECT")
-        deployment.fail(table, ErrorCode.CATALOG_DENIED, str(error))
+        deployment.fail(table, ErrorCode.CATALOG_REFUSED, str(error))
     deployment.later(3)
     assert kinds(receiver) == ["failure"]
     with_found_tables(deployment.config, When.REFRESH)

@@ -79,7 +79,7 @@ def test_a_table_that_has_failed_is_not_waited_for() -> None:
 def test_the_pace_is_the_mirrors_and_the_last_refusal_is_kept() -> None:
     mirror = Scripted([fails], pace=Pace(0.001, 0.01))
     wait = mirror_wait(mirror, TABLE)
-    with raises(RetryError, ErrorCode.MIRROR_BUSY) as caught:
+    with raises(RetryError, ErrorCode.TABLE_BUSY) as caught:
         wait.until(wait.dropped, "it to go")
     assert isinstance(caught.value.__cause__, FabricUnavailable)
     assert mirror.requested > 1

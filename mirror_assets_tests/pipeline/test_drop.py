@@ -105,7 +105,7 @@ def test_a_missing_permission_is_reported_at_once(tmp_path: Path) -> None:
 def test_a_mirror_that_keeps_the_table_is_waited_for_and_the_next_drop_continues(
     zone: LocalStore, tmp_path: Path
 ) -> None:
-    with raises(RetryError, ErrorCode.MIRROR_BUSY, match="dropped from the mirror"):
+    with raises(RetryError, ErrorCode.TABLE_BUSY, match="dropped from the mirror"):
         drop(zone, at_once(0.05, lambda: False))
     assert zone.list(TABLE.folder) == []
     text = b"landing_zone: {path: ./zone}\ntables: {a: {source: ./lake, keys: [id]}}"

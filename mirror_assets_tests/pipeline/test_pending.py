@@ -125,7 +125,7 @@ def test_a_start_that_is_gone_is_told_as_plan_tells_it(paper: Paper) -> None:
     DeltaTable(paper.lake, version=3).create_checkpoint()
     for version in range(3):
         commit_file(paper.lake, version).unlink()
-    with raises(SettingError, ErrorCode.START_REFUSED):
+    with raises(SettingError, ErrorCode.VERSION_REFUSED):
         plan_table(begins.context)
     said = check_retention(_deadline(begins), 1).message
     assert "version 1 was deleted from the log: the mirror can't begin with it, as `start` says" in said

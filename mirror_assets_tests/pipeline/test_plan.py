@@ -82,9 +82,9 @@ def test_a_range_has_boundaries_leaves_no_gap_and_ends_in_the_table(tmp_path: Pa
     paper = _paper(tmp_path)
     paper.cover(0)
     assert _keys(plan_table(paper.context, frozenset({1}), _requested(last="2"))) == [(1, 1), (2, 2)]
-    with raises(SettingError, ErrorCode.RANGE_REFUSED, match="--from 2 would leave out .*, from version 1 on"):
+    with raises(SettingError, ErrorCode.VERSION_REFUSED, match="--from 2 would leave out .*, from version 1 on"):
         plan_table(paper.context, requested=_requested("2", "3"))
-    with raises(SettingError, ErrorCode.RANGE_REFUSED, match="--clip"):
+    with raises(SettingError, ErrorCode.VERSION_REFUSED, match="--clip"):
         plan_table(paper.context, requested=_requested(last="9"))
 
 
@@ -102,7 +102,7 @@ def test_a_first_load_before_the_feed_was_on_is_refused(tmp_path: Path) -> None:
     paper = Paper(tmp_path)
     paper.create(_DAY, delta__enableChangeDataFeed="false")
     paper.commit(1, 2 * _DAY, metadata_action(_SCHEMA, **FEED))
-    with raises(SettingError, ErrorCode.RANGE_REFUSED, match="feed was off at version 0"):
+    with raises(SettingError, ErrorCode.VERSION_REFUSED, match="feed was off at version 0"):
         plan_table(paper.context, requested=_requested(last="0"))
     assert _keys(plan_table(paper.context)) == [(0, 1)]
 
@@ -140,7 +140,7 @@ def test_a_start_covers_what_lies_before_it_with_a_slice_of_no_rows(
     ],
 )
 def test_a_start_that_is_not_there_yet_is_refused(tmp_path: Path, start: str, why: str) -> None:
-    with raises(SettingError, ErrorCode.START_REFUSED, match=why):
+    with raises(SettingError, ErrorCode.VERSION_REFUSED, match=why):
         plan_table(_paper(tmp_path, f"start: {start}").context)
 
 
@@ -150,7 +150,7 @@ def test_a_start_that_is_gone_from_history_is_refused_and_not_rebuilt(tmp_path: 
     DeltaTable(paper.lake, version=3).create_checkpoint()
     for version in range(3):
         commit_file(paper.lake, version).unlink()
-    with raises(SettingError, ErrorCode.START_REFUSED, match="its log begins at version 3"):
+    with raises(SettingError, ErrorCode.VERSION_REFUSED, match="its log begins at version 3"):
         plan_table(paper.context)
     assert not may_rebuild(paper.context)
     assert not paper.zone.exists()
@@ -165,7 +165,7 @@ def test_a_start_where_the_feed_was_off_is_refused(tmp_path: Path) -> None:
         plan_table(paper.context)
     paper.commit(2, 3 * _DAY, metadata_action(_SCHEMA, **FEED))
     paper.commit(3, 4 * _DAY)
-    with raises(SettingError, ErrorCode.START_REFUSED, match="feed was off at version 1"):
+    with raises(SettingError, ErrorCode.VERSION_REFUSED, match="feed was off at version 1"):
         plan_table(paper.context)
     assert _keys(plan_table(Paper(tmp_path, "start: {version: 2}").context)) == [(0, 1), (2, 3)]
 
@@ -173,9 +173,9 @@ def test_a_start_where_the_feed_was_off_is_refused(tmp_path: Path) -> None:
 def test_a_start_counts_with_a_range(tmp_path: Path) -> None:
     paper = _paper(tmp_path, "start: {version: 2}")
     assert _keys(plan_table(paper.context, requested=_requested("1", "3"))) == [(0, 1), (2, 3)]
-    with raises(SettingError, ErrorCode.RANGE_REFUSED, match="begins with version 2"):
+    with raises(SettingError, ErrorCode.VERSION_REFUSED, match="begins with version 2"):
         plan_table(paper.context, requested=_requested(last="0"))
-    with raises(SettingError, ErrorCode.RANGE_REFUSED, match="from version 2 on"):
+    with raises(SettingError, ErrorCode.VERSION_REFUSED, match="from version 2 on"):
         plan_table(paper.context, requested=_requested("3"))
 
 
@@ -232,7 +232,7 @@ def test_slices_are_planned_again_by_their_keys(tmp_path: Path, start: str) -> N
 def test_a_start_slice_that_was_planned_for_another_start_is_refused(tmp_path: Path) -> None:
     first = plan_table(_paper(tmp_path, "start: latest").context).slices[0]
     later = Paper(tmp_path, "start: {version: 3}").context
-    with raises(SettingError, ErrorCode.START_REFUSED, match="up to version 4 was planned for another start"):
+    with raises(SettingError, ErrorCode.VERSION_REFUSED, match="up to version 4 was planned for another start"):
         plan_key(later, slice_key(first), None, later.log.state())
 
 

@@ -108,9 +108,9 @@ def test_the_partition_stays_one_and_status_tells_how_far_it_is(
 
 
 def test_another_snapshot_has_to_wait(loading: TableContext) -> None:
-    with raises(StopError, ErrorCode.SLICE_MISSING, match="loading: 1 of 3 chunks of version 2"):
+    with raises(StopError, ErrorCode.SLICE_NOT_READY, match="loading: 1 of 3 chunks of version 2"):
         list(stage_range(loading, [SliceKey(1, 0, 3)]))
-    with raises(StopError, ErrorCode.SLICE_MISSING):
+    with raises(StopError, ErrorCode.SLICE_NOT_READY):
         publish_slice(loading, SliceKey(1, 0, 3))
 
 

@@ -69,10 +69,10 @@ def test_a_break_is_held_when_asked(mirrored: Lab) -> None:
 def test_a_rebuild_that_waits_too_long_goes_on_where_it_was(mirrored: Lab) -> None:
     never = MirrorWait(lambda: False, lambda: False, pause_seconds=0.01, limit_seconds=0.05)
     mirrored.replicator.poll()
-    with raises(RetryError, ErrorCode.MIRROR_BUSY, match="dropped"):
+    with raises(RetryError, ErrorCode.TABLE_BUSY, match="dropped"):
         rebuild_table(mirrored.context, never, lambda _: None)
     half = MirrorWait(mirrored.wait.dropped, lambda: False, pause_seconds=0.01, limit_seconds=0.05)
-    with raises(RetryError, ErrorCode.MIRROR_BUSY, match="come back"):
+    with raises(RetryError, ErrorCode.TABLE_BUSY, match="come back"):
         rebuild_table(mirrored.context, half, lambda _: None)
     assert rebuild_table(mirrored.context, mirrored.wait, lambda _: None).outcome is Outcome.COVERED
     record = drive(read_rebuild(TABLE), mirrored.store)

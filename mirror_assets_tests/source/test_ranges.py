@@ -47,7 +47,7 @@ def test_versions_and_times_name_the_same_commits() -> None:
     ],
 )
 def test_what_is_no_range_of_the_log_is_refused(first: str | None, last: str | None, why: str) -> None:
-    with raises(SettingError, ErrorCode.RANGE_REFUSED, match=why):
+    with raises(SettingError, ErrorCode.VERSION_REFUSED, match=why):
         _bounds(first, last)
 
 
@@ -59,7 +59,7 @@ def test_what_is_beyond_the_end_is_clipped_where_that_is_allowed() -> None:
 
 def test_a_range_before_the_log_is_refused() -> None:
     cleaned = CommitTimes(2, (2 * _DAY, 3 * _DAY))
-    with raises(SettingError, ErrorCode.RANGE_REFUSED, match="before its log begins, at version 2"):
+    with raises(SettingError, ErrorCode.VERSION_REFUSED, match="before its log begins, at version 2"):
         resolve("lake", cleaned, parse_range(None, "1970-01-02", clip=False))
 
 
@@ -68,7 +68,7 @@ def test_every_range_of_versions_is_itself_or_refused(first: int, last: int) -> 
     if first <= last:
         assert _bounds(str(first), str(last)) == Bounds(first, last)
     else:
-        with raises(SettingError, ErrorCode.RANGE_REFUSED):
+        with raises(SettingError, ErrorCode.VERSION_REFUSED):
             _bounds(str(first), str(last))
 
 

@@ -193,7 +193,7 @@ def test_second_replicator_is_told_that_the_mirror_is_busy(publisher: Publisher)
     with MirrorLayout(publisher.mirror).locked(), pytest.raises(MirrorBusy) as caught:
         publisher.replicator().poll()
     assert isinstance(caught.value, RetryError)
-    assert caught.value.code is ErrorCode.MIRROR_BUSY
+    assert caught.value.code is ErrorCode.TABLE_BUSY
     assert publisher.replicator().poll(), "the lock is free again"
 
 

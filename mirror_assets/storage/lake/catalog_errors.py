@@ -37,7 +37,7 @@ def catalog_denied(what: str, catalog: str, why: str) -> SettingError:
         f"{what}: the catalog {catalog} refuses access: {why}.",
         f"check the token that `catalogs.{catalog}.token_variable` names, and grant its owner USE CATALOG, USE SCHEMA "
         "and SELECT on the table (in Databricks also EXTERNAL USE SCHEMA).",
-        code=ErrorCode.CATALOG_DENIED,
+        code=ErrorCode.CATALOG_REFUSED,
     )
 
 
@@ -46,7 +46,7 @@ def catalog_table_unknown(what: str, catalog: str, why: str) -> SettingError:
     return SettingError(
         f"{what}: the catalog {catalog} has no such table: {why}.",
         f"correct the table's `source` in mirror.yaml, or `catalogs.{catalog}.name`, its catalog's name there.",
-        code=ErrorCode.CATALOG_TABLE_UNKNOWN,
+        code=ErrorCode.CATALOG_TABLE_REFUSED,
     )
 
 
@@ -84,5 +84,5 @@ def credentials_not_vended(what: str, catalog: str, why: str) -> SettingError:
         "let the catalog vend credentials to external readers (in Databricks: external data access of the metastore, "
         f"and EXTERNAL USE SCHEMA), or write `catalogs.{catalog}.credentials: stores`: then the table is read with the "
         "identity of its store in `stores`.",
-        code=ErrorCode.CREDENTIALS_NOT_VENDED,
+        code=ErrorCode.CATALOG_TABLE_REFUSED,
     )

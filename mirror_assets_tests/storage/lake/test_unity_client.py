@@ -72,9 +72,9 @@ def test_kinds_that_nobody_knows_are_named(unity: LoopbackUnity) -> None:
 
 
 REFUSALS = [
-    (401, "UNAUTHENTICATED", SettingError, ErrorCode.CATALOG_DENIED),
-    (403, "PERMISSION_DENIED", SettingError, ErrorCode.CATALOG_DENIED),
-    (404, "TABLE_NOT_FOUND", SettingError, ErrorCode.CATALOG_TABLE_UNKNOWN),
+    (401, "UNAUTHENTICATED", SettingError, ErrorCode.CATALOG_REFUSED),
+    (403, "PERMISSION_DENIED", SettingError, ErrorCode.CATALOG_REFUSED),
+    (404, "TABLE_NOT_FOUND", SettingError, ErrorCode.CATALOG_TABLE_REFUSED),
     (400, "INVALID_ARGUMENT", SettingError, ErrorCode.CATALOG_REFUSED),
     (429, "RESOURCE_EXHAUSTED", RetryError, ErrorCode.CATALOG_UNAVAILABLE),
     (503, "TEMPORARILY_UNAVAILABLE", RetryError, ErrorCode.CATALOG_UNAVAILABLE),
@@ -93,7 +93,7 @@ def test_each_refusal_names_table_catalog_and_reason(
 
 def test_no_credentials_for_external_readers(unity: LoopbackUnity) -> None:
     unity.faults = [Answer.refusal(400, "INVALID_STATE", "External data access is off")]
-    with raises(SettingError, ErrorCode.CREDENTIALS_NOT_VENDED, match="External data access is off") as refused:
+    with raises(SettingError, ErrorCode.CATALOG_TABLE_REFUSED, match="External data access is off") as refused:
         client(unity).credentials("sales.orders", "some-id")
     assert "credentials: stores" in refused.value.next_step
 
@@ -114,7 +114,7 @@ def test_a_catalog_that_is_away(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_a_token_that_is_not_there_or_not_good(unity: LoopbackUnity, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("UC_TOKEN", SECRET)
-    with raises(SettingError, ErrorCode.CATALOG_DENIED) as refused:
+    with raises(SettingError, ErrorCode.CATALOG_REFUSED) as refused:
         client(unity).table("sales.orders")
     assert SECRET not in str(refused.value)
     monkeypatch.delenv("UC_TOKEN")

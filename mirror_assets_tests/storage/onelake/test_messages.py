@@ -109,12 +109,12 @@ def test_an_authority_that_is_down_is_no_wrong_setting(
     ids=["files", "blobs"],
 )
 def test_a_version_that_onelake_does_not_speak(reply: WireReply) -> None:
-    with raises(SettingError, ErrorCode.API_VERSION_REFUSED) as error:
+    with raises(SettingError, ErrorCode.STORE_REFUSED) as error:
         store_over(lambda _: reply).read("file", 10)
     said(error.value, SettingError, "api_version", "such as 2021-06-08")
 
 
 def test_a_version_that_the_sdk_does_not_speak(onelake: LoopbackOneLake, item: LoopbackItem) -> None:
-    with raises(SettingError, ErrorCode.API_VERSION_REFUSED, match="1999-01-01"):
+    with raises(SettingError, ErrorCode.STORE_REFUSED, match="1999-01-01"):
         open_clients(OneLakeAddress.parse(item.url), onelake.credential(), "1999-01-01", onelake.ca)
     open_clients(OneLakeAddress.parse(item.url), onelake.credential(), "2021-06-08", onelake.ca)
