@@ -13,6 +13,9 @@ from mirror_assets_tests.ui.shop import ORDERS
 
 pytestmark = pytest.mark.ui
 
+# The group's own page: the page of all groups shows each as one box.
+_LINEAGE = "/locations/mirror_assets/asset-groups/shop/lineage"
+
 
 def _backfill(desk: Desk, kind: AssetKind) -> str:
     """Materialize the partitions that an asset of the orders misses, from its page; return the status of the run."""
@@ -26,8 +29,8 @@ def _backfill(desk: Desk, kind: AssetKind) -> str:
     return desk.run(launch)[1]
 
 
-def test_a_box_of_the_lineage_tells_table_and_stage(desk: Desk) -> None:
-    desk.open("/asset-groups")
+def test_a_box_of_the_lineage_names_table_and_stage(desk: Desk) -> None:
+    desk.open(_LINEAGE)
     for table in ("orders", "items"):
         for kind in ("source", "changes", "landing", "mirror"):
             desk.sees(f"{table}_{kind}")
@@ -41,11 +44,12 @@ def test_a_job_mirrors_all_tables_while_definitions_are_reloaded(desk: Desk) -> 
         desk.shop.add_prices()
         desk.open("/asset-groups")
         desk.click("Reload definitions")
+        desk.open(_LINEAGE)
         desk.sees("prices_landing")
 
     run, status = desk.run(lambda: desk.click_launch(MIRROR_ALL), reload)
     assert status == "SUCCESS"
-    desk.open(f"/runs/{run}")
+    desk.open(f"/runs/{run}?logs=Spark")  # only rows in view are on the page
     desk.sees("Spark has started")
     desk.picture("run")
     desk.open("/overview")
@@ -57,7 +61,7 @@ def test_a_job_mirrors_all_tables_while_definitions_are_reloaded(desk: Desk) -> 
     [
         (AssetKind.SOURCE, "Source of shop.orders", "mirror-assets plan --table shop.orders"),
         (AssetKind.CHANGES, "Changes of shop.orders", "mirror-assets run --table shop.orders"),
-        (AssetKind.LANDING, "Landing files of shop.orders", "mirror-assets rebuild shop.orders"),
+        (AssetKind.LANDING, "Landing files of shop.orders", "mirror-assets status --table shop.orders"),
         (AssetKind.MIRROR, "Mirror of shop.orders", "mirror-assets reconcile --table shop.orders"),
     ],
 )
@@ -99,7 +103,7 @@ def test_a_null_key_stops_a_backfill_and_its_check_says_so(desk: Desk) -> None:
 
 def test_a_rebuild_mends_it_and_leaves_nothing_red(desk: Desk) -> None:
     desk.shop.mend()
-    config = f"ops: {{rebuild_table: {{config: {{table: {ORDERS}}}}}}}"
+    config = f"ops: {{rebuild_table: {{config: {{table: {ORDERS}, confirm: {ORDERS}}}}}}}"
     assert desk.launch(REBUILD, config) == "SUCCESS"
     desk.open_asset(AssetKind.LANDING, ORDERS, "partitions")
     desk.sees("2.0-8")
