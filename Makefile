@@ -26,7 +26,6 @@ demo: java $(INSTALLED) $(HOME_SETTINGS) ## mirror a lake of real tables on this
 dev: settings := MIRROR_CONFIG=$(abspath $(MIRROR_CONFIG)) MIRROR_SENSORS=on
 # Started in DAGSTER_HOME, because Dagster warns of a dagster.yaml in any other folder that it is started in.
 dev: java $(INSTALLED) $(HOME_SETTINGS) $(MIRROR_CONFIG) ## Dagster's UI on MIRROR_CONFIG (by default the demo's mirror.yaml)
-	@$(IN_HOME) $(settings) $(BIN)/python -m mirror_assets.orchestration.pools
 	@cd $(dir $(HOME_SETTINGS)) && $(IN_HOME) $(settings) $(CURDIR)/$(BIN)/dg dev --workspace $(CURDIR)/workspace.yaml $(ARGS)
 
 onelake: java $(INSTALLED) ## a OneLake on this machine to try things on; ARGS="--port 8443" names its port
