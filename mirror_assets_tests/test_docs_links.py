@@ -36,7 +36,8 @@ _CODES = [code.value for code in ErrorCode]
 def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The built site; a broken link, anchor or picture is a warning, which fails the build."""
     folder = tmp_path_factory.mktemp("site")
-    command = [sys.executable, "-m", "mkdocs", "build", "--strict", "--quiet", "--site-dir", str(folder)]
+    # Not --quiet: MkDocs then doesn't count warnings.
+    command = [sys.executable, "-m", "mkdocs", "build", "--strict", "--site-dir", str(folder)]
     built = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
     assert built.returncode == 0, built.stderr
     return folder
