@@ -103,7 +103,7 @@ def _read(instance: dg.DagsterInstance, keys: Sequence[dg.AssetCheckKey]) -> Ite
 def _failed(kind: AssetKind, table: str, found: dg.AssetCheckEvaluation, at: float) -> Condition:
     """Return the condition of a failed check; not_held and not_failing give those that the landing zone also has."""
     check, values = found.check_name, {name: str(value.value or "") for name, value in found.metadata.items()}
-    next_step = values.get("next_step") or f"read the check {check} in docs/checks.md."
+    next_step = values.get("next_step") or f"read the section {check} of the page on asset checks."
     text, code = with_next(found.description or "It has failed.", next_step), values.get("code") or None
     page = f"assets/{'/'.join(found.asset_key.path)}?view=checks&checkDetail={check}"
     if check == NOT_HELD:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import re
 from enum import Enum
-from typing import Any, TypeAlias
+from typing import Any, Final, TypeAlias
 
 import dagster as dg
 
@@ -63,3 +63,10 @@ def partitions_name(landing: dg.AssetKey) -> str:
 
 # MetadataValue is generic in the value that it wraps, which doesn't matter here.
 MetadataItem: TypeAlias = str | int | float | dg.MetadataValue[Any] | dg.TableSchema | dg.TableColumnLineage | None
+# Metadata of failures and failed checks: the link to the documentation.
+DOCS_URL: Final = "docs_url"
+
+
+def link_item(link: str) -> MetadataItem:
+    """Return the link as metadata: a web address can be clicked, a path in the repository is text."""
+    return dg.MetadataValue.url(link) if link.startswith("http") else link

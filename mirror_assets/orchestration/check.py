@@ -11,9 +11,10 @@ import dagster as dg
 
 from mirror_assets.composition import Project
 from mirror_assets.config import Config, TableSettings
+from mirror_assets.docs_links import check_link, error_link
 from mirror_assets.fabric.monitoring import Mirror
 from mirror_assets.landing.names import TableName
-from mirror_assets.orchestration.asset_names import AssetKind, MetadataItem
+from mirror_assets.orchestration.asset_names import DOCS_URL, AssetKind, MetadataItem, link_item
 from mirror_assets.orchestration.mirror_assets import MirrorAssets
 from mirror_assets.pipeline.context import TableContext
 from mirror_assets.pipeline.pending import PendingCommits, pending_commits
@@ -98,8 +99,12 @@ class Check:
         return dg.AssetCheckSpec(self.name, asset=asset, blocking=self.blocking, description=self.description)
 
     def result(self, assets: MirrorAssets, table: TableName, found: CheckResult) -> dg.AssetCheckResult:
-        """Return the result as a step yields it: statistics and the next step are metadata."""
+        """Return the result as a step yields it: metadata has statistics; of a failure, the next step and a link."""
         metadata: dict[str, MetadataItem] = {**found.metadata}
+        if found.problems:
+            code = found.metadata.get("code")
+            link = check_link(self.name) if code is None else error_link(str(code))
+            metadata = {DOCS_URL: link_item(link), **metadata}
         if found.problems and (step := found.next_step or self.next_step):
             metadata = {"next_step": step, **metadata}
         if found.skipped:

@@ -8,9 +8,10 @@ from collections.abc import Callable, Sequence
 
 import dagster as dg
 
+from mirror_assets.docs_links import error_link
 from mirror_assets.errors import MirrorError, RebuildError, RetryError, UnknownOutcome
 from mirror_assets.landing.names import TableName
-from mirror_assets.orchestration.asset_names import AssetKind
+from mirror_assets.orchestration.asset_names import DOCS_URL, AssetKind, MetadataItem, link_item
 from mirror_assets.orchestration.dagster_internals import RemoteRepositoryOrigin
 from mirror_assets.orchestration.failed_runs import TABLE_FAILED, record_failed_run
 from mirror_assets.orchestration.mirror_assets import MirrorAssets
@@ -89,13 +90,17 @@ class TableStates:
                 self._on_change(failing)
         if was == why:
             return False
+        metadata: dict[str, MetadataItem] = {}
+        if error is not None:
+            code = error.code.value
+            metadata = {"code": code, "next_step": error.next_step, DOCS_URL: link_item(error_link(code))}
         evaluation = dg.AssetCheckEvaluation(
             asset,
             check,
             passed=why is None,
             blocking=True,
             description=why,
-            metadata={} if error is None else {"code": error.code.value, "next_step": error.next_step},
+            metadata=metadata,
         )
         self._instance.report_runless_asset_event(evaluation)
         # An error that a retry may resolve is not a failed run: the checks lag and retention fail if it persists.

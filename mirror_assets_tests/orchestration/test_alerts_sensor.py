@@ -18,6 +18,7 @@ from mirror_assets.config import When, with_found_tables
 from mirror_assets.config.alerts import AlertsConfig
 from mirror_assets.config.load import parse_config
 from mirror_assets.definitions import build_definitions
+from mirror_assets.docs_links import DOCS_VARIABLE
 from mirror_assets.errors import ErrorCode, RebuildError, RetryError, SettingError
 from mirror_assets.landing.failures import record_failure
 from mirror_assets.landing.names import TableName
@@ -56,6 +57,7 @@ _CHECKS = ("lag", "retention", "not_held", "not_failing", "file_continuity", "la
 def receiver(monkeypatch: pytest.MonkeyPatch) -> Iterator[WebReceiver]:
     with web_receiver() as started:
         monkeypatch.setenv("HOOK_URL", started.url)
+        monkeypatch.setenv(DOCS_VARIABLE, "https://docs.example")
         yield started
 
 
@@ -79,7 +81,6 @@ class Deployment:
             "landing_zone: {path: ./landing}\n"
             "alerts:\n"
             "  dagster_url: https://dagster.example\n"
-            "  docs_url: https://docs.example\n"
             "  receivers: {hook: {url_variable: HOOK_URL, severity: info}}\n"
             f"{self.automation}{self.rules}"
             f"tables:\n{listed}\n"
@@ -177,9 +178,9 @@ def test_a_check_is_told_when_it_fails_and_when_it_passes(deployment: Deployment
     lines = receiver.messages()[0].splitlines()
     assert lines[:-1] == [
         "version 7 has waited 1,200 s",
-        "Next: read the check lag in docs/checks.md.",
+        "Next: read the section lag of the page on asset checks.",
         "Open in Dagster: https://dagster.example/assets/sales/t000_landing?view=checks&checkDetail=lag",
-        "What this means: https://docs.example/checks.md#lag",
+        "What this means: https://docs.example/checks/#lag",
     ]
     assert lines[-1].startswith("Incident ")
     deployment.check("lag", passed=False, text="version 7 has waited 1,300 s")
@@ -208,7 +209,7 @@ def test_two_hundred_tables_with_one_cause_are_one_message_and_one_at_the_end(
     assert lines[1:4] == [
         f"Which: {which}, and 190 more",
         "Next: renew it.",
-        "What this means: https://docs.example/errors.md#store_denied",
+        "What this means: https://docs.example/errors/#store_denied",
     ]
     deployment.repair()
     deployment.settle()
@@ -343,7 +344,7 @@ def test_a_held_table_is_told_with_its_code(deployment: Deployment, receiver: We
     deployment.settle()
     assert receiver.titles() == ["sales.t001: waits for a person to have it rebuilt"]
     assert "mirror-assets rebuild sales.t001" in receiver.messages()[0]
-    assert "errors.md#table_held" in receiver.messages()[0]
+    assert "https://docs.example/errors/#table_held" in receiver.messages()[0]
     states.landed(table)
     deployment.settle()
     assert kinds(receiver) == ["failure", "success"]
@@ -354,7 +355,7 @@ def test_a_table_that_can_not_be_planned_is_told_with_its_code(deployment: Deplo
     error = SettingError("sales.t001: the feed is off.", "switch it on.", code=ErrorCode.FEED_DISABLED)
     states.failed(TableName("sales", "t001"), error)
     deployment.settle()
-    assert "errors.md#feed_disabled" in receiver.messages()[0]
+    assert "https://docs.example/errors/#feed_disabled" in receiver.messages()[0]
     assert "Next: switch it on." in receiver.messages()[0]
 
 
