@@ -101,14 +101,14 @@ _PROVED_VERSIONS = frozenset({"4.4.0"})
 _VECTOR = ("storageType", "pathOrInlineDv", "offset")
 
 
-def has_own_reader(spark: SparkSession) -> bool:
-    """Return whether the session can call Delta's private classes, and tests have proved them on this Delta version."""
-    return version("delta-spark") in _PROVED_VERSIONS and hasattr(spark, "_jsparkSession")
+def has_own_reader() -> bool:
+    """Return whether tests have proved Delta's private classes on the installed Delta version."""
+    return version("delta-spark") in _PROVED_VERSIONS
 
 
-def require_own_reader(spark: SparkSession, purpose: str) -> None:
-    """Raise session_unfit, naming the purpose, unless the session can use Delta's private classes."""
-    if not has_own_reader(spark):
+def require_own_reader(purpose: str) -> None:
+    """Raise session_unfit, naming the purpose, unless `has_own_reader`."""
+    if not has_own_reader():
         raise session_unfit(purpose, sorted(_PROVED_VERSIONS))
 
 
@@ -191,7 +191,7 @@ def read_files(spark: SparkSession, uri: str, at: int, chunk: FileChunk) -> Data
     Spark sorts the files by path and opens only the chunk's, so every file is in exactly one chunk. Raises
     SourceUnreadable when the version has another number of files than the plan, and session_unfit.
     """
-    require_own_reader(spark, "a table larger than `slices.max_rows`")
+    require_own_reader("a table larger than `slices.max_rows`")
     table = TableVersion.opened(spark, uri, at)
     if (found := table.snapshot.allFiles().count()) != chunk.files:
         raise SourceUnreadable(uri, f"Spark sees {found} files in version {at}, and its log names {chunk.files}")
