@@ -131,7 +131,7 @@ def encoded_groups(spark: SparkSession, slice_: FeedSlice, footer: Mapping[str, 
     """
     feed = ChangeFeed(spark, slice_.uri, slice_.last, slice_.vector_versions)
     # Delta's public reader reads the whole range at once.
-    groups = group_commits(slice_.assignments) if has_own_reader() else (EncodeGroup(slice_.assignments),)
+    groups = group_commits(slice_.assignments) if has_own_reader(spark) else (EncodeGroup(slice_.assignments),)
     unpaired = {group.first: group.assignments[0].known_counts for group in groups if group.unpaired}
     known = {version: CommitRows(counts) for version, counts in unpaired.items() if counts}
     unknown = [version for version, counts in unpaired.items() if not counts]

@@ -28,7 +28,7 @@ class ChangeFeed:
 
     def rows(self, first: int, last: int) -> DataFrame:
         """Return the change rows of commits `first` to `last`: the table's columns, then Delta's three."""
-        if not has_own_reader():
+        if not has_own_reader(self.spark):
             return read_changes_public(self.spark, self.uri, first, last)
         feed = CdcReader(self._table, first, last)
         vectors = frozenset(version for version in self.vector_versions if first <= version <= last)
@@ -55,7 +55,7 @@ def read_appends(spark: SparkSession, uri: str, first: int, last: int) -> DataFr
     The table needs no change data feed; an existing one is ignored. Delta has no public reader for this: raises
     session_unfit without the private one.
     """
-    require_own_reader("`changes: append_only`")
+    require_own_reader(spark, "`changes: append_only`")
     return CdcReader(TableVersion.opened(spark, uri, last), first, last).changes(coarse=True)
 
 

@@ -38,7 +38,7 @@ def read_tracked(spark: SparkSession, range_: TrackedRange, slice_: NetSlice) ->
     and inserts that can't have changed (`keys_only`), have NULL in all columns but the keys. Raises session_unfit
     without Delta's private reader, and Spark's error if a version can't be read.
     """
-    require_own_reader("`changes: row_tracking`")
+    require_own_reader(spark, "`changes: row_tracking`")
     before, last = (TableVersion.opened(spark, range_.uri, version) for version in (range_.before, range_.last))
     removed, added = before.rows_not_in(last), last.rows_not_in(before)
     old, new = removed.frame, added.frame

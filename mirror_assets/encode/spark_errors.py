@@ -221,11 +221,11 @@ class RowIdsUnfit(RebuildError):
         )
 
 
-def session_unfit(what: str, versions: Sequence[str]) -> SettingError:
+def session_unfit(what: str, found: str, proved: Sequence[str]) -> SettingError:
     """Return the error for a Delta version on which its private classes are not proved."""
     return SettingError(
-        f"{what} needs Delta's private classes, which are not proved on the installed delta-spark.",
-        f"install delta-spark {' or '.join(versions)}.",
+        f"{what} needs private classes of Delta {' or '.join(proved)}; the Spark session has Delta {found}.",
+        "install the extra `spark`, or give the session these JARs: see docs/spark-versions.md.",
         code=ErrorCode.SESSION_UNFIT,
     )
 

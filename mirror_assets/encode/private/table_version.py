@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass, field
 from functools import cached_property
-from importlib.metadata import version
 
 from py4j.java_gateway import JavaClass, JavaObject
 from pyspark.sql import Column, DataFrame, SparkSession
@@ -101,15 +100,21 @@ _PROVED_VERSIONS = frozenset({"4.4.0"})
 _VECTOR = ("storageType", "pathOrInlineDv", "offset")
 
 
-def has_own_reader() -> bool:
-    """Return whether tests have proved Delta's private classes on the installed Delta version."""
-    return version("delta-spark") in _PROVED_VERSIONS
+def has_own_reader(spark: SparkSession) -> bool:
+    """Return whether tests have proved Delta's private classes on the Delta version of the session's JARs."""
+    return _delta_version(spark) in _PROVED_VERSIONS
 
 
-def require_own_reader(purpose: str) -> None:
+def require_own_reader(spark: SparkSession, purpose: str) -> None:
     """Raise session_unfit, naming the purpose, unless `has_own_reader`."""
-    if not has_own_reader():
-        raise session_unfit(purpose, sorted(_PROVED_VERSIONS))
+    if not has_own_reader(spark):
+        raise session_unfit(purpose, _delta_version(spark), sorted(_PROVED_VERSIONS))
+
+
+def _delta_version(spark: SparkSession) -> str:
+    """Return the version of the JARs, which a platform or a user's settings may have brought."""
+    package = getattr(Jvm(spark).root.io.delta, "package$")
+    return str(getattr(package, "MODULE$").VERSION()) if isinstance(package, JavaClass) else "of its platform"
 
 
 @dataclass(frozen=True)
@@ -191,7 +196,7 @@ def read_files(spark: SparkSession, uri: str, at: int, chunk: FileChunk) -> Data
     Spark sorts the files by path and opens only the chunk's, so every file is in exactly one chunk. Raises
     SourceUnreadable when the version has another number of files than the plan, and session_unfit.
     """
-    require_own_reader("a table larger than `slices.max_rows`")
+    require_own_reader(spark, "a table larger than `slices.max_rows`")
     table = TableVersion.opened(spark, uri, at)
     if (found := table.snapshot.allFiles().count()) != chunk.files:
         raise SourceUnreadable(uri, f"Spark sees {found} files in version {at}, and its log names {chunk.files}")
