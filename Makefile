@@ -17,7 +17,7 @@ SIZE ?= small
 PICTURES ?= .pictures
 
 .DEFAULT_GOAL := help
-.PHONY: help demo dev onelake test notebooks ui soak kills kills-dagster kills-scopes planted check bench java
+.PHONY: help demo dev onelake test notebooks ui soak kills kills-dagster kills-scopes planted docs check bench java
 
 help: ## show this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "make %-14s %s\n", $$1, $$2}'
@@ -28,7 +28,6 @@ demo: java $(INSTALLED) $(HOME_SETTINGS) ## mirror a lake of real tables on this
 dev: settings := MIRROR_CONFIG=$(abspath $(MIRROR_CONFIG)) MIRROR_SENSORS=on
 # Started in DAGSTER_HOME, because Dagster warns of a dagster.yaml in any other folder that it is started in.
 dev: java $(INSTALLED) $(HOME_SETTINGS) $(MIRROR_CONFIG) ## Dagster's UI on MIRROR_CONFIG (by default the demo's mirror.yaml)
-	@$(IN_HOME) $(settings) $(BIN)/python -m mirror_assets.orchestration.pools
 	@cd $(dir $(HOME_SETTINGS)) && $(IN_HOME) $(settings) $(CURDIR)/$(BIN)/dg dev --workspace $(CURDIR)/workspace.yaml $(ARGS)
 
 onelake: java $(INSTALLED) ## a OneLake on this machine to try things on; ARGS="--port 8443" names its port
@@ -58,11 +57,15 @@ kills-scopes: java $(INSTALLED) ## kill -9 mirrors that share a Dagster instance
 planted: java $(INSTALLED) ## plant seventeen faults under a real daemon, and print the alerts; two hours
 	@$(BIN)/python -m mirror_assets_tests.planted $(ARGS)
 
-check: $(INSTALLED) ## lint, format, types and import borders
+docs: $(INSTALLED) ## build the documentation site into site/; ARGS=serve serves it while you write
+	$(BIN)/mkdocs $(or $(ARGS),build --strict)
+
+check: $(INSTALLED) ## lint, format, types, import borders and the documentation site
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
 
 bench: java $(INSTALLED) ## measure against plain dumps, by hand and others; SIZE=full takes hours, ARGS="changes small" picks
 	$(BIN)/python -m benchmarks --size $(SIZE) $(ARGS)

@@ -32,7 +32,8 @@ from mirror_assets.landing.names import AttemptFolder, SliceKey, TableName, atte
 from mirror_assets.landing.publish import publish
 from mirror_assets.landing.state import CommitPosition, next_position, read_manifest
 from mirror_assets.landing.steps import drive
-from mirror_assets.orchestration.asset_names import slices_of
+from mirror_assets.orchestration.asset_names import AssetKind, asset_key, partitions_name
+from mirror_assets.orchestration.mirror_assets import MirrorAssets
 from mirror_assets.orchestration.resources import resources
 from mirror_assets.pipeline.check import BLOCKING_CHECKS
 from mirror_assets.pipeline.context import TableContext
@@ -112,7 +113,7 @@ class AgedTable:
 
         def tick() -> None:
             for name in names:
-                given = resources(config)
+                given = resources(MirrorAssets(config))
                 context = dg.build_sensor_context(instance=instance, definitions=definitions, resources=given)
                 result = definitions.resolve_sensor_def(name)(context)
                 assert isinstance(result, dg.SkipReason), result  # noqa: S101 a figure of a busy tick would mislead
@@ -121,7 +122,7 @@ class AgedTable:
 
     def instance(self) -> dg.DagsterInstance:
         """A Dagster instance that has seen every slice."""
-        instance, name = dg.DagsterInstance.ephemeral(), slices_of(TABLE).name
+        instance, name = dg.DagsterInstance.ephemeral(), partitions_name(asset_key(AssetKind.LANDING, TABLE))
         keys = [str(SliceKey(1, version, version)) for version in range(self.generations)]
         instance.add_dynamic_partitions(name or "", keys)
         return instance

@@ -21,6 +21,7 @@ from mirror_assets.config import load_config
 from mirror_assets.definitions import build_definitions
 from mirror_assets.orchestration.check_tables import CHECKS
 from mirror_assets.orchestration.jobs import MIRROR_ALL
+from mirror_assets.orchestration.mirror_assets import MirrorAssets
 from mirror_assets.orchestration.old_runs import delete_old_runs
 
 _CHECK_RUNS, _SLICES = 12, 11
@@ -107,7 +108,7 @@ def main() -> None:
             )
         )
         kept, ended = site.bytes, time.time() + 60
-        deleted = delete_old_runs(instance, load_config(lake.config), _REPOSITORY, ended)
+        deleted = delete_old_runs(instance, MirrorAssets(load_config(lake.config)), _REPOSITORY, ended)
         print(f"a run of checks takes {seconds / _CHECK_RUNS:.1f} s here")
         print(f"{deleted} runs deleted: {kept / 1e6:.1f} MB before, {site.bytes / 1e6:.1f} MB behind it")
 

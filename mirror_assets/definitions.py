@@ -16,44 +16,57 @@ from mirror_assets.orchestration.check_steps import check_definitions
 from mirror_assets.orchestration.failed_runs import TABLE_FAILED
 from mirror_assets.orchestration.jobs import Job, build_jobs
 from mirror_assets.orchestration.jobs_first import is_for_a_run, jobs_first
+from mirror_assets.orchestration.mirror_assets import MirrorAssets
 from mirror_assets.orchestration.mirror_status import status_asset
 from mirror_assets.orchestration.replicator_sensor import replicator_sensor
 from mirror_assets.orchestration.resources import resources
 from mirror_assets.orchestration.schedules import job_schedules
+from mirror_assets.orchestration.translator import MirrorTranslator
 
 # Single-run backfills have been beta for years, and Dagster would say so once for each table.
 warnings.filterwarnings("ignore", category=dg.BetaWarning)
 _NEWEST: list[tuple[dict[str, object], dg.Definitions]] = []
 
 
-def build_definitions(config: Config) -> dg.Definitions:
-    """The whole project for this configuration; reads no source and starts no Spark."""
-    tables = config.all_tables()
-    jobs = build_jobs(config)
+def build_definitions(
+    config: Config, *, translator: MirrorTranslator | None = None, name: str = "", spark: str | None = None
+) -> dg.Definitions:
+    """Return the assets, checks, jobs, sensors, schedules and resources of a mirror; reads no source, starts no Spark.
+
+    `translator` maps tables to asset definitions. `name` is the prefix of everything that is no asset, so that the
+    definitions can be merged with others. `spark` is the key of a PySpark resource of the project, which replaces the
+    mirror's own. Raises SettingError if two assets have one key.
+    """
+    return definitions_of(MirrorAssets(config, translator or MirrorTranslator(), name, spark))
+
+
+def definitions_of(assets: MirrorAssets) -> dg.Definitions:
+    """Return the definitions of these assets. Raises SettingError if two of them have one key."""
+    assets.require_distinct_keys()
+    tables = assets.config.all_tables()
+    jobs = build_jobs(assets)
     by_name = {job.name: job for job in jobs}
-    sensors, schedules = [mirror_sensor(config), replicator_sensor(config)], job_schedules(config, by_name)
-    asset_checks = [checks for table in tables for checks in check_definitions(config, table)]
+    sensors, schedules = [mirror_sensor(assets), replicator_sensor(assets)], job_schedules(assets, by_name)
+    asset_checks = [checks for table in tables for checks in check_definitions(assets, table)]
     return dg.Definitions(
-        assets=[*(asset for table in tables for asset in table_assets(config, table)), status_asset(config)],
+        assets=[*(asset for table in tables for asset in table_assets(assets, table)), status_asset(assets)],
         asset_checks=asset_checks,
-        sensors=[*sensors, *_alerts_sensors(config, jobs, sensors, schedules, asset_checks)],
+        sensors=[*sensors, *_alerts_sensors(assets, jobs, sensors, schedules, asset_checks)],
         schedules=schedules,
         jobs=jobs,
-        resources=resources(config),
-        # Steps of one run share the Spark session of its process (docs/decisions/0004).
-        executor=dg.in_process_executor,
+        resources=resources(assets),
     )
 
 
 def _alerts_sensors(
-    config: Config,
+    assets: MirrorAssets,
     jobs: Sequence[Job],
     sensors: Sequence[dg.SensorDefinition],
     schedules: Sequence[dg.ScheduleDefinition],
     checks: Sequence[dg.AssetChecksDefinition],
 ) -> list[dg.SensorDefinition]:
     """Return the sensor of alerts if there are receivers; its imports take a third of a second."""
-    if not config.alerts.receivers:
+    if not assets.config.alerts.receivers:
         return []
     from mirror_assets.orchestration.alert_checks import CheckReader
     from mirror_assets.orchestration.alert_runs import RunReader
@@ -61,9 +74,9 @@ def _alerts_sensors(
 
     scheduled = frozenset(schedule.name for schedule in schedules)
     # A table that fails is a condition itself, and its failed run is none.
-    runs = RunReader(frozenset(job.name for job in jobs) - {TABLE_FAILED}, scheduled)
+    runs = RunReader(frozenset(job.name for job in jobs) - {assets.full_name(TABLE_FAILED)}, scheduled)
     reader = CheckReader(frozenset(key for check in checks for key in check.check_keys))
-    return [alerts_sensor(config, reader, runs, scheduled | {sensor.name for sensor in sensors})]
+    return [alerts_sensor(assets, reader, runs, scheduled | {sensor.name for sensor in sensors})]
 
 
 @dg.definitions  # type: ignore[arg-type]  # a repository will do; the annotation lags
@@ -75,7 +88,7 @@ def defs() -> dg.Definitions | dg.RepositoryDefinition:
     """
     config = load_config()
     if not _NEWEST and is_for_a_run():
-        return jobs_first(lambda: build_jobs(config), lambda: _built(config))
+        return jobs_first(lambda: build_jobs(MirrorAssets(config)), lambda: _built(config))
     return _built(config)
 
 
@@ -83,7 +96,9 @@ def _built(config: Config) -> dg.Definitions:
     """Return the definitions, which are kept until the configuration changes."""
     settings = config.model_dump()
     if not _NEWEST or _NEWEST[0][0] != settings:
-        _NEWEST[:] = [(settings, build_definitions(config))]
+        # Steps of one run share the Spark session of its process (docs/decisions/0004).
+        built = dg.Definitions.merge(build_definitions(config), dg.Definitions(executor=dg.in_process_executor))
+        _NEWEST[:] = [(settings, built)]
     # They live as long as the process. With many tables, visiting them takes most of a garbage collection.
     gc.freeze()
     return _NEWEST[0][1]

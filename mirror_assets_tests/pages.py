@@ -10,12 +10,31 @@ README, DOCS = ROOT / "README.md", ROOT / "docs"
 PAGES = (README, ROOT / "CHANGELOG.md", *sorted(DOCS.rglob("*.md")))
 
 _CODE = re.compile(r"`([^`]+)`")
+_SECTION = re.compile(r"^### `(\w+)`\n(.*?)(?=^##|\Z)", re.MULTILINE | re.DOTALL)
+_NAMED = re.compile(r'<a id="([^"]+)"></a>')
 _BLOCK = re.compile(r"^```(\w+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 
 
-def blocks(page: Path, language: str) -> list[str]:
-    """Return the page's code blocks in a language."""
-    return [text for found, text in _BLOCK.findall(page.read_text(encoding="utf-8")) if found == language]
+def blocks(text: str | Path, language: str) -> list[str]:
+    """Return the code blocks of a page or a text in a language."""
+    text = text.read_text(encoding="utf-8") if isinstance(text, Path) else text
+    return [block for found, block in _BLOCK.findall(text) if found == language]
+
+
+def sections(page: Path) -> dict[str, str]:
+    """Return the page's sections on codes or checks: the text below each heading that is a name in code."""
+    found = _SECTION.findall(page.read_text(encoding="utf-8"))
+    assert len(found) == len(dict(found)), "a name has two sections"
+    return dict(found)
+
+
+def anchors(page: Path) -> set[str]:
+    """Return the names that code hosts give to a page's headings, and those that the page gives itself."""
+    text = page.read_text(encoding="utf-8")
+    headings = re.findall(r"^#+ (.+)$", _BLOCK.sub("", text), re.MULTILINE)
+    named = [re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings] + _NAMED.findall(text)
+    assert len(named) == len(set(named)), "a name is given twice"
+    return set(named)
 
 
 def without_blocks(page: Path) -> str:

@@ -17,6 +17,7 @@ from mirror_assets.config import load_config
 from mirror_assets.definitions import build_definitions, defs
 from mirror_assets.orchestration.jobs import HISTORY, MIRROR_TABLE, REBUILD, REBUILD_OP, build_jobs
 from mirror_assets.orchestration.jobs_first import jobs_first
+from mirror_assets.orchestration.mirror_assets import MirrorAssets
 
 _CONFIG = "landing_zone: {path: ./landing}\ntables:\n  shop.orders: {source: ./orders, keys: [id]}\n"
 
@@ -72,7 +73,7 @@ def test_the_process_of_a_run_makes_what_its_job_needs(config: Path) -> None:
 def test_the_definitions_of_a_run_are_those_of_the_code_server(config: Path) -> None:
     loaded = load_config(config)
     whole = build_definitions(loaded).get_repository_def()
-    lazy = jobs_first(lambda: build_jobs(loaded), lambda: build_definitions(loaded))
+    lazy = jobs_first(lambda: build_jobs(MirrorAssets(loaded)), lambda: build_definitions(loaded))
     assert all(lazy.get_job(job.name).name == job.name for job in whole.get_all_jobs())
     assert not lazy.has_job("another")
     assert serialize_value(RepositorySnap.from_def(lazy)) == serialize_value(RepositorySnap.from_def(whole))

@@ -6,20 +6,21 @@ import importlib
 import inspect
 import pkgutil
 import re
+import shlex
 from collections.abc import Iterator
 from enum import Enum
 from pathlib import Path
 from types import ModuleType, UnionType
 from typing import TypeGuard, Union, get_args, get_origin
 
+import click
 import pytest
 from pydantic import BaseModel
 
 import mirror_assets
-from mirror_assets.alerts.conditions import Condition, ConditionKind
-from mirror_assets.alerts.messages import links
+from mirror_assets.cli.commands import app
 from mirror_assets.config import Config, DiscoverRule, TableConfig, TableDefaults
-from mirror_assets.config.alerts import AlertsConfig, ReceiverConfig
+from mirror_assets.config.alerts import ReceiverConfig
 from mirror_assets.config.catalogs import CatalogConfig
 from mirror_assets.config.load import parse_config
 from mirror_assets.config.setting_values import parse_size
@@ -27,17 +28,20 @@ from mirror_assets.config.stores import StoreConfig
 from mirror_assets.definitions import build_definitions
 from mirror_assets.errors import ErrorCode, MirrorError
 from mirror_assets.landing.format import Manifest, Receipt
+from mirror_assets.orchestration.checks import CHECK_NAMES
 from mirror_assets.pipeline.check import BLOCKING_CHECKS
 from mirror_assets.source.breaks import BreakKind
 from mirror_assets.source.errors import ColumnUnfit
 from mirror_assets.source.schema import Field, landing_type
 from mirror_assets_tests.asset_kinds import kind_of
-from mirror_assets_tests.pages import DOCS, PAGES, ROOT, codes, table
+from mirror_assets_tests.pages import DOCS, PAGES, ROOT, anchors, blocks, codes, sections, table
 
 _PACKAGE, _TESTS = ROOT / "mirror_assets", ROOT / "mirror_assets_tests"
 _MAP = DOCS / "architecture.md"
 _LINK = re.compile(r"\]\(([^)\s]+)\)")
-_NAMED = re.compile(r'<a id="([^"]+)"></a>')
+_CAUSE = re.compile(
+    r"^\*\*Cause\*\* \(`(\w+)`\): (.+?)\n\n\*\*Next step\*\*: (.+?)\n(?:\n|\Z)", re.MULTILINE | re.DOTALL
+)
 _REFERENCE = re.compile(r"[\w/-]+\.py(?:::\w+)?")
 
 _MINIMAL = "landing_zone: {path: ./landing}\ntables: {orders: {source: ./orders, keys: [order_id]}}"
@@ -51,21 +55,22 @@ def test_every_check_is_in_the_table_with_its_asset_and_whether_it_blocks() -> N
     checks = build_definitions(parse_config(text.encode(), Path("mirror.yaml"), {})).asset_checks or []
     specs = [spec for definition in checks for spec in definition.check_specs]
     told = [
-        (codes(name)[0], codes(asset)[0], blocks)
-        for name, asset, blocks, _ in table(DOCS / "checks.md", "Asset checks")
+        (codes(name)[0], codes(asset)[0], is_blocking)
+        for name, asset, is_blocking in table(DOCS / "checks.md", "Asset checks")
     ]
     assert sorted(told) == sorted((s.name, kind_of(s.asset_key).value, "yes" if s.blocking else "no") for s in specs)
     assert {name for name, asset, _ in told if asset == "changes"} == set(BLOCKING_CHECKS)
 
 
-def test_every_error_code_is_in_the_table_of_its_family() -> None:
+def test_every_error_code_has_a_section_with_cause_and_next_step_of_each_family() -> None:
+    families = {family.family: family.__name__ for family in MirrorError.__subclasses__()}
     told = [
-        (family.__name__, codes(code)[0], meaning, next_step)
-        for family in MirrorError.__subclasses__()
-        for code, meaning, next_step in table(DOCS / "errors.md", family.__name__)
+        (families[family], code, cause, next_step)
+        for code, section in sections(DOCS / "errors.md").items()
+        for family, cause, next_step in _CAUSE.findall(section)
     ]
     rows = {(family, code) for family, code, _, _ in told}
-    assert len(rows) == len(told), "a code is told twice"
+    assert len(rows) == len(told), "a family is told twice"
     assert all(text.endswith((".", "`")) for _, _, *texts in told for text in texts)
     raised = _raised()
     assert raised - rows == set()
@@ -74,27 +79,36 @@ def test_every_error_code_is_in_the_table_of_its_family() -> None:
     assert {code for _, code in rows} == {code.value for code in ErrorCode}
 
 
-def _alert_link(kind: ConditionKind, code: str | None, check: str | None) -> str:
-    one = Condition("a", kind, "t", "fails", "it", code=code, check=check)
-    ((_, link),) = links(one, AlertsConfig(docs_url="https://docs.example/"))
-    return link
+def test_every_check_has_a_section_with_its_condition_and_what_to_do() -> None:
+    found = sections(DOCS / "checks.md")
+    assert set(found) == set(CHECK_NAMES)
+    told = re.compile(r"\n\*\*Passes when\*\* .+?\.\n\n\*\*If it fails\*\*: .+?\.\n\n```bash\n", re.DOTALL)
+    assert [name for name, text in found.items() if not told.match(text)] == []
 
 
-@pytest.mark.parametrize("code", ErrorCode)
-def test_an_alert_leads_to_the_row_of_its_error_code(code: ErrorCode) -> None:
-    assert _alert_link(ConditionKind.TABLE, code.value, "not_failing") == f"https://docs.example/errors.md#{code.value}"
-    assert code.value in _anchors(DOCS / "errors.md")
+@pytest.mark.parametrize("page", ["errors.md", "checks.md"])
+def test_every_section_has_a_command_that_the_command_line_accepts(page: str) -> None:
+    for name, text in sections(DOCS / page).items():
+        commands = [shlex.split(line, comments=True) for block in blocks(text, "bash") for line in block.splitlines()]
+        statements = blocks(text, "sql")
+        assert commands or statements, name
+        for program, *arguments in commands:
+            if program == "mirror-assets":
+                _parse(app, arguments)
 
 
-def test_an_alert_of_a_check_leads_to_the_check() -> None:
-    names = {codes(name)[0] for name, *_ in table(DOCS / "checks.md", "Asset checks")}
-    links = {_alert_link(ConditionKind.CHECK, None, name) for name in names}
-    assert links == {f"https://docs.example/checks.md#{name}" for name in names}
-    assert names <= _anchors(DOCS / "checks.md")
+def _parse(command: click.Command, arguments: list[str], parent: click.Context | None = None) -> None:
+    """Parse the arguments as the command line does. Raises click.ClickException."""
+    context = command.make_context(command.name, list(arguments), parent=parent)
+    if isinstance(command, click.Group):
+        rest = [*context._protected_args, *context.args]
+        _, found, arguments = command.resolve_command(context, rest)
+        assert found is not None
+        _parse(found, arguments, context)
 
 
 def test_every_family_is_told() -> None:
-    told = {(codes(name)[0], codes(family)[0]) for name, family, *_ in table(DOCS / "errors.md", "Error codes")}
+    told = {(codes(name)[0], codes(family)[0]) for name, family, *_ in table(DOCS / "errors.md", "Families")}
     assert told == {(family.family, family.__name__) for family in MirrorError.__subclasses__()}
 
 
@@ -137,16 +151,7 @@ def test_links_lead_to_files_and_headings(page: Path) -> None:
         path, _, anchor = link.partition("#")
         target = page.parent / path if path else page
         assert target.exists(), link
-        assert not anchor or anchor in _anchors(target), link
-
-
-def _anchors(page: Path) -> set[str]:
-    """Return the names that GitHub gives to a page's headings, and those that the page gives itself."""
-    text = page.read_text(encoding="utf-8")
-    headings = re.findall(r"^#+ (.+)$", text, re.MULTILINE)
-    named = _NAMED.findall(text)
-    assert len(named) == len(set(named)), "a name is given twice"
-    return set(named) | {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
+        assert not anchor or anchor in anchors(target), link
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))

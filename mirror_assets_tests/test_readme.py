@@ -16,6 +16,7 @@ from pyspark.sql import SparkSession
 from mirror_assets.cli import main
 from mirror_assets.config import CONFIG_VARIABLE, load_config
 from mirror_assets.definitions import build_definitions
+from mirror_assets.docs_links import DOCS_VARIABLE
 from mirror_assets.landing.format import Manifest
 from mirror_assets.orchestration.schedules import SENSORS_VARIABLE
 from mirror_assets_tests.pages import DOCS, PAGES, README, ROOT, blocks, codes, table, without_blocks
@@ -161,7 +162,7 @@ def test_assets_sensors_jobs_and_variables_are_those_that_exist(definitions: dg.
     assert jobs | sensors <= told
     assert {name for name in told if re.fullmatch(r"(slices|mirror)_\w+", name)} <= jobs | sensors | assets
     exported = {word.partition("=")[0] for words in _arguments("export") for word in words}
-    assert exported == {"DAGSTER_HOME", CONFIG_VARIABLE}
+    assert exported == {"DAGSTER_HOME", CONFIG_VARIABLE, DOCS_VARIABLE}
     assert f"{SENSORS_VARIABLE}=on" in told
 
 

@@ -121,7 +121,7 @@ def _fill(home: DagsterHome, lake: ManyTables, partitions: int) -> None:
     with dg.DagsterInstance.from_config(str(home.folder)) as instance:
         for name in lake.names:
             table = TableName("bench", name)
-            instance.add_dynamic_partitions(partitions_name(table), keys)
+            instance.add_dynamic_partitions(partitions_name(asset_key(AssetKind.LANDING, table)), keys)
             for key in keys[: _EVENTS if name == lake.names[0] else 1]:
                 landed = dg.AssetMaterialization(asset_key(AssetKind.LANDING, table), partition=key)
                 instance.report_runless_asset_event(landed)

@@ -9,6 +9,7 @@ from urllib.parse import quote
 from mirror_assets.alerts.conditions import Condition, ConditionKind, cleaned
 from mirror_assets.alerts.incidents import Event, Incident
 from mirror_assets.config.alerts import AlertsConfig, Severity
+from mirror_assets.docs_links import check_link, error_link
 from mirror_assets.errors import NEXT, ErrorCode
 
 _NAMED, _LONGEST_TITLE = 10, 250
@@ -19,7 +20,7 @@ _CODES = frozenset(code.value for code in ErrorCode)
 
 
 class Message(NamedTuple):
-    """A message; `incident` is the same for all messages of one incident, and `links` are labels and addresses."""
+    """A message; `incident` is the same for all messages of one incident, and `links` are labels and web addresses."""
 
     incident: str
     event: Event
@@ -30,15 +31,15 @@ class Message(NamedTuple):
 
 
 def links(one: Condition, settings: AlertsConfig) -> tuple[tuple[str, str], ...]:
-    """Return its page in the UI, and the docs on its error code or its check, where their addresses are set."""
-    place = f"checks.md#{one.check}" if one.check else None
+    """Return its page in the UI, if that address is set, and the documentation of its error code or its check."""
+    found = []
+    if settings.dagster_url and one.page:
+        found.append(("Open in Dagster", f"{settings.dagster_url.rstrip('/')}/{quote(one.page, safe=_IN_LINKS)}"))
     if one.code in _CODES and one.kind is not ConditionKind.CHECK:
-        place = f"errors.md#{one.code}"
-    pages = (
-        ("Open in Dagster", settings.dagster_url, one.page and quote(one.page, safe=_IN_LINKS)),
-        ("What this means", settings.docs_url, place),
-    )
-    return tuple((label, f"{root.rstrip('/')}/{page}") for label, root, page in pages if root and page)
+        found.append(("What this means", error_link(one.code)))
+    elif one.check:
+        found.append(("What this means", check_link(one.check)))
+    return tuple(found)
 
 
 def message_of(event: Event, incident: Incident, now_ms: int, settings: AlertsConfig) -> Message:
@@ -61,7 +62,8 @@ def message_of(event: Event, incident: Incident, now_ms: int, settings: AlertsCo
     lines += [f"{label}: {link}" for label, link in found]
     body = "\n".join((*lines, f"Incident {incident.id}, {worst.severity.value}{code}"))
     title = cleaned(f"{_PREFIXES.get(event, '')}{who}: {worst.what}", _LONGEST_TITLE)
-    return Message(incident.id, event, worst.severity, title, body, found)
+    addresses = tuple((label, link) for label, link in found if link.startswith("http"))
+    return Message(incident.id, event, worst.severity, title, body, addresses)
 
 
 def test_message(receiver: str, now_ms: int) -> Message:

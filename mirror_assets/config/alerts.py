@@ -45,7 +45,6 @@ class AlertsConfig(Section):
 
     receivers: dict[Text, ReceiverConfig] = Field(default_factory=dict, description="Receivers of alerts, by name.")
     dagster_url: WebAddress | None = Field(default=None, description="Address of Dagster's UI, for links.")
-    docs_url: WebAddress | None = Field(default=None, description="Address of the folder docs/, for links.")
     remind_hours: Seconds | None = Field(
         default=6, description="Hours between repeats of an open incident; null: never."
     )

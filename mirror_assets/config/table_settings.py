@@ -252,6 +252,9 @@ class TableDefaults(Section):
     )
     owners: Owners = Field(default=(), description="Owners of the table: `team:NAME` or an e-mail address.")
     tags: Tags = Field(default_factory=dict, description="Tags of the table's assets in Dagster.")
+    source_asset: Text | None = Field(
+        default=None, description="Key of your own Dagster asset that writes the source, with {schema} and {table}."
+    )
 
 
 class TableConfig(TableDefaults):

@@ -8,7 +8,7 @@ from functools import partial
 import dagster as dg
 
 from mirror_assets.composition import Project
-from mirror_assets.config import Config, Maintenance, TableSettings
+from mirror_assets.config import Maintenance, TableSettings
 from mirror_assets.direct_lake.columns import ColumnNames, dropped_bytes
 from mirror_assets.direct_lake.consumers import source_consumers
 from mirror_assets.direct_lake.errors import live_file_missing, vacuum_refused
@@ -18,10 +18,11 @@ from mirror_assets.direct_lake.maintenance_plan import MaintenanceStep, StepKind
 from mirror_assets.direct_lake.vacuum import plan_vacuum
 from mirror_assets.encode.spark_errors import spark_errors
 from mirror_assets.errors import MirrorError
-from mirror_assets.orchestration.asset_names import AssetKind, MetadataItem, asset_key
+from mirror_assets.orchestration.asset_names import AssetKind, MetadataItem
 from mirror_assets.orchestration.fixed_config import fixed_config
+from mirror_assets.orchestration.mirror_assets import MirrorAssets
 from mirror_assets.orchestration.mirror_tables import mirror_tables
-from mirror_assets.orchestration.resources import LandingZone, SparkSessions, project
+from mirror_assets.orchestration.resources import project, resource_keys
 from mirror_assets.orchestration.run_reports import MaintenanceReport, require_all
 from mirror_assets.pipeline.context import TableContext
 from mirror_assets.pipeline.errors import unexpected
@@ -35,28 +36,32 @@ MAINTENANCE_OP = "maintain_tables"
 _MARGIN_SECONDS = 3_600
 
 
-def maintenance_jobs(settings: Config) -> list[dg.JobDefinition]:
+def maintenance_jobs(assets: MirrorAssets) -> list[dg.JobDefinition]:
     """Return one job for all tables that enable maintenance; an empty list if there is no such table."""
-    tables = [table for table in settings.all_tables() if table.maintenance]
+    tables = [table for table in assets.config.all_tables() if table.maintenance]
     if not tables:
         return []
 
     @dg.op(
-        name=MAINTENANCE_OP, description="For each table: mirror pending commits, compact small files, delete old ones."
+        name=assets.full_name(MAINTENANCE_OP),
+        description="For each table: mirror pending commits, compact small files, delete old ones.",
+        out=assets.out,
+        required_resource_keys=resource_keys(assets),
     )
-    def maintain_op(
-        context: dg.OpExecutionContext, landing_zone: LandingZone, spark: SparkSessions
-    ) -> list[MaintenanceReport]:
-        return [_maintained(context, project(settings, landing_zone, spark), table) for table in tables]
+    def maintain_op(context: dg.OpExecutionContext) -> list[MaintenanceReport]:
+        return [_maintained(context, assets, project(assets, context.resources), table) for table in tables]
 
-    @dg.op(description="Fail the run if a table failed; the other tables were maintained.")
+    @dg.op(
+        name=assets.full_name("all_maintained"),
+        description="Fail the run if a table failed; the other tables were maintained.",
+    )
     def all_maintained(reports: list[MaintenanceReport]) -> None:
         require_all(reports)
 
     @dg.job(
-        name=MAINTENANCE,
+        name=assets.full_name(MAINTENANCE),
         description=f"Maintain the sources of {len(tables)} tables that enable it.",
-        **fixed_config(settings),
+        **fixed_config(assets),
     )
     def maintenance() -> None:
         all_maintained(maintain_op())
@@ -64,18 +69,20 @@ def maintenance_jobs(settings: Config) -> list[dg.JobDefinition]:
     return [maintenance]
 
 
-def _maintained(context: dg.OpExecutionContext, composed: Project, table: TableSettings) -> MaintenanceReport:
+def _maintained(
+    context: dg.OpExecutionContext, assets: MirrorAssets, composed: Project, table: TableSettings
+) -> MaintenanceReport:
     """Mirror pending commits of the table, run its maintenance, and report both; errors are in the report."""
     table_context = composed.table(table)
     report = MaintenanceReport(str(table_context.name))
     try:
         # A table that was never mirrored begins with a snapshot, so it has no pending commits.
         if table_context.manifest() is not None:
-            (run,) = mirror_tables(context, composed, [table])
+            (run,) = mirror_tables(context, assets, composed, [table])
             report = replace(report, error=run.error, code=run.code, family=run.family, busy=run.busy)
         if report.error is None and report.busy is None:
             for done in maintain(table_context, partial(composed.log, table.name), context.log.info):
-                context.log_event(_observation(table, done))
+                context.log_event(_observation(assets.key(AssetKind.SOURCE, table.name), done))
                 report = replace(report, statements=(*report.statements, done.step.statement))
     except MirrorError as error:
         context.log.error(str(error))  # noqa: TRY400 the message suffices
@@ -181,7 +188,7 @@ def _execute(context: TableContext, statement: str) -> None:
         raise cause from error
 
 
-def _observation(table: TableSettings, done: StepDone) -> dg.AssetObservation:
+def _observation(source: dg.AssetKey, done: StepDone) -> dg.AssetObservation:
     """Return an observation with a step's predicted and actual effect; the UI plots its numbers over time."""
     kind, effect = done.step.kind.value, done.step.effect
     metadata: dict[str, MetadataItem] = {
@@ -194,4 +201,4 @@ def _observation(table: TableSettings, done: StepDone) -> dg.AssetObservation:
         metadata |= {f"{kind}_predicted_{name}": value for name, value in predicted.items()}
     metadata |= {f"{kind}_{name}_before": value for name, value in asdict(done.before).items()}
     metadata |= {f"{kind}_{name}_after": value for name, value in asdict(done.after).items()}
-    return dg.AssetObservation(asset_key(AssetKind.SOURCE, table.name), metadata=metadata)
+    return dg.AssetObservation(source, metadata=metadata)

@@ -21,11 +21,12 @@ from mirror_assets.encode.jar_folder import jars_in
 from mirror_assets.encode.jvm_start import resolving_alone, start_jvm
 from mirror_assets.encode.private.jvm import Jvm
 from mirror_assets.encode.quick_start import PACKAGES, QuickStart
-from mirror_assets.encode.spark_errors import SparkNotStarted, package_refused
+from mirror_assets.encode.spark_errors import SparkNotStarted, package_refused, spark_unfit
 from mirror_assets.encode.spark_version import minor_version, require_classic, with_version
 from mirror_assets.redaction import redacted, redacted_error
 
-_EXTENSIONS = "spark.sql.extensions"
+_EXTENSIONS, _DELTA_EXTENSION = "spark.sql.extensions", "io.delta.sql.DeltaSparkSessionExtension"
+_CATALOG, _DELTA_CATALOG = "spark.sql.catalog.spark_catalog", "org.apache.spark.sql.delta.catalog.DeltaCatalog"
 _DELTA, _SCALA = "io.delta:delta-spark", "2.13"
 _MAX_TEXT = 400
 # Lines of the JVM in the message of a failed start.
@@ -61,7 +62,7 @@ def spark_settings(
         "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": "false",
         "spark.driver.memory": "3g",
-        "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
+        _CATALOG: _DELTA_CATALOG,
         # The tasks of a small slice don't wait until all of a large one's have begun.
         "spark.scheduler.mode": "FAIR",
         "spark.sql.shuffle.partitions": "2",
@@ -82,7 +83,7 @@ def spark_settings(
     }
     lists = {
         PACKAGES: _merged_packages((delta_package(), *map(with_version, packages)), wanted.pop(PACKAGES, None)),
-        _EXTENSIONS: _joined(("io.delta.sql.DeltaSparkSessionExtension", *_items(wanted.pop(_EXTENSIONS, "")))),
+        _EXTENSIONS: _joined((_DELTA_EXTENSION, *_items(wanted.pop(_EXTENSIONS, "")))),
     }
     if jars_folder is not None:
         jars = jars_in(jars_folder, _items(lists[PACKAGES]))
@@ -108,12 +109,25 @@ def open_session(
     try:
         with _STARTING:
             shared = _running_session() or _start(settings)
-        # Hadoop reads session settings by its own names, without Spark's prefix.
-        own = {**settings, **{name.removeprefix(HADOOP): value for name, value in (secrets or {}).items()}}
+        # Hadoop reads session settings by its own names, without Spark's prefix. A context that this call did not start
+        # has none of them.
+        hadoop = {name.removeprefix(HADOOP): value for name, value in {**settings, **(secrets or {})}.items()}
+        own = {**settings, **hadoop}
         # Like Spark's builder on a running context, this ignores settings that can't change any more.
         return SparkSession(shared.sparkContext, _session_of(shared, owner), own)
     except (PySparkException, Py4JJavaError) as error:
         raise SparkNotStarted(_first_line(error)) from redacted_error(error)
+
+
+def require_delta(spark: SparkSession) -> None:
+    """Raise SettingError unless the session of a project can read Delta tables as this package does."""
+    wanted = {_EXTENSIONS: _DELTA_EXTENSION, _CATALOG: _DELTA_CATALOG}
+    missing = [f"{name}={value}" for name, value in wanted.items() if value not in spark.conf.get(name, "").split(",")]
+    if not hasattr(spark, "_jsparkSession"):
+        raise spark_unfit("it is a session of Spark Connect", "use a PySpark resource that starts Spark itself.")
+    if missing:
+        step = f"add {', '.join(missing)} to spark_config of the resource, and the package {delta_package()}."
+        raise spark_unfit("it lacks settings of Delta Lake", step)
 
 
 def spark_has_started() -> bool:

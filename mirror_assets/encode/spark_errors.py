@@ -230,6 +230,11 @@ def session_unfit(what: str, found: str, proved: Sequence[str]) -> SettingError:
     )
 
 
+def spark_unfit(why: str, next_step: str) -> SettingError:
+    """Return the error for the Spark session of a project's own resource that can't read Delta tables."""
+    return SettingError(f"the project's Spark session can't be used: {why}.", next_step, code=ErrorCode.SESSION_UNFIT)
+
+
 class SparkNotStarted(SettingError):
     """Spark did not start, or rejected a setting."""
 

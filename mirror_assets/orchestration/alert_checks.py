@@ -12,13 +12,13 @@ from mirror_assets.alerts.conditions import Condition, ConditionKind, may_pass, 
 from mirror_assets.alerts.zone import held
 from mirror_assets.config.alerts import Severity
 from mirror_assets.errors import ErrorCode
-from mirror_assets.landing.names import TableName
-from mirror_assets.orchestration.asset_names import AssetKind, asset_key
+from mirror_assets.orchestration.asset_names import AssetKind
 from mirror_assets.orchestration.check import SKIPPED
 from mirror_assets.orchestration.dagster_internals import (
     COMPLETED_ASSET_CHECK_EXECUTION_RECORD_STATUSES,
     SqlEventLogStorage,
 )
+from mirror_assets.orchestration.mirror_assets import MirrorAssets
 from mirror_assets.pipeline.next_action import NOT_FAILING, NOT_HELD, READABLE
 
 _PAGE, _KEYS_A_QUERY = 1000, 500
@@ -34,9 +34,9 @@ class CheckReader:
     _known: frozenset[dg.AssetCheckKey] = frozenset()
     _failing: dict[dg.AssetCheckKey, _Result] = field(default_factory=dict)
 
-    def conditions(self, instance: dg.DagsterInstance, tables: tuple[TableName, ...]) -> Iterator[Condition]:
-        """Yield the checks of these tables that have failed."""
-        by_asset, keys = assets_of(tables), _keys(self.defined, tables)
+    def conditions(self, instance: dg.DagsterInstance, assets: MirrorAssets) -> Iterator[Condition]:
+        """Yield the checks of the tables that have failed."""
+        by_asset, keys = assets_of(assets), _keys(self.defined, assets)
         if self._read_to is None:
             newest = _evaluations(instance, None, limit=1, ascending=False)
             self._read_to = newest[0].storage_id if newest else 0
@@ -61,16 +61,16 @@ class CheckReader:
 
 
 @lru_cache(maxsize=2)
-def assets_of(tables: tuple[TableName, ...]) -> Mapping[dg.AssetKey, tuple[AssetKind, str]]:
-    """Return the kinds and tables of the tables' assets."""
-    return {asset_key(kind, name): (kind, str(name)) for name in tables for kind in AssetKind}
+def assets_of(assets: MirrorAssets) -> Mapping[dg.AssetKey, tuple[AssetKind, str]]:
+    """Return the kind and table of each asset of the mirror."""
+    return {assets.key(kind, name): (kind, str(name)) for name in assets.config.names for kind in AssetKind}
 
 
 @lru_cache(maxsize=2)
-def _keys(defined: frozenset[dg.AssetCheckKey], tables: tuple[TableName, ...]) -> frozenset[dg.AssetCheckKey]:
+def _keys(defined: frozenset[dg.AssetCheckKey], mirror: MirrorAssets) -> frozenset[dg.AssetCheckKey]:
     """Return the tables' checks; tables discovered after the definitions were loaded may have any check."""
     assets, names = {key.asset_key for key in defined}, {key.name for key in defined}
-    found = assets_of(tables)
+    found = assets_of(mirror)
     unknown = [dg.AssetCheckKey(asset, name) for asset in found if asset not in assets for name in names]
     return frozenset((*(key for key in defined if key.asset_key in found), *unknown))
 
@@ -103,7 +103,7 @@ def _read(instance: dg.DagsterInstance, keys: Sequence[dg.AssetCheckKey]) -> Ite
 def _failed(kind: AssetKind, table: str, found: dg.AssetCheckEvaluation, at: float) -> Condition:
     """Return the condition of a failed check; not_held and not_failing give those that the landing zone also has."""
     check, values = found.check_name, {name: str(value.value or "") for name, value in found.metadata.items()}
-    next_step = values.get("next_step") or f"read the check {check} in docs/checks.md."
+    next_step = values.get("next_step") or f"read the section {check} of the page on asset checks."
     text, code = with_next(found.description or "It has failed.", next_step), values.get("code") or None
     page = f"assets/{'/'.join(found.asset_key.path)}?view=checks&checkDetail={check}"
     if check == NOT_HELD:

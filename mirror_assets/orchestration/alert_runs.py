@@ -10,11 +10,11 @@ from typing import NamedTuple
 import dagster as dg
 
 from mirror_assets.alerts.conditions import Condition, ConditionKind, with_next
-from mirror_assets.landing.names import TableName
 from mirror_assets.orchestration.alert_checks import assets_of
-from mirror_assets.orchestration.asset_names import BATCH_TAG, AssetKind
+from mirror_assets.orchestration.asset_names import BATCH_TAG, AssetKind, step_name
 from mirror_assets.orchestration.dagster_internals import PARTITION_NAME_TAG
-from mirror_assets.orchestration.jobs import MIRROR_ALL, REBUILD
+from mirror_assets.orchestration.jobs import MIRROR_ALL, MIRROR_SCHEMA, MIRROR_TABLE, REBUILD
+from mirror_assets.orchestration.mirror_assets import MirrorAssets
 from mirror_assets.orchestration.run_tags import TABLE_TAG, Location
 
 ASSET_JOB = "__ASSET_JOB"
@@ -44,23 +44,24 @@ class RunReader:
     _failures: dict[str, list[_Failure]] = field(default_factory=dict)
 
     def conditions(
-        self, instance: dg.DagsterInstance, location: Location, tables: tuple[TableName, ...], now: float
+        self, instance: dg.DagsterInstance, location: Location, assets: MirrorAssets, now: float
     ) -> Iterator[Condition]:
         """Yield what failed in the last run of each kind.
 
         What a job that mirrors reports of a table is left out: the landing zone has it.
         """
-        by_asset, names = assets_of(tables), {str(name) for name in tables}
-        by_step = {"__".join(key.path): table for key, (_, table) in by_asset.items()}
+        by_asset, names = assets_of(assets), {str(name) for name in assets.config.names}
+        by_step = {step_name(key): table for key, (_, table) in by_asset.items()}
+        mirroring = {assets.full_name(job) for job in (MIRROR_ALL, MIRROR_SCHEMA, MIRROR_TABLE)}
         for job in (*self.jobs, ASSET_JOB):
             since = None if job in self.scheduled else now - _DAY_SECONDS
             if not newest_runs(instance, location, job, _FAILED, since=since):
                 continue
             # The runs of a schedule are of one kind. The resident run has succeeded when it has lasted for a while.
-            statuses = (_FAILED, SUCCEEDED, *((_STARTED,) if job == MIRROR_ALL else ()))
+            statuses = (_FAILED, SUCCEEDED, *((_STARTED,) if job in mirroring else ()))
             limit = 1 if since is None else _NEWEST
             runs = newest_runs(instance, location, job, *statuses, since=since, limit=limit)
-            for run, kinds in _last_failed(runs, by_asset, now):
+            for run, kinds in _last_failed(runs, by_asset, assets.full_name(REBUILD), now):
                 if run.run_id not in self._failures:
                     self._failures[run.run_id] = list(_read(instance, run))
                 for failure in self._failures[run.run_id]:
@@ -68,7 +69,7 @@ class RunReader:
                     step = failure.step.removesuffix("_checks").removesuffix("_staged")
                     table = by_step.get(step) or failure.text.partition(": ")[0]
                     is_ours = table in kinds or job != ASSET_JOB
-                    if is_ours and not (job.startswith("mirror_") and (named or table in names)):
+                    if is_ours and not (job in mirroring and (named or table in names)):
                         yield from (_condition(run, failure, one, failure.values[one]) for one in named)
                         if not named:
                             yield _condition(run, failure, table if table in names else None, failure.text)
@@ -89,7 +90,7 @@ def newest_runs(
 
 
 def _last_failed(
-    runs: Sequence[dg.RunRecord], by_asset: Mapping[dg.AssetKey, tuple[AssetKind, str]], now: float
+    runs: Sequence[dg.RunRecord], by_asset: Mapping[dg.AssetKey, tuple[AssetKind, str]], rebuild: str, now: float
 ) -> Iterator[tuple[dg.DagsterRun, set[str]]]:
     """Yield the failed runs that are the last ones of a kind, and these kinds: its tables, for a run of assets."""
     seen = set[str]()
@@ -100,7 +101,7 @@ def _last_failed(
         if run.job_name == ASSET_JOB:
             kinds = {by_asset[key][1] for key in run.asset_selection or () if key in by_asset}
         else:
-            tags = (BATCH_TAG, PARTITION_NAME_TAG, *((TABLE_TAG,) if run.job_name == REBUILD else ()))
+            tags = (BATCH_TAG, PARTITION_NAME_TAG, *((TABLE_TAG,) if run.job_name == rebuild else ()))
             kinds = {" ".join(run.tags.get(tag, "") for tag in tags).strip()}
         if run.status is _FAILED and kinds - seen:
             yield run, kinds - seen

@@ -9,7 +9,6 @@ import dagster as dg
 from mirror_assets.alerts.conditions import Condition, ConditionKind, with_next
 from mirror_assets.config.alerts import Severity
 from mirror_assets.orchestration.alert_runs import SUCCEEDED, first_line, newest_runs
-from mirror_assets.orchestration.check_tables import CHECKS
 from mirror_assets.orchestration.dagster_internals import InstigatorState, InstigatorStatus, InstigatorType, TickStatus
 from mirror_assets.orchestration.run_tags import Location
 from mirror_assets.orchestration.schedules import is_on
@@ -23,11 +22,17 @@ _AWAKE_SECONDS, _WINDOW_SECONDS = 100.0, 200.0
 
 
 def tick_conditions(
-    instance: dg.DagsterInstance, location: Location, names: Collection[str], own: str, minutes: int | None, now: float
+    instance: dg.DagsterInstance,
+    location: Location,
+    names: Collection[str],
+    own: str,
+    checks: str,
+    minutes: int | None,
+    now: float,
 ) -> Iterator[Condition]:
     """Yield what is wrong with the sensors and schedules of these names, at `now` in seconds since 1970.
 
-    `own` is the sensor of alerts. `minutes` is the interval of the schedule `checks`, None where it has none.
+    `own` is the sensor of alerts, `checks` the schedule of checks. `minutes` is its interval, None where it has none.
     """
     states = dict[str, InstigatorState]()
     for state in instance.all_instigator_state():
@@ -40,19 +45,19 @@ def tick_conditions(
         yield from _conditions_of(instance, state, location, now, is_awake=is_awake)
     if minutes is None or own_state is None:
         return
-    are_on, seconds = states[CHECKS].is_running if CHECKS in states else is_on(), minutes * 60 + _LATE_SECONDS
+    are_on, seconds = states[checks].is_running if checks in states else is_on(), minutes * 60 + _LATE_SECONDS
     if not are_on or not _has_ticked(instance, own_state, now - seconds):
         return
-    newest = newest_runs(instance, location, CHECKS, SUCCEEDED)
+    newest = newest_runs(instance, location, checks, SUCCEEDED)
     if not newest or (newest[0].end_time or 0.0) < now - seconds:
         text = with_next(
-            f"No run of the job {CHECKS} has ended well for {round(seconds / 60)} minutes; one is due every {minutes} "
+            f"No run of the job {checks} has ended well for {round(seconds / 60)} minutes; one is due every {minutes} "
             "minutes. Lag, retention and the mirror's state are not checked.",
             "check that the daemon's scheduler is alive, and that runs are not queued for long.",
         )
-        page = f"locations/{location.name}/schedules/{CHECKS}"
+        page = f"locations/{location.name}/schedules/{checks}"
         yield Condition(
-            f"overdue:{CHECKS}", ConditionKind.OVERDUE, CHECKS, "are overdue", text, Severity.WARN, page=page
+            f"overdue:{checks}", ConditionKind.OVERDUE, checks, "are overdue", text, Severity.WARN, page=page
         )
 
 

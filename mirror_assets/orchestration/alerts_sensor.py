@@ -26,7 +26,9 @@ from mirror_assets.landing.names import TableName
 from mirror_assets.orchestration.alert_checks import CheckReader
 from mirror_assets.orchestration.alert_runs import RunReader
 from mirror_assets.orchestration.alert_ticks import tick_conditions
-from mirror_assets.orchestration.resources import LandingZone
+from mirror_assets.orchestration.check_tables import CHECKS
+from mirror_assets.orchestration.mirror_assets import MirrorAssets
+from mirror_assets.orchestration.resources import LandingZone, resource_keys, zone_of
 from mirror_assets.orchestration.run_tags import Location
 from mirror_assets.orchestration.schedules import default_sensor_status
 from mirror_assets.pipeline.daemon_pool import DaemonPool
@@ -42,18 +44,22 @@ _LOST = (ErrorCode.SOURCE_NOT_DELTA.value, ErrorCode.SOURCE_UNREADABLE.value)
 _OF_ZONE = (ConditionKind.TABLE, ConditionKind.HELD, ConditionKind.REBUILD)
 
 
-def alerts_sensor(config: Config, checks: CheckReader, runs: RunReader, ticking: frozenset[str]) -> dg.SensorDefinition:
+def alerts_sensor(
+    assets: MirrorAssets, checks: CheckReader, runs: RunReader, ticking: frozenset[str]
+) -> dg.SensorDefinition:
     """Return the sensor that sends alerts to the receivers; `ticking` are the sensors and schedules that it watches."""
-    alerts = Alerts(config, checks, runs, ticking)
+    alerts, receivers = Alerts(assets, checks, runs, ticking), ", ".join(assets.config.alerts.receivers)
 
     @dg.sensor(
-        name=SENSOR,
+        name=assets.full_name(SENSOR),
+        required_resource_keys=resource_keys(assets, with_spark=False),
         minimum_interval_seconds=_EVERY_SECONDS,
         default_status=default_sensor_status(),
-        description=f"Sends alerts to {', '.join(config.alerts.receivers)} when a problem starts and when it ends.",
+        description=f"Sends alerts to {receivers} when a problem starts and when it ends.",
     )
-    def sensor(context: dg.SensorEvaluationContext, landing_zone: LandingZone) -> dg.SkipReason:
-        return dg.SkipReason(alerts.tick(context.instance, landing_zone, Location.of(context)))
+    def sensor(context: dg.SensorEvaluationContext) -> dg.SkipReason:
+        zone = zone_of(assets, context.resources)
+        return dg.SkipReason(alerts.tick(context.instance, zone, Location.of(context)))
 
     return sensor
 
@@ -62,7 +68,7 @@ def alerts_sensor(config: Config, checks: CheckReader, runs: RunReader, ticking:
 class Alerts:
     """Computes conditions and sends messages; its memory between ticks only makes them cheap."""
 
-    config: Config
+    assets: MirrorAssets
     checks: CheckReader
     runs: RunReader
     ticking: frozenset[str]
@@ -74,30 +80,42 @@ class Alerts:
 
     def __post_init__(self) -> None:
         """Read the interval of the schedule `checks`, which stays when other tables are found."""
-        self._minutes = self.config.automation.checks_minutes(len(self.config.tables))
+        self._config = config = self.assets.config
+        self._minutes = config.automation.checks_minutes(len(config.tables))
 
     def tick(
         self, instance: dg.DagsterInstance, zone: LandingZone, location: Location, now: float | None = None
     ) -> str:
         """Compute what is wrong, and send what is due; return a summary. `now` is in seconds since 1970."""
         at, storage = time.time() if now is None else now, instance.daemon_cursor_storage
-        key, now_ms = f"{_KEY}/{location.label}", int(at * 1000)
+        key, now_ms = "/".join(filter(None, (_KEY, location.label, self.assets.name))), int(at * 1000)
         before = AlertState.parse(storage.get_cursor_values({key}).get(key))
         if abs(at - self._found_at) >= _TABLES_SECONDS:  # some may have been discovered since the start
-            self.config, self._found_at = with_found_tables(self.config, When.NEVER), at
+            self._config, self._found_at = with_found_tables(self.assets.config, When.NEVER), at
+            if self._config.names != self.assets.config.names:
+                self.assets = self.assets.with_config(self._config)
+        assets, config = self.assets, self._config
         found = [
-            *self.checks.conditions(instance, self.config.names),
-            *self.runs.conditions(instance, location, self.config.names, at),
-            *tick_conditions(instance, location, self.ticking, SENSOR, self._minutes, at),
+            *self.checks.conditions(instance, assets),
+            *self.runs.conditions(instance, location, assets, at),
+            *tick_conditions(
+                instance,
+                location,
+                self.ticking,
+                assets.full_name(SENSOR),
+                assets.full_name(CHECKS),
+                self._minutes,
+                at,
+            ),
             *self._zone_conditions(zone, before, at),
         ]
         confirm_ms = GATHER_MS if self._minutes is None else self._minutes * 60_000 + _CHECKS_TAKE_MS
-        conditions = {one.id: one for one in _with_places(found, self.config)}
+        conditions = {one.id: one for one in _with_places(found, config)}
         incidents = advance(before.incidents, conditions, now_ms, confirm_ms)
         state = before.model_copy(update={"incidents": tuple(incidents)})
         if state != before:  # saved before anything is sent, so that each beginning gets its end
             storage.set_cursor_values({key: state.model_dump_json()})
-        after = state.delivered(self.config.alerts, self.send, now_ms)
+        after = state.delivered(config.alerts, self.send, now_ms)
         if after != state:
             storage.set_cursor_values({key: after.model_dump_json()})
         worst = [f"{one.example.subject}: {one.example.what}" for one in after.incidents]
@@ -107,7 +125,7 @@ class Alerts:
     def _zone_conditions(self, zone: LandingZone, before: AlertState, now: float) -> list[Condition]:
         """Return what the landing zone says now; while it can't be read, also what it said last."""
         last = [one for incident in before.incidents if incident.gone_ms is None for one in incident.members]
-        last, config = [one for one in last if one.kind in _OF_ZONE], self.config
+        last, config = [one for one in last if one.kind in _OF_ZONE], self._config
 
         def is_held(name: TableName) -> bool:
             return config.table(str(name)).on_break is OnBreak.HOLD

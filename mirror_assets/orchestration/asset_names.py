@@ -1,11 +1,11 @@
-"""Dagster's names for a table: asset keys, groups, partitions, jobs, pools, tags."""
+"""Dagster's names for a table by default, and names that Dagster accepts."""
 
 from __future__ import annotations
 
 import hashlib
 import re
 from enum import Enum
-from typing import Any, TypeAlias
+from typing import Any, Final, TypeAlias
 
 import dagster as dg
 
@@ -15,6 +15,8 @@ RANGE_START = "dagster/asset_partition_range_start"
 # Dagster's UI hides tags with this prefix, which only sensors read.
 BATCH_TAG = ".dagster/mirror_batch"
 DEFAULT_GROUP = "default"
+# Resources, before the mirror's prefix.
+LANDING_ZONE, SPARK, TABLES, OUTPUTS = "landing_zone", "spark", "tables", "outputs"
 
 _UNSAFE = re.compile(r"[^A-Za-z0-9_]")
 
@@ -36,7 +38,7 @@ def safe(text: str) -> str:
 
 
 def asset_key(kind: AssetKind, table: TableName) -> dg.AssetKey:
-    """Return `[<schema>/]<table>_<kind>`: a box in the UI shows a key's last part alone."""
+    """Return the key without a translator, `[<schema>/]<table>_<kind>`: the UI shows a key's last part alone."""
     last = f"{safe(table.table)}_{kind.value}"
     return dg.AssetKey([safe(table.schema), last] if table.schema else [last])
 
@@ -46,33 +48,25 @@ def group_name(table: TableName) -> str:
     return safe(table.schema) if table.schema else DEFAULT_GROUP
 
 
-def flat_name(table: TableName) -> str:
-    """Return the table's name in one word, for jobs, ops and pools."""
-    return "__".join(safe(part) for part in (table.schema, table.table) if part)
+def step_name(key: dg.AssetKey) -> str:
+    """Return the name of the step that materializes the asset."""
+    return "__".join(safe(part) for part in key.path)
 
 
-def pool_name(table: TableName) -> str:
-    """Return the pool that lets one run at a time work on the table."""
-    return f"mirror_{flat_name(table)}"
+def partitions_name(landing: dg.AssetKey) -> str:
+    """Return the name of the dynamic partitions of the table whose landing asset has this key.
 
-
-def history_pool(table: TableName) -> str:
-    """Return the pool that lets one run at a time work on the table's history."""
-    return f"history_{flat_name(table)}"
-
-
-def partitions_name(table: TableName) -> str:
-    """Return the name of the table's dynamic partitions."""
-    return f"slices_{flat_name(table)}"
-
-
-def slices_of(table: TableName) -> dg.DynamicPartitionsDefinition:
-    """Return the table's slices as partitions, shared by source, changes and landing.
-
-    An unpartitioned source would turn every past slice stale at each commit.
+    An instance has one set of partitions for each name, so that of an asset is unique.
     """
-    return dg.DynamicPartitionsDefinition(name=partitions_name(table))
+    return f"slices_{step_name(landing)}"
 
 
 # MetadataValue is generic in the value that it wraps, which doesn't matter here.
 MetadataItem: TypeAlias = str | int | float | dg.MetadataValue[Any] | dg.TableSchema | dg.TableColumnLineage | None
+# Metadata of failures and failed checks: the link to the documentation.
+DOCS_URL: Final = "docs_url"
+
+
+def link_item(link: str) -> MetadataItem:
+    """Return the link as metadata: a web address can be clicked, a path in the repository is text."""
+    return dg.MetadataValue.url(link) if link.startswith("http") else link

@@ -8,7 +8,7 @@ import dagster as dg
 from pydantic import Field
 
 from mirror_assets.composition import exporting_metrics, history_context, source_log
-from mirror_assets.config import Config, TableSettings
+from mirror_assets.config import TableSettings
 from mirror_assets.errors import MirrorError
 from mirror_assets.fabric.monitoring import MonitoredTable
 from mirror_assets.history.history_context import HistoryContext
@@ -17,18 +17,18 @@ from mirror_assets.history.keep import keep_history
 from mirror_assets.landing.format import Manifest
 from mirror_assets.landing.names import SliceKey
 from mirror_assets.landing.publish import Outcome
-from mirror_assets.orchestration.asset_names import AssetKind, MetadataItem, asset_key, history_pool, pool_name
-from mirror_assets.orchestration.asset_specs import asset_spec
+from mirror_assets.orchestration.asset_names import AssetKind, MetadataItem, step_name
 from mirror_assets.orchestration.check_steps import landing_checks_on_failure
 from mirror_assets.orchestration.materialize import failure, materialize_slices, parse_slices
-from mirror_assets.orchestration.resources import LandingZone, SparkSessions, project
+from mirror_assets.orchestration.mirror_assets import MirrorAssets
+from mirror_assets.orchestration.resources import project, resource_keys, sessions
 from mirror_assets.orchestration.slice_metadata import (
     Metadata,
     landed_metadata,
     mirrored_columns,
     mirrored_metadata,
     skipped_metadata,
-    source_materialization,
+    source_event,
     staged_metadata,
 )
 from mirror_assets.pipeline.context import TableContext
@@ -38,44 +38,50 @@ from mirror_assets.pipeline.stage_range import stage_range
 _LANDED_BEFORE = "it has landed before"
 _VOID = "a rebuild has overtaken it"
 
-ProcessSlices: TypeAlias = Callable[[dg.AssetExecutionContext, TableContext, Sequence[SliceKey]], Iterator[Metadata]]
+ProcessSlices: TypeAlias = Callable[
+    [dg.AssetExecutionContext, MirrorAssets, TableContext, Sequence[SliceKey]], Iterator[Metadata]
+]
 
 
-def table_assets(config: Config, table: TableSettings) -> Iterator[dg.AssetSpec | dg.AssetsDefinition]:
+def table_assets(assets: MirrorAssets, table: TableSettings) -> Iterator[dg.AssetSpec | dg.AssetsDefinition]:
     """Yield the assets of the table, in the order of the data."""
-    yield asset_spec(config, AssetKind.SOURCE, table)
-    yield _slices_asset(config, table, AssetKind.CHANGES, _stage_slices)
-    yield _slices_asset(config, table, AssetKind.LANDING, _publish_slices)
-    yield asset_spec(config, AssetKind.MIRROR, table)
+    if table.source_asset is None:
+        yield assets.spec(AssetKind.SOURCE, table.name)
+    yield _slices_asset(assets, table, AssetKind.CHANGES, _stage_slices)
+    yield _slices_asset(assets, table, AssetKind.LANDING, _publish_slices)
+    yield assets.spec(AssetKind.MIRROR, table.name)
     if table.keeps_history:
-        yield _history_asset(config, table)
+        yield _history_asset(assets, table)
 
 
-def _slices_asset(config: Config, table: TableSettings, kind: AssetKind, process: ProcessSlices) -> dg.AssetsDefinition:
+def _slices_asset(
+    assets: MirrorAssets, table: TableSettings, kind: AssetKind, process: ProcessSlices
+) -> dg.AssetsDefinition:
     """Return an asset whose partitions are slices: all slices of a run in one step, in order."""
-    spec = asset_spec(config, kind, table)
+    spec = assets.spec(kind, table.name)
 
     @dg.multi_asset(
-        name="__".join(spec.key.path),
+        name=step_name(spec.key),
         specs=[spec],
         backfill_policy=dg.BackfillPolicy.single_run(),
-        pool=pool_name(table.name),
+        # One run at a time works on a table.
+        pool=step_name(assets.key(AssetKind.LANDING, table.name)),
+        required_resource_keys=resource_keys(assets),
     )
-    def slices(
-        context: dg.AssetExecutionContext, landing_zone: LandingZone, spark: SparkSessions
-    ) -> dg.MaterializeResult[None]:
+    def slices(context: dg.AssetExecutionContext) -> dg.MaterializeResult[None]:
         keys = parse_slices(context.partition_keys)
-        composed = project(config, landing_zone, spark, context.log.info)
+        composed = project(assets, context.resources, context.log.info)
         table_context = composed.table(table)
-        checking = landing_checks_on_failure(context.op_execution_context, composed, table)
-        with exporting_metrics(config, context.log.warning), checking:
-            return materialize_slices(context, spec.key, table_context, keys, process(context, table_context, keys))
+        checking = landing_checks_on_failure(context.op_execution_context, assets, composed, table)
+        with exporting_metrics(assets.config, context.log.warning), checking:
+            processed = process(context, assets, table_context, keys)
+            return materialize_slices(context, spec.key, table_context, keys, processed)
 
     return slices
 
 
 def _stage_slices(
-    context: dg.AssetExecutionContext, table_context: TableContext, keys: Sequence[SliceKey]
+    context: dg.AssetExecutionContext, assets: MirrorAssets, table_context: TableContext, keys: Sequence[SliceKey]
 ) -> Iterator[Metadata]:
     """Stage the slices; the checks of the asset changes read them before they are published."""
     began = time.monotonic()
@@ -85,38 +91,43 @@ def _stage_slices(
         else:
             seconds = time.monotonic() - began
             state = table_context.log.state()
-            context.log_event(source_materialization(table_context, state, key, record.read.total))
+            context.log_event(source_event(assets, table_context, state, key, record.read.total))
             yield staged_metadata(table_context, record, {"stage": seconds})
         began = time.monotonic()
 
 
 def _publish_slices(
-    _: dg.AssetExecutionContext, table_context: TableContext, keys: Sequence[SliceKey]
+    _: dg.AssetExecutionContext, assets: MirrorAssets, table_context: TableContext, keys: Sequence[SliceKey]
 ) -> Iterator[Metadata]:
     """Publish the staged slices whose blocking checks have passed."""
     for key in keys:
         began = time.monotonic()
         published = publish_slice(table_context, key)
         if published.outcome is Outcome.LANDED:
-            yield landed_metadata(table_context, published, {"publish": time.monotonic() - began})
+            yield landed_metadata(assets, table_context, published, {"publish": time.monotonic() - began})
             continue
         is_newest = published.manifest.slice == key
-        known = landed_metadata(table_context, published) if is_newest else {}
+        known = landed_metadata(assets, table_context, published) if is_newest else {}
         yield skipped_metadata(_VOID if published.outcome is Outcome.VOID else _LANDED_BEFORE, key, known)
 
 
 def mirror_event(
-    status: MonitoredTable, manifest: Manifest | None, version: int | None = None, *, has_changed: bool
+    assets: MirrorAssets,
+    status: MonitoredTable,
+    manifest: Manifest | None,
+    version: int | None = None,
+    *,
+    has_changed: bool,
 ) -> dg.AssetMaterialization | dg.AssetObservation:
     """Return the event of the mirrored table: a materialization if the replicator has changed it, else an observation.
 
     `manifest` is what has landed; without it, no version of the source is named. `version` is the one that a mirror has
     which lags, None if it is unknown.
     """
-    key, metadata = asset_key(AssetKind.MIRROR, status.name), mirrored_metadata(status, manifest, version)
+    key, metadata = assets.key(AssetKind.MIRROR, status.name), mirrored_metadata(status, manifest, version)
     if not has_changed:
         return dg.AssetObservation(key, metadata=metadata)
-    columns = {} if manifest is None else mirrored_columns(status.name, manifest)
+    columns = {} if manifest is None else mirrored_columns(assets, status.name, manifest)
     return dg.AssetMaterialization(key, metadata={**metadata, **columns})
 
 
@@ -126,16 +137,17 @@ class KeepHistory(dg.Config):
     skip_to: int | None = Field(default=None, ge=0)
 
 
-def _history_asset(settings: Config, table: TableSettings) -> dg.AssetsDefinition:
+def _history_asset(assets: MirrorAssets, table: TableSettings) -> dg.AssetsDefinition:
     """Return the asset that appends the feed to the history table."""
-    spec = asset_spec(settings, AssetKind.HISTORY, table)
+    spec, settings = assets.spec(AssetKind.HISTORY, table.name), assets.config
     key = spec.key
 
-    @dg.multi_asset(name="__".join(key.path), specs=[spec], pool=history_pool(table.name))
-    def history(
-        context: dg.AssetExecutionContext, config: KeepHistory, spark: SparkSessions
-    ) -> dg.MaterializeResult[None]:
-        table_history = history_context(settings, table, source_log(settings, table, spark.open), spark.open)
+    @dg.multi_asset(
+        name=step_name(key), specs=[spec], pool=step_name(key), required_resource_keys=resource_keys(assets)
+    )
+    def history(context: dg.AssetExecutionContext, config: KeepHistory) -> dg.MaterializeResult[None]:
+        session = sessions(assets, context.resources)
+        table_history = history_context(settings, table, source_log(settings, table, session), session)
         kept: list[HistoryCommit] = []
         try:
             for slice_ in keep_history(table_history, context.log.info, config.skip_to):

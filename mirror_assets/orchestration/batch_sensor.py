@@ -9,26 +9,26 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import partial
 
 import dagster as dg
 
 from mirror_assets.composition import Project
-from mirror_assets.config import Config, Mode, TableSettings
+from mirror_assets.config import Mode, TableSettings
 from mirror_assets.errors import ErrorCode, RetryError, SettingError, UnknownOutcome
 from mirror_assets.landing.lease import Lease
 from mirror_assets.orchestration.asset_names import BATCH_TAG, AssetKind
 from mirror_assets.orchestration.code_mark import code_mark
 from mirror_assets.orchestration.dagster_internals import RemoteRepositoryOrigin
 from mirror_assets.orchestration.jobs import MIRROR_ALL, TABLES_OP, MirrorTables
+from mirror_assets.orchestration.mirror_assets import MirrorAssets
 from mirror_assets.orchestration.mirror_tables import FollowSources
-from mirror_assets.orchestration.partitions import registered_boundaries
+from mirror_assets.orchestration.partitions import boundaries_of
 from mirror_assets.orchestration.rediscovery import Rediscovery
-from mirror_assets.orchestration.resources import LandingZone, project
+from mirror_assets.orchestration.resources import project, resource_keys
 from mirror_assets.orchestration.run_records import BatchRuns, busy_rebuild
 from mirror_assets.orchestration.run_tags import Location, mirror_name
 from mirror_assets.orchestration.schedules import default_sensor_status
-from mirror_assets.orchestration.sensor_assets import AssetJobSensor, assets_of
+from mirror_assets.orchestration.sensor_assets import AssetJobSensor
 from mirror_assets.orchestration.table_states import TableStates
 from mirror_assets.orchestration.tick_errors import coded_tick
 from mirror_assets.pipeline.batch_runner import batch_holder, batch_of, other_mirrors, shared_tables
@@ -47,29 +47,30 @@ RESIDENT_MINUTES = 240
 PRIORITY = "dagster/priority"
 
 
-def mirror_sensor(config: Config) -> dg.SensorDefinition:
+def mirror_sensor(assets: MirrorAssets) -> dg.SensorDefinition:
     """Return the sensor that keeps a run going for each batch: always in mode resident, else while commits wait."""
-    automation, rediscovery = config.automation, Rediscovery(config)
+    automation, rediscovery = assets.config.automation, Rediscovery(assets)
     watches: dict[int, TableWatch] = {}
     states: list[TableStates] = []
 
     @coded_tick()
-    def sensor(context: dg.SensorEvaluationContext, landing_zone: LandingZone) -> dg.SensorResult | dg.SkipReason:
+    def sensor(context: dg.SensorEvaluationContext) -> dg.SensorResult | dg.SkipReason:
         _require_room(context.instance, automation.batches)
-        before, origin = rediscovery.config, context.code_location_origin
+        before, origin = rediscovery.assets, context.code_location_origin
         rediscovery.tick(origin, context.instance.code_server_reload_timeout, context.log)
-        known = rediscovery.config
+        known = rediscovery.assets
         if known is not before:
             watches.clear()
         if not states:
             name = context.repository_name
-            states.append(
-                TableStates(context.instance, RemoteRepositoryOrigin(origin, name) if origin and name else None)
-            )
-        code = code_mark(origin, known, rediscovery.code)
-        tick = _Tick(context, project(known, landing_zone), watches, states[0], code)
+            repository = RemoteRepositoryOrigin(origin, name) if origin and name else None
+            states.append(TableStates(context.instance, known, repository))
+        states[0].assets = known
+        code = code_mark(origin, known.config, rediscovery.code)
+        composed = project(known, context.resources, with_spark=False)
+        tick = _Tick(context, known, composed, watches, states[0], code)
         try:
-            answers = [tick.batch(number) for number in range(min(automation.batches, len(known.tables)))]
+            answers = [tick.batch(number) for number in range(min(automation.batches, len(known.config.tables)))]
         except (RetryError, UnknownOutcome) as error:
             return dg.SkipReason(str(error))
         requests = [answer for answer in answers if isinstance(answer, dg.RunRequest)]
@@ -79,14 +80,15 @@ def mirror_sensor(config: Config) -> dg.SensorDefinition:
 
     is_resident = automation.mode is Mode.RESIDENT
     made = AssetJobSensor(
-        name=SENSOR,
+        name=assets.full_name(SENSOR),
         evaluation_fn=sensor,
-        job_name=MIRROR_ALL,
+        job_name=assets.full_name(MIRROR_ALL),
+        required_resource_keys=resource_keys(assets, with_spark=False),
         minimum_interval_seconds=_RESIDENT_INTERVAL_SECONDS if is_resident else max(1, round(automation.every)),
         default_status=default_sensor_status(),
-        description=f"Mirrors {len(config.tables)} tables, in mode {automation.mode.value}.",
+        description=f"Mirrors {len(assets.config.tables)} tables, in mode {automation.mode.value}.",
     )
-    made.assets = assets_of(config, (AssetKind.SOURCE, AssetKind.CHANGES, AssetKind.LANDING))
+    made.assets = assets.keys(AssetKind.SOURCE, AssetKind.CHANGES, AssetKind.LANDING)
     return made
 
 
@@ -111,6 +113,7 @@ class _Tick:
     """
 
     context: dg.SensorEvaluationContext
+    assets: MirrorAssets
     composed: Project
     watches: dict[int, TableWatch]
     states: TableStates
@@ -119,7 +122,8 @@ class _Tick:
     def batch(self, number: int) -> dg.RunRequest | str:
         """Return the run to request for the batch, or why there is none."""
         instance, store, now = self.context.instance, self.composed.store, time.time()
-        mirror, automation = mirror_name(instance, self.context.code_location_origin), self.composed.config.automation
+        automation = self.composed.config.automation
+        mirror = mirror_name(instance, self.context.code_location_origin, self.assets.name)
         tables = batch_of(self.composed.config.all_tables(), number, automation.batches)
         names = {str(table.name) for table in tables}
         named = f"{len(tables)} tables"
@@ -129,7 +133,7 @@ class _Tick:
         if lease is not None and is_alive and not self._is_old(lease, now):
             shared = (shared_tables(names, other) for other in other_mirrors(store, mirror, number, names))
             return "; ".join((f"run {lease.run} mirrors {named}", *shared))
-        runs = BatchRuns(instance, Location.of(self.context), number)
+        runs = BatchRuns(instance, Location.of(self.context), self.assets.full_name(MIRROR_ALL), number)
         runs.end_dead(lease, now, lambda run: any(self._works(table, run) for table in tables))
         coming = runs.coming(lease, now)
         if coming is not None:
@@ -149,7 +153,7 @@ class _Tick:
             every_seconds=automation.every, pending=pending, minutes=minutes, batch=number, code=self.code
         )
         chosen = [str(table.name) for table in tables] if automation.batches > 1 else []
-        run_config = dg.RunConfig(ops={TABLES_OP: MirrorTables(tables=chosen, follow=follow)})
+        run_config = dg.RunConfig(ops={self.assets.full_name(TABLES_OP): MirrorTables(tables=chosen, follow=follow)})
         return dg.RunRequest(run_config=run_config, tags={BATCH_TAG: str(number), PRIORITY: "10"})
 
     def _has_finished(self, lease: Lease) -> bool:
@@ -177,7 +181,7 @@ class _Tick:
         """
         if number not in self.watches:
             contexts = [self.composed.table(table) for table in tables]
-            self.watches[number] = TableWatch(contexts, partial(registered_boundaries, self.context.instance))
+            self.watches[number] = TableWatch(contexts, boundaries_of(self.context.instance, self.assets))
         watch = self.watches[number]
         deadline = time.monotonic() + _TICK_SECONDS / self.composed.config.automation.batches
         pending: list[str] = []
@@ -190,7 +194,9 @@ class _Tick:
                 self.states.record(poll, self.context.log)
                 name, needs_run = poll.context.name, isinstance(poll.action, Land)
                 if isinstance(poll.action, Rebuild):
-                    needs_run = busy_rebuild(self.context.instance, Location.of(self.context), name) is None
+                    needs_run = (
+                        busy_rebuild(self.context.instance, Location.of(self.context), self.assets, name) is None
+                    )
                 pending += [str(name)] if needs_run else []
         watch.cancel()
         for hanging in watch.hanging:

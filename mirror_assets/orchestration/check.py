@@ -11,9 +11,11 @@ import dagster as dg
 
 from mirror_assets.composition import Project
 from mirror_assets.config import Config, TableSettings
+from mirror_assets.docs_links import check_link, error_link
 from mirror_assets.fabric.monitoring import Mirror
 from mirror_assets.landing.names import TableName
-from mirror_assets.orchestration.asset_names import AssetKind, MetadataItem, asset_key
+from mirror_assets.orchestration.asset_names import DOCS_URL, AssetKind, MetadataItem, link_item
+from mirror_assets.orchestration.mirror_assets import MirrorAssets
 from mirror_assets.pipeline.context import TableContext
 from mirror_assets.pipeline.pending import PendingCommits, pending_commits
 from mirror_assets.pipeline.plan import TablePlan, plan_table
@@ -33,6 +35,7 @@ class CheckedTable:
     """
 
     instance: dg.DagsterInstance
+    assets: MirrorAssets
     composed: Project
     table: TableSettings
     is_incremental: bool = False
@@ -86,18 +89,22 @@ class Check:
     next_step: str = ""
     applies: Callable[[Config, TableSettings], bool] = lambda *_: True
 
-    def key(self, table: TableName) -> dg.AssetCheckKey:
+    def key(self, assets: MirrorAssets, table: TableName) -> dg.AssetCheckKey:
         """Return Dagster's key of the table's check."""
-        return dg.AssetCheckKey(asset_key(self.asset, table), self.name)
+        return dg.AssetCheckKey(assets.checked(self.asset, table), self.name)
 
-    def spec(self, table: TableName) -> dg.AssetCheckSpec:
+    def spec(self, assets: MirrorAssets, table: TableName) -> dg.AssetCheckSpec:
         """Return Dagster's definition of the table's check."""
-        asset = asset_key(self.asset, table)
+        asset = assets.checked(self.asset, table)
         return dg.AssetCheckSpec(self.name, asset=asset, blocking=self.blocking, description=self.description)
 
-    def result(self, table: TableName, found: CheckResult) -> dg.AssetCheckResult:
-        """Return the result as a step yields it: statistics and the next step are metadata."""
+    def result(self, assets: MirrorAssets, table: TableName, found: CheckResult) -> dg.AssetCheckResult:
+        """Return the result as a step yields it: metadata has statistics; of a failure, the next step and a link."""
         metadata: dict[str, MetadataItem] = {**found.metadata}
+        if found.problems:
+            code = found.metadata.get("code")
+            link = check_link(self.name) if code is None else error_link(str(code))
+            metadata = {DOCS_URL: link_item(link), **metadata}
         if found.problems and (step := found.next_step or self.next_step):
             metadata = {"next_step": step, **metadata}
         if found.skipped:
@@ -105,7 +112,7 @@ class Check:
         # A skipped check is not a second failure, and has not passed either.
         is_warning = found.is_warning or bool(found.skipped)
         return dg.AssetCheckResult(
-            asset_key=asset_key(self.asset, table),
+            asset_key=assets.checked(self.asset, table),
             check_name=self.name,
             passed=found.passed,
             severity=dg.AssetCheckSeverity.WARN if is_warning else dg.AssetCheckSeverity.ERROR,
@@ -113,11 +120,11 @@ class Check:
             metadata=metadata,
         )
 
-    def evaluation(self, table: TableName, found: CheckResult) -> dg.AssetCheckEvaluation:
+    def evaluation(self, assets: MirrorAssets, table: TableName, found: CheckResult) -> dg.AssetCheckEvaluation:
         """Return the result as an event, for runs that materialize no assets."""
-        result = self.result(table, found)
+        result = self.result(assets, table, found)
         return dg.AssetCheckEvaluation(
-            asset_key=asset_key(self.asset, table),
+            asset_key=assets.checked(self.asset, table),
             check_name=self.name,
             passed=result.passed,
             metadata=result.metadata,

@@ -9,13 +9,14 @@ from contextlib import contextmanager
 import dagster as dg
 
 from mirror_assets.composition import Project
-from mirror_assets.config import Config, TableSettings
+from mirror_assets.config import TableSettings
 from mirror_assets.errors import ErrorCode, MirrorError, StopError
-from mirror_assets.orchestration.asset_names import RANGE_START, AssetKind, asset_key
+from mirror_assets.orchestration.asset_names import RANGE_START, AssetKind, step_name
 from mirror_assets.orchestration.check import Check, CheckedTable
 from mirror_assets.orchestration.checks import BLOCKING, checks_of
 from mirror_assets.orchestration.materialize import failing, failure, parse_slices
-from mirror_assets.orchestration.resources import LandingZone, SparkSessions, project
+from mirror_assets.orchestration.mirror_assets import MirrorAssets
+from mirror_assets.orchestration.resources import project, resource_keys
 from mirror_assets.orchestration.staged_checks import STAGED_CHECKS, check_slices
 from mirror_assets.pipeline.stage_range import staged_ahead
 
@@ -23,31 +24,36 @@ _PARTITION = "dagster/partition"
 _MOST_FAILURES = 5  # named in the message of an error
 
 
-def check_definitions(config: Config, table: TableSettings) -> Iterator[dg.AssetChecksDefinition]:
+def check_definitions(assets: MirrorAssets, table: TableSettings) -> Iterator[dg.AssetChecksDefinition]:
     """Yield the steps of the table's checks."""
-    yield _staged_step(config, table)
-    for kind in (AssetKind.SOURCE, AssetKind.LANDING, AssetKind.MIRROR, AssetKind.HISTORY):
-        if checks := [check for check in checks_of(config, table) if check.asset is kind]:
-            yield asset_step(config, table, checks)
+    yield _staged_step(assets, table)
+    by_asset: dict[dg.AssetKey, list[Check]] = {}
+    for check in checks_of(assets.config, table):
+        if check.asset is not AssetKind.CHANGES:
+            by_asset.setdefault(assets.checked(check.asset, table.name), []).append(check)
+    for checks in by_asset.values():
+        yield asset_step(assets, table, checks)
 
 
-def asset_step(config: Config, table: TableSettings, checks: Sequence[Check]) -> dg.AssetChecksDefinition:
+def asset_step(assets: MirrorAssets, table: TableSettings, checks: Sequence[Check]) -> dg.AssetChecksDefinition:
     """Return the step that runs these checks of one asset.
 
     It continues when a check can't run or a blocking one fails; the step then fails at its end.
     """
-    asset = asset_key(checks[0].asset, table.name)
 
-    @dg.multi_asset_check(name=_step_name(asset), specs=[check.spec(table.name) for check in checks], can_subset=True)
-    def step(
-        context: dg.AssetCheckExecutionContext, landing_zone: LandingZone, spark: SparkSessions
-    ) -> Iterator[dg.AssetCheckResult]:
+    @dg.multi_asset_check(
+        name=_checks_step(assets.checked(checks[0].asset, table.name)),
+        specs=[check.spec(assets, table.name) for check in checks],
+        can_subset=True,
+        required_resource_keys=resource_keys(assets, with_spark=any(check.needs_spark for check in checks)),
+    )
+    def step(context: dg.AssetCheckExecutionContext) -> Iterator[dg.AssetCheckResult]:
         names = {key.name for key in context.selected_asset_check_keys}
         selected = [check for check in checks if check.name in names]
         with_spark = any(check.needs_spark for check in selected)
         with failing():
-            composed = project(config, landing_zone, spark if with_spark else None, lands=False)
-        checked = CheckedTable(context.instance, composed, table, _runs_slices(context), with_spark)
+            composed = project(assets, context.resources, with_spark=with_spark, lands=False)
+        checked = CheckedTable(context.instance, assets, composed, table, _runs_slices(context), with_spark)
         errors, failed = list[MirrorError](), list[dg.AssetCheckResult]()
         for check in selected:
             try:
@@ -57,7 +63,7 @@ def asset_step(config: Config, table: TableSettings, checks: Sequence[Check]) ->
                 errors.append(error)
                 continue
             if found is not None:
-                result = check.result(table.name, found)
+                result = check.result(assets, table.name, found)
                 failed += [result] if is_blocking_failure(result) else []
                 yield result
         if errors:
@@ -68,38 +74,40 @@ def asset_step(config: Config, table: TableSettings, checks: Sequence[Check]) ->
     return step
 
 
-def _staged_step(config: Config, table: TableSettings) -> dg.AssetChecksDefinition:
+def _staged_step(assets: MirrorAssets, table: TableSettings) -> dg.AssetChecksDefinition:
     """Return the step of the checks of staged slices.
 
     All of them run, whichever are selected, because a slice lands with the verdicts of all. When one fails, the step
     fails with the slice's error, and the checks of landing, which the run does not reach, are logged here.
     """
-    asset = asset_key(AssetKind.CHANGES, table.name)
 
     @dg.multi_asset_check(
-        name=_step_name(asset), specs=[check.spec(table.name) for check in STAGED_CHECKS], can_subset=True
+        name=_checks_step(assets.key(AssetKind.CHANGES, table.name)),
+        specs=[check.spec(assets, table.name) for check in STAGED_CHECKS],
+        can_subset=True,
+        required_resource_keys=resource_keys(assets),
     )
-    def step(
-        context: dg.AssetCheckExecutionContext, landing_zone: LandingZone, spark: SparkSessions
-    ) -> Iterator[dg.AssetCheckResult]:
+    def step(context: dg.AssetCheckExecutionContext) -> Iterator[dg.AssetCheckResult]:
         requested = set(parse_slices(context.partition_keys)) if _runs_slices(context) else None
         with failing():
-            composed = project(config, landing_zone, spark)
+            composed = project(assets, context.resources)
             table_context = composed.table(table)
             staged = (one for one in staged_ahead(table_context) if requested is None or one.slice in requested)
             results, refused = check_slices(table_context, staged)
         selected = {key.name for key in context.selected_asset_check_keys}
-        yield from (check.result(table.name, results[check.name]) for check in STAGED_CHECKS if check.name in selected)
+        for check in STAGED_CHECKS:
+            if check.name in selected:
+                yield check.result(assets, table.name, results[check.name])
         if refused is not None:
             if requested is not None:
-                _log_landing_checks(context.op_execution_context, composed, table)
+                _log_landing_checks(context.op_execution_context, assets, composed, table)
             raise failure(refused, refused.key)
 
     return step
 
 
-def _step_name(asset: dg.AssetKey) -> str:
-    return f"{'__'.join(asset.path)}_checks"
+def _checks_step(asset: dg.AssetKey) -> str:
+    return f"{step_name(asset)}_checks"
 
 
 def _runs_slices(context: dg.AssetCheckExecutionContext) -> bool:
@@ -125,10 +133,14 @@ def checks_failed(failed: Sequence[dg.AssetCheckResult | dg.AssetCheckEvaluation
 
 
 def landing_evaluations(
-    instance: dg.DagsterInstance, composed: Project, table: TableSettings, warn: Callable[[str], None]
+    instance: dg.DagsterInstance,
+    assets: MirrorAssets,
+    composed: Project,
+    table: TableSettings,
+    warn: Callable[[str], None],
 ) -> Iterator[dg.AssetCheckEvaluation]:
     """Yield the results of the landing checks now; `warn` takes a line for each that could not run."""
-    checked = CheckedTable(instance, composed, table, is_incremental=True)
+    checked = CheckedTable(instance, assets, composed, table, is_incremental=True)
     for check in checks_of(composed.config, table):
         if check.asset is not AssetKind.LANDING:
             continue
@@ -138,25 +150,27 @@ def landing_evaluations(
             warn(f"{check.name} could not run: {error}")
         else:
             if found is not None:
-                yield check.evaluation(table.name, found)
+                yield check.evaluation(assets, table.name, found)
 
 
 @contextmanager
 def landing_checks_on_failure(
-    context: dg.OpExecutionContext, composed: Project, table: TableSettings
+    context: dg.OpExecutionContext, assets: MirrorAssets, composed: Project, table: TableSettings
 ) -> Iterator[None]:
     """Log the landing checks when the block fails, because the run then does not reach them."""
     try:
         yield
     except dg.Failure:
-        _log_landing_checks(context, composed, table)
+        _log_landing_checks(context, assets, composed, table)
         raise
 
 
-def _log_landing_checks(context: dg.OpExecutionContext, composed: Project, table: TableSettings) -> None:
+def _log_landing_checks(
+    context: dg.OpExecutionContext, assets: MirrorAssets, composed: Project, table: TableSettings
+) -> None:
     """Log the landing checks in a run that fails before it reaches them.
 
     Dagster would show them as failed, though they never ran, and lag as it was when a run last succeeded.
     """
-    for found in landing_evaluations(context.instance, composed, table, context.log.warning):
+    for found in landing_evaluations(context.instance, assets, composed, table, context.log.warning):
         context.log_event(found)  # type: ignore[arg-type]  # it is recorded; the annotation lags

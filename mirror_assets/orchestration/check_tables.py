@@ -15,18 +15,19 @@ import dagster as dg
 from pydantic import Field
 
 from mirror_assets.composition import Project, exporting_metrics
-from mirror_assets.config import Config, TableSettings
+from mirror_assets.config import TableSettings
 from mirror_assets.errors import ErrorCode, MirrorError, RetryError, UnknownOutcome
 from mirror_assets.fabric.monitoring import Mirror
-from mirror_assets.orchestration.asset_names import AssetKind, asset_key
+from mirror_assets.orchestration.asset_names import AssetKind
 from mirror_assets.orchestration.check import Check, CheckedTable
 from mirror_assets.orchestration.check_steps import checks_failed, is_blocking_failure
 from mirror_assets.orchestration.checks import RECONCILED, checks_of, require_known
 from mirror_assets.orchestration.fixed_config import fixed_config
 from mirror_assets.orchestration.materialize import failing, failure
+from mirror_assets.orchestration.mirror_assets import MirrorAssets
 from mirror_assets.orchestration.mirror_status import observe_status
 from mirror_assets.orchestration.recorded_checks import RecordedChecks
-from mirror_assets.orchestration.resources import LandingZone, SparkSessions, project
+from mirror_assets.orchestration.resources import project, resource_keys
 from mirror_assets.orchestration.run_tags import require_own_assets
 from mirror_assets.pipeline.daemon_pool import DaemonPool
 from mirror_assets.pipeline.errors import unexpected
@@ -73,6 +74,7 @@ class _TableChecks:
     """
 
     instance: dg.DagsterInstance
+    assets: MirrorAssets
     composed: Project
     mirror: Mirror
     names: frozenset[str]
@@ -95,7 +97,10 @@ class _TableChecks:
         A check that can't run has failed. If one cause fails several checks, the first reports it, and the others keep
         their last results.
         """
-        checked = CheckedTable(self.instance, self.composed, table, self.is_scheduled, self.with_spark, self.mirror)
+        assets = self.assets
+        checked = CheckedTable(
+            self.instance, assets, self.composed, table, self.is_scheduled, self.with_spark, self.mirror
+        )
         causes, results = set[str](), list[dg.AssetCheckEvaluation]()
         for check in self.selected(table):
             try:
@@ -107,12 +112,12 @@ class _TableChecks:
                 if cause in causes:
                     continue
                 causes.add(cause)
-                found = self._unable(check.key(table.name), error)
+                found = self._unable(check.key(assets, table.name), error)
             if found is not None:
                 if not found.passed and "code" in found.metadata:
                     causes.add(str(found.metadata["code"]))
                 record_check(str(table.name), check.name, passed=found.passed)
-                results.append(check.evaluation(table.name, found))
+                results.append(check.evaluation(assets, table.name, found))
         return results
 
     def unanswered(self, table: TableSettings, seconds: float) -> dg.AssetCheckEvaluation:
@@ -123,7 +128,7 @@ class _TableChecks:
             "check that this machine reaches the stores of the source and of the landing zone.",
             code=ErrorCode.STORE_UNAVAILABLE,
         )
-        return first.evaluation(table.name, self._unable(first.key(table.name), error))
+        return first.evaluation(self.assets, table.name, self._unable(first.key(self.assets, table.name), error))
 
     def _unable(self, key: dg.AssetCheckKey, error: MirrorError) -> CheckResult:
         """Return the result of a check that can't run; in a scheduled run, first a warning if a retry may help."""
@@ -140,21 +145,25 @@ class _TableChecks:
         )
 
 
-def check_jobs(settings: Config) -> list[dg.JobDefinition]:
+def check_jobs(assets: MirrorAssets) -> list[dg.JobDefinition]:
     """Return the job of all checks, and those of the schedules."""
+    settings = assets.config
 
-    @dg.op(name=CHECK_OP, out={}, description="Run the checks of all tables, several tables at once.")
-    def check_tables(
-        context: dg.OpExecutionContext, config: CheckTables, landing_zone: LandingZone, spark: SparkSessions
-    ) -> Iterator[dg.AssetCheckEvaluation]:
+    @dg.op(
+        name=assets.full_name(CHECK_OP),
+        out={},
+        description="Run the checks of all tables, several tables at once.",
+        required_resource_keys=resource_keys(assets),
+    )
+    def check_tables(context: dg.OpExecutionContext, config: CheckTables) -> Iterator[dg.AssetCheckEvaluation]:
         with failing():
             tables, names = settings.chosen(config.tables), require_known(config.checks)
-            composed = project(settings, landing_zone, spark if config.spark else None, lands=False)
+            composed = project(assets, context.resources, with_spark=config.spark, lands=False)
             mirror = composed.mirror().at_once()
-        checks = _TableChecks(context.instance, composed, mirror, names, config.spark, config.is_scheduled)
+        checks = _TableChecks(context.instance, assets, composed, mirror, names, config.spark, config.is_scheduled)
         with exporting_metrics(settings, context.log.warning):
             if config.is_scheduled:
-                keys = [check.key(table.name) for table in tables for check in checks.selected(table)]
+                keys = [check.key(assets, table.name) for table in tables for check in checks.selected(table)]
                 _record(context, RecordedChecks(context.instance, keys), _evaluated(context, checks, tables))
             else:
                 failed = list[dg.AssetCheckEvaluation]()
@@ -164,25 +173,26 @@ def check_jobs(settings: Config) -> list[dg.JobDefinition]:
                 if failed:
                     raise failure(checks_failed(failed))
             if config.is_scheduled and not config.tables and not config.checks:
-                observe_status(context, composed, _LONGEST_SECONDS / 10)
+                observe_status(context, assets, composed, _LONGEST_SECONDS / 10)
                 with failing():
-                    landings = [asset_key(AssetKind.LANDING, table.name) for table in tables]
-                    require_own_assets(context.instance, context.run, landings)
+                    require_own_assets(context.instance, context.run, assets.keys(AssetKind.LANDING))
 
-    @dg.graph(description="Run the checks of the tables.")
+    @dg.graph(name=assets.full_name("check"), description="Run the checks of the tables.")
     def check() -> None:
         check_tables()
 
     def scheduled(checks: CheckTables) -> dg.RunConfig:
-        return dg.RunConfig(ops={CHECK_OP: checks})
+        return dg.RunConfig(ops={assets.full_name(CHECK_OP): checks})
 
-    fixed = fixed_config(settings)
+    fixed = fixed_config(assets)
     return [
         check.to_job(
-            ALL_CHECKS, "Every check on what is there now; the run fails when a blocking check does.", **fixed
+            assets.full_name(ALL_CHECKS),
+            "Every check on what is there now; the run fails when a blocking check does.",
+            **fixed,
         ),
         check.to_job(
-            CHECKS,
+            assets.full_name(CHECKS),
             "Every check that needs no Spark; records what is new.",
             config=scheduled(CheckTables(spark=False, is_scheduled=True)),
             # Dagster's run monitoring ends one that was killed: the schedule skips runs while one is in progress.
@@ -190,7 +200,7 @@ def check_jobs(settings: Config) -> list[dg.JobDefinition]:
             **fixed,
         ),
         check.to_job(
-            RECONCILE,
+            assets.full_name(RECONCILE),
             "Compare all mirrors with their sources.",
             config=scheduled(CheckTables(checks=[RECONCILED], is_scheduled=True)),
             **fixed,

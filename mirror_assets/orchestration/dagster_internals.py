@@ -16,6 +16,7 @@ from dagster._core.storage.asset_check_execution_record import (
     COMPLETED_ASSET_CHECK_EXECUTION_RECORD_STATUSES,
     AssetCheckExecutionRecord,
 )
+from dagster._core.storage.db_io_manager import TableSlice
 from dagster._core.storage.event_log.base import AssetRecord
 from dagster._core.storage.event_log.sql_event_log import SqlEventLogStorage
 from dagster._core.storage.event_log.sqlite.sqlite_event_log import SqliteEventLogStorage
@@ -50,6 +51,7 @@ __all__ = [
     "SqlEventLogStorage",
     "SqlRunStorage",
     "SqliteEventLogStorage",
+    "TableSlice",
     "TickStatus",
     "UnresolvedAssetJobDefinition",
     "make_new_run_id",

@@ -6,10 +6,11 @@ from itertools import chain
 import dagster as dg
 from pydantic import Field
 
-from mirror_assets.config import Config, When, with_found_tables
+from mirror_assets.config import When, with_found_tables
 from mirror_assets.orchestration.fixed_config import fixed_config
 from mirror_assets.orchestration.materialize import failing
-from mirror_assets.orchestration.resources import LandingZone, SparkSessions, project
+from mirror_assets.orchestration.mirror_assets import MirrorAssets
+from mirror_assets.orchestration.resources import project, resource_keys, zone_of
 from mirror_assets.pipeline.doctor.answers import DoctorAnswer, DoctorVerdict
 from mirror_assets.pipeline.doctor.examination import examine_sources, examine_zone
 from mirror_assets.pipeline.doctor.mirror_questions import examine_mirror
@@ -26,30 +27,35 @@ class DoctorConfig(dg.Config):
     thorough: bool = False
 
 
-def doctor_job(settings: Config) -> dg.JobDefinition:
+def doctor_job(assets: MirrorAssets) -> dg.JobDefinition:
     """Return the job; without Spark, it starts no JVM."""
 
-    @dg.op(name=ZONE_OP, description="Probe the landing zone, in a scratch folder, for what publishing needs.")
-    def zone_op(context: dg.OpExecutionContext, landing_zone: LandingZone) -> list[DoctorAnswer]:
+    @dg.op(
+        name=assets.full_name(ZONE_OP),
+        description="Probe the landing zone, in a scratch folder, for what publishing needs.",
+        out=assets.out,
+        required_resource_keys=resource_keys(assets, with_spark=False),
+    )
+    def zone_op(context: dg.OpExecutionContext) -> list[DoctorAnswer]:
         with failing():
-            return _logged(context, examine_zone(landing_zone.open()))
+            return _logged(context, examine_zone(zone_of(assets, context.resources).open()))
 
-    @dg.op(name=SOURCES_OP, description="Ask each source, through both readers, whether it can be mirrored.")
-    def sources_op(
-        context: dg.OpExecutionContext,
-        config: DoctorConfig,
-        landing_zone: LandingZone,
-        spark: SparkSessions,
-    ) -> list[DoctorAnswer]:
+    @dg.op(
+        name=assets.full_name(SOURCES_OP),
+        description="Ask each source, through both readers, whether it can be mirrored.",
+        out=assets.out,
+        required_resource_keys=resource_keys(assets),
+    )
+    def sources_op(context: dg.OpExecutionContext, config: DoctorConfig) -> list[DoctorAnswer]:
         with failing():
-            composed = project(settings, landing_zone, spark if config.spark else None, lands=False)
+            composed = project(assets, context.resources, with_spark=config.spark, lands=False)
             tables = composed.tables(config.tables)
-            found = with_found_tables(settings, When.NEVER)  # the definitions may be older than the newest scan
+            found = with_found_tables(assets.config, When.NEVER)  # the definitions may be older than the newest scan
             of_mirror = examine_mirror(found, composed.store, tables)
             of_sources = examine_sources(tables, with_spark=config.spark, thorough=config.thorough)
             return _logged(context, chain(of_mirror, of_sources))
 
-    @dg.op(description="Fail the run when an answer is no.")
+    @dg.op(name=assets.full_name("all_well"), description="Fail the run when an answer is no.")
     def all_well(of_zone: list[DoctorAnswer], of_sources: list[DoctorAnswer]) -> None:
         answers = (*of_zone, *of_sources)
         wrong = {f"{one.subject}: {one.question}": one.text for one in answers if one.verdict is DoctorVerdict.NO}
@@ -59,7 +65,9 @@ def doctor_job(settings: Config) -> dg.JobDefinition:
             raise dg.Failure(what, metadata=wrong, allow_retries=False)
 
     @dg.job(
-        name=DOCTOR, description="Ask landing zone and sources whether mirroring can work.", **fixed_config(settings)
+        name=assets.full_name(DOCTOR),
+        description="Ask landing zone and sources whether mirroring can work.",
+        **fixed_config(assets),
     )
     def doctor() -> None:
         all_well(zone_op(), sources_op())

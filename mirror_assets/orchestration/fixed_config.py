@@ -11,7 +11,7 @@ from typing import TypedDict
 
 import dagster as dg
 
-from mirror_assets.config import Config
+from mirror_assets.orchestration.mirror_assets import MirrorAssets
 from mirror_assets.orchestration.resources import resources
 
 
@@ -23,13 +23,22 @@ class Fixed(TypedDict):
     logger_defs: Mapping[str, dg.LoggerDefinition]
 
 
-def fixed_config(settings: Config) -> Fixed:
-    """Return a job's resources, executor and logger, with their configuration fixed."""
+def fixed_config(assets: MirrorAssets) -> Fixed:
+    """Return a job's resources, executor and logger, with their configuration fixed.
+
+    With a PySpark resource of the project, all resources are those of the project's definitions: Dagster takes all or
+    none from a job.
+    """
+    found = (
+        {}
+        if assets.spark
+        else {
+            name: one if isinstance(one, dg.ResourceDefinition) else dg.ResourceDefinition.hardcoded_resource(one)
+            for name, one in resources(assets).items()
+        }
+    )
     return Fixed(
-        resource_defs={
-            name: found if isinstance(found, dg.ResourceDefinition) else dg.ResourceDefinition.hardcoded_resource(found)
-            for name, found in resources(settings).items()
-        },
+        resource_defs=found,
         executor_def=dg.in_process_executor.configured({}),
         logger_defs={"console": dg.colored_console_logger.configured({})},
     )

@@ -8,11 +8,10 @@ import dagster as dg
 from pydantic import Field
 
 from mirror_assets.composition import exporting_metrics
-from mirror_assets.config import Config
 from mirror_assets.direct_lake.maintenance_job import maintenance_jobs
 from mirror_assets.errors import ErrorCode, MirrorError, SettingError
 from mirror_assets.fabric.monitoring import MonitoredTable
-from mirror_assets.orchestration.asset_names import DEFAULT_GROUP, AssetKind, asset_key
+from mirror_assets.orchestration.asset_names import DEFAULT_GROUP, AssetKind
 from mirror_assets.orchestration.assets import mirror_event
 from mirror_assets.orchestration.check_tables import check_jobs
 from mirror_assets.orchestration.dagster_internals import UnresolvedAssetJobDefinition
@@ -20,14 +19,10 @@ from mirror_assets.orchestration.doctor_job import doctor_job
 from mirror_assets.orchestration.failed_runs import table_failed_job
 from mirror_assets.orchestration.fixed_config import fixed_config
 from mirror_assets.orchestration.materialize import WAIT_SECONDS, failing, stopping
+from mirror_assets.orchestration.mirror_assets import MirrorAssets
 from mirror_assets.orchestration.mirror_tables import FollowSources, follow_tables, mirror_tables
 from mirror_assets.orchestration.old_runs import old_runs_jobs
-from mirror_assets.orchestration.resources import (
-    LandingZone,
-    SparkSessions,
-    mirror_of,
-    project,
-)
+from mirror_assets.orchestration.resources import mirror_of, project, resource_keys, zone_of
 from mirror_assets.orchestration.run_reports import RebuildReport, TableReport, require_all, summary
 from mirror_assets.orchestration.run_tags import tag_tables
 from mirror_assets.orchestration.table_events import TableEvents
@@ -61,31 +56,32 @@ class MirrorTables(dg.Config):
     follow: FollowSources | None = None
 
 
-def build_jobs(settings: Config) -> list[Job]:
-    """Return every job of the configuration."""
+def build_jobs(assets: MirrorAssets) -> list[Job]:
+    """Return every job of the mirror."""
+    settings = assets.config
     tables = settings.all_tables()
     by_schema: dict[str, list[str]] = {}
     for table in tables:
         by_schema.setdefault(table.name.schema or DEFAULT_GROUP, []).append(str(table.name))
-    mirror = _mirror_graph(settings)
+    mirror = _mirror_graph(assets)
     all_tables = f"Mirror {len(tables)} tables until nothing is left."
     return [
-        mirror.to_job(name=MIRROR_ALL, description=all_tables, **fixed_config(settings)),
-        _partitioned(settings, mirror, MIRROR_SCHEMA, "Mirror the tables of one schema.", by_schema),
-        _partitioned(settings, mirror, MIRROR_TABLE, "Mirror one table.", {name: [name] for name in settings.tables}),
-        _replicate_job(settings),
-        _rebuild_job(settings),
-        table_failed_job(settings),
-        *history_jobs(settings),
-        *maintenance_jobs(settings),
-        *old_runs_jobs(settings),
-        doctor_job(settings),
-        *check_jobs(settings),
+        mirror.to_job(name=assets.full_name(MIRROR_ALL), description=all_tables, **fixed_config(assets)),
+        _partitioned(assets, mirror, MIRROR_SCHEMA, "Mirror the tables of one schema.", by_schema),
+        _partitioned(assets, mirror, MIRROR_TABLE, "Mirror one table.", {name: [name] for name in settings.tables}),
+        _replicate_job(assets),
+        _rebuild_job(assets),
+        table_failed_job(assets),
+        *history_jobs(assets),
+        *maintenance_jobs(assets),
+        *old_runs_jobs(assets),
+        doctor_job(assets),
+        *check_jobs(assets),
     ]
 
 
 def _partitioned(
-    settings: Config, mirror: dg.GraphDefinition, name: str, description: str, tables: Mapping[str, list[str]]
+    assets: MirrorAssets, mirror: dg.GraphDefinition, name: str, description: str, tables: Mapping[str, list[str]]
 ) -> Job:
     """Return the job with a partition for each name, which mirrors its tables; nothing else is left to configure.
 
@@ -94,21 +90,24 @@ def _partitioned(
 
     @dg.static_partitioned_config(partition_keys=list(tables))
     def of_partition(key: str) -> Mapping[str, object]:
-        return {"ops": {TABLES_OP: {"config": {"tables": tables[key]}}}}
+        return {"ops": {assets.full_name(TABLES_OP): {"config": {"tables": tables[key]}}}}
 
-    return mirror.to_job(name=name, config=of_partition, description=description, **fixed_config(settings))
+    return mirror.to_job(
+        name=assets.full_name(name), config=of_partition, description=description, **fixed_config(assets)
+    )
 
 
-def _mirror_graph(settings: Config) -> dg.GraphDefinition:
+def _mirror_graph(assets: MirrorAssets) -> dg.GraphDefinition:
     """Return the graph of ops that mirrors tables; an asset job can't, because tables have different partitions."""
+    settings = assets.config
 
-    @dg.op(name=TABLES_OP, description="Plan, stage, check and land each table until nothing is left.")
-    def tables_op(
-        context: dg.OpExecutionContext,
-        config: MirrorTables,
-        landing_zone: LandingZone,
-        spark: SparkSessions,
-    ) -> list[TableReport]:
+    @dg.op(
+        name=assets.full_name(TABLES_OP),
+        description="Plan, stage, check and land each table until nothing is left.",
+        out=assets.out,
+        required_resource_keys=resource_keys(assets),
+    )
+    def tables_op(context: dg.OpExecutionContext, config: MirrorTables) -> list[TableReport]:
         with failing():
             chosen = settings.chosen(config.tables)
         tag_tables(context.instance, context.run_id, [table.name for table in chosen])
@@ -116,32 +115,43 @@ def _mirror_graph(settings: Config) -> dg.GraphDefinition:
             batch, is_resident = config.follow.batch, config.follow.minutes != 0
             reporting = exporting_metrics(settings, context.log.warning, is_resident=is_resident, batch=batch)
             with failing(), stopping(context), reporting:
-                composed = project(settings, landing_zone, spark, context.log.info)
-                return follow_tables(context, composed, chosen, config.follow)
+                composed = project(assets, context.resources, context.log.info)
+                return follow_tables(context, assets, composed, chosen, config.follow)
         try:
-            composed = project(settings, landing_zone, spark, context.log.info)
+            composed = project(assets, context.resources, context.log.info)
         except MirrorError as error:
             return [TableReport(str(table.name)).failed(error) for table in chosen]
         with stopping(context), exporting_metrics(settings, context.log.warning):
             commits = parse_range(config.first, config.last, clip=config.clip)
-            reports = mirror_tables(context, composed, chosen, commits)
+            reports = mirror_tables(context, assets, composed, chosen, commits)
         context.log.info(summary(reports))
         return reports
 
-    @dg.op(description="Fail the run when a table failed; the other tables were mirrored.")
+    @dg.op(
+        name=assets.full_name("all_mirrored"),
+        description="Fail the run when a table failed; the other tables were mirrored.",
+    )
     def all_mirrored(reports: list[TableReport]) -> None:
         require_all(reports)
 
-    @dg.graph(name="mirror", description="Mirror tables until nothing is left.")
+    @dg.graph(name=assets.full_name("mirror"), description="Mirror tables until nothing is left.")
     def mirror() -> None:
         all_mirrored(tables_op())
 
     return mirror
 
 
-def _replicate_job(settings: Config) -> Job:
-    @dg.op(name=REPLICATE_OP, description="One iteration of the local stand-in, or the status that Fabric reports.")
-    def replicate_tables(context: dg.OpExecutionContext, landing_zone: LandingZone) -> list[MonitoredTable]:
+def _replicate_job(assets: MirrorAssets) -> Job:
+    settings = assets.config
+
+    @dg.op(
+        name=assets.full_name(REPLICATE_OP),
+        description="One iteration of the local stand-in, or the status that Fabric reports.",
+        out=assets.out,
+        required_resource_keys=resource_keys(assets, with_spark=False),
+    )
+    def replicate_tables(context: dg.OpExecutionContext) -> list[MonitoredTable]:
+        landing_zone = zone_of(assets, context.resources)
         with failing(), stopping(context), exporting_metrics(settings, context.log.warning):
             mirror, store = mirror_of(settings, landing_zone), landing_zone.open()
             # Fabric applies files at its own times: the sensor, which has a cursor, reports changes.
@@ -151,13 +161,13 @@ def _replicate_job(settings: Config) -> Job:
                 has_changed = before is not None and before.get(status.name) != status.processed_rows
                 manifest = manifest_or_none(store, status.name)
                 version = mirrored_version(store, status.name, manifest, status) if manifest else None
-                context.log_event(mirror_event(status, manifest, version, has_changed=has_changed))
+                context.log_event(mirror_event(assets, status, manifest, version, has_changed=has_changed))
         return list(statuses)
 
     @dg.job(
-        name=REPLICATE,
+        name=assets.full_name(REPLICATE),
         description="Observe the mirror; the local stand-in first applies what has landed.",
-        **fixed_config(settings),
+        **fixed_config(assets),
     )
     def replicate() -> None:
         replicate_tables()
@@ -165,7 +175,8 @@ def _replicate_job(settings: Config) -> Job:
     return replicate
 
 
-def _rebuild_job(settings: Config) -> Job:
+def _rebuild_job(assets: MirrorAssets) -> Job:
+    settings = assets.config
     # The launchpad offers these names, and refuses others before a run begins. Dagster takes two types of one name in a
     # process for the same.
     names = [str(name) for name in settings.names]
@@ -173,7 +184,7 @@ def _rebuild_job(settings: Config) -> Job:
     choice = dg.Enum(f"Table_{digest}", [dg.EnumValue(name) for name in names])
 
     @dg.op(
-        name=REBUILD_OP,
+        name=assets.full_name(REBUILD_OP),
         description="Drop the table folder, wait for the mirror, land a snapshot, wait until the table is back.",
         config_schema={
             "table": dg.Field(choice, description="The table to rebuild."),
@@ -181,12 +192,14 @@ def _rebuild_job(settings: Config) -> Job:
                 str, default_value="", description="The table's name again: its folder is deleted and loaded again."
             ),
         },
+        out=assets.out,
+        required_resource_keys=resource_keys(assets),
     )
-    def rebuild_op(context: dg.OpExecutionContext, landing_zone: LandingZone, spark: SparkSessions) -> RebuildReport:
+    def rebuild_op(context: dg.OpExecutionContext) -> RebuildReport:
         with failing():
             table = settings.table(str(context.op_config["table"]))
             tag_tables(context.instance, context.run_id, [table.name])
-            composed = project(settings, landing_zone, spark, context.log.info)
+            composed = project(assets, context.resources, context.log.info)
             table_context, wait = composed.table(table), mirror_wait(composed.mirror(), table.name)
             if context.op_config["confirm"] != str(table.name) and not is_rebuilding(table_context):
                 what, next_step = rebuild_consequence(table_context), f"set `confirm` to {table.name} and launch again."
@@ -198,21 +211,28 @@ def _rebuild_job(settings: Config) -> Job:
             leased(table_context, context.run_id, WAIT_SECONDS),  # waits for another run that works on the table
         ):
             published = rebuild_table(table_context, wait, context.log.info)
-            TableEvents(context).rebuilt(table_context, published)
+            TableEvents(context, assets).rebuilt(table_context, published)
         manifest = published.manifest
         return RebuildReport(str(table.name), manifest.epoch, manifest.covered, manifest.next_number - 1)
 
-    @dg.job(name=REBUILD, description="Rebuild one table from a snapshot of its source.", **fixed_config(settings))
+    @dg.job(
+        name=assets.full_name(REBUILD),
+        description="Rebuild one table from a snapshot of its source.",
+        **fixed_config(assets),
+    )
     def rebuild() -> None:
         rebuild_op()
 
     return rebuild
 
 
-def history_jobs(settings: Config) -> list[UnresolvedAssetJobDefinition]:
+def history_jobs(assets: MirrorAssets) -> list[UnresolvedAssetJobDefinition]:
     """Return the job of all histories, if any table has one."""
-    keys = [asset_key(AssetKind.HISTORY, table.name) for table in settings.all_tables() if table.keeps_history]
+    keys = [assets.key(AssetKind.HISTORY, table.name) for table in assets.config.all_tables() if table.keeps_history]
     if not keys:
         return []
     selection = dg.AssetSelection.assets(*keys)
-    return [dg.define_asset_job(HISTORY, selection, description=f"Retain the change feed of {len(keys)} tables.")]
+    text = f"Retain the change feed of {len(keys)} tables."
+    return [
+        dg.define_asset_job(assets.full_name(HISTORY), selection, description=text, executor_def=dg.in_process_executor)
+    ]

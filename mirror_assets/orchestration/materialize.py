@@ -7,10 +7,11 @@ from contextlib import contextmanager
 
 import dagster as dg
 
+from mirror_assets.docs_links import error_link
 from mirror_assets.errors import ErrorCode, MirrorError, RetryError, SettingError, UnknownOutcome
 from mirror_assets.landing.errors import NameRefused
 from mirror_assets.landing.names import SliceKey
-from mirror_assets.orchestration.asset_names import MetadataItem
+from mirror_assets.orchestration.asset_names import DOCS_URL, MetadataItem, link_item
 from mirror_assets.orchestration.run_tags import COMMAND_TAG, tag_slices
 from mirror_assets.orchestration.slice_metadata import Metadata
 from mirror_assets.pipeline.context import TableContext
@@ -81,8 +82,13 @@ def materialize_slices(
 
 
 def failure(error: MirrorError, key: SliceKey | None = None) -> dg.Failure:
-    """Return the error as Dagster shows it: what happened, its code, the next step."""
-    metadata: dict[str, MetadataItem] = {"code": error.code.value, "family": error.family, "next_step": error.next_step}
+    """Return the error as Dagster shows it: what happened, its code, the next step, and a link to its documentation."""
+    metadata: dict[str, MetadataItem] = {
+        "code": error.code.value,
+        "family": error.family,
+        "next_step": error.next_step,
+        DOCS_URL: link_item(error_link(error.code.value)),
+    }
     if key is not None:
         metadata["slice"] = str(key)
     return dg.Failure(

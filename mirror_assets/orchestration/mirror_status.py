@@ -9,8 +9,8 @@ from collections import Counter
 import dagster as dg
 
 from mirror_assets.composition import Project
-from mirror_assets.config import Config
 from mirror_assets.orchestration.asset_names import MetadataItem, safe
+from mirror_assets.orchestration.mirror_assets import MirrorAssets
 from mirror_assets.orchestration.slice_metadata import DATA_VERSION_TAG
 from mirror_assets.orchestration.table_status import CELLS, Status, StatusLine, read_status
 from mirror_assets.pipeline.daemon_pool import DaemonPool
@@ -25,21 +25,21 @@ _MOST_ROWS = 200
 _LONGEST_WHY = 300
 
 
-def status_asset(config: Config) -> dg.AssetSpec:
+def status_asset(assets: MirrorAssets) -> dg.AssetSpec:
     """Return the external asset of the status of all tables."""
     return dg.AssetSpec(
-        _key(config),
+        _key(assets),
         group_name="mirror",
-        description=f"Status of {len(config.tables)} tables: see the newest observation. The job `checks` writes one "
-        "when the health of a table changes, hourly if only versions do, and daily otherwise.\n\n"
-        "`mirror-assets status`",
+        description=f"Status of {len(assets.config.tables)} tables: see the newest observation. The schedule "
+        f"`{assets.full_name('checks')}` writes one when the health of a table changes, hourly if only versions do, "
+        "and daily otherwise.\n\n`mirror-assets status`",
     )
 
 
-def observe_status(context: dg.OpExecutionContext, project: Project, limit: float) -> None:
+def observe_status(context: dg.OpExecutionContext, assets: MirrorAssets, project: Project, limit: float) -> None:
     """Log the status of all tables, unless the newest observation says the same; wait `limit` seconds for stores."""
     found = read_status(project, (), DaemonPool("status", _TABLES_AT_ONCE), limit)
-    key, table, words = _key(project.config), _markdown(found), _words(found)
+    key, table, words = _key(assets), _markdown(found), _words(found)
     newest = context.instance.fetch_observations(key, limit=1).records
     if newest and not _is_due(newest[0], table, words):
         return
@@ -51,9 +51,12 @@ def observe_status(context: dg.OpExecutionContext, project: Project, limit: floa
     context.log_event(dg.AssetObservation(key, metadata=metadata, tags={DATA_VERSION_TAG: words}))
 
 
-def _key(config: Config) -> dg.AssetKey:
-    """Return the key: `mirror_status` for mirror.yaml. Several files in one instance have different names."""
-    return dg.AssetKey([f"{safe(config.file.stem)}_status"])
+def _key(assets: MirrorAssets) -> dg.AssetKey:
+    """Return the key: `mirror_status` for mirror.yaml, with the name of the mirror in a project of others.
+
+    Several files in one instance have different names.
+    """
+    return dg.AssetKey([assets.full_name(f"{safe(assets.config.file.stem)}_status")])
 
 
 def _is_due(newest: dg.EventLogRecord, table: str, words: str) -> bool:

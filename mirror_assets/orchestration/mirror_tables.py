@@ -17,7 +17,8 @@ from mirror_assets.landing.names import TableName
 from mirror_assets.landing.publish import Published
 from mirror_assets.orchestration.check_steps import landing_evaluations
 from mirror_assets.orchestration.materialize import INTERRUPTS
-from mirror_assets.orchestration.partitions import registered_boundaries
+from mirror_assets.orchestration.mirror_assets import MirrorAssets
+from mirror_assets.orchestration.partitions import boundaries_of, registered_boundaries
 from mirror_assets.orchestration.run_reports import TableReport
 from mirror_assets.orchestration.run_tags import COMMAND_TAG, mirror_name, tag_failing, tag_process
 from mirror_assets.orchestration.table_events import TableEvents
@@ -69,15 +70,20 @@ class _TableRuns:
     """
 
     def __init__(
-        self, context: dg.OpExecutionContext, project: Project, requested: Range, following: FollowSources | None
+        self,
+        context: dg.OpExecutionContext,
+        assets: MirrorAssets,
+        project: Project,
+        requested: Range,
+        following: FollowSources | None,
     ) -> None:
         """Prepare the work; a run that is `following` polls the tables, so it plans each only once per poll."""
-        self._context, self._project, self._requested = context, project, requested
+        self._context, self._assets, self._project, self._requested = context, assets, project, requested
         self._plan_again = following is None
         self._is_command = following is None and COMMAND_TAG in context.run.tags
-        self._events = TableEvents(context, is_resident=following is not None and following.is_resident)
+        self._events = TableEvents(context, assets, is_resident=following is not None and following.is_resident)
         origin, on_change = context.run.remote_job_origin, partial(tag_failing, context.instance, context.run_id)
-        self.states = TableStates(context.instance, origin.repository_origin if origin else None, on_change)
+        self.states = TableStates(context.instance, assets, origin.repository_origin if origin else None, on_change)
         self.reports: dict[TableName, TableReport] = {}
         self.lost_spark = False
         self.is_stopping = False
@@ -106,9 +112,8 @@ class _TableRuns:
             self.reports[name] = self.reports[name].with_rebuild(published)
             self._events.rebuilt(table, published)
 
-        events = RunEvents(
-            log.info, rebuilt, partial(self._events.planned, name), registered_boundaries(instance, name)
-        )
+        boundaries = registered_boundaries(instance, self._assets.partitions_name(name))
+        events = RunEvents(log.info, rebuilt, partial(self._events.planned, name), boundaries)
         slices = mirror_table(
             table,
             mirror_wait(self._project.mirror(), name),
@@ -124,7 +129,9 @@ class _TableRuns:
             if name not in self._checked:
                 # For Dagster, these hold for all that this run materializes of the table.
                 self._checked.add(name)
-                self._events.log(list(landing_evaluations(instance, self._project, table.table, log.warning)))
+                self._events.log(
+                    list(landing_evaluations(instance, self._assets, self._project, table.table, log.warning))
+                )
             yield None
 
     def _fail(self, table: TableContext, error: MirrorError) -> None:
@@ -141,12 +148,13 @@ class _TableRuns:
 
 def mirror_tables(
     context: dg.OpExecutionContext,
+    assets: MirrorAssets,
     project: Project,
     tables: Sequence[TableSettings],
     requested: Range = EVERYTHING,
 ) -> list[TableReport]:
     """Mirror the tables until nothing is left; return a report of each, in order. Errors are in the reports."""
-    runs, scheduler = _TableRuns(context, project, requested, None), Scheduler(_TABLES_AT_ONCE)
+    runs, scheduler = _TableRuns(context, assets, project, requested, None), Scheduler(_TABLES_AT_ONCE)
     for table in tables:
         scheduler.add(table.name, runs.work(project.table(table)))
     try:
@@ -160,19 +168,25 @@ def mirror_tables(
 
 
 def follow_tables(
-    context: dg.OpExecutionContext, project: Project, tables: Sequence[TableSettings], following: FollowSources
+    context: dg.OpExecutionContext,
+    assets: MirrorAssets,
+    project: Project,
+    tables: Sequence[TableSettings],
+    following: FollowSources,
 ) -> list[TableReport]:
     """Mirror commits of the tables as they come; return a report of each table that had work.
 
     An interrupt ends it after the running slices.
     """
     batch = (
-        None if following.batch is None else _batch_runner(context, project, tables, following.batch, following.code)
+        None
+        if following.batch is None
+        else _batch_runner(context, assets, project, tables, following.batch, following.code)
     )
-    runs, scheduler = _TableRuns(context, project, EVERYTHING, following), Scheduler(_TABLES_AT_ONCE)
+    runs, scheduler = _TableRuns(context, assets, project, EVERYTHING, following), Scheduler(_TABLES_AT_ONCE)
     contexts = [project.table(table) for table in tables]
     export_tables(str(table.name) for table in tables)
-    watch = TableWatch(contexts, partial(registered_boundaries, context.instance), following.is_resident)
+    watch = TableWatch(contexts, boundaries_of(context.instance, assets), following.is_resident)
     for table_context in contexts:
         if str(table_context.name) in following.pending:
             scheduler.add(table_context.name, runs.work(table_context))
@@ -212,11 +226,17 @@ def follow_tables(
 
 
 def _batch_runner(
-    context: dg.OpExecutionContext, project: Project, tables: Sequence[TableSettings], batch: int, code: str
+    context: dg.OpExecutionContext,
+    assets: MirrorAssets,
+    project: Project,
+    tables: Sequence[TableSettings],
+    batch: int,
+    code: str,
 ) -> BatchRunner:
     """Return the run as the one that mirrors the batch; tag it with its process."""
     origin = context.run.remote_job_origin
-    mirror = mirror_name(context.instance, origin.repository_origin.code_location_origin if origin else None)
+    location = origin.repository_origin.code_location_origin if origin else None
+    mirror = mirror_name(context.instance, location, assets.name)
     tag_process(context.instance, context.run_id)
     names = tuple(str(table.name) for table in tables)
     return BatchRunner(project.store, mirror, batch, context.run_id, code, names)

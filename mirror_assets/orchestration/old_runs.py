@@ -11,8 +11,7 @@ from pathlib import Path
 
 import dagster as dg
 
-from mirror_assets.config import Config
-from mirror_assets.orchestration.asset_names import AssetKind, asset_key
+from mirror_assets.orchestration.asset_names import AssetKind
 from mirror_assets.orchestration.check_tables import CHECKS
 from mirror_assets.orchestration.dagster_internals import (
     REPOSITORY_LABEL_TAG,
@@ -20,6 +19,7 @@ from mirror_assets.orchestration.dagster_internals import (
     SqliteEventLogStorage,
 )
 from mirror_assets.orchestration.fixed_config import fixed_config
+from mirror_assets.orchestration.mirror_assets import MirrorAssets
 from mirror_assets.orchestration.partitions import delete_keys
 
 DELETE_OLD_RUNS = "delete_old_runs"
@@ -30,25 +30,28 @@ _PAGE = 200
 _ENDED = [dg.DagsterRunStatus.SUCCESS, dg.DagsterRunStatus.FAILURE, dg.DagsterRunStatus.CANCELED]
 
 
-def old_runs_jobs(settings: Config) -> list[dg.JobDefinition]:
+def old_runs_jobs(assets: MirrorAssets) -> list[dg.JobDefinition]:
     """Return the job, unless runs are retained permanently."""
-    days = settings.automation.keep_runs_days
+    days = assets.config.automation.keep_runs_days
     if days is None:
         return []
 
-    @dg.op(description=f"Delete runs of more than {days} days ago with their events, logs and partitions.")
+    @dg.op(
+        name=assets.full_name("delete_runs"),
+        description=f"Delete runs of more than {days} days ago with their events, logs and partitions.",
+    )
     def delete_runs(context: dg.OpExecutionContext) -> None:
         origin = context.run.remote_job_origin
         if origin is None:
             raise dg.Failure("Runs are selected by their code location, and this run has none. Launch it in Dagster.")
         before = time.time() - days * _DAY_SECONDS
-        deleted = delete_old_runs(context.instance, settings, origin.repository_origin, before)
+        deleted = delete_old_runs(context.instance, assets, origin.repository_origin, before)
         context.log.info(f"{deleted} runs of more than {days} days ago are deleted")
 
     @dg.job(
-        name=DELETE_OLD_RUNS,
+        name=assets.full_name(DELETE_OLD_RUNS),
         description=f"Delete what Dagster keeps of runs of more than {days} days ago.",
-        **fixed_config(settings),
+        **fixed_config(assets),
     )
     def job() -> None:
         delete_runs()
@@ -57,21 +60,21 @@ def old_runs_jobs(settings: Config) -> list[dg.JobDefinition]:
 
 
 def delete_old_runs(
-    instance: dg.DagsterInstance, settings: Config, repository: RemoteRepositoryOrigin, before: float
+    instance: dg.DagsterInstance, mirror: MirrorAssets, repository: RemoteRepositoryOrigin, before: float
 ) -> int:
     """Delete the repository's runs that ended before that time (seconds since 1970); return how many.
 
     A run that has an asset's newest event is kept: Dagster's pages show the asset's state by it. The partitions of
     slices that a deleted run has landed are deleted, because Dagster would show them as missing.
     """
-    zones = {asset_key(AssetKind.LANDING, name): name for name in settings.names}
-    assets = [asset_key(kind, name) for name in settings.names for kind in AssetKind]
+    zones = {mirror.key(AssetKind.LANDING, name): mirror.partitions_name(name) for name in mirror.config.names}
+    assets = mirror.keys(*AssetKind)
     newest = {entry.last_run_id for entry in (one.asset_entry for one in instance.get_asset_records(assets))}
     ended = partial(dg.RunsFilter, statuses=_ENDED, tags={REPOSITORY_LABEL_TAG: repository.get_label()})
     checks_before = max(before, time.time() - _CHECKS_SECONDS)
     old = {
         *instance.get_run_ids(ended(updated_before=_time(before))),
-        *instance.get_run_ids(ended(job_name=CHECKS, updated_before=_time(checks_before))),
+        *instance.get_run_ids(ended(job_name=mirror.full_name(CHECKS), updated_before=_time(checks_before))),
     }
     deleted = old - newest
     for run in deleted:

@@ -1,17 +1,17 @@
-"""A table's slices as dynamic partitions: which are pending, and which old ones are deleted.
+"""A table's slices as dynamic partitions, by the name of the partitions: which are pending, and which old ones go.
 
 A tick reads the newest pages only: the number of partitions grows with the age of a table.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import dagster as dg
 
 from mirror_assets.landing.errors import NameRefused
 from mirror_assets.landing.names import SliceKey, TableName
-from mirror_assets.orchestration.asset_names import AssetKind, asset_key, partitions_name
+from mirror_assets.orchestration.mirror_assets import MirrorAssets
 from mirror_assets.pipeline.plan import Boundaries
 
 _PAGE = 200
@@ -26,8 +26,8 @@ def as_slice(key: str) -> SliceKey | None:
         return None
 
 
-def registered_boundaries(instance: dg.DagsterInstance, table: TableName) -> Boundaries:
-    """Return the function by which a plan finds the table's registered slices that have not landed.
+def registered_boundaries(instance: dg.DagsterInstance, partitions: str) -> Boundaries:
+    """Return the function by which a plan finds the registered slices of a table that have not landed.
 
     It reads the newest pages, down to the first page without such a slice.
     """
@@ -35,9 +35,7 @@ def registered_boundaries(instance: dg.DagsterInstance, table: TableName) -> Bou
     def boundaries(epoch: int, covered: int) -> frozenset[int]:
         found, cursor = set[int](), None
         while True:
-            page = instance.get_paginated_dynamic_partitions(
-                partitions_name(table), _PAGE, ascending=False, cursor=cursor
-            )
+            page = instance.get_paginated_dynamic_partitions(partitions, _PAGE, ascending=False, cursor=cursor)
             slices = (as_slice(key) for key in page.results)
             pending = {key.last for key in slices if key is not None and _is_pending(key, epoch, covered)}
             found |= pending
@@ -48,27 +46,32 @@ def registered_boundaries(instance: dg.DagsterInstance, table: TableName) -> Bou
     return boundaries
 
 
+def boundaries_of(instance: dg.DagsterInstance, assets: MirrorAssets) -> Callable[[TableName], Boundaries]:
+    """Return the function that returns `registered_boundaries` of a table."""
+    return lambda table: registered_boundaries(instance, assets.partitions_name(table))
+
+
 def _is_pending(key: SliceKey, epoch: int, covered: int) -> bool:
     return key.epoch > epoch or (key.epoch == epoch and key.last > covered)
 
 
-def surplus_keys(instance: dg.DagsterInstance, table: TableName, keep: int, epoch: int, covered: int) -> list[str]:
+def surplus_keys(instance: dg.DagsterInstance, partitions: str, keep: int, epoch: int, covered: int) -> list[str]:
     """Return the keys of the oldest slices beyond the newest `keep`, a thousand at most and never a pending one."""
-    known = instance.get_dynamic_partitions(partitions_name(table))
+    known = instance.get_dynamic_partitions(partitions)
     slices = sorted(found for key in known if (found := as_slice(key)) is not None)
     oldest = slices[: max(0, len(slices) - keep)][:_DELETED_AT_ONCE]
     return [str(key) for key in oldest if not _is_pending(key, epoch, covered)]
 
 
-def ended_keys(instance: dg.DagsterInstance, table: TableName, epoch: int) -> list[str]:
+def ended_keys(instance: dg.DagsterInstance, partitions: str, landing: dg.AssetKey, epoch: int) -> list[str]:
     """Return the keys of earlier epochs that have not landed, and can't any more: Dagster would show them as failed."""
-    landed = instance.get_materialized_partitions(asset_key(AssetKind.LANDING, table))
-    known = instance.get_dynamic_partitions(partitions_name(table))
+    landed = instance.get_materialized_partitions(landing)
+    known = instance.get_dynamic_partitions(partitions)
     ended = {key for key in known if (found := as_slice(key)) is not None and found.epoch < epoch}
     return sorted(ended - landed)
 
 
-def delete_keys(instance: dg.DagsterInstance, table: TableName, keys: Sequence[str]) -> None:
+def delete_keys(instance: dg.DagsterInstance, partitions: str, keys: Sequence[str]) -> None:
     """Delete the keys; the events of their slices stay in Dagster's event log."""
     for key in keys:
-        instance.delete_dynamic_partition(partitions_name(table), key)
+        instance.delete_dynamic_partition(partitions, key)

@@ -11,6 +11,7 @@ from functools import partial
 
 from mirror_assets.config import Config, When, load_config, with_found_tables
 from mirror_assets.orchestration.dagster_internals import CodeLocationOrigin, GrpcServerCodeLocationOrigin
+from mirror_assets.orchestration.mirror_assets import MirrorAssets
 
 # A tick waits this long for a scan; a later tick reads the result of a slower one.
 _TICK_WAITS_SECONDS = 5.0
@@ -25,7 +26,7 @@ class Rediscovery:
     `code` changes with them: then the sensor replaces the runs, each of which loads the definitions for itself.
     """
 
-    config: Config
+    assets: MirrorAssets
     code: str = ""
     _due: float = 0.0
     _work: threading.Thread | None = None
@@ -37,12 +38,12 @@ class Rediscovery:
 
         `server` has loaded the definitions, which may take it `reload_seconds`; a test has none.
         """
-        if not self.config.discover or (self._work is not None and self._work.is_alive()):
+        if not self.assets.config.discover or (self._work is not None and self._work.is_alive()):
             return
         if self._found is not None:  # the definitions were reloaded, and this process still runs
-            self.config, self._found, self.code = self._found, None, uuid.uuid4().hex
+            self.assets, self._found, self.code = self.assets.with_config(self._found), None, uuid.uuid4().hex
         elif time.monotonic() >= self._due:
-            self._due = time.monotonic() + self.config.automation.discover_every_seconds
+            self._due = time.monotonic() + self.assets.config.automation.discover_every_seconds
             scan = partial(self._scan, server, reload_seconds)
             self._work = threading.Thread(target=scan, name="rediscovery", daemon=True)
             self._work.start()
@@ -52,7 +53,7 @@ class Rediscovery:
             self._message = ""
 
     def _scan(self, server: CodeLocationOrigin | None, reload_seconds: int) -> None:
-        before, found = self.config.tables, with_found_tables(self.config, When.REFRESH)
+        before, found = self.assets.config.tables, with_found_tables(self.assets.config, When.REFRESH)
         if found.tables == before:
             return
         new, removed = (

@@ -3,55 +3,58 @@
 import dagster as dg
 
 from mirror_assets.composition import stand_in
-from mirror_assets.config import Config
 from mirror_assets.errors import RetryError
 from mirror_assets.fabric.monitoring import MonitoredTable
 from mirror_assets.landing.names import TableName
 from mirror_assets.orchestration.asset_names import AssetKind
 from mirror_assets.orchestration.assets import mirror_event
 from mirror_assets.orchestration.jobs import REPLICATE
-from mirror_assets.orchestration.resources import LandingZone, mirror_of
+from mirror_assets.orchestration.mirror_assets import MirrorAssets
+from mirror_assets.orchestration.resources import LandingZone, mirror_of, resource_keys, zone_of
 from mirror_assets.orchestration.run_records import BUSY
 from mirror_assets.orchestration.run_tags import Location
 from mirror_assets.orchestration.schedules import default_sensor_status
-from mirror_assets.orchestration.sensor_assets import AssetJobSensor, assets_of
+from mirror_assets.orchestration.sensor_assets import AssetJobSensor
 from mirror_assets.orchestration.tick_errors import coded_tick
 from mirror_assets.pipeline.context import manifest_or_none
 
+SENSOR = "replicator"
 _REPLICATE_SECONDS = 20
 _OBSERVE_SECONDS = 300
 
 
-def replicator_sensor(settings: Config) -> dg.SensorDefinition:
+def replicator_sensor(assets: MirrorAssets) -> dg.SensorDefinition:
     """Return the sensor that runs the local stand-in, or observes the tables in Fabric.
 
     It requests a run of the stand-in when a landing file waits, one run at a time.
     """
-    if settings.mirror.fabric is not None:
-        return _fabric_sensor(settings)
+    if assets.config.mirror.fabric is not None:
+        return _fabric_sensor(assets)
+    job = assets.full_name(REPLICATE)
 
     @coded_tick()
-    def sensor(context: dg.SensorEvaluationContext, landing_zone: LandingZone) -> dg.RunRequest | dg.SkipReason:
+    def sensor(context: dg.SensorEvaluationContext) -> dg.RunRequest | dg.SkipReason:
         if context.instance.get_runs(
-            dg.RunsFilter(job_name=REPLICATE, statuses=BUSY, tags=Location.of(context).tags), limit=1
+            dg.RunsFilter(job_name=job, statuses=BUSY, tags=Location.of(context).tags), limit=1
         ):
             return dg.SkipReason("it is polling")
-        waits = stand_in(settings, landing_zone.store()).has_work()
+        waits = stand_in(assets.config, zone_of(assets, context.resources).store()).has_work()
         return dg.RunRequest() if waits else dg.SkipReason("no landing file waits")
 
     made = AssetJobSensor(
-        name="replicator",
+        name=assets.full_name(SENSOR),
         evaluation_fn=sensor,
-        job_name=REPLICATE,
+        job_name=job,
+        required_resource_keys=resource_keys(assets, with_spark=False),
         minimum_interval_seconds=_REPLICATE_SECONDS,
         default_status=default_sensor_status(),
         description="Runs the local stand-in for Fabric's replicator.",
     )
-    made.assets = assets_of(settings, [AssetKind.MIRROR])
+    made.assets = assets.keys(AssetKind.MIRROR)
     return made
 
 
-def _fabric_sensor(settings: Config) -> dg.SensorDefinition:
+def _fabric_sensor(assets: MirrorAssets) -> dg.SensorDefinition:
     """Return the sensor that observes Fabric without a run; each observation lists every table folder.
 
     The landing zone is asked which version of the source a table is at when Fabric has processed rows of it.
@@ -62,23 +65,25 @@ def _fabric_sensor(settings: Config) -> dg.SensorDefinition:
         known, now = processed.get(status.name), status.processed_rows
         processed[status.name] = now
         manifest = manifest_or_none(zone.open(), status.name) if known != now else None
-        return mirror_event(status, manifest, has_changed=known not in (None, now))
+        return mirror_event(assets, status, manifest, has_changed=known not in (None, now))
 
     @dg.sensor(
-        name="replicator",
-        asset_selection=assets_of(settings, [AssetKind.MIRROR]),
+        name=assets.full_name(SENSOR),
+        asset_selection=assets.keys(AssetKind.MIRROR),
+        required_resource_keys=resource_keys(assets, with_spark=False),
         minimum_interval_seconds=_OBSERVE_SECONDS,
         default_status=default_sensor_status(),
         description="Asks Fabric what it has applied.",
     )
     @coded_tick()
-    def sensor(context: dg.SensorEvaluationContext, landing_zone: LandingZone) -> dg.SensorResult | dg.SkipReason:
+    def sensor(context: dg.SensorEvaluationContext) -> dg.SensorResult | dg.SkipReason:
+        names, landing_zone = assets.config.names, zone_of(assets, context.resources)
         try:
-            statuses = mirror_of(settings, landing_zone).status()
+            statuses = mirror_of(assets.config, landing_zone).status()
         except RetryError as error:
             return dg.SkipReason(str(error))
-        ours = [status for status in statuses if status.name in settings.names]
-        context.log.info(f"Fabric mirrors {len(ours)} of {len(settings.names)} tables")
+        ours = [status for status in statuses if status.name in names]
+        context.log.info(f"Fabric mirrors {len(ours)} of {len(names)} tables")
         return dg.SensorResult(asset_events=[event(landing_zone, status) for status in ours])
 
     return sensor

@@ -1,37 +1,36 @@
-"""Dagster's resources: the landing zone, the source tables, Spark sessions; each wraps Dagster-free code."""
+"""Dagster's resources: the landing zone, Spark sessions, tables as inputs; each wraps Dagster-free code."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
-from typing import ClassVar, TypeAlias
+from typing import TypeAlias
 
 import dagster as dg
-from dagster import ConfigurableResource, ResourceDefinition, mem_io_manager
-from dagster_deltalake import DeltaTableResource, LocalConfig
-from dagster_pyspark import LazyPySparkResource
-from deltalake import DeltaTable
-from pydantic import Field, PrivateAttr
+from dagster_pyspark import LazyPySparkResource, PySparkResource
+from pydantic import Field
 from pyspark import SparkContext
 from pyspark.sql import SparkSession
 
 from mirror_assets.composition import (
     Project,
+    Session,
     SparkSettings,
     no_spark,
     open_local_staging,
     open_mirror,
     open_zone,
+    packages_of_catalogs,
     reporting_start,
-    source_log,
 )
 from mirror_assets.config import Config, LandingZoneConfig, OneLakeConfig
+from mirror_assets.encode.session import require_delta
 from mirror_assets.fabric.monitoring import Mirror
 from mirror_assets.landing.metadata import ensure_partner_events
-from mirror_assets.landing.names import TableName
-from mirror_assets.source.access import Access
-from mirror_assets.source.delta_rs import load_table
+from mirror_assets.orchestration.asset_names import LANDING_ZONE, OUTPUTS, SPARK, TABLES
+from mirror_assets.orchestration.mirror_assets import MirrorAssets
+from mirror_assets.orchestration.table_inputs import TableInputs
 from mirror_assets.storage import LocalStore, Store
 
 # `partnerName` in _partnerEvents.json. Fabric requires that it never changes.
@@ -81,38 +80,6 @@ class LandingZone(dg.ConfigurableResource[None]):
         return LandingZoneConfig(onelake=OneLakeConfig.model_validate(self.onelake.model_dump()))
 
 
-class SourceTable(DeltaTableResource):  # type: ignore[misc]  # it has no types
-    """dagster-deltalake's resource of a table, opened with the options of the table's store."""
-
-    _access: Access = PrivateAttr()
-
-    def load(self) -> DeltaTable:
-        """Open the table. Raises deltalake's errors."""
-        return load_table(self._access)
-
-
-@dataclass(frozen=True)
-class SourceTables:
-    """The source tables, for your own assets.
-
-    .. code-block:: python
-
-        @dg.asset
-        def total(sources: dg.ResourceParam[SourceTables]) -> int:
-            return sources.load(TableName.parse("sales.orders")).to_pyarrow_table().num_rows
-    """
-
-    config: Config
-
-    def load(self, table: TableName) -> DeltaTable:
-        """Return the table, by its name in the mirror, at its newest version. Raises deltalake's errors."""
-        access = source_log(self.config, self.config.table(str(table))).access
-        resource = SourceTable(url=access.uri, storage_options=LocalConfig())
-        resource._access = access  # noqa: SLF001 its own
-        opened: DeltaTable = resource.load()
-        return opened
-
-
 class SparkSessions(LazyPySparkResource):  # type: ignore[misc]  # it has no types
     """Sessions on one Spark context, which outlives the run, so the next run in the process starts warm.
 
@@ -133,30 +100,23 @@ class SparkSessions(LazyPySparkResource):  # type: ignore[misc]  # it has no typ
     packages: list[str] = Field(default_factory=list, description="Maven coordinates of the JARs for them.")
     jars_folder: str | None = Field(default=None, description="Folder with the JARs of all packages.")
 
-    # In the class, not a field: it asks catalogs.
-    _of_catalogs: ClassVar[Callable[[], Sequence[str]]] = tuple
-
     @classmethod
     def of(cls, config: Config) -> SparkSessions:
         """Return the sessions of this configuration."""
         settings = SparkSettings.of(config)
-
-        class ConfiguredSessions(cls):  # type: ignore[misc, valid-type]
-            _of_catalogs: ClassVar[Callable[[], Sequence[str]]] = staticmethod(settings.of_catalogs)
-
-        ConfiguredSessions.__name__, ConfiguredSessions.__doc__ = cls.__name__, cls.__doc__
-        found: SparkSessions = ConfiguredSessions(
+        return cls(
             spark_config=dict(settings.written),
             reach=dict(settings.reach),
             packages=list(settings.packages),
             jars_folder=None if settings.jars_folder is None else str(settings.jars_folder),
         )
-        return found
 
-    def open(self, owner: str | None = None) -> SparkSession:
-        """Return the owner's session, or a new one. Raises variable_unset, package_refused and SparkNotStarted."""
+    def open(self, owner: str | None = None, of_catalogs: Callable[[], Sequence[str]] = tuple) -> SparkSession:
+        """Return the owner's session, or a new one; `of_catalogs` returns the JARs that tables of catalogs need.
+
+        Raises variable_unset, package_refused and SparkNotStarted.
+        """
         folder = None if self.jars_folder is None else Path(self.jars_folder)
-        of_catalogs = type(self)._of_catalogs  # noqa: SLF001 its own
         return SparkSettings(self.reach, self.spark_config, self.packages, folder, of_catalogs).open(owner)
 
     @property
@@ -170,40 +130,67 @@ class SparkSessions(LazyPySparkResource):  # type: ignore[misc]  # it has no typ
         return self.spark_session.sparkContext
 
 
-Resource: TypeAlias = ConfigurableResource[None] | SparkSessions | SourceTables | ResourceDefinition
+Resource: TypeAlias = LandingZone | SparkSessions | dg.ResourceDefinition
 
 
-def resources(config: Config) -> dict[str, Resource]:
-    """The resources by the names that assets and checks ask for.
-
-    Outputs of steps stay in memory: Dagster's default IO manager would pickle them into storage.
-    """
-    place = config.landing_zone
+def resources(assets: MirrorAssets) -> dict[str, Resource]:
+    """Return the resources of the mirror by their full names; the project's own PySpark resource replaces `spark`."""
+    place = assets.config.landing_zone
     zone = LandingZone(
         path=None if place.path is None else str(place.path),
         onelake=None if place.onelake is None else OneLake(**place.onelake.model_dump(mode="json")),
     )
-    spark, sources = SparkSessions.of(config), SourceTables(config)
-    return {"io_manager": mem_io_manager, "landing_zone": zone, "sources": sources, "spark": spark}
+    found: dict[str, Resource] = {
+        assets.full_name(LANDING_ZONE): zone,
+        assets.full_name(OUTPUTS): dg.mem_io_manager,
+        assets.full_name(TABLES): dg.IOManagerDefinition.hardcoded_io_manager(TableInputs(assets)),
+    }
+    return found if assets.spark else {**found, assets.full_name(SPARK): SparkSessions.of(assets.config)}
+
+
+def resource_keys(assets: MirrorAssets, *, with_spark: bool = True) -> set[str]:
+    """Return the keys of the resources that `project` takes."""
+    return {assets.full_name(LANDING_ZONE)} | ({assets.spark or assets.full_name(SPARK)} if with_spark else set())
+
+
+def zone_of(assets: MirrorAssets, opened: dg.Resources) -> LandingZone:
+    """Return the mirror's landing zone among the resources of a step or tick."""
+    zone: LandingZone = getattr(opened, assets.full_name(LANDING_ZONE))
+    return zone
 
 
 def project(
-    config: Config,
-    zone: LandingZone,
-    spark: SparkSessions | None = None,
+    assets: MirrorAssets,
+    opened: dg.Resources,
     report: Callable[[str], None] = lambda _: None,
     *,
+    with_spark: bool = True,
     lands: bool = True,
 ) -> Project:
-    """Compose the project of a step from its resources; without `spark`, nothing in it can start Spark.
+    """Compose the project of a step from its resources; without Spark, nothing in it can start Spark.
 
     `report` takes a line for the log when Spark starts, which takes a while, and when it has started. A step that
     `lands` nothing leaves an empty landing zone empty.
     """
-    if spark is None:
-        return Project(config, zone.open(), zone.local_staging(), no_spark)
-    store = zone.store() if lands else zone.open()
-    return Project(config, store, zone.local_staging(), reporting_start(spark.open, report))
+    zone = zone_of(assets, opened)
+    store = zone.store() if with_spark and lands else zone.open()
+    session = reporting_start(sessions(assets, opened), report) if with_spark else no_spark
+    return Project(assets.config, store, zone.local_staging(), session)
+
+
+def sessions(assets: MirrorAssets, opened: dg.Resources) -> Session:
+    """Return the function that opens Spark sessions, on the project's own PySpark resource if it names one."""
+    found: SparkSessions | PySparkResource | LazyPySparkResource
+    found = getattr(opened, assets.spark or assets.full_name(SPARK))
+    if isinstance(found, SparkSessions):
+        return partial(found.open, of_catalogs=packages_of_catalogs(assets.config))
+    settings = SparkSettings.of(assets.config)
+
+    def session(owner: str | None) -> SparkSession:
+        require_delta(found.spark_session)
+        return settings.open(owner)  # on the context that the resource has started
+
+    return session
 
 
 def mirror_of(config: Config, zone: LandingZone) -> Mirror:

@@ -10,6 +10,7 @@ from mirror_assets.landing.lease import Lease, Process
 from mirror_assets.landing.names import TableName
 from mirror_assets.orchestration.asset_names import BATCH_TAG
 from mirror_assets.orchestration.jobs import REBUILD, REBUILD_OP
+from mirror_assets.orchestration.mirror_assets import MirrorAssets
 from mirror_assets.orchestration.run_tags import PROCESS_TAG, Location
 from mirror_assets.pipeline.backoff import pause_left
 from mirror_assets.pipeline.liveness import has_ended, is_gone
@@ -31,10 +32,10 @@ BUSY = [
 class BatchRuns:
     """The newest runs in a code location that were requested for a batch, newest first."""
 
-    def __init__(self, instance: dg.DagsterInstance, location: Location, batch: int) -> None:
-        """Read their records."""
+    def __init__(self, instance: dg.DagsterInstance, location: Location, job: str, batch: int) -> None:
+        """Read the records of the job."""
         self._instance = instance
-        filters = dg.RunsFilter(tags={**location.tags, BATCH_TAG: str(batch)})
+        filters = dg.RunsFilter(job_name=job, tags={**location.tags, BATCH_TAG: str(batch)})
         self._records = list(instance.get_run_records(filters, limit=_NEWEST_RUNS))
 
     def coming(self, lease: Lease | None, now: float) -> dg.DagsterRun | None:
@@ -67,10 +68,13 @@ class BatchRuns:
         return [record for record in self._records if record.create_timestamp.timestamp() > since]
 
 
-def busy_rebuild(instance: dg.DagsterInstance, location: Location, table: TableName) -> dg.DagsterRun | None:
-    """Return a queued or running rebuild of the table in the code location, started by a person, or None."""
-    runs = instance.get_runs(dg.RunsFilter(job_name=REBUILD, statuses=BUSY, tags=location.tags), limit=_NEWEST_RUNS)
-    return next((run for run in runs if _table_to_rebuild(run.run_config) == str(table)), None)
+def busy_rebuild(
+    instance: dg.DagsterInstance, location: Location, assets: MirrorAssets, table: TableName
+) -> dg.DagsterRun | None:
+    """Return a queued or running run that rebuilds the table in the code location, or None."""
+    job, op = assets.full_name(REBUILD), assets.full_name(REBUILD_OP)
+    runs = instance.get_runs(dg.RunsFilter(job_name=job, statuses=BUSY, tags=location.tags), limit=_NEWEST_RUNS)
+    return next((run for run in runs if _table_to_rebuild(run.run_config, op) == str(table)), None)
 
 
 def _has_ended(run: dg.DagsterRun) -> bool | None:
@@ -92,9 +96,9 @@ def _is_dead(record: dg.RunRecord, lease: Lease | None, now: float, works: Calla
     return is_replaced and not works(run.run_id)
 
 
-def _table_to_rebuild(run_config: object) -> object:
+def _table_to_rebuild(run_config: object, op: str) -> object:
     """Return the table that the run configuration of a rebuild names, or None."""
-    for step in ("ops", REBUILD_OP, "config", "table"):
+    for step in ("ops", op, "config", "table"):
         if not isinstance(run_config, dict):
             return None
         run_config = run_config.get(step)

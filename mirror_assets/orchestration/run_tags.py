@@ -62,11 +62,12 @@ def tag_tables(instance: dg.DagsterInstance, run_id: str, tables: Sequence[Table
     instance.add_run_tags(run_id, {TABLE_TAG: ", ".join(map(str, tables)) if len(tables) <= _NAMED else _many(tables)})
 
 
-def mirror_name(instance: dg.DagsterInstance, origin: CodeLocationOrigin | None) -> str:
-    """Return a name for this code location of this Dagster instance, unique among those that share a landing zone."""
+def mirror_name(instance: dg.DagsterInstance, origin: CodeLocationOrigin | None, name: str = "") -> str:
+    """Return a name for the mirror `name` in this code location of this instance, unique in a landing zone."""
     storage = instance.run_storage
     known = storage.get_run_storage_id() if isinstance(storage, SqlRunStorage) else ""
-    return f"{origin.location_name if origin else 'mirror_assets'} of {known}"
+    location = origin.location_name if origin else "mirror_assets"
+    return f"{location}{f'.{name}' if name else ''} of {known}"
 
 
 def tag_process(instance: dg.DagsterInstance, run_id: str) -> None:

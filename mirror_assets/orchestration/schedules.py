@@ -10,6 +10,7 @@ from mirror_assets.direct_lake.maintenance_job import MAINTENANCE
 from mirror_assets.orchestration.check_tables import CHECKS, RECONCILE
 from mirror_assets.orchestration.dagster_internals import UnresolvedAssetJobDefinition
 from mirror_assets.orchestration.jobs import HISTORY
+from mirror_assets.orchestration.mirror_assets import MirrorAssets
 from mirror_assets.orchestration.old_runs import DELETE_OLD_RUNS
 from mirror_assets.orchestration.run_records import BUSY
 from mirror_assets.orchestration.run_tags import MIRROR_TAG
@@ -40,11 +41,11 @@ _CRON = {
 
 
 def job_schedules(
-    settings: Config, jobs: Mapping[str, dg.JobDefinition | UnresolvedAssetJobDefinition]
+    assets: MirrorAssets, jobs: Mapping[str, dg.JobDefinition | UnresolvedAssetJobDefinition]
 ) -> list[dg.ScheduleDefinition]:
-    """Return the schedules of the jobs that exist, by name."""
-    crons = {name: cron for name, cron in (_CRON | check_crons(settings)).items() if name in jobs}
-    return [_schedule(settings, name, cron, jobs[name]) for name, cron in crons.items()]
+    """Return the schedules of the jobs that exist; `jobs` has them by their full names."""
+    crons = {assets.full_name(name): cron for name, cron in (_CRON | check_crons(assets.config)).items()}
+    return [_schedule(assets.config, name, cron, jobs[name]) for name, cron in crons.items() if name in jobs]
 
 
 def check_crons(settings: Config) -> dict[str, str]:
@@ -66,7 +67,9 @@ def _schedule(
     """
     status = dg.DefaultScheduleStatus.RUNNING if is_on() else dg.DefaultScheduleStatus.STOPPED
     mirror = {MIRROR_TAG: tables_digest([settings.landing_zone.model_dump_json(), *settings.tables])}
-    limit = {} if name == CHECKS else {dg.MAX_RUNTIME_SECONDS_TAG: str(_NIGHT_SECONDS)}  # the job of checks has its own
+    limit = (
+        {} if dg.MAX_RUNTIME_SECONDS_TAG in (job.tags or {}) else {dg.MAX_RUNTIME_SECONDS_TAG: str(_NIGHT_SECONDS)}
+    )  # the job of checks has its own
 
     @dg.schedule(name=name, job=job, cron_schedule=cron, default_status=status, description=job.description)
     def schedule(context: dg.ScheduleEvaluationContext) -> dg.RunRequest | dg.SkipReason:

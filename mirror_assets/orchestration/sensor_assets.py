@@ -11,8 +11,6 @@ from collections.abc import Sequence
 
 import dagster as dg
 
-from mirror_assets.config import Config
-from mirror_assets.orchestration.asset_names import AssetKind, asset_key
 from mirror_assets.orchestration.dagster_internals import UnresolvedAssetJobDefinition
 
 
@@ -30,8 +28,3 @@ class AssetJobSensor(dg.SensorDefinition):
     def job(self) -> UnresolvedAssetJobDefinition:
         """The assets, as a job that is never started."""
         return dg.define_asset_job(f"{self.name}_assets", dg.AssetSelection.assets(*self.assets))
-
-
-def assets_of(config: Config, kinds: Sequence[AssetKind]) -> list[dg.AssetKey]:
-    """Return the assets of these kinds of all tables."""
-    return [asset_key(kind, name) for name in config.names for kind in kinds]

@@ -17,7 +17,8 @@ from mirror_assets.landing.format import Column, Manifest, MarkerCounts, SliceKi
 from mirror_assets.landing.names import SliceKey, TableName, landing_name
 from mirror_assets.landing.publish import Outcome, Published
 from mirror_assets.markers import ROW_ID
-from mirror_assets.orchestration.asset_names import AssetKind, MetadataItem, asset_key
+from mirror_assets.orchestration.asset_names import AssetKind, MetadataItem
+from mirror_assets.orchestration.mirror_assets import MirrorAssets
 from mirror_assets.orchestration.units import count, duration, size
 from mirror_assets.pipeline.context import TableContext
 from mirror_assets.source.schema import Schema, parse_schema
@@ -31,13 +32,13 @@ _MOST_COLUMNS = 500
 _LONGEST_COMMENT = 200
 
 
-def source_materialization(
-    table_context: TableContext, state: SourceState, key: SliceKey, rows: int
-) -> dg.AssetMaterialization:
+def source_event(
+    assets: MirrorAssets, table_context: TableContext, state: SourceState, key: SliceKey, rows: int
+) -> dg.AssetMaterialization | dg.AssetObservation:
     """Return that the source has a slice, as read at `state`; its data version is the slice's last version.
 
     `rows` is the number of rows to read for the slice. Others write the source, so Dagster learns of its partitions
-    from these events only.
+    from these events only. An asset of the project that writes the source materializes it: it is only observed.
     """
     metadata: dict[str, MetadataItem] = {
         "summary": f"{versions(key)}: {count(rows, 'row')} to read; the table is at version {state.version} with "
@@ -53,10 +54,11 @@ def source_materialization(
         "properties": dg.MetadataValue.json(dict(state.metadata.configuration)),
         "table_id": state.table_id,
     }
+    asset = assets.key(AssetKind.SOURCE, table_context.name)
+    if table_context.table.source_asset is not None:
+        return dg.AssetObservation(asset, metadata=metadata)
     tags = {DATA_VERSION_TAG: str(key.last)}
-    return dg.AssetMaterialization(
-        asset_key(AssetKind.SOURCE, table_context.name), partition=str(key), metadata=metadata, tags=tags
-    )
+    return dg.AssetMaterialization(asset, partition=str(key), metadata=metadata, tags=tags)
 
 
 def staged_metadata(
@@ -95,7 +97,10 @@ def staged_metadata(
 
 
 def landed_metadata(
-    table_context: TableContext, published: Published, seconds: Mapping[str, float] | None = None
+    assets: MirrorAssets,
+    table_context: TableContext,
+    published: Published,
+    seconds: Mapping[str, float] | None = None,
 ) -> Metadata:
     """Return the metadata of a landed slice: its changes, lag, files, bytes, covered version, columns.
 
@@ -134,7 +139,7 @@ def landed_metadata(
         metadata["landing_files"] = names[0] if len(names) == 1 else f"{names[0]} to {names[-1]}"
     metadata["table_folder"] = dg.MetadataValue.path(f"{table_context.store.root}/{table_context.name.folder}")
     # The staged parts have the same columns: naming them twice would double the size of a slice's events.
-    source = asset_key(AssetKind.SOURCE, table_context.name)
+    source = assets.key(AssetKind.SOURCE, table_context.name)
     return metadata | _columns(manifest, manifest.live_columns, source, holds_rows=False)
 
 
@@ -175,9 +180,9 @@ def mirrored_metadata(
     return metadata | {"mirror": dg.MetadataValue.path(status.location)}
 
 
-def mirrored_columns(table: TableName, manifest: Manifest) -> Metadata:
+def mirrored_columns(assets: MirrorAssets, table: TableName, manifest: Manifest) -> Metadata:
     """Return the mirror's columns, and where each comes from."""
-    return _columns(manifest, manifest.columns, asset_key(AssetKind.LANDING, table), holds_rows=True)
+    return _columns(manifest, manifest.columns, assets.key(AssetKind.LANDING, table), holds_rows=True)
 
 
 def versions(key: SliceKey, kind: SliceKind | None = None) -> str:

@@ -8,7 +8,7 @@ from functools import partial
 import dagster as dg
 
 from mirror_assets.landing.format import Manifest, SliceRecord
-from mirror_assets.orchestration.asset_names import AssetKind, asset_key
+from mirror_assets.orchestration.asset_names import AssetKind
 from mirror_assets.orchestration.check import Check, CheckedTable
 from mirror_assets.orchestration.partitions import as_slice
 from mirror_assets.orchestration.recorded_checks import RecordedChecks
@@ -78,14 +78,17 @@ def _run(name: str, checked: CheckedTable) -> CheckResult | None:
     """
     if checked.with_spark and checked.share(_staged):
         return checked.share(_results)[name]
-    last = checked.share(_recorded).last(dg.AssetCheckKey(asset_key(AssetKind.CHANGES, checked.table.name), name))
+    last = checked.share(_recorded).last(
+        dg.AssetCheckKey(checked.assets.key(AssetKind.CHANGES, checked.table.name), name)
+    )
     if last is None or last.passed or checked.share(_staged):
         return None
     return CheckResult(name, note=NOTHING_STAGED) if _is_past(last, checked.context.manifest()) else None
 
 
 def _recorded(checked: CheckedTable) -> RecordedChecks:
-    return RecordedChecks(checked.instance, [check.key(checked.table.name) for check in STAGED_CHECKS])
+    keys = [check.key(checked.assets, checked.table.name) for check in STAGED_CHECKS]
+    return RecordedChecks(checked.instance, keys)
 
 
 def _staged(checked: CheckedTable) -> tuple[SliceRecord, ...]:

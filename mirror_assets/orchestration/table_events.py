@@ -5,15 +5,17 @@ from __future__ import annotations
 import threading
 from collections import deque
 from collections.abc import Sequence
+from typing import TypeAlias
 
 import dagster as dg
 
 from mirror_assets.landing.names import TableName
 from mirror_assets.landing.publish import Outcome, Published
-from mirror_assets.orchestration.asset_names import AssetKind, asset_key, partitions_name
+from mirror_assets.orchestration.asset_names import AssetKind
 from mirror_assets.orchestration.checks import check_named
+from mirror_assets.orchestration.mirror_assets import MirrorAssets
 from mirror_assets.orchestration.partitions import delete_keys, ended_keys, surplus_keys
-from mirror_assets.orchestration.slice_metadata import landed_metadata, source_materialization, staged_metadata
+from mirror_assets.orchestration.slice_metadata import landed_metadata, source_event, staged_metadata
 from mirror_assets.orchestration.staged_checks import merged
 from mirror_assets.pipeline.context import TableContext
 from mirror_assets.pipeline.errors import ChecksFailed
@@ -21,6 +23,8 @@ from mirror_assets.pipeline.plan import slice_key
 from mirror_assets.pipeline.process import ProcessedSlice
 from mirror_assets.source.planner import PlannedSlice
 from mirror_assets.verify.check_result import CheckResult
+
+Event: TypeAlias = dg.AssetMaterialization | dg.AssetObservation | dg.AssetCheckEvaluation
 
 # Newest slices of a table that stay partitions in Dagster, which advises 100,000 an asset at most.
 KEPT_PARTITIONS = 10_000
@@ -31,13 +35,13 @@ _COUNTED_AFTER = 100
 class TableEvents:
     """Registers and logs slices in a run; several tables may do so at once."""
 
-    def __init__(self, context: dg.OpExecutionContext, *, is_resident: bool = False) -> None:
+    def __init__(self, context: dg.OpExecutionContext, assets: MirrorAssets, *, is_resident: bool = False) -> None:
         """Log into the run of this context; `is_resident` is for a run that lasts for hours.
 
         In Dagster, a check result of a run applies to everything that the run materializes of the asset. So the checks
         are logged with a table's first slice in the run only.
         """
-        self._context, self._is_resident = context, is_resident
+        self._context, self._assets, self._is_resident = context, assets, is_resident
         self._instance = context.instance
         self._lock = threading.Lock()
         self._uncounted: dict[TableName, int] = {}
@@ -48,7 +52,7 @@ class TableEvents:
         """Register the slices as partitions, in order."""
         keys = [str(slice_key(planned)) for planned in slices]
         if keys:
-            self._instance.add_dynamic_partitions(partitions_name(table), keys)
+            self._instance.add_dynamic_partitions(self._assets.partitions_name(table), keys)
             self._uncounted[table] = self._uncounted.get(table, _COUNTED_AFTER) + len(keys)
 
     def landed(self, table_context: TableContext, processed: ProcessedSlice) -> None:
@@ -59,17 +63,18 @@ class TableEvents:
         if processed.published.manifest.loading is not None:
             return
         key = str(processed.record.slice)
-        feed, zone = asset_key(AssetKind.CHANGES, table_context.name), asset_key(AssetKind.LANDING, table_context.name)
+        assets, name = self._assets, table_context.name
+        feed, zone = assets.key(AssetKind.CHANGES, name), assets.key(AssetKind.LANDING, name)
         rows, steps = processed.planned.rows, processed.steps
-        observed = source_materialization(table_context, processed.source, processed.record.slice, rows)
+        observed = source_event(assets, table_context, processed.source, processed.record.slice, rows)
         staged = dg.AssetMaterialization(
             feed, partition=key, metadata=staged_metadata(table_context, processed.record, steps)
         )
         landed = dg.AssetMaterialization(
-            zone, partition=key, metadata=landed_metadata(table_context, processed.published, steps)
+            zone, partition=key, metadata=landed_metadata(assets, table_context, processed.published, steps)
         )
-        name, manifest = table_context.name, processed.published.manifest
-        checked = _evaluations(name, key, processed.results)
+        manifest = processed.published.manifest
+        checked = self._evaluations(name, key, processed.results)
         is_first, has_failed = name not in self._checked, name in self._refused
         self._checked.add(name)
         self.log([observed, staged, *(checked if is_first and not has_failed else ()), landed])
@@ -77,13 +82,14 @@ class TableEvents:
             self._report(checked)
         if self._uncounted.get(name, _COUNTED_AFTER) >= _COUNTED_AFTER:
             self._uncounted[name] = 0
-            surplus = surplus_keys(self._instance, name, KEPT_PARTITIONS, manifest.epoch, manifest.covered)
-            delete_keys(self._instance, name, surplus)
+            partitions = assets.partitions_name(name)
+            surplus = surplus_keys(self._instance, partitions, KEPT_PARTITIONS, manifest.epoch, manifest.covered)
+            delete_keys(self._instance, partitions, surplus)
 
     def refused(self, table_context: TableContext, error: ChecksFailed) -> None:
         """Record the results of a slice that may not land."""
         self._refused.add(table_context.name)
-        self._report(_evaluations(table_context.name, str(error.key), error.results))
+        self._report(self._evaluations(table_context.name, str(error.key), error.results))
 
     def _report(self, found: Sequence[dg.AssetCheckEvaluation]) -> None:
         """Record results outside of the run: Dagster keeps one result per run, and would lose a failure."""
@@ -95,19 +101,20 @@ class TableEvents:
 
         The staged files of a rebuild are deleted when it has landed, so the metadata is made from the manifest.
         """
-        name, manifest = table_context.name, published.manifest
-        delete_keys(self._instance, name, ended_keys(self._instance, name, manifest.epoch))
-        self._instance.add_dynamic_partitions(partitions_name(name), [str(manifest.slice)])
+        assets, name, manifest = self._assets, table_context.name, published.manifest
+        partitions, zone = assets.partitions_name(name), assets.key(AssetKind.LANDING, name)
+        delete_keys(self._instance, partitions, ended_keys(self._instance, partitions, zone, manifest.epoch))
+        self._instance.add_dynamic_partitions(partitions, [str(manifest.slice)])
         state = table_context.log.state()
-        landed = landed_metadata(table_context, Published(Outcome.LANDED, manifest, published.entries))
+        landed = landed_metadata(assets, table_context, Published(Outcome.LANDED, manifest, published.entries))
         staged = {"summary": landed["summary"], "dagster/partition_row_count": landed["dagster/partition_row_count"]}
         events = [
-            dg.AssetMaterialization(asset_key(kind, name), partition=str(manifest.slice), metadata=metadata)
+            dg.AssetMaterialization(assets.key(kind, name), partition=str(manifest.slice), metadata=metadata)
             for kind, metadata in ((AssetKind.CHANGES, staged), (AssetKind.LANDING, landed))
         ]
-        self.log([source_materialization(table_context, state, manifest.slice, manifest.landed_rows), *events])
+        self.log([source_event(assets, table_context, state, manifest.slice, manifest.landed_rows), *events])
 
-    def log(self, events: Sequence[dg.AssetMaterialization | dg.AssetCheckEvaluation]) -> None:
+    def log(self, events: Sequence[Event]) -> None:
         """Record the events, in order and together.
 
         Dagster keeps the events of a step in memory until it ends, 20 KB a slice: a resident run discards them.
@@ -118,10 +125,11 @@ class TableEvents:
             if self._is_resident:
                 deque(self._context.consume_events(), maxlen=0)
 
-
-def _evaluations(table: TableName, key: str, results: Sequence[CheckResult]) -> list[dg.AssetCheckEvaluation]:
-    """Return the results of a slice's checks as events."""
-    return [
-        check_named(one.check, AssetKind.CHANGES).evaluation(table, merged(one.check, [(key, (one,))]))
-        for one in results
-    ]
+    def _evaluations(self, table: TableName, key: str, results: Sequence[CheckResult]) -> list[dg.AssetCheckEvaluation]:
+        """Return the results of a slice's checks as events."""
+        return [
+            check_named(one.check, AssetKind.CHANGES).evaluation(
+                self._assets, table, merged(one.check, [(key, (one,))])
+            )
+            for one in results
+        ]

@@ -8,11 +8,13 @@ from collections.abc import Callable, Sequence
 
 import dagster as dg
 
+from mirror_assets.docs_links import error_link
 from mirror_assets.errors import MirrorError, RebuildError, RetryError, UnknownOutcome
 from mirror_assets.landing.names import TableName
-from mirror_assets.orchestration.asset_names import AssetKind, asset_key
+from mirror_assets.orchestration.asset_names import DOCS_URL, AssetKind, MetadataItem, link_item
 from mirror_assets.orchestration.dagster_internals import RemoteRepositoryOrigin
-from mirror_assets.orchestration.failed_runs import record_failed_run
+from mirror_assets.orchestration.failed_runs import TABLE_FAILED, record_failed_run
+from mirror_assets.orchestration.mirror_assets import MirrorAssets
 from mirror_assets.orchestration.recorded_checks import RecordedChecks
 from mirror_assets.pipeline.errors import TableHeld
 from mirror_assets.pipeline.next_action import NOT_FAILING, NOT_HELD, READABLE, Rest, failed_check
@@ -27,6 +29,7 @@ class TableStates:
     def __init__(
         self,
         instance: dg.DagsterInstance,
+        assets: MirrorAssets,
         repository: RemoteRepositoryOrigin | None = None,
         on_change: Callable[[Sequence[TableName]], None] = lambda _: None,
     ) -> None:
@@ -35,6 +38,7 @@ class TableStates:
         `repository` is where failed runs are recorded; None for a command, which shows failures itself.
         """
         self._instance = instance
+        self.assets = assets
         self._repository = repository
         self._on_change = on_change
         self._failing = list[TableName]()
@@ -70,7 +74,7 @@ class TableStates:
 
     def _record(self, table: TableName, check: str, error: MirrorError | None) -> bool:
         """Record the check as failed with the error, or as passed, unless that is its newest result."""
-        asset = asset_key(AssetKind.SOURCE if check == READABLE else AssetKind.LANDING, table)
+        asset = self.assets.checked(AssetKind.SOURCE if check == READABLE else AssetKind.LANDING, table)
         why = error.what if error is not None else None
         record_check(str(table), check, passed=why is None)
         with self._lock:
@@ -86,16 +90,21 @@ class TableStates:
                 self._on_change(failing)
         if was == why:
             return False
+        metadata: dict[str, MetadataItem] = {}
+        if error is not None:
+            code = error.code.value
+            metadata = {"code": code, "next_step": error.next_step, DOCS_URL: link_item(error_link(code))}
         evaluation = dg.AssetCheckEvaluation(
             asset,
             check,
             passed=why is None,
             blocking=True,
             description=why,
-            metadata={} if error is None else {"code": error.code.value, "next_step": error.next_step},
+            metadata=metadata,
         )
         self._instance.report_runless_asset_event(evaluation)
         # An error that a retry may resolve is not a failed run: the checks lag and retention fail if it persists.
         if self._repository is not None and error is not None and not isinstance(error, RetryError | UnknownOutcome):
-            record_failed_run(self._instance, self._repository, table, error)
+            job = self.assets.full_name(TABLE_FAILED)
+            record_failed_run(self._instance, self._repository, job, table, error)
         return True

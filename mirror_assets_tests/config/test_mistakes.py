@@ -22,7 +22,7 @@ LINE = BASE.count("\n") + 1
 
 
 TABLE_MISTAKES = [
-    ("archive: {}", "archive: unknown setting; it is one of: keys, columns, changes, compact, start, on_break, on_drop_column, history, history_start, history_stream, slices, files, lag, retention, replication, direct_lake, maintenance, owners, tags, source"),
+    ("archive: {}", "archive: unknown setting; it is one of: keys, columns, changes, compact, start, on_break, on_drop_column, history, history_start, history_stream, slices, files, lag, retention, replication, direct_lake, maintenance, owners, tags, source_asset, source"),
     ("history_start: latest", "history_start: expected 'snapshot', 'earliest', {version: N} or {timestamp: yyyy-MM-dd HH:mm:ss}, got 'latest'"),
     ("history: true", "history: expected false, 'slices' or 'stream', got true"),
     ("history: always", "history: expected 'false', 'slices' or 'stream', got 'always'"),
@@ -120,7 +120,7 @@ ELSEWHERE = [
     ("automation: {checks_every_minutes: 7}", "automation.checks_every_minutes: expected auto, null or one of 1, 2, 3, 4, 5, 6, 10, 12, 15, 20, 30, 60"),
     ("history: {path: 4.2}", "history.path: expected text (quotes make it text), got 4.2"),
     ("mirror:", "mirror: expected settings below it (name: value), got nothing"),
-    ("defaults: {source: x}", "defaults.source: unknown setting; it is one of: keys, columns, changes, compact, start, on_break, on_drop_column, history, history_start, history_stream, slices, files, lag, retention, replication, direct_lake, maintenance, owners, tags"),
+    ("defaults: {source: x}", "defaults.source: unknown setting; did you mean 'source_asset'?"),
     ("spark: {settings: {sql.x: 1}}", "spark.settings.sql.x: expected a name that starts with `spark.`, because Spark ignores others, got 'sql.x'"),
     ("spark: {settings: {spark.x: [1]}}", "spark.settings.spark.x: expected text (quotes make it text), got a list"),
     ("spark: {settings: {spark.x: }}", "spark.settings.spark.x: expected text (quotes make it text), got nothing"),

@@ -18,7 +18,7 @@ from mirror_assets.landing.failures import read_failure
 from mirror_assets.landing.format import SliceRecord
 from mirror_assets.landing.names import SliceKey
 from mirror_assets.landing.state import CommitPosition
-from mirror_assets.orchestration.asset_names import AssetKind, asset_key, slices_of
+from mirror_assets.orchestration.asset_names import AssetKind, asset_key, partitions_name
 from mirror_assets.orchestration.check_steps import is_blocking_failure
 from mirror_assets.orchestration.check_tables import ALL_CHECKS, CHECK_OP
 from mirror_assets.orchestration.checks import CHECKS
@@ -40,7 +40,7 @@ _LANDING_CHECKS = [check.name for check in CHECKS if check.asset is AssetKind.LA
 
 def _launch(lab: Lab, instance: dg.DagsterInstance, *keys: SliceKey) -> dg.ExecuteInProcessResult:
     """Run these slices, as a person does in the UI."""
-    instance.add_dynamic_partitions(slices_of(TABLE).name or "", [str(one) for one in keys])
+    instance.add_dynamic_partitions(partitions_name(asset_key(AssetKind.LANDING, TABLE)), [str(one) for one in keys])
     return materialize(build_definitions(lab.config), instance, slices(keys[0], keys[-1]))
 
 
@@ -178,7 +178,7 @@ def test_a_rebuild_leaves_no_slice_of_the_ended_epoch(mirrored: Lab, instance: d
     mirrored.sql("DELETE FROM {t} WHERE id IS NULL")
     assert _rebuild(mirrored, instance).success
     snapshot = key(0, 7, 2)
-    registered = instance.get_dynamic_partitions(slices_of(TABLE).name or "")
+    registered = instance.get_dynamic_partitions(partitions_name(asset_key(AssetKind.LANDING, TABLE)))
     assert str(key(6, 6)) not in registered
     assert str(snapshot) in registered
     assert {str(snapshot)} <= _materialized(instance, _ZONE) & _materialized(instance, _FEED)
@@ -299,7 +299,7 @@ def test_a_partition_out_of_order_is_a_clear_error(mirrored: Lab, instance: dg.D
 
 def test_landing_zone_alone_publishes_nothing_unchecked(lab: Lab, instance: dg.DagsterInstance) -> None:
     """The gate is in the slice record: a run of the asset without its checks doesn't pass it."""
-    instance.add_dynamic_partitions(slices_of(TABLE).name or "", [str(key(0, 1))])
+    instance.add_dynamic_partitions(partitions_name(asset_key(AssetKind.LANDING, TABLE)), [str(key(0, 1))])
     job = build_definitions(lab.config).resolve_implicit_global_asset_job_def()
 
     def materialize(asset: dg.AssetKey) -> dg.ExecuteInProcessResult:

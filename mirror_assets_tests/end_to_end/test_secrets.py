@@ -24,6 +24,7 @@ from mirror_assets.cli import main
 from mirror_assets.composition import SparkSettings, open_spark
 from mirror_assets.config import ConfigInvalid, Staging, load_config
 from mirror_assets.encode.private.jvm import Jvm
+from mirror_assets.orchestration.mirror_assets import MirrorAssets
 from mirror_assets.orchestration.resources import resources
 from mirror_assets.storage.onelake.clients import shared_clients
 from mirror_assets_tests.lab import TABLE, Lab
@@ -124,7 +125,12 @@ def test_no_setting_of_spark_or_dagster_holds_a_secret(zone: OneLakeLab) -> None
     secret = zone.server.principal.secret
     settings = SparkSettings.of(config).filled()
     assert "${env.AZURE_CLIENT_SECRET}" in settings.values()
-    dumped = [str(settings), config.model_dump_json(), repr(config), *map(repr, resources(config).values())]
+    dumped = [
+        str(settings),
+        config.model_dump_json(),
+        repr(config),
+        *map(repr, resources(MirrorAssets(config)).values()),
+    ]
     assert [text for text in dumped if secret in text] == []
 
 

@@ -14,7 +14,7 @@ from mirror_assets.landing.lease import Lease, take_lease
 from mirror_assets.landing.rebuild import begin_rebuild
 from mirror_assets.landing.steps import drive
 from mirror_assets.orchestration import table_events
-from mirror_assets.orchestration.asset_names import AssetKind, asset_key, slices_of
+from mirror_assets.orchestration.asset_names import AssetKind, asset_key, partitions_name
 from mirror_assets.orchestration.jobs import REBUILD, REBUILD_OP, TABLES_OP
 from mirror_assets.pipeline import table_watch
 from mirror_assets.pipeline.errors import SourceBroke
@@ -24,7 +24,7 @@ from mirror_assets_tests.lab import TABLE, Lab, key
 from mirror_assets_tests.pipeline.test_liveness import ended_process
 
 ZONE = asset_key(AssetKind.LANDING, TABLE)
-PARTITIONS = slices_of(TABLE).name or ""
+PARTITIONS = partitions_name(asset_key(AssetKind.LANDING, TABLE))
 NOTHING = "nothing is pending of 1 tables"
 
 

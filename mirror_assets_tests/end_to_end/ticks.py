@@ -9,11 +9,13 @@ import dagster as dg
 
 from mirror_assets.definitions import build_definitions
 from mirror_assets.landing.names import SliceKey
-from mirror_assets.orchestration.asset_names import RANGE_START, AssetKind, asset_key, slices_of
+from mirror_assets.orchestration.asset_names import RANGE_START, AssetKind, asset_key, partitions_name
 from mirror_assets.orchestration.batch_sensor import SENSOR
 from mirror_assets.orchestration.jobs import MIRROR_ALL, REBUILD, REBUILD_OP
+from mirror_assets.orchestration.mirror_assets import MirrorAssets
 from mirror_assets.orchestration.resources import resources
 from mirror_assets_tests.lab import TABLE, Lab
+from mirror_assets_tests.orchestration.mirrors import evaluate
 
 
 def slices(first: SliceKey, last: SliceKey) -> dict[str, str]:
@@ -41,14 +43,14 @@ class Location:
     @classmethod
     def of(cls, lab: Lab, instance: dg.DagsterInstance) -> Location:
         """The lab's configuration of now."""
-        return cls(build_definitions(lab.config), dict(resources(lab.config)), instance)
+        return cls(build_definitions(lab.config), dict(resources(MirrorAssets(lab.config))), instance)
 
     def tick(self) -> dg.SensorResult | dg.SkipReason:
         """One tick."""
         context = dg.build_sensor_context(
             instance=self.instance, definitions=self.definitions, resources=self.resources
         )
-        result = self.definitions.resolve_sensor_def(SENSOR)(context)
+        result = evaluate(self.definitions.resolve_sensor_def(SENSOR), context)
         assert isinstance(result, dg.SensorResult | dg.SkipReason)
         return result
 
@@ -71,7 +73,9 @@ class Location:
 
     def run_slices(self, first: SliceKey, last: SliceKey) -> dg.ExecuteInProcessResult:
         """The run of a range of slices, as from the UI; they are registered first."""
-        self.instance.add_dynamic_partitions(slices_of(TABLE).name or "", [str(key) for key in (first, last)])
+        self.instance.add_dynamic_partitions(
+            partitions_name(asset_key(AssetKind.LANDING, TABLE)), [str(key) for key in (first, last)]
+        )
         return materialize(self.definitions, self.instance, slices(first, last))
 
     def job(

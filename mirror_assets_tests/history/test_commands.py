@@ -13,7 +13,6 @@ from mirror_assets.cli.main import main
 from mirror_assets.config import load_config
 from mirror_assets.definitions import build_definitions
 from mirror_assets.orchestration.asset_names import AssetKind
-from mirror_assets.orchestration.pools import set_pools
 from mirror_assets_tests.asset_kinds import kind_of
 from mirror_assets_tests.history.sources import Place
 
@@ -90,8 +89,6 @@ def test_only_tables_that_keep_one_have_a_history_and_without_any_there_is_no_jo
     assert histories == {"shop/orders_history", "shop/missing_history"}
     assert graph.get(dg.AssetKey(["shop", "orders_history"])).parent_keys == {dg.AssetKey(["shop", "orders_source"])}
     assert "history" in {schedule.name for schedule in definitions.schedules or []}
-    with dg.DagsterInstance.ephemeral() as instance:
-        set_pools(config, instance)
     text = (place.root / "mirror.yaml").read_text()
     (place.root / "mirror.yaml").write_text(
         text.replace("history: slices", "lag: {}").replace("history: stream", "lag: {}")

@@ -94,7 +94,7 @@ class Sensors:
         names = frozenset({"mirror", "replicator", CHECKS})
         with mock.patch.dict("os.environ", {SENSORS_VARIABLE: "on" if are_on else "off"}):
             here = Location("__repository__", "here")
-            return tuple(tick_conditions(self.instance, here, names, "alerts", 5, _NOW))
+            return tuple(tick_conditions(self.instance, here, names, "alerts", CHECKS, 5, _NOW))
 
 
 @pytest.fixture

@@ -18,6 +18,7 @@ from mirror_assets.config import When, with_found_tables
 from mirror_assets.config.alerts import AlertsConfig
 from mirror_assets.config.load import parse_config
 from mirror_assets.definitions import build_definitions
+from mirror_assets.docs_links import DOCS_VARIABLE
 from mirror_assets.errors import ErrorCode, RebuildError, RetryError, SettingError
 from mirror_assets.landing.failures import record_failure
 from mirror_assets.landing.names import TableName
@@ -29,6 +30,7 @@ from mirror_assets.orchestration.alerts_sensor import SENSOR, Alerts
 from mirror_assets.orchestration.asset_names import BATCH_TAG, AssetKind, asset_key
 from mirror_assets.orchestration.checks import check_named
 from mirror_assets.orchestration.doctor_job import DOCTOR, SOURCES_OP, DoctorConfig
+from mirror_assets.orchestration.mirror_assets import MirrorAssets
 from mirror_assets.orchestration.resources import resources
 from mirror_assets.orchestration.run_tags import Location
 from mirror_assets.orchestration.table_states import TableStates
@@ -40,6 +42,7 @@ from mirror_assets.storage.lake.catalog_errors import catalog_denied
 from mirror_assets.verify.check_result import CheckResult
 from mirror_assets_tests.alerts.web import WebReceiver, web_receiver
 from mirror_assets_tests.discovery.lakes import DiskLake
+from mirror_assets_tests.orchestration.mirrors import evaluate
 from mirror_assets_tests.pipeline.doctor.lake import write_table
 
 _TABLES = 200
@@ -54,6 +57,7 @@ _CHECKS = ("lag", "retention", "not_held", "not_failing", "file_continuity", "la
 def receiver(monkeypatch: pytest.MonkeyPatch) -> Iterator[WebReceiver]:
     with web_receiver() as started:
         monkeypatch.setenv("HOOK_URL", started.url)
+        monkeypatch.setenv(DOCS_VARIABLE, "https://docs.example")
         yield started
 
 
@@ -77,7 +81,6 @@ class Deployment:
             "landing_zone: {path: ./landing}\n"
             "alerts:\n"
             "  dagster_url: https://dagster.example\n"
-            "  docs_url: https://docs.example\n"
             "  receivers: {hook: {url_variable: HOOK_URL, severity: info}}\n"
             f"{self.automation}{self.rules}"
             f"tables:\n{listed}\n"
@@ -95,12 +98,14 @@ class Deployment:
     def watch(self, checks: Iterable[dg.AssetCheckKey]) -> None:
         """Watch these checks, in a new process."""
         runs = RunReader(_JOBS, frozenset({"history"}))
-        self.alerts = Alerts(self.config, CheckReader(frozenset(checks)), runs, frozenset({"mirror", "history"}))
+        self.alerts = Alerts(
+            MirrorAssets(self.config), CheckReader(frozenset(checks)), runs, frozenset({"mirror", "history"})
+        )
 
     def tick(self, seconds: float = 0.0) -> str:
         """Tick after so many seconds."""
         self.at += seconds
-        zone = resources(self.config)["landing_zone"]
+        zone = resources(MirrorAssets(self.config))["landing_zone"]
         location = Location(_REPOSITORY, self.location)
         return self.alerts.tick(self.instance, zone, location, self.at)  # type: ignore[arg-type]
 
@@ -173,9 +178,9 @@ def test_a_check_is_told_when_it_fails_and_when_it_passes(deployment: Deployment
     lines = receiver.messages()[0].splitlines()
     assert lines[:-1] == [
         "version 7 has waited 1,200 s",
-        "Next: read the check lag in docs/checks.md.",
+        "Next: read the section lag of the page on asset checks.",
         "Open in Dagster: https://dagster.example/assets/sales/t000_landing?view=checks&checkDetail=lag",
-        "What this means: https://docs.example/checks.md#lag",
+        "What this means: https://docs.example/checks/#lag",
     ]
     assert lines[-1].startswith("Incident ")
     deployment.check("lag", passed=False, text="version 7 has waited 1,300 s")
@@ -204,7 +209,7 @@ def test_two_hundred_tables_with_one_cause_are_one_message_and_one_at_the_end(
     assert lines[1:4] == [
         f"Which: {which}, and 190 more",
         "Next: renew it.",
-        "What this means: https://docs.example/errors.md#store_denied",
+        "What this means: https://docs.example/errors/#store_denied",
     ]
     deployment.repair()
     deployment.settle()
@@ -300,7 +305,7 @@ def test_a_check_that_has_not_run_since_a_hold_ended_is_not_reported(
     deployment: Deployment, receiver: WebReceiver
 ) -> None:
     table = TableName("sales", "t000")
-    states = TableStates(deployment.instance)
+    states = TableStates(deployment.instance, deployment.alerts.assets)
     deployment.check("not_failing", passed=False, text="1 run of sales.t000 failed: version 3 renames a column.")
     states.failed(table, RebuildErrorOfATest("version 3 renames a column."))
     deployment.settle()
@@ -334,23 +339,23 @@ def test_a_held_table_is_told_with_its_code(deployment: Deployment, receiver: We
     class Broke(RebuildError):
         code = ErrorCode.SOURCE_BREAK
 
-    states, table = TableStates(deployment.instance), TableName("sales", "t001")
+    states, table = TableStates(deployment.instance, deployment.alerts.assets), TableName("sales", "t001")
     states.failed(table, Broke("sales.t001: version 3 renames a column.", "rebuild it."))
     deployment.settle()
     assert receiver.titles() == ["sales.t001: waits for a person to have it rebuilt"]
     assert "mirror-assets rebuild sales.t001" in receiver.messages()[0]
-    assert "errors.md#table_held" in receiver.messages()[0]
+    assert "https://docs.example/errors/#table_held" in receiver.messages()[0]
     states.landed(table)
     deployment.settle()
     assert kinds(receiver) == ["failure", "success"]
 
 
 def test_a_table_that_can_not_be_planned_is_told_with_its_code(deployment: Deployment, receiver: WebReceiver) -> None:
-    states = TableStates(deployment.instance)
+    states = TableStates(deployment.instance, deployment.alerts.assets)
     error = SettingError("sales.t001: the feed is off.", "switch it on.", code=ErrorCode.FEED_DISABLED)
     states.failed(TableName("sales", "t001"), error)
     deployment.settle()
-    assert "errors.md#feed_disabled" in receiver.messages()[0]
+    assert "https://docs.example/errors/#feed_disabled" in receiver.messages()[0]
     assert "Next: switch it on." in receiver.messages()[0]
 
 
@@ -377,7 +382,7 @@ def test_a_rebuild_that_ends_between_two_ticks_is_reported(deployment: Deploymen
 
 
 def test_other_words_for_a_fault_that_was_told_are_no_news(deployment: Deployment, receiver: WebReceiver) -> None:
-    states, name = TableStates(deployment.instance), TableName("sales", "t001")
+    states, name = TableStates(deployment.instance, deployment.alerts.assets), TableName("sales", "t001")
     for text in ("/lake/t001 is not a Delta table.", "1 runs of sales.t001 failed: it is not a Delta table."):
         states.failed(name, SettingError(text, "correct it.", code=ErrorCode.SOURCE_NOT_DELTA))
         deployment.settle()
@@ -388,7 +393,7 @@ def test_other_words_for_a_fault_that_was_told_are_no_news(deployment: Deploymen
 
 
 def test_what_time_may_resolve_takes_nothing_back(deployment: Deployment, receiver: WebReceiver) -> None:
-    states, name = TableStates(deployment.instance), TableName("sales", "t001")
+    states, name = TableStates(deployment.instance, deployment.alerts.assets), TableName("sales", "t001")
     states.failed(name, SettingError("it is not a Delta table.", "correct it.", code=ErrorCode.SOURCE_NOT_DELTA))
     deployment.settle()
     states.failed(name, RetryError("it does not answer.", "run again.", code=ErrorCode.SOURCE_UNAVAILABLE))
@@ -455,7 +460,7 @@ def test_a_first_failure_that_the_next_run_may_resolve_is_not_told(
 ) -> None:
     text = "sales.t000: s3://acme-lake does not answer. Next: run again."
     error = RetryError("sales.t000: s3://acme-lake does not answer.", "run again.", code=ErrorCode.SOURCE_UNAVAILABLE)
-    TableStates(deployment.instance).failed(TableName("sales", "t000"), error)
+    TableStates(deployment.instance, deployment.alerts.assets).failed(TableName("sales", "t000"), error)
     deployment.fail("t000", ErrorCode.SOURCE_UNAVAILABLE, text)
     deployment.settle()
     assert receiver.bodies == []
@@ -541,9 +546,9 @@ def test_the_sensor_is_there_where_somebody_is_to_be_told(deployment: Deployment
     definitions = build_definitions(deployment.config)
     deployment.fail("t001", ErrorCode.STORE_DENIED, "sales.t001: s3://acme refuses. Next: grant it.")
     with dg.build_sensor_context(
-        instance=deployment.instance, definitions=definitions, resources=resources(deployment.config)
+        instance=deployment.instance, definitions=definitions, resources=resources(MirrorAssets(deployment.config))
     ) as context:
-        told = definitions.resolve_sensor_def(SENSOR)(context)
+        told = evaluate(definitions.resolve_sensor_def(SENSOR), context)
     assert isinstance(told, dg.SkipReason)
     assert told.skip_message == "1 incidents (sales.t001: can't be mirrored (store_denied))"
     without = deployment.config.model_copy(update={"alerts": AlertsConfig()})
@@ -610,7 +615,9 @@ def test_a_table_on_hold_for_eight_days_stays_open_without_scheduled_checks(
 ) -> None:
     with dg.instance_for_test() as instance:
         deployment = Deployment(tmp_path, instance, tables=3, automation="automation: {checks_every_minutes: null}\n")
-        TableStates(instance).failed(TableName("sales", "t001"), RebuildErrorOfATest("version 3 renames a column."))
+        TableStates(instance, deployment.alerts.assets).failed(
+            TableName("sales", "t001"), RebuildErrorOfATest("version 3 renames a column.")
+        )
         deployment.settle()
         for _ in range(8):
             deployment.tick(86_400)
@@ -622,7 +629,7 @@ def test_a_table_on_hold_for_eight_days_stays_open_without_scheduled_checks(
 
 
 def test_a_table_on_hold_has_no_deadline(deployment: Deployment, receiver: WebReceiver) -> None:
-    table, states = TableName("sales", "t001"), TableStates(deployment.instance)
+    table, states = TableName("sales", "t001"), TableStates(deployment.instance, deployment.alerts.assets)
     states.failed(table, RebuildErrorOfATest("version 3 renames a column."))
     deployment.settle()
     deployment.check("retention", passed=False, text="one hour is left", asset="t001")
@@ -679,7 +686,7 @@ def test_old_results_are_no_messages(deployment: Deployment, receiver: WebReceiv
 def test_a_check_that_was_skipped_is_no_message(deployment: Deployment, receiver: WebReceiver) -> None:
     skipped = CheckResult("lag", skipped="skipped: another check failed")
     deployment.instance.report_runless_asset_event(
-        check_named("lag", AssetKind.LANDING).evaluation(deployment.names[0], skipped)
+        check_named("lag", AssetKind.LANDING).evaluation(deployment.alerts.assets, deployment.names[0], skipped)
     )
     deployment.settle()
     assert kinds(receiver) == []

@@ -25,6 +25,7 @@ from mirror_assets.orchestration import batch_sensor, code_mark, run_records
 from mirror_assets.orchestration.asset_names import BATCH_TAG, AssetKind, asset_key
 from mirror_assets.orchestration.batch_sensor import SENSOR
 from mirror_assets.orchestration.jobs import MIRROR_ALL, TABLES_OP
+from mirror_assets.orchestration.mirror_assets import MirrorAssets
 from mirror_assets.orchestration.resources import resources
 from mirror_assets.orchestration.run_records import BatchRuns
 from mirror_assets.orchestration.run_tags import PROCESS_TAG, Location, mirror_name
@@ -35,6 +36,7 @@ from mirror_assets.pipeline.batch_runner import BatchRunner
 from mirror_assets.pipeline.liveness import this_process
 from mirror_assets.source.log import DeltaLog
 from mirror_assets.storage import LocalStore
+from mirror_assets_tests.orchestration.mirrors import evaluate
 from mirror_assets_tests.pipeline.test_liveness import ended_process
 
 NOW_MS = 1000
@@ -76,9 +78,9 @@ class Deployment:
     def tick(self) -> list[dg.RunRequest] | str:
         """The runs that a tick asks for, or why there are none."""
         context = dg.build_sensor_context(
-            instance=self.instance, definitions=self.definitions, resources=resources(self.config)
+            instance=self.instance, definitions=self.definitions, resources=resources(MirrorAssets(self.config))
         )
-        result = self.definitions.resolve_sensor_def(SENSOR)(context)
+        result = evaluate(self.definitions.resolve_sensor_def(SENSOR), context)
         if isinstance(result, dg.SkipReason):
             return result.skip_message or ""
         assert isinstance(result, dg.SensorResult)
@@ -247,10 +249,10 @@ def test_a_mirror_of_some_of_the_tables_is_named_and_both_run(resident: Deployme
 def test_runs_of_another_code_location_are_no_concern(resident: Deployment) -> None:
     request = resident.requested()
     theirs = resident.launch(request)
-    here = BatchRuns(resident.instance, Location("__repository__", "here"), 0)
+    here = BatchRuns(resident.instance, Location("__repository__", "here"), "mirror_all", 0)
     assert here.coming(None, time.time()) is None
     resident.instance.add_run_tags(theirs.run_id, {".dagster/repository": "__repository__@here"})
-    there = BatchRuns(resident.instance, Location("__repository__", "here"), 0)
+    there = BatchRuns(resident.instance, Location("__repository__", "here"), "mirror_all", 0)
     assert there.coming(None, time.time()) is not None
 
 

@@ -12,6 +12,7 @@ from mirror_assets.errors import ErrorCode, StopError
 from mirror_assets.orchestration.asset_names import AssetKind
 from mirror_assets.orchestration.check import Check, CheckedTable
 from mirror_assets.orchestration.check_steps import asset_step
+from mirror_assets.orchestration.mirror_assets import MirrorAssets
 from mirror_assets.orchestration.resources import resources
 from mirror_assets.verify.check_result import CheckResult
 from mirror_assets_tests.pipeline.paper import TABLE, Paper
@@ -33,10 +34,12 @@ def _run(paper: Paper, broken: str, selected: tuple[str, ...]) -> dg.ExecuteInPr
         return CheckResult(name)
 
     checks = [Check(name, AssetKind.LANDING, name, partial(run, name)) for name in _NAMES]
-    step = asset_step(paper.config, paper.config.table(str(TABLE)), checks)
-    selection = dg.AssetSelection.checks(*(check.key(TABLE) for check in checks if check.name in selected))
+    step = asset_step(MirrorAssets(paper.config), paper.config.table(str(TABLE)), checks)
+    selection = dg.AssetSelection.checks(
+        *(check.key(MirrorAssets(paper.config), TABLE) for check in checks if check.name in selected)
+    )
     job = dg.define_asset_job("checks", selection)
-    definitions = dg.Definitions(asset_checks=[step], jobs=[job], resources=resources(paper.config))
+    definitions = dg.Definitions(asset_checks=[step], jobs=[job], resources=resources(MirrorAssets(paper.config)))
     return definitions.resolve_job_def("checks").execute_in_process(raise_on_error=False)
 
 

@@ -23,6 +23,7 @@ from mirror_assets.landing.names import SliceKey
 from mirror_assets.orchestration import check_tables, recorded_checks, staged_checks
 from mirror_assets.orchestration.asset_names import AssetKind, asset_key
 from mirror_assets.orchestration.check_tables import ALL_CHECKS, CHECK_OP, CHECKS, RECONCILE, CheckTables
+from mirror_assets.orchestration.mirror_assets import MirrorAssets
 from mirror_assets.orchestration.recorded_checks import RecordedChecks
 from mirror_assets.orchestration.resources import resources
 from mirror_assets.pipeline.backoff import note_failure
@@ -342,7 +343,7 @@ def test_a_schedule_leaves_out_a_run_while_the_one_before_goes_on(paper: Paper, 
     definitions = build_definitions(paper.config)
     schedule = definitions.resolve_schedule_def(CHECKS)
     at = datetime(2026, 11, 23, 12, 0, tzinfo=timezone.utc)
-    context = dg.build_schedule_context(instance, at, resources=resources(paper.config))
+    context = dg.build_schedule_context(instance, at, resources=resources(MirrorAssets(paper.config)))
     asked = schedule.evaluate_tick(context)
     (request,) = asked.run_requests or []
     job = definitions.resolve_job_def(CHECKS)

@@ -12,6 +12,7 @@ from mirror_assets.config.load import parse_config
 from mirror_assets.definitions import build_definitions
 from mirror_assets.landing.names import TableName
 from mirror_assets.orchestration.asset_names import AssetKind, asset_key, partitions_name
+from mirror_assets.orchestration.mirror_assets import MirrorAssets
 from mirror_assets.orchestration.old_runs import DELETE_OLD_RUNS, delete_old_runs
 
 TABLE = TableName(None, "orders")
@@ -31,7 +32,7 @@ def _run(instance: dg.DagsterInstance, partition: str, origin: RemoteRepositoryO
 
     @dg.op
     def land(context: dg.OpExecutionContext) -> None:
-        instance.add_dynamic_partitions(partitions_name(TABLE), [partition])
+        instance.add_dynamic_partitions(partitions_name(asset_key(AssetKind.LANDING, TABLE)), [partition])
         context.log_event(dg.AssetMaterialization(asset_key(AssetKind.LANDING, TABLE), partition=partition))
 
     @dg.job
@@ -52,10 +53,10 @@ def test_old_runs_go_with_events_logs_and_partitions(instance: dg.DagsterInstanc
     logs = tmp_path / "storage" / old
     logs.mkdir(parents=True, exist_ok=True)
     (logs / "x.err").write_text("printed")
-    assert delete_old_runs(instance, config, THEIRS, middle) == 0
-    assert delete_old_runs(instance, config, OURS, middle) == 2
+    assert delete_old_runs(instance, MirrorAssets(config), THEIRS, middle) == 0
+    assert delete_old_runs(instance, MirrorAssets(config), OURS, middle) == 2
     assert {run.run_id for run in instance.get_runs()} == {others}
-    assert set(instance.get_dynamic_partitions(partitions_name(TABLE))) == {slices[2]}
+    assert set(instance.get_dynamic_partitions(partitions_name(asset_key(AssetKind.LANDING, TABLE)))) == {slices[2]}
     assert not list(tmp_path.rglob(f"*{old}*")), "no file of the run is left"
     assert not list(tmp_path.rglob(f"*{newest}*"))
 
@@ -63,7 +64,7 @@ def test_old_runs_go_with_events_logs_and_partitions(instance: dg.DagsterInstanc
 def test_the_run_that_says_how_an_asset_is_stays(instance: dg.DagsterInstance, tmp_path: Path) -> None:
     config = parse_config(CONFIG.encode(), tmp_path / "mirror.yaml", {})
     _, newest = _run(instance, "1.1-1"), _run(instance, "1.2-2")
-    assert delete_old_runs(instance, config, OURS, time.time() + 60) == 1
+    assert delete_old_runs(instance, MirrorAssets(config), OURS, time.time() + 60) == 1
     assert [run.run_id for run in instance.get_runs()] == [newest]
     materialized = instance.get_latest_materialization_event(asset_key(AssetKind.LANDING, TABLE))
     assert materialized is not None

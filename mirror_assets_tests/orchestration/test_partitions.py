@@ -13,7 +13,7 @@ from mirror_assets.orchestration.asset_names import AssetKind, asset_key, partit
 from mirror_assets.orchestration.partitions import delete_keys, ended_keys, registered_boundaries, surplus_keys
 from mirror_assets_tests.lab import TABLE, key
 
-NAME = partitions_name(TABLE)
+NAME = partitions_name(asset_key(AssetKind.LANDING, TABLE))
 
 
 @pytest.fixture
@@ -31,7 +31,7 @@ def add(instance: dg.DagsterInstance, *keys: object) -> list[str]:
 
 def test_only_slices_after_the_covered_version_are_boundaries(instance: dg.DagsterInstance) -> None:
     add(instance, key(0, 1), key(2, 3), "foo", key(4, 5), key(6, 6), key(0, 9, epoch=2))
-    boundaries = registered_boundaries(instance, TABLE)
+    boundaries = registered_boundaries(instance, NAME)
     assert boundaries(1, 3) == {5, 6, 9}
     assert boundaries(2, 9) == frozenset()
 
@@ -44,24 +44,24 @@ def test_old_pages_are_not_read(
     add(instance, *(key(v, v) for v in range(95)), "foo", *(key(v, v) for v in range(95, 100)))
     read = mock.Mock(wraps=instance.get_paginated_dynamic_partitions)
     monkeypatch.setattr(instance, "get_paginated_dynamic_partitions", read)
-    assert registered_boundaries(instance, TABLE)(1, covered) == frozenset(range(covered + 1, 100))
+    assert registered_boundaries(instance, NAME)(1, covered) == frozenset(range(covered + 1, 100))
     assert read.call_count == pages
 
 
 def test_the_oldest_landed_slices_beyond_those_to_keep_are_surplus(instance: dg.DagsterInstance) -> None:
     keys = add(instance, key(0, 1), "foo", *(key(v, v) for v in range(2, 10)))
     slices = [one for one in keys if one != "foo"]
-    assert surplus_keys(instance, TABLE, 9, 1, 9) == []
-    assert surplus_keys(instance, TABLE, 7, 1, 9) == slices[:2]
-    assert surplus_keys(instance, TABLE, 1, 1, 3) == slices[:3], "the others are pending"
+    assert surplus_keys(instance, NAME, 9, 1, 9) == []
+    assert surplus_keys(instance, NAME, 7, 1, 9) == slices[:2]
+    assert surplus_keys(instance, NAME, 1, 1, 3) == slices[:3], "the others are pending"
 
 
 def test_a_thousand_are_deleted_at_a_time(instance: dg.DagsterInstance) -> None:
     add(instance, *(key(v, v) for v in range(2500)))
     found = []
     for _ in range(4):
-        old = surplus_keys(instance, TABLE, 100, 1, 9999)
-        delete_keys(instance, TABLE, old)
+        old = surplus_keys(instance, NAME, 100, 1, 9999)
+        delete_keys(instance, NAME, old)
         found.append(len(old))
     assert found == [1000, 1000, 400, 0]
 
@@ -71,5 +71,5 @@ def test_a_slice_of_an_ended_epoch_that_has_not_landed_is_forgotten(instance: dg
     for landed in (key(0, 1), key(2, 3)):
         event = dg.AssetMaterialization(asset_key(AssetKind.LANDING, TABLE), partition=str(landed))
         instance.report_runless_asset_event(event)
-    assert ended_keys(instance, TABLE, epoch=2) == [str(key(4, 5))]
-    assert ended_keys(instance, TABLE, epoch=1) == []
+    assert ended_keys(instance, NAME, asset_key(AssetKind.LANDING, TABLE), epoch=2) == [str(key(4, 5))]
+    assert ended_keys(instance, NAME, asset_key(AssetKind.LANDING, TABLE), epoch=1) == []

@@ -8,18 +8,22 @@ import dagster as dg
 
 from mirror_assets.config import load_config
 from mirror_assets.definitions import build_definitions
+from mirror_assets.orchestration.mirror_assets import MirrorAssets
 from mirror_assets.orchestration.resources import resources
 from mirror_assets_tests.fabric.databases import LoopbackDatabase, told_table
 from mirror_assets_tests.fabric.interface import Answer
 from mirror_assets_tests.fabric.loopback import Fault, LoopbackFabric
+from mirror_assets_tests.orchestration.mirrors import evaluate
 
 
 def tick() -> dg.SensorResult | dg.SkipReason:
     config = load_config()
     definitions = build_definitions(config)
     with dg.instance_for_test() as instance:
-        context = dg.build_sensor_context(instance=instance, definitions=definitions, resources=resources(config))
-        result = definitions.resolve_sensor_def("replicator")(context)
+        context = dg.build_sensor_context(
+            instance=instance, definitions=definitions, resources=resources(MirrorAssets(config))
+        )
+        result = evaluate(definitions.resolve_sensor_def("replicator"), context)
     assert isinstance(result, dg.SensorResult | dg.SkipReason)
     return result
 

@@ -6,13 +6,15 @@ import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
+import dagster as dg
 import pytest
 
 from mirror_assets.config import load_config
 from mirror_assets.encode import session
 from mirror_assets.landing.names import TableName
 from mirror_assets.orchestration import resources
-from mirror_assets.orchestration.resources import LandingZone, SourceTables, SparkSessions, project
+from mirror_assets.orchestration.mirror_assets import MirrorAssets
+from mirror_assets.orchestration.resources import SparkSessions, project
 from mirror_assets_tests.pipeline.doctor.lake import write_table
 from mirror_assets_tests.unity.server import LoopbackUnity
 
@@ -30,11 +32,12 @@ def test_tables_of_a_catalog_and_found_ones_are_opened(unity: LoopbackUnity, tmp
     )
     config = load_config(tmp_path / "mirror.yaml")
     assert unity.log == []  # nobody asks a catalog before somebody reads
-    composed = project(config, LandingZone(path=str(tmp_path / "landing")))
+    assets = MirrorAssets(config)
+    with dg.build_resources(resources.resources(assets)) as opened:
+        composed = project(assets, opened, with_spark=False)
     versions = {str(name): composed.log(name).state().version for name in config.names}
     assert versions == {"orders": 0, "lines": 0}
     assert composed.log(TableName.parse("orders")).uri == str(tmp_path / "elsewhere" / "orders")
-    assert SourceTables(config).load(TableName.parse("orders")).version() == 0  # by dagster-deltalake, for your assets
 
 
 def test_the_folder_of_jars_is_kept_beside_what_asks_catalogs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -45,7 +48,6 @@ def test_the_folder_of_jars_is_kept_beside_what_asks_catalogs(tmp_path: Path, mo
     )
     spark = SparkSessions.of(load_config(tmp_path / "mirror.yaml"))
     assert spark.jars_folder == str(tmp_path / "jars")
-    assert type(spark)._of_catalogs() == ()
 
 
 def test_a_run_tells_that_spark_starts_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -53,13 +55,14 @@ def test_a_run_tells_that_spark_starts_once(tmp_path: Path, monkeypatch: pytest.
     config, told, started = load_config(tmp_path / "mirror.yaml"), list[str](), list[str | None]()
     monkeypatch.setattr(session, "spark_has_started", lambda: bool(started))
 
-    def opens(_: object, owner: str | None = None) -> None:
+    def opens(_: object, owner: str | None = None, **_more: object) -> None:
         time.sleep(0.01)  # the others ask while the first one starts it
         started.append(owner)
 
     monkeypatch.setattr(resources.SparkSessions, "open", opens)
-    zone = LandingZone(path=str(tmp_path / "landing"))
-    composed = project(config, zone, SparkSessions.of(config), told.append)
+    assets = MirrorAssets(config)
+    with dg.build_resources(resources.resources(assets)) as opened:
+        composed = project(assets, opened, told.append)
     with ThreadPoolExecutor(4) as pool:
         list(pool.map(composed.session, "abcd"))
     assert sorted(map(str, started)) == ["a", "b", "c", "d"]

@@ -12,11 +12,12 @@ from deltalake.schema import PrimitiveType
 from mirror_assets.landing.format import Column
 from mirror_assets.landing.names import SliceKey
 from mirror_assets.landing.publish import Outcome, Published
+from mirror_assets.orchestration.mirror_assets import MirrorAssets
 from mirror_assets.orchestration.slice_metadata import (
     Metadata,
     landed_metadata,
     mirrored_columns,
-    source_materialization,
+    source_event,
 )
 from mirror_assets_tests.landing.test_format import MANIFEST
 from mirror_assets_tests.pipeline.paper import TABLE, Paper
@@ -50,7 +51,7 @@ def paper(tmp_path: Path) -> Paper:
 
 def test_the_source_has_key_marks_nullability_and_comments(paper: Paper) -> None:
     state = paper.context.log.state()
-    found = _columns(source_materialization(paper.context, state, SliceKey(1, 0, 0), 0).metadata)
+    found = _columns(source_event(MirrorAssets(paper.config), paper.context, state, SliceKey(1, 0, 0), 0).metadata)
     assert found["id"].description == "The order's number"
     assert found["id"].constraints == dg.TableColumnConstraints(nullable=False, unique=True, other=["key"])
     assert found["placed"].constraints == dg.TableColumnConstraints(nullable=False)
@@ -63,7 +64,7 @@ def test_landing_files_hold_changes_so_that_only_keys_are_never_null(paper: Pape
     columns = tuple(Column(name=name, type="string") for name in ("id", "placed"))
     state = paper.context.log.state()
     landed = MANIFEST.model_copy(update={"source_schema": state.schema_string, "keys": ("id",), "columns": columns})
-    found = _columns(landed_metadata(paper.context, Published(Outcome.COVERED, landed)))
+    found = _columns(landed_metadata(MirrorAssets(paper.config), paper.context, Published(Outcome.COVERED, landed)))
     assert found["id"].constraints == dg.TableColumnConstraints(nullable=False, other=["key"])
     assert found["placed"].constraints == dg.TableColumnConstraints(), "a DELETE has its key alone"
 
@@ -73,7 +74,7 @@ def test_the_mirror_has_them_as_the_source_had_at_the_landed_version(paper: Pape
     landed = MANIFEST.model_copy(
         update={"source_schema": paper.context.log.state().schema_string, "keys": ("id", "note"), "columns": columns}
     )
-    found = _columns(mirrored_columns(TABLE, landed))
+    found = _columns(mirrored_columns(MirrorAssets(paper.config), TABLE, landed))
     assert found["id"].description == "The order's number"
     assert found["id"].constraints == dg.TableColumnConstraints(nullable=False, other=["key"]), "half a key repeats"
     assert found["gone"].constraints == dg.TableColumnConstraints(), "a column that the source has dropped"

@@ -3,7 +3,9 @@
 import dagster as dg
 import pytest
 
+from mirror_assets.landing.names import TableName
 from mirror_assets.orchestration.table_events import TableEvents
+from mirror_assets_tests.orchestration.mirrors import assets_of
 
 
 @pytest.mark.parametrize("stays", [True, False])
@@ -12,7 +14,7 @@ def test_a_run_that_stays_keeps_no_event_in_memory(stays: bool) -> None:
 
     @dg.op
     def mirror(context: dg.OpExecutionContext) -> None:
-        events = TableEvents(context, is_resident=stays)
+        events = TableEvents(context, assets_of([TableName(None, "orders")]), is_resident=stays)
         for _ in range(3):
             events.log([dg.AssetMaterialization(asset), dg.AssetCheckEvaluation(asset, "row_counts", passed=True)])
         kept.append(context.has_events())

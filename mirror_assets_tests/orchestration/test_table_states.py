@@ -16,8 +16,10 @@ from mirror_assets.orchestration.failed_runs import TABLE_FAILED
 from mirror_assets.orchestration.run_tags import FAILING_TAG, tag_failing
 from mirror_assets.orchestration.table_states import TableStates
 from mirror_assets.pipeline.errors import SourceBroke
+from mirror_assets_tests.orchestration.mirrors import assets_of
 
 TABLES = [TableName("sales", f"t{number:03}") for number in range(5)]
+ASSETS = assets_of(TABLES)
 ERROR = StopError("a key is NULL.", "delete the row.", code=ErrorCode.CHECKS_FAILED)
 
 
@@ -29,7 +31,7 @@ def instance() -> Iterator[dg.DagsterInstance]:
 
 def test_whoever_listens_is_told_once_of_each_change(instance: dg.DagsterInstance) -> None:
     told = list[list[TableName]]()
-    states = TableStates(instance, None, lambda failing: told.append(list(failing)))
+    states = TableStates(instance, ASSETS, None, lambda failing: told.append(list(failing)))
     first, second, *_ = TABLES
     states.landed(first)
     assert told == []
@@ -42,15 +44,15 @@ def test_whoever_listens_is_told_once_of_each_change(instance: dg.DagsterInstanc
 
 
 def test_the_next_run_is_told_of_what_failed_before(instance: dg.DagsterInstance) -> None:
-    TableStates(instance).failed(TABLES[0], ERROR)
+    TableStates(instance, ASSETS).failed(TABLES[0], ERROR)
     told = list[list[TableName]]()
-    assert not TableStates(instance, None, lambda failing: told.append(list(failing))).failed(TABLES[0], ERROR)
+    assert not TableStates(instance, ASSETS, None, lambda failing: told.append(list(failing))).failed(TABLES[0], ERROR)
     assert told == [TABLES[:1]]
 
 
 def test_a_held_tables_check_names_it_once(instance: dg.DagsterInstance) -> None:
     broke = SourceBroke(str(TABLES[0]), 3, "a column was renamed")
-    TableStates(instance).failed(TABLES[0], broke)
+    TableStates(instance, ASSETS).failed(TABLES[0], broke)
     key = dg.AssetCheckKey(asset_key(AssetKind.LANDING, TABLES[0]), "not_held")
     record = instance.get_latest_asset_check_evaluation_record(key)
     assert record is not None
@@ -63,7 +65,7 @@ def test_a_held_tables_check_names_it_once(instance: dg.DagsterInstance) -> None
 
 def test_each_new_failure_is_a_failed_run_of_its_table(instance: dg.DagsterInstance) -> None:
     origin = RegisteredCodeLocationOrigin("shop")
-    states = TableStates(instance, RemoteRepositoryOrigin(origin, "__repository__"))
+    states = TableStates(instance, ASSETS, RemoteRepositoryOrigin(origin, "__repository__"))
     first, second, *_ = TABLES
     states.failed(first, RetryError("the store does not answer.", "wait.", code=ErrorCode.STORE_UNAVAILABLE))
     assert instance.get_runs() == [], "time may resolve it"
@@ -94,7 +96,7 @@ def test_a_run_failure_sensor_of_dagster_hears_of_a_table(instance: dg.DagsterIn
             return failures.evaluate_tick(context).cursor
 
     before = tick(None)
-    TableStates(instance, RemoteRepositoryOrigin(origin, repository)).failed(TABLES[0], ERROR)
+    TableStates(instance, ASSETS, RemoteRepositoryOrigin(origin, repository)).failed(TABLES[0], ERROR)
     tick(before)
     assert heard == ["a key is NULL. Next: delete the row."]
 

@@ -90,7 +90,9 @@ class Desk:
     def register(self, *keys: SliceKey) -> None:
         """Register slices of the orders, as a plan does."""
         with dg.DagsterInstance.from_config(str(self.home.folder)) as instance:
-            instance.add_dynamic_partitions(partitions_name(TableName("shop", "orders")), [str(key) for key in keys])
+            instance.add_dynamic_partitions(
+                partitions_name(asset_key(AssetKind.LANDING, TableName("shop", "orders"))), [str(key) for key in keys]
+            )
 
     def run(self, launch: Callable[[], None], meanwhile: Callable[[], None] | None = None) -> tuple[str, str]:
         """Launch a run by clicking; return its id and its status when it has ended.

@@ -1,4 +1,4 @@
-"""The definition of each asset of a table, and its page before anything has run: description, owners, tags, links.
+"""Translates a table and a kind of asset into the asset's definition: key, description, group, owners, tags, links.
 
 Dagster's daemon reads the definitions every minute, so anything long, such as columns, is metadata of events
 (slice_metadata.py).
@@ -6,11 +6,13 @@ Dagster's daemon reads the definitions every minute, so anything long, such as c
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import dagster as dg
 
 from mirror_assets.config import Config, TableSettings
 from mirror_assets.fabric.database import DEFAULT_SCHEMA
-from mirror_assets.orchestration.asset_names import AssetKind, MetadataItem, asset_key, group_name, slices_of
+from mirror_assets.orchestration.asset_names import AssetKind, MetadataItem, asset_key, group_name
 from mirror_assets.orchestration.units import duration, size
 
 _PORTAL = "https://app.fabric.microsoft.com/groups"
@@ -21,21 +23,38 @@ _KINDS = {
     AssetKind.MIRROR: {"deltalake"},
     AssetKind.HISTORY: {"pyspark", "deltalake"},
 }
-_UPSTREAM = {
-    AssetKind.CHANGES: AssetKind.SOURCE,
-    AssetKind.LANDING: AssetKind.CHANGES,
-    AssetKind.MIRROR: AssetKind.LANDING,
-    AssetKind.HISTORY: AssetKind.SOURCE,
-}
-# The log of a history table has its slices, and the replicator applies files, so both have no partitions.
-_HAS_SLICES = (AssetKind.SOURCE, AssetKind.CHANGES, AssetKind.LANDING)
 
 
-def asset_spec(config: Config, kind: AssetKind, table: TableSettings) -> dg.AssetSpec:
-    """Return the definition of the table's asset of this kind; reads nothing but the configuration.
+@dataclass(frozen=True)
+class MirrorTranslatorData:
+    """What a translator gets: the configuration, a table of it, and the kind of asset to define."""
 
-    Source and mirror are external assets: others write them.
+    config: Config
+    table: TableSettings
+    kind: AssetKind
+
+
+class MirrorTranslator:
+    """Defines the assets of a mirror; override `get_asset_spec` to map keys, groups, owners or conditions.
+
+    .. code-block:: python
+
+        class Fabric(MirrorTranslator):
+            def get_asset_spec(self, data: MirrorTranslatorData) -> dg.AssetSpec:
+                spec = super().get_asset_spec(data)
+                return spec.replace_attributes(key=spec.key.with_prefix("fabric"))
     """
+
+    def get_asset_spec(self, data: MirrorTranslatorData) -> dg.AssetSpec:
+        """Return the asset's definition; reads nothing but the configuration.
+
+        Dependencies on other assets of the table, and partitions, are added to it.
+        """
+        return _default_spec(data.config, data.kind, data.table)
+
+
+def _default_spec(config: Config, kind: AssetKind, table: TableSettings) -> dg.AssetSpec:
+    """Return the definition. Source and mirror are external assets: others write them."""
     kinds = _KINDS[kind] | ({"fabric"} if kind is AssetKind.MIRROR and config.mirror.fabric else set())
     metadata: dict[str, MetadataItem] = {"dagster/uri": _uri(config, kind, table)}
     if kind in (AssetKind.SOURCE, AssetKind.MIRROR):
@@ -46,8 +65,6 @@ def asset_spec(config: Config, kind: AssetKind, table: TableSettings) -> dg.Asse
     metadata["dagster/code_references"] = dg.CodeReferencesMetadataValue(code_references=[place])
     return dg.AssetSpec(
         asset_key(kind, table.name),
-        deps=[asset_key(_UPSTREAM[kind], table.name)] if kind in _UPSTREAM else [],
-        partitions_def=slices_of(table.name) if kind in _HAS_SLICES else None,
         group_name=group_name(table.name),
         kinds=kinds,
         owners=table.owners,

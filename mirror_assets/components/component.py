@@ -1,0 +1,65 @@
+"""A mirror as a component of a Dagster project: `type: mirror_assets.MirrorComponent` in a defs.yaml."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Annotated
+
+import dagster as dg
+from dagster.components.scaffold.scaffold import scaffold_with
+from dagster.components.utils.translation import TranslationFn, TranslationFnResolver
+from pydantic import Field
+
+from mirror_assets.components.scaffolder import MirrorScaffolder
+from mirror_assets.config import load_config
+from mirror_assets.definitions import build_definitions
+from mirror_assets.orchestration.translator import MirrorTranslator, MirrorTranslatorData
+
+
+def _variables(data: MirrorTranslatorData) -> Mapping[str, str]:
+    """Return the variables of templates in `translation`."""
+    name = data.table.name
+    return {"schema": name.schema or "", "table": name.table, "stage": data.kind.value}
+
+
+@scaffold_with(MirrorScaffolder)
+class MirrorComponent(dg.Component, dg.Resolvable, dg.Model):
+    """Mirrors Delta tables into Microsoft Fabric's open mirroring: assets, checks, sensors and jobs of a mirror.yaml.
+
+    Override `get_asset_spec` in a subclass to define assets in Python.
+    """
+
+    config: Annotated[str, Field(description="Path of the mirror.yaml, relative to this file.")] = "mirror.yaml"
+    name: Annotated[
+        str,
+        Field(description="Prefix of jobs, sensors, schedules and resources; each mirror of a project has its own."),
+    ] = "mirror"
+    spark: Annotated[
+        str | None, Field(description="Key of the project's PySpark resource to use in place of the mirror's own.")
+    ] = None
+    translation: (
+        Annotated[
+            TranslationFn[MirrorTranslatorData],
+            TranslationFnResolver[MirrorTranslatorData](template_vars_for_translation_fn=_variables),
+        ]
+        | None
+    ) = None
+
+    def get_asset_spec(self, data: MirrorTranslatorData) -> dg.AssetSpec:
+        """Return the definition of an asset: the default one, changed by `translation`."""
+        spec = MirrorTranslator().get_asset_spec(data)
+        return self.translation(spec, data) if self.translation else spec
+
+    def build_defs(self, context: dg.ComponentLoadContext) -> dg.Definitions:
+        """Return the definitions of the mirror. Raises ConfigInvalid for a mirror.yaml that is not valid."""
+        config = load_config(Path(context.path, self.config))
+        return build_definitions(config, translator=_ComponentTranslator(self), name=self.name, spark=self.spark)
+
+
+class _ComponentTranslator(MirrorTranslator):
+    def __init__(self, component: MirrorComponent) -> None:
+        self._component = component
+
+    def get_asset_spec(self, data: MirrorTranslatorData) -> dg.AssetSpec:
+        return self._component.get_asset_spec(data)

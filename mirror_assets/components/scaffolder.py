@@ -1,0 +1,27 @@
+"""Writes the files of a new `MirrorComponent`: defs.yaml, and a mirror.yaml to fill in."""
+
+from __future__ import annotations
+
+import dagster as dg
+from dagster.components.component_scaffolding import scaffold_component
+from dagster.components.scaffold.scaffold import NoParams
+
+_MIRROR_YAML = """\
+# A landing zone and a mirror on this machine, to try it out. For Fabric: docs/onelake.md.
+landing_zone: {path: ./landing}
+mirror: {path: ./mirror}
+tables:
+  shop.orders:
+    source: ./lake/orders        # a folder, or s3://, abfss://, gs://
+    keys: [id]
+    # source_asset: orders       # the key of your asset that writes it
+"""
+
+
+class MirrorScaffolder(dg.Scaffolder[NoParams]):
+    """Scaffolds a mirror of one table."""
+
+    def scaffold(self, request: dg.ScaffoldRequest[NoParams]) -> None:
+        """Write both files into the folder of the new component."""
+        scaffold_component(request, {"config": "mirror.yaml"})
+        request.target_path.joinpath("mirror.yaml").write_text(_MIRROR_YAML, encoding="utf-8")

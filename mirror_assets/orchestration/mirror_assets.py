@@ -1,0 +1,128 @@
+"""The assets of a mirror in a Dagster project: their specs and keys, and the names of everything else."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+
+import dagster as dg
+
+from mirror_assets.config import Config
+from mirror_assets.errors import ErrorCode, SettingError
+from mirror_assets.landing.names import TableName
+from mirror_assets.orchestration.asset_names import OUTPUTS, TABLES, AssetKind, partitions_name
+from mirror_assets.orchestration.translator import MirrorTranslator, MirrorTranslatorData
+
+_SENSOR = "mirror"
+_UPSTREAM = {
+    AssetKind.CHANGES: AssetKind.SOURCE,
+    AssetKind.LANDING: AssetKind.CHANGES,
+    AssetKind.MIRROR: AssetKind.LANDING,
+    AssetKind.HISTORY: AssetKind.SOURCE,
+}
+# The log of a history table has its slices, and the replicator applies files, so both have no partitions.
+_HAS_SLICES = (AssetKind.SOURCE, AssetKind.CHANGES, AssetKind.LANDING)
+# Downstream assets can load these, which are Delta tables.
+_LOADABLE = (AssetKind.SOURCE, AssetKind.MIRROR, AssetKind.HISTORY)
+
+
+@dataclass(frozen=True, eq=False)
+class MirrorAssets:
+    """The assets of a configuration, as the translator defines them.
+
+    `name` is the prefix of jobs, sensors, schedules and resources, so that several mirrors, and the project's own
+    definitions, can share a code location. `spark` is the key of the project's own PySpark resource, or None.
+    """
+
+    config: Config
+    translator: MirrorTranslator = field(default_factory=MirrorTranslator)
+    name: str = ""
+    spark: str | None = None
+    _translated: dict[tuple[AssetKind, TableName], dg.AssetSpec] = field(default_factory=dict, init=False, repr=False)
+
+    def with_config(self, config: Config) -> MirrorAssets:
+        """Return the assets of another configuration of the same mirror."""
+        return replace(self, config=config)
+
+    def key(self, kind: AssetKind, table: TableName) -> dg.AssetKey:
+        """Return the key of the table's asset. Raises TableUnknown."""
+        if (kind, table) not in self._translated:
+            settings = self.config.table(table)
+            spec = self.translator.get_asset_spec(MirrorTranslatorData(self.config, settings, kind))
+            if kind is AssetKind.SOURCE and settings.source_asset is not None:
+                spec = dg.AssetSpec(_source_key(settings.source_asset, table))
+            self._translated[kind, table] = spec
+        return self._translated[kind, table].key
+
+    def spec(self, kind: AssetKind, table: TableName) -> dg.AssetSpec:
+        """Return the translator's spec with the dependencies and partitions that the pipeline requires."""
+        self.key(kind, table)
+        spec = self._translated[kind, table]
+        deps = list(spec.deps)
+        if kind in _UPSTREAM:
+            upstream = _UPSTREAM[kind]
+            is_own = upstream is AssetKind.SOURCE and self.config.table(table).source_asset is not None
+            # The project's own asset has no slices as partitions.
+            mapping = dg.AllPartitionMapping() if is_own else None
+            deps.append(dg.AssetDep(self.key(upstream, table), partition_mapping=mapping))
+        if kind in _LOADABLE:
+            spec = spec.with_io_manager_key(self.full_name(TABLES))
+        return spec.replace_attributes(
+            deps=deps, partitions_def=self.partitions(table) if kind in _HAS_SLICES else None
+        )
+
+    def checked(self, kind: AssetKind, table: TableName) -> dg.AssetKey:
+        """Return the key of the asset that has the checks of this kind.
+
+        Dagster runs the checks of an asset with it, and the runs of the project's own assets are not to depend on the
+        mirror: checks of a source that such an asset writes are those of landing.
+        """
+        is_own = kind is AssetKind.SOURCE and self.config.table(table).source_asset is not None
+        return self.key(AssetKind.LANDING if is_own else kind, table)
+
+    @property
+    def out(self) -> dg.Out:
+        """Where the outputs of ops go: memory. Dagster's default and the project's IO manager would store them."""
+        return dg.Out(io_manager_key=self.full_name(OUTPUTS))
+
+    def keys(self, *kinds: AssetKind) -> list[dg.AssetKey]:
+        """Return the keys of these assets of all tables."""
+        return [self.key(kind, name) for name in self.config.names for kind in kinds]
+
+    def partitions(self, table: TableName) -> dg.DynamicPartitionsDefinition:
+        """Return the table's slices as partitions, shared by source, changes and landing.
+
+        An unpartitioned source would turn every past slice stale at each commit.
+        """
+        return dg.DynamicPartitionsDefinition(name=self.partitions_name(table))
+
+    def partitions_name(self, table: TableName) -> str:
+        """Return the name of the table's dynamic partitions."""
+        return partitions_name(self.key(AssetKind.LANDING, table))
+
+    def full_name(self, base: str) -> str:
+        """Return the name of a job, sensor, schedule or resource: `mirror_all` is `sales_all` in the mirror `sales`."""
+        if not self.name:
+            return base
+        return self.name + base.removeprefix(_SENSOR) if base.startswith(_SENSOR) else f"{self.name}_{base}"
+
+    def require_distinct_keys(self) -> None:
+        """Raise SettingError if the translator gives two assets one key."""
+        known = dict[dg.AssetKey, str]()
+        for table in self.config.all_tables():
+            for kind in AssetKind:
+                is_shared = kind is AssetKind.SOURCE and table.source_asset is not None
+                if is_shared or (kind is AssetKind.HISTORY and not table.keeps_history):
+                    continue
+                this, key = f"{kind.value} of {table.name}", self.key(kind, table.name)
+                if key in known:
+                    raise SettingError(
+                        f"asset key {key.to_user_string()} is that of the {known[key]} and of the {this}.",
+                        "give each asset its own key in `translation`, for example with {{ stage }} in it.",
+                        code=ErrorCode.CONFIG_INVALID,
+                    )
+                known[key] = this
+
+
+def _source_key(named: str, table: TableName) -> dg.AssetKey:
+    """Return the key that `source_asset` names; `{schema}` and `{table}` are the table's in the mirror."""
+    return dg.AssetKey.from_user_string(named.replace("{schema}", table.schema or "").replace("{table}", table.table))
