@@ -1,7 +1,9 @@
 # Each target sets up all that it needs: `make demo` works in a fresh clone.
 
 PYTHON ?= python3
-VENV := .venv
+# Another version of Spark, such as 4.0, has an environment of its own.
+SPARK ?= 4.2
+VENV := .venv$(if $(filter-out 4.2,$(SPARK)),-spark-$(SPARK))
 BIN := $(VENV)/bin
 INSTALLED := $(VENV)/.installed
 DEMO_CONFIG := $(CURDIR)/.demo/mirror.yaml
@@ -79,7 +81,8 @@ $(HOME_SETTINGS): dagster.yaml
 $(INSTALLED): pyproject.toml constraints.txt
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 10) and "Python 3.10 or newer is needed: install it, or run make PYTHON=/path/to/python")'
 	$(PYTHON) -m venv $(VENV)
-	$(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[demo,dev]'
+	@sed 's/^pyspark==.*/pyspark==$(SPARK).*/' constraints.txt > $(VENV)/constraints.txt
+	$(BIN)/pip install --quiet --disable-pip-version-check -c $(VENV)/constraints.txt -e '.[demo,dev]'
 	@touch $@
 
 # $(error) stops make with this one line, where a failing command would add a second.

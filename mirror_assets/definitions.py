@@ -8,6 +8,7 @@ from collections.abc import Sequence
 
 import dagster as dg
 
+import mirror_assets.encode  # noqa: F401 first: without a supported Spark, its error says how to get one
 from mirror_assets.config import Config, load_config
 from mirror_assets.orchestration.assets import table_assets
 from mirror_assets.orchestration.batch_sensor import mirror_sensor

@@ -13,7 +13,7 @@ from packaging.requirements import Requirement
 
 _PROJECT = Path(__file__).parents[1]
 # Imported only where the extra that brings it is wanted.
-_EXTRAS = ("s3", "metrics", "demo")
+_EXTRAS = ("demo", "fabric", "metrics", "s3", "spark")
 
 
 def _imported() -> Iterator[str]:

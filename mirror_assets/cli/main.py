@@ -24,9 +24,19 @@ def main(arguments: Sequence[str] | None = None) -> int:
     return int(code)
 
 
+def _answer(arguments: Sequence[str] | None) -> object:
+    """Run the command; raise the error that names the extra if it needs Spark, and Spark is missing."""
+    try:
+        return app.main(arguments, "mirror-assets", standalone_mode=False)
+    except ModuleNotFoundError:
+        import mirror_assets.encode  # noqa: F401 raises it
+
+        raise
+
+
 def _run(arguments: Sequence[str] | None) -> Exit:
     try:
-        answer = app.main(arguments, "mirror-assets", standalone_mode=False)
+        answer = _answer(arguments)
     except click.ClickException as error:
         if is_json():
             print_line("error", error.format_message())

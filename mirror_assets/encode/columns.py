@@ -49,13 +49,12 @@ def is_new_row() -> Column:
 class HelperNames:
     """Names of the encoders' helper columns, none of them a landed column's."""
 
-    part: str
+    shuffle_key: str
     order: str
     is_new: str
     previous: str
     next: str
     index: str
-    bin: str
     is_last: str
     was_there: str
     repeats: str

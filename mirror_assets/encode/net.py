@@ -44,7 +44,7 @@ class NetSlice:
 
     @property
     def bins(self) -> int:
-        """The number of Spark partitions that sort the rows, a multiple of `parts`."""
+        """The number of Spark partitions that sort the rows."""
         return self.parts * max(1, -(-self.rewritten_bytes // (self.parts * _BIN_BYTES)))
 
 
@@ -73,15 +73,14 @@ def net_rows(
     """Return the landed rows, one Spark partition per part; `counted` counts them and the rows that repeat a key."""
     ours = HelperNames.beside(slice_.columns)
     keys = [quoted(key) for key in slice_.keys]
-    window = Window.partitionBy(ours.bin, *keys).orderBy(COMMIT_VERSION, ours.is_new)
-    bin_ = F.pmod(F.hash(*map(F.col, keys)), F.lit(slice_.bins))
+    window = Window.partitionBy(*keys).orderBy(COMMIT_VERSION, ours.is_new)
     is_new, moment = is_new_row(), F.struct(COMMIT_VERSION, ours.is_new)
     aside = (*slice_.stamp, slice_.keys_only) if slice_.keys_only else slice_.stamp
     values = values_where(is_new, changes, slice_.columns, slice_.keys)
     first_stamp = F.first(F.struct(*slice_.stamp)).over(window) if slice_.stamp else F.lit(None)
     rows = (
-        changes.select(bin_.alias(ours.bin), COMMIT_VERSION, is_new.alias(ours.is_new), *aside, *values)
-        .repartitionById(slice_.bins, F.col(ours.bin))
+        changes.select(COMMIT_VERSION, is_new.alias(ours.is_new), *aside, *values)
+        .repartition(slice_.bins, *keys)
         .withColumn(ours.repeats, F.coalesce(F.lag(moment).over(window) == moment, F.lit(col=False)))
         .withColumn(ours.is_last, F.lead(ours.is_new).over(window).isNull())
         .withColumn(ours.was_there, ~F.first(ours.is_new).over(window))
@@ -94,7 +93,7 @@ def net_rows(
         rows = rows.observe(counted, *_counts(slice_, F.col(ours.repeats), lands, new, there))
     landing = rows.where(lands)
     if slice_.bins > slice_.parts:
-        landing = landing.repartitionById(slice_.parts, F.pmod(F.col(ours.bin), F.lit(slice_.parts)))
+        landing = landing.repartition(slice_.parts, *keys)
     update = F.when(there, int(Marker.UPDATE)).otherwise(int(Marker.INSERT))
     marker = F.when(new, update).otherwise(int(Marker.DELETE)).cast("int")
     return landing.select(*described(slice_.columns, footer), marker.alias(ROW_MARKER))

@@ -17,7 +17,7 @@ from mirror_assets.encode.columns import (
     quoted,
     values_where,
 )
-from mirror_assets.encode.part_assignment import EncodeGroup, part_of_row
+from mirror_assets.encode.part_assignment import EncodeGroup, part_of_row, shuffle_key
 from mirror_assets.markers import ROW_MARKER, Marker
 from mirror_assets.row_values import shown_key
 from mirror_assets.source.row_counts import ReadRows
@@ -90,8 +90,8 @@ def paired_rows(
 ) -> DataFrame:
     """Shuffle change feed rows into one Spark partition per part, sorted by commit and key hash.
 
-    Each row gets helper columns: its part, and whether the rows before and after it of the same key and commit are new.
-    Of old rows, only the keys are shuffled, because a DELETE needs no more.
+    Each row gets helper columns: the shuffle key of its part, and whether the rows before and after it of the same key
+    and commit are new. Of old rows, only the keys are shuffled, because a DELETE needs no more.
     """
     ours, is_new = HelperNames.beside(columns), is_new_row()
     hash_ = F.hash(*(F.col(quoted(key)) for key in keys))
@@ -99,15 +99,16 @@ def paired_rows(
     # version is in the high half of the sort key, and the key's hash in the low half. The expression has no constant of
     # this slice: with one, Spark would compile the sort again for every slice.
     order = F.shiftleft(F.col(COMMIT_VERSION), 32).bitwiseOR(hash_.cast("long").bitwiseAND(_LOW_HALF))
-    window = Window.partitionBy(ours.order, ours.part, *map(quoted, keys)).orderBy(ours.is_new)
+    # With the shuffle key among its columns, the window needs no shuffle of its own.
+    window = Window.partitionBy(ours.order, ours.shuffle_key, *map(quoted, keys)).orderBy(ours.is_new)
     return (
         changes.select(
-            part_of_row(group, hash_).alias(ours.part),
+            shuffle_key(part_of_row(group, hash_), group.parts).alias(ours.shuffle_key),
             order.alias(ours.order),
             is_new.alias(ours.is_new),
             *values_where(is_new, changes, columns, keys),
         )
-        .repartitionById(group.parts, F.col(ours.part))
+        .repartition(group.parts, ours.shuffle_key)
         .withColumn(ours.previous, F.lag(ours.is_new).over(window))
         .withColumn(ours.next, F.lead(ours.is_new).over(window))
     )
@@ -126,7 +127,7 @@ def landed_in_parts(
     placed = pairs.withColumn(ours.index, F.spark_partition_id()).observe(
         counted,
         F.count_if(F.col(ours.previous) == F.col(ours.is_new)).alias(DUPLICATES),
-        F.count_if(F.col(ours.part) != F.col(ours.index)).alias(MISPLACED),
+        F.count_if(F.hash(ours.shuffle_key) != F.col(ours.index)).alias(MISPLACED),
     )
     lands = F.col(ours.is_new) | F.col(ours.next).isNull()
     update = F.when(F.col(ours.previous).isNull(), int(Marker.INSERT)).otherwise(int(Marker.UPDATE))

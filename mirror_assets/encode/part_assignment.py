@@ -1,7 +1,9 @@
 """Assigns rows to parts: which commits one Spark write encodes, and the part of each row within it.
 
 The plan gives each commit a first part and a number of parts (`source/batching.py`); a row's part follows from its
-commit and the hash of its key.
+commit and the hash of its key. Spark's `repartition` puts a row into the partition of its columns' Murmur3 hash, modulo
+the number of partitions. So a part's rows get the number whose hash is the part (`shuffle_key`). Spark 4.1 has
+`repartitionById` for this, but Spark 4.0 doesn't.
 """
 
 from __future__ import annotations
@@ -14,6 +16,12 @@ from pyspark.sql import functions as F
 
 from mirror_assets.encode.columns import COMMIT_VERSION
 from mirror_assets.source.batching import PartAssignment
+
+_BITS = 32
+_ALL_BITS = (1 << _BITS) - 1
+# Constants of Murmur3, and the seed of Spark's hashes.
+_FIRST, _SECOND, _ADDED, _LAST, _LAST_BUT_ONE, _SEED = 0xCC9E2D51, 0x1B873593, 0xE6546B64, 0xC2B2AE35, 0x85EBCA6B, 42
+_INT_BYTES = 4
 
 
 @dataclass(frozen=True)
@@ -79,6 +87,35 @@ def part_of_row(group: EncodeGroup, hash_: Column) -> Column:
         if all(assignment.parts == 1 for assignment in group.assignments)
         else first_part + F.pmod(hash_, parts)
     )
+
+
+def shuffle_key(part: Column, parts: int) -> Column:
+    """Compute the INT that `repartition` into `parts` partitions sends to the partition with the part's number."""
+    return F.get(F.lit([int_with_hash(number) for number in range(parts)]), part)
+
+
+def int_with_hash(hash_: int) -> int:
+    """Return the INT whose hash in Spark (`hash`) is this one: Murmur3 of four bytes, step by step backwards."""
+    mixed = _unshifted(hash_ & _ALL_BITS, 16)
+    mixed = _unshifted(_divided(mixed, _LAST), 13)
+    mixed = _unshifted(_divided(mixed, _LAST_BUT_ONE), 16) ^ _INT_BYTES
+    mixed = _rotated(_divided(mixed - _ADDED, 5), -13) ^ _SEED
+    value = _divided(_rotated(_divided(mixed, _SECOND), -15), _FIRST)
+    return value - (1 << _BITS) if value >> (_BITS - 1) else value
+
+
+def _divided(value: int, factor: int) -> int:
+    return value * pow(factor, -1, 1 << _BITS) & _ALL_BITS
+
+
+def _rotated(value: int, bits: int) -> int:
+    bits %= _BITS
+    return (value << bits | value >> (_BITS - bits)) & _ALL_BITS
+
+
+def _unshifted(value: int, bits: int) -> int:
+    """Return the x of which `value` is x ^ x >> bits, for at least 11 bits."""
+    return value ^ value >> bits ^ value >> 2 * bits
 
 
 def _by_version(group: EncodeGroup, values: Sequence[int]) -> Column:

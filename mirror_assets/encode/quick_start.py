@@ -36,7 +36,6 @@ _OWN_WAYS = (
     "spark.jars.ivySettings",
     "spark.jars.repositories",
     "spark.driver.userClassPathFirst",
-    "spark.remote",
 )
 # Versions whose files may change.
 _MOVING = re.compile(r"SNAPSHOT|latest\.|[\[\](+]")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import os
 import subprocess
 import threading
 from collections import deque
@@ -14,7 +13,7 @@ from pathlib import Path
 
 from py4j.java_gateway import JavaObject
 from py4j.protocol import Py4JJavaError
-from pyspark import SparkContext
+from pyspark import SparkContext, __version__
 from pyspark.errors import PySparkException, PySparkRuntimeError
 from pyspark.sql import SparkSession
 
@@ -23,13 +22,12 @@ from mirror_assets.encode.jvm_start import resolving_alone, start_jvm
 from mirror_assets.encode.private.jvm import Jvm
 from mirror_assets.encode.quick_start import PACKAGES, QuickStart
 from mirror_assets.encode.spark_errors import SparkNotStarted, package_refused, spark_unfit
+from mirror_assets.encode.spark_version import minor_version, require_classic, with_version
 from mirror_assets.redaction import redacted, redacted_error
 
-# Delta's Spark artefacts carry Spark's minor version in their name since Delta 4.1.
-_SPARK_LINE, _SCALA = "4.2", "2.13"
 _EXTENSIONS, _DELTA_EXTENSION = "spark.sql.extensions", "io.delta.sql.DeltaSparkSessionExtension"
 _CATALOG, _DELTA_CATALOG = "spark.sql.catalog.spark_catalog", "org.apache.spark.sql.delta.catalog.DeltaCatalog"
-_DELTA = "io.delta:delta-spark"
+_DELTA, _SCALA = "io.delta:delta-spark", "2.13"
 _MAX_TEXT = 400
 # Lines of the JVM in the message of a failed start.
 _LINES = 12
@@ -40,8 +38,11 @@ HADOOP = "spark.hadoop."
 
 
 def delta_package() -> str:
-    """Return the Maven coordinate of Delta's JARs for the installed delta-spark."""
-    return f"{_DELTA}_{_SPARK_LINE}_{_SCALA}:{version('delta-spark')}"
+    """Return the Maven coordinate of Delta's JARs for the installed delta-spark and PySpark.
+
+    Delta's artefacts have Spark's minor version in their name since Delta 4.1.
+    """
+    return f"{_DELTA}_{minor_version(__version__)}_{_SCALA}:{version('delta-spark')}"
 
 
 def spark_settings(
@@ -49,9 +50,9 @@ def spark_settings(
 ) -> dict[str, str]:
     """Return the settings of an embedded session; `extra` overrides them.
 
-    `packages` are Maven coordinates that it needs beside Delta's. Packages and extensions of `extra` are appended to
-    the default ones, but an empty `spark.jars.packages` in `extra` removes all packages. With `jars_folder`, their JARs
-    come from there. Raises package_refused and jars_missing.
+    `packages` are Maven coordinates that it needs beside Delta's, those of Hadoop without a version. Packages and
+    extensions of `extra` are appended to the default ones, but an empty `spark.jars.packages` in `extra` removes all
+    packages. With `jars_folder`, their JARs come from there. Raises package_refused and jars_missing.
     """
     wanted = dict(extra or {})
     settings = {
@@ -81,7 +82,7 @@ def spark_settings(
         "spark.log.level": "ERROR",
     }
     lists = {
-        PACKAGES: _merged_packages((delta_package(), *packages), wanted.pop(PACKAGES, None)),
+        PACKAGES: _merged_packages((delta_package(), *map(with_version, packages)), wanted.pop(PACKAGES, None)),
         _EXTENSIONS: _joined((_DELTA_EXTENSION, *_items(wanted.pop(_EXTENSIONS, "")))),
     }
     if jars_folder is not None:
@@ -99,22 +100,19 @@ def open_session(
     context's settings appear in the JVM's command line, which every user of the machine can read.
 
     An `owner`, such as a table's name, gets the same session on each call in a process, with the settings applied
-    again: Spark never frees the half megabyte that a session holds once it has read Delta tables. With Spark Connect,
-    all callers share the process's one session. Raises SparkNotStarted.
+    again: Spark never frees the half megabyte that a session holds once it has read Delta tables. Raises
+    SparkNotStarted, and connect_unsupported.
     """
-    hidden = secrets or {}
+    require_classic(settings)
     # At level DEBUG, py4j logs each call with its arguments, and settings may be secrets.
     logging.getLogger("py4j").setLevel(logging.INFO)
     try:
         with _STARTING:
             shared = _running_session() or _start(settings)
-        if not hasattr(shared, "_jsparkSession"):
-            for name, value in hidden.items():
-                shared.conf.set(name, value)
-            return shared
         # Hadoop reads session settings by its own names, without Spark's prefix. A context that this call did not start
         # has none of them.
-        own = {**settings, **{name.removeprefix(HADOOP): value for name, value in {**settings, **hidden}.items()}}
+        hadoop = {name.removeprefix(HADOOP): value for name, value in {**settings, **(secrets or {})}.items()}
+        own = {**settings, **hadoop}
         # Like Spark's builder on a running context, this ignores settings that can't change any more.
         return SparkSession(shared.sparkContext, _session_of(shared, owner), own)
     except (PySparkException, Py4JJavaError) as error:
@@ -133,7 +131,7 @@ def require_delta(spark: SparkSession) -> None:
 
 
 def spark_has_started() -> bool:
-    """Return whether this process has a Spark context, or is connected to one."""
+    """Return whether this process has a Spark context."""
     return _running_session() is not None
 
 
@@ -144,12 +142,8 @@ def spark_has_ended() -> bool:
 
 
 def describe_jobs(spark: SparkSession, text: str | None) -> None:
-    """Describe, in Spark's UI, the jobs that the calling thread starts from now on; None removes the description.
-
-    Spark Connect has no such property.
-    """
-    if hasattr(spark, "_jsparkSession"):
-        spark.sparkContext.setJobDescription(text)
+    """Describe, in Spark's UI, the jobs that the calling thread starts from now on; None removes the description."""
+    spark.sparkContext.setJobDescription(text)
 
 
 def _merged_packages(ours: Sequence[str], wanted: str | None) -> str:
@@ -187,19 +181,17 @@ def _running_session() -> SparkSession | None:
 
 
 def _start(settings: Mapping[str, str]) -> SparkSession:
-    """Start a Spark context, or connect with Spark Connect, and return its session. Raises SparkNotStarted."""
+    """Start a Spark context and return its session. Raises SparkNotStarted."""
     quick, last_lines = QuickStart.of(settings), deque[str](maxlen=_LINES)
-    is_remote = "spark.remote" in settings or "SPARK_REMOTE" in os.environ
     with ExitStack() as alone:
-        if quick.started().get(PACKAGES) and not is_remote:
+        if quick.started().get(PACKAGES):
             alone.enter_context(resolving_alone())
         # Another process may have resolved the packages while this one waited.
         started, builder = quick.started(), SparkSession.builder
         for name, value in started.items():
             builder = builder.config(name, value)
         try:
-            if not is_remote:
-                start_jvm(started, last_lines)
+            start_jvm(started, last_lines)
             session = builder.getOrCreate()
         except (PySparkException, Py4JJavaError) as error:
             lines = [redacted(line) for line in last_lines]

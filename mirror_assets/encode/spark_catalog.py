@@ -32,7 +32,7 @@ def find_table(spark: SparkSession, catalog: str, table: str) -> SparkTable | No
     """
     with spark_errors(f"{table}: Spark asks its catalog {catalog}"):
         try:
-            if catalog == _DEFAULT and hasattr(spark, "_jsparkSession"):
+            if catalog == _DEFAULT:
                 # Ask the metastore only: `DESCRIBE` would also open the table's log.
                 state = Jvm(spark).session.sessionState()
                 found = state.catalog().getTableMetadata(state.sqlParser().parseTableIdentifier(_quoted(table)))

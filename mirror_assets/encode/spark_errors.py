@@ -102,7 +102,7 @@ def spark_error(error: Exception, place: str) -> MirrorError:  # noqa: PLR0911 e
 
 
 def spark_facts(error: Exception) -> SparkFacts:
-    """Return the exception's cause chain from the JVM; without access to the JVM (Spark Connect), one from its text."""
+    """Return the exception's cause chain from the JVM; if the JVM has died, one from its text."""
     java = error.java_exception if isinstance(error, Py4JJavaError) else getattr(error, "_origin", None)
     causes: list[SparkCause] = []
     try:
@@ -221,11 +221,11 @@ class RowIdsUnfit(RebuildError):
         )
 
 
-def session_unfit(what: str, versions: Sequence[str]) -> SettingError:
-    """Return the error for a session without access to Delta's private classes, or with an unproved Delta version."""
+def session_unfit(what: str, found: str, proved: Sequence[str]) -> SettingError:
+    """Return the error for a Delta version on which its private classes are not proved."""
     return SettingError(
-        f"{what} needs Delta's private classes, which this Spark session does not offer.",
-        f"use a classic session, not Spark Connect, with delta-spark {' or '.join(versions)}.",
+        f"{what} needs private classes of Delta {' or '.join(proved)}; the Spark session has Delta {found}.",
+        "install the extra `spark`, or give the session these JARs: see docs/spark-versions.md.",
         code=ErrorCode.SESSION_UNFIT,
     )
 

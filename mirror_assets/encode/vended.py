@@ -16,7 +16,7 @@ from pyspark.sql import SparkSession
 
 from mirror_assets.encode.private.jvm import Jvm
 from mirror_assets.encode.spark_errors import spark_errors
-from mirror_assets.errors import ErrorCode, RetryError, SettingError
+from mirror_assets.errors import ErrorCode, RetryError
 
 # Keys themselves, which the classes would only begin with: they fetch their own.
 _SECRETS = ("fs.s3a.init.", "fs.azure.init.", "fs.gs.init.")
@@ -49,8 +49,7 @@ _SETTINGS: WeakKeyDictionary[SparkSession, tuple[CatalogKeys, tuple[str, ...]]] 
 def use_keys(spark: SparkSession, keys: CatalogKeys | None) -> None:
     """Let the session read the table of these keys from now on, and no other by a catalog's keys.
 
-    Raises session_without_keys for a session of Spark Connect, file_system_missing, and the errors of `spark_errors`
-    where the catalog hands out no keys.
+    Raises file_system_missing, and the errors of `spark_errors` where the catalog hands out no keys.
     """
     known = _SETTINGS.get(spark)
     if known is not None and known[0] == keys:
@@ -60,8 +59,6 @@ def use_keys(spark: SparkSession, keys: CatalogKeys | None) -> None:
     _SETTINGS.pop(spark, None)
     if keys is None:
         return
-    if not hasattr(spark, "_jsparkSession"):
-        raise session_without_keys(keys.table)
     jvm = Jvm(spark)
     if (file_system := _FILE_SYSTEMS.get(keys.scheme)) is not None:
         found: object = jvm.root
@@ -91,15 +88,6 @@ def _settings_by_catalog(jvm: Jvm, keys: CatalogKeys) -> dict[str, str]:
     entries = jvm.java_list(made.entrySet())
     pairs = (entries.get(index) for index in range(entries.size()))
     return {str(pair.getKey()): str(pair.getValue()) for pair in pairs}
-
-
-def session_without_keys(table: str) -> SettingError:
-    """Return the error for a session of Spark Connect, which reaches no classes of Hadoop."""
-    return SettingError(
-        f"{table}: credentials of a catalog need a classic Spark session, not Spark Connect.",
-        "unset SPARK_REMOTE, or write `credentials: stores` in the catalog and give the server the store's identity.",
-        code=ErrorCode.SESSION_UNFIT,
-    )
 
 
 def file_system_missing(table: str, scheme: str) -> RetryError:

@@ -19,6 +19,7 @@ from mirror_assets.fabric.database import (
     Workspace,
     definition_payload,
 )
+from mirror_assets.fabric.errors import fabric_client_missing
 from mirror_assets.fabric.rest import FabricRetry, all_pages, fabric_errors, first_line, operation_result
 
 if TYPE_CHECKING:
@@ -32,9 +33,12 @@ class FabricClient:
     """The mirrored databases of a workspace. Methods raise FabricUnavailable, FabricRefused, and SettingErrors."""
 
     def __init__(self, workspace: Workspace, credential: TokenCredential) -> None:
-        """Make the client; no request is sent yet."""
+        """Make the client; no request is sent yet. Raises fabric_client_missing."""
         # Imported here, because it takes most of a second and 50 MB.
-        from microsoft_fabric_api.extensions.mirroreddatabase import FabricMirroredDatabaseClient
+        try:
+            from microsoft_fabric_api.extensions.mirroreddatabase import FabricMirroredDatabaseClient
+        except ImportError as error:
+            raise fabric_client_missing() from error
 
         verify = {"connection_verify": str(workspace.ca_bundle)} if workspace.ca_bundle else {}
         base = f"{workspace.endpoint.rstrip('/')}/"

@@ -18,6 +18,15 @@ class FabricUnavailable(RetryError):
         )
 
 
+def fabric_client_missing() -> SettingError:
+    """Microsoft's client for the API is in an extra, because only this API needs its 50 MB."""
+    return SettingError(
+        "Fabric's API needs the Python package microsoft-fabric-api, which is not installed.",
+        "run `pip install 'mirror-assets[fabric]'`.",
+        code=ErrorCode.CONFIG_INVALID,
+    )
+
+
 def fabric_not_ready(item: str, state: str) -> RetryError:
     """The mirrored database is changing its state, and can't be started until it has finished."""
     return RetryError(

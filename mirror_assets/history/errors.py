@@ -80,12 +80,3 @@ class HistoryOvertaken(RetryError):
 
     def __init__(self, table: str, why: str) -> None:
         super().__init__(f"{table}: {why}; the history is planned again.", "run again.")
-
-
-def stream_needs_classic_session(table: str) -> SettingError:
-    """Return the error for Spark Connect, which can't call this process with a stream's batches."""
-    return SettingError(
-        f"{table}: `history: stream` needs a classic Spark session, not Spark Connect.",
-        "set `history: slices`, which stores the same rows.",
-        code=ErrorCode.SESSION_UNFIT,
-    )

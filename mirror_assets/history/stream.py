@@ -25,7 +25,7 @@ from mirror_assets.encode.columns import COMMIT_VERSION
 from mirror_assets.encode.spark_errors import spark_error
 from mirror_assets.errors import MirrorError
 from mirror_assets.history.append import append_nothing, append_rows, next_commit
-from mirror_assets.history.errors import HistoryOvertaken, stream_needs_classic_session
+from mirror_assets.history.errors import HistoryOvertaken
 from mirror_assets.history.history_context import HistoryContext, StreamOptions
 from mirror_assets.history.history_log import HistoryCommit
 from mirror_assets.history.history_plan import HistorySlice
@@ -46,7 +46,7 @@ def read_by_stream(
 
     Discards a checkpoint with which the stream fails. Raises HistoryOvertaken when a new attempt can succeed: the
     checkpoint was an earlier stream's, the schema has changed meanwhile, or another run was faster. Else raises what
-    the stream fails with, what appending raises, and stream_needs_classic_session.
+    the stream fails with, and what appending raises.
     """
     if context.stream is None:
         raise ValueError("no stream options")
@@ -71,8 +71,6 @@ def read_by_stream(
 def _run(context: HistoryContext, options: StreamOptions, checkpoint: StreamCheckpoint, batches: _Batches) -> None:
     """Run the stream to the end of the source's log."""
     spark = context.spark()
-    if not hasattr(spark, "_jsparkSession"):
-        raise stream_needs_classic_session(context.table)
     reader = spark.readStream.format("delta").option("readChangeFeed", "true").option("startingVersion", batches.next)
     rows = reader.options(**{"maxFilesPerTrigger": str(_ALL_FILES), **options.options}).load(context.source.uri)
     writer = rows.writeStream.foreachBatch(batches)

@@ -120,7 +120,7 @@ def test_the_plan_has_one_shuffle_one_sort_and_one_window(
     assert operators.count("Exchange") == 1
     assert operators.count("Sort") == 1
     assert operators.count("Window") == 1
-    assert "shufflepartitionidpassthrough" in plan
+    assert "hashpartitioning(__shuffle_key" in plan
 
 
 def test_footers_carry_the_receipt_and_optional_columns(spark: SparkSession, tmp_path: Path) -> None:

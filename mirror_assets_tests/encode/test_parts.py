@@ -17,7 +17,7 @@ from mirror_assets.encode import changes as feed
 from mirror_assets.encode import pairing
 from mirror_assets.encode.changes import FeedSlice, encode_changes
 from mirror_assets.encode.columns import CHANGE_TYPE, COMMIT_VERSION
-from mirror_assets.encode.part_assignment import EncodeGroup
+from mirror_assets.encode.part_assignment import EncodeGroup, shuffle_key
 from mirror_assets.errors import StopError
 from mirror_assets.landing.names import part_place
 from mirror_assets.source.batching import PartAssignment
@@ -97,6 +97,11 @@ def _try(spark: SparkSession, patch: pytest.MonkeyPatch, folder: Path, parts: in
         ]
     _given(spark, patch, rows)
     _require_in_order(_encoded(spark, assignments, folder), folder, rows)
+
+
+def test_a_shuffle_key_has_the_hash_of_its_part(spark: SparkSession) -> None:
+    keys = spark.range(5000).select(F.hash(shuffle_key(F.col("id").cast("int"), 5000)).alias("hash"), "id")
+    assert keys.where("hash IS DISTINCT FROM id").isEmpty()
 
 
 @pytest.mark.parametrize("parts", range(1, 41))

@@ -7,7 +7,11 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from mirror_assets.encode.private.table_version import TableVersion
+from mirror_assets.encode.private import table_version
+from mirror_assets.encode.private.table_version import TableVersion, has_own_reader, read_files
+from mirror_assets.errors import ErrorCode, SettingError
+from mirror_assets.source.batching import FileChunk
+from mirror_assets_tests.errors import raises
 from mirror_assets_tests.lab import Lab
 
 
@@ -23,6 +27,16 @@ def lab(spark: SparkSession, tmp_path: Path) -> Lab:
 def read(lab: Lab, version: int, other: int) -> list[int]:
     here, there = (TableVersion.opened(lab.spark, lab.uri, at) for at in (version, other))
     return sorted(row["id"] for row in here.rows_not_in(there).frame.collect())
+
+
+def test_the_private_classes_are_used_with_the_delta_on_which_they_are_proved(
+    lab: Lab, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert has_own_reader(lab.spark)
+    monkeypatch.setattr(table_version, "_PROVED_VERSIONS", frozenset({"9.9.9"}))
+    assert not has_own_reader(lab.spark)
+    with raises(SettingError, ErrorCode.SESSION_UNFIT, match=r"Delta 9\.9\.9; the Spark session has Delta \d"):
+        read_files(lab.spark, lab.uri, 0, FileChunk(0, 1, 0, 1, 2, 200, 1))
 
 
 def test_of_a_file_with_another_vector_only_the_rows_are_read_that_the_other_version_hides(lab: Lab) -> None:

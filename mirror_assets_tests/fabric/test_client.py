@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import json
+import sys
 import time
 from collections.abc import Callable
 from datetime import datetime, timezone
@@ -59,6 +60,14 @@ def test_a_database_is_created_with_the_properties_that_are_asked_for(client: Fa
     assert client.definition(made.id).target == wanted
     sent = json.loads(base64.b64decode(definition_payload(PLAIN)))["properties"]
     assert sent == OPEN_MIRROR, "what is not asked for is left to Fabric"
+
+
+def test_without_its_client_the_message_names_the_extra(
+    fabric: LoopbackFabric, onelake: LoopbackOneLake, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "microsoft_fabric_api.extensions.mirroreddatabase", None)
+    with raises(SettingError, ErrorCode.CONFIG_INVALID, match=r"mirror-assets\[fabric\]"):
+        FabricClient(fabric.place, onelake.credential())
 
 
 def test_databases_on_every_page(client: FabricClient, fabric: LoopbackFabric) -> None:

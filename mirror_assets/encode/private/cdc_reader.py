@@ -1,7 +1,6 @@
 """Calls Delta's private `CDCReader`, which reads change feeds with vectorised scans of the files that commits name.
 
-`has_own_reader` allows it only in a classic session with a Delta version on which tests compare it with the public
-reader.
+`has_own_reader` allows it only with a Delta version on which tests compare it with the public reader.
 """
 
 from __future__ import annotations

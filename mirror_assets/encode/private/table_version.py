@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass, field
 from functools import cached_property
-from importlib.metadata import version
 
 from py4j.java_gateway import JavaClass, JavaObject
 from pyspark.sql import Column, DataFrame, SparkSession
@@ -102,14 +101,20 @@ _VECTOR = ("storageType", "pathOrInlineDv", "offset")
 
 
 def has_own_reader(spark: SparkSession) -> bool:
-    """Return whether the session can call Delta's private classes, and tests have proved them on this Delta version."""
-    return version("delta-spark") in _PROVED_VERSIONS and hasattr(spark, "_jsparkSession")
+    """Return whether tests have proved Delta's private classes on the Delta version of the session's JARs."""
+    return _delta_version(spark) in _PROVED_VERSIONS
 
 
 def require_own_reader(spark: SparkSession, purpose: str) -> None:
-    """Raise session_unfit, naming the purpose, unless the session can use Delta's private classes."""
+    """Raise session_unfit, naming the purpose, unless `has_own_reader`."""
     if not has_own_reader(spark):
-        raise session_unfit(purpose, sorted(_PROVED_VERSIONS))
+        raise session_unfit(purpose, _delta_version(spark), sorted(_PROVED_VERSIONS))
+
+
+def _delta_version(spark: SparkSession) -> str:
+    """Return the version of the JARs, which a platform or a user's settings may have brought."""
+    package = getattr(Jvm(spark).root.io.delta, "package$")
+    return str(getattr(package, "MODULE$").VERSION()) if isinstance(package, JavaClass) else "of its platform"
 
 
 @dataclass(frozen=True)

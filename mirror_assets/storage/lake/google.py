@@ -12,6 +12,7 @@ from mirror_assets.storage.errors import credential_incomplete
 from mirror_assets.storage.lake.address import LakeAddress
 from mirror_assets.storage.onelake.abfs import variable
 
+# Part of Hadoop since 3.5.0, the Hadoop of Spark 4.2.
 HADOOP_GCP = "org.apache.hadoop:hadoop-gcp:3.5.0"
 KEY_FILE = "GOOGLE_APPLICATION_CREDENTIALS"
 

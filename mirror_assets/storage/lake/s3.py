@@ -14,8 +14,8 @@ from mirror_assets.storage.lake.aws_identity import AwsIdentity
 from mirror_assets.storage.lake.lake_store import prefixed
 from mirror_assets.storage.onelake.abfs import variable
 
-# The hadoop-aws that fits the Hadoop that pyspark brings.
-HADOOP_AWS = "org.apache.hadoop:hadoop-aws:3.5.0"
+# Without a version: it is that of the Hadoop that Spark brings.
+HADOOP_AWS = "org.apache.hadoop:hadoop-aws"
 KEY, SECRET, TOKEN = "AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN"
 _REGIONS = ("AWS_REGION", "AWS_DEFAULT_REGION")
 _ENDPOINTS = ("AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL")

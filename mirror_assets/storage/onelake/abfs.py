@@ -10,8 +10,8 @@ from collections.abc import Mapping
 
 from mirror_assets.storage.credentials import AUTHORITY, CLIENT, SECRET, TENANT, TOKEN_FILE, CredentialKind
 
-# The hadoop-azure that fits the Hadoop that pyspark brings.
-HADOOP_AZURE = "org.apache.hadoop:hadoop-azure:3.5.0"
+# Without a version: it is that of the Hadoop that Spark brings.
+HADOOP_AZURE = "org.apache.hadoop:hadoop-azure"
 _PROVIDERS = "org.apache.hadoop.fs.azurebfs.oauth2"
 _PUBLIC_AUTHORITY = "https://login.microsoftonline.com"
 

@@ -1,0 +1,73 @@
+"""The installed Spark: its version, and the errors for a missing one and for one that is not supported."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from importlib.metadata import version
+
+from mirror_assets.errors import ErrorCode, SettingError
+
+# The supported versions of Spark, and of the Hadoop that each brings.
+_HADOOP = {"4.0": "3.4.1", "4.1": "3.4.2", "4.2": "3.5.0"}
+_REMOTE, _API_MODE = ("SPARK_REMOTE", "SPARK_CONNECT_MODE_ENABLED"), "spark.api.mode"
+_INSTALL = "pip install 'mirror-assets[spark]'"
+
+
+def require_spark() -> None:
+    """Raise spark_missing without PySpark or delta-spark, and spark_unsupported for another Spark than 4.0 to 4.2."""
+    try:
+        from pyspark import __version__
+
+        version("delta-spark")
+    except ImportError as error:  # also of metadata that is not found
+        raise spark_missing((error.name or "pyspark").partition(".")[0]) from error
+    if minor_version(__version__) not in _HADOOP:
+        raise spark_unsupported(__version__)
+
+
+def minor_version(full: str) -> str:
+    """Return `4.2` for `4.2.0`."""
+    return ".".join(full.split(".")[:2])
+
+
+def with_version(package: str) -> str:
+    """Return the Maven coordinate; one without a version, `group:name`, gets that of Spark's Hadoop."""
+    from pyspark import __version__
+
+    return package if package.count(":") > 1 else f"{package}:{_HADOOP[minor_version(__version__)]}"
+
+
+def require_classic(settings: Mapping[str, str], environment: Mapping[str, str] = os.environ) -> None:
+    """Raise connect_unsupported if Spark's builder would connect to a Spark Connect server, or has done so."""
+    mode = settings.get(_API_MODE) or environment.get("SPARK_API_MODE", "")
+    if "spark.remote" in settings or any(map(environment.get, _REMOTE)) or mode.lower() == "connect":
+        raise connect_unsupported()
+
+
+def spark_missing(package: str) -> SettingError:
+    """Return the error for a missing package of Spark."""
+    return SettingError(
+        f"the Python package {package} is not installed, and this step needs Spark.",
+        f"run `{_INSTALL}`; with a Spark of the platform's own, see docs/spark-versions.md.",
+        code=ErrorCode.SESSION_UNFIT,
+    )
+
+
+def spark_unsupported(found: str) -> SettingError:
+    """Return the error for a PySpark of another version."""
+    return SettingError(
+        f"PySpark {found} is installed, and mirror_assets runs on Spark {', '.join(_HADOOP)}.",
+        f"run `{_INSTALL}` in an environment of its own, or choose a runtime with Spark 4.",
+        code=ErrorCode.SESSION_UNFIT,
+    )
+
+
+def connect_unsupported() -> SettingError:
+    """Return the error for Spark Connect."""
+    return SettingError(
+        "mirror_assets needs a classic Spark session: Spark Connect doesn't offer Delta's own classes.",
+        "unset SPARK_REMOTE, SPARK_API_MODE, spark.remote and spark.api.mode, and set spark.master in `spark.settings` "
+        "to the cluster, or to local[*].",
+        code=ErrorCode.SESSION_UNFIT,
+    )
