@@ -133,7 +133,7 @@ def test_the_units_run_the_services_of_compose() -> None:
         program, *words = [word.replace("/etc/mirror-assets/", "/opt/mirror/") for word in found[name]]
         assert (Path(program).name, *(other.get(word, word) for word in words)) == service.command
     target = (DEPLOY / "systemd" / "mirror-assets.target").read_text(encoding="utf-8")
-    assert {unit.name for unit in _UNITS} == set(re.findall(r"\S+\.service", target))
+    assert {unit.name for unit in _UNITS} == set(re.findall(r"[\w-]+\.service", target))
 
 
 def test_systemd_accepts_the_units(tmp_path: Path) -> None:
