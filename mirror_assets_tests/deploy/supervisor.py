@@ -9,6 +9,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -63,7 +64,8 @@ class Supervisor:
 
     def kill(self, name: str) -> None:
         """Kill a service and its children by -9, as the end of its container does."""
-        os.killpg(self._running[name].pid, signal.SIGKILL)
+        with suppress(ProcessLookupError):  # all have ended
+            os.killpg(self._running[name].pid, signal.SIGKILL)
         self._running[name].wait()
 
     def stop(self, name: str, seconds: float) -> float:
