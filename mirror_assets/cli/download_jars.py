@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 from mirror_assets.cli.exit import Exit
@@ -14,7 +15,9 @@ def download_jars(path: Path | None, folder: Path, *, as_json: bool) -> Exit:
     """Copy the JARs of this configuration's packages into the folder. Starts Spark to resolve unknown packages."""
     from mirror_assets.encode.jar_folder import fill_jar_folder
 
-    jars = fill_jar_folder(folder, SparkSettings.of(load_config(path)).shown())
+    # The folder that spark.jars_folder names may not exist yet: it is the one to fill, on this machine or another.
+    settings = replace(SparkSettings.of(load_config(path)), jars_folder=None)
+    jars = fill_jar_folder(folder, settings.shown())
     if as_json:
         show_json([{"folder": str(folder), "jars": [jar.name for jar in jars]}])
     else:

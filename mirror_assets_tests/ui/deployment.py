@@ -1,4 +1,4 @@
-"""The three services of a deployment, as docs/dagster.md says to start them, and a supervisor that keeps them."""
+"""The three services of a deployment, as the units of systemd start them, and a supervisor that keeps them."""
 
 from __future__ import annotations
 
@@ -13,21 +13,23 @@ from pathlib import Path
 from benchmarks.dev_server import PROJECT, DagsterHome, DevServer, are_healthy, is_loaded, started
 from benchmarks.postgres import free_port
 
-_PAGE = PROJECT / "docs" / "dagster.md"
-_SECTION = "## Deployment"
+_DEPLOY = PROJECT / "deploy"
 _LOADED_AT = "{ workspaceOrError { ... on Workspace { locationEntries { updatedTimestamp } } } }"
 _RESTARTS_WITHIN_SECONDS = 120
-_BLOCK = re.compile(r"```(?:text|yaml)\n(.*?)```", re.DOTALL)
+_START = re.compile(r"^ExecStart=(.*)$", re.MULTILINE)
 
 
 @contextmanager
 def supervised(home: DagsterHome) -> Iterator[DevServer]:
-    """Start the documented services on ports of their own; whatever dies is started again a second later."""
-    commands, workspace = _documented()
+    """Start the services on ports of their own; whatever dies is started again a second later."""
     code, pages = free_port(), free_port()
     file = home.folder / "workspace.yaml"
-    file.write_text(workspace.replace("4266", str(code)), encoding="utf-8")
-    ports = {"4266": str(code), "3000": str(pages), "workspace.yaml": str(file)}
+    workspace = (_DEPLOY / "workspace.yaml").read_text(encoding="utf-8")
+    workspace = workspace.replace("{env: MIRROR_CODE_HOST}", "127.0.0.1").replace("{env: MIRROR_CODE_PORT}", str(code))
+    file.write_text(workspace, encoding="utf-8")
+    ports = {"${MIRROR_CODE_PORT}": str(code), "3000": str(pages), "/etc/mirror-assets/workspace.yaml": str(file)}
+    units = [unit.read_text(encoding="utf-8") for unit in sorted((_DEPLOY / "systemd").glob("*.service"))]
+    commands = [command for unit in units for command in _START.findall(unit)]
     services = " & ".join(f"while :; do {_ours(command, ports)}; sleep 1; done" for command in commands)
     with started(["bash", "-c", services], home, pages) as waiting:
         loaded = waiting.until(_is_loaded)
@@ -58,14 +60,9 @@ def _is_loaded(url: str) -> bool:
         return False
 
 
-def _documented() -> tuple[list[str], str]:
-    """The commands and workspace.yaml of the page."""
-    section = _PAGE.read_text(encoding="utf-8").partition(_SECTION)[2]
-    commands, workspace = _BLOCK.findall(section)[:2]
-    return commands.strip().splitlines(), workspace
-
-
 def _ours(command: str, changed: dict[str, str]) -> str:
     """The command with this environment's programs, and other values."""
     program, *words = shlex.split(command)
-    return shlex.join([str(Path(sys.executable).with_name(program)), *(changed.get(word, word) for word in words)])
+    return shlex.join(
+        [str(Path(sys.executable).with_name(Path(program).name)), *(changed.get(word, word) for word in words)]
+    )

@@ -1,7 +1,7 @@
 """What a person at the page sees when processes of Dagster are killed, and what comes back by itself.
 
-The stories go on where those of the pages ended: with the services that docs/dagster.md has for a deployment, in the
-place of `make dev`.
+The stories go on where those of the pages ended: with the services of systemd's units in `deploy/`, in the place of
+`make dev`.
 """
 
 from __future__ import annotations
