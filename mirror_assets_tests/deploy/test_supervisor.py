@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Iterator
-from functools import partial
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -38,8 +37,8 @@ def supervisor(zone: Zone, tmp_path: Path) -> Iterator[Supervisor]:
         pytest.skip(str(missing))
 
 
-def _seconds_until(happened: Callable[[], bool], supervisor: Supervisor, since: float) -> float:
-    while not happened():
+def _seconds_until_back(supervisor: Supervisor, name: str, since: float) -> float:
+    while not supervisor.is_back(name, since):
         assert time.time() - since < _LIMIT_SECONDS
         supervisor.supervise()
         time.sleep(0.5)
@@ -55,8 +54,7 @@ def test_killed_services_come_back_and_commits_land(
 
     began = time.time()
     for name in (WEBSERVER, CODE, DAEMON):
-        seconds = _seconds_until(partial(supervisor.is_back, name, began), supervisor, began)
-        report(f"\n{name} works {seconds:.1f} s after the start")
+        report(f"\n{name} works {_seconds_until_back(supervisor, name, began):.1f} s after the start")
     report(f"first load: {until_landed([zone], 300, supervisor.supervise):.1f} s")
     assert set(supervisor.check_health().values()) == {0}
     for name in (WEBSERVER, DAEMON, CODE):
@@ -64,7 +62,7 @@ def test_killed_services_come_back_and_commits_land(
         killed = time.time()
         supervisor.kill(name)
         zone.commit()
-        back = _seconds_until(partial(supervisor.is_back, name, killed), supervisor, killed)
+        back = _seconds_until_back(supervisor, name, killed)
         until_landed([zone], _LIMIT_SECONDS, supervisor.supervise)
         landed = time.time() - killed
         report(f"{name} killed: it works again {back:.1f} s later, every commit has landed {landed:.1f} s later")
