@@ -33,7 +33,7 @@ def _kill(desk: Desk, *words: str) -> None:
 
 def _sees_all(desk: Desk) -> None:
     """The boxes of the tables, the sensor, and what a check has found."""
-    desk.open("/asset-groups")
+    desk.open("/locations/mirror_assets/asset-groups/shop/lineage")
     desk.sees("orders_landing")
     desk.open("/automation")
     desk.sees("replicator")
