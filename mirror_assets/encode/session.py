@@ -121,10 +121,10 @@ def open_session(
 
 def require_delta(spark: SparkSession) -> None:
     """Raise SettingError unless the session of a project can read Delta tables as this package does."""
-    wanted = {_EXTENSIONS: _DELTA_EXTENSION, _CATALOG: _DELTA_CATALOG}
-    missing = [f"{name}={value}" for name, value in wanted.items() if value not in spark.conf.get(name, "").split(",")]
     if not hasattr(spark, "_jsparkSession"):
         raise spark_unfit("it is a session of Spark Connect", "use a PySpark resource that starts Spark itself.")
+    wanted = {_EXTENSIONS: _DELTA_EXTENSION, _CATALOG: _DELTA_CATALOG}
+    missing = [f"{name}={value}" for name, value in wanted.items() if value not in spark.conf.get(name, "").split(",")]
     if missing:
         step = f"add {', '.join(missing)} to spark_config of the resource, and the package {delta_package()}."
         raise spark_unfit("it lacks settings of Delta Lake", step)

@@ -7,12 +7,14 @@ import sys
 import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from types import SimpleNamespace
+from typing import cast
 
 import pytest
 from pyspark.sql import SparkSession
 
 from mirror_assets.encode.private.jvm import Jvm
-from mirror_assets.encode.session import delta_package, open_session, spark_settings
+from mirror_assets.encode.session import delta_package, open_session, require_delta, spark_settings
 from mirror_assets.encode.spark_errors import SparkNotStarted
 from mirror_assets.errors import SettingError
 
@@ -148,3 +150,14 @@ def test_another_delta_than_the_installed_one_is_refused(wanted: str) -> None:
 )
 def test_extensions_come_behind_ours(wanted: dict[str, str], extensions: str) -> None:
     assert spark_settings(wanted)["spark.sql.extensions"] == extensions
+
+
+def test_the_session_of_a_project_needs_delta(spark: SparkSession) -> None:
+    require_delta(spark)
+    plain = SimpleNamespace(_jsparkSession=None, conf=SimpleNamespace(get=lambda _, default: default))
+    with pytest.raises(
+        SettingError, match=r"add spark\.sql\.extensions=io\.delta.*spark_catalog=org\.apache.*delta-spark_"
+    ):
+        require_delta(cast("SparkSession", plain))
+    with pytest.raises(SettingError, match="Spark Connect"):
+        require_delta(cast("SparkSession", SimpleNamespace()))
