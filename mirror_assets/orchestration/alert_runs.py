@@ -58,7 +58,7 @@ class RunReader:
             if not newest_runs(instance, location, job, _FAILED, since=since):
                 continue
             # The runs of a schedule are of one kind. The resident run has succeeded when it has lasted for a while.
-            statuses = (_FAILED, SUCCEEDED, *((_STARTED,) if job in mirroring else ()))
+            statuses = (_FAILED, SUCCEEDED, *((_STARTED,) if job == assets.full_name(MIRROR_ALL) else ()))
             limit = 1 if since is None else _NEWEST
             runs = newest_runs(instance, location, job, *statuses, since=since, limit=limit)
             for run, kinds in _last_failed(runs, by_asset, assets.full_name(REBUILD), now):
