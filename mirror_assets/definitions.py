@@ -37,13 +37,9 @@ def build_definitions(
     definitions can be merged with others. `spark` is the key of a PySpark resource of the project, which replaces the
     mirror's own. Raises SettingError if two assets have one key.
     """
-    return definitions_of(MirrorAssets(config, translator or MirrorTranslator(), name, spark))
-
-
-def definitions_of(assets: MirrorAssets) -> dg.Definitions:
-    """Return the definitions of these assets. Raises SettingError if two of them have one key."""
+    assets = MirrorAssets(config, translator or MirrorTranslator(), name, spark)
     assets.require_distinct_keys()
-    tables = assets.config.all_tables()
+    tables = config.all_tables()
     jobs = build_jobs(assets)
     by_name = {job.name: job for job in jobs}
     sensors, schedules = [mirror_sensor(assets), replicator_sensor(assets)], job_schedules(assets, by_name)

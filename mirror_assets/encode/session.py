@@ -22,7 +22,7 @@ from mirror_assets.encode.jvm_start import resolving_alone, start_jvm
 from mirror_assets.encode.private.jvm import Jvm
 from mirror_assets.encode.quick_start import PACKAGES, QuickStart
 from mirror_assets.encode.spark_errors import SparkNotStarted, package_refused, spark_unfit
-from mirror_assets.encode.spark_version import minor_version, require_classic, with_version
+from mirror_assets.encode.spark_version import connect_unsupported, minor_version, require_classic, with_version
 from mirror_assets.redaction import redacted, redacted_error
 
 _EXTENSIONS, _DELTA_EXTENSION = "spark.sql.extensions", "io.delta.sql.DeltaSparkSessionExtension"
@@ -122,7 +122,7 @@ def open_session(
 def require_delta(spark: SparkSession) -> None:
     """Raise SettingError unless the session of a project can read Delta tables as this package does."""
     if not hasattr(spark, "_jsparkSession"):
-        raise spark_unfit("it is a session of Spark Connect", "use a PySpark resource that starts Spark itself.")
+        raise connect_unsupported()
     wanted = {_EXTENSIONS: _DELTA_EXTENSION, _CATALOG: _DELTA_CATALOG}
     missing = [f"{name}={value}" for name, value in wanted.items() if value not in spark.conf.get(name, "").split(",")]
     if missing:

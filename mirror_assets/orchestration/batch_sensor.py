@@ -9,6 +9,7 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 
 import dagster as dg
 
@@ -22,7 +23,7 @@ from mirror_assets.orchestration.dagster_internals import RemoteRepositoryOrigin
 from mirror_assets.orchestration.jobs import MIRROR_ALL, TABLES_OP, MirrorTables
 from mirror_assets.orchestration.mirror_assets import MirrorAssets
 from mirror_assets.orchestration.mirror_tables import FollowSources
-from mirror_assets.orchestration.partitions import boundaries_of
+from mirror_assets.orchestration.partitions import registered_boundaries
 from mirror_assets.orchestration.rediscovery import Rediscovery
 from mirror_assets.orchestration.resources import project, resource_keys
 from mirror_assets.orchestration.run_records import BatchRuns, busy_rebuild
@@ -181,7 +182,9 @@ class _Tick:
         """
         if number not in self.watches:
             contexts = [self.composed.table(table) for table in tables]
-            self.watches[number] = TableWatch(contexts, boundaries_of(self.context.instance, self.assets))
+            self.watches[number] = TableWatch(
+                contexts, partial(registered_boundaries, self.context.instance, self.assets)
+            )
         watch = self.watches[number]
         deadline = time.monotonic() + _TICK_SECONDS / self.composed.config.automation.batches
         pending: list[str] = []

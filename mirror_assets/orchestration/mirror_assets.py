@@ -22,7 +22,7 @@ _UPSTREAM = {
 # The log of a history table has its slices, and the replicator applies files, so both have no partitions.
 _HAS_SLICES = (AssetKind.SOURCE, AssetKind.CHANGES, AssetKind.LANDING)
 # Downstream assets can load these, which are Delta tables.
-_LOADABLE = (AssetKind.SOURCE, AssetKind.MIRROR, AssetKind.HISTORY)
+LOADABLE = (AssetKind.SOURCE, AssetKind.MIRROR, AssetKind.HISTORY)
 
 
 @dataclass(frozen=True, eq=False)
@@ -46,10 +46,9 @@ class MirrorAssets:
     def key(self, kind: AssetKind, table: TableName) -> dg.AssetKey:
         """Return the key of the table's asset. Raises TableUnknown."""
         if (kind, table) not in self._translated:
-            settings = self.config.table(table)
-            spec = self.translator.get_asset_spec(MirrorTranslatorData(self.config, settings, kind))
-            if kind is AssetKind.SOURCE and settings.source_asset is not None:
-                spec = dg.AssetSpec(_source_key(settings.source_asset, table))
+            own = self.config.table(table).source_asset if kind is AssetKind.SOURCE else None
+            data = MirrorTranslatorData(self.config, self.config.table(table), kind)
+            spec = self.translator.get_asset_spec(data) if own is None else dg.AssetSpec(_source_key(own, table))
             self._translated[kind, table] = spec
         return self._translated[kind, table].key
 
@@ -60,11 +59,10 @@ class MirrorAssets:
         deps = list(spec.deps)
         if kind in _UPSTREAM:
             upstream = _UPSTREAM[kind]
-            is_own = upstream is AssetKind.SOURCE and self.config.table(table).source_asset is not None
             # The project's own asset has no slices as partitions.
-            mapping = dg.AllPartitionMapping() if is_own else None
+            mapping = dg.AllPartitionMapping() if self._is_own(upstream, table) else None
             deps.append(dg.AssetDep(self.key(upstream, table), partition_mapping=mapping))
-        if kind in _LOADABLE:
+        if kind in LOADABLE:
             spec = spec.with_io_manager_key(self.full_name(TABLES))
         return spec.replace_attributes(
             deps=deps, partitions_def=self.partitions(table) if kind in _HAS_SLICES else None
@@ -76,8 +74,11 @@ class MirrorAssets:
         Dagster runs the checks of an asset with it, and the runs of the project's own assets are not to depend on the
         mirror: checks of a source that such an asset writes are those of landing.
         """
-        is_own = kind is AssetKind.SOURCE and self.config.table(table).source_asset is not None
-        return self.key(AssetKind.LANDING if is_own else kind, table)
+        return self.key(AssetKind.LANDING if self._is_own(kind, table) else kind, table)
+
+    def _is_own(self, kind: AssetKind, table: TableName) -> bool:
+        """Return whether it is an asset of the project that writes the source."""
+        return kind is AssetKind.SOURCE and self.config.table(table).source_asset is not None
 
     @property
     def out(self) -> dg.Out:
@@ -110,8 +111,8 @@ class MirrorAssets:
         known = dict[dg.AssetKey, str]()
         for table in self.config.all_tables():
             for kind in AssetKind:
-                is_shared = kind is AssetKind.SOURCE and table.source_asset is not None
-                if is_shared or (kind is AssetKind.HISTORY and not table.keeps_history):
+                # An own asset may write the sources of several tables.
+                if self._is_own(kind, table.name) or (kind is AssetKind.HISTORY and not table.keeps_history):
                     continue
                 this, key = f"{kind.value} of {table.name}", self.key(kind, table.name)
                 if key in known:

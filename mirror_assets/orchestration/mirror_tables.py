@@ -18,7 +18,7 @@ from mirror_assets.landing.publish import Published
 from mirror_assets.orchestration.check_steps import landing_evaluations
 from mirror_assets.orchestration.materialize import INTERRUPTS
 from mirror_assets.orchestration.mirror_assets import MirrorAssets
-from mirror_assets.orchestration.partitions import boundaries_of, registered_boundaries
+from mirror_assets.orchestration.partitions import registered_boundaries
 from mirror_assets.orchestration.run_reports import TableReport
 from mirror_assets.orchestration.run_tags import COMMAND_TAG, mirror_name, tag_failing, tag_process
 from mirror_assets.orchestration.table_events import TableEvents
@@ -112,7 +112,7 @@ class _TableRuns:
             self.reports[name] = self.reports[name].with_rebuild(published)
             self._events.rebuilt(table, published)
 
-        boundaries = registered_boundaries(instance, self._assets.partitions_name(name))
+        boundaries = registered_boundaries(instance, self._assets, name)
         events = RunEvents(log.info, rebuilt, partial(self._events.planned, name), boundaries)
         slices = mirror_table(
             table,
@@ -186,7 +186,7 @@ def follow_tables(
     runs, scheduler = _TableRuns(context, assets, project, EVERYTHING, following), Scheduler(_TABLES_AT_ONCE)
     contexts = [project.table(table) for table in tables]
     export_tables(str(table.name) for table in tables)
-    watch = TableWatch(contexts, boundaries_of(context.instance, assets), following.is_resident)
+    watch = TableWatch(contexts, partial(registered_boundaries, context.instance, assets), following.is_resident)
     for table_context in contexts:
         if str(table_context.name) in following.pending:
             scheduler.add(table_context.name, runs.work(table_context))

@@ -5,7 +5,7 @@ A tick reads the newest pages only: the number of partitions grows with the age 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 import dagster as dg
 
@@ -26,11 +26,12 @@ def as_slice(key: str) -> SliceKey | None:
         return None
 
 
-def registered_boundaries(instance: dg.DagsterInstance, partitions: str) -> Boundaries:
-    """Return the function by which a plan finds the registered slices of a table that have not landed.
+def registered_boundaries(instance: dg.DagsterInstance, assets: MirrorAssets, table: TableName) -> Boundaries:
+    """Return the function by which a plan finds the table's registered slices that have not landed.
 
     It reads the newest pages, down to the first page without such a slice.
     """
+    partitions = assets.partitions_name(table)
 
     def boundaries(epoch: int, covered: int) -> frozenset[int]:
         found, cursor = set[int](), None
@@ -44,11 +45,6 @@ def registered_boundaries(instance: dg.DagsterInstance, partitions: str) -> Boun
             cursor = page.cursor
 
     return boundaries
-
-
-def boundaries_of(instance: dg.DagsterInstance, assets: MirrorAssets) -> Callable[[TableName], Boundaries]:
-    """Return the function that returns `registered_boundaries` of a table."""
-    return lambda table: registered_boundaries(instance, assets.partitions_name(table))
 
 
 def _is_pending(key: SliceKey, epoch: int, covered: int) -> bool:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 from functools import cached_property
 from importlib import import_module
-from typing import TYPE_CHECKING, cast
+from typing import cast
 
 import dagster as dg
 import pyarrow as pa
@@ -22,11 +22,9 @@ from mirror_assets.landing.names import TableName
 from mirror_assets.orchestration.asset_names import AssetKind
 from mirror_assets.orchestration.dagster_internals import TableSlice
 from mirror_assets.orchestration.materialize import failing
+from mirror_assets.orchestration.mirror_assets import LOADABLE, MirrorAssets
+from mirror_assets.source.access import Access
 from mirror_assets.source.delta_rs import load_table
-
-if TYPE_CHECKING:
-    from mirror_assets.orchestration.mirror_assets import MirrorAssets
-    from mirror_assets.source.access import Access
 
 # Types beside pyarrow's, each with the package of its handler.
 _MORE_TYPES = {
@@ -77,8 +75,7 @@ class TableInputs(dg.IOManager):
 
     @cached_property
     def _known(self) -> dict[dg.AssetKey, tuple[AssetKind, TableName]]:
-        kinds = (AssetKind.SOURCE, AssetKind.MIRROR, AssetKind.HISTORY)
-        return {self._assets.key(kind, name): (kind, name) for name in self._assets.config.names for kind in kinds}
+        return {self._assets.key(kind, name): (kind, name) for name in self._assets.config.names for kind in LOADABLE}
 
     def _access(self, kind: AssetKind, table: TableName) -> Access:
         config = self._assets.config

@@ -12,6 +12,7 @@ from mirror_assets.orchestration import partitions
 from mirror_assets.orchestration.asset_names import AssetKind, asset_key, partitions_name
 from mirror_assets.orchestration.partitions import delete_keys, ended_keys, registered_boundaries, surplus_keys
 from mirror_assets_tests.lab import TABLE, key
+from mirror_assets_tests.orchestration.mirrors import assets_of
 
 NAME = partitions_name(asset_key(AssetKind.LANDING, TABLE))
 
@@ -31,7 +32,7 @@ def add(instance: dg.DagsterInstance, *keys: object) -> list[str]:
 
 def test_only_slices_after_the_covered_version_are_boundaries(instance: dg.DagsterInstance) -> None:
     add(instance, key(0, 1), key(2, 3), "foo", key(4, 5), key(6, 6), key(0, 9, epoch=2))
-    boundaries = registered_boundaries(instance, NAME)
+    boundaries = registered_boundaries(instance, assets_of([TABLE]), TABLE)
     assert boundaries(1, 3) == {5, 6, 9}
     assert boundaries(2, 9) == frozenset()
 
@@ -44,7 +45,7 @@ def test_old_pages_are_not_read(
     add(instance, *(key(v, v) for v in range(95)), "foo", *(key(v, v) for v in range(95, 100)))
     read = mock.Mock(wraps=instance.get_paginated_dynamic_partitions)
     monkeypatch.setattr(instance, "get_paginated_dynamic_partitions", read)
-    assert registered_boundaries(instance, NAME)(1, covered) == frozenset(range(covered + 1, 100))
+    assert registered_boundaries(instance, assets_of([TABLE]), TABLE)(1, covered) == frozenset(range(covered + 1, 100))
     assert read.call_count == pages
 
 
