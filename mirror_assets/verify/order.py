@@ -17,6 +17,7 @@ from itertools import chain, pairwise
 from typing import Protocol
 
 import numpy as np
+from pyspark.ml.feature import Bucketizer
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
@@ -33,7 +34,7 @@ from mirror_assets.verify.uniqueness import KeyInspection
 
 _SAMPLES = 5
 _LOW_HALF = (1 << 32) - 1
-_FILE, _PLACE, _VERSION, _IS_NEW, _IS_OLD = "file", "place", "version", "is_new", "is_old"
+_PLACE, _VERSION, _IS_NEW, _IS_OLD = "place", "version", "is_new", "is_old"
 _NEW, _OLD, _KEY = "new", "old", "key"
 
 
@@ -83,7 +84,7 @@ def row_order(staged: StagedSlice, keys: KeyInspection, reader: ChangeReader) ->
         return CheckResult("row_order", metadata=metadata)
     wanted = reader.feed_sums(with_values=keys.values_decide)
     commits = _places(keys.markers, wanted)
-    found = reader.part_sums(commits, with_values=keys.values_decide)
+    found = reader.part_sums(commits, with_values=keys.values_decide) if commits else {}
     wrong = [commit for commit in commits if found.get(commit.version) != wanted[commit.version]]
     problems = [] if commits else ["the change feed has no rows of this slice"]
     for commit in wrong[:1]:
@@ -123,16 +124,18 @@ class SparkChangeReader:
     def part_sums(self, commits: Sequence[CommitPlaces], *, with_values: bool) -> dict[int, CommitSums]:
         """Return the sums by version, see ChangeReader."""
         with self._errors():
-            rows, versions = self._parts(with_values=with_values), self._versions_of_parts(commits)
-            if len(versions) < len(self.staged.paths):
-                return _sums(_of_commits(rows, commits))
-            return _sums(rows.withColumn(_VERSION, _of_file(versions, F.col(_FILE))))
+            with_rows = [commit for commit in commits if commit.start < commit.end]
+            starts = [-float("inf"), *(float(commit.start) for commit in with_rows), float("inf")]
+            # A join with the commits would cost a new process 2 s more, in which Spark compiles it.
+            number_of_commit = Bucketizer(splits=starts, inputCol=_PLACE, outputCol=_VERSION)
+            sums = _sums(number_of_commit.transform(self._parts(with_values=with_values)))
+            return {with_rows[int(number) - 1].version: of_commit for number, of_commit in sums.items()}
 
     def differing_keys(self, commit: CommitPlaces, *, with_values: bool) -> list[str]:
         """Return some keys, see ChangeReader."""
         with self._errors():
             wanted = self._feed(with_values=with_values).where(F.col(_VERSION) == commit.version)
-            found = _of_commits(self._parts(with_values=with_values), [commit])
+            found = self._parts(with_values=with_values).where(F.col(_PLACE).between(commit.start, commit.end - 1))
             one, other = _single_rows(wanted), _single_rows(found)
             differing = one.exceptAll(other).union(other.exceptAll(one)).select(_KEY).distinct().limit(_SAMPLES)
             return [shown_key(row[_KEY].asDict()) for row in differing.collect()]
@@ -153,27 +156,18 @@ class SparkChangeReader:
         )
 
     def _parts(self, *, with_values: bool) -> DataFrame:
-        """Return the rows of the parts: file and place, whether they are new, old, or both, hashes, and keys."""
+        """Return the rows of the parts: their place, whether they are new, old, or both, hashes, and keys."""
         rows = self.spark().read.parquet(*(self.staged.copies.spark_path(path) for path in self.staged.paths))
         file = rows.metadataColumn("_metadata")  # also where the source has a column of this name
-        name, values = file.getField("file_name"), [F.col(quoted(column.name)) for column in self.columns]
+        starts = ((F.lit(part.rpartition("/")[2]), F.lit(start)) for part, start in self.staged.rows_before.items())
+        start_of_file = F.element_at(F.create_map(*chain.from_iterable(starts)), file.getField("file_name"))
+        values = [F.col(quoted(column.name)) for column in self.columns]
         return rows.select(
-            name.alias(_FILE),
-            (_of_file(self.staged.rows_before, name) + file.getField("row_index")).alias(_PLACE),
+            (start_of_file + file.getField("row_index")).alias(_PLACE),
             (F.col(ROW_MARKER) != int(Marker.DELETE)).alias(_IS_NEW),
             (F.col(ROW_MARKER) != int(Marker.INSERT)).alias(_IS_OLD),
             *self._hashes(values if with_values else self._keys()),
         )
-
-    def _versions_of_parts(self, commits: Sequence[CommitPlaces]) -> dict[str, int]:
-        """Return the commit of each part that has rows of one commit only, or no rows."""
-        bounds = zip(self.staged.rows_before.items(), self.staged.bounds.tolist(), strict=True)
-        return {
-            name: commit.version
-            for (name, start), end in bounds
-            for commit in commits
-            if commit.start <= start and end <= commit.end
-        }
 
     def _keys(self) -> list[Column]:
         return [F.col(quoted(key)) for key in self.staged.record.keys]
@@ -182,29 +176,6 @@ class SparkChangeReader:
         """Return the hash of a new row, by these columns, and of an old one; and the key."""
         keys = self._keys()
         return [F.xxhash64(*new).alias(_NEW), F.xxhash64(*keys).alias(_OLD), F.struct(*keys).alias(_KEY)]
-
-
-def _of_file(values: Mapping[str, int], name: Column) -> Column:
-    """Return the value of the part that a row is in; names of files are unique among the parts."""
-    known = ((F.lit(part.rpartition("/")[2]), F.lit(value)) for part, value in values.items())
-    return F.element_at(F.create_map(*chain.from_iterable(known)), name)
-
-
-def _of_commits(rows: DataFrame, commits: Sequence[CommitPlaces]) -> DataFrame:
-    """Return the rows of these commits, by their places, with their version.
-
-    The join is by blocks of as many rows as a commit has on average: a few commits per block, a few blocks per commit.
-    """
-    size = max(1, (commits[-1].end - commits[0].start) // len(commits))
-    blocks = [
-        (block, commit.version, commit.start, commit.end)
-        for commit in commits
-        for block in range(commit.start // size, -(-commit.end // size))
-    ]
-    known = rows.sparkSession.createDataFrame(blocks, f"block long, {_VERSION} long, start long, end long")
-    place = F.col(_PLACE)
-    is_in = [F.floor(place / size) == F.col("block"), F.col("start") <= place, place < F.col("end")]
-    return rows.join(F.broadcast(known), is_in)
 
 
 def _sums(rows: DataFrame) -> dict[int, CommitSums]:
