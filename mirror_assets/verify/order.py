@@ -17,7 +17,6 @@ from itertools import chain, pairwise
 from typing import Protocol
 
 import numpy as np
-from pyspark.ml.feature import Bucketizer
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
@@ -123,6 +122,8 @@ class SparkChangeReader:
 
     def part_sums(self, commits: Sequence[CommitPlaces], *, with_values: bool) -> dict[int, CommitSums]:
         """Return the sums by version, see ChangeReader."""
+        from pyspark.ml.feature import Bucketizer  # loads pandas
+
         with self._errors():
             with_rows = [commit for commit in commits if commit.start < commit.end]
             starts = [-float("inf"), *(float(commit.start) for commit in with_rows), float("inf")]
