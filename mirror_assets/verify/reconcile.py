@@ -1,29 +1,40 @@
-"""Compare a mirror with its source at the covered version, by order-independent hashes of rows and columns.
+"""Compare a mirror with its source at the covered version, by order-independent hashes of rows in buckets of keys.
 
-Spark reads both sides: it is the only reader that supports every feature that either side may use.
+Spark reads both sides: it is the only reader that supports every feature that either side may use. One scan of each
+side sums the hashes of its rows, by bucket; only rows of buckets that differ are compared with each other. If both
+sides were equal at earlier versions, only the files that changed since are read: their sums must have changed equally.
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 
 from delta.tables import DeltaTable
 from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
-from pyspark.sql import Column, DataFrame, Row, SparkSession
+from pyspark.sql import Column, DataFrame, Observation, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.types import ArrayType, MapType, StructField, StructType, VariantType
 
-from mirror_assets.encode.columns import json_text, quoted
+from mirror_assets.encode.columns import json_text, quoted, row_id
+from mirror_assets.encode.differing_rows import BUCKETS, BucketTotals, Sides, bucket_totals, differing_rows
+from mirror_assets.encode.private.table_version import TableVersion, has_own_reader
 from mirror_assets.encode.spark_errors import spark_facts
 from mirror_assets.errors import ErrorCode, RetryError, StopError
 from mirror_assets.markers import ROW_ID
 from mirror_assets.redaction import redacted_error
 from mirror_assets.standin.errors import MirrorUnreadable
-from mirror_assets.verify.reconciliation import DifferenceSample, ReconcileRequest, ReconcileState, Reconciliation, Side
+from mirror_assets.verify.reconciliation import (
+    DifferenceSample,
+    EqualVersions,
+    ReconcileRequest,
+    ReconcileState,
+    Reconciliation,
+    Side,
+)
 
 _NESTED = (StructType, ArrayType, MapType, VariantType)
 # Delta's errors for a version whose log entries or data files have been deleted (reference `delta` §2).
@@ -36,107 +47,173 @@ _GONE = frozenset(
         "FAILED_READ_FILE.FILE_NOT_EXIST",
     }
 )
-_LIMBS = (0, 22, 44)
-_LIMB_MASK = (1 << 22) - 1
-# Keeps 40 bits of a hash: a bigint sums up to 8 million rows of one key without overflow.
-_SAMPLE_SHIFT = 24
-# Columns per aggregation: for thousands of sums, Spark generates no code and is slow.
-_COLUMNS_AT_ONCE = 100
 _SAMPLES = 10
-_Total = tuple[int, ...]
+Report = Callable[[str], None]
 
 
-def reconcile(spark: SparkSession, request: ReconcileRequest) -> Reconciliation:
-    """Compare the mirror's rows with the source's as of the covered version.
+def reconcile(spark: SparkSession, request: ReconcileRequest, report: Report = lambda _: None) -> Reconciliation:
+    """Compare the mirror's rows with the source's as of the covered version; `report` gets a line for each phase.
 
     Raises RetryError (`covered_version_gone`), StopError (`source_unreadable`) and MirrorUnreadable.
     """
     started = time.monotonic()
-    with _mirror_errors(request):
+    with mirror_errors(request):
         if not DeltaTable.isDeltaTable(spark, request.mirror):
             return Reconciliation(request.table, ReconcileState.MISSING, request.version)
-    sides = _sides(spark, request)
-    with _source_errors(request):
-        source = _fingerprint(sides.source)
-    with _mirror_errors(request):
-        mirror = _fingerprint(sides.mirror)
-    same = source == mirror
+    read = opened(spark, request)
+    totals = _changed_totals(spark, request, read, report) or _all_totals(request, read, report)
+    buckets = totals.differing
+    if buckets:
+        report(f"{len(buckets)} of {BUCKETS} buckets of keys differ; comparing their rows")
+    with source_errors(request):
+        columns, samples = _differences(read, buckets) if buckets else ((), ())
     return Reconciliation(
         table=request.table,
-        state=ReconcileState.EQUAL if same and not sides.unfit else ReconcileState.DIFFERENT,
+        state=ReconcileState.DIFFERENT if buckets or read.unfit else ReconcileState.EQUAL,
         version=request.version,
-        source_rows=source.rows,
-        mirror_rows=mirror.rows,
-        columns=sides.unfit if same else sides.unfit + _differing_columns(request, sides),
-        samples=() if same else _samples(request, sides),
-        ignored_columns=sides.ignored,
+        source_rows=totals.source_rows,
+        mirror_rows=totals.mirror_rows,
+        columns=read.unfit + columns,
+        samples=samples,
+        ignored_columns=read.ignored,
         seconds=round(time.monotonic() - started, 3),
         since=request.since,
+        equal_versions=EqualVersions(request.version, read.mirror_id, read.mirror_version, totals.source_rows),
+        is_full=totals.is_full,
     )
 
 
 @dataclass(frozen=True)
-class _Fingerprint:
-    """Row count and the sum of all rows' hashes: equal for equal tables, whatever the order of their rows."""
+class OpenedTables:
+    """Both tables, with only the compared columns (see Sides).
 
-    rows: int
-    whole: _Total
-
-
-@dataclass(frozen=True)
-class _Sides:
-    """Both tables with only the compared columns, named c0, c1, …; `names` are their real names.
-
-    `identity` are those that identify a row. `unfit` are landed columns that can't be compared: the mirror has another
-    type, or lacks them although the source has values. `ignored` are columns that only the mirror has.
+    `landed` are these columns, each with its landing type. `unfit` are landed columns that can't be compared: the
+    mirror has another type, or lacks them although the source has values. `ignored` are columns that only the mirror
+    has. Id and version are those of the mirror's Delta table.
     """
 
-    source: DataFrame
-    mirror: DataFrame
-    names: tuple[str, ...]
-    identity: tuple[str, ...]
+    sides: Sides
+    landed: tuple[tuple[str, str], ...]
     unfit: tuple[str, ...]
     ignored: tuple[str, ...]
+    mirror_id: str
+    mirror_version: int
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The compared columns."""
+        return tuple(name for name, _ in self.landed)
 
 
-def _differing_columns(request: ReconcileRequest, sides: _Sides) -> tuple[str, ...]:
-    """Return the columns whose hashes differ between the sides."""
-    with _source_errors(request):
-        source = _column_totals(sides.source, sides.identity)
-    with _mirror_errors(request):
-        mirror = _column_totals(sides.mirror, sides.identity)
-    totals = zip(sides.names, source, mirror, strict=True)
-    return tuple(name for name, left, right in totals if left != right)
+@dataclass(frozen=True)
+class _Totals:
+    """Row counts of both sides, and the buckets of keys in which they differ."""
+
+    source_rows: int
+    mirror_rows: int
+    differing: frozenset[int]
+    is_full: bool
 
 
-def _sides(spark: SparkSession, request: ReconcileRequest) -> _Sides:
-    with _source_errors(request):
-        source = _source(spark, request)
-    with _mirror_errors(request):
-        mirror = spark.read.format("delta").load(request.mirror)
-    have = {field.name: field for field in source.schema.fields}
+def opened(spark: SparkSession, request: ReconcileRequest) -> OpenedTables:
+    """Open both sides: the source at the request's version, the mirror at its newest. Raises as `reconcile` does."""
+    with source_errors(request):
+        source = spark.read.format("delta").option("versionAsOf", request.version).load(request.source)
+        have = set(source.columns) | ({ROW_ID} if request.keys == (ROW_ID,) else set())
+    with mirror_errors(request):
+        table = DeltaTable.forPath(spark, request.mirror)
+        identifier, version = table.detail().collect()[0]["id"], table.history(1).collect()[0]["version"]
+        mirror = spark.read.format("delta").option("versionAsOf", version).load(request.mirror)
     mirrored = {field.name: field.dataType.simpleString() for field in mirror.schema.fields}
     wanted = [(name, kind) for name, kind in request.columns if name in have]
-    fit = [(name, kind) for name, kind in wanted if mirrored.get(name) == kind]
-    names = tuple(name for name, _ in fit)
+    landed = tuple((name, kind) for name, kind in wanted if mirrored.get(name) == kind)
+    names = [name for name, _ in landed]
     identity = _identity(request.keys, names)
-    ours = source.select(*[_landed(have[name], kind).alias(f"c{at}") for at, (name, kind) in enumerate(fit)])
-    theirs = mirror.select(*[F.col(quoted(name)).alias(f"c{at}") for at, name in enumerate(names)])
-    return _Sides(
-        source=ours if request.since is None else _of_same_keys(ours, theirs, identity),
-        mirror=theirs,
-        names=names,
-        identity=identity,
-        unfit=_incomparable(source, [name for name, _ in wanted if name not in names], mirrored),
+    ours, theirs = _landed_source(source, landed), _landed_mirror(mirror, landed)
+    with source_errors(request):
+        unfit = _incomparable(source, [name for name, _ in wanted if name not in names], mirrored)
+    return OpenedTables(
+        sides=Sides(ours if request.since is None else _of_same_keys(ours, theirs, identity), theirs, identity),
+        landed=landed,
+        unfit=unfit,
         ignored=tuple(name for name in mirrored if name not in dict(wanted)),
+        mirror_id=identifier,
+        mirror_version=version,
     )
 
 
-def _source(spark: SparkSession, request: ReconcileRequest) -> DataFrame:
-    """Read the source, with its row ids as a column where they are the mirror's key."""
-    source = spark.read.format("delta").option("versionAsOf", request.version).load(request.source)
-    keyless = request.keys == (ROW_ID,) and ROW_ID not in source.columns
-    return source.withColumn(ROW_ID, source.metadataColumn("_metadata").getField("row_id")) if keyless else source
+def _all_totals(request: ReconcileRequest, read: OpenedTables, report: Report) -> _Totals:
+    """Read both sides whole."""
+    report(f"reading version {request.version} of the source")
+    with source_errors(request):
+        source = bucket_totals(read.sides.source, read.sides.identity)
+    report(f"{_rows(source):,} rows in the source; reading the mirror")
+    with mirror_errors(request):
+        mirror = bucket_totals(read.sides.mirror, read.sides.identity)
+    return _Totals(_rows(source), _rows(mirror), _unequal(source, mirror), is_full=True)
+
+
+def _changed_totals(
+    spark: SparkSession, request: ReconcileRequest, read: OpenedTables, report: Report
+) -> _Totals | None:
+    """Read only files that changed since both sides were equal; None if that isn't possible or proves nothing."""
+    base = request.equal_at
+    if base is None or request.since is not None or read.unfit or base.mirror_id != read.mirror_id:
+        return None
+    if not has_own_reader(spark):
+        return None
+    report(f"reading the files that changed since version {base.version} of the source")
+    identity, landed = read.sides.identity, read.landed
+    try:
+        source = _change(
+            *(TableVersion.opened(spark, request.source, at) for at in (base.version, request.version)),
+            lambda rows: bucket_totals(_landed_source(rows, landed), identity),
+        )
+        mirror = _change(
+            *(TableVersion.opened(spark, request.mirror, at) for at in (base.mirror_version, read.mirror_version)),
+            lambda rows: bucket_totals(_landed_mirror(rows, landed), identity),
+        )
+    except (PySparkException, Py4JJavaError) as error:  # most often, VACUUM took a file of the older version
+        report(f"these files can't be read ({spark_facts(redacted_error(error)).why}); reading all files")
+        return None
+    if source is None or mirror is None:
+        return None
+    rows = base.rows + _rows(source), base.rows + _rows(mirror)
+    return _Totals(*rows, _unequal(source, mirror), is_full=False)
+
+
+def _change(
+    before: TableVersion, after: TableVersion, totals: Callable[[DataFrame], BucketTotals]
+) -> BucketTotals | None:
+    """Return the new version's totals minus the old one's, without zeros; None if unchanged rows would be counted."""
+    added, removed = after.rows_not_in(before), before.rows_not_in(after)
+    if not (added.is_exact and removed.is_exact):
+        return None
+    more, less, none = totals(added.frame), totals(removed.frame), (0,) * 4
+    change = {
+        bucket: tuple(new - old for new, old in zip(more.get(bucket, none), less.get(bucket, none), strict=True))
+        for bucket in more.keys() | less.keys()
+    }
+    return {bucket: total for bucket, total in change.items() if any(total)}
+
+
+def _rows(totals: BucketTotals) -> int:
+    return sum(total[0] for total in totals.values())
+
+
+def _unequal(source: BucketTotals, mirror: BucketTotals) -> frozenset[int]:
+    return frozenset(bucket for bucket in source.keys() | mirror.keys() if source.get(bucket) != mirror.get(bucket))
+
+
+def _landed_source(rows: DataFrame, landed: Sequence[tuple[str, str]]) -> DataFrame:
+    """Return the source's rows as they land, with the row tracking id where it is the mirror's key."""
+    fields = {field.name: field for field in rows.schema.fields}
+    values = (_landed(fields[name], kind) if name in fields else row_id(rows) for name, kind in landed)
+    return rows.select(*[value.alias(f"c{at}") for at, value in enumerate(values)])
+
+
+def _landed_mirror(rows: DataFrame, landed: Sequence[tuple[str, str]]) -> DataFrame:
+    return rows.select(*[F.col(quoted(name)).alias(f"c{at}") for at, (name, _) in enumerate(landed)])
 
 
 def _of_same_keys(rows: DataFrame, others: DataFrame, identity: Sequence[str]) -> DataFrame:
@@ -155,7 +232,7 @@ def _incomparable(source: DataFrame, unlike: Sequence[str], mirrored: Mapping[st
     return tuple(name for name in unlike if name not in empty)
 
 
-def _identity(keys: tuple[str, ...], names: tuple[str, ...]) -> tuple[str, ...]:
+def _identity(keys: tuple[str, ...], names: Sequence[str]) -> tuple[str, ...]:
     """Return the columns that identify a row: the keys, or all columns."""
     known = [names.index(key) for key in keys if key in names]
     return tuple(f"c{at}" for at in (known if keys and len(known) == len(keys) else range(len(names))))
@@ -169,75 +246,20 @@ def _landed(field: StructField, kind: str) -> Column:
     return value if field.dataType.simpleString() == kind else value.try_cast(kind)
 
 
-def _samples(request: ReconcileRequest, sides: _Sides) -> tuple[DifferenceSample, ...]:
-    """Return the first keys whose rows differ, with the columns that differ."""
-    with _source_errors(request):
-        rows = _differing_keys(sides.source, sides.mirror, sides.identity, _SAMPLES)
-    others = [(f"c{at}", name) for at, name in enumerate(sides.names) if f"c{at}" not in sides.identity]
+def _differences(read: OpenedTables, buckets: frozenset[int]) -> tuple[tuple[str, ...], tuple[DifferenceSample, ...]]:
+    """Return the columns that differ in some row, and the first keys whose rows differ, each with its columns."""
+    identity, counted = read.sides.identity, Observation()
+    others = [(f"c{at}", name) for at, name in enumerate(read.names) if f"c{at}" not in identity]
+    differing = [F.count_if(F.col(alias)).alias(alias) for alias, _ in others]
+    rows = differing_rows(read.sides, buckets).observe(counted, F.count(F.lit(1)).alias("rows"), *differing)
     samples = []
-    for row in rows:
+    for row in rows.orderBy(*identity).limit(_SAMPLES).collect():
         counts = row["source_rows"], row["mirror_rows"]
         side = Side.ONLY_IN_SOURCE if not counts[1] else Side.ONLY_IN_MIRROR if not counts[0] else Side.DIFFERS
         columns = tuple(name for alias, name in others if row[alias]) if side is Side.DIFFERS else ()
-        key = tuple(_text(row[alias]) for alias in sides.identity)
-        samples.append(DifferenceSample(key, side, columns, *counts))
-    return tuple(samples)
-
-
-def _fingerprint(side: DataFrame) -> _Fingerprint:
-    rows = F.count(F.lit(1)).alias("rows")
-    row, (whole,) = _totals(side, [_row_hash(side.columns)], rows)
-    return _Fingerprint(row["rows"], whole)
-
-
-def _column_totals(side: DataFrame, identity: Sequence[str]) -> list[_Total]:
-    """Return a hash for each column. Values are hashed with their row's identity, so that swapped values show."""
-    hashes = _column_hashes(side.columns, identity)
-    groups = (hashes[at : at + _COLUMNS_AT_ONCE] for at in range(0, len(hashes), _COLUMNS_AT_ONCE))
-    return [total for group in groups for total in _totals(side, group)[1]]
-
-
-def _totals(side: DataFrame, hashes: Sequence[Column], *more: Column) -> tuple[Row, list[_Total]]:
-    """Sum each hash over all rows; return the row of all aggregates, `more` included, and the sums."""
-    sums = [limb.alias(f"h{at}_{part}") for at, value in enumerate(hashes) for part, limb in enumerate(_limbs(value))]
-    row = side.agg(*more, *sums).collect()[0]
-    limbs = range(len(_LIMBS))
-    return row, [tuple(row[f"h{at}_{part}"] or 0 for part in limbs) for at in range(len(hashes))]
-
-
-def _differing_keys(source: DataFrame, mirror: DataFrame, identity: Sequence[str], limit: int) -> list[Row]:
-    """Return the first keys whose rows differ: `source_rows`, `mirror_rows`, and a number per column, 0 if equal.
-
-    It groups the union of both sides, and doesn't join them: NULL keys meet, and duplicate keys don't multiply.
-    """
-    names = source.columns
-    both = source.withColumn("_side", F.lit(1)).unionByName(mirror.withColumn("_side", F.lit(-1)))
-    others = [name for name in names if name not in identity]
-    hashes = zip(others, _column_hashes(others, identity), strict=True)
-    grouped = both.groupBy(*identity).agg(
-        F.count_if(F.col("_side") == 1).alias("source_rows"),
-        F.count_if(F.col("_side") == -1).alias("mirror_rows"),
-        *[F.sum(F.col("_side") * F.shiftright(value, _SAMPLE_SHIFT)).alias(name) for name, value in hashes],
-    )
-    unequal = F.col("source_rows") != F.col("mirror_rows")
-    for name in others:
-        unequal = unequal | (F.col(name) != 0)
-    return list(grouped.filter(unequal).orderBy(*identity).limit(limit).collect())
-
-
-def _row_hash(names: Sequence[str]) -> Column:
-    # xxhash64 skips NULLs: without the flags, a value that moved into a NULL neighbour column would not show.
-    return F.xxhash64(*[part for name in names for part in (F.col(name), F.col(name).isNull())])
-
-
-def _column_hashes(names: Sequence[str], identity: Sequence[str]) -> list[Column]:
-    row = _row_hash(identity)
-    return [F.xxhash64(row, F.col(name), F.col(name).isNull()) for name in names]
-
-
-def _limbs(value: Column) -> list[Column]:
-    """Sum the hash's bits in three limbs: a bigint holds each for up to 2^41 rows, faster than one decimal."""
-    return [F.sum(F.shiftrightunsigned(value, shift).bitwiseAND(F.lit(_LIMB_MASK))) for shift in _LIMBS]
+        samples.append(DifferenceSample(tuple(_text(row[alias]) for alias in identity), side, columns, *counts))
+    counts: Mapping[str, int] = counted.get
+    return tuple(name for alias, name in others if counts[alias]), tuple(samples)
 
 
 def _text(value: object) -> str | None:
@@ -247,7 +269,7 @@ def _text(value: object) -> str | None:
 
 
 @contextmanager
-def _source_errors(request: ReconcileRequest) -> Iterator[None]:
+def source_errors(request: ReconcileRequest) -> Iterator[None]:
     """Raise `covered_version_gone` or `source_unreadable` for a Spark error while the source is read."""
     try:
         yield
@@ -277,7 +299,7 @@ def _source_unreadable(version: str, why: str) -> StopError:
 
 
 @contextmanager
-def _mirror_errors(request: ReconcileRequest) -> Iterator[None]:
+def mirror_errors(request: ReconcileRequest) -> Iterator[None]:
     """Raise MirrorUnreadable for a Spark error while the mirror is read."""
     try:
         yield

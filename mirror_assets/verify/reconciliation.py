@@ -29,12 +29,23 @@ class Side(str, Enum):
 
 
 @dataclass(frozen=True)
+class EqualVersions:
+    """Source and mirror were equal at these versions of their Delta tables, and had this many rows."""
+
+    version: int
+    mirror_id: str
+    mirror_version: int
+    rows: int
+
+
+@dataclass(frozen=True)
 class ReconcileRequest:
     """Compare the mirror at path `mirror` with the table at `source` as of `version`, the covered one.
 
     `columns` are the landed columns, each with its landing type as Spark spells it. Without `keys`, whole rows are
     compared. `since` is the first landed version of a mirror that began without a snapshot: then only the keys that the
-    mirror has are compared.
+    mirror has are compared. With `equal_at`, only files that changed since are read, if possible: source, schema, keys
+    and columns must be those of the request then.
     """
 
     table: str
@@ -44,6 +55,7 @@ class ReconcileRequest:
     columns: tuple[tuple[str, str], ...]
     mirror: str
     since: int | None = None
+    equal_at: EqualVersions | None = None
 
 
 @dataclass(frozen=True)
@@ -67,6 +79,7 @@ class Reconciliation:
     `version` is -1 before the first load has landed. `reason` says why the replicator stopped the table, how far its
     first load is, or that nothing has landed. `columns` differ in some row. `ignored_columns` exist only in the mirror:
     the source dropped them. With `since` (see ReconcileRequest), `source_rows` counts only rows of the mirror's keys.
+    `equal_versions` are the compared ones, and count only if the state is equal; `is_full`: all rows were read.
     """
 
     table: str
@@ -80,6 +93,8 @@ class Reconciliation:
     seconds: float = 0.0
     reason: str = ""
     since: int | None = None
+    equal_versions: EqualVersions | None = None
+    is_full: bool = True
 
     @property
     def summary(self) -> str:

@@ -119,10 +119,14 @@ def _delta_version(spark: SparkSession) -> str:
 
 @dataclass(frozen=True)
 class FileRows:
-    """Rows of chosen files, and the size in bytes of the files that are read whole."""
+    """Rows of chosen files, and the size in bytes of the files that are read whole.
+
+    Unless `is_exact`, some rows of a file that both versions have are also in both.
+    """
 
     frame: DataFrame
     bytes: int
+    is_exact: bool
 
 
 @dataclass(frozen=True)
@@ -155,9 +159,10 @@ class TableVersion:
         vectors, twins = Vectors.of(self.jvm, self.log), {_identity(file): file for file in other._named(wanted)}
         named = [(file, twins.get(_identity(file))) for file in self._named(wanted)]
         whole = [file for file, twin in named if twin is None]
-        parts = (vectors.only_in(file, twin) for file, twin in named if twin is not None)
-        chosen = self.jvm.java_list((*whole, *(part for part in parts if part is not None)))
-        return FileRows(self._rows(chosen), sum(file.size() for file in whole))
+        shared = [(file, vectors.only_in(file, twin)) for file, twin in named if twin is not None]
+        chosen = self.jvm.java_list((*whole, *(part for _, part in shared if part is not None)))
+        is_exact = all(part is not file for file, part in shared)
+        return FileRows(self._rows(chosen), sum(file.size() for file in whole), is_exact)
 
     def rows_of(self, first: int, end: int) -> DataFrame:
         """Return the live rows of files `first` to `end` - 1, numbered in order of their paths."""
