@@ -59,7 +59,7 @@ class Point:
 
 _REQUEST = re.compile(r"(before|after|late) request ([0-9]+)")
 _RECORD, _MANIFEST, _KEPT = "*/slice.json", "*/_mirror.json", "*/_mirror/*.json"
-_LANDED, _ATTEMPT, _PART = "*/orders/0*.parquet", "*_scratchPad/*", "*/parts/part-*.parquet"
+_LANDED, _ATTEMPT, _PART = "*/orders/0*.parquet", "*_scratchPad/*", "*/parts/*part-*.parquet"
 
 _ENCODED = Point("encoded, no slice.json yet", Write.PUT, _RECORD, Side.BEFORE)
 _RECORDED = Point("slice.json written, not judged", Write.PUT, _RECORD, Side.AFTER)
@@ -102,7 +102,7 @@ _LATE = (
 # In an order in which each point is met: the first is a first slice, and redo comes before anything else.
 ON_DISK = (
     _DECLARED,
-    Point("while Spark encodes", Write.SPARK, "*/parts/_temporary/*.parquet", Side.AFTER),
+    Point("while Spark encodes", Write.SPARK, "*/parts/*_temporary/*.parquet", Side.AFTER),
     *_AFTER_ENCODING,
     _COLLECTING,
 )
@@ -115,7 +115,7 @@ UPLOADED = (
 )
 DIRECT = (
     _DECLARED,
-    Point("while Spark writes a part", Write.SPARK, "*/parts/_temporary/*.parquet", Side.BEFORE, nth=2),
+    Point("while Spark writes a part", Write.SPARK, "*/parts/*_temporary/*.parquet", Side.BEFORE, nth=2),
     Point("while Spark moves a part", Write.RENAME, _PART, Side.BEFORE),
     Point("second part moved by Spark", Write.RENAME, _PART, Side.AFTER, nth=2),
     *_AFTER_ENCODING,
