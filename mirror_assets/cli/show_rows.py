@@ -13,6 +13,7 @@ from mirror_assets.cli.output import note, note_errors, show, show_records
 from mirror_assets.composition import Project, SparkSettings, session_factory, source_log
 from mirror_assets.config import load_config
 from mirror_assets.errors import MirrorError
+from mirror_assets.landing.names import TableName
 from mirror_assets.pipeline.reconcile_table import reconcile_table
 from mirror_assets.pipeline.show_changes import show_changes
 from mirror_assets.source.ranges import Range
@@ -29,7 +30,7 @@ def reconcile(path: Path | None, names: Sequence[str], *, as_json: bool) -> Exit
     for table in project.tables(names):
         note(f"{table.name}: comparing the mirror with its source")
         try:
-            results.append(reconcile_table(table, mirror))
+            results.append(reconcile_table(table, mirror, partial(_note_phase, table.name)))
         except MirrorError as error:
             errors.append(error)
     columns = ("table", "version", "source rows", "mirror rows", "result", "columns that differ")
@@ -45,6 +46,10 @@ def reconcile(path: Path | None, names: Sequence[str], *, as_json: bool) -> Exit
             note(f"{result.table}: {text}")
     code = note_errors(errors)
     return Exit.FAILED if any(result.state in _DIFFERENT for result in results) else code
+
+
+def _note_phase(table: TableName, phase: str) -> None:
+    note(f"{table}: {phase}")
 
 
 def feed(path: Path | None, name: str, commits: Range, limit: int, *, as_json: bool) -> Exit:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql.types import LongType
 
+from mirror_assets.encode.private.table_version import TableVersion
 from mirror_assets.encode.row_hash import row_hash
 
 # Few enough to collect, and so many that one bucket of a large table is compared in seconds.
@@ -39,6 +40,24 @@ def bucket_totals(side: DataFrame, identity: Sequence[str]) -> BucketTotals:
     limbs = (F.shiftrightunsigned("hash", shift).bitwiseAND(F.lit(_LIMB_MASK)) for shift in _LIMBS)
     totals = hashed.groupBy("bucket").agg(F.count(F.lit(1)), *map(F.sum, limbs))
     return {bucket: tuple(total) for bucket, *total in totals.collect()}
+
+
+def totals_change(
+    before: TableVersion, after: TableVersion, totals: Callable[[DataFrame], BucketTotals]
+) -> BucketTotals | None:
+    """Return the totals of `after` minus those of `before`, without zeros, from the files that differ.
+
+    None if these files also have rows that both versions have.
+    """
+    added, removed = after.rows_not_in(before), before.rows_not_in(after)
+    if not (added.is_exact and removed.is_exact):
+        return None
+    more, less, none = totals(added.frame), totals(removed.frame), (0,) * (1 + len(_LIMBS))
+    change = {
+        bucket: tuple(new - old for new, old in zip(more.get(bucket, none), less.get(bucket, none), strict=True))
+        for bucket in more.keys() | less.keys()
+    }
+    return {bucket: total for bucket, total in change.items() if any(total)}
 
 
 def differing_rows(sides: Sides, buckets: frozenset[int], *carried: Column) -> DataFrame:

@@ -66,6 +66,22 @@ class Verified(Record):
     waiting: tuple[VerifiedFile, ...]
 
 
+class Reconciled(Record):
+    """`reconciled.json`: mirror and source were equal at these versions of their Delta tables, and had `rows` rows.
+
+    `compared` is a digest of the source's id and schema, the keys and the columns. `full_ms`: when all rows were last
+    read. An outdated one costs work and does no harm.
+    """
+
+    format: Literal[1] = 1
+    compared: str
+    version: int
+    mirror_id: str
+    mirror_version: int
+    rows: int
+    full_ms: int
+
+
 def range_path(table: TableName, kept: HistoryRange) -> str:
     """Return the path of the file that has these generations."""
     if kept.is_roll_up:

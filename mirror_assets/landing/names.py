@@ -33,6 +33,7 @@ _ATTEMPT_FOLDER = re.compile(r"(0|[1-9][0-9]*)-([0-9a-f]{32})")
 _HISTORY = re.compile(r"([0-9]{4})-([0-9]{20})\.json")
 _ROLL_UP = re.compile(r"([0-9]{4})-([0-9]{20})-([0-9]{20})\.json")
 _VERIFIED = "verified.json"
+_RECONCILED = "reconciled.json"
 _NUMBER = "0|[1-9][0-9]"
 _SLICE_KEY = re.compile(rf"({_NUMBER}{{0,3}})\.({_NUMBER}{{0,19}})-({_NUMBER}{{0,19}})")
 _RECORDED_SLICE = re.compile(r"([0-9]{4})-([0-9]{8,20})-([0-9]{8,20})")
@@ -107,6 +108,11 @@ class TableName:
     def verified(self) -> str:
         """Path of the newest passed result of `file_continuity`."""
         return f"{self.history_folder}/{_VERIFIED}"
+
+    @property
+    def reconciled(self) -> str:
+        """Path of the newest comparison by which mirror and source are equal."""
+        return f"{self.history_folder}/{_RECONCILED}"
 
     def history(self, epoch: int, generation: int) -> str:
         """Path of one generation's manifest in the history.

@@ -30,7 +30,7 @@ _Shared = TypeVar("_Shared")
 class CheckedTable:
     """A table whose checks run one after another; what several of them read is read once.
 
-    `is_incremental`: file_continuity reads only the files that are new since it last passed. `shared_mirror` is a
+    `is_incremental`: file_continuity and reconciled read only what is new since they last passed. `shared_mirror` is a
     mirror whose status is read once for all tables.
     """
 

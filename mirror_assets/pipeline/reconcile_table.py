@@ -2,32 +2,92 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import asdict, replace
+
 from mirror_assets.config import Problem
 from mirror_assets.fabric.monitoring import Mirror, TableState
-from mirror_assets.landing.control_file import read_control_file
+from mirror_assets.landing.control_file import read_control_file, write_control_file
 from mirror_assets.landing.format import Manifest, SliceKind
+from mirror_assets.landing.generations import Reconciled
 from mirror_assets.landing.names import TableName
 from mirror_assets.landing.steps import drive
 from mirror_assets.pipeline.context import TableContext
 from mirror_assets.storage import Store
 from mirror_assets.storage.credentials import CredentialKind
+from mirror_assets.storage.errors import RequestUnknown, StoreDenied
 from mirror_assets.verify.reconcile import reconcile
-from mirror_assets.verify.reconciliation import ReconcileRequest, ReconcileState, Reconciliation
+from mirror_assets.verify.reconciliation import EqualVersions, ReconcileRequest, ReconcileState, Reconciliation
 
 _NO_IDENTITY = (
     "Spark can't read the mirror with the credential `default`; name client_secret, managed_identity or "
     "workload_identity"
 )
 
+# A run of the schedule may start a little earlier than the one before.
+_START_MS = 3_600_000
+_DAY_MS = 24 * 3_600_000
 
-def reconcile_table(context: TableContext, mirror: Mirror) -> Reconciliation:
-    """Compare the mirror with the source at the covered version.
+
+def reconcile_table(
+    context: TableContext, mirror: Mirror, report: Callable[[str], None] = lambda _: None
+) -> Reconciliation:
+    """Compare the mirror with the source at the covered version, reading all rows; write nothing.
 
     The state is pending while landing files wait to be applied, missing before the first slice, stopped while the
     replicator has stopped the table, loading while a snapshot has landed in part. Of a mirror that began without a
     snapshot only the rows that it has are compared.
 
     Raises what `reconcile` raises, and ConfigInvalid for a mirror that Spark can't read.
+    """
+    request = comparable(context, mirror)
+    return request if isinstance(request, Reconciliation) else reconcile(context.spark(), request, report)
+
+
+def reconcile_changes(context: TableContext, mirror: Mirror, *, scheduled: bool) -> Reconciliation:
+    """Do what `reconcile_table` does, and store an equal result in the landing zone.
+
+    A scheduled comparison reads only files that have changed since the stored result, until the newest full comparison
+    is `automation.reconcile_full_every_days` old.
+    """
+    request = comparable(context, mirror)
+    if isinstance(request, Reconciliation):
+        return request
+    stored = drive(read_control_file(Reconciled, context.name.reconciled, is_hint=True), context.store)
+    last, compared, now_ms = stored.record, request.compared, time.time_ns() // 1_000_000
+    full_ms = context.config.automation.reconcile_full_every_days * _DAY_MS - _START_MS
+    if scheduled and last and last.compared == compared and now_ms - last.full_ms < full_ms:
+        equal_at = EqualVersions(last.version, last.mirror_id, last.mirror_version, last.rows)
+        request = replace(request, equal_at=equal_at)
+    found = reconcile(context.spark(), request)
+    equal = found.equal_versions
+    if found.state is ReconcileState.EQUAL and equal is not None and request.since is None:
+        full_at = now_ms if found.is_full or last is None else last.full_ms
+        record = Reconciled(compared=compared, full_ms=full_at, **asdict(equal))
+        # It only saves work, so ignore that another comparison was faster, or that this account may not write.
+        with suppress(StoreDenied, RequestUnknown):
+            drive(write_control_file(stored, record), context.store)
+    return found
+
+
+def _compared(manifest: Manifest) -> str:
+    """Return a digest of what the comparison depends on beside the rows of both sides.
+
+    The source's schema is part of it: a new nested field changes the JSON text of unchanged rows.
+    """
+    columns = [(column.name, column.type) for column in manifest.live_columns]
+    made_from = [manifest.incarnation, manifest.source_table_id, manifest.source_schema, manifest.keys, columns]
+    return hashlib.sha256(json.dumps(made_from).encode()).hexdigest()
+
+
+def comparable(context: TableContext, mirror: Mirror) -> ReconcileRequest | Reconciliation:
+    """Return what to compare; or the result where nothing can be compared yet.
+
+    Raises ConfigInvalid for a mirror that Spark can't read.
     """
     manifest, status = context.manifest(), mirror.table(context.name)
     if manifest is None:
@@ -44,7 +104,7 @@ def reconcile_table(context: TableContext, mirror: Mirror) -> Reconciliation:
     fabric = context.config.mirror.fabric
     if fabric is not None and fabric.credential is CredentialKind.DEFAULT:
         raise context.config.invalid((Problem("mirror.fabric.credential", _NO_IDENTITY),))
-    request = ReconcileRequest(
+    return ReconcileRequest(
         table=str(context.name),
         source=context.source,
         version=manifest.covered,
@@ -52,8 +112,8 @@ def reconcile_table(context: TableContext, mirror: Mirror) -> Reconciliation:
         columns=tuple((column.name, column.type) for column in manifest.live_columns),
         mirror=status.location,
         since=first_landed(context.store, context.name, manifest),
+        compared=_compared(manifest),
     )
-    return reconcile(context.spark(), request)
 
 
 def first_landed(store: Store, table: TableName, manifest: Manifest) -> int | None:

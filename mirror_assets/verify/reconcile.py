@@ -20,7 +20,14 @@ from pyspark.sql import functions as F
 from pyspark.sql.types import ArrayType, MapType, StructField, StructType, VariantType
 
 from mirror_assets.encode.columns import json_text, quoted, row_id
-from mirror_assets.encode.differing_rows import BUCKETS, BucketTotals, Sides, bucket_totals, differing_rows
+from mirror_assets.encode.differing_rows import (
+    BUCKETS,
+    BucketTotals,
+    Sides,
+    bucket_totals,
+    differing_rows,
+    totals_change,
+)
 from mirror_assets.encode.private.table_version import TableVersion, has_own_reader
 from mirror_assets.encode.spark_errors import spark_facts
 from mirror_assets.errors import ErrorCode, RetryError, StopError
@@ -165,11 +172,11 @@ def _changed_totals(
     report(f"reading the files that changed since version {base.version} of the source")
     identity, landed = read.sides.identity, read.landed
     try:
-        source = _change(
+        source = totals_change(
             *(TableVersion.opened(spark, request.source, at) for at in (base.version, request.version)),
             lambda rows: bucket_totals(_landed_source(rows, landed), identity),
         )
-        mirror = _change(
+        mirror = totals_change(
             *(TableVersion.opened(spark, request.mirror, at) for at in (base.mirror_version, read.mirror_version)),
             lambda rows: bucket_totals(_landed_mirror(rows, landed), identity),
         )
@@ -180,21 +187,6 @@ def _changed_totals(
         return None
     rows = base.rows + _rows(source), base.rows + _rows(mirror)
     return _Totals(*rows, _unequal(source, mirror), is_full=False)
-
-
-def _change(
-    before: TableVersion, after: TableVersion, totals: Callable[[DataFrame], BucketTotals]
-) -> BucketTotals | None:
-    """Return the new version's totals minus the old one's, without zeros; None if unchanged rows would be counted."""
-    added, removed = after.rows_not_in(before), before.rows_not_in(after)
-    if not (added.is_exact and removed.is_exact):
-        return None
-    more, less, none = totals(added.frame), totals(removed.frame), (0,) * 4
-    change = {
-        bucket: tuple(new - old for new, old in zip(more.get(bucket, none), less.get(bucket, none), strict=True))
-        for bucket in more.keys() | less.keys()
-    }
-    return {bucket: total for bucket, total in change.items() if any(total)}
 
 
 def _rows(totals: BucketTotals) -> int:

@@ -44,8 +44,8 @@ class ReconcileRequest:
 
     `columns` are the landed columns, each with its landing type as Spark spells it. Without `keys`, whole rows are
     compared. `since` is the first landed version of a mirror that began without a snapshot: then only the keys that the
-    mirror has are compared. With `equal_at`, only files that changed since are read, if possible: source, schema, keys
-    and columns must be those of the request then.
+    mirror has are compared. With `equal_at`, only files that changed since are read, if possible. This needs an
+    equal `compared` then and now: a digest of what the result depends on beside the rows.
     """
 
     table: str
@@ -55,6 +55,7 @@ class ReconcileRequest:
     columns: tuple[tuple[str, str], ...]
     mirror: str
     since: int | None = None
+    compared: str = ""
     equal_at: EqualVersions | None = None
 
 
@@ -109,6 +110,7 @@ def check_reconciled(result: Reconciliation) -> CheckResult:
     metadata: dict[str, int | float | str] = {"state": result.state.value, "version": result.version}
     if result.source_rows is not None and result.mirror_rows is not None:
         metadata |= {"source_rows": result.source_rows, "mirror_rows": result.mirror_rows, "seconds": result.seconds}
+        metadata["read"] = "all rows" if result.is_full else "files changed since the newest equal result"
     return CheckResult("reconciled", _problems(result), metadata, next_step=_NEXT_STEPS.get(result.state, ""))
 
 

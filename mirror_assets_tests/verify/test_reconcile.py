@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -19,7 +19,14 @@ from mirror_assets.errors import ErrorCode, RetryError, StopError
 from mirror_assets.markers import JSON_OPTIONS
 from mirror_assets.standin.errors import MirrorUnreadable
 from mirror_assets.verify.reconcile import reconcile
-from mirror_assets.verify.reconciliation import DifferenceSample, ReconcileRequest, ReconcileState, Reconciliation, Side
+from mirror_assets.verify.reconciliation import (
+    DifferenceSample,
+    EqualVersions,
+    ReconcileRequest,
+    ReconcileState,
+    Reconciliation,
+    Side,
+)
 from mirror_assets_tests.errors import raises
 from mirror_assets_tests.standin.publisher import Publisher
 
@@ -77,6 +84,12 @@ class Lake:
         rows = self.mirror_rows().to_pylist()
         changed = [{**row, column: value} if row["k"] == key else row for row in rows]
         self.overwrite(pa.Table.from_pylist(changed, schema=self.mirror_rows().schema))
+
+    def append_row(self, at: int, **values: object) -> None:
+        """Add a copy of a row of the mirror, with these values."""
+        rows = self.mirror_rows()
+        copy = {**rows.slice(at, 1).to_pylist()[0], **values}
+        self.overwrite(pa.concat_tables([rows, pa.Table.from_pylist([copy], schema=rows.schema)]))
 
     def overwrite(self, rows: pa.Table) -> None:
         write_deltalake(str(self.mirror), rows, mode="overwrite", schema_mode="overwrite")
@@ -158,6 +171,17 @@ def test_a_row_twice_in_the_mirror(lake: Lake) -> None:
     ]
 
 
+@pytest.mark.parametrize("keys", [("k",), ()])
+def test_a_zero_that_lost_its_sign(lake: Lake, keys: tuple[str, ...]) -> None:
+    """Comparisons and Spark's own hashes take both for equal."""
+    lake.change(3, "f", 0.0)
+    result = lake.reconcile(keys=keys)
+    assert result.state is ReconcileState.DIFFERENT
+    assert [(sample.key[0], sample.columns) for sample in result.samples] == (
+        [("3", ("f",))] if keys else [("3", ())] * 2
+    )
+
+
 def test_values_swapped_between_two_rows(lake: Lake) -> None:
     """Sums of plain column hashes would be equal."""
     lake.change(1, "v w", "b")
@@ -191,6 +215,76 @@ def test_samples_are_few(lake: Lake, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("mirror_assets.verify.reconcile._SAMPLES", 2)
     lake.overwrite(lake.mirror_rows().slice(0, 0))
     assert [sample.key for sample in lake.reconcile().samples] == [(None,), ("1",)]
+
+
+def _update(lake: Lake) -> EqualVersions:
+    """Change a row on both sides alike; return the versions at which they were equal before."""
+    equal_at = lake.reconcile().equal_versions
+    assert equal_at is not None
+    SparkTable.forPath(lake.spark, str(lake.source)).update("k = 1", {"f": "7"})
+    lake.change(1, "f", 7.0)
+    return equal_at
+
+
+def test_since_an_equal_result_only_changed_files_are_read(lake: Lake) -> None:
+    equal_at = _update(lake)
+    SparkTable.forPath(lake.spark, str(lake.source)).delete("k = 4")
+    rows = lake.mirror_rows()
+    lake.overwrite(rows.filter(pc.coalesce(pc.not_equal(rows["k"], 4), pa.scalar(value=True))))
+    result = lake.reconcile(equal_at=equal_at)
+    assert (result.state, result.is_full) == (ReconcileState.EQUAL, False)
+    assert result.source_rows == result.mirror_rows == _ROWS - 1
+    unread = replace(equal_at, version=result.version, mirror_version=DeltaTable(str(lake.mirror)).version())
+    (lake.mirror / "unread").mkdir()
+    for file in lake.mirror.glob("*.parquet"):
+        file.rename(lake.mirror / "unread" / file.name)
+    assert lake.reconcile(equal_at=unread).state is ReconcileState.EQUAL
+
+
+@pytest.mark.parametrize(
+    ("damage", "side", "rows"),
+    [
+        (lambda lake: lake.change(3, "f", 0.0), Side.DIFFERS, (1, 1)),
+        (lambda lake: lake.change(4, "v w", None), Side.DIFFERS, (1, 1)),
+        (lambda lake: lake.change(3, "v w", ""), Side.DIFFERS, (1, 1)),
+        (lambda lake: lake.overwrite(lake.mirror_rows().slice(1)), Side.ONLY_IN_SOURCE, (1, 0)),
+        (lambda lake: lake.append_row(0, k=55), Side.ONLY_IN_MIRROR, (0, 1)),
+        (lambda lake: lake.append_row(0), Side.DIFFERS, (1, 2)),
+    ],
+    ids=["-0.0", "null", "empty text", "missing", "extra", "duplicate"],
+)
+def test_damage_since_an_equal_result_is_found(
+    lake: Lake, damage: Callable[[Lake], None], side: Side, rows: tuple[int, int]
+) -> None:
+    equal_at = _update(lake)
+    damage(lake)
+    result = lake.reconcile(equal_at=equal_at)
+    assert (result.state, result.is_full) == (ReconcileState.DIFFERENT, False)
+    assert [(sample.side, sample.source_rows, sample.mirror_rows) for sample in result.samples] == [(side, *rows)]
+    assert (result.source_rows, result.mirror_rows) == (_ROWS, _ROWS + rows[1] - rows[0])
+
+
+def test_all_rows_are_read_where_changed_files_prove_nothing(lake: Lake, monkeypatch: pytest.MonkeyPatch) -> None:
+    equal_at = _update(lake)
+    assert lake.reconcile(equal_at=replace(equal_at, mirror_id="of another table")).is_full
+    assert lake.reconcile(equal_at=equal_at, since=1).is_full
+    with monkeypatch.context() as patched:
+        patched.setattr("mirror_assets.verify.reconcile.has_own_reader", lambda _: False)
+        assert lake.reconcile(equal_at=equal_at).is_full
+    DeltaTable(str(lake.mirror)).vacuum(0, dry_run=False, enforce_retention_duration=False)
+    result = lake.reconcile(equal_at=equal_at)
+    assert (result.state, result.is_full) == (ReconcileState.EQUAL, True)
+
+
+def test_phases_are_reported(lake: Lake) -> None:
+    lake.change(1, "f", 2.0)
+    phases: list[str] = []
+    reconcile(lake.spark, lake.request(), phases.append)
+    assert phases == [
+        "reading version 1 of the source",
+        "8 rows in the source; reading the mirror",
+        "1 of 4096 buckets of keys differ; comparing their rows",
+    ]
 
 
 def test_no_mirror_table_is_missing(lake: Lake, tmp_path: Path) -> None:

@@ -1,0 +1,75 @@
+"""Sums of hashes by bucket of keys, and how they change between versions of a table."""
+
+from __future__ import annotations
+
+from itertools import permutations
+from pathlib import Path
+
+import pytest
+from pyspark.sql import DataFrame, SparkSession
+
+from mirror_assets.encode.differing_rows import BucketTotals, Sides, bucket_totals, differing_rows, totals_change
+from mirror_assets.encode.private.table_version import FileRows, TableVersion
+from mirror_assets_tests.lab import Lab
+
+
+def _totals(rows: DataFrame) -> BucketTotals:
+    return bucket_totals(rows.toDF("c0", "c1"), ["c0"])
+
+
+@pytest.fixture
+def lab(spark: SparkSession, tmp_path: Path) -> Lab:
+    """Two files of ten rows each, with deletion vectors."""
+    made = Lab(spark, tmp_path)
+    rows = spark.range(0, 20, 1, 2).selectExpr("id", "CAST(id AS DOUBLE) AS amount")
+    rows.write.format("delta").option("delta.enableDeletionVectors", "true").save(made.uri)
+    return made
+
+
+@pytest.mark.long(15)
+def test_totals_change_by_exactly_the_differing_rows(lab: Lab) -> None:
+    """Through vectors added, extended and taken back, files rewritten, and rows that come back."""
+    lab.sql(
+        "DELETE FROM {t} WHERE id IN (3, 12)",
+        "UPDATE {t} SET amount = -0.0 WHERE id IN (0, 4)",
+        "OPTIMIZE {t}",
+        "INSERT INTO {t} VALUES (3, 3.0), (3, 3.0)",
+        "DELETE FROM {t} WHERE id >= 10",
+        "RESTORE {t} TO VERSION AS OF 1",
+    )
+    versions = {at: TableVersion.opened(lab.spark, lab.uri, at) for at in range(7)}
+    whole = {at: _totals(table.rows_of(0, 100)) for at, table in versions.items()}
+    for before, after in permutations(versions, 2):
+        change = totals_change(versions[before], versions[after], _totals)
+        zero = (0,) * 4
+        expected = {
+            bucket: tuple(b - a for a, b in zip(old, new, strict=True))
+            for bucket in whole[before].keys() | whole[after].keys()
+            if (old := whole[before].get(bucket, zero)) != (new := whole[after].get(bucket, zero))
+        }
+        assert change == expected, (before, after)
+
+
+def test_without_statistics_the_change_is_unknown(lab: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
+    lab.sql("DELETE FROM {t} WHERE id = 3")
+    versions = [TableVersion.opened(lab.spark, lab.uri, at) for at in (0, 1)]
+    read = TableVersion.rows_not_in
+
+    def superset(self: TableVersion, other: TableVersion) -> FileRows:
+        found = read(self, other)
+        return FileRows(found.frame, found.bytes, is_exact=self is not versions[0])
+
+    monkeypatch.setattr(TableVersion, "rows_not_in", superset)
+    assert totals_change(versions[0], versions[1], _totals) is None
+
+
+def test_only_rows_of_differing_buckets_are_compared(spark: SparkSession) -> None:
+    source = spark.range(200).selectExpr("id AS c0", "id AS c1")
+    mirror = source.selectExpr("c0", "IF(c0 < 100, -1, c1) AS c1")
+    ours, theirs = (bucket_totals(side, ["c0"]) for side in (source, mirror))
+    differing = sorted(bucket for bucket in ours if ours[bucket] != theirs[bucket])
+    assert 90 < len(differing) <= 100
+    sides = Sides(source, mirror, ("c0",))
+    found = [differing_rows(sides, frozenset(chosen)).count() for chosen in (differing, differing[:9])]
+    assert found[0] == 100
+    assert 9 <= found[1] < 20
