@@ -73,10 +73,19 @@ class Source:
             self.spark.sql(f"DROP TABLE {name}")
 
     def fitted(self, query: str) -> DataFrame:
-        """The rows of a query, in the types of the table's columns where it has them."""
+        """The rows of a query, in the types of the table's columns where it has them.
+
+        Beside an identity column Delta wants all other columns of a DataFrame: what the query lacks is NULL there.
+        """
         rows, target = self.query(query), self.query("SELECT * FROM {t} LIMIT 0").schema
         types = {field.name: field.dataType for field in target}
-        return rows.select(*(F.col(name).cast(types[name]) if name in types else name for name in rows.columns))
+        fields = json.loads(self.table.schema().to_json())["fields"]
+        numbered = {field["name"] for field in fields if "delta.identity.start" in field["metadata"]}
+        missing = [name for name in types if numbered and name not in (*numbered, *rows.columns)]
+        return rows.select(
+            *(F.col(name).cast(types[name]) if name in types else name for name in rows.columns),
+            *(F.lit(None).cast(types[name]).alias(name) for name in missing),
+        )
 
     def properties(self, **values: str) -> None:
         """Set table properties, each without its `delta.`."""
