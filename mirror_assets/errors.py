@@ -69,6 +69,7 @@ class ErrorCode(str, Enum):
     TABLE_BUSY = "table_busy"
     TABLE_HELD = "table_held"
     NO_SLICE = "no_slice"
+    REPAIR_REFUSED = "repair_refused"
     RUN_KILLED = "run_killed"
     # direct lake
     VACUUM_REFUSED = "vacuum_refused"

@@ -150,7 +150,7 @@ def wait_on(replicator: LocalReplicator) -> MirrorWait:
         status = replicator.table(TABLE)
         return status is not None and status.applied_number > 0
 
-    return MirrorWait(dropped, returned, pause_seconds=0.01, limit_seconds=5)
+    return MirrorWait(dropped, returned, pause_seconds=0.01, limit_seconds=5, mirror=replicator)
 
 
 def key(first: int, last: int, epoch: int = 1) -> SliceKey:

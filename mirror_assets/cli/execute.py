@@ -15,9 +15,11 @@ from mirror_assets.cli.output import note, note_reported, show, show_json
 from mirror_assets.cli.run_job import StepFailed, execute, failures
 from mirror_assets.composition import Project, open_zone
 from mirror_assets.config import Config, Problem, When, load_config
+from mirror_assets.encode.repair import RepairChanges
 from mirror_assets.errors import NEXT, ErrorCode, SettingError
 from mirror_assets.fabric.monitoring import MonitoredTable, TableState
 from mirror_assets.landing.names import TableName
+from mirror_assets.markers import Marker
 from mirror_assets.orchestration.asset_names import AssetKind, asset_key
 from mirror_assets.orchestration.assets import KeepHistory
 from mirror_assets.orchestration.check_tables import ALL_CHECKS, CHECK_OP, CheckTables
@@ -26,14 +28,17 @@ from mirror_assets.orchestration.jobs import (
     MIRROR_ALL,
     REBUILD,
     REBUILD_OP,
+    REPAIR,
+    REPAIR_OP,
     REPLICATE,
     REPLICATE_OP,
     TABLES_OP,
     MirrorTables,
 )
-from mirror_assets.orchestration.run_reports import RebuildReport, TableReport
+from mirror_assets.orchestration.run_reports import RebuildReport, RepairReport, TableReport
 from mirror_assets.pipeline.drop import find_orphans
 from mirror_assets.pipeline.rebuild import is_rebuilding, rebuild_consequence
+from mirror_assets.pipeline.repair import Repair, count_repair, plan_repair
 
 
 @dataclass(frozen=True)
@@ -156,6 +161,58 @@ def rebuild(path: Path | None, name: str, *, yes: bool, as_json: bool) -> Exit:
     else:
         note(f"{report.table}: rebuilt from version {report.covered} of the source, as epoch {report.epoch}")
     return Exit.FINE
+
+
+def repair(path: Path | None, name: str, *, dry_run: bool, yes: bool, as_json: bool) -> Exit:
+    """Land the difference between one table and its mirror. Shows it and asks before, unless `yes`."""
+    config = load_config(path)
+    if dry_run or not yes:
+        project = Project.of(config, report=note)
+        (table,) = project.tables([name])
+        planned = plan_repair(table, project.mirror(), note)
+        changes = count_repair(planned)
+        if dry_run and as_json:
+            version, counts, keys = planned.state.version, changes.counts, changes.keys
+            show_json([_RepairLine(name, version, x.name, counts[x], keys.get(x, ())) for x in Marker])
+            return Exit.FINE
+        note(_described(planned, changes))
+        if dry_run or not planned.is_needed:
+            return Exit.FINE
+        code = refused(table.name, f"repairing {table.name} lands these rows")
+        if code is not None:
+            return code
+    result = execute(config, REPAIR, {REPAIR_OP: {"table": name}})
+    if not result.success:
+        return _failed(result)
+    report: RepairReport = result.output_for_node(REPAIR_OP)
+    if as_json:
+        show_json([report])
+    elif report.version is None:
+        note(f"{name}: nothing differs")
+    else:
+        rows = f"{report.inserts} inserts, {report.updates} updates, {report.deletes} deletes, {report.upserts} upserts"
+        note(f"{name}: repaired to version {report.version} of the source: {rows}")
+    return Exit.FINE
+
+
+@dataclass(frozen=True)
+class _RepairLine:
+    """The rows with one marker that a repair would land, and the keys of the first ten."""
+
+    table: str
+    version: int
+    marker: str
+    rows: int
+    keys: Sequence[str]
+
+
+def _described(planned: Repair, changes: RepairChanges) -> str:
+    """Return the changes as text: a line for each marker with rows, with its first keys."""
+    lines = [f"{planned.slice.table}: the difference to version {planned.state.version} of the source"]
+    for marker, rows in changes.counts.items():
+        such = f": {', '.join(changes.keys[marker])}" if rows else ""
+        lines.append(f"  {rows:,} {marker.name}{such}")
+    return "\n".join(lines)
 
 
 def replicate(path: Path | None, *, as_json: bool) -> Exit:

@@ -45,6 +45,7 @@ class OnBreak(str, Enum):
     """The action at a commit that can't be followed."""
 
     REBUILD = "rebuild"
+    REPAIR = "repair"
     HOLD = "hold"
 
 

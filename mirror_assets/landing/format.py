@@ -55,11 +55,13 @@ class SliceKind(str, Enum):
     """New rows only."""
     START = "start"
     """Columns without rows, which start an epoch that has nothing to land yet."""
+    REPAIR = "repair"
+    """The difference between the mirror, after all earlier generations, and the source at the last version."""
 
     @property
     def has_markers(self) -> bool:
         """Whether its files have a row marker column; otherwise all rows are inserts."""
-        return self in (SliceKind.CHANGES, SliceKind.NET)
+        return self in (SliceKind.CHANGES, SliceKind.NET, SliceKind.REPAIR)
 
 
 class Record(pydantic.BaseModel):
@@ -99,6 +101,12 @@ class Loading:
     def __str__(self) -> str:
         """`loading: 3 of 7 chunks of version 12`."""
         return f"loading: {self.chunk} chunks of version {self.key.last}"
+
+
+def continues(kind: SliceKind, key: SliceKey, covered: int) -> bool:
+    """Whether a slice that begins no epoch can follow this covered version; a repair may have no new commit."""
+    again = kind is SliceKind.REPAIR and key.first == key.last == covered
+    return again or key.first == covered + 1
 
 
 def is_next(key: SliceKey, chunk: Chunk | None, loading: Loading | None) -> bool:

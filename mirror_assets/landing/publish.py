@@ -13,7 +13,7 @@ from enum import Enum
 
 from mirror_assets.errors import UnknownOutcome
 from mirror_assets.landing.errors import LostRace, SliceMissing, SliceNotChecked, SliceNotStaged
-from mirror_assets.landing.format import Entry, Manifest, SliceKind, SliceRecord
+from mirror_assets.landing.format import Entry, Manifest, SliceKind, SliceRecord, continues
 from mirror_assets.landing.metadata import ensure_metadata
 from mirror_assets.landing.names import TableName
 from mirror_assets.landing.rebuild import require_alive
@@ -78,6 +78,8 @@ def _covered_before(record: SliceRecord, current: VersionedManifest | None) -> P
     loading = manifest.loading
     if key.epoch < manifest.epoch:
         return Published(Outcome.VOID, manifest)
+    if record.kind is SliceKind.REPAIR:  # bound to its generation: covered versions say nothing about it
+        return Published(Outcome.COVERED, manifest) if manifest.attempt == record.attempt else None
     is_chunk_covered = loading and chunk and key == loading.key and chunk.end <= loading.chunk.end
     if key.last <= manifest.covered or is_chunk_covered:
         return Published(Outcome.COVERED, manifest)
@@ -106,7 +108,7 @@ def _require_fit(record: SliceRecord, current: VersionedManifest | None) -> None
             and record.epoch == manifest.epoch
             and record.generation == manifest.generation + 1
             and record.first_number == manifest.next_number
-            and record.slice.first == manifest.covered + 1
+            and continues(record.kind, record.slice, manifest.covered)
         )
     if not fits:
         raise SliceNotStaged(table, key)

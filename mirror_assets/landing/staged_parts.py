@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 
 from mirror_assets.landing.control_file import read_control_file, write_control_file
 from mirror_assets.landing.errors import SliceNotStaged
-from mirror_assets.landing.format import CheckVerdict, MarkerCounts, SliceRecord, StagedPart, encode
+from mirror_assets.landing.format import CheckVerdict, MarkerCounts, SliceKind, SliceRecord, StagedPart, encode
 from mirror_assets.landing.names import AttemptFolder, SliceKey, TableName, is_part_folder, part_place
 from mirror_assets.landing.recover import list_attempts
 from mirror_assets.landing.state import CommitPosition
@@ -169,9 +169,13 @@ def found_parts(store: Store, record: SliceRecord) -> dict[str, str]:
 
 
 def stands_on(record: SliceRecord, position: CommitPosition) -> bool:
-    """Whether the slice is staged for this position; the first slice of an epoch sets its incarnation."""
+    """Whether the slice is staged for this position; the first slice of an epoch sets its incarnation.
+
+    Not a repair: only the run that has compared mirror and source lands it.
+    """
     return (
-        record.generation == position.generation
+        record.kind is not SliceKind.REPAIR
+        and record.generation == position.generation
         and record.first_number == position.first_number
         and record.epoch == position.epoch
         and (position.generation == 1 or record.incarnation == position.incarnation)

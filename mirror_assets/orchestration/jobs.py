@@ -23,11 +23,12 @@ from mirror_assets.orchestration.mirror_assets import MirrorAssets
 from mirror_assets.orchestration.mirror_tables import FollowSources, follow_tables, mirror_tables
 from mirror_assets.orchestration.old_runs import old_runs_jobs
 from mirror_assets.orchestration.resources import mirror_of, project, resource_keys, zone_of
-from mirror_assets.orchestration.run_reports import RebuildReport, TableReport, require_all, summary
+from mirror_assets.orchestration.run_reports import RebuildReport, RepairReport, TableReport, require_all, summary
 from mirror_assets.orchestration.run_tags import tag_tables
 from mirror_assets.orchestration.table_events import TableEvents
 from mirror_assets.pipeline.context import manifest_or_none
 from mirror_assets.pipeline.rebuild import is_rebuilding, mirror_wait, rebuild_consequence, rebuild_table
+from mirror_assets.pipeline.repair import repair_table
 from mirror_assets.pipeline.replication import mirrored_version
 from mirror_assets.pipeline.table_lease import leased
 from mirror_assets.source.ranges import parse_range
@@ -37,10 +38,12 @@ MIRROR_SCHEMA = "mirror_schema"
 MIRROR_TABLE = "mirror_table"
 REPLICATE = "replicate"
 REBUILD = "rebuild"
+REPAIR = "repair"
 HISTORY = "history"
 TABLES_OP = "mirror_tables"
 REPLICATE_OP = "replicate_tables"
 REBUILD_OP = "rebuild_table"
+REPAIR_OP = "repair_table"
 
 Job: TypeAlias = dg.JobDefinition | UnresolvedAssetJobDefinition
 
@@ -71,6 +74,7 @@ def build_jobs(assets: MirrorAssets) -> list[Job]:
         _partitioned(assets, mirror, MIRROR_TABLE, "Mirror one table.", {name: [name] for name in settings.tables}),
         _replicate_job(assets),
         _rebuild_job(assets),
+        _repair_job(assets),
         table_failed_job(assets),
         *history_jobs(assets),
         *maintenance_jobs(assets),
@@ -175,19 +179,65 @@ def _replicate_job(assets: MirrorAssets) -> Job:
     return replicate
 
 
+def _table_choice(assets: MirrorAssets) -> dg.Enum:
+    """Return the type of a table's name: the launchpad offers the names, and refuses others before a run begins."""
+    names = [str(name) for name in assets.config.names]
+    # Dagster takes two types of one name in a process for the same.
+    digest = hashlib.sha256("\n".join(names).encode()).hexdigest()[:8]
+    return dg.Enum(f"Table_{digest}", [dg.EnumValue(name) for name in names])
+
+
+def _repair_job(assets: MirrorAssets) -> Job:
+    settings = assets.config
+
+    @dg.op(
+        name=assets.full_name(REPAIR_OP),
+        description="Compare mirror and source, and land the difference; the table stays available.",
+        config_schema={"table": dg.Field(_table_choice(assets), description="The table to repair.")},
+        out=assets.out,
+        required_resource_keys=resource_keys(assets),
+    )
+    def repair_op(context: dg.OpExecutionContext) -> RepairReport:
+        with failing():
+            table = settings.table(str(context.op_config["table"]))
+            tag_tables(context.instance, context.run_id, [table.name])
+            composed = project(assets, context.resources, context.log.info)
+            table_context, mirror = composed.table(table), composed.mirror()
+        with (
+            stopping(context),
+            exporting_metrics(settings, context.log.warning),
+            failing(),
+            leased(table_context, context.run_id, WAIT_SECONDS),
+        ):
+            repaired, events = repair_table(table_context, mirror, context.log.info), TableEvents(context, assets)
+            if repaired is None:
+                return RepairReport(str(table.name))
+            events.planned(table.name, [repaired.planned])
+            events.landed(table_context, repaired)
+        rows = repaired.record.markers
+        return RepairReport(
+            str(table.name), repaired.record.slice.last, rows.inserts, rows.updates, rows.deletes, rows.upserts
+        )
+
+    @dg.job(
+        name=assets.full_name(REPAIR),
+        description="Land the difference between one table's source and its mirror.",
+        **fixed_config(assets),
+    )
+    def repair() -> None:
+        repair_op()
+
+    return repair
+
+
 def _rebuild_job(assets: MirrorAssets) -> Job:
     settings = assets.config
-    # The launchpad offers these names, and refuses others before a run begins. Dagster takes two types of one name in a
-    # process for the same.
-    names = [str(name) for name in settings.names]
-    digest = hashlib.sha256("\n".join(names).encode()).hexdigest()[:8]
-    choice = dg.Enum(f"Table_{digest}", [dg.EnumValue(name) for name in names])
 
     @dg.op(
         name=assets.full_name(REBUILD_OP),
         description="Drop the table folder, wait for the mirror, land a snapshot, wait until the table is back.",
         config_schema={
-            "table": dg.Field(choice, description="The table to rebuild."),
+            "table": dg.Field(_table_choice(assets), description="The table to rebuild."),
             "confirm": dg.Field(
                 str, default_value="", description="The table's name again: its folder is deleted and loaded again."
             ),

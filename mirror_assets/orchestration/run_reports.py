@@ -108,6 +108,18 @@ class RebuildReport:
 
 
 @dataclass(frozen=True)
+class RepairReport:
+    """The version that a repair made the mirror equal to, and its rows by marker; no version: nothing differed."""
+
+    table: str
+    version: int | None = None
+    inserts: int = 0
+    updates: int = 0
+    deletes: int = 0
+    upserts: int = 0
+
+
+@dataclass(frozen=True)
 class MaintenanceReport:
     """A table's result in a maintenance run: the SQL statements that ran, and the error that stopped it, if any.
 

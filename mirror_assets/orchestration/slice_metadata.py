@@ -189,6 +189,8 @@ def versions(key: SliceKey, kind: SliceKind | None = None) -> str:
     """Return the slice's versions as people say them: `version 5`, `versions 4 to 5`, `the table at version 7`."""
     if kind is SliceKind.SNAPSHOT:
         return f"the table at version {key.last}"
+    if kind is SliceKind.REPAIR:
+        return f"the difference to version {key.last}"
     return f"version {key.last}" if key.first == key.last else f"versions {key.first} to {key.last}"
 
 

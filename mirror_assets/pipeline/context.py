@@ -74,7 +74,7 @@ def manifest_or_none(store: Store, table: TableName) -> Manifest | None:
 
 def source_read(table: TableSettings, kind: SliceKind, key: SliceKey) -> SourceRead:
     """Return the versions of the source that a slice is made from."""
-    if kind is SliceKind.SNAPSHOT:
+    if kind in (SliceKind.SNAPSHOT, SliceKind.REPAIR):
         return SourceRead(key.last, key.last, versions=(key.last,))
     if table.changes is Changes.ROW_TRACKING:
         return SourceRead(key.first, key.last, versions=(key.first - 1, key.last))

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import asdict
+from typing import TypeAlias
 
 from mirror_assets.config import Changes, TableSettings
 from mirror_assets.encode.changes import FeedSlice, encode_changes
@@ -19,9 +21,17 @@ from mirror_assets.source.planner import PlannedSlice
 from mirror_assets.source.row_counts import ReadRows
 from mirror_assets.source.schema import LandedColumn
 
+Encode: TypeAlias = Callable[
+    [TableContext, PlannedSlice, SliceKind, tuple[LandedColumn, ...], str, Receipt],
+    tuple[ChangeCounts, tuple[EncodeGroup, ...]],
+]
+"""Writes a slice's parts into a folder, as `encode_slice` does."""
+
 
 def slice_kind(table: TableSettings, planned: PlannedSlice, *, is_first: bool) -> SliceKind:
     """Return the kind of the slice; the first of an epoch (`is_first`) always has a file."""
+    if planned.is_repair:
+        return SliceKind.REPAIR
     if planned.is_snapshot:
         return SliceKind.SNAPSHOT
     if planned.is_start or (is_first and not planned.parts):

@@ -47,6 +47,27 @@ class TableHeld(StopError):
         )
 
 
+class RepairRefused(StopError):
+    """A slice of differences can't make the mirror equal; a rebuild can."""
+
+    code = ErrorCode.REPAIR_REFUSED
+
+    def __init__(self, table: str, why: str) -> None:
+        super().__init__(
+            f"{table} can't be repaired: {why}. Nothing was changed.",
+            f"run `mirror-assets run --table {table}` if it loads or lands; else `mirror-assets rebuild {table}`.",
+        )
+
+
+def repair_too_early(table: str, why: str) -> RetryError:
+    """Return the error for a repair while the mirror has not applied all landing files."""
+    return RetryError(
+        f"{table} can't be repaired yet: {why}. Nothing was changed.",
+        "wait for the replicator (`mirror-assets replicate`, or `mirror-assets fabric status`), then repair again.",
+        code=ErrorCode.TABLE_BUSY,
+    )
+
+
 class SourceBroke(RebuildError):
     """A commit of the source can't follow the landed commits; `undo` says what to try before a rebuild, if anything."""
 

@@ -6,7 +6,7 @@ import uuid
 
 from mirror_assets.landing.cost import landing_cost
 from mirror_assets.landing.errors import SliceMissing
-from mirror_assets.landing.format import MarkerCounts
+from mirror_assets.landing.format import MarkerCounts, SliceRecord
 from mirror_assets.landing.names import SliceKey
 from mirror_assets.landing.publish import Outcome, Published, publish
 from mirror_assets.landing.recover import collect, list_attempts, recover
@@ -39,6 +39,23 @@ def publish_next(context: TableContext, key: SliceKey, rebuild_epoch: int | None
     """
     with stage_span(Stage.PUBLISH, context.work(key)):
         published = _publish_next(context, key, rebuild_epoch)
+    return _recorded(context, published)
+
+
+def publish_repair(context: TableContext, record: SliceRecord) -> Published:
+    """Publish this repair slice. Raises LostRace if any other slice has landed since it was staged."""
+    with (
+        stage_span(Stage.PUBLISH, context.work(record.slice)),
+        not_overtaken(context, record.epoch, record.generation, record.slice),
+    ):
+        set_attempt(record.attempt)
+        published = drive(publish(context.name, record, BLOCKING_CHECKS), context.store)
+    _collect_copies(context, published)
+    return _recorded(context, published)
+
+
+def _recorded(context: TableContext, published: Published) -> Published:
+    """Return the publication, after its metrics are recorded."""
     if published.outcome is Outcome.LANDED:
         manifest, entries = published.manifest, published.entries
         committed, cost = manifest.covered_commit_ms, landing_cost(1, len(entries))
@@ -70,10 +87,15 @@ def _publish_next(context: TableContext, key: SliceKey, rebuild_epoch: int | Non
         record = fitting_slice(context.store, context.name, key, position)
         set_attempt(record.attempt)
         published = drive(publish(context.name, record, BLOCKING_CHECKS, rebuild_epoch), context.store)
+    _collect_copies(context, published)
+    return published
+
+
+def _collect_copies(context: TableContext, published: Published) -> None:
+    """Delete the local copies of staged parts that can't be committed any more."""
     if context.local_staging:
         attempts = drive(list_attempts(context.name), context.local_staging)
         drive(collect(attempts, published.manifest), context.local_staging)
-    return published
 
 
 def require_loading(table: str, key: SliceKey, position: CommitPosition) -> None:

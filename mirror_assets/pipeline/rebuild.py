@@ -38,12 +38,16 @@ from mirror_assets.pipeline.stage import stage_slice
 
 @dataclass(frozen=True)
 class MirrorWait:
-    """How a rebuild polls the mirror: what it waits for, the pause between two polls, and the time limit."""
+    """How a rebuild polls the mirror: what it waits for, the pause between two polls, and the time limit.
+
+    `mirror` is the mirror itself, for a repair.
+    """
 
     dropped: Callable[[], bool]
     returned: Callable[[], bool]
     pause_seconds: float = 2.0
     limit_seconds: float = 600.0
+    mirror: Mirror | None = None
 
     def until(self, condition: Callable[[], bool], what: str) -> None:
         """Wait for the condition, also while the mirror can't answer. Raises mirror_slow at the limit."""
@@ -170,4 +174,4 @@ def mirror_wait(mirror: Mirror, table: TableName) -> MirrorWait:
             raise mirror_failed(str(table), status.message or "no reason given")
         return status is not None and status.state is TableState.REPLICATING
 
-    return MirrorWait(dropped, returned, mirror.pace.pause_seconds, mirror.pace.limit_seconds)
+    return MirrorWait(dropped, returned, mirror.pace.pause_seconds, mirror.pace.limit_seconds, mirror)

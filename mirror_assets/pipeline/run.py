@@ -9,17 +9,20 @@ from __future__ import annotations
 from collections.abc import Callable, Generator, Iterator, Sequence
 from dataclasses import dataclass
 
+from mirror_assets.config import OnBreak
 from mirror_assets.errors import RebuildError
+from mirror_assets.fabric.monitoring import TableState
 from mirror_assets.landing.errors import LostRace
 from mirror_assets.landing.publish import Published
 from mirror_assets.pipeline.backoff import note_well
 from mirror_assets.pipeline.context import TableContext
-from mirror_assets.pipeline.errors import stop_error
+from mirror_assets.pipeline.errors import RepairRefused, stop_error
 from mirror_assets.pipeline.lag_gauges import note_covered, note_plan
 from mirror_assets.pipeline.next_action import may_rebuild
 from mirror_assets.pipeline.plan import Boundaries, no_boundaries, plan_table, recovered, slice_key
 from mirror_assets.pipeline.process import ProcessedSlice, process_slice
 from mirror_assets.pipeline.rebuild import MirrorWait, is_rebuilding, rebuild_table
+from mirror_assets.pipeline.repair import repair_table
 from mirror_assets.source.losses import SparkInterrupted
 from mirror_assets.source.planner import PlannedSlice
 from mirror_assets.source.ranges import EVERYTHING, Range
@@ -56,18 +59,15 @@ def mirror_table(
     """Yield each slice, or chunk of one, when it has landed, up to the source's newest version or the range's end.
 
     Finishes an interrupted rebuild or publication first; `rebuild_because` requests a rebuild. Rebuilds are not
-    yielded. Plans the table again if another run has landed the slice, or if Spark has interrupted a job. Without
-    `plan_again` it ends after the slices of one plan, for callers that poll the table anyway.
+    yielded. With `on_break: repair`, a repair replaces a rebuild where it can. Plans the table again if another run has
+    landed the slice, or if Spark has interrupted a job. Without `plan_again` it ends after the slices of one plan, for
+    callers that poll the table anyway.
 
     Raises SourceBroke at a break that must not be rebuilt, RowsChanged, ChecksFailed, range_refused, and what staging
     and publishing raise; the slices before the one that failed have landed.
     """
-
-    def rebuild(reason: str | None) -> None:
-        events.rebuilt(rebuild_table(context, wait, events.report, reason))
-
     if rebuild_because is not None or is_rebuilding(context):
-        rebuild(rebuild_because)
+        yield from _follow_break(context, wait, events, rebuild_because)
     retries = _RETRIES
     while True:
         try:
@@ -81,8 +81,40 @@ def mirror_table(
         except RebuildError as error:
             if not may_rebuild(context, requested):
                 raise
+            events.report(f"{context.table.on_break.value}, because {error.what}")
+            yield from _follow_break(context, wait, events, error.what)
+
+
+def _follow_break(
+    context: TableContext, wait: MirrorWait, events: RunEvents, reason: str | None
+) -> Iterator[ProcessedSlice]:
+    """Rebuild the table; or repair it, and yield the slice, if that is its setting and can help."""
+    if context.table.on_break is OnBreak.REPAIR and reason is not None and not is_rebuilding(context):
+        try:
+            yield from _repair(context, wait, events)
+        except RepairRefused as error:
             events.report(f"rebuild, because {error.what}")
-            rebuild(error.what)
+        else:
+            return
+    events.rebuilt(rebuild_table(context, wait, events.report, reason))
+
+
+def _repair(context: TableContext, wait: MirrorWait, events: RunEvents) -> Iterator[ProcessedSlice]:
+    """Wait until the mirror has applied all landing files, and yield the repair that lands, if any."""
+    mirror = wait.mirror
+    if mirror is None:
+        raise RepairRefused(str(context.name), "this run knows no mirror")
+    manifest = recovered(context, events.boundaries)[0]
+
+    def has_applied() -> bool:
+        status = mirror.poll_table(context.name)
+        return status is not None and (status.state is TableState.FAILED or status.has_applied(current))
+
+    if manifest is not None:
+        current = manifest.manifest
+        wait.until(has_applied, f"{context.name} to be applied")
+    if repaired := repair_table(context, mirror, events.report):
+        yield repaired
 
 
 def _process_pending(

@@ -28,7 +28,7 @@ from mirror_assets.landing.staged_parts import (
 )
 from mirror_assets.landing.state import CommitPosition
 from mirror_assets.pipeline.context import TableContext, not_overtaken, reading, source_read
-from mirror_assets.pipeline.encode_slice import encode_slice, slice_kind
+from mirror_assets.pipeline.encode_slice import Encode, encode_slice, slice_kind
 from mirror_assets.pipeline.plan import chunk_of, slice_key
 from mirror_assets.pipeline.source_check import recorded_columns, table_columns
 from mirror_assets.source.planner import PlannedSlice
@@ -56,7 +56,9 @@ def stage_slice(context: TableContext, planned: PlannedSlice, position: CommitPo
         return stage_attempt(context, planned, position)
 
 
-def stage_attempt(context: TableContext, planned: PlannedSlice, position: CommitPosition) -> SliceRecord:
+def stage_attempt(
+    context: TableContext, planned: PlannedSlice, position: CommitPosition, encode: Encode = encode_slice
+) -> SliceRecord:
     """Encode the slice, or one chunk of it, under a new attempt, and return its record.
 
     A slice without changes has no parts and starts no Spark; the first of an epoch lands a file without rows. Deletes
@@ -67,12 +69,12 @@ def stage_attempt(context: TableContext, planned: PlannedSlice, position: Commit
     kind = slice_kind(context.table, planned, is_first=position.generation == 1)
     with reading(context, source_read(context.table, kind, slice_key(planned))):
         try:
-            return _attempt(context, planned, position)
+            return _attempt(context, planned, position, encode)
         except RowIdsUnfit:  # only the rows can prove it, so they are read twice
-            return _attempt(context, planned, position)
+            return _attempt(context, planned, position, encode)
 
 
-def _attempt(context: TableContext, planned: PlannedSlice, position: CommitPosition) -> SliceRecord:
+def _attempt(context: TableContext, planned: PlannedSlice, position: CommitPosition, encode: Encode) -> SliceRecord:
     """Encode the slice under a new attempt; the record is written last. Deletes what it wrote if it fails."""
     attempt = attempt_id(time.time_ns() // 1_000_000, secrets.token_bytes(10))
     set_attempt(attempt)
@@ -91,7 +93,7 @@ def _attempt(context: TableContext, planned: PlannedSlice, position: CommitPosit
     try:
         if planned.parts or kind is SliceKind.START:
             path = context.staging.spark_path(folder.parts)
-            read, groups = encode_slice(context, planned, kind, columns, path, receipt)
+            read, groups = encode(context, planned, kind, columns, path, receipt)
             parts = take_parts(context.staging, folder)
             if groups:
                 parts = tuple(_with_commits(part, groups) for part in parts)

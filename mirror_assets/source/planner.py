@@ -61,7 +61,7 @@ class PlannedSlice:
     `vector_versions` are the commits whose deletion vectors are compared together; `restores`: one commit is a
     RESTORE, which brings old rows back. A snapshot slice has `first` 0 and the whole table, or one `chunk` of it;
     then rows, bytes and parts are the chunk's. A start slice has `first` 0 and no rows, because the versions that
-    it covers do not land.
+    it covers do not land. A repair slice has the difference between the mirror and the source at `last`.
     """
 
     epoch: int
@@ -82,6 +82,7 @@ class PlannedSlice:
     restores: bool = False
     chunk: FileChunk | None = None
     is_start: bool = False
+    is_repair: bool = False
 
     @cached_property
     def schema(self) -> Schema:

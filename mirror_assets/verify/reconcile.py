@@ -68,7 +68,7 @@ def reconcile(spark: SparkSession, request: ReconcileRequest, report: Report = l
         if not DeltaTable.isDeltaTable(spark, request.mirror):
             return Reconciliation(request.table, ReconcileState.MISSING, request.version)
     read = opened(spark, request)
-    totals = _changed_totals(spark, request, read, report) or _all_totals(request, read, report)
+    totals = _changed_totals(spark, request, read, report) or all_totals(request, read, report)
     buckets = totals.differing
     if buckets:
         report(f"{len(buckets)} of {BUCKETS} buckets of keys differ; comparing their rows")
@@ -94,8 +94,9 @@ def reconcile(spark: SparkSession, request: ReconcileRequest, report: Report = l
 class OpenedTables:
     """Both tables, with only the compared columns (see Sides).
 
-    `landed` are these columns, each with its landing type. `unfit` are landed columns that can't be compared: the
-    mirror has another type, or lacks them although the source has values. `ignored` are columns that only the mirror
+    `landed` are these columns, each with its landing type. `unfit` are landed columns of another type in the
+    mirror, which can't be compared. A column that the mirror lacks is NULL
+    in all its rows. `ignored` are columns that only the mirror
     has. Id and version are those of the mirror's Delta table.
     """
 
@@ -113,7 +114,7 @@ class OpenedTables:
 
 
 @dataclass(frozen=True)
-class _Totals:
+class Totals:
     """Row counts of both sides, and the buckets of keys in which they differ."""
 
     source_rows: int
@@ -133,23 +134,21 @@ def opened(spark: SparkSession, request: ReconcileRequest) -> OpenedTables:
         mirror = spark.read.format("delta").option("versionAsOf", version).load(request.mirror)
     mirrored = {field.name: field.dataType.simpleString() for field in mirror.schema.fields}
     wanted = [(name, kind) for name, kind in request.columns if name in have]
-    landed = tuple((name, kind) for name, kind in wanted if mirrored.get(name) == kind)
+    landed = tuple((name, kind) for name, kind in wanted if mirrored.get(name, kind) == kind)
     names = [name for name, _ in landed]
     identity = _identity(request.keys, names)
     ours, theirs = _landed_source(source, landed), _landed_mirror(mirror, landed)
-    with source_errors(request):
-        unfit = _incomparable(source, [name for name, _ in wanted if name not in names], mirrored)
     return OpenedTables(
         sides=Sides(ours if request.since is None else _of_same_keys(ours, theirs, identity), theirs, identity),
         landed=landed,
-        unfit=unfit,
+        unfit=tuple(name for name, _ in wanted if name not in names),
         ignored=tuple(name for name in mirrored if name not in dict(wanted)),
         mirror_id=identifier,
         mirror_version=version,
     )
 
 
-def _all_totals(request: ReconcileRequest, read: OpenedTables, report: Report) -> _Totals:
+def all_totals(request: ReconcileRequest, read: OpenedTables, report: Report) -> Totals:
     """Read both sides whole."""
     report(f"reading version {request.version} of the source")
     with source_errors(request):
@@ -157,12 +156,12 @@ def _all_totals(request: ReconcileRequest, read: OpenedTables, report: Report) -
     report(f"{_rows(source):,} rows in the source; reading the mirror")
     with mirror_errors(request):
         mirror = bucket_totals(read.sides.mirror, read.sides.identity)
-    return _Totals(_rows(source), _rows(mirror), _unequal(source, mirror), is_full=True)
+    return Totals(_rows(source), _rows(mirror), _unequal(source, mirror), is_full=True)
 
 
 def _changed_totals(
     spark: SparkSession, request: ReconcileRequest, read: OpenedTables, report: Report
-) -> _Totals | None:
+) -> Totals | None:
     """Read only files that changed since both sides were equal; None if that isn't possible or proves nothing."""
     base = request.equal_at
     if base is None or request.since is not None or read.unfit or base.mirror_id != read.mirror_id:
@@ -186,7 +185,7 @@ def _changed_totals(
     if source is None or mirror is None:
         return None
     rows = base.rows + _rows(source), base.rows + _rows(mirror)
-    return _Totals(*rows, _unequal(source, mirror), is_full=False)
+    return Totals(*rows, _unequal(source, mirror), is_full=False)
 
 
 def _rows(totals: BucketTotals) -> int:
@@ -205,7 +204,9 @@ def _landed_source(rows: DataFrame, landed: Sequence[tuple[str, str]]) -> DataFr
 
 
 def _landed_mirror(rows: DataFrame, landed: Sequence[tuple[str, str]]) -> DataFrame:
-    return rows.select(*[F.col(quoted(name)).alias(f"c{at}") for at, (name, _) in enumerate(landed)])
+    there = set(rows.columns)
+    values = (F.col(quoted(name)) if name in there else F.lit(None).cast(kind) for name, kind in landed)
+    return rows.select(*[value.alias(f"c{at}") for at, value in enumerate(values)])
 
 
 def _of_same_keys(rows: DataFrame, others: DataFrame, identity: Sequence[str]) -> DataFrame:
@@ -213,15 +214,6 @@ def _of_same_keys(rows: DataFrame, others: DataFrame, identity: Sequence[str]) -
     keys = others.select(*[F.col(name).alias(f"their_{name}") for name in identity])
     same = [F.col(name).eqNullSafe(F.col(f"their_{name}")) for name in identity]
     return rows.join(keys, same, "left_semi")
-
-
-def _incomparable(source: DataFrame, unlike: Sequence[str], mirrored: Mapping[str, str]) -> tuple[str, ...]:
-    """Return the columns that differ in type or presence; a column without values may be missing from the mirror."""
-    absent = [name for name in unlike if name not in mirrored]
-    counts = [F.count(F.col(quoted(name))).alias(f"c{at}") for at, name in enumerate(absent)]
-    row = source.agg(*counts).first() if absent else None
-    empty = {name for at, name in enumerate(absent) if row is not None and not row[f"c{at}"]}
-    return tuple(name for name in unlike if name not in empty)
 
 
 def _identity(keys: tuple[str, ...], names: Sequence[str]) -> tuple[str, ...]:

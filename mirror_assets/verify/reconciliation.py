@@ -119,7 +119,7 @@ _NEXT_STEPS = {
     ReconcileState.LOADING: "wait: the next run continues the first load.",
     ReconcileState.MISSING: "wait until the replicator has polled the table; the check `replicating` has more.",
     ReconcileState.STOPPED: "correct what the message says; `mirror-assets fabric status` shows what Fabric reports.",
-    ReconcileState.DIFFERENT: "look for another writer in the mirror or in the landing zone, then rebuild the table.",
+    ReconcileState.DIFFERENT: "find the other writer in the mirror or in the landing zone, then run the job `repair`.",
 }
 
 

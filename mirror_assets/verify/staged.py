@@ -227,14 +227,15 @@ def arrow_type(landing_type: str) -> pa.DataType | None:
 
 
 def row_counts(staged: StagedSlice) -> CheckResult:
-    """Check that every row of the feed is in a part: new rows as inserts or updates, old rows as updates or deletes."""
+    """Check that every row read is in a part: new rows as inserts, updates or upserts, old rows as updates or deletes.
+
+    The old rows of an upsert are not counted.
+    """
     read, written = staged.record.read, staged.record.markers
     new, old = read.insert + read.update_postimage, read.delete + read.update_preimage
     problems = []
-    if written.inserts + written.updates != new:
-        problems.append(
-            f"{written.inserts + written.updates} new rows (inserts, updates) were written, {new} were read"
-        )
+    if (landed := written.inserts + written.updates + written.upserts) != new:
+        problems.append(f"{landed} new rows (inserts, updates, upserts) were written, {new} were read")
     if written.updates + written.deletes != old:
         problems.append(
             f"{written.updates + written.deletes} old rows (updates, deletes) were written, {old} were read"

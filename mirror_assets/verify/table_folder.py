@@ -8,7 +8,7 @@ from functools import cached_property
 from itertools import pairwise
 
 from mirror_assets.landing.control_file import read_control_file
-from mirror_assets.landing.format import CommittedFile, Manifest, SliceKind, is_next
+from mirror_assets.landing.format import CommittedFile, Manifest, SliceKind, continues, is_next
 from mirror_assets.landing.generations import Generation, RollUp, content_hash, range_path
 from mirror_assets.landing.names import (
     PROCESSED,
@@ -205,7 +205,7 @@ def chain_problems(table: TableName, generations: Sequence[Generation]) -> Itera
             yield f"generation {after.generation} starts at file {after.first_number}, not {before.next_number}"
         elif not is_next(after.slice, after.chunk, before.loading):
             yield f"generation {after.generation} does not continue the snapshot, {before.loading}"
-        elif after.kind is not SliceKind.SNAPSHOT and after.slice.first != before.covered + 1:
+        elif after.kind is not SliceKind.SNAPSHOT and not continues(after.kind, after.slice, before.covered):
             yield f"slice {after.slice} does not follow version {before.covered}"
 
 

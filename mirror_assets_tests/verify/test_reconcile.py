@@ -304,11 +304,12 @@ def test_columns_that_are_not_landed_are_not_compared(lake: Lake) -> None:
 
 def test_landed_columns_that_the_mirror_lacks_or_has_in_another_type_differ(lake: Lake) -> None:
     rows = lake.mirror_rows().drop_columns(["d"])
-    at = rows.schema.get_field_index("k")
-    lake.overwrite(rows.set_column(at, "k", rows["k"].cast(pa.int64())))
+    at = rows.schema.get_field_index("f")
+    lake.overwrite(rows.set_column(at, "f", rows["f"].cast(pa.float32())))
     result = lake.reconcile()
-    assert (result.state, result.columns) == (ReconcileState.DIFFERENT, ("k", "d"))
+    assert (result.state, result.columns) == (ReconcileState.DIFFERENT, ("f", "d"))
     assert result.source_rows == result.mirror_rows == _ROWS
+    assert [sample.key for sample in result.samples] == [("1",), ("3",)]
 
 
 def test_an_older_version_is_compared_as_it_was(lake: Lake) -> None:

@@ -12,7 +12,7 @@ import click
 
 from mirror_assets.cli.commands.init import init
 from mirror_assets.cli.commands.inspect import check, feed, reconcile, status
-from mirror_assets.cli.commands.mirror import drop, history, plan, rebuild, replicate, run
+from mirror_assets.cli.commands.mirror import drop, history, plan, rebuild, repair, replicate, run
 from mirror_assets.cli.commands.services import alerts, fabric
 from mirror_assets.cli.commands.setup import demo, discover, doctor, download_jars
 from mirror_assets.cli.exit import Exit
@@ -52,6 +52,6 @@ def _flush(code: Exit, **_: object) -> Exit:
 
 for _command in (
     *(demo, init, plan, run, discover, status, reconcile, feed, history, check, doctor, download_jars),
-    *(replicate, rebuild, drop, alerts, fabric, direct_lake),
+    *(replicate, repair, rebuild, drop, alerts, fabric, direct_lake),
 ):
     app.add_command(_command)

@@ -1,4 +1,4 @@
-"""Commands that mirror tables, or change the mirror: plan, run, history, replicate, rebuild, drop."""
+"""Commands that mirror tables, or change the mirror: plan, run, history, replicate, repair, rebuild, drop."""
 
 from __future__ import annotations
 
@@ -103,6 +103,21 @@ def replicate(config: Path | None, *, as_json: bool) -> Exit:
     from mirror_assets.cli import execute
 
     return execute.replicate(config, as_json=as_json)
+
+
+@click.command(epilog=examples("repair sales.orders --dry-run", "repair sales.orders --yes"))
+@table
+@click.option("--dry-run", is_flag=True, help="Only show what would land.")
+@click.option("--yes", is_flag=True, help="Don't show it first, and don't ask for confirmation.")
+@configured
+def repair(config: Path | None, name: str, *, dry_run: bool, yes: bool, as_json: bool) -> Exit:
+    """Land only the difference between a table's source and its mirror.
+
+    The table stays available. The mirror must have applied everything that has landed.
+    """
+    from mirror_assets.cli import execute
+
+    return execute.repair(config, name, dry_run=dry_run, yes=yes, as_json=as_json)
 
 
 @click.command(epilog=examples("rebuild sales.orders", "rebuild sales.orders --yes"))
