@@ -42,8 +42,6 @@ def test_commits_that_only_rewrite_rows_cost_nothing_at_the_ends() -> None:
     after = commit(7, (file("d"),), (file("b"), file("c")), rewrites=True)
     assert read(before, change, after) == (Compared(5, 6, files=1, bytes=100), 10)
     assert read(before, after) == (None, 0)
-    found = DifferingFiles((change, after))
-    assert not found.mixes_rewrites
-    found.add(commit(8, (file("e"),)))
-    assert found.mixes_rewrites
-    assert found.compared() == Compared(5, 8, files=3, bytes=300)
+    assert DifferingFiles((change, after)).mixes_rewrites is False
+    between = DifferingFiles((change, after, commit(8, (file("e"),))))
+    assert (between.mixes_rewrites, between.compared()) == (True, Compared(5, 8, files=3, bytes=300))
