@@ -31,6 +31,7 @@ class SliceLine:
     rows_exact: bool
     bytes: int
     parts: int
+    files: int | None = None
     chunk: str | None = None
 
 
@@ -52,7 +53,7 @@ def plan(path: Path | None, names: Sequence[str], commits: Range = EVERYTHING, *
         (
             x.table,
             x.slice,
-            f"{x.kind}, chunk {x.chunk}" if x.chunk else x.kind,
+            f"{x.kind}, chunk {x.chunk}" if x.chunk else x.kind if x.files is None else f"{x.kind} by {x.files} files",
             x.commits,
             x.rows if x.rows_exact else f"about {x.rows}",
             x.bytes,
@@ -78,5 +79,6 @@ def _slice_line(table: TableName, planned: PlannedSlice) -> SliceLine:
         rows_exact=planned.rows_exact,
         bytes=planned.bytes,
         parts=planned.parts,
+        files=planned.compared.files if planned.compared else None,
         chunk=str(planned.chunk) if planned.chunk else None,
     )

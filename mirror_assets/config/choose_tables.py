@@ -115,7 +115,7 @@ def _unfit(
     if missing:
         why = f"the table has no column {', '.join(map(repr, missing))}; set its keys with `keys: {{{table}: […]}}`"
         return FoundState.NO_KEYS, why
-    if settings.changes is Changes.FEED and not keys:
+    if settings.changes.needs_keys and not keys:
         return FoundState.NO_KEYS, f"set its keys with `keys: {{{table}: […]}}`, or those of all tables with `default`"
     if settings.changes is Changes.FEED and not facts.feed:
         return FoundState.FEED_OFF, "set delta.enableChangeDataFeed = true at the source, or another `changes`"

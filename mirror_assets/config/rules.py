@@ -21,8 +21,8 @@ from mirror_assets.landing.names import TableName
 _SECRET_WORD = re.compile(r"password|secret|(^|[.\-_])(key|token)($|[.\-_])", re.IGNORECASE)
 _FABRIC = ("mirror", "fabric")
 _KEYS_NEEDED = (
-    "`changes: feed` needs `keys`, the columns that identify a row; `changes: row_tracking` can do without, and so can "
-    "`changes: append_only`, for a table whose rows never change"
+    "`changes: feed` and `changes: files` need `keys`, the columns that identify a row; `changes: row_tracking` can do "
+    "without, and so can `changes: append_only`, for a table whose rows never change"
 )
 _FABRIC_FRAMES = (
     "nothing checks the frames of a mirror in Fabric, because Fabric vacuums its tables; set it to `source`, or mirror "
@@ -137,10 +137,11 @@ def _no_vended_maintenance(document: Document) -> _Mistakes:
 
 
 def _keys_needed(document: Document) -> _Mistakes:
-    """Require keys of tables that mirror the change data feed."""
+    """Require keys of tables whose rows are paired by them."""
     for own, settings, _ in _written(document):
         keys = _effective(document, own, "keys")
-        if not keys and _effective(document, settings, "changes") in (None, Changes.FEED.value):
+        changes = _effective(document, settings, "changes")
+        if not keys and changes in (None, *(one.value for one in Changes if one.needs_keys)):
             yield (*own, "keys"), _KEYS_NEEDED
 
 

@@ -38,7 +38,18 @@ class Changes(str, Enum):
 
     FEED = "feed"
     ROW_TRACKING = "row_tracking"
+    FILES = "files"
     APPEND_ONLY = "append_only"
+
+    @property
+    def compares_versions(self) -> bool:
+        """Whether changes are read from the files that differ between two versions."""
+        return self in (Changes.ROW_TRACKING, Changes.FILES)
+
+    @property
+    def needs_keys(self) -> bool:
+        """Whether rows can only be paired by key columns."""
+        return self in (Changes.FEED, Changes.FILES)
 
 
 class OnBreak(str, Enum):

@@ -289,7 +289,7 @@ class TableSettings(TableConfig):
     @property
     def is_net(self) -> bool:
         """Whether a slice has one net change per key, instead of one per key and commit."""
-        return self.changes is Changes.ROW_TRACKING or (self.compact and self.changes is Changes.FEED)
+        return self.changes.compares_versions or (self.compact and self.changes is Changes.FEED)
 
     def mirrors(self, column: str) -> bool:
         """Return whether the column is mirrored: by default all are, keys always."""

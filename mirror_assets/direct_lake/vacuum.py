@@ -291,7 +291,8 @@ def _files_with_changes(commit: Actions, changes: Changes | None) -> Iterable[st
     changes_data = bool(commit.data_added or commit.data_removed)
     if changes is Changes.APPEND_ONLY:
         return _paths(commit.added) if changes_data else ()
-    if changes is Changes.ROW_TRACKING:  # a slice compares the versions at its ends, which may be any commits
+    # A slice compares the versions at its ends, which may be any commits.
+    if changes is not None and changes.compares_versions:
         return data_files
     if changes is None:
         return (*change_files, *data_files)

@@ -58,10 +58,12 @@ class HelperNames:
     is_last: str
     was_there: str
     repeats: str
-    first_stamp: str
-    row_id: str
-    row_commit_version: str
-    keys_only: str
+    key: str
+    old_rows: str
+    new_rows: str
+    stamp_a: str
+    stamp_b: str
+    is_same: str
 
     @classmethod
     def beside(cls, columns: Sequence[LandedColumn]) -> HelperNames:

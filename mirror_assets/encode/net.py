@@ -16,36 +16,20 @@ from pyspark.sql import functions as F
 from mirror_assets.encode.columns import COMMIT_VERSION, HelperNames, described, is_new_row, quoted, values_where
 from mirror_assets.encode.inserts import write_parts
 from mirror_assets.encode.pairing import repeated_key_samples
-from mirror_assets.encode.spark_errors import DuplicateKey, RowIdsUnfit, spark_errors
+from mirror_assets.encode.spark_errors import DuplicateKey, spark_errors
 from mirror_assets.markers import ROW_MARKER, Marker
 from mirror_assets.source.row_counts import ReadRows
 from mirror_assets.source.schema import LandedColumn
 
-# Bytes that one task sorts. Most rows of rewritten files are unchanged; a second, small shuffle moves those that land.
-_BIN_BYTES = 64 << 20
-
 
 @dataclass(frozen=True)
 class NetSlice:
-    """Net changes to encode: the keys and columns of the change rows, and the number of parts.
-
-    `stamp` are columns that are equal in the first and the last row of a key only if the row is unchanged. `keys_only`
-    names a BOOLEAN column: true for rows that were read without values, because they can't have changed.
-    `rewritten_bytes` is the size of the files that were read whole, in which most rows may be unchanged.
-    """
+    """Net changes to encode: the keys and columns of the change rows, and the number of parts."""
 
     table: str
     keys: tuple[str, ...]
     columns: tuple[LandedColumn, ...]
     parts: int
-    stamp: tuple[str, ...] = ()
-    keys_only: str | None = None
-    rewritten_bytes: int = 0
-
-    @property
-    def bins(self) -> int:
-        """The number of Spark partitions that sort the rows."""
-        return self.parts * max(1, -(-self.rewritten_bytes // (self.parts * _BIN_BYTES)))
 
 
 def encode_net(
@@ -53,8 +37,8 @@ def encode_net(
 ) -> ReadRows:
     """Write the net changes into `folder`, one file per part that has rows; return their counts by change type.
 
-    Raises DuplicateKey, with sample keys, when a key has two old or two new rows in one commit; RowIdsUnfit when a row
-    read without values turns out to land; and the errors of `spark_error`.
+    Raises DuplicateKey, with sample keys, when a key has two old or two new rows in one commit, and the errors of
+    `spark_error`.
     """
     counted = Observation()
     with spark_errors(f"{slice_.table}, encoding into {folder}"):
@@ -62,8 +46,6 @@ def encode_net(
         counts: Mapping[str, int] = counted.get
         if repeats := counts["repeats"]:
             raise DuplicateKey(slice_.table, repeats, repeated_key_samples(changes, slice_.keys))
-        if keys_only := counts["keys_only"]:
-            raise RowIdsUnfit(slice_.table, keys_only)
         return ReadRows.of(counts)
 
 
@@ -75,37 +57,28 @@ def net_rows(
     keys = [quoted(key) for key in slice_.keys]
     window = Window.partitionBy(*keys).orderBy(COMMIT_VERSION, ours.is_new)
     is_new, moment = is_new_row(), F.struct(COMMIT_VERSION, ours.is_new)
-    aside = (*slice_.stamp, slice_.keys_only) if slice_.keys_only else slice_.stamp
     values = values_where(is_new, changes, slice_.columns, slice_.keys)
-    first_stamp = F.first(F.struct(*slice_.stamp)).over(window) if slice_.stamp else F.lit(None)
     rows = (
-        changes.select(COMMIT_VERSION, is_new.alias(ours.is_new), *aside, *values)
-        .repartition(slice_.bins, *keys)
+        changes.select(COMMIT_VERSION, is_new.alias(ours.is_new), *values)
+        .repartition(slice_.parts, *keys)
         .withColumn(ours.repeats, F.coalesce(F.lag(moment).over(window) == moment, F.lit(col=False)))
         .withColumn(ours.is_last, F.lead(ours.is_new).over(window).isNull())
         .withColumn(ours.was_there, ~F.first(ours.is_new).over(window))
-        .withColumn(ours.first_stamp, first_stamp)
     )
     new, there = F.col(ours.is_new), F.col(ours.was_there)
-    unchanged = there & new & (F.col(ours.first_stamp) == F.struct(*slice_.stamp))
-    lands = F.col(ours.is_last) & (new | there) & (~unchanged if slice_.stamp else F.lit(col=True))
+    lands = F.col(ours.is_last) & (new | there)
     if counted is not None:
-        rows = rows.observe(counted, *_counts(slice_, F.col(ours.repeats), lands, new, there))
-    landing = rows.where(lands)
-    if slice_.bins > slice_.parts:
-        landing = landing.repartition(slice_.parts, *keys)
+        rows = rows.observe(counted, *_counts(F.col(ours.repeats), lands, new, there))
     update = F.when(there, int(Marker.UPDATE)).otherwise(int(Marker.INSERT))
     marker = F.when(new, update).otherwise(int(Marker.DELETE)).cast("int")
-    return landing.select(*described(slice_.columns, footer), marker.alias(ROW_MARKER))
+    return rows.where(lands).select(*described(slice_.columns, footer), marker.alias(ROW_MARKER))
 
 
-def _counts(slice_: NetSlice, repeats: Column, lands: Column, new: Column, there: Column) -> list[Column]:
-    """Return the counts of landed rows by change type, of rows that repeat a key, and of landed rows without values."""
+def _counts(repeats: Column, lands: Column, new: Column, there: Column) -> list[Column]:
+    """Return the counts of landed rows by change type, and of rows that repeat a key."""
     both = F.count_if(lands & new & there)
-    keys_only = F.count_if(lands & new & F.col(slice_.keys_only)) if slice_.keys_only else F.lit(0)
     return [
         F.count_if(repeats).alias("repeats"),
-        keys_only.alias("keys_only"),
         F.count_if(lands & new & ~there).alias("insert"),
         both.alias("update_preimage"),
         both.alias("update_postimage"),

@@ -1,4 +1,4 @@
-"""Change rows for people: net changes by row tracking in the columns of the change feed, and rows as JSON."""
+"""Change rows for people: net changes between two versions in the columns of the change feed, and rows as JSON."""
 
 from __future__ import annotations
 
@@ -8,20 +8,21 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from mirror_assets.encode.columns import CHANGE_TYPE, COMMIT_TIMESTAMP, COMMIT_VERSION, quoted
-from mirror_assets.encode.net import NetSlice, net_rows
-from mirror_assets.encode.row_tracking import TrackedRange, read_tracked
+from mirror_assets.encode.differing_files import DifferingRows, VersionRange
+from mirror_assets.encode.net import NetSlice
 from mirror_assets.markers import ROW_MARKER, Marker
 from mirror_assets.source.schema import LandedColumn
 
 
-def tracked_changes(
-    spark: SparkSession, range_: TrackedRange, columns: Sequence[LandedColumn], keys: Sequence[str], time_ms: int
+def net_changes(
+    spark: SparkSession, range_: VersionRange, columns: Sequence[LandedColumn], keys: Sequence[str], time_ms: int
 ) -> DataFrame:
-    """Return the net changes of a range by row tracking, one per key, with the columns that the change feed has.
+    """Return the net changes of a range by its files, one per key, with the columns that the change feed has.
 
     `time_ms` is the time of version `last`. Of a deleted row only the keys have values.
     """
-    net = net_rows(*read_tracked(spark, range_, NetSlice(range_.uri, tuple(keys), tuple(columns), 1)), {})
+    differing = DifferingRows.read(spark, range_, NetSlice(range_.uri, tuple(keys), tuple(columns), 1))
+    net = differing.landed_rows(differing.changed_keys(), {}, is_few=False)
     marker = F.col(ROW_MARKER)
     change = F.when(marker == int(Marker.INSERT), "insert").when(marker == int(Marker.DELETE), "delete")
     return net.select(

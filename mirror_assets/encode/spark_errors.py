@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from py4j.protocol import Py4JError, Py4JJavaError
 from pyspark.errors import PySparkException
 
-from mirror_assets.errors import ErrorCode, MirrorError, RebuildError, RetryError, SettingError, StopError
+from mirror_assets.errors import ErrorCode, MirrorError, RetryError, SettingError, StopError
 from mirror_assets.redaction import redacted_error
 from mirror_assets.source.losses import (
     FeedRefused,
@@ -204,21 +204,6 @@ def rows_misplaced(table: str, rows: int, first: int, last: int) -> StopError:
         "run again; if it repeats, remove settings that move partitions from `spark.settings`, and report it.",
         code=ErrorCode.ROWS_MISPLACED,
     )
-
-
-class RowIdsUnfit(RebuildError):
-    """Rows are new in the table, but their row commit versions are older than the slice."""
-
-    code = ErrorCode.SOURCE_BREAK
-    needs_reading = True
-
-    def __init__(self, table: str, rows: int) -> None:
-        self.table, self.rows = table, rows
-        super().__init__(
-            f"{table}: {rows} new rows have row commit versions of commits that were mirrored before, and no RESTORE "
-            "brought them back; nothing of the slice was published.",
-            f"run `mirror-assets rebuild {table}`.",
-        )
 
 
 def session_unfit(what: str, found: str, proved: Sequence[str]) -> SettingError:

@@ -20,6 +20,10 @@ from mirror_assets.verify.direct_lake_types import unloadable_columns
 _DAY = 86_400
 _RETAINED_DAYS = 7
 _APPEND_ONLY = "delta.appendOnly"
+_COST_OF_FILES = (
+    "Without a change data feed, `changes: files` reads every file that a commit rewrites, as it was and as it is. "
+    "With the feed, only changed rows are read: to use it, run this, then set `changes: feed`."
+)
 
 
 @dataclass(frozen=True)
@@ -62,7 +66,9 @@ def table_entry(survey: Survey, keys: KeyProposal | None, doubt: str = "no key w
             changes, off = Changes.APPEND_ONLY, None
         elif not keys:
             changes, off = Changes.ROW_TRACKING, f"{doubt}; without keys row tracking is needed, which is off"
-    shown = keys if keys and (changes is Changes.FEED or keys.proof is not Proof.NOT_PROVEN) else None
+        else:
+            changes, off = Changes.FILES, None
+    shown = keys if keys and (changes.needs_keys or keys.proof is not Proof.NOT_PROVEN) else None
     columns = tuple(field.name for field in survey.fields) if survey.unfit else None
     settings = survey.settings.model_copy(
         update={"changes": changes, "keys": shown.columns if shown else (), "columns": columns}
@@ -84,7 +90,7 @@ def table_entry(survey: Survey, keys: KeyProposal | None, doubt: str = "no key w
         row_tracking=metadata.row_tracking,
         notes=tuple(_notes(survey)),
         missing="; ".join(filter(None, (off, *problems))) or None,
-        statements=tuple(_statements(survey, changes if off else None)),
+        statements=tuple(_statements(survey, changes if off or changes is Changes.FILES else None)),
     )
 
 
@@ -109,12 +115,15 @@ def _notes(survey: Survey) -> Iterator[str]:
 
 
 def _statements(survey: Survey, missing: Changes | None) -> Iterator[Statement]:
-    """Yield the statement that enables `missing`, and advice for a table whose retention is too short."""
+    """Yield the statement that `missing` needs, or for `files`, one that saves its cost; and advice on retention."""
     state, sql_name = survey.state, survey.table.sql_name
     alter = f"ALTER TABLE {sql_name or table_at(state.uri)} SET TBLPROPERTIES"
     if missing is Changes.FEED:
         why = f"The change data feed is off. {feed_consequence(state.protocol)}"
         yield Statement(f"{alter} (delta.enableChangeDataFeed = true)", why)
+    if missing is Changes.FILES:
+        why = f"{_COST_OF_FILES} {feed_consequence(state.protocol)}"
+        yield Statement(f"{alter} (delta.enableChangeDataFeed = true)", why, needed=False)
     if missing is Changes.ROW_TRACKING:
         why = f"No key was found; with row tracking none is needed. {ROW_TRACKING_COST}"
         yield Statement(f"{alter} (delta.enableRowTracking = true)", why)

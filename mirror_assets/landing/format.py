@@ -205,6 +205,19 @@ class Receipt(Record):
     first_number: int
 
 
+class ComparedVersions(Record):
+    """The versions that a slice was read from by files, and the number and bytes of the files that differ.
+
+    `because` is the reason why the change data feed was not read; empty if the settings choose files.
+    """
+
+    before: int
+    last: int
+    files: int
+    bytes: int
+    because: str = ""
+
+
 class SliceRecord(Record):
     """`slice.json`: a staged slice, which is complete when this file exists.
 
@@ -231,6 +244,7 @@ class SliceRecord(Record):
     parts: tuple[StagedPart, ...]
     verdicts: tuple[CheckVerdict, ...] = ()
     chunk: Chunk | None = None
+    compared: ComparedVersions | None = None
     plan: str | None = None
 
     @property

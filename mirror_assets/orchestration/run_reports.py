@@ -20,13 +20,15 @@ from mirror_assets.pipeline.process import ProcessedSlice
 class TableReport:
     """A table's result in a mirroring run: published slices, rebuilds, and the error that stopped the table, if any.
 
-    `rows` and `bytes` count slices only, not rebuilds. `covered` is the source version covered by the last one.
+    `rows` and `bytes` count slices only, not rebuilds. `by_files` counts slices that were read by files because their
+    change data feed can't be read. `covered` is the source version covered by the last one.
     `busy` names the other run that works on the table; this run then skipped it.
     """
 
     table: str
     slices: int = 0
     rebuilds: int = 0
+    by_files: int = 0
     files: int = 0
     rows: MarkerCounts = field(default_factory=MarkerCounts)
     bytes: int = 0
@@ -46,6 +48,7 @@ class TableReport:
         return replace(
             self,
             slices=self.slices + (loading is None),
+            by_files=self.by_files + bool(mirrored.record.compared and mirrored.record.compared.because),
             files=self.files + len(mirrored.published.entries),
             rows=self.rows + mirrored.record.markers,
             bytes=self.bytes + mirrored.record.bytes,
@@ -66,6 +69,8 @@ class TableReport:
             return "left to another run"
         if self.rebuilds:
             return "rebuilt"
+        if self.by_files:
+            return "mirrored, partly by files"
         return "mirrored" if self.slices else "nothing to do"
 
     def with_rebuild(self, published: Published) -> TableReport:

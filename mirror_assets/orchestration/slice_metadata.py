@@ -91,6 +91,7 @@ def staged_metadata(
             for name, milliseconds in (("first_commit", record.first_commit_ms), ("last_commit", record.last_commit_ms))
             if milliseconds is not None
         },
+        **_compared(record),
         "last_version": key.last,
         "staged_in": dg.MetadataValue.path(f"{table_context.store.root}/{record.folder.path}"),
     }
@@ -205,6 +206,15 @@ def _named(rows: MarkerCounts) -> dict[str, int]:
 
 def _table(rows: list[dg.TableRecord]) -> dict[str, MetadataItem]:
     return {"changes": dg.MetadataValue.table(rows)} if rows else {}
+
+
+def _compared(record: SliceRecord) -> dict[str, MetadataItem]:
+    """Return how the slice was read, if it was read by files."""
+    if (compared := record.compared) is None:
+        return {}
+    reason = f", because {compared.because}" if compared.because else ""
+    files = f"{count(compared.files, 'file')} of {size(compared.bytes)}"
+    return {"read_by_files": f"{files} that differ between versions {compared.before} and {compared.last}{reason}"}
 
 
 def _seconds(seconds: Mapping[str, float] | None) -> dict[str, MetadataItem]:

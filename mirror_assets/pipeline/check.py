@@ -87,7 +87,7 @@ def check_staged(context: TableContext, record: SliceRecord) -> tuple[CheckResul
     try:
         if context.local_staging:
             fetch_parts(context.store, context.local_staging, record)
-        with reading(context, source_read(context.table, record.kind, record.slice)):
+        with reading(context, source_read(context.table, record.kind, record.slice, record.compared)):
             return (unchanged, *_check_content(context, staged))
     except (pa.ArrowException, OSError, PathMissing, FileUnfound, SparkFailed):
         if unchanged.passed:

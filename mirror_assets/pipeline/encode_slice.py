@@ -8,15 +8,17 @@ from typing import TypeAlias
 
 from mirror_assets.config import Changes, TableSettings
 from mirror_assets.encode.changes import FeedSlice, encode_changes
+from mirror_assets.encode.differing_files import VersionRange, encode_differences
 from mirror_assets.encode.feed_reader import read_changes
 from mirror_assets.encode.inserts import AppendSlice, SnapshotSlice, encode_appends, encode_no_rows, encode_snapshot
 from mirror_assets.encode.net import NetSlice, encode_net
 from mirror_assets.encode.part_assignment import EncodeGroup
-from mirror_assets.encode.row_tracking import TrackedRange, read_tracked
+from mirror_assets.encode.private.table_version import has_own_reader
 from mirror_assets.encode.spark_errors import spark_errors
 from mirror_assets.landing.format import ChangeCounts, Receipt, SliceKind
 from mirror_assets.landing.receipt import receipt_metadata
 from mirror_assets.pipeline.context import TableContext
+from mirror_assets.source.losses import FeedMissing
 from mirror_assets.source.planner import PlannedSlice
 from mirror_assets.source.row_counts import ReadRows
 from mirror_assets.source.schema import LandedColumn
@@ -38,7 +40,7 @@ def slice_kind(table: TableSettings, planned: PlannedSlice, *, is_first: bool) -
         return SliceKind.START
     if table.changes is Changes.APPEND_ONLY:
         return SliceKind.APPENDS
-    return SliceKind.NET if table.is_net else SliceKind.CHANGES
+    return SliceKind.NET if table.is_net or planned.compared else SliceKind.CHANGES
 
 
 def encode_slice(
@@ -90,10 +92,14 @@ def _encode_net(
     footer: dict[str, str],
 ) -> ReadRows:
     net, spark = NetSlice(str(context.table.name), context.table.mirror_keys, columns, planned.parts), context.spark()
+    if compared := planned.compared:
+        if context.table.changes is Changes.FEED and not has_own_reader(spark):
+            raise FeedMissing(str(context.name), context.source, planned.first)
+        range_ = VersionRange(context.source, compared.before, compared.last, by_values=True)
+        return encode_differences(spark, range_, net, folder, compression, footer)
+    if context.table.changes is Changes.ROW_TRACKING:
+        range_ = VersionRange(context.source, planned.first - 1, planned.last)
+        return encode_differences(spark, range_, net, folder, compression, footer)
     with spark_errors(f"{context.name}, reading versions {planned.first} to {planned.last} of {context.source}"):
-        if context.table.changes is Changes.ROW_TRACKING:
-            range_ = TrackedRange(context.source, planned.first - 1, planned.last, planned.restores)
-            changes, net = read_tracked(spark, range_, net)
-        else:
-            changes = read_changes(spark, context.source, planned.first, planned.last, planned.vector_versions)
+        changes = read_changes(spark, context.source, planned.first, planned.last, planned.vector_versions)
     return encode_net(changes, net, folder, compression, footer)

@@ -88,6 +88,7 @@ Needed = Callable[[Actions], Sequence[LoggedFile]]
 _NEEDED: dict[Changes, Needed] = {
     Changes.FEED: feed_files,
     Changes.ROW_TRACKING: lambda commit: commit.data_removed,
+    Changes.FILES: lambda commit: commit.data_removed,
     Changes.APPEND_ONLY: lambda commit: commit.data_added,
 }
 

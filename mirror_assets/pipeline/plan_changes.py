@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from mirror_assets.config import Changes, OnDropColumn, TableSettings
@@ -13,7 +14,7 @@ from mirror_assets.source.breaks import Break, BreakKind, Needs
 from mirror_assets.source.commits import Commit
 from mirror_assets.source.errors import LogGap, SourceUnavailable
 from mirror_assets.source.log import DeltaLog
-from mirror_assets.source.planner import Plan, PlanRequest, plan_slices
+from mirror_assets.source.planner import Plan, PlannedSlice, PlanRequest, plan_slices, read_by_files
 from mirror_assets.source.schema import parse_schema
 from mirror_assets.source.source_state import SourceState
 
@@ -91,7 +92,7 @@ def dropped_columns(table: TableSettings, base: BaseState) -> frozenset[str] | B
 
 
 # A partition key gives the range of its slice: no limit may split it again.
-NO_LIMITS = Limits(max_commits=2**62, max_rows=2**62, max_bytes=2**62)
+NO_LIMITS = Limits(max_commits=2**62, max_rows=2**62, max_bytes=2**62, mixes_rewrites=True)
 
 
 def limits_of(table: TableSettings) -> Limits:
@@ -111,8 +112,8 @@ def plan_changes(
 ) -> Plan:
     """Return the slices of the commits after `base`, up to `last` or the newest, and the break after them, if any.
 
-    Raises what the log raises, LogGap when row tracking needs a version that can't be read any more, and
-    SourceUnavailable where the log lists less than it holds.
+    Commits without a change data feed are read by files. Raises what the log raises, LogGap when versions are compared
+    of which one can't be read any more, and SourceUnavailable where the log lists less than it holds.
     """
     table, log = context.table, context.log
     dropped = dropped_columns(table, base)
@@ -126,10 +127,14 @@ def plan_changes(
     if is_tracked and not base.is_planned and not log.state(base.covered).metadata.row_tracking:
         message = f"row tracking was off at version {base.covered}, which has landed"
         return Plan((), Break(base.covered, BreakKind.ROW_TRACKING_DISABLED, message))
-    commits = log.commits(base.covered + 1, end)
+    commits = log.commits(base.covered + 1, end, with_files=table.changes is Changes.FILES)
     if is_tracked:
         commits = tuple(_tracked(commit, keyless=table.is_keyless) for commit in commits)
-    return plan_slices(
+    by_files = _by_files(context, base, commits, tip)
+    if by_files and table.changes is Changes.FEED:
+        first = min(by_files)
+        commits = (*commits[: first - base.covered - 1], *log.commits(first, end, with_files=True))
+    plan = plan_slices(
         PlanRequest(
             covered=base.covered,
             epoch=epoch,
@@ -143,17 +148,66 @@ def plan_changes(
                 columns=table.columns,
                 dropped=dropped,
                 keep_dropped=table.on_drop_column is OnDropColumn.KEEP,
-                feed=table.changes is Changes.FEED,
                 row_tracking=is_tracked,
                 append_only=table.changes is Changes.APPEND_ONLY,
             ),
             net=table.is_net,
+            by_files=by_files,
             limits=limits,
             target_rows=table.files.target_rows,
             boundaries=boundaries,
             covered_table_id=_id_at(log, base) if tip.table_id != base.table_id else base.table_id,
         )
     )
+    compared = next((planned.compared for planned in plan.slices if planned.compared), None)
+    if compared is not None and not base.is_planned:
+        log.state(compared.before)
+    return plan
+
+
+def _by_files(context: TableContext, base: BaseState, commits: Sequence[Commit], tip: SourceState) -> dict[int, str]:
+    """Return the commits to read by files, each with the reason why its change data feed can't be read."""
+    table = context.table
+    if table.changes is Changes.FILES:
+        return {commit.version: "" for commit in commits}
+    if not commits or table.changes is not Changes.FEED:
+        return {}
+    is_on, found = _has_feed(context.log, base, commits, tip), dict[int, str]()
+    for commit in commits:
+        is_on = commit.metadata.feed_enabled if commit.metadata else is_on
+        if commit.version == 0:
+            continue  # no version before it
+        if not is_on:
+            found[commit.version] = f"the change data feed was off at version {commit.version}"
+        elif commit.only_feed:
+            found[commit.version] = f"version {commit.version} has change files, but adds and removes no file"
+    return found
+
+
+def _has_feed(log: DeltaLog, base: BaseState, commits: Sequence[Commit], tip: SourceState) -> bool:
+    """Return whether the feed was on at the base; a slice by files may have ended while it was off."""
+    if base.is_start:
+        return True  # the version to begin with was checked
+    if commits[-1].version == tip.version and not any(commit.metadata for commit in commits):
+        return tip.feed_enabled
+    try:
+        return log.state(base.covered).feed_enabled
+    except LogGap:
+        return True
+
+
+def instead_of_feed(context: TableContext, planned: PlannedSlice, because: str) -> PlannedSlice | None:
+    """Return the slice to be read by files, because its change data feed can't be read; None if that is impossible.
+
+    Raises LogGap when the version before it can't be read any more.
+    """
+    if context.table.changes is not Changes.FEED or planned.compared or planned.is_repair or not planned.first:
+        return None
+    commits = context.log.commits(planned.first, planned.last, with_files=True)
+    instead = read_by_files(planned, commits, because)
+    if instead.compared is not None:
+        context.log.state(instead.compared.before)
+    return instead
 
 
 def _tracked(commit: Commit, *, keyless: bool) -> Commit:

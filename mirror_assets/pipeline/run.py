@@ -129,8 +129,13 @@ def _process_pending(
     for index, planned in enumerate(plan.slices[:_REGISTERED_AHEAD]):
         chunk = f", chunk {planned.chunk}" if planned.chunk else ""
         rows = f"{planned.rows} rows in {planned.parts} parts"
+        if planned.compared:
+            rows += f", from {planned.compared.files} files of {planned.compared.bytes} bytes"
         events.report(f"{context.name}: slice {slice_key(planned)}{chunk}, {rows}")
         processed = process_slice(context, plan, planned)
+        compared = processed.record.compared
+        if compared is not None and compared.because:
+            events.report(f"{context.name}: slice {slice_key(planned)} was read by files, because {compared.because}")
         note_covered(context.name, plan, index, processed.published.manifest.covered)
         yield processed
     if plan.stop is not None and len(plan.slices) <= _REGISTERED_AHEAD:

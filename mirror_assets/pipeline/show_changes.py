@@ -9,9 +9,9 @@ from itertools import groupby, pairwise
 from pyspark.sql import SparkSession
 
 from mirror_assets.config import Changes, TableSettings
+from mirror_assets.encode.differing_files import VersionRange
 from mirror_assets.encode.feed_reader import read_changes
-from mirror_assets.encode.row_tracking import TrackedRange
-from mirror_assets.encode.shown_rows import json_rows, tracked_changes
+from mirror_assets.encode.shown_rows import json_rows, net_changes
 from mirror_assets.encode.spark_errors import spark_errors
 from mirror_assets.errors import MirrorError, SettingError
 from mirror_assets.pipeline.source_check import RECORD, is_recorded, not_recorded, table_columns
@@ -20,7 +20,6 @@ from mirror_assets.source.commits import Commit, vector_versions
 from mirror_assets.source.errors import range_refused
 from mirror_assets.source.log import DeltaLog
 from mirror_assets.source.losses import DataFileMissing, HistoryExpired, SourceRead, proved
-from mirror_assets.source.planner import BRING_BACK
 from mirror_assets.source.ranges import Range, VersionPoint, resolve
 from mirror_assets.source.row_counts import feed_files
 from mirror_assets.source.schema import compare_schemas, parse_schema
@@ -49,22 +48,22 @@ def show_changes(
 ) -> Iterator[ShownChanges]:
     """Yield the changes of the commits, by default of the newest, up to `limit` rows; starts Spark only for rows.
 
-    A table with `changes: row_tracking` is read commit by commit, any other by its change data feed. Raises
+    A table with `changes: row_tracking` or `files` is read commit by commit, any other by its change data feed. Raises
     range_refused, not_recorded, and what reading the source raises.
     """
     tip = log.state()
-    tracked = table.changes is Changes.ROW_TRACKING
-    for piece in _pieces(_steps(table, log, tip, commits), one_each=tracked):
+    compares = table.changes.compares_versions
+    for piece in _pieces(_steps(table, log, tip, commits), one_each=compares):
         if limit <= 0 or not any(step.commit.changes_data for step in piece):
             continue
         first, last = piece[0].commit.version, piece[-1].commit.version
-        read = SourceRead(first, last, (first - 1, last) if tracked else ())
+        read = SourceRead(first, last, (first - 1, last) if compares else ())
         try:
             with spark_errors(log.uri):
-                if tracked:
-                    range_ = TrackedRange(log.uri, first - 1, first, piece[0].commit.operation in BRING_BACK)
+                if compares:
+                    range_ = VersionRange(log.uri, first - 1, first, by_values=table.changes is Changes.FILES)
                     columns = table_columns(table, parse_schema(piece[0].metadata.schema_string))
-                    frame = tracked_changes(spark(), range_, columns, table.mirror_keys, log.times(tip).at(first))
+                    frame = net_changes(spark(), range_, columns, table.mirror_keys, log.times(tip).at(first))
                 else:
                     vectors = vector_versions([step.commit for step in piece])
                     frame = read_changes(spark(), log.uri, first, last, vectors)
@@ -89,9 +88,9 @@ def _steps(table: TableSettings, log: DeltaLog, tip: SourceState, commits: Range
     for commit in log.commits(first, bounds.last):
         known = commit.metadata or known
         steps.append(_Step(commit, known))
-    changes = Changes.ROW_TRACKING if table.changes is Changes.ROW_TRACKING else Changes.FEED
-    if changes is Changes.ROW_TRACKING and not first and steps[0].commit.changes_data:
-        why = "row tracking compares each version with the one before, and version 0 has none"
+    changes = table.changes if table.changes.compares_versions else Changes.FEED
+    if changes.compares_versions and not first and steps[0].commit.changes_data:
+        why = f"`changes: {changes.value}` compares each version with the one before, and version 0 has none"
         raise range_refused(log.uri, why, "choose commits from version 1 on (--from 1).")
     off = [step.commit.version for step in steps if not is_recorded(changes, step.metadata)]
     if not off:

@@ -50,7 +50,7 @@ def recorded_columns(columns: Iterable[LandedColumn]) -> tuple[Column, ...]:
     return tuple(Column(name=column.name, type=column.type) for column in columns)
 
 
-# What a source must record, by how its changes are read; appended files need nothing.
+# What a source must record, by how its changes are read; files need nothing.
 RECORD = {Changes.FEED: "the change data feed", Changes.ROW_TRACKING: "row tracking"}
 
 
@@ -58,7 +58,7 @@ def is_recorded(changes: Changes, metadata: Metadata) -> bool:
     """Return whether a source with this metadata records what reading its changes needs."""
     if changes is Changes.ROW_TRACKING:
         return metadata.row_tracking
-    return changes is Changes.APPEND_ONLY or metadata.feed_enabled
+    return changes is not Changes.FEED or metadata.feed_enabled
 
 
 def not_recorded(table: str, uri: str, protocol: Protocol, changes: Changes) -> SettingError:
@@ -72,7 +72,7 @@ def not_recorded(table: str, uri: str, protocol: Protocol, changes: Changes) -> 
     return SettingError(
         f"{table}: the change data feed of {uri} is off, so its changes can't be read.",
         f"{how_to_enable(uri, protocol)} The feed begins with that commit: what is in the table by then lands as a "
-        "snapshot.",
+        "snapshot. Or set `changes: files`, which needs no property of the source.",
         code=ErrorCode.FEED_DISABLED,
     )
 

@@ -7,13 +7,12 @@ import json
 import secrets
 import time
 from collections.abc import Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from importlib.metadata import version
 
 from mirror_assets.encode.part_assignment import EncodeGroup
-from mirror_assets.encode.spark_errors import RowIdsUnfit
 from mirror_assets.errors import MirrorError
-from mirror_assets.landing.format import ChangeCounts, Receipt, SliceKind, SliceRecord, StagedPart
+from mirror_assets.landing.format import ChangeCounts, ComparedVersions, Receipt, SliceKind, SliceRecord, StagedPart
 from mirror_assets.landing.names import AttemptFolder, attempt_id, part_place
 from mirror_assets.landing.staged_parts import (
     best_attempt,
@@ -30,7 +29,9 @@ from mirror_assets.landing.state import CommitPosition
 from mirror_assets.pipeline.context import TableContext, not_overtaken, reading, source_read
 from mirror_assets.pipeline.encode_slice import Encode, encode_slice, slice_kind
 from mirror_assets.pipeline.plan import chunk_of, slice_key
+from mirror_assets.pipeline.plan_changes import instead_of_feed
 from mirror_assets.pipeline.source_check import recorded_columns, table_columns
+from mirror_assets.source.losses import DataFileMissing, FeedMissing, HistoryExpired
 from mirror_assets.source.planner import PlannedSlice
 from mirror_assets.telemetry.record import Stage, set_attempt, stage_span
 
@@ -62,16 +63,27 @@ def stage_attempt(
     """Encode the slice, or one chunk of it, under a new attempt, and return its record.
 
     A slice without changes has no parts and starts no Spark; the first of an epoch lands a file without rows. Deletes
-    earlier attempts whose checks failed, and its own attempt if it fails. Raises what the encoders and the store raise;
-    DataFileMissing, FeedMissing and HistoryExpired only when log and store prove them.
+    earlier attempts whose checks failed, and its own attempt if it fails. Where the change data feed can't be read, the
+    slice is read by files instead. Raises what the encoders and the store raise; DataFileMissing, FeedMissing and
+    HistoryExpired only when log and store prove them.
     """
     clear_refused(context.store, context.name, position.generation)
+    try:
+        return _read_attempt(context, planned, position, encode)
+    except (DataFileMissing, FeedMissing, HistoryExpired) as error:
+        instead = instead_of_feed(context, planned, error.what)
+        if instead is None:
+            raise
+        return _read_attempt(context, instead, position, encode)
+
+
+def _read_attempt(
+    context: TableContext, planned: PlannedSlice, position: CommitPosition, encode: Encode
+) -> SliceRecord:
+    """Encode the slice under a new attempt; translate errors into losses of the source."""
     kind = slice_kind(context.table, planned, is_first=position.generation == 1)
-    with reading(context, source_read(context.table, kind, slice_key(planned))):
-        try:
-            return _attempt(context, planned, position, encode)
-        except RowIdsUnfit:  # only the rows can prove it, so they are read twice
-            return _attempt(context, planned, position, encode)
+    with reading(context, source_read(context.table, kind, slice_key(planned), planned.compared)):
+        return _attempt(context, planned, position, encode)
 
 
 def _attempt(context: TableContext, planned: PlannedSlice, position: CommitPosition, encode: Encode) -> SliceRecord:
@@ -117,6 +129,7 @@ def _attempt(context: TableContext, planned: PlannedSlice, position: CommitPosit
             read=read,
             parts=parts,
             chunk=chunk_of(planned),
+            compared=ComparedVersions(**asdict(planned.compared)) if planned.compared else None,
             plan=plan_digest(context, planned),
         )
         write_record(context.store, record)
@@ -140,9 +153,10 @@ def plan_digest(context: TableContext, planned: PlannedSlice) -> str:
     """Return a digest of the planned slice, the settings that its encoder uses, and this release.
 
     Slices with equal digests hold the same rows in the same parts. The digest leaves out where the slice is staged
-    (generation, first number, incarnation).
+    (generation, first number, incarnation), and why it is read by files.
     """
-    table = context.table
+    table, compared = context.table, planned.compared
+    planned = replace(planned, compared=replace(compared, because="") if compared else None)
     made_from = {
         "release": version("mirror-assets"),
         "source": table.source,

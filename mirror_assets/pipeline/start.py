@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from mirror_assets.config import Changes, Start
+from mirror_assets.config import Start
 from mirror_assets.errors import SettingError
 from mirror_assets.pipeline.context import TableContext
 from mirror_assets.pipeline.plan_changes import BaseState
@@ -41,8 +41,8 @@ def beginning(
         raise _refused(context, f"version {error.version} can't be read any more") from error
     check_source(context.config, context.table, tip)
     changes = context.table.changes
-    if changes is Changes.ROW_TRACKING and version == 0:
-        why = "row tracking compares each version with the one before; begin with a snapshot, or later"
+    if changes.compares_versions and version == 0:
+        why = f"`changes: {changes.value}` compares versions, and 0 is the first; begin with a snapshot, or later"
         raise _refused(context, why)
     if not is_recorded(changes, source.metadata):
         raise _refused(context, f"{RECORD[changes]} was off at version {version}")

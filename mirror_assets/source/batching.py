@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from itertools import pairwise
 
 from mirror_assets.source.commits import Commit
+from mirror_assets.source.differing_files import DifferingFiles
 from mirror_assets.source.row_counts import BYTES_PER_ROW, ReadRows
 from mirror_assets.source.source_state import SourceState
 
@@ -18,17 +19,21 @@ _VALUES_OF_PART = 25_000_000
 
 @dataclass(frozen=True)
 class Limits:
-    """The maximum size of a slice; a single commit beyond a limit is a slice of its own."""
+    """The maximum size of a slice; a single commit beyond a limit is a slice of its own.
+
+    `mixes_rewrites`: a slice by files may have commits that only rewrite rows between others, and reads their files.
+    """
 
     max_commits: int
     max_rows: int
     max_bytes: int
+    mixes_rewrites: bool = False
 
     def __post_init__(self) -> None:
         """Raise ValueError for a limit below 1."""
-        for limit in fields(self):
-            if getattr(self, limit.name) < 1:
-                raise ValueError(f"{limit.name} must be at least 1")
+        for name in ("max_commits", "max_rows", "max_bytes"):
+            if getattr(self, name) < 1:
+                raise ValueError(f"{name} must be at least 1")
 
 
 @dataclass(frozen=True)
@@ -47,27 +52,46 @@ class PartAssignment:
 
 
 def batch_commits(
-    commits: Iterable[Commit], limits: Limits, last_versions: frozenset[int]
+    commits: Iterable[Commit],
+    limits: Limits,
+    last_versions: frozenset[int],
+    by_files: frozenset[int] = frozenset(),
 ) -> tuple[tuple[Commit, ...], ...]:
     """Group the commits in order: each group is as long as the limits allow, and ends at any of `last_versions`.
 
-    A cut depends only on the commits after the previous cut, so planning from any cut on gives the same groups.
+    The commits `by_files` are read by comparing versions: they cost the files that differ. A cut depends only on the
+    commits after the previous cut, so planning from any cut on gives the same groups.
     """
     groups: list[list[Commit]] = []
-    rows = size = 0
+    reads: DifferingFiles | _FeedReads = _FeedReads()
     for commit in commits:
         group = groups[-1] if groups else []
+        reads.add(commit)
         fits = (
             len(group) < limits.max_commits
-            and rows + commit.rows <= limits.max_rows
-            and size + commit.bytes <= limits.max_bytes
+            and reads.rows <= limits.max_rows
+            and reads.bytes <= limits.max_bytes
+            and (limits.mixes_rewrites or not reads.mixes_rewrites)
         )
         if not group or not fits or group[-1].version in last_versions:
             groups.append([])
-            rows = size = 0
+            reads = DifferingFiles() if commit.version in by_files else _FeedReads()
+            reads.add(commit)
         groups[-1].append(commit)
-        rows, size = rows + commit.rows, size + commit.bytes
     return tuple(tuple(group) for group in groups)
+
+
+@dataclass
+class _FeedReads:
+    """Sums up what the feed of commits reads."""
+
+    rows: int = 0
+    bytes: int = 0
+    mixes_rewrites: bool = False
+
+    def add(self, commit: Commit) -> None:
+        self.rows += commit.rows
+        self.bytes += commit.bytes
 
 
 def assign_parts(commits: Sequence[Commit], target_rows: int) -> tuple[PartAssignment, ...]:

@@ -15,7 +15,6 @@ class BreakKind(str, Enum):
     """Why a mirror can't continue."""
 
     TABLE_REPLACED = "table_replaced"
-    FEED_DISABLED = "feed_disabled"
     ROW_TRACKING_DISABLED = "row_tracking_disabled"
     RESTORED_SCHEMA = "restored_schema"
     REPLACED = "replaced"
@@ -26,7 +25,6 @@ class BreakKind(str, Enum):
     ADDED_AGAIN = "added_again"
     ROWS_CHANGED = "rows_changed"
     COLUMNS_CHANGED = "columns_changed"
-    FEED_CONTRADICTED = "feed_contradicted"
 
 
 @dataclass(frozen=True)
@@ -42,15 +40,14 @@ class Break:
 class Needs:
     """The requirements of a mirror: the landed table's id, its keys, the mirrored columns (None: all), its properties.
 
-    Changes of other columns are no break. `feed` and `row_tracking` are the property of the source that the mirror
-    requires; `append_only`: rows are only ever added. `dropped` are columns that the mirror still has, and the source,
+    Changes of other columns are no break. `row_tracking`: the source has to have it on; `append_only`: rows are only
+    ever added. `dropped` are columns that the mirror still has, and the source,
     or the choice of columns, no longer has; `keep_dropped`: more of them are allowed.
     """
 
     table_id: str
     keys: tuple[str, ...]
     columns: tuple[str, ...] | None = None
-    feed: bool = True
     row_tracking: bool = False
     append_only: bool = False
     dropped: frozenset[str] = frozenset()
@@ -70,9 +67,6 @@ def find_break(before: Schema, commit: Commit, metadata: Metadata, after: Schema
     if metadata.table_id != needs.table_id:
         message = f"{_done_by(commit)} made it another table (id {metadata.table_id}, before {needs.table_id})"
         return Break(commit.version, BreakKind.TABLE_REPLACED, message)
-    if needs.feed and not metadata.feed_enabled:
-        message = f"{_done_by(commit)} switched the change data feed off (delta.enableChangeDataFeed)"
-        return Break(commit.version, BreakKind.FEED_DISABLED, message)
     if needs.row_tracking and not metadata.row_tracking:
         message = f"{_done_by(commit)} switched row tracking off (delta.enableRowTracking)"
         return Break(commit.version, BreakKind.ROW_TRACKING_DISABLED, message)
@@ -80,17 +74,9 @@ def find_break(before: Schema, commit: Commit, metadata: Metadata, after: Schema
 
 
 def row_break(commit: Commit, needs: Needs) -> Break | None:
-    """Return the break that the rows of the commit cause, whatever it does to the schema, or None.
-
-    An append-only mirror can't follow changed or removed rows; a mirror by the feed, changes that the table never had.
-    """
+    """Return the break of a commit that changes or removes rows, for an append-only mirror, or None."""
     if needs.append_only and commit.rewrites:
         return Break(commit.version, BreakKind.ROWS_CHANGED, f"{_done_by(commit)} changes or removes rows")
-    if needs.feed and commit.only_feed:
-        message = (
-            f"{_done_by(commit)} has change files, but adds and removes no file: the table never had these changes"
-        )
-        return Break(commit.version, BreakKind.FEED_CONTRADICTED, message)
     return None
 
 

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from mirror_assets.source.actions import Actions, LoggedFile, Metadata, Protocol
+from mirror_assets.source.actions import Actions, LiveFile, LoggedFile, Metadata, Protocol, Tombstone
 from mirror_assets.source.row_counts import (
+    BYTES_PER_ROW,
     FooterRows,
     ReadRows,
     RowCount,
@@ -18,6 +19,22 @@ from mirror_assets.source.row_counts import (
 
 # The row indices of this many rows are held in memory.
 _MARKED_ROWS = 2_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class FileState:
+    """A data file with a deletion vector: its live rows and its bytes, estimated where the log lacks them."""
+
+    path: str
+    vector: str | None
+    rows: int
+    bytes: int
+
+    @classmethod
+    def of(cls, file: LiveFile | Tombstone) -> FileState:
+        """Return the file as an action has it."""
+        rows = (file.bytes or 0) // BYTES_PER_ROW if file.rows is None else file.rows - file.hidden_rows
+        return cls(file.path, file.vector.id if file.vector else None, rows, file.bytes or 0)
 
 
 @dataclass(frozen=True)
@@ -33,6 +50,7 @@ class Commit:
     mixes           it may delete a row and insert another with the same key
     renumbered      it gives new row ids to rows that it only rewrites: `renumbered_rows`, old and new ones counted
     only_feed       it has change files, and adds or removes no file of the table
+    added, removed  its data files, also those of rows that it only rewrites; empty unless they were asked for
     metadata, protocol  the new ones, or None
     """
 
@@ -52,12 +70,16 @@ class Commit:
     renumbered: bool = False
     renumbered_rows: int = 0
     only_feed: bool = False
+    added: tuple[FileState, ...] = ()
+    removed: tuple[FileState, ...] = ()
     metadata: Metadata | None = None
     protocol: Protocol | None = None
 
 
-def describe(version: int, actions: Actions, timestamp_ms: int, footer_rows: FooterRows) -> Commit:
-    """Describe the commit."""
+def describe(
+    version: int, actions: Actions, timestamp_ms: int, footer_rows: FooterRows, *, with_files: bool = False
+) -> Commit:
+    """Describe the commit; its files only if asked, because a large backlog has very many."""
     files = (*actions.data_added, *actions.data_removed)
     changes = bool(actions.change_files or files) and not yields_nothing(actions)
     rows = count_rows(actions, footer_rows)
@@ -82,6 +104,8 @@ def describe(version: int, actions: Actions, timestamp_ms: int, footer_rows: Foo
         renumbered=bool(actions.renumbered),
         renumbered_rows=2 * sum((file.rows or 0) - file.hidden_rows for file in actions.renumbered),
         only_feed=bool(actions.change_files) and not (actions.added or actions.removed),
+        added=tuple(map(FileState.of, actions.added)) if with_files else (),
+        removed=tuple(map(FileState.of, actions.removed)) if with_files else (),
         metadata=actions.metadata,
         protocol=actions.protocol,
     )

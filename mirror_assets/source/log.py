@@ -144,12 +144,13 @@ class DeltaLog:
             return False
         return True
 
-    def commits(self, first: int, last: int) -> tuple[Commit, ...]:
+    def commits(self, first: int, last: int, *, with_files: bool = False) -> tuple[Commit, ...]:
         """Return the commits [first, last]; reads their files only. Raises LogGap for the first that is missing."""
 
         def described(version: int) -> Commit:
             actions = self._commit(version)
-            return describe(version, actions, self._writers_time(version, actions.info), self.files.rows_in_footer)
+            written, footer_rows = self._writers_time(version, actions.info), self.files.rows_in_footer
+            return describe(version, actions, written, footer_rows, with_files=with_files)
 
         return tuple(self._each(described, range(first, last + 1)))
 

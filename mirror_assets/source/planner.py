@@ -5,8 +5,8 @@ A pure function of the log and the settings: the same input gives the same plan,
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 from mirror_assets.source.batching import (
@@ -20,11 +20,9 @@ from mirror_assets.source.batching import (
 )
 from mirror_assets.source.breaks import Break, BreakKind, Needs, dropped_columns, find_break, is_beside, row_break
 from mirror_assets.source.commits import Commit, vector_versions
+from mirror_assets.source.differing_files import Compared, DifferingFiles
 from mirror_assets.source.schema import Schema, canonical, parse_schema
 from mirror_assets.source.source_state import SourceState
-
-# Operations that bring old rows back.
-BRING_BACK = ("RESTORE", "CLONE")
 
 
 @dataclass(frozen=True)
@@ -35,7 +33,8 @@ class PlanRequest:
     landed; `tip_table_id` is its id now. Where both ids differ, commits are planned only if `covered_table_id`, the id
     that the log has for `covered` now, is the landed one: else they may be another table's from the first on.
     `boundaries` are last versions of slices that are registered already; cutting there again preserves their keys.
-    `net`: a slice has one change per key, whatever the number of its commits.
+    `net`: a slice has one change per key, whatever the number of its commits. `by_files` are the commits that are read
+    by comparing versions, which need their files, each with the reason why its feed is not read.
     """
 
     covered: int
@@ -49,6 +48,7 @@ class PlanRequest:
     target_rows: int
     boundaries: frozenset[int] = frozenset()
     net: bool = False
+    by_files: Mapping[int, str] = field(default_factory=dict)
     covered_table_id: str | None = None
 
 
@@ -58,10 +58,11 @@ class PlannedSlice:
 
     `assignments` has an entry for every commit that changes data; `parts` is 0 when none does. A part should hold
     `target_rows` at most, fewer than the setting for a wide table (0 in a start slice, which has no rows).
-    `vector_versions` are the commits whose deletion vectors are compared together; `restores`: one commit is a
-    RESTORE, which brings old rows back. A snapshot slice has `first` 0 and the whole table, or one `chunk` of it;
-    then rows, bytes and parts are the chunk's. A start slice has `first` 0 and no rows, because the versions that
-    it covers do not land. A repair slice has the difference between the mirror and the source at `last`.
+    `vector_versions` are the commits whose deletion vectors are compared together. `compared`: it has net changes, read
+    from the files that differ between two versions; rows and bytes are those of these files. A snapshot slice has
+    `first` 0 and the whole table, or one `chunk` of it; then rows, bytes and parts are the chunk's. A start slice has
+    `first` 0 and no rows, because the versions that it covers do not land. A repair slice has the difference between
+    the mirror and the source at `last`.
     """
 
     epoch: int
@@ -79,7 +80,7 @@ class PlannedSlice:
     target_rows: int = 0
     rows_exact: bool = True
     vector_versions: tuple[int, ...] = ()
-    restores: bool = False
+    compared: Compared | None = None
     chunk: FileChunk | None = None
     is_start: bool = False
     is_repair: bool = False
@@ -118,6 +119,9 @@ def plan_slices(request: PlanRequest) -> Plan:
     schemas: dict[int, str] = {}  # at each commit up to the break
     cuts = set(request.boundaries)
     for commit in request.commits:
+        is_by_files = commit.version in request.by_files
+        if is_by_files != (commit.version - 1 in request.by_files):
+            cuts.add(commit.version - 1)
         after = parse_schema(commit.metadata.schema_string) if commit.metadata else schema
         if commit.metadata is None:
             stop = row_break(commit, needs)
@@ -130,7 +134,9 @@ def plan_slices(request: PlanRequest) -> Plan:
             cuts.add(commit.version - 1)
             needs = replace(needs, dropped=needs.dropped | dropped_columns(schema, after, needs))
         schema, schemas[commit.version] = after, text
-    groups = batch_commits(request.commits[: len(schemas)], request.limits, frozenset(cuts))
+    groups = batch_commits(
+        request.commits[: len(schemas)], request.limits, frozenset(cuts), frozenset(request.by_files)
+    )
     return Plan(tuple(_slice(request, group, schemas[group[-1].version]) for group in groups), stop)
 
 
@@ -158,6 +164,22 @@ def snapshot_slice(state: SourceState, epoch: int, target_rows: int, chunk: File
     )
 
 
+def read_by_files(planned: PlannedSlice, commits: Sequence[Commit], because: str = "") -> PlannedSlice:
+    """Return the slice of these commits, whose files are known, read by comparing versions instead of the feed."""
+    reads = DifferingFiles(commits)
+    compared = reads.compared(because)
+    parts = parts_for(min(reads.changed_rows, reads.rows), planned.target_rows) if compared else 0
+    return replace(
+        planned,
+        rows=reads.rows,
+        bytes=reads.bytes,
+        assignments=(PartAssignment(planned.last, 0, parts),) if compared else (),
+        parts=parts,
+        vector_versions=(),
+        compared=compared,
+    )
+
+
 def _slice(request: PlanRequest, commits: Sequence[Commit], schema_string: str) -> PlannedSlice:
     target_rows = rows_of_part(request.target_rows, len(parse_schema(schema_string).fields))
     rows = sum(commit.rows for commit in commits)
@@ -168,7 +190,7 @@ def _slice(request: PlanRequest, commits: Sequence[Commit], schema_string: str) 
         assignments = (PartAssignment(commits[-1].version, 0, parts_for(rows, target_rows)),)
     else:
         assignments = ()
-    return PlannedSlice(
+    planned = PlannedSlice(
         epoch=request.epoch,
         first=commits[0].version,
         last=commits[-1].version,
@@ -184,5 +206,6 @@ def _slice(request: PlanRequest, commits: Sequence[Commit], schema_string: str) 
         target_rows=target_rows,
         rows_exact=all(commit.rows_exact for commit in commits),
         vector_versions=vector_versions(commits),
-        restores=any(commit.operation in BRING_BACK for commit in commits),
     )
+    because = request.by_files.get(planned.first)
+    return planned if because is None else read_by_files(planned, commits, because)

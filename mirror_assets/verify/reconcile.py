@@ -172,11 +172,13 @@ def _changed_totals(
     identity, landed = read.sides.identity, read.landed
     try:
         source = totals_change(
-            *(TableVersion.opened(spark, request.source, at) for at in (base.version, request.version)),
+            TableVersion.opened(spark, request.source, base.version),
+            TableVersion.opened(spark, request.source, request.version),
             lambda rows: bucket_totals(_landed_source(rows, landed), identity),
         )
         mirror = totals_change(
-            *(TableVersion.opened(spark, request.mirror, at) for at in (base.mirror_version, read.mirror_version)),
+            TableVersion.opened(spark, request.mirror, base.mirror_version),
+            TableVersion.opened(spark, request.mirror, read.mirror_version),
             lambda rows: bucket_totals(_landed_mirror(rows, landed), identity),
         )
     except (PySparkException, Py4JJavaError) as error:  # most often, VACUUM took a file of the older version
@@ -242,8 +244,8 @@ def _differences(read: OpenedTables, buckets: frozenset[int]) -> tuple[tuple[str
         side = Side.ONLY_IN_SOURCE if not counts[1] else Side.ONLY_IN_MIRROR if not counts[0] else Side.DIFFERS
         columns = tuple(name for alias, name in others if row[alias]) if side is Side.DIFFERS else ()
         samples.append(DifferenceSample(tuple(_text(row[alias]) for alias in identity), side, columns, *counts))
-    counts: Mapping[str, int] = counted.get
-    return tuple(name for alias, name in others if counts[alias]), tuple(samples)
+    rows_by_column: Mapping[str, int] = counted.get
+    return tuple(name for alias, name in others if rows_by_column[alias]), tuple(samples)
 
 
 def _text(value: object) -> str | None:

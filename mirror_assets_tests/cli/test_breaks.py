@@ -71,18 +71,6 @@ def _restored_to_before_the_feed(lab: Lab) -> None:
 _HAPPENED = {
     "lost commit": (_lost_commit, "commit 3 is not in the Delta log (cleaned up, or lost). Next: restore the file"),
     "replaced": (_replaced, "version 3 of the source can't follow the landed commits: the source is another table now"),
-    "off and on": (
-        _off_and_on,
-        (
-            "version 3 of the source can't follow the landed commits: "
-            "version 3 (SET TBLPROPERTIES) switched the change data feed off (delta.enableChangeDataFeed). "
-            "Next: run `mirror-assets rebuild shop.orders`, or set on_break: rebuild."
-        ),
-    ),
-    "restored": (
-        _restored_to_before_the_feed,
-        "version 3 (RESTORE) switched the change data feed off (delta.enableChangeDataFeed). Next: run",
-    ),
 }
 
 
@@ -110,7 +98,7 @@ def test_what_can_not_be_followed_is_held_and_told(
     assert _epoch(begun) == 1
 
 
-@pytest.mark.parametrize("happen", [_lost_commit, _replaced, _off_and_on])
+@pytest.mark.parametrize("happen", [_lost_commit, _replaced])
 def test_what_can_not_be_followed_is_rebuilt(
     begun: Lab, capsys: pytest.CaptureFixture[str], happen: Callable[[Lab], None]
 ) -> None:
@@ -133,18 +121,15 @@ def test_a_log_that_is_unreadable_without_its_lost_commit_drops_nothing(
     assert _epoch(begun) == 1
 
 
-def test_a_restore_to_before_the_feed_asks_for_the_feed_and_begins_with_the_commit_that_enables_it(
-    begun: Lab, capsys: pytest.CaptureFixture[str]
+@pytest.mark.parametrize("happen", [_off_and_on, _restored_to_before_the_feed])
+def test_commits_without_a_feed_are_read_by_files(
+    begun: Lab, capsys: pytest.CaptureFixture[str], happen: Callable[[Lab], None]
 ) -> None:
-    _restored_to_before_the_feed(begun)
-    assert _run(begun, _REBUILD) == 2
-    told = capsys.readouterr().err
-    statement = f"ALTER TABLE delta.`{begun.uri}` SET TBLPROPERTIES ({_FEED} = true)"
-    assert f"run `{statement}`, then run again." in told
-    assert "The feed begins with that commit" in told
-    assert (_epoch(begun), DeltaTable(begun.uri).version()) == (1, 3)
-    begun.spark.sql(statement)
-    assert _run(begun, _REBUILD) == 0
-    manifest = begun.context.manifest()
-    assert manifest is not None
-    assert (manifest.epoch, manifest.covered) == (2, 4)
+    happen(begun)
+    assert _run(begun, _HOLD) == 0
+    told = capsys.readouterr()
+    assert "mirrored, partly by files" in told.out
+    assert "was read by files, because the change data feed was off at version 3" in told.err
+    assert _epoch(begun) == 1
+    begun.replicator.poll()
+    assert reconcile_table(begun.context, begun.replicator).state is ReconcileState.EQUAL

@@ -48,7 +48,10 @@ def lake(tmp_path: Path) -> DiskLake:
         ("exclude: [/tmp]", "exclude.0: expected the end of a path, such as _tmp* or staging/*, got '/tmp'"),
         ("new_tables: wait", "new_tables: expected 'mirror' or 'hold', got 'wait'"),
         ("approved: [orders]", "approved: it needs `new_tables: hold`; otherwise no table waits for approval"),
-        ("settings: {changes: cdc}", "settings.changes: expected 'feed', 'row_tracking' or 'append_only', got 'cdc'"),
+        (
+            "settings: {changes: cdc}",
+            "settings.changes: expected 'feed', 'row_tracking', 'files' or 'append_only', got 'cdc'",
+        ),
         ("settings: {keys: [id]}", "settings.keys: set them as `keys: {default: […]}` of the rule"),
         ("settings: {starts: latest}", "settings.starts: unknown setting; did you mean 'start'?"),
     ],
@@ -98,7 +101,7 @@ def test_discovered_tables_are_not_maintained_with_credentials_for_reading() -> 
 
 def test_a_rule_needs_keys_unless_its_changes_do_without() -> None:
     without = BASE.replace("    keys: {default: [id]}\n", "")
-    assert mistake(without).startswith("5: discover.0.keys: `changes: feed` needs `keys`")
+    assert mistake(without).startswith("5: discover.0.keys: `changes: feed` and `changes: files` need `keys`")
     for text in (f"{without}    settings: {{changes: append_only}}\n", f"{without}defaults: {{keys: [id]}}\n"):
         assert len(read(text).discover) == 1
 

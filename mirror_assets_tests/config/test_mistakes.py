@@ -29,7 +29,7 @@ TABLE_MISTAKES = [
     ("history: ", "history: expected false, 'slices' or 'stream', got nothing"),
     ("history_stream: {maxFiles: 1}", "history_stream.maxFiles: expected one of maxFilesPerTrigger, maxBytesPerTrigger, excludeRegex, got 'maxFiles'"),
     ("onbreak: hold", "onbreak: unknown setting; did you mean 'on_break'?"),
-    ("changes: cdc", "changes: expected 'feed', 'row_tracking' or 'append_only', got 'cdc'"),
+    ("changes: cdc", "changes: expected 'feed', 'row_tracking', 'files' or 'append_only', got 'cdc'"),
     ("columns: []", "columns: it must not be empty"),
     ("columns: id", "columns: expected a list, like [one, two], got 'id'"),
     ("columns: [a, A]", "columns: 'A' and 'a' are the same column"),
@@ -72,8 +72,8 @@ def test_mistakes_in_a_table(line: str, expected: str) -> None:
 
 
 KEYS_NEEDED = (
-    "`changes: feed` needs `keys`, the columns that identify a row; `changes: row_tracking` can do without, and so can "
-    "`changes: append_only`, for a table whose rows never change"
+    "`changes: feed` and `changes: files` need `keys`, the columns that identify a row; `changes: row_tracking` can do "
+    "without, and so can `changes: append_only`, for a table whose rows never change"
 )
 REPLACED = [
     ("    keys: [tailnum]\n", "", f"4: tables.planes.keys: {KEYS_NEEDED}"),
@@ -162,6 +162,9 @@ def test_two_tables_in_one_folder() -> None:
 def test_keys_are_needed_unless_changes_do_without() -> None:
     text = BASE.replace("[tailnum]", "[]") + "defaults: {keys: [id]}\n"
     assert mistake(text) == f"6: tables.planes.keys: {KEYS_NEEDED}", "an empty list overrides the defaults"
+    assert (
+        mistake(text.replace("{keys: [id]}", "{keys: [id], changes: files}")) == f"6: tables.planes.keys: {KEYS_NEEDED}"
+    )
     assert read(BASE.replace("keys: [tailnum]", "changes: append_only")).table("planes").keys == ()
 
 

@@ -30,7 +30,7 @@ _SCHEMA = schema_string(column("id"), column("name", "string"))
 
 
 def _request(*commits: Commit, covered: int = 0) -> PlanRequest:
-    return plan_request(commits, _SCHEMA, Needs("table-1", (), feed=False, append_only=True), covered=covered)
+    return plan_request(commits, _SCHEMA, Needs("table-1", (), append_only=True), covered=covered)
 
 
 def _rewrite(version: int, operation: str = "DELETE") -> Commit:
@@ -57,7 +57,7 @@ def test_the_plan_stops_before_a_commit_that_changes_rows() -> None:
 
 
 def test_a_feed_is_not_stopped_by_changed_rows() -> None:
-    request = replace(_request(change(1), _rewrite(2)), needs=Needs("table-1", ("id",), feed=False))
+    request = replace(_request(change(1), _rewrite(2)), needs=Needs("table-1", ("id",)))
     assert plan_slices(request).stop is None
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 
 import pyarrow as pa
@@ -13,7 +12,7 @@ from pyspark.sql import DataFrame, Row, SparkSession
 
 from mirror_assets.encode.feed_reader import read_changes
 from mirror_assets.encode.net import NetSlice, encode_net, net_rows
-from mirror_assets.encode.spark_errors import DuplicateKey, RowIdsUnfit
+from mirror_assets.encode.spark_errors import DuplicateKey
 from mirror_assets.markers import ROW_MARKER, Marker
 from mirror_assets.source.row_counts import ReadRows
 from mirror_assets.source.schema import LandedColumn
@@ -24,11 +23,11 @@ pytestmark = pytest.mark.xdist_group("random histories")
 
 _COLUMNS = (LandedColumn("id", "int"), LandedColumn("name", "string"))
 _SLICE = NetSlice("t", ("id",), _COLUMNS, 2)
-_SCHEMA = "_change_type STRING, _commit_version BIGINT, id INT, name STRING, stamp INT, keys_only BOOLEAN"
+_SCHEMA = "_change_type STRING, _commit_version BIGINT, id INT, name STRING"
 OLD, NEW = "delete", "insert"
 
 
-def feed(spark: SparkSession, *rows: tuple[str, int, int, str, int, bool]) -> DataFrame:
+def feed(spark: SparkSession, *rows: tuple[str, int, int, str]) -> DataFrame:
     return spark.createDataFrame(list(rows), _SCHEMA)
 
 
@@ -39,20 +38,17 @@ def landed(folder: Path) -> dict[int, tuple[int, str | None]]:
     return found
 
 
-@pytest.mark.parametrize("slice_", [_SLICE, replace(_SLICE, parts=1, rewritten_bytes=200 << 20)])
-def test_what_came_and_went_lands_nothing_and_all_else_once(
-    spark: SparkSession, tmp_path: Path, slice_: NetSlice
-) -> None:
+def test_what_came_and_went_lands_nothing_and_all_else_once(spark: SparkSession, tmp_path: Path) -> None:
     changes = feed(
         spark,
-        *((NEW, 1, 1, "came", 0, False), (OLD, 2, 1, "came", 0, False)),
-        *((NEW, 1, 2, "came", 0, False), (OLD, 3, 2, "came", 0, False), (NEW, 3, 2, "stayed", 0, False)),
-        *((OLD, 1, 3, "was", 0, False), (NEW, 2, 3, "back", 0, False), (OLD, 4, 3, "back", 0, False)),
-        *((OLD, 1, 4, "was", 0, False), (NEW, 1, 4, "once", 0, False), (OLD, 2, 4, "once", 0, False)),
-        *((NEW, 2, 4, "twice", 0, False), (OLD, 1, 5, "same", 0, False), (NEW, 1, 5, "same", 0, False)),
+        *((NEW, 1, 1, "came"), (OLD, 2, 1, "came")),
+        *((NEW, 1, 2, "came"), (OLD, 3, 2, "came"), (NEW, 3, 2, "stayed")),
+        *((OLD, 1, 3, "was"), (NEW, 2, 3, "back"), (OLD, 4, 3, "back")),
+        *((OLD, 1, 4, "was"), (NEW, 1, 4, "once"), (OLD, 2, 4, "once")),
+        *((NEW, 2, 4, "twice"), (OLD, 1, 5, "same"), (NEW, 1, 5, "same")),
     )
-    counts = encode_net(changes, slice_, str(tmp_path / "parts"), "zstd", {})
-    assert len(list((tmp_path / "parts").glob("*.parquet"))) == slice_.parts
+    counts = encode_net(changes, _SLICE, str(tmp_path / "parts"), "zstd", {})
+    assert len(list((tmp_path / "parts").glob("*.parquet"))) == _SLICE.parts
     assert landed(tmp_path / "parts") == {
         2: (Marker.INSERT, "stayed"),
         3: (Marker.DELETE, None),
@@ -62,25 +58,8 @@ def test_what_came_and_went_lands_nothing_and_all_else_once(
     assert counts == ReadRows(insert=1, update_preimage=2, update_postimage=2, delete=1)
 
 
-def test_a_stamp_tells_what_has_not_changed(spark: SparkSession, tmp_path: Path) -> None:
-    changes = feed(
-        spark,
-        *((OLD, 1, 1, "", 7, True), (NEW, 2, 1, "", 7, True)),
-        *((OLD, 1, 2, "", 7, True), (NEW, 2, 2, "changed", 8, False)),
-    )
-    slice_ = NetSlice("t", ("id",), _COLUMNS, 1, stamp=("stamp",), keys_only="keys_only")
-    encode_net(changes, slice_, str(tmp_path / "parts"), "zstd", {})
-    assert landed(tmp_path / "parts") == {2: (Marker.UPDATE, "changed")}
-
-
-def test_a_row_that_would_land_without_its_values_is_refused(spark: SparkSession, tmp_path: Path) -> None:
-    slice_ = NetSlice("t", ("id",), _COLUMNS, 1, stamp=("stamp",), keys_only="keys_only")
-    with pytest.raises(RowIdsUnfit, match="1 new rows"):
-        encode_net(feed(spark, (NEW, 2, 1, "", 7, True)), slice_, str(tmp_path / "parts"), "zstd", {})
-
-
 def test_two_live_rows_of_one_key_are_refused_with_the_key(spark: SparkSession, tmp_path: Path) -> None:
-    twice = feed(spark, (NEW, 2, 1, "a", 0, False), (NEW, 2, 1, "b", 0, False))
+    twice = feed(spark, (NEW, 2, 1, "a"), (NEW, 2, 1, "b"))
     with pytest.raises(DuplicateKey, match="«id=1» at version 2"):
         encode_net(twice, _SLICE, str(tmp_path / "parts"), "zstd", {})
 

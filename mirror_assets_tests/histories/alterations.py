@@ -108,9 +108,7 @@ SCHEMA = of_kind(
 
 OTHERS = of_kind(
     "properties and files",
-    Statement(
-        "feed off and on", _off_and_on("enableChangeDataFeed"), appends=True, needs=frozenset({Trait.FEED}), breaks=True
-    ),
+    Statement("feed off and on", _off_and_on("enableChangeDataFeed"), appends=True, needs=frozenset({Trait.FEED})),
     Statement(
         "row tracking off and on",
         _off_and_on("enableRowTracking"),

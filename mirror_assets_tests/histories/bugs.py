@@ -11,13 +11,14 @@ from types import ModuleType
 import pytest
 from pyspark.sql import DataFrame, Observation
 
-from mirror_assets.encode import net, pairing, part_assignment
+from mirror_assets.encode import differing_files, net, pairing, part_assignment
 from mirror_assets.pipeline.check import BLOCKING_CHECKS
 from mirror_assets.source.schema import LandedColumn
 from mirror_assets.verify.check_result import CheckResult
 from mirror_assets_tests.histories.setup import Way
 
 Inject = Callable[[pytest.MonkeyPatch], None]
+_DIFFERING = ("pipeline.encode_slice.encode_differences",)
 _PAIRED = ("encode.changes.paired_rows", "encode.changes.landed_in_parts")
 
 
@@ -126,11 +127,33 @@ BUGS = (
     ),
     Bug(
         "net: the first row of a key lands, not its last",
-        Way.TRACKED,
+        Way.COMPACT,
         _text(
             net,
             ("pipeline.encode_slice.encode_net",),
             (".orderBy(COMMIT_VERSION, ours.is_new)", ".orderBy(F.desc(COMMIT_VERSION), ours.is_new)"),
+        ),
+    ),
+    Bug(
+        "files: a NULL counts as no value",
+        Way.FILES,
+        _text(differing_files, _DIFFERING, ("return [value.isNull(), value, *zero]", "return [value]")),
+    ),
+    Bug(
+        "files: a key that both versions have is unchanged",
+        Way.FILES,
+        _text(differing_files, _DIFFERING, ("& F.col(names.is_same)))", "))")),
+    ),
+    Bug(
+        "files: the old rows are not read",
+        Way.FILES,
+        _text(differing_files, _DIFFERING, ("self._stamped(self.old.frame", "self._stamped(self.old.frame.limit(0)")),
+    ),
+    Bug(
+        "row tracking: a row's id is its stamp",
+        Way.TRACKED,
+        _text(
+            differing_files, _DIFFERING, ('rows.metadataColumn("_metadata").getField("row_commit_version")', "F.lit(1)")
         ),
     ),
 )

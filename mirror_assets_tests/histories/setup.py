@@ -27,6 +27,8 @@ class Way(Enum):
     """How the changes of a source are found, and whether its rows have a key."""
 
     FEED = "feed"
+    COMPACT = "feed, net changes"
+    FILES = "files"
     TRACKED = "row tracking"
     KEYLESS = "row tracking without keys"
     APPENDS = "append only"
@@ -34,7 +36,13 @@ class Way(Enum):
     @property
     def changes(self) -> str:
         """The setting."""
-        return {Way.FEED: "feed", Way.APPENDS: "append_only"}.get(self, "row_tracking")
+        named = {Way.FEED: "feed", Way.COMPACT: "feed", Way.FILES: "files", Way.APPENDS: "append_only"}
+        return named.get(self, "row_tracking")
+
+    @property
+    def is_feed(self) -> bool:
+        """Whether the change data feed is read."""
+        return self in (Way.FEED, Way.COMPACT)
 
     @property
     def keys(self) -> str:
@@ -59,7 +67,7 @@ class Setup:
 
     def features_for(self, way: Way) -> Features:
         """The table's, where changes are found this way."""
-        if way is Way.FEED or self.feed:
+        if way.is_feed or self.feed:
             return self.features
         off: Mapping[str, str] = {**self.features.properties, "delta.enableChangeDataFeed": "false"}
         return replace(self.features, properties=off)
@@ -77,7 +85,7 @@ class Limits:
 
     def configure(self, lab: Lab, way: Way, setup: Setup) -> None:
         """Write mirror.yaml."""
-        compact = self.compact and way is Way.FEED
+        compact = way is Way.COMPACT or (self.compact and way is Way.FEED)
         table = (
             f"changes: {way.changes}",
             f"compact: {str(compact).lower()}",

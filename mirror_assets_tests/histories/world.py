@@ -84,7 +84,7 @@ class World:
         """Run it; what is not disturbed is compared."""
         if run is Run.PUBLISH:
             self.publish()
-        elif run is Run.OF_BAD_ROWS and self.way in (Way.FEED, Way.TRACKED):
+        elif run is Run.OF_BAD_ROWS and self.way not in (Way.KEYLESS, Way.APPENDS):
             self._meet_bad_rows(null=fault.writes)
         else:
             self._may_break |= run is Run.REBUILD

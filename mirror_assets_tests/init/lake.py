@@ -30,7 +30,7 @@ BY_DELTA_RS = {
     "sales/orders": Expected("sales.orders", "feed", ("order_id",)),
     "crm/customers": Expected("crm.customers", "feed", ("email",)),
     "crm/clicks": Expected("crm.clicks", "row_tracking", waits=True),
-    "stock/items": Expected("stock.items", "feed", ("item_id",), waits=True),
+    "stock/items": Expected("stock.items", "files", ("item_id",)),
     "logs/app log": Expected("logs.app_log", "append_only"),
     "archive/sales/orders": Expected("sales.orders_2", "feed", ("order_id",)),
     "empty": Expected("lake.empty", "feed", ("id",)),

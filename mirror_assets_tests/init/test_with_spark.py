@@ -58,7 +58,6 @@ def test_the_sql_file_has_the_missing_statements_and_nothing_ran_them(project: P
     lake = project / "lake"
     assert statements == [
         f"ALTER TABLE delta.`{lake}/crm/clicks` SET TBLPROPERTIES (delta.enableRowTracking = true);",
-        f"ALTER TABLE delta.`{lake}/stock/items` SET TBLPROPERTIES (delta.enableChangeDataFeed = true);",
     ]
     assert [file.name for file in (lake / "stock/items/_delta_log").glob("*.json")] == [f"{0:020d}.json"]
 

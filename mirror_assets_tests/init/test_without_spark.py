@@ -41,7 +41,11 @@ def test_both_files_are_written_and_the_first_can_be_loaded(
     text, sql = out.read_text(), out.with_suffix(".sql").read_text()
     assert "# order_id: not proven: by name and statistics" in text
     assert "# If you know its key, set `keys` and `changes: feed`." in text, "crm.customers has a feed and no key"
-    assert f"ALTER TABLE delta.`{lake}/stock/items` SET TBLPROPERTIES (delta.enableChangeDataFeed = true);" in sql
+    advised = (
+        f"-- Advised: ALTER TABLE delta.`{lake}/stock/items` SET TBLPROPERTIES (delta.enableChangeDataFeed = true);"
+    )
+    assert advised in sql
+    assert "`changes: files` reads every file that a commit rewrites" in sql
     comments = " ".join(sql.replace("\n-- ", " ").split())
     assert "upgrades the table's protocol, which disabling row tracking doesn't undo" in comments
     assert "spark.databricks.delta.properties.defaults.enableChangeDataFeed = true" in comments
@@ -58,7 +62,7 @@ def test_json_has_a_record_of_every_table(lake: Path, tmp_path: Path, capsys: py
     records = {record["path"]: record for record in json.loads(capsys.readouterr().out)}
     assert set(records) == {*BY_DELTA_RS, *UNREADABLE}
     assert records["sales/orders"] | {"keys": ["order_id"], "feed": True, "rows": 60} == records["sales/orders"]
-    assert records["stock/items"]["missing"] == "the change data feed is off"
+    assert (records["stock/items"]["changes"], records["stock/items"]["missing"]) == ("files", None)
     assert "no commits" in records["hollow"]["missing"]
 
 
@@ -92,7 +96,7 @@ def test_a_lake_in_a_folder_that_the_file_writes_is_refused(tmp_path: Path, caps
 def test_a_lake_without_a_table_that_can_be_mirrored_fails_and_says_what_to_do(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    write_deltalake(tmp_path / "lake/orders", pa.table({"id": [1, 2]}))
+    write_deltalake(tmp_path / "lake/orders", pa.table({"name": ["same", "same"]}))
     assert _init(tmp_path / "lake", tmp_path / "m.yaml") == 1
     assert "read" in capsys.readouterr().err
     assert "tables: {}" in (tmp_path / "m.yaml").read_text()

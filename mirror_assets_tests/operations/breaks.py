@@ -87,9 +87,6 @@ def _retyped(source: Source) -> None:
     write_deltalake(source.uri, texts, mode="overwrite", schema_mode="overwrite")
 
 
-_OFF = "ALTER TABLE {t} SET TBLPROPERTIES (delta.enableChangeDataFeed = false)"
-_ON = _OFF.replace("false", "true")
-
 # On the table that `create` makes.
 BY_SPARK = (
     Breaking("column renamed", sql("ALTER TABLE {t} RENAME COLUMN name TO title"), BreakKind.RENAMED_COLUMN),
@@ -109,7 +106,6 @@ BY_SPARK = (
     Breaking("key renamed back", sql("ALTER TABLE {t} RENAME COLUMN key TO id"), BreakKind.RENAMED_COLUMN),
     Breaking("type widened", sql("ALTER TABLE {t} ALTER COLUMN part TYPE BIGINT"), BreakKind.CHANGED_TYPE),
     Breaking("decimal widened", sql("ALTER TABLE {t} ALTER COLUMN amount TYPE DECIMAL(12, 2)"), BreakKind.CHANGED_TYPE),
-    Breaking("feed off and on again", sql(_OFF, "INSERT INTO {t} (id) VALUES (51)", _ON), BreakKind.FEED_DISABLED),
     Breaking(
         "REPLACE TABLE AS",
         sql(f"CREATE OR REPLACE TABLE {{t}} USING delta {_WITH_FEED} AS SELECT 1 AS id, 'a' AS name"),

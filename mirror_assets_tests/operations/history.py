@@ -54,6 +54,7 @@ class Way:
 FEED = Way("feed", is_net=False)
 COMPACT = Way("compact", "compact: true")
 TRACKED = Way("tracked", "changes: row_tracking")
+FILES = Way("files", "changes: files")
 KEYLESS = Way("keyless", "changes: row_tracking", keys="[]")
 
 

@@ -14,7 +14,7 @@ from py4j.java_gateway import JavaObject
 from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
 
-from mirror_assets.encode.spark_errors import RowIdsUnfit, spark_errors
+from mirror_assets.encode.spark_errors import spark_errors
 from mirror_assets.errors import RebuildError
 from mirror_assets.landing.drop import begin_drop, end_drop, remove_table
 from mirror_assets.landing.errors import EpochEnded
@@ -177,13 +177,6 @@ def _away(folders: list[Path]) -> Iterator[None]:
             folder.with_name(f"{folder.name}.away").rename(folder)
 
 
-def _ids_once(lab: Lab, patch: pytest.MonkeyPatch) -> None:
-    def misread() -> Exception:
-        return RowIdsUnfit(str(TABLE), 3)
-
-    _always(lab, patch, misread, times=1)
-
-
 def _unread_commit(lab: Lab, patch: pytest.MonkeyPatch) -> None:
     """The commit file is not found, though it is there."""
     lab.sql(_COMMIT)
@@ -314,7 +307,6 @@ INNOCENTS = (
     ),
     Innocent("the feed was on all the time", FeedMissing, _text("[DELTA_MISSING_CHANGE_DATA] no feed."), "no feed"),
     Innocent("the commit is young", HistoryExpired, _text(f"[{_EXPIRED}] too old."), "too old"),
-    Innocent("row ids that fit at the second look", RowIdsUnfit, _ids_once, None),
     Innocent("a commit that is not found and there", LogGap, _unread_commit, "could not be read"),
     Innocent("the library sees a hole where there is none", LogGap, _library_sees_a_hole, "could not be read"),
     Innocent("a link in place of a commit leads nowhere", LogGap, _dangling_commit, "is a link to"),

@@ -7,7 +7,6 @@ from pathlib import Path
 
 import pytest
 
-from mirror_assets.encode.spark_errors import RowIdsUnfit
 from mirror_assets.errors import MirrorError
 from mirror_assets.landing.errors import EpochEnded, LostRace
 from mirror_assets.landing.failures import FailureRecord, read_failure
@@ -23,7 +22,6 @@ ONLY_A_RUN_SEES = (
     DataFileMissing("shop.orders", "lake", "2.parquet", 2),
     HistoryExpired("shop.orders", "lake", 2, 200.0),
     FeedMissing("shop.orders", "lake", 2),
-    RowIdsUnfit("shop.orders", 3),
     SnapshotLost("shop.orders", Loading(key(0, 2), Chunk(number=1, of=3, first=0, end=1)), "vacuumed"),
 )
 OTHERS = (SourceBroke("shop.orders", 4, "renamed"), EpochEnded("shop.orders", 1), LostRace("shop.orders", "1"))

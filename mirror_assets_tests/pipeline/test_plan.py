@@ -264,19 +264,21 @@ def test_a_tables_start_is_not_merged_with_the_defaults(own: str) -> None:
     assert str(config.table("b").start) == "version 7"
 
 
-def test_a_feed_that_tells_of_changes_the_table_never_had_is_a_break(tmp_path: Path) -> None:
+def test_a_feed_that_tells_of_changes_the_table_never_had_is_not_read(tmp_path: Path) -> None:
     """Change files alone, by hand or by a writer's mistake: the mirror would not be its source any more."""
     paper = _paper(tmp_path)
     paper.cover(4)
     cdc = file_action("cdc", "c.parquet", data=False)
     paper.commit(5, 6 * _DAY, cdc, file_action("add", "5.parquet", data=False), operation="OPTIMIZE")
     paper.commit(6, 7 * _DAY, cdc, operation="Manual Update")
+    paper.commit(7, 8 * _DAY, cdc, file_action("add", "7.parquet"))
     plan = plan_table(paper.context)
-    assert _keys(plan) == [(5, 5)]
-    assert plan.stop is not None
-    assert (plan.stop.kind, plan.stop.version) == (BreakKind.FEED_CONTRADICTED, 6)
-    assert "version 6 (Manual Update) has change files, but adds and removes no file" in plan.stop.message
-    assert plan_table(Paper(tmp_path, "changes: append_only").context).stop is not None
+    assert plan.stop is None
+    assert [(planned.first, planned.last, planned.parts) for planned in plan.slices] == [
+        (5, 5, 1),
+        (6, 6, 0),
+        (7, 7, 1),
+    ]
 
 
 def test_a_column_that_can_not_land_is_told_with_its_table_and_may_be_left_out(tmp_path: Path) -> None:

@@ -59,8 +59,7 @@ def test_a_break_rebuilds_the_table(mirrored: Lab) -> None:
 
 def test_a_break_is_held_when_asked(mirrored: Lab) -> None:
     mirrored.configure("on_break: hold")
-    mirrored.sql("ALTER TABLE {t} SET TBLPROPERTIES (delta.enableChangeDataFeed = false)")
-    mirrored.sql("INSERT INTO {t} VALUES (900, 'x', 1)")
+    mirrored.sql("CREATE OR REPLACE TABLE {t} USING delta AS SELECT 1 AS id")
     with pytest.raises(SourceBroke, match="version 6"):
         mirrored.mirror()
     assert len(mirrored.files) == 3
@@ -127,10 +126,8 @@ def test_a_log_with_a_hole_drops_nothing(mirrored: Lab) -> None:
     assert mirrored.store.head(TABLE.rebuild_record) is None
 
 
-def test_a_feed_switched_off_keeps_what_landed(mirrored: Lab) -> None:
-    mirrored.sql(
-        "INSERT INTO {t} VALUES (901, 'x', 1)", "ALTER TABLE {t} SET TBLPROPERTIES (delta.enableChangeDataFeed = false)"
-    )
+def test_a_table_replaced_by_one_without_a_feed_keeps_what_landed(mirrored: Lab) -> None:
+    mirrored.sql("INSERT INTO {t} VALUES (901, 'x', 1)", "CREATE OR REPLACE TABLE {t} USING delta AS SELECT 1 AS id")
     with raises(SettingError, ErrorCode.FEED_DISABLED, match="ALTER TABLE"):
         mirrored.mirror()
     assert len(mirrored.files) == 4

@@ -76,13 +76,11 @@ def test_properties_of_the_table() -> None:
     assert other.kind is BreakKind.TABLE_REPLACED
     assert "table-2" in other.message
     assert "table-1" in other.message
-    off = _break(_BEFORE, metadata=feed_metadata(text, feed="false"))
-    assert off is not None
-    assert off.kind is BreakKind.FEED_DISABLED
+    assert _break(_BEFORE, metadata=feed_metadata(text, feed="false")) is None
 
 
 def test_a_mirror_by_row_tracking_rests_on_row_tracking_only() -> None:
-    text, needs = schema_string(*_BEFORE), Needs("table-1", ("id",), feed=False, row_tracking=True)
+    text, needs = schema_string(*_BEFORE), Needs("table-1", ("id",), row_tracking=True)
     assert _break(_BEFORE, needs=needs, metadata=feed_metadata(text, feed="false", row_tracking="true")) is None
     off = _break(_BEFORE, needs=needs, metadata=feed_metadata(text, row_tracking="false"))
     assert off is not None

@@ -147,7 +147,6 @@ def followed(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> P
         ("ALTER TABLE {t} DROP COLUMN a", BreakKind.DROPPED_COLUMN),
         ("ALTER TABLE {t} RENAME COLUMN id TO z", BreakKind.KEY_CHANGED),
         ("ALTER TABLE {t} ALTER COLUMN a TYPE BIGINT", BreakKind.CHANGED_TYPE),
-        ("ALTER TABLE {t} SET TBLPROPERTIES ('delta.enableChangeDataFeed' = 'false')", BreakKind.FEED_DISABLED),
         ("RESTORE {t} TO VERSION AS OF 0", BreakKind.RESTORED_SCHEMA),
         ("CREATE OR REPLACE TABLE {t} USING delta AS SELECT 1L id", BreakKind.TABLE_REPLACED),
     ],

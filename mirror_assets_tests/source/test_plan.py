@@ -114,8 +114,6 @@ def test_a_mirrored_subset_of_columns_and_row_tracking_reach_the_rules() -> None
     assert plan_slices(request).stop is not None
     assert plan_slices(replace(request, needs=one_column)).stop is None
     assert plan_slices(replace(request, needs=replace(one_column, row_tracking=True))).stop is not None
-    off = _request([change(5, metadata=feed_metadata(_V0, feed="false"))])
-    assert plan_slices(replace(off, needs=replace(off.needs, feed=False))).stop is None
 
 
 @pytest.mark.parametrize("versions", [(5, 7), (6, 7), (5, 5), (6, 5)])

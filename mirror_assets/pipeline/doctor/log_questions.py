@@ -9,7 +9,7 @@ from datetime import datetime, timezone
 from functools import cached_property
 
 from mirror_assets.config import Changes, OnBreak
-from mirror_assets.errors import RebuildError
+from mirror_assets.errors import ErrorCode, RebuildError, SettingError
 from mirror_assets.pipeline.context import TableContext
 from mirror_assets.pipeline.doctor.answers import DoctorAnswer, failure, no, not_asked, ok, warn
 from mirror_assets.pipeline.errors import stop_error
@@ -52,7 +52,12 @@ def _read(asked: Asked) -> DoctorAnswer:
 
 def _records_changes(asked: Asked) -> DoctorAnswer:
     context = asked.context
-    check_source(context.config, context.table, asked.state)
+    try:
+        check_source(context.config, context.table, asked.state)
+    except SettingError as error:
+        if error.code is not ErrorCode.FEED_DISABLED or context.manifest() is None:
+            raise
+        return warn("the change data feed is off, so commits are read by files", error.next_step)
     table_columns(context.table, asked.state.schema)
     return ok(_RECORDED[context.table.changes])
 
@@ -60,6 +65,7 @@ def _records_changes(asked: Asked) -> DoctorAnswer:
 _RECORDED = {
     Changes.FEED: "the change data feed is on, the keys and columns are there",
     Changes.ROW_TRACKING: "row tracking is on, the columns are there",
+    Changes.FILES: "the files that differ are read, which needs no property; the keys and columns are there",
     Changes.APPEND_ONLY: "appended files are read, which needs no feed; the columns are there",
 }
 

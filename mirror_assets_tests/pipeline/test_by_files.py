@@ -1,0 +1,179 @@
+"""Slices read by the files that differ: by `changes: files`, and where a change data feed can't be read."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pyarrow.parquet as pq
+import pytest
+from pyspark.sql import SparkSession
+
+from mirror_assets.encode.spark_errors import DuplicateKey
+from mirror_assets.errors import SettingError
+from mirror_assets.landing.format import SliceKind
+from mirror_assets.markers import ROW_MARKER, Marker
+from mirror_assets.pipeline.plan import plan_table
+from mirror_assets.source.losses import DataFileMissing
+from mirror_assets_tests.lab import Lab
+from mirror_assets_tests.pipeline.test_row_tracking import landed, vacuum
+
+_WHOLE = "slices: {max_commits: 100}"
+_SWITCH = "ALTER TABLE {{t}} SET TBLPROPERTIES (delta.enableChangeDataFeed = {})"
+
+
+@pytest.fixture
+def files(spark: SparkSession, tmp_path: Path) -> Lab:
+    """Ten orders in a table without properties; nothing has landed."""
+    lab = Lab(spark, tmp_path)
+    lab.configure("changes: files", _WHOLE)
+    lab.sql(
+        "CREATE TABLE {t} (id INT, name STRING, amount DOUBLE) USING delta",
+        "INSERT INTO {t} SELECT CAST(id AS INT), concat('n', id), id / 2 FROM range(10)",
+    )
+    return lab
+
+
+@pytest.fixture
+def fed(spark: SparkSession, tmp_path: Path) -> Lab:
+    """Ten orders with a feed, which have landed."""
+    lab = Lab(spark, tmp_path)
+    lab.configure("on_break: hold", _WHOLE)
+    lab.create()
+    lab.mirror()
+    return lab
+
+
+def test_one_net_change_per_key_lands_of_a_table_without_properties(files: Lab) -> None:
+    files.mirror()
+    files.sql(
+        "UPDATE {t} SET amount = 100 WHERE id IN (1, 2)",
+        "UPDATE {t} SET amount = IF(id = 1, 200D, -0.0D) WHERE id < 2",
+        "INSERT INTO {t} VALUES (77, 'new', 7)",
+        "DELETE FROM {t} WHERE id = 77 OR id = 3",
+        "UPDATE {t} SET id = 500 WHERE id = 5",
+        "UPDATE {t} SET name = name",
+    )
+    (slice_,) = files.mirror()
+    found = {(row["id"], row[ROW_MARKER], str(row["amount"])) for row in landed(files, 2)}
+    assert found == {
+        (0, Marker.UPDATE, "-0.0"),
+        (1, Marker.UPDATE, "200.0"),
+        (2, Marker.UPDATE, "100.0"),
+        (3, Marker.DELETE, "None"),
+        (5, Marker.DELETE, "None"),
+        (500, Marker.INSERT, "2.5"),
+    }
+    assert slice_.record.compared is not None
+    assert (slice_.record.compared.before, slice_.record.compared.last, slice_.record.compared.because) == (1, 7, "")
+    assert files.is_equal
+
+
+def test_commits_that_only_rewrite_rows_cost_nothing(files: Lab) -> None:
+    files.mirror()
+    files.sql("INSERT INTO {t} VALUES (10, 'n10', 5)", "OPTIMIZE {t}", "UPDATE {t} SET name = '' WHERE id = 3")
+    files.sql("INSERT INTO {t} VALUES (11, 'n11', 5)", "OPTIMIZE {t}")
+    planned = [(one.first, one.last, one.compared) for one in plan_table(files.context).slices]
+    assert [(first, last) for first, last, _ in planned] == [(2, 3), (4, 6)]
+    assert [(one.before, one.last, one.files) for _, _, one in planned if one] == [(1, 2, 1), (3, 5, 3)]
+    files.mirror()
+    assert files.is_equal
+    files.sql("INSERT INTO {t} VALUES (12, 'n12', 5)", "OPTIMIZE {t}")
+    files.mirror()
+    files.sql("OPTIMIZE {t} ZORDER BY (id)")
+    (slice_,) = files.mirror()
+    assert (slice_.planned.parts, slice_.planned.compared) == (0, None)
+    assert files.is_equal
+
+
+def test_two_rows_of_one_key_are_reported_with_examples(files: Lab) -> None:
+    files.mirror()
+    files.sql("INSERT INTO {t} VALUES (77, 'a', 1), (77, 'b', 1)")
+    with pytest.raises(DuplicateKey, match="id=77"):
+        files.mirror()
+
+
+def test_files_that_are_vacuumed_before_they_are_read_mean_a_rebuild(files: Lab) -> None:
+    files.configure("changes: files\n    on_break: hold", _WHOLE)
+    files.mirror()
+    files.sql("UPDATE {t} SET amount = 5 WHERE id = 1")
+    vacuum(files)
+    with pytest.raises(DataFileMissing):
+        files.mirror()
+
+
+def test_version_0_has_none_to_compare_with(files: Lab) -> None:
+    files.configure("changes: files\n    start: {version: 0}", _WHOLE)
+    with pytest.raises(SettingError, match="compares versions"):
+        files.mirror()
+
+
+@pytest.mark.parametrize("compact", ["false", "true"])
+def test_commits_without_a_feed_are_read_by_files_between_slices_of_the_feed(fed: Lab, compact: str) -> None:
+    fed.configure(f"on_break: hold\n    compact: {compact}", _WHOLE)
+    fed.sql(
+        "UPDATE {t} SET amount = 5 WHERE id = 1",
+        _SWITCH.format("false"),
+        "UPDATE {t} SET amount = 6 WHERE id = 1",
+        "DELETE FROM {t} WHERE id = 2",
+        _SWITCH.format("true"),
+        "INSERT INTO {t} VALUES (77, 'new', 7)",
+    )
+    lines = list[str]()
+    slices = fed.mirror(lines.append)
+    compared = [slice_.record.compared for slice_ in slices]
+    assert [(slice_.planned.first, slice_.planned.last) for slice_ in slices] == [(2, 2), (3, 5), (6, 7)]
+    assert [one.because if one else None for one in compared] == [
+        None,
+        "the change data feed was off at version 3",
+        None,
+    ]
+    assert slices[1].record.kind is SliceKind.NET
+    assert any("by files, because the change data feed was off at version 3" in line for line in lines)
+    assert fed.is_equal
+
+
+def test_a_feed_that_stays_off_is_replaced_by_files_for_good(fed: Lab) -> None:
+    fed.sql(_SWITCH.format("false"), "UPDATE {t} SET amount = 6 WHERE id = 1")
+    fed.mirror()
+    fed.sql("DELETE FROM {t} WHERE id = 2")
+    (slice_,) = fed.mirror()
+    assert slice_.record.compared is not None
+    fed.sql("UPDATE {t} SET amount = 7 WHERE id = 1", _SWITCH.format("true"), "DELETE FROM {t} WHERE id = 3")
+    assert [slice_.record.compared is None for slice_ in fed.mirror()] == [False, True]
+    assert fed.is_equal
+
+
+def test_a_restore_to_a_version_before_the_feed_is_read_by_files(files: Lab) -> None:
+    files.sql(_SWITCH.format("true"), "UPDATE {t} SET amount = 6 WHERE id = 1")
+    files.configure("on_break: hold", _WHOLE)
+    files.mirror()
+    files.sql("DELETE FROM {t} WHERE id = 4", "RESTORE TABLE {t} TO VERSION AS OF 1")
+    files.mirror()
+    rows = {(row["id"], row[ROW_MARKER], row["amount"]) for row in landed(files, 3)}
+    assert rows == {(1, Marker.UPDATE, 0.5), (4, Marker.INSERT, 2.0)}
+    assert files.is_equal
+
+
+def test_a_slice_whose_change_files_were_vacuumed_is_read_by_files(fed: Lab) -> None:
+    fed.sql("UPDATE {t} SET amount = 6 WHERE id = 1", "INSERT INTO {t} VALUES (77, 'new', 7)")
+    for file in Path(fed.uri, "_change_data").glob("*.parquet"):
+        file.unlink()
+    lines = list[str]()
+    (slice_,) = fed.mirror(lines.append)
+    assert slice_.record.compared is not None
+    assert "was deleted" in slice_.record.compared.because
+    assert any("by files, because" in line for line in lines)
+    assert fed.is_equal
+
+
+def test_lost_change_files_and_lost_data_files_mean_a_rebuild(fed: Lab) -> None:
+    fed.sql("UPDATE {t} SET amount = 6 WHERE id = 1")
+    for file in Path(fed.uri, "_change_data").glob("*.parquet"):
+        file.unlink()
+    vacuum(fed)
+    with pytest.raises(DataFileMissing):
+        fed.mirror()
+    fed.configure("", _WHOLE)
+    fed.mirror()
+    assert fed.is_equal
+    assert pq.read_schema(fed.folder / f"{1:020d}.parquet").names == ["id", "name", "amount"]
