@@ -16,8 +16,10 @@ from benchmarks.result import Outcome, write_results
 from benchmarks.suites import (
     age,
     alone,
+    by_way,
     catch_up,
     changes,
+    comparing,
     dagster,
     direct_lake,
     growing,
@@ -27,7 +29,6 @@ from benchmarks.suites import (
     replicating,
     small,
     tables,
-    tracking,
 )
 from mirror_assets.encode.session import open_session, spark_settings
 
@@ -37,7 +38,8 @@ _SUITES: Mapping[str, Callable[[Bench], Outcome]] = {
     "tables": tables.run,
     "plan": planning.run,
     "catch-up": catch_up.run,
-    "tracking": tracking.run,
+    "by-way": by_way.run,
+    "comparing": comparing.run,
     "replicator": replicating.run,
     "onelake": onelake.run,
     "direct-lake": direct_lake.run,

@@ -10,6 +10,17 @@ _COLUMNS = """
     id BIGINT, carrier STRING, flight INT, tailnum STRING, origin STRING, dest STRING, departure TIMESTAMP,
     arrival TIMESTAMP, departure_delay DOUBLE, arrival_delay DOUBLE, distance INT, air_time DECIMAL(10, 2)
 """
+_FILES = 32
+_TABLE_COLUMNS = (
+    "id",
+    "substr(hex(hash(id % 16)), 1, 2) AS carrier",
+    "CAST(id % 6000 AS INT) AS flight",
+    "concat('N', hash(id % 4000)) AS tailnum",
+    "timestamp_seconds(1356998400 + id * 60) AS departure",
+    "CAST(hash(id) % 120 AS DOUBLE) AS delay",
+    "CAST(abs(hash(id + 2)) % 4000 AS INT) AS distance",
+    "CAST(abs(hash(id + 3)) % 100000 / 100 AS DECIMAL(10, 2)) AS air_time",
+)
 # A commit's share of the feed rows: a first load, corrections (two feed rows for each row), cancellations, latecomers.
 _LOADED, _UPDATES, _UPDATED, _DELETED = 0.375, 4, 0.0625, 0.075
 
@@ -42,3 +53,11 @@ def _rows(first: int, end: int) -> str:
             CAST(abs(hash(id + 3)) % 100000 / 100 AS DECIMAL(10, 2))
         FROM range({first}, {end})
     """
+
+
+def load_table(spark: SparkSession, uri: str, rows: int, *, vectors: bool) -> None:
+    """Version 0 of a table with row tracking and the feed: all rows, in files of neighbouring ids."""
+    rows_ = spark.range(0, rows, 1, _FILES).selectExpr(*_TABLE_COLUMNS)
+    options = {"delta.enableRowTracking": "true", "delta.enableChangeDataFeed": "true"}
+    options["delta.enableDeletionVectors"] = str(vectors).lower()
+    rows_.write.format("delta").options(**options).save(uri)

@@ -17,18 +17,19 @@ from dataclasses import dataclass
 
 from pyspark.sql import Column, DataFrame, Row, SparkSession
 from pyspark.sql import functions as F
+from pyspark.sql.types import DataType
 
 from mirror_assets.encode.columns import HelperNames, described, landed_value, quoted, row_id
 from mirror_assets.encode.inserts import write_parts
 from mirror_assets.encode.net import NetSlice
 from mirror_assets.encode.private.table_version import FileRows, TableVersion, require_own_reader
+from mirror_assets.encode.row_hash import row_hash
 from mirror_assets.encode.spark_errors import DuplicateKey, spark_errors
 from mirror_assets.markers import ROW_MARKER, Marker
 from mirror_assets.row_values import shown_key
 from mirror_assets.source.row_counts import ReadRows
 from mirror_assets.source.schema import LandedColumn
 
-_FLOATING = ("float", "double")
 _SAMPLES = 5
 # Bytes of rewritten files of which one task pairs the keys.
 _BIN_BYTES = 64 << 20
@@ -186,23 +187,13 @@ class DifferingRows:
 def value_stamp(rows: DataFrame, columns: Sequence[LandedColumn]) -> tuple[Column, Column]:
     """Return two hashes of the columns' landed values; both are equal only if all values are.
 
-    A column that `rows` doesn't have is NULL. The hashes begin with different values and have the columns in opposite
-    order.
+    A column that `rows` doesn't have is NULL; one that is narrower in an older version has the landed type.
     """
-    parts = [_distinguished(rows, column) for column in columns]
-    return tuple(
-        F.xxhash64(F.lit(salt), *(value for part in ordered for value in part))
-        for salt, ordered in ((1, parts), (2, parts[::-1]))
-    )
-
-
-def _distinguished(rows: DataFrame, column: LandedColumn) -> list[Column]:
-    """Return what distinguishes values of the column by Spark's hash, which skips NULL and takes -0.0 for 0.0."""
-    if column.name not in rows.columns:
-        return [F.lit(col=True)]
-    value = landed_value(column, rows).cast(column.type)  # an older version may have a narrower type
-    zero = [F.when(value == 0, value.cast("string"))] if column.type in _FLOATING else []
-    return [value.isNull(), value, *zero]
+    values = []
+    for column in columns:
+        value = landed_value(column, rows) if column.name in rows.columns else F.lit(None)
+        values.append((value.cast(column.type), DataType.fromDDL(column.type)))
+    return row_hash(values, salt=1), row_hash(values, salt=2)
 
 
 def _source(rows: DataFrame, column: LandedColumn) -> Column:

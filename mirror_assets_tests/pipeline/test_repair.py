@@ -23,6 +23,7 @@ from mirror_assets.pipeline.stage import stage_attempt
 from mirror_assets.verify.landed import file_continuity
 from mirror_assets_tests.errors import raises
 from mirror_assets_tests.lab import TABLE, Lab
+from mirror_assets_tests.pipeline.test_row_tracking import vacuum
 
 
 def _mirror(lab: Lab) -> Path:
@@ -90,24 +91,29 @@ def test_a_mirror_restored_from_a_backup_is_repaired_with_the_pending_commits(mi
 
 
 def _switch_off(lab: Lab) -> None:
+    """Commits without a feed."""
     lab.sql(
         "ALTER TABLE {t} SET TBLPROPERTIES (delta.enableChangeDataFeed = false)",
-        "INSERT INTO {t} VALUES (300, 'new', 1)",
+        "UPDATE {t} SET amount = 300 WHERE id = 6",
         "ALTER TABLE {t} SET TBLPROPERTIES (delta.enableChangeDataFeed = true)",
     )
 
 
-def _vacuum_feed(lab: Lab) -> None:
+def _lose_feed(lab: Lab) -> None:
+    """A commit whose change files are gone."""
     lab.sql("UPDATE {t} SET amount = 300 WHERE id = 6")
     for file in Path(lab.uri, "_change_data").iterdir():
         file.unlink()
 
 
 @pytest.mark.long(20)
-@pytest.mark.parametrize("break_", [_switch_off, _vacuum_feed])
-def test_a_gap_of_the_feed_is_repaired_when_asked(mirrored: Lab, break_: Callable[[Lab], None]) -> None:
+@pytest.mark.parametrize("gap", [_switch_off, _lose_feed])
+def test_a_gap_of_the_feed_whose_old_files_are_gone_is_repaired_when_asked(
+    mirrored: Lab, gap: Callable[[Lab], None]
+) -> None:
     mirrored.configure("on_break: repair")
-    break_(mirrored)
+    gap(mirrored)
+    vacuum(mirrored)
     (repaired,) = mirrored.mirror()
     assert repaired.record.kind is SliceKind.REPAIR
     _require_continued(mirrored)
