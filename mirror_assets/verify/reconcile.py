@@ -28,7 +28,7 @@ from mirror_assets.encode.differing_rows import (
     differing_rows,
     totals_change,
 )
-from mirror_assets.encode.private.table_version import TableVersion, has_own_reader
+from mirror_assets.encode.private.table_version import has_own_reader
 from mirror_assets.encode.spark_errors import spark_facts
 from mirror_assets.errors import ErrorCode, RetryError, StopError
 from mirror_assets.markers import ROW_ID
@@ -171,13 +171,13 @@ def _changed_totals(
     report(f"reading the files that changed since version {base.version} of the source")
     identity, landed = read.sides.identity, read.landed
     try:
+        versions = base.version, request.version
         source = totals_change(
-            *(TableVersion.opened(spark, request.source, at) for at in (base.version, request.version)),
-            lambda rows: bucket_totals(_landed_source(rows, landed), identity),
+            spark, request.source, *versions, lambda rows: bucket_totals(_landed_source(rows, landed), identity)
         )
+        versions = base.mirror_version, read.mirror_version
         mirror = totals_change(
-            *(TableVersion.opened(spark, request.mirror, at) for at in (base.mirror_version, read.mirror_version)),
-            lambda rows: bucket_totals(_landed_mirror(rows, landed), identity),
+            spark, request.mirror, *versions, lambda rows: bucket_totals(_landed_mirror(rows, landed), identity)
         )
     except (PySparkException, Py4JJavaError) as error:  # most often, VACUUM took a file of the older version
         report(f"these files can't be read ({spark_facts(redacted_error(error)).why}); reading all files")
@@ -242,8 +242,8 @@ def _differences(read: OpenedTables, buckets: frozenset[int]) -> tuple[tuple[str
         side = Side.ONLY_IN_SOURCE if not counts[1] else Side.ONLY_IN_MIRROR if not counts[0] else Side.DIFFERS
         columns = tuple(name for alias, name in others if row[alias]) if side is Side.DIFFERS else ()
         samples.append(DifferenceSample(tuple(_text(row[alias]) for alias in identity), side, columns, *counts))
-    counts: Mapping[str, int] = counted.get
-    return tuple(name for alias, name in others if counts[alias]), tuple(samples)
+    by_column: Mapping[str, int] = counted.get
+    return tuple(name for alias, name in others if by_column[alias]), tuple(samples)
 
 
 def _text(value: object) -> str | None:

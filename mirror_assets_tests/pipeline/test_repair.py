@@ -19,6 +19,7 @@ from mirror_assets.pipeline import repair
 from mirror_assets.pipeline.errors import RepairRefused
 from mirror_assets.pipeline.process import ProcessedSlice
 from mirror_assets.pipeline.repair import count_repair, plan_repair, repair_table
+from mirror_assets.pipeline.stage import stage_attempt
 from mirror_assets.verify.landed import file_continuity
 from mirror_assets_tests.errors import raises
 from mirror_assets_tests.lab import TABLE, Lab
@@ -148,10 +149,9 @@ def test_nothing_is_done_unless_everything_has_been_applied(mirrored: Lab, monke
     with raises(RetryError, ErrorCode.TABLE_BUSY, match="files wait for the replicator"):
         plan_repair(mirrored.context, mirrored.replicator, lambda _: None)
     _damage(mirrored)
-    landed = repair.stage_attempt
 
     def overtaken(*args: object) -> object:
-        record = landed(*args)  # type: ignore[arg-type]
+        record = stage_attempt(*args)  # type: ignore[arg-type]
         mirrored.sql("INSERT INTO {t} VALUES (300, 'new', 1)")
         mirrored.mirror()
         return record
