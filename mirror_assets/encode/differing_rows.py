@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql.types import LongType
 
@@ -43,19 +43,18 @@ def bucket_totals(side: DataFrame, identity: Sequence[str]) -> BucketTotals:
 
 
 def totals_change(
-    spark: SparkSession, uri: str, before: int, after: int, totals: Callable[[DataFrame], BucketTotals]
+    before: TableVersion, after: TableVersion, totals: Callable[[DataFrame], BucketTotals]
 ) -> BucketTotals | None:
-    """Return the totals of version `after` minus those of `before`, without zeros, from the files that differ.
+    """Return the totals of `after` minus those of `before`, without zeros, from the files that differ.
 
     None if these files also have rows that both versions have.
     """
-    old, new = (TableVersion.opened(spark, uri, version) for version in (before, after))
-    added, removed = new.rows_not_in(old), old.rows_not_in(new)
+    added, removed = after.rows_not_in(before), before.rows_not_in(after)
     if not (added.is_exact and removed.is_exact):
         return None
     more, less, none = totals(added.frame), totals(removed.frame), (0,) * (1 + len(_LIMBS))
     change = {
-        bucket: tuple(plus - minus for plus, minus in zip(more.get(bucket, none), less.get(bucket, none), strict=True))
+        bucket: tuple(new - old for new, old in zip(more.get(bucket, none), less.get(bucket, none), strict=True))
         for bucket in more.keys() | less.keys()
     }
     return {bucket: total for bucket, total in change.items() if any(total)}

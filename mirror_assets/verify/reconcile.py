@@ -28,7 +28,7 @@ from mirror_assets.encode.differing_rows import (
     differing_rows,
     totals_change,
 )
-from mirror_assets.encode.private.table_version import has_own_reader
+from mirror_assets.encode.private.table_version import TableVersion, has_own_reader
 from mirror_assets.encode.spark_errors import spark_facts
 from mirror_assets.errors import ErrorCode, RetryError, StopError
 from mirror_assets.markers import ROW_ID
@@ -74,9 +74,10 @@ def reconcile(spark: SparkSession, request: ReconcileRequest, report: Report = l
         report(f"{len(buckets)} of {BUCKETS} buckets of keys differ; comparing their rows")
     with source_errors(request):
         columns, samples = _differences(read, buckets) if buckets else ((), ())
+    is_equal = not (buckets or read.unfit)
     return Reconciliation(
         table=request.table,
-        state=ReconcileState.DIFFERENT if buckets or read.unfit else ReconcileState.EQUAL,
+        state=ReconcileState.EQUAL if is_equal else ReconcileState.DIFFERENT,
         version=request.version,
         source_rows=totals.source_rows,
         mirror_rows=totals.mirror_rows,
@@ -85,19 +86,30 @@ def reconcile(spark: SparkSession, request: ReconcileRequest, report: Report = l
         ignored_columns=read.ignored,
         seconds=round(time.monotonic() - started, 3),
         since=request.since,
-        equal_versions=EqualVersions(request.version, read.mirror_id, read.mirror_version, totals.source_rows),
+        equal_versions=_equal_versions(spark, request, read, totals) if is_equal else None,
         is_full=totals.is_full,
     )
+
+
+def _equal_versions(
+    spark: SparkSession, request: ReconcileRequest, read: OpenedTables, totals: Totals
+) -> EqualVersions | None:
+    """Return the versions that were found equal, for the next comparison; None if that must read all rows anyway."""
+    if request.since is not None or not has_own_reader(spark):
+        return None
+    source = TableVersion.opened(spark, request.source, request.version)
+    mirror = TableVersion.opened(spark, request.mirror, read.mirror_version)
+    versions = (request.version, source.commit_ms, read.mirror_id, read.mirror_version, mirror.commit_ms)
+    return EqualVersions(*versions, totals.source_rows)
 
 
 @dataclass(frozen=True)
 class OpenedTables:
     """Both tables, with only the compared columns (see Sides).
 
-    `landed` are these columns, each with its landing type. `unfit` are landed columns of another type in the
-    mirror, which can't be compared. A column that the mirror lacks is NULL
-    in all its rows. `ignored` are columns that only the mirror
-    has. Id and version are those of the mirror's Delta table.
+    `landed` are these columns, each with its landing type. `unfit` are landed columns of another type in the mirror,
+    which can't be compared. A column that the mirror lacks is NULL in all its rows. `ignored` are columns that only the
+    mirror has. Id and version are those of the mirror's Delta table.
     """
 
     sides: Sides
@@ -171,14 +183,12 @@ def _changed_totals(
     report(f"reading the files that changed since version {base.version} of the source")
     identity, landed = read.sides.identity, read.landed
     try:
-        versions = base.version, request.version
-        source = totals_change(
-            spark, request.source, *versions, lambda rows: bucket_totals(_landed_source(rows, landed), identity)
-        )
-        versions = base.mirror_version, read.mirror_version
-        mirror = totals_change(
-            spark, request.mirror, *versions, lambda rows: bucket_totals(_landed_mirror(rows, landed), identity)
-        )
+        old, new = (TableVersion.opened(spark, request.source, at) for at in (base.version, request.version))
+        was, now = (TableVersion.opened(spark, request.mirror, at) for at in (base.mirror_version, read.mirror_version))
+        if (old.commit_ms, was.commit_ms) != (base.source_ms, base.mirror_ms):  # restored from a backup
+            return None
+        source = totals_change(old, new, lambda rows: bucket_totals(_landed_source(rows, landed), identity))
+        mirror = totals_change(was, now, lambda rows: bucket_totals(_landed_mirror(rows, landed), identity))
     except (PySparkException, Py4JJavaError) as error:  # most often, VACUUM took a file of the older version
         report(f"these files can't be read ({spark_facts(redacted_error(error)).why}); reading all files")
         return None

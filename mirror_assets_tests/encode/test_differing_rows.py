@@ -38,9 +38,10 @@ def test_totals_change_by_exactly_the_differing_rows(lab: Lab) -> None:
         "RESTORE {t} TO VERSION AS OF 1",
     )
     versions = range(7)
+    opened = [TableVersion.opened(lab.spark, lab.uri, at) for at in versions]
     whole = {at: _totals(read_version(lab.spark, lab.uri, at)) for at in versions}
     for before, after in permutations(versions, 2):
-        change = totals_change(lab.spark, lab.uri, before, after, _totals)
+        change = totals_change(opened[before], opened[after], _totals)
         zero = (0,) * 4
         expected = {
             bucket: tuple(b - a for a, b in zip(old, new, strict=True))
@@ -52,6 +53,7 @@ def test_totals_change_by_exactly_the_differing_rows(lab: Lab) -> None:
 
 def test_without_statistics_the_change_is_unknown(lab: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
     lab.sql("DELETE FROM {t} WHERE id = 3")
+    opened = [TableVersion.opened(lab.spark, lab.uri, at) for at in (0, 1)]
     read = TableVersion.rows_not_in
 
     def superset(self: TableVersion, other: TableVersion) -> FileRows:
@@ -59,7 +61,7 @@ def test_without_statistics_the_change_is_unknown(lab: Lab, monkeypatch: pytest.
         return FileRows(found.frame, found.bytes, is_exact=self.snapshot.version() == 1)
 
     monkeypatch.setattr(TableVersion, "rows_not_in", superset)
-    assert totals_change(lab.spark, lab.uri, 0, 1, _totals) is None
+    assert totals_change(opened[0], opened[1], _totals) is None
 
 
 def test_only_rows_of_differing_buckets_are_compared(spark: SparkSession) -> None:
