@@ -69,15 +69,17 @@ class Verified(Record):
 class Reconciled(Record):
     """`reconciled.json`: mirror and source were equal at these versions of their Delta tables, and had `rows` rows.
 
-    `compared` is a digest of the source's id and schema, the keys and the columns. `full_ms`: when all rows were last
-    read. An outdated one costs work and does no harm.
+    `source_ms` and `mirror_ms` are the times of both commits. `compared` is a digest of the source's id and schema, the
+    keys and the columns. `full_ms`: when all rows were last read. An outdated record costs work and does no harm.
     """
 
     format: Literal[1] = 1
     compared: str
     version: int
+    source_ms: int
     mirror_id: str
     mirror_version: int
+    mirror_ms: int
     rows: int
     full_ms: int
 

@@ -98,7 +98,7 @@ def feed_deadline(context: TableContext, pending: PendingCommits, now: float) ->
 
     A table that begins with a snapshot needs no commit in particular before it. Raises property_unreadable.
     """
-    then = Consequence.REBUILT if context.table.on_break is OnBreak.REBUILD else Consequence.HELD
+    then = Consequence.HELD if context.table.on_break is OnBreak.HOLD else Consequence.REBUILT
     if pending.start is not None:
         then = Consequence.REFUSED
     needed = _NEEDED[context.table.changes]

@@ -7,7 +7,7 @@ import json
 import time
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import asdict, replace
+from dataclasses import asdict, fields, replace
 
 from mirror_assets.config import Problem
 from mirror_assets.fabric.monitoring import Mirror, TableState
@@ -61,11 +61,11 @@ def reconcile_changes(context: TableContext, mirror: Mirror, *, scheduled: bool)
     last, compared, now_ms = stored.record, request.compared, time.time_ns() // 1_000_000
     full_ms = context.config.automation.reconcile_full_every_days * _DAY_MS - _START_MS
     if scheduled and last and last.compared == compared and now_ms - last.full_ms < full_ms:
-        equal_at = EqualVersions(last.version, last.mirror_id, last.mirror_version, last.rows)
+        equal_at = EqualVersions(**last.model_dump(include={field.name for field in fields(EqualVersions)}))
         request = replace(request, equal_at=equal_at)
     found = reconcile(context.spark(), request)
     equal = found.equal_versions
-    if found.state is ReconcileState.EQUAL and equal is not None and request.since is None:
+    if equal is not None:
         full_at = now_ms if found.is_full or last is None else last.full_ms
         record = Reconciled(compared=compared, full_ms=full_at, **asdict(equal))
         # It only saves work, so ignore that another comparison was faster, or that this account may not write.

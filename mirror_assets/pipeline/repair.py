@@ -79,11 +79,11 @@ def plan_repair(context: TableContext, mirror: Mirror, report: Callable[[str], N
         raise RepairRefused(str(context.name), f"the mirror has another type of {', '.join(read.unfit)}")
     totals = all_totals(newest, read, report)
     snapshot = snapshot_slice(state, manifest.epoch, context.table.files.target_rows)
-    # Differing buckets hold a known share of all rows; most of those are equal.
-    share = len(totals.differing) * max(totals.source_rows, totals.mirror_rows) // BUCKETS
+    # The rows of differing buckets; most of them are equal.
+    share = -(-len(totals.differing) * max(totals.source_rows, totals.mirror_rows) // BUCKETS)
     parts = parts_for(share, snapshot.target_rows) if totals.differing else 0
     first = min(manifest.covered + 1, state.version)
-    planned = replace(snapshot, first=first, is_snapshot=False, is_repair=True, assignments=(), parts=parts)
+    planned = replace(snapshot, first=first, is_snapshot=False, is_repair=True, assignments=(), parts=parts, rows=share)
     slice_ = RepairSlice(str(context.name), state.version, read.sides, totals.differing, columns, max(1, parts))
     return Repair(state, manifest, planned, slice_)
 

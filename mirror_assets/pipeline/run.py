@@ -114,6 +114,7 @@ def _repair(context: TableContext, wait: MirrorWait, events: RunEvents) -> Itera
         current = manifest.manifest
         wait.until(has_applied, f"{context.name} to be applied")
     if repaired := repair_table(context, mirror, events.report):
+        events.planned((repaired.planned,))
         yield repaired
 
 

@@ -74,9 +74,10 @@ def reconcile(spark: SparkSession, request: ReconcileRequest, report: Report = l
         report(f"{len(buckets)} of {BUCKETS} buckets of keys differ; comparing their rows")
     with source_errors(request):
         columns, samples = _differences(read, buckets) if buckets else ((), ())
+    is_equal = not (buckets or read.unfit)
     return Reconciliation(
         table=request.table,
-        state=ReconcileState.DIFFERENT if buckets or read.unfit else ReconcileState.EQUAL,
+        state=ReconcileState.EQUAL if is_equal else ReconcileState.DIFFERENT,
         version=request.version,
         source_rows=totals.source_rows,
         mirror_rows=totals.mirror_rows,
@@ -85,19 +86,30 @@ def reconcile(spark: SparkSession, request: ReconcileRequest, report: Report = l
         ignored_columns=read.ignored,
         seconds=round(time.monotonic() - started, 3),
         since=request.since,
-        equal_versions=EqualVersions(request.version, read.mirror_id, read.mirror_version, totals.source_rows),
+        equal_versions=_equal_versions(spark, request, read, totals) if is_equal else None,
         is_full=totals.is_full,
     )
+
+
+def _equal_versions(
+    spark: SparkSession, request: ReconcileRequest, read: OpenedTables, totals: Totals
+) -> EqualVersions | None:
+    """Return the versions that were found equal, for the next comparison; None if that must read all rows anyway."""
+    if request.since is not None or not has_own_reader(spark):
+        return None
+    source = TableVersion.opened(spark, request.source, request.version)
+    mirror = TableVersion.opened(spark, request.mirror, read.mirror_version)
+    versions = (request.version, source.commit_ms, read.mirror_id, read.mirror_version, mirror.commit_ms)
+    return EqualVersions(*versions, totals.source_rows)
 
 
 @dataclass(frozen=True)
 class OpenedTables:
     """Both tables, with only the compared columns (see Sides).
 
-    `landed` are these columns, each with its landing type. `unfit` are landed columns of another type in the
-    mirror, which can't be compared. A column that the mirror lacks is NULL
-    in all its rows. `ignored` are columns that only the mirror
-    has. Id and version are those of the mirror's Delta table.
+    `landed` are these columns, each with its landing type. `unfit` are landed columns of another type in the mirror,
+    which can't be compared. A column that the mirror lacks is NULL in all its rows. `ignored` are columns that only the
+    mirror has. Id and version are those of the mirror's Delta table.
     """
 
     sides: Sides
@@ -171,16 +183,12 @@ def _changed_totals(
     report(f"reading the files that changed since version {base.version} of the source")
     identity, landed = read.sides.identity, read.landed
     try:
-        source = totals_change(
-            TableVersion.opened(spark, request.source, base.version),
-            TableVersion.opened(spark, request.source, request.version),
-            lambda rows: bucket_totals(_landed_source(rows, landed), identity),
-        )
-        mirror = totals_change(
-            TableVersion.opened(spark, request.mirror, base.mirror_version),
-            TableVersion.opened(spark, request.mirror, read.mirror_version),
-            lambda rows: bucket_totals(_landed_mirror(rows, landed), identity),
-        )
+        old, new = (TableVersion.opened(spark, request.source, at) for at in (base.version, request.version))
+        was, now = (TableVersion.opened(spark, request.mirror, at) for at in (base.mirror_version, read.mirror_version))
+        if (old.commit_ms, was.commit_ms) != (base.source_ms, base.mirror_ms):  # restored from a backup
+            return None
+        source = totals_change(old, new, lambda rows: bucket_totals(_landed_source(rows, landed), identity))
+        mirror = totals_change(was, now, lambda rows: bucket_totals(_landed_mirror(rows, landed), identity))
     except (PySparkException, Py4JJavaError) as error:  # most often, VACUUM took a file of the older version
         report(f"these files can't be read ({spark_facts(redacted_error(error)).why}); reading all files")
         return None
@@ -244,8 +252,8 @@ def _differences(read: OpenedTables, buckets: frozenset[int]) -> tuple[tuple[str
         side = Side.ONLY_IN_SOURCE if not counts[1] else Side.ONLY_IN_MIRROR if not counts[0] else Side.DIFFERS
         columns = tuple(name for alias, name in others if row[alias]) if side is Side.DIFFERS else ()
         samples.append(DifferenceSample(tuple(_text(row[alias]) for alias in identity), side, columns, *counts))
-    rows_by_column: Mapping[str, int] = counted.get
-    return tuple(name for alias, name in others if rows_by_column[alias]), tuple(samples)
+    by_column: Mapping[str, int] = counted.get
+    return tuple(name for alias, name in others if by_column[alias]), tuple(samples)
 
 
 def _text(value: object) -> str | None:

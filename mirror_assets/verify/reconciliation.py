@@ -30,11 +30,16 @@ class Side(str, Enum):
 
 @dataclass(frozen=True)
 class EqualVersions:
-    """Source and mirror were equal at these versions of their Delta tables, and had this many rows."""
+    """Source and mirror were equal at these versions of their Delta tables, and had this many rows.
+
+    The times of both commits show whether another commit has one of the numbers by now.
+    """
 
     version: int
+    source_ms: int
     mirror_id: str
     mirror_version: int
+    mirror_ms: int
     rows: int
 
 
@@ -80,7 +85,8 @@ class Reconciliation:
     `version` is -1 before the first load has landed. `reason` says why the replicator stopped the table, how far its
     first load is, or that nothing has landed. `columns` differ in some row. `ignored_columns` exist only in the mirror:
     the source dropped them. With `since` (see ReconcileRequest), `source_rows` counts only rows of the mirror's keys.
-    `equal_versions` are the compared ones, and count only if the state is equal; `is_full`: all rows were read.
+    `equal_versions` are the compared ones, if both are equal and the next comparison can use them; `is_full`: all rows
+    were read.
     """
 
     table: str

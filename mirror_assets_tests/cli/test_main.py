@@ -79,6 +79,33 @@ def test_reconcile_fails_on_a_difference(mirrored: Lab, capsys: pytest.CaptureFi
     assert "key «2» differs in amount" in output.err
 
 
+def test_repair_shows_the_difference_and_lands_it(mirrored: Lab, capsys: pytest.CaptureFixture[str]) -> None:
+    mirrored.replicator.poll()
+    mirror = mirrored.root / "mirror" / "shop" / "orders"
+    mirrored.spark.sql(f"DELETE FROM delta.`{mirror}` WHERE id IN (2, 4)")
+    before = mirrored.manifest()
+    assert _main(mirrored, "repair", "shop.orders", "--dry-run") == 0
+    assert "2 INSERT: «id=2», «id=4»\n  0 UPDATE\n" in capsys.readouterr().err
+    assert _main(mirrored, "repair", "shop.orders", "--dry-run", "--json") == 0
+    lines = json.loads(capsys.readouterr().out)
+    assert lines[0] == {
+        "table": "shop.orders",
+        "version": 5,
+        "marker": "INSERT",
+        "rows": 2,
+        "keys": ["«id=2»", "«id=4»"],
+    }
+    assert _main(mirrored, "repair", "shop.orders") == 2
+    assert "add --yes" in capsys.readouterr().err
+    assert mirrored.manifest() == before
+    assert _main(mirrored, "repair", "shop.orders", "--yes", "--json") == 0
+    (report,) = json.loads(capsys.readouterr().out)
+    assert (report["version"], report["inserts"], report["updates"], report["deletes"]) == (5, 2, 0, 0)
+    assert mirrored.is_equal
+    assert _main(mirrored, "repair", "shop.orders", "--yes") == 0
+    assert "nothing differs" in capsys.readouterr().err
+
+
 def test_rebuild_without_a_terminal_needs_yes_and_states_its_cost(
     mirrored: Lab, capsys: pytest.CaptureFixture[str]
 ) -> None:

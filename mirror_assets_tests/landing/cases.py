@@ -24,6 +24,7 @@ from mirror_assets_tests.landing.staging import (
     position_of,
     receipt_for,
     stage,
+    stage_repair,
     staging,
 )
 from mirror_assets_tests.landing.zones import History
@@ -137,6 +138,14 @@ def doubled(zone: MemoryStore, parts: int = 1, publishers: int = 2) -> Case:
     landed = started(zone)
     ours = stage(zone, position_of(zone), 8, parts, "a")
     return Case(zone, (publisher(ours),) * publishers, (history(landed, ours),))
+
+
+def repaired(zone: MemoryStore, last: int = 7, parts: int = 1) -> Case:
+    """A repair, without a new commit or with one, while another run lands the slice that comes next."""
+    landed, position = started(zone), position_of(zone)
+    repair, following = stage_repair(zone, position, last, parts, "a"), stage(zone, position, 8, parts, "b")
+    histories = (history(landed, repair), history(landed, following))
+    return Case(zone, (publisher(repair), publisher(following)), histories)
 
 
 def restaged(zone: MemoryStore, parts: int = 1) -> Case:

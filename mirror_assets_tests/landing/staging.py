@@ -6,6 +6,7 @@ import functools
 import hashlib
 import io
 import json
+from dataclasses import replace
 from typing import Final
 
 import pyarrow as pa
@@ -145,6 +146,16 @@ def stage(
 ) -> SliceRecord:
     """The same, done."""
     return drive(staging(position, last, parts, attempt, chunk), store)
+
+
+def stage_repair(
+    store: Store, position: CommitPosition, last: int, parts: int = 1, attempt: str = "one"
+) -> SliceRecord:
+    """A repair up to version `last`, the covered one or a later one, staged where `position` stands."""
+    before = replace(position, covered=min(position.covered, last - 1))
+    record = stage(store, before, last, parts, attempt).model_copy(update={"kind": SliceKind.REPAIR})
+    store.replace(record.folder.record, encode(record), store.head(record.folder.record).etag)  # type: ignore[union-attr]
+    return record
 
 
 def stage_chunk(

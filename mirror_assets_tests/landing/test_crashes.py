@@ -18,7 +18,7 @@ from mirror_assets.storage import LocalStore, Store
 from mirror_assets_tests.landing import zone
 from mirror_assets_tests.landing.faults import Fault, Point, points, run_with, shown
 from mirror_assets_tests.landing.mutants import nothing
-from mirror_assets_tests.landing.staging import CHECKS, TABLE, land, land_next, position_of, stage
+from mirror_assets_tests.landing.staging import CHECKS, TABLE, land, land_next, position_of, stage, stage_repair
 from mirror_assets_tests.storage.memory import MemoryStore
 
 
@@ -29,6 +29,7 @@ class Scenario:
     before: tuple[tuple[int, int], ...]
     last: int
     parts: int
+    is_repair: bool = False
 
     def prepare(self, store: Store) -> SliceRecord:
         """The slice to publish: staged, as is one after it; the service took what it had processed."""
@@ -36,7 +37,8 @@ class Scenario:
             land_next(store, last, parts)
             zone.consume(store)
         position = position_of(store)
-        record = stage(store, position, self.last, self.parts, attempt="under test")
+        staged = stage_repair if self.is_repair else stage
+        record = staged(store, position, self.last, self.parts, attempt="under test")
         stage(store, position.after(covered=self.last, files=self.parts), self.last + 1, attempt="ahead")
         return record
 
@@ -53,6 +55,7 @@ SCENARIOS = {
     "first slice of three files": Scenario((), last=7, parts=3),
     "two files after the service moved three": Scenario(((5, 1), (7, 3)), last=8, parts=2),
     "slice without parts": Scenario(((7, 2),), last=9, parts=0),
+    "repair without a new commit": Scenario(((7, 1),), last=7, parts=2, is_repair=True),
 }
 
 

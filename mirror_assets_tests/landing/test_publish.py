@@ -35,8 +35,10 @@ from mirror_assets_tests.landing.staging import (
     manifest_of,
     position_of,
     stage,
+    stage_repair,
 )
 from mirror_assets_tests.landing.zone import consume, landed, require_exactly_once, staged_generations
+from mirror_assets_tests.storage.memory import MemoryStore
 
 
 def disk(store: LocalStore) -> dict[str, bytes]:
@@ -299,3 +301,17 @@ def test_columns_that_ever_landed_stay_known(store: LocalStore) -> None:
     fewer = record.model_copy(update={"columns": (Column(name="id", type="bigint"), Column(name="new", type="date"))})
     manifest = land(store, fewer).manifest
     assert [column.name for column in manifest.columns] == ["id", "new", "part"]
+
+
+@pytest.mark.parametrize("last", [7, 8])
+def test_a_repair_lands_by_its_generation_and_not_by_its_versions(last: int) -> None:
+    store = MemoryStore()
+    land_next(store, 7)
+    repair, other = stage_repair(store, position_of(store), last, attempt="a"), stage(store, position_of(store), 8)
+    overtaken = store.clone()
+    assert land(store, repair).outcome is Outcome.LANDED
+    assert land(store, repair).outcome is Outcome.COVERED
+    assert (landed_manifest(store).covered, landed_manifest(store).generation) == (last, 2)
+    land(overtaken, other)
+    with pytest.raises(SliceNotStaged):
+        land(overtaken, repair)

@@ -65,6 +65,10 @@ class Lake:
     source: Path
     mirror: Path
 
+    @property
+    def root(self) -> Path:
+        return self.mirror.parent
+
     def request(self) -> ReconcileRequest:
         version = DeltaTable(str(self.source)).version()
         return ReconcileRequest("t", str(self.source), version, ("k",), _COLUMNS, str(self.mirror))
@@ -234,11 +238,9 @@ def test_since_an_equal_result_only_changed_files_are_read(lake: Lake) -> None:
     result = lake.reconcile(equal_at=equal_at)
     assert (result.state, result.is_full) == (ReconcileState.EQUAL, False)
     assert result.source_rows == result.mirror_rows == _ROWS - 1
-    unread = replace(equal_at, version=result.version, mirror_version=DeltaTable(str(lake.mirror)).version())
-    (lake.mirror / "unread").mkdir()
     for file in lake.mirror.glob("*.parquet"):
-        file.rename(lake.mirror / "unread" / file.name)
-    assert lake.reconcile(equal_at=unread).state is ReconcileState.EQUAL
+        file.rename(lake.root / file.name)
+    assert lake.reconcile(equal_at=result.equal_versions).state is ReconcileState.EQUAL
 
 
 @pytest.mark.parametrize(
@@ -268,6 +270,7 @@ def test_all_rows_are_read_where_changed_files_prove_nothing(lake: Lake, monkeyp
     equal_at = _update(lake)
     assert lake.reconcile(equal_at=replace(equal_at, mirror_id="of another table")).is_full
     assert lake.reconcile(equal_at=equal_at, since=1).is_full
+    assert lake.reconcile(equal_at=replace(equal_at, mirror_ms=equal_at.mirror_ms - 1)).is_full  # another commit
     with monkeypatch.context() as patched:
         patched.setattr("mirror_assets.verify.reconcile.has_own_reader", lambda _: False)
         assert lake.reconcile(equal_at=equal_at).is_full

@@ -148,6 +148,11 @@ class TableVersion:
         log = jvm.delta.DeltaLog.forTable(jvm.session, uri)
         return cls(jvm, log, log.getSnapshotAt(at, jvm.none, jvm.none, jvm.none, False))  # noqa: FBT003 py4j has no keywords
 
+    @property
+    def commit_ms(self) -> int:
+        """When the version was committed, by the table's log: differs if another commit has its number by now."""
+        return int(self.snapshot.timestamp())
+
     def rows_not_in(self, other: TableVersion) -> FileRows:
         """Return a superset of the rows that this version has and the other one lacks.
 

@@ -76,7 +76,7 @@ def _waits(asked: Asked) -> DoctorAnswer:
     if plan.stop is None:
         return ok(waiting)
     error = stop_error(asked.context.name, plan.stop)
-    if isinstance(error, RebuildError) and asked.context.table.on_break is OnBreak.REBUILD:
+    if isinstance(error, RebuildError) and asked.context.table.on_break is not OnBreak.HOLD:
         return warn(f"{waiting}, then the table is rebuilt: {plan.stop.message}", "nothing, unless it was a mistake.")
     return failure(error)
 
