@@ -1,10 +1,11 @@
-"""A slice by row tracking of a large table of which little has changed, beside a full diff of the two versions.
+"""A slice by row tracking, and by files, of a large table of which little has changed, beside a full diff.
 
 A thousandth of the rows is updated: rows that lie together in one file, then rows that are scattered over all.
 """
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 
 from pyspark.sql import SparkSession
@@ -50,17 +51,16 @@ def _full_diff(spark: SparkSession, uri: str, last: int, folder: Path) -> None:
 def _contest(bench: Bench, uri: str, name: str) -> Case:
     """The slice of the newest commit, and the full diff, in turns; each slice lands in a zone of its own."""
     last = DeltaLog(uri).state().version
-    settings = f"keys: [id], changes: row_tracking, start: {{version: {last}}}"
 
-    def land(turn: int) -> None:
-        BenchTable(bench.spark, bench.folder / f"{name}-{turn}", uri, settings).land()
+    def land(changes: str, turn: int) -> None:
+        settings = f"keys: [id], changes: {changes}, start: {{version: {last}}}"
+        BenchTable(bench.spark, bench.folder / f"{name}-{changes}-{turn}", uri, settings).land()
 
     def diff(turn: int) -> None:
         _full_diff(bench.spark, uri, last, bench.folder / f"{name}-diff-{turn}")
 
-    return Case(
-        name, interleaved(bench.meter, {"row tracking": land, "full diff": diff}, bench.size(2, 3)), "full diff"
-    )
+    ways = {"row tracking": partial(land, "row_tracking"), "files": partial(land, "files"), "full diff": diff}
+    return Case(name, interleaved(bench.meter, ways, bench.size(2, 3)), "full diff")
 
 
 def run(bench: Bench) -> Outcome:
