@@ -5,6 +5,7 @@ A thousandth of the rows is updated: rows that lie together in one file, then ro
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
@@ -59,7 +60,11 @@ def _contest(bench: Bench, uri: str, name: str) -> Case:
     def diff(turn: int) -> None:
         _full_diff(bench.spark, uri, last, bench.folder / f"{name}-diff-{turn}")
 
-    ways = {"row tracking": partial(land, "row_tracking"), "files": partial(land, "files"), "full diff": diff}
+    ways: dict[str, Callable[[int], object]] = {
+        "row tracking": partial(land, "row_tracking"),
+        "files": partial(land, "files"),
+        "full diff": diff,
+    }
     return Case(name, interleaved(bench.meter, ways, bench.size(2, 3)), "full diff")
 
 
