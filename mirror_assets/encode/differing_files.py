@@ -33,8 +33,9 @@ from mirror_assets.source.schema import LandedColumn
 _SAMPLES = 5
 # Bytes of rewritten files of which one task pairs the keys.
 _BIN_BYTES = 64 << 20
-# So many keys that differ are broadcast to the second scan; for more, its rows are shuffled by key.
-_BROADCAST_KEYS = 1_000_000
+# At most this many keys that differ are broadcast to the second scan; for more, its rows are shuffled by key, which is
+# as fast from about half a million on and needs no memory for the keys.
+_BROADCAST_KEYS = 250_000
 
 
 @dataclass(frozen=True)
@@ -103,7 +104,7 @@ class DifferingRows:
             .agg(
                 F.count_if(~F.col(names.is_new)).alias(names.old_rows),
                 F.count_if(F.col(names.is_new)).alias(names.new_rows),
-                (is_same[0] & is_same[1]).alias(names.is_same),
+                F.coalesce(is_same[0] & is_same[1], F.lit(col=False)).alias(names.is_same),
             )
         )
         return paired.where(~((self._old_rows == 1) & (self._new_rows == 1) & F.col(names.is_same)))

@@ -130,6 +130,7 @@ _CASES: dict[str, tuple[Callable[[Lake], None], Changes]] = {
     "column mapping, v2 JSON checkpoints": (_column_mapping, Changes.ROW_TRACKING),
     "v2 Parquet checkpoints, deletion vectors": (_v2_parquet_checkpoints, Changes.FEED),
     "in-commit timestamps, row tracking": (_in_commit_timestamps, Changes.ROW_TRACKING),
+    "in-commit timestamps, files": (_in_commit_timestamps, Changes.FILES),
     "cleaned log, deletion vectors": (_cleaned_log, Changes.FEED),
     "shallow clone": (_shallow_clone, Changes.ROW_TRACKING),
     "a column's name beyond ASCII, by delta-rs": (_beyond_ascii, Changes.APPEND_ONLY),

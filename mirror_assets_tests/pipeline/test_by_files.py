@@ -12,6 +12,8 @@ from mirror_assets.encode.spark_errors import DuplicateKey
 from mirror_assets.errors import SettingError
 from mirror_assets.landing.format import SliceKind
 from mirror_assets.markers import ROW_MARKER, Marker
+from mirror_assets.pipeline.doctor.answers import DoctorVerdict
+from mirror_assets.pipeline.doctor.log_questions import THEN, Asked
 from mirror_assets.pipeline.plan import plan_table
 from mirror_assets.source.losses import DataFileMissing
 from mirror_assets_tests.lab import Lab
@@ -138,6 +140,8 @@ def test_a_feed_that_stays_off_is_replaced_by_files_for_good(fed: Lab) -> None:
     fed.sql("DELETE FROM {t} WHERE id = 2")
     (slice_,) = fed.mirror()
     assert slice_.record.compared is not None
+    answer = dict(THEN)["does it record changes as `changes` needs?"](Asked(fed.context))
+    assert (answer.verdict, "read by files" in answer.words) == (DoctorVerdict.WARN, True)
     fed.sql("UPDATE {t} SET amount = 7 WHERE id = 1", _SWITCH.format("true"), "DELETE FROM {t} WHERE id = 3")
     assert [slice_.record.compared is None for slice_ in fed.mirror()] == [False, True]
     assert fed.is_equal

@@ -74,7 +74,7 @@ def test_a_file_that_is_gone_is_past_the_horizon(paper: Paper) -> None:
     assert not _deadline(of_rows_before).is_gone
 
 
-@pytest.mark.parametrize("changes", ["feed", "row_tracking", "append_only"])
+@pytest.mark.parametrize("changes", ["feed", "files", "row_tracking", "append_only"])
 def test_files_that_a_commit_only_rewrote_are_not_needed(paper: Paper, changes: str) -> None:
     """OPTIMIZE: its files change no data, so the mirror goes on when VACUUM has taken them."""
     paper.cover(4)

@@ -92,6 +92,8 @@ def test_what_the_settings_need_is_missing(settings: str, named: str, tmp_path: 
     found = _answer(tmp_path, RECORDS, f"orders: {{source: ./orders, {settings}}}")
     assert found.verdict is DoctorVerdict.NO
     assert named in found.text
+    by_files = _answer(tmp_path, RECORDS, "orders: {source: ./orders, keys: [id], changes: files}")
+    assert by_files.verdict is DoctorVerdict.OK
 
 
 def test_a_retention_that_mirroring_can_miss_is_a_warning_with_the_statement(tmp_path: Path) -> None:
