@@ -11,6 +11,7 @@ from dataclasses import asdict, replace
 from importlib.metadata import version
 
 from mirror_assets.encode.part_assignment import EncodeGroup
+from mirror_assets.encode.private.table_version import has_own_reader
 from mirror_assets.errors import MirrorError
 from mirror_assets.landing.format import ChangeCounts, ComparedVersions, Receipt, SliceKind, SliceRecord, StagedPart
 from mirror_assets.landing.names import AttemptFolder, attempt_id, part_place
@@ -72,7 +73,7 @@ def stage_attempt(
         return _read_attempt(context, planned, position, encode)
     except (DataFileMissing, FeedMissing, HistoryExpired) as error:
         instead = instead_of_feed(context, planned, error.what)
-        if instead is None:
+        if instead is None or not has_own_reader(context.spark()):
             raise
         return _read_attempt(context, instead, position, encode)
 
