@@ -10,6 +10,7 @@ from pyspark.sql import Observation, SparkSession
 
 from mirror_assets.encode.feed_reader import ChangeFeed
 from mirror_assets.encode.inserts import write_parts
+from mirror_assets.encode.observed import observed
 from mirror_assets.encode.pairing import (
     DUPLICATES,
     MISPLACED,
@@ -90,7 +91,7 @@ class EncodedGroup:
         write_parts(self.rows, folder, compression, most_rows)
         if self._known_counts is not None:
             return
-        counts: Mapping[str, int] = self._paired.get
+        counts = observed(self._paired)
         if repeats := counts[DUPLICATES]:
             raise DuplicateKey(self._slice.table, repeats, repeated_key_samples(self._changes, self._slice.keys))
         if misplaced := counts[MISPLACED]:
@@ -99,7 +100,7 @@ class EncodedGroup:
     @property
     def read(self) -> ReadRows:
         """The counts of the rows read, available after `write`."""
-        return ReadRows.of(self._counted.get) if self._known_counts is None else self._known_counts
+        return ReadRows.of(observed(self._counted)) if self._known_counts is None else self._known_counts
 
 
 def encode_changes(

@@ -15,6 +15,7 @@ from pyspark.sql import functions as F
 
 from mirror_assets.encode.columns import COMMIT_VERSION, HelperNames, described, is_new_row, quoted, values_where
 from mirror_assets.encode.inserts import write_parts
+from mirror_assets.encode.observed import observed
 from mirror_assets.encode.pairing import repeated_key_samples
 from mirror_assets.encode.spark_errors import DuplicateKey, spark_errors
 from mirror_assets.markers import ROW_MARKER, Marker
@@ -43,7 +44,7 @@ def encode_net(
     counted = Observation()
     with spark_errors(f"{slice_.table}, encoding into {folder}"):
         write_parts(net_rows(changes, slice_, footer, counted), folder, compression)
-        counts: Mapping[str, int] = counted.get
+        counts = observed(counted)
         if repeats := counts["repeats"]:
             raise DuplicateKey(slice_.table, repeats, repeated_key_samples(changes, slice_.keys))
         return ReadRows.of(counts)

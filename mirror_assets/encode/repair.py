@@ -11,6 +11,7 @@ from pyspark.sql import functions as F
 from mirror_assets.encode.columns import described, quoted
 from mirror_assets.encode.differing_rows import Sides, differing_rows
 from mirror_assets.encode.inserts import write_parts
+from mirror_assets.encode.observed import observed
 from mirror_assets.encode.spark_errors import DuplicateKey, spark_errors
 from mirror_assets.markers import ROW_MARKER, Marker
 from mirror_assets.row_values import shown_key
@@ -58,7 +59,7 @@ def repair_changes(slice_: RepairSlice) -> RepairChanges:
         first = rows.withColumn("_place", F.row_number().over(of_marker)).where(F.col("_place") <= _SAMPLES)
         for row in first.orderBy(ROW_MARKER, *slice_.keys).collect():
             samples.setdefault(Marker(row[ROW_MARKER]), []).append(_shown(row.asDict(), slice_))
-        counts: Mapping[str, int] = counted.get
+        counts = observed(counted)
         _require_unique(slice_, counts)
     return RepairChanges({marker: counts[marker.name] for marker in Marker}, samples)
 
@@ -79,7 +80,7 @@ def encode_repair(slice_: RepairSlice, folder: str, compression: str, footer: Ma
         rows = _marked(slice_, new).observe(counted, *_counts()).select(*values, ROW_MARKER)
         parts = rows.repartition(slice_.parts, *map(quoted, keys.values()))
         write_parts(parts.select(*described(slice_.columns, footer), ROW_MARKER), folder, compression)
-        counts: Mapping[str, int] = counted.get
+        counts = observed(counted)
         _require_unique(slice_, counts)
     updates = counts[Marker.UPDATE.name]
     # The old rows of an UPSERT are unknown.

@@ -8,7 +8,7 @@ sides were equal at earlier versions, only the files that changed since are read
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 
@@ -28,6 +28,7 @@ from mirror_assets.encode.differing_rows import (
     differing_rows,
     totals_change,
 )
+from mirror_assets.encode.observed import observed
 from mirror_assets.encode.private.table_version import TableVersion, has_own_reader
 from mirror_assets.encode.spark_errors import spark_facts
 from mirror_assets.errors import ErrorCode, RetryError, StopError
@@ -252,7 +253,7 @@ def _differences(read: OpenedTables, buckets: frozenset[int]) -> tuple[tuple[str
         side = Side.ONLY_IN_SOURCE if not counts[1] else Side.ONLY_IN_MIRROR if not counts[0] else Side.DIFFERS
         columns = tuple(name for alias, name in others if row[alias]) if side is Side.DIFFERS else ()
         samples.append(DifferenceSample(tuple(_text(row[alias]) for alias in identity), side, columns, *counts))
-    by_column: Mapping[str, int] = counted.get
+    by_column = observed(counted)
     return tuple(name for alias, name in others if by_column[alias]), tuple(samples)
 
 
