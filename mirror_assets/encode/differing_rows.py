@@ -44,15 +44,10 @@ def bucket_totals(side: DataFrame, identity: Sequence[str]) -> BucketTotals:
 
 def totals_change(
     before: TableVersion, after: TableVersion, totals: Callable[[DataFrame], BucketTotals]
-) -> BucketTotals | None:
-    """Return the totals of `after` minus those of `before`, without zeros, from the files that differ.
-
-    None if these files also have rows that both versions have.
-    """
-    added, removed = after.rows_not_in(before), before.rows_not_in(after)
-    if not (added.is_exact and removed.is_exact):
-        return None
-    more, less, none = totals(added.frame), totals(removed.frame), (0,) * (1 + len(_LIMBS))
+) -> BucketTotals:
+    """Return the totals of `after` minus those of `before`, without zeros, from the files that differ."""
+    more, less = totals(after.rows_not_in(before).frame), totals(before.rows_not_in(after).frame)
+    none = (0,) * (1 + len(_LIMBS))
     change = {
         bucket: tuple(new - old for new, old in zip(more.get(bucket, none), less.get(bucket, none), strict=True))
         for bucket in more.keys() | less.keys()

@@ -84,15 +84,17 @@ def encode_repair(slice_: RepairSlice, folder: str, compression: str, footer: Ma
         _require_unique(slice_, counts)
     updates = counts[Marker.UPDATE.name]
     # The old rows of an UPSERT are unknown.
-    inserts = counts[Marker.INSERT.name] + counts[Marker.UPSERT.name]
-    return ReadRows(inserts, updates, updates, counts[Marker.DELETE.name])
+    return ReadRows(counts[Marker.UPSERT.name], updates, updates, counts[Marker.DELETE.name])
 
 
 def _marked(slice_: RepairSlice, *carried: Column) -> DataFrame:
-    """Return the differing keys with their row markers: UPSERT where the mirror has several rows of a key."""
+    """Return the differing keys with their row markers: UPSERT unless the mirror has one row of the key.
+
+    Not INSERT for a key that the mirror lacks: if Fabric reported too early that it had applied everything, the row may
+    have come meanwhile, and an INSERT would double it.
+    """
     source, mirror = F.col("source_rows"), F.col("mirror_rows")
-    marker = F.when(source == 0, int(Marker.DELETE)).when(mirror == 0, int(Marker.INSERT))
-    marker = marker.when(mirror == 1, int(Marker.UPDATE)).otherwise(int(Marker.UPSERT))
+    marker = F.when(source == 0, int(Marker.DELETE)).when(mirror == 1, int(Marker.UPDATE)).otherwise(int(Marker.UPSERT))
     return differing_rows(slice_.sides, slice_.buckets, *carried).withColumn(ROW_MARKER, marker.cast("int"))
 
 

@@ -197,16 +197,16 @@ def _has_feed(log: DeltaLog, base: BaseState, commits: Sequence[Commit], tip: So
 
 
 def instead_of_feed(context: TableContext, planned: PlannedSlice, because: str) -> PlannedSlice | None:
-    """Return the slice to be read by files, because its change data feed can't be read; None if that is impossible.
-
-    Raises LogGap when the version before it can't be read any more.
-    """
+    """Return the slice to be read by files, because its change data feed can't be read; None if that is impossible."""
     if context.table.changes is not Changes.FEED or planned.compared or planned.is_repair or not planned.first:
         return None
-    commits = context.log.commits(planned.first, planned.last, with_files=True)
-    instead = read_by_files(planned, commits, because)
-    if instead.compared is not None:
-        context.log.state(instead.compared.before)
+    try:
+        commits = context.log.commits(planned.first, planned.last, with_files=True)
+        instead = read_by_files(planned, commits, because)
+        if instead.compared is not None:
+            context.log.state(instead.compared.before)
+    except LogGap:
+        return None
     return instead
 
 

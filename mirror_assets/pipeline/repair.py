@@ -32,6 +32,7 @@ from mirror_assets.pipeline.reconcile_table import comparable
 from mirror_assets.pipeline.source_check import check_source, recorded_columns, table_columns
 from mirror_assets.pipeline.stage import stage_attempt
 from mirror_assets.source.batching import parts_for
+from mirror_assets.source.errors import SourceUnavailable
 from mirror_assets.source.planner import PlannedSlice, snapshot_slice
 from mirror_assets.source.schema import LandedColumn
 from mirror_assets.source.source_state import SourceState
@@ -56,8 +57,10 @@ class Repair:
 
     @property
     def is_needed(self) -> bool:
-        """Whether a row differs, or a commit has not landed."""
-        return bool(self.slice.buckets) or self.state.version > self.manifest.covered
+        """Whether a row differs, a commit has not landed, or the source has another identity or other columns."""
+        landed = self.manifest.source_table_id, {column.name for column in self.manifest.live_columns}
+        source = self.state.table_id, {column.name for column in self.slice.columns}
+        return bool(self.slice.buckets) or self.state.version > self.manifest.covered or landed != source
 
 
 def plan_repair(context: TableContext, mirror: Mirror, report: Callable[[str], None]) -> Repair:
@@ -65,10 +68,15 @@ def plan_repair(context: TableContext, mirror: Mirror, report: Callable[[str], N
 
     Raises RepairRefused where a repair can't help, repair_too_early, and what `reconcile` raises.
     """
-    state, manifest = context.log.state(), context.manifest()
+    # The manifest first: what lands after it would make the source seem to end before it.
+    manifest, state = context.manifest(), context.log.state()
     request = comparable(context, mirror)
     if manifest is None or isinstance(request, Reconciliation):
         raise _not_comparable(context, request)
+    is_same, covered = state.table_id == manifest.source_table_id, manifest.covered
+    if state.version < covered and is_same and context.log.has_commit(covered):
+        why = f"it says that version {state.version} is the newest, and commit {covered} is in the log"
+        raise SourceUnavailable(context.source, why)
     columns = table_columns(context.table, state.schema)
     _require_repairable(context, manifest, request, columns, state.version)
     check_source(context.config, context.table, state)

@@ -94,6 +94,9 @@ def _follow_break(
             yield from _repair(context, wait, events)
         except RepairRefused as error:
             events.report(f"rebuild, because {error.what}")
+        except LostRace as error:
+            events.report(f"again, because {error.what}")
+            return
         else:
             return
     events.rebuilt(rebuild_table(context, wait, events.report, reason))
@@ -113,9 +116,11 @@ def _repair(context: TableContext, wait: MirrorWait, events: RunEvents) -> Itera
     if manifest is not None:
         current = manifest.manifest
         wait.until(has_applied, f"{context.name} to be applied")
-    if repaired := repair_table(context, mirror, events.report):
-        events.planned((repaired.planned,))
-        yield repaired
+    repaired = repair_table(context, mirror, events.report)
+    if repaired is None:  # planning again would meet the same break
+        raise RepairRefused(str(context.name), "the mirror equals the source, and the break remains")
+    events.planned((repaired.planned,))
+    yield repaired
 
 
 def _process_pending(

@@ -98,8 +98,11 @@ def _equal_versions(
     """Return the versions that were found equal, for the next comparison; None if that must read all rows anyway."""
     if request.since is not None or not has_own_reader(spark):
         return None
-    source = TableVersion.opened(spark, request.source, request.version)
-    mirror = TableVersion.opened(spark, request.mirror, read.mirror_version)
+    try:
+        source = TableVersion.opened(spark, request.source, request.version)
+        mirror = TableVersion.opened(spark, request.mirror, read.mirror_version)
+    except (PySparkException, Py4JJavaError):  # it only saves work
+        return None
     versions = (request.version, source.commit_ms, read.mirror_id, read.mirror_version, mirror.commit_ms)
     return EqualVersions(*versions, totals.source_rows)
 
@@ -192,8 +195,6 @@ def _changed_totals(
         mirror = totals_change(was, now, lambda rows: bucket_totals(_landed_mirror(rows, landed), identity))
     except (PySparkException, Py4JJavaError) as error:  # most often, VACUUM took a file of the older version
         report(f"these files can't be read ({spark_facts(redacted_error(error)).why}); reading all files")
-        return None
-    if source is None or mirror is None:
         return None
     rows = base.rows + _rows(source), base.rows + _rows(mirror)
     return Totals(*rows, _unequal(source, mirror), is_full=False)

@@ -9,7 +9,7 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 
 from mirror_assets.encode.differing_rows import BucketTotals, Sides, bucket_totals, differing_rows, totals_change
-from mirror_assets.encode.private.table_version import FileRows, TableVersion, read_version
+from mirror_assets.encode.private.table_version import TableVersion, read_version
 from mirror_assets_tests.lab import Lab
 
 
@@ -51,17 +51,14 @@ def test_totals_change_by_exactly_the_differing_rows(lab: Lab) -> None:
         assert change == expected, (before, after)
 
 
-def test_without_statistics_the_change_is_unknown(lab: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
-    lab.sql("DELETE FROM {t} WHERE id = 3")
-    opened = [TableVersion.opened(lab.spark, lab.uri, at) for at in (0, 1)]
-    read = TableVersion.rows_not_in
-
-    def superset(self: TableVersion, other: TableVersion) -> FileRows:
-        found = read(self, other)
-        return FileRows(found.frame, found.bytes, is_exact=self.snapshot.version() == 1)
-
-    monkeypatch.setattr(TableVersion, "rows_not_in", superset)
-    assert totals_change(opened[0], opened[1], _totals) is None
+def test_totals_change_by_the_differing_rows_of_files_without_statistics(spark: SparkSession, tmp_path: Path) -> None:
+    made = Lab(spark, tmp_path)
+    made.create_without_statistics()
+    made.sql("DELETE FROM {t} WHERE id = 3")
+    before, after = (TableVersion.opened(spark, made.uri, at) for at in (0, 1))
+    change = totals_change(before, after, lambda rows: _totals(rows.select("id", "amount")))
+    assert sum(total[0] for total in change.values()) == -1
+    assert len(change) == 1
 
 
 def test_only_rows_of_differing_buckets_are_compared(spark: SparkSession) -> None:

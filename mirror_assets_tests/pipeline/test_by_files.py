@@ -70,6 +70,20 @@ def test_one_net_change_per_key_lands_of_a_table_without_properties(files: Lab) 
     assert files.is_equal
 
 
+def test_rows_beside_a_deleted_one_stay_in_a_file_without_statistics(spark: SparkSession, tmp_path: Path) -> None:
+    lab = Lab(spark, tmp_path)
+    lab.configure("changes: files", _WHOLE)
+    lab.create_without_statistics()
+    lab.mirror()
+    lab.sql("DELETE FROM {t} WHERE id = 3")
+    lab.mirror()
+    assert [(row["id"], row[ROW_MARKER]) for row in landed(lab, 2)] == [(3, Marker.DELETE)]
+    lab.sql("RESTORE {t} TO VERSION AS OF 0")
+    lab.mirror()
+    assert [(row["id"], row[ROW_MARKER]) for row in landed(lab, 3)] == [(3, Marker.INSERT)]
+    assert lab.is_equal
+
+
 def test_commits_that_only_rewrite_rows_cost_nothing(files: Lab) -> None:
     files.mirror()
     files.sql("INSERT INTO {t} VALUES (10, 'n10', 5)", "OPTIMIZE {t}", "UPDATE {t} SET name = '' WHERE id = 3")

@@ -9,6 +9,7 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 from deltalake import DeltaTable, write_deltalake
+from pyspark.sql import SparkSession
 
 from mirror_assets.encode.spark_errors import DuplicateKey
 from mirror_assets.errors import ErrorCode, RetryError
@@ -64,11 +65,11 @@ def test_damaged_rows_are_repaired(mirrored: Lab) -> None:
     _damage(mirrored)
     before = mirrored.manifest()
     changes = count_repair(plan_repair(mirrored.context, mirrored.replicator, lambda _: None))
-    assert changes.counts == {Marker.INSERT: 1, Marker.UPDATE: 2, Marker.DELETE: 1, Marker.UPSERT: 1}
+    assert changes.counts == {Marker.INSERT: 0, Marker.UPDATE: 2, Marker.DELETE: 1, Marker.UPSERT: 2}
     assert changes.keys[Marker.UPDATE] == ["«id=1»", "«id=2»"]
     assert mirrored.manifest() == before
     record = _repair(mirrored).record
-    assert record.markers == MarkerCounts(inserts=1, updates=2, deletes=1, upserts=1)
+    assert record.markers == MarkerCounts(updates=2, deletes=1, upserts=2)
     assert (record.kind, str(record.slice)) == (SliceKind.REPAIR, "1.5-5")
     after = mirrored.manifest()
     assert (after.covered, after.generation) == (before.covered, before.generation + 1)
@@ -117,6 +118,30 @@ def test_a_gap_of_the_feed_whose_old_files_are_gone_is_repaired_when_asked(
     (repaired,) = mirrored.mirror()
     assert repaired.record.kind is SliceKind.REPAIR
     _require_continued(mirrored)
+
+
+def test_a_source_that_begins_again_with_equal_rows_is_taken_over(spark: SparkSession, tmp_path: Path) -> None:
+    lab = Lab(spark, tmp_path)
+    lab.configure("on_break: repair")
+    lab.create()
+    lab.mirror()
+    shutil.rmtree(lab.uri)
+    lab.create()
+    (repaired,) = lab.mirror()
+    assert (repaired.record.kind, repaired.record.markers.total) == (SliceKind.REPAIR, 0)
+    _require_continued(lab)
+
+
+def test_a_column_without_values_is_added_by_a_repair(spark: SparkSession, tmp_path: Path) -> None:
+    lab = Lab(spark, tmp_path)
+    lab.configure("columns: [id, name]")
+    lab.create()
+    lab.sql("UPDATE {t} SET amount = NULL")
+    lab.mirror()
+    lab.configure("columns: [id, name, amount]\n    on_break: repair")
+    (repaired,) = lab.mirror()
+    assert repaired.record.kind is SliceKind.REPAIR
+    _require_continued(lab)
 
 
 @pytest.mark.long(10)

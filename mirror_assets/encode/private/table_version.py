@@ -50,11 +50,16 @@ class Vectors:
     def only_in(self, file: JavaObject, other: JavaObject) -> JavaObject | None:
         """Return the file with a vector that shows only rows that `other`, the same data file, hides; None if no row.
 
-        Returns the file unchanged if its statistics don't give the number of stored rows.
+        Returns the file unchanged if the statistics of neither give the number of stored rows. Then the same call for
+        `other` returns that unchanged, so whoever compares both reads all rows of both, and pairs those that stay.
         """
-        shown, stored = self.hidden_only_in(other, file), file.numPhysicalRecords()
-        if shown is None or stored.isEmpty():
-            return None if shown is None else file
+        counts = (one.numPhysicalRecords() for one in (file, other))
+        stored = next((count for count in counts if count.isDefined()), None)
+        if stored is None:
+            return file
+        shown = self.hidden_only_in(other, file)
+        if shown is None:
+            return None
         rest, ranges = self.no_rows(), self.jvm.singleton(self.jvm.root.scala.collection.immutable, "Range")
         rest.addRange(ranges.apply(0, stored.get(), 1))
         rest.andNot(shown)
@@ -119,14 +124,10 @@ def _delta_version(spark: SparkSession) -> str:
 
 @dataclass(frozen=True)
 class FileRows:
-    """Rows of chosen files, and the size in bytes of the files that are read whole.
-
-    Unless `is_exact`, some rows of a file that both versions have are also in both.
-    """
+    """Rows of chosen files, and the size in bytes of the files that are read whole."""
 
     frame: DataFrame
     bytes: int
-    is_exact: bool
 
 
 @dataclass(frozen=True)
@@ -157,17 +158,17 @@ class TableVersion:
         """Return a superset of the rows that this version has and the other one lacks.
 
         It has the live rows of files that the other version lacks, and of files that it has with another deletion
-        vector, the live rows that it hides. Only the former files, read whole, count for the bytes.
+        vector, the live rows that it hides. Only the former files, read whole, count for the bytes. What it has beside
+        the rows that the other version lacks, `other.rows_not_in(self)` has too.
         """
         found = self._files().subtract(other._files()).select("path").collect()
         wanted = F.col("path").isin([row["path"] for row in found])
         vectors, twins = Vectors.of(self.jvm, self.log), {_identity(file): file for file in other._named(wanted)}
         named = [(file, twins.get(_identity(file))) for file in self._named(wanted)]
         whole = [file for file, twin in named if twin is None]
-        shared = [(file, vectors.only_in(file, twin)) for file, twin in named if twin is not None]
-        chosen = self.jvm.java_list((*whole, *(part for _, part in shared if part is not None)))
-        is_exact = all(part is not file for file, part in shared)
-        return FileRows(self._rows(chosen), sum(file.size() for file in whole), is_exact)
+        parts = (vectors.only_in(file, twin) for file, twin in named if twin is not None)
+        chosen = self.jvm.java_list((*whole, *(part for part in parts if part is not None)))
+        return FileRows(self._rows(chosen), sum(file.size() for file in whole))
 
     def rows_of(self, first: int, end: int) -> DataFrame:
         """Return the live rows of files `first` to `end` - 1, numbered in order of their paths."""
