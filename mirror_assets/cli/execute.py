@@ -19,7 +19,6 @@ from mirror_assets.encode.repair import RepairChanges
 from mirror_assets.errors import NEXT, ErrorCode, SettingError
 from mirror_assets.fabric.monitoring import MonitoredTable, TableState
 from mirror_assets.landing.names import TableName
-from mirror_assets.markers import Marker
 from mirror_assets.orchestration.asset_names import AssetKind, asset_key
 from mirror_assets.orchestration.assets import KeepHistory
 from mirror_assets.orchestration.check_tables import ALL_CHECKS, CHECK_OP, CheckTables
@@ -173,7 +172,7 @@ def repair(path: Path | None, name: str, *, dry_run: bool, yes: bool, as_json: b
         changes = count_repair(planned)
         if dry_run and as_json:
             version, counts, keys = planned.state.version, changes.counts, changes.keys
-            show_json([_RepairLine(name, version, x.name, counts[x], keys.get(x, ())) for x in Marker])
+            show_json([_RepairLine(name, version, x.name, counts[x], keys.get(x, ())) for x in counts])
             return Exit.FINE
         note(_described(planned, changes))
         if dry_run or not planned.is_needed:
@@ -190,7 +189,7 @@ def repair(path: Path | None, name: str, *, dry_run: bool, yes: bool, as_json: b
     elif report.version is None:
         note(f"{name}: nothing differs")
     else:
-        rows = f"{report.inserts} inserts, {report.updates} updates, {report.deletes} deletes, {report.upserts} upserts"
+        rows = f"{report.upserts} upserts, {report.updates} updates, {report.deletes} deletes"
         note(f"{name}: repaired to version {report.version} of the source: {rows}")
     return Exit.FINE
 

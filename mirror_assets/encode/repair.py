@@ -18,6 +18,7 @@ from mirror_assets.row_values import shown_key
 from mirror_assets.source.row_counts import ReadRows
 from mirror_assets.source.schema import LandedColumn
 
+MARKERS = (Marker.UPSERT, Marker.UPDATE, Marker.DELETE)
 _SAMPLES = 10
 _REPEATS = "repeats"
 
@@ -61,7 +62,7 @@ def repair_changes(slice_: RepairSlice) -> RepairChanges:
             samples.setdefault(Marker(row[ROW_MARKER]), []).append(_shown(row.asDict(), slice_))
         counts = observed(counted)
         _require_unique(slice_, counts)
-    return RepairChanges({marker: counts[marker.name] for marker in Marker}, samples)
+    return RepairChanges({marker: counts[marker.name] for marker in MARKERS}, samples)
 
 
 def encode_repair(slice_: RepairSlice, folder: str, compression: str, footer: Mapping[str, str]) -> ReadRows:
@@ -99,7 +100,7 @@ def _marked(slice_: RepairSlice, *carried: Column) -> DataFrame:
 
 
 def _counts() -> list[Column]:
-    by_marker = [F.count_if(F.col(ROW_MARKER) == int(marker)).alias(marker.name) for marker in Marker]
+    by_marker = [F.count_if(F.col(ROW_MARKER) == int(marker)).alias(marker.name) for marker in MARKERS]
     return [*by_marker, F.count_if(F.col("source_rows") > 1).alias(_REPEATS)]
 
 

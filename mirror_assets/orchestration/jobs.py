@@ -215,9 +215,7 @@ def _repair_job(assets: MirrorAssets) -> Job:
             events.planned(table.name, [repaired.planned])
             events.landed(table_context, repaired)
         rows = repaired.record.markers
-        return RepairReport(
-            str(table.name), repaired.record.slice.last, rows.inserts, rows.updates, rows.deletes, rows.upserts
-        )
+        return RepairReport(str(table.name), repaired.record.slice.last, rows.upserts, rows.updates, rows.deletes)
 
     @dg.job(
         name=assets.full_name(REPAIR),

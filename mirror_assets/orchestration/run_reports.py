@@ -118,10 +118,9 @@ class RepairReport:
 
     table: str
     version: int | None = None
-    inserts: int = 0
+    upserts: int = 0
     updates: int = 0
     deletes: int = 0
-    upserts: int = 0
 
 
 @dataclass(frozen=True)

@@ -14,14 +14,13 @@ from functools import partial
 from mirror_assets.config import OnDropColumn
 from mirror_assets.encode.differing_rows import BUCKETS
 from mirror_assets.encode.part_assignment import EncodeGroup
-from mirror_assets.encode.repair import RepairChanges, RepairSlice, encode_repair, repair_changes
+from mirror_assets.encode.repair import MARKERS, RepairChanges, RepairSlice, encode_repair, repair_changes
 from mirror_assets.errors import MirrorError
 from mirror_assets.fabric.monitoring import Mirror
 from mirror_assets.landing.format import ChangeCounts, Manifest, Receipt, SliceKind
 from mirror_assets.landing.receipt import receipt_metadata
 from mirror_assets.landing.recover import recover
 from mirror_assets.landing.steps import drive
-from mirror_assets.markers import Marker
 from mirror_assets.pipeline.check import require_passed, run_checks
 from mirror_assets.pipeline.context import TableContext
 from mirror_assets.pipeline.errors import RepairRefused, repair_too_early
@@ -99,7 +98,7 @@ def plan_repair(context: TableContext, mirror: Mirror, report: Callable[[str], N
 def count_repair(repair: Repair) -> RepairChanges:
     """Return what the repair would land. Raises DuplicateKey."""
     if not repair.slice.buckets:
-        return RepairChanges(dict.fromkeys(Marker, 0), {})
+        return RepairChanges(dict.fromkeys(MARKERS, 0), {})
     return repair_changes(repair.slice)
 
 

@@ -85,13 +85,13 @@ def test_repair_shows_the_difference_and_lands_it(mirrored: Lab, capsys: pytest.
     mirrored.spark.sql(f"DELETE FROM delta.`{mirror}` WHERE id IN (2, 4)")
     before = mirrored.manifest()
     assert _main(mirrored, "repair", "shop.orders", "--dry-run") == 0
-    assert "2 INSERT: «id=2», «id=4»\n  0 UPDATE\n" in capsys.readouterr().err
+    assert "2 UPSERT: «id=2», «id=4»\n  0 UPDATE\n" in capsys.readouterr().err
     assert _main(mirrored, "repair", "shop.orders", "--dry-run", "--json") == 0
     lines = json.loads(capsys.readouterr().out)
     assert lines[0] == {
         "table": "shop.orders",
         "version": 5,
-        "marker": "INSERT",
+        "marker": "UPSERT",
         "rows": 2,
         "keys": ["«id=2»", "«id=4»"],
     }
@@ -100,7 +100,7 @@ def test_repair_shows_the_difference_and_lands_it(mirrored: Lab, capsys: pytest.
     assert mirrored.manifest() == before
     assert _main(mirrored, "repair", "shop.orders", "--yes", "--json") == 0
     (report,) = json.loads(capsys.readouterr().out)
-    assert (report["version"], report["inserts"], report["updates"], report["deletes"]) == (5, 2, 0, 0)
+    assert (report["version"], report["upserts"], report["updates"], report["deletes"]) == (5, 2, 0, 0)
     assert mirrored.is_equal
     assert _main(mirrored, "repair", "shop.orders", "--yes") == 0
     assert "nothing differs" in capsys.readouterr().err
