@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import shutil
 import time
+from pathlib import Path
 
 import dagster as dg
 import pytest
+from deltalake import DeltaTable
 
 from mirror_assets.landing.failures import read_failure
 from mirror_assets.landing.format import SliceRecord
@@ -35,8 +37,12 @@ def _ticks_come_one_after_another(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def lose_changes(lab: Lab) -> None:
-    """Delete what only the feed of the changes tells that wait: only a run can see that."""
+    """Delete the change files and the older data files of the changes that wait: only a run can see that."""
     shutil.rmtree(lab.root / "lake" / "orders" / "_change_data")
+    live = {uri.rpartition("/")[2] for uri in DeltaTable(lab.uri).file_uris()}
+    for file in Path(lab.uri).glob("*.parquet"):
+        if file.name not in live:
+            file.unlink()
 
 
 def status(instance: dg.DagsterInstance, check: str) -> str:
