@@ -59,7 +59,7 @@ def stage_slice(context: TableContext, planned: PlannedSlice, position: CommitPo
 
 
 def stage_attempt(
-    context: TableContext, planned: PlannedSlice, position: CommitPosition, encode: Encode = encode_slice
+    context: TableContext, planned: PlannedSlice, position: CommitPosition, encode: Encode | None = None
 ) -> SliceRecord:
     """Encode the slice, or one chunk of it, under a new attempt, and return its record.
 
@@ -79,7 +79,7 @@ def stage_attempt(
 
 
 def _read_attempt(
-    context: TableContext, planned: PlannedSlice, position: CommitPosition, encode: Encode
+    context: TableContext, planned: PlannedSlice, position: CommitPosition, encode: Encode | None
 ) -> SliceRecord:
     """Encode the slice under a new attempt; translate errors into losses of the source."""
     kind = slice_kind(context.table, planned, is_first=position.generation == 1)
@@ -87,7 +87,9 @@ def _read_attempt(
         return _attempt(context, planned, position, encode)
 
 
-def _attempt(context: TableContext, planned: PlannedSlice, position: CommitPosition, encode: Encode) -> SliceRecord:
+def _attempt(
+    context: TableContext, planned: PlannedSlice, position: CommitPosition, encode: Encode | None
+) -> SliceRecord:
     """Encode the slice under a new attempt; the record is written last. Deletes what it wrote if it fails."""
     attempt = attempt_id(time.time_ns() // 1_000_000, secrets.token_bytes(10))
     set_attempt(attempt)
@@ -106,7 +108,7 @@ def _attempt(context: TableContext, planned: PlannedSlice, position: CommitPosit
     try:
         if planned.parts or kind is SliceKind.START:
             path = context.staging.spark_path(folder.parts)
-            read, groups = encode(context, planned, kind, columns, path, receipt)
+            read, groups = (encode or encode_slice)(context, planned, kind, columns, path, receipt)
             parts = take_parts(context.staging, folder)
             if groups:
                 parts = tuple(_with_commits(part, groups) for part in parts)
