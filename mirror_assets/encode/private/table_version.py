@@ -51,7 +51,7 @@ class Vectors:
         """Return the file with a vector that shows only rows that `other`, the same data file, hides; None if no row.
 
         Returns the file unchanged if the statistics of neither give the number of stored rows. Then the same call for
-        `other` returns that unchanged, so whoever compares both reads all rows of both, and pairs those that stay.
+        `other` returns that unchanged, so a comparison reads all rows of both, and pairs those that stay.
         """
         counts = (one.numPhysicalRecords() for one in (file, other))
         stored = next((count for count in counts if count.isDefined()), None)
