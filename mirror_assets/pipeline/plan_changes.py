@@ -26,6 +26,7 @@ class BaseState:
     `columns` are the columns that land; `dropped` are those that the mirror retains from earlier slices of its epoch.
     `is_start`: the mirror began without a snapshot and has no rows; schema and table id are those of the first version
     to land, the next one. `is_planned`: the slice before was planned in this run, so its version is not read again.
+    `read_feed`: it had rows from the change data feed, which is therefore on at the covered version.
     """
 
     covered: int
@@ -35,6 +36,7 @@ class BaseState:
     dropped: frozenset[str] = frozenset()
     is_start: bool = False
     is_planned: bool = False
+    read_feed: bool = False
 
     @property
     def version(self) -> int:
@@ -66,6 +68,7 @@ class BaseState:
             dropped=known - columns,
             is_start=_is_start(record, record.markers.total),
             is_planned=record.slice.first > 0,
+            read_feed=record.slice.first > 0 and record.read.total > 0 and record.compared is None,
         )
 
 
@@ -186,8 +189,8 @@ def _by_files(context: TableContext, base: BaseState, commits: Sequence[Commit],
 
 def _has_feed(log: DeltaLog, base: BaseState, commits: Sequence[Commit], tip: SourceState) -> bool:
     """Return whether the feed was on at the base; a slice by files may have ended while it was off."""
-    if base.is_start:
-        return True  # the version to begin with was checked
+    if base.is_start or base.read_feed:  # of a start, the version to begin with was checked
+        return True
     if commits[-1].version == tip.version and not any(commit.metadata for commit in commits):
         return tip.feed_enabled
     try:

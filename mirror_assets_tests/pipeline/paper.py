@@ -30,7 +30,7 @@ from mirror_assets_tests.source.handmade import (
 TABLE = TableName("shop", "orders")
 FEED = {"delta.enableChangeDataFeed": "true"}
 COLUMNS = (Column(name="id", type="bigint"), Column(name="name", type="string"))
-_SCHEMA = schema_string(column("id"), column("name", "string"))
+SCHEMA = schema_string(column("id"), column("name", "string"))
 
 
 @dataclass(frozen=True)
@@ -68,7 +68,7 @@ class Paper:
     def create(self, made: float = 0.0, **properties: str) -> None:
         """Version 0: the table, its feed on unless `properties` say otherwise."""
         configuration = FEED | {name.replace("__", "."): value for name, value in properties.items()}
-        self.commit(0, made, PROTOCOL, metadata_action(_SCHEMA, **configuration), operation="CREATE TABLE")
+        self.commit(0, made, PROTOCOL, metadata_action(SCHEMA, **configuration), operation="CREATE TABLE")
 
     def commit(self, version: int, made: float, *actions: Action, operation: str = "WRITE") -> None:
         """A commit whose file was written at `made`; of ten rows, unless it has actions of its own."""
