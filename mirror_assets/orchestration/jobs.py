@@ -168,15 +168,18 @@ def _replicate_job(assets: MirrorAssets) -> Job:
                 context.log_event(mirror_event(assets, status, manifest, version, has_changed=has_changed))
         return list(statuses)
 
-    @dg.job(
-        name=assets.full_name(REPLICATE),
-        description="Observe the mirror; the local stand-in first applies what has landed.",
-        **fixed_config(assets),
-    )
-    def replicate() -> None:
-        replicate_tables()
+    description = "Observe the mirror; the local stand-in first applies what has landed."
+    return _job_of(assets, replicate_tables, REPLICATE, description)
 
-    return replicate
+
+def _job_of(assets: MirrorAssets, op: dg.OpDefinition, name: str, description: str) -> Job:
+    """Return the job of one op."""
+
+    @dg.job(name=assets.full_name(name), description=description, **fixed_config(assets))
+    def job() -> None:
+        op()
+
+    return job
 
 
 def _table_choice(assets: MirrorAssets) -> dg.Enum:
@@ -217,15 +220,7 @@ def _repair_job(assets: MirrorAssets) -> Job:
         rows = repaired.record.markers
         return RepairReport(str(table.name), repaired.record.slice.last, rows.upserts, rows.updates, rows.deletes)
 
-    @dg.job(
-        name=assets.full_name(REPAIR),
-        description="Land the difference between one table's source and its mirror.",
-        **fixed_config(assets),
-    )
-    def repair() -> None:
-        repair_op()
-
-    return repair
+    return _job_of(assets, repair_op, REPAIR, "Land the difference between one table's source and its mirror.")
 
 
 def _rebuild_job(assets: MirrorAssets) -> Job:
@@ -263,15 +258,7 @@ def _rebuild_job(assets: MirrorAssets) -> Job:
         manifest = published.manifest
         return RebuildReport(str(table.name), manifest.epoch, manifest.covered, manifest.next_number - 1)
 
-    @dg.job(
-        name=assets.full_name(REBUILD),
-        description="Rebuild one table from a snapshot of its source.",
-        **fixed_config(assets),
-    )
-    def rebuild() -> None:
-        rebuild_op()
-
-    return rebuild
+    return _job_of(assets, rebuild_op, REBUILD, "Rebuild one table from a snapshot of its source.")
 
 
 def history_jobs(assets: MirrorAssets) -> list[UnresolvedAssetJobDefinition]:
