@@ -22,8 +22,11 @@ _MARKED_ROWS = 2_000_000
 
 
 @dataclass(frozen=True, slots=True)
-class FileState:
-    """A data file with a deletion vector: its live rows and its bytes, estimated where the log lacks them."""
+class FileVersion:
+    """A data file as a version of the table has it, with its deletion vector.
+
+    `rows` are its live rows; they and the bytes are estimated where the log lacks them.
+    """
 
     path: str
     vector: str | None
@@ -31,7 +34,7 @@ class FileState:
     bytes: int
 
     @classmethod
-    def of(cls, file: LiveFile | Tombstone) -> FileState:
+    def of(cls, file: LiveFile | Tombstone) -> FileVersion:
         """Return the file as an action has it."""
         rows = (file.bytes or 0) // BYTES_PER_ROW if file.rows is None else file.rows - file.hidden_rows
         return cls(file.path, file.vector.id if file.vector else None, rows, file.bytes or 0)
@@ -70,8 +73,8 @@ class Commit:
     renumbered: bool = False
     renumbered_rows: int = 0
     only_feed: bool = False
-    added: tuple[FileState, ...] = ()
-    removed: tuple[FileState, ...] = ()
+    added: tuple[FileVersion, ...] = ()
+    removed: tuple[FileVersion, ...] = ()
     metadata: Metadata | None = None
     protocol: Protocol | None = None
 
@@ -104,8 +107,8 @@ def describe(
         renumbered=bool(actions.renumbered),
         renumbered_rows=2 * sum((file.rows or 0) - file.hidden_rows for file in actions.renumbered),
         only_feed=bool(actions.change_files) and not (actions.added or actions.removed),
-        added=tuple(map(FileState.of, actions.added)) if with_files else (),
-        removed=tuple(map(FileState.of, actions.removed)) if with_files else (),
+        added=tuple(map(FileVersion.of, actions.added)) if with_files else (),
+        removed=tuple(map(FileVersion.of, actions.removed)) if with_files else (),
         metadata=actions.metadata,
         protocol=actions.protocol,
     )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from mirror_assets.source.commits import Commit, FileState
+from mirror_assets.source.commits import Commit, FileVersion
 
 
 @dataclass(frozen=True)
@@ -35,8 +35,8 @@ class DifferingFiles:
         self.mixes_rewrites = False
         self._versions: tuple[int, int] | None = None
         self._waiting: list[Commit] = []
-        self._old = dict[str, FileState]()
-        self._new = dict[str, FileState]()
+        self._old = dict[str, FileVersion]()
+        self._new = dict[str, FileVersion]()
         for commit in commits:
             self.add(commit)
 

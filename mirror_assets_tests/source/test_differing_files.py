@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from mirror_assets.source.commits import Commit, FileState
+from mirror_assets.source.commits import Commit, FileVersion
 from mirror_assets.source.differing_files import Compared, DifferingFiles
 
 
-def file(path: str, rows: int = 10, vector: str | None = None) -> FileState:
-    return FileState(path, vector, rows, bytes=100)
+def file(path: str, rows: int = 10, vector: str | None = None) -> FileVersion:
+    return FileVersion(path, vector, rows, bytes=100)
 
 
 def commit(
-    version: int, added: tuple[FileState, ...] = (), removed: tuple[FileState, ...] = (), *, rewrites: bool = False
+    version: int, added: tuple[FileVersion, ...] = (), removed: tuple[FileVersion, ...] = (), *, rewrites: bool = False
 ) -> Commit:
     changes = bool(added or removed) and not rewrites
     return Commit(version, 0, "WRITE", changes, changed_rows=int(changes), added=added, removed=removed)
