@@ -66,21 +66,30 @@ class Verified(Record):
     waiting: tuple[VerifiedFile, ...]
 
 
-class Reconciled(Record):
-    """`reconciled.json`: mirror and source were equal at these versions of their Delta tables, and had `rows` rows.
+class EqualVersions(Record):
+    """Source and mirror were equal at these versions of their Delta tables, and had this many rows.
 
-    `source_ms` and `mirror_ms` are the times of both commits. `compared` is a digest of the source's id and schema, the
-    keys and the columns. `full_ms`: when all rows were last read. An outdated record costs work and does no harm.
+    The times of both commits show whether another commit has one of the numbers by now.
     """
 
-    format: Literal[1] = 1
-    compared: str
     version: int
     source_ms: int
     mirror_id: str
     mirror_version: int
     mirror_ms: int
     rows: int
+
+
+class Reconciled(Record):
+    """`reconciled.json`: the versions of the newest comparison that found mirror and source equal.
+
+    `compared` is a digest of the source's id and schema, the keys and the columns. `full_ms`: when all rows were last
+    read. An outdated record costs work and does no harm.
+    """
+
+    format: Literal[1] = 1
+    compared: str
+    equal: EqualVersions
     full_ms: int
 
 

@@ -7,7 +7,7 @@ import json
 import time
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import asdict, fields, replace
+from dataclasses import replace
 
 from mirror_assets.config import Problem
 from mirror_assets.fabric.monitoring import Mirror, TableState
@@ -21,7 +21,7 @@ from mirror_assets.storage import Store
 from mirror_assets.storage.credentials import CredentialKind
 from mirror_assets.storage.errors import RequestUnknown, StoreDenied
 from mirror_assets.verify.reconcile import reconcile
-from mirror_assets.verify.reconciliation import EqualVersions, ReconcileRequest, ReconcileState, Reconciliation
+from mirror_assets.verify.reconciliation import ReconcileRequest, ReconcileState, Reconciliation
 
 _NO_IDENTITY = (
     "Spark can't read the mirror with the credential `default`; name client_secret, managed_identity or "
@@ -61,13 +61,12 @@ def reconcile_changes(context: TableContext, mirror: Mirror, *, scheduled: bool)
     last, compared, now_ms = stored.record, request.compared, time.time_ns() // 1_000_000
     full_ms = context.config.automation.reconcile_full_every_days * _DAY_MS - _START_MS
     if scheduled and last and last.compared == compared and now_ms - last.full_ms < full_ms:
-        equal_at = EqualVersions(**last.model_dump(include={field.name for field in fields(EqualVersions)}))
-        request = replace(request, equal_at=equal_at)
+        request = replace(request, equal_at=last.equal)
     found = reconcile(context.spark(), request)
     equal = found.equal_versions
     if equal is not None:
         full_at = now_ms if found.is_full or last is None else last.full_ms
-        record = Reconciled(compared=compared, full_ms=full_at, **asdict(equal))
+        record = Reconciled(compared=compared, equal=equal, full_ms=full_at)
         # It only saves work, so ignore that another comparison was faster, or that this account may not write.
         with suppress(StoreDenied, RequestUnknown):
             drive(write_control_file(stored, record), context.store)

@@ -32,12 +32,12 @@ from mirror_assets.encode.observed import observed
 from mirror_assets.encode.private.table_version import TableVersion, has_own_reader
 from mirror_assets.encode.spark_errors import spark_facts
 from mirror_assets.errors import ErrorCode, RetryError, StopError
+from mirror_assets.landing.generations import EqualVersions
 from mirror_assets.markers import ROW_ID
 from mirror_assets.redaction import redacted_error
 from mirror_assets.standin.errors import MirrorUnreadable
 from mirror_assets.verify.reconciliation import (
     DifferenceSample,
-    EqualVersions,
     ReconcileRequest,
     ReconcileState,
     Reconciliation,
@@ -103,8 +103,14 @@ def _equal_versions(
         mirror = TableVersion.opened(spark, request.mirror, read.mirror_version)
     except (PySparkException, Py4JJavaError):  # it only saves work
         return None
-    versions = (request.version, source.commit_ms, read.mirror_id, read.mirror_version, mirror.commit_ms)
-    return EqualVersions(*versions, totals.source_rows)
+    return EqualVersions(
+        version=request.version,
+        source_ms=source.commit_ms,
+        mirror_id=read.mirror_id,
+        mirror_version=read.mirror_version,
+        mirror_ms=mirror.commit_ms,
+        rows=totals.source_rows,
+    )
 
 
 @dataclass(frozen=True)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import Enum
 
+from mirror_assets.landing.generations import EqualVersions
 from mirror_assets.row_values import marked
 from mirror_assets.verify.check_result import CheckResult
 
@@ -26,21 +27,6 @@ class Side(str, Enum):
     ONLY_IN_SOURCE = "only in source"
     ONLY_IN_MIRROR = "only in mirror"
     DIFFERS = "differs"
-
-
-@dataclass(frozen=True)
-class EqualVersions:
-    """Source and mirror were equal at these versions of their Delta tables, and had this many rows.
-
-    The times of both commits show whether another commit has one of the numbers by now.
-    """
-
-    version: int
-    source_ms: int
-    mirror_id: str
-    mirror_version: int
-    mirror_ms: int
-    rows: int
 
 
 @dataclass(frozen=True)

@@ -43,7 +43,7 @@ def test_a_scheduled_comparison_reads_all_rows_once_a_week_and_else_what_changed
     assert (second.state, second.is_full, second.source_rows) == (ReconcileState.EQUAL, False, 9)
     stored = _stored(lab)
     assert stored is not None
-    assert (stored.version, stored.rows) == (3, 9)
+    assert (stored.equal.version, stored.equal.rows) == (3, 9)
     assert _reconcile(lab, scheduled=False).is_full
     later = time.time_ns() + 7 * 24 * 3_600 * 10**9
     with monkeypatch.context() as patched:

@@ -16,12 +16,12 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from mirror_assets.errors import ErrorCode, RetryError, StopError
+from mirror_assets.landing.generations import EqualVersions
 from mirror_assets.markers import JSON_OPTIONS
 from mirror_assets.standin.errors import MirrorUnreadable
 from mirror_assets.verify.reconcile import reconcile
 from mirror_assets.verify.reconciliation import (
     DifferenceSample,
-    EqualVersions,
     ReconcileRequest,
     ReconcileState,
     Reconciliation,
@@ -268,9 +268,10 @@ def test_damage_since_an_equal_result_is_found(
 
 def test_all_rows_are_read_where_changed_files_prove_nothing(lake: Lake, monkeypatch: pytest.MonkeyPatch) -> None:
     equal_at = _update(lake)
-    assert lake.reconcile(equal_at=replace(equal_at, mirror_id="of another table")).is_full
+    assert lake.reconcile(equal_at=equal_at.model_copy(update={"mirror_id": "of another table"})).is_full
     assert lake.reconcile(equal_at=equal_at, since=1).is_full
-    assert lake.reconcile(equal_at=replace(equal_at, mirror_ms=equal_at.mirror_ms - 1)).is_full  # another commit
+    another_commit = equal_at.model_copy(update={"mirror_ms": equal_at.mirror_ms - 1})
+    assert lake.reconcile(equal_at=another_commit).is_full
     with monkeypatch.context() as patched:
         patched.setattr("mirror_assets.verify.reconcile.has_own_reader", lambda _: False)
         assert lake.reconcile(equal_at=equal_at).is_full
