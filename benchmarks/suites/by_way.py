@@ -5,6 +5,7 @@ Changed rows are scattered over all files; in one case they lie together in one.
 
 from __future__ import annotations
 
+import shutil
 from functools import partial
 from pathlib import Path
 
@@ -18,6 +19,7 @@ from benchmarks.result import Case, Outcome
 from benchmarks.source import load_table
 from mirror_assets.config import Changes
 from mirror_assets.encode.private.table_version import read_version
+from mirror_assets.pipeline.plan import plan_table
 from mirror_assets.source.log import DeltaLog
 
 _WAYS, _FULL_DIFF = (Changes.FEED, Changes.ROW_TRACKING, Changes.FILES), "full diff"
@@ -41,27 +43,40 @@ def _full_diff(spark: SparkSession, uri: str, last: int, folder: Path, turn: int
     both.where(~F.col("old").eqNullSafe(F.col("new"))).select("id", "new.*").write.parquet(str(folder / str(turn)))
 
 
-def _contest(bench: Bench, uri: str, name: str) -> Case:
+class _Contest:
     """The slice of the newest commit by each way, and the full diff, in turns; each slice lands in its own zone."""
-    last, folder = DeltaLog(uri).state().version, bench.folder / name
 
-    def land(changes: Changes, turn: int) -> None:
-        settings = f"keys: [id], changes: {changes.value}, start: {{version: {last}}}"
-        BenchTable(bench.spark, folder / f"{changes.value}-{turn}", uri, settings).land()
+    def __init__(self, bench: Bench, uri: str, name: str) -> None:
+        """Compare the ways, and what the plan of each forecasts."""
+        self._bench, self._uri, self._folder = bench, uri, bench.folder / name
+        self._last = DeltaLog(uri).state().version
+        contestants = {changes.value: partial(self._land, changes) for changes in _WAYS}
+        contestants[_FULL_DIFF] = partial(_full_diff, bench.spark, uri, self._last, self._folder)
+        # The tables of the full size are so large that warming up shows in none of their figures.
+        costs = interleaved(bench.meter, contestants, rounds=2, warming=bench.size(1, 0))
+        self.case = Case(name, costs, _FULL_DIFF)
+        planned = ((changes, plan_table(self._table(changes, "plan").context()).slices[-1]) for changes in _WAYS)
+        forecasts = (f"{changes.value} {one.bytes / (1 << 20):,.0f} MiB" for changes, one in planned)
+        self.note = f"  {name}: forecast to read: {', '.join(forecasts)}"
+        shutil.rmtree(self._folder)
 
-    contestants = {changes.value: partial(land, changes) for changes in _WAYS}
-    contestants[_FULL_DIFF] = partial(_full_diff, bench.spark, uri, last, folder)
-    return Case(name, interleaved(bench.meter, contestants, bench.size(2, 3)), _FULL_DIFF)
+    def _table(self, changes: Changes, name: str) -> BenchTable:
+        settings = f"keys: [id], changes: {changes.value}, start: {{version: {self._last}}}"
+        return BenchTable(self._bench.spark, self._folder / f"{changes.value}-{name}", self._uri, settings)
+
+    def _land(self, changes: Changes, turn: int) -> None:
+        self._table(changes, str(turn)).land()
 
 
 def run(bench: Bench) -> Outcome:
-    """Measure each case in a table of its own."""
+    """Measure each case after the one before it, in a table of its kind."""
     rows = bench.size(1_000_000, 20_000_000)
-    cases = []
-    for number, (kind, which, share) in enumerate(_CASES):
-        uri = str(bench.folder / f"source-{number}")
-        load_table(bench.spark, uri, rows, vectors=kind == "deletion vectors")
-        bench.spark.sql(f"UPDATE delta.`{uri}` SET delay = delay + 1 WHERE {which.format(rows=rows)}")
-        cases.append(_contest(bench, uri, f"{share} of {rows:,} rows, {kind}"))
-        print(cases[-1], flush=True)
-    return Outcome("by-way", cases)
+    contests, tables = list[_Contest](), dict[str, str]()
+    for kind, which, share in _CASES:
+        if kind not in tables:
+            tables[kind] = str(bench.folder / kind.replace(" ", "-"))
+            load_table(bench.spark, tables[kind], rows, vectors=kind == "deletion vectors")
+        bench.spark.sql(f"UPDATE delta.`{tables[kind]}` SET delay = delay + 1 WHERE {which.format(rows=rows)}")
+        contests.append(_Contest(bench, tables[kind], f"{share} of {rows:,} rows, {kind}"))
+        print(contests[-1].case, contests[-1].note, sep="\n", flush=True)
+    return Outcome("by-way", [contest.case for contest in contests], notes=[contest.note for contest in contests])

@@ -115,7 +115,7 @@ def _watched(location: Path) -> Iterator[list[float]]:
 
 def run(bench: Bench) -> Outcome:
     """Measure the comparisons after an update, in turns, then a repair and a rebuild of 1,000 damaged rows."""
-    compared, rounds = _Compared(bench, bench.size(1_000_000, 20_000_000)), bench.size(2, 3)
+    compared, rounds = _Compared(bench, bench.size(1_000_000, 20_000_000)), 2
     compared.compare(_WHOLE, ReconcileState.EQUAL)
     for turn in range(rounds):
         compared.change(turn)

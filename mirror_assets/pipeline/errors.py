@@ -104,8 +104,8 @@ def snapshot_under_way(table: str, key: str, loading: Loading) -> StopError:
 
 
 def not_one_slice(table: str, key: str, version: int | None) -> SettingError:
-    """Return the error for a partition key whose range can't be one slice; `version` changes the schema, if any."""
-    why = "the source has no such commit" if version is None else f"the schema changes at version {version}"
+    """Return the error for a partition key whose range can't be one slice; a slice begins at `version`, if any."""
+    why = "the source has no such commit" if version is None else f"another slice begins at version {version}"
     return SettingError(
         f"{table}: partition {key} is not one slice: {why}.",
         "materialize the slices that runs register, or that `mirror-assets plan` shows.",

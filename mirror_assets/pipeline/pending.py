@@ -83,6 +83,11 @@ def table_lag(pending: PendingCommits, now: float) -> Lag:
 # The files of one commit have the same age and VACUUM removes them together: a sample is enough.
 _SAMPLE = 8
 
+AT_BREAK = {
+    OnBreak.REBUILD: Consequence.REBUILT,
+    OnBreak.REPAIR: Consequence.REPAIRED,
+    OnBreak.HOLD: Consequence.HELD,
+}
 Needed = Callable[[Actions], Sequence[LoggedFile]]
 """Returns the files that a commit's changes are read from."""
 _NEEDED: dict[Changes, Needed] = {
@@ -98,9 +103,7 @@ def feed_deadline(context: TableContext, pending: PendingCommits, now: float) ->
 
     A table that begins with a snapshot needs no commit in particular before it. Raises property_unreadable.
     """
-    then = Consequence.HELD if context.table.on_break is OnBreak.HOLD else Consequence.REBUILT
-    if pending.start is not None:
-        then = Consequence.REFUSED
+    then = Consequence.REFUSED if pending.start is not None else AT_BREAK[context.table.on_break]
     needed = _NEEDED[context.table.changes]
     return deadline_at(context.log, pending.tip, pending.times, pending.next_read, needed, then, now)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import uuid
 
 from mirror_assets.landing.cost import landing_cost
-from mirror_assets.landing.errors import SliceMissing
+from mirror_assets.landing.errors import LostRace, SliceMissing
 from mirror_assets.landing.format import MarkerCounts, SliceRecord
 from mirror_assets.landing.names import SliceKey
 from mirror_assets.landing.publish import Outcome, Published, publish
@@ -50,6 +50,8 @@ def publish_repair(context: TableContext, record: SliceRecord) -> Published:
     ):
         set_attempt(record.attempt)
         published = drive(publish(context.name, record, BLOCKING_CHECKS), context.store)
+    if published.outcome is Outcome.VOID:  # a rebuild has begun another epoch
+        raise LostRace(str(context.name), str(record.slice))
     _collect_copies(context, published)
     return _recorded(context, published)
 

@@ -56,6 +56,7 @@ class Consequence(str, Enum):
     """What happens to the table or its history once the next commit to cover can't be read."""
 
     REBUILT = "the table is rebuilt"
+    REPAIRED = "the table is repaired, or rebuilt where a repair can't help"
     HELD = "the table is held until you run `mirror-assets rebuild`"
     LOST = "its rows are lost to the history"
     REFUSED = "the mirror can't begin with it, as `start` says"

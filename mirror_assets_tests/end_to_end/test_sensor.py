@@ -74,6 +74,18 @@ def test_a_table_that_must_be_rebuilt_is_rebuilt_in_the_same_run(waiting: Lab, i
     assert location.skipped() == NOTHING
 
 
+def test_a_table_that_can_be_repaired_is_repaired_in_the_same_run(waiting: Lab, instance: dg.DagsterInstance) -> None:
+    waiting.configure(table="on_break: repair")
+    lose_changes(waiting)
+    location = Location.of(waiting, instance)
+    result = location.run(location.requested())
+    (report,) = result.output_for_node(TABLES_OP)
+    assert (report.slices, report.rebuilds, report.covered) == (1, 0, 5)
+    assert waiting.manifest().epoch == 1
+    assert location.skipped() == NOTHING
+    assert waiting.is_equal
+
+
 def test_a_rebuild_by_hand_is_the_only_one(waiting: Lab, instance: dg.DagsterInstance) -> None:
     lose_changes(waiting)
     location = Location.of(waiting, instance)

@@ -1,16 +1,25 @@
-"""OneLake as source and landing zone at once, both busy, signed out and slow to show what is new."""
+"""OneLake as source, landing zone and mirror at once: busy, signed out and slow to show what is new."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
+from uuid import UUID
 
 import pytest
 from pyspark.sql import SparkSession
 
 from mirror_assets.errors import RetryError
+from mirror_assets.fabric.client import FabricClient
+from mirror_assets.fabric.mirror import FabricMirror
+from mirror_assets.landing.format import MarkerCounts
 from mirror_assets.pipeline.plan import plan_table
-from mirror_assets.verify.reconciliation import ReconcileState
+from mirror_assets.pipeline.reconcile_table import reconcile_table
+from mirror_assets.pipeline.repair import repair_table
+from mirror_assets.verify.reconciliation import ReconcileState, Reconciliation
+from mirror_assets_tests.fabric.databases import LoopbackDatabase, replicating
+from mirror_assets_tests.fabric.loopback import LoopbackFabric
+from mirror_assets_tests.lab import TABLE
 from mirror_assets_tests.lakes.lake import LakeLab, StoreAtHand
 from mirror_assets_tests.onelake.faults import Fault, Lag, Reply
 from mirror_assets_tests.onelake.operations import Operation
@@ -29,6 +38,7 @@ class _Both:
 
     lab: LakeLab
     server: LoopbackOneLake
+    tables: str  # the folder of the mirrored database's tables
 
     def fail(self, action: Reply, path: str, *, nth: int = 1, times: int = 1, on: Operation | None = None) -> None:
         """Answer requests of the source like this."""
@@ -68,7 +78,7 @@ def both(onelake: LoopbackOneLake, spark: SparkSession, tmp_path: Path, monkeypa
         monkeypatch.setenv(name, value)
     lakehouse, mirrored = onelake.new_item(), onelake.new_item()
     host = onelake.url.removeprefix("https://")
-    root = f"abfss://{lakehouse.workspace}@{host}/{lakehouse.guid}/Tables"
+    root, tables = (f"abfss://{item.workspace}@{host}/{item.guid}/Tables" for item in (lakehouse, mirrored))
     place = f'{{url: "{mirrored.url}", credential: client_secret, staging: upload, ca_bundle: "{onelake.ca}"}}'
     lab = LakeLab(
         spark,
@@ -83,7 +93,7 @@ def both(onelake: LoopbackOneLake, spark: SparkSession, tmp_path: Path, monkeypa
     assert [done.planned.last for done in lab.mirror()] == [1]
     lab.sql(*_CHANGES)
     onelake.reset()
-    return _Both(lab, onelake)
+    return _Both(lab, onelake, tables)
 
 
 @pytest.mark.long(20)
@@ -167,3 +177,34 @@ def test_a_quiet_table_costs_one_listing_and_the_plan_of_a_commit_some_requests(
     assert plan_table(context).slices
     asked = both.requests()
     assert len(asked) <= 16, asked
+
+
+@pytest.mark.long(20)
+def test_a_mirror_in_onelake_is_compared_and_repaired(
+    both: _Both, client: FabricClient, fabric: LoopbackFabric
+) -> None:
+    """The stand-in plays Fabric; its table is copied to where Fabric has it."""
+    lab, zone = both.lab, both.lab.zone
+    assert zone is not None
+    lab.mirror()
+    status = lab.replicator.table(TABLE)
+    assert status is not None
+    for damage in ("DELETE FROM {m} WHERE id = 1", "UPDATE {m} SET amount = 0 WHERE id = 2"):
+        lab.spark.sql(damage.format(m=f"delta.`{status.location}`"))
+    database = fabric.interface.add(LoopbackDatabase("sales", state="Running"))
+    database.tables = replicating(lab.replicator)
+    mirror = FabricMirror(client, UUID(database.id), zone, both.tables)
+
+    def compare() -> Reconciliation:
+        there = mirror.table(TABLE)
+        assert there is not None
+        assert there.location.startswith("abfss://")
+        rows = lab.spark.read.format("delta").load(status.location)
+        rows.write.format("delta").mode("overwrite").save(there.location)
+        return reconcile_table(lab.context, mirror)
+
+    assert [sample.key for sample in compare().samples] == [("1",), ("2",)]
+    repaired = repair_table(lab.context, mirror, lambda _: None)
+    assert repaired is not None
+    assert repaired.record.markers == MarkerCounts(updates=1, upserts=1)
+    assert compare().state is ReconcileState.EQUAL

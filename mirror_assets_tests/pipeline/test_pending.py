@@ -152,6 +152,7 @@ def test_a_table_that_is_being_loaded_reads_what_follows_its_snapshot(paper: Pap
 def test_whether_it_rebuilds_is_the_settings_word(paper: Paper) -> None:
     assert _deadline(paper).then is Consequence.REBUILT
     assert paper.context.table.on_break is OnBreak.REBUILD
+    assert _deadline(Paper(paper.root, "on_break: repair")).then is Consequence.REPAIRED
     assert _deadline(Paper(paper.root, "on_break: hold")).then is Consequence.HELD
 
 

@@ -19,6 +19,7 @@ from mirror_assets.markers import Marker
 from mirror_assets.pipeline import repair
 from mirror_assets.pipeline.errors import RepairRefused
 from mirror_assets.pipeline.process import ProcessedSlice
+from mirror_assets.pipeline.rebuild import rebuild_table
 from mirror_assets.pipeline.repair import count_repair, plan_repair, repair_table
 from mirror_assets.pipeline.stage import stage_attempt
 from mirror_assets.verify.landed import file_continuity
@@ -192,6 +193,21 @@ def test_nothing_is_done_unless_everything_has_been_applied(mirrored: Lab, monke
         _repair(mirrored)
     manifest = mirrored.manifest()
     assert (manifest.generation, manifest.kind) == (before.generation + 1, SliceKind.CHANGES)
+
+
+def test_a_repair_that_a_rebuild_overtakes_lands_nothing(mirrored: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
+    _damage(mirrored)
+
+    def overtaken(*args: object) -> object:
+        record = stage_attempt(*args)  # type: ignore[arg-type]
+        rebuild_table(mirrored.context, mirrored.wait, lambda _: None)
+        return record
+
+    monkeypatch.setattr(repair, "stage_attempt", overtaken)
+    with pytest.raises(LostRace):
+        _repair(mirrored)
+    assert (mirrored.manifest().epoch, mirrored.manifest().kind) == (2, SliceKind.SNAPSHOT)
+    assert mirrored.is_equal
 
 
 def test_a_table_of_which_nothing_has_landed_is_refused(lab: Lab) -> None:

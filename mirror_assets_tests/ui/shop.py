@@ -5,7 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
+from deltalake import DeltaTable
+
 from mirror_assets.landing.names import SliceKey, TableName
+from mirror_assets.standin.layout import MirrorLayout
 from mirror_assets_tests.planted.lake import Lake
 
 ORDERS, ITEMS, PRICES = (TableName("shop", name) for name in ("orders", "items", "prices"))
@@ -64,6 +67,10 @@ class Shop:
     def mend(self) -> None:
         """Delete the row whose key is NULL."""
         self.lake.open(ORDERS.table).delete("id IS NULL")
+
+    def damage(self) -> None:
+        """Delete a row of the mirror's orders."""
+        DeltaTable(str(MirrorLayout(self.folder / "mirror").table(ORDERS))).delete("id = 3")
 
     def _newest(self) -> SliceKey:
         version = self.lake.open(ORDERS.table).version()

@@ -7,7 +7,7 @@ import pytest
 from mirror_assets.orchestration.asset_names import AssetKind
 from mirror_assets.orchestration.batch_sensor import SENSOR
 from mirror_assets.orchestration.check_tables import ALL_CHECKS, CHECK_OP
-from mirror_assets.orchestration.jobs import MIRROR_ALL, REBUILD, REPLICATE
+from mirror_assets.orchestration.jobs import MIRROR_ALL, REBUILD, REPAIR, REPLICATE
 from mirror_assets_tests.ui.desk import Desk
 from mirror_assets_tests.ui.shop import ORDERS
 
@@ -139,3 +139,11 @@ def test_all_checks_are_one_step_and_tell_on_the_tables_pages(desk: Desk) -> Non
     desk.sees("Passed")
     desk.sees("Execution history")
     desk.picture("reconciled")
+
+
+def test_a_repair_lands_only_the_difference(desk: Desk) -> None:
+    desk.shop.damage()
+    assert desk.launch(REPAIR, f"ops: {{repair_table: {{config: {{table: {ORDERS}}}}}}}") == "SUCCESS"
+    desk.open_asset(AssetKind.LANDING, ORDERS)
+    desk.sees("the difference to version 8")
+    desk.picture("repaired")

@@ -13,7 +13,7 @@ from mirror_assets.errors import ErrorCode, RebuildError, SettingError
 from mirror_assets.pipeline.context import TableContext
 from mirror_assets.pipeline.doctor.answers import DoctorAnswer, failure, no, not_asked, ok, warn
 from mirror_assets.pipeline.errors import stop_error
-from mirror_assets.pipeline.pending import feed_deadline, pending_commits
+from mirror_assets.pipeline.pending import AT_BREAK, feed_deadline, pending_commits
 from mirror_assets.pipeline.plan import plan_table
 from mirror_assets.pipeline.source_check import check_source, table_columns
 from mirror_assets.source.source_state import SourceState
@@ -76,8 +76,10 @@ def _waits(asked: Asked) -> DoctorAnswer:
     if plan.stop is None:
         return ok(waiting)
     error = stop_error(asked.context.name, plan.stop)
-    if isinstance(error, RebuildError) and asked.context.table.on_break is not OnBreak.HOLD:
-        return warn(f"{waiting}, then the table is rebuilt: {plan.stop.message}", "nothing, unless it was a mistake.")
+    on_break = asked.context.table.on_break
+    if isinstance(error, RebuildError) and on_break is not OnBreak.HOLD:
+        then = AT_BREAK[on_break].value
+        return warn(f"{waiting}, then {then}: {plan.stop.message}", "nothing, unless it was a mistake.")
     return failure(error)
 
 
