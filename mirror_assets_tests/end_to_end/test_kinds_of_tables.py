@@ -13,7 +13,7 @@ from mirror_assets_tests.smoke import smoke_first
 
 _FEED = "delta.enableChangeDataFeed = true"
 _VECTORS = f"{_FEED}, delta.enableDeletionVectors = true"
-_MAPPED = f"{_FEED}, delta.columnMapping.mode = "
+_BY_NAME, _BY_ID = (f"delta.columnMapping.mode = '{mode}'" for mode in ("name", "id"))
 _MERGE = (
     "MERGE INTO {t} t USING (SELECT 3 AS id UNION ALL SELECT 777) s ON t.id = s.id WHEN MATCHED THEN DELETE "
     "WHEN NOT MATCHED THEN INSERT (id, name, amount) VALUES (s.id, 'new', 7)"
@@ -47,11 +47,13 @@ class Kind:
 _KINDS = (
     Kind("feed", _FEED, setting="files: {target_rows: 20}"),
     Kind("deletion vectors", _VECTORS),
-    Kind("column mapping by name", f"{_MAPPED}'name'", statements=(*_CHANGES, *_ALTERS)),
-    Kind("column mapping by id", f"{_MAPPED}'id'", statements=(*_CHANGES, *_ALTERS)),
+    Kind("column mapping by name", f"{_FEED}, {_BY_NAME}", statements=(*_CHANGES, *_ALTERS)),
+    Kind("column mapping by id", f"{_FEED}, {_BY_ID}", statements=(*_CHANGES, *_ALTERS)),
     Kind("compact", _VECTORS, "compact: true", "{max_commits: 100}"),
     Kind("append_only", "delta.appendOnly = true", "changes: append_only", keys="[]", statements=_APPENDS),
     Kind("row_tracking", "delta.enableRowTracking = true", "changes: row_tracking", "{max_commits: 100}"),
+    Kind("files with deletion vectors", "delta.enableDeletionVectors = true", "changes: files", "{max_commits: 100}"),
+    Kind("files with columns mapped by id", _BY_ID, "changes: files", statements=(*_CHANGES, *_ALTERS)),
     Kind("chunked first load", _VECTORS, slices="{max_rows: 100}"),
 )
 
