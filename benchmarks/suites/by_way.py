@@ -52,8 +52,8 @@ class _Contest:
         self._last = DeltaLog(uri).state().version
         contestants = {changes.value: partial(self._land, changes) for changes in _WAYS}
         contestants[_FULL_DIFF] = partial(_full_diff, bench.spark, uri, self._last, self._folder)
-        # The tables of the full size are so large that warming up shows in none of their figures.
-        costs = interleaved(bench.meter, contestants, rounds=2, warming=bench.size(1, 0))
+        # Tables of the full size take minutes: warming up hardly shows, and a second round changes little.
+        costs = interleaved(bench.meter, contestants, rounds=bench.size(2, 1), warming=bench.size(1, 0))
         self.case = Case(name, costs, _FULL_DIFF)
         planned = ((changes, plan_table(self._table(changes, "plan").context()).slices[-1]) for changes in _WAYS)
         forecasts = (f"{changes.value} {one.bytes / (1 << 20):,.0f} MiB" for changes, one in planned)

@@ -26,4 +26,4 @@ def test_every_history_ends_equal_to_its_source(adaptive_spark: SparkSession, tm
 @pytest.mark.timeout(0)
 @pytest.mark.parametrize("way", Way, ids=lambda way: way.value)
 def test_many_long_histories_end_equal_to_their_source(adaptive_spark: SparkSession, tmp_path: Path, way: Way) -> None:
-    run(adaptive_spark, tmp_path, way, histories=30, steps=30)
+    run(adaptive_spark, tmp_path, way, histories=10, steps=30)
