@@ -48,7 +48,7 @@ class _Contest:
 
     def __init__(self, bench: Bench, uri: str, name: str) -> None:
         """Compare the ways, and what the plan of each forecasts."""
-        self._bench, self._uri, self._folder = bench, uri, bench.folder / name
+        self._bench, self._uri, self._folder = bench, uri, bench.folder / "contest"
         self._last = DeltaLog(uri).state().version
         contestants = {changes.value: partial(self._land, changes) for changes in _WAYS}
         contestants[_FULL_DIFF] = partial(_full_diff, bench.spark, uri, self._last, self._folder)
