@@ -130,7 +130,8 @@ def plan_changes(
     if is_tracked and not base.is_planned and not log.state(base.covered).metadata.row_tracking:
         message = f"row tracking was off at version {base.covered}, which has landed"
         return Plan((), Break(base.covered, BreakKind.ROW_TRACKING_DISABLED, message))
-    commits = log.commits(base.covered + 1, end, with_files=table.changes is Changes.FILES)
+    with_files = table.changes in (Changes.FILES, Changes.ROW_TRACKING)
+    commits = log.commits(base.covered + 1, end, with_files=with_files)
     if is_tracked:
         commits = tuple(_tracked(commit, keyless=table.is_keyless) for commit in commits)
     by_files = _by_files(context, base, commits, tip)
@@ -214,10 +215,15 @@ def instead_of_feed(context: TableContext, planned: PlannedSlice, because: str) 
 
 
 def _tracked(commit: Commit, *, keyless: bool) -> Commit:
-    """Return the commit without the rows that it only rewrites, unless their key is the row id and changed."""
-    if keyless and commit.renumbered:
-        return replace(commit, rows=commit.changed_rows + commit.renumbered_rows, changes_data=True)
-    return replace(commit, rows=commit.changed_rows)
+    """Return the commit without the rows that it only rewrites, unless their key is the row id and changed.
+
+    Its bytes are those of the data files, also where it has change files, which row tracking doesn't read.
+    """
+    is_new_key = keyless and commit.renumbered
+    read = sum(file.bytes for file in (*commit.added, *commit.removed)) if commit.changes_data or is_new_key else 0
+    if is_new_key:
+        return replace(commit, rows=commit.changed_rows + commit.renumbered_rows, changes_data=True, bytes=read)
+    return replace(commit, rows=commit.changed_rows, bytes=read)
 
 
 def _id_at(log: DeltaLog, base: BaseState) -> str | None:

@@ -289,3 +289,14 @@ def test_a_column_that_can_not_land_is_told_with_its_table_and_may_be_left_out(t
         plan_table(paper.context)
     paper.commit(1, 2 * _DAY)
     assert _keys(plan_table(Paper(tmp_path, "columns: [id]\n    start: {version: 0}").context)) == [(0, 1)]
+
+
+def test_row_tracking_reads_data_files_also_of_commits_with_change_files(tmp_path: Path) -> None:
+    paper = Paper(tmp_path, "changes: row_tracking")
+    paper.create(_DAY, delta__enableRowTracking="true")
+    paper.commit(1, 2 * _DAY, file_action("add", "a.parquet", size=300))
+    paper.cover(1)
+    sizes = {"remove": ("a.parquet", 300), "add": ("b.parquet", 310), "cdc": ("_change_data/c.parquet", 7)}
+    files = [file_action(kind, path, size=size) for kind, (path, size) in sizes.items()]
+    paper.commit(2, 3 * _DAY, *files, operation="UPDATE")
+    assert [planned.bytes for planned in plan_table(paper.context).slices] == [610]
