@@ -33,9 +33,9 @@ from mirror_assets.source.schema import LandedColumn
 _SAMPLES = 5
 # Bytes of rewritten files of which one task pairs the keys.
 _BIN_BYTES = 64 << 20
-# At most this many keys that differ are broadcast to the second scan; for more, its rows are shuffled by key, which is
-# as fast from about half a million on and needs no memory for the keys.
-_BROADCAST_KEYS = 250_000
+# At most this many keys that differ are broadcast to the second scan, which takes some hundred megabytes. For more, its
+# rows are shuffled by key.
+_BROADCAST_KEYS = 2_000_000
 
 
 @dataclass(frozen=True)
@@ -147,7 +147,8 @@ class DifferingRows:
             rows = found.union(gone).repartition(parts, *by_key)
         else:
             shuffled = new.repartition(parts, *(F.col(quoted(key)) for key in self.slice.keys))
-            rows = changed.repartition(parts, *by_key).join(shuffled, is_its, "left")
+            # By hash: a sort of all these rows takes longer, and spills.
+            rows = changed.repartition(parts, *by_key).hint("shuffle_hash").join(shuffled, is_its, "left")
         landing |= dict(zip(self.slice.keys, by_key, strict=True))  # a deleted row has its key alone
         update = F.when(self._old_rows > 0, int(Marker.UPDATE)).otherwise(int(Marker.INSERT))
         marker = F.when(self._new_rows > 0, update).otherwise(int(Marker.DELETE)).cast("int")

@@ -56,6 +56,9 @@ _GONE = frozenset(
     }
 )
 _SAMPLES = 10
+# Share of both tables' bytes from which reading all files is faster than reading those that changed, because some of
+# these are read twice, as they were and as they are.
+_MOST_CHANGED = 0.5
 Report = Callable[[str], None]
 
 
@@ -72,7 +75,7 @@ def reconcile(spark: SparkSession, request: ReconcileRequest, report: Report = l
     totals = _changed_totals(spark, request, read, report) or all_totals(request, read, report)
     buckets = totals.differing
     if buckets:
-        report(f"{len(buckets)} of {BUCKETS} buckets of keys differ; comparing their rows")
+        report(f"{len(buckets):,} of {BUCKETS:,} buckets of keys differ; comparing their rows")
     with source_errors(request):
         columns, samples = _differences(read, buckets) if buckets else ((), ())
     is_equal = not (buckets or read.unfit)
@@ -197,8 +200,14 @@ def _changed_totals(
         was, now = (TableVersion.opened(spark, request.mirror, at) for at in (base.mirror_version, read.mirror_version))
         if (old.commit_ms, was.commit_ms) != (base.source_ms, base.mirror_ms):  # restored from a backup
             return None
-        source = totals_change(old, new, lambda rows: bucket_totals(_landed_source(rows, landed), identity))
-        mirror = totals_change(was, now, lambda rows: bucket_totals(_landed_mirror(rows, landed), identity))
+        sides = ((new.rows_not_in(old), old.rows_not_in(new)), (now.rows_not_in(was), was.rows_not_in(now)))
+        if sum(rows.opened_bytes for side in sides for rows in side) > _MOST_CHANGED * (new.bytes + now.bytes):
+            report("most files have changed; reading all files")
+            return None
+        source, mirror = (
+            totals_change(*(bucket_totals(landed_rows(rows.frame, landed), identity) for rows in side))
+            for side, landed_rows in zip(sides, (_landed_source, _landed_mirror), strict=True)
+        )
     except (PySparkException, Py4JJavaError) as error:  # most often, VACUUM took a file of the older version
         report(f"these files can't be read ({spark_facts(redacted_error(error)).why}); reading all files")
         return None

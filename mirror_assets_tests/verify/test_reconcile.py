@@ -221,6 +221,12 @@ def test_samples_are_few(lake: Lake, monkeypatch: pytest.MonkeyPatch) -> None:
     assert [sample.key for sample in lake.reconcile().samples] == [(None,), ("1",)]
 
 
+@pytest.fixture
+def small(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Reading what changed pays also in tables of one file."""
+    monkeypatch.setattr("mirror_assets.verify.reconcile._MOST_CHANGED", 10)
+
+
 def _update(lake: Lake) -> EqualVersions:
     """Change a row on both sides alike; return the versions at which they were equal before."""
     equal_at = lake.reconcile().equal_versions
@@ -230,6 +236,7 @@ def _update(lake: Lake) -> EqualVersions:
     return equal_at
 
 
+@pytest.mark.usefixtures("small")
 def test_since_an_equal_result_only_changed_files_are_read(lake: Lake) -> None:
     equal_at = _update(lake)
     SparkTable.forPath(lake.spark, str(lake.source)).delete("k = 4")
@@ -243,6 +250,14 @@ def test_since_an_equal_result_only_changed_files_are_read(lake: Lake) -> None:
     assert lake.reconcile(equal_at=result.equal_versions).state is ReconcileState.EQUAL
 
 
+def test_all_rows_are_read_where_most_files_changed(lake: Lake) -> None:
+    equal_at, lines = _update(lake), list[str]()
+    result = reconcile(lake.spark, replace(lake.request(), equal_at=equal_at), lines.append)
+    assert (result.state, result.is_full) == (ReconcileState.EQUAL, True)
+    assert "most files have changed; reading all files" in lines
+
+
+@pytest.mark.usefixtures("small")
 @pytest.mark.parametrize(
     ("damage", "side", "rows"),
     [
@@ -266,6 +281,7 @@ def test_damage_since_an_equal_result_is_found(
     assert (result.source_rows, result.mirror_rows) == (_ROWS, _ROWS + rows[1] - rows[0])
 
 
+@pytest.mark.usefixtures("small")
 def test_all_rows_are_read_where_changed_files_prove_nothing(lake: Lake, monkeypatch: pytest.MonkeyPatch) -> None:
     equal_at = _update(lake)
     assert lake.reconcile(equal_at=equal_at.model_copy(update={"mirror_id": "of another table"})).is_full
@@ -287,7 +303,7 @@ def test_phases_are_reported(lake: Lake) -> None:
     assert phases == [
         "reading version 1 of the source",
         "8 rows in the source; reading the mirror",
-        "1 of 4096 buckets of keys differ; comparing their rows",
+        "1 of 65,536 buckets of keys differ; comparing their rows",
     ]
 
 

@@ -124,10 +124,11 @@ def _delta_version(spark: SparkSession) -> str:
 
 @dataclass(frozen=True)
 class FileRows:
-    """Rows of chosen files, and the size in bytes of the files that are read whole."""
+    """Rows of chosen files, the size in bytes of the files that are read whole, and that of all files."""
 
     frame: DataFrame
     bytes: int
+    opened_bytes: int
 
 
 @dataclass(frozen=True)
@@ -154,6 +155,11 @@ class TableVersion:
         """When the version was committed, by the table's log: differs if another commit has its number by now."""
         return int(self.snapshot.timestamp())
 
+    @property
+    def bytes(self) -> int:
+        """Size of its files."""
+        return int(self.snapshot.sizeInBytes())
+
     def rows_not_in(self, other: TableVersion) -> FileRows:
         """Return a superset of the rows that this version has and the other one lacks.
 
@@ -167,8 +173,9 @@ class TableVersion:
         named = [(file, twins.get(_identity(file))) for file in self._named(wanted)]
         whole = [file for file, twin in named if twin is None]
         parts = (vectors.only_in(file, twin) for file, twin in named if twin is not None)
-        chosen = self.jvm.java_list((*whole, *(part for part in parts if part is not None)))
-        return FileRows(self._rows(chosen), sum(file.size() for file in whole))
+        chosen = (*whole, *(part for part in parts if part is not None))
+        bytes_, opened = (sum(file.size() for file in files) for files in (whole, chosen))
+        return FileRows(self._rows(self.jvm.java_list(chosen)), bytes_, opened)
 
     def rows_of(self, first: int, end: int) -> DataFrame:
         """Return the live rows of files `first` to `end` - 1, numbered in order of their paths."""
