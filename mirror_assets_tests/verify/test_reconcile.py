@@ -303,7 +303,7 @@ def test_phases_are_reported(lake: Lake) -> None:
     assert phases == [
         "reading version 1 of the source",
         "8 rows in the source; reading the mirror",
-        "1 of 65,536 buckets of keys differ; comparing their rows",
+        "1 of 16,384 buckets of keys differ; comparing their rows",
     ]
 
 
