@@ -52,7 +52,7 @@ class _Contest:
         self._last = DeltaLog(uri).state().version
         contestants = {changes.value: partial(self._land, changes) for changes in _WAYS}
         contestants[_FULL_DIFF] = partial(_full_diff, bench.spark, uri, self._last, self._folder)
-        # Tables of the full size take minutes: warming up hardly shows, and a second round changes little.
+        # At full size a round takes minutes, so there is one, and none to warm up: compare orders of magnitude.
         costs = interleaved(bench.meter, contestants, rounds=bench.size(2, 1), warming=bench.size(1, 0))
         self.case = Case(name, costs, _FULL_DIFF)
         planned = ((changes, plan_table(self._table(changes, "plan").context()).slices[-1]) for changes in _WAYS)
