@@ -88,6 +88,7 @@ AT_BREAK = {
     OnBreak.REPAIR: Consequence.REPAIRED,
     OnBreak.HOLD: Consequence.HELD,
 }
+"""What happens to a table at a commit that can't be followed."""
 Needed = Callable[[Actions], Sequence[LoggedFile]]
 """Returns the files that a commit's changes are read from."""
 _NEEDED: dict[Changes, Needed] = {

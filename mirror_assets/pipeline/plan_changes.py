@@ -220,10 +220,10 @@ def _tracked(commit: Commit, *, keyless: bool) -> Commit:
     Its bytes are those of the data files, also where it has change files, which row tracking doesn't read.
     """
     is_new_key = keyless and commit.renumbered
-    read = sum(file.bytes for file in (*commit.added, *commit.removed)) if commit.changes_data or is_new_key else 0
-    if is_new_key:
-        return replace(commit, rows=commit.changed_rows + commit.renumbered_rows, changes_data=True, bytes=read)
-    return replace(commit, rows=commit.changed_rows, bytes=read)
+    rows = commit.changed_rows + (commit.renumbered_rows if is_new_key else 0)
+    changes = commit.changes_data or is_new_key
+    read = sum(file.bytes for file in (*commit.added, *commit.removed)) if changes else 0
+    return replace(commit, rows=rows, changes_data=changes, bytes=read)
 
 
 def _id_at(log: DeltaLog, base: BaseState) -> str | None:
