@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 
 from pyspark.sql import DataFrame, SparkSession
 
+from mirror_assets.encode.columns import without_collations
 from mirror_assets.encode.private.cdc_reader import CdcReader
 from mirror_assets.encode.private.table_version import TableVersion, has_own_reader, require_own_reader
 from mirror_assets.encode.private.vector_changes import read_with_vectors
@@ -29,10 +30,10 @@ class ChangeFeed:
     def rows(self, first: int, last: int) -> DataFrame:
         """Return the change rows of commits `first` to `last`: the table's columns, then Delta's three."""
         if not has_own_reader(self.spark):
-            return read_changes_public(self.spark, self.uri, first, last)
+            return without_collations(read_changes_public(self.spark, self.uri, first, last))
         feed = CdcReader(self._table, first, last)
         vectors = frozenset(version for version in self.vector_versions if first <= version <= last)
-        return read_with_vectors(feed, vectors) if vectors else feed.changes()
+        return without_collations(read_with_vectors(feed, vectors) if vectors else feed.changes())
 
     @property
     def _table(self) -> TableVersion:
@@ -56,7 +57,7 @@ def read_appends(spark: SparkSession, uri: str, first: int, last: int) -> DataFr
     session_unfit without the private one.
     """
     require_own_reader(spark, "`changes: append_only`")
-    return CdcReader(TableVersion.opened(spark, uri, last), first, last).changes(coarse=True)
+    return without_collations(CdcReader(TableVersion.opened(spark, uri, last), first, last).changes(coarse=True))
 
 
 def read_changes_public(spark: SparkSession, uri: str, first: int, last: int) -> DataFrame:

@@ -6,20 +6,18 @@ from collections.abc import Sequence
 
 from pyspark.sql import Column
 from pyspark.sql import functions as F
-from pyspark.sql.types import DataType, DoubleType, FloatType, StringType
+from pyspark.sql.types import DataType, DoubleType, FloatType
 
 
 def row_hash(values: Sequence[tuple[Column, DataType]], salt: int = 0) -> Column:
     """Return a 64-bit hash of the values, which are given with their types; another salt gives an independent hash.
 
-    Unlike Spark's `xxhash64`, it distinguishes -0.0 from 0.0, strings that a collation regards as equal, and values
-    that moved into a NULL neighbour. All NaN are one value, as in Delta. Nested values can't be hashed: pass their JSON
-    text, as it lands.
+    Unlike Spark's `xxhash64`, it distinguishes -0.0 from 0.0, and values that moved into a NULL neighbour. All NaN are
+    one value, as in Delta. Nested values can't be hashed: pass their JSON text, as it lands.
     """
     parts = [F.lit(salt)]
     for value, type_ in values:
-        exact = value.cast("binary") if isinstance(type_, StringType) and type_ != StringType() else value
-        parts += [exact, value.isNull()]
+        parts += [value, value.isNull()]
         if isinstance(type_, DoubleType | FloatType):
             # Only a power is negative for -0.0 alone: comparisons, casts to decimal and `atan2` drop the sign.
             parts.append((value == 0) & (F.pow(value, F.lit(-1.0)) < 0))

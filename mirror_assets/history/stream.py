@@ -21,7 +21,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from mirror_assets.encode.columns import COMMIT_VERSION
+from mirror_assets.encode.columns import COMMIT_VERSION, without_collations
 from mirror_assets.encode.spark_errors import spark_error
 from mirror_assets.errors import MirrorError
 from mirror_assets.history.append import append_nothing, append_rows, next_commit
@@ -72,7 +72,8 @@ def _run(context: HistoryContext, options: StreamOptions, checkpoint: StreamChec
     """Run the stream to the end of the source's log."""
     spark = context.spark()
     reader = spark.readStream.format("delta").option("readChangeFeed", "true").option("startingVersion", batches.next)
-    rows = reader.options(**{"maxFilesPerTrigger": str(_ALL_FILES), **options.options}).load(context.source.uri)
+    limited = reader.options(**{"maxFilesPerTrigger": str(_ALL_FILES), **options.options})
+    rows = without_collations(limited.load(context.source.uri))
     writer = rows.writeStream.foreachBatch(batches)
     query = writer.option("checkpointLocation", checkpoint.location).trigger(availableNow=True).start()
     try:

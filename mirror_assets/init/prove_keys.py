@@ -11,6 +11,7 @@ import pyarrow.compute as pc
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
+from mirror_assets.encode.private.table_version import read_version
 from mirror_assets.encode.spark_errors import spark_errors
 from mirror_assets.init.propose_keys import KeyCandidate, KeyProposal, Proof, column_sets
 from mirror_assets.source.source_state import SourceState
@@ -37,7 +38,7 @@ def prove_key(spark: SparkSession, state: SourceState, uri: str, likely: Sequenc
         # Columns are renamed, because names may have any character.
         short = {one.column: f"c{index}" for index, one in enumerate(likely)}
         named = (F.col(f"`{name.replace('`', '``')}`").alias(alias) for name, alias in short.items())
-        table = spark.read.format("delta").option("versionAsOf", state.version).load(uri).select(*named)
+        table = read_version(spark, uri, state.version).select(*named)
         rows = table.count() if state.rows is None else state.rows
         if not rows:
             return None

@@ -29,7 +29,7 @@ from mirror_assets.encode.differing_rows import (
     totals_change,
 )
 from mirror_assets.encode.observed import observed
-from mirror_assets.encode.private.table_version import TableVersion, has_own_reader
+from mirror_assets.encode.private.table_version import TableVersion, has_own_reader, read_version
 from mirror_assets.encode.spark_errors import spark_facts
 from mirror_assets.errors import ErrorCode, RetryError, StopError
 from mirror_assets.landing.generations import EqualVersions
@@ -151,12 +151,12 @@ class Totals:
 def opened(spark: SparkSession, request: ReconcileRequest) -> OpenedTables:
     """Open both sides: the source at the request's version, the mirror at its newest. Raises as `reconcile` does."""
     with source_errors(request):
-        source = spark.read.format("delta").option("versionAsOf", request.version).load(request.source)
+        source = read_version(spark, request.source, request.version)
         have = set(source.columns) | ({ROW_ID} if request.keys == (ROW_ID,) else set())
     with mirror_errors(request):
         table = DeltaTable.forPath(spark, request.mirror)
         identifier, version = table.detail().collect()[0]["id"], table.history(1).collect()[0]["version"]
-        mirror = spark.read.format("delta").option("versionAsOf", version).load(request.mirror)
+        mirror = read_version(spark, request.mirror, version)
     mirrored = {field.name: field.dataType.simpleString() for field in mirror.schema.fields}
     wanted = [(name, kind) for name, kind in request.columns if name in have]
     landed = tuple((name, kind) for name, kind in wanted if mirrored.get(name, kind) == kind)

@@ -10,6 +10,7 @@ from py4j.java_gateway import JavaClass, JavaObject
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
+from mirror_assets.encode.columns import without_collations
 from mirror_assets.encode.private.jvm import Jvm, java_items
 from mirror_assets.encode.spark_errors import session_unfit
 from mirror_assets.source.batching import FileChunk
@@ -190,7 +191,8 @@ class TableVersion:
     def _rows(self, files: JavaObject) -> DataFrame:
         """Return the live rows of the files in a Java list, which stays in the JVM because it may be very long."""
         chosen, none = self.jvm.sequence(files), self.jvm.none
-        return self.jvm.frame(self.log.createDataFrame(self.snapshot, chosen, False, none))  # noqa: FBT003 not a stream
+        frame = self.log.createDataFrame(self.snapshot, chosen, False, none)  # noqa: FBT003 not a stream
+        return without_collations(self.jvm.frame(frame))
 
     def _files(self) -> DataFrame:
         frame = self.jvm.frame(self.snapshot.allFiles().toDF())
@@ -205,7 +207,7 @@ def _identity(file: JavaObject) -> tuple[str, str]:
 
 def read_version(spark: SparkSession, uri: str, at: int) -> DataFrame:
     """Return the table as of version `at`, by Delta's public reader."""
-    return spark.read.format("delta").option("versionAsOf", at).load(uri)
+    return without_collations(spark.read.format("delta").option("versionAsOf", at).load(uri))
 
 
 def read_files(spark: SparkSession, uri: str, at: int, chunk: FileChunk) -> DataFrame:

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from mirror_assets.encode.columns import quoted
+from mirror_assets.encode.columns import quoted, without_collations
 from mirror_assets.encode.private.table_version import read_version
 from mirror_assets.encode.spark_errors import spark_errors
 from mirror_assets.pipeline.context import TableContext, reading
@@ -90,7 +90,7 @@ def _spark_reading(context: TableContext, state: SourceState | None) -> Iterator
     if state is None:
         try:
             with spark_errors(f"{context.name}, reading the newest version of {uri}"):
-                yield spark.read.format("delta").load(uri)
+                yield without_collations(spark.read.format("delta").load(uri))
         except FileUnfound as error:
             if _NO_PATH in error.why:
                 raise SourceNotDelta(uri) from error
