@@ -137,7 +137,7 @@ BUGS = (
     Bug(
         "files: the last column is not compared",
         Way.FILES,
-        _text(differing_files, _DIFFERING, ("for column in columns]\n", "for column in columns[:-1]]\n")),
+        _text(differing_files, _DIFFERING, ("for column in columns:\n", "for column in columns[:-1]:\n")),
     ),
     Bug(
         "files: a key that both versions have is unchanged",

@@ -65,6 +65,11 @@ class ManyParts(RowChanges):
         super().go_on(burst, limits, run, fault)
 
 
+@pytest.mark.parametrize("bug", BUGS, ids=str)
+def test_a_bug_still_fits_the_encoder(monkeypatch: pytest.MonkeyPatch, bug: Bug) -> None:
+    bug.inject(monkeypatch)
+
+
 @pytest.mark.long(15)
 @pytest.mark.parametrize("bug", smoke_first(BUGS, 3), ids=str)
 def test_a_bug_is_found(
