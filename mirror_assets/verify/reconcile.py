@@ -162,7 +162,9 @@ def opened(spark: SparkSession, request: ReconcileRequest) -> OpenedTables:
     landed = tuple((name, kind) for name, kind in wanted if mirrored.get(name, kind) == kind)
     names = [name for name, _ in landed]
     identity = _identity(request.keys, names)
-    ours, theirs = _landed_source(source, landed), _landed_mirror(mirror, landed)
+    theirs = _landed_mirror(mirror, landed)
+    with source_errors(request):
+        ours = _landed_source(source, landed)
     return OpenedTables(
         sides=Sides(ours if request.since is None else _of_same_keys(ours, theirs, identity), theirs, identity),
         landed=landed,
@@ -199,6 +201,8 @@ def _changed_totals(
         old, new = (TableVersion.opened(spark, request.source, at) for at in (base.version, request.version))
         was, now = (TableVersion.opened(spark, request.mirror, at) for at in (base.mirror_version, read.mirror_version))
         if (old.commit_ms, was.commit_ms) != (base.source_ms, base.mirror_ms):  # restored from a backup
+            return None
+        if was.schema_json != now.schema_json:  # dropping a column changes values without changing files
             return None
         sides = ((new.rows_not_in(old), old.rows_not_in(new)), (now.rows_not_in(was), was.rows_not_in(now)))
         if sum(rows.opened_bytes for side in sides for rows in side) > _MOST_CHANGED * (new.bytes + now.bytes):

@@ -281,6 +281,15 @@ def test_damage_since_an_equal_result_is_found(
     assert (result.source_rows, result.mirror_rows) == (_ROWS, _ROWS + rows[1] - rows[0])
 
 
+def test_a_column_dropped_in_the_mirror_since_an_equal_result_is_found(lake: Lake) -> None:
+    mirror = f"delta.`{lake.mirror}`"
+    lake.spark.sql(f"ALTER TABLE {mirror} SET TBLPROPERTIES ('delta.columnMapping.mode' = 'name')")
+    equal_at = lake.reconcile().equal_versions
+    assert equal_at is not None
+    lake.spark.sql(f"ALTER TABLE {mirror} DROP COLUMN f")
+    assert lake.reconcile(equal_at=equal_at).columns == ("f",)
+
+
 @pytest.mark.usefixtures("small")
 def test_all_rows_are_read_where_changed_files_prove_nothing(lake: Lake, monkeypatch: pytest.MonkeyPatch) -> None:
     equal_at = _update(lake)

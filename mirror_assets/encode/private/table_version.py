@@ -157,6 +157,11 @@ class TableVersion:
         return int(self.snapshot.timestamp())
 
     @property
+    def schema_json(self) -> str:
+        """Its columns, with their metadata."""
+        return str(self.snapshot.schema().json())
+
+    @property
     def bytes(self) -> int:
         """Size of its files."""
         return int(self.snapshot.sizeInBytes())
