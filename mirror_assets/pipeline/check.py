@@ -9,9 +9,10 @@ from typing import Final
 
 import pyarrow as pa
 
+from mirror_assets.landing.errors import LostRace
 from mirror_assets.landing.format import CheckVerdict, SliceKind, SliceRecord
 from mirror_assets.landing.staged_parts import add_verdicts, fetch_parts
-from mirror_assets.pipeline.context import TableContext, not_overtaken, reading, source_read
+from mirror_assets.pipeline.context import TableContext, has_landed, not_overtaken, reading, source_read
 from mirror_assets.pipeline.errors import ChecksFailed
 from mirror_assets.pipeline.source_check import landed_columns
 from mirror_assets.source.commits import Commit, vector_versions
@@ -48,6 +49,10 @@ def run_checks(context: TableContext, record: SliceRecord) -> tuple[SliceRecord,
             replace(result, next_step=_next_step(result.check, is_first_load=is_first_load))
             for result in check_staged(context, record)
         )
+        has_failed = any(result.problems for result in results)
+        # Another run that lands this staged slice meanwhile moves its parts away: that is no failure.
+        if has_failed and has_landed(context.manifest(), record.epoch, record.generation):
+            raise LostRace(record.table, str(record.slice))
         for result in results:
             # A skipped check has not failed, as in Dagster: one cause is one failed check.
             record_check(record.table, result.check, passed=not result.problems)

@@ -98,6 +98,11 @@ def reading(context: TableContext, read: SourceRead) -> Iterator[None]:
         raise meant from error
 
 
+def has_landed(manifest: Manifest | None, epoch: int, generation: int) -> bool:
+    """Return whether that generation, or a later one, has landed."""
+    return manifest is not None and (manifest.epoch, manifest.generation) >= (epoch, generation)
+
+
 @contextmanager
 def not_overtaken(context: TableContext, epoch: int, generation: int, key: SliceKey) -> Iterator[None]:
     """Translate an error in the block into LostRace when that generation has landed meanwhile.
@@ -111,7 +116,7 @@ def not_overtaken(context: TableContext, epoch: int, generation: int, key: Slice
         manifest = context.manifest()
         if manifest is None or manifest.epoch < epoch:
             raise
-        if (manifest.epoch, manifest.generation) >= (epoch, generation):
+        if has_landed(manifest, epoch, generation):
             raise LostRace(str(context.name), str(key)) from error
         if isinstance(error, DataFileMissing) and manifest.loading is not None:
             raise SnapshotLost(str(context.name), manifest.loading, error.what) from error

@@ -200,9 +200,9 @@ def _changed_totals(
     try:
         old, new = (TableVersion.opened(spark, request.source, at) for at in (base.version, request.version))
         was, now = (TableVersion.opened(spark, request.mirror, at) for at in (base.mirror_version, read.mirror_version))
-        if (old.commit_ms, was.commit_ms) != (base.source_ms, base.mirror_ms):  # restored from a backup
-            return None
-        if was.schema_json != now.schema_json:  # dropping a column changes values without changing files
+        is_restored = (old.commit_ms, was.commit_ms) != (base.source_ms, base.mirror_ms)
+        # Dropping a column of the mirror changes no file.
+        if is_restored or was.schema_json != now.schema_json:
             return None
         sides = ((new.rows_not_in(old), old.rows_not_in(new)), (now.rows_not_in(was), was.rows_not_in(now)))
         if sum(rows.opened_bytes for side in sides for rows in side) > _MOST_CHANGED * (new.bytes + now.bytes):

@@ -176,14 +176,16 @@ def test_what_a_killed_publisher_had_committed_lands_with_the_next_run(mirrored:
     assert mirrored.is_equal
 
 
-def test_a_run_that_is_overtaken_plans_again(mirrored: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Another run lands the slice, and clears away what this one has staged, while it is about to be judged."""
+@pytest.mark.parametrize("clears", [True, False], ids=["cleared away", "landed as staged"])
+def test_a_run_that_is_overtaken_plans_again(mirrored: Lab, monkeypatch: pytest.MonkeyPatch, clears: bool) -> None:
+    """Another run lands the slice before this one has checked what it staged: its own parts, or these."""
     mirrored.sql("INSERT INTO {t} VALUES (950, 'x', 1)", "INSERT INTO {t} VALUES (951, 'y', 1)")
     real, told = run_checks, list[str]()
 
     def be_overtaken(context: TableContext, record: SliceRecord) -> tuple[SliceRecord, tuple[CheckResult, ...]]:
         monkeypatch.setattr("mirror_assets.pipeline.process.run_checks", real)
-        mirrored.store.delete_tree(record.folder.path)
+        if clears:
+            mirrored.store.delete_tree(record.folder.path)
         mirrored.mirror()
         return real(context, record)
 
