@@ -82,7 +82,9 @@ def _clone_into_place(source: Source, pick: Pick) -> None:
 
 
 def _restore(source: Source, commits: int) -> None:
-    source.sql(f"RESTORE TABLE {{t}} TO VERSION AS OF {max(0, source.version - commits)}")
+    wanted = max(0, source.version - commits)
+    before = next(version for version in range(wanted, -1, -1) if version not in source.unfit)
+    source.sql(f"RESTORE TABLE {{t}} TO VERSION AS OF {before}")
 
 
 _OVERWRITES = (

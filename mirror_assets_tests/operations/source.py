@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from decimal import Decimal
 
 import pyarrow as pa
@@ -18,10 +18,11 @@ COLUMNS = "id, part, name, amount"
 
 @dataclass(frozen=True)
 class Source:
-    """The table at `uri`, written by Spark or by delta-rs."""
+    """The table at `uri`, written by Spark or by delta-rs; rows of the versions in `unfit` can't be mirrored."""
 
     spark: SparkSession
     uri: str
+    unfit: set[int] = field(default_factory=set, compare=False)
 
     @property
     def table(self) -> DeltaTable:
