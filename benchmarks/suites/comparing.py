@@ -24,7 +24,8 @@ from mirror_assets.pipeline.repair import repair_table
 from mirror_assets.standin.replicator import LocalReplicator
 from mirror_assets.verify.reconciliation import ReconcileState
 
-_WHOLE, _CHANGED, _DIFFERING = "all rows", "files that changed: 1 % of the rows", "all rows, one differs"
+_WHOLE, _DIFFERING = "all rows", "all rows, one differs"
+_SCATTERED, _TOGETHER = (f"files that changed: 1 % of the rows, {how}" for how in ("scattered", "together"))
 _REPAIR, _REBUILD = "repair", "rebuild"
 # 400 rows that differ, 300 that are missing, 300 that the source doesn't have.
 _DAMAGES = (
@@ -55,9 +56,9 @@ class _Compared:
         (status,) = self.mirror.status()
         return status.location
 
-    def change(self, turn: int) -> None:
-        """Update one row in a hundred, and mirror that."""
-        self._bench.spark.sql(f"UPDATE delta.`{self.uri}` SET delay = delay + 1 WHERE id % 100 = {turn}")
+    def change(self, which: str) -> None:
+        """Update these rows, and mirror that."""
+        self._bench.spark.sql(f"UPDATE delta.`{self.uri}` SET delay = delay + 1 WHERE {which}")
         self.table.land()
         self.mirror.poll()
 
@@ -118,8 +119,9 @@ def run(bench: Bench) -> Outcome:
     compared, rounds = _Compared(bench, bench.size(1_000_000, 20_000_000)), 2
     compared.compare(_WHOLE, ReconcileState.EQUAL)
     for turn in range(rounds):
-        compared.change(turn)
-        compared.compare(_CHANGED, ReconcileState.EQUAL, scheduled=True)
+        for way, which in ((_TOGETHER, f"id < {compared.rows // 100}"), (_SCATTERED, f"id % 100 = {turn}")):
+            compared.change(which)
+            compared.compare(way, ReconcileState.EQUAL, scheduled=True)
         compared.compare(_WHOLE, ReconcileState.EQUAL)
         compared.damage("UPDATE {m} SET flight = flight + 1 WHERE id = 17")
         compared.compare(_DIFFERING, ReconcileState.DIFFERENT)
@@ -133,7 +135,10 @@ def run(bench: Bench) -> Outcome:
     compared.costs[_WHOLE].pop(0)
     cases = [
         Case(f"{name}, {compared.rows:,} rows", {way: tuple(compared.costs[way]) for way in ways}, ways[0])
-        for name, ways in (("compare", (_WHOLE, _CHANGED, _DIFFERING)), ("1,000 damaged rows", (_REBUILD, _REPAIR)))
+        for name, ways in (
+            ("compare", (_WHOLE, _TOGETHER, _SCATTERED, _DIFFERING)),
+            ("1,000 damaged rows", (_REBUILD, _REPAIR)),
+        )
     ]
     notes = [f"  {way}: the mirror was away for {max(away):.1f} s at most" for way, away in compared.away.items()]
     return Outcome("comparing", cases, notes=notes)
