@@ -91,7 +91,7 @@ class DifferingRows:
         """Find the files that differ. Raises session_unfit, and Spark's error if a version can't be read."""
         require_own_reader(spark, f"`changes: {'files' if range_.by_values else 'row_tracking'}`")
         before, last = (TableVersion.opened(spark, range_.uri, version) for version in (range_.before, range_.last))
-        return cls(range_, slice_, before.rows_not_in(last), last.rows_not_in(before))
+        return cls(range_, slice_, *before.differences(last))
 
     def changed_keys(self) -> DataFrame:
         """Return the keys that differ, with the number of their rows in both versions; shuffles keys and stamps."""

@@ -204,7 +204,7 @@ def _changed_totals(
         # Dropping a column of the mirror changes no file.
         if is_restored or was.schema_json != now.schema_json:
             return None
-        sides = ((new.rows_not_in(old), old.rows_not_in(new)), (now.rows_not_in(was), was.rows_not_in(now)))
+        sides = new.differences(old), now.differences(was)
         if sum(rows.opened_bytes for side in sides for rows in side) > _MOST_CHANGED * (new.bytes + now.bytes):
             report("most files have changed; reading all files")
             return None

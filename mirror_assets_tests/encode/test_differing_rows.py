@@ -18,8 +18,7 @@ def _totals(rows: DataFrame) -> BucketTotals:
 
 
 def _change(before: TableVersion, after: TableVersion) -> BucketTotals:
-    sides = after.rows_not_in(before), before.rows_not_in(after)
-    return totals_change(*(_totals(rows.frame.select("id", "amount")) for rows in sides))
+    return totals_change(*(_totals(rows.frame.select("id", "amount")) for rows in after.differences(before)))
 
 
 @pytest.fixture

@@ -26,7 +26,9 @@ def lab(spark: SparkSession, tmp_path: Path) -> Lab:
 
 def read(lab: Lab, version: int, other: int) -> list[int]:
     here, there = (TableVersion.opened(lab.spark, lab.uri, at) for at in (version, other))
-    return sorted(row["id"] for row in here.rows_not_in(there).frame.collect())
+    found = here.differences(there)[0]
+    assert sorted(found.frame.collect()) == sorted(there.differences(here)[1].frame.collect())
+    return sorted(row["id"] for row in found.frame.collect())
 
 
 def test_the_private_classes_are_used_with_the_delta_on_which_they_are_proved(

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
+from typing import TypeAlias
 
 from py4j.java_gateway import JavaClass, JavaObject
 from pyspark.sql import Column, DataFrame, SparkSession
@@ -104,6 +106,7 @@ class Vectors:
 
 _PROVED_VERSIONS = frozenset({"4.4.0"})
 _VECTOR = ("storageType", "pathOrInlineDv", "offset")
+_Files: TypeAlias = Mapping[tuple[str, str], JavaObject]
 
 
 def has_own_reader(spark: SparkSession) -> bool:
@@ -166,19 +169,25 @@ class TableVersion:
         """Size of its files."""
         return int(self.snapshot.sizeInBytes())
 
-    def rows_not_in(self, other: TableVersion) -> FileRows:
-        """Return a superset of the rows that this version has and the other one lacks.
+    def differences(self, other: TableVersion) -> tuple[FileRows, FileRows]:
+        """Return a superset of the rows that only this version of the table has, and of those that only `other` has.
 
-        It has the live rows of files that the other version lacks, and of files that it has with another deletion
-        vector, the live rows that it hides. Only the former files, read whole, count for the bytes. What it has beside
-        the rows that the other version lacks, `other.rows_not_in(self)` has too.
+        Each has the live rows of files that the other version lacks, and of files that both have with different
+        deletion vectors, the live rows that the other version hides. Only the former files, read whole, count for the
+        bytes. Rows that both versions have are in both results, or in none.
         """
-        found = self._files().subtract(other._files()).select("path").collect()
+        files = self._files().union(other._files())
+        found = files.groupBy(*files.columns).count().where("count = 1").select("path").distinct().collect()
         wanted = F.col("path").isin([row["path"] for row in found])
-        vectors, twins = Vectors.of(self.jvm, self.log), {_identity(file): file for file in other._named(wanted)}
-        named = [(file, twins.get(_identity(file))) for file in self._named(wanted)]
-        whole = [file for file, twin in named if twin is None]
-        parts = (vectors.only_in(file, twin) for file, twin in named if twin is not None)
+        ours = {_identity(file): file for file in self._named(wanted)}
+        theirs = {_identity(file): file for file in other._named(wanted)}
+        vectors = Vectors.of(self.jvm, self.log)
+        return self._only(ours, theirs, vectors), other._only(theirs, ours, vectors)
+
+    def _only(self, ours: _Files, theirs: _Files, vectors: Vectors) -> FileRows:
+        """Return the live rows of our files that are not among theirs, or that their deletion vectors hide."""
+        whole = [file for identity, file in ours.items() if identity not in theirs]
+        parts = (vectors.only_in(file, theirs[identity]) for identity, file in ours.items() if identity in theirs)
         chosen = (*whole, *(part for part in parts if part is not None))
         bytes_, opened = (sum(file.size() for file in files) for files in (whole, chosen))
         return FileRows(self._rows(self.jvm.java_list(chosen)), bytes_, opened)
