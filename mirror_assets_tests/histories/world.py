@@ -21,7 +21,7 @@ from mirror_assets.pipeline.context import TableContext
 from mirror_assets.pipeline.plan import plan_table
 from mirror_assets.pipeline.rebuild import rebuild_table
 from mirror_assets.pipeline.run import RunEvents, mirror_table
-from mirror_assets.pipeline.stage import stage_attempt
+from mirror_assets.pipeline.stage import stage_slice
 from mirror_assets.source.errors import RowsChanged
 from mirror_assets_tests import figures
 from mirror_assets_tests.histories.equal import require_equal
@@ -226,4 +226,4 @@ class World:
         """Stage and check what is pending first, as a run that dies then."""
         plan = plan_table(context)
         for planned in plan.slices[:1]:
-            run_checks(context, stage_attempt(context, planned, plan.position))
+            run_checks(context, stage_slice(context, planned, plan.position))
