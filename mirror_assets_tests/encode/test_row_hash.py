@@ -6,6 +6,7 @@ import pytest
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
+from mirror_assets.encode.columns import without_collations
 from mirror_assets.encode.row_hash import row_hash
 
 _EQUAL = [
@@ -20,6 +21,8 @@ _DIFFERENT = [
     ("CAST(NULL AS STRING)", "''"),
     ("CAST(NULL AS INT)", "0"),
     ("CAST(NULL AS BOOLEAN)", "false"),
+    ("'a' COLLATE UTF8_LCASE", "'A' COLLATE UTF8_LCASE"),
+    ("'a' COLLATE UNICODE_RTRIM", "'a ' COLLATE UNICODE_RTRIM"),
     ("X'00'", "X'0000'"),
     ("1.10BD", "1.11BD"),
     ("double('NaN')", "double('Infinity')"),
@@ -28,7 +31,7 @@ _DIFFERENT = [
 
 
 def _hashes(spark: SparkSession, *rows: str, salt: int = 0) -> list[int]:
-    frames = [spark.sql(f"SELECT {row}") for row in rows]
+    frames = [without_collations(spark.sql(f"SELECT {row}")) for row in rows]
     values = [[(F.col(f"`{field.name}`"), field.dataType) for field in frame.schema.fields] for frame in frames]
     return [frame.select(row_hash(of_row, salt)).collect()[0][0] for frame, of_row in zip(frames, values, strict=True)]
 
