@@ -60,11 +60,12 @@ planted: java $(INSTALLED) ## plant seventeen faults under a real daemon, and pr
 docs: $(INSTALLED) ## build the documentation site into site/; ARGS=serve serves it while you write
 	$(BIN)/mkdocs $(or $(ARGS),build --strict)
 
-check: $(INSTALLED) ## lint, format, types, import borders and the documentation site
+check: $(INSTALLED) ## lint, format, types, import borders, language and the documentation site
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+	$(BIN)/pytest -n0 -q mirror_assets_tests/test_language.py
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
 
 bench: java $(INSTALLED) ## measure against plain dumps, by hand and others; SIZE=full takes hours, ARGS="changes small" picks
