@@ -217,13 +217,14 @@ def instead_of_feed(context: TableContext, planned: PlannedSlice, because: str) 
 def _tracked(commit: Commit, *, keyless: bool) -> Commit:
     """Return the commit without the rows that it only rewrites, unless their key is the row id and changed.
 
-    Its bytes are those of the data files, also where it has change files, which row tracking doesn't read.
+    Its bytes are those of the data files, also where it has change files, which row tracking doesn't read. A file with
+    another deletion vector is read once.
     """
     is_new_key = keyless and commit.renumbered
     rows = commit.changed_rows + (commit.renumbered_rows if is_new_key else 0)
     changes = commit.changes_data or is_new_key
-    read = sum(file.bytes for file in (*commit.added, *commit.removed)) if changes else 0
-    return replace(commit, rows=rows, changes_data=changes, bytes=read)
+    read = {file.path: file.bytes for file in (*commit.removed, *commit.added)} if changes else {}
+    return replace(commit, rows=rows, changes_data=changes, bytes=sum(read.values()))
 
 
 def _id_at(log: DeltaLog, base: BaseState) -> str | None:

@@ -299,4 +299,6 @@ def test_row_tracking_reads_data_files_also_of_commits_with_change_files(tmp_pat
     sizes = {"remove": ("a.parquet", 300), "add": ("b.parquet", 310), "cdc": ("_change_data/c.parquet", 7)}
     files = [file_action(kind, path, size=size) for kind, (path, size) in sizes.items()]
     paper.commit(2, 3 * _DAY, *files, operation="UPDATE")
-    assert [planned.bytes for planned in plan_table(paper.context).slices] == [610]
+    hidden = [file_action(kind, "b.parquet", size=310, deleted=n) for kind, n in (("remove", 0), ("add", 2))]
+    paper.commit(3, 4 * _DAY, *hidden, operation="DELETE")
+    assert [planned.bytes for planned in plan_table(paper.context).slices] == [610 + 310]
