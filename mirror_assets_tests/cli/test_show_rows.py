@@ -10,6 +10,7 @@ from pyspark.sql import SparkSession
 
 from mirror_assets.cli import main
 from mirror_assets_tests.lab import Lab
+from mirror_assets_tests.smoke import smoke_first
 
 _FEED, _TRACKING = "delta.enableChangeDataFeed", "delta.enableRowTracking"
 
@@ -92,7 +93,7 @@ def test_a_range_over_a_rename_and_a_drop_is_shown_in_pieces_with_their_own_colu
     assert capsys.readouterr().out.count("Change feed") == 2
 
 
-@pytest.mark.parametrize("changes", ["row_tracking", "files"])
+@pytest.mark.parametrize("changes", smoke_first(["files", "row_tracking"]))
 def test_a_table_whose_versions_are_compared_is_shown_without_a_feed(
     lab: Lab, capsys: pytest.CaptureFixture[str], changes: str
 ) -> None:

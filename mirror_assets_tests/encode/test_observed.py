@@ -11,6 +11,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from mirror_assets_tests.lab import Lab
+from mirror_assets_tests.smoke import smoke_first
 
 _COLUMNS = pa.schema([("id", pa.int32()), ("name", pa.string()), ("amount", pa.float64())])
 
@@ -25,7 +26,7 @@ def _add_empty_file(lab: Lab) -> None:
     log.write_text("".join(f"{json.dumps(action)}\n" for action in actions), encoding="utf-8")
 
 
-@pytest.mark.parametrize("compact", ["false", "true"])
+@pytest.mark.parametrize("compact", smoke_first(["false", "true"]))
 def test_a_file_without_rows_lands_as_nothing(adaptive_spark: SparkSession, tmp_path: Path, compact: str) -> None:
     lab = Lab(adaptive_spark, tmp_path)
     lab.configure(f"compact: {compact}", "slices: {max_commits: 100}\n  files: {target_rows: 10}")

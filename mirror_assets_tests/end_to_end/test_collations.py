@@ -40,7 +40,7 @@ def _create(lab: Lab) -> None:
 
 @pytest.mark.parametrize(
     "setting",
-    smoke_first(["changes: files", "compact: true", "changes: row_tracking", "changes: feed"], 2),
+    smoke_first(["changes: files", "compact: true", "changes: row_tracking", "changes: feed"]),
 )
 def test_each_way_compares_keys_by_their_bytes(lab: Lab, setting: str) -> None:
     lab.configure(setting, "slices: {max_commits: 100}")

@@ -18,6 +18,7 @@ from mirror_assets.pipeline.plan import plan_table
 from mirror_assets.source.losses import DataFileMissing
 from mirror_assets_tests.lab import Lab
 from mirror_assets_tests.pipeline.test_row_tracking import landed, vacuum
+from mirror_assets_tests.smoke import smoke_first
 
 _WHOLE = "slices: {max_commits: 100}"
 _SWITCH = "ALTER TABLE {{t}} SET TBLPROPERTIES (delta.enableChangeDataFeed = {})"
@@ -123,7 +124,7 @@ def test_version_0_has_none_to_compare_with(files: Lab) -> None:
         files.mirror()
 
 
-@pytest.mark.parametrize("compact", ["false", "true"])
+@pytest.mark.parametrize("compact", smoke_first(["false", "true"]))
 def test_commits_without_a_feed_are_read_by_files_between_slices_of_the_feed(fed: Lab, compact: str) -> None:
     fed.configure(f"on_break: hold\n    compact: {compact}", _WHOLE)
     fed.sql(

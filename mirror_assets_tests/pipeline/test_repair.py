@@ -26,6 +26,7 @@ from mirror_assets.verify.landed import file_continuity
 from mirror_assets_tests.errors import raises
 from mirror_assets_tests.lab import TABLE, Lab
 from mirror_assets_tests.pipeline.test_row_tracking import vacuum
+from mirror_assets_tests.smoke import smoke_first
 
 
 def _mirror(lab: Lab) -> Path:
@@ -109,7 +110,7 @@ def _lose_feed(lab: Lab) -> None:
 
 
 @pytest.mark.long(20)
-@pytest.mark.parametrize("gap", [_switch_off, _lose_feed])
+@pytest.mark.parametrize("gap", smoke_first([_switch_off, _lose_feed]))
 def test_a_gap_of_the_feed_whose_old_files_are_gone_is_repaired_when_asked(
     mirrored: Lab, gap: Callable[[Lab], None]
 ) -> None:
