@@ -6,8 +6,10 @@ from pathlib import Path
 
 import nbformat
 import pytest
+from mypy import api
 
 from mirror_assets_tests.notebooks.run import FOLDER, outputs, private
+from mirror_assets_tests.pages import ROOT
 
 _NOTEBOOKS = sorted(FOLDER.glob("*.ipynb"))
 
@@ -20,6 +22,17 @@ def test_a_notebook_is_committed_with_its_outputs(path: Path) -> None:
     assert {output.output_type for output in outputs(notebook)} <= {"stream", "execute_result", "display_data"}
     assert any("image/png" in output.get("data", {}) for output in outputs(notebook))
     assert private(notebook) == []
+
+
+@pytest.mark.parametrize("path", _NOTEBOOKS, ids=lambda path: path.stem)
+def test_cells_use_what_the_package_has(path: Path, tmp_path: Path) -> None:
+    """Types find this in seconds; `make soak` runs the cells."""
+    cells = [cell.source for cell in nbformat.read(path, as_version=4).cells if cell.cell_type == "code"]
+    (tmp_path / "cells.py").write_text("\n".join(cells))
+    found, failure, _ = api.run(["--config-file", str(ROOT / "pyproject.toml"), str(tmp_path / "cells.py")])
+    assert failure == ""
+    codes = ("[attr-defined]", "[call-arg]", "[name-defined]", "[import-not-found]")
+    assert [line for line in found.splitlines() if line.endswith(codes)] == []
 
 
 @pytest.mark.parametrize(
