@@ -126,12 +126,12 @@ CI = (
     Bounds("a part that no check has seen", unchecked_part, 50),
 )
 SOAK = (
-    Bounds("first slice, three publishers", partial(first, publishers=3), 700_000),
+    Bounds("first slice, three publishers", partial(first, publishers=3), 350_000),
     Bounds("next slice, three publishers", THREE, 1_000_000, crashes=1),
     Bounds("next slice, three publishers", THREE, 1_000_000, losses=1),
     Bounds("one attempt, three publishers", partial(doubled, publishers=3), 450_000),
     Bounds("next slice of two files", TWO, 700_000, losses=1, crashes=1),
-    Bounds("next slice", following, 500_000, losses=3),
+    Bounds("next slice", following, 400_000, losses=3),
     Bounds("next slice, even the last file removed", following, 500_000, 1, 1, takes_all, (StagedFileLost,)),
     Bounds("one is overtaken by two slices", stalled, 1_000_000, losses=1, crashes=1),
     Bounds("cut as two slices and as one", cut_twice, 200_000, losses=1),
