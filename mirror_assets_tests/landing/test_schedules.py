@@ -146,7 +146,7 @@ SOAK = (
     Bounds("history is rolled up", rolled_up, 50_000, losses=1),
     Bounds("history is rolled up again", rolled_up_again, 50_000, losses=1),
     Bounds("history is rolled up again, files put aside", rolled_up_again, 400_000, service=puts_all_aside),
-    Bounds("manifest deleted at any time", manifest_lost, 150_000, crashes=1),
+    Bounds("manifest deleted at any time", manifest_lost, 60_000, crashes=1),
     Bounds("rebuild, requests of the ended epoch late", rebuilt, 500_000, crashes=1),
     Bounds("rebuild beside a publisher", rebuilt_beside_a_publisher, 2_000_000, losses=1, crashes=1),
     Bounds("rebuild beside a publisher", rebuilt_beside_a_publisher, 1_500_000, losses=2),
