@@ -20,7 +20,8 @@ def rebuild(name: str, last: int) -> Start:
     """Rebuilds the table, or goes on with its rebuild, as `rebuild_table` does; the mirror follows at once."""
 
     def start(epoch: int) -> Steps[None]:
-        attempt, record, ready = f"{name}{epoch}", (yield from begin_rebuild(TABLE)), None
+        record, ready = (yield from begin_rebuild(TABLE)), None
+        attempt = f"{name}{epoch}{record.epoch}"  # of this rebuild alone, as ids of attempts are
         snapshot = staged(_new_epoch(record.epoch, f"epoch of {attempt}"), last, 1, attempt)
         if record.step is RebuildStep.STAGING:
             ready = yield from snapshot
