@@ -48,6 +48,7 @@ class ErrorCode(str, Enum):
     DATA_FILE_MISSING = "data_file_missing"
     DATA_FILE_UNREADABLE = "data_file_unreadable"
     DUPLICATE_KEY = "duplicate_key"
+    EXPRESSION_FAILED = "expression_failed"
     SPARK_FAILED = "spark_failed"
     ROWS_MISPLACED = "rows_misplaced"
     SPARK_INTERRUPTED = "spark_interrupted"

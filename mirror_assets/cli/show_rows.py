@@ -1,4 +1,4 @@
-"""Commands that read rows of the tables with Spark: reconcile and feed."""
+"""Commands that read rows of the tables with Spark: reconcile, feed and preview."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from mirror_assets.composition import Project, SparkSettings, session_factory, s
 from mirror_assets.config import load_config
 from mirror_assets.errors import MirrorError
 from mirror_assets.landing.names import TableName
+from mirror_assets.pipeline.expressions import landing_rows
 from mirror_assets.pipeline.reconcile_table import reconcile_table
 from mirror_assets.pipeline.show_changes import show_changes
 from mirror_assets.source.ranges import Range
@@ -63,19 +64,30 @@ def feed(path: Path | None, name: str, commits: Range, limit: int, *, as_json: b
     if as_json:
         print(f"[{','.join(rows)}]")  # noqa: T201 the output
     else:
-        _show_changes(rows)
+        _show_rows("Change feed", rows)
     if sum(len(piece.rows) for piece in pieces) > limit:
         note(f"{name}: there are more rows than {limit}; --limit shows more")
     return Exit.FINE
 
 
-def _show_changes(rows: Sequence[str]) -> None:
+def preview(path: Path | None, name: str, limit: int, *, as_json: bool) -> Exit:
+    """Show the first rows of the newest version as they would land."""
+    project = Project.of(load_config(path), report=note)
+    rows = landing_rows(project.tables([name])[0], limit)
+    if as_json:
+        print(f"[{','.join(rows)}]")  # noqa: T201 the output
+    else:
+        _show_rows("Rows as they would land", rows)
+    return Exit.FINE
+
+
+def _show_rows(title: str, rows: Sequence[str]) -> None:
     """Print rows, which are JSON objects, as a table for each set of columns; no number is rounded."""
     records: list[dict[str, object]] = [json.loads(row, parse_float=str, parse_int=str) for row in rows]
     for columns, alike in groupby(records, tuple[str, ...]):
-        show_records("Change feed", columns, [[_text(record[name]) for name in columns] for record in alike])
+        show_records(title, columns, [[_text(record[name]) for name in columns] for record in alike])
     if not records:
-        show_records("Change feed", (), ())
+        show_records(title, (), ())
 
 
 def _text(value: object) -> str:

@@ -1,6 +1,7 @@
 """mirror.yaml as a typed model; every error names the line to correct."""
 
 from mirror_assets.config.automation import Mode
+from mirror_assets.config.computed_columns import columns_used
 from mirror_assets.config.discover_rule import DiscoverRule
 from mirror_assets.config.discovered import FoundState, RuleOutcome
 from mirror_assets.config.errors import ConfigInvalid, ConfigMissing, Problem, TableUnknown
@@ -14,7 +15,7 @@ from mirror_assets.config.places import (
     Staging,
 )
 from mirror_assets.config.setting_values import Changes, Compression, HistoryMode, OnBreak, OnDropColumn
-from mirror_assets.config.source_fit import missing_columns, source_problems, why_no_key
+from mirror_assets.config.source_fit import missing_columns, setting_of, source_problems, why_no_key
 from mirror_assets.config.table_settings import (
     DirectLakeMode,
     DirectLakeSettings,
@@ -28,6 +29,7 @@ from mirror_assets.config.table_settings import (
     TableDefaults,
     TableSettings,
 )
+from mirror_assets.config.variables import fill_sql
 
 __all__ = [
     "CONFIG_VARIABLE",
@@ -61,10 +63,13 @@ __all__ = [
     "TableSettings",
     "TableUnknown",
     "When",
+    "columns_used",
     "config_file",
+    "fill_sql",
     "load_config",
     "load_fabric",
     "missing_columns",
+    "setting_of",
     "source_problems",
     "why_no_key",
     "with_found_tables",

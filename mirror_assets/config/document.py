@@ -23,7 +23,9 @@ Steps: TypeAlias = tuple[str, ...]
 _TAG = "tag:yaml.org,2002:"
 _TYPED = {f"{_TAG}{name}" for name in ("null", "bool", "int", "float")}
 _TEXT = {f"{_TAG}{name}" for name in ("str", "timestamp", "value", "merge")}  # a date is text
-_SPARK_SETTINGS = ("spark", "settings")  # their references are resolved when a session opens
+_SPARK_SETTINGS = ("spark", "settings")
+# The number of steps to the settings of tables, by the first step.
+_STEPS_TO_SETTINGS = {"tables": 2, "defaults": 1, "discover": 3}
 
 
 @dataclass(frozen=True)
@@ -178,17 +180,24 @@ class _Reader:
         return None
 
     def _text(self, text: str, steps: Steps) -> str | None:
-        """Return the text with its references resolved, except those of Spark settings."""
+        """Return the text with its references resolved, except where they are resolved later."""
         filled, path = fill(text, self._environment), ".".join(steps)
         for problem in filled.problems:
             self.document.report(steps, problem)
         if filled.from_environment:
             self.document.from_environment.add(path)
-        if filled.problems or steps[:-1] == _SPARK_SETTINGS:
+        if filled.problems or _is_filled_later(steps):
             return None if filled.problems else text
         if filled.text != text:
             self.document.filled[path] = filled
         return filled.text
+
+
+def _is_filled_later(steps: Steps) -> bool:
+    """Whether the text may have secrets: a setting of Spark, the condition of a table, or an expression."""
+    setting = steps[_STEPS_TO_SETTINGS.get(steps[0], len(steps)) :] if steps else ()
+    is_expression = len(setting) > 1 and setting[0] == "columns" and not setting[-1].isdecimal()
+    return steps[:-1] == _SPARK_SETTINGS or setting == ("where",) or is_expression
 
 
 def _report_syntax(document: Document, error: yaml.MarkedYAMLError, text: bytes) -> None:

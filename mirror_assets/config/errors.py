@@ -69,6 +69,6 @@ class TableUnknown(SettingError):
 
 
 def variable_unset(setting: str, problem: str) -> SettingError:
-    """A Spark setting refers to an environment variable that is not set."""
-    what, next_step = f"spark.settings: {setting}: {problem}.", "set it in this process's environment."
+    """A setting refers to an environment variable that is not set."""
+    what, next_step = f"{setting}: {problem}.", "set it in this process's environment."
     return SettingError(what, next_step, code=ErrorCode.CONFIG_INVALID)

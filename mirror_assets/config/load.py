@@ -94,7 +94,7 @@ def _validate(model: type[_Model], value: Value, document: Document, above: Step
         return model.model_validate(value, context=document.origin)
     except pydantic.ValidationError as error:
         for detail in error.errors(include_url=False):
-            below = tuple(str(step) for step in detail["loc"] if step != "[key]")
+            below = tuple(str(step) for step in detail["loc"] if not str(step).startswith("["))
             path = ".".join((*above, *below))
             if path in document.filled:
                 detail["input"] = document.filled[path].written

@@ -189,7 +189,8 @@ def _history(value: object) -> object:
     return HistoryMode.OFF if value is False else value
 
 
-def _distinct(names: Sequence[str]) -> tuple[str, ...]:
+def distinct_columns(names: Sequence[str]) -> tuple[str, ...]:
+    """Return the names. Raises ValueError for two that are the same column, because Spark ignores case."""
     seen = dict[str, str]()
     for name in names:
         if name.lower() in seen:
@@ -229,8 +230,7 @@ Variable = Annotated[Text, matching("[A-Za-z_][A-Za-z0-9_]*", _VARIABLE, is_secr
 Folder = Annotated[Path, _local("folder")]
 LocalFile = Annotated[Path, _local("file")]
 Address = Annotated[str, BeforeValidator(address_of)]
-Keys = Annotated[tuple[Text, ...], AfterValidator(_distinct)]
-Columns = Annotated[tuple[Text, ...], Field(min_length=1), AfterValidator(_distinct)]
+Keys = Annotated[tuple[Text, ...], AfterValidator(distinct_columns)]
 # Owners and tags that Dagster accepts: definitions with others would not load.
 _OWNER = r"team:\S.*|[A-Za-z0-9_][A-Za-z0-9._%+-]*@[A-Za-z0-9.-]+\.[A-Za-z]{2,7}"
 Owners = tuple[Annotated[Text, matching(_OWNER, "an owner, `team:NAME` or an e-mail address")], ...]

@@ -35,12 +35,28 @@ def source_problems(table: TableSettings, columns: SourceColumns) -> tuple[Probl
 
 
 def missing_columns(table: TableSettings, known: Sequence[str]) -> tuple[Problem, ...]:
-    """Return a problem for each column in `columns` that the source does not have."""
-    return tuple(
-        Problem(f"tables.{table.name}.columns.{index}", f"the source has no column {name!r}{did_you_mean(name, known)}")
-        for index, name in enumerate(table.columns or ())
-        if name not in known
-    )
+    """Return a problem for each column in `columns` that the source does not have, and that isn't computed."""
+    path, lower = f"tables.{table.name}.columns", {name.lower() for name in known}
+    listed = enumerate(table.columns) if isinstance(table.columns, tuple) else ()
+    missing = [
+        Problem(f"{path}.{index}", f"the source has no column {name!r}{did_you_mean(name, known)}")
+        for index, name in listed
+        if isinstance(name, str) and name not in known
+    ]
+    untyped = [
+        Problem(setting_of(table, name), f"set `type`: the source has no column {name!r} whose type it could have")
+        for name, column in table.computed.items()
+        if column.type is None and name.lower() not in lower
+    ]
+    return (*missing, *untyped)
+
+
+def setting_of(table: TableSettings, computed: str) -> str:
+    """Return the dotted path of a computed column's setting."""
+    path = f"tables.{table.name}.columns"
+    places = enumerate(table.columns) if isinstance(table.columns, tuple) else ()
+    index = next((index for index, entry in places if isinstance(entry, dict) and computed in entry), None)
+    return f"{path}.{computed}" if index is None else f"{path}.{index}.{computed}"
 
 
 def why_no_key(column_type: str) -> str | None:
@@ -51,6 +67,7 @@ def why_no_key(column_type: str) -> str | None:
 
 def _unfit_keys(table: TableSettings, columns: SourceColumns) -> Iterator[str]:
     types = dict(columns)
+    types |= {name: column.type or types.get(name, "") for name, column in table.computed.items()}
     for key in table.keys:
         if key not in types:
             yield f"the source has no column {key!r}{did_you_mean(key, types)}"
@@ -66,6 +83,9 @@ def _reserved(table: TableSettings, columns: SourceColumns) -> Iterator[str]:
         uses |= dict.fromkeys(_FEED_COLUMNS, "of a column of Delta's change data feed")
     if table.is_keyless:
         uses[ROW_ID] = "of the mirror's key, the row id"
+    for name in table.computed:
+        if use := uses.get(name.lower()):
+            yield f"the computed column {name!r} has the name {use}; choose another"
     for name, _ in columns:
         use = uses.get(name.lower())
         if use and (table.mirrors(name) or name.lower() in _FEED_COLUMNS):

@@ -10,10 +10,10 @@ from pydantic import BeforeValidator, Field, PlainSerializer, PlainValidator, Va
 from pydantic_core import PydanticKnownError
 
 from mirror_assets.config.catalogs import CatalogTable
+from mirror_assets.config.computed_columns import Columns, ComputedColumn, computed_in, listed_in
 from mirror_assets.config.setting_values import (
     Bytes,
     Changes,
-    Columns,
     Compression,
     Count,
     HistoryMode,
@@ -223,6 +223,7 @@ class TableDefaults(Section):
 
     keys: Keys = Field(default=(), description="Columns that identify a row; required for `changes: feed`.")
     columns: Columns | None = Field(default=None, description="Columns to mirror, besides the keys; null: all.")
+    where: Text | None = Field(default=None, description="Condition in Spark SQL for the rows to mirror; null: all.")
     changes: Changes = Field(default=Changes.FEED, description="How changes are read.")
     compact: bool = Field(default=False, description="Land one net change per key and slice, not one per commit.")
     start: HowToStart = Field(default=Start.SNAPSHOT, description="Content of a new mirror.")
@@ -291,6 +292,17 @@ class TableSettings(TableConfig):
         """Whether a slice has one net change per key, instead of one per key and commit."""
         return self.changes.compares_versions or (self.compact and self.changes is Changes.FEED)
 
+    @property
+    def computed(self) -> dict[str, ComputedColumn]:
+        """The columns with an expression, by name."""
+        return computed_in(self.columns)
+
+    @property
+    def listed_columns(self) -> tuple[str, ...] | None:
+        """The source's columns to mirror besides the keys; None: all."""
+        return listed_in(self.columns)
+
     def mirrors(self, column: str) -> bool:
-        """Return whether the column is mirrored: by default all are, keys always."""
-        return self.columns is None or column in self.columns or column in self.keys
+        """Return whether the source's column is mirrored: by default all are, keys always."""
+        listed = self.listed_columns
+        return listed is None or column in listed or column in self.keys

@@ -1,13 +1,14 @@
 """References to environment variables in mirror.yaml: `${NAME}` and `${NAME:-default}`.
 
-Most are resolved when the file is read; those in `spark.settings`, which may be secrets, when a session opens.
+Most are resolved when the file is read. Those in `spark.settings`, `where` and expressions of `columns`, which may be
+secrets, are resolved where they are used.
 Libraries for this (expandvars, OmegaConf) stop at the first mistake or have another syntax.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from mirror_assets.config.errors import variable_unset
@@ -35,8 +36,8 @@ class Filled:
         return message
 
 
-def fill(text: str, environment: Mapping[str, str]) -> Filled:
-    """Resolve every reference in `text`. As in a shell, a default also replaces an empty variable."""
+def fill(text: str, environment: Mapping[str, str], escaped: Callable[[str], str] = str) -> Filled:
+    """Resolve every reference in `text`, to its escaped value. As in a shell, a default replaces an empty variable."""
     problems: list[str] = []
 
     def value(match: re.Match[str]) -> str:
@@ -45,10 +46,10 @@ def fill(text: str, environment: Mapping[str, str]) -> Filled:
             problems.append("`${` must begin a reference; write ${NAME} or ${NAME:-default}")
             return ""
         if default is not None:
-            return environment.get(name) or str(default)
+            return escaped(environment.get(name) or str(default))
         if name not in environment:
             problems.append(f"the environment variable {name} is not set; set it, or write ${{{name}:-default}}")
-        return environment.get(name, "")
+        return escaped(environment.get(name, ""))
 
     filled = _REFERENCE.sub(value, text)
     references = list(_REFERENCE.finditer(text))
@@ -71,5 +72,25 @@ def fill_settings(settings: Mapping[str, str], environment: Mapping[str, str]) -
     filled = {name: fill(text, environment) for name, text in settings.items()}
     for name, value in filled.items():
         if value.problems:
-            raise variable_unset(name, "; ".join(value.problems))
+            raise variable_unset(f"spark.settings: {name}", "; ".join(value.problems))
     return {name: value.text for name, value in filled.items()}
+
+
+def fill_sql(setting: str, sql: str, environment: Mapping[str, str]) -> str:
+    """Resolve every reference in an expression; from now on, messages show the references, not the values.
+
+    Quotes and backslashes of a value are escaped, so inside quotes it stands for itself. Raises SettingError for a
+    variable that is not set.
+    """
+    for match in _REFERENCE.finditer(sql):
+        if value := environment.get(match[1] or "", ""):
+            hide(match[1], value)
+            hide(match[1], _escaped(value))
+    filled = fill(sql, environment, _escaped)
+    if filled.problems:
+        raise variable_unset(setting, "; ".join(filled.problems))
+    return filled.text
+
+
+def _escaped(value: str) -> str:
+    return re.sub(r"([\\'\"])", r"\\\1", value)

@@ -26,6 +26,7 @@ from mirror_assets.encode.part_assignment import EncodeGroup, group_commits
 from mirror_assets.encode.private.table_version import has_own_reader
 from mirror_assets.encode.spark_errors import DuplicateKey, rows_misplaced, spark_errors
 from mirror_assets.source.batching import PartAssignment
+from mirror_assets.source.projection import ALL_ROWS, Projection
 from mirror_assets.source.row_counts import ReadRows
 from mirror_assets.source.schema import LandedColumn
 
@@ -38,7 +39,7 @@ class FeedSlice:
     """Changes to encode: commits `first` to `last` of the table at `uri`, with the parts that the plan assigns to each.
 
     Files of unpaired commits have at most `target_rows` rows; parts of paired commits have about as many.
-    `vector_versions` are commits that change deletion vectors (see ChangeFeed).
+    `vector_versions` are commits that change deletion vectors (see ChangeFeed). `projection` selects the landing rows.
     """
 
     table: str
@@ -50,6 +51,7 @@ class FeedSlice:
     assignments: tuple[PartAssignment, ...]
     target_rows: int
     vector_versions: tuple[int, ...] = ()
+    projection: Projection = ALL_ROWS
 
 
 @dataclass(frozen=True)
@@ -128,14 +130,16 @@ def encode_changes(
 def encoded_groups(spark: SparkSession, slice_: FeedSlice, footer: Mapping[str, str]) -> list[EncodedGroup]:
     """Return the slice's groups in commit order, ready to write.
 
-    The row counts of unpaired commits are from the log, or else from one query over the feed.
+    The row counts of unpaired commits are from the log, or else from one query over the feed: the log doesn't know how
+    many rows meet a condition.
     """
-    feed = ChangeFeed(spark, slice_.uri, slice_.last, slice_.vector_versions)
+    feed = ChangeFeed(spark, slice_.uri, slice_.last, slice_.vector_versions, slice_.projection)
     # Delta's public reader reads the whole range at once.
     groups = group_commits(slice_.assignments) if has_own_reader(spark) else (EncodeGroup(slice_.assignments),)
     unpaired = {group.first: group.assignments[0].known_counts for group in groups if group.unpaired}
-    known = {version: CommitRows(counts) for version, counts in unpaired.items() if counts}
-    unknown = [version for version, counts in unpaired.items() if not counts]
+    is_known = not slice_.projection.where
+    known = {version: CommitRows(counts) for version, counts in unpaired.items() if counts and is_known}
+    unknown = [version for version in unpaired if version not in known]
     if unknown:
         changes = feed.rows(unknown[0], unknown[-1])
         known |= dict.fromkeys(unknown, CommitRows(ReadRows())) | count_commit_rows(changes, unknown, slice_.keys)

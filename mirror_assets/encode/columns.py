@@ -20,6 +20,7 @@ from pyspark.sql.types import (
 )
 
 from mirror_assets.markers import JSON_OPTIONS
+from mirror_assets.source.projection import Projection
 from mirror_assets.source.schema import LandedColumn
 
 CHANGE_TYPE = "_change_type"
@@ -41,15 +42,26 @@ def row_id(rows: DataFrame) -> Column:
     return rows.metadataColumn("_metadata").getField("row_id")
 
 
-def without_collations(rows: DataFrame) -> DataFrame:
-    """Return the rows with texts of a collation as plain ones, so that keys are equal only if their bytes are.
+def projected(rows: DataFrame, projection: Projection) -> DataFrame:
+    """Return the landing rows, with the computed columns beside or in place of the source's.
 
-    The mirror compares keys by their bytes. A collation may regard `a` and `A` as one key, and then a change of one to
-    the other would leave the old row in the mirror.
+    A column that an older version of the source lacks is NULL. Raises what Spark's analyzer raises.
+
+    Texts of a collation become plain ones, so that keys are equal only if their bytes are. The mirror compares keys by
+    their bytes. A collation may regard `a` and `A` as one key, and then a change of one to the other would leave the
+    old row in the mirror.
     """
-    kinds = {field.name: field.dataType for field in rows.schema}
-    collated = [name for name, kind in kinds.items() if isinstance(kind, StringType) and kind != StringType()]
-    return rows.withColumns({name: F.col(quoted(name)).cast("string") for name in collated}) if collated else rows
+    there = {name.casefold() for name in rows.columns}
+    absent = {name: F.lit(None) for name in projection.uses if name.casefold() not in there}
+    rows = rows.withColumns(absent) if absent else rows
+    if projection.where:
+        rows = rows.where(F.expr(projection.where))
+    values = {column.name: F.expr(column.sql).cast(column.type) for column in projection.computed}
+    for field in rows.schema:
+        is_collated = isinstance(field.dataType, StringType) and field.dataType != StringType()
+        if is_collated and all(field.name.casefold() != name.casefold() for name in values):
+            values[field.name] = F.col(quoted(field.name)).cast("string")
+    return rows.withColumns(values) if values else rows
 
 
 def is_new_row() -> Column:

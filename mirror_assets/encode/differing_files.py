@@ -27,6 +27,7 @@ from mirror_assets.encode.row_hash import row_hash
 from mirror_assets.encode.spark_errors import DuplicateKey, spark_errors
 from mirror_assets.markers import ROW_MARKER, Marker
 from mirror_assets.row_values import shown_key
+from mirror_assets.source.projection import ALL_ROWS, Projection
 from mirror_assets.source.row_counts import ReadRows
 from mirror_assets.source.schema import LandedColumn
 
@@ -40,12 +41,16 @@ _BROADCAST_KEYS = 2_000_000
 
 @dataclass(frozen=True)
 class VersionRange:
-    """The commits after version `before` up to `last` of the table at `uri`; `by_values`: without row tracking."""
+    """The commits after version `before` up to `last` of the table at `uri`; `by_values`: without row tracking.
+
+    `projection` selects the landing rows.
+    """
 
     uri: str
     before: int
     last: int
     by_values: bool = False
+    projection: Projection = ALL_ROWS
 
 
 def encode_differences(
@@ -91,7 +96,7 @@ class DifferingRows:
         """Find the files that differ. Raises session_unfit, and Spark's error if a version can't be read."""
         require_own_reader(spark, f"`changes: {'files' if range_.by_values else 'row_tracking'}`")
         before, last = (TableVersion.opened(spark, range_.uri, version) for version in (range_.before, range_.last))
-        return cls(range_, slice_, *before.differences(last))
+        return cls(range_, slice_, *before.differences(last, range_.projection))
 
     def changed_keys(self) -> DataFrame:
         """Return the keys that differ, with the number of their rows in both versions; shuffles keys and stamps."""

@@ -14,6 +14,7 @@ from mirror_assets.encode.private.table_version import read_files, read_version
 from mirror_assets.encode.spark_errors import spark_errors
 from mirror_assets.source.batching import FileChunk
 from mirror_assets.source.errors import RowsChanged
+from mirror_assets.source.projection import ALL_ROWS, Projection
 from mirror_assets.source.schema import LandedColumn
 
 _ROW_GROUP_BYTES = 256 << 20
@@ -49,6 +50,7 @@ class SnapshotSlice:
     parts: int
     target_rows: int
     chunk: FileChunk | None = None
+    projection: Projection = ALL_ROWS
 
 
 def encode_snapshot(
@@ -60,14 +62,14 @@ def encode_snapshot(
     """
     with spark_errors(f"{slice_.uri}, encoding version {slice_.version} into {folder}"):
         if slice_.chunk:
-            source = read_files(spark, slice_.uri, slice_.version, slice_.chunk)
+            source = read_files(spark, slice_.uri, slice_.version, slice_.chunk, slice_.projection)
         else:
-            source = read_version(spark, slice_.uri, slice_.version)
+            source = read_version(spark, slice_.uri, slice_.version, slice_.projection)
         # Spark merges the scan's partitions without a shuffle.
         rows = source.select(*inserted_row(source, slice_.columns, footer)).coalesce(slice_.parts)
         write_parts(rows, folder, compression, slice_.target_rows)
-        # Scans without reading a column. `count()` would take the number from Delta's statistics, and an Observation
-        # during the write costs far more.
+        # Scans without reading a column, except those of a condition. `count()` would take the number from Delta's
+        # statistics, and an Observation during the write costs far more.
         return int(source.agg(F.coalesce(F.sum(F.lit(1)), F.lit(0))).collect()[0][0])
 
 
@@ -85,6 +87,7 @@ class AppendSlice:
     columns: tuple[LandedColumn, ...]
     parts: int
     target_rows: int
+    projection: Projection = ALL_ROWS
 
 
 def encode_appends(
@@ -96,7 +99,7 @@ def encode_appends(
     `spark_error`.
     """
     with spark_errors(f"{slice_.table}, encoding versions {slice_.first} to {slice_.last} into {folder}"):
-        changes = read_appends(spark, slice_.uri, slice_.first, slice_.last)
+        changes = read_appends(spark, slice_.uri, slice_.first, slice_.last, slice_.projection)
         # Reads no data column; an Observation during the write costs far more.
         counted = changes.agg(F.count(F.lit(1)), F.count_if(F.col(CHANGE_TYPE) == "insert")).collect()[0]
         rows, inserted = int(counted[0]), int(counted[1])

@@ -106,6 +106,7 @@ def open_session(
     require_classic(settings)
     # At level DEBUG, py4j logs each call with its arguments, and settings may be secrets.
     logging.getLogger("py4j").setLevel(logging.INFO)
+    _hide_expressions()
     try:
         with _STARTING:
             shared = _running_session() or _start(settings)
@@ -123,11 +124,18 @@ def require_delta(spark: SparkSession) -> None:
     """Raise SettingError unless the session of a project can read Delta tables as this package does."""
     if not hasattr(spark, "_jsparkSession"):
         raise connect_unsupported()
+    _hide_expressions()
     wanted = {_EXTENSIONS: _DELTA_EXTENSION, _CATALOG: _DELTA_CATALOG}
     missing = [f"{name}={value}" for name, value in wanted.items() if value not in spark.conf.get(name, "").split(",")]
     if missing:
         step = f"add {', '.join(missing)} to spark_config of the resource, and the package {delta_package()}."
         raise spark_unfit("it lacks settings of Delta Lake", step)
+
+
+def _hide_expressions() -> None:
+    """Don't log the query of an error: an expression may have secrets. The error itself is raised, without them."""
+    for name in ("SQLQueryContextLogger", "DataFrameQueryContextLogger"):
+        logging.getLogger(name).setLevel(logging.CRITICAL)
 
 
 def spark_has_started() -> bool:

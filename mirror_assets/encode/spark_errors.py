@@ -41,6 +41,8 @@ _DAMAGED = re.compile(
 )
 # AWS's SDK and S3's file system in Hadoop, where they name no address.
 _BY_STORE = re.compile(r"\(Service: \w+, Status Code: \d+|awssdk|fs\.s3a\.")
+# The class of SQLSTATE for values that an expression can't compute with.
+_DATA_EXCEPTION = re.compile(r"SQLSTATE: 22")
 _NO_FEED = "DELTA_MISSING_CHANGE_DATA"
 _EXPIRED = "DELTA_UNSUPPORTED_TIME_TRAVEL_BEYOND_DELETED_FILE_RETENTION_DURATION"
 _NO_SPACE = re.compile(r"No space left on device|Disk quota exceeded")
@@ -63,7 +65,9 @@ def spark_errors(place: str) -> Iterator[None]:
         yield
     except (PySparkException, Py4JJavaError) as error:
         safe = redacted_error(error)
-        raise spark_error(safe, place) from safe
+        meant = spark_error(safe, place)
+        # Spark's own message has the value of a row.
+        raise meant from (None if meant.code is ErrorCode.EXPRESSION_FAILED else safe)
 
 
 def spark_error(error: Exception, place: str) -> MirrorError:  # noqa: PLR0911 each kind of error is one return
@@ -74,6 +78,8 @@ def spark_error(error: Exception, place: str) -> MirrorError:  # noqa: PLR0911 e
         return FeedRefused(place, why)
     if _EXPIRED in facts.conditions:
         return HistoryRefused(place, why)
+    if _DATA_EXCEPTION.search(text):
+        return expression_failed(place, min(facts.conditions, default="a data exception"))
     if _NO_SPACE.search(text):
         return RetryError(
             f"{place}: no space left for Spark: {why}.",
@@ -203,6 +209,16 @@ def rows_misplaced(table: str, rows: int, first: int, last: int) -> StopError:
         "the slice was published.",
         "run again; if it repeats, remove settings that move partitions from `spark.settings`, and report it.",
         code=ErrorCode.ROWS_MISPLACED,
+    )
+
+
+def expression_failed(place: str, condition: str) -> SettingError:
+    """Return the error for a value of a row with which an expression of the table can't be computed."""
+    return SettingError(
+        f"{place}: an expression of `columns`, or `where`, fails for a row: {condition}.",
+        "correct the expression, for example with try_cast, try_divide or nullif, then run again; nothing was lost. "
+        "`mirror-assets preview` shows its values.",
+        code=ErrorCode.EXPRESSION_FAILED,
     )
 
 

@@ -21,7 +21,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from mirror_assets.encode.columns import COMMIT_VERSION, without_collations
+from mirror_assets.encode.columns import COMMIT_VERSION, projected
 from mirror_assets.encode.spark_errors import spark_error
 from mirror_assets.errors import MirrorError
 from mirror_assets.history.append import append_nothing, append_rows, next_commit
@@ -30,6 +30,7 @@ from mirror_assets.history.history_context import HistoryContext, StreamOptions
 from mirror_assets.history.history_log import HistoryCommit
 from mirror_assets.history.history_plan import HistorySlice
 from mirror_assets.source.losses import SparkFailed
+from mirror_assets.source.projection import ALL_ROWS
 
 # Without a limit of the user's, everything is one batch: Delta's default of 1000 files would cut it.
 _ALL_FILES = 2**31 - 1
@@ -73,7 +74,7 @@ def _run(context: HistoryContext, options: StreamOptions, checkpoint: StreamChec
     spark = context.spark()
     reader = spark.readStream.format("delta").option("readChangeFeed", "true").option("startingVersion", batches.next)
     limited = reader.options(**{"maxFilesPerTrigger": str(_ALL_FILES), **options.options})
-    rows = without_collations(limited.load(context.source.uri))
+    rows = projected(limited.load(context.source.uri), ALL_ROWS)
     writer = rows.writeStream.foreachBatch(batches)
     query = writer.option("checkpointLocation", checkpoint.location).trigger(availableNow=True).start()
     try:

@@ -121,10 +121,14 @@ def is_next(key: SliceKey, chunk: Chunk | None, loading: Loading | None) -> bool
 
 
 class Column(Record):
-    """A landed column: its name, and its landing type in Spark's spelling (`bigint`, `decimal(10,2)`)."""
+    """A landed column: its name, and its landing type in Spark's spelling (`bigint`, `decimal(10,2)`).
+
+    `expression` is the fingerprint of the expression that computes it; None for a column of the source.
+    """
 
     name: str
     type: str
+    expression: str | None = None
 
 
 class MarkerCounts(Record):
@@ -221,8 +225,8 @@ class ComparedVersions(Record):
 class SliceRecord(Record):
     """`slice.json`: a staged slice, which is complete when this file exists.
 
-    `plan` is a digest of all inputs of the parts: a plan with the same digest can reuse the slice. None: it can't be
-    reused.
+    `where` is the fingerprint of the condition for rows; None for all rows. `plan` is a digest of all inputs of the
+    parts: a plan with the same digest can reuse the slice. None: it can't be reused.
     """
 
     format: Literal[1] = 1
@@ -238,6 +242,7 @@ class SliceRecord(Record):
     source_schema: str
     keys: tuple[str, ...]
     columns: tuple[Column, ...]
+    where: str | None = None
     first_commit_ms: int | None
     last_commit_ms: int | None
     read: ChangeCounts
@@ -330,12 +335,16 @@ class CommittedGeneration(Record):
 
 
 class Manifest(CommittedGeneration):
-    """`_mirror.json`: the newest generation with its files, and the state of the table after it."""
+    """`_mirror.json`: the newest generation with its files, and the state of the table after it.
+
+    `where` is the fingerprint of the condition that all rows have met; None for all rows.
+    """
 
     format: Literal[1] = 1
     source_schema: str
     keys: tuple[str, ...]
     columns: tuple[Column, ...]
+    where: str | None = None
     dropped: tuple[str, ...] = ()
     covered_commit_ms: int | None
     landed_rows: Count = 0

@@ -156,6 +156,7 @@ def _manifest(record: SliceRecord, current: VersionedManifest | None) -> Manifes
         source_schema=record.source_schema,
         keys=record.keys,
         columns=record.columns + dropped,
+        where=record.where,
         dropped=tuple(column.name for column in dropped),
         generation=record.generation,
         attempt=record.attempt,

@@ -36,7 +36,7 @@ from mirror_assets.verify.timeliness import Consequence, ReadDeadline, check_lag
 
 RECONCILED = "reconciled"
 HISTORY_RETENTION = "history_retention"
-_WAITING = (ReconcileState.PENDING, ReconcileState.MISSING, ReconcileState.LOADING)
+_WAITING = (ReconcileState.PENDING, ReconcileState.MISSING, ReconcileState.LOADING, ReconcileState.OUTDATED)
 _KEEP_FILES = "start a run that mirrors the pending commits, or execute the statement in the message: it retains files."
 
 

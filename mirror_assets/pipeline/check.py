@@ -14,7 +14,7 @@ from mirror_assets.landing.format import CheckVerdict, SliceKind, SliceRecord
 from mirror_assets.landing.staged_parts import add_verdicts, fetch_parts
 from mirror_assets.pipeline.context import TableContext, has_landed, not_overtaken, reading, source_read
 from mirror_assets.pipeline.errors import ChecksFailed
-from mirror_assets.pipeline.source_check import landed_columns
+from mirror_assets.pipeline.source_check import table_columns, table_projection
 from mirror_assets.source.commits import Commit, vector_versions
 from mirror_assets.source.losses import FileUnfound, SparkFailed
 from mirror_assets.source.schema import parse_schema
@@ -122,17 +122,21 @@ def _check_content(context: TableContext, staged: StagedSlice) -> tuple[CheckRes
         """Return the most rows that a key may have: one per commit that changes data, in a slice of changes."""
         return sum(commit.changes_data for commit in commits()) if record.kind is SliceKind.CHANGES else 1
 
+    schema = parse_schema(record.source_schema)
+    projection = table_projection(context.table, schema)
     keys = inspect_keys(staged, rows_allowed)
     if record.chunk is not None and record.chunk.number == 1 and context.table.keys:
         # Two chunks may have rows of the same key. Row ids need no such check: the source has each only once.
-        unique = version_uniqueness(context.spark(), context.source, record.slice.last, record.keys)
+        unique = version_uniqueness(context.spark(), context.source, record.slice.last, record.keys, projection)
     else:
         unique = key_uniqueness(keys)
     if not unique.passed:
         return (*results, unique, *_skipped(unique, ("row_order",)))
     names = {column.name for column in record.columns}
-    columns = landed_columns(parse_schema(record.source_schema), names.__contains__, keyless=context.table.is_keyless)
-    reader = SparkChangeReader(context.spark, staged, context.source, columns, lambda: vector_versions(commits()))
+    columns = tuple(column for column in table_columns(context.table, schema) if column.name in names)
+    reader = SparkChangeReader(
+        context.spark, staged, context.source, columns, lambda: vector_versions(commits()), projection
+    )
     return (*results, unique, row_order(staged, keys, reader))
 
 

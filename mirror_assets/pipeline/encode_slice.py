@@ -18,8 +18,10 @@ from mirror_assets.encode.spark_errors import spark_errors
 from mirror_assets.landing.format import ChangeCounts, Receipt, SliceKind
 from mirror_assets.landing.receipt import receipt_metadata
 from mirror_assets.pipeline.context import TableContext
+from mirror_assets.pipeline.expressions import checked_projection
 from mirror_assets.source.losses import FeedMissing
 from mirror_assets.source.planner import PlannedSlice
+from mirror_assets.source.projection import Projection
 from mirror_assets.source.row_counts import ReadRows
 from mirror_assets.source.schema import LandedColumn
 
@@ -57,17 +59,24 @@ def encode_slice(
     """
     table, source, spark = str(context.name), context.source, context.spark
     compression, footer = context.table.files.compression.value, receipt_metadata(receipt)
+    projection = checked_projection(context, planned.schema_string)
     if kind is SliceKind.START:
         encode_no_rows(spark(), columns, folder, compression, footer)
         return ChangeCounts(), ()
     if kind is SliceKind.SNAPSHOT:
-        snapshot = SnapshotSlice(source, planned.last, columns, planned.parts, planned.target_rows, planned.chunk)
+        snapshot = SnapshotSlice(
+            source, planned.last, columns, planned.parts, planned.target_rows, planned.chunk, projection
+        )
         return ChangeCounts(insert=encode_snapshot(spark(), snapshot, folder, compression, footer)), ()
     if kind is SliceKind.APPENDS:
-        appends = AppendSlice(table, source, planned.first, planned.last, columns, planned.parts, planned.target_rows)
+        appends = AppendSlice(
+            table, source, planned.first, planned.last, columns, planned.parts, planned.target_rows, projection
+        )
         return ChangeCounts(insert=encode_appends(spark(), appends, folder, compression, footer)), ()
     if kind is SliceKind.NET:
-        return ChangeCounts(**asdict(_encode_net(context, planned, columns, folder, compression, footer))), ()
+        return ChangeCounts(
+            **asdict(_encode_net(context, planned, columns, projection, folder, compression, footer))
+        ), ()
     feed = FeedSlice(
         table=table,
         uri=source,
@@ -78,6 +87,7 @@ def encode_slice(
         assignments=planned.assignments,
         target_rows=planned.target_rows,
         vector_versions=planned.vector_versions,
+        projection=projection,
     )
     encoded = encode_changes(spark(), feed, folder, compression, footer)
     return ChangeCounts(**asdict(encoded.read)), encoded.groups
@@ -87,6 +97,7 @@ def _encode_net(
     context: TableContext,
     planned: PlannedSlice,
     columns: tuple[LandedColumn, ...],
+    projection: Projection,
     folder: str,
     compression: str,
     footer: dict[str, str],
@@ -95,11 +106,11 @@ def _encode_net(
     if compared := planned.compared:
         if context.table.changes is Changes.FEED and not has_own_reader(spark):
             raise FeedMissing(str(context.name), context.source, planned.first)
-        range_ = VersionRange(context.source, compared.before, compared.last, by_values=True)
+        range_ = VersionRange(context.source, compared.before, compared.last, by_values=True, projection=projection)
         return encode_differences(spark, range_, net, folder, compression, footer)
     if context.table.changes is Changes.ROW_TRACKING:
-        range_ = VersionRange(context.source, planned.first - 1, planned.last)
+        range_ = VersionRange(context.source, planned.first - 1, planned.last, projection=projection)
         return encode_differences(spark, range_, net, folder, compression, footer)
     with spark_errors(f"{context.name}, reading versions {planned.first} to {planned.last} of {context.source}"):
-        changes = read_changes(spark, context.source, planned.first, planned.last, planned.vector_versions)
+        changes = read_changes(spark, context.source, planned.first, planned.last, planned.vector_versions, projection)
     return encode_net(changes, net, folder, compression, footer)

@@ -19,6 +19,7 @@ from mirror_assets.pipeline.source_check import (
     RECORD,
     check_columns,
     check_source,
+    condition_fingerprint,
     is_recorded,
     recorded_columns,
     table_columns,
@@ -138,8 +139,11 @@ def plan_rest(context: TableContext, manifest: Manifest, loading: Loading) -> Ta
         raise SnapshotLost(str(context.name), loading, error.what) from error
     if state.table_id != manifest.source_table_id:
         raise SourceBroke(str(context.name), state.version, f"it is another table now, and {loading}")
-    if recorded_columns(table_columns(context.table, state.schema)) != manifest.columns:
-        raise SourceBroke(str(context.name), state.version, f"its columns are not the landed ones, and {loading}")
+    landing = recorded_columns(table_columns(context.table, state.schema)), condition_fingerprint(context.table)
+    if landing != (manifest.columns, manifest.where):
+        raise SourceBroke(
+            str(context.name), state.version, f"its columns or `where` are not the landed ones, and {loading}"
+        )
     return TablePlan(state, manifest, position_after(manifest), _chunks(context, state, manifest.epoch, loading), None)
 
 

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from mirror_assets.config import Changes, OnDropColumn, TableSettings
 from mirror_assets.landing.format import Manifest, SliceKind, SliceRecord
 from mirror_assets.pipeline.context import TableContext
-from mirror_assets.pipeline.source_check import table_columns
+from mirror_assets.pipeline.source_check import columns_used_by, condition_fingerprint, table_columns
 from mirror_assets.source.batching import Limits
 from mirror_assets.source.breaks import Break, BreakKind, Needs
 from mirror_assets.source.commits import Commit
@@ -23,7 +23,8 @@ from mirror_assets.source.source_state import SourceState
 class BaseState:
     """What the next slice of changes builds on: the covered version, and the source's schema and table id there.
 
-    `columns` are the columns that land; `dropped` are those that the mirror retains from earlier slices of its epoch.
+    `columns` are the columns that land, each with the fingerprint of its expression, and `where` that of the condition.
+    `dropped` are the columns that the mirror retains from earlier slices of its epoch.
     `is_start`: the mirror began without a snapshot and has no rows; schema and table id are those of the first version
     to land, the next one. `is_planned`: the slice before was planned in this run, so its version is not read again.
     `read_feed`: it had rows from the change data feed, which is therefore on at the covered version.
@@ -32,7 +33,8 @@ class BaseState:
     covered: int
     schema_string: str
     table_id: str
-    columns: frozenset[str]
+    columns: Mapping[str, str | None]
+    where: str | None = None
     dropped: frozenset[str] = frozenset()
     is_start: bool = False
     is_planned: bool = False
@@ -50,7 +52,8 @@ class BaseState:
             covered=manifest.covered,
             schema_string=manifest.source_schema,
             table_id=manifest.source_table_id,
-            columns=frozenset(column.name for column in manifest.live_columns),
+            columns={column.name: column.expression for column in manifest.live_columns},
+            where=manifest.where,
             dropped=frozenset(manifest.dropped),
             is_start=_is_start(manifest, manifest.landed_rows),
         )
@@ -58,14 +61,15 @@ class BaseState:
     @classmethod
     def staged(cls, record: SliceRecord, base: BaseState | None) -> BaseState:
         """Return the base when the staged slice has landed after `base`."""
-        columns = frozenset(column.name for column in record.columns)
-        known = base.columns | base.dropped if base else frozenset()
+        columns = {column.name: column.expression for column in record.columns}
+        known = base.columns.keys() | base.dropped if base else frozenset[str]()
         return cls(
             covered=record.slice.last,
             schema_string=record.source_schema,
             table_id=record.source_table_id,
             columns=columns,
-            dropped=known - columns,
+            where=record.where,
+            dropped=frozenset(known - columns.keys()),
             is_start=_is_start(record, record.markers.total),
             is_planned=record.slice.first > 0,
             read_feed=record.slice.first > 0 and record.read.total > 0 and record.compared is None,
@@ -77,14 +81,19 @@ def _is_start(newest: Manifest | SliceRecord, rows: int) -> bool:
 
 
 def dropped_columns(table: TableSettings, base: BaseState) -> frozenset[str] | Break:
-    """Return the columns that the mirror retains but that no longer land, or the break that new `columns` make.
+    """Return the columns that the mirror retains but that no longer land, or the break that new settings make.
 
     A column that is removed from `columns` is treated as one that the source drops. An added column has values in the
-    source that no later commit contains, so it needs a rebuild.
+    source that no later commit contains, and so does another expression or condition.
     """
-    landing = {column.name for column in table_columns(table, parse_schema(base.schema_string))}
-    added, removed = landing - base.columns, base.columns - landing
-    if added:
+    landing = {column.name: column.expression for column in table_columns(table, parse_schema(base.schema_string))}
+    added, removed = landing.keys() - base.columns.keys(), base.columns.keys() - landing.keys()
+    changed = [name for name, expression in landing.items() if base.columns.get(name, expression) != expression]
+    if base.where != condition_fingerprint(table):
+        message = "`where` is not the condition that landed rows have met"
+    elif changed:
+        message = f"`columns` has another expression of {', '.join(f'`{name}`' for name in changed)} than landed"
+    elif added:
         message = f"`columns` now has {', '.join(f'`{name}`' for name in sorted(added))}, whose values have not landed"
     elif removed and table.on_drop_column is OnDropColumn.REBUILD:
         names = ", ".join(f"`{name}`" for name in sorted(removed))
@@ -138,6 +147,7 @@ def plan_changes(
     if by_files and table.changes is Changes.FEED:
         first = min(by_files)
         commits = (*commits[: first - base.covered - 1], *log.commits(first, end, with_files=True))
+    used = columns_used_by(table, parse_schema(base.schema_string))
     plan = plan_slices(
         PlanRequest(
             covered=base.covered,
@@ -149,7 +159,8 @@ def plan_changes(
             needs=Needs(
                 table_id=base.table_id,
                 keys=table.mirror_keys,
-                columns=table.columns,
+                columns=_named(table, used),
+                used=frozenset(used),
                 dropped=dropped,
                 keep_dropped=table.on_drop_column is OnDropColumn.KEEP,
                 row_tracking=is_tracked,
@@ -167,6 +178,12 @@ def plan_changes(
     if compared is not None and not base.is_planned:
         log.state(compared.before)
     return plan
+
+
+def _named(table: TableSettings, used: Sequence[str]) -> tuple[str, ...] | None:
+    """Return the source's columns of which a change concerns the mirror; None: all."""
+    listed = table.listed_columns
+    return None if listed is None else tuple(dict.fromkeys((*listed, *table.computed, *used)))
 
 
 def _by_files(context: TableContext, base: BaseState, commits: Sequence[Commit], tip: SourceState) -> dict[int, str]:

@@ -17,6 +17,8 @@ from mirror_assets.landing.generations import Reconciled
 from mirror_assets.landing.names import TableName
 from mirror_assets.landing.steps import drive
 from mirror_assets.pipeline.context import TableContext
+from mirror_assets.pipeline.source_check import condition_fingerprint, table_columns, table_projection
+from mirror_assets.source.schema import parse_schema
 from mirror_assets.storage import Store
 from mirror_assets.storage.credentials import CredentialKind
 from mirror_assets.storage.errors import RequestUnknown, StoreDenied
@@ -28,6 +30,7 @@ _NO_IDENTITY = (
     "workload_identity"
 )
 
+_OTHER_SETTINGS = "`where` or an expression of `columns` has changed since rows have landed"
 # A run of the schedule may start a little earlier than the one before.
 _START_MS = 3_600_000
 _DAY_MS = 24 * 3_600_000
@@ -39,12 +42,13 @@ def reconcile_table(
     """Compare the mirror with the source at the covered version, reading all rows; write nothing.
 
     The state is pending while landing files wait to be applied, missing before the first slice, stopped while the
-    replicator has stopped the table, loading while a snapshot has landed in part. Of a mirror that began without a
+    replicator has stopped the table, loading while a snapshot has landed in part, outdated when rows have landed by
+    other expressions. Of a mirror that began without a
     snapshot only the rows that it has are compared.
 
     Raises what `reconcile` raises, and ConfigInvalid for a mirror that Spark can't read.
     """
-    request = comparable(context, mirror)
+    request = _comparable_as_landed(context, mirror)
     return request if isinstance(request, Reconciliation) else reconcile(context.spark(), request, report)
 
 
@@ -54,7 +58,7 @@ def reconcile_changes(context: TableContext, mirror: Mirror, *, scheduled: bool)
     A scheduled comparison reads only files that have changed since the stored result, until the newest full comparison
     is `automation.reconcile_full_every_days` old.
     """
-    request = comparable(context, mirror)
+    request = _comparable_as_landed(context, mirror)
     if isinstance(request, Reconciliation):
         return request
     stored = drive(read_control_file(Reconciled, context.name.reconciled, is_hint=True), context.store)
@@ -73,13 +77,28 @@ def reconcile_changes(context: TableContext, mirror: Mirror, *, scheduled: bool)
     return found
 
 
+def _comparable_as_landed(context: TableContext, mirror: Mirror) -> ReconcileRequest | Reconciliation:
+    """Return what `comparable` does; or that rows have landed by settings that are no longer in the file."""
+    request, manifest = comparable(context, mirror), context.manifest()
+    if isinstance(request, Reconciliation) or manifest is None:
+        return request
+    names = {column.name for column in manifest.live_columns}
+    landing = table_columns(context.table, parse_schema(manifest.source_schema))
+    expressions = {(column.name, column.expression) for column in landing if column.name in names}
+    has_changed = manifest.where != condition_fingerprint(context.table)
+    if has_changed or not expressions <= {(column.name, column.expression) for column in manifest.live_columns}:
+        return Reconciliation(request.table, ReconcileState.OUTDATED, request.version, reason=_OTHER_SETTINGS)
+    return request
+
+
 def _compared(manifest: Manifest) -> str:
     """Return a digest of what the comparison depends on beside the rows of both sides.
 
     The source's schema is part of it: a new nested field changes the JSON text of unchanged rows.
     """
-    columns = [(column.name, column.type) for column in manifest.live_columns]
-    made_from = [manifest.incarnation, manifest.source_table_id, manifest.source_schema, manifest.keys, columns]
+    columns = [(column.name, column.type, column.expression) for column in manifest.live_columns]
+    source = [manifest.incarnation, manifest.source_table_id, manifest.source_schema]
+    made_from = [*source, manifest.keys, columns, manifest.where]
     return hashlib.sha256(json.dumps(made_from).encode()).hexdigest()
 
 
@@ -112,6 +131,7 @@ def comparable(context: TableContext, mirror: Mirror) -> ReconcileRequest | Reco
         mirror=status.location,
         since=first_landed(context.store, context.name, manifest),
         compared=_compared(manifest),
+        projection=table_projection(context.table, parse_schema(manifest.source_schema)),
     )
 
 

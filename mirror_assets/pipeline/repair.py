@@ -24,11 +24,17 @@ from mirror_assets.landing.steps import drive
 from mirror_assets.pipeline.check import require_passed, run_checks
 from mirror_assets.pipeline.context import TableContext
 from mirror_assets.pipeline.errors import RepairRefused, repair_too_early
+from mirror_assets.pipeline.expressions import checked_projection
 from mirror_assets.pipeline.plan import position_after, slice_key
 from mirror_assets.pipeline.process import ProcessedSlice
 from mirror_assets.pipeline.publish import publish_repair
 from mirror_assets.pipeline.reconcile_table import comparable
-from mirror_assets.pipeline.source_check import check_source, recorded_columns, table_columns
+from mirror_assets.pipeline.source_check import (
+    check_source,
+    condition_fingerprint,
+    recorded_columns,
+    table_columns,
+)
 from mirror_assets.pipeline.stage import stage_attempt
 from mirror_assets.source.batching import parts_for
 from mirror_assets.source.errors import SourceUnavailable
@@ -47,18 +53,27 @@ _EARLY = {
 
 @dataclass(frozen=True)
 class Repair:
-    """A table's source at its newest version, compared with its mirror after all generations of the manifest."""
+    """A table's source at its newest version, compared with its mirror after all generations of the manifest.
+
+    `where` is the fingerprint of the condition for rows.
+    """
 
     state: SourceState
     manifest: Manifest
     planned: PlannedSlice
     slice: RepairSlice
+    where: str | None
 
     @property
     def is_needed(self) -> bool:
-        """Whether a row differs, a commit has not landed, or the source has another identity or other columns."""
-        landed = self.manifest.source_table_id, {column.name for column in self.manifest.live_columns}
-        source = self.state.table_id, {column.name for column in self.slice.columns}
+        """Whether a row differs, a commit has not landed, or identity, columns or settings have changed."""
+        manifest = self.manifest
+        landed = (
+            manifest.source_table_id,
+            manifest.where,
+            {(column.name, column.expression) for column in manifest.live_columns},
+        )
+        source = self.state.table_id, self.where, {(column.name, column.expression) for column in self.slice.columns}
         return bool(self.slice.buckets) or self.state.version > self.manifest.covered or landed != source
 
 
@@ -80,7 +95,8 @@ def plan_repair(context: TableContext, mirror: Mirror, report: Callable[[str], N
     _require_repairable(context, manifest, request, columns, state.version)
     check_source(context.config, context.table, state)
     landed = tuple((column.name, column.type) for column in columns)
-    newest = replace(request, version=state.version, columns=landed)
+    projection = checked_projection(context, state.schema_string)
+    newest = replace(request, version=state.version, columns=landed, projection=projection)
     read = opened(context.spark(), newest)
     if read.unfit:
         raise RepairRefused(str(context.name), f"the mirror has another type of {', '.join(read.unfit)}")
@@ -92,7 +108,7 @@ def plan_repair(context: TableContext, mirror: Mirror, report: Callable[[str], N
     first = min(manifest.covered + 1, state.version)
     planned = replace(snapshot, first=first, is_snapshot=False, is_repair=True, assignments=(), parts=parts, rows=share)
     slice_ = RepairSlice(str(context.name), state.version, read.sides, totals.differing, columns, max(1, parts))
-    return Repair(state, manifest, planned, slice_)
+    return Repair(state, manifest, planned, slice_, condition_fingerprint(context.table))
 
 
 def count_repair(repair: Repair) -> RepairChanges:

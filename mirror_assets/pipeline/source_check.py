@@ -2,52 +2,95 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+import hashlib
+import os
+from collections.abc import Iterable, Sequence
+from functools import lru_cache
 
-from mirror_assets.config import Changes, Config, TableSettings, missing_columns, source_problems
+from mirror_assets.config import (
+    Changes,
+    Config,
+    TableSettings,
+    columns_used,
+    fill_sql,
+    missing_columns,
+    source_problems,
+)
 from mirror_assets.errors import ErrorCode, SettingError
 from mirror_assets.landing.format import Column
 from mirror_assets.markers import ROW_ID
 from mirror_assets.source.actions import Metadata, Protocol
 from mirror_assets.source.errors import ColumnUnfit
-from mirror_assets.source.schema import LandedColumn, Schema, landing_type
+from mirror_assets.source.projection import Projection
+from mirror_assets.source.schema import Field, LandedColumn, Schema, landing_type
 from mirror_assets.source.source_state import SourceState, source_columns
 from mirror_assets.source.table_properties import ROW_TRACKING_COST, enable_row_tracking, how_to_enable
 
 _ROW_ID = LandedColumn(ROW_ID, "bigint", nullable=False, is_row_id=True)
 
 
-def landed_columns(
-    schema: Schema, wanted: Callable[[str], bool] = lambda _: True, *, keyless: bool = False
-) -> tuple[LandedColumn, ...]:
-    """Return the columns that land, in source order; a table without keys has its row id before them.
-
-    Raises ColumnUnfit for a type that can't land.
-    """
-    columns = tuple(
-        LandedColumn(
-            field.name,
-            landing_type(field),
-            nested=field.is_nested or field.type == "variant",
-            nullable=field.nullable,
-        )
-        for field in schema.fields
-        if wanted(field.name)
-    )
-    return (_ROW_ID, *columns) if keyless else columns
-
-
 def table_columns(table: TableSettings, schema: Schema) -> tuple[LandedColumn, ...]:
-    """Return the columns that land of a table with these settings. Raises ColumnUnfit."""
+    """Return the columns that land: the source's in its order, then new computed ones.
+
+    A table without keys has its row id before them. A computed column without `type` lands while the source has a
+    column of its name. Raises ColumnUnfit for a type that can't land, and SettingError for an unset variable.
+    """
+    new = {name.casefold(): name for name in table.computed}
+    columns = [_ROW_ID] if table.is_keyless else []
     try:
-        return landed_columns(schema, table.mirrors, keyless=table.is_keyless)
+        for source in schema.fields:
+            if name := new.pop(source.name.casefold(), None):
+                columns.append(_computed(table, name, source))
+            elif table.mirrors(source.name):
+                is_nested = source.is_nested or source.type == "variant"
+                columns.append(
+                    LandedColumn(source.name, landing_type(source), nested=is_nested, nullable=source.nullable)
+                )
     except ColumnUnfit as error:
         raise ColumnUnfit(error.column, error.column_type, str(table.name)) from error
+    columns += [_computed(table, name, None) for name in new.values() if table.computed[name].type]
+    return tuple(columns)
+
+
+def _computed(table: TableSettings, name: str, source: Field | None) -> LandedColumn:
+    """Return the column; one that Spark could regard as never NULL is written as OPTIONAL."""
+    setting = table.computed[name]
+    kind = setting.type or (landing_type(source) if source else "")
+    sql = fill_sql(f"tables.{table.name}.columns.{name}", setting.sql, os.environ)
+    return LandedColumn(name, kind, nullable=False, sql=sql, expression=_fingerprint(f"{kind} {sql}"))
+
+
+def table_projection(table: TableSettings, schema: Schema) -> Projection:
+    """Return the rows and values that land of a source with this schema. Raises as `table_columns`."""
+    computed = tuple(column for column in table_columns(table, schema) if column.sql)
+    return Projection(_condition(table), computed, columns_used_by(table, schema))
+
+
+def columns_used_by(table: TableSettings, schema: Schema) -> tuple[str, ...]:
+    """Return the source's columns that the condition and the expressions use."""
+    known = {source.name.lower(): source.name for source in schema.fields}
+    texts = " ".join([table.where or "", *(column.sql for column in table.computed.values())])
+    return columns_used(texts, known)
+
+
+def condition_fingerprint(table: TableSettings) -> str | None:
+    """Return the fingerprint of the condition; None for all rows. Raises SettingError for an unset variable."""
+    return _fingerprint(_condition(table)) if table.where else None
+
+
+def _condition(table: TableSettings) -> str:
+    return fill_sql(f"tables.{table.name}.where", table.where, os.environ) if table.where else ""
+
+
+@lru_cache(maxsize=1024)
+def _fingerprint(text: str) -> str:
+    """Return a digest that takes too long for guessing a secret in the text."""
+    return hashlib.scrypt(text.encode(), salt=b"mirror_assets", n=1 << 12, r=8, p=1, dklen=16).hex()
 
 
 def recorded_columns(columns: Iterable[LandedColumn]) -> tuple[Column, ...]:
     """Return the columns as slice records and manifests store them."""
-    return tuple(Column(name=column.name, type=column.type) for column in columns)
+    return tuple(Column(name=column.name, type=column.type, expression=column.expression) for column in columns)
 
 
 # What a source must record, by how its changes are read; files need nothing.

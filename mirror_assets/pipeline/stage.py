@@ -31,7 +31,7 @@ from mirror_assets.pipeline.context import TableContext, not_overtaken, reading,
 from mirror_assets.pipeline.encode_slice import Encode, encode_slice, slice_kind
 from mirror_assets.pipeline.plan import chunk_of, slice_key
 from mirror_assets.pipeline.plan_changes import instead_of_feed
-from mirror_assets.pipeline.source_check import recorded_columns, table_columns
+from mirror_assets.pipeline.source_check import condition_fingerprint, recorded_columns, table_columns
 from mirror_assets.source.losses import DataFileMissing, FeedMissing, HistoryExpired
 from mirror_assets.source.planner import PlannedSlice
 from mirror_assets.telemetry.record import Stage, set_attempt, stage_span
@@ -127,6 +127,7 @@ def _attempt(
             source_schema=planned.schema_string,
             keys=context.table.mirror_keys,
             columns=recorded_columns(columns),
+            where=condition_fingerprint(context.table),
             first_commit_ms=planned.first_commit_ms,
             last_commit_ms=planned.last_commit_ms,
             read=read,
@@ -167,6 +168,7 @@ def plan_digest(context: TableContext, planned: PlannedSlice) -> str:
         "net": table.is_net,
         "keys": table.mirror_keys,
         "columns": [column.model_dump() for column in recorded_columns(table_columns(table, planned.schema))],
+        "where": condition_fingerprint(table),
         "compression": table.files.compression.value,
         "planned": asdict(planned),
     }

@@ -6,7 +6,7 @@ from mirror_assets.config import Start
 from mirror_assets.errors import SettingError
 from mirror_assets.pipeline.context import TableContext
 from mirror_assets.pipeline.plan_changes import BaseState
-from mirror_assets.pipeline.source_check import RECORD, check_source, is_recorded, table_columns
+from mirror_assets.pipeline.source_check import RECORD, check_source, condition_fingerprint, is_recorded, table_columns
 from mirror_assets.source.errors import LogGap, start_refused
 from mirror_assets.source.planner import PlannedSlice
 from mirror_assets.source.ranges import Point, VersionPoint
@@ -46,9 +46,10 @@ def beginning(
         raise _refused(context, why)
     if not is_recorded(changes, source.metadata):
         raise _refused(context, f"{RECORD[changes]} was off at version {version}")
-    columns = frozenset(column.name for column in table_columns(context.table, source.schema))
+    columns = {column.name: column.expression for column in table_columns(context.table, source.schema)}
     # Nothing has landed, so the schema is that of the first version to land.
-    base = BaseState(version - 1, source.schema_string, source.table_id, columns, is_start=True)
+    where = condition_fingerprint(context.table)
+    base = BaseState(version - 1, source.schema_string, source.table_id, columns, where, is_start=True)
     if version == 0:
         return None, base
     start = PlannedSlice(

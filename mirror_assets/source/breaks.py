@@ -41,8 +41,9 @@ class Needs:
     """The requirements of a mirror: the landed table's id, its keys, the mirrored columns (None: all), its properties.
 
     Changes of other columns are no break. `row_tracking`: the source has to have it on; `append_only`: rows are only
-    ever added. `dropped` are columns that the mirror still has, and the source,
-    or the choice of columns, no longer has; `keep_dropped`: more of them are allowed.
+    ever added. `dropped` are columns that the mirror still has, and the source, or the
+    choice of columns, no longer has; `keep_dropped`: more of them are allowed, but none that the condition or an
+    expression uses (`used`).
     """
 
     table_id: str
@@ -52,6 +53,7 @@ class Needs:
     append_only: bool = False
     dropped: frozenset[str] = frozenset()
     keep_dropped: bool = False
+    used: frozenset[str] = frozenset()
 
 
 _BY_CHANGE = {
@@ -85,7 +87,13 @@ def _schema_break(before: Schema, commit: Commit, after: Schema, needs: Needs) -
     # RESTORE brings an added column back with its old values, which the feed doesn't have.
     restored = commit.operation == "RESTORE"
     reasons = [
-        c for c in changes if c.is_breaking or _comes_back(c, needs) or (restored and c.kind is SchemaChangeKind.ADDED)
+        c
+        for c in changes
+        if c.is_breaking
+        or _comes_back(c, needs)
+        or (restored and c.kind is SchemaChangeKind.ADDED)
+        # An expression may use a nested field that older versions lack.
+        or (c.column in needs.used and c.path != c.column and c.kind is not SchemaChangeKind.NULLABILITY)
     ]
     if not reasons:
         return None
@@ -93,7 +101,7 @@ def _schema_break(before: Schema, commit: Commit, after: Schema, needs: Needs) -
     if kind is BreakKind.DROPPED_COLUMN and needs.keep_dropped and not commit.changes_data:
         # Only field ids distinguish a drop of whole columns from a rename.
         mapped = all(field.field_id is not None for field in (*before.fields, *after.fields))
-        if mapped and all(_is_whole_drop(change) for change in reasons):
+        if mapped and all(_is_whole_drop(change) and change.column not in needs.used for change in reasons):
             return None
     again = " again, and the mirror has its old values"
     texts = (f"{change}{again if _comes_back(change, needs) else ''}" for change in reasons)

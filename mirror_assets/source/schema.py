@@ -29,7 +29,9 @@ _NESTED = ("struct<", "array<", "map<", "variant")
 class LandedColumn:
     """A landed column: its name, its landing type as Spark spells it, and whether the source's is nested or nullable.
 
-    `is_row_id`: the id that row tracking gives each row, which is not a column of the source.
+    `is_row_id`: the id that row tracking gives each row, which is not a column of the source. `sql`: the Spark SQL
+    expression over the source's columns that computes its values, if it is not the source's column; it may have
+    secrets. `expression` is the expression's fingerprint.
     """
 
     name: str
@@ -37,6 +39,8 @@ class LandedColumn:
     nested: bool = False
     nullable: bool = True
     is_row_id: bool = False
+    sql: str = dataclasses.field(default="", repr=False)
+    expression: str | None = None
 
 
 @dataclass(frozen=True)

@@ -25,6 +25,7 @@ from mirror_assets.encode.feed_reader import read_changes
 from mirror_assets.encode.spark_errors import spark_errors
 from mirror_assets.markers import ROW_MARKER, Marker
 from mirror_assets.row_values import shown_key
+from mirror_assets.source.projection import ALL_ROWS, Projection
 from mirror_assets.source.schema import LandedColumn
 from mirror_assets.verify.check_result import CheckResult
 from mirror_assets.verify.key_hashes import Markers
@@ -114,6 +115,7 @@ class SparkChangeReader:
     uri: str
     columns: tuple[LandedColumn, ...]
     vector_versions: Callable[[], tuple[int, ...]]
+    projection: Projection = ALL_ROWS
 
     def feed_sums(self, *, with_values: bool) -> dict[int, CommitSums]:
         """Return the sums by version, see ChangeReader."""
@@ -147,7 +149,9 @@ class SparkChangeReader:
     def _feed(self, *, with_values: bool) -> DataFrame:
         """Return the feed's rows: their commit, whether they are new or old, hashes, and keys."""
         slice_, is_new = self.staged.record.slice, is_new_row()
-        changes = read_changes(self.spark(), self.uri, slice_.first, slice_.last, self.vector_versions())
+        changes = read_changes(
+            self.spark(), self.uri, slice_.first, slice_.last, self.vector_versions(), self.projection
+        )
         values = [landed_value(column, changes) for column in self.columns]
         return changes.select(
             F.col(COMMIT_VERSION).alias(_VERSION),

@@ -151,7 +151,7 @@ class Totals:
 def opened(spark: SparkSession, request: ReconcileRequest) -> OpenedTables:
     """Open both sides: the source at the request's version, the mirror at its newest. Raises as `reconcile` does."""
     with source_errors(request):
-        source = read_version(spark, request.source, request.version)
+        source = read_version(spark, request.source, request.version, request.projection)
         have = set(source.columns) | ({ROW_ID} if request.keys == (ROW_ID,) else set())
     with mirror_errors(request):
         table = DeltaTable.forPath(spark, request.mirror)
@@ -204,7 +204,7 @@ def _changed_totals(
         # Dropping a column of the mirror changes no file.
         if is_restored or was.schema_json != now.schema_json:
             return None
-        sides = new.differences(old), now.differences(was)
+        sides = new.differences(old, request.projection), now.differences(was)
         if sum(rows.opened_bytes for side in sides for rows in side) > _MOST_CHANGED * (new.bytes + now.bytes):
             report("most files have changed; reading all files")
             return None

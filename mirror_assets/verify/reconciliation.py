@@ -7,6 +7,7 @@ from enum import Enum
 
 from mirror_assets.landing.generations import EqualVersions
 from mirror_assets.row_values import marked
+from mirror_assets.source.projection import ALL_ROWS, Projection
 from mirror_assets.verify.check_result import CheckResult
 
 
@@ -19,6 +20,7 @@ class ReconcileState(str, Enum):
     STOPPED = "stopped"
     MISSING = "missing"
     LOADING = "loading"
+    OUTDATED = "outdated"
 
 
 class Side(str, Enum):
@@ -36,7 +38,8 @@ class ReconcileRequest:
     `columns` are the landed columns, each with its landing type as Spark spells it. Without `keys`, whole rows are
     compared. `since` is the first landed version of a mirror that began without a snapshot: then only the keys that the
     mirror has are compared. With `equal_at`, only files that changed since are read, if possible. This needs an
-    equal `compared` then and now: a digest of what the result depends on beside the rows.
+    equal `compared` then and now: a digest of what the result depends on beside the rows. `projection` selects the rows
+    of the source.
     """
 
     table: str
@@ -48,6 +51,7 @@ class ReconcileRequest:
     since: int | None = None
     compared: str = ""
     equal_at: EqualVersions | None = None
+    projection: Projection = ALL_ROWS
 
 
 @dataclass(frozen=True)
@@ -109,6 +113,7 @@ def check_reconciled(result: Reconciliation) -> CheckResult:
 _NEXT_STEPS = {
     ReconcileState.PENDING: "wait: the replicator applies them automatically; the check `replicating` fails if not.",
     ReconcileState.LOADING: "wait: the next run continues the first load.",
+    ReconcileState.OUTDATED: "wait: the next run does what `on_break` says, or launch the job `rebuild` or `repair`.",
     ReconcileState.MISSING: "wait until the replicator has polled the table; the check `replicating` has more.",
     ReconcileState.STOPPED: "correct what the message says; `mirror-assets fabric status` shows what Fabric reports.",
     ReconcileState.DIFFERENT: "find the other writer in the mirror or in the landing zone, then run the job `repair`.",
@@ -120,7 +125,7 @@ def _problems(result: Reconciliation) -> tuple[str, ...]:
         return ()
     if result.state is ReconcileState.PENDING:
         return ("landing files wait for the replicator",)
-    if result.state is ReconcileState.LOADING:
+    if result.state in (ReconcileState.LOADING, ReconcileState.OUTDATED):
         return (result.reason,)
     if result.state is ReconcileState.STOPPED:
         return (f"the replicator has stopped the table: {result.reason}",)

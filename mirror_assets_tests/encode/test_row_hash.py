@@ -6,8 +6,9 @@ import pytest
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
-from mirror_assets.encode.columns import without_collations
+from mirror_assets.encode.columns import projected
 from mirror_assets.encode.row_hash import row_hash
+from mirror_assets.source.projection import ALL_ROWS
 
 _EQUAL = [
     ("double('NaN')", "double('NaN')"),
@@ -31,7 +32,7 @@ _DIFFERENT = [
 
 
 def _hashes(spark: SparkSession, *rows: str, salt: int = 0) -> list[int]:
-    frames = [without_collations(spark.sql(f"SELECT {row}")) for row in rows]
+    frames = [projected(spark.sql(f"SELECT {row}"), ALL_ROWS) for row in rows]
     values = [[(F.col(f"`{field.name}`"), field.dataType) for field in frame.schema.fields] for frame in frames]
     return [frame.select(row_hash(of_row, salt)).collect()[0][0] for frame, of_row in zip(frames, values, strict=True)]
 

@@ -8,18 +8,25 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 from deltalake import DeltaTable
+from pyspark.sql import functions as F
 
 from mirror_assets.markers import ROW_ID
+from mirror_assets_tests.histories.setup import SALT, Choice
 from mirror_assets_tests.operations.source import Source
 
 # A row: its values as text, by column; a column without a value is as good as none.
 Bag = Counter[tuple[tuple[str, str], ...]]
 
 
-def require_equal(source: Source, version: int, mirror: Path, *, keyless: bool) -> None:
-    """The mirror's rows are the source's as of the version; columns that it has beside the source's were dropped."""
+def require_equal(source: Source, version: int, mirror: Path, choice: Choice, *, keyless: bool) -> None:
+    """The mirror's rows are the chosen ones of the source as of the version; other columns of it were dropped."""
     query = f"SELECT {'_metadata.row_id AS ' + ROW_ID + ', ' if keyless else ''}* FROM {{t}} VERSION AS OF {version}"
-    rows = source.query(query)
+    rows, salt = source.query(query), SALT.replace("'", "\\'")
+    types = {field.name: field.dataType for field in rows.schema}
+    computed = {
+        name: F.expr(sql.replace("${SALT}", salt)).cast(kind or types[name]) for name, sql, kind in choice.columns
+    }
+    rows = (rows.where(choice.where) if choice.where else rows).withColumns(computed)
     wanted = _bag((row.asDict(recursive=True) for row in rows.collect()), rows.columns)
     found = _bag(DeltaTable(str(mirror)).to_pyarrow_table().to_pylist(), rows.columns)
     assert wanted == found, f"version {version}: the mirror lacks {wanted - found}, and has besides {found - wanted}"

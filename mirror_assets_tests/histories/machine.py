@@ -16,7 +16,7 @@ from pyspark.sql import SparkSession
 from mirror_assets_tests import figures
 from mirror_assets_tests.histories import alterations, by_rust, replacements, rows
 from mirror_assets_tests.histories.faulty import Fault, Happening
-from mirror_assets_tests.histories.setup import LIMITS, MANY_PARTS, SETUPS, Limits, Setup, Way
+from mirror_assets_tests.histories.setup import CHOOSING_SETUPS, LIMITS, MANY_PARTS, SETUPS, Limits, Setup, Way
 from mirror_assets_tests.histories.statement import PICKS, Pick, bursts
 from mirror_assets_tests.histories.world import PROOF, Burst, Run, World
 
@@ -73,6 +73,14 @@ class Histories(RuleBasedStateMachine):
     def teardown(self) -> None:
         if self._world and sys.exc_info()[0] is None:
             self._world.end()
+
+
+class ChoosingHistories(Histories):
+    """The same, with a condition for rows, a mask and a derived column."""
+
+    @initialize(setup=CHOOSING_SETUPS, pick=PICKS, limits=LIMITS, loaded=LOADED, salt=st.integers(0, 2**16))
+    def begin(self, setup: Setup, pick: Pick, limits: Limits, loaded: bool, salt: int) -> None:
+        super().begin(setup, pick, limits, loaded, salt)
 
 
 class ChurningHistories(Histories):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from enum import Enum
@@ -57,6 +58,38 @@ class Way(Enum):
 
 
 @dataclass(frozen=True)
+class Choice:
+    """The rows and values that leave the lake: a condition, and expressions with their types (None: the source's)."""
+
+    where: str | None = None
+    columns: tuple[tuple[str, str, str | None], ...] = ()
+
+    @property
+    def settings(self) -> tuple[str, ...]:
+        """The lines of mirror.yaml."""
+        computed = {name: {"sql": sql, **({"type": kind} if kind else {})} for name, sql, kind in self.columns}
+        lines = (f"where: {json.dumps(self.where)}" if self.where else "", f"columns: {json.dumps(computed)}")
+        return tuple(line for line in lines[: 2 if computed else 1] if line)
+
+
+SALT = "a secret of the lake's"
+WHERE = (None, None, "id % 3 <> 0", "part = 1", "name > 'd' OR amount >= 2", "amount IS NULL OR amount < 3", "id < 0")
+MASKS = (
+    ("name", "sha2(concat(name, '${SALT}'), 256)", None),
+    ("name", "left(name, 2)", None),
+    ("name", "NULL", None),
+    ("amount", "round(amount, -1)", None),
+    ("id", "sha2(concat(id, '${SALT}'), 256)", "string"),
+    ("part", "'?'", "string"),
+)
+DERIVED = (
+    ("label", "concat(part, '-', name)", "string"),
+    ("total", "amount * (part + 1)", "decimal(30,4)"),
+    ("is_long", "length(name) > 3", "boolean"),
+)
+
+
+@dataclass(frozen=True)
 class Setup:
     """A kind of table, and what its mirror does at breaks. Without `feed`, the source records none."""
 
@@ -64,6 +97,7 @@ class Setup:
     hold: bool
     keep_dropped: bool
     feed: bool
+    choice: Choice = Choice()
 
     def features_for(self, way: Way) -> Features:
         """The table's, where changes are found this way."""
@@ -91,6 +125,7 @@ class Limits:
             f"compact: {str(compact).lower()}",
             f"on_break: {'hold' if setup.hold else 'rebuild'}",
             f"on_drop_column: {'keep' if setup.keep_dropped else 'rebuild'}",
+            *setup.choice.settings,
         )
         slices = f"slices: {{max_commits: {self.commits}, max_rows: {self.rows}}}"
         lab.configure("\n    ".join(table), f"{slices}\n  files: {{target_rows: {self.target_rows}}}", way.keys)
@@ -104,6 +139,13 @@ SETUPS = st.builds(
     keep_dropped=st.sampled_from([True, True, False]),
     feed=st.booleans(),
 )
+# Of a table without keys, the row id is the key, and no value identifies a row.
+CHOICES = st.builds(
+    Choice,
+    where=st.sampled_from(WHERE),
+    columns=st.builds(lambda mask, derived: (mask, derived), st.sampled_from(MASKS), st.sampled_from(DERIVED)),
+)
+CHOOSING_SETUPS = st.builds(replace, SETUPS, choice=CHOICES)
 LIMITS = st.builds(
     Limits,
     commits=st.sampled_from([100, 3, 2, 100, 1]),

@@ -19,7 +19,7 @@ def _settings(*columns: str, on_drop: OnDropColumn = OnDropColumn.KEEP) -> Table
 
 
 def _before(*columns: str, dropped: tuple[str, ...] = ()) -> BaseState:
-    return BaseState(4, _SOURCE, "table-1", frozenset(columns), frozenset(dropped))
+    return BaseState(4, _SOURCE, "table-1", dict.fromkeys(columns), dropped=frozenset(dropped))
 
 
 @pytest.mark.parametrize(

@@ -20,7 +20,7 @@ from mirror_assets.pipeline.context import TableContext
 from mirror_assets.pipeline.errors import SnapshotLost, SourceBroke
 from mirror_assets.pipeline.plan import plan_table, slice_key
 from mirror_assets.pipeline.publish import publish_slice
-from mirror_assets.pipeline.source_check import landed_columns, recorded_columns
+from mirror_assets.pipeline.source_check import recorded_columns, table_columns
 from mirror_assets.pipeline.stage_range import stage_range
 from mirror_assets.source.log import DeltaLog
 from mirror_assets.storage import LocalStore
@@ -65,7 +65,7 @@ def lake(tmp_path: Path) -> TableContext:
 @pytest.fixture
 def loading(lake: TableContext) -> TableContext:
     """The same, of whose version 2 the first file has landed as a chunk."""
-    _land_first(lake, recorded_columns(landed_columns(lake.log.state(2).schema)))
+    _land_first(lake, recorded_columns(table_columns(lake.table, lake.log.state(2).schema)))
     return lake
 
 

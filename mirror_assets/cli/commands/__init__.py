@@ -11,7 +11,7 @@ from pathlib import Path
 import click
 
 from mirror_assets.cli.commands.init import init
-from mirror_assets.cli.commands.inspect import check, feed, reconcile, status
+from mirror_assets.cli.commands.inspect import check, feed, preview, reconcile, status
 from mirror_assets.cli.commands.mirror import drop, history, plan, rebuild, repair, replicate, run
 from mirror_assets.cli.commands.services import alerts, fabric
 from mirror_assets.cli.commands.setup import demo, discover, doctor, download_jars
@@ -51,7 +51,7 @@ def _flush(code: Exit, **_: object) -> Exit:
 
 
 for _command in (
-    *(demo, init, plan, run, discover, status, reconcile, feed, history, check, doctor, download_jars),
+    *(demo, init, plan, run, discover, status, reconcile, feed, preview, history, check, doctor, download_jars),
     *(replicate, repair, rebuild, drop, alerts, fabric, direct_lake),
 ):
     app.add_command(_command)

@@ -1,4 +1,4 @@
-"""Commands that show and check tables: status, feed, check, reconcile."""
+"""Commands that show and check tables: status, feed, preview, check, reconcile."""
 
 from __future__ import annotations
 
@@ -77,6 +77,26 @@ def feed(
     from mirror_assets.cli import show_rows
 
     return show_rows.feed(config, name, RangeOptions(first, last, clip).range, limit, as_json=as_json)
+
+
+@click.command(epilog=examples("preview sales.orders", "preview sales.orders --limit 100 --json"))
+@table
+@click.option(
+    "--limit",
+    type=whole_number("a whole number from 1 on", 1),
+    default="10",
+    metavar="N",
+    help="Maximum number of rows to show.",
+)
+@configured
+def preview(config: Path | None, name: str, limit: int, *, as_json: bool) -> Exit:
+    """Show rows of a source as they would land: filtered, masked, with computed columns.
+
+    Checks `where` and the expressions of `columns`, and lists all their mistakes. Writes nothing.
+    """
+    from mirror_assets.cli import show_rows
+
+    return show_rows.preview(config, name, limit, as_json=as_json)
 
 
 @click.command(epilog=examples("check", "check --table sales.orders --only lag --only retention", "check --json"))

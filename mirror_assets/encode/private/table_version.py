@@ -12,11 +12,12 @@ from py4j.java_gateway import JavaClass, JavaObject
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from mirror_assets.encode.columns import without_collations
+from mirror_assets.encode.columns import projected
 from mirror_assets.encode.private.jvm import Jvm, java_items
 from mirror_assets.encode.spark_errors import session_unfit
 from mirror_assets.source.batching import FileChunk
 from mirror_assets.source.errors import SourceUnreadable
+from mirror_assets.source.projection import ALL_ROWS, Projection
 
 
 @dataclass(frozen=True)
@@ -169,8 +170,8 @@ class TableVersion:
         """Size of its files."""
         return int(self.snapshot.sizeInBytes())
 
-    def differences(self, other: TableVersion) -> tuple[FileRows, FileRows]:
-        """Return a superset of the rows that only this version of the table has, and of those that only `other` has.
+    def differences(self, other: TableVersion, projection: Projection = ALL_ROWS) -> tuple[FileRows, FileRows]:
+        """Return a superset of the landing rows that only this version of the table has, and that only `other` has.
 
         Each has the live rows of files that the other version lacks, and of files that both have with different
         deletion vectors, the live rows that the other version hides. Only the former files, read whole, count for the
@@ -182,31 +183,31 @@ class TableVersion:
         ours = {_identity(file): file for file in self._named(wanted)}
         theirs = {_identity(file): file for file in other._named(wanted)}
         vectors = Vectors.of(self.jvm, self.log)
-        return self._only(ours, theirs, vectors), other._only(theirs, ours, vectors)
+        return self._only(ours, theirs, vectors, projection), other._only(theirs, ours, vectors, projection)
 
-    def _only(self, ours: _Files, theirs: _Files, vectors: Vectors) -> FileRows:
-        """Return the live rows of our files that are not among theirs, or that their deletion vectors hide."""
+    def _only(self, ours: _Files, theirs: _Files, vectors: Vectors, projection: Projection) -> FileRows:
+        """Return the landing rows of our files that are not among theirs, or that their deletion vectors hide."""
         whole = [file for identity, file in ours.items() if identity not in theirs]
         parts = (vectors.only_in(file, theirs[identity]) for identity, file in ours.items() if identity in theirs)
         chosen = (*whole, *(part for part in parts if part is not None))
         bytes_, opened = (sum(file.size() for file in files) for files in (whole, chosen))
-        return FileRows(self._rows(self.jvm.java_list(chosen)), bytes_, opened)
+        return FileRows(self._rows(self.jvm.java_list(chosen), projection), bytes_, opened)
 
-    def rows_of(self, first: int, end: int) -> DataFrame:
-        """Return the live rows of files `first` to `end` - 1, numbered in order of their paths."""
+    def rows_of(self, first: int, end: int, projection: Projection = ALL_ROWS) -> DataFrame:
+        """Return the landing rows of files `first` to `end` - 1, numbered in order of their paths."""
         no_more = self.jvm.array(self.jvm.root.java.lang.String)
         files = self.snapshot.allFiles().sort("path", no_more).offset(first).limit(end - first)
-        return self._rows(files.collectAsList())
+        return self._rows(files.collectAsList(), projection)
 
     def _named(self, wanted: Column) -> list[JavaObject]:
         """Return the files whose path meets the condition."""
         return list(java_items(self.snapshot.allFiles().filter(wanted._jc).collectAsList()))  # noqa: SLF001 the Scala column
 
-    def _rows(self, files: JavaObject) -> DataFrame:
-        """Return the live rows of the files in a Java list, which stays in the JVM because it may be very long."""
+    def _rows(self, files: JavaObject, projection: Projection) -> DataFrame:
+        """Return the landing rows of the files in a Java list, which stays in the JVM because it may be very long."""
         chosen, none = self.jvm.sequence(files), self.jvm.none
         frame = self.log.createDataFrame(self.snapshot, chosen, False, none)  # noqa: FBT003 not a stream
-        return without_collations(self.jvm.frame(frame))
+        return projected(self.jvm.frame(frame), projection)
 
     def _files(self) -> DataFrame:
         frame = self.jvm.frame(self.snapshot.allFiles().toDF())
@@ -219,13 +220,15 @@ def _identity(file: JavaObject) -> tuple[str, str]:
     return file.path(), file.baseRowId().toString()
 
 
-def read_version(spark: SparkSession, uri: str, at: int) -> DataFrame:
-    """Return the table as of version `at`, by Delta's public reader."""
-    return without_collations(spark.read.format("delta").option("versionAsOf", at).load(uri))
+def read_version(spark: SparkSession, uri: str, at: int, projection: Projection = ALL_ROWS) -> DataFrame:
+    """Return the landing rows of the table as of version `at`, by Delta's public reader."""
+    return projected(spark.read.format("delta").option("versionAsOf", at).load(uri), projection)
 
 
-def read_files(spark: SparkSession, uri: str, at: int, chunk: FileChunk) -> DataFrame:
-    """Return the rows of a chunk of the files of version `at`, with that version's schema and deletion vectors.
+def read_files(
+    spark: SparkSession, uri: str, at: int, chunk: FileChunk, projection: Projection = ALL_ROWS
+) -> DataFrame:
+    """Return the landing rows of a chunk of the files of version `at`, with that version's schema and deletion vectors.
 
     Spark sorts the files by path and opens only the chunk's, so every file is in exactly one chunk. Raises
     SourceUnreadable when the version has another number of files than the plan, and session_unfit.
@@ -234,4 +237,4 @@ def read_files(spark: SparkSession, uri: str, at: int, chunk: FileChunk) -> Data
     table = TableVersion.opened(spark, uri, at)
     if (found := table.snapshot.allFiles().count()) != chunk.files:
         raise SourceUnreadable(uri, f"Spark sees {found} files in version {at}, and its log names {chunk.files}")
-    return table.rows_of(chunk.first, chunk.end)
+    return table.rows_of(chunk.first, chunk.end, projection)

@@ -8,14 +8,16 @@ from contextlib import contextmanager
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from mirror_assets.encode.columns import quoted, without_collations
+from mirror_assets.encode.columns import projected, quoted
 from mirror_assets.encode.private.table_version import read_version
 from mirror_assets.encode.spark_errors import spark_errors
 from mirror_assets.pipeline.context import TableContext, reading
 from mirror_assets.pipeline.doctor.answers import DoctorAnswer, no, ok, warn
+from mirror_assets.pipeline.expressions import checked_projection
 from mirror_assets.row_values import shown_key
 from mirror_assets.source.errors import SourceNotDelta
 from mirror_assets.source.losses import FileUnfound, SourceRead
+from mirror_assets.source.projection import ALL_ROWS, Projection
 from mirror_assets.source.source_state import SourceState
 
 # The keys of this many rows are checked unless all are requested: some seconds of Spark.
@@ -25,7 +27,7 @@ _NO_PATH = "PATH_NOT_FOUND"
 
 def spark_reads(context: TableContext, state: SourceState | None) -> DoctorAnswer:
     """Read the schema and one row of the version, or of the newest. Raises what `reading` and `spark_errors` raise."""
-    with _spark_reading(context, state) as frame:
+    with _spark_reading(context, state, ALL_ROWS) as frame:
         found = frame.limit(1).collect()
     row = "and a row" if found else "and no row, for it has none"
     read = f"Spark {context.spark().version} has read {len(frame.columns)} columns {row}"
@@ -46,7 +48,8 @@ def keys_are_unique(
     Raises what `reading` and `spark_errors` raise.
     """
     keys, problems = context.table.keys, list[str]()
-    with _spark_reading(context, state) as frame:
+    projection = checked_projection(context, state.schema_string) if state else ALL_ROWS
+    with _spark_reading(context, state, projection) as frame:
         rows, repeated, with_null, example = _count_keys(frame if thorough else frame.limit(sample), keys)
     is_whole = thorough or rows < sample
     which = f"all {rows:,} rows" if is_whole else f"{rows:,} rows, a part; --thorough checks all"
@@ -84,13 +87,13 @@ def _count_keys(frame: DataFrame, keys: Sequence[str]) -> tuple[int, int, int, t
 
 
 @contextmanager
-def _spark_reading(context: TableContext, state: SourceState | None) -> Iterator[DataFrame]:
-    """Yield the version's rows; translate Spark's errors in the block."""
+def _spark_reading(context: TableContext, state: SourceState | None, projection: Projection) -> Iterator[DataFrame]:
+    """Yield the version's landing rows; translate Spark's errors in the block."""
     spark, uri = context.spark(), context.log.uri
     if state is None:
         try:
             with spark_errors(f"{context.name}, reading the newest version of {uri}"):
-                yield without_collations(spark.read.format("delta").load(uri))
+                yield projected(spark.read.format("delta").load(uri), projection)
         except FileUnfound as error:
             if _NO_PATH in error.why:
                 raise SourceNotDelta(uri) from error
@@ -99,4 +102,4 @@ def _spark_reading(context: TableContext, state: SourceState | None) -> Iterator
     version = state.version
     place = f"{context.name}, reading version {version} of {uri}"
     with reading(context, SourceRead(version, version, versions=(version,))), spark_errors(place):
-        yield read_version(spark, uri, version)
+        yield read_version(spark, uri, version, projection)

@@ -1,0 +1,103 @@
+"""The setting `columns`: the columns to mirror, and the SQL expressions of those that are computed."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from typing import Annotated, TypeAlias
+
+from pydantic import AfterValidator, BeforeValidator, Discriminator, Field, Tag
+
+from mirror_assets.config.errors import did_you_mean
+from mirror_assets.config.setting_values import Section, Text, distinct_columns
+
+_TYPES = (
+    *("tinyint", "smallint", "int", "bigint", "float", "double", "boolean", "string", "binary", "date", "timestamp"),
+    "timestamp_ntz",
+)
+_DECIMAL = re.compile(r"decimal\((\d{1,2}),(\d{1,2})\)")
+_MOST_DIGITS = 38
+_WORD = re.compile(r"`(?:[^`]|``)+`|[A-Za-z_]\w*")
+_QUOTED = re.compile(r"'(?:[^'\\]|\\.)*'|\"(?:[^\"\\]|\\.)*\"", re.DOTALL)
+
+
+def _landing_type(text: str) -> str:
+    kind = re.sub(r"\s+", "", text).lower()
+    digits = _DECIMAL.fullmatch(kind)
+    if digits and 1 <= int(digits[1]) <= _MOST_DIGITS and int(digits[2]) <= int(digits[1]):
+        return kind
+    if kind not in _TYPES:
+        raise ValueError(f"{text!r} can't land; it must be one of {', '.join(_TYPES)}, decimal(p,s)")
+    return kind
+
+
+LandingType = Annotated[str, AfterValidator(_landing_type)]
+
+
+class ComputedColumn(Section):
+    """A column whose values are computed from other columns of the same row: a mask, or a new column."""
+
+    sql: Text = Field(description="Spark SQL expression over the source's columns.")
+    type: LandingType | None = Field(
+        default=None, description="Type in the mirror; null: that of the source's column with this name."
+    )
+    comment: str = Field(default="", description="Comment of the column in Dagster.")
+
+
+def _from_sql(value: object) -> object:
+    """Accept the expression alone in place of the mapping."""
+    if isinstance(value, str):
+        return {"sql": value}
+    known = ComputedColumn.model_fields
+    if isinstance(value, dict) and (unknown := [name for name in value if name not in known]):
+        raise ValueError(f"unknown setting {unknown[0]!r}{did_you_mean(str(unknown[0]), known)}")
+    return value
+
+
+_Computed = dict[Text, Annotated[ComputedColumn, BeforeValidator(_from_sql)]]
+_Entry: TypeAlias = Annotated[
+    Annotated[Text, Tag("[name]")] | Annotated[_Computed, Field(min_length=1), Tag("[computed]")],
+    Discriminator(lambda entry: "[computed]" if isinstance(entry, dict) else "[name]"),
+]
+_Listed: TypeAlias = Annotated[tuple[_Entry, ...], Field(min_length=1)]
+ColumnChoice: TypeAlias = _Computed | tuple[str | _Computed, ...]
+"""Computed columns by name, which land with all columns of the source; or a list of the only columns that land."""
+
+
+def computed_in(choice: ColumnChoice | None) -> dict[str, ComputedColumn]:
+    """Return the computed columns by name."""
+    if choice is None:
+        return {}
+    entries = [choice] if isinstance(choice, dict) else [entry for entry in choice if isinstance(entry, dict)]
+    return {name: column for entry in entries for name, column in entry.items()}
+
+
+def listed_in(choice: ColumnChoice | None) -> tuple[str, ...] | None:
+    """Return the names of the source's columns in a list; None if all columns land."""
+    return tuple(entry for entry in choice if isinstance(entry, str)) if isinstance(choice, tuple) else None
+
+
+def _distinct(choice: ColumnChoice) -> ColumnChoice:
+    distinct_columns([*(listed_in(choice) or ()), *_names(choice)])
+    return choice
+
+
+def _names(choice: ColumnChoice) -> Iterator[str]:
+    for entry in [choice] if isinstance(choice, dict) else choice:
+        yield from entry if isinstance(entry, dict) else ()
+
+
+Columns = Annotated[
+    Annotated[_Computed, Field(min_length=1), Tag("[computed]")] | Annotated[_Listed, Tag("[list]")],
+    Discriminator(lambda choice: "[computed]" if isinstance(choice, dict) else "[list]"),
+    AfterValidator(_distinct),
+]
+
+
+def columns_used(sql: str, known: Mapping[str, str]) -> tuple[str, ...]:
+    """Return the columns that an expression names, as `known` spells them; its keys are lower-case names.
+
+    Without Spark's analyzer, a function or a field of the same name counts as well.
+    """
+    words = (word.strip("`").replace("``", "`").lower() for word in _WORD.findall(_QUOTED.sub("''", sql)))
+    return tuple(dict.fromkeys(known[word] for word in words if word in known))

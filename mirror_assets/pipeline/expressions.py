@@ -1,0 +1,54 @@
+"""The projection of a table: checked against its source by Spark's analyzer, and shown by some landing rows."""
+
+from __future__ import annotations
+
+from pyspark.sql import functions as F
+
+from mirror_assets.config import Problem, setting_of, source_problems
+from mirror_assets.encode.columns import inserted_row, quoted
+from mirror_assets.encode.private.expressions import expression_problems
+from mirror_assets.encode.private.table_version import read_version
+from mirror_assets.encode.spark_errors import spark_errors
+from mirror_assets.pipeline.context import TableContext, reading
+from mirror_assets.pipeline.source_check import table_columns, table_projection
+from mirror_assets.source.losses import SourceRead
+from mirror_assets.source.projection import ALL_ROWS, Projection
+from mirror_assets.source.schema import parse_schema
+from mirror_assets.source.source_state import source_columns
+
+
+def checked_projection(context: TableContext, schema_string: str) -> Projection:
+    """Return the rows and values that land of a source with this schema; starts Spark if a setting has an expression.
+
+    Raises ConfigInvalid, with all mistakes and their lines, and what `table_projection` raises.
+    """
+    table, projection = context.table, table_projection(context.table, parse_schema(schema_string))
+    if projection == ALL_ROWS:
+        return projection
+    found = expression_problems(context.spark(), schema_string, projection, table.keys)
+    if found:
+        raise context.config.invalid(
+            tuple(
+                Problem(f"tables.{table.name}.where" if x.column is None else setting_of(table, x.column), x.message)
+                for x in found
+            )
+        )
+    return projection
+
+
+def landing_rows(context: TableContext, limit: int) -> tuple[str, ...]:
+    """Return up to `limit` rows of the newest version as they would land, as JSON objects; write nothing.
+
+    The source needs no change data feed yet. Raises what `checked_projection` raises, ConfigInvalid for other mistakes,
+    and what reading the source raises.
+    """
+    state = context.log.state()
+    if problems := source_problems(context.table, source_columns(state)):
+        raise context.config.invalid(problems)
+    projection, at = checked_projection(context, state.schema_string), state.version
+    place = f"{context.name}, reading version {at} of {context.source}"
+    with reading(context, SourceRead(at, at, versions=(at,))), spark_errors(place):
+        rows = read_version(context.spark(), context.source, at, projection)
+        landing = rows.select(*inserted_row(rows, table_columns(context.table, state.schema), {})).limit(limit)
+        row = F.to_json(F.struct(*map(quoted, landing.columns)), {"ignoreNullFields": "false"})
+        return tuple(found[0] for found in landing.select(row).collect())
