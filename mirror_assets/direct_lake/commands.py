@@ -11,6 +11,7 @@ from mirror_assets.cli.exit import Exit
 from mirror_assets.cli.options import PATH, Decorated, configured, examples, table_names, with_options
 
 if TYPE_CHECKING:
+    from mirror_assets.direct_lake.calculated import CalculatedColumn
     from mirror_assets.direct_lake.guardrails import Sku
     from mirror_assets.direct_lake.inspection import Inspection
 
@@ -45,6 +46,15 @@ def _sku(text: str) -> Sku:
 
     try:
         return sku_of(text)
+    except ValueError as error:
+        raise click.BadParameter(str(error)) from error
+
+
+def _calculated(text: str) -> CalculatedColumn:
+    from mirror_assets.direct_lake.calculated import CalculatedColumn
+
+    try:
+        return CalculatedColumn.parse(text)
     except ValueError as error:
         raise click.BadParameter(str(error)) from error
 
@@ -92,6 +102,13 @@ def direct_lake() -> None:
 @_consumers
 @_capacity
 @click.option("--columns", type=_names, metavar="A,B", help="Columns that a model uses.")
+@click.option(
+    "--calculated",
+    multiple=True,
+    type=_calculated,
+    metavar="NAME=DAX",
+    help="Calculated column of a model, to land as a column; may be repeated.",
+)
 @click.option(
     "--fabric", metavar="[SCHEMA.]TABLE", help="Plan maintenance for Fabric's Spark, where the table has this name."
 )

@@ -14,6 +14,7 @@ from mirror_assets.cli.exit import Exit
 from mirror_assets.cli.output import note, show_json
 from mirror_assets.config import Config, ConfigMissing, DirectLakeMode, TableSettings, TableUnknown, load_config
 from mirror_assets.config.access import access_to
+from mirror_assets.direct_lake.calculated import CalculatedColumn
 from mirror_assets.direct_lake.consumers import named_frames, source_consumers
 from mirror_assets.direct_lake.footer_reader import FooterReader, cache_folder
 from mirror_assets.direct_lake.guardrails import (
@@ -47,6 +48,7 @@ class Inspection:
     sku: Sku | None = None
     mode: str | None = None
     columns: tuple[str, ...] = ()
+    calculated: tuple[CalculatedColumn, ...] = ()
     fabric: str | None = None
     cache: Path | None = None
     no_cache: bool = False
@@ -64,6 +66,7 @@ class Inspection:
             self._consumers(),
             retain_hours=self.retain_hours,
             columns=self.columns,
+            calculated=self.calculated,
             fabric_name=in_fabric,
             max_files=sku.files if sku else None,
         )

@@ -157,6 +157,7 @@ class AdviceTopic(str, Enum):
     PARTITIONS = "partitions"
     DROPPED = "dropped columns"
     LARGE_FILES = "large files"
+    CALCULATED = "calculated columns"
 
 
 @dataclass(frozen=True)

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
+from mirror_assets.direct_lake.calculated import CalculatedColumn, calculated_advice
 from mirror_assets.direct_lake.columns import ColumnAnswer, ColumnNames, dropped_bytes, float_answers, loaded_bytes
 from mirror_assets.direct_lake.footer_reader import FooterReader
 from mirror_assets.direct_lake.footers import Footers
@@ -105,10 +106,11 @@ def table_report(
     *,
     retain_hours: float | None = None,
     columns: Sequence[str] = (),
+    calculated: Sequence[CalculatedColumn] = (),
     fabric_name: str | None = None,
     max_files: int | None = None,
 ) -> DirectLakeReport:
-    """Report on the table, whose older versions the consumers read; `columns` are those that a model uses.
+    """Report on the table, whose older versions the consumers read; a model uses `columns`, and has `calculated` ones.
 
     `retain_hours` are those of `VACUUM … RETAIN`. Maintenance is planned for Fabric's Spark if the table's name in
     Fabric's SQL is given, and for a capacity's limit of files.
@@ -136,7 +138,7 @@ def table_report(
         now=table.now,
         guardrails=table.guardrails,
         layout=layout,
-        advice=advice(layout),
+        advice=(*advice(layout), *calculated_advice(calculated, names.schema)),
         types=table.types,
         vacuum=vacuum,
         answers=(*loaded, *float_answers(layout.columns, layout.writers)),

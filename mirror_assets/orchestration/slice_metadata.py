@@ -11,9 +11,10 @@ from datetime import datetime, timezone
 
 import dagster as dg
 
+from mirror_assets.config import columns_used
 from mirror_assets.fabric.monitoring import MonitoredTable
 from mirror_assets.landing.cost import landing_cost
-from mirror_assets.landing.format import Column, Manifest, MarkerCounts, SliceKind, SliceRecord
+from mirror_assets.landing.format import Manifest, MarkerCounts, SliceKind, SliceRecord
 from mirror_assets.landing.names import SliceKey, TableName, landing_name
 from mirror_assets.landing.publish import Outcome, Published
 from mirror_assets.markers import ROW_ID
@@ -49,7 +50,7 @@ def source_event(
         "files": state.files,
         "bytes": state.bytes,
         "dagster/column_schema": _table_schema(
-            source_columns(state), state.schema, table_context.table.keys, holds_rows=True
+            source_columns(state), state.schema, table_context.table.keys, {}, holds_rows=True
         ),
         "properties": dg.MetadataValue.json(dict(state.metadata.configuration)),
         "table_id": state.table_id,
@@ -140,8 +141,7 @@ def landed_metadata(
         metadata["landing_files"] = names[0] if len(names) == 1 else f"{names[0]} to {names[-1]}"
     metadata["table_folder"] = dg.MetadataValue.path(f"{table_context.store.root}/{table_context.name.folder}")
     # The staged parts have the same columns: naming them twice would double the size of a slice's events.
-    source = assets.key(AssetKind.SOURCE, table_context.name)
-    return metadata | _columns(manifest, manifest.live_columns, source, holds_rows=False)
+    return metadata | _columns(assets, AssetKind.LANDING, table_context.name, manifest)
 
 
 def skipped_metadata(why: str, key: SliceKey, known: Metadata | None = None) -> Metadata:
@@ -183,7 +183,7 @@ def mirrored_metadata(
 
 def mirrored_columns(assets: MirrorAssets, table: TableName, manifest: Manifest) -> Metadata:
     """Return the mirror's columns, and where each comes from."""
-    return _columns(manifest, manifest.columns, assets.key(AssetKind.LANDING, table), holds_rows=True)
+    return _columns(assets, AssetKind.MIRROR, table, manifest)
 
 
 def versions(key: SliceKey, kind: SliceKind | None = None) -> str:
@@ -221,16 +221,27 @@ def _seconds(seconds: Mapping[str, float] | None) -> dict[str, MetadataItem]:
     return {f"{step}_seconds": round(took, 3) for step, took in (seconds or {}).items()}
 
 
-def _columns(
-    manifest: Manifest, columns: Sequence[Column], origin: dg.AssetKey, *, holds_rows: bool
-) -> dict[str, MetadataItem]:
-    """Return the columns, each with the column of `origin` that it comes from; a row id is made here."""
-    named = [(column.name, column.type) for column in columns]
-    schema = _table_schema(named, parse_schema(manifest.source_schema), manifest.keys, holds_rows=holds_rows)
+def _columns(assets: MirrorAssets, kind: AssetKind, table: TableName, manifest: Manifest) -> dict[str, MetadataItem]:
+    """Return the columns of the landing files or the mirror, each with the columns that it comes from.
+
+    A row id is made here. Those of the landing files come from the source's, computed ones from all that they use.
+    """
+    lands, computed = kind is AssetKind.LANDING, assets.config.table(table).computed
+    columns, source = manifest.live_columns if lands else manifest.columns, parse_schema(manifest.source_schema)
+    schema = _table_schema(
+        [(column.name, column.type) for column in columns],
+        source,
+        manifest.keys,
+        {name: column.comment for name, column in computed.items() if column.comment},
+        holds_rows=not lands,
+    )
     if len(columns) > _MOST_COLUMNS:
         return {"dagster/column_schema": schema}
+    known = {field.name.lower(): field.name for field in source.fields}
+    used = {name: columns_used(column.sql, known) for name, column in computed.items()} if lands else {}
+    origin = assets.key(AssetKind.SOURCE if lands else AssetKind.LANDING, table)
     deps = {
-        column.name: [dg.TableColumnDep(asset_key=origin, column_name=column.name)]
+        column.name: [dg.TableColumnDep(origin, name) for name in used.get(column.name, (column.name,))]
         for column in columns
         if column.name != ROW_ID
     }
@@ -239,9 +250,14 @@ def _columns(
 
 
 def _table_schema(
-    columns: Iterable[tuple[str, str]], source: Schema, keys: Sequence[str], *, holds_rows: bool
+    columns: Iterable[tuple[str, str]],
+    source: Schema,
+    keys: Sequence[str],
+    comments: Mapping[str, str],
+    *,
+    holds_rows: bool,
 ) -> dg.TableSchema:
-    """Return the columns with their names and types, the source's comments and nullability, and the keys.
+    """Return the columns with their names and types, comments and the source's nullability, and the keys.
 
     Source and mirror hold rows (`holds_rows`). Landing files hold changes: keys repeat, and a DELETE has its key alone.
     """
@@ -254,7 +270,7 @@ def _table_schema(
             unique=holds_rows and [name] == list(keys),
             other=["key"] if is_key else [],
         )
-        comment = field.comment[:_LONGEST_COMMENT] if field else ""
+        comment = comments.get(name, field.comment if field else "")[:_LONGEST_COMMENT]
         return dg.TableColumn(name, type_, comment or None, constraints)
 
     return dg.TableSchema([described(name, type_) for name, type_ in columns])

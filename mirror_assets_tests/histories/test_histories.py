@@ -37,3 +37,13 @@ def test_every_history_ends_equal_to_the_chosen_rows_and_values(
 @pytest.mark.parametrize("way", Way, ids=lambda way: way.value)
 def test_many_long_histories_end_equal_to_their_source(adaptive_spark: SparkSession, tmp_path: Path, way: Way) -> None:
     run(adaptive_spark, tmp_path, way, histories=10, steps=30)
+
+
+@pytest.mark.soak
+@pytest.mark.timeout(0)
+@pytest.mark.parametrize("way", Way, ids=lambda way: way.value)
+def test_many_histories_end_equal_to_the_chosen_rows_and_values(
+    adaptive_spark: SparkSession, tmp_path: Path, way: Way, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SALT", SALT)
+    run(adaptive_spark, tmp_path, way, histories=5, steps=12, machine=ChoosingHistories)
