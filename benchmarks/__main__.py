@@ -19,6 +19,7 @@ from benchmarks.suites import (
     by_way,
     catch_up,
     changes,
+    choosing,
     comparing,
     dagster,
     direct_lake,
@@ -34,6 +35,7 @@ from mirror_assets.encode.session import open_session, spark_settings
 
 _SUITES: Mapping[str, Callable[[Bench], Outcome]] = {
     "changes": changes.run,
+    "choosing": choosing.run,
     "small": small.run,
     "tables": tables.run,
     "plan": planning.run,

@@ -59,7 +59,7 @@ _Entry: TypeAlias = Annotated[
     Annotated[Text, Tag("[name]")] | Annotated[_Computed, Field(min_length=1), Tag("[computed]")],
     Discriminator(lambda entry: "[computed]" if isinstance(entry, dict) else "[name]"),
 ]
-_Listed: TypeAlias = Annotated[tuple[_Entry, ...], Field(min_length=1)]
+_Listed: TypeAlias = tuple[_Entry, ...]
 ColumnChoice: TypeAlias = _Computed | tuple[str | _Computed, ...]
 """Computed columns by name, which land with all columns of the source; or a list of the only columns that land."""
 
@@ -78,6 +78,8 @@ def listed_in(choice: ColumnChoice | None) -> tuple[str, ...] | None:
 
 
 def _distinct(choice: ColumnChoice) -> ColumnChoice:
+    if not choice:
+        raise ValueError("it must not be empty")
     distinct_columns([*(listed_in(choice) or ()), *_names(choice)])
     return choice
 
@@ -88,7 +90,7 @@ def _names(choice: ColumnChoice) -> Iterator[str]:
 
 
 Columns = Annotated[
-    Annotated[_Computed, Field(min_length=1), Tag("[computed]")] | Annotated[_Listed, Tag("[list]")],
+    Annotated[_Computed, Tag("[computed]")] | Annotated[_Listed, Tag("[list]")],
     Discriminator(lambda choice: "[computed]" if isinstance(choice, dict) else "[list]"),
     AfterValidator(_distinct),
 ]

@@ -116,3 +116,16 @@ def test_a_table_whose_versions_are_compared_is_shown_without_a_feed(
     if changes == "files":
         return
     assert "row tracking was off at version 4" in _refused(lab, capsys, "--from", "3", "--to", "4")
+
+
+def test_preview_shows_masked_rows_of_a_table_without_a_feed(lab: Lab, capsys: pytest.CaptureFixture[str]) -> None:
+    lab.sql("CREATE TABLE {t} (id INT, name STRING) USING delta", "INSERT INTO {t} VALUES (1, 'Ada'), (2, 'Plato')")
+    lab.configure('where: id > 1\n    columns: {name: "left(name, 1)"}')
+    arguments = ["preview", "shop.orders", "--config", str(lab.config_file)]
+    assert main([*arguments, "--json"]) == 0
+    assert json.loads(capsys.readouterr().out) == [{"id": 2, "name": "P"}]
+    assert main(arguments) == 0
+    assert "Plato" not in capsys.readouterr().out
+    lab.configure('columns: {name: "rand()"}')
+    assert main(arguments) == 2
+    assert "mirror.yaml:10: tables.shop.orders.columns.name: its value would differ" in capsys.readouterr().err

@@ -22,7 +22,7 @@ LINE = BASE.count("\n") + 1
 
 
 TABLE_MISTAKES = [
-    ("archive: {}", "archive: unknown setting; it is one of: keys, columns, changes, compact, start, on_break, on_drop_column, history, history_start, history_stream, slices, files, lag, retention, replication, direct_lake, maintenance, owners, tags, source_asset, source"),
+    ("archive: {}", "archive: unknown setting; it is one of: keys, columns, where, changes, compact, start, on_break, on_drop_column, history, history_start, history_stream, slices, files, lag, retention, replication, direct_lake, maintenance, owners, tags, source_asset, source"),
     ("history_start: latest", "history_start: expected 'snapshot', 'earliest', {version: N} or {timestamp: yyyy-MM-dd HH:mm:ss}, got 'latest'"),
     ("history: true", "history: expected false, 'slices' or 'stream', got true"),
     ("history: always", "history: expected 'false', 'slices' or 'stream', got 'always'"),
@@ -33,6 +33,17 @@ TABLE_MISTAKES = [
     ("columns: []", "columns: it must not be empty"),
     ("columns: id", "columns: expected a list, like [one, two], got 'id'"),
     ("columns: [a, A]", "columns: 'A' and 'a' are the same column"),
+    ("columns: [a, {A: b}]", "columns: 'A' and 'a' are the same column"),
+    ("columns: [5]", "columns.0: expected text (quotes make it text), got 5"),
+    ("columns: {}", "columns: it must not be empty"),
+    ("columns: {a: 7}", "columns.a: expected settings below it (name: value), got 7"),
+    ("columns: {a: ''}", "columns.a.sql: it must not be empty"),
+    ("columns: {a: {type: int}}", "columns.a.sql: this setting is missing"),
+    ("columns: [{a: {sql: b, typ: int}}]", "columns.0.a: unknown setting 'typ'; did you mean 'type'?"),
+    ("columns: {a: {sql: b, type: 'decimal(39,2)'}}", "columns.a.type: 'decimal(39,2)' can't land; it must be one of tinyint, smallint, int, bigint, float, double, boolean, string, binary, date, timestamp, timestamp_ntz, decimal(p,s)"),
+    ("columns: {a: 'concat(b, ${UNSET_SALT})'}", "columns.a: the environment variable UNSET_SALT is not set; set it, or write ${UNSET_SALT:-default}"),
+    ("where: ''", "where: it must not be empty"),
+    ("where: [a]", "where: expected text (quotes make it text), got a list"),
     ("on_drop_column: hold", "on_drop_column: expected 'keep' or 'rebuild', got 'hold'"),
     ("on_break: stop", "on_break: expected 'rebuild', 'repair' or 'hold', got 'stop'"),
     ("on_break:", "on_break: expected 'rebuild', 'repair' or 'hold', got nothing"),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import dagster as dg
@@ -78,3 +79,20 @@ def test_the_mirror_has_them_as_the_source_had_at_the_landed_version(paper: Pape
     assert found["id"].description == "The order's number"
     assert found["id"].constraints == dg.TableColumnConstraints(nullable=False, other=["key"]), "half a key repeats"
     assert found["gone"].constraints == dg.TableColumnConstraints(), "a column that the source has dropped"
+
+
+def test_a_computed_column_comes_from_all_columns_that_it_uses(paper: Paper) -> None:
+    both = "{sql: \"concat(`odd`, PLACED, 'note')\", type: string, comment: Two}"
+    paper = replace(paper, settings=f"columns: {{note: 'left(note, 2)', both: {both}}}")
+    columns = tuple(Column(name=name, type="string") for name in ("id", "placed", "note", "odd", "both"))
+    landed = MANIFEST.model_copy(
+        update={"source_schema": paper.context.log.state().schema_string, "keys": ("id",), "columns": columns}
+    )
+    assets = MirrorAssets(paper.config)
+    metadata = landed_metadata(assets, paper.context, Published(Outcome.COVERED, landed))
+    lineage = metadata["dagster/column_lineage"]
+    assert isinstance(lineage, dg.TableColumnLineage)
+    found = {name: [dep.column_name for dep in deps] for name, deps in lineage.deps_by_column.items()}
+    assert found == {"id": ["id"], "placed": ["placed"], "note": ["note"], "odd": ["odd"], "both": ["odd", "placed"]}
+    assert _columns(metadata)["both"].description == "Two"
+    assert _columns(mirrored_columns(assets, TABLE, landed))["both"].description == "Two"
