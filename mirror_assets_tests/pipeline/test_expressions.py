@@ -225,6 +225,19 @@ def test_a_repair_lands_only_what_other_settings_change(lab: Lab) -> None:
     assert lab.manifest().epoch == 1
 
 
+def test_a_run_repairs_what_another_secret_changes_if_settings_say_so(
+    lab: Lab, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    _configure(lab, MASK, where="id < 5", more="on_break: repair")
+    lab.mirror()
+    monkeypatch.setenv("SALT", "another secret")
+    lab.sql("DELETE FROM {t} WHERE id = 0")
+    lab.mirror()
+    assert lab.is_equal
+    assert (lab.manifest().epoch, lab.manifest().kind) == (1, SliceKind.REPAIR)
+    assert lab.mirror() == []
+
+
 def test_a_preview_shows_masked_rows_before_anything_has_landed(lab: Lab) -> None:
     _configure(lab, MASK, "note: {sql: \"to_json(named_struct('a', id))\", type: string}", where="id >= 8")
     rows = [json.loads(row) for row in landing_rows(lab.context, 10)]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from py4j.java_gateway import JavaObject
 from py4j.protocol import Py4JJavaError
@@ -14,7 +14,7 @@ from pyspark.sql import functions as F
 
 from mirror_assets.encode.private.jvm import Jvm, items
 from mirror_assets.encode.spark_errors import spark_facts
-from mirror_assets.redaction import redacted_error
+from mirror_assets.redaction import redacted, redacted_error
 from mirror_assets.source.projection import Projection
 
 _ONE_ROW = "it must be computed from one row: aggregates, window functions and generators can't be"
@@ -80,7 +80,7 @@ def expression_problems(
             or _problem(sql, lambda sql=sql, kind=kind: rows.select(F.expr(sql).cast(kind).alias("x")), _only_value)  # type: ignore[misc]
         )
         found += [ExpressionProblem(column.name, message)] if message else []
-    return tuple(found)
+    return tuple(replace(problem, message=redacted(problem.message)) for problem in found)
 
 
 def _hide_values(jvm: Jvm) -> None:
