@@ -65,11 +65,17 @@ def type_issues(
             most = min((length for length in lengths if length is not None), default=MOST_CHARACTERS + 1)
             # Values of partition columns are names of folders, which are short.
             if column.name not in partitioned_by and most > MOST_CHARACTERS:
-                message = f"may hold texts of more than {MOST_CHARACTERS:,} characters, the most that Direct Lake loads"
+                message = (
+                    f"may hold texts of more than {MOST_CHARACTERS:,} characters, the most that Direct Lake loads; a "
+                    f"mirror can land left({name}, {MOST_CHARACTERS})"
+                )
                 statement = f"SELECT max(length({name})) FROM {table_at(uri)}"  # noqa: S608 for people to run
                 issues.append(TypeIssue(column.name, kind, Certainty.UNSEEN, message, statement))
         elif kind in _FLOATS:
-            message = "may hold NaN or infinity, which Direct Lake doesn't support and footers don't show: use DECIMAL"
+            message = (
+                "may hold NaN or infinity, which Direct Lake doesn't support and footers don't show: use DECIMAL, in a "
+                f"mirror by `{column.name}: {{sql: try_cast({name} AS DECIMAL(18,4)), type: 'decimal(18,4)'}}`"
+            )
             test = f"isnan({name}) OR abs({name}) = double('infinity')"
             statement = f"SELECT count(*) FROM {table_at(uri)} WHERE {test}"  # noqa: S608 for people to run
             issues.append(TypeIssue(column.name, kind, Certainty.MAY_FAIL, message, statement))

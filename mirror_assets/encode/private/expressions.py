@@ -16,6 +16,7 @@ from mirror_assets.encode.private.jvm import Jvm, items
 from mirror_assets.encode.spark_errors import spark_facts
 from mirror_assets.redaction import redacted, redacted_error
 from mirror_assets.source.projection import Projection
+from mirror_assets.source.schema import LandedColumn
 
 _ONE_ROW = "it must be computed from one row: aggregates, window functions and generators can't be"
 _SUBQUERY = "it has a subquery; it must be computed from the columns of one row"
@@ -43,6 +44,7 @@ _TASK_LOGGERS = (
 )
 _REASON = re.compile(r"\] (.*?)(?: SQLSTATE|;|$)", re.DOTALL)
 _PLACE = re.compile(r"line (\d+),? pos (\d+)")
+_VALUE = "value"
 _UNFIT = ("struct", "array", "map", "variant", "interval", "object", "udt")
 
 
@@ -73,14 +75,25 @@ def expression_problems(
         message = _problem(where, lambda: rows.where(F.expr(where)), _condition)
         found += [ExpressionProblem(None, message)] if message else []
     for column in projection.computed:
-        sql, kind = column.sql, column.type
-        message = (
-            _problem(sql, lambda sql=sql: rows.select(F.expr(sql).alias("x")), _only_value)  # type: ignore[misc]
-            or _unfit(rows.select(F.expr(sql).alias("x")), is_key=column.name in keys)
-            or _problem(sql, lambda sql=sql, kind=kind: rows.select(F.expr(sql).cast(kind).alias("x")), _only_value)  # type: ignore[misc]
-        )
+        message = _column_problem(rows, column, is_key=column.name in keys)
         found += [ExpressionProblem(column.name, message)] if message else []
     return tuple(replace(problem, message=redacted(problem.message)) for problem in found)
+
+
+def _column_problem(rows: DataFrame, column: LandedColumn, *, is_key: bool) -> str:
+    """Return the mistake in the expression, in its value, or in the cast to the column's type."""
+
+    def value() -> DataFrame:
+        return rows.select(F.expr(column.sql).alias(_VALUE))
+
+    def landed() -> DataFrame:
+        return rows.select(F.expr(column.sql).cast(column.type).alias(_VALUE))
+
+    return (
+        _problem(column.sql, value, _only_value)
+        or _unfit(value(), is_key=is_key)
+        or _problem(column.sql, landed, _only_value)
+    )
 
 
 def _hide_values(jvm: Jvm) -> None:
@@ -137,7 +150,7 @@ def _parts(expression: JavaObject) -> Iterator[JavaObject]:
 
 
 def _unfit(value: DataFrame, *, is_key: bool) -> str:
-    kind = value.schema["x"].dataType.simpleString()
+    kind = value.schema[_VALUE].dataType.simpleString()
     if kind.startswith(_UNFIT):
         return f"its value is {kind}, which can't land; to land it as text, use to_json"
     return "a key can't be NULL" if is_key and kind == "void" else ""
