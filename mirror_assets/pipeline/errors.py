@@ -156,5 +156,5 @@ def stop_error(table: TableName, stop: Break) -> MirrorError:
     """Return the error of a break; its family says whether a rebuild may follow."""
     if stop.kind is BreakKind.ROWS_CHANGED:
         return RowsChanged(str(table), stop.version, stop.message)
-    undo = "set `columns` and `where` back, or " if stop.kind is BreakKind.COLUMNS_CHANGED else ""
+    undo = "set these settings back, or " if stop.kind is BreakKind.COLUMNS_CHANGED else ""
     return SourceBroke(str(table), stop.version, stop.message, undo)

@@ -91,5 +91,5 @@ def test_a_choice_of_columns_and_what_becomes_of_it(wide: Lab) -> None:
     assert lab.is_equal
     assert _mirror(lab)[20]["amount"] is None
     _configure(lab, "[name, remark, amount]", "on_break: hold")
-    with pytest.raises(SourceBroke, match=r"`amount`, `remark`.*set `columns` back"):
+    with pytest.raises(SourceBroke, match=r"`amount`, `remark`.*set these settings back"):
         lab.mirror()

@@ -133,5 +133,5 @@ def test_a_source_that_was_replaced_is_a_reason_to_rebuild(loading: TableContext
 
 def test_columns_that_would_land_otherwise_are_a_reason_to_rebuild(lake: TableContext) -> None:
     _land_first(lake, (Column(name="id", type="int"),))
-    with pytest.raises(SourceBroke, match="its columns are not the landed ones, and loading: 1 of 3 chunks"):
+    with pytest.raises(SourceBroke, match="its columns or `where` are not the landed ones, and loading: 1 of 3 chunks"):
         plan_table(lake)
