@@ -13,6 +13,7 @@ from deltalake import DeltaTable
 from mirror_assets.config import ConfigInvalid
 from mirror_assets.errors import ErrorCode, SettingError
 from mirror_assets.landing.format import MarkerCounts, SliceKind
+from mirror_assets.pipeline.doctor.spark_questions import spark_reads
 from mirror_assets.pipeline.errors import ChecksFailed, SourceBroke
 from mirror_assets.pipeline.expressions import landing_rows
 from mirror_assets.pipeline.repair import repair_table
@@ -245,6 +246,12 @@ def test_a_preview_shows_masked_rows_before_anything_has_landed(lab: Lab) -> Non
     assert all(len(row["name"]) == 64 for row in rows)
     assert len(landing_rows(lab.context, 1)) == 1
     assert lab.context.manifest() is None
+
+
+def test_the_doctor_checks_expressions(lab: Lab) -> None:
+    _configure(lab, MASK, where="id < current_date()")
+    with pytest.raises(ConfigInvalid, match=r"tables\.shop\.orders\.where"):
+        spark_reads(lab.context, lab.context.log.state())
 
 
 def test_an_unset_variable_is_a_mistake(lab: Lab, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -26,7 +26,12 @@ _NO_PATH = "PATH_NOT_FOUND"
 
 
 def spark_reads(context: TableContext, state: SourceState | None) -> DoctorAnswer:
-    """Read the schema and one row of the version, or of the newest. Raises what `reading` and `spark_errors` raise."""
+    """Read the schema and one row of the version, or of the newest, and check the expressions of `where` and `columns`.
+
+    Raises what `reading` and `spark_errors` raise, and ConfigInvalid.
+    """
+    if state is not None:
+        checked_projection(context, state.schema_string)
     with _spark_reading(context, state, ALL_ROWS) as frame:
         found = frame.limit(1).collect()
     row = "and a row" if found else "and no row, for it has none"
