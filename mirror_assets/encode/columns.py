@@ -22,6 +22,7 @@ from pyspark.sql.types import (
 from mirror_assets.markers import JSON_OPTIONS
 from mirror_assets.source.projection import Projection
 from mirror_assets.source.schema import LandedColumn
+from mirror_assets.source.sql_names import quoted
 
 CHANGE_TYPE = "_change_type"
 COMMIT_VERSION = "_commit_version"
@@ -30,11 +31,6 @@ COMMIT_TIMESTAMP = "_commit_timestamp"
 # `to_json` writes map keys of these types in Spark's internal form: days, microseconds, or an object's address.
 _WRITTEN_IN_INTERNAL_FORM = (BinaryType, DateType, TimestampType, TimestampNTZType)
 _NESTED_KEYS = (StructType, ArrayType)
-
-
-def quoted(name: str) -> str:
-    """Return the column name in backticks; Spark then reads dots and spaces as part of the name."""
-    return f"`{name.replace('`', '``')}`"
 
 
 def row_id(rows: DataFrame) -> Column:

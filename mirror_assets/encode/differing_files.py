@@ -19,7 +19,7 @@ from pyspark.sql import Column, DataFrame, Row, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.types import DataType
 
-from mirror_assets.encode.columns import HelperNames, described, landed_value, quoted, row_id
+from mirror_assets.encode.columns import HelperNames, described, landed_value, row_id
 from mirror_assets.encode.inserts import write_parts
 from mirror_assets.encode.net import NetSlice
 from mirror_assets.encode.private.table_version import FileRows, TableVersion, require_own_reader
@@ -30,6 +30,7 @@ from mirror_assets.row_values import shown_key
 from mirror_assets.source.projection import ALL_ROWS, Projection
 from mirror_assets.source.row_counts import ReadRows
 from mirror_assets.source.schema import LandedColumn
+from mirror_assets.source.sql_names import quoted
 
 _SAMPLES = 5
 # Bytes of rewritten files of which one task pairs the keys.

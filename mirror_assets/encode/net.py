@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pyspark.sql import Column, DataFrame, Observation, Window
 from pyspark.sql import functions as F
 
-from mirror_assets.encode.columns import COMMIT_VERSION, HelperNames, described, is_new_row, quoted, values_where
+from mirror_assets.encode.columns import COMMIT_VERSION, HelperNames, described, is_new_row, values_where
 from mirror_assets.encode.inserts import write_parts
 from mirror_assets.encode.observed import observed
 from mirror_assets.encode.pairing import repeated_key_samples
@@ -21,6 +21,7 @@ from mirror_assets.encode.spark_errors import DuplicateKey, spark_errors
 from mirror_assets.markers import ROW_MARKER, Marker
 from mirror_assets.source.row_counts import ReadRows
 from mirror_assets.source.schema import LandedColumn
+from mirror_assets.source.sql_names import quoted
 
 
 @dataclass(frozen=True)

@@ -8,20 +8,13 @@ from dataclasses import dataclass, fields
 from pyspark.sql import Column, DataFrame, Observation, Window
 from pyspark.sql import functions as F
 
-from mirror_assets.encode.columns import (
-    CHANGE_TYPE,
-    COMMIT_VERSION,
-    HelperNames,
-    described,
-    is_new_row,
-    quoted,
-    values_where,
-)
+from mirror_assets.encode.columns import CHANGE_TYPE, COMMIT_VERSION, HelperNames, described, is_new_row, values_where
 from mirror_assets.encode.part_assignment import EncodeGroup, part_of_row, shuffle_key
 from mirror_assets.markers import ROW_MARKER, Marker
 from mirror_assets.row_values import shown_key
 from mirror_assets.source.row_counts import ReadRows
 from mirror_assets.source.schema import LandedColumn
+from mirror_assets.source.sql_names import quoted
 
 DUPLICATES, MISPLACED = "duplicates", "misplaced"
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pyspark.sql import Column, DataFrame, Observation, Window
 from pyspark.sql import functions as F
 
-from mirror_assets.encode.columns import described, quoted
+from mirror_assets.encode.columns import described
 from mirror_assets.encode.differing_rows import Sides, differing_rows
 from mirror_assets.encode.inserts import write_parts
 from mirror_assets.encode.observed import observed
@@ -17,6 +17,7 @@ from mirror_assets.markers import ROW_MARKER, Marker
 from mirror_assets.row_values import shown_key
 from mirror_assets.source.row_counts import ReadRows
 from mirror_assets.source.schema import LandedColumn
+from mirror_assets.source.sql_names import quoted
 
 MARKERS = (Marker.UPSERT, Marker.UPDATE, Marker.DELETE)
 _SAMPLES = 10

@@ -7,11 +7,12 @@ from collections.abc import Sequence
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from mirror_assets.encode.columns import CHANGE_TYPE, COMMIT_TIMESTAMP, COMMIT_VERSION, quoted
+from mirror_assets.encode.columns import CHANGE_TYPE, COMMIT_TIMESTAMP, COMMIT_VERSION
 from mirror_assets.encode.differing_files import DifferingRows, VersionRange
 from mirror_assets.encode.net import NetSlice
 from mirror_assets.markers import ROW_MARKER, Marker
 from mirror_assets.source.schema import LandedColumn
+from mirror_assets.source.sql_names import quoted
 
 
 def net_changes(

@@ -14,10 +14,11 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.types import DataType, StructType
 
-from mirror_assets.encode.columns import CHANGE_TYPE, COMMIT_TIMESTAMP, COMMIT_VERSION, quoted
+from mirror_assets.encode.columns import CHANGE_TYPE, COMMIT_TIMESTAMP, COMMIT_VERSION
 from mirror_assets.encode.spark_errors import spark_error
 from mirror_assets.history.errors import HistoryColumnsUnfit, HistoryOvertaken
 from mirror_assets.history.history_log import APPLICATION, HistoryCommit, HistoryLog
+from mirror_assets.source.sql_names import quoted
 
 TABLE_ID = "_table_id"
 # First, because Delta collects statistics for the first columns only, and queries filter by these.

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pyspark.sql import functions as F
 
 from mirror_assets.config import Problem, setting_of, source_problems
-from mirror_assets.encode.columns import inserted_row, quoted
+from mirror_assets.encode.columns import inserted_row
 from mirror_assets.encode.private.expressions import expression_problems
 from mirror_assets.encode.private.table_version import read_version
 from mirror_assets.encode.spark_errors import spark_errors
@@ -15,6 +15,7 @@ from mirror_assets.source.losses import SourceRead
 from mirror_assets.source.projection import ALL_ROWS, Projection
 from mirror_assets.source.schema import parse_schema
 from mirror_assets.source.source_state import source_columns
+from mirror_assets.source.sql_names import quoted
 
 
 def checked_projection(context: TableContext, schema_string: str) -> Projection:

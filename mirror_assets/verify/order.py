@@ -20,13 +20,14 @@ import numpy as np
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from mirror_assets.encode.columns import COMMIT_VERSION, is_new_row, landed_value, quoted
+from mirror_assets.encode.columns import COMMIT_VERSION, is_new_row, landed_value
 from mirror_assets.encode.feed_reader import read_changes
 from mirror_assets.encode.spark_errors import spark_errors
 from mirror_assets.markers import ROW_MARKER, Marker
 from mirror_assets.row_values import shown_key
 from mirror_assets.source.projection import ALL_ROWS, Projection
 from mirror_assets.source.schema import LandedColumn
+from mirror_assets.source.sql_names import quoted
 from mirror_assets.verify.check_result import CheckResult
 from mirror_assets.verify.key_hashes import Markers
 from mirror_assets.verify.staged import StagedSlice

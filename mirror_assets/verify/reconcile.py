@@ -19,7 +19,7 @@ from pyspark.sql import Column, DataFrame, Observation, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.types import ArrayType, MapType, StructField, StructType, VariantType
 
-from mirror_assets.encode.columns import json_text, quoted, row_id
+from mirror_assets.encode.columns import json_text, row_id
 from mirror_assets.encode.differing_rows import (
     BUCKETS,
     BucketTotals,
@@ -35,6 +35,7 @@ from mirror_assets.errors import ErrorCode, RetryError, StopError
 from mirror_assets.landing.generations import EqualVersions
 from mirror_assets.markers import ROW_ID
 from mirror_assets.redaction import redacted_error
+from mirror_assets.source.sql_names import quoted
 from mirror_assets.standin.errors import MirrorUnreadable
 from mirror_assets.verify.reconciliation import (
     DifferenceSample,

@@ -14,13 +14,13 @@ import numpy.typing as npt
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
-from mirror_assets.encode.columns import quoted
 from mirror_assets.encode.private.table_version import read_version
 from mirror_assets.encode.spark_errors import spark_errors
 from mirror_assets.landing.format import SliceKind
 from mirror_assets.markers import Marker
 from mirror_assets.row_values import shown_key
 from mirror_assets.source.projection import Projection
+from mirror_assets.source.sql_names import quoted
 from mirror_assets.verify.check_result import CheckResult
 from mirror_assets.verify.key_hashes import Hashes, Markers, read_hashes
 from mirror_assets.verify.staged import Numbers, StagedSlice

@@ -14,10 +14,11 @@ from py4j.java_gateway import JavaObject
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from mirror_assets.encode.columns import CHANGE_TYPE, COMMIT_TIMESTAMP, COMMIT_VERSION, quoted
+from mirror_assets.encode.columns import CHANGE_TYPE, COMMIT_TIMESTAMP, COMMIT_VERSION
 from mirror_assets.encode.private.cdc_reader import CdcReader, SparkCommit
 from mirror_assets.encode.private.jvm import items
 from mirror_assets.encode.private.table_version import Vectors
+from mirror_assets.source.sql_names import quoted
 
 # py4j passes small numbers as ints, which Spark rejects in a BIGINT column.
 _MARKS = "file INT, kind STRING, commit INT, time TIMESTAMP, rows ARRAY<LONG>"

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from mirror_assets.encode.columns import projected, quoted
+from mirror_assets.encode.columns import projected
 from mirror_assets.encode.private.table_version import read_version
 from mirror_assets.encode.spark_errors import spark_errors
 from mirror_assets.pipeline.context import TableContext, reading
@@ -19,6 +19,7 @@ from mirror_assets.source.errors import SourceNotDelta
 from mirror_assets.source.losses import FileUnfound, SourceRead
 from mirror_assets.source.projection import ALL_ROWS, Projection
 from mirror_assets.source.source_state import SourceState
+from mirror_assets.source.sql_names import quoted
 
 # The keys of this many rows are checked unless all are requested: some seconds of Spark.
 SAMPLE_ROWS = 1_000_000
