@@ -38,9 +38,10 @@ _SPARKS_OWN = "org.apache.spark.sql.catalyst.expressions."
 _NOW = re.compile(
     r"\b(?:timestamp|timestamp_ntz|timestamp_ltz|date)\s*['\"]\s*(?:now|today|tomorrow|yesterday)", re.IGNORECASE
 )
-_TASK_LOGGERS = (
+_LOGGERS = (
     *("util.Utils", "executor.Executor", "scheduler.TaskSetManager"),
     *("sql.execution.datasources.FileFormatWriter", "sql.delta.files.DeltaFileFormatWriter"),
+    "sql.util.ExecutionListenerBus",  # Spark 4.0, where a query with an Observation has failed
 )
 _REASON = re.compile(r"\] (.*?)(?: SQLSTATE|;|$)", re.DOTALL)
 _PLACE = re.compile(r"line (\d+),? pos (\d+)")
@@ -97,12 +98,12 @@ def _column_problem(rows: DataFrame, column: LandedColumn, *, is_key: bool) -> s
 
 
 def _hide_values(jvm: Jvm) -> None:
-    """Stop the JVM on this machine from logging errors of tasks: their messages have values of rows, and secrets.
+    """Stop the JVM on this machine from logging errors of queries and tasks, which have values of rows and secrets.
 
     The errors themselves still reach the caller.
     """
     log4j = jvm.root.org.apache.logging.log4j
-    for name in _TASK_LOGGERS:
+    for name in _LOGGERS:
         log4j.core.config.Configurator.setLevel(f"org.apache.spark.{name}", log4j.Level.OFF)
 
 
