@@ -193,6 +193,34 @@ def test_a_dropped_column_that_an_expression_uses_is_a_break(lab: Lab) -> None:
         lab.mirror()
 
 
+@pytest.mark.parametrize(
+    ("statement", "broken"),
+    [
+        ("ALTER TABLE {t} ADD COLUMNS (info.b INT)", "`info.b` was added"),
+        ("ALTER TABLE {t} RENAME COLUMN country TO land", "`country` was renamed"),
+    ],
+)
+def test_only_columns_that_are_listed_or_used_can_break(lab: Lab, statement: str, broken: str) -> None:
+    lab.sql(
+        "ALTER TABLE {t} SET TBLPROPERTIES (delta.columnMapping.mode = 'name')",
+        "ALTER TABLE {t} ADD COLUMNS (country STRING, note STRING, info STRUCT<a: INT>)",
+        "UPDATE {t} SET country = IF(id < 5, 'DE', 'FR'), info = named_struct('a', id)",
+    )
+    _configure(lab, '- label: {sql: "info.a || name", type: string}', where="country = 'DE'", more="on_break: hold")
+    lab.mirror()
+    lab.sql(
+        "ALTER TABLE {t} RENAME COLUMN note TO remark",
+        "ALTER TABLE {t} DROP COLUMN amount",
+        "DELETE FROM {t} WHERE id = 1",
+    )
+    lab.mirror()
+    assert lab.is_equal
+    assert [row["label"] for row in _mirrored_rows(lab)] == ["0n0", "2n2", "3n3", "4n4"]
+    lab.sql(statement)
+    with pytest.raises(SourceBroke, match=broken):
+        lab.mirror()
+
+
 @pytest.mark.parametrize("change", ["where", "expression", "salt", "type"])
 def test_another_condition_or_expression_is_a_break(lab: Lab, monkeypatch: pytest.MonkeyPatch, change: str) -> None:
     _configure(lab, MASK, TOTAL, where="id < 5")
