@@ -5,12 +5,19 @@ from __future__ import annotations
 import json
 import logging
 import re
+from itertools import cycle
 from pathlib import Path
 
 import pytest
 from deltalake import DeltaTable
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from pyspark.sql import SparkSession
+from pyspark.sql import functions as F
 
+from mirror_assets import redaction
 from mirror_assets.config import ConfigInvalid
+from mirror_assets.config.variables import fill_sql
 from mirror_assets.errors import ErrorCode, SettingError
 from mirror_assets.landing.format import MarkerCounts, SliceKind
 from mirror_assets.pipeline.doctor.spark_questions import spark_reads
@@ -315,3 +322,15 @@ def test_secrets_are_in_no_file_log_or_error(
     assert len(texts) > 20
     for secret in ("planted-secret",):
         assert not [text[:200] for text in texts if secret in text]
+
+
+@settings(max_examples=20, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(values=st.lists(st.text(min_size=1), min_size=1, max_size=20))
+def test_any_value_of_a_variable_stands_for_itself_inside_quotes(spark: SparkSession, values: list[str]) -> None:
+    literals = []
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(redaction, "_references", {})  # random texts may be in messages of other tests
+        for value, quote in zip(values, cycle("'\""), strict=False):
+            literals.append(fill_sql("where", f"{quote}${{V}}{quote}", {"V": value}))
+    row = spark.range(1).select(*(F.expr(literal).alias(f"c{at}") for at, literal in enumerate(literals))).collect()[0]
+    assert list(row) == values
