@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from typing import Annotated, TypeAlias
 
 from pydantic import AfterValidator, BeforeValidator, Discriminator, Field, Tag
 
 from mirror_assets.config.errors import did_you_mean
 from mirror_assets.config.setting_values import Section, Text, distinct_columns
+from mirror_assets.source.schema import LANDING_TYPES, Schema
 
-_TYPES = (
-    *("tinyint", "smallint", "int", "bigint", "float", "double", "boolean", "string", "binary", "date", "timestamp"),
-    "timestamp_ntz",
-)
 _DECIMAL = re.compile(r"decimal\((\d{1,2}),(\d{1,2})\)")
 _MOST_DIGITS = 38
 _WORD = re.compile(r"`(?:[^`]|``)+`|[A-Za-z_]\w*")
@@ -26,8 +23,8 @@ def _landing_type(text: str) -> str:
     digits = _DECIMAL.fullmatch(kind)
     if digits and 1 <= int(digits[1]) <= _MOST_DIGITS and int(digits[2]) <= int(digits[1]):
         return kind
-    if kind not in _TYPES:
-        raise ValueError(f"{text!r} can't land; it must be one of {', '.join(_TYPES)}, decimal(p,s)")
+    if kind not in LANDING_TYPES:
+        raise ValueError(f"{text!r} can't land; it must be one of {', '.join(LANDING_TYPES)}, decimal(p,s)")
     return kind
 
 
@@ -66,10 +63,7 @@ ColumnChoice: TypeAlias = _Computed | tuple[str | _Computed, ...]
 
 def computed_in(choice: ColumnChoice | None) -> dict[str, ComputedColumn]:
     """Return the computed columns by name."""
-    if choice is None:
-        return {}
-    entries = [choice] if isinstance(choice, dict) else [entry for entry in choice if isinstance(entry, dict)]
-    return {name: column for entry in entries for name, column in entry.items()}
+    return dict(_computed(choice or {}))
 
 
 def listed_in(choice: ColumnChoice | None) -> tuple[str, ...] | None:
@@ -80,13 +74,13 @@ def listed_in(choice: ColumnChoice | None) -> tuple[str, ...] | None:
 def _distinct(choice: ColumnChoice) -> ColumnChoice:
     if not choice:
         raise ValueError("it must not be empty")
-    distinct_columns([*(listed_in(choice) or ()), *_names(choice)])
+    distinct_columns([*(listed_in(choice) or ()), *(name for name, _ in _computed(choice))])
     return choice
 
 
-def _names(choice: ColumnChoice) -> Iterator[str]:
+def _computed(choice: ColumnChoice) -> Iterator[tuple[str, ComputedColumn]]:
     for entry in [choice] if isinstance(choice, dict) else choice:
-        yield from entry if isinstance(entry, dict) else ()
+        yield from entry.items() if isinstance(entry, dict) else ()
 
 
 Columns = Annotated[
@@ -96,10 +90,11 @@ Columns = Annotated[
 ]
 
 
-def columns_used(sql: str, known: Mapping[str, str]) -> tuple[str, ...]:
-    """Return the columns that an expression names, as `known` spells them; its keys are lower-case names.
+def columns_used(sql: str, schema: Schema) -> tuple[str, ...]:
+    """Return the columns of the source that an expression names.
 
     Without Spark's analyzer, a function or a field of the same name counts as well.
     """
+    known = {field.name.lower(): field.name for field in schema.fields}
     words = (word.strip("`").replace("``", "`").lower() for word in _WORD.findall(_QUOTED.sub("''", sql)))
     return tuple(dict.fromkeys(known[word] for word in words if word in known))

@@ -63,30 +63,28 @@ def has_reference(text: str) -> bool:
 
 
 def fill_settings(settings: Mapping[str, str], environment: Mapping[str, str]) -> dict[str, str]:
-    """Resolve every reference in these Spark settings; from now on, messages show the references, not the values.
-
-    Raises SettingError for a variable that is not set.
-    """
-    for name in (match[1] for text in settings.values() for match in _REFERENCE.finditer(text)):
-        hide(name, environment.get(name, ""))
-    filled = {name: fill(text, environment) for name, text in settings.items()}
-    for name, value in filled.items():
-        if value.problems:
-            raise variable_unset(f"spark.settings: {name}", "; ".join(value.problems))
-    return {name: value.text for name, value in filled.items()}
+    """Resolve every reference in these Spark settings, as `_fill_hidden` does."""
+    return {name: _fill_hidden(f"spark.settings: {name}", text, environment) for name, text in settings.items()}
 
 
 def fill_sql(setting: str, sql: str, environment: Mapping[str, str]) -> str:
-    """Resolve every reference in an expression; from now on, messages show the references, not the values.
+    """Resolve every reference in an expression, as `_fill_hidden` does.
 
-    Quotes and backslashes of a value are escaped, so inside quotes it stands for itself. Raises SettingError for a
-    variable that is not set.
+    Quotes and backslashes of a value are escaped, so inside quotes it stands for itself.
     """
-    for match in _REFERENCE.finditer(sql):
-        if value := environment.get(match[1] or "", ""):
-            hide(match[1], value)
-            hide(match[1], _escaped(value))
-    filled = fill(sql, environment, _escaped)
+    return _fill_hidden(setting, sql, environment, _escaped)
+
+
+def _fill_hidden(setting: str, text: str, environment: Mapping[str, str], escaped: Callable[[str], str] = str) -> str:
+    """Resolve every reference in a text; from now on, messages show the references, not the values.
+
+    Raises SettingError for a variable that is not set.
+    """
+    for name in (match[1] for match in _REFERENCE.finditer(text) if match[1]):
+        value = environment.get(name, "")
+        hide(name, value)
+        hide(name, escaped(value))
+    filled = fill(text, environment, escaped)
     if filled.problems:
         raise variable_unset(setting, "; ".join(filled.problems))
     return filled.text

@@ -237,8 +237,7 @@ def _columns(assets: MirrorAssets, kind: AssetKind, table: TableName, manifest: 
     )
     if len(columns) > _MOST_COLUMNS:
         return {"dagster/column_schema": schema}
-    known = {field.name.lower(): field.name for field in source.fields}
-    used = {name: columns_used(column.sql, known) for name, column in computed.items()} if lands else {}
+    used = {name: columns_used(column.sql, source) for name, column in computed.items()} if lands else {}
     origin = assets.key(AssetKind.SOURCE if lands else AssetKind.LANDING, table)
     deps = {
         column.name: [dg.TableColumnDep(origin, name) for name in used.get(column.name, (column.name,))]

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from mirror_assets.config import Changes, OnDropColumn, TableSettings
 from mirror_assets.landing.format import Manifest, SliceKind, SliceRecord
 from mirror_assets.pipeline.context import TableContext
-from mirror_assets.pipeline.source_check import columns_used_by, condition_fingerprint, table_columns
+from mirror_assets.pipeline.source_check import changed_expressions, columns_used_by, table_columns
 from mirror_assets.source.batching import Limits
 from mirror_assets.source.breaks import Break, BreakKind, Needs
 from mirror_assets.source.commits import Commit
@@ -86,13 +86,11 @@ def dropped_columns(table: TableSettings, base: BaseState) -> frozenset[str] | B
     A column that is removed from `columns` is treated as one that the source drops. An added column has values in the
     source that no later commit contains, and so does another expression or condition.
     """
-    landing = {column.name: column.expression for column in table_columns(table, parse_schema(base.schema_string))}
-    added, removed = landing.keys() - base.columns.keys(), base.columns.keys() - landing.keys()
-    changed = [name for name, expression in landing.items() if base.columns.get(name, expression) != expression]
-    if base.where != condition_fingerprint(table):
-        message = "`where` is not the condition that landed rows have met"
-    elif changed:
-        message = f"`columns` has another expression of {', '.join(f'`{name}`' for name in changed)} than landed"
+    columns = table_columns(table, parse_schema(base.schema_string))
+    landing = {column.name for column in columns}
+    added, removed = landing - base.columns.keys(), base.columns.keys() - landing
+    if changed := changed_expressions(table, columns, base.columns, base.where):
+        message = changed
     elif added:
         message = f"`columns` now has {', '.join(f'`{name}`' for name in sorted(added))}, whose values have not landed"
     elif removed and table.on_drop_column is OnDropColumn.REBUILD:

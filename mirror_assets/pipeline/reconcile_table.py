@@ -17,7 +17,7 @@ from mirror_assets.landing.generations import Reconciled
 from mirror_assets.landing.names import TableName
 from mirror_assets.landing.steps import drive
 from mirror_assets.pipeline.context import TableContext
-from mirror_assets.pipeline.source_check import condition_fingerprint, table_columns, table_projection
+from mirror_assets.pipeline.source_check import changed_expressions, table_columns, table_projection
 from mirror_assets.source.schema import parse_schema
 from mirror_assets.storage import Store
 from mirror_assets.storage.credentials import CredentialKind
@@ -30,7 +30,6 @@ _NO_IDENTITY = (
     "workload_identity"
 )
 
-_OTHER_SETTINGS = "`where` or an expression of `columns` has changed since rows have landed"
 # A run of the schedule may start a little earlier than the one before.
 _START_MS = 3_600_000
 _DAY_MS = 24 * 3_600_000
@@ -48,7 +47,7 @@ def reconcile_table(
 
     Raises what `reconcile` raises, and ConfigInvalid for a mirror that Spark can't read.
     """
-    request = _comparable_as_landed(context, mirror)
+    request = comparable(context, mirror)
     return request if isinstance(request, Reconciliation) else reconcile(context.spark(), request, report)
 
 
@@ -58,7 +57,7 @@ def reconcile_changes(context: TableContext, mirror: Mirror, *, scheduled: bool)
     A scheduled comparison reads only files that have changed since the stored result, until the newest full comparison
     is `automation.reconcile_full_every_days` old.
     """
-    request = _comparable_as_landed(context, mirror)
+    request = comparable(context, mirror)
     if isinstance(request, Reconciliation):
         return request
     stored = drive(read_control_file(Reconciled, context.name.reconciled, is_hint=True), context.store)
@@ -77,20 +76,6 @@ def reconcile_changes(context: TableContext, mirror: Mirror, *, scheduled: bool)
     return found
 
 
-def _comparable_as_landed(context: TableContext, mirror: Mirror) -> ReconcileRequest | Reconciliation:
-    """Return what `comparable` does; or that rows have landed by settings that are no longer in the file."""
-    request, manifest = comparable(context, mirror), context.manifest()
-    if isinstance(request, Reconciliation) or manifest is None:
-        return request
-    names = {column.name for column in manifest.live_columns}
-    landing = table_columns(context.table, parse_schema(manifest.source_schema))
-    expressions = {(column.name, column.expression) for column in landing if column.name in names}
-    has_changed = manifest.where != condition_fingerprint(context.table)
-    if has_changed or not expressions <= {(column.name, column.expression) for column in manifest.live_columns}:
-        return Reconciliation(request.table, ReconcileState.OUTDATED, request.version, reason=_OTHER_SETTINGS)
-    return request
-
-
 def _compared(manifest: Manifest) -> str:
     """Return a digest of what the comparison depends on beside the rows of both sides.
 
@@ -102,10 +87,13 @@ def _compared(manifest: Manifest) -> str:
     return hashlib.sha256(json.dumps(made_from).encode()).hexdigest()
 
 
-def comparable(context: TableContext, mirror: Mirror) -> ReconcileRequest | Reconciliation:
+def comparable(
+    context: TableContext, mirror: Mirror, *, by_new_settings: bool = False
+) -> ReconcileRequest | Reconciliation:
     """Return what to compare; or the result where nothing can be compared yet.
 
-    Raises ConfigInvalid for a mirror that Spark can't read.
+    Rows that landed by another condition or expression than the settings have now can only be compared
+    `by_new_settings`, which differ. Raises ConfigInvalid for a mirror that Spark can't read.
     """
     manifest, status = context.manifest(), mirror.table(context.name)
     if manifest is None:
@@ -122,6 +110,11 @@ def comparable(context: TableContext, mirror: Mirror) -> ReconcileRequest | Reco
     fabric = context.config.mirror.fabric
     if fabric is not None and fabric.credential is CredentialKind.DEFAULT:
         raise context.config.invalid((Problem("mirror.fabric.credential", _NO_IDENTITY),))
+    schema = parse_schema(manifest.source_schema)
+    landed = {column.name: column.expression for column in manifest.live_columns}
+    changed = changed_expressions(context.table, table_columns(context.table, schema), landed, manifest.where)
+    if changed and not by_new_settings:
+        return Reconciliation(str(context.name), ReconcileState.OUTDATED, manifest.covered, reason=changed)
     return ReconcileRequest(
         table=str(context.name),
         source=context.source,
@@ -131,7 +124,7 @@ def comparable(context: TableContext, mirror: Mirror) -> ReconcileRequest | Reco
         mirror=status.location,
         since=first_landed(context.store, context.name, manifest),
         compared=_compared(manifest),
-        projection=table_projection(context.table, parse_schema(manifest.source_schema)),
+        projection=table_projection(context.table, schema),
     )
 
 

@@ -67,13 +67,8 @@ class Repair:
     @property
     def is_needed(self) -> bool:
         """Whether a row differs, a commit has not landed, or identity, columns or settings have changed."""
-        manifest = self.manifest
-        landed = (
-            manifest.source_table_id,
-            manifest.where,
-            {(column.name, column.expression) for column in manifest.live_columns},
-        )
-        source = self.state.table_id, self.where, {(column.name, column.expression) for column in self.slice.columns}
+        landed = self.manifest.source_table_id, self.manifest.where, set(self.manifest.live_columns)
+        source = self.state.table_id, self.where, set(recorded_columns(self.slice.columns))
         return bool(self.slice.buckets) or self.state.version > self.manifest.covered or landed != source
 
 
@@ -84,7 +79,7 @@ def plan_repair(context: TableContext, mirror: Mirror, report: Callable[[str], N
     """
     # The manifest first: what lands after it would make the source seem to end before it.
     manifest, state = context.manifest(), context.log.state()
-    request = comparable(context, mirror)
+    request = comparable(context, mirror, by_new_settings=True)
     if manifest is None or isinstance(request, Reconciliation):
         raise _not_comparable(context, request)
     is_same, covered = state.table_id == manifest.source_table_id, manifest.covered

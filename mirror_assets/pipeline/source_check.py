@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
 
 from mirror_assets.config import (
@@ -68,14 +68,26 @@ def table_projection(table: TableSettings, schema: Schema) -> Projection:
 
 def columns_used_by(table: TableSettings, schema: Schema) -> tuple[str, ...]:
     """Return the source's columns that the condition and the expressions use."""
-    known = {source.name.lower(): source.name for source in schema.fields}
     texts = " ".join([table.where or "", *(column.sql for column in table.computed.values())])
-    return columns_used(texts, known)
+    return columns_used(texts, schema)
 
 
 def condition_fingerprint(table: TableSettings) -> str | None:
     """Return the fingerprint of the condition; None for all rows. Raises SettingError for an unset variable."""
     return _fingerprint(_condition(table)) if table.where else None
+
+
+def changed_expressions(
+    table: TableSettings, landing: Iterable[LandedColumn], landed: Mapping[str, str | None], where: str | None
+) -> str:
+    """Return how the settings differ from those by which rows have landed, or an empty text.
+
+    `landed` has the landed columns, each with the fingerprint of its expression, and `where` is that of the condition.
+    """
+    if where != condition_fingerprint(table):
+        return "`where` is not the condition that landed rows have met"
+    changed = [f"`{one.name}`" for one in landing if landed.get(one.name, one.expression) != one.expression]
+    return f"`columns` has another expression of {', '.join(changed)} than landed" if changed else ""
 
 
 def _condition(table: TableSettings) -> str:

@@ -21,6 +21,7 @@ _SIMPLE = {
     "long": "bigint",
     **{name: name for name in ("float", "double", "boolean", "string", "binary", "date", "timestamp", "timestamp_ntz")},
 }
+LANDING_TYPES = tuple(_SIMPLE.values())
 _TEXT = ("string", "char(", "varchar(")
 _NESTED = ("struct<", "array<", "map<", "variant")
 
@@ -104,7 +105,7 @@ def landing_type(field: Field) -> str:
     """
     if field.is_nested or field.is_text:
         return "string"
-    if field.type in _SIMPLE.values() or field.type.startswith("decimal("):
+    if field.type in LANDING_TYPES or field.type.startswith("decimal("):
         return field.type
     raise ColumnUnfit(field.name, field.type)
 
