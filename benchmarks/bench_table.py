@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -75,6 +76,16 @@ class BenchTable:
         """The same table as far as it has landed, in another folder."""
         shutil.copytree(self.root, root)
         return BenchTable(self.spark, root, self.uri, self.settings)
+
+    def in_copies(self, act: Callable[[BenchTable], object]) -> Callable[[int], None]:
+        """Return what acts, at each turn, on a copy beside this table that is deleted afterwards."""
+
+        def run(turn: int) -> None:
+            zone = self.copied(self.root.parent / f"zone-{turn}")
+            act(zone)
+            shutil.rmtree(zone.root)
+
+        return run
 
     def _config(self) -> Config:
         self.root.mkdir(parents=True, exist_ok=True)

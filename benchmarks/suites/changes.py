@@ -51,9 +51,9 @@ class Changes:
             LIMIT: partial(self._dump, read_changes),
             BY_HAND: self._in_folder(partial(land_by_hand, self._spark, self.uri, "id", (1, self.last))),
             DELTA_RS: self._in_folder(self._by_delta_rs),
-            STAGED: self._in_zone(BenchTable.stage),
-            PUBLISHED: self._in_zone(BenchTable.publish_unchecked),
-            MIRRORED: self._in_zone(BenchTable.land),
+            STAGED: self.begun.in_copies(BenchTable.stage),
+            PUBLISHED: self.begun.in_copies(BenchTable.publish_unchecked),
+            MIRRORED: self.begun.in_copies(BenchTable.land),
         }
 
     def snapshot_ways(self) -> dict[str, Callable[[int], None]]:
@@ -90,14 +90,6 @@ class Changes:
             folder.mkdir()
             land(folder)
             shutil.rmtree(folder)
-
-        return run
-
-    def _in_zone(self, land: Callable[[BenchTable], object]) -> Callable[[int], None]:
-        def run(turn: int) -> None:
-            zone = self.begun.copied(self.folder / f"zone-{turn}")
-            land(zone)
-            shutil.rmtree(zone.root)
 
         return run
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Callable
 
 from benchmarks.bench import Bench
@@ -47,13 +46,7 @@ def run(bench: Bench) -> Outcome:
 
 
 def _staging(bench: Bench, uri: str, name: str, settings: tuple[str, ...]) -> Callable[[int], None]:
-    folder = bench.folder / str(list(_SETTINGS).index(name))
-    begun = BenchTable(bench.spark, folder / "begun", uri, ", ".join(("keys: [id]", *settings)))
+    root = bench.folder / str(list(_SETTINGS).index(name)) / "begun"
+    begun = BenchTable(bench.spark, root, uri, ", ".join(("keys: [id]", *settings)))
     begun.begin(0)
-
-    def stage(turn: int) -> None:
-        zone = begun.copied(folder / f"zone-{turn}")
-        zone.stage()
-        shutil.rmtree(zone.root)
-
-    return stage
+    return begun.in_copies(BenchTable.stage)

@@ -61,10 +61,7 @@ def feed(path: Path | None, name: str, commits: Range, limit: int, *, as_json: b
     log = source_log(config, table, session)
     pieces = tuple(show_changes(table, log, session_factory(log, partial(session, None)), commits, limit + 1))
     rows = [row for piece in pieces for row in piece.rows][:limit]
-    if as_json:
-        print(f"[{','.join(rows)}]")  # noqa: T201 the output
-    else:
-        _show_rows("Change feed", rows)
+    _show_rows("Change feed", rows, as_json=as_json)
     if sum(len(piece.rows) for piece in pieces) > limit:
         note(f"{name}: there are more rows than {limit}; --limit shows more")
     return Exit.FINE
@@ -74,15 +71,15 @@ def preview(path: Path | None, name: str, limit: int, *, as_json: bool) -> Exit:
     """Show the first rows of the newest version as they would land."""
     project = Project.of(load_config(path), report=note)
     rows = landing_rows(project.tables([name])[0], limit)
-    if as_json:
-        print(f"[{','.join(rows)}]")  # noqa: T201 the output
-    else:
-        _show_rows("Rows as they would land", rows)
+    _show_rows("Rows as they would land", rows, as_json=as_json)
     return Exit.FINE
 
 
-def _show_rows(title: str, rows: Sequence[str]) -> None:
+def _show_rows(title: str, rows: Sequence[str], *, as_json: bool) -> None:
     """Print rows, which are JSON objects, as a table for each set of columns; no number is rounded."""
+    if as_json:
+        print(f"[{','.join(rows)}]")  # noqa: T201 the output
+        return
     records: list[dict[str, object]] = [json.loads(row, parse_float=str, parse_int=str) for row in rows]
     for columns, alike in groupby(records, tuple[str, ...]):
         show_records(title, columns, [[_text(record[name]) for name in columns] for record in alike])

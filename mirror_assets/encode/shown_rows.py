@@ -38,5 +38,10 @@ def json_rows(changes: DataFrame, limit: int) -> tuple[str, ...]:
     """Return up to `limit` change rows by version, as JSON objects that begin with Delta's columns."""
     names = [COMMIT_VERSION, COMMIT_TIMESTAMP, CHANGE_TYPE]
     names += [name for name in changes.columns if name not in names]
-    row = F.to_json(F.struct(*(F.col(quoted(name)) for name in names)), {"ignoreNullFields": "false"})
-    return tuple(found[0] for found in changes.orderBy(COMMIT_VERSION).limit(limit).select(row).collect())
+    return as_json(changes.orderBy(COMMIT_VERSION).limit(limit).select(*map(quoted, names)))
+
+
+def as_json(rows: DataFrame) -> tuple[str, ...]:
+    """Return the rows as JSON objects with all columns, also those that are NULL."""
+    row = F.to_json(F.struct(*map(quoted, rows.columns)), {"ignoreNullFields": "false"})
+    return tuple(found[0] for found in rows.select(row).collect())

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from pyspark.sql import functions as F
-
 from mirror_assets.config import Problem, setting_of, source_problems
 from mirror_assets.encode.columns import inserted_row
 from mirror_assets.encode.private.expressions import expression_problems
 from mirror_assets.encode.private.table_version import read_version
+from mirror_assets.encode.shown_rows import as_json
 from mirror_assets.encode.spark_errors import spark_errors
 from mirror_assets.pipeline.context import TableContext, reading
 from mirror_assets.pipeline.source_check import table_columns, table_projection
@@ -15,7 +14,6 @@ from mirror_assets.source.losses import SourceRead
 from mirror_assets.source.projection import ALL_ROWS, Projection
 from mirror_assets.source.schema import parse_schema
 from mirror_assets.source.source_state import source_columns
-from mirror_assets.source.sql_names import quoted
 
 
 def checked_projection(context: TableContext, schema_string: str) -> Projection:
@@ -50,6 +48,4 @@ def landing_rows(context: TableContext, limit: int) -> tuple[str, ...]:
     place = f"{context.name}, reading version {at} of {context.source}"
     with reading(context, SourceRead(at, at, versions=(at,))), spark_errors(place):
         rows = read_version(context.spark(), context.source, at, projection)
-        landing = rows.select(*inserted_row(rows, table_columns(context.table, state.schema), {})).limit(limit)
-        row = F.to_json(F.struct(*map(quoted, landing.columns)), {"ignoreNullFields": "false"})
-        return tuple(found[0] for found in landing.select(row).collect())
+        return as_json(rows.select(*inserted_row(rows, table_columns(context.table, state.schema), {})).limit(limit))

@@ -68,8 +68,8 @@ class Choice:
     def settings(self) -> tuple[str, ...]:
         """The lines of mirror.yaml."""
         computed = {name: {"sql": sql, **({"type": kind} if kind else {})} for name, sql, kind in self.columns}
-        lines = (f"where: {json.dumps(self.where)}" if self.where else "", f"columns: {json.dumps(computed)}")
-        return tuple(line for line in lines[: 2 if computed else 1] if line)
+        lines = {"where": self.where, "columns": computed}
+        return tuple(f"{name}: {json.dumps(value)}" for name, value in lines.items() if value)
 
 
 SALT = "a secret of the lake's"
@@ -139,7 +139,6 @@ SETUPS = st.builds(
     keep_dropped=st.sampled_from([True, True, False]),
     feed=st.booleans(),
 )
-# Of a table without keys, the row id is the key, and no value identifies a row.
 CHOICES = st.builds(
     Choice,
     where=st.sampled_from(WHERE),

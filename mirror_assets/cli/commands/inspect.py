@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 
 import click
 
 from mirror_assets.cli.exit import Exit
 from mirror_assets.cli.options import (
+    Decorated,
     RangeOptions,
     check_name,
     commit_range,
@@ -18,6 +20,12 @@ from mirror_assets.cli.options import (
     tables,
     whole_number,
 )
+
+
+def _limit(default: str) -> Callable[[Decorated], Decorated]:
+    """Return the option for the number of rows."""
+    least = whole_number("a whole number from 1 on", 1)
+    return click.option("--limit", type=least, default=default, metavar="N", help="Maximum number of rows to show.")
 
 
 @click.command(epilog=examples("status", "status --watch", "status --table sales.orders --json"))
@@ -55,13 +63,7 @@ def reconcile(config: Path | None, names: tuple[str, ...], *, as_json: bool) -> 
 @click.command(epilog=examples("feed sales.orders", "feed sales.orders --from 120 --to 125 --limit 1000"))
 @table
 @commit_range("the newest commit")
-@click.option(
-    "--limit",
-    type=whole_number("a whole number from 1 on", 1),
-    default="100",
-    metavar="N",
-    help="Maximum number of rows to show.",
-)
+@_limit("100")
 @configured
 def feed(
     config: Path | None,
@@ -81,13 +83,7 @@ def feed(
 
 @click.command(epilog=examples("preview sales.orders", "preview sales.orders --limit 100 --json"))
 @table
-@click.option(
-    "--limit",
-    type=whole_number("a whole number from 1 on", 1),
-    default="10",
-    metavar="N",
-    help="Maximum number of rows to show.",
-)
+@_limit("10")
 @configured
 def preview(config: Path | None, name: str, limit: int, *, as_json: bool) -> Exit:
     """Show rows of a source as they would land: filtered, masked, with computed columns.
