@@ -1,4 +1,4 @@
-"""Starts Spark in the background while a command loads Dagster: both take seconds, in different processes."""
+"""Starts Spark in the background while a command loads its modules: both take seconds, in different processes."""
 
 from __future__ import annotations
 
@@ -6,22 +6,24 @@ import threading
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
 from mirror_assets.errors import MirrorError
 
 if TYPE_CHECKING:
+    from mirror_assets.pipeline.context import TableContext
     from mirror_assets.source.ranges import Range
 
-# This many rows land in a second or two, even with a cold JVM.
+RowsOf: TypeAlias = "Callable[[TableContext], int | None]"
+# This many rows take a second or two, even with a cold JVM.
 _BRIEF_ROWS = 200_000
 # To plan more tables takes longer than it helps.
 _FEW_TABLES = 50
 _OWNER = "the resource"
 
 
-def start_spark_early(path: Path | None, names: Sequence[str], requested: Callable[[], Range] | None) -> None:
-    """Start Spark in the background if a slice of the range waits; always for a resident run, which has no range.
+def start_spark_early(path: Path | None, names: Sequence[str], rows_of: RowsOf | None) -> None:
+    """Start Spark in the background if a table has rows to read; always for a resident run, which has no `rows_of`.
 
     Errors are ignored: the command itself encounters and reports them.
     """
@@ -30,22 +32,35 @@ def start_spark_early(path: Path | None, names: Sequence[str], requested: Callab
     import mirror_assets.encode.session
     import mirror_assets.pipeline.plan  # noqa: F401
 
-    threading.Thread(target=_start, args=(path, names, requested), name="spark-start", daemon=True).start()
+    threading.Thread(target=_start, args=(path, names, rows_of), name="spark-start", daemon=True).start()
 
 
-def _start(path: Path | None, names: Sequence[str], requested: Callable[[], Range] | None) -> None:
+def waiting_rows(table: TableContext, requested: Range) -> int | None:
+    """Return the rows of the slices that `run` would mirror; None if there are none."""
+    from mirror_assets.pipeline.plan import plan_table
+
+    slices = plan_table(table, requested=requested).slices
+    return sum(planned.rows for planned in slices) if slices else None
+
+
+def source_rows(table: TableContext) -> int:
+    """Return the rows of the source's newest version, as its log counts or estimates them."""
+    return table.log.state().likely_rows
+
+
+def _start(path: Path | None, names: Sequence[str], rows_of: RowsOf | None) -> None:
     from mirror_assets.composition import Project, SparkSettings
     from mirror_assets.config import load_config
-    from mirror_assets.pipeline.plan import plan_table
 
     with suppress(Exception):
         config = load_config(path)
-        if requested is None or len(config.chosen(names)) > _FEW_TABLES:
+        if rows_of is None or len(config.chosen(names)) > _FEW_TABLES:
             SparkSettings.of(config).open(_OWNER, is_brief=False)
             return
-        commits, rows = requested(), list[int]()
+        rows = list[int]()
         for table in Project.of(config).tables(names):
             with suppress(MirrorError):
-                rows += [planned.rows for planned in plan_table(table, requested=commits).slices]
+                found = rows_of(table)
+                rows += [] if found is None else [found]
         if rows:
             SparkSettings.of(config).open(_OWNER, is_brief=sum(rows) <= _BRIEF_ROWS)

@@ -1,9 +1,9 @@
 """Speeds up the start of a local Spark: known JARs on the class path, and an archive of their classes.
 
 Spark resolves `spark.jars.packages` at each start, copies the JARs, and loads and verifies each class. The user's cache
-folder has the list of JARs of each list of packages, and for Java 19 or later an archive of the loaded classes, which
-the JVM writes and renews itself when it exits. Both can be deleted at any time. They name and contain executable
-code, so a folder that other users can write to is not used.
+folder has the list of JARs of each list of packages, and an archive of the classes that the first JVM with these JARs
+has loaded, which that JVM writes when it exits. Both can be deleted at any time. They name and contain executable code,
+so a folder that other users can write to is not used.
 """
 
 from __future__ import annotations
@@ -13,8 +13,10 @@ import json
 import os
 import re
 import shlex
+import shutil
 import stat
 import tempfile
+import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -41,11 +43,9 @@ _OWN_WAYS = (
 _MOVING = re.compile(r"SNAPSHOT|latest\.|[\[\](+]")
 # The JVM uses no archive with an agent that may change classes, and only one archive.
 _OWN_ARCHIVE = re.compile(r"-agent|-javaagent|-Xshare|SharedArchiveFile|ArchiveClassesAtExit")
-# Java 17 ignores the second option and the missing file. An archive that doesn't fit is ignored without a warning.
-_ARCHIVE = (
-    "-XX:+IgnoreUnrecognizedVMOptions -XX:+AutoCreateSharedArchive -XX:SharedArchiveFile={} "
-    "-Xlog:cds=off -Xlog:cds+dynamic=off"
-)
+# The JVM ignores an archive that doesn't fit, and need not say so.
+_QUIET = "-Xlog:cds=off -Xlog:cds+dynamic=off"
+_UNUSED_SECONDS = 30 * 24 * 3600
 _OTHERS_WRITE = 0o022
 _OWN_COMPILER = re.compile("Tiered")
 # The optimising compiler takes a quarter of the processor time of a short run.
@@ -87,11 +87,11 @@ class QuickStart:
             return dict(self.settings)
         own = self.settings.get(_CLASS_PATH)
         # Spark's own classes come before those of packages, as when Spark resolves them.
-        spark = str(Path(_find_spark_home(), "jars", "*"))
-        path = os.pathsep.join([*([own] if own else []), str(_conf_folder()), spark, *jars])
-        if not _OWN_ARCHIVE.search(options):
-            archive = shlex.quote(str(self.folder / f"{_digest([os.environ.get('JAVA_HOME', ''), path])}.jsa"))
-            options = f"{options} {_ARCHIVE.format(archive)}".strip()
+        spark = Path(_find_spark_home(), "jars")
+        path = os.pathsep.join([*([own] if own else []), str(_conf_folder()), f"{spark}/*", *jars])
+        # The JVM archives no classes if the class path has a folder with files.
+        if not own and not _conf_folder().exists() and not _OWN_ARCHIVE.search(options):
+            options = f"{options} {_archive_options(self.folder, [*spark.glob('*.jar'), *map(Path, jars)])}".strip()
         return {**self.settings, PACKAGES: "", _CLASS_PATH: path, _OPTIONS: options}
 
     def keep_jars(self, session: SparkSession) -> None:
@@ -122,6 +122,26 @@ class QuickStart:
 
     def _list(self, folder: Path) -> Path:
         return folder / f"{_digest([__version__, self.settings[PACKAGES]])}.json"
+
+
+def _archive_options(folder: Path, jars: Sequence[Path]) -> str:
+    """Return the JVM's options to use the archive for this Java and these JARs; without one, to write it at exit.
+
+    The JVM writes the header last, so an archive that is not complete is ignored like any that doesn't fit.
+    """
+    home = os.environ.get("JAVA_HOME") or Path(shutil.which("java") or "/java").resolve().parent.parent
+    try:
+        # An update replaces the module file; the JVM itself never renews an archive.
+        files = [(path, path.stat()) for path in (Path(home, "lib", "modules"), *sorted(jars))]
+        archive = folder / f"{_digest([f'{path} {file.st_size} {file.st_mtime_ns}' for path, file in files])}.jsa"
+        if archive.exists():
+            return f"{_QUIET} -XX:SharedArchiveFile={shlex.quote(str(archive))}"
+        for other in folder.glob("*.jsa"):
+            if time.time() - other.stat().st_atime > _UNUSED_SECONDS:
+                other.unlink()
+    except OSError:
+        return ""
+    return f"{_QUIET} -XX:ArchiveClassesAtExit={shlex.quote(str(archive))}"
 
 
 def for_brief_work(settings: Mapping[str, str]) -> dict[str, str]:

@@ -110,7 +110,7 @@ def _equal_versions(
     return EqualVersions(
         version=request.version,
         source_ms=source.commit_ms,
-        mirror_id=read.mirror_id,
+        mirror_id=mirror.table_id,
         mirror_version=read.mirror_version,
         mirror_ms=mirror.commit_ms,
         rows=totals.source_rows,
@@ -123,14 +123,13 @@ class OpenedTables:
 
     `landed` are these columns, each with its landing type. `unfit` are landed columns of another type in the mirror,
     which can't be compared. A column that the mirror lacks is NULL in all its rows. `ignored` are columns that only the
-    mirror has. Id and version are those of the mirror's Delta table.
+    mirror has. `mirror_version` is that of the mirror's Delta table.
     """
 
     sides: Sides
     landed: tuple[tuple[str, str], ...]
     unfit: tuple[str, ...]
     ignored: tuple[str, ...]
-    mirror_id: str
     mirror_version: int
 
     @property
@@ -156,7 +155,7 @@ def opened(spark: SparkSession, request: ReconcileRequest) -> OpenedTables:
         have = set(source.columns) | ({ROW_ID} if request.keys == (ROW_ID,) else set())
     with mirror_errors(request):
         table = DeltaTable.forPath(spark, request.mirror)
-        identifier, version = table.detail().collect()[0]["id"], table.history(1).collect()[0]["version"]
+        version = table.history(1).collect()[0]["version"]
         mirror = read_version(spark, request.mirror, version)
     mirrored = {field.name: field.dataType.simpleString() for field in mirror.schema.fields}
     wanted = [(name, kind) for name, kind in request.columns if name in have]
@@ -171,7 +170,6 @@ def opened(spark: SparkSession, request: ReconcileRequest) -> OpenedTables:
         landed=landed,
         unfit=tuple(name for name, _ in wanted if name not in names),
         ignored=tuple(name for name in mirrored if name not in dict(wanted)),
-        mirror_id=identifier,
         mirror_version=version,
     )
 
@@ -192,7 +190,7 @@ def _changed_totals(
 ) -> Totals | None:
     """Read only files that changed since both sides were equal; None if that isn't possible or proves nothing."""
     base = request.equal_at
-    if base is None or request.since is not None or read.unfit or base.mirror_id != read.mirror_id:
+    if base is None or request.since is not None or read.unfit:
         return None
     if not has_own_reader(spark):
         return None
@@ -201,9 +199,9 @@ def _changed_totals(
     try:
         old, new = (TableVersion.opened(spark, request.source, at) for at in (base.version, request.version))
         was, now = (TableVersion.opened(spark, request.mirror, at) for at in (base.mirror_version, read.mirror_version))
-        is_restored = (old.commit_ms, was.commit_ms) != (base.source_ms, base.mirror_ms)
+        known = (base.source_ms, base.mirror_ms, base.mirror_id)
         # Dropping a column of the mirror changes no file.
-        if is_restored or was.schema_json != now.schema_json:
+        if (old.commit_ms, was.commit_ms, now.table_id) != known or was.schema_json != now.schema_json:
             return None
         sides = new.differences(old, request.projection), now.differences(was)
         if sum(rows.opened_bytes for side in sides for rows in side) > _MOST_CHANGED * (new.bytes + now.bytes):

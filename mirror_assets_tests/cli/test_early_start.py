@@ -8,7 +8,7 @@ import pytest
 
 from mirror_assets.cli import early_start
 from mirror_assets.composition import SparkSettings
-from mirror_assets.source.ranges import EVERYTHING, Range
+from mirror_assets.source.ranges import EVERYTHING
 from mirror_assets_tests.lab import Lab
 
 
@@ -21,10 +21,7 @@ def opened(monkeypatch: pytest.MonkeyPatch) -> list[bool]:
 
 
 def _start(path: Path | None) -> None:
-    def everything() -> Range:
-        return EVERYTHING
-
-    early_start._start(path, (), everything)
+    early_start._start(path, (), lambda table: early_start.waiting_rows(table, EVERYTHING))
 
 
 def test_few_waiting_rows_start_a_brief_spark(waiting: Lab, opened: list[bool]) -> None:
@@ -59,3 +56,8 @@ def test_errors_are_left_to_the_command(tmp_path: Path, opened: list[bool]) -> N
 def test_a_run_that_stays_starts_one_that_optimises_in_any_case(mirrored: Lab, opened: list[bool]) -> None:
     early_start._start(mirrored.config_file, (), None)
     assert opened == [False]
+
+
+def test_a_comparison_of_few_rows_starts_a_brief_spark(mirrored: Lab, opened: list[bool]) -> None:
+    early_start._start(mirrored.config_file, (), early_start.source_rows)
+    assert opened == [True]

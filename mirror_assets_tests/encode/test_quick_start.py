@@ -4,28 +4,19 @@ from __future__ import annotations
 
 import json
 import os
-import re
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
 
 from mirror_assets.encode.quick_start import QuickStart, for_brief_work
 
-
-def _text(path: Path) -> str:
-    return path.read_text(encoding="utf-8") if path.is_file() else ""
-
-
 _PLAIN = {"spark.master": "local[2]", "spark.jars.packages": "a:b:1"}
 _OPTIONS = "spark.driver.extraJavaOptions"
 _PATH = "spark.driver.extraClassPath"
-_JAVAS = [
-    home
-    for home in Path("/usr/lib/jvm").glob("*")
-    if (found := re.search(r'JAVA_VERSION="(\d+)', _text(home / "release"))) and int(found[1]) >= 19
-]
+_WRITE, _USE = "-XX:ArchiveClassesAtExit=", "-XX:SharedArchiveFile="
 
 
 @pytest.fixture(autouse=True)
@@ -120,23 +111,59 @@ def test_a_home_that_cannot_be_written_is_no_failure(tmp_path: Path, monkeypatch
     assert QuickStart.of(_PLAIN).started() == _PLAIN
 
 
+def _options(settings: dict[str, str] = _PLAIN) -> str:
+    """The JVM's options of a start with these settings."""
+    return QuickStart.of(settings).started().get(_OPTIONS, "")
+
+
 @pytest.mark.usefixtures("jar")
 def test_the_archive_follows_the_users_options() -> None:
-    options = QuickStart.of({**_PLAIN, _OPTIONS: "-Dmine=1"}).started()[_OPTIONS]
-    assert options.startswith("-Dmine=1 -XX:+IgnoreUnrecognizedVMOptions -XX:+AutoCreateSharedArchive")
+    assert _options({**_PLAIN, _OPTIONS: "-Dmine=1"}).startswith(
+        f"-Dmine=1 -Xlog:cds=off -Xlog:cds+dynamic=off {_WRITE}"
+    )
 
 
 @pytest.mark.usefixtures("jar")
 @pytest.mark.parametrize("own", ["-Xshare:off", "-XX:SharedArchiveFile=mine.jsa", "-javaagent:a.jar"])
 def test_no_archive_beside_the_users_own_or_an_agent(own: str) -> None:
-    assert QuickStart.of({**_PLAIN, _OPTIONS: own}).started()[_OPTIONS] == own
+    assert _options({**_PLAIN, _OPTIONS: own}) == own
 
 
 @pytest.mark.usefixtures("jar")
-def test_another_java_has_another_archive(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    before = QuickStart.of(_PLAIN).started()
+def test_no_archive_with_a_class_path_that_may_have_folders(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert _options({**_PLAIN, _PATH: "/mine"}) == ""
+    monkeypatch.setenv("SPARK_CONF_DIR", str(tmp_path))
+    assert _options() == ""
+
+
+@pytest.mark.usefixtures("jar")
+def test_an_archive_that_exists_is_used() -> None:
+    written = _options()
+    Path(written.partition(_WRITE)[2]).touch()
+    assert _options() == written.replace(_WRITE, _USE)
+
+
+def test_changed_jars_and_another_java_have_another_archive(
+    jar: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first = _options()
+    jar.write_text("changed", encoding="utf-8")
+    changed = _options()
     monkeypatch.setenv("JAVA_HOME", str(tmp_path))
-    assert QuickStart.of(_PLAIN).started() != before
+    assert _options() == ""  # no Java is there
+    (tmp_path / "lib").mkdir()
+    (tmp_path / "lib" / "modules").touch()
+    assert len({first, changed, _options()}) == 3
+
+
+@pytest.mark.usefixtures("jar")
+def test_an_archive_that_was_not_used_for_a_month_is_deleted_with_the_next_one(cache: Path) -> None:
+    old, new = cache / "old.jsa", cache / "new.jsa"
+    for path in (old, new):
+        path.touch()
+    os.utime(old, (time.time() - 31 * 24 * 3600,) * 2)
+    _options()
+    assert [path for path in (old, new) if path.exists()] == [new]
 
 
 def test_a_brief_spark_optimises_less_unless_the_user_says_otherwise() -> None:
@@ -161,12 +188,8 @@ def _load(options: str, folder: Path) -> str:
     return subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True).stderr
 
 
-@pytest.mark.soak
-@pytest.mark.skipif(not _JAVAS, reason="needs Java 19 or later in /usr/lib/jvm")
-def test_a_later_java_makes_an_archive_and_uses_it(
-    cache: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("JAVA_HOME", str(_JAVAS[0]))
+@pytest.mark.long(120)
+def test_the_jvm_makes_an_archive_and_uses_it(cache: Path, tmp_path: Path) -> None:
     _load("", tmp_path / "a")  # resolves the packages
     _load("-Dx=1", tmp_path / "b")  # the JVM writes the archive when it exits
     assert {path.suffix for path in cache.iterdir()} == {".json", ".jsa"}
@@ -176,6 +199,7 @@ def test_a_later_java_makes_an_archive_and_uses_it(
 
 _DOWNLOAD = """\
 import sys
+import time
 from pathlib import Path
 from mirror_assets.encode.jar_folder import fill_jar_folder
 from mirror_assets.encode.session import spark_settings

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import click
 
+from mirror_assets.cli.early_start import source_rows, start_spark_early
 from mirror_assets.cli.exit import Exit
 from mirror_assets.cli.options import (
     Decorated,
@@ -55,6 +56,7 @@ def reconcile(config: Path | None, names: tuple[str, ...], *, as_json: bool) -> 
 
     Reads all rows of both, at the mirror's version. Exit 1 if they differ.
     """
+    start_spark_early(config, names, source_rows)
     from mirror_assets.cli import show_rows
 
     return show_rows.reconcile(config, names, as_json=as_json)

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from mirror_assets.cli.early_start import start_spark_early
+from mirror_assets.cli.early_start import start_spark_early, waiting_rows
 from mirror_assets.cli.exit import Exit
 from mirror_assets.cli.options import (
     RangeOptions,
@@ -71,7 +71,7 @@ def run(
 
         return following.follow(config, names, every, as_json=as_json)
     commits = RangeOptions(first, last, clip)
-    start_spark_early(config, names, lambda: commits.range)
+    start_spark_early(config, names, lambda table: waiting_rows(table, commits.range))
     from mirror_assets.cli import execute
 
     return execute.run(config, names, commits, as_json=as_json)

@@ -161,6 +161,11 @@ class TableVersion:
         return int(self.snapshot.timestamp())
 
     @property
+    def table_id(self) -> str:
+        """The table's id, which a table that replaces it doesn't have."""
+        return str(self.snapshot.metadata().id())
+
+    @property
     def schema_json(self) -> str:
         """Its columns, with their metadata."""
         return str(self.snapshot.schema().json())
