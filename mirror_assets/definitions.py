@@ -10,6 +10,7 @@ import dagster as dg
 
 import mirror_assets.encode  # noqa: F401 first: without a supported Spark, its error says how to get one
 from mirror_assets.config import Config, load_config
+from mirror_assets.garbage import search_rarely
 from mirror_assets.orchestration.assets import table_assets
 from mirror_assets.orchestration.batch_sensor import mirror_sensor
 from mirror_assets.orchestration.check_steps import check_definitions
@@ -82,6 +83,7 @@ def defs() -> dg.Definitions | dg.RepositoryDefinition:
     A code server asks twice whenever it loads them: for what they are, and for themselves. The process of a run asks
     once, and for most runs nothing but its job is made.
     """
+    search_rarely()
     config = load_config()
     if not _NEWEST and is_for_a_run():
         return jobs_first(lambda: build_jobs(MirrorAssets(config)), lambda: _built(config))

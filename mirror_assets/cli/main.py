@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import atexit
-import gc
 from collections.abc import Sequence
 
 import click
@@ -13,9 +11,7 @@ from mirror_assets.cli.exit import Exit, exit_code
 from mirror_assets.cli.json_log import is_json, print_line, print_unexpected
 from mirror_assets.cli.spark_log import spark_log
 from mirror_assets.errors import MirrorError
-
-# New objects between two searches for garbage; Python's default is 700.
-_GARBAGE = 100_000
+from mirror_assets.garbage import search_rarely
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -23,10 +19,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
     Raises SystemExit after `--help` and for a wrong command line, and when the reader of the output has ended.
     """
-    # Most of the objects that loading Dagster creates live to the end: searching them for garbage again and again takes
-    # a fifth of the time of loading, and once more, as long, when the process ends.
-    gc.set_threshold(_GARBAGE)
-    atexit.register(gc.freeze)
+    search_rarely()
     with spark_log() as log:
         code = _run(arguments)
         log.keep = code is Exit.FAILED

@@ -19,6 +19,8 @@ from mirror_assets.orchestration.run_tags import TABLE_TAG, Location
 
 ASSET_JOB = "__ASSET_JOB"
 _NEWEST = 200
+# Up to this many failed runs, one query finds the jobs that have failed; each other job would cost another one.
+_FEW = 20
 # A failure that no schedule repeats counts for a day.
 _DAY_SECONDS = 86_400.0
 # The resident run has succeeded when it has lasted this long.
@@ -53,7 +55,10 @@ class RunReader:
         by_asset, names = assets_of(assets), {str(name) for name in assets.config.names}
         by_step = {step_name(key): table for key, (_, table) in by_asset.items()}
         mirroring = {assets.full_name(job) for job in (MIRROR_ALL, MIRROR_SCHEMA, MIRROR_TABLE)}
-        for job in (*self.jobs, ASSET_JOB):
+        jobs, failed = {*self.jobs, ASSET_JOB}, newest_runs(instance, location, None, _FAILED, limit=_FEW)
+        if len(failed) < _FEW:  # these are all
+            jobs &= {record.dagster_run.job_name for record in failed}
+        for job in sorted(jobs):
             since = None if job in self.scheduled else now - _DAY_SECONDS
             if not newest_runs(instance, location, job, _FAILED, since=since):
                 continue
@@ -78,12 +83,12 @@ class RunReader:
 def newest_runs(
     instance: dg.DagsterInstance,
     location: Location,
-    job: str,
+    job: str | None,
     *statuses: dg.DagsterRunStatus,
     since: float | None = None,
     limit: int = 1,
 ) -> Sequence[dg.RunRecord]:
-    """Return the newest runs of a job with these statuses, newest first; `since` leaves out those of earlier times."""
+    """Return the newest runs of a job, or of all, with these statuses; `since` leaves out those of earlier times."""
     after = None if since is None else datetime.fromtimestamp(since, timezone.utc)
     filters = dg.RunsFilter(job_name=job, tags=location.tags, statuses=list(statuses), updated_after=after)
     return instance.get_run_records(filters, limit=limit)

@@ -8,11 +8,10 @@ from __future__ import annotations
 import queue
 import random
 import time
+from collections import deque
 from collections.abc import Callable, Collection, Sequence
-from concurrent.futures import Future
 from contextlib import suppress
 from dataclasses import dataclass, field
-from functools import partial
 
 from mirror_assets.errors import MirrorError, RetryError, UnknownOutcome
 from mirror_assets.landing.names import TableName
@@ -25,6 +24,8 @@ from mirror_assets.pipeline.plan import Boundaries
 
 # Polls mostly wait for a store.
 _POLLS_AT_ONCE = 16
+# Quiet tables answer within microseconds. To wake the waiting thread for each takes longer than their polls.
+_BURST_SECONDS = 0.005
 # The log shows new commits; changes that people make in the landing zone may be detected later.
 _ZONE_SECONDS = 60.0
 _COMPLETE_SECONDS = 3600.0
@@ -51,13 +52,14 @@ class PollResult:
 
 @dataclass
 class _PollState:
-    """The state of a table's polls; times are of `time.monotonic`."""
+    """The state of a table's polls: `is_due` until its result is taken. Times are of `time.monotonic`."""
 
     context: TableContext
     mark: QuietMark | None = None
     mark_ends: float = 0.0
     zone_polled: float = 0.0
-    poll: Future[None] | None = None
+    is_due: bool = False
+    is_running: bool = False
     began: float = 0.0
     not_before: float = 0.0
     failures: int = 0
@@ -75,6 +77,7 @@ class TableWatch:
     boundaries: Callable[[TableName], Boundaries]
     is_complete: bool = True
     _states: dict[TableName, _PollState] = field(init=False)
+    _due: deque[_PollState] = field(default_factory=deque, init=False)
     _polls: queue.SimpleQueue[PollResult] = field(default_factory=queue.SimpleQueue, init=False)
     _pool: DaemonPool = field(default_factory=lambda: DaemonPool("poll", _POLLS_AT_ONCE), init=False)
 
@@ -88,42 +91,65 @@ class TableWatch:
         A table whose last poll still runs is left out, and so is one that failed, until its pause is over.
         """
         now = time.monotonic()
-        due = [state for name, state in self._states.items() if name not in busy and state.not_before <= now]
-        free = [state for state in due if state.poll is None]
+        ready = [state for name, state in self._states.items() if name not in busy and state.not_before <= now]
+        due = sorted((state for state in ready if not state.is_due), key=lambda state: state.began)
         self._pool.size = _POLLS_AT_ONCE + len(self.hanging)
-        for state in sorted(free, key=lambda state: state.began):
-            state.began = now
-            state.poll = self._pool.submit(partial(self._run, state))
-        return len(free)
+        for state in due:
+            state.began, state.is_due = now, True
+        self._due.extend(due)
+        self._pool.submit(self._poll_due)
+        return len(due)
 
     @property
     def is_polling(self) -> bool:
         """Whether a poll is running that does not hang."""
         late = time.monotonic() - _PATIENCE_SECONDS
-        return any(state.poll is not None and state.began > late for state in self._states.values())
+        return any(state.is_due and state.began > late for state in self._states.values())
 
     @property
     def hanging(self) -> tuple[TableName, ...]:
         """Return the tables whose source or landing zone has not responded for 30 s."""
         late = time.monotonic() - _PATIENCE_SECONDS
-        polls = ((name, state.poll, state.began) for name, state in self._states.items())
-        return tuple(name for name, poll, began in polls if poll is not None and poll.running() and began <= late)
+        return tuple(name for name, state in self._states.items() if state.is_running and state.began <= late)
 
     def polls(self, seconds: float = 0.0) -> list[PollResult]:
-        """Return the polls that ended since the last call, after waiting up to this many seconds for the first."""
+        """Return the polls that ended since the last call, after waiting up to this many seconds for the first.
+
+        While tables are due, each call adds a thread that polls them. Where the stores answer at once, one thread is
+        enough, and threads that wait for each other would take five times as long.
+        """
         ended: list[PollResult] = []
+        if self._due:
+            self._pool.submit(self._poll_due)
         with suppress(queue.Empty):
+            if seconds:
+                ended.append(self._polls.get(timeout=seconds))
+                time.sleep(_BURST_SECONDS)
             while True:
-                ended.append(self._polls.get(timeout=seconds) if seconds and not ended else self._polls.get_nowait())
+                ended.append(self._polls.get_nowait())
         for poll in ended:
-            self._states[poll.context.name].poll = None
+            self._states[poll.context.name].is_due = False
         return ended
 
     def cancel(self) -> None:
         """Cancel the polls that have not started; they come first next time."""
-        for state in self._states.values():
-            if state.poll is not None and state.poll.cancel():
-                state.poll, state.began = None, 0.0
+        with suppress(IndexError):
+            while True:
+                state = self._due.popleft()
+                state.is_due, state.began = False, 0.0
+
+    def _poll_due(self) -> None:
+        """Poll one table after the other, until none is due."""
+        while self._due:
+            try:
+                state = self._due.popleft()
+            except IndexError:  # another thread was faster
+                return
+            state.is_running = True
+            try:
+                self._run(state)
+            finally:
+                state.is_running = False
 
     def _run(self, state: _PollState) -> None:
         began = time.thread_time()

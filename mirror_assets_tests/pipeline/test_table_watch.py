@@ -131,11 +131,10 @@ def test_a_table_that_keeps_failing_is_polled_less_and_less_often(
     monkeypatch.setattr("mirror_assets.pipeline.table_watch.time.monotonic", lambda: clock[0])
     watch, polls = watch_of(contexts), list[float]()
     while clock[0] < 1000.0 + 3600:
-        watch.begin()
-        for known in watch._states.values():
-            if known.poll is not None:
-                known.poll.result(10)
-        polls += [clock[0] for seen in watch.polls() if seen.context.name == NAMES[1]]
+        due, seen = watch.begin(), list[PollResult]()
+        while len(seen) < due:
+            seen += watch.polls(10)
+        polls += [clock[0] for one in seen if one.context.name == NAMES[1]]
         clock[0] += 5
     apart = [later - earlier for earlier, later in itertools.pairwise(polls)]
     assert apart[:5] == [15, 30, 60, 120, 240]
