@@ -217,6 +217,7 @@ def _repair_job(assets: MirrorAssets) -> Job:
                 return RepairReport(str(table.name))
             events.planned(table.name, [repaired.planned])
             events.landed(table_context, repaired)
+            events.checked(table_context, repaired)
         rows = repaired.record.markers
         return RepairReport(str(table.name), repaired.record.slice.last, rows.upserts, rows.updates, rows.deletes)
 

@@ -56,10 +56,7 @@ class TableEvents:
             self._uncounted[table] = self._uncounted.get(table, _COUNTED_AFTER) + len(keys)
 
     def landed(self, table_context: TableContext, processed: ProcessedSlice) -> None:
-        """Log one slice: its source, then changes with its checks, and landing.
-
-        A snapshot in chunks is logged with its last chunk.
-        """
+        """Log one slice: its source, then changes and landing. A snapshot in chunks is logged with its last chunk."""
         if processed.published.manifest.loading is not None:
             return
         key = str(processed.record.slice)
@@ -74,17 +71,25 @@ class TableEvents:
             zone, partition=key, metadata=landed_metadata(assets, table_context, processed.published, steps)
         )
         manifest = processed.published.manifest
-        checked = self._evaluations(name, key, processed.results)
-        is_first, has_failed = name not in self._checked, name in self._refused
-        self._checked.add(name)
-        self.log([observed, staged, *(checked if is_first and not has_failed else ()), landed])
-        if has_failed:
-            self._report(checked)
+        self.log([observed, staged, landed])
         if self._uncounted.get(name, _COUNTED_AFTER) >= _COUNTED_AFTER:
             self._uncounted[name] = 0
             partitions = assets.partitions_name(name)
             surplus = surplus_keys(self._instance, partitions, KEPT_PARTITIONS, manifest.epoch, manifest.covered)
             delete_keys(self._instance, partitions, surplus)
+
+    def checked(self, table_context: TableContext, processed: ProcessedSlice) -> None:
+        """Log the results of the checks of a slice that has landed: for the first one in the run, or after a failure."""
+        name = table_context.name
+        is_first, has_failed = name not in self._checked, name in self._refused
+        if processed.published.manifest.loading is not None or not (is_first or has_failed):
+            return
+        self._checked.add(name)
+        found = self._evaluations(name, str(processed.record.slice), processed.results)
+        if has_failed:
+            self._report(found)
+        else:
+            self.log(found)
 
     def refused(self, table_context: TableContext, error: ChecksFailed) -> None:
         """Record the results of a slice that may not land."""
