@@ -79,7 +79,7 @@ class TableEvents:
             delete_keys(self._instance, partitions, surplus)
 
     def checked(self, table_context: TableContext, processed: ProcessedSlice) -> None:
-        """Log the results of the checks of a slice that has landed: for the first one in the run, or after a failure."""
+        """Log the results of a landed slice's checks: of the first one in the run, and of one after a failure."""
         name = table_context.name
         is_first, has_failed = name not in self._checked, name in self._refused
         if processed.published.manifest.loading is not None or not (is_first or has_failed):

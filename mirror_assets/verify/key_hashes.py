@@ -5,10 +5,7 @@ Rows are identified by their place: the number of rows before the row in all par
 
 from __future__ import annotations
 
-import os
-from collections import deque
 from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor
 from tempfile import TemporaryFile
 
 import numpy as np
@@ -20,8 +17,7 @@ from mirror_assets.verify.staged import StagedSlice
 
 Hashes = npt.NDArray[np.uint64]
 Markers = npt.NDArray[np.int8]
-_BATCH_ROWS = 100_000
-_THREADS = min(os.cpu_count() or 1, 8)
+_BATCH_ROWS = 500_000
 # 2^64 divided by the golden ratio, for Knuth's multiplicative hashing: every bit of a word affects the product.
 _MULTIPLIER = np.uint64(0x9E3779B97F4A7C15)
 _HALF = np.uint64(32)
@@ -32,23 +28,18 @@ def read_hashes(staged: StagedSlice) -> tuple[Hashes, Markers]:
 
     The hashes are in a temporary file, so a slice need not fit into memory. Without a marker column, rows are inserts.
     """
-    record = staged.record
+    record, place = staged.record, 0
     with TemporaryFile() as file_of_hashes:  # the map keeps the file until it is freed
         hashes = np.memmap(file_of_hashes, np.uint64, shape=record.markers.total)
     markers = np.full(record.markers.total, Marker.INSERT, np.int8)
     names = [*record.keys, ROW_MARKER] if record.kind.has_markers else list(record.keys)
-
-    def read(path: str, place: int) -> None:
+    for path in staged.paths:
         with staged.open(path) as file:
             for batch in file.iter_batches(_BATCH_ROWS, columns=names):
                 rows = slice(place, place := place + len(batch))
                 hashes[rows] = hash_keys(batch, record.keys)
                 if record.kind.has_markers:
                     markers[rows] = batch[ROW_MARKER].to_numpy()
-
-    # Arrow and NumPy release Python's lock, so the parts are read by all cores.
-    with ThreadPoolExecutor(_THREADS) as pool:
-        deque(pool.map(read, staged.paths, staged.rows_before.values()), maxlen=0)
     return hashes, markers
 
 
