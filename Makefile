@@ -6,6 +6,8 @@ SPARK ?= 4.2
 VENV := .venv$(if $(filter-out 4.2,$(SPARK)),-spark-$(SPARK))
 BIN := $(VENV)/bin
 INSTALLED := $(VENV)/.installed
+# What `make demo` and `make dev` need: half of all packages.
+DEMO_INSTALLED := $(VENV)/.installed-demo
 DEMO_CONFIG := $(CURDIR)/.demo/mirror.yaml
 MIRROR_CONFIG ?= $(DEMO_CONFIG)
 IN_HOME := DAGSTER_HOME=$(CURDIR)/.dagster
@@ -22,12 +24,12 @@ PICTURES ?= .pictures
 help: ## show this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "make %-14s %s\n", $$1, $$2}'
 
-demo: java $(INSTALLED) $(HOME_SETTINGS) ## mirror a lake of real tables on this machine and prove it equal to its source
+demo: java $(DEMO_INSTALLED) $(HOME_SETTINGS) ## mirror a lake of real tables on this machine and prove it equal to its source
 	@$(IN_HOME) $(BIN)/mirror-assets demo $(ARGS)
 
 dev: settings := MIRROR_CONFIG=$(abspath $(MIRROR_CONFIG)) MIRROR_SENSORS=on
 # Started in DAGSTER_HOME, because Dagster warns of a dagster.yaml in any other folder that it is started in.
-dev: java $(INSTALLED) $(HOME_SETTINGS) $(MIRROR_CONFIG) ## Dagster's UI on MIRROR_CONFIG (by default the demo's mirror.yaml)
+dev: java $(DEMO_INSTALLED) $(HOME_SETTINGS) $(MIRROR_CONFIG) ## Dagster's UI on MIRROR_CONFIG (by default the demo's mirror.yaml)
 	@cd $(dir $(HOME_SETTINGS)) && $(IN_HOME) $(settings) $(CURDIR)/$(BIN)/dg dev --workspace $(CURDIR)/workspace.yaml $(ARGS)
 
 onelake: java $(INSTALLED) ## a OneLake on this machine to try things on; ARGS="--port 8443" names its port
@@ -71,7 +73,7 @@ check: $(INSTALLED) ## lint, format, types, import borders, language and the doc
 bench: java $(INSTALLED) ## measure against plain dumps, by hand and others; SIZE=full takes hours, ARGS="changes small" picks
 	$(BIN)/python -m benchmarks --size $(SIZE) $(ARGS)
 
-$(DEMO_CONFIG): | java $(INSTALLED) $(HOME_SETTINGS)
+$(DEMO_CONFIG): | java $(DEMO_INSTALLED) $(HOME_SETTINGS)
 	@$(IN_HOME) $(BIN)/mirror-assets demo
 
 # What the demo records here is what `make dev` shows.
@@ -79,12 +81,14 @@ $(HOME_SETTINGS): dagster.yaml
 	@mkdir -p $(@D)
 	@cp dagster.yaml $@
 
-$(INSTALLED): pyproject.toml constraints.txt
+$(INSTALLED): extras := dev
+$(DEMO_INSTALLED): extras := demo
+$(INSTALLED) $(DEMO_INSTALLED): pyproject.toml constraints.txt
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 10) and "Python 3.10 or newer is needed: install it, or run make PYTHON=/path/to/python")'
 	$(PYTHON) -m venv $(VENV)
 	@sed 's/^pyspark==.*/pyspark==$(SPARK).*/' constraints.txt > $(VENV)/constraints.txt
-	$(BIN)/pip install --quiet --disable-pip-version-check -c $(VENV)/constraints.txt -e '.[demo,dev]'
-	@touch $@
+	$(BIN)/pip install --quiet --disable-pip-version-check -c $(VENV)/constraints.txt -e '.[$(extras)]'
+	@touch $@ $(DEMO_INSTALLED)
 
 # $(error) stops make with this one line, where a failing command would add a second.
 java:

@@ -361,9 +361,12 @@ def packages_of_catalogs(config: Config) -> Callable[[], Sequence[str]]:
     return cache(lambda: config.catalog_packages(find))
 
 
-def open_spark(config: Config, owner: str | None = None) -> SparkSession:
-    """Return the owner's session, or a new one. Raises variable_unset, package_refused and SparkNotStarted."""
-    return SparkSettings.of(config).open(owner)
+def open_spark(config: Config, owner: str | None = None, *, is_brief: bool = False) -> SparkSession:
+    """Return the owner's session, or a new one. Raises variable_unset, package_refused and SparkNotStarted.
+
+    `is_brief`: see `SparkSettings.open`.
+    """
+    return SparkSettings.of(config).open(owner, is_brief=is_brief)
 
 
 def spark_reach(config: Config) -> tuple[dict[str, str], tuple[str, ...]]:

@@ -28,12 +28,11 @@ from pyspark.sql import SparkSession
 
 from mirror_assets.user_cache import user_cache
 
-PACKAGES = "spark.jars.packages"
+PACKAGES, EXCLUDES = "spark.jars.packages", "spark.jars.excludes"
 _CLASS_PATH, _OPTIONS = "spark.driver.extraClassPath", "spark.driver.extraJavaOptions"
 # Settings that change where packages come from, or how JARs are loaded.
 _OWN_WAYS = (
     "spark.jars",
-    "spark.jars.excludes",
     "spark.jars.ivy",
     "spark.jars.ivySettings",
     "spark.jars.repositories",
@@ -121,7 +120,7 @@ class QuickStart:
         return tuple(named) if all(Path(jar).is_file() and os.pathsep not in jar for jar in named) else ()
 
     def _list(self, folder: Path) -> Path:
-        return folder / f"{_digest([__version__, self.settings[PACKAGES]])}.json"
+        return folder / f"{_digest([__version__, self.settings[PACKAGES], self.settings.get(EXCLUDES, '')])}.json"
 
 
 def _archive_options(folder: Path, jars: Sequence[Path]) -> str:

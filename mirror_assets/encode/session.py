@@ -20,7 +20,7 @@ from pyspark.sql import SparkSession
 from mirror_assets.encode.jar_folder import jars_in
 from mirror_assets.encode.jvm_start import resolving_alone, start_jvm
 from mirror_assets.encode.private.jvm import Jvm
-from mirror_assets.encode.quick_start import PACKAGES, QuickStart
+from mirror_assets.encode.quick_start import EXCLUDES, PACKAGES, QuickStart
 from mirror_assets.encode.spark_errors import SparkNotStarted, package_refused, spark_unfit
 from mirror_assets.encode.spark_version import connect_unsupported, minor_version, require_classic, with_version
 from mirror_assets.redaction import redacted, redacted_error
@@ -28,6 +28,8 @@ from mirror_assets.redaction import redacted, redacted_error
 _EXTENSIONS, _DELTA_EXTENSION = "spark.sql.extensions", "io.delta.sql.DeltaSparkSessionExtension"
 _CATALOG, _DELTA_CATALOG = "spark.sql.catalog.spark_catalog", "org.apache.spark.sql.delta.catalog.DeltaCatalog"
 _DELTA, _SCALA = "io.delta:delta-spark", "2.13"
+# Dependencies of Delta's JARs that every Spark has, in its own version: 50 of 87 MB to download.
+_IN_SPARK = ("org.apache.hadoop:hadoop-client-api", "org.apache.hadoop:hadoop-client-runtime")
 _MAX_TEXT = 400
 # Lines of the JVM in the message of a failed start.
 _LINES = 12
@@ -58,6 +60,7 @@ def spark_settings(
     settings = {
         # A task may fail three times before its job fails, as on a cluster; plain `local[*]` allows no failure.
         "spark.master": "local[*,4]",
+        EXCLUDES: _joined(_IN_SPARK),
         "spark.app.name": "mirror-assets",
         "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": "false",

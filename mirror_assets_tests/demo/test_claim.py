@@ -92,7 +92,7 @@ def test_the_command_refuses_before_it_builds_anything(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], theirs: str
 ) -> None:
     """Seen: `--settings` with a mirror.path that held a user's files emptied it, unasked."""
-    monkeypatch.setattr("mirror_assets.cli.demo.open_spark", lambda _: pytest.fail("it began"))
+    monkeypatch.setattr("mirror_assets.cli.demo.open_spark", lambda _, **__: pytest.fail("it began"))
     root, settings = tmp_path / "demo", tmp_path / "settings.yaml"
     LocalStore(tmp_path).create(theirs, b"mine")
     settings.write_text(f"mirror: {{path: {tmp_path}/mine}}\nlanding_zone: {{path: {tmp_path}/landing}}\n")
