@@ -44,6 +44,7 @@ _MOVING = re.compile(r"SNAPSHOT|latest\.|[\[\](+]")
 _OWN_ARCHIVE = re.compile(r"-agent|-javaagent|-Xshare|SharedArchiveFile|ArchiveClassesAtExit")
 # The JVM ignores an archive that doesn't fit, and need not say so.
 _QUIET = "-Xlog:cds=off -Xlog:cds+dynamic=off"
+_MAGIC_BYTES = 4
 _UNUSED_SECONDS = 30 * 24 * 3600
 _OTHERS_WRITE = 0o022
 _OWN_COMPILER = re.compile("Tiered")
@@ -124,16 +125,13 @@ class QuickStart:
 
 
 def _archive_options(folder: Path, jars: Sequence[Path]) -> str:
-    """Return the JVM's options to use the archive for this Java and these JARs; without one, to write it at exit.
-
-    The JVM writes the header last, so an archive that is not complete is ignored like any that doesn't fit.
-    """
+    """Return the JVM's options to use the archive for this Java and these JARs; without one, to write it at exit."""
     home = os.environ.get("JAVA_HOME") or Path(shutil.which("java") or "/java").resolve().parent.parent
     try:
         # An update replaces the module file; the JVM itself never renews an archive.
         files = [(path, path.stat()) for path in (Path(home, "lib", "modules"), *sorted(jars))]
         archive = folder / f"{_digest([f'{path} {file.st_size} {file.st_mtime_ns}' for path, file in files])}.jsa"
-        if archive.exists():
+        if archive.exists() and _has_header(archive):
             return f"{_QUIET} -XX:SharedArchiveFile={shlex.quote(str(archive))}"
         for other in folder.glob("*.jsa"):
             if time.time() - other.stat().st_atime > _UNUSED_SECONDS:
@@ -141,6 +139,12 @@ def _archive_options(folder: Path, jars: Sequence[Path]) -> str:
     except OSError:
         return ""
     return f"{_QUIET} -XX:ArchiveClassesAtExit={shlex.quote(str(archive))}"
+
+
+def _has_header(archive: Path) -> bool:
+    """Return whether the archive is complete: the JVM writes the header last, so one that was killed leaves zeros."""
+    with archive.open("rb") as file:
+        return any(file.read(_MAGIC_BYTES))
 
 
 def for_brief_work(settings: Mapping[str, str]) -> dict[str, str]:

@@ -137,9 +137,12 @@ def test_no_archive_with_a_class_path_that_may_have_folders(tmp_path: Path, monk
 
 
 @pytest.mark.usefixtures("jar")
-def test_an_archive_that_exists_is_used() -> None:
+def test_an_archive_is_used_when_it_is_complete() -> None:
     written = _options()
-    Path(written.partition(_WRITE)[2]).touch()
+    archive = Path(written.partition(_WRITE)[2])
+    archive.write_bytes(bytes(100))  # the JVM was killed before it wrote the header
+    assert _options() == written
+    archive.write_bytes(b"header")
     assert _options() == written.replace(_WRITE, _USE)
 
 
