@@ -47,9 +47,10 @@ _QUIET = "-Xlog:cds=off -Xlog:cds+dynamic=off"
 _MAGIC_BYTES = 4
 _UNUSED_SECONDS = 30 * 24 * 3600
 _OTHERS_WRITE = 0o022
-_OWN_COMPILER = re.compile("Tiered")
-# The optimising compiler takes a quarter of the processor time of a short run.
-_NOT_OPTIMISED = "-XX:TieredStopAtLevel=1"
+_OWN_COMPILER = re.compile("Tiered|CodeCache")
+# The optimising compiler takes a quarter of the processor time of a short run. Without it, the JVM reserves only 48 MB
+# for code, which the statements of five tables fill; then it fails.
+_NOT_OPTIMISED = "-XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=240m"
 
 
 @dataclass(frozen=True)

@@ -170,7 +170,8 @@ def test_an_archive_that_was_not_used_for_a_month_is_deleted_with_the_next_one(c
 
 
 def test_a_brief_spark_optimises_less_unless_the_user_says_otherwise() -> None:
-    assert for_brief_work({**_PLAIN, _OPTIONS: "-Dmine=1"})[_OPTIONS] == "-Dmine=1 -XX:TieredStopAtLevel=1"
+    brief = for_brief_work({**_PLAIN, _OPTIONS: "-Dmine=1"})[_OPTIONS]
+    assert brief == "-Dmine=1 -XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=240m"
     for other in ({"spark.master": "yarn"}, {**_PLAIN, _OPTIONS: "-XX:-TieredCompilation"}):
         assert for_brief_work(other) == other
 
