@@ -27,7 +27,7 @@ from mirror_assets.verify.staged import Numbers, StagedSlice
 
 _Flags = npt.NDArray[np.bool_]
 _SAMPLES = 5
-_SHARE_ROWS = 1_000_000
+_SHARE_ROWS = 2_000_000
 # Keys of a share to read, if they violate a rule: of this many, most are not mere collisions of hashes.
 _MOST_KEYS = 1_000
 _NO_VERSION = -1
