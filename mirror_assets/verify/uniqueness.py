@@ -68,10 +68,13 @@ def inspect_keys(staged: StagedSlice, rows_allowed: Callable[[], int], share_row
     shares = 1 << (-(-rows // share_rows) - 1).bit_length()  # the lower bits of a hash are its share
     for share in range(shares):
         is_in_share = (hashes & np.uint64(shares - 1)) == share
-        ordered = np.sort(hashes[is_in_share])
-        if (ordered[1:] != ordered[:-1]).all():  # as in a first load: known a few times faster than by `among`
-            continue
+        if staged.record.kind is not SliceKind.CHANGES:  # most often no key is repeated: a plain sort shows that sooner
+            ordered = np.sort(hashes[is_in_share])
+            if (ordered[1:] != ordered[:-1]).all():
+                continue
         keys = _RepeatedKeys.among(hashes, np.flatnonzero(is_in_share))
+        if not len(keys):
+            continue
         allowed = rows_allowed()
         too_many, cannot_follow = _violations(staged, keys, keys.places, markers, allowed)
         wrong = np.flatnonzero(too_many | (keys.count(cannot_follow) > 0))[:_MOST_KEYS]
