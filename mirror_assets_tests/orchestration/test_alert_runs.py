@@ -5,10 +5,12 @@ from __future__ import annotations
 from pathlib import Path
 
 import dagster as dg
+import pytest
 
 from mirror_assets.definitions import build_definitions
 from mirror_assets.errors import ErrorCode
 from mirror_assets.landing.names import TableName
+from mirror_assets.orchestration import alert_runs
 from mirror_assets.orchestration.asset_names import BATCH_TAG, AssetKind, asset_key
 from mirror_assets.orchestration.doctor_job import DOCTOR, SOURCES_OP, DoctorConfig
 from mirror_assets_tests.alerts.web import WebReceiver
@@ -26,6 +28,17 @@ def test_a_failed_run_is_reported_and_ends_with_the_next_one(deployment: Deploym
     deployment.run("nightly", None)
     deployment.settle()
     assert receiver.titles()[1:] == ["Ended: nightly: a run of nightly failed"]
+
+
+def test_many_later_failures_of_other_jobs_hide_none(
+    deployment: Deployment, receiver: WebReceiver, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(alert_runs, "_FEW", 2)
+    deployment.run("history", "the disk is full.")
+    for _ in range(3):
+        deployment.run("nightly", "the disk is full.")
+    deployment.settle()
+    assert sorted(receiver.titles()) == ["history: a run of history failed", "nightly: a run of nightly failed"]
 
 
 def test_another_batch_or_partition_ends_no_incident(deployment: Deployment, receiver: WebReceiver) -> None:
