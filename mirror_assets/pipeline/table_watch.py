@@ -146,10 +146,7 @@ class TableWatch:
             except IndexError:  # another thread was faster
                 return
             state.is_running = True
-            try:
-                self._run(state)
-            finally:
-                state.is_running = False
+            self._run(state)
 
     def _run(self, state: _PollState) -> None:
         began = time.thread_time()
@@ -161,6 +158,7 @@ class TableWatch:
         else:
             state.failures = 0
         note_poll(state.context, action)
+        state.is_running = False  # as soon as the result is taken, another thread may poll the table
         self._polls.put(PollResult(state.context, action, is_complete, time.thread_time() - began))
 
     def _action(self, state: _PollState) -> tuple[bool, Action | MirrorError]:
