@@ -192,7 +192,7 @@ def _load(options: str, folder: Path) -> str:
     return subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True).stderr
 
 
-@pytest.mark.long(120)
+@pytest.mark.soak
 def test_the_jvm_makes_an_archive_and_uses_it(cache: Path, tmp_path: Path) -> None:
     _load("", tmp_path / "a")  # resolves the packages
     _load("-Dx=1", tmp_path / "b")  # the JVM writes the archive when it exits
