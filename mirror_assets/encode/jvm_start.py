@@ -41,7 +41,7 @@ def start_jvm(settings: Mapping[str, str], last_lines: deque[str]) -> None:
     reader = threading.Thread(target=pass_on, name="jvm-output", daemon=True)
     reader.start()
     try:
-        # Whoever reads this process's output need not wait for the JVM, which ends later.
+        # A reader of this process's output need not wait for the JVM, which ends later.
         gateway = launch_gateway(conf, {"stdout": write, "stderr": write})
     except BaseException:
         os.close(write)
