@@ -168,6 +168,22 @@ class ChangeCounts(Record):
         return self.insert + self.update_preimage + self.update_postimage + self.delete
 
 
+class ScannedRows(Record):
+    """Rows that Spark read from the source's files for a slice, before `where`, as an Observation counted them.
+
+    `new` are inserts and new rows of updates, `old` deletes and old rows of updates; `preimages` and `postimages` are
+    those of them that come from change files. `weighted` is the sum over all rows of the weight of their commit's
+    version, (version * 2654435761) % 1000003 + 1, negative for old rows. A task that Spark runs twice counts twice, so
+    numbers that differ from the log's prove nothing before a second count.
+    """
+
+    new: Count = 0
+    old: Count = 0
+    preimages: Count = 0
+    postimages: Count = 0
+    weighted: int = 0
+
+
 class StagedPart(Record):
     """A staged part; `sha256` is None if its bytes were never on this machine.
 
@@ -226,7 +242,8 @@ class SliceRecord(Record):
     """`slice.json`: a staged slice, which is complete when this file exists.
 
     `where` is the fingerprint of the condition for rows; None for all rows. `plan` is a digest of all inputs of the
-    parts: a plan with the same digest can reuse the slice. None: it can't be reused.
+    parts: a plan with the same digest can reuse the slice. None: it can't be reused. `scanned` is None for a slice that
+    reads no file of the source, and for a repair.
     """
 
     format: Literal[1] = 1
@@ -246,6 +263,7 @@ class SliceRecord(Record):
     first_commit_ms: int | None
     last_commit_ms: int | None
     read: ChangeCounts
+    scanned: ScannedRows | None = None
     parts: tuple[StagedPart, ...]
     verdicts: tuple[CheckVerdict, ...] = ()
     chunk: Chunk | None = None
