@@ -14,7 +14,8 @@ _IN_COMMIT_SINCE = "delta.inCommitTimestampEnablementVersion"
 class Vector:
     """A deletion vector as the log names it; two have the same `id` if and only if they are the same vector.
 
-    `path` is its file, in the table's folder or an absolute URI; None for a vector that is stored in the log itself.
+    `path` is its file, in the table's folder or an absolute URI, and `offset` the place of its bytes in that file. A
+    vector that is stored in the log itself has no `path`; its bitmap is `stored`, in Z85, which is empty for others.
     `rows` is the number of rows that it hides.
     """
 
@@ -22,6 +23,8 @@ class Vector:
     path: str | None
     bytes: int
     rows: int
+    offset: int | None = None
+    stored: str = ""
 
 
 @dataclass(frozen=True)
@@ -31,7 +34,8 @@ class LiveFile:
     `rows` are the stored rows according to the statistics, hidden ones included; None without statistics. `partition`
     is by the columns' logical names in a snapshot, by their physical ones in a single commit. `as_listed`: whether
     Spark's VACUUM knows the file by the path that the log has. `data_change` belongs to the commit that added the file,
-    so equality ignores it.
+    so equality ignores it. With row tracking, `base_row_id` is the id of the file's first row, and `row_commit_version`
+    the version that its rows were last changed in, for rows that have no stored ones.
     """
 
     path: str
@@ -43,6 +47,8 @@ class LiveFile:
     tags: Mapping[str, str]
     as_listed: bool = True
     data_change: bool = field(default=True, compare=False)
+    base_row_id: int | None = None
+    row_commit_version: int | None = None
 
     @property
     def hidden_rows(self) -> int:
@@ -54,7 +60,7 @@ class LiveFile:
 class Tombstone:
     """A remove action: a file that is no longer live, or no longer with this vector; fields as in LiveFile.
 
-    `bytes` and `rows` are None if the writer left them out.
+    `bytes`, `rows` and `partition` are None if the writer left them out; `partition` is by physical names.
     """
 
     path: str
@@ -64,6 +70,9 @@ class Tombstone:
     rows: int | None
     as_listed: bool = True
     data_change: bool = field(default=True, compare=False)
+    partition: Mapping[str, str | None] | None = None
+    base_row_id: int | None = None
+    row_commit_version: int | None = None
 
     @property
     def hidden_rows(self) -> int:
@@ -73,10 +82,11 @@ class Tombstone:
 
 @dataclass(frozen=True)
 class ChangeFile:
-    """A cdc action: a file of the change data feed, without statistics; `path` as in LiveFile."""
+    """A cdc action: a file of the change data feed, without statistics; fields as in LiveFile."""
 
     path: str
     bytes: int
+    partition: Mapping[str, str | None] = field(default_factory=dict)
 
     @property
     def hidden_rows(self) -> int:

@@ -25,9 +25,10 @@ from mirror_assets.source.source_files import SourceFiles
 
 _SIDECARS = "_delta_log/_sidecars"
 _PARSED_ROWS = "add.stats_parsed.numRecords"
+_FILE = ("path", "size", "deletionVector", "partitionValues", "baseRowId", "defaultRowCommitVersion")
 _COLUMNS = (
-    *(f"add.{name}" for name in ("path", "size", "deletionVector", "partitionValues", "modificationTime", "tags")),
-    *(f"remove.{name}" for name in ("path", "size", "deletionVector", "stats", "deletionTimestamp")),
+    *(f"add.{name}" for name in (*_FILE, "modificationTime", "tags")),
+    *(f"remove.{name}" for name in (*_FILE, "stats", "deletionTimestamp")),
     "metaData",
     "protocol",
     "sidecar.path",

@@ -53,7 +53,8 @@ def parse_actions(data: bytes, paths: TablePaths) -> Actions:
                 rows = stored_rows(action.get("stats"))
                 removed.append(tombstone(action, paths, rows, data_change=action["dataChange"]))
             elif kind == "cdc":
-                change_files.append(ChangeFile(paths.decoded(action["path"]), action.get("size") or 0))
+                partition = _partition(action) or {}
+                change_files.append(ChangeFile(paths.decoded(action["path"]), action.get("size") or 0, partition))
             elif kind == "sidecar":
                 sidecars.append(action["path"])
             elif kind == "commitInfo":
@@ -75,17 +76,19 @@ def parse_info(data: bytes) -> CommitInfo:
 
 
 def live_file(add: RawAction, paths: TablePaths, rows: int | None, *, data_change: bool = True) -> LiveFile:
-    """Return an add action as a value; `rows` are those of its statistics. An empty partition value is NULL."""
+    """Return an add action as a value; `rows` are those of its statistics."""
     return LiveFile(
         path=paths.decoded(add["path"]),
         bytes=add["size"],
         rows=rows,
         modified_ms=add.get("modificationTime") or 0,
-        partition={name: value or None for name, value in dict(add.get("partitionValues") or ()).items()},
+        partition=_partition(add) or {},
         vector=read_vector(add.get("deletionVector"), paths),
         tags=dict(add.get("tags") or ()),
         as_listed=as_listed(add["path"]),
         data_change=data_change,
+        base_row_id=add.get("baseRowId"),
+        row_commit_version=add.get("defaultRowCommitVersion"),
     )
 
 
@@ -99,6 +102,9 @@ def tombstone(remove: RawAction, paths: TablePaths, rows: int | None, *, data_ch
         rows=rows,
         as_listed=as_listed(remove["path"]),
         data_change=data_change,
+        partition=_partition(remove),
+        base_row_id=remove.get("baseRowId"),
+        row_commit_version=remove.get("defaultRowCommitVersion"),
     )
 
 
@@ -135,7 +141,7 @@ def read_vector(raw: RawAction | None, paths: TablePaths) -> Vector | None:
     elif kind != "i":
         raise ValueError(f"unknown storage type {kind!r} of a deletion vector")
     name = f"{kind}{stored}" if offset is None else f"{kind}{stored}@{offset}"
-    return Vector(name, path, raw["sizeInBytes"], raw["cardinality"])
+    return Vector(name, path, raw["sizeInBytes"], raw["cardinality"], offset, stored if kind == "i" else "")
 
 
 def stored_rows(stats: str | None) -> int | None:
@@ -158,6 +164,12 @@ def z85_decoded(text: str) -> bytes:
     if data is None or len(text) % 5 or not set(text) <= set(_Z85):
         raise ValueError(f"{text!r} is not Z85")
     return data
+
+
+def _partition(action: RawAction) -> dict[str, str | None] | None:
+    """Return the partition values by physical names, an empty one as NULL; None if the action has none."""
+    values = action.get("partitionValues")
+    return None if values is None else {name: value or None for name, value in dict(values).items()}
 
 
 def _line(text: str) -> dict[str, RawAction]:

@@ -47,6 +47,19 @@ def test_files_by_kind_with_their_rows() -> None:
     assert dict(file.metrics) == {"numUpdatedRows": 7, "num_updated_rows": 7}
 
 
+def test_row_ids_and_partition_values_of_each_kind() -> None:
+    more = {"baseRowId": 100, "defaultRowCommitVersion": 7, "partitionValues": {"p": "1", "q": ""}}
+    file = _parse(*({kind: {"path": kind, "size": 1, "dataChange": True, **more}} for kind in ("add", "remove", "cdc")))
+    added, removed, changed = file.added[0], file.removed[0], file.change_files[0]
+    assert [(f.base_row_id, f.row_commit_version) for f in (added, removed)] == [(100, 7)] * 2
+    assert [f.partition for f in (added, removed, changed)] == [{"p": "1", "q": None}] * 3
+
+
+def test_a_remove_may_leave_out_its_partition_values() -> None:
+    file = _parse(*({kind: {"path": kind, "size": 1, "dataChange": True}} for kind in ("add", "remove", "cdc")))
+    assert [f.partition for f in (*file.added, *file.removed, *file.change_files)] == [{}, None, {}]
+
+
 def test_files_that_change_no_data_are_left_out() -> None:
     file = _parse(info("OPTIMIZE"), file_action("add", data=False), file_action("remove", "b", data=False))
     assert (file.data_added, file.data_removed) == ((), ())

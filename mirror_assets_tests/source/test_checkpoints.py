@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import tempfile
+import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -16,7 +17,17 @@ from mirror_assets.source.errors import LogGap, SourceUnreadable
 from mirror_assets.source.log import DeltaLog
 from mirror_assets.source.replay import Snapshot
 from mirror_assets_tests.direct_lake.random_lakes import histories
-from mirror_assets_tests.source.handmade import commit_file
+from mirror_assets_tests.source.handmade import (
+    PROTOCOL,
+    Action,
+    column,
+    commit_file,
+    file_action,
+    info,
+    metadata_action,
+    schema_string,
+    write_commit,
+)
 from mirror_assets_tests.source.rewritten import classic, compacted, in_parts, with_parsed_statistics, with_sidecars
 
 
@@ -58,6 +69,30 @@ def test_every_form_of_a_checkpoint_says_the_same(table: Path, form: str) -> Non
             (t.path, t.deleted_ms) for t in other.tombstones
         ]
     assert log.snapshot(5).timestamp_ms == log.time_ms(5)
+
+
+def test_row_ids_and_partition_values_are_read_from_a_checkpoint(tmp_path: Path) -> None:
+    extra = {"baseRowId": 5, "defaultRowCommitVersion": 1, "partitionValues": {"p": "1"}}
+    schema = metadata_action(schema_string(column("id"), column("p")))
+    schema["metaData"] = {**_object(schema["metaData"]), "partitionColumns": ["p"]}
+    write_commit(tmp_path, 0, [info(), PROTOCOL, schema, _with(file_action("add", "r"), extra)])
+    now = int(time.time() * 1000)
+    removed = _with(file_action("remove", "r"), {**extra, "deletionTimestamp": now, "extendedFileMetadata": True})
+    write_commit(tmp_path, 1, [info(), removed, _with(file_action("add", "a"), extra)])
+    DeltaTable(tmp_path).create_checkpoint()
+    snapshot = _without_commits(tmp_path, range(2)).snapshot(1)
+    (added,), (tombstone,) = snapshot.files, snapshot.tombstones
+    for file in (added, tombstone):
+        assert (file.base_row_id, file.row_commit_version, file.partition) == (5, 1, {"p": "1"})
+
+
+def _object(value: object) -> Action:
+    assert isinstance(value, dict)
+    return value
+
+
+def _with(action: Action, more: Action) -> Action:
+    return {kind: {**_object(fields), **more} for kind, fields in action.items()}
 
 
 def test_a_checkpoint_that_lacks_a_part_is_none(table: Path) -> None:

@@ -22,12 +22,12 @@ def test_the_vectors_of_deltas_own_documentation() -> None:
     """The three examples of the protocol, section "Deletion Vectors"."""
     relative = "ab/deletion_vector_d2c639aa-8816-431a-aaf6-d3fe2512ff61.bin"
     assert read_vector(_raw("u", "ab^-aqEH.-t@S}K{vb[*k^"), _HERE) == Vector(
-        "uab^-aqEH.-t@S}K{vb[*k^@4", relative, 40, 6
+        "uab^-aqEH.-t@S}K{vb[*k^@4", relative, 40, 6, offset=4
     )
     absolute = "s3://mytable/deletion_vector_d2c639aa-8816-431a-aaf6-d3fe2512ff61.bin"
-    assert read_vector(_raw("p", absolute), _HERE) == Vector(f"p{absolute}@4", absolute, 40, 6)
+    assert read_vector(_raw("p", absolute), _HERE) == Vector(f"p{absolute}@4", absolute, 40, 6, offset=4)
     inline = {"storageType": "i", "pathOrInlineDv": "wi5b=0000", "sizeInBytes": 40, "cardinality": 6}
-    assert read_vector(inline, _HERE) == Vector("iwi5b=0000", None, 40, 6)
+    assert read_vector(inline, _HERE) == Vector("iwi5b=0000", None, 40, 6, stored="wi5b=0000")
     assert read_vector(None, _HERE) is None
 
 
