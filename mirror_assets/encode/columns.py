@@ -27,15 +27,13 @@ from mirror_assets.source.sql_names import quoted
 CHANGE_TYPE = "_change_type"
 COMMIT_VERSION = "_commit_version"
 COMMIT_TIMESTAMP = "_commit_timestamp"
+# Columns of a scan with row tracking: each row's id, and the version that changed it last.
+ROW_ID = "__mirror_row_id__"
+ROW_VERSION = "__mirror_row_version__"
 
 # `to_json` writes map keys of these types in Spark's internal form: days, microseconds, or an object's address.
 _WRITTEN_IN_INTERNAL_FORM = (BinaryType, DateType, TimestampType, TimestampNTZType)
 _NESTED_KEYS = (StructType, ArrayType)
-
-
-def row_id(rows: DataFrame) -> Column:
-    """Return the row tracking id of each row; this also works where the table has a column called `_metadata`."""
-    return rows.metadataColumn("_metadata").getField("row_id")
 
 
 def projected(rows: DataFrame, projection: Projection) -> DataFrame:
@@ -120,7 +118,7 @@ def described(columns: Sequence[LandedColumn], footer: Mapping[str, str]) -> lis
 
 def inserted_row(rows: DataFrame, columns: Sequence[LandedColumn], footer: Mapping[str, str]) -> list[Column]:
     """Select the landed columns from source rows; Spark writes `footer` into each Parquet footer."""
-    values = [row_id(rows) if column.is_row_id else landed_value(column, rows) for column in columns]
+    values = [F.col(ROW_ID) if column.is_row_id else landed_value(column, rows) for column in columns]
     return _with_footer(values, columns, footer)
 
 

@@ -2,9 +2,8 @@
 
 The changes are in the files that only one of the versions has. Of a file that both have with different deletion
 vectors, only the rows that one vector hides and the other shows are read. Most rows of a rewritten file are unchanged,
-so the files are read twice: the first scan pairs old and new rows by key and compares their stamps, the second reads
-the values of the keys that differ. Delta's private reader opens the files; it applies deletion vectors, column mapping
-and partition values.
+so the files are read twice: the first read pairs old and new rows by key and compares their stamps, the second reads
+the values of the keys that differ.
 
 A row is unchanged if both versions have its key with the same stamp. With row tracking, the stamp is the row's id,
 which rewrites preserve, and the version that last changed the row; otherwise, a hash of the landed values of 128 bits.
@@ -12,26 +11,29 @@ which rewrites preserve, and the version that last changed the row; otherwise, a
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 
-from pyspark.sql import Column, DataFrame, Row, SparkSession
+from pyspark.sql import Column, DataFrame, Observation, Row, SparkSession
 from pyspark.sql import functions as F
-from pyspark.sql.types import DataType
 
-from mirror_assets.encode.columns import HelperNames, described, landed_value, row_id
+from mirror_assets.encode.columns import ROW_ID, ROW_VERSION, HelperNames, described, landed_value, projected
+from mirror_assets.encode.counted import Counted, number_of
 from mirror_assets.encode.inserts import write_parts
 from mirror_assets.encode.net import NetSlice
-from mirror_assets.encode.private.table_version import FileRows, TableVersion, require_own_reader
-from mirror_assets.encode.row_hash import row_hash
+from mirror_assets.encode.observed import observed
+from mirror_assets.encode.row_hash import value_stamp
+from mirror_assets.encode.scan_reader import read_scan
 from mirror_assets.encode.spark_errors import DuplicateKey, spark_errors
 from mirror_assets.markers import ROW_MARKER, Marker
 from mirror_assets.row_values import shown_key
 from mirror_assets.source.projection import ALL_ROWS, Projection
 from mirror_assets.source.row_counts import ReadRows
+from mirror_assets.source.scan_builder import DifferingScans
 from mirror_assets.source.schema import LandedColumn
 from mirror_assets.source.sql_names import quoted
 
+_OLD, _NEW = "old", "new"
 _SAMPLES = 5
 # Bytes of rewritten files of which one task pairs the keys.
 _BIN_BYTES = 64 << 20
@@ -41,68 +43,89 @@ _BROADCAST_KEYS = 2_000_000
 
 
 @dataclass(frozen=True)
-class VersionRange:
-    """The commits after version `before` up to `last` of the table at `uri`; `by_values`: without row tracking.
+class DifferencesSlice:
+    """The rows that differ between two versions, to encode as net changes; `by_values`: without row tracking.
 
     `projection` selects the landing rows.
     """
 
-    uri: str
-    before: int
-    last: int
+    scans: DifferingScans
+    net: NetSlice
     by_values: bool = False
     projection: Projection = ALL_ROWS
 
+    @property
+    def versions(self) -> tuple[int, int]:
+        """The two versions."""
+        return self.scans.before_version, self.scans.last_version
+
 
 def encode_differences(
-    spark: SparkSession,
-    range_: VersionRange,
-    slice_: NetSlice,
-    folder: str,
-    compression: str,
-    footer: Mapping[str, str],
-) -> ReadRows:
-    """Write one change for each key that differs into `folder`; return their counts by change type.
+    spark: SparkSession, slice_: DifferencesSlice, folder: str, compression: str, footer: Mapping[str, str]
+) -> Counted:
+    """Write one change for each key that differs into `folder`; return the counts of the rows read.
 
-    Raises DuplicateKey, with sample keys, when a version has two rows of one key in these files; session_unfit without
-    Delta's private reader; and the errors of `spark_error`.
+    Raises DuplicateKey, with sample keys, when a version has two rows of one key in these files, and the errors of
+    `spark_error`.
     """
-    place = f"{slice_.table}, comparing versions {range_.before} and {range_.last} of {range_.uri}"
+    table, scans = slice_.net.table, slice_.scans
+    place = f"{table}, comparing versions {scans.before_version} and {scans.last_version} of {scans.last.uri}"
     with spark_errors(place):
-        differing = DifferingRows.read(spark, range_, slice_)
-        changed = differing.changed_keys().persist()
+        differing = DifferingRows.read(spark, slice_)
+        seen = Observation()
+        changed = differing.changed_keys(seen).persist()
         try:
             counts = changed.agg(*differing.counts()).collect()[0]
             if counts["repeats"]:
-                raise DuplicateKey(slice_.table, counts["repeats"], differing.repeated_keys(changed))
-            read = ReadRows.of(counts.asDict())
-            rows = differing.landed_rows(changed, footer, is_few=read.changes <= _BROADCAST_KEYS)
+                raise DuplicateKey(table, counts["repeats"], differing.repeated_keys(changed))
+            rows = differing.landed_rows(changed, footer, is_few=counts["keys"] <= _BROADCAST_KEYS)
             write_parts(rows, folder, compression)
-            return read
+            return differing.counted(seen)
         finally:
             changed.unpersist()
 
 
 @dataclass(frozen=True)
 class DifferingRows:
-    """The rows of the files that only one of two versions has: `old` of the first version, `new` of the last one."""
+    """The landing rows of the files that only one of two versions has: `old` of the first version, `new` of the last.
 
-    range: VersionRange
-    slice: NetSlice
-    old: FileRows
-    new: FileRows
+    `all_old` and `all_new` also have those that don't meet the condition.
+    """
+
+    range: DifferencesSlice
+    all_old: DataFrame
+    all_new: DataFrame
+    old: DataFrame
+    new: DataFrame
 
     @classmethod
-    def read(cls, spark: SparkSession, range_: VersionRange, slice_: NetSlice) -> DifferingRows:
-        """Find the files that differ. Raises session_unfit, and Spark's error if a version can't be read."""
-        require_own_reader(spark, f"`changes: {'files' if range_.by_values else 'row_tracking'}`")
-        before, last = (TableVersion.opened(spark, range_.uri, version) for version in (range_.before, range_.last))
-        return cls(range_, slice_, *before.differences(last, range_.projection))
+    def read(cls, spark: SparkSession, slice_: DifferencesSlice) -> DifferingRows:
+        """Return the rows of both scans."""
+        is_tracked = not slice_.by_values
+        both = [read_scan(spark, scan, row_ids=is_tracked) for scan in (slice_.scans.before, slice_.scans.last)]
+        return cls(slice_, *both, *(projected(rows, slice_.projection) for rows in both))
 
-    def changed_keys(self) -> DataFrame:
-        """Return the keys that differ, with the number of their rows in both versions; shuffles keys and stamps."""
-        names, bins = self._names, max(self.slice.parts, -(-(self.old.bytes + self.new.bytes) // _BIN_BYTES))
-        rows = self._stamped(self.old.frame, is_new=False).union(self._stamped(self.new.frame, is_new=True))
+    @property
+    def slice(self) -> NetSlice:
+        """Keys, columns and parts."""
+        return self.range.net
+
+    def counted(self, seen: Observation) -> Counted:
+        """Return the counts of the rows read, after the first read."""
+        counts = observed(seen)
+        landing = scanned = ReadRows(insert=counts[_NEW], delete=counts[_OLD])
+        if self.range.projection.where:
+            scanned = ReadRows(insert=number_of(self.all_new), delete=number_of(self.all_old))
+        return Counted.of_commit(self.range.scans.last_version, scanned, landing)
+
+    def changed_keys(self, seen: Observation | None = None) -> DataFrame:
+        """Return the keys that differ, with the number of their rows in both versions; shuffles keys and stamps.
+
+        `seen` counts the rows of all keys.
+        """
+        names, scans = self._names, self.range.scans
+        bins = max(self.slice.parts, -(-(scans.before.whole_bytes + scans.last.whole_bytes) // _BIN_BYTES))
+        rows = self._stamped(self.old, is_new=False).union(self._stamped(self.new, is_new=True))
         is_same = [F.min(stamp) == F.max(stamp) for stamp in (names.stamp_a, names.stamp_b)]
         paired = (
             rows.repartition(bins, *self._keys)
@@ -113,27 +136,25 @@ class DifferingRows:
                 F.coalesce(is_same[0] & is_same[1], F.lit(col=False)).alias(names.is_same),
             )
         )
+        if seen is not None:
+            sums = {_OLD: names.old_rows, _NEW: names.new_rows}
+            paired = paired.observe(
+                seen, *(F.coalesce(F.sum(rows), F.lit(0)).alias(name) for name, rows in sums.items())
+            )
         return paired.where(~((self._old_rows == 1) & (self._new_rows == 1) & F.col(names.is_same)))
 
     def counts(self) -> list[Column]:
-        """Return the aggregates that count changed keys by change type, and rows that repeat a key."""
-        is_old, is_new = self._old_rows > 0, self._new_rows > 0
+        """Return the aggregates that count changed keys, and rows that repeat one."""
         more = F.greatest(self._old_rows - 1, F.lit(0)) + F.greatest(self._new_rows - 1, F.lit(0))
-        both = F.count_if(is_old & is_new)
-        return [
-            F.coalesce(F.sum(more), F.lit(0)).alias("repeats"),
-            F.count_if(is_new & ~is_old).alias("insert"),
-            both.alias("update_preimage"),
-            both.alias("update_postimage"),
-            F.count_if(is_old & ~is_new).alias("delete"),
-        ]
+        return [F.coalesce(F.sum(more), F.lit(0)).alias("repeats"), F.count(F.lit(1)).alias("keys")]
 
     def repeated_keys(self, changed: DataFrame) -> tuple[str, ...]:
         """Return some keys of which a version has several rows, as text."""
 
         def shown(row: Row) -> str:
             key = {name: row[alias] for name, alias in zip(self.slice.keys, self._keys, strict=True)}
-            version = self.range.last if row[self._names.new_rows] > 1 else self.range.before
+            before, last = self.range.versions
+            version = last if row[self._names.new_rows] > 1 else before
             return f"{shown_key(key)} at version {version}"
 
         found = changed.where((self._old_rows > 1) | (self._new_rows > 1)).limit(_SAMPLES)
@@ -142,7 +163,7 @@ class DifferingRows:
     def landed_rows(self, changed: DataFrame, footer: Mapping[str, str], *, is_few: bool) -> DataFrame:
         """Return the landed rows of the changed keys, one Spark partition per part; values move once at most."""
         parts, columns, by_key = self.slice.parts, self.slice.columns, [F.col(key) for key in self._keys]
-        new = self.new.frame.select(*(_source(self.new.frame, column).alias(column.name) for column in columns))
+        new = self.new.select(*(_source(column).alias(column.name) for column in columns))
         is_its = [
             F.col(key).eqNullSafe(F.col(quoted(name))) for name, key in zip(self.slice.keys, self._keys, strict=True)
         ]
@@ -166,9 +187,9 @@ class DifferingRows:
         if self.range.by_values:
             stamp = value_stamp(rows, [column for name, column in columns.items() if name not in self.slice.keys])
         else:
-            stamp = row_id(rows), rows.metadataColumn("_metadata").getField("row_commit_version")
+            stamp = F.col(ROW_ID), F.col(ROW_VERSION)
         return rows.select(
-            *(_source(rows, columns[name]).alias(key) for name, key in zip(self.slice.keys, self._keys, strict=True)),
+            *(_source(columns[name]).alias(key) for name, key in zip(self.slice.keys, self._keys, strict=True)),
             F.lit(is_new).alias(self._names.is_new),
             stamp[0].alias(self._names.stamp_a),
             stamp[1].alias(self._names.stamp_b),
@@ -192,21 +213,9 @@ class DifferingRows:
         return F.col(self._names.new_rows)
 
 
-def value_stamp(rows: DataFrame, columns: Sequence[LandedColumn]) -> tuple[Column, Column]:
-    """Return two hashes of the columns' landed values; both are equal only if all values are.
-
-    A column that `rows` doesn't have is NULL; one that is narrower in an older version has the landed type.
-    """
-    values = []
-    for column in columns:
-        value = landed_value(column, rows) if column.name in rows.columns else F.lit(None)
-        values.append((value.cast(column.type), DataType.fromDDL(column.type)))
-    return row_hash(values, salt=1), row_hash(values, salt=2)
-
-
-def _source(rows: DataFrame, column: LandedColumn) -> Column:
+def _source(column: LandedColumn) -> Column:
     """Return the source's column; for the mirror's row id column, the row tracking id."""
-    return row_id(rows) if column.is_row_id else F.col(quoted(column.name))
+    return F.col(ROW_ID) if column.is_row_id else F.col(quoted(column.name))
 
 
 def _nulls(rows: DataFrame) -> list[Column]:

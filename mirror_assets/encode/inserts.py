@@ -8,13 +8,14 @@ from dataclasses import dataclass
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from mirror_assets.encode.columns import CHANGE_TYPE, described, inserted_row
-from mirror_assets.encode.feed_reader import read_appends
-from mirror_assets.encode.private.table_version import read_files, read_version
+from mirror_assets.encode.columns import described, inserted_row, projected
+from mirror_assets.encode.counted import Counted, number_of
+from mirror_assets.encode.scan_reader import read_scan
 from mirror_assets.encode.spark_errors import spark_errors
-from mirror_assets.source.batching import FileChunk
 from mirror_assets.source.errors import RowsChanged
 from mirror_assets.source.projection import ALL_ROWS, Projection
+from mirror_assets.source.row_counts import ReadRows
+from mirror_assets.source.scan import RowKind, Scan
 from mirror_assets.source.schema import LandedColumn
 
 _ROW_GROUP_BYTES = 256 << 20
@@ -38,81 +39,44 @@ def write_parts(frame: DataFrame, folder: str, compression: str, most_rows: int 
 
 
 @dataclass(frozen=True)
-class SnapshotSlice:
-    """A snapshot to encode: all rows of the table at `uri` as of `version`, or those of one chunk of its files.
+class InsertsSlice:
+    """Inserts to encode: all rows of a scan, of a version or of appends.
 
-    At most `parts` Spark tasks write files of at most `target_rows` rows each.
+    At most `parts` Spark tasks write files of at most `target_rows` rows each. `version` is the slice's last one.
     """
 
-    uri: str
+    table: str
+    scan: Scan
     version: int
     columns: tuple[LandedColumn, ...]
     parts: int
     target_rows: int
-    chunk: FileChunk | None = None
     projection: Projection = ALL_ROWS
 
 
-def encode_snapshot(
-    spark: SparkSession, slice_: SnapshotSlice, folder: str, compression: str, footer: Mapping[str, str]
-) -> int:
-    """Write the snapshot's rows into `folder` and return their number; an empty table becomes one file without rows.
+def encode_inserts(
+    spark: SparkSession, slice_: InsertsSlice, folder: str, compression: str, footer: Mapping[str, str]
+) -> Counted | None:
+    """Write the rows into `folder`; no rows become one file without rows.
 
-    Raises SourceUnreadable when Spark and the log disagree about the number of files, and the errors of `spark_error`.
+    Returns the counts of the rows read if there is a condition; else the parts have all of them. Raises RowsChanged
+    when a commit of appends removes rows, and the errors of `spark_error`.
     """
-    with spark_errors(f"{slice_.uri}, encoding version {slice_.version} into {folder}"):
-        if slice_.chunk:
-            source = read_files(spark, slice_.uri, slice_.version, slice_.chunk, slice_.projection)
-        else:
-            source = read_version(spark, slice_.uri, slice_.version, slice_.projection)
-        # Spark merges the scan's partitions without a shuffle.
+    removing = min((file.version for file in slice_.scan.files if file.kind is not RowKind.INSERT), default=None)
+    if removing is not None:
+        raise RowsChanged(slice_.table, removing, f"version {removing} removes rows")
+    with spark_errors(f"{slice_.table}, encoding version {slice_.version} of {slice_.scan.uri} into {folder}"):
+        is_keyless = any(column.is_row_id for column in slice_.columns)
+        read = read_scan(spark, slice_.scan, row_ids=is_keyless)
+        source = projected(read, slice_.projection)
+        # Spark merges the scan's partitions without a shuffle: the order of inserts is free.
         rows = source.select(*inserted_row(source, slice_.columns, footer)).coalesce(slice_.parts)
         write_parts(rows, folder, compression, slice_.target_rows)
-        # Scans without reading a column, except those of a condition. `count()` would take the number from Delta's
-        # statistics, and an Observation during the write costs far more.
-        return int(source.agg(F.coalesce(F.sum(F.lit(1)), F.lit(0))).collect()[0][0])
-
-
-@dataclass(frozen=True)
-class AppendSlice:
-    """Appends to encode: the rows that commits `first` to `last` add to the table at `uri`.
-
-    At most `parts` Spark tasks write files of at most `target_rows` rows each.
-    """
-
-    table: str
-    uri: str
-    first: int
-    last: int
-    columns: tuple[LandedColumn, ...]
-    parts: int
-    target_rows: int
-    projection: Projection = ALL_ROWS
-
-
-def encode_appends(
-    spark: SparkSession, slice_: AppendSlice, folder: str, compression: str, footer: Mapping[str, str]
-) -> int:
-    """Write the appended rows into `folder` and return their number.
-
-    Raises RowsChanged when a commit removes rows, session_unfit without Delta's private reader, and the errors of
-    `spark_error`.
-    """
-    with spark_errors(f"{slice_.table}, encoding versions {slice_.first} to {slice_.last} into {folder}"):
-        changes = read_appends(spark, slice_.uri, slice_.first, slice_.last, slice_.projection)
-        # Reads no data column; an Observation during the write costs far more.
-        counted = changes.agg(F.count(F.lit(1)), F.count_if(F.col(CHANGE_TYPE) == "insert")).collect()[0]
-        rows, inserted = int(counted[0]), int(counted[1])
-        if rows > inserted:
-            why = f"{rows - inserted} rows are removed in versions {slice_.first} to {slice_.last}"
-            raise RowsChanged(slice_.table, slice_.first, why)
-        write_parts(appended_rows(changes, slice_, footer), folder, compression, slice_.target_rows)
-        return inserted
-
-
-def appended_rows(changes: DataFrame, slice_: AppendSlice, footer: Mapping[str, str]) -> DataFrame:
-    """Return the landed rows in at most `parts` partitions; their order is free, so Spark merges without a shuffle."""
-    return changes.select(*inserted_row(changes, slice_.columns, footer)).coalesce(slice_.parts)
+        if not slice_.projection.where:
+            return None
+        # An Observation during the write would cost far more than reading the condition's columns again.
+        counts = (ReadRows(insert=number_of(rows)) for rows in (read, source))
+        return Counted.of_commit(slice_.version, *counts)
 
 
 def encode_no_rows(

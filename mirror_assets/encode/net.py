@@ -10,18 +10,20 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from pyspark.sql import Column, DataFrame, Observation, Window
+from pyspark.sql import DataFrame, Observation, Window
 from pyspark.sql import functions as F
 
 from mirror_assets.encode.columns import COMMIT_VERSION, HelperNames, described, is_new_row, values_where
+from mirror_assets.encode.counted import Counted, ObservedRows
 from mirror_assets.encode.inserts import write_parts
 from mirror_assets.encode.observed import observed
 from mirror_assets.encode.pairing import repeated_key_samples
 from mirror_assets.encode.spark_errors import DuplicateKey, spark_errors
 from mirror_assets.markers import ROW_MARKER, Marker
-from mirror_assets.source.row_counts import ReadRows
 from mirror_assets.source.schema import LandedColumn
 from mirror_assets.source.sql_names import quoted
+
+_REPEATS = "repeats"
 
 
 @dataclass(frozen=True)
@@ -35,26 +37,25 @@ class NetSlice:
 
 
 def encode_net(
-    changes: DataFrame, slice_: NetSlice, folder: str, compression: str, footer: Mapping[str, str]
-) -> ReadRows:
-    """Write the net changes into `folder`, one file per part that has rows; return their counts by change type.
+    changes: ObservedRows, slice_: NetSlice, folder: str, compression: str, footer: Mapping[str, str]
+) -> Counted:
+    """Write the net changes into `folder`, one file per part that has rows; return the counts of the rows read.
 
     Raises DuplicateKey, with sample keys, when a key has two old or two new rows in one commit, and the errors of
     `spark_error`.
     """
-    counted = Observation()
+    repeats = Observation()
     with spark_errors(f"{slice_.table}, encoding into {folder}"):
-        write_parts(net_rows(changes, slice_, footer, counted), folder, compression)
-        counts = observed(counted)
-        if repeats := counts["repeats"]:
-            raise DuplicateKey(slice_.table, repeats, repeated_key_samples(changes, slice_.keys))
-        return ReadRows.of(counts)
+        write_parts(net_rows(changes.rows, slice_, footer, repeats), folder, compression)
+        if found := observed(repeats)[_REPEATS]:
+            raise DuplicateKey(slice_.table, found, repeated_key_samples(changes.rows, slice_.keys))
+        return changes.counted()
 
 
 def net_rows(
     changes: DataFrame, slice_: NetSlice, footer: Mapping[str, str], counted: Observation | None = None
 ) -> DataFrame:
-    """Return the landed rows, one Spark partition per part; `counted` counts them and the rows that repeat a key."""
+    """Return the landed rows, one Spark partition per part; `counted` counts the rows that repeat a key."""
     ours = HelperNames.beside(slice_.columns)
     keys = [quoted(key) for key in slice_.keys]
     window = Window.partitionBy(*keys).orderBy(COMMIT_VERSION, ours.is_new)
@@ -70,19 +71,7 @@ def net_rows(
     new, there = F.col(ours.is_new), F.col(ours.was_there)
     lands = F.col(ours.is_last) & (new | there)
     if counted is not None:
-        rows = rows.observe(counted, *_counts(F.col(ours.repeats), lands, new, there))
+        rows = rows.observe(counted, F.count_if(ours.repeats).alias(_REPEATS))
     update = F.when(there, int(Marker.UPDATE)).otherwise(int(Marker.INSERT))
     marker = F.when(new, update).otherwise(int(Marker.DELETE)).cast("int")
     return rows.where(lands).select(*described(slice_.columns, footer), marker.alias(ROW_MARKER))
-
-
-def _counts(repeats: Column, lands: Column, new: Column, there: Column) -> list[Column]:
-    """Return the counts of landed rows by change type, and of rows that repeat a key."""
-    both = F.count_if(lands & new & there)
-    return [
-        F.count_if(repeats).alias("repeats"),
-        F.count_if(lands & new & ~there).alias("insert"),
-        both.alias("update_preimage"),
-        both.alias("update_postimage"),
-        F.count_if(lands & ~new).alias("delete"),
-    ]

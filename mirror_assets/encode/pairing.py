@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 
-from pyspark.sql import Column, DataFrame, Observation, Window
+from pyspark.sql import DataFrame, Observation, Window
 from pyspark.sql import functions as F
 
 from mirror_assets.encode.columns import CHANGE_TYPE, COMMIT_VERSION, HelperNames, described, is_new_row, values_where
+from mirror_assets.encode.counted import row_counts
 from mirror_assets.encode.part_assignment import EncodeGroup, part_of_row, shuffle_key
+from mirror_assets.encode.row_hash import value_stamp
 from mirror_assets.markers import ROW_MARKER, Marker
 from mirror_assets.row_values import shown_key
 from mirror_assets.source.row_counts import ReadRows
@@ -37,11 +39,6 @@ class CommitRows:
         return self.changes_keys or (self.read.insert > 0 and self.read.delete > 0)
 
 
-def row_counts() -> list[Column]:
-    """Return the aggregates that count change feed rows by change type, each named after its type."""
-    return [F.count_if(F.col(CHANGE_TYPE) == kind.name).alias(kind.name) for kind in fields(ReadRows)]
-
-
 def count_commit_rows(changes: DataFrame, versions: Sequence[int], keys: Sequence[str]) -> dict[int, CommitRows]:
     """Count the change feed rows of each of these versions, in one query; omit versions without rows."""
     # The sums of both halves of the keys' hashes are 0 if updates keep keys.
@@ -57,18 +54,23 @@ def count_commit_rows(changes: DataFrame, versions: Sequence[int], keys: Sequenc
 
 
 def unpaired_rows(
-    changes: DataFrame, read: ReadRows, columns: Sequence[LandedColumn], keys: Sequence[str], footer: Mapping[str, str]
+    changes: DataFrame,
+    kinds: frozenset[str],
+    columns: Sequence[LandedColumn],
+    keys: Sequence[str],
+    footer: Mapping[str, str],
 ) -> DataFrame:
     """Return a commit's landed rows in the order of the scan, without a shuffle: no two of them share a key.
 
-    `read` are the commit's row counts; where they settle the marker of all rows, Spark doesn't compute it per row.
+    `kinds` are the change types of its rows; where only one of them lands, Spark doesn't compute the marker per row.
     """
-    landing = changes.where(F.col(CHANGE_TYPE) != "update_preimage") if read.update_preimage else changes
+    landing = changes.where(F.col(CHANGE_TYPE) != "update_preimage") if "update_preimage" in kinds else changes
+    landing_kinds = kinds & _MARKERS.keys()
     # All rows but deletes land with values beside their keys.
-    has_values = F.lit(read.delete == 0) if read.delete in (0, read.changes) else is_new_row()
-    kinds = [kind for kind in _MARKERS if getattr(read, kind)]
-    if len(kinds) == 1:
-        marker = F.lit(int(_MARKERS[kinds[0]]))
+    is_one_kind = len(landing_kinds) == 1
+    has_values = F.lit("delete" not in kinds) if is_one_kind or "delete" not in kinds else is_new_row()
+    if is_one_kind:
+        marker = F.lit(int(_MARKERS[min(landing_kinds)]))
     else:
         by_type = (F.when(F.col(CHANGE_TYPE) == kind, int(marker)) for kind, marker in _MARKERS.items())
         # The default keeps the column non-nullable, the same in every file of a slice; the checks refuse its value.
@@ -79,12 +81,17 @@ def unpaired_rows(
 
 
 def paired_rows(
-    changes: DataFrame, group: EncodeGroup, columns: Sequence[LandedColumn], keys: Sequence[str]
+    changes: DataFrame,
+    group: EncodeGroup,
+    columns: Sequence[LandedColumn],
+    keys: Sequence[str],
+    replacing: frozenset[int] = frozenset(),
 ) -> DataFrame:
     """Shuffle change feed rows into one Spark partition per part, sorted by commit and key hash.
 
-    Each row gets helper columns: the shuffle key of its part, and whether the rows before and after it of the same key
-    and commit are new. Of old rows, only the keys are shuffled, because a DELETE needs no more.
+    Each row gets helper columns: the shuffle key of its part, whether the rows before and after it of the same key and
+    commit are new, and whether it equals the row before. Of old rows, only the keys are shuffled, because a DELETE
+    needs no more, and in the commits `replacing` a hash of their values: most rows of these may be unchanged.
     """
     ours, is_new = HelperNames.beside(columns), is_new_row()
     hash_ = F.hash(*(F.col(quoted(key)) for key in keys))
@@ -94,17 +101,23 @@ def paired_rows(
     order = F.shiftleft(F.col(COMMIT_VERSION), 32).bitwiseOR(hash_.cast("long").bitwiseAND(_LOW_HALF))
     # With the shuffle key among its columns, the window needs no shuffle of its own.
     window = Window.partitionBy(ours.order, ours.shuffle_key, *map(quoted, keys)).orderBy(ours.is_new)
-    return (
+    stamps = (ours.stamp_a, ours.stamp_b) if replacing else ()
+    hashed = value_stamp(changes, [column for column in columns if column.name not in keys]) if replacing else ()
+    is_replaced = F.col(COMMIT_VERSION).isin(*replacing)
+    rows = (
         changes.select(
             shuffle_key(part_of_row(group, hash_), group.parts).alias(ours.shuffle_key),
             order.alias(ours.order),
             is_new.alias(ours.is_new),
             *values_where(is_new, changes, columns, keys),
+            *(F.when(is_replaced, value).alias(name) for name, value in zip(stamps, hashed, strict=True)),
         )
         .repartition(group.parts, ours.shuffle_key)
         .withColumn(ours.previous, F.lag(ours.is_new).over(window))
         .withColumn(ours.next, F.lead(ours.is_new).over(window))
     )
+    same = [F.coalesce(F.col(stamp) == F.lag(stamp).over(window), F.lit(col=False)) for stamp in stamps]
+    return rows.withColumn(ours.is_same, same[0] & same[1] if same else F.lit(col=False))
 
 
 def landed_in_parts(
@@ -122,7 +135,7 @@ def landed_in_parts(
         F.count_if(F.col(ours.previous) == F.col(ours.is_new)).alias(DUPLICATES),
         F.count_if(F.hash(ours.shuffle_key) != F.col(ours.index)).alias(MISPLACED),
     )
-    lands = F.col(ours.is_new) | F.col(ours.next).isNull()
+    lands = F.when(F.col(ours.is_new), ~F.col(ours.is_same)).otherwise(F.col(ours.next).isNull())
     update = F.when(F.col(ours.previous).isNull(), int(Marker.INSERT)).otherwise(int(Marker.UPDATE))
     marker = F.when(F.col(ours.is_new), update).otherwise(int(Marker.DELETE)).cast("int")
     return placed.where(lands).select(*described(columns, footer), marker.alias(ROW_MARKER))

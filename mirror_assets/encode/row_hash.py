@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from pyspark.sql import Column
+from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql.types import DataType, DoubleType, FloatType
+
+from mirror_assets.encode.columns import landed_value
+from mirror_assets.source.schema import LandedColumn
 
 
 def row_hash(values: Sequence[tuple[Column, DataType]], salt: int = 0) -> Column:
@@ -22,3 +25,15 @@ def row_hash(values: Sequence[tuple[Column, DataType]], salt: int = 0) -> Column
             # Only a power is negative for -0.0 alone: comparisons, casts to decimal and `atan2` drop the sign.
             parts.append((value == 0) & (F.pow(value, F.lit(-1.0)) < 0))
     return F.xxhash64(*parts)
+
+
+def value_stamp(rows: DataFrame, columns: Sequence[LandedColumn]) -> tuple[Column, Column]:
+    """Return two hashes of the columns' landed values; both are equal only if all values are.
+
+    A column that `rows` doesn't have is NULL; one that is narrower in an older version has the landed type.
+    """
+    values = []
+    for column in columns:
+        value = landed_value(column, rows) if column.name in rows.columns else F.lit(None)
+        values.append((value.cast(column.type), DataType.fromDDL(column.type)))
+    return row_hash(values, salt=1), row_hash(values, salt=2)

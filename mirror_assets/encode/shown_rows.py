@@ -8,28 +8,27 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from mirror_assets.encode.columns import CHANGE_TYPE, COMMIT_TIMESTAMP, COMMIT_VERSION
-from mirror_assets.encode.differing_files import DifferingRows, VersionRange
-from mirror_assets.encode.net import NetSlice
+from mirror_assets.encode.differing_files import DifferencesSlice, DifferingRows
 from mirror_assets.markers import ROW_MARKER, Marker
 from mirror_assets.source.schema import LandedColumn
 from mirror_assets.source.sql_names import quoted
 
 
 def net_changes(
-    spark: SparkSession, range_: VersionRange, columns: Sequence[LandedColumn], keys: Sequence[str], time_ms: int
+    spark: SparkSession, slice_: DifferencesSlice, columns: Sequence[LandedColumn], time_ms: int
 ) -> DataFrame:
-    """Return the net changes of a range by its files, one per key, with the columns that the change feed has.
+    """Return the net changes between two versions, one per key, with the columns that the change feed has.
 
-    `time_ms` is the time of version `last`. Of a deleted row only the keys have values.
+    `time_ms` is the time of the last version. Of a deleted row only the keys have values.
     """
-    differing = DifferingRows.read(spark, range_, NetSlice(range_.uri, tuple(keys), tuple(columns), 1))
+    differing = DifferingRows.read(spark, slice_)
     net = differing.landed_rows(differing.changed_keys(), {}, is_few=False)
     marker = F.col(ROW_MARKER)
     change = F.when(marker == int(Marker.INSERT), "insert").when(marker == int(Marker.DELETE), "delete")
     return net.select(
         *(F.col(quoted(column.name)) for column in columns),
         change.otherwise("update_postimage").alias(CHANGE_TYPE),
-        F.lit(range_.last).cast("bigint").alias(COMMIT_VERSION),
+        F.lit(slice_.scans.last_version).cast("bigint").alias(COMMIT_VERSION),
         F.timestamp_millis(F.lit(time_ms)).alias(COMMIT_TIMESTAMP),
     )
 

@@ -13,7 +13,7 @@ from mirror_assets.history.history_context import HistoryContext
 from mirror_assets.history.history_log import HistoryCommit
 from mirror_assets.source.actions import Actions, LoggedFile, Metadata
 from mirror_assets.source.batching import batch_commits
-from mirror_assets.source.commits import Commit, vector_versions
+from mirror_assets.source.commits import Commit
 from mirror_assets.source.errors import LogGap
 from mirror_assets.source.log import DeltaLog
 from mirror_assets.source.row_counts import feed_files
@@ -35,7 +35,6 @@ class HistorySlice:
     first: int
     last: int
     rows: int
-    vector_versions: tuple[int, ...]
     snapshot_ms: int | None = None
 
 
@@ -64,7 +63,7 @@ def plan_history(context: HistoryContext, newest: HistoryCommit | None, skip_to:
     if steps and _needs_snapshot(context, newest, first):
         begun, at = steps.pop(0)
         rows, time_ms = context.source.state(begun.version).likely_rows, context.source.times(tip).at(begun.version)
-        slices.append(HistorySlice(at.table_id, at.schema_string, begun.version, begun.version, rows, (), time_ms))
+        slices.append(HistorySlice(at.table_id, at.schema_string, begun.version, begun.version, rows, time_ms))
     cuts = frozenset(
         commit.version
         for (commit, at), (_, after) in pairwise(steps)
@@ -79,7 +78,6 @@ def plan_history(context: HistoryContext, newest: HistoryCommit | None, skip_to:
             first=commits[0].version,
             last=last,
             rows=sum(commit.rows for commit in commits),
-            vector_versions=vector_versions(commits),
         )
         slices.append(planned)
     return HistoryPlan(tip.version, tuple(slices), stop)

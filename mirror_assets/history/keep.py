@@ -13,8 +13,7 @@ from itertools import groupby
 from pyspark.sql import functions as F
 
 from mirror_assets.encode.columns import CHANGE_TYPE, COMMIT_TIMESTAMP, COMMIT_VERSION
-from mirror_assets.encode.feed_reader import read_changes
-from mirror_assets.encode.private.table_version import read_version
+from mirror_assets.encode.scan_reader import read_scan
 from mirror_assets.encode.spark_errors import spark_errors
 from mirror_assets.errors import MirrorError
 from mirror_assets.history.append import append_nothing, append_rows, next_commit
@@ -24,6 +23,7 @@ from mirror_assets.history.history_log import HistoryCommit
 from mirror_assets.history.history_plan import HistoryPlan, HistorySlice, lost_behind, plan_history
 from mirror_assets.history.stream import read_by_stream
 from mirror_assets.source.losses import DataFileMissing, FeedMissing, HistoryExpired, SourceRead, proved
+from mirror_assets.source.scan_builder import CommitRange, scan_changes, scan_version
 
 
 def keep_history(
@@ -84,9 +84,11 @@ def _read_by_batch(
     uri, first, last = context.source.uri, planned.first, planned.last
     with spark_errors(uri):
         if planned.snapshot_ms is None:
-            rows = read_changes(context.spark(), uri, first, last, planned.vector_versions)
+            times = {version: context.source.time_ms(version) for version in range(first, last + 1)}
+            commits = CommitRange(first, last, planned.table_id)
+            rows = read_scan(context.spark(), scan_changes(context.source, commits, times_ms=times))
         else:
-            rows = read_version(context.spark(), uri, last).withColumns(
+            rows = read_scan(context.spark(), scan_version(context.source, last)).withColumns(
                 {
                     CHANGE_TYPE: F.lit("insert"),
                     COMMIT_VERSION: F.lit(last).cast("bigint"),

@@ -92,6 +92,6 @@ def _entry(session: Session | None, survey: Survey) -> TableEntry:
     try:
         # A session holds the credentials of one table at a time.
         spark = session_factory(survey.log, partial(session, threading.current_thread().name))()
-        return table_entry(survey, prove_key(spark, survey.state, survey.log.uri, key_candidates(survey)))
+        return table_entry(survey, prove_key(spark, survey.state, survey.log, key_candidates(survey)))
     except MirrorError as error:
         return table_entry(survey, None, error.what.rstrip("."))

@@ -11,9 +11,11 @@ import pyarrow.compute as pc
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from mirror_assets.encode.private.table_version import read_version
+from mirror_assets.encode.scan_reader import read_scan
 from mirror_assets.encode.spark_errors import spark_errors
 from mirror_assets.init.propose_keys import KeyCandidate, KeyProposal, Proof, column_sets
+from mirror_assets.source.log import DeltaLog
+from mirror_assets.source.scan_builder import scan_version
 from mirror_assets.source.source_state import SourceState
 
 _MOST_COLUMNS = 40
@@ -25,7 +27,9 @@ _FIRST_ROWS = 500
 _Columns: TypeAlias = tuple[str, ...]
 
 
-def prove_key(spark: SparkSession, state: SourceState, uri: str, likely: Sequence[KeyCandidate]) -> KeyProposal | None:
+def prove_key(
+    spark: SparkSession, state: SourceState, log: DeltaLog, likely: Sequence[KeyCandidate]
+) -> KeyProposal | None:
     """Return the likeliest key of the table at the state's version; None if no set that was tried is a key.
 
     The likeliest column is counted first if its name suggests a key. Otherwise the first 10,000 rows exclude sets of
@@ -34,11 +38,11 @@ def prove_key(spark: SparkSession, state: SourceState, uri: str, likely: Sequenc
     likely = likely[:_MOST_COLUMNS]
     if not likely:
         return None
-    with spark_errors(f"keys of {uri}"):
+    with spark_errors(f"keys of {log.uri}"):
         # Columns are renamed, because names may have any character.
         short = {one.column: f"c{index}" for index, one in enumerate(likely)}
         named = (F.col(f"`{name.replace('`', '``')}`").alias(alias) for name, alias in short.items())
-        table = read_version(spark, uri, state.version).select(*named)
+        table = read_scan(spark, scan_version(log, state.version)).select(*named)
         rows = table.count() if state.rows is None else state.rows
         if not rows:
             return None

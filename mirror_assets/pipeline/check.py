@@ -15,8 +15,9 @@ from mirror_assets.landing.staged_parts import add_verdicts, fetch_parts
 from mirror_assets.pipeline.context import TableContext, has_landed, not_overtaken, reading, source_read
 from mirror_assets.pipeline.errors import ChecksFailed
 from mirror_assets.pipeline.source_check import table_columns, table_projection
-from mirror_assets.source.commits import Commit, vector_versions
+from mirror_assets.source.commits import Commit
 from mirror_assets.source.losses import FileUnfound, SparkFailed
+from mirror_assets.source.scan_builder import CommitRange, scan_changes, scan_version
 from mirror_assets.source.schema import parse_schema
 from mirror_assets.storage import PathMissing
 from mirror_assets.telemetry.record import Stage, record_check, set_attempt, stage_span
@@ -127,16 +128,17 @@ def _check_content(context: TableContext, staged: StagedSlice) -> tuple[CheckRes
     keys = inspect_keys(staged, rows_allowed)
     if record.chunk is not None and record.chunk.number == 1 and context.table.keys:
         # Two chunks may have rows of the same key. Row ids need no such check: the source has each only once.
-        unique = version_uniqueness(context.spark(), context.source, record.slice.last, record.keys, projection)
+        unique = version_uniqueness(
+            context.spark(), scan_version(context.log, record.slice.last), record.keys, projection
+        )
     else:
         unique = key_uniqueness(keys)
     if not unique.passed:
         return (*results, unique, *_skipped(unique, ("row_order",)))
     names = {column.name for column in record.columns}
     columns = tuple(column for column in table_columns(context.table, schema) if column.name in names)
-    reader = SparkChangeReader(
-        context.spark, staged, context.source, columns, lambda: vector_versions(commits()), projection
-    )
+    range_ = CommitRange(record.slice.first, record.slice.last, record.source_table_id)
+    reader = SparkChangeReader(context.spark, staged, lambda: scan_changes(context.log, range_), columns, projection)
     return (*results, unique, row_order(staged, keys, reader))
 
 

@@ -3,31 +3,42 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import asdict
+from dataclasses import dataclass
 from typing import TypeAlias
 
 from mirror_assets.config import Changes, TableSettings
-from mirror_assets.encode.changes import FeedSlice, encode_changes
-from mirror_assets.encode.differing_files import VersionRange, encode_differences
-from mirror_assets.encode.feed_reader import read_changes
-from mirror_assets.encode.inserts import AppendSlice, SnapshotSlice, encode_appends, encode_no_rows, encode_snapshot
+from mirror_assets.encode.changes import ChangesSlice, GroupRead, encode_changes
+from mirror_assets.encode.counted import Counted, observed_changes
+from mirror_assets.encode.differing_files import DifferencesSlice, encode_differences
+from mirror_assets.encode.inserts import InsertsSlice, encode_inserts, encode_no_rows
 from mirror_assets.encode.net import NetSlice, encode_net
-from mirror_assets.encode.part_assignment import EncodeGroup
-from mirror_assets.encode.private.table_version import has_own_reader
+from mirror_assets.encode.scan_reader import read_scan
 from mirror_assets.encode.spark_errors import spark_errors
-from mirror_assets.landing.format import ChangeCounts, Receipt, SliceKind
+from mirror_assets.landing.format import Receipt, SliceKind
 from mirror_assets.landing.receipt import receipt_metadata
 from mirror_assets.pipeline.context import TableContext
 from mirror_assets.pipeline.expressions import checked_projection
-from mirror_assets.source.losses import FeedMissing
 from mirror_assets.source.planner import PlannedSlice
 from mirror_assets.source.projection import Projection
-from mirror_assets.source.row_counts import ReadRows
+from mirror_assets.source.scan import Scan
+from mirror_assets.source.scan_builder import CommitRange, scan_changes, scan_differences, scan_version
 from mirror_assets.source.schema import LandedColumn
+
+
+@dataclass(frozen=True)
+class EncodedSlice:
+    """What an encoder read, and for a slice of changes the groups of commits that it wrote.
+
+    Without `counted` and groups, all rows of the parts were read, and no others.
+    """
+
+    counted: Counted | None = None
+    groups: tuple[GroupRead, ...] = ()
+
 
 Encode: TypeAlias = Callable[
     [TableContext, PlannedSlice, SliceKind, tuple[LandedColumn, ...], str, Receipt],
-    tuple[ChangeCounts, tuple[EncodeGroup, ...]],
+    EncodedSlice,
 ]
 """Writes a slice's parts into a folder, as `encode_slice` does."""
 
@@ -52,45 +63,31 @@ def encode_slice(
     columns: tuple[LandedColumn, ...],
     folder: str,
     receipt: Receipt,
-) -> tuple[ChangeCounts, tuple[EncodeGroup, ...]]:
-    """Write the slice's parts into `folder`, with the receipt in their footers. Raises what the encoders raise.
-
-    Returns the counts of the rows read and, for a slice of changes, the groups of commits that were written.
-    """
-    table, source, spark = str(context.name), context.source, context.spark
+) -> EncodedSlice:
+    """Write the slice's parts into `folder`, with the receipt in their footers. Raises what the encoders raise."""
+    table, spark = str(context.name), context.spark
     compression, footer = context.table.files.compression.value, receipt_metadata(receipt)
     projection = checked_projection(context, planned.schema_string)
     if kind is SliceKind.START:
         encode_no_rows(spark(), columns, folder, compression, footer)
-        return ChangeCounts(), ()
-    if kind is SliceKind.SNAPSHOT:
-        snapshot = SnapshotSlice(
-            source, planned.last, columns, planned.parts, planned.target_rows, planned.chunk, projection
-        )
-        return ChangeCounts(insert=encode_snapshot(spark(), snapshot, folder, compression, footer)), ()
-    if kind is SliceKind.APPENDS:
-        appends = AppendSlice(
-            table, source, planned.first, planned.last, columns, planned.parts, planned.target_rows, projection
-        )
-        return ChangeCounts(insert=encode_appends(spark(), appends, folder, compression, footer)), ()
+        return EncodedSlice()
     if kind is SliceKind.NET:
-        return ChangeCounts(
-            **asdict(_encode_net(context, planned, columns, projection, folder, compression, footer))
-        ), ()
-    feed = FeedSlice(
-        table=table,
-        uri=source,
-        first=planned.first,
-        last=planned.last,
-        keys=tuple(context.table.keys),
-        columns=columns,
-        assignments=planned.assignments,
-        target_rows=planned.target_rows,
-        vector_versions=planned.vector_versions,
-        projection=projection,
-    )
-    encoded = encode_changes(spark(), feed, folder, compression, footer)
-    return ChangeCounts(**asdict(encoded.read)), encoded.groups
+        return EncodedSlice(_encode_net(context, planned, columns, projection, folder, compression, footer))
+    scan = scan_of(context, planned, kind)
+    if kind is SliceKind.CHANGES:
+        keys, assignments, rows = tuple(context.table.keys), planned.assignments, planned.target_rows
+        changes = ChangesSlice(table, scan, keys, columns, assignments, rows, projection)
+        return EncodedSlice(groups=encode_changes(spark(), changes, folder, compression, footer))
+    inserts = InsertsSlice(table, scan, planned.last, columns, planned.parts, planned.target_rows, projection)
+    return EncodedSlice(encode_inserts(spark(), inserts, folder, compression, footer))
+
+
+def scan_of(context: TableContext, planned: PlannedSlice, kind: SliceKind) -> Scan:
+    """Return the scan of a slice that isn't read by comparing versions. Raises what the log raises."""
+    if kind is SliceKind.SNAPSHOT:
+        return scan_version(context.log, planned.last, planned.chunk)
+    commits = CommitRange(planned.first, planned.last, planned.table_id)
+    return scan_changes(context.log, commits, by_feed=kind is not SliceKind.APPENDS)
 
 
 def _encode_net(
@@ -101,16 +98,21 @@ def _encode_net(
     folder: str,
     compression: str,
     footer: dict[str, str],
-) -> ReadRows:
-    net, spark = NetSlice(str(context.table.name), context.table.mirror_keys, columns, planned.parts), context.spark()
-    if compared := planned.compared:
-        if context.table.changes is Changes.FEED and not has_own_reader(spark):
-            raise FeedMissing(str(context.name), context.source, planned.first)
-        range_ = VersionRange(context.source, compared.before, compared.last, by_values=True, projection=projection)
-        return encode_differences(spark, range_, net, folder, compression, footer)
-    if context.table.changes is Changes.ROW_TRACKING:
-        range_ = VersionRange(context.source, planned.first - 1, planned.last, projection=projection)
-        return encode_differences(spark, range_, net, folder, compression, footer)
-    with spark_errors(f"{context.name}, reading versions {planned.first} to {planned.last} of {context.source}"):
-        changes = read_changes(spark, context.source, planned.first, planned.last, planned.vector_versions, projection)
-    return encode_net(changes, net, folder, compression, footer)
+) -> Counted:
+    net = NetSlice(str(context.table.name), context.table.mirror_keys, columns, planned.parts)
+    versions = versions_compared(context, planned)
+    if versions is None:
+        scan = scan_of(context, planned, SliceKind.NET)
+        with spark_errors(f"{net.table}, reading changes of {scan.uri}"):
+            changes = observed_changes(read_scan(context.spark(), scan), projection)
+        return encode_net(changes, net, folder, compression, footer)
+    scans = scan_differences(context.log, *versions, planned.table_id)
+    slice_ = DifferencesSlice(scans, net, by_values=planned.compared is not None, projection=projection)
+    return encode_differences(context.spark(), slice_, folder, compression, footer)
+
+
+def versions_compared(context: TableContext, planned: PlannedSlice) -> tuple[int, int] | None:
+    """Return the two versions that a slice is read from; None if it is read from change rows."""
+    if planned.compared:
+        return planned.compared.before, planned.compared.last
+    return (planned.first - 1, planned.last) if context.table.changes is Changes.ROW_TRACKING else None

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from mirror_assets.config import Problem, setting_of, source_problems
-from mirror_assets.encode.columns import inserted_row
+from mirror_assets.encode.columns import inserted_row, projected
 from mirror_assets.encode.private.expressions import expression_problems
-from mirror_assets.encode.private.table_version import read_version
+from mirror_assets.encode.scan_reader import read_scan
 from mirror_assets.encode.shown_rows import as_json
 from mirror_assets.encode.spark_errors import spark_errors
 from mirror_assets.pipeline.context import TableContext, reading
 from mirror_assets.pipeline.source_check import table_columns, table_projection
 from mirror_assets.source.losses import SourceRead
 from mirror_assets.source.projection import ALL_ROWS, Projection
+from mirror_assets.source.scan_builder import scan_version
 from mirror_assets.source.schema import parse_schema
 from mirror_assets.source.source_state import source_columns
 
@@ -47,5 +48,7 @@ def landing_rows(context: TableContext, limit: int) -> tuple[str, ...]:
     projection, at = checked_projection(context, state.schema_string), state.version
     place = f"{context.name}, reading version {at} of {context.source}"
     with reading(context, SourceRead(at, at, versions=(at,))), spark_errors(place):
-        rows = read_version(context.spark(), context.source, at, projection)
-        return as_json(rows.select(*inserted_row(rows, table_columns(context.table, state.schema), {})).limit(limit))
+        columns = table_columns(context.table, state.schema)
+        scan, is_keyless = scan_version(context.log, at), context.table.is_keyless
+        rows = projected(read_scan(context.spark(), scan, row_ids=is_keyless), projection)
+        return as_json(rows.select(*inserted_row(rows, columns, {})).limit(limit))

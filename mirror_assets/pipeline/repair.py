@@ -8,22 +8,23 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from functools import partial
 
 from mirror_assets.config import OnDropColumn
+from mirror_assets.encode.counted import Counted
 from mirror_assets.encode.differing_rows import BUCKETS
-from mirror_assets.encode.part_assignment import EncodeGroup
 from mirror_assets.encode.repair import MARKERS, RepairChanges, RepairSlice, encode_repair, repair_changes
 from mirror_assets.errors import MirrorError
 from mirror_assets.fabric.monitoring import Mirror
-from mirror_assets.landing.format import ChangeCounts, Manifest, Receipt, SliceKind
+from mirror_assets.landing.format import Manifest, Receipt, SliceKind
 from mirror_assets.landing.receipt import receipt_metadata
 from mirror_assets.landing.recover import recover
 from mirror_assets.landing.steps import drive
 from mirror_assets.pipeline.check import require_passed, run_checks
 from mirror_assets.pipeline.context import TableContext
 from mirror_assets.pipeline.errors import RepairRefused, repair_too_early
+from mirror_assets.pipeline.encode_slice import EncodedSlice
 from mirror_assets.pipeline.expressions import checked_projection
 from mirror_assets.pipeline.plan import position_after, slice_key
 from mirror_assets.pipeline.process import ProcessedSlice
@@ -147,9 +148,10 @@ def _encode(
     _columns: tuple[LandedColumn, ...],
     folder: str,
     receipt: Receipt,
-) -> tuple[ChangeCounts, tuple[EncodeGroup, ...]]:
+) -> EncodedSlice:
     compression = context.table.files.compression.value
-    return ChangeCounts(**asdict(encode_repair(slice_, folder, compression, receipt_metadata(receipt)))), ()
+    read = encode_repair(slice_, folder, compression, receipt_metadata(receipt))
+    return EncodedSlice(Counted(read, read))
 
 
 def _not_comparable(context: TableContext, found: ReconcileRequest | Reconciliation) -> MirrorError:

@@ -9,19 +9,21 @@ from itertools import groupby, pairwise
 from pyspark.sql import SparkSession
 
 from mirror_assets.config import Changes, TableSettings
-from mirror_assets.encode.differing_files import VersionRange
-from mirror_assets.encode.feed_reader import read_changes
+from mirror_assets.encode.differing_files import DifferencesSlice
+from mirror_assets.encode.net import NetSlice
+from mirror_assets.encode.scan_reader import read_scan
 from mirror_assets.encode.shown_rows import json_rows, net_changes
 from mirror_assets.encode.spark_errors import spark_errors
 from mirror_assets.errors import MirrorError, SettingError
 from mirror_assets.pipeline.source_check import RECORD, is_recorded, not_recorded, table_columns
 from mirror_assets.source.actions import Metadata
-from mirror_assets.source.commits import Commit, vector_versions
+from mirror_assets.source.commits import Commit
 from mirror_assets.source.errors import range_refused
 from mirror_assets.source.log import DeltaLog
 from mirror_assets.source.losses import DataFileMissing, HistoryExpired, SourceRead, proved
 from mirror_assets.source.ranges import Range, VersionPoint, resolve
 from mirror_assets.source.row_counts import feed_files
+from mirror_assets.source.scan_builder import CommitRange, scan_changes, scan_differences
 from mirror_assets.source.schema import compare_schemas, parse_schema
 from mirror_assets.source.source_state import SourceState
 
@@ -52,7 +54,7 @@ def show_changes(
     range_refused, not_recorded, and what reading the source raises.
     """
     tip = log.state()
-    compares = table.changes.compares_versions
+    times, compares = log.times(tip), table.changes.compares_versions
     for piece in _pieces(_steps(table, log, tip, commits), one_each=compares):
         if limit <= 0 or not any(step.commit.changes_data for step in piece):
             continue
@@ -61,12 +63,16 @@ def show_changes(
         try:
             with spark_errors(log.uri):
                 if compares:
-                    range_ = VersionRange(log.uri, first - 1, first, by_values=table.changes is Changes.FILES)
                     columns = table_columns(table, parse_schema(piece[0].metadata.schema_string))
-                    frame = net_changes(spark(), range_, columns, table.mirror_keys, log.times(tip).at(first))
+                    net = NetSlice(log.uri, table.mirror_keys, columns, 1)
+                    slice_ = DifferencesSlice(
+                        scan_differences(log, first - 1, first), net, by_values=table.changes is Changes.FILES
+                    )
+                    frame = net_changes(spark(), slice_, columns, times.at(first))
                 else:
-                    vectors = vector_versions([step.commit for step in piece])
-                    frame = read_changes(spark(), log.uri, first, last, vectors)
+                    times_ms = {version: times.at(version) for version in range(first, last + 1)}
+                    scan = scan_changes(log, CommitRange(first, last, piece[-1].metadata.table_id), times_ms=times_ms)
+                    frame = read_scan(spark(), scan)
                 rows = json_rows(frame, limit)
         except MirrorError as error:
             meant = proved(str(table.name), log, read, error)

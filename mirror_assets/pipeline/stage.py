@@ -10,11 +10,20 @@ from collections.abc import Sequence
 from dataclasses import asdict, replace
 from importlib.metadata import version
 
-from mirror_assets.encode.part_assignment import EncodeGroup
-from mirror_assets.encode.private.table_version import has_own_reader
+from mirror_assets.encode.changes import GroupRead
+from mirror_assets.encode.counted import Counted
 from mirror_assets.errors import MirrorError
-from mirror_assets.landing.format import ChangeCounts, ComparedVersions, Receipt, SliceKind, SliceRecord, StagedPart
-from mirror_assets.landing.names import AttemptFolder, attempt_id, part_place
+from mirror_assets.landing.format import (
+    ChangeCounts,
+    ComparedVersions,
+    MarkerCounts,
+    Receipt,
+    ScannedRows,
+    SliceKind,
+    SliceRecord,
+    StagedPart,
+)
+from mirror_assets.landing.names import AttemptFolder, PartPlace, attempt_id, part_place
 from mirror_assets.landing.staged_parts import (
     best_attempt,
     clear_refused,
@@ -28,12 +37,13 @@ from mirror_assets.landing.staged_parts import (
 )
 from mirror_assets.landing.state import CommitPosition
 from mirror_assets.pipeline.context import TableContext, not_overtaken, reading, source_read
-from mirror_assets.pipeline.encode_slice import Encode, encode_slice, slice_kind
+from mirror_assets.pipeline.encode_slice import Encode, EncodedSlice, encode_slice, slice_kind
 from mirror_assets.pipeline.plan import chunk_of, slice_key
 from mirror_assets.pipeline.plan_changes import instead_of_feed
 from mirror_assets.pipeline.source_check import condition_fingerprint, recorded_columns, table_columns
 from mirror_assets.source.losses import DataFileMissing, FeedMissing, HistoryExpired
 from mirror_assets.source.planner import PlannedSlice
+from mirror_assets.source.row_counts import ReadRows
 from mirror_assets.telemetry.record import Stage, set_attempt, stage_span
 
 
@@ -73,7 +83,7 @@ def stage_attempt(
         return _read_attempt(context, planned, position, encode)
     except (DataFileMissing, FeedMissing, HistoryExpired) as error:
         instead = instead_of_feed(context, planned, error.what)
-        if instead is None or not has_own_reader(context.spark()):
+        if instead is None:
             raise
         return _read_attempt(context, instead, position, encode)
 
@@ -104,14 +114,15 @@ def _attempt(
         attempt=attempt,
         first_number=position.first_number,
     )
-    read, parts = ChangeCounts(), tuple[StagedPart, ...]()
+    counted, parts = Counted(), tuple[StagedPart, ...]()
     try:
         if planned.parts or kind is SliceKind.START:
             path = context.staging.spark_path(folder.parts)
-            read, groups = (encode or encode_slice)(context, planned, kind, columns, path, receipt)
+            encoded = (encode or encode_slice)(context, planned, kind, columns, path, receipt)
             parts = take_parts(context.staging, folder)
-            if groups:
-                parts = tuple(_with_commits(part, groups) for part in parts)
+            if encoded.groups:
+                parts = tuple(_with_commits(part, encoded.groups) for part in parts)
+            counted = counted_rows(encoded, planned.last, parts)
             if context.local_staging:
                 parts = upload_parts(context.local_staging, context.store, folder, parts)
         record = SliceRecord(
@@ -130,7 +141,8 @@ def _attempt(
             where=condition_fingerprint(context.table),
             first_commit_ms=planned.first_commit_ms,
             last_commit_ms=planned.last_commit_ms,
-            read=read,
+            read=ChangeCounts(**asdict(counted.landing)),
+            scanned=_scanned(counted) if parts and kind not in (SliceKind.START, SliceKind.REPAIR) else None,
             parts=parts,
             chunk=chunk_of(planned),
             compared=ComparedVersions(**asdict(planned.compared)) if planned.compared else None,
@@ -144,12 +156,47 @@ def _attempt(
     return record
 
 
-def _with_commits(part: StagedPart, groups: Sequence[EncodeGroup]) -> StagedPart:
-    """Return the part with the range of commits of its rows, by the group and Spark partition in its name."""
+def counted_rows(encoded: EncodedSlice, last: int, parts: Sequence[StagedPart]) -> Counted:
+    """Return the rows that were read: those that Spark counted, and those of parts that have all rows of a commit."""
+    if not encoded.groups:
+        inserts = ReadRows(insert=sum(part.markers.total for part in parts))
+        return encoded.counted or Counted.of_commit(last, inserts, inserts)
+    counted = Counted()
+    for number, one in enumerate(encoded.groups):
+        if one.counted is None:
+            markers = sum((part.markers for part in parts if _place_of(part).write == number), MarkerCounts())
+            landing = ReadRows(insert=markers.inserts, delete=markers.deletes)
+            scanned = landing
+            if one.scanned is not None:
+                scanned = ReadRows(delete=one.scanned) if markers.deletes else ReadRows(insert=one.scanned)
+            counted += Counted.of_commit(one.group.first, scanned, landing)
+        else:
+            counted += one.counted
+    return counted
+
+
+def _scanned(counted: Counted) -> ScannedRows:
+    rows = counted.scanned
+    return ScannedRows(
+        new=rows.insert + rows.update_postimage,
+        old=rows.delete + rows.update_preimage,
+        preimages=rows.update_preimage,
+        postimages=rows.update_postimage,
+        weighted=counted.weighted,
+    )
+
+
+def _place_of(part: StagedPart) -> PartPlace:
     place = part_place(part.name)
     if place is None:
         raise ValueError(f"{part.name} is not the name of a part")
-    first, last = groups[place.write].commits_of(place.partition)
+    return place
+
+
+def _with_commits(part: StagedPart, groups: Sequence[GroupRead]) -> StagedPart:
+    """Return the part with the range of commits of its rows, by the group and Spark partition in its name."""
+    place = _place_of(part)
+    first, last = groups[place.write].group.commits_of(place.partition)
     return part.model_copy(update={"first_version": first, "last_version": last})
 
 

@@ -8,7 +8,7 @@ from itertools import pairwise
 
 from mirror_assets.source.commits import Commit
 from mirror_assets.source.differing_files import DifferingFiles
-from mirror_assets.source.row_counts import BYTES_PER_ROW, ReadRows
+from mirror_assets.source.row_counts import BYTES_PER_ROW
 from mirror_assets.source.source_state import SourceState
 
 # A commit with more than this share (an eighth) of a part's rows gets its own part if that saves pairing its rows.
@@ -41,14 +41,12 @@ class PartAssignment:
     """The parts of a commit's rows: `first_part` to `first_part + parts - 1`.
 
     `unpaired`: the parts are its own, and its rows land without being paired, if the log is right about them.
-    `known_counts` are the rows of such a commit by kind according to the log, or None.
     """
 
     version: int
     first_part: int
     parts: int
     unpaired: bool = False
-    known_counts: ReadRows | None = None
 
 
 def batch_commits(
@@ -110,9 +108,7 @@ def assign_parts(commits: Sequence[Commit], target_rows: int) -> tuple[PartAssig
         if started and (alone or filled + commit.rows > target_rows):
             part, filled, started = part + 1, 0, False
         parts = parts_for(commit.rows, target_rows)
-        assignments.append(
-            PartAssignment(commit.version, part, parts, unpaired, commit.known_counts if unpaired else None)
-        )
+        assignments.append(PartAssignment(commit.version, part, parts, unpaired))
         if alone:
             part += parts
         else:

@@ -66,6 +66,12 @@ def data_files_of(table: DeltaTable) -> tuple[DataFile, ...]:
     return tuple(DataFile(*row.values()) for row in adds.to_pylist())
 
 
+def paths_of(table: DeltaTable) -> list[str]:
+    """Return the paths of the live files of the opened version, spelled as in the log."""
+    found: list[str] = _add_actions(table)["path"].to_pylist()
+    return found
+
+
 def statistics_of(table: DeltaTable) -> list[FileStatistics]:
     """Return the statistics of each live file; kinds that no file has are empty."""
 

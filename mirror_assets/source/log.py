@@ -18,8 +18,17 @@ from mirror_assets.source.actions import Actions, CommitInfo, LoggedFile
 from mirror_assets.source.batching import DataFile
 from mirror_assets.source.column_statistics import ColumnStatistics, column_statistics
 from mirror_assets.source.commits import Commit, describe
-from mirror_assets.source.delta_rs import data_files_of, load_table, metadata_of, protocol_of, size_of, statistics_of
+from mirror_assets.source.delta_rs import (
+    data_files_of,
+    load_table,
+    metadata_of,
+    paths_of,
+    protocol_of,
+    size_of,
+    statistics_of,
+)
 from mirror_assets.source.errors import LogGap, SourceNotDelta, SourceUnavailable, SourceUnreadable
+from mirror_assets.source.live_paths import LivePaths
 from mirror_assets.source.log_checkpoint import read_checkpoint
 from mirror_assets.source.log_listing import LogListing, LogStep, TipMark
 from mirror_assets.source.log_paths import is_hidden
@@ -85,6 +94,7 @@ class DeltaLog:
         self._place = Located(uri, access or PlainAccess(uri)) if locate is None else None
         self._opened: tuple[Located, SourceFiles] | None = None
         self._known = _Known()
+        self._live_paths: LivePaths | None = None
 
     @property
     def uri(self) -> str:
@@ -153,6 +163,28 @@ class DeltaLog:
             return describe(version, actions, written, footer_rows, with_files=with_files)
 
         return tuple(self._each(described, range(first, last + 1)))
+
+    def read_actions(self, first: int, last: int) -> list[tuple[int, Actions]]:
+        """Return the actions of the commits [first, last]. Raises LogGap for the first that is missing."""
+        versions = range(first, last + 1)
+        return list(zip(versions, self._each(self._commit, versions), strict=True))
+
+    def live_paths(self, version: int, table_id: str | None = None) -> LivePaths:
+        """Return the live files of a version. Raises LogGap.
+
+        Those that `keep_live_paths` got last are returned if they are of this version, and of the table with this id.
+        """
+        kept = self._live_paths
+        if kept is not None and kept.version == version and kept.metadata.table_id == table_id:
+            return kept
+        table, decoded = self._open(version), self.files.paths.decoded
+        return LivePaths.of(
+            version, metadata_of(table), protocol_of(table), [decoded(path) for path in paths_of(table)]
+        )
+
+    def keep_live_paths(self, live: LivePaths) -> None:
+        """Keep the live files of a version: the next slice begins with them."""
+        self._live_paths = live
 
     def lost_files(self, version: int, needed: Callable[[Actions], Iterable[LoggedFile]]) -> tuple[str, ...]:
         """Return the paths of those files of a commit that are `needed` and were deleted. Raises LogGap.
@@ -285,7 +317,7 @@ class DeltaLog:
             return False
         before, found = self._place, self._locate()
         if found != before:
-            self._place, self._known = found, _Known()
+            self._place, self._known, self._live_paths = found, _Known(), None
         return before is not None and found != before
 
     @property

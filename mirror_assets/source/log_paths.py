@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import posixpath
 import re
 from dataclasses import dataclass
 from pathlib import Path
@@ -63,13 +64,33 @@ def as_listed(path: str) -> bool:
     delta-rs encodes all characters beyond ASCII in the names of partition columns, and Hadoop only blanks and controls
     among them. A path that begins with a slash is decoded when it gets its scheme.
     """
+    return path.startswith("/") or "%" not in path or java_encoded(unquote(path)) == path
 
-    def quoted(found: re.Match[str]) -> str:
+
+def java_encoded(path: str) -> str:
+    """Return a path as `java.net.URI` encodes it: letters outside of ASCII stay, blanks and controls don't."""
+
+    def encoded(found: re.Match[str]) -> str:
         character = found[0]
         is_left = character > "\x9f" and not category(character).startswith("Z")
         return character if is_left else quote(character)
 
-    return path.startswith("/") or "%" not in path or _QUOTED.sub(quoted, unquote(path)) == path
+    return _QUOTED.sub(encoded, path)
+
+
+def hadoop_path(uri: str, path: str) -> str:
+    """Return the absolute path of a file of the table at `uri`, not encoded, as Hadoop spells it.
+
+    Such as `file:/a/b c`, `s3a://bucket/a/b`. `path` is below the table's folder, or an absolute URI.
+    """
+    folder = local_folder(uri)
+    place = path if is_absolute(path) else f"{uri.rstrip('/') if folder is None else folder}/{path}"
+    on_disk = _ON_DISK.match(place)
+    if on_disk:
+        return f"file:{posixpath.normpath('/' + place[on_disk.end() :])}"
+    scheme, _, rest = place.partition("://")
+    authority, _, below = rest.partition("/")
+    return f"{scheme}://{authority}{posixpath.normpath('/' + below)}"
 
 
 def _with_scheme(path: str) -> str:

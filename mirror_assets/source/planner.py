@@ -19,7 +19,7 @@ from mirror_assets.source.batching import (
     rows_of_part,
 )
 from mirror_assets.source.breaks import Break, BreakKind, Needs, dropped_columns, find_break, is_beside, row_break
-from mirror_assets.source.commits import Commit, vector_versions
+from mirror_assets.source.commits import Commit
 from mirror_assets.source.differing_files import Compared, DifferingFiles
 from mirror_assets.source.schema import Schema, canonical, parse_schema
 from mirror_assets.source.source_state import SourceState
@@ -58,8 +58,8 @@ class PlannedSlice:
 
     `assignments` has an entry for every commit that changes data; `parts` is 0 when none does. A part should hold
     `target_rows` at most, fewer than the setting for a wide table (0 in a start slice, which has no rows).
-    `vector_versions` are the commits whose deletion vectors are compared together. `compared`: it has net changes, read
-    from the files that differ between two versions; rows and bytes are those of these files. A snapshot slice has
+    `compared`: it has net changes, read from the files that differ between two versions; rows and bytes are those of
+    these files. A snapshot slice has
     `first` 0 and the whole table, or one `chunk` of it; then rows, bytes and parts are the chunk's. A start slice has
     `first` 0 and no rows, because the versions that it covers do not land. A repair slice has the difference between
     the mirror and the source at `last`.
@@ -79,7 +79,6 @@ class PlannedSlice:
     parts: int
     target_rows: int = 0
     rows_exact: bool = True
-    vector_versions: tuple[int, ...] = ()
     compared: Compared | None = None
     chunk: FileChunk | None = None
     is_start: bool = False
@@ -175,7 +174,6 @@ def read_by_files(planned: PlannedSlice, commits: Sequence[Commit], because: str
         bytes=reads.bytes,
         assignments=(PartAssignment(planned.last, 0, parts),) if compared else (),
         parts=parts,
-        vector_versions=(),
         compared=compared,
     )
 
@@ -205,7 +203,6 @@ def _slice(request: PlanRequest, commits: Sequence[Commit], schema_string: str) 
         parts=max((assignment.first_part + assignment.parts for assignment in assignments), default=0),
         target_rows=target_rows,
         rows_exact=all(commit.rows_exact for commit in commits),
-        vector_versions=vector_versions(commits),
     )
     because = request.by_files.get(planned.first)
     return planned if because is None else read_by_files(planned, commits, because)

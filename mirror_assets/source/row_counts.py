@@ -48,6 +48,11 @@ class ReadRows:
         """The number of changes, if no insert and delete are one update."""
         return self.insert + self.update_postimage + self.delete
 
+    @property
+    def kinds(self) -> frozenset[str]:
+        """The change types of which there are rows."""
+        return frozenset(kind.name for kind in fields(self) if getattr(self, kind.name))
+
     def __add__(self, other: ReadRows) -> ReadRows:
         """Add both, kind by kind."""
         return ReadRows(*(getattr(self, kind.name) + getattr(other, kind.name) for kind in fields(self)))

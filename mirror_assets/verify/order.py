@@ -10,22 +10,23 @@ checks that. Only keys whose markers also allow another order need one.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from itertools import chain, pairwise
 from typing import Protocol
 
 import numpy as np
-from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import Column, DataFrame, SparkSession, Window
 from pyspark.sql import functions as F
 
-from mirror_assets.encode.columns import COMMIT_VERSION, is_new_row, landed_value
-from mirror_assets.encode.feed_reader import read_changes
+from mirror_assets.encode.columns import COMMIT_VERSION, is_new_row, landed_value, projected
+from mirror_assets.encode.scan_reader import read_scan
 from mirror_assets.encode.spark_errors import spark_errors
 from mirror_assets.markers import ROW_MARKER, Marker
 from mirror_assets.row_values import shown_key
 from mirror_assets.source.projection import ALL_ROWS, Projection
+from mirror_assets.source.scan import Scan
 from mirror_assets.source.schema import LandedColumn
 from mirror_assets.source.sql_names import quoted
 from mirror_assets.verify.check_result import CheckResult
@@ -36,7 +37,7 @@ from mirror_assets.verify.uniqueness import KeyInspection
 _SAMPLES = 5
 _LOW_HALF = (1 << 32) - 1
 _PLACE, _VERSION, _IS_NEW, _IS_OLD = "place", "version", "is_new", "is_old"
-_NEW, _OLD, _KEY = "new", "old", "key"
+_NEW, _OLD, _KEY, _UNCHANGED = "new", "old", "key", "__unchanged__"
 
 
 @dataclass(frozen=True)
@@ -109,13 +110,12 @@ def _places(markers: Markers, wanted: Mapping[int, CommitSums]) -> list[CommitPl
 
 @dataclass(frozen=True)
 class SparkChangeReader:
-    """A ChangeReader on Spark; calls `spark` for the session at the first read. `columns` are all landed columns."""
+    """A ChangeReader on Spark; calls `spark` and `scan` at the first read. `columns` are all landed columns."""
 
     spark: Callable[[], SparkSession]
     staged: StagedSlice
-    uri: str
+    scan: Callable[[], Scan]
     columns: tuple[LandedColumn, ...]
-    vector_versions: Callable[[], tuple[int, ...]]
     projection: Projection = ALL_ROWS
 
     def feed_sums(self, *, with_values: bool) -> dict[int, CommitSums]:
@@ -145,15 +145,15 @@ class SparkChangeReader:
             return [shown_key(row[_KEY].asDict()) for row in differing.collect()]
 
     def _errors(self) -> AbstractContextManager[None]:
-        return spark_errors(f"{self.staged.record.table}, comparing staged parts with the feed of {self.uri}")
+        return spark_errors(f"{self.staged.record.table}, comparing staged parts with the changes of the source")
 
     def _feed(self, *, with_values: bool) -> DataFrame:
         """Return the feed's rows: their commit, whether they are new or old, hashes, and keys."""
-        slice_, is_new = self.staged.record.slice, is_new_row()
-        changes = read_changes(
-            self.spark(), self.uri, slice_.first, slice_.last, self.vector_versions(), self.projection
-        )
+        is_new, scan = is_new_row(), self.scan()
+        changes = projected(read_scan(self.spark(), scan), self.projection)
         values = [landed_value(column, changes) for column in self.columns]
+        if scan.replacing:
+            changes = _without_unchanged(changes, scan.replacing, self._keys(), values)
         return changes.select(
             F.col(COMMIT_VERSION).alias(_VERSION),
             is_new.alias(_IS_NEW),
@@ -182,6 +182,16 @@ class SparkChangeReader:
         """Return the hash of a new row, by these columns, and of an old one; and the key."""
         keys = self._keys()
         return [F.xxhash64(*new).alias(_NEW), F.xxhash64(*keys).alias(_OLD), F.struct(*keys).alias(_KEY)]
+
+
+def _without_unchanged(
+    changes: DataFrame, versions: Collection[int], keys: Sequence[Column], values: Sequence[Column]
+) -> DataFrame:
+    """Return the rows without those that a commit removes and adds with the same values: these don't land."""
+    same = Window.partitionBy(COMMIT_VERSION, *keys, F.xxhash64(*values), F.hash(*values))
+    sides = F.min(is_new_row()).over(same) != F.max(is_new_row()).over(same)
+    is_replaced = F.col(COMMIT_VERSION).isin(*versions)
+    return changes.withColumn(_UNCHANGED, is_replaced & sides).where(~F.col(_UNCHANGED)).drop(_UNCHANGED)
 
 
 def _sums(rows: DataFrame) -> dict[int, CommitSums]:

@@ -19,7 +19,7 @@ from pyspark.sql import Column, DataFrame, Observation, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.types import ArrayType, MapType, StructField, StructType, VariantType
 
-from mirror_assets.encode.columns import json_text, row_id
+from mirror_assets.encode.columns import json_text
 from mirror_assets.encode.differing_rows import (
     BUCKETS,
     BucketTotals,
@@ -229,7 +229,7 @@ def _unequal(source: BucketTotals, mirror: BucketTotals) -> frozenset[int]:
 def _landed_source(rows: DataFrame, landed: Sequence[tuple[str, str]]) -> DataFrame:
     """Return the source's rows as they land, with the row tracking id where it is the mirror's key."""
     fields = {field.name: field for field in rows.schema.fields}
-    values = (_landed(fields[name], kind) if name in fields else row_id(rows) for name, kind in landed)
+    values = (_landed(fields[name], kind) if name in fields else rows.metadataColumn("_metadata").getField("row_id") for name, kind in landed)
     return rows.select(*[value.alias(f"c{at}") for at, value in enumerate(values)])
 
 

@@ -14,12 +14,14 @@ import numpy.typing as npt
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
-from mirror_assets.encode.private.table_version import read_version
+from mirror_assets.encode.columns import projected
+from mirror_assets.encode.scan_reader import read_scan
 from mirror_assets.encode.spark_errors import spark_errors
 from mirror_assets.landing.format import SliceKind
 from mirror_assets.markers import Marker
 from mirror_assets.row_values import shown_key
 from mirror_assets.source.projection import Projection
+from mirror_assets.source.scan import Scan
 from mirror_assets.source.sql_names import quoted
 from mirror_assets.verify.check_result import CheckResult
 from mirror_assets.verify.key_hashes import Hashes, Markers, read_hashes
@@ -102,13 +104,12 @@ def key_uniqueness(keys: KeyInspection) -> CheckResult:
     return CheckResult("key_uniqueness", keys.problems[:_SAMPLES] + more, {"repeated_keys": keys.repeated})
 
 
-def version_uniqueness(
-    spark: SparkSession, uri: str, version: int, keys: Sequence[str], projection: Projection
-) -> CheckResult:
-    """Check all keys of a version, of which a staged chunk holds only some. Raises what `spark_errors` raises."""
+def version_uniqueness(spark: SparkSession, scan: Scan, keys: Sequence[str], projection: Projection) -> CheckResult:
+    """Check all keys of a version: a staged chunk holds only some of them. Raises what `spark_errors` raises."""
     columns = [F.col(quoted(key)).alias(f"key{index}") for index, key in enumerate(keys)]
-    with spark_errors(f"the keys of {uri}"):
-        counted = read_version(spark, uri, version, projection).groupBy(*columns).agg(F.count(F.lit(1)).alias("rows"))
+    with spark_errors(f"the keys of {scan.uri}"):
+        rows = projected(read_scan(spark, scan), projection)
+        counted = rows.groupBy(*columns).agg(F.count(F.lit(1)).alias("rows"))
         twice = counted.where(F.col("rows") > 1).limit(_SAMPLES).collect()
     problems = tuple(f"key {shown_key(dict(zip(keys, row, strict=False)))} has {row[-1]} rows" for row in twice)
     return CheckResult("key_uniqueness", problems)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import astuple, replace
 from pathlib import Path
 
@@ -11,14 +11,15 @@ import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import SparkSession
 
-from mirror_assets.encode.changes import FeedSlice, encode_changes, encoded_groups
-from mirror_assets.encode.feed_reader import read_changes
+from mirror_assets.encode.changes import ChangesSlice, GroupRead, encode_changes, encoded_groups
 from mirror_assets.encode.spark_errors import DuplicateKey
 from mirror_assets.markers import ROW_MARKER, Marker
 from mirror_assets.source.batching import PartAssignment
 from mirror_assets.source.log import DeltaLog
 from mirror_assets.source.losses import FileUnfound
+from mirror_assets.source.scan_builder import CommitRange, scan_changes
 from mirror_assets.source.schema import LandedColumn
+from mirror_assets_tests.delta_reader import read_changes
 from mirror_assets_tests.encode.histories import History, random_history
 from mirror_assets_tests.smoke import smoke_first
 
@@ -48,12 +49,15 @@ def _empty(spark: SparkSession, folder: Path) -> str:
     return str(folder)
 
 
-def _slice(uri: str, first: int, last: int, parts_each: int, columns: tuple[LandedColumn, ...] = _COLUMNS) -> FeedSlice:
+def _slice(
+    uri: str, first: int, last: int, parts_each: int, columns: tuple[LandedColumn, ...] = _COLUMNS
+) -> ChangesSlice:
     versions = range(first, last + 1)
     assignments = tuple(
         PartAssignment(version, index * parts_each, parts_each) for index, version in enumerate(versions)
     )
-    return FeedSlice("t", uri, first, last, ("id",), columns, assignments, target_rows=1000)
+    scan = scan_changes(DeltaLog(uri), CommitRange(first, last))
+    return ChangesSlice("t", scan, ("id",), columns, assignments, target_rows=1000)
 
 
 def _landed(folder: Path) -> Iterator[dict[str, object]]:
@@ -77,14 +81,25 @@ def _source(spark: SparkSession, uri: str, version: int) -> dict[object, dict[st
     return {row["id"]: row.asDict() for row in rows}
 
 
-def _in_runs(slice_: FeedSlice, *, mixed: bool) -> FeedSlice:
+def _in_runs(slice_: ChangesSlice, *, mixed: bool) -> ChangesSlice:
     """The same slice with every commit unpaired that can be; `mixed`: those that can't be, too."""
-    commits = DeltaLog(slice_.uri).commits(slice_.first, slice_.last)
+    versions = [assignment.version for assignment in slice_.assignments]
+    commits = DeltaLog(slice_.scan.uri).commits(versions[0], versions[-1])
     pairs = zip(slice_.assignments, commits, strict=True)
     return replace(
         slice_,
         assignments=tuple(replace(assignment, unpaired=mixed or not commit.mixes) for assignment, commit in pairs),
     )
+
+
+def _rows_read(groups: Sequence[GroupRead], folder: Path) -> int:
+    """What was counted, or what the files of a group without counts have."""
+    found = 0
+    for number, one in enumerate(groups):
+        files = sorted((folder / f"{number:05d}").glob("*.parquet"))
+        landed = sum(pq.read_metadata(file).num_rows for file in files)
+        found += sum(astuple(one.counted.scanned)) if one.counted else landed
+    return found
 
 
 @pytest.mark.parametrize(("seed", "deletion_vectors"), smoke_first([(2, True), (1, False), (3, True)]))
@@ -103,10 +118,10 @@ def test_replaying_the_parts_gives_the_source(
         folder = tmp_path / f"parts-{first}"
         slice_ = _slice(history.uri, first, last, 1 + seed % 2)
         slice_ = _in_runs(slice_, mixed=first > 1) if seed > 1 else slice_
-        read = encode_changes(spark, slice_, str(folder), "zstd", {}).read
+        groups = encode_changes(spark, slice_, str(folder), "zstd", {})
         _replay(rows, folder)
         assert rows == _source(spark, history.uri, last)
-        assert sum(astuple(read)) == read_changes(spark, history.uri, first, last).count()
+        assert _rows_read(groups, folder) == read_changes(spark, history.uri, first, last).count()
 
 
 def test_the_plan_has_one_shuffle_one_sort_and_one_window(
@@ -158,7 +173,7 @@ def test_a_file_that_is_not_found_is_named(spark: SparkSession, tmp_path: Path) 
     for file in Path(history.uri).rglob("*.parquet"):
         if "_delta_log" not in str(file):
             file.unlink()
-    with pytest.raises(FileUnfound, match=r"t, encoding versions 1 to \d+ into .*t/.*parquet does not exist"):
+    with pytest.raises(FileUnfound, match=r"t, encoding changes of .* into .*t/.*parquet does not exist"):
         encode_changes(spark, _slice(history.uri, 1, history.tip, 1), str(tmp_path / "out"), "zstd", {})
 
 
@@ -181,7 +196,7 @@ def test_what_must_be_paired_is_paired(spark: SparkSession, tmp_path: Path, stat
     rows = _source(spark, uri, 1)
     _replay(rows, tmp_path / "out")
     assert rows == _source(spark, uri, 2)
-    assert [group.commits_of(0) for group in encoded.groups] == [(2, 2)]
+    assert [one.group.commits_of(0) for one in encoded] == [(2, 2)]
     (planned,) = encoded_groups(spark, slice_of_one, {})
     assert ("Exchange" in planned.rows._jdf.queryExecution().executedPlan().toString()) != unpaired
 
@@ -194,10 +209,9 @@ def test_each_run_has_files_of_its_own(spark: SparkSession, tmp_path: Path) -> N
     slice_ = _in_runs(_slice(uri, 1, 3, 1), mixed=False)
     for paired in (None, 1):
         assignments = tuple(
-            replace(assignment, unpaired=index != paired, known_counts=None)
-            for index, assignment in enumerate(slice_.assignments)
+            replace(assignment, unpaired=index != paired) for index, assignment in enumerate(slice_.assignments)
         )
         folder = tmp_path / f"out-{paired}"
         encoded = encode_changes(spark, replace(slice_, assignments=assignments), str(folder), "zstd", {})
         assert [pq.read_metadata(file).num_rows for file in sorted(folder.rglob("*.parquet"))] == [9, 3, 1]
-        assert [group.commits_of(0) for group in encoded.groups] == [(1, 1), (2, 2), (3, 3)]
+        assert [one.group.commits_of(0) for one in encoded] == [(1, 1), (2, 2), (3, 3)]

@@ -14,12 +14,16 @@ import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 
-from mirror_assets.encode.differing_files import DifferingRows, VersionRange, encode_differences, value_stamp
+from mirror_assets.encode.counted import Counted
+from mirror_assets.encode.differing_files import DifferencesSlice, DifferingRows, encode_differences
 from mirror_assets.encode.inserts import write_parts
 from mirror_assets.encode.net import NetSlice
+from mirror_assets.encode.row_hash import value_stamp
 from mirror_assets.encode.spark_errors import DuplicateKey
 from mirror_assets.markers import ROW_MARKER, Marker
+from mirror_assets.source.log import DeltaLog
 from mirror_assets.source.row_counts import ReadRows
+from mirror_assets.source.scan_builder import scan_differences
 from mirror_assets.source.schema import LandedColumn
 
 _TYPES = {
@@ -107,36 +111,42 @@ def _landed(folder: Path) -> dict[int, tuple[int, str | None]]:
 _SLICE = NetSlice("t", ("id",), (LandedColumn("id", "bigint"), LandedColumn("name", "string")), 2)
 
 
+def _differences(uri: str, before: int, last: int) -> DifferencesSlice:
+    return DifferencesSlice(scan_differences(DeltaLog(uri), before, last), _SLICE, by_values=True)
+
+
 @pytest.fixture
-def changed(spark: SparkSession, tmp_path: Path) -> VersionRange:
+def changed(spark: SparkSession, tmp_path: Path) -> DifferencesSlice:
     """Version 1 rewrites all rows of version 0, changes one, adds one and takes one away."""
     uri = str(tmp_path / "t")
     spark.sql(f"CREATE TABLE delta.`{uri}` USING delta AS SELECT id, concat('n', id) AS name FROM range(0, 9, 1, 2)")
     rows = "SELECT id, IF(id = 3, NULL, concat('n', id)) AS name FROM range(1, 10, 1, 3)"
     spark.sql(f"INSERT OVERWRITE delta.`{uri}` {rows}")
-    return VersionRange(uri, 0, 1, by_values=True)
+    return _differences(uri, 0, 1)
 
 
-def test_only_keys_that_differ_land(spark: SparkSession, tmp_path: Path, changed: VersionRange) -> None:
-    counts = encode_differences(spark, changed, _SLICE, str(tmp_path / "parts"), "zstd", {})
+def test_only_keys_that_differ_land(spark: SparkSession, tmp_path: Path, changed: DifferencesSlice) -> None:
+    counts = encode_differences(spark, changed, str(tmp_path / "parts"), "zstd", {})
     differing = {0: (Marker.DELETE, None), 3: (Marker.UPDATE, None), 9: (Marker.INSERT, "n9")}
     assert _landed(tmp_path / "parts") == differing
-    assert counts == ReadRows(insert=1, update_preimage=1, update_postimage=1, delete=1)
+    read = ReadRows(insert=9, delete=9)
+    assert counts == Counted.of_commit(1, read, read)
 
 
 def test_keys_that_are_too_many_for_a_broadcast_land_the_same(
-    spark: SparkSession, tmp_path: Path, changed: VersionRange
+    spark: SparkSession, tmp_path: Path, changed: DifferencesSlice
 ) -> None:
-    differing = DifferingRows.read(spark, changed, _SLICE)
+    differing = DifferingRows.read(spark, changed)
     rows = differing.landed_rows(differing.changed_keys(), {}, is_few=False)
     write_parts(rows, str(tmp_path / "parts"), "zstd")
     assert _landed(tmp_path / "parts") == {0: (Marker.DELETE, None), 3: (Marker.UPDATE, None), 9: (Marker.INSERT, "n9")}
 
 
 def test_two_rows_of_one_key_are_refused_with_the_key(
-    spark: SparkSession, tmp_path: Path, changed: VersionRange
+    spark: SparkSession, tmp_path: Path, changed: DifferencesSlice
 ) -> None:
-    spark.sql(f"INSERT INTO delta.`{changed.uri}` VALUES (77, 'a'), (77, 'a')")
-    twice = VersionRange(changed.uri, 1, 2, by_values=True)
+    uri = changed.scans.last.uri
+    spark.sql(f"INSERT INTO delta.`{uri}` VALUES (77, 'a'), (77, 'a')")
+    twice = _differences(uri, 1, 2)
     with pytest.raises(DuplicateKey, match="«id=77» at version 2"):
-        encode_differences(spark, twice, _SLICE, str(tmp_path / "parts"), "zstd", {})
+        encode_differences(spark, twice, str(tmp_path / "parts"), "zstd", {})

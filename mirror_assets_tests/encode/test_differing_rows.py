@@ -5,10 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from mirror_assets.encode.private.table_version import TableVersion, read_version
 from pyspark.sql import DataFrame, SparkSession
 
 from mirror_assets.encode.differing_rows import BucketTotals, Sides, bucket_totals, differing_rows, totals_change
-from mirror_assets.encode.private.table_version import TableVersion, read_version
 from mirror_assets_tests.lab import Lab
 from mirror_assets_tests.smoke import smoke_first
 

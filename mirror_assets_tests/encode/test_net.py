@@ -10,11 +10,16 @@ import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import DataFrame, Row, SparkSession
 
-from mirror_assets.encode.feed_reader import read_changes
+from mirror_assets.encode.columns import COMMIT_VERSION
+from mirror_assets.encode.counted import observed_changes
 from mirror_assets.encode.net import NetSlice, encode_net, net_rows
+from mirror_assets.encode.scan_reader import read_scan
 from mirror_assets.encode.spark_errors import DuplicateKey
 from mirror_assets.markers import ROW_MARKER, Marker
+from mirror_assets.source.log import DeltaLog
+from mirror_assets.source.projection import ALL_ROWS
 from mirror_assets.source.row_counts import ReadRows
+from mirror_assets.source.scan_builder import CommitRange, scan_changes
 from mirror_assets.source.schema import LandedColumn
 from mirror_assets_tests.encode.histories import History
 
@@ -47,7 +52,7 @@ def test_what_came_and_went_lands_nothing_and_all_else_once(spark: SparkSession,
         *((OLD, 1, 4, "was"), (NEW, 1, 4, "once"), (OLD, 2, 4, "once")),
         *((NEW, 2, 4, "twice"), (OLD, 1, 5, "same"), (NEW, 1, 5, "same")),
     )
-    counts = encode_net(changes, _SLICE, str(tmp_path / "parts"), "zstd", {})
+    counts = encode_net(observed_changes(changes, ALL_ROWS), _SLICE, str(tmp_path / "parts"), "zstd", {})
     assert len(list((tmp_path / "parts").glob("*.parquet"))) == _SLICE.parts
     assert landed(tmp_path / "parts") == {
         2: (Marker.INSERT, "stayed"),
@@ -55,13 +60,16 @@ def test_what_came_and_went_lands_nothing_and_all_else_once(spark: SparkSession,
         4: (Marker.UPDATE, "twice"),
         5: (Marker.UPDATE, "same"),
     }
-    assert counts == ReadRows(insert=1, update_preimage=2, update_postimage=2, delete=1)
+    read = ReadRows(insert=8, delete=7)
+    assert (counts.scanned, counts.landing) == (read, read)
+    signs = [(row[COMMIT_VERSION], 1 if row["_change_type"] == NEW else -1) for row in changes.collect()]
+    assert counts.weighted == sum(sign * (version * 2654435761 % 1000003 + 1) for version, sign in signs)
 
 
 def test_two_live_rows_of_one_key_are_refused_with_the_key(spark: SparkSession, tmp_path: Path) -> None:
     twice = feed(spark, (NEW, 2, 1, "a"), (NEW, 2, 1, "b"))
     with pytest.raises(DuplicateKey, match="«id=1» at version 2"):
-        encode_net(twice, _SLICE, str(tmp_path / "parts"), "zstd", {})
+        encode_net(observed_changes(twice, ALL_ROWS), _SLICE, str(tmp_path / "parts"), "zstd", {})
 
 
 def test_net_changes_of_a_random_history_give_the_source(
@@ -69,11 +77,11 @@ def test_net_changes_of_a_random_history_give_the_source(
 ) -> None:
     history = history_of(2, True)
     columns = (_COLUMNS[0], LandedColumn("part", "int"), _COLUMNS[1], LandedColumn("amount", "decimal(10,2)"))
-    changes = read_changes(spark, history.uri, 1, history.tip)
+    changes = read_scan(spark, scan_changes(DeltaLog(history.uri), CommitRange(1, history.tip)))
     slice_ = NetSlice("t", ("id",), columns, 3)
     plan = net_rows(changes, slice_, {})._jdf.queryExecution().executedPlan().toString()
     assert (plan.count("Exchange"), plan.count("Window [")) == (1, 1)
-    encode_net(changes, slice_, str(tmp_path / "parts"), "zstd", {})
+    encode_net(observed_changes(changes, ALL_ROWS), slice_, str(tmp_path / "parts"), "zstd", {})
     rows = {row["id"]: row.asDict() for row in _version(spark, history.uri, 0)}
     for file in (tmp_path / "parts").glob("*.parquet"):
         for row in pq.read_table(file).to_pylist():

@@ -30,7 +30,7 @@ def _survey(folder: Path, columns: _Columns, name: str = "t") -> Survey:
 
 
 def _proven(spark: SparkSession, survey: Survey) -> tuple[str, ...] | None:
-    found = prove_key(spark, survey.state, survey.settings.source, key_candidates(survey))
+    found = prove_key(spark, survey.state, survey.log, key_candidates(survey))
     assert found is None or found.proof is Proof.PROVEN
     return found.columns if found else None
 
@@ -70,7 +70,7 @@ def test_a_set_comes_behind_its_subsets(tmp_path: Path) -> None:
 
 def test_the_proof_says_what_was_counted(spark: SparkSession, tmp_path: Path) -> None:
     survey = _survey(tmp_path, {"order_id": [1, 1, 2, 2], "line": [1, 2, 1, 2], "price": [5, 5, 5, 6]}, "lines")
-    found = prove_key(spark, survey.state, survey.settings.source, key_candidates(survey))
+    found = prove_key(spark, survey.state, survey.log, key_candidates(survey))
     assert found is not None
     assert found.columns == ("order_id", "line")
     assert found.finding == "4 rows, 0 NULLs, 4 distinct at version 0"

@@ -9,7 +9,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from mirror_assets.encode.columns import projected
-from mirror_assets.encode.private.table_version import read_version
+from mirror_assets.encode.scan_reader import read_scan
 from mirror_assets.encode.spark_errors import spark_errors
 from mirror_assets.pipeline.context import TableContext, reading
 from mirror_assets.pipeline.doctor.answers import DoctorAnswer, no, ok, warn
@@ -18,6 +18,7 @@ from mirror_assets.row_values import shown_key
 from mirror_assets.source.errors import SourceNotDelta
 from mirror_assets.source.losses import FileUnfound, SourceRead
 from mirror_assets.source.projection import ALL_ROWS, Projection
+from mirror_assets.source.scan_builder import scan_version
 from mirror_assets.source.source_state import SourceState
 from mirror_assets.source.sql_names import quoted
 
@@ -108,4 +109,4 @@ def _spark_reading(context: TableContext, state: SourceState | None, projection:
     version = state.version
     place = f"{context.name}, reading version {version} of {uri}"
     with reading(context, SourceRead(version, version, versions=(version,))), spark_errors(place):
-        yield read_version(spark, uri, version, projection)
+        yield projected(read_scan(spark, scan_version(context.log, version)), projection)

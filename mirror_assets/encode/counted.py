@@ -1,0 +1,78 @@
+"""Counts the rows that Spark reads for a slice, before and after the condition, beside the query that encodes them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, fields
+from typing import NamedTuple
+
+from pyspark.sql import Column, DataFrame, Observation
+from pyspark.sql import functions as F
+
+from mirror_assets.encode.columns import CHANGE_TYPE, COMMIT_VERSION, projected
+from mirror_assets.encode.observed import observed
+from mirror_assets.source.projection import Projection
+from mirror_assets.source.row_counts import ReadRows
+
+_FACTOR, _PRIME = 2654435761, 1000003
+_WEIGHTED = "weighted"
+
+
+@dataclass(frozen=True)
+class Counted:
+    """Rows of a slice by change type: those that Spark read, and those of them that meet the condition.
+
+    `weighted` is the sum of the weights of the commits of all rows read, negative for old rows: sums of different
+    commits differ, almost always.
+    """
+
+    scanned: ReadRows = field(default_factory=ReadRows)
+    landing: ReadRows = field(default_factory=ReadRows)
+    weighted: int = 0
+
+    @classmethod
+    def of_commit(cls, version: int, scanned: ReadRows, landing: ReadRows) -> Counted:
+        """Return the counts of rows of one commit."""
+        more = scanned.insert + scanned.update_postimage - scanned.delete - scanned.update_preimage
+        return cls(scanned, landing, more * (version * _FACTOR % _PRIME + 1))
+
+    def __add__(self, other: Counted) -> Counted:
+        """Add both."""
+        return Counted(self.scanned + other.scanned, self.landing + other.landing, self.weighted + other.weighted)
+
+
+class ObservedRows(NamedTuple):
+    """Landing rows, and the Observations that count them while they are written."""
+
+    rows: DataFrame
+    scanned: Observation
+    landing: Observation
+
+    def counted(self) -> Counted:
+        """Return the counts, after the write. A task that Spark ran twice counts twice."""
+        read = observed(self.scanned)
+        scanned = ReadRows.of(read)
+        landing = scanned if self.landing is self.scanned else ReadRows.of(observed(self.landing))
+        return Counted(scanned, landing, read[_WEIGHTED])
+
+
+def observed_changes(changes: DataFrame, projection: Projection) -> ObservedRows:
+    """Return the landing rows of change rows, counted before and after the condition."""
+    scanned = Observation()
+    is_new = F.col(CHANGE_TYPE).isin("insert", "update_postimage")
+    weight = F.col(COMMIT_VERSION) * F.lit(_FACTOR) % F.lit(_PRIME) + F.lit(1)
+    weighted = F.coalesce(F.sum(F.when(is_new, weight).otherwise(-weight)), F.lit(0)).alias(_WEIGHTED)
+    rows = changes.observe(scanned, *row_counts(), weighted)
+    if not projection.where:
+        return ObservedRows(projected(rows, projection), scanned, scanned)
+    landing = Observation()
+    return ObservedRows(projected(rows, projection).observe(landing, *row_counts()), scanned, landing)
+
+
+def row_counts() -> list[Column]:
+    """Return the aggregates that count change rows by change type, each named after its type."""
+    return [F.count_if(F.col(CHANGE_TYPE) == kind.name).alias(kind.name) for kind in fields(ReadRows)]
+
+
+def number_of(rows: DataFrame) -> int:
+    """Count the rows; reads no column except those of a condition."""
+    return int(rows.agg(F.coalesce(F.sum(F.lit(1)), F.lit(0))).collect()[0][0])

@@ -1,0 +1,354 @@
+"""Reads scans: plain Parquet by Spark's public reader, joined with a small table of what the log says of each file.
+
+Columns are read by their physical names, and get their names and types by position. Attributes that all files share are
+constants; where all are, no join is needed. Rows that deletion vectors hide or name are found by their index in the
+file: by a bit in an array of longs, or, where such rows are few, by a join with their numbers.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property, lru_cache
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import functions as F
+from pyspark.sql.types import ArrayType, DataType, LongType, MapType, StringType, StructField, StructType
+
+from mirror_assets.encode.columns import CHANGE_TYPE, COMMIT_TIMESTAMP, COMMIT_VERSION, ROW_ID, ROW_VERSION
+from mirror_assets.source.log_paths import hadoop_path, java_encoded
+from mirror_assets.source.scan import ChosenRows, RowKind, Scan, ScannedFile
+from mirror_assets.source.sql_names import quoted
+
+# A file that is lost or damaged is an error, whatever the session's settings say.
+_OPTIONS = {
+    "mergeSchema": "false",
+    "ignoreMissingFiles": "false",
+    "ignoreCorruptFiles": "false",
+    "datetimeRebaseMode": "CORRECTED",
+    "int96RebaseMode": "CORRECTED",
+}
+# Spark asks for each named file, in three requests on S3. From this many files on, listing their folders is faster,
+# unless there are almost as many folders.
+_MANY_FILES, _FILES_OF_FOLDER = 32, 8
+# Row numbers are smaller than a bitmap where at most one row in this many is named.
+_SPARSE = 128
+# The most row numbers that are broadcast.
+_MOST_NUMBERS = 2_000_000
+# A row's number in a scan: the file's number, then this many bits for its index in the file.
+_INDEX_BITS = 40
+# Spark takes paths as patterns. Its option `__globPaths__` would switch that off, but then it reads each of several
+# paths with such characters as often as there are paths.
+_OF_PATTERNS = re.compile(r"[\[\]{}*?\\]")
+_CHAR, _PHYSICAL, _FIELD_ID = "__CHAR_VARCHAR_TYPE_STRING", "delta.columnMapping.physicalName", "delta.columnMapping.id"
+_STORED_ID = "delta.rowTracking.materializedRowIdColumnName"
+_STORED_VERSION = "delta.rowTracking.materializedRowCommitVersionColumnName"
+_PATH, _INDEX, _WORDS, _NUMBER = "path", "row", "words", "number"
+
+_Longs = npt.NDArray[np.int64]
+
+
+def read_scan(spark: SparkSession, scan: Scan, *, row_ids: bool = False) -> DataFrame:
+    """Return the scan's rows: the table's columns, a feed's own columns, and with `row_ids` row tracking's two.
+
+    Raises what Spark raises. A file that the scan doesn't name, and NULL in a NOT NULL column, fail the query.
+    """
+    reader = _ScanReader(spark, scan, row_ids)
+    numbered = _numbered(scan.files)
+    others = [file for file in scan.files if id(file) not in numbered]
+    parts = [reader.read(others)] if others else []
+    if numbered:
+        parts.append(reader.read_numbered([file for file in scan.files if id(file) in numbered]))
+    if not parts:
+        return reader.no_rows()
+    return parts[0] if len(parts) == 1 else parts[0].union(parts[1])
+
+
+def _numbered(files: Sequence[ScannedFile]) -> frozenset[int]:
+    """Return the identities of the files of which rows are read by their numbers.
+
+    Several commits may read rows of one file: then one scan reads them for all.
+    """
+    by_path: dict[str, list[ScannedFile]] = {}
+    for file in files:
+        if file.chosen and file.chosen.are_read:
+            by_path.setdefault(file.path, []).append(file)
+    numbered, rows = set[int](), 0
+    # Files of which the fewest rows are read come first: a bitmap suits the others better.
+    for group in sorted(by_path.values(), key=lambda group: sum(map(_chosen_rows, group))):
+        rows += sum(map(_chosen_rows, group))
+        if rows > _MOST_NUMBERS:
+            break
+        if len(group) > 1 or _is_sparse(group[0].chosen):
+            numbered |= {id(file) for file in group}
+    return frozenset(numbered)
+
+
+def _chosen_rows(file: ScannedFile) -> int:
+    return len(file.chosen.rows) if file.chosen else 0
+
+
+def _is_sparse(chosen: ChosenRows | None) -> bool:
+    return chosen is not None and len(chosen.rows) * _SPARSE < (chosen.rows.max() if chosen.rows else 1)
+
+
+@dataclass(frozen=True)
+class _Attribute:
+    """A column of the table of files: its value for each file, and the type of both."""
+
+    name: str
+    type: pa.DataType
+    value: Callable[[ScannedFile], object]
+    spark_type: str
+
+
+@dataclass(frozen=True)
+class _ScanReader:
+    """Reads files of a scan."""
+
+    spark: SparkSession
+    scan: Scan
+    row_ids: bool
+    _schema: StructType = field(init=False)
+
+    def __post_init__(self) -> None:
+        """Parse the schema once."""
+        object.__setattr__(self, "_schema", _delta_schema(self.scan.metadata.schema_string))
+
+    def no_rows(self) -> DataFrame:
+        """Return no rows, with the columns of all others."""
+        names = [_PATH, _INDEX, "kind", "version", "time", "first_id", "first_version"]
+        names += [*self._stored.values(), *self._data, *self._partitions]
+        nothing = self.spark.range(0, 0, 1, 1).select(*(F.lit(None).alias(name) for name in names))
+        return nothing.select(*self._output())
+
+    def read(self, files: Sequence[ScannedFile]) -> DataFrame:
+        """Return the rows of these files that they show."""
+        sparse = [file for file in files if _is_sparse(file.chosen)]
+        numbers = {id(file): number for number, file in enumerate(sparse)}
+        attributes = [*self._of_table(), *self._of_commit()]
+        if sparse:
+            attributes.append(_Attribute(_NUMBER, pa.int64(), lambda file: numbers.get(id(file), -1), "bigint"))
+        dense = [file for file in files if file.chosen and id(file) not in numbers]
+        if dense:
+            attributes.append(_Attribute(_WORDS, pa.list_(pa.int64()), _words, "array<bigint>"))
+            attributes.append(_Attribute("wanted", pa.int32(), _wanted_bit, "int"))
+        rows = self._joined(self._parquet(files), files, attributes)
+        if dense:
+            word = F.get(F.col(_WORDS), F.shiftright(F.col(_INDEX), 6).cast("int"))
+            # An index after the array's end is that of a row that the vector doesn't name.
+            bit = F.coalesce(F.getbit(word, F.col(_INDEX).bitwiseAND(F.lit(63)).cast("int")).cast("int"), F.lit(0))
+            rows = rows.where(F.col(_WORDS).isNull() | (bit == F.col("wanted")))
+        if sparse:
+            hidden = pa.table({"hidden": np.concatenate([_keys(numbers[id(file)], file) for file in sparse])})
+            rows = rows.join(F.broadcast(self._frame(hidden)), self._key() == F.col("hidden"), "left_anti")
+        return rows.select(*self._output())
+
+    def read_numbered(self, files: Sequence[ScannedFile]) -> DataFrame:
+        """Return the rows that these files name, by their numbers: one scan of each file for all commits."""
+        by_path = {file.path: file for file in files}
+        numbers = {path: number for number, path in enumerate(by_path)}
+        attributes = [*self._of_table(), _Attribute(_NUMBER, pa.int64(), lambda file: numbers[file.path], "bigint")]
+        rows = self._joined(self._parquet(list(by_path.values())), list(by_path.values()), attributes)
+        keys = [_keys(numbers[file.path], file) for file in files]
+        counts = [len(of_file) for of_file in keys]
+        named = {"named": pa.array(np.concatenate(keys))}
+        for one in self._of_commit():
+            values = pa.array([one.value(file) for file in files], one.type)
+            named[one.name] = values.take(pa.array(np.repeat(np.arange(len(files)), counts)))
+        rows = rows.join(F.broadcast(self._frame(pa.table(named))), self._key() == F.col("named"))
+        return rows.select(*self._output())
+
+    def _parquet(self, files: Sequence[ScannedFile]) -> DataFrame:
+        """Return the stored columns of the files under short names, and each row's file and index in it."""
+        fields = [
+            StructField(self._physical(one), self._stored_type(one.dataType), metadata=self._stored_metadata(one))
+            for one in self._schema.fields
+            if one.name not in self.scan.metadata.partition_columns
+        ]
+        names = [*zip([one.name for one in fields], self._data, strict=True), *self._stored.items()]
+        fields += [StructField(name, StringType() if name == CHANGE_TYPE else LongType()) for name in self._stored]
+        paths = sorted({self._path(file) for file in files})
+        reader = self.spark.read.schema(StructType(fields)).options(**_OPTIONS)
+        folders = sorted({path.rpartition("/")[0] for path in paths})
+        if len(paths) <= max(_MANY_FILES, _FILES_OF_FOLDER * len(folders)):
+            stored = reader.parquet(*map(_escaped, paths))
+        else:
+            tops = [one for one in folders if not any(one.startswith(f"{other}/") for other in folders)]
+            stored = reader.option("recursiveFileLookup", "true").parquet(*map(_escaped, tops))
+        metadata = stored.metadataColumn("_metadata")  # also where the table has a column of this name
+        if len(paths) > max(_MANY_FILES, _FILES_OF_FOLDER * len(folders)):
+            stored = stored.where(metadata.getField("file_path").isin([java_encoded(path) for path in paths]))
+        columns = [F.col(quoted(name)).alias(alias) for name, alias in names]
+        return stored.select(
+            *columns, metadata.getField("file_path").alias(_PATH), metadata.getField("row_index").alias(_INDEX)
+        )
+
+    def _joined(self, rows: DataFrame, files: Sequence[ScannedFile], attributes: Sequence[_Attribute]) -> DataFrame:
+        """Return the rows with the attributes of their files, by a join only if files differ in one of them."""
+        values = {one.name: [one.value(file) for file in files] for one in attributes}
+        same = [one for one in attributes if one.name != _WORDS and len(set(values[one.name])) == 1]
+        constants = {one.name: F.lit(values[one.name][0]).cast(one.spark_type) for one in same}
+        rows = rows.withColumns(constants) if constants else rows
+        differing = {one.name: pa.array(values[one.name], one.type) for one in attributes if one not in same}
+        if not differing:
+            return rows
+        of_path = pa.array([java_encoded(self._path(file)) for file in files], pa.string())
+        side = self._frame(pa.table({"of_path": of_path, **differing}))
+        joined = rows.join(F.broadcast(side), F.col(_PATH) == F.col("of_path"), "left")
+        unnamed = F.raise_error(F.concat(F.lit("Spark read a file that the log doesn't name: "), F.col(_PATH)))
+        return joined.where(F.when(F.col("of_path").isNull(), unnamed.cast("boolean")).otherwise(F.lit(col=True)))
+
+    def _of_table(self) -> Iterator[_Attribute]:
+        """Yield the attributes of a file that are the same for all commits."""
+        for name, alias in zip(self.scan.metadata.partition_columns, self._partitions, strict=True):
+            yield _Attribute(alias, pa.string(), lambda file, name=name: file.partition.get(name), "string")
+        if self.row_ids:
+            yield _Attribute("first_id", pa.int64(), lambda file: file.first_row_id, "bigint")
+            yield _Attribute("first_version", pa.int64(), lambda file: file.row_version, "bigint")
+
+    def _of_commit(self) -> Iterator[_Attribute]:
+        """Yield the attributes that a feed has for the commit."""
+        if self.scan.feed:
+            times = self.scan.times_ms
+            yield _Attribute("kind", pa.string(), _kind, "string")
+            yield _Attribute("version", pa.int64(), lambda file: file.version, "bigint")
+            yield _Attribute("time", pa.int64(), lambda file: times.get(file.version), "bigint")
+
+    def _output(self) -> Iterator[Column]:
+        """Yield the scan's columns, by position: their names, types and order are those of the schema."""
+        data = iter(self._data)
+        partitions = dict(zip(self.scan.metadata.partition_columns, self._partitions, strict=True))
+        for one in self._schema.fields:
+            alias = partitions.get(one.name) or next(data)
+            stored, wanted = self._stored_type(one.dataType), _plain(one.dataType)
+            is_stored = one.name not in partitions and stored.simpleString() == wanted.simpleString()
+            value = F.col(alias) if is_stored else F.col(alias).cast(wanted)
+            if not one.nullable:
+                reason = f"column `{one.name}` is NOT NULL, and a file has NULL in it, or no such column"
+                value = F.coalesce(value, F.raise_error(F.lit(reason)))
+            yield value.alias(one.name)
+        if self.scan.feed:
+            kind = F.coalesce(F.col("kind"), F.col(self._stored[CHANGE_TYPE])) if self._stored_kind else F.col("kind")
+            yield kind.cast("string").alias(CHANGE_TYPE)
+            yield F.col("version").cast("bigint").alias(COMMIT_VERSION)
+            yield F.timestamp_millis(F.col("time").cast("bigint")).alias(COMMIT_TIMESTAMP)
+        if self.row_ids:
+            ids = F.col("first_id") + F.col(_INDEX), F.col("first_version")
+            for name, stored_name, computed in zip(
+                (ROW_ID, ROW_VERSION), (_STORED_ID, _STORED_VERSION), ids, strict=True
+            ):
+                stored_in = self._stored.get(self.scan.metadata.configuration.get(stored_name, ""))
+                yield (F.coalesce(F.col(stored_in), computed) if stored_in else computed).cast("bigint").alias(name)
+
+    @property
+    def _data(self) -> list[str]:
+        """The short names of the stored columns: as many as the schema has beside the partition columns."""
+        return [f"c{at}" for at in range(len(self._schema.fields) - len(self._partitions))]
+
+    @property
+    def _partitions(self) -> list[str]:
+        return [f"p{at}" for at in range(len(self.scan.metadata.partition_columns))]
+
+    @property
+    def _stored_kind(self) -> bool:
+        return RowKind.AS_ROWS_SAY in self.scan.kinds()
+
+    @cached_property
+    def _stored(self) -> dict[str, str]:
+        """The columns of files that are not the table's, by their names in the file, with their short names."""
+        found = {CHANGE_TYPE: "stored_kind"} if self.scan.feed and self._stored_kind else {}
+        if self.row_ids:
+            configuration = self.scan.metadata.configuration
+            ids = {configuration.get(_STORED_ID): "stored_id", configuration.get(_STORED_VERSION): "stored_version"}
+            found |= {name: alias for name, alias in ids.items() if name}
+        return found
+
+    @property
+    def _mapping(self) -> str:
+        return self.scan.metadata.configuration.get("delta.columnMapping.mode", "none").lower()
+
+    def _physical(self, one: StructField) -> str:
+        return one.name if self._mapping == "none" else str(one.metadata.get(_PHYSICAL, one.name))
+
+    def _stored_metadata(self, one: StructField) -> dict[str, object]:
+        """Return what Spark's reader has to know: CHAR columns, which it pads, and field ids."""
+        kept = {name: value for name, value in one.metadata.items() if name == _CHAR}
+        if self._mapping == "id" and _FIELD_ID in one.metadata:
+            kept["parquet.field.id"] = one.metadata[_FIELD_ID]
+        return kept
+
+    def _stored_type(self, type_: DataType) -> DataType:
+        """Return the type as it is in files: physical names of nested fields, texts without collation."""
+        if isinstance(type_, StructType):
+            return StructType(
+                [
+                    StructField(self._physical(x), self._stored_type(x.dataType), metadata=self._stored_metadata(x))
+                    for x in type_.fields
+                ]
+            )
+        if isinstance(type_, ArrayType):
+            return ArrayType(self._stored_type(type_.elementType))
+        if isinstance(type_, MapType):
+            return MapType(self._stored_type(type_.keyType), self._stored_type(type_.valueType))
+        return StringType() if isinstance(type_, StringType) else type_
+
+    def _path(self, file: ScannedFile) -> str:
+        return hadoop_path(self.scan.uri, file.path)
+
+    def _key(self) -> Column:
+        return F.shiftleft(F.col(_NUMBER), _INDEX_BITS).bitwiseOR(F.col(_INDEX))
+
+    def _frame(self, table: pa.Table) -> DataFrame:
+        """Return an Arrow table as a data frame, without Python work per row."""
+        return self.spark.createDataFrame(table)
+
+
+@lru_cache(maxsize=64)
+def _delta_schema(schema_string: str) -> StructType:
+    return StructType.fromJson(json.loads(schema_string))
+
+
+def _plain(type_: DataType) -> DataType:
+    """Return the type without metadata; everything in it may be NULL."""
+    if isinstance(type_, StructType):
+        return StructType([StructField(one.name, _plain(one.dataType)) for one in type_.fields])
+    if isinstance(type_, ArrayType):
+        return ArrayType(_plain(type_.elementType))
+    if isinstance(type_, MapType):
+        return MapType(_plain(type_.keyType), _plain(type_.valueType))
+    return type_
+
+
+def _escaped(path: str) -> str:
+    return _OF_PATTERNS.sub(r"\\\g<0>", path)
+
+
+def _kind(file: ScannedFile) -> str | None:
+    return None if file.kind is RowKind.AS_ROWS_SAY else file.kind.value
+
+
+def _wanted_bit(file: ScannedFile) -> int:
+    return int(file.chosen is not None and file.chosen.are_read)
+
+
+def _words(file: ScannedFile) -> _Longs | None:
+    """Return the file's chosen rows as bits of longs, up to the last one; None for all rows, and where rows are few."""
+    if file.chosen is None or _is_sparse(file.chosen):
+        return None
+    rows = np.frombuffer(file.chosen.rows.to_array(), np.uint64).astype(np.int64)
+    bits = np.zeros((int(rows[-1]) // 64 + 1) * 64 if len(rows) else 0, np.uint8)
+    bits[rows] = 1
+    return np.packbits(bits, bitorder="little").view(np.int64)
+
+
+def _keys(number: int, file: ScannedFile) -> _Longs:
+    """Return the numbers of the file's chosen rows in a scan, for a file with this number."""
+    assert file.chosen is not None  # noqa: S101 only such files have a number
+    rows = np.frombuffer(file.chosen.rows.to_array(), np.uint64).astype(np.int64)
+    return rows | np.int64(number << _INDEX_BITS)

@@ -1,0 +1,220 @@
+"""Makes scans from the log: of a version, of the changes of commits, of the rows that differ between two versions."""
+
+from __future__ import annotations
+
+import posixpath
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+from pyroaring import BitMap64
+
+from mirror_assets.source.actions import ChangeFile, LiveFile, Metadata, Protocol, Vector
+from mirror_assets.source.batching import FileChunk
+from mirror_assets.source.deletion_vectors import read_vectors
+from mirror_assets.source.errors import LogGap, SourceUnavailable, SourceUnreadable
+from mirror_assets.source.file_states import FileState, FileStates, Transition
+from mirror_assets.source.live_paths import LivePaths
+from mirror_assets.source.log import DeltaLog
+from mirror_assets.source.replay import require_readable
+from mirror_assets.source.scan import ChosenRows, RowKind, Scan, ScannedFile
+from mirror_assets.source.schema import parse_schema
+
+
+def scan_version(log: DeltaLog, version: int, chunk: FileChunk | None = None) -> Scan:
+    """Return the scan of all rows of a version, or of a chunk of its files in order of their paths.
+
+    Raises LogGap, and SourceUnreadable if the version has another number of files than the chunk's plan.
+    """
+    fresh = DeltaLog(log.uri, log.access)
+    snapshot = next(fresh.snapshots([version]))
+    files: Sequence[LiveFile] = snapshot.files
+    if chunk is not None:
+        if len(files) != chunk.files:
+            raise SourceUnreadable(log.uri, f"version {version} had {chunk.files} files, and has {len(files)} now")
+        files = files[chunk.first : chunk.end]
+    made = _Builder(fresh, snapshot.metadata)
+    # Snapshots have partition values by logical names.
+    live = [Transition(file.path, None, file, data_change=True) for file in files]
+    return Scan(log.uri, snapshot.metadata, tuple(made.files(live, version, made.vectors(live))))
+
+
+@dataclass(frozen=True)
+class CommitRange:
+    """The commits `first` to `last` of the table with this id."""
+
+    first: int
+    last: int
+    table_id: str | None = None
+
+
+def scan_changes(
+    log: DeltaLog, commits: CommitRange, *, by_feed: bool = True, times_ms: Mapping[int, int] | None = None
+) -> Scan:
+    """Return the scan of the change rows of commits, in the schema of the last one.
+
+    `by_feed`: a commit with change files is read from these; else all are read from the data files that they add and
+    remove. A commit that only rewrites rows has none. Raises LogGap, and SourceUnreadable.
+    """
+    history = _History(log, commits)
+    found: list[tuple[int, Sequence[Transition | ChangeFile]]] = []
+    for version, actions in history.commits:
+        moved = [one for one in history.states.apply(actions) if one.data_change and not one.is_unchanged]
+        found.append((version, actions.change_files if by_feed and actions.change_files else moved))
+    made = _Builder(log, history.metadata)
+    vectors = made.vectors(one for _, files in found for one in files)
+    scanned = [file for version, files in found for file in made.files(files, version, vectors)]
+    history.remember()
+    return Scan(log.uri, history.metadata, tuple(scanned), feed=True, times_ms=times_ms or {})
+
+
+@dataclass(frozen=True)
+class DifferingScans:
+    """The rows that only the version `before` has, and those that only `last` has; none is in both files unchanged."""
+
+    before: Scan
+    last: Scan
+    before_version: int
+    last_version: int
+
+
+def scan_differences(log: DeltaLog, before: int, last: int, table_id: str | None = None) -> DifferingScans:
+    """Return the scans of the rows that differ between two versions, by the files that differ.
+
+    They have the live rows of files that the other version lacks, and of files that both have with different deletion
+    vectors, the rows that only one of both shows. Raises LogGap, and SourceUnreadable.
+    """
+    history = _History(log, CommitRange(before + 1, last, table_id), needs_base=True)
+    for _, actions in history.commits:
+        for _transition in history.states.apply(actions):
+            pass
+    changed, base = list(history.states.changed()), history.base
+    assert base is not None  # noqa: S101 needed above
+    old, new = _Builder(log, base.metadata), _Builder(log, history.metadata)
+    vectors = new.vectors(changed)
+    scans = tuple(
+        Scan(log.uri, made.metadata, tuple(file for file in made.files(changed, at, vectors) if file.kind is kind))
+        for made, at, kind in ((old, before, RowKind.DELETE), (new, last, RowKind.INSERT))
+    )
+    history.remember()
+    return DifferingScans(*scans, before, last)
+
+
+class _History:
+    """Commits to read, and the states of their files."""
+
+    def __init__(self, log: DeltaLog, commits: CommitRange, *, needs_base: bool = False) -> None:
+        """Read the commits, and the live files before them, which may be missing unless `needs_base`. Raises LogGap."""
+        self._log, self._range = log, commits
+        self.commits = log.read_actions(commits.first, commits.last)
+        self.base: LivePaths | None = None
+        try:
+            self.base = self._base()
+        except LogGap:
+            if needs_base:
+                raise
+        before = self.base.metadata if self.base else None
+        metadata = [actions.metadata for _, actions in self.commits if actions.metadata]
+        protocols = [actions.protocol for _, actions in self.commits if actions.protocol]
+        for protocol in (*([self.base.protocol] if self.base else []), *protocols):
+            require_readable(log.uri, protocol)
+        self.metadata = metadata[-1] if metadata else before or log.state(commits.last).metadata
+        self._protocol: Protocol | None = protocols[-1] if protocols else self.base.protocol if self.base else None
+        if commits.table_id not in (None, self.metadata.table_id):
+            why = f"version {commits.last} is of another table now (id {self.metadata.table_id})"
+            raise SourceUnavailable(log.uri, why, "run again: the next plan starts from the table that is there now.")
+        self.states = FileStates(self.base, before or self.metadata, lambda: self._earlier)
+
+    def remember(self) -> None:
+        """Keep the live files after the last commit for the next scan."""
+        if self.base is not None and self._protocol is not None:
+            live = [path for path, state in self.states.now.items() if state is not None]
+            gone = [path for path, state in self.states.now.items() if state is None]
+            self._log.keep_live_paths(self.base.after(self._range.last, self.metadata, self._protocol, live, gone))
+
+    def _base(self) -> LivePaths:
+        if self._range.first == 0:
+            first = self.commits[0][1]
+            if first.metadata is None or first.protocol is None:
+                raise SourceUnreadable(self._log.uri, "commit 0 has no metaData or no protocol")
+            return LivePaths.of(-1, first.metadata, first.protocol, [])
+        return self._log.live_paths(self._range.first - 1, self._range.table_id)
+
+    @cached_property
+    def _earlier(self) -> Mapping[str, LiveFile]:
+        """The files before the first commit, by path."""
+        fresh = DeltaLog(self._log.uri, self._log.access)
+        return {file.path: file for file in next(fresh.snapshots([self._range.first - 1])).files}
+
+
+@dataclass(frozen=True)
+class _Builder:
+    """Makes the files of a scan whose rows have the schema of `metadata`."""
+
+    log: DeltaLog
+    metadata: Metadata
+
+    def vectors(self, found: Iterable[Transition | ChangeFile]) -> Mapping[str, BitMap64]:
+        """Read the deletion vectors of these files."""
+        states = (state for one in found if isinstance(one, Transition) for state in (one.before, one.after) if state)
+        wanted: list[Vector] = [state.vector for state in states if state.vector]
+        return read_vectors(self.log.files, self.log.uri, wanted) if wanted else {}
+
+    def files(
+        self, found: Sequence[Transition | ChangeFile], version: int, vectors: Mapping[str, BitMap64]
+    ) -> Iterator[ScannedFile]:
+        """Yield what to read of these files for a commit."""
+        for one in found:
+            if isinstance(one, ChangeFile):
+                yield ScannedFile(
+                    self._listable(one.path), one.bytes, self._logical(one.partition), version, RowKind.AS_ROWS_SAY
+                )
+            else:
+                yield from self._rows(one, version, vectors)
+
+    def _rows(self, one: Transition, version: int, vectors: Mapping[str, BitMap64]) -> Iterator[ScannedFile]:
+        """Yield the rows of a file that go or come, with the deletion vectors before and after."""
+
+        def hidden(state: FileState) -> BitMap64:
+            return vectors[state.vector.id] if state.vector else BitMap64()
+
+        def part(state: FileState, kind: RowKind, chosen: ChosenRows | None) -> ScannedFile:
+            values = self._logical(state.partition or {})
+            first_id, row_version = state.base_row_id, state.row_commit_version
+            path = self._listable(one.path)
+            return ScannedFile(path, state.bytes or 0, values, version, kind, chosen, first_id, row_version)
+
+        before, after = one.before, one.after
+        if before is not None and after is not None:
+            for state, kind, rows in (
+                (before, RowKind.DELETE, hidden(after) - hidden(before)),
+                (after, RowKind.INSERT, hidden(before) - hidden(after)),
+            ):
+                if rows:
+                    yield part(state, kind, ChosenRows(rows, are_read=True))
+        elif (state := before or after) is not None:
+            kind = RowKind.DELETE if before else RowKind.INSERT
+            yield part(state, kind, ChosenRows(hidden(state), are_read=False) if state.vector else None)
+
+    def _listable(self, path: str) -> str:
+        """Return the path. Raises SourceUnreadable for a name that Spark's Parquet reader skips without an error."""
+        name = posixpath.basename(path)
+        if name.startswith(".") or (name.startswith("_") and "=" not in name) or name.endswith("._COPYING_"):
+            why = f"Spark can't read its file {path}, because of the file's name"
+            step = (
+                "rewrite the file's rows at the source, for example by an UPDATE of them or by REORG; then run again."
+            )
+            raise SourceUnreadable(self.log.uri, why, step)
+        return path
+
+    def _logical(self, partition: Mapping[str, str | None]) -> Mapping[str, str | None]:
+        """Return the partition's values by logical names."""
+        if not partition:
+            return partition
+        names = self._names
+        return {names.get(name, name): value for name, value in partition.items()}
+
+    @property
+    def _names(self) -> Mapping[str, str]:
+        fields = parse_schema(self.metadata.schema_string).fields
+        return {field.physical_name: field.name for field in fields if field.physical_name}
