@@ -47,17 +47,24 @@ def test_files_by_kind_with_their_rows() -> None:
     assert dict(file.metrics) == {"numUpdatedRows": 7, "num_updated_rows": 7}
 
 
+def _one_of_each(**fields: object) -> Actions:
+    """An add, a remove and a cdc action with these fields."""
+    kinds: tuple[Action, ...] = tuple(
+        {kind: {"path": kind, "size": 1, "dataChange": True, **fields}} for kind in ("add", "remove", "cdc")
+    )
+    return _parse(*kinds)
+
+
 def test_row_ids_and_partition_values_of_each_kind() -> None:
-    more = {"baseRowId": 100, "defaultRowCommitVersion": 7, "partitionValues": {"p": "1", "q": ""}}
-    file = _parse(*({kind: {"path": kind, "size": 1, "dataChange": True, **more}} for kind in ("add", "remove", "cdc")))
+    file = _one_of_each(baseRowId=100, defaultRowCommitVersion=7, partitionValues={"p": "1", "q": ""})
     added, removed, changed = file.added[0], file.removed[0], file.change_files[0]
     assert [(f.base_row_id, f.row_commit_version) for f in (added, removed)] == [(100, 7)] * 2
     assert [f.partition for f in (added, removed, changed)] == [{"p": "1", "q": None}] * 3
 
 
 def test_a_remove_may_leave_out_its_partition_values() -> None:
-    file = _parse(*({kind: {"path": kind, "size": 1, "dataChange": True}} for kind in ("add", "remove", "cdc")))
-    assert [f.partition for f in (*file.added, *file.removed, *file.change_files)] == [{}, None, {}]
+    file = _one_of_each()
+    assert (file.added[0].partition, file.removed[0].partition, file.change_files[0].partition) == ({}, None, {})
 
 
 def test_files_that_change_no_data_are_left_out() -> None:
