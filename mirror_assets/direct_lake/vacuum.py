@@ -26,7 +26,6 @@ from mirror_assets.source.actions import Actions, LiveFile, Metadata, Tombstone
 from mirror_assets.source.log import DeltaLog
 from mirror_assets.source.log_paths import is_absolute
 from mirror_assets.source.replay import Snapshot
-from mirror_assets.source.row_counts import yields_nothing
 from mirror_assets.source.source_files import StoredFile
 from mirror_assets.source.table_properties import Retention
 
@@ -296,7 +295,7 @@ def _files_with_changes(commit: Actions, changes: Changes | None) -> Iterable[st
         return data_files
     if changes is None:
         return (*change_files, *data_files)
-    if not changes_data or yields_nothing(commit):
+    if not changes_data:
         return change_files
     return change_files or data_files
 

@@ -23,8 +23,8 @@ from mirror_assets.landing.recover import recover
 from mirror_assets.landing.steps import drive
 from mirror_assets.pipeline.check import require_passed, run_checks
 from mirror_assets.pipeline.context import TableContext
-from mirror_assets.pipeline.errors import RepairRefused, repair_too_early
 from mirror_assets.pipeline.encode_slice import EncodedSlice
+from mirror_assets.pipeline.errors import RepairRefused, repair_too_early
 from mirror_assets.pipeline.expressions import checked_projection
 from mirror_assets.pipeline.plan import position_after, slice_key
 from mirror_assets.pipeline.process import ProcessedSlice

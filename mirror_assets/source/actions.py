@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 
@@ -97,6 +97,17 @@ class ChangeFile:
 LoggedFile = LiveFile | Tombstone | ChangeFile
 
 
+def live_rows(files: Iterable[LiveFile | Tombstone]) -> int | None:
+    """Return the rows of the files without those that vectors hide, a file that is named twice once.
+
+    None if the statistics of a file are missing.
+    """
+    by_name = {(file.path, file.vector.id if file.vector else None): file for file in files}
+    rows = [None if file.rows is None else file.rows - file.hidden_rows for file in by_name.values()]
+    known = [count for count in rows if count is not None]
+    return sum(known) if len(known) == len(rows) else None
+
+
 @dataclass(frozen=True)
 class Metadata:
     """A table's metadata, of a metaData action or a snapshot; `schema_string` has its keys in canonical order."""
@@ -126,6 +137,12 @@ class Metadata:
         return int(self.configuration.get(_IN_COMMIT_SINCE, 0)) if is_on else None
 
     @property
+    def max_column_id(self) -> int:
+        """The highest column id that column mapping has given; 0 without column mapping."""
+        text = self.configuration.get("delta.columnMapping.maxColumnId", "")
+        return int(text) if text.isdecimal() else 0
+
+    @property
     def columns(self) -> tuple[str, ...]:
         """The names of the columns, in order."""
         return tuple(column["name"] for column in json.loads(self.schema_string)["fields"])
@@ -146,14 +163,13 @@ class Protocol:
 
 @dataclass(frozen=True)
 class CommitInfo:
-    """A commitInfo action; `metrics` are the whole-numbered ones.
+    """A commitInfo action: free text, of which only `in_commit_ms` and `keeps_row_ids` are part of Delta's protocol.
 
-    `timestamp_ms` is the in-commit timestamp, else the writer's clock; None without either. `keeps_row_ids`: the writer
-    declares that rewritten rows retain their row ids.
+    `operation` is for messages. `timestamp_ms` is the in-commit timestamp, else the writer's clock; None without
+    either. `keeps_row_ids`: the writer declares that rewritten rows retain their row ids.
     """
 
     operation: str = ""
-    metrics: Mapping[str, int] = field(default_factory=dict)
     timestamp_ms: int | None = None
     in_commit_ms: int | None = None
     keeps_row_ids: bool = False
@@ -176,13 +192,8 @@ class Actions:
 
     @property
     def operation(self) -> str:
-        """Delta's name of the operation."""
+        """Delta's name of the operation, for messages; empty if the writer gave none."""
         return self.info.operation
-
-    @property
-    def metrics(self) -> Mapping[str, int]:
-        """The operation's whole-numbered metrics."""
-        return self.info.metrics
 
     @cached_property
     def data_added(self) -> tuple[LiveFile, ...]:
@@ -206,6 +217,17 @@ class Actions:
         both = {added.path for _, added in self.revectored}
         files: tuple[LiveFile | Tombstone, ...] = (*self.data_added, *self.data_removed)
         return tuple(file for file in files if file.path not in both) if both else files
+
+    @property
+    def rewrite_balance(self) -> int | None:
+        """The rows that files without a data change add, less those that they remove; None without statistics.
+
+        Other than 0, such a file does change data. A file that is added again while it is live counts as added, because
+        the commit doesn't show that it was live.
+        """
+        added = live_rows(file for file in self.added if not file.data_change)
+        removed = live_rows(file for file in self.removed if not file.data_change)
+        return None if added is None or removed is None else added - removed
 
     @property
     def renumbered(self) -> tuple[LiveFile, ...]:

@@ -8,7 +8,7 @@ from enum import Enum
 
 from mirror_assets.source.actions import Metadata
 from mirror_assets.source.commits import Commit
-from mirror_assets.source.schema import Schema, SchemaChange, SchemaChangeKind, compare_schemas
+from mirror_assets.source.schema import Field, Schema, SchemaChange, SchemaChangeKind, compare_schemas
 
 
 class BreakKind(str, Enum):
@@ -84,28 +84,52 @@ def row_break(commit: Commit, needs: Needs) -> Break | None:
 
 def _schema_break(before: Schema, commit: Commit, after: Schema, needs: Needs) -> Break | None:
     changes = [change for change in compare_schemas(before, after) if _concerns(change, needs)]
-    # RESTORE brings an added column back with its old values, which the feed doesn't have.
-    restored = commit.operation == "RESTORE"
     reasons = [
         c
         for c in changes
         if c.is_breaking
         or _comes_back(c, needs)
-        or (restored and c.kind is SchemaChangeKind.ADDED)
+        or _has_old_values(c, before, commit, after)
         # An expression may use a nested field that older versions lack.
         or (c.column in needs.used and c.path != c.column and c.kind is not SchemaChangeKind.NULLABILITY)
     ]
     if not reasons:
         return None
-    kind = _kind(commit, reasons, needs)
-    if kind is BreakKind.DROPPED_COLUMN and needs.keep_dropped and not commit.changes_data:
+    if needs.keep_dropped and not commit.changes_data and all(_is_whole_drop(change) for change in reasons):
         # Only field ids distinguish a drop of whole columns from a rename.
         mapped = all(field.field_id is not None for field in (*before.fields, *after.fields))
-        if mapped and all(_is_whole_drop(change) and change.column not in needs.used for change in reasons):
+        if mapped and needs.used.union(needs.keys).isdisjoint(change.column for change in reasons):
             return None
-    again = " again, and the mirror has its old values"
-    texts = (f"{change}{again if _comes_back(change, needs) else ''}" for change in reasons)
-    return Break(commit.version, kind, f"{_done_by(commit)}: {'; '.join(texts)}")
+    texts = []
+    for change in reasons:
+        again = " again, and the mirror has its old values" if _comes_back(change, needs) else ""
+        old = ", with the values that older files have" if _has_old_values(change, before, commit, after) else ""
+        texts.append(f"{change}{again or old}")
+    return Break(commit.version, _kind(commit, reasons, needs), f"{_done_by(commit)}: {'; '.join(texts)}")
+
+
+def _has_old_values(change: SchemaChange, before: Schema, commit: Commit, after: Schema) -> bool:
+    """Whether files that the commit leaves untouched may have values of an added column, which no feed has.
+
+    RESTORE brings back a column that column mapping had dropped. A new column has an id that was never given before.
+    Without column mapping, Delta can't drop a column without replacing the files.
+    """
+    if change.kind is not SchemaChangeKind.ADDED:
+        return False
+    field = _field_at(after.fields, change.path)
+    if field is None or field.field_id is None:
+        return any(column.field_id is not None for column in before.fields)
+    return commit.column_id_before is None or field.field_id <= commit.column_id_before
+
+
+def _field_at(fields: Sequence[Field], path: str) -> Field | None:
+    """Return the column or the member of a nested column at a path of `compare_schemas`; names may have dots."""
+    for field in fields:
+        if field.name == path:
+            return field
+        if path.startswith(f"{field.name}.") and (found := _field_at(field.children, path[len(field.name) + 1 :])):
+            return found
+    return None
 
 
 def dropped_columns(before: Schema, after: Schema, needs: Needs) -> frozenset[str]:
@@ -142,6 +166,7 @@ def _comes_back(change: SchemaChange, needs: Needs) -> bool:
 
 
 def _kind(commit: Commit, reasons: Sequence[SchemaChange], needs: Needs) -> BreakKind:
+    """Return the kind to show. The operation's name decides nothing else: a writer may leave it out."""
     if commit.operation == "RESTORE":
         return BreakKind.RESTORED_SCHEMA
     # A plain write removes columns only when it overwrites the table's schema.

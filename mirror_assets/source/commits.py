@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
+from hashlib import blake2b
 
 from mirror_assets.source.actions import Actions, LiveFile, LoggedFile, Metadata, Protocol, Tombstone
 from mirror_assets.source.row_counts import (
     BYTES_PER_ROW,
     FooterRows,
-    ReadRows,
-    RowCount,
-    changed_rows,
     count_rows,
     may_mix,
-    yields_nothing,
 )
 
 # The row indices of this many rows are held in memory.
@@ -44,13 +41,15 @@ class FileVersion:
 class Commit:
     """One commit of a source.
 
+    operation       the writer's name of it, for messages only
     rows            rows that the change data feed yields for it; estimated unless `rows_exact`
-    known_counts    these rows by kind, or None if the log doesn't have them
-    changed_rows    old and new rows of its changes, without rows that were only copied to another file
+    changed_rows    the same, at most: data files don't show which rows were only copied to another file
     bytes           bytes to read for it
-    deletion_vectors  its rows come from comparing two deletion vectors of one file
     rewrites        it changes or removes existing rows, or at least moves them to other files
-    mixes           it may delete a row and insert another with the same key
+    mixes           its data files may delete a row and insert another with the same key; change files don't show it
+    rewrite_balance  rows added less rows removed by files that claim to change no data; None without statistics
+    digest          a hash of the commit file, which proves that it is the same when it is read again
+    column_id_before  the highest column id that was given before new metadata; None if unknown
     renumbered      it gives new row ids to rows that it only rewrites: `renumbered_rows`, old and new ones counted
     only_feed       it has change files, and adds or removes no file of the table
     added, removed  its data files, also those of rows that it only rewrites; empty unless they were asked for
@@ -63,11 +62,9 @@ class Commit:
     changes_data: bool
     rows: int = 0
     rows_exact: bool = True
-    known_counts: ReadRows | None = None
     changed_rows: int = 0
     bytes: int = 0
     has_cdc: bool = False
-    deletion_vectors: bool = False
     rewrites: bool = False
     mixes: bool = False
     renumbered: bool = False
@@ -77,14 +74,23 @@ class Commit:
     removed: tuple[FileVersion, ...] = ()
     metadata: Metadata | None = None
     protocol: Protocol | None = None
+    rewrite_balance: int | None = 0
+    digest: str = ""
+    column_id_before: int | None = None
 
 
 def describe(
-    version: int, actions: Actions, timestamp_ms: int, footer_rows: FooterRows, *, with_files: bool = False
+    version: int,
+    actions: Actions,
+    timestamp_ms: int,
+    footer_rows: FooterRows,
+    *,
+    with_files: bool = False,
+    digest: str = "",
 ) -> Commit:
     """Describe the commit; its files only if asked, because a large backlog has very many."""
     files = (*actions.data_added, *actions.data_removed)
-    changes = bool(actions.change_files or files) and not yields_nothing(actions)
+    changes = bool(actions.change_files or files)
     rows = count_rows(actions, footer_rows)
     read: Iterable[LoggedFile] = actions.change_files or (
         *actions.whole_files,
@@ -97,11 +103,9 @@ def describe(
         changes_data=changes,
         rows=rows.rows,
         rows_exact=rows.exact,
-        known_counts=_known_counts(actions, rows),
-        changed_rows=rows.rows if actions.change_files else changed_rows(actions, rows),
+        changed_rows=rows.rows,
         bytes=sum(file.bytes or 0 for file in read) if changes else 0,
         has_cdc=bool(actions.change_files),
-        deletion_vectors=changes and not actions.change_files and bool(actions.revectored),
         rewrites=changes and bool(actions.data_removed or actions.change_files),
         mixes=changes and may_mix(actions),
         renumbered=bool(actions.renumbered),
@@ -111,26 +115,28 @@ def describe(
         removed=tuple(map(FileVersion.of, actions.removed)) if with_files else (),
         metadata=actions.metadata,
         protocol=actions.protocol,
+        rewrite_balance=actions.rewrite_balance,
+        digest=digest,
     )
 
 
-def vector_versions(commits: Iterable[Commit]) -> tuple[int, ...]:
-    """Return the commits whose deletion vectors are compared together, which reads each file only once.
+def commit_digest(data: bytes) -> str:
+    """Return a short hash of a commit file."""
+    return blake2b(data, digest_size=16).hexdigest()
 
-    If they have too many rows in all, the commits with the most rows are left out, and get a scan of their own.
+
+def with_column_ids(commits: Sequence[Commit], before: Callable[[], Metadata | None]) -> tuple[Commit, ...]:
+    """Fill in `column_id_before` of those with new metadata under column mapping.
+
+    `before` returns the metadata before the first commit, or None if unknown; it is called only if it is required.
     """
-    found: list[int] = []
-    rows = 0
-    for commit in sorted((commit for commit in commits if commit.deletion_vectors), key=lambda commit: commit.rows):
-        rows += commit.rows
-        if rows > _MARKED_ROWS:
-            break
-        found.append(commit.version)
-    return tuple(sorted(found))
-
-
-def _known_counts(actions: Actions, rows: RowCount) -> ReadRows | None:
-    """Return the rows by kind if the commit only adds or only removes files; None if the log doesn't have them."""
-    if actions.change_files or not rows.exact or (actions.data_added and actions.data_removed):
-        return None
-    return ReadRows(delete=rows.rows) if actions.data_removed else ReadRows(insert=rows.rows)
+    filled: list[Commit] = []
+    metadata: Metadata | None = None
+    for commit in commits:
+        if commit.metadata is not None and commit.metadata.max_column_id and commit.version > 0:
+            metadata = metadata or before()
+            filled.append(replace(commit, column_id_before=metadata.max_column_id if metadata else None))
+        else:
+            filled.append(commit)
+        metadata = commit.metadata or metadata
+    return tuple(filled)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
@@ -12,12 +11,12 @@ import pyarrow as pa
 from deltalake import DeltaTable
 from deltalake.exceptions import DeltaError
 
-from mirror_assets.errors import MirrorError
+from mirror_assets.errors import MirrorError, SettingError
 from mirror_assets.source.access import Access, Locate, Located, PlainAccess
-from mirror_assets.source.actions import Actions, CommitInfo, LoggedFile
+from mirror_assets.source.actions import Actions, CommitInfo, LoggedFile, Metadata
 from mirror_assets.source.batching import DataFile
 from mirror_assets.source.column_statistics import ColumnStatistics, column_statistics
-from mirror_assets.source.commits import Commit, describe
+from mirror_assets.source.commits import Commit, commit_digest, describe, with_column_ids
 from mirror_assets.source.delta_rs import (
     data_files_of,
     load_table,
@@ -27,14 +26,14 @@ from mirror_assets.source.delta_rs import (
     size_of,
     statistics_of,
 )
-from mirror_assets.source.errors import LogGap, SourceNotDelta, SourceUnavailable, SourceUnreadable
+from mirror_assets.source.errors import LogGap, SourceNotDelta, SourceUnavailable, SourceUnreadable, no_columns
 from mirror_assets.source.live_paths import LivePaths
 from mirror_assets.source.log_checkpoint import read_checkpoint
 from mirror_assets.source.log_listing import LogListing, LogStep, TipMark
 from mirror_assets.source.log_paths import is_hidden
-from mirror_assets.source.parsing import parse_actions, parse_info
+from mirror_assets.source.parsing import InvalidAction, deleted_rows, parse_actions, parse_info
 from mirror_assets.source.ranges import CommitTimes, increasing
-from mirror_assets.source.replay import Replay, Snapshot, require_reconciled, with_logical_names
+from mirror_assets.source.replay import Replay, Snapshot, require_readable, require_reconciled, with_logical_names
 from mirror_assets.source.source_files import SourceFiles, StoredFile, commit_path
 from mirror_assets.source.source_state import SourceState
 from mirror_assets.source.store_faults import translated
@@ -61,6 +60,14 @@ class LoggedCommit:
     actions: Actions
 
 
+class _AuxiliaryUnread(Exception):
+    """A checkpoint or compacted commits can't be read; `reason` is the error if no other files have the version."""
+
+    def __init__(self, paths: tuple[str, ...], reason: MirrorError) -> None:
+        self.paths, self.reason = paths, reason
+        super().__init__(str(reason))
+
+
 @dataclass
 class _Known:
     """The files that a DeltaLog has read once for its history."""
@@ -78,7 +85,8 @@ class DeltaLog:
     `newest` on, list the log once, and read each commit once: create another DeltaLog to see later commits.
 
     `state`, `data_files` and `column_statistics` use deltalake, which lists a log from its last checkpoint on and reads
-    that without Python: it opens the newest of 10,000 versions in 17 ms, a replay takes 290 ms.
+    that without Python: it opens the newest of 10,000 versions in 17 ms, a replay takes 290 ms. It refuses logs that
+    lack fields which Delta on Spark doesn't need. These are replayed.
 
     Raises SourceNotDelta, SourceUnreadable and other SettingErrors, SourceUnavailable (RetryError), and LogGap
     (RebuildError) only for a commit that a readable store doesn't have.
@@ -118,32 +126,32 @@ class DeltaLog:
         """Return the source at its newest version, or at `version`. Raises LogGap if a required commit is missing."""
         if version is None:
             self._relocate()
-        table = self._open(version)
-        found, protocol, (files, size, stored_rows) = table.version(), protocol_of(table), size_of(table)
-        rows = stored_rows
-        if rows is not None and "deletionVectors" in protocol.features:
-            # Only the checksum file has the number of rows that deletion vectors hide.
-            hidden = json.loads(self.files.checksum(found) or "{}").get("numDeletedRecordsOpt")
-            rows = rows - hidden if isinstance(hidden, int) else None
-        return SourceState(
-            uri=self.uri,
-            version=found,
-            timestamp_ms=self._writers_time(found, parse_info(self._commit_data(found))),
-            metadata=metadata_of(table),
-            protocol=protocol,
-            files=files,
-            bytes=size,
-            rows=rows,
-            stored_rows=stored_rows,
-        )
+        try:
+            state = self._state_by_deltalake(version)
+        except SourceUnreadable as error:
+            state = self._state_by_replay(version, error)
+        require_readable(self.uri, state.protocol)
+        return state
 
     def data_files(self, version: int) -> tuple[DataFile, ...]:
-        """Return the live files of the version, in order of their paths as the log has them. Raises LogGap."""
-        return data_files_of(self._open(version))
+        """Return the live files of the version, in order of their decoded paths. Raises LogGap."""
+        try:
+            with translated(self.uri):
+                files = data_files_of(self._open(version))
+        except SourceUnreadable as error:
+            live = self._replayed(version, error).files
+            return tuple(DataFile(file.path, file.bytes, file.rows) for file in live)
+        decoded = (replace(file, path=self.files.paths.decoded(file.path)) for file in files)
+        return tuple(sorted(decoded, key=lambda file: file.path))
 
     def column_statistics(self, state: SourceState) -> tuple[ColumnStatistics, ...]:
         """Return the bounds that the statistics of a state's files prove for its columns. Raises LogGap."""
-        files, fields = statistics_of(self._open(state.version)), state.schema.fields
+        fields = state.schema.fields
+        try:
+            with translated(self.uri):
+                files = statistics_of(self._open(state.version))
+        except SourceUnreadable:
+            return tuple(ColumnStatistics(field.name, None, None) for field in fields)
         return tuple(column_statistics(field.name, field.physical_name or field.name, files) for field in fields)
 
     def has_commit(self, version: int) -> bool:
@@ -155,14 +163,21 @@ class DeltaLog:
         return True
 
     def commits(self, first: int, last: int, *, with_files: bool = False) -> tuple[Commit, ...]:
-        """Return the commits [first, last]; reads their files only. Raises LogGap for the first that is missing."""
+        """Return the commits [first, last]. Raises LogGap for the first that is missing, and source_unsupported.
+
+        Reads their files only, unless one changes the metadata under column mapping.
+        """
 
         def described(version: int) -> Commit:
-            actions = self._commit(version)
+            data = self._commit_data(version)
+            actions = self._parsed(version, data)
+            if actions.protocol is not None:
+                require_readable(self.uri, actions.protocol)
             written, footer_rows = self._writers_time(version, actions.info), self.files.rows_in_footer
-            return describe(version, actions, written, footer_rows, with_files=with_files)
+            digest = commit_digest(data)
+            return describe(version, actions, written, footer_rows, with_files=with_files, digest=digest)
 
-        return tuple(self._each(described, range(first, last + 1)))
+        return with_column_ids(self._each(described, range(first, last + 1)), lambda: self._metadata_at(first - 1))
 
     def read_actions(self, first: int, last: int) -> list[tuple[int, Actions]]:
         """Return the actions of the commits [first, last]. Raises LogGap for the first that is missing."""
@@ -177,10 +192,14 @@ class DeltaLog:
         kept = self._live_paths
         if kept is not None and kept.version == version and kept.metadata.table_id == table_id:
             return kept
-        table, decoded = self._open(version), self.files.paths.decoded
-        return LivePaths.of(
-            version, metadata_of(table), protocol_of(table), [decoded(path) for path in paths_of(table)]
-        )
+        try:
+            with translated(self.uri):
+                table, decoded = self._open(version), self.files.paths.decoded
+                paths = [decoded(path) for path in paths_of(table)]
+                return LivePaths.of(version, metadata_of(table), protocol_of(table), paths)
+        except SourceUnreadable as error:
+            found = self._replayed(version, error)
+            return LivePaths.of(version, found.metadata, found.protocol, [file.path for file in found.files])
 
     def keep_live_paths(self, live: LivePaths) -> None:
         """Keep the live files of a version: the next slice begins with them."""
@@ -257,12 +276,10 @@ class DeltaLog:
         """Yield the table at each of the versions, ascending, in one replay. Raises LogGap."""
         replay, have = Replay(self.uri), None
         for version in sorted(set(versions)):
-            steps = self._listing.steps(version, have)
-            if steps is None or version < 0:
-                raise LogGap(self.uri, self._listing.gap(version))
+            steps, read = self._read_steps(version, have)
             if steps and steps[0].first == 0:
                 replay = Replay(self.uri)
-            for actions in self._each(self._step, steps):
+            for actions in read:
                 replay.apply(actions)
             have = version
             yield replay.snapshot(version, self._time(version, replay.metadata.in_commit_since))
@@ -346,6 +363,59 @@ class DeltaLog:
         except LogGap as gap:
             raise self._absence(gap.version) from gap
 
+    def _metadata_at(self, version: int) -> Metadata | None:
+        """Return the metadata at the version; None if it can't be read any more."""
+        try:
+            return self.state(version).metadata
+        except (LogGap, SettingError):
+            return None
+
+    def _state_by_deltalake(self, version: int | None) -> SourceState:
+        table = self._open(version)
+        with translated(self.uri):
+            found, protocol, (files, size, stored_rows) = table.version(), protocol_of(table), size_of(table)
+            metadata = metadata_of(table)
+        rows = stored_rows
+        if rows is not None and "deletionVectors" in protocol.features:
+            # Only the checksum file has the number of rows that deletion vectors hide.
+            hidden = deleted_rows(self.files.checksum(found))
+            rows = None if hidden is None else rows - hidden
+        written = self._writers_time(found, parse_info(self._commit_data(found)))
+        return SourceState(self.uri, found, written, metadata, protocol, files, size, rows, stored_rows)
+
+    def _state_by_replay(self, version: int | None, refusal: SourceUnreadable) -> SourceState:
+        snapshot = self._replayed(version, refusal)
+        stored = [file.rows for file in snapshot.files]
+        stored_rows = None if None in stored else sum(rows or 0 for rows in stored)
+        hidden = sum(file.hidden_rows for file in snapshot.files)
+        found = snapshot.version
+        return SourceState(
+            uri=self.uri,
+            version=found,
+            timestamp_ms=self._writers_time(found, parse_info(self._commit_data(found))),
+            metadata=snapshot.metadata,
+            protocol=snapshot.protocol,
+            files=len(snapshot.files),
+            bytes=sum(file.bytes for file in snapshot.files),
+            rows=None if stored_rows is None else stored_rows - hidden,
+            stored_rows=stored_rows,
+        )
+
+    def _replayed(self, version: int | None, refusal: SourceUnreadable) -> Snapshot:
+        """Return a version of which deltalake refuses the log, read by this reader, which ignores optional fields.
+
+        Raises the refusal if it is a store's.
+        """
+        if not isinstance(refusal.__cause__, DeltaError):
+            raise refusal
+        try:
+            snapshot = DeltaLog(self.uri, self.access).snapshot(version)
+        except SourceNotDelta:
+            raise refusal from refusal.__cause__
+        if not snapshot.metadata.columns:
+            raise no_columns(self.uri)
+        return snapshot
+
     def _writers_time(self, version: int, info: CommitInfo) -> int:
         """Return the commit's own time, or when its file was written if it has none."""
         return self.files.modified_ms(version) if info.timestamp_ms is None else info.timestamp_ms
@@ -368,6 +438,22 @@ class DeltaLog:
         in_commit = self._commit_once(version).info.in_commit_ms
         return written if in_commit is None else in_commit
 
+    def _read_steps(self, version: int, have: int | None) -> tuple[list[LogStep], list[Actions]]:
+        """Read the steps from version `have`, or from the beginning, to the version.
+
+        A checkpoint or compacted commits that can't be read are left out if the version can be reconstructed without
+        them. Raises LogGap, or the error of the last file that was left out.
+        """
+        refused: MirrorError | None = None
+        while True:
+            steps = self._listing.steps(version, have)
+            if steps is None or version < 0:
+                raise refused or LogGap(self.uri, self._listing.gap(version))
+            try:
+                return steps, self._each(self._step, steps)
+            except _AuxiliaryUnread as error:
+                refused, self._known.listing = error.reason, self._listing.without(error.paths)
+
     def _step(self, step: LogStep) -> Actions:
         """Read the actions of one step of a replay: a checkpoint with its sidecars, a commit, or compacted commits."""
         if step == self._listing.commits.get(step.last):
@@ -379,9 +465,9 @@ class DeltaLog:
                 actions = parse_actions(file.read(), self.files.paths)
             require_reconciled(actions)
         except FileNotFoundError as error:
-            raise LogGap(self.uri, step.last) from error
+            raise _AuxiliaryUnread(step.paths, LogGap(self.uri, step.last)) from error
         except (ValueError, KeyError, TypeError, pa.ArrowException) as error:
-            raise self._not_of_delta(", ".join(step.paths), error) from error
+            raise _AuxiliaryUnread(step.paths, self._not_of_delta(", ".join(step.paths), error)) from error
         return actions
 
     def _commit_once(self, version: int) -> Actions:
@@ -391,10 +477,13 @@ class DeltaLog:
         return commits[version]
 
     def _commit(self, version: int) -> Actions:
+        return self._parsed(version, self._commit_data(version))
+
+    def _parsed(self, version: int, data: bytes) -> Actions:
         try:
-            return parse_actions(self._commit_data(version), self.files.paths)
-        except (ValueError, KeyError, TypeError) as error:
-            raise self._not_of_delta(f"commit {version}", error) from error
+            return parse_actions(data, self.files.paths)
+        except InvalidAction as error:
+            raise self._not_of_delta(commit_path(version), error) from error
 
     def _commit_data(self, version: int) -> bytes:
         data = self.files.commit(version)
@@ -414,7 +503,7 @@ class DeltaLog:
         return SourceUnavailable(self.uri, f"commit {version} is in its log, but could not be read a moment before")
 
     def _not_of_delta(self, name: str, error: Exception) -> SourceUnreadable:
-        return SourceUnreadable(self.uri, f"{name} is not what Delta writes ({error!r})")
+        return SourceUnreadable(self.uri, f"{name} does not follow Delta's protocol: {error}")
 
     def _each(self, read: Callable[[_Given], _Made], given: Sequence[_Given]) -> list[_Made]:
         """Read several files, concurrently from a remote store; on a disk, threads take four times as long."""
@@ -423,6 +512,6 @@ class DeltaLog:
         with ThreadPoolExecutor(_THREADS) as pool:
             try:
                 return list(pool.map(read, given))
-            except MirrorError:
+            except (MirrorError, _AuxiliaryUnread):
                 pool.shutdown(wait=False, cancel_futures=True)
                 raise

@@ -43,8 +43,8 @@ EachPart = Callable[[Callable[[str], Actions], Sequence[str]], "list[Actions]"]
 def read_checkpoint(files: SourceFiles, parts: Sequence[str], each: EachPart) -> Actions:
     """Read the live files, tombstones, metadata and protocol of a checkpoint, whose files are `parts`.
 
-    Raises FileNotFoundError for a missing part or sidecar, and ValueError, KeyError or TypeError for a file that is not
-    part of a checkpoint.
+    Raises FileNotFoundError for a missing part or sidecar, and InvalidAction, schema_unreadable or pyarrow's errors for
+    a file that is not part of a checkpoint.
     """
 
     def read(path: str) -> Actions:
@@ -100,7 +100,8 @@ def _rows(actions: pa.RecordBatch) -> list[int | None]:
     """Return the stored rows by the statistics, as columns or as JSON."""
     rows: list[int | None] = [None] * len(actions)
     if "stats_parsed" in actions.schema.names:
-        rows = pc.struct_field(actions.column("stats_parsed"), "numRecords").to_pylist()
+        counts = pc.struct_field(actions.column("stats_parsed"), "numRecords").to_pylist()
+        rows = [stored_rows({"numRecords": count}) for count in counts]
     elif "stats" in actions.schema.names:
         stats = actions.column("stats")
         found = pc.struct_field(pc.extract_regex(stats, RECORDS_FIRST), "rows")

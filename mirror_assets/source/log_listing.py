@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
@@ -72,6 +72,10 @@ class LogListing:
         """The commit files by version, ascending."""
         files = self._commit_files
         return {version: LogStep(version, version, (files[version].path,), at) for version, at in self.written.items()}
+
+    def without(self, paths: Collection[str]) -> LogListing:
+        """Return the listing without these files."""
+        return LogListing([file for file in self.files if file.path not in paths])
 
     def unbroken(self) -> dict[int, int]:
         """Return those of `written` from which every commit up to the newest exists."""

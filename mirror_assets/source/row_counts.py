@@ -1,11 +1,11 @@
-"""Counts the rows that the change data feed yields for a commit: from its log entry, else from Parquet footers."""
+"""Counts the rows that a plan expects of a commit: from its actions, else from Parquet footers or by bytes."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 
-from mirror_assets.source.actions import Actions, LoggedFile
+from mirror_assets.source.actions import Actions, LiveFile, LoggedFile, Tombstone, live_rows
 
 # At most this many footers of one commit's files are read; the rows of the other files are extrapolated by bytes.
 FOOTERS_PER_COMMIT = 32
@@ -14,19 +14,6 @@ BYTES_PER_ROW = 100
 
 FooterRows = Callable[[LoggedFile], "int | None"]
 """Reads the number of rows from a file's footer; None if that can't be read."""
-
-# Rows in change files per operation, for Spark's and delta-rs's names (reference `delta` §1: an update is two rows).
-_CHANGE_METRICS: dict[str, tuple[dict[str, int], ...]] = {
-    "DELETE": ({"numDeletedRows": 1}, {"num_deleted_rows": 1}),
-    "UPDATE": ({"numUpdatedRows": 2}, {"num_updated_rows": 2}),
-    "MERGE": (
-        {"numTargetRowsInserted": 1, "numTargetRowsUpdated": 2, "numTargetRowsDeleted": 1},
-        {"num_target_rows_inserted": 1, "num_target_rows_updated": 2, "num_target_rows_deleted": 1},
-    ),
-    "WRITE": ({"numOutputRows": 1, "numCopiedRows": -1, "numDeletedRows": 1},),
-}
-_APPEND_METRICS: tuple[dict[str, int], ...] = ({"numOutputRows": 1}, {"num_added_rows": 1})
-_APPENDS = ("WRITE", "STREAMING UPDATE")
 
 
 @dataclass(frozen=True)
@@ -72,57 +59,47 @@ class RowCount:
 
 def count_rows(commit: Actions, footer_rows: FooterRows) -> RowCount:
     """Count the rows that the feed yields for the commit: only those of change files, if it has any (`delta` §1)."""
-    if yields_nothing(commit):
-        return RowCount(0)
     if commit.change_files:
-        counted = _by_metrics(_CHANGE_METRICS.get(commit.operation, ()), commit)
-        return counted or sampled_rows(commit.change_files, footer_rows)
+        return _rows_of_change_files(commit, footer_rows)
     files = commit.whole_files
-    without_statistics = [file for file in files if file.rows is None]
-    rows = _by_metrics_alone(commit) if without_statistics else None
-    if rows is None:
-        rows = RowCount(sum(file.rows - file.hidden_rows for file in files if file.rows is not None))
-        rows += sampled_rows(without_statistics, footer_rows)
-    # After a RESTORE, neither of two deletion vectors of one file need contain the other.
-    between = sum(abs(added.hidden_rows - removed.hidden_rows) for removed, added in commit.revectored)
-    return rows + RowCount(between, exact=not commit.revectored or commit.operation != "RESTORE")
-
-
-def yields_nothing(commit: Actions) -> bool:
-    """Whether a MERGE only rewrote files: Delta's feed skips such a commit, though its actions say dataChange."""
-    counts = [commit.metrics.get(name) for name in _CHANGE_METRICS["MERGE"][0]]
-    return commit.operation == "MERGE" and not commit.change_files and counts == [0, 0, 0]
-
-
-def changed_rows(commit: Actions, read: RowCount) -> int:
-    """Count the old and new rows of what the commit changed, by its metrics.
-
-    Without metrics, that is all rows `read`, which includes rows that were only copied to another file.
-    """
-    rewrites = ("DELETE", "UPDATE", "MERGE")
-    counted = _by_metrics(_CHANGE_METRICS[commit.operation], commit) if commit.operation in rewrites else None
-    return (counted or read).rows
+    rows = RowCount(sum(file.rows - file.hidden_rows for file in files if file.rows is not None))
+    rows += sampled_rows([file for file in files if file.rows is None], footer_rows)
+    # If a vector hides fewer rows than the previous one (RESTORE), neither need contain the other.
+    hidden = [added.hidden_rows - removed.hidden_rows for removed, added in commit.revectored]
+    return rows + RowCount(sum(map(abs, hidden)), exact=all(more > 0 for more in hidden))
 
 
 def may_mix(commit: Actions) -> bool:
-    """Whether the commit may delete a row and insert another with the same key, according to its log entry."""
-    if commit.operation == "MERGE" and commit.change_files:
-        counted = next((names for names in _CHANGE_METRICS["MERGE"] if names.keys() <= commit.metrics.keys()), None)
-        if counted is None:
-            return True
-        inserted, _, deleted = (commit.metrics[name] for name in counted)
-        return inserted > 0 and deleted > 0
-    if commit.change_files:
-        return commit.operation not in ("UPDATE", "DELETE")
+    """Whether data files show that the commit may delete a row and insert another with the same key.
+
+    False for a commit with change files, whose kinds of rows only a count shows.
+    """
     paths = {file.path for file in commit.data_removed}
-    return commit.operation == "RESTORE" or (bool(paths) and any(file.path not in paths for file in commit.data_added))
+    is_replaced = bool(paths) and any(file.path not in paths for file in commit.data_added)
+    return is_replaced and not commit.change_files
 
 
 def feed_files(commit: Actions) -> tuple[LoggedFile, ...]:
     """Return the files that the feed of the commit is read from."""
-    if yields_nothing(commit):
-        return ()
     return commit.change_files or (*commit.data_added, *commit.data_removed)
+
+
+def _rows_of_change_files(commit: Actions, footer_rows: FooterRows) -> RowCount:
+    """Estimate the rows of change files by their bytes, with as many bytes per row as the commit's data files have.
+
+    Only the sizes of parts depend on it, so footers are read only if no data file has statistics. A change file has at
+    most the old and new rows of the data files, and at least those by which their numbers differ.
+    """
+    files: tuple[LiveFile | Tombstone, ...] = (*commit.data_added, *commit.data_removed)
+    known = [(file.bytes, file.rows) for file in files if file.bytes and file.rows]
+    if not known:
+        return replace(sampled_rows(commit.change_files, footer_rows), exact=False)
+    stored_bytes, stored_rows = (sum(column) for column in zip(*known, strict=True))
+    rows = max(1, sum(file.bytes for file in commit.change_files) * stored_rows // stored_bytes)
+    added, removed = live_rows(commit.data_added), live_rows(commit.data_removed)
+    if added is not None and removed is not None:
+        rows = max(abs(added - removed), min(rows, added + removed))
+    return RowCount(rows, exact=False)
 
 
 def sampled_rows(files: Sequence[LoggedFile], footer_rows: FooterRows) -> RowCount:
@@ -135,22 +112,3 @@ def sampled_rows(files: Sequence[LoggedFile], footer_rows: FooterRows) -> RowCou
         return RowCount(rows)
     sample, whole = sum(file.bytes or 0 for file, _ in known), sum(file.bytes or 0 for file in ordered)
     return RowCount(rows * whole // sample if sample else whole // BYTES_PER_ROW, exact=False)
-
-
-def _by_metrics(formulas: Sequence[dict[str, int]], commit: Actions) -> RowCount | None:
-    """Apply the first formula, a weight per metric, of which the commit has every metric."""
-    for formula in formulas:
-        if formula.keys() <= commit.metrics.keys():
-            return RowCount(sum(weight * commit.metrics[name] for name, weight in formula.items()))
-    return None
-
-
-def _by_metrics_alone(commit: Actions) -> RowCount | None:
-    """Count by metrics if statistics are missing, in a commit that only adds or only removes files."""
-    if commit.revectored:
-        return None
-    if commit.operation == "DELETE" and not commit.data_added:
-        return _by_metrics(_CHANGE_METRICS["DELETE"], commit)
-    if commit.operation in _APPENDS and not commit.data_removed:
-        return _by_metrics(_APPEND_METRICS, commit)
-    return None

@@ -90,11 +90,7 @@ def _try(spark: SparkSession, patch: pytest.MonkeyPatch, folder: Path, parts: in
     if shape == "one commit over all":
         rows, assignments = [sum(rows), 3], [PartAssignment(1, 0, parts), PartAssignment(2, parts, 1)]
     if mixed:  # every third commit lands unpaired, in a run of its own
-        told = (ReadRows(insert=count) for count in rows)
-        pairs = zip(assignments, told, strict=True)
-        assignments = [
-            replace(s, unpaired=s.version % 3 == 0, known_counts=t if s.version % 3 == 0 else None) for s, t in pairs
-        ]
+        assignments = [replace(one, unpaired=one.version % 3 == 0) for one in assignments]
     _given(spark, patch, rows)
     _require_in_order(_encoded(spark, assignments, folder), folder, rows)
 

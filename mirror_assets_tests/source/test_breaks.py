@@ -19,9 +19,10 @@ def _break(
     needs: Needs = _NEEDS,
     before: list[Action] | None = None,
     metadata: Metadata | None = None,
+    ids_before: int | None = 2,
 ) -> Break | None:
     text = schema_string(*after)
-    commit = Commit(9, 0, operation, changes_data=False)
+    commit = Commit(9, 0, operation, changes_data=False, column_id_before=ids_before)
     old = parse_schema(schema_string(*(before or _BEFORE)))
     return find_break(old, commit, metadata or feed_metadata(text), parse_schema(text), needs)
 
@@ -44,7 +45,6 @@ def _break(
         ([_ID], "WRITE", BreakKind.REPLACED, "`name` was dropped"),
         ([_ID], "CREATE OR REPLACE TABLE AS SELECT", BreakKind.REPLACED, "`name` was dropped"),
         ([_ID], "RESTORE", BreakKind.RESTORED_SCHEMA, "`name` was dropped"),
-        ([*_BEFORE, column("old", mapped=(3, "p3"))], "RESTORE", BreakKind.RESTORED_SCHEMA, "`old` was added"),
     ],
 )
 def test_a_schema_that_the_mirror_cannot_follow(
@@ -67,6 +67,33 @@ def test_a_schema_that_stays_is_no_break(operation: str) -> None:
 @pytest.mark.parametrize("operation", ["ADD COLUMNS", "WRITE", "MERGE", "CREATE OR REPLACE TABLE AS SELECT"])
 def test_a_new_column_is_no_break(operation: str) -> None:
     assert _break([*_BEFORE, column("new", mapped=(3, "p3"))], operation) is None
+
+
+@pytest.mark.parametrize("operation", ["RESTORE", "", "ADD COLUMNS"])
+@pytest.mark.parametrize("ids_before", [3, None])
+def test_a_column_that_untouched_files_may_have_values_of_is_a_break(operation: str, ids_before: int | None) -> None:
+    """RESTORE brings back the id that the column had; a new column has a higher id than any before it."""
+    old = column("old", mapped=(3, "p3"))
+    found = _break([*_BEFORE, old], operation, ids_before=ids_before)
+    assert found is not None
+    assert "`old` was added, with the values that older files have" in found.message
+    member = column("s", {"type": "struct", "fields": [column("x", mapped=(5, "p5")), old]}, mapped=(4, "p4"))
+    struct = column("s", {"type": "struct", "fields": [column("x", mapped=(5, "p5"))]}, mapped=(4, "p4"))
+    found = _break([_ID, member], operation, before=[_ID, struct], ids_before=5)
+    assert found is not None
+    assert "`s.old` was added" in found.message
+
+
+def test_a_restore_that_adds_a_column_of_a_new_id_is_no_break() -> None:
+    assert _break([*_BEFORE, column("new", mapped=(3, "p3"))], "RESTORE") is None
+
+
+def test_without_column_mapping_only_the_loss_of_the_ids_makes_an_added_column_a_break() -> None:
+    plain = [column("id"), column("name", "string")]
+    assert _break([*plain, column("new")], "RESTORE", before=plain, ids_before=None) is None
+    lost = _break([*plain, column("old")], "RESTORE")
+    assert lost is not None
+    assert lost.kind is BreakKind.RESTORED_SCHEMA
 
 
 def test_properties_of_the_table() -> None:

@@ -8,6 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from deltalake import DeltaTable, write_deltalake
 from hypothesis import given, settings
@@ -139,11 +140,40 @@ def test_compacted_commits_lead_on_but_not_into_them(table: Path, first: int, la
 
 def test_compacted_commits_that_were_only_put_together_are_refused(table: Path) -> None:
     """A file that comes and goes within them is in there twice, and nothing says what came first."""
+    whole = DeltaLog(str(table)).snapshot(7)
     names = [commit_file(table, version) for version in (7, 6)]
     both = table / "_delta_log" / f"{6:020d}.{7:020d}.compacted.json"
     both.write_text("\n".join(name.read_text() for name in names))
-    with pytest.raises(SourceUnreadable, match=r"compacted\.json is not what Delta writes .*both added and removed"):
+    assert DeltaLog(str(table)).snapshot(7) == whole, "the commits are there"
+    for name in names:
+        name.unlink()
+    with pytest.raises(SourceUnreadable, match=r"compacted\.json does not follow .*both added and removed"):
         DeltaLog(str(table)).snapshot(7)
+
+
+@pytest.mark.parametrize("content", [b"", b"garbage", b"[]\n", b'{"add":{"size":1}}\n', b'{"add"'])
+def test_compacted_commits_that_cannot_be_read_are_left_out(table: Path, content: bytes) -> None:
+    whole = DeltaLog(str(table)).snapshot(8)
+    (table / "_delta_log" / f"{6:020d}.{7:020d}.compacted.json").write_bytes(content or b"\0")
+    assert DeltaLog(str(table)).snapshot(8) == whole
+    assert DeltaLog(str(table)).state().files == len(whole.files)
+
+
+@pytest.mark.parametrize("form", ["cut off", "garbage", "no action", "sidecar"])
+def test_a_checkpoint_that_cannot_be_read_is_left_out(table: Path, form: str) -> None:
+    whole = DeltaLog(str(table)).snapshot(8)
+    if form == "sidecar":
+        with_sidecars(table, 5, "json")[1].write_bytes(b"garbage")
+    elif form == "no action":
+        pq.write_table(pa.table({"add": [{"size": 1}]}), classic(table, 5))
+    else:
+        content = classic(table, 5).read_bytes()
+        classic(table, 5).write_bytes(content[:-100] if form == "cut off" else b"garbage")
+    log = DeltaLog(str(table))
+    assert (log.snapshot(8), log.state().files) == (whole, len(whole.files))
+    assert log.state(6).files == len(log.snapshot(6).files)
+    with pytest.raises((SourceUnreadable, LogGap), match=r"checkpoint|sidecar|commit 5"):
+        _without_commits(table, range(6)).snapshot(8)
 
 
 def test_near_versions_are_reached_without_reading_a_checkpoint(table: Path) -> None:

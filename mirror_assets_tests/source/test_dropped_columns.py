@@ -59,7 +59,7 @@ def test_a_dropped_column_is_a_break_where_a_rebuild_is_asked_for() -> None:
         (_alter(1, _ID, column("c", mapped=(1, "p1")), _B, operation="RENAME COLUMN"), BreakKind.RENAMED_COLUMN),
         (_alter(1, _ID, column("a", "string", mapped=(1, "p1"))), BreakKind.CHANGED_TYPE),
         (_alter(1, _ID, _B, operation="WRITE", rows=5), BreakKind.REPLACED),
-        (_alter(1, _ID, _B, operation="RESTORE"), BreakKind.RESTORED_SCHEMA),
+        (_alter(1, _ID, _B, operation="RESTORE", rows=5), BreakKind.RESTORED_SCHEMA),
         (_alter(1, _ID, _B, operation="MERGE", rows=5), BreakKind.DROPPED_COLUMN),
     ],
 )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import time
 from collections import Counter
 from pathlib import Path
@@ -9,6 +10,7 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 from deltalake import DeltaTable, write_deltalake
+from deltalake.exceptions import DeltaError
 
 from mirror_assets.errors import ErrorCode
 from mirror_assets.source.errors import LogGap, SourceNotDelta, SourceUnreadable
@@ -72,8 +74,11 @@ def test_rows_of_every_commit_are_those_of_the_feed(tmp_path: Path) -> None:
     commits = log.commits(0, log.state().version)
     feed = pa.table(DeltaTable(tmp_path / "t").load_cdf(starting_version=0))
     real = Counter(feed.column("_commit_version").to_pylist())
-    assert {commit.version: commit.rows for commit in commits if commit.changes_data} == dict(real)
-    assert all(commit.rows_exact for commit in commits)
+    assert {commit.version for commit in commits if commit.changes_data} == set(real)
+    exact = {commit.version: commit.rows for commit in commits if commit.changes_data and not commit.has_cdc}
+    assert exact == {version: rows for version, rows in real.items() if version in exact}
+    assert all(commit.rows_exact is not commit.has_cdc for commit in commits)
+    assert all(commit.rows > 0 for commit in commits if commit.has_cdc), "change files are estimated by bytes"
     assert {commit.operation for commit in commits if commit.has_cdc} == {"UPDATE", "DELETE", "MERGE", "WRITE"}
     assert [commit.operation for commit in commits if not commit.changes_data] == ["OPTIMIZE"]
 
@@ -83,10 +88,10 @@ def test_vacuum_is_two_commits_without_changes(tmp_path: Path) -> None:
     DeltaTable(tmp_path / "t").delete()
     DeltaTable(tmp_path / "t").vacuum(retention_hours=0, dry_run=False, enforce_retention_duration=False)
     commits = log.commits(2, log.state().version)
-    assert [(commit.operation, commit.changes_data, commit.rows) for commit in commits] == [
-        ("DELETE", True, 2),
-        ("VACUUM START", False, 0),
-        ("VACUUM END", False, 0),
+    assert [(commit.operation, commit.changes_data) for commit in commits] == [
+        ("DELETE", True),
+        ("VACUUM START", False),
+        ("VACUUM END", False),
     ]
 
 
@@ -139,7 +144,7 @@ def test_commits_reads_no_other_commit(tmp_path: Path) -> None:
         commit_file(tmp_path / "t", version).write_bytes(b"garbage")
     assert [commit.rows for commit in log.commits(2, 3)] == [1, 1]
     assert log.commits(4, 3) == ()
-    with pytest.raises(SourceUnreadable, match="commit 1 is not what Delta writes"):
+    with pytest.raises(SourceUnreadable, match=r"00001\.json does not follow Delta's protocol: line 1: "):
         log.commits(1, 2)
 
 
@@ -250,3 +255,76 @@ def test_three_thousand_commits_are_read_in_seconds(tmp_path: Path) -> None:
     assert [commit.version for commit in commits] == list(range(1, 3_001))
     assert {commit.rows for commit in commits} == {10}
     assert log.earliest() == 0
+
+
+_NOT_DELTAS: dict[str, str] = {
+    "a byte order mark": "\ufeff{add}\n",
+    "no time": '{{"add":{{"path":"b.parquet","size":5,"dataChange":true,"partitionValues":{{}}}}}}',
+    "no size": '{{"add":{{"path":"b.parquet","modificationTime":1,"dataChange":true,"partitionValues":null}}}}',
+    "no data change": '{{"add":{{"path":"b.parquet","size":5,"modificationTime":1,"partitionValues":{{}}}}}}',
+    "statistics as an object": '{{"add":{{"path":"b.parquet","size":5,"dataChange":true,"stats":{{"numRecords":1}}}}}}',
+    "a null property": "{metadata}\n{add}",
+}
+
+
+@pytest.mark.parametrize("form", _NOT_DELTAS)
+def test_a_log_that_deltalake_refuses_is_replayed(tmp_path: Path, form: str) -> None:
+    write_commit(tmp_path, 0, [info(), PROTOCOL, metadata_action(_TWO_COLUMNS, **_FEED), file_action("add")])
+    metadata = metadata_action(_TWO_COLUMNS, "other", **_FEED)
+    raw = metadata["metaData"]
+    assert isinstance(raw, dict)
+    odd = {"metaData": {**raw, "configuration": {**_FEED, "a": None, "b": True}}}
+    add = json.dumps(file_action("add", "b.parquet", size=5, records=1))
+    text = _NOT_DELTAS[form].format(add=add, metadata=json.dumps(odd))
+    commit_file(tmp_path, 1).write_bytes(text.encode())
+    with pytest.raises(DeltaError):
+        DeltaTable(tmp_path).get_add_actions()
+    log = DeltaLog(str(tmp_path))
+    state = log.state()
+    assert (state.version, state.files, state.feed_enabled, len(state.schema.fields)) == (1, 2, True, 2)
+    assert [file.path for file in log.data_files(1)] == ["a.parquet", "b.parquet"]
+    assert [statistics.nulls_at_most for statistics in log.column_statistics(state)] == [None, None]
+    assert [commit.version for commit in log.commits(1, 1)] == [1]
+    assert log.state(0).files == 1
+
+
+def test_rows_of_a_replayed_state_are_those_that_no_vector_hides(tmp_path: Path) -> None:
+    write_commit(tmp_path, 0, [info(), PROTOCOL, metadata_action(_TWO_COLUMNS), file_action("add", deleted=3)])
+    commit_file(tmp_path, 0).write_bytes(b"\xef\xbb\xbf" + commit_file(tmp_path, 0).read_bytes())
+    state = DeltaLog(str(tmp_path)).state()
+    assert (state.rows, state.stored_rows, state.bytes) == (7, 10, 100)
+
+
+def test_what_no_reader_can_read_is_refused_with_file_and_line(tmp_path: Path) -> None:
+    log = _short(tmp_path / "t", 2)
+    commit_file(tmp_path / "t", 1).write_text('{"commitInfo":{}}\n{"add":{"size":1}}\n')
+    message = r"_delta_log/0{19}1\.json does not follow Delta's protocol: line 2: the field `path` is missing"
+    for read in (log.state, log.snapshot, lambda: log.commits(0, 1)):
+        with pytest.raises(SourceUnreadable, match=message):
+            read()
+
+
+def test_the_digest_of_a_commit_is_that_of_its_file(tmp_path: Path) -> None:
+    log = _short(tmp_path / "t", 2)
+    first, second = log.commits(0, 1)
+    assert (len(first.digest), first.digest == second.digest) == (32, False)
+    assert log.commits(1, 1)[0].digest == second.digest
+    commit_file(tmp_path / "t", 1).write_bytes(commit_file(tmp_path / "t", 1).read_bytes() + b"\n")
+    assert log.commits(1, 1)[0].digest != second.digest
+
+
+def test_a_commit_with_new_metadata_has_the_highest_column_id_before_it(tmp_path: Path) -> None:
+    def mapped(highest: int) -> dict[str, object]:
+        properties = {"delta.columnMapping.mode": "name", "delta.columnMapping.maxColumnId": str(highest)}
+        return metadata_action(schema_string(column("id", mapped=(1, "p1"))), **properties)
+
+    protocol: dict[str, object] = {"protocol": {"minReaderVersion": 2, "minWriterVersion": 5}}
+    write_commit(tmp_path, 0, [info(), protocol, mapped(3)])
+    for version, highest in ((1, 3), (2, 4), (4, 4)):
+        write_commit(tmp_path, version, [info(), mapped(highest)])
+    write_commit(tmp_path, 3, [info(), file_action("add")])
+    log = DeltaLog(str(tmp_path))
+    assert [commit.column_id_before for commit in log.commits(0, 4)] == [None, 3, 3, None, 4]
+    assert [commit.column_id_before for commit in log.commits(4, 4)] == [4]
+    commit_file(tmp_path, 3).unlink()
+    assert [commit.column_id_before for commit in log.commits(4, 4)] == [None]

@@ -80,14 +80,12 @@ def test_rows_of_commits_with_change_files_are_those_of_the_feed(spark: SparkSes
     statements = (_INSERT, update, _DELETE, _MERGE, _REPLACE_ROWS, _MERGE_OF_NOTHING)
     commits = _written(spark, tmp_path, "false", statements).commits
     assert [commit.has_cdc for commit in commits] == [False, False, True, True, True, True, False]
-    assert not any(commit.deletion_vectors for commit in commits)
     assert [commit.operation for commit in commits if not commit.changes_data] == ["CREATE TABLE", "MERGE"]
 
 
 def test_rows_of_commits_with_deletion_vectors_are_those_of_the_feed(spark: SparkSession, tmp_path: Path) -> None:
     statements = (_INSERT, _DELETE, _REPLACE_ROWS, *_OF_WHOLE_FILES)
     commits = _written(spark, tmp_path, "true", statements).commits
-    assert [commit.operation for commit in commits if commit.deletion_vectors] == ["DELETE", "WRITE"]
     assert not any(commit.has_cdc for commit in commits)
     idle = [commit.operation for commit in commits if not commit.changes_data]
     assert idle == ["CREATE TABLE", "OPTIMIZE", "ADD COLUMNS"]

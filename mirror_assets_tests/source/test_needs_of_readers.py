@@ -99,3 +99,22 @@ def test_a_table_that_was_made_without_columns_is_read_once_it_has_some(tmp_path
         _state(tmp_path / name)
         assert [commit.version for commit in DeltaLog(str(tmp_path / name)).commits(0, 1)] == [0, 1]
         assert [len(snapshot.files) for snapshot in DeltaLog(str(tmp_path / name)).snapshots([0, 1])] == [0, 1]
+
+
+def test_a_feature_that_is_not_known_is_refused_within_a_range_also(tmp_path: Path) -> None:
+    """It was dropped again before the newest version, which has no sign of it."""
+    _table(tmp_path, _protocol(3, ["deletionVectors"]))
+    write_commit(tmp_path, 1, [info(), _protocol(3, ["deletionVectors", "newFeature"]), file_action("add")])
+    write_commit(tmp_path, 2, [info(), _protocol(3, ["deletionVectors"])])
+    log = DeltaLog(str(tmp_path))
+    assert (log.state().version, len(log.commits(2, 2))) == (2, 1)
+    with raises(SettingError, ErrorCode.SOURCE_UNFIT, match="uses the table feature `newFeature`"):
+        log.commits(1, 2)
+
+
+@pytest.mark.parametrize("features", [["concurrentIdentityColumns"], ["icebergCompatV3", "collations-preview"]])
+@_BOTH
+def test_a_writer_feature_that_is_not_known_is_no_obstacle(tmp_path: Path, read: Read, features: list[str]) -> None:
+    protocol: Action = {"minReaderVersion": 3, "minWriterVersion": 7, "readerFeatures": ["vacuumProtocolCheck"]}
+    protocol["writerFeatures"] = ["vacuumProtocolCheck", *features]
+    assert read(_table(tmp_path, {"protocol": protocol}))

@@ -36,14 +36,14 @@ def test_nothing_is_pending_at_the_tip() -> None:
 
 
 def test_a_slice_says_what_it_holds() -> None:
-    vectors = replace(change(7, rows=60, size=5), deletion_vectors=True, rows_exact=False)
-    (planned,) = plan_slices(_request([change(5), change(6, rows=0), vectors])).slices
+    estimated = replace(change(7, rows=60, size=5), rows_exact=False)
+    (planned,) = plan_slices(_request([change(5), change(6, rows=0), estimated])).slices
     assert (planned.epoch, planned.first, planned.last, planned.is_snapshot) == (2, 5, 7, False)
     assert (planned.rows, planned.bytes, planned.rows_exact) == (70, 205, False)
     assert (planned.first_commit_ms, planned.last_commit_ms) == (1005, 1007)
     assert (planned.schema, planned.table_id) == (parse_schema(_V0), "table-1")
     assert planned.assignments == (PartAssignment(5, 0, 1, unpaired=True), PartAssignment(7, 1, 3, unpaired=True))
-    assert (planned.parts, planned.vector_versions) == (4, (7,))
+    assert planned.parts == 4
 
 
 def test_commits_without_changes_make_a_slice_without_parts() -> None:
