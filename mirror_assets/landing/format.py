@@ -205,12 +205,16 @@ class StagedPart(Record):
 
 
 class CheckVerdict(Record):
-    """The result of a blocking check, for files with exactly these ETags."""
+    """The result of a blocking check, for files with exactly these ETags.
+
+    `unproved` is the number of commits that it could not judge.
+    """
 
     check: str
     passed: bool
     etags: tuple[str, ...]
     message: str = ""
+    unproved: Count = 0
 
 
 class Receipt(Record):

@@ -181,4 +181,4 @@ def test_verdicts_of_checks_that_run_side_by_side_are_all_kept(store: LocalStore
     with ThreadPoolExecutor(4) as pool:
         list(pool.map(judge, range(4)))
     checks = {verdict.check for verdict in staged_slices(store, TABLE)[0].verdicts}
-    assert checks == {"key_presence", "row_counts", *(f"check {number}" for number in range(4))}
+    assert checks == {"key_presence", "row_conservation", *(f"check {number}" for number in range(4))}
