@@ -186,7 +186,8 @@ class RunningLedger:
         """
         self._read_before = read_before
         self._live: dict[str, Vectors] = {}
-        self._stored: dict[str, int] = {}
+        self._by_adds: dict[str, int] = {}
+        self._by_removes: dict[str, int] = {}
 
     @cached_property
     def _before(self) -> FilesBefore | None:
@@ -201,18 +202,21 @@ class RunningLedger:
             before = self._vectors(path, gone)
             kept = {vector: rows for vector, rows in before.items() if vector not in gone}
             after = kept | {vector: file.hidden_rows for vector, file in come.items()}
-            named: list[LiveFile | Tombstone] = [*gone.values(), *come.values()]
-            self._note_rows(path, named)
-            found += _contradictions(path, before, gone, come, self._stored.get(path))
-            files.append(FileChange(path, before, after, any(file.data_change for file in named)))
+            _note_rows(self._by_adds, come.values())
+            _note_rows(self._by_removes, gone.values())
+            found += _contradictions(path, before, gone, come, self.stored_rows(path))
+            changes_data = any(file.data_change for file in (*gone.values(), *come.values()))
+            files.append(FileChange(path, before, after, changes_data))
             self._live[path] = after
         changes = tuple(dict.fromkeys(file.path for file in actions.change_files))
         return CommitFiles(version, tuple(files), changes, _shortened(found))
 
     def stored_rows(self, path: str) -> int | None:
-        """Return a file's rows by its statistics: of these commits, else of an earlier one."""
-        known = self._stored.get(path)
-        return known if known is not None or self._before is None else self._before.rows.get(path)
+        """Return a file's rows by the statistics of its add, in these commits or before them, else of its remove."""
+        known = self._by_adds.get(path)
+        if known is None and self._before is not None:
+            known = self._before.rows.get(path)
+        return self._by_removes.get(path) if known is None else known
 
     def _vectors(self, path: str, gone: Mapping[str, LiveFile | Tombstone]) -> Vectors:
         """Return the vectors with which a file was live before the commit that removes it with those in `gone`."""
@@ -225,11 +229,10 @@ class RunningLedger:
             return {}
         return as_removed if len(as_removed) == 1 else self._before.vectors.get(path, {})
 
-    def _note_rows(self, path: str, named: Iterable[LiveFile | Tombstone]) -> None:
-        """Keep the rows by the newest statistics."""
-        for file in named:
-            if file.rows is not None:
-                self._stored[path] = file.rows
+
+def _note_rows(rows: dict[str, int], files: Iterable[LiveFile | Tombstone]) -> None:
+    """Add the rows that these actions have for their files."""
+    rows |= {file.path: file.rows for file in files if file.rows is not None}
 
 
 def _by_path(files: Iterable[LiveFile] | Iterable[Tombstone]) -> dict[str, dict[str, LiveFile | Tombstone]]:

@@ -3,11 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
-import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
 from deltalake import DeltaTable
 from hypothesis import given
@@ -17,51 +14,9 @@ from mirror_assets.source.actions import Actions, LiveFile, Tombstone, Vector
 from mirror_assets.source.errors import LogGap
 from mirror_assets.source.log import DeltaLog
 from mirror_assets.verify.ledger import NO_FILES, RunningLedger, weight
-from mirror_assets.verify.ledger_log import SliceLedger, audit, commits_ledger, read_vectors, version_ledger
-from mirror_assets_tests.source.handmade import (
-    Action,
-    column,
-    commit_file,
-    file_action,
-    info,
-    metadata_action,
-    schema_string,
-    write_commit,
-)
-
-VECTORS: Action = {
-    "protocol": {
-        "minReaderVersion": 3,
-        "minWriterVersion": 7,
-        "readerFeatures": ["deletionVectors"],
-        "writerFeatures": ["deletionVectors"],
-    }
-}
-
-
-@dataclass
-class HandmadeTable:
-    """A table whose commits are written by hand; its Parquet files have as many rows as a test says."""
-
-    root: Path
-    version: int = -1
-
-    def commit(self, *actions: Action) -> int:
-        """Write the next commit; the first has protocol and metadata."""
-        self.version += 1
-        first = (VECTORS, metadata_action(schema_string(column("id")))) if self.version == 0 else ()
-        write_commit(self.root, self.version, [info(), *first, *actions])
-        return self.version
-
-    def file(self, path: str, rows: int) -> None:
-        """Write a Parquet file."""
-        target = self.root / path
-        target.parent.mkdir(parents=True, exist_ok=True)
-        pq.write_table(pa.table({"id": list(range(rows))}), target)
-
-    def ledger(self, first: int, last: int | None = None) -> SliceLedger:
-        """Return the ledger of these commits, or of one."""
-        return commits_ledger(DeltaLog(str(self.root)), first, first if last is None else last)
+from mirror_assets.verify.ledger_log import SliceLedger, audit, read_vectors, version_ledger
+from mirror_assets_tests.source.handmade import commit_file, file_action
+from mirror_assets_tests.verify.handmade_table import HandmadeTable
 
 
 @pytest.fixture
@@ -149,6 +104,12 @@ def test_files_that_only_rewrite_rows_must_add_as_many_as_they_remove(table: Han
 
 def test_a_remove_without_statistics_takes_those_of_its_add(table: HandmadeTable) -> None:
     table.commit(file_action("remove", records=None))
+    assert _rows(table.ledger(1)) == [-10]
+    assert _rows(table.ledger(0, 1)) == [10, -10]
+
+
+def test_the_statistics_of_an_add_count_more_than_those_of_its_remove(table: HandmadeTable) -> None:
+    table.commit(file_action("remove", records=99))
     assert _rows(table.ledger(1)) == [-10]
     assert _rows(table.ledger(0, 1)) == [10, -10]
 
