@@ -67,6 +67,7 @@ class ErrorCode(str, Enum):
     METADATA_DIFFERS = "metadata_differs"
     SLICE_NOT_READY = "slice_not_ready"
     SLICE_NOT_STAGED = "slice_not_staged"
+    SLICE_OUTDATED = "slice_outdated"
     TABLE_BUSY = "table_busy"
     TABLE_HELD = "table_held"
     NO_SLICE = "no_slice"

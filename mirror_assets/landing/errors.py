@@ -105,6 +105,19 @@ class SliceNotStaged(RetryError):
         )
 
 
+class SliceOutdated(StopError):
+    """The slice was staged with other settings, or by another release."""
+
+    code = ErrorCode.SLICE_OUTDATED
+
+    def __init__(self, table: str, key: str) -> None:
+        super().__init__(
+            f"{table}: slice {key} was staged with other settings than those of mirror.yaml now, or by another release "
+            "of mirror-assets. Nothing of it was published.",
+            "materialize changes for this partition again, then landing; `mirror-assets run` stages it again.",
+        )
+
+
 class SliceNotChecked(StopError):
     """Not every blocking check has passed the staged parts."""
 

@@ -205,12 +205,16 @@ class StagedPart(Record):
 
 
 class CheckVerdict(Record):
-    """The result of a blocking check, for files with exactly these ETags."""
+    """The result of a blocking check, for files with exactly these ETags.
+
+    `unproved` is the number of commits that it could not judge.
+    """
 
     check: str
     passed: bool
     etags: tuple[str, ...]
     message: str = ""
+    unproved: Count = 0
 
 
 class Receipt(Record):
@@ -241,9 +245,9 @@ class ComparedVersions(Record):
 class SliceRecord(Record):
     """`slice.json`: a staged slice, which is complete when this file exists.
 
-    `where` is the fingerprint of the condition for rows; None for all rows. `plan` is a digest of all inputs of the
-    parts: a plan with the same digest can reuse the slice. None: it can't be reused. `scanned` is None for a slice that
-    reads no file of the source, and for a repair.
+    `where` is the fingerprint of the condition for rows; None for all rows. `binding` is a digest of the settings and
+    the plan that decide the rows of the parts: only settings with the same digest can reuse and publish the slice.
+    `scanned` is None for a slice that reads no file of the source, and for a repair.
     """
 
     format: Literal[1] = 1
@@ -268,7 +272,7 @@ class SliceRecord(Record):
     verdicts: tuple[CheckVerdict, ...] = ()
     chunk: Chunk | None = None
     compared: ComparedVersions | None = None
-    plan: str | None = None
+    binding: str | None = None
 
     @property
     def loading(self) -> Loading | None:

@@ -39,6 +39,7 @@ _SLICE_KEY = re.compile(rf"({_NUMBER}{{0,3}})\.({_NUMBER}{{0,19}})-({_NUMBER}{{0
 _RECORDED_SLICE = re.compile(r"([0-9]{4})-([0-9]{8,20})-([0-9]{8,20})")
 _FORBIDDEN = re.compile(r'[\\/:*?"<>|\x00-\x1f\x7f-\x9f\ud800-\udfff]')
 _MAX_NAME = 128
+_LATEST_MS = 2**48 - 1  # in the year 10889
 _MAX_BYTES = 240  # `[schema.]table` is one name below `_scratchPad`, and file systems allow 255 bytes
 
 
@@ -266,12 +267,14 @@ class AttemptFolder:
         return f"{self.parts}/{name}"
 
 
-def attempt_id(milliseconds: int, random: bytes) -> str:
+def attempt_id(milliseconds: int, random: bytes, after: str = "") -> str:
     """Return a new attempt's id, made of the time and 10 random bytes: unique by chance, and newer attempts sort last.
 
-    The order only chooses among attempts that are all safe to publish, so a clock that jumps does no harm.
+    `after` is the newest attempt so far, by its id. The new one sorts after it, also if the clock of the host that made
+    it is ahead by years.
     """
-    return f"{milliseconds & (2**48 - 1):012x}{random[:10].hex():0>20}"
+    time = max(milliseconds, attempt_ms(after) + 1 if after else 0)
+    return f"{min(time, _LATEST_MS):012x}{random[:10].hex():0>20}"
 
 
 def attempt_ms(attempt: str) -> int:

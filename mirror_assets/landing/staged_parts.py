@@ -127,29 +127,33 @@ def staged_slices(store: Store, table: TableName, generation: int | None = None)
     return staged_records(store, (one for one in folders if generation in (None, one.generation)))
 
 
-def fitting_slice(store: Store, table: TableName, key: SliceKey, position: CommitPosition) -> SliceRecord:
-    """Return the staged slice up to `key.last` that can be committed next. Raises SliceNotStaged."""
+def fitting_slices(store: Store, table: TableName, key: SliceKey, position: CommitPosition) -> tuple[SliceRecord, ...]:
+    """Return the attempts at the slice up to `key.last` that can be committed next. Raises SliceNotStaged without."""
     staged = staged_slices(store, table, position.generation)
-    fitting = [record for record in staged if record.slice.last == key.last and stands_on(record, position)]
+    fitting = tuple(record for record in staged if record.slice.last == key.last and stands_on(record, position))
     if not fitting:
         raise SliceNotStaged(str(table), str(key))
-    return best_attempt(fitting)
+    return fitting
 
 
 def best_attempt(records: Iterable[SliceRecord]) -> SliceRecord:
     """Return the best attempt at one generation: passed before unchecked before refused, then the newest.
 
-    The verdicts come first, because the newest is determined by the clocks of several hosts: an unchecked attempt must
-    not displace one that may land.
+    The verdicts come first: an unchecked attempt must not displace one that may land.
     """
     return max(records, key=lambda record: (not is_refused(record), bool(record.verdicts), record.attempt))
 
 
-def clear_refused(store: Store, table: TableName, generation: int) -> None:
-    """Delete the generation's attempts that a check has refused: they may never be published."""
-    for record in staged_slices(store, table, generation):
+def clear_refused(store: Store, table: TableName, generation: int) -> str:
+    """Delete the generation's attempts that a check has refused: they may never be published.
+
+    Returns the newest attempt at the generation, complete or not; an empty text if there was none.
+    """
+    folders = [folder for folder in staged_folders(store, table) if folder.generation == generation]
+    for record in staged_records(store, folders):
         if is_refused(record):
             store.delete_tree(record.folder.path)
+    return max((folder.attempt for folder in folders), default="")
 
 
 def is_refused(record: SliceRecord) -> bool:

@@ -23,7 +23,7 @@ _DESCRIPTIONS = {
     "key_uniqueness": "At most one change per key and commit.",
     "marker_values": "__rowMarker__ is the last column, int32, in {0, 1, 2, 4}; slices of inserts alone have none.",
     "parts_unchanged": "Every part is the file that was staged.",
-    "row_counts": "The parts account for every row of the feed.",
+    "row_conservation": "The parts have the rows that the log adds and removes, and that Spark read.",
     "row_order": "Keys with several changes appear in commit order, compared with the feed.",
     "schema_compatibility": "Columns and types are those of the slice, and fit the landed columns.",
 }

@@ -9,6 +9,7 @@ from typing import Final
 
 import pyarrow as pa
 
+from mirror_assets.config import Changes
 from mirror_assets.landing.errors import LostRace
 from mirror_assets.landing.format import CheckVerdict, SliceKind, SliceRecord
 from mirror_assets.landing.staged_parts import add_verdicts, fetch_parts
@@ -22,18 +23,19 @@ from mirror_assets.source.schema import parse_schema
 from mirror_assets.storage import PathMissing
 from mirror_assets.telemetry.record import Stage, record_check, set_attempt, stage_span
 from mirror_assets.verify.check_result import CheckResult
+from mirror_assets.verify.conservation import ROW_CONSERVATION, SliceRows, row_conservation
+from mirror_assets.verify.ledger_log import commits_ledger, version_ledger
 from mirror_assets.verify.order import SparkChangeReader, row_order
 from mirror_assets.verify.staged import (
     StagedSlice,
     key_presence,
     marker_values,
     parts_unchanged,
-    row_counts,
     schema_compatibility,
 )
 from mirror_assets.verify.uniqueness import inspect_keys, key_uniqueness, version_uniqueness
 
-_ROW_CHECKS: Final = ("key_uniqueness", "marker_values", "row_counts", "row_order")
+_ROW_CHECKS: Final = ("key_uniqueness", "marker_values", ROW_CONSERVATION, "row_order")
 BLOCKING_CHECKS: Final = tuple(sorted(("key_presence", "parts_unchanged", "schema_compatibility", *_ROW_CHECKS)))
 
 
@@ -58,7 +60,13 @@ def run_checks(context: TableContext, record: SliceRecord) -> tuple[SliceRecord,
             # A skipped check has not failed, as in Dagster: one cause is one failed check.
             record_check(record.table, result.check, passed=not result.problems)
         verdicts = [
-            CheckVerdict(check=result.check, passed=result.passed, etags=record.etags, message=result.message)
+            CheckVerdict(
+                check=result.check,
+                passed=result.passed,
+                etags=record.etags,
+                message=result.message,
+                unproved=result.unproved,
+            )
             for result in results
         ]
         return add_verdicts(context.store, record, verdicts), results
@@ -111,7 +119,7 @@ def _check_content(context: TableContext, staged: StagedSlice) -> tuple[CheckRes
     if failed := next((result for result in results if not result.passed), None):
         return (*results, *_skipped(failed, _ROW_CHECKS))
     markers = marker_values(staged)
-    results += [markers, row_counts(staged)]
+    results += [markers, row_conservation(_slice_rows(context, record))]
     if not markers.passed:
         return (*results, *_skipped(markers, ("key_uniqueness", "row_order")))
 
@@ -140,6 +148,16 @@ def _check_content(context: TableContext, staged: StagedSlice) -> tuple[CheckRes
     range_ = CommitRange(record.slice.first, record.slice.last, record.source_table_id)
     reader = SparkChangeReader(context.spark, staged, lambda: scan_changes(context.log, range_), columns, projection)
     return (*results, unique, row_order(staged, keys, reader))
+
+
+def _slice_rows(context: TableContext, record: SliceRecord) -> SliceRows:
+    """Return the slice with the ledger of what it was made from."""
+    log, key = context.log, record.slice
+    if record.kind is SliceKind.SNAPSHOT:
+        chunk = record.chunk
+        return SliceRows(record, version_ledger(log, key.last, *((chunk.first, chunk.end) if chunk else ())))
+    by_commit = record.compared is None and context.table.changes is not Changes.ROW_TRACKING
+    return SliceRows(record, commits_ledger(log, key.first, key.last), by_commit)
 
 
 def _skipped(because: CheckResult, checks: Iterable[str]) -> tuple[CheckResult, ...]:

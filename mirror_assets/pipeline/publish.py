@@ -5,14 +5,15 @@ from __future__ import annotations
 import uuid
 
 from mirror_assets.landing.cost import landing_cost
-from mirror_assets.landing.errors import LostRace, SliceMissing
+from mirror_assets.landing.errors import LostRace, SliceMissing, SliceOutdated
 from mirror_assets.landing.format import MarkerCounts, SliceRecord
 from mirror_assets.landing.names import SliceKey
 from mirror_assets.landing.publish import Outcome, Published, publish
 from mirror_assets.landing.recover import collect, list_attempts, recover
-from mirror_assets.landing.staged_parts import fitting_slice
+from mirror_assets.landing.staged_parts import best_attempt, fitting_slices
 from mirror_assets.landing.state import CommitPosition, next_position
 from mirror_assets.landing.steps import drive
+from mirror_assets.pipeline.binding import is_bound
 from mirror_assets.pipeline.check import BLOCKING_CHECKS
 from mirror_assets.pipeline.context import TableContext, not_overtaken
 from mirror_assets.pipeline.errors import snapshot_under_way
@@ -35,7 +36,8 @@ def publish_next(context: TableContext, key: SliceKey, rebuild_epoch: int | None
     """Publish the slice, or the next of its chunks, and return the publication; also of what landed before.
 
     Finishes an interrupted publication first. Raises SliceMissing (an earlier slice has not landed), snapshot_under_way
-    (of another version), SliceNotStaged, SliceNotChecked, LostRace, and what recovery raises.
+    (of another version), SliceNotStaged, SliceOutdated (staged with other settings), SliceNotChecked, LostRace, and
+    what recovery raises.
     """
     with stage_span(Stage.PUBLISH, context.work(key)):
         published = _publish_next(context, key, rebuild_epoch)
@@ -86,11 +88,20 @@ def _publish_next(context: TableContext, key: SliceKey, rebuild_epoch: int | Non
     if key.first > position.covered + 1:
         raise SliceMissing(str(context.name), str(key), position.covered + 1)
     with not_overtaken(context, position.epoch, position.generation, key):
-        record = fitting_slice(context.store, context.name, key, position)
+        record = _bound_attempt(context, key, position)
         set_attempt(record.attempt)
         published = drive(publish(context.name, record, BLOCKING_CHECKS, rebuild_epoch), context.store)
     _collect_copies(context, published)
     return published
+
+
+def _bound_attempt(context: TableContext, key: SliceKey, position: CommitPosition) -> SliceRecord:
+    """Return the best attempt at the slice with the settings now. Raises SliceNotStaged and SliceOutdated."""
+    fitting = fitting_slices(context.store, context.name, key, position)
+    bound = [record for record in fitting if is_bound(context.table, record)]
+    if not bound:
+        raise SliceOutdated(str(context.name), str(key))
+    return best_attempt(bound)
 
 
 def _collect_copies(context: TableContext, published: Published) -> None:

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from mirror_assets.errors import MirrorError, RetryError
 from mirror_assets.fabric.monitoring import Mirror, TableState
-from mirror_assets.landing.errors import LandingDamaged, MetadataDiffers, SliceNotChecked, SliceNotStaged
+from mirror_assets.landing.errors import LandingDamaged, MetadataDiffers, SliceNotChecked, SliceNotStaged, SliceOutdated
 from mirror_assets.landing.names import SliceKey, TableName
 from mirror_assets.landing.publish import Outcome, Published
 from mirror_assets.landing.rebuild import (
@@ -151,7 +151,7 @@ def _load(
         report(f"{context.name}: {current.manifest.loading}")
         try:
             return publish_slice(context, current.manifest.loading.key, epoch)
-        except (SliceNotChecked, SliceNotStaged):
+        except (SliceNotChecked, SliceNotStaged, SliceOutdated):
             manifest = context.manifest()
             if manifest is None or manifest.loading is None:
                 raise

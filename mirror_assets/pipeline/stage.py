@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import hashlib
-import json
 import secrets
 import time
 from collections.abc import Sequence
-from dataclasses import asdict, replace
-from importlib.metadata import version
+from dataclasses import asdict
 
 from mirror_assets.encode.changes import GroupRead
 from mirror_assets.encode.counted import Counted
@@ -36,6 +33,7 @@ from mirror_assets.landing.staged_parts import (
     write_record,
 )
 from mirror_assets.landing.state import CommitPosition
+from mirror_assets.pipeline.binding import planned_binding
 from mirror_assets.pipeline.context import TableContext, not_overtaken, reading, source_read
 from mirror_assets.pipeline.encode_slice import Encode, EncodedSlice, encode_slice, slice_kind
 from mirror_assets.pipeline.plan import chunk_of, slice_key
@@ -50,17 +48,18 @@ from mirror_assets.telemetry.record import Stage, set_attempt, stage_span
 def stage_slice(context: TableContext, planned: PlannedSlice, position: CommitPosition) -> SliceRecord:
     """Return the record of the slice, or of one chunk of it, staged at the position: by an earlier run, else now.
 
-    An earlier attempt counts when it was made from the same plan and settings and its parts are unchanged; it may have
-    passed its checks or not. Raises LostRace when another run has landed the position, and what `stage_attempt` raises.
+    An earlier attempt counts when its binding is that of the plan and the settings now, and its parts are unchanged; it
+    may have passed its checks or not. Raises LostRace when another run has landed the position, and what
+    `stage_attempt` raises.
     """
     key = slice_key(planned)
     with stage_span(Stage.STAGE, context.work(key)), not_overtaken(context, position.epoch, position.generation, key):
         staged = staged_slices(context.store, context.name, position.generation)
         candidates = [record for record in staged if stands_on(record, position) and not is_refused(record)]
         if candidates:
-            digest = plan_digest(context, planned)
+            binding = planned_binding(context.table, planned)
             # Another publisher may be moving the parts of an attempt with missing parts: it is not deleted.
-            fitting = [record for record in candidates if record.plan == digest and is_whole(context.store, record)]
+            fitting = [x for x in candidates if x.binding == binding and is_whole(context.store, x)]
             if fitting:
                 record = best_attempt(fitting)
                 set_attempt(record.attempt)
@@ -78,30 +77,32 @@ def stage_attempt(
     slice is read by files instead. Raises what the encoders and the store raise; DataFileMissing, FeedMissing and
     HistoryExpired only when log and store prove them.
     """
-    clear_refused(context.store, context.name, position.generation)
+    newest = clear_refused(context.store, context.name, position.generation)
+    attempt = attempt_id(time.time_ns() // 1_000_000, secrets.token_bytes(10), newest)
     try:
-        return _read_attempt(context, planned, position, encode)
+        return _read_attempt(context, planned, position, encode, attempt)
     except (DataFileMissing, FeedMissing, HistoryExpired) as error:
         instead = instead_of_feed(context, planned, error.what)
         if instead is None:
             raise
-        return _read_attempt(context, instead, position, encode)
+        # Never into the same folder: files of the first attempt could appear in it late.
+        again = attempt_id(time.time_ns() // 1_000_000, secrets.token_bytes(10), attempt)
+        return _read_attempt(context, instead, position, encode, again)
 
 
 def _read_attempt(
-    context: TableContext, planned: PlannedSlice, position: CommitPosition, encode: Encode | None
+    context: TableContext, planned: PlannedSlice, position: CommitPosition, encode: Encode | None, attempt: str
 ) -> SliceRecord:
-    """Encode the slice under a new attempt; translate errors into losses of the source."""
+    """Encode the slice under this attempt; translate errors into losses of the source."""
     kind = slice_kind(context.table, planned, is_first=position.generation == 1)
     with reading(context, source_read(context.table, kind, slice_key(planned), planned.compared)):
-        return _attempt(context, planned, position, encode)
+        return _attempt(context, planned, position, encode, attempt)
 
 
 def _attempt(
-    context: TableContext, planned: PlannedSlice, position: CommitPosition, encode: Encode | None
+    context: TableContext, planned: PlannedSlice, position: CommitPosition, encode: Encode | None, attempt: str
 ) -> SliceRecord:
-    """Encode the slice under a new attempt; the record is written last. Deletes what it wrote if it fails."""
-    attempt = attempt_id(time.time_ns() // 1_000_000, secrets.token_bytes(10))
+    """Encode the slice under this attempt; the record is written last. Deletes what it wrote if it fails."""
     set_attempt(attempt)
     folder = AttemptFolder(context.name, position.generation, attempt)
     columns = table_columns(context.table, planned.schema)
@@ -146,7 +147,7 @@ def _attempt(
             parts=parts,
             chunk=chunk_of(planned),
             compared=ComparedVersions(**asdict(planned.compared)) if planned.compared else None,
-            plan=plan_digest(context, planned),
+            binding=planned_binding(context.table, planned),
         )
         write_record(context.store, record)
     except MirrorError:
@@ -198,25 +199,3 @@ def _with_commits(part: StagedPart, groups: Sequence[GroupRead]) -> StagedPart:
     place = _place_of(part)
     first, last = groups[place.write].group.commits_of(place.partition)
     return part.model_copy(update={"first_version": first, "last_version": last})
-
-
-def plan_digest(context: TableContext, planned: PlannedSlice) -> str:
-    """Return a digest of the planned slice, the settings that its encoder uses, and this release.
-
-    Slices with equal digests hold the same rows in the same parts. The digest leaves out where the slice is staged
-    (generation, first number, incarnation), and why it is read by files.
-    """
-    table, compared = context.table, planned.compared
-    planned = replace(planned, compared=replace(compared, because="") if compared else None)
-    made_from = {
-        "release": version("mirror-assets"),
-        "source": table.source,
-        "changes": table.changes.value,
-        "net": table.is_net,
-        "keys": table.mirror_keys,
-        "columns": [column.model_dump() for column in recorded_columns(table_columns(table, planned.schema))],
-        "where": condition_fingerprint(table),
-        "compression": table.files.compression.value,
-        "planned": asdict(planned),
-    }
-    return hashlib.sha256(json.dumps(made_from, sort_keys=True).encode()).hexdigest()

@@ -17,6 +17,7 @@ from mirror_assets.landing.rebuild import first_epoch
 from mirror_assets.landing.staged_parts import best_attempt, staged_folders, staged_records, stands_on
 from mirror_assets.landing.state import CommitPosition, next_position
 from mirror_assets.landing.steps import drive
+from mirror_assets.pipeline.binding import is_bound
 from mirror_assets.pipeline.context import TableContext
 from mirror_assets.pipeline.plan import plan_key, plan_rest, plan_snapshot, position_after
 from mirror_assets.pipeline.plan_changes import BaseState
@@ -75,7 +76,7 @@ def _all_but_the_last(
 
 
 def staged_ahead(context: TableContext) -> tuple[SliceRecord, ...]:
-    """Return the staged slices that can be published next, one after another."""
+    """Return the staged slices that can be published next, one after another, up to one with other settings."""
     manifest = context.manifest()
     position = next_position(manifest, epoch=drive(first_epoch(context.name), context.store), incarnation="")
     chain: list[SliceRecord] = []
@@ -83,7 +84,8 @@ def staged_ahead(context: TableContext) -> tuple[SliceRecord, ...]:
     for generation, attempts in groupby(folders, lambda folder: folder.generation):
         if generation < position.generation:
             continue  # it has landed, and is not deleted yet
-        fitting = [record for record in staged_records(context.store, attempts) if stands_on(record, position)]
+        staged = [record for record in staged_records(context.store, attempts) if stands_on(record, position)]
+        fitting = [record for record in staged if is_bound(context.table, record)]
         if not fitting:
             break
         chain.append(best_attempt(fitting))

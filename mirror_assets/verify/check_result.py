@@ -11,8 +11,9 @@ from mirror_assets.errors import NEXT
 class CheckResult:
     """The result of one check: its problems, one text per file or key, and numbers to show as metadata.
 
-    `note` is a remark on a passed check. With `is_warning`, the problems are warnings, not errors. `skipped` says why
-    the check did not run: such a result has no problems, and has not passed. `next_step` replaces the check's default.
+    `note` is a remark on a passed check, and `warning` one that a person should read. With `is_warning`, the problems
+    are warnings, not errors. `skipped` says why the check did not run: such a result has no problems, and has not
+    passed. `next_step` replaces the check's default. `unproved` is the number of commits that it could not judge.
     """
 
     check: str
@@ -22,6 +23,8 @@ class CheckResult:
     is_warning: bool = False
     skipped: str = ""
     next_step: str = ""
+    warning: str = ""
+    unproved: int = 0
 
     @property
     def passed(self) -> bool:

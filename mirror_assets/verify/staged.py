@@ -1,4 +1,4 @@
-"""Check staged parts by ETags, footers and single columns: presence, markers, schema, counts."""
+"""Check staged parts by ETags, footers and single columns: presence, markers, schema."""
 
 from __future__ import annotations
 
@@ -224,20 +224,3 @@ def arrow_type(landing_type: str) -> pa.DataType | None:
     if decimal:
         return pa.decimal128(int(decimal[1]), int(decimal[2]))
     return _SIMPLE.get(landing_type)
-
-
-def row_counts(staged: StagedSlice) -> CheckResult:
-    """Check that every row read is in a part: new rows as inserts, updates or upserts, old rows as updates or deletes.
-
-    The old rows of an upsert are not counted.
-    """
-    read, written = staged.record.read, staged.record.markers
-    new, old = read.insert + read.update_postimage, read.delete + read.update_preimage
-    problems = []
-    if (landed := written.inserts + written.updates + written.upserts) != new:
-        problems.append(f"{landed} new rows (inserts, updates, upserts) were written, {new} were read")
-    if written.updates + written.deletes != old:
-        problems.append(
-            f"{written.updates + written.deletes} old rows (updates, deletes) were written, {old} were read"
-        )
-    return CheckResult("row_counts", tuple(problems), {"read": read.total, "written": written.total})

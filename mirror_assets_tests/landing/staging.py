@@ -34,7 +34,7 @@ from mirror_assets.markers import ROW_MARKER
 from mirror_assets.storage import Store
 
 TABLE: Final = TableName.parse("shop.orders")
-CHECKS: Final = ("key_presence", "row_counts")
+CHECKS: Final = ("key_presence", "row_conservation")
 KEYS: Final = ("id",)
 SPARK_SCHEMA: Final = b"org.apache.spark.sql.parquet.row.metadata"
 _ONE_COLUMN: Final = (Column(name="id", type="bigint"),)

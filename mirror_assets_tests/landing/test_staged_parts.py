@@ -15,9 +15,10 @@ from mirror_assets.landing.format import CheckVerdict, MarkerCounts, SliceRecord
 from mirror_assets.landing.names import AttemptFolder, SliceKey
 from mirror_assets.landing.staged_parts import (
     add_verdicts,
+    best_attempt,
     clear_refused,
     count_markers,
-    fitting_slice,
+    fitting_slices,
     inspect_part,
     sha256,
     staged_slices,
@@ -92,7 +93,7 @@ def test_corrupt_record_is_named(store: LocalStore) -> None:
 
 
 def fitting(store: LocalStore, position: CommitPosition, last: int) -> SliceRecord:
-    return fitting_slice(store, TABLE, SliceKey(position.epoch, position.covered + 1, last), position)
+    return best_attempt(fitting_slices(store, TABLE, SliceKey(position.epoch, position.covered + 1, last), position))
 
 
 def test_fitting_slice_stands_where_the_manifest_stands(store: LocalStore) -> None:
@@ -181,4 +182,4 @@ def test_verdicts_of_checks_that_run_side_by_side_are_all_kept(store: LocalStore
     with ThreadPoolExecutor(4) as pool:
         list(pool.map(judge, range(4)))
     checks = {verdict.check for verdict in staged_slices(store, TABLE)[0].verdicts}
-    assert checks == {"key_presence", "row_counts", *(f"check {number}" for number in range(4))}
+    assert checks == {"key_presence", "row_conservation", *(f"check {number}" for number in range(4))}

@@ -16,7 +16,7 @@ def test_a_run_that_stays_keeps_no_event_in_memory(stays: bool) -> None:
     def mirror(context: dg.OpExecutionContext) -> None:
         events = TableEvents(context, assets_of([TableName(None, "orders")]), is_resident=stays)
         for _ in range(3):
-            events.log([dg.AssetMaterialization(asset), dg.AssetCheckEvaluation(asset, "row_counts", passed=True)])
+            events.log([dg.AssetMaterialization(asset), dg.AssetCheckEvaluation(asset, "row_order", passed=True)])
         kept.append(context.has_events())
 
     @dg.job
@@ -26,7 +26,7 @@ def test_a_run_that_stays_keeps_no_event_in_memory(stays: bool) -> None:
     with dg.DagsterInstance.ephemeral() as instance:
         assert run.execute_in_process(instance=instance).success
         recorded = instance.fetch_materializations(asset, limit=10).records
-        checked = instance.get_latest_asset_check_evaluation_record(dg.AssetCheckKey(asset, "row_counts"))
+        checked = instance.get_latest_asset_check_evaluation_record(dg.AssetCheckKey(asset, "row_order"))
     assert kept == [not stays]
     assert len(recorded) == 3
     assert checked is not None

@@ -68,7 +68,7 @@ def test_an_epoch_of_appends(events: Lab) -> None:
     assert [slice_.record.kind for slice_ in (before, after)] == [SliceKind.APPENDS] * 2
     assert (before.planned.rows, before.planned.rows_exact, before.record.read.insert) == (3, True, 3)
     assert "__rowMarker__" not in pq.read_schema(lab.folder / lab.files[-1]).names
-    assert _figure(before, "row_counts", "written") == 3
+    assert _figure(before, "row_conservation", "written") == 3
     assert _declared(lab) == {}
     assert lab.is_equal
 

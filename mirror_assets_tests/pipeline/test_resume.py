@@ -14,10 +14,12 @@ from mirror_assets.landing.names import AttemptFolder
 from mirror_assets.landing.staged_parts import add_verdicts, inspect_part, staged_slices, write_record
 from mirror_assets.landing.state import CommitPosition
 from mirror_assets.pipeline import stage
+from mirror_assets.pipeline.binding import is_bound, planned_binding
 from mirror_assets.pipeline.context import TableContext
-from mirror_assets.pipeline.plan import plan_table, slice_key
-from mirror_assets.pipeline.stage import plan_digest, stage_slice
+from mirror_assets.pipeline.plan import chunk_of, plan_table, slice_key
+from mirror_assets.pipeline.stage import stage_slice
 from mirror_assets.pipeline.stage_range import stage_range
+from mirror_assets.source.differing_files import Compared
 from mirror_assets.source.planner import PlannedSlice
 from mirror_assets_tests.lab import Lab, key
 from mirror_assets_tests.landing.staging import hex_id, new_record, part_bytes, receipt_for
@@ -59,7 +61,13 @@ def _staged(
         inspect_part(context.store, info, info.name) for info in context.store.list(folder.parts)
     ]
     record = new_record(position, slice_key(planned), folder.attempt, tuple(parts))
-    record = record.model_copy(update={"plan": plan_digest(context, planned)})
+    bound = {
+        "source_table_id": planned.table_id,
+        "source_schema": planned.schema_string,
+        "chunk": chunk_of(planned),
+        "binding": planned_binding(context.table, planned),
+    }
+    record = record.model_copy(update=bound)
     write_record(context.store, record)
     return record
 
@@ -127,20 +135,46 @@ def test_one_that_stands_on_something_else_is_staged_anew(paper: Paper, elsewher
     "setting",
     [
         "compact: true",
-        "files: {compression: snappy}",
-        "files: {target_rows: 7}",
+        "changes: files",
         "columns: [id]",
+        "columns: {name: 'sha2(name, 256)'}",
+        "where: id > 3",
         "slices: {max_commits: 1}",
     ],
 )
 def test_other_settings_make_another_slice(paper: Paper, setting: str) -> None:
     context, planned, position = _next(paper)
-    _staged(context, planned, position)
+    record = _staged(context, planned, position)
     other = Paper(paper.root, setting)
-    other_planned = plan_table(other.context).slices[0]
-    assert plan_digest(other.context, other_planned) != plan_digest(context, planned)
+    if setting.startswith("slices"):  # the same commits, in other slices
+        planned = plan_table(other.context).slices[0]
+    else:
+        assert not is_bound(other.context.table, record)
     with pytest.raises(Encoded):
-        stage_slice(other.context, other_planned, position)
+        stage_slice(other.context, planned, position)
+
+
+@pytest.mark.parametrize(
+    "setting", ["files: {compression: snappy}", "files: {target_rows: 7}", "lag: {warn_seconds: 7}"]
+)
+def test_settings_that_change_no_value_make_the_same_slice(paper: Paper, setting: str) -> None:
+    context, planned, position = _next(paper)
+    record = _staged(context, planned, position)
+    other = Paper(paper.root, setting).context
+    assert stage_slice(other, plan_table(other).slices[0], position) == record
+
+
+def test_another_release_makes_another_slice(paper: Paper, monkeypatch: pytest.MonkeyPatch) -> None:
+    context, planned, position = _next(paper)
+    record = _staged(context, planned, position)
+    monkeypatch.setattr("mirror_assets.pipeline.binding.version", lambda _: "0.0.1")
+    assert not is_bound(context.table, record)
+
+
+def test_why_a_slice_is_read_by_files_changes_no_row(paper: Paper) -> None:
+    context, planned, _ = _next(paper)
+    compared = replace(planned, compared=Compared(0, 2, 1, 1, "the feed was off"))
+    assert planned_binding(context.table, compared) == planned_binding(context.table, planned)
 
 
 def test_other_commits_make_another_slice(paper: Paper) -> None:

@@ -10,6 +10,7 @@ from mirror_assets.errors import ErrorCode, SettingError
 from mirror_assets.landing.format import ChangeCounts, Column, SliceRecord
 from mirror_assets.landing.staged_parts import write_record
 from mirror_assets.landing.state import CommitPosition
+from mirror_assets.pipeline.binding import planned_binding
 from mirror_assets.pipeline.context import TableContext
 from mirror_assets.pipeline.plan import slice_key
 from mirror_assets.pipeline.stage_range import stage_range, staged_ahead
@@ -76,6 +77,7 @@ def _without_parts(context: TableContext, planned: PlannedSlice, position: Commi
         "source_schema": planned.schema_string,
         "source_table_id": planned.table_id,
         "read": ChangeCounts(insert=planned.rows),
+        "binding": planned_binding(context.table, planned),
     }
     record = record.model_copy(update=update)
     write_record(context.store, record)

@@ -128,7 +128,7 @@ def test_a_key_twice_in_a_commit_is_found(lab: Lab) -> None:
     assert record is not None
     _rewrite(_part(lab, record), lambda t: pa.concat_tables([t, t.slice(0, 1)]))
     failures = _failures(lab, record)
-    assert "row_counts" not in failures  # counted when it was staged
+    assert "row_conservation" not in failures  # counted when it was staged
     assert "no longer has the rows by marker" in failures["marker_values"]
     assert "skipped" in failures["key_uniqueness"]
     (part,) = record.parts
@@ -199,7 +199,8 @@ def test_a_row_that_is_not_in_any_part_is_found(staged: tuple[Lab, SliceRecord])
     part = record.parts[0]
     fewer = part.model_copy(update={"markers": part.markers.model_copy(update={"inserts": part.markers.inserts - 1})})
     failures = _failures(lab, record.model_copy(update={"parts": (fewer,)}))
-    assert "were read" in failures["row_counts"]
+    assert "by the log" in failures["row_conservation"]
+    assert "were read" in failures["row_conservation"]
 
 
 def test_a_type_that_differs_from_what_landed_is_found(staged: tuple[Lab, SliceRecord]) -> None:

@@ -1,0 +1,251 @@
+"""The check `row_conservation`: the rows of the log are those that Spark read, and those that are in the staged parts.
+
+The ledger says what the log has. What Spark counted while it read is only a hint: an Observation counts the rows of a
+task twice that ran twice. So a count that differs starts a second count, and only that one can fail the check.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Final, Protocol
+
+from mirror_assets.landing.format import ScannedRows, SliceKind, SliceRecord
+from mirror_assets.verify.check_result import CheckResult
+from mirror_assets.verify.ledger import Balances, CommitBalance, weight
+from mirror_assets.verify.ledger_log import SliceLedger
+
+ROW_CONSERVATION: Final = "row_conservation"
+# The footers of more change files are read only if something disagrees.
+_FEW_CHANGE_FILES = 32
+_SAMPLES = 5
+
+
+@dataclass(frozen=True)
+class CountedRows:
+    """New rows (inserts and post-images) and old rows (deletes and pre-images).
+
+    `preimages` and `postimages` are those of them that come from change files.
+    """
+
+    new: int = 0
+    old: int = 0
+    preimages: int = 0
+    postimages: int = 0
+
+    @property
+    def balance(self) -> int:
+        """New rows minus old ones."""
+        return self.new - self.old
+
+    def __add__(self, other: CountedRows) -> CountedRows:
+        """Add both, kind by kind."""
+        return CountedRows(
+            self.new + other.new,
+            self.old + other.old,
+            self.preimages + other.preimages,
+            self.postimages + other.postimages,
+        )
+
+
+@dataclass(frozen=True)
+class ScannedCounts:
+    """The rows of a slice by the version of their commit: all rows, and those that pass `where`.
+
+    Rows that carry no version (of snapshots, and of compared versions) are those of the slice's last version.
+    """
+
+    read: Mapping[int, CountedRows]
+    kept: Mapping[int, CountedRows]
+
+
+class RowCounter(Protocol):
+    """Reads the rows of a slice again, to count them."""
+
+    def count(self) -> ScannedCounts:
+        """Return the counts of one complete reading, whatever number of times Spark runs its tasks."""
+
+
+@dataclass(frozen=True)
+class _Seen:
+    """A count of a slice's rows: all, if they were counted before `where`, and those that pass `where`."""
+
+    read: ScannedRows | None
+    kept: CountedRows
+    by_version: Mapping[int, CountedRows] = field(default_factory=dict)
+
+    @classmethod
+    def observed(cls, record: SliceRecord) -> _Seen:
+        """Return what Spark observed while it encoded the slice."""
+        read = record.read
+        return cls(record.scanned, CountedRows(read.insert + read.update_postimage, read.delete + read.update_preimage))
+
+    @classmethod
+    def counted(cls, counts: ScannedCounts) -> _Seen:
+        """Return a second count."""
+        read, kept = sum(counts.read.values(), CountedRows()), sum(counts.kept.values(), CountedRows())
+        weighted = sum(weight(version) * rows.balance for version, rows in counts.read.items())
+        scanned = ScannedRows(
+            new=read.new, old=read.old, preimages=read.preimages, postimages=read.postimages, weighted=weighted
+        )
+        return cls(scanned, kept, counts.read)
+
+
+@dataclass(frozen=True)
+class SliceRows:
+    """A staged slice, and how its rows are counted.
+
+    `by_commit`: its rows are those of its commits, and carry their versions. Otherwise two versions were compared, of
+    which the log has only the difference.
+    """
+
+    record: SliceRecord
+    ledger: SliceLedger
+    by_commit: bool = True
+
+
+def row_conservation(rows: SliceRows, counter: RowCounter | None = None) -> CheckResult:
+    """Check that no row of the log was lost, doubled or invented on its way to the staged parts.
+
+    The statistics of the log can be wrong: where a number differs, footers decide, and the result has a warning.
+    Without a `counter`, numbers that Spark observed can't be counted again, and fail the check. Raises what reading the
+    log and the counter raise.
+    """
+    record, ledger = rows.record, rows.ledger
+    if record.kind is SliceKind.REPAIR:
+        note = "a repair lands upserts, which have no balance: it is compared with the source when the mirror has it"
+        return CheckResult(ROW_CONSERVATION, metadata={"written": record.markers.total}, note=note)
+    if record.kind is SliceKind.START:
+        found = [f"{record.table}: a start slice has {record.markers.total:,} rows"] if record.markers.total else []
+        return CheckResult(ROW_CONSERVATION, tuple(found), {"written": record.markers.total})
+    seen, balances = _Seen.observed(record), ledger.by_statistics
+    problems = _problems(rows, seen, balances, most_change_files=_FEW_CHANGE_FILES)
+    if problems:
+        balances = ledger.by_footers
+        problems = _problems(rows, seen, balances)
+    if problems and counter is not None:
+        seen = _Seen.counted(counter.count())
+        problems = _problems(rows, seen, balances)
+        problems += _differing_commits(rows, seen, balances) if problems else []
+    return CheckResult(
+        ROW_CONSERVATION,
+        tuple(f"{record.table}, {problem}" for problem in problems),
+        _metadata(record, seen, balances),
+        warning=_warning(record, balances),
+        unproved=len(balances.unproved),
+    )
+
+
+def _problems(rows: SliceRows, seen: _Seen, balances: Balances, *, most_change_files: int | None = None) -> list[str]:
+    """Return all differences between log, reading and parts; footers of change files only up to this number."""
+    found = list(_landed_problems(rows.record, seen.kept, balances))
+    if seen.read is not None:
+        found += _read_problems(rows, seen.read, balances)
+        if rows.by_commit:
+            is_few = most_change_files is None or len(balances.change_files) <= most_change_files
+            found += _kind_problems(rows, seen.read, balances, with_change_files=is_few)
+    return [f"{_versions(rows.record)}: {problem}" for problem in found]
+
+
+def _landed_problems(record: SliceRecord, kept: CountedRows, balances: Balances) -> Iterator[str]:
+    """Compare the parts with the log, if all rows land, and with the rows that passed `where`."""
+    written = record.markers
+    landed = written.inserts - written.deletes
+    if record.where is None and balances.rows is not None and landed != balances.rows:
+        yield f"the parts have {landed:+,} rows (INSERT minus DELETE), {balances.rows:+,} by the log"
+    if landed != kept.balance:
+        yield f"the parts have {landed:+,} rows (INSERT minus DELETE), {kept.balance:+,} were read to land"
+    if record.kind is SliceKind.CHANGES:
+        new, old = kept.new - written.inserts - written.updates, kept.old - written.updates - written.deletes
+        # Rows that a commit only copies to another file are read, and don't land.
+        is_copied = balances.may_copy and new == old and new >= 0
+        if (new or old) and not is_copied:
+            yield (
+                f"the parts have {written.inserts + written.updates:,} new and {written.updates + written.deletes:,} "
+                f"old rows, {kept.new:,} and {kept.old:,} were read to land"
+            )
+
+
+def _read_problems(rows: SliceRows, read: ScannedRows, balances: Balances) -> Iterator[str]:
+    """Compare what was read with the balances of the log: in all, and weighted by commit."""
+    if read.preimages != read.postimages:
+        yield f"change files have {read.preimages:,} pre-images and {read.postimages:,} post-images"
+    if balances.rows is None:
+        return
+    balance = read.new - read.old
+    if balance != balances.rows:
+        yield f"{balance:+,} rows were read (new minus old), {balances.rows:+,} by the log"
+    elif read.weighted != balances.weighted(None if rows.by_commit else rows.record.slice.last):
+        yield "the rows read are not those of the log's commits, though their number is the same"
+
+
+def _kind_problems(rows: SliceRows, read: ScannedRows, balances: Balances, *, with_change_files: bool) -> Iterator[str]:
+    """Compare new and old rows each, where the actions have both; and the total of change files with their footers."""
+    if balances.new is not None and balances.old is not None:
+        if (read.new, read.old) != (balances.new, balances.old):
+            by_log = f"{balances.new:,} and {balances.old:,} by the log"
+            yield f"{read.new:,} new and {read.old:,} old rows were read, {by_log}"
+        return
+    others = [commit for commit in balances.commits if not commit.change_files]
+    data = [number for commit in others for number in (commit.new, commit.old)]
+    if not balances.change_files or not with_change_files or None in data:
+        return
+    in_change_files = rows.ledger.rows_in(balances.change_files)
+    if in_change_files is None:
+        return
+    expected = in_change_files + sum(number for number in data if number is not None)
+    if read.new + read.old != expected:
+        yield f"{read.new + read.old:,} rows were read, {expected:,} by change files and log"
+
+
+def _differing_commits(rows: SliceRows, seen: _Seen, balances: Balances) -> list[str]:
+    """Name the commits of which a second count has other rows than the log."""
+    if not rows.by_commit:
+        return []
+
+    def differs(commit: CommitBalance) -> bool:
+        return commit.rows is not None and seen.by_version.get(commit.version, CountedRows()).balance != commit.rows
+
+    known = {commit.version for commit in balances.commits}
+    found = [
+        f"version {commit.version}: {seen.by_version.get(commit.version, CountedRows()).balance:+,} rows were read, "
+        f"{commit.rows:+,} by the log"
+        for commit in balances.commits
+        if differs(commit)
+    ]
+    found += [f"version {one}: rows were read, and it is not in the slice" for one in seen.by_version.keys() - known]
+    more = [f"and {len(found) - _SAMPLES:,} more versions"] if len(found) > _SAMPLES else []
+    return [*found[:_SAMPLES], *more]
+
+
+def _metadata(record: SliceRecord, seen: _Seen, balances: Balances) -> dict[str, int | float | str]:
+    unproved = len(balances.unproved)
+    return {
+        "read": seen.kept.new + seen.kept.old,
+        "written": record.markers.total,
+        "commits_proved": len(balances.commits) - unproved,
+        "commits_unproved": unproved,
+    }
+
+
+def _warning(record: SliceRecord, balances: Balances) -> str:
+    """Return what a person should know of a slice that may land: wrong statistics, unproved and odd commits."""
+    texts = list[str]()
+    if wrong := balances.wrong_statistics:
+        more = f", and {len(wrong) - _SAMPLES:,} more files" if len(wrong) > _SAMPLES else ""
+        texts.append(f"the source's statistics are wrong, so footers decided: {'; '.join(wrong[:_SAMPLES])}{more}")
+    if unproved := balances.unproved:
+        named = ", ".join(map(str, unproved[:_SAMPLES])) + (", …" if len(unproved) > _SAMPLES else "")
+        texts.append(f"unproved, because files without statistics are lost: {named}")
+    odd = [f"version {one.version} {text}" for one in balances.commits for text in one.contradictions]
+    if odd:
+        more = f", and {len(odd) - _SAMPLES:,} more" if len(odd) > _SAMPLES else ""
+        texts.append(f"{'; '.join(odd[:_SAMPLES])}{more}")
+    return f"{record.table}: {'. '.join(texts)}" if texts else ""
+
+
+def _versions(record: SliceRecord) -> str:
+    key = record.slice
+    if record.kind is SliceKind.SNAPSHOT or key.first == key.last:
+        return f"version {key.last}"
+    return f"versions {key.first} to {key.last}"

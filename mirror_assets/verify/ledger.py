@@ -1,0 +1,276 @@
+"""The ledger: the rows that each commit adds and removes, from the actions of the log alone.
+
+It proves what was read, so it shares no code with the planner's replay, the scans and the encoder (decision 0004). An
+import contract in pyproject.toml enforces this. It reads no file; `ledger_log.py` does.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+
+from mirror_assets.source.actions import Actions, LiveFile, Tombstone
+
+Vectors = Mapping[str, int]
+"""The deletion vectors with which a file is live, by their ids, and the rows that each hides.
+
+A file without a vector has the id "". One that is not live has no entry. Two entries are two copies of its rows: the
+log names a file by its path and its vector.
+"""
+
+StoredRows = Callable[[str], "int | None"]
+"""Returns the rows that are stored in the file at a path, hidden ones included; None if unknown."""
+
+_NO_VECTOR = ""
+_SAMPLES = 3
+
+
+@dataclass(frozen=True)
+class FilesBefore:
+    """The live files of the version before a ledger's first commit: their stored rows by statistics, by path.
+
+    Their vectors are read only if an added file was live already: then the commit has the vector of one of both only.
+    """
+
+    rows: Mapping[str, int | None]
+    read_vectors: Callable[[], Mapping[str, Vectors]]
+
+    @cached_property
+    def vectors(self) -> Mapping[str, Vectors]:
+        """The vectors of each file, by path."""
+        return self.read_vectors()
+
+
+NO_FILES = FilesBefore({}, dict)
+
+
+@dataclass(frozen=True)
+class FileChange:
+    """What one commit does to one file: its vectors before and after."""
+
+    path: str
+    before: Vectors
+    after: Vectors
+    changes_data: bool
+
+    @property
+    def copies(self) -> int:
+        """How often the commit adds all stored rows; negative if it removes them."""
+        return len(self.after) - len(self.before)
+
+    def balance(self, stored: StoredRows) -> int | None:
+        """Return the rows shown after the commit minus those before; None if that takes an unknown number of rows."""
+        shown_again = sum(self.before.values()) - sum(self.after.values())
+        if not self.copies:
+            return shown_again
+        rows = stored(self.path)
+        return None if rows is None else rows * self.copies + shown_again
+
+
+@dataclass(frozen=True)
+class CommitFiles:
+    """The files that a commit adds, removes or gives another vector, and the paths of its change files."""
+
+    version: int
+    files: tuple[FileChange, ...]
+    change_files: tuple[str, ...]
+    contradictions: tuple[str, ...] = ()
+
+    @property
+    def counted_paths(self) -> frozenset[str]:
+        """The files whose number of rows decides the balance; a file with another vector needs none."""
+        return frozenset(file.path for file in self.files if file.copies)
+
+    def balance(self, stored: StoredRows) -> CommitBalance:
+        """Return the commit's balance by these numbers of stored rows."""
+        counted = [(file, file.balance(stored)) for file in self.files]
+        data = [(file, rows) for file, rows in counted if file.changes_data]
+        rewritten = _sum(rows for file, rows in counted if not file.changes_data)
+        added = _sum(rows for file, rows in data if not file.before)
+        removed = _sum(rows for file, rows in data if not file.after)
+        is_split = not self.change_files and rewritten == 0 and all(not (x.before and x.after) for x, _ in data)
+        found = list(self.contradictions)
+        if rewritten:
+            found.append(f"files that only rewrite rows (`dataChange` is false) change their number by {rewritten:+,}")
+        return CommitBalance(
+            version=self.version,
+            rows=_sum(rows for _, rows in counted),
+            new=added if is_split else None,
+            old=-removed if is_split and removed is not None else None,
+            replaces=any(file.before for file, _ in data) and any(not file.before for file, _ in data),
+            change_files=self.change_files,
+            contradictions=tuple(found),
+        )
+
+
+@dataclass(frozen=True)
+class CommitBalance:
+    """The rows of a commit by its actions.
+
+    rows            rows that it adds minus rows that it removes; None if unproved: a file's number of rows is unknown
+    new, old        rows to read for it from added and from removed files; None if the actions don't say: for change
+                    files, and for a file with another vector, of which they have the difference only
+    replaces        it removes rows of files and adds rows of others, so it may only copy some of them
+    change_files    paths of its change files, of which the actions have no numbers of rows
+    contradictions  what its actions say that can't be
+    """
+
+    version: int
+    rows: int | None
+    new: int | None = None
+    old: int | None = None
+    replaces: bool = False
+    change_files: tuple[str, ...] = ()
+    contradictions: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Balances:
+    """The balances of a slice's commits in order; `wrong_statistics` has a text for each file with wrong ones."""
+
+    commits: tuple[CommitBalance, ...]
+    wrong_statistics: tuple[str, ...] = ()
+
+    @cached_property
+    def unproved(self) -> tuple[int, ...]:
+        """The commits whose balance is unknown."""
+        return tuple(commit.version for commit in self.commits if commit.rows is None)
+
+    @property
+    def rows(self) -> int | None:
+        """The balance of all commits; None if one is unproved."""
+        return _sum(commit.rows for commit in self.commits)
+
+    @property
+    def new(self) -> int | None:
+        """The rows to read from added files; None if the actions of a commit don't say."""
+        return _sum(commit.new for commit in self.commits)
+
+    @property
+    def old(self) -> int | None:
+        """The rows to read from removed files; None if the actions of a commit don't say."""
+        return _sum(commit.old for commit in self.commits)
+
+    @property
+    def change_files(self) -> tuple[str, ...]:
+        """The paths of all change files."""
+        return tuple(path for commit in self.commits for path in commit.change_files)
+
+    @property
+    def may_copy(self) -> bool:
+        """Whether a commit without change files replaces files, so that rows are read that did not change."""
+        return any(commit.replaces and not commit.change_files for commit in self.commits)
+
+    def weighted(self, as_version: int | None = None) -> int | None:
+        """Return the sum of each commit's balance times the weight of its version, or all with that of `as_version`."""
+        return _sum(
+            None if one.rows is None else one.rows * weight(one.version if as_version is None else as_version)
+            for one in self.commits
+        )
+
+
+def weight(version: int) -> int:
+    """Return the weight of a commit's rows in `ScannedRows.weighted`, by its own formula: it must not be imported."""
+    return (version * 2654435761) % 1000003 + 1
+
+
+class RunningLedger:
+    """Follows the files that commits touch, one commit after the other."""
+
+    def __init__(self, read_before: Callable[[], FilesBefore | None]) -> None:
+        """Start before the first commit.
+
+        `read_before` returns the live files then, and is called for the first commit that touches a file; None if they
+        can't be read: then a file that is removed was live, and one that is only added was not.
+        """
+        self._read_before = read_before
+        self._live: dict[str, Vectors] = {}
+        self._by_adds: dict[str, int] = {}
+        self._by_removes: dict[str, int] = {}
+
+    @cached_property
+    def _before(self) -> FilesBefore | None:
+        return self._read_before()
+
+    def apply(self, version: int, actions: Actions) -> CommitFiles:
+        """Return what the next commit does to files. Within a commit, an add counts after a remove of the same file."""
+        added, removed = _by_path(actions.added), _by_path(actions.removed)
+        files, found = list[FileChange](), list[str]()
+        for path in dict.fromkeys((*removed, *added)):
+            gone, come = removed.get(path, {}), added.get(path, {})
+            before = self._vectors(path, gone)
+            kept = {vector: rows for vector, rows in before.items() if vector not in gone}
+            after = kept | {vector: file.hidden_rows for vector, file in come.items()}
+            _note_rows(self._by_adds, come.values())
+            _note_rows(self._by_removes, gone.values())
+            found += _contradictions(path, before, gone, come, self.stored_rows(path))
+            changes_data = any(file.data_change for file in (*gone.values(), *come.values()))
+            files.append(FileChange(path, before, after, changes_data))
+            self._live[path] = after
+        changes = tuple(dict.fromkeys(file.path for file in actions.change_files))
+        return CommitFiles(version, tuple(files), changes, _shortened(found))
+
+    def stored_rows(self, path: str) -> int | None:
+        """Return a file's rows by the statistics of its add, in these commits or before them, else of its remove."""
+        known = self._by_adds.get(path)
+        if known is None and self._before is not None:
+            known = self._before.rows.get(path)
+        return self._by_removes.get(path) if known is None else known
+
+    def _vectors(self, path: str, gone: Mapping[str, LiveFile | Tombstone]) -> Vectors:
+        """Return the vectors with which a file was live before the commit that removes it with those in `gone`."""
+        if path in self._live:
+            return self._live[path]
+        as_removed = {vector: file.hidden_rows for vector, file in gone.items()}
+        if self._before is None:
+            return as_removed
+        if path not in self._before.rows:
+            return {}
+        return as_removed if len(as_removed) == 1 else self._before.vectors.get(path, {})
+
+
+def _note_rows(rows: dict[str, int], files: Iterable[LiveFile | Tombstone]) -> None:
+    """Add the rows that these actions have for their files."""
+    rows |= {file.path: file.rows for file in files if file.rows is not None}
+
+
+def _by_path(files: Iterable[LiveFile] | Iterable[Tombstone]) -> dict[str, dict[str, LiveFile | Tombstone]]:
+    """Group actions by path, then by vector; an action that names a file twice counts once."""
+    found: dict[str, dict[str, LiveFile | Tombstone]] = {}
+    for file in files:
+        found.setdefault(file.path, {})[file.vector.id if file.vector else _NO_VECTOR] = file
+    return found
+
+
+def _contradictions(
+    path: str,
+    before: Vectors,
+    gone: Mapping[str, LiveFile | Tombstone],
+    come: Mapping[str, LiveFile | Tombstone],
+    stored: int | None,
+) -> list[str]:
+    found = list[str]()
+    if any(vector not in before for vector in gone):
+        found.append(f"removes {path}, which is not live")
+    # Without a change of data, that is how writers change statistics or tags.
+    if any(vector in before and vector not in gone and file.data_change for vector, file in come.items()):
+        found.append(f"adds {path}, which is live already")
+    if stored is not None and any(file.hidden_rows > stored for file in come.values()):
+        found.append(f"hides more rows of {path} than the {stored:,} that it has by its statistics")
+    return found
+
+
+def _shortened(found: list[str]) -> tuple[str, ...]:
+    more = [f"and {len(found) - _SAMPLES:,} more of this kind"] if len(found) > _SAMPLES else []
+    return (*found[:_SAMPLES], *more)
+
+
+def _sum(numbers: Iterable[int | None]) -> int | None:
+    """Add the numbers; None if one is unknown."""
+    total = 0
+    for number in numbers:
+        if number is None:
+            return None
+        total += number
+    return total

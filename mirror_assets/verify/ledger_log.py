@@ -1,0 +1,225 @@
+"""Reads what the ledger needs: commits, the live files before them, and footers of Parquet files."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TypeVar
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from mirror_assets.source.actions import Actions
+from mirror_assets.source.errors import LogGap, SourceUnreadable
+from mirror_assets.source.log import DeltaLog
+from mirror_assets.source.log_checkpoint import read_checkpoint
+from mirror_assets.source.log_listing import LogStep
+from mirror_assets.source.parsing import parse_actions
+from mirror_assets.verify.ledger import (
+    NO_FILES,
+    Balances,
+    CommitBalance,
+    CommitFiles,
+    FileChange,
+    FilesBefore,
+    RunningLedger,
+    StoredRows,
+    Vectors,
+)
+
+_THREADS = 16
+# Commits that are read at once when a whole log is audited: this bounds the memory.
+_AUDITED_AT_ONCE = 256
+_Given = TypeVar("_Given")
+_Made = TypeVar("_Made")
+
+
+@dataclass(frozen=True)
+class Footers:
+    """Reads the numbers of rows in Parquet files of a table, of which each footer is read once."""
+
+    log: DeltaLog
+
+    @cached_property
+    def _known(self) -> dict[str, int | None]:
+        return {}
+
+    def read(self, paths: Iterable[str]) -> Mapping[str, int | None]:
+        """Return the rows of each file; None for one that was deleted or is damaged."""
+        wanted = [path for path in dict.fromkeys(paths) if path not in self._known]
+        self._known.update(zip(wanted, _each(self.log, self._rows, wanted), strict=True))
+        return self._known
+
+    def _rows(self, path: str) -> int | None:
+        try:
+            with self.log.files.open(path) as file:
+                rows: int = pq.read_metadata(file).num_rows
+                return rows
+        except (FileNotFoundError, pa.ArrowInvalid):
+            return None
+
+
+class SliceLedger:
+    """The ledger of the commits, or of the version, that a slice is made from; threads must not share it.
+
+    Its methods raise what reading the log raises.
+    """
+
+    def __init__(self, log: DeltaLog, read: Callable[[], tuple[tuple[CommitFiles, ...], StoredRows]]) -> None:
+        """Read nothing yet: `read` returns the commits, and the rows of their files by statistics."""
+        self._read, self._footers = read, Footers(log)
+
+    @cached_property
+    def _log_says(self) -> tuple[tuple[CommitFiles, ...], StoredRows]:
+        return self._read()
+
+    @cached_property
+    def by_statistics(self) -> Balances:
+        """The balances by the statistics in the log; footers are read only of files without."""
+        commits, known = self._log_says
+        footers = self._footers.read(path for path in _counted(commits) if known(path) is None)
+
+        def stored(path: str) -> int | None:
+            rows = known(path)
+            return footers.get(path) if rows is None else rows
+
+        return Balances(tuple(commit.balance(stored) for commit in commits))
+
+    @cached_property
+    def by_footers(self) -> Balances:
+        """The balances by the footers of all files that decide; statistics count only for lost files."""
+        commits, known = self._log_says
+        paths = _counted(commits)
+        footers = self._footers.read(paths)
+        wrong = tuple(
+            f"{path} has {rows:,} rows by its footer, {said:,} by its statistics"
+            for path in paths
+            if (rows := footers[path]) is not None and (said := known(path)) is not None and said != rows
+        )
+
+        def stored(path: str) -> int | None:
+            rows = footers.get(path)
+            return known(path) if rows is None else rows
+
+        return Balances(tuple(commit.balance(stored) for commit in commits), wrong)
+
+    def rows_in(self, paths: Sequence[str]) -> int | None:
+        """Return the rows in these Parquet files by their footers; None if one is lost."""
+        footers, total = self._footers.read(paths), 0
+        for path in paths:
+            rows = footers[path]
+            if rows is None:
+                return None
+            total += rows
+        return total
+
+
+def commits_ledger(log: DeltaLog, first: int, last: int) -> SliceLedger:
+    """Return the ledger of the commits [first, last]."""
+
+    def read() -> tuple[tuple[CommitFiles, ...], StoredRows]:
+        running = RunningLedger(lambda: files_before(log, first))
+        versions = range(first, last + 1)
+        found = zip(versions, _each(log, lambda version: read_commit(log, version), versions), strict=True)
+        return tuple(running.apply(version, actions) for version, actions in found), running.stored_rows
+
+    return SliceLedger(log, read)
+
+
+def version_ledger(log: DeltaLog, version: int, first: int = 0, end: int | None = None) -> SliceLedger:
+    """Return the ledger of a version, as one commit that adds its files.
+
+    A chunk has the files `first` to `end` - 1 only, in order of their paths as the log has them.
+    """
+
+    def read() -> tuple[tuple[CommitFiles, ...], StoredRows]:
+        decoded = log.files.paths.decoded
+        listed = sorted(log.data_files(version), key=lambda file: file.path)[first:end]
+        rows = {decoded(file.path): file.rows for file in listed}
+        has_vectors = "deletionVectors" in log.state(version).protocol.features
+        vectors = read_vectors(log, version) if has_vectors else {}
+        files = tuple(FileChange(path, {}, vectors.get(path, {"": 0}), changes_data=True) for path in rows)
+        return (CommitFiles(version, files, ()),), rows.get
+
+    return SliceLedger(log, read)
+
+
+def audit(log: DeltaLog) -> Iterator[CommitBalance]:
+    """Yield the balance of every commit from the earliest that can be followed, by the actions alone."""
+    first, last = log.earliest(), log.newest()
+    running = RunningLedger(lambda: files_before(log, first))
+    for begin in range(first, last + 1, _AUDITED_AT_ONCE):
+        versions = range(begin, min(begin + _AUDITED_AT_ONCE, last + 1))
+        for version, actions in zip(versions, _each(log, lambda one: read_commit(log, one), versions), strict=True):
+            yield running.apply(version, actions).balance(running.stored_rows)
+
+
+def files_before(log: DeltaLog, first: int) -> FilesBefore | None:
+    """Return the live files before the commit `first`, by delta-rs; None if the log can't reconstruct that version.
+
+    Their vectors are the ledger's own reading of checkpoint and commits.
+    """
+    if first == 0:
+        return NO_FILES
+    decoded = log.files.paths.decoded
+    try:
+        rows = {decoded(file.path): file.rows for file in log.data_files(first - 1)}
+    except LogGap:
+        return None
+    return FilesBefore(rows, lambda: read_vectors(log, first - 1))
+
+
+def read_commit(log: DeltaLog, version: int) -> Actions:
+    """Read the actions of a commit. Raises LogGap for a missing commit, and SourceUnreadable for an invalid one."""
+    data = log.files.commit(version)
+    if data is None:
+        raise LogGap(log.uri, version)
+    return _parsed(log, data, f"commit {version}")
+
+
+def read_vectors(log: DeltaLog, version: int) -> Mapping[str, Vectors]:
+    """Return the vectors of all live files of a version, by path, from checkpoint and commits. Raises LogGap."""
+    listing = log.files.log()
+    steps = listing.steps(version)
+    if steps is None:
+        raise LogGap(log.uri, listing.gap(version))
+    live: dict[str, dict[str, int]] = {}
+    for actions in _each(log, lambda step: _read_step(log, step), steps):
+        for removed in actions.removed:
+            live.get(removed.path, {}).pop(removed.vector.id if removed.vector else "", None)
+        for added in actions.added:
+            live.setdefault(added.path, {})[added.vector.id if added.vector else ""] = added.hidden_rows
+    return live
+
+
+def _read_step(log: DeltaLog, step: LogStep) -> Actions:
+    try:
+        if step.is_checkpoint:
+            return read_checkpoint(log.files, step.paths, lambda read, paths: [read(path) for path in paths])
+        with log.files.open(step.paths[0]) as file:
+            return _parsed(log, file.read(), step.paths[0])
+    except FileNotFoundError as error:
+        raise LogGap(log.uri, step.last) from error
+    except pa.ArrowException as error:
+        raise SourceUnreadable(log.uri, f"{', '.join(step.paths)} is not what Delta writes ({error!r})") from error
+
+
+def _parsed(log: DeltaLog, data: bytes, name: str) -> Actions:
+    try:
+        return parse_actions(data, log.files.paths)
+    except (ValueError, KeyError, TypeError) as error:
+        raise SourceUnreadable(log.uri, f"{name} is not what Delta writes ({error!r})") from error
+
+
+def _counted(commits: Iterable[CommitFiles]) -> list[str]:
+    return list(dict.fromkeys(path for commit in commits for path in sorted(commit.counted_paths)))
+
+
+def _each(log: DeltaLog, read: Callable[[_Given], _Made], given: Sequence[_Given]) -> list[_Made]:
+    """Read several files, concurrently from a remote store; on a disk, threads take longer."""
+    if log.files.is_local or len(given) < 2:
+        return [read(one) for one in given]
+    with ThreadPoolExecutor(_THREADS) as pool:
+        return list(pool.map(read, given))
