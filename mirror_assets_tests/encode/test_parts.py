@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -13,46 +13,46 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from mirror_assets.encode import changes as feed
-from mirror_assets.encode import pairing
-from mirror_assets.encode.changes import FeedSlice, encode_changes
+from mirror_assets.encode import changes, pairing
+from mirror_assets.encode.changes import ChangesSlice, encode_changes
 from mirror_assets.encode.columns import CHANGE_TYPE, COMMIT_VERSION
 from mirror_assets.encode.part_assignment import EncodeGroup, shuffle_key
 from mirror_assets.errors import StopError
 from mirror_assets.landing.names import part_place
+from mirror_assets.source.actions import Metadata
 from mirror_assets.source.batching import PartAssignment
-from mirror_assets.source.row_counts import ReadRows
+from mirror_assets.source.scan import RowKind, Scan, ScannedFile
 from mirror_assets.source.schema import LandedColumn
 
 _COLUMNS = (LandedColumn("id", "bigint"), LandedColumn("version", "bigint"))
 _TARGET = 50
 
 
-@dataclass(frozen=True)
-class _Feed:
-    """A feed of insertions, in place of one that is read; each row tells its commit in a column of its own."""
-
-    frame: DataFrame
-
-    def rows(self, first: int, last: int) -> DataFrame:
-        return self.frame.where(F.col(COMMIT_VERSION).between(first, last))
+def _scan(versions: Sequence[int]) -> Scan:
+    """A scan of insertions; what it reads is patched."""
+    files = (ScannedFile(f"{version}.parquet", 1, {}, version, RowKind.INSERT) for version in versions)
+    return Scan("nowhere", Metadata("table-1", "{}"), tuple(files), feed=True)
 
 
 def _given(spark: SparkSession, patch: pytest.MonkeyPatch, rows: Sequence[int]) -> None:
-    """A feed in which commit n, from 1, inserts so many rows; it is shuffled once already, as a scan may be."""
+    """A scan in which commit n, from 1, inserts so many rows; it is shuffled once already, as a scan may be."""
     versions = [version for version, count in enumerate(rows, 1) for _ in range(count)]
     kinds = ["insert"] * len(versions)
     table = {"id": [*range(len(versions))], "version": versions, COMMIT_VERSION: versions, CHANGE_TYPE: kinds}
     types = [pa.int64(), pa.int64(), pa.int64(), pa.string()]
     schema = pa.schema(list(zip(table, types, strict=True)))
     frame = spark.createDataFrame(pa.table(table, schema)).repartition(3)
-    patch.setattr(feed, "ChangeFeed", lambda *_: _Feed(frame))
+
+    def read(_spark: SparkSession, scan: Scan) -> DataFrame:
+        return frame.where(F.col(COMMIT_VERSION).isin([file.version for file in scan.files]))
+
+    patch.setattr(changes, "read_scan", read)
 
 
 def _encoded(spark: SparkSession, assignments: Sequence[PartAssignment], folder: Path) -> tuple[EncodeGroup, ...]:
-    last = assignments[-1].version
-    slice_ = FeedSlice("t", "nowhere", 1, last, ("id",), _COLUMNS, tuple(assignments), _TARGET)
-    return encode_changes(spark, slice_, str(folder), "zstd", {}).groups
+    scan = _scan([assignment.version for assignment in assignments])
+    slice_ = ChangesSlice("t", scan, ("id",), _COLUMNS, tuple(assignments), _TARGET)
+    return tuple(one.group for one in encode_changes(spark, slice_, str(folder), "zstd", {}))
 
 
 def _files(folder: Path) -> Iterator[tuple[str, list[int]]]:
