@@ -134,7 +134,8 @@ BYTE_SETTINGS: tuple[ByteSettings, ...] = (
         "statistics in footers, checksum files and the log are hints of the writer: a wrong one must not hide rows",
         {
             **_under(
-                _PARQUET, {"filterPushdown": "false", "aggregatePushdown": "false", "recordLevelFilter.enabled": "false"}
+                _PARQUET,
+                {"filterPushdown": "false", "aggregatePushdown": "false", "recordLevelFilter.enabled": "false"},
             ),
             f"{_SQL}optimizer.metadataOnly": "false",
             **_under(
@@ -156,7 +157,7 @@ BYTE_SETTINGS: tuple[ByteSettings, ...] = (
         _under(
             _DELTA,
             {
-                "stalenessLimit": "0",
+                "stalenessLimit": "0ms",
                 # A compacted log file can only repeat the commits, or be wrong.
                 "deltaLog.minorCompaction.useForReads": "false",
                 # Set to false, Delta refuses tables with deletion vectors.
@@ -166,7 +167,7 @@ BYTE_SETTINGS: tuple[ByteSettings, ...] = (
                 "checkLatestSchemaOnRead": "true",
                 "checksum.mismatch.fatal": "true",
                 "changeDataFeed.unsafeBatchReadOnIncompatibleSchemaChanges.enabled": "false",
-                "changeDataFeed.defaultSchemaModeForColumnMappingTable": "legacy",
+                "changeDataFeed.defaultSchemaModeForColumnMappingTable": "endVersion",
                 "streaming.unsafeReadOnIncompatibleColumnMappingSchemaChanges.enabled": "false",
                 "streaming.unsafeReadOnIncompatibleSchemaChangesDuringStreamStart.enabled": "false",
                 "streaming.unsafeReadOnNullabilityChange.enabled": "false",
@@ -280,7 +281,7 @@ BYTE_SETTINGS: tuple[ByteSettings, ...] = (
     ),
     ByteSettings(
         "repeated tasks",
-        "a task that Spark runs again sends each row where the first attempt sent it; otherwise rows are lost or doubled",
+        "a task that runs again sends each row where the first attempt sent it; otherwise rows are lost or doubled",
         _under(
             _SQL,
             {
@@ -317,7 +318,7 @@ CONTEXT_SETTINGS = (
     ),
     ContextSetting(f"{HADOOP}mapred.input.pathFilter.class", None, "it is the older name of the path filter"),
 )
-_FIXED = PINNED | {setting.name: setting.value for setting in CONTEXT_SETTINGS}
+_FIXED: Mapping[str, str | None] = {**PINNED, **{setting.name: setting.value for setting in CONTEXT_SETTINGS}}
 _REASONS = {name: group.reason for group in BYTE_SETTINGS for name in group.values}
 _REASONS |= {setting.name: setting.reason for setting in CONTEXT_SETTINGS}
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import os
 import re
+from pathlib import Path
 from urllib.parse import unquote
 
 _OTHER_SCHEME = re.compile(r"(?!file:)[A-Za-z][A-Za-z0-9+.-]*:/", re.IGNORECASE)
@@ -20,5 +20,5 @@ def spark_path(address: str) -> str:
     if _OTHER_SCHEME.match(address):
         return address
     uri = _FILE.match(address)
-    path = f"/{unquote(address[uri.end() :])}" if uri else os.path.abspath(address)
+    path = f"/{unquote(address[uri.end() :])}" if uri else str(Path(address).absolute())
     return f"file://{path}"

@@ -24,6 +24,7 @@ from mirror_assets.history.history_log import HistoryCommit
 from mirror_assets.history.history_plan import HistoryPlan, HistorySlice, lost_behind, plan_history
 from mirror_assets.history.stream import read_by_stream
 from mirror_assets.source.losses import DataFileMissing, FeedMissing, HistoryExpired, SourceRead, proved
+from mirror_assets.spark_paths import spark_path
 
 
 def keep_history(
@@ -81,7 +82,7 @@ def _read_by_batch(
 ) -> Sequence[HistoryCommit]:
     """Append the feed of one slice, or a snapshot as the feed of a commit that inserts all its rows."""
     (planned,) = slices
-    uri, first, last = context.source.uri, planned.first, planned.last
+    uri, first, last = spark_path(context.source.uri), planned.first, planned.last
     with spark_errors(uri):
         if planned.snapshot_ms is None:
             rows = read_changes(context.spark(), uri, first, last, planned.vector_versions)

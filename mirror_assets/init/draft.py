@@ -19,6 +19,7 @@ from mirror_assets.init.lake import Lake
 from mirror_assets.init.propose_keys import declared_key, key_candidates, likely_key
 from mirror_assets.init.survey import Survey, Unreadable, survey_lake
 from mirror_assets.init.write_files import config_text, sql_text
+from mirror_assets.spark_paths import spark_path
 
 # Tables that Spark reads at the same time.
 _AT_ONCE = 4
@@ -92,6 +93,6 @@ def _entry(session: Session | None, survey: Survey) -> TableEntry:
     try:
         # A session holds the credentials of one table at a time.
         spark = session_factory(survey.log, partial(session, threading.current_thread().name))()
-        return table_entry(survey, prove_key(spark, survey.state, survey.log.uri, key_candidates(survey)))
+        return table_entry(survey, prove_key(spark, survey.state, spark_path(survey.log.uri), key_candidates(survey)))
     except MirrorError as error:
         return table_entry(survey, None, error.what.rstrip("."))

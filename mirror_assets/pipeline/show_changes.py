@@ -24,6 +24,7 @@ from mirror_assets.source.ranges import Range, VersionPoint, resolve
 from mirror_assets.source.row_counts import feed_files
 from mirror_assets.source.schema import compare_schemas, parse_schema
 from mirror_assets.source.source_state import SourceState
+from mirror_assets.spark_paths import spark_path
 
 
 @dataclass(frozen=True)
@@ -61,12 +62,14 @@ def show_changes(
         try:
             with spark_errors(log.uri):
                 if compares:
-                    range_ = VersionRange(log.uri, first - 1, first, by_values=table.changes is Changes.FILES)
+                    range_ = VersionRange(
+                        spark_path(log.uri), first - 1, first, by_values=table.changes is Changes.FILES
+                    )
                     columns = table_columns(table, parse_schema(piece[0].metadata.schema_string))
                     frame = net_changes(spark(), range_, columns, table.mirror_keys, log.times(tip).at(first))
                 else:
                     vectors = vector_versions([step.commit for step in piece])
-                    frame = read_changes(spark(), log.uri, first, last, vectors)
+                    frame = read_changes(spark(), spark_path(log.uri), first, last, vectors)
                 rows = json_rows(frame, limit)
         except MirrorError as error:
             meant = proved(str(table.name), log, read, error)
