@@ -82,10 +82,14 @@ class Project:
     ) -> Project:
         """Compose what mirror.yaml names; `session` replaces Spark's; `report` takes a line when Spark starts.
 
-        Raises what `open_zone` raises.
+        A session that `session` returns is never changed: its owner gets one that is made from it. Raises what
+        `open_zone` raises.
         """
         settings = cache(partial(SparkSettings.of, config))  # of every source's store: only Spark needs them
-        opened = session or reporting_start(lambda owner: settings().open(owner), report)
+        if session is None:
+            opened = reporting_start(lambda owner: settings().open(owner), report)
+        else:
+            opened = session if session is no_spark else partial(session_from, session)
         zone = config.landing_zone
         return cls(config, open_zone(zone), open_local_staging(zone), opened)
 
@@ -123,6 +127,13 @@ class Project:
     def mirror(self) -> Mirror:
         """Return the mirror of the landing zone: the database in Fabric, or the local stand-in's tables."""
         return open_mirror(self.config, self.store)
+
+
+def session_from(session: Session, owner: str | None) -> SparkSession:
+    """Return the owner's session, made from the one that `session` returns. Raises what `own_session` raises."""
+    from mirror_assets.encode.session import own_session
+
+    return own_session(session(owner), owner)
 
 
 def reporting_start(session: Session, report: Callable[[str], None]) -> Session:

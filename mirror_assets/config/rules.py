@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from itertools import combinations
 from pathlib import Path
 
+from mirror_assets.byte_settings import setting_problem
 from mirror_assets.config.catalogs import CatalogCredentials, CatalogType, table_problem
 from mirror_assets.config.discover_rule import NewTables
 from mirror_assets.config.document import Document, Steps
@@ -15,6 +16,7 @@ from mirror_assets.config.errors import did_you_mean
 from mirror_assets.config.places import HISTORY_PATH, MIRROR_PATH
 from mirror_assets.config.setting_values import Changes, HistoryMode, is_uri, local_source
 from mirror_assets.config.table_settings import FramesOf
+from mirror_assets.config.variables import has_reference
 from mirror_assets.landing.errors import NameRefused
 from mirror_assets.landing.names import TableName
 
@@ -52,6 +54,7 @@ def apply_rules(document: Document) -> None:
         _useful_rules,
         _checked_frames,
         _no_plain_secrets,
+        _fixed_spark_settings,
         _separate_folders,
     ):
         for steps, message in rule(document):
@@ -170,6 +173,20 @@ def _no_plain_secrets(document: Document) -> _Mistakes:
         steps = ("spark", "settings", name)
         if _SECRET_WORD.search(name) and ".".join(steps) not in document.from_environment:
             yield steps, _SECRET
+
+
+def _fixed_spark_settings(document: Document) -> _Mistakes:
+    """Refuse settings of Spark that decide which rows land, with other values than this package's.
+
+    One that refers to the environment is checked when a session opens.
+    """
+    for name in document.names("spark", "settings"):
+        value = document.get("spark", "settings", name)
+        text = str(value).lower() if isinstance(value, bool) else value if isinstance(value, str) else None
+        if text is not None and not has_reference(text):
+            problem = setting_problem(name, text)
+            if problem is not None:
+                yield ("spark", "settings", name), problem
 
 
 def _separate_folders(document: Document) -> _Mistakes:

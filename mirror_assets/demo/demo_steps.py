@@ -11,6 +11,8 @@ import pyarrow.parquet as pq
 from deltalake import DeltaTable, write_deltalake
 from pyspark.sql import SparkSession
 
+from mirror_assets.spark_paths import spark_path
+
 # A mirror that was away for weeks must still find the feed: Delta refuses to read it once it is older than this.
 _PROPERTIES = {
     "delta.enableChangeDataFeed": "true",
@@ -58,7 +60,7 @@ class DemoLake:
 
 def _quoted(source: str, path: Path) -> str:
     """A path as Spark SQL reads it: the name of a data source and the path between backticks."""
-    escaped = str(path).replace("`", "``")
+    escaped = spark_path(str(path)).replace("`", "``")
     return f"{source}.`{escaped}`"
 
 

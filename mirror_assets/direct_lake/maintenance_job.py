@@ -29,6 +29,7 @@ from mirror_assets.pipeline.errors import unexpected
 from mirror_assets.source.log import DeltaLog
 from mirror_assets.source.losses import DataFileMissing, FileUnfound, SourceRead, proved
 from mirror_assets.source.sql_names import table_at
+from mirror_assets.spark_paths import spark_path
 
 MAINTENANCE = "maintenance"
 MAINTENANCE_OP = "maintain_tables"
@@ -156,7 +157,7 @@ def _rewrites(context: TableContext, log: DeltaLog) -> list[MaintenanceStep]:
         dropped = dropped_bytes(footers, ColumnNames.of(snapshot.metadata))
     return rewrite_steps(
         snapshot,
-        table_at(log.uri),
+        table_at(spark_path(log.uri)),
         optimize=Maintenance.OPTIMIZE in settings,
         purge=purge,
         max_files=sku_of(sku).files if sku else None,
@@ -172,7 +173,7 @@ def _vacuum(context: TableContext, log: DeltaLog, *, rewritten: bool) -> list[Ma
         needs = {*plan.unknown_frames, *(need for file in plan.threatened for need in file.needed_by)}
         named = tuple(str(need) for need in sorted(needs))
         raise vacuum_refused(str(context.name), len(plan.threatened), named, plan.keeping(snapshot.metadata))
-    steps = vacuum_steps(snapshot, table_at(log.uri), plan, rewritten=rewritten)
+    steps = vacuum_steps(snapshot, table_at(spark_path(log.uri)), plan, rewritten=rewritten)
     return [step for step in steps if step.kind is StepKind.VACUUM]
 
 

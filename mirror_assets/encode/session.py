@@ -10,6 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from contextlib import ExitStack
 from importlib.metadata import version
 from pathlib import Path
+from weakref import WeakSet
 
 from py4j.java_gateway import JavaObject
 from py4j.protocol import Py4JJavaError
@@ -17,6 +18,7 @@ from pyspark import SparkContext, __version__
 from pyspark.errors import PySparkException, PySparkRuntimeError
 from pyspark.sql import SparkSession
 
+from mirror_assets.byte_settings import CONTEXT_SETTINGS, HADOOP, PINNED, context_unfit, require_fixed
 from mirror_assets.encode.jar_folder import jars_in
 from mirror_assets.encode.jvm_start import resolving_alone, start_jvm
 from mirror_assets.encode.private.jvm import Jvm
@@ -35,8 +37,9 @@ _MAX_TEXT = 400
 _LINES = 12
 _STARTING = threading.Lock()
 _OWNED: dict[str, tuple[SparkContext, JavaObject]] = {}
-# Spark passes settings with this prefix on to Hadoop.
-HADOOP = "spark.hadoop."
+# Contexts whose settings were checked.
+_CHECKED: WeakSet[SparkContext] = WeakSet()
+_COORDINATION = f"{HADOOP}outputCommitCoordination.enabled"
 
 
 def delta_package() -> str:
@@ -71,18 +74,16 @@ def spark_settings(
         "spark.sql.shuffle.partitions": "2",
         # Delta's default, 50 partitions, costs seconds.
         "spark.databricks.delta.snapshotPartitions": "2",
-        # Delta has to read commits from their own log files: a compacted log file can only repeat them, or be wrong.
-        "spark.databricks.delta.deltaLog.minorCompaction.useForReads": "false",
         # VACUUM lists a folder with this many tasks, however small it is; the default, 10,000 tasks, takes minutes.
         "spark.sql.sources.parallelPartitionDiscovery.parallelism": "8",
-        "spark.sql.session.timeZone": "UTC",
         # Recording the Python call site of each column costs several JVM calls per column.
         "spark.python.sql.dataFrameDebugging.enabled": "false",
         # Rows are taken out of a batch one by one: the batch of a wide table has to fit the processor's cache. With
         # Spark's 4,096 rows, 200 columns take a fifth longer; narrow tables don't care (docs/performance.md).
         "spark.sql.parquet.columnarReaderBatchSize": "1024",
-        "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",
         "spark.log.level": "ERROR",
+        # No session can set this one (`CONTEXT_SETTINGS`): a context that we start has it from the start.
+        _COORDINATION: "true",
     }
     lists = {
         PACKAGES: _merged_packages((delta_package(), *map(with_version, packages)), wanted.pop(PACKAGES, None)),
@@ -99,28 +100,62 @@ def open_session(
 ) -> SparkSession:
     """Return a session with these settings, separate from all others, on the running Spark context or on a new one.
 
-    Settings of the Spark context take effect only if this call starts it. `secrets` are set on the session alone: a new
-    context's settings appear in the JVM's command line, which every user of the machine can read.
+    It also has the settings that decide bytes (`byte_settings`). Settings of the Spark context take effect only if this
+    call starts it. `secrets` are set on the session alone: a new context's settings appear in the JVM's command line,
+    which every user of the machine can read.
 
     An `owner`, such as a table's name, gets the same session on each call in a process, with the settings applied
     again: Spark never frees the half megabyte that a session holds once it has read Delta tables. Raises
-    SparkNotStarted, and connect_unsupported.
+    SparkNotStarted, connect_unsupported, setting_fixed and context_unfit.
     """
     require_classic(settings)
+    require_fixed(settings)
     # At level DEBUG, py4j logs each call with its arguments, and settings may be secrets.
     logging.getLogger("py4j").setLevel(logging.INFO)
     _hide_expressions()
     try:
         with _STARTING:
             shared = _running_session() or _start(settings)
-        # Hadoop reads session settings by its own names, without Spark's prefix. A context that this call did not start
-        # has none of them.
-        hadoop = {name.removeprefix(HADOOP): value for name, value in {**settings, **(secrets or {})}.items()}
-        own = {**settings, **hadoop}
-        # Like Spark's builder on a running context, this ignores settings that can't change any more.
-        return SparkSession(shared.sparkContext, _session_of(shared, owner), own)
+        require_context(shared)
+        return _with_settings(shared, {**settings, **(secrets or {})}, owner)
     except (PySparkException, Py4JJavaError) as error:
         raise SparkNotStarted(_first_line(error)) from redacted_error(error)
+
+
+def own_session(handed: SparkSession, owner: str | None = None) -> SparkSession:
+    """Return a session of this package that is made from one of a project, which stays unchanged.
+
+    It has the project's settings, because they may say how Spark reaches stores, and those that decide bytes. Raises
+    what `require_delta` raises, and context_unfit.
+    """
+    require_delta(handed)
+    require_context(handed)
+    return _with_settings(handed, handed.conf.getAll, owner)
+
+
+def _with_settings(shared: SparkSession, settings: Mapping[str, str], owner: str | None) -> SparkSession:
+    """Return the owner's session on the context of `shared`, with these settings and those that decide bytes."""
+    wanted = {**settings, **PINNED}
+    # Hadoop reads session settings by its own names, without Spark's prefix. A context that this package did not start
+    # has none of them.
+    hadoop = {name.removeprefix(HADOOP): value for name, value in wanted.items()}
+    # Like Spark's builder on a running context, this ignores settings that can't change any more.
+    return SparkSession(shared.sparkContext, _session_of(shared, owner), {**wanted, **hadoop})
+
+
+def require_context(spark: SparkSession) -> None:
+    """Raise context_unfit if the session's context decides bytes by a setting that no session can change."""
+    context = spark.sparkContext
+    if context in _CHECKED:
+        return
+    # A session's view of Hadoop's settings, those of XML files included, has no public method.
+    hadoop = Jvm(spark).session.sessionState().newHadoopConf()
+    for setting in CONTEXT_SETTINGS:
+        # Spark reads the first kind from its own settings, and Hadoop the second kind from its XML files as well.
+        found = context.getConf().get(setting.name) if setting.value else hadoop.get(setting.name.removeprefix(HADOOP))
+        if found is not None and found != setting.value:
+            raise context_unfit(setting, found)
+    _CHECKED.add(context)
 
 
 def require_delta(spark: SparkSession) -> None:

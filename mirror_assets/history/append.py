@@ -19,6 +19,7 @@ from mirror_assets.encode.spark_errors import spark_error
 from mirror_assets.history.errors import HistoryColumnsUnfit, HistoryOvertaken
 from mirror_assets.history.history_log import APPLICATION, HistoryCommit, HistoryLog
 from mirror_assets.source.sql_names import quoted
+from mirror_assets.spark_paths import spark_path
 
 TABLE_ID = "_table_id"
 # First, because Delta collects statistics for the first columns only, and queries filter by these.
@@ -54,7 +55,7 @@ def append_rows(rows: DataFrame, history: HistoryLog, kept: HistoryCommit) -> Hi
     while True:
         try:
             with _translated(history, kept):
-                frame.write.format("delta").mode("append").options(**options).save(history.uri)
+                frame.write.format("delta").mode("append").options(**options).save(spark_path(history.uri))
             break
         except HistoryColumnsUnfit as error:
             if error.why in tried or not _enable(frame.sparkSession, history, kept, error):
@@ -108,10 +109,12 @@ def _enable(spark: SparkSession, history: HistoryLog, kept: HistoryCommit, unfit
     The source has it also, so its readers support it. Type widening is left to a person: fewer readers support that.
     """
     features, is_name = _FEATURES.search(unfit.why), _NAMES in unfit.why
-    mapping = f"ALTER TABLE delta.{quoted(history.uri)} SET TBLPROPERTIES ('delta.columnMapping.mode' = 'name')"
+    mapping = (
+        f"ALTER TABLE delta.{quoted(spark_path(history.uri))} SET TBLPROPERTIES ('delta.columnMapping.mode' = 'name')"
+    )
     with _translated(history, kept):
         for name in features[1].split(",") if features else ():
-            DeltaTable.forPath(spark, history.uri).addFeatureSupport(name.strip())
+            DeltaTable.forPath(spark, spark_path(history.uri)).addFeatureSupport(name.strip())
         if is_name:
             spark.sql(mapping)
     return bool(features) or is_name

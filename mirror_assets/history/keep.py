@@ -81,7 +81,7 @@ def _read_by_batch(
 ) -> Sequence[HistoryCommit]:
     """Append the feed of one slice, or a snapshot as the feed of a commit that inserts all its rows."""
     (planned,) = slices
-    uri, first, last = context.source.uri, planned.first, planned.last
+    uri, first, last = spark_path(context.source.uri), planned.first, planned.last
     with spark_errors(uri):
         if planned.snapshot_ms is None:
             times = {version: context.source.time_ms(version) for version in range(first, last + 1)}

@@ -31,6 +31,7 @@ from mirror_assets.history.history_log import HistoryCommit
 from mirror_assets.history.history_plan import HistorySlice
 from mirror_assets.source.losses import SparkFailed
 from mirror_assets.source.projection import ALL_ROWS
+from mirror_assets.spark_paths import spark_path
 
 # Without a limit of the user's, everything is one batch: Delta's default of 1000 files would cut it.
 _ALL_FILES = 2**31 - 1
@@ -74,7 +75,7 @@ def _run(context: HistoryContext, options: StreamOptions, checkpoint: StreamChec
     spark = context.spark()
     reader = spark.readStream.format("delta").option("readChangeFeed", "true").option("startingVersion", batches.next)
     limited = reader.options(**{"maxFilesPerTrigger": str(_ALL_FILES), **options.options})
-    rows = projected(limited.load(context.source.uri), ALL_ROWS)
+    rows = projected(limited.load(spark_path(context.source.uri)), ALL_ROWS)
     writer = rows.writeStream.foreachBatch(batches)
     query = writer.option("checkpointLocation", checkpoint.location).trigger(availableNow=True).start()
     try:
@@ -189,7 +190,7 @@ class StreamCheckpoint:
     @property
     def location(self) -> str:
         """Spark's own folder in it."""
-        return str(self.folder / _SPARK)
+        return spark_path(str(self.folder / _SPARK))
 
     def leave(self, newest: HistoryCommit) -> None:
         """Note in it that the stream has ended at this commit of the history, and delete all other checkpoints."""

@@ -18,6 +18,7 @@ from mirror_assets.pipeline.errors import SnapshotLost
 from mirror_assets.source.differing_files import Compared
 from mirror_assets.source.log import DeltaLog
 from mirror_assets.source.losses import DataFileMissing, SourceRead, proved
+from mirror_assets.spark_paths import spark_path
 from mirror_assets.storage import LocalStore, Store
 from mirror_assets.telemetry.record import SliceWork
 
@@ -47,7 +48,7 @@ class TableContext:
     @property
     def source(self) -> str:
         """Return the source's address as Spark takes it; a catalog is asked the first time."""
-        return self.log.uri
+        return spark_path(self.log.uri)
 
     @property
     def staging(self) -> Store:

@@ -19,6 +19,7 @@ from mirror_assets.landing.steps import drive
 from mirror_assets.pipeline.context import TableContext
 from mirror_assets.pipeline.source_check import changed_expressions, table_columns, table_projection
 from mirror_assets.source.schema import parse_schema
+from mirror_assets.spark_paths import spark_path
 from mirror_assets.storage import Store
 from mirror_assets.storage.credentials import CredentialKind
 from mirror_assets.storage.errors import RequestUnknown, StoreDenied
@@ -121,7 +122,7 @@ def comparable(
         version=manifest.covered,
         keys=manifest.keys,
         columns=tuple((column.name, column.type) for column in manifest.live_columns),
-        mirror=status.location,
+        mirror=spark_path(status.location),
         since=first_landed(context.store, context.name, manifest),
         compared=_compared(manifest),
         projection=table_projection(context.table, schema),

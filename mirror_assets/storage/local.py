@@ -13,6 +13,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import BinaryIO
 
+from mirror_assets.spark_paths import spark_path
 from mirror_assets.storage.errors import (
     FileTooLarge,
     PathChanged,
@@ -127,8 +128,8 @@ class LocalStore:
         return self._at(path)
 
     def spark_path(self, path: str) -> str:
-        """The same as text."""
-        return str(self._at(path))
+        """The same as an address for Spark."""
+        return spark_path(str(self._at(path)))
 
     def head(self, path: str) -> FileInfo | None:
         """The file's size and ETag, or None."""

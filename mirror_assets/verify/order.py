@@ -163,7 +163,9 @@ class SparkChangeReader:
 
     def _parts(self, *, with_values: bool) -> DataFrame:
         """Return the rows of the parts: their place, whether they are new, old, or both, hashes, and keys."""
-        rows = self.spark().read.parquet(*(self.staged.copies.spark_path(path) for path in self.staged.paths))
+        paths = [self.staged.copies.spark_path(path) for path in self.staged.paths]
+        # A path may have characters of a pattern, such as `[`.
+        rows = self.spark().read.option("__globPaths__", "false").parquet(*paths)
         file = rows.metadataColumn("_metadata")  # also where the source has a column of this name
         starts = ((F.lit(part.rpartition("/")[2]), F.lit(start)) for part, start in self.staged.rows_before.items())
         start_of_file = F.element_at(F.create_map(*chain.from_iterable(starts)), file.getField("file_name"))

@@ -96,7 +96,7 @@ def _count_keys(frame: DataFrame, keys: Sequence[str]) -> tuple[int, int, int, t
 @contextmanager
 def _spark_reading(context: TableContext, state: SourceState | None, projection: Projection) -> Iterator[DataFrame]:
     """Yield the version's landing rows; translate Spark's errors in the block."""
-    spark, uri = context.spark(), context.log.uri
+    spark, uri = context.spark(), context.source
     if state is None:
         try:
             with spark_errors(f"{context.name}, reading the newest version of {uri}"):
