@@ -1,7 +1,6 @@
 """mirror.yaml as a typed model; every error names the line to correct."""
 
 from mirror_assets.config.automation import Mode
-from mirror_assets.config.computed_columns import columns_used
 from mirror_assets.config.discover_rule import DiscoverRule
 from mirror_assets.config.discovered import FoundState, RuleOutcome
 from mirror_assets.config.errors import ConfigInvalid, ConfigMissing, Problem, TableUnknown
@@ -63,7 +62,6 @@ __all__ = [
     "TableSettings",
     "TableUnknown",
     "When",
-    "columns_used",
     "config_file",
     "fill_sql",
     "load_config",

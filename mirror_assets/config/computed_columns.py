@@ -10,12 +10,10 @@ from pydantic import AfterValidator, BeforeValidator, Discriminator, Field, Tag
 
 from mirror_assets.config.errors import did_you_mean
 from mirror_assets.config.setting_values import Section, Text, distinct_columns
-from mirror_assets.source.schema import LANDING_TYPES, Schema
+from mirror_assets.source.schema import LANDING_TYPES
 
 _DECIMAL = re.compile(r"decimal\((\d{1,2}),(\d{1,2})\)")
 _MOST_DIGITS = 38
-_WORD = re.compile(r"`(?:[^`]|``)+`|[A-Za-z_]\w*")
-_QUOTED = re.compile(r"'(?:[^'\\]|\\.)*'|\"(?:[^\"\\]|\\.)*\"", re.DOTALL)
 
 
 def _landing_type(text: str) -> str:
@@ -88,13 +86,3 @@ Columns = Annotated[
     Discriminator(lambda choice: "[computed]" if isinstance(choice, dict) else "[list]"),
     AfterValidator(_distinct),
 ]
-
-
-def columns_used(sql: str, schema: Schema) -> tuple[str, ...]:
-    """Return the columns of the source that an expression names.
-
-    Without Spark's analyzer, a function or a field of the same name counts as well.
-    """
-    known = {field.name.lower(): field.name for field in schema.fields}
-    words = (word.strip("`").replace("``", "`").lower() for word in _WORD.findall(_QUOTED.sub("''", sql)))
-    return tuple(dict.fromkeys(known[word] for word in words if word in known))

@@ -29,14 +29,15 @@ from mirror_assets.config.setting_values import (
     Tags,
     Text,
     address_of,
-    matching,
 )
 from mirror_assets.landing.names import TableName
 from mirror_assets.markers import ROW_ID
 from mirror_assets.source.ranges import TimePoint, VersionPoint, parse_point, parse_time
 
-# Delta's options for reading a change feed as a stream.
-STREAM_OPTIONS = ("maxFilesPerTrigger", "maxBytesPerTrigger", "excludeRegex")
+# Delta's options for reading a change feed as a stream that only cut batches. `history/stream.py` keeps a commit whole
+# that they cut. All others leave out rows (excludeRegex, ignoreDeletes, ignoreChanges, skipChangeCommits,
+# failOnDataLoss), or change what is read and where it starts (readChangeFeed, startingVersion, schemaTrackingLocation).
+STREAM_OPTIONS = ("maxFilesPerTrigger", "maxBytesPerTrigger")
 # Fabric's capacities with limits for Direct Lake, which direct_lake/guardrails.py has; some have several names.
 CAPACITIES = (
     *("F2", "F4", "F8", "F16", "F32", "F64", "FT1", "P1", "F128", "P2", "F256", "P3", "F512", "P4", "F1024", "P5"),
@@ -114,6 +115,13 @@ def _dump_start(start: _Start) -> Start | HistoryStart | tuple[tuple[str, int | 
     return (("timestamp", str(start)),) if isinstance(start, TimePoint) else start
 
 
+def _stream_option(name: object) -> object:
+    if isinstance(name, str) and name not in STREAM_OPTIONS:
+        why = "any other option of Delta's can leave rows out, and the history would be false"
+        raise ValueError(f"expected one of {', '.join(STREAM_OPTIONS)}, got {name[:80]!r}; {why}")
+    return name
+
+
 def _sku(value: object) -> object:
     if value is None or (isinstance(value, str) and value.upper() in CAPACITIES):
         return value.upper() if isinstance(value, str) else None
@@ -165,7 +173,7 @@ HowHistoryStarts = Annotated[
     HistoryStart | VersionPoint | TimePoint, _start_among(HistoryStart), PlainSerializer(_dump_start)
 ]
 Frame = Annotated[str, BeforeValidator(_frame)]
-StreamOption = Annotated[str, matching("|".join(STREAM_OPTIONS), f"one of {', '.join(STREAM_OPTIONS)}")]
+StreamOption = Annotated[str, BeforeValidator(_stream_option)]
 Sku = Annotated[str | None, BeforeValidator(_sku)]
 # Without its own serializer, pydantic dumps it twice, and warns about the result.
 Source = Annotated[StorePath | CatalogTable | str, PlainValidator(_source), PlainSerializer(lambda source: source)]

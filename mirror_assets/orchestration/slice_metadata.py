@@ -11,7 +11,6 @@ from datetime import datetime, timezone
 
 import dagster as dg
 
-from mirror_assets.config import columns_used
 from mirror_assets.fabric.monitoring import MonitoredTable
 from mirror_assets.landing.cost import landing_cost
 from mirror_assets.landing.format import Manifest, MarkerCounts, SliceKind, SliceRecord
@@ -24,6 +23,7 @@ from mirror_assets.orchestration.units import count, duration, size
 from mirror_assets.pipeline.context import TableContext
 from mirror_assets.source.schema import Schema, parse_schema
 from mirror_assets.source.source_state import SourceState, source_columns
+from mirror_assets.source.sql_columns import SqlNotParsed, columns_used
 
 Metadata = Mapping[str, MetadataItem]
 DATA_VERSION_TAG = "dagster/data_version"
@@ -237,7 +237,7 @@ def _columns(assets: MirrorAssets, kind: AssetKind, table: TableName, manifest: 
     )
     if len(columns) > _MOST_COLUMNS:
         return {"dagster/column_schema": schema}
-    used = {name: columns_used(column.sql, source) for name, column in computed.items()} if lands else {}
+    used = {name: _origins(column.sql, source) for name, column in computed.items()} if lands else {}
     origin = assets.key(AssetKind.SOURCE if lands else AssetKind.LANDING, table)
     deps = {
         column.name: [dg.TableColumnDep(origin, name) for name in used.get(column.name, (column.name,))]
@@ -246,6 +246,17 @@ def _columns(assets: MirrorAssets, kind: AssetKind, table: TableName, manifest: 
     }
     lineage = dg.TableColumnLineage(deps_by_column=deps)
     return {"dagster/column_schema": schema, "dagster/column_lineage": lineage}
+
+
+def _origins(sql: str, source: Schema) -> tuple[str, ...]:
+    """Return the columns that an expression reads, without the values of its references, which may be secrets.
+
+    Empty where it can't be parsed without them.
+    """
+    try:
+        return columns_used(sql, source)
+    except SqlNotParsed:
+        return ()
 
 
 def _table_schema(

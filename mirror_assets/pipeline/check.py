@@ -132,7 +132,7 @@ def _check_content(context: TableContext, staged: StagedSlice) -> tuple[CheckRes
         return sum(commit.changes_data for commit in commits()) if record.kind is SliceKind.CHANGES else 1
 
     schema = parse_schema(record.source_schema)
-    projection = table_projection(context.table, schema)
+    projection = table_projection(context.config, context.table, schema)
     keys = inspect_keys(staged, rows_allowed)
     if record.chunk is not None and record.chunk.number == 1 and context.table.keys:
         # Two chunks may have rows of the same key. Row ids need no such check: the source has each only once.

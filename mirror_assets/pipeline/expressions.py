@@ -9,7 +9,7 @@ from mirror_assets.encode.scan_reader import read_scan
 from mirror_assets.encode.shown_rows import as_json
 from mirror_assets.encode.spark_errors import spark_errors
 from mirror_assets.pipeline.context import TableContext, reading
-from mirror_assets.pipeline.source_check import table_columns, table_projection
+from mirror_assets.pipeline.source_check import table_columns, table_projection, unread_projection
 from mirror_assets.source.losses import SourceRead
 from mirror_assets.source.projection import ALL_ROWS, Projection
 from mirror_assets.source.scan_builder import scan_version
@@ -22,10 +22,11 @@ def checked_projection(context: TableContext, schema_string: str) -> Projection:
 
     Raises ConfigInvalid, with all mistakes and their lines, and what `table_projection` raises.
     """
-    table, projection = context.table, table_projection(context.table, parse_schema(schema_string))
-    if projection == ALL_ROWS:
-        return projection
-    found = expression_problems(context.spark(), schema_string, projection, table.keys)
+    table, schema = context.table, parse_schema(schema_string)
+    unread = unread_projection(table, schema)
+    if unread == ALL_ROWS:
+        return unread
+    found = expression_problems(context.spark(), schema_string, unread, table.keys)
     if found:
         raise context.config.invalid(
             tuple(
@@ -33,7 +34,7 @@ def checked_projection(context: TableContext, schema_string: str) -> Projection:
                 for x in found
             )
         )
-    return projection
+    return table_projection(context.config, table, schema)
 
 
 def landing_rows(context: TableContext, limit: int) -> tuple[str, ...]:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from mirror_assets.config import Changes, OnDropColumn, TableSettings
 from mirror_assets.landing.format import Manifest, SliceKind, SliceRecord
 from mirror_assets.pipeline.context import TableContext
-from mirror_assets.pipeline.source_check import changed_expressions, columns_used_by, table_columns
+from mirror_assets.pipeline.source_check import changed_expressions, table_columns, table_projection
 from mirror_assets.source.batching import Limits
 from mirror_assets.source.breaks import Break, BreakKind, Needs
 from mirror_assets.source.commits import Commit
@@ -145,7 +145,7 @@ def plan_changes(
     if by_files and table.changes is Changes.FEED:
         first = min(by_files)
         commits = (*commits[: first - base.covered - 1], *log.commits(first, end, with_files=True))
-    used = columns_used_by(table, parse_schema(base.schema_string))
+    used = table_projection(context.config, table, parse_schema(base.schema_string)).uses
     plan = plan_slices(
         PlanRequest(
             covered=base.covered,

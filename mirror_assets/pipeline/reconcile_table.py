@@ -125,7 +125,7 @@ def comparable(
         mirror=spark_path(status.location),
         since=first_landed(context.store, context.name, manifest),
         compared=_compared(manifest),
-        projection=table_projection(context.table, schema),
+        projection=table_projection(context.config, context.table, schema),
     )
 
 

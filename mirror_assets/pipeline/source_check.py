@@ -5,15 +5,17 @@ from __future__ import annotations
 import hashlib
 import os
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from functools import lru_cache
 
 from mirror_assets.config import (
     Changes,
     Config,
+    Problem,
     TableSettings,
-    columns_used,
     fill_sql,
     missing_columns,
+    setting_of,
     source_problems,
 )
 from mirror_assets.errors import ErrorCode, SettingError
@@ -24,6 +26,7 @@ from mirror_assets.source.errors import ColumnUnfit
 from mirror_assets.source.projection import Projection
 from mirror_assets.source.schema import Field, LandedColumn, Schema, landing_type
 from mirror_assets.source.source_state import SourceState, source_columns
+from mirror_assets.source.sql_columns import SqlNotParsed, columns_used
 from mirror_assets.source.table_properties import ROW_TRACKING_COST, enable_row_tracking, how_to_enable
 
 _ROW_ID = LandedColumn(ROW_ID, "bigint", nullable=False, is_row_id=True)
@@ -60,16 +63,39 @@ def _computed(table: TableSettings, name: str, source: Field | None) -> LandedCo
     return LandedColumn(name, kind, nullable=False, sql=sql, expression=_fingerprint(f"{kind} {sql}"))
 
 
-def table_projection(table: TableSettings, schema: Schema) -> Projection:
-    """Return the rows and values that land of a source with this schema. Raises as `table_columns`."""
-    computed = tuple(column for column in table_columns(table, schema) if column.sql)
-    return Projection(_condition(table), computed, columns_used_by(table, schema))
+def table_projection(config: Config, table: TableSettings, schema: Schema) -> Projection:
+    """Return the rows and values that land of a source with this schema.
+
+    Raises ConfigInvalid, with the line of each expression that can't be parsed, and what `table_columns` raises.
+    """
+    unread = unread_projection(table, schema)
+    return replace(unread, uses=_uses(config, table, unread, schema))
 
 
-def columns_used_by(table: TableSettings, schema: Schema) -> tuple[str, ...]:
-    """Return the source's columns that the condition and the expressions use."""
-    texts = " ".join([table.where or "", *(column.sql for column in table.computed.values())])
-    return columns_used(texts, schema)
+def unread_projection(table: TableSettings, schema: Schema) -> Projection:
+    """Return the projection without the columns that it uses, also of expressions that can't be parsed.
+
+    Raises as `table_columns`.
+    """
+    return Projection(_condition(table), tuple(column for column in table_columns(table, schema) if column.sql))
+
+
+def _uses(config: Config, table: TableSettings, projection: Projection, schema: Schema) -> tuple[str, ...]:
+    """Return the source's columns that the condition and the expressions read.
+
+    Raises ConfigInvalid, with the line of each expression that can't be parsed.
+    """
+    texts = [(f"tables.{table.name}.where", projection.where)] if projection.where else []
+    texts += [(setting_of(table, column.name), column.sql) for column in projection.computed]
+    used, problems = dict[str, None](), list[Problem]()
+    for path, sql in texts:
+        try:
+            used |= dict.fromkeys(columns_used(sql, schema))
+        except SqlNotParsed as error:
+            problems.append(Problem(path, str(error)))
+    if problems:
+        raise config.invalid(tuple(problems))
+    return tuple(used)
 
 
 def condition_fingerprint(table: TableSettings) -> str | None:

@@ -27,7 +27,10 @@ TABLE_MISTAKES = [
     ("history: true", "history: expected false, 'slices' or 'stream', got true"),
     ("history: always", "history: expected 'false', 'slices' or 'stream', got 'always'"),
     ("history: ", "history: expected false, 'slices' or 'stream', got nothing"),
-    ("history_stream: {maxFiles: 1}", "history_stream.maxFiles: expected one of maxFilesPerTrigger, maxBytesPerTrigger, excludeRegex, got 'maxFiles'"),
+    *(
+        (f"history_stream: {{{name}: x}}", f"history_stream.{name}: expected one of maxFilesPerTrigger, maxBytesPerTrigger, got '{name}'; any other option of Delta's can leave rows out, and the history would be false")
+        for name in ("maxFiles", "excludeRegex", "ignoreDeletes", "ignoreChanges", "skipChangeCommits", "failOnDataLoss", "startingVersion", "maxfilespertrigger")
+    ),
     ("onbreak: hold", "onbreak: unknown setting; did you mean 'on_break'?"),
     ("changes: cdc", "changes: expected 'feed', 'row_tracking', 'files' or 'append_only', got 'cdc'"),
     ("columns: []", "columns: it must not be empty"),

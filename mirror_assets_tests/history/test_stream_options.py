@@ -1,4 +1,4 @@
-"""Delta's options for a streaming read: they cut batches and leave out files, and lose or double no row."""
+"""Delta's options for a streaming read: they cut batches, and lose or double no row."""
 
 from __future__ import annotations
 
@@ -82,10 +82,3 @@ def test_a_stream_that_dies_while_it_holds_half_a_commit_loses_and_doubles_nothi
             keep(by_stream)
     assert ranges(keep(by_stream))[-1][1] == 4
     assert rows_of(kept_rows(spark, by_stream)) == rows_of(kept_rows(spark, by_slices))
-
-
-def test_files_that_the_regex_matches_are_left_out(spark: SparkSession, place: Place) -> None:
-    by_slices, by_stream = _by_slices(spark, place), _by_stream(spark, place, excludeRegex="part=b/")
-    assert ranges(keep(by_stream)) == [(0, 4)]
-    expected = kept_rows(spark, by_slices).where("part = 'a'")
-    assert rows_of(kept_rows(spark, by_stream)) == rows_of(expected)

@@ -145,7 +145,52 @@ BAD = {
     "name, id": "Syntax error at or near ','",
     "*": "Invalid usage of '*'",
     ":p": "unbound parameter",
+    "identifier('id')": "it reads a column that isn't found in its text",
+    "name !< 'a'": "sqlglot can't parse it; put names into backticks, or write it in another way (line 1, character",
+    **dict.fromkeys(
+        (
+            *("cast('now' as timestamp)", "date'today'", "timestamp_ltz 'yesterday'", "to_date('today')"),
+            *(
+                "TIMESTAMP_NTZ /* id */ ' Tomorrow'",
+                "date 'today' -- by day",
+                "'NOW'::timestamp",
+                "try_to_timestamp('now')",
+            ),
+            *("date_add('today', id)", "timestamp '2020-01-01' < 'now'", "to_timestamp(concat('n', 'ow'))"),
+            "if(id = 1, timestamp '2020-01-01', 'now')",
+        ),
+        "depends on the time",
+    ),
+    **dict.fromkeys(
+        (
+            *("cast('09:30' as timestamp)", "timestamp '09:30'", "to_timestamp('T9')", "timestamp_ltz ' 9:30:10'"),
+            *("timestamp '2020-01-01' < '09:30'", "date_trunc('DAY', '09:30')", "'09:30' + interval 1 day"),
+        ),
+        "a text that is a time without a day is one of today",
+    ),
+    **dict.fromkeys(
+        (
+            *(
+                "cast(name as timestamp)",
+                "to_timestamp(name)",
+                "name < timestamp '2020-01-01'",
+                "date_trunc('DAY', name)",
+            ),
+            *("transform(array(name), x -> x::timestamp)[0]", "from_json(name, 'at timestamp').at"),
+            "try_variant_get(parse_json(name), '$', 'timestamp')",
+        ),
+        "give the format of the text, as in to_timestamp(text, 'yyyy-MM-dd HH:mm:ss')",
+    ),
 }
+
+# What looks like one of those, and is the same at each reading.
+GOOD = (
+    *("if(name = 'now', 'today', '09:30')", "name /* date 'today' */ -- cast('now' as date)", "\"timestamp 'now'\""),
+    *("timestamp '2020-01-01 09:30'", "date '2020-01-01'", "to_timestamp(name, 'HH:mm')", "cast('now' as string)"),
+    *("time '09:30'", "cast(name as date)", "timestamp_seconds(id)", "cast('2020-01-01T09:30' as timestamp)"),
+    *("case name when '09:30' then 'now' end", "from_json(name, 'at timestamp', map('timestampFormat', 'HH:mm')).at"),
+    *("filter(array(1, 2), ID -> ID > id)[0]", "concat('', name) < 'today'", "string(to_date(name, 'yyyy'))"),
+)
 
 
 def test_each_bad_expression_is_refused_with_its_line(lab: Lab) -> None:
@@ -162,6 +207,18 @@ def test_each_bad_expression_is_refused_with_its_line(lab: Lab) -> None:
         assert json.dumps(sql) in lab.config_file.read_text().splitlines()[problem.line - 1]
     assert list(found) == ["tables.shop.orders.where"]
     assert lab.context.manifest() is None
+
+
+def test_expressions_that_only_look_like_those_are_accepted(lab: Lab) -> None:
+    columns = (f"c{index}: {{sql: {json.dumps(sql)}, type: string}}" for index, sql in enumerate(GOOD))
+    _configure(lab, *columns, where="name <> 'now' -- or id = 1")
+    spark_reads(lab.context, lab.context.log.state())
+
+
+def test_a_text_that_lands_as_a_timestamp_needs_its_format(lab: Lab) -> None:
+    _configure(lab, "at: {sql: name, type: timestamp}")
+    with pytest.raises(ConfigInvalid, match="it reads a text as a timestamp"):
+        lab.mirror()
 
 
 @pytest.mark.parametrize(

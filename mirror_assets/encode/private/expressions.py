@@ -5,22 +5,33 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from itertools import chain
 
-from py4j.java_gateway import JavaObject
+from py4j.java_gateway import JavaObject, is_instance_of
 from py4j.protocol import Py4JJavaError
+from pyspark import SparkContext
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
+from sqlglot import exp
 
 from mirror_assets.encode.private.jvm import Jvm, items
 from mirror_assets.encode.spark_errors import spark_facts
 from mirror_assets.redaction import redacted, redacted_error
 from mirror_assets.source.projection import Projection
-from mirror_assets.source.schema import LandedColumn
+from mirror_assets.source.schema import LandedColumn, Schema, parse_schema
+from mirror_assets.source.sql_columns import SqlNotParsed, columns_used, parse_sql
+from mirror_assets.source.sql_names import quoted
 
 _ONE_ROW = "it must be computed from one row: aggregates, window functions and generators can't be"
 _SUBQUERY = "it has a subquery; it must be computed from the columns of one row"
 _BY_TIME = "its value depends on the time, so it would differ at each reading"
+_BY_DAY = "a text that is a time without a day is one of today, so its value depends on the day"
+_BY_TEXT = (
+    "it reads a text as a timestamp, and a text that is a time without a day is one of today; give the format of the "
+    "text, as in to_timestamp(text, 'yyyy-MM-dd HH:mm:ss')"
+)
+_OTHER_COLUMNS = "it reads a column that isn't found in its text; write it in another way"
 _BY_SESSION = "its value depends on the session"
 _OWN_FUNCTION = "it calls a function that is not Spark's own"
 # Expressions that Spark regards as deterministic, or plans as such, by the names of their classes.
@@ -35,9 +46,16 @@ _REFUSED = {
     "AesEncrypt": "its value has a random part, so it would differ at each reading",
 }
 _SPARKS_OWN = "org.apache.spark.sql.catalyst.expressions."
-_NOW = re.compile(
-    r"\b(?:timestamp|timestamp_ntz|timestamp_ltz|date)\s*['\"]\s*(?:now|today|tomorrow|yesterday)", re.IGNORECASE
-)
+_REPLACEABLE = f"{_SPARKS_OWN}RuntimeReplaceable"
+_PARSERS = ("JsonToStructs", "CsvToStructs", "XmlToStructs")
+_FROM_WORDS = ("date", "timestamp", "timestamp_ntz")
+_WITH_A_DAY = exp.DataType.TEMPORAL_TYPES - {exp.DataType.Type.TIME, exp.DataType.Type.TIMETZ}
+# What Spark reads as a time that moves, in texts that don't depend on a row: special words, with or without a zone; and
+# as one of today: a time without a day.
+_NOW = re.compile(r"\s*(?:now|today|tomorrow|yesterday)\b.*", re.IGNORECASE | re.DOTALL)
+_TIME_OF_DAY = re.compile(r"\s*(?:T\d{1,2}|T?\d{1,2}:).*", re.DOTALL)
+_HAS_TIMESTAMP = re.compile(r"\btimestamp\b")
+_HAS_TEXT = re.compile(r"\b(?:string|variant|char|varchar)\b")
 _LOGGERS = (
     *("util.Utils", "executor.Executor", "scheduler.TaskSetManager"),
     *("sql.execution.datasources.FileFormatWriter", "sql.delta.files.DeltaFileFormatWriter"),
@@ -65,7 +83,7 @@ def expression_problems(
     An expression is refused if its value isn't determined by its row: the same row is read more than once, and has to
     give the same value. Spark's own flag doesn't cover the time, the session and subqueries.
     """
-    jvm = Jvm(spark)
+    jvm, schema = Jvm(spark), parse_schema(schema_string)
     jvm.activate()
     _hide_values(jvm)
     struct = jvm.root.org.apache.spark.sql.types.DataType.fromJson(schema_string)
@@ -73,10 +91,10 @@ def expression_problems(
     found = list[ExpressionProblem]()
     if projection.where:
         where = projection.where
-        message = _problem(where, lambda: rows.where(F.expr(where)), _condition)
+        message = _problem(where, lambda: rows.where(F.expr(where)), _condition) or _unread(rows, where, schema)
         found += [ExpressionProblem(None, message)] if message else []
     for column in projection.computed:
-        message = _column_problem(rows, column, is_key=column.name in keys)
+        message = _column_problem(rows, column, is_key=column.name in keys) or _unread(rows, column.sql, schema)
         found += [ExpressionProblem(column.name, message)] if message else []
     return tuple(replace(problem, message=redacted(problem.message)) for problem in found)
 
@@ -109,8 +127,6 @@ def _hide_values(jvm: Jvm) -> None:
 
 def _problem(sql: str, analysed: Callable[[], DataFrame], expression_of: Callable[[JavaObject], JavaObject]) -> str:
     """Return the mistake in an expression, or an empty text; `expression_of` takes it out of the analyzed plan."""
-    if _NOW.search(sql):
-        return _BY_TIME
     try:
         plan = analysed()._jdf.queryExecution().analyzed()  # noqa: SLF001 PySpark has no public way to the plan
     except (PySparkException, Py4JJavaError) as error:
@@ -118,13 +134,17 @@ def _problem(sql: str, analysed: Callable[[], DataFrame], expression_of: Callabl
     expression = expression_of(plan)
     if expression is None:
         return _ONE_ROW
-    for part in _parts(expression):
-        name = str(part.getClass().getName())
-        if reason := _REFUSED.get(name.rpartition(".")[2]):
-            return reason
-        if not name.startswith(_SPARKS_OWN):
-            return _OWN_FUNCTION
-    return "" if expression.deterministic() else "its value would differ at each reading"
+    found = chain([_written_time(sql)], map(_refusal, _parts(expression)))
+    reason = next((reason for reason in found if reason), "")
+    return reason or ("" if expression.deterministic() else "its value would differ at each reading")
+
+
+def _refusal(part: JavaObject) -> str:
+    """Return why an expression with this part is refused, or an empty text."""
+    package, _, name = str(part.getClass().getName()).rpartition(".")
+    if reason := _REFUSED.get(name):
+        return reason
+    return _read_time(part, name) if f"{package}.".startswith(_SPARKS_OWN) else _OWN_FUNCTION
 
 
 def _reason(text: str) -> str:
@@ -145,9 +165,72 @@ def _only_value(plan: JavaObject) -> JavaObject | None:
 
 
 def _parts(expression: JavaObject) -> Iterator[JavaObject]:
+    """Yield the expression and all below it; of one that Spark replaces by another, both."""
     yield expression
     for child in items(expression.children()):
         yield from _parts(child)
+    if is_instance_of(SparkContext._gateway, expression, _REPLACEABLE):  # noqa: SLF001
+        yield from _parts(expression.replacement())
+
+
+def _written_time(sql: str) -> str:
+    """Return why a date or a timestamp that is written in the text moves, or an empty text.
+
+    Spark's parser has already replaced a literal such as `date 'today'` by its value. What can't be parsed is refused
+    by `_unread`.
+    """
+    try:
+        casts = parse_sql(sql).find_all(exp.Cast)
+    except SqlNotParsed:
+        return ""
+    moving = (_moving(cast.this.name) for cast in casts if cast.is_type(*_WITH_A_DAY) and _is_text(cast.this))
+    return next((reason for reason in moving if reason), "")
+
+
+def _is_text(value: exp.Expression) -> bool:
+    return isinstance(value, exp.RawString) or (isinstance(value, exp.Literal) and bool(value.is_string))
+
+
+def _read_time(part: JavaObject, name: str) -> str:
+    """Return why a part that reads a text as a date or a timestamp depends on the time, or an empty text."""
+    if name not in ("Cast", "VariantGet", *_PARSERS):
+        return ""
+    source, made = (str(one.dataType().simpleString()) for one in (part.children().head(), part))
+    if name == "Cast" and source == "string" and made in _FROM_WORDS and part.child().foldable():
+        return _moving(_text_of(part.child()))
+    is_open = _HAS_TEXT.search(source) and _HAS_TIMESTAMP.search(made)
+    return _BY_TEXT if is_open and not (name in _PARSERS and part.options().contains("timestampFormat")) else ""
+
+
+def _text_of(constant: JavaObject) -> str:
+    """Return the text that a constant expression has; empty for NULL, and where Spark can't compute it by itself."""
+    try:
+        value = constant.eval(None)
+    except Py4JJavaError:
+        return ""
+    return "" if value is None else str(value.toString())
+
+
+def _moving(text: str) -> str:
+    """Return why a text is another day or time at each reading, or an empty text."""
+    if _NOW.fullmatch(text):
+        return _BY_TIME
+    return _BY_DAY if _TIME_OF_DAY.fullmatch(text) else ""
+
+
+def _unread(rows: DataFrame, sql: str, schema: Schema) -> str:
+    """Return why the columns that an expression reads can't be found, or an empty text.
+
+    Spark proves the columns that were found: it has to understand the expression with these alone.
+    """
+    try:
+        used = columns_used(sql, schema)
+        rows.select(*map(quoted, used)).select(F.expr(sql))
+    except SqlNotParsed as error:
+        return str(error)
+    except PySparkException:
+        return _OTHER_COLUMNS
+    return ""
 
 
 def _unfit(value: DataFrame, *, is_key: bool) -> str:
