@@ -1,4 +1,4 @@
-"""A Delta table whose log is written by hand, with data files by pyarrow: what other writers leave, and bugs of theirs."""
+"""A Delta table whose log is written by hand, with data files by pyarrow: as other writers and their bugs leave it."""
 
 from __future__ import annotations
 

@@ -117,6 +117,12 @@ def difference(wanted: Rows, found: Rows) -> str | None:
     return f"the mirror lacks {_few(wanted - found)}, and has besides {_few(found - wanted)}"
 
 
+def require_equal(wanted: Rows, found: Rows) -> None:
+    """Fail with what differs."""
+    wrong = difference(wanted, found)
+    assert wrong is None, wrong
+
+
 def _few(rows: Rows) -> str:
     shown = ", ".join(
         str(dict(values)) + (f" ({count} times)" if count > 1 else "")
@@ -159,17 +165,20 @@ def _row(values: Mapping[str, Value]) -> Row:
 
 def _plain(value: Value) -> Value:
     """Nested values are JSON text in a mirror, where a member without a value is left out."""
-    if isinstance(value, str) and value[:1] in ("{", "["):
-        try:
-            return _plain(json.loads(value))
-        except ValueError:
-            return value
+    if isinstance(value, str):
+        return _plain(nested) if (nested := _nested(value)) is not None else value
     if isinstance(value, Mapping):
         return json.dumps({str(name): _plain(member) for name, member in sorted(value.items()) if member is not None})
     if isinstance(value, list):
         return json.dumps([_plain(member) for member in value])
     if isinstance(value, Decimal):
         return str(value.normalize() + 0)
-    if isinstance(value, bytearray):
-        return bytes(value)
     return repr(value) if isinstance(value, float) else value
+
+
+def _nested(text: str) -> Value:
+    """What a JSON text says; None where it is none."""
+    try:
+        return json.loads(text) if text[:1] in ("{", "[") else None
+    except ValueError:
+        return None

@@ -16,7 +16,7 @@ from pyspark.sql import SparkSession
 from mirror_assets.config import load_config
 from mirror_assets.errors import MirrorError
 from mirror_assets_tests.lab import Lab
-from mirror_assets_tests.landed_rows import ALL, Chosen, Rows, difference, landed_rows, row, source_rows
+from mirror_assets_tests.landed_rows import ALL, Chosen, Rows, landed_rows, require_equal, row, source_rows
 
 _FEED, _TRACKED, _VECTORS = (
     f"delta.enable{feature} = true" for feature in ("ChangeDataFeed", "RowTracking", "DeletionVectors")
@@ -62,8 +62,21 @@ def _in_each_way(
 CHANGES = (
     *_in_each_way("vectors enabled and used", _INSERT, _ENABLE, _DELETE),
     Change("vectors enabled and used", "row_tracking", f"{_PLAIN}, {_TRACKED}", (_ENABLE, _DELETE)),
-    Change("a change file is lost, then vectors are used", "feed", _FEED, (_UPDATE, _ENABLE, "DELETE FROM {t} WHERE id IN (3, 4)"), lost=True),
-    Change("a change file is lost, then vectors are used in another file", "feed", _FEED, (_UPDATE, _ENABLE, "DELETE FROM {t} WHERE id = 8"), files=2, lost=True),
+    Change(
+        "a change file is lost, then vectors are used",
+        "feed",
+        _FEED,
+        (_UPDATE, _ENABLE, "DELETE FROM {t} WHERE id IN (3, 4)"),
+        lost=True,
+    ),
+    Change(
+        "a change file is lost, then vectors are used in another file",
+        "feed",
+        _FEED,
+        (_UPDATE, _ENABLE, "DELETE FROM {t} WHERE id = 8"),
+        files=2,
+        lost=True,
+    ),
     Change(
         "the feed is disabled, then vectors are used",
         "feed",
@@ -72,15 +85,51 @@ CHANGES = (
     ),
     Change("vectors enabled and used in one of many files", "files", _PLAIN, (_INSERT, _ENABLE, _DELETE), files=10),
     *_in_each_way("vectors used, then their feature is dropped", _DELETE, _DROP, properties=_VECTORS),
-    *_in_each_way("restored to before a vector, then the feature is dropped", "RESTORE TABLE {t} TO VERSION AS OF 1", _DROP, before=(_DELETE,), properties=_VECTORS),
-    *_in_each_way("a second vector on a file, then purged", _DELETE, "DELETE FROM {t} WHERE id = 4", "REORG TABLE {t} APPLY (PURGE)", before=("DELETE FROM {t} WHERE id = 5",), properties=_VECTORS),
-    *_in_each_way("column mapping enabled between updates", _UPDATE, _BY_NAME, "UPDATE {t} SET amount = 7 WHERE id IN (1, 2)"),
+    *_in_each_way(
+        "restored to before a vector, then the feature is dropped",
+        "RESTORE TABLE {t} TO VERSION AS OF 1",
+        _DROP,
+        before=(_DELETE,),
+        properties=_VECTORS,
+    ),
+    *_in_each_way(
+        "a second vector on a file, then purged",
+        _DELETE,
+        "DELETE FROM {t} WHERE id = 4",
+        "REORG TABLE {t} APPLY (PURGE)",
+        before=("DELETE FROM {t} WHERE id = 5",),
+        properties=_VECTORS,
+    ),
+    *_in_each_way(
+        "column mapping enabled between updates", _UPDATE, _BY_NAME, "UPDATE {t} SET amount = 7 WHERE id IN (1, 2)"
+    ),
     *_in_each_way("vectors and column mapping enabled at once", _BY_NAME, _ENABLE, _DELETE, _UPDATE),
-    *_in_each_way("row tracking enabled between updates", _UPDATE, f"ALTER TABLE {{t}} SET TBLPROPERTIES ({_TRACKED})", "UPDATE {t} SET amount = 7 WHERE id IN (1, 2)"),
-    *_in_each_way("a column widened between updates", _UPDATE, _WIDEN, "ALTER TABLE {t} ALTER COLUMN id TYPE BIGINT", "UPDATE {t} SET amount = 7 WHERE id IN (1, 2)", _INSERT),
-    *_in_each_way("clustered between updates", _UPDATE, "ALTER TABLE {t} CLUSTER BY (id)", "OPTIMIZE {t} FULL", _DELETE),
-    *_in_each_way("the feed disabled and enabled between updates", _UPDATE, "ALTER TABLE {t} SET TBLPROPERTIES (delta.enableChangeDataFeed = false)", "UPDATE {t} SET amount = 7 WHERE id IN (1, 2)", f"ALTER TABLE {{t}} SET TBLPROPERTIES ({_FEED})", _DELETE),
-)  # fmt: skip
+    *_in_each_way(
+        "row tracking enabled between updates",
+        _UPDATE,
+        f"ALTER TABLE {{t}} SET TBLPROPERTIES ({_TRACKED})",
+        "UPDATE {t} SET amount = 7 WHERE id IN (1, 2)",
+    ),
+    *_in_each_way(
+        "a column widened between updates",
+        _UPDATE,
+        _WIDEN,
+        "ALTER TABLE {t} ALTER COLUMN id TYPE BIGINT",
+        "UPDATE {t} SET amount = 7 WHERE id IN (1, 2)",
+        _INSERT,
+    ),
+    *_in_each_way(
+        "clustered between updates", _UPDATE, "ALTER TABLE {t} CLUSTER BY (id)", "OPTIMIZE {t} FULL", _DELETE
+    ),
+    *_in_each_way(
+        "the feed disabled and enabled between updates",
+        _UPDATE,
+        "ALTER TABLE {t} SET TBLPROPERTIES (delta.enableChangeDataFeed = false)",
+        "UPDATE {t} SET amount = 7 WHERE id IN (1, 2)",
+        f"ALTER TABLE {{t}} SET TBLPROPERTIES ({_FEED})",
+        _DELETE,
+    ),
+)
 
 
 def _ids(keys: str) -> str | None:
@@ -91,7 +140,7 @@ def _ids(keys: str) -> str | None:
 def _require_equal(lab: Lab, chosen: Chosen = ALL, keys: str = "[id]") -> None:
     """What has landed is the source at its tip."""
     wanted = source_rows(lab.spark, Path(lab.uri), chosen=chosen, ids=_ids(keys))
-    assert difference(wanted, landed_rows(lab.folder, _columns(wanted))) is None
+    require_equal(wanted, landed_rows(lab.folder, _columns(wanted)))
 
 
 def _columns(rows: Rows) -> set[str]:
@@ -225,7 +274,8 @@ def test_an_expression_that_depends_on_today_is_refused(spark: SparkSession, tmp
 
 def _column_mapping(lab: Lab) -> None:
     lab.sql(
-        f"CREATE TABLE {{t}} (id INT, name STRING) USING delta TBLPROPERTIES ({_FEED}, 'delta.columnMapping.mode' = 'name')",
+        "CREATE TABLE {t} (id INT, name STRING) USING delta "
+        f"TBLPROPERTIES ({_FEED}, 'delta.columnMapping.mode' = 'name')",
         "INSERT INTO {t} VALUES (1, 'a'), (2, 'b')",
         "UPDATE {t} SET name = 'c' WHERE id = 1",
         "DELETE FROM {t} WHERE id = 2",

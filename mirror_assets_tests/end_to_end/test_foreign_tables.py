@@ -11,7 +11,7 @@ from pyspark.sql import SparkSession
 from mirror_assets.errors import MirrorError
 from mirror_assets_tests.end_to_end.foreign_tables import MIRRORED, REFUSED, Foreign, Refused
 from mirror_assets_tests.lab import Lab
-from mirror_assets_tests.landed_rows import Chosen, difference, landed_rows, source_rows
+from mirror_assets_tests.landed_rows import Chosen, landed_rows, require_equal, source_rows
 
 
 def _lab(spark: SparkSession, root: Path, way: str, keys: str, where: str | None = None) -> Lab:
@@ -33,13 +33,19 @@ def test_a_table_of_another_writer_is_mirrored_right(
     lab.mirror()
     next(story, None)
     lab.mirror()
-    assert difference(case.rows, landed_rows(lab.folder)) is None
+    require_equal(case.rows, landed_rows(lab.folder))
+
+
+def _mirror_after_each_part(lab: Lab, case: Refused) -> None:
+    for _ in case.story(Path(lab.uri)):
+        lab.mirror()
+    lab.mirror()
 
 
 @pytest.mark.parametrize("case", [case for case in MIRRORED if case.by_delta], ids=str)
 def test_delta_itself_reads_the_rows_that_are_mirrored(spark: SparkSession, tmp_path: Path, case: Foreign) -> None:
     list(case.story(tmp_path / "orders"))
-    assert difference(source_rows(spark, tmp_path / "orders", chosen=Chosen(case.where)), case.rows) is None
+    require_equal(source_rows(spark, tmp_path / "orders", chosen=Chosen(case.where)), case.rows)
 
 
 @pytest.mark.parametrize(
@@ -50,8 +56,6 @@ def test_a_table_that_cannot_be_read_right_is_refused(
 ) -> None:
     lab = _lab(spark, tmp_path, way, case.keys)
     with pytest.raises(MirrorError, match=case.names) as refused:
-        for _ in case.story(Path(lab.uri)):
-            lab.mirror()
-        lab.mirror()
+        _mirror_after_each_part(lab, case)
     assert refused.value.next_step
     assert not [text for text in case.never if text in str(refused.value)]

@@ -7,6 +7,7 @@ import secrets
 import shutil
 import sys
 import tempfile
+from collections import Counter
 from pathlib import Path
 
 from pyspark.sql import SparkSession
@@ -31,9 +32,7 @@ def main() -> int:
     folder = Path(tempfile.mkdtemp(prefix="mirror-assets-histories-"))
     outcomes = []
     try:
-        spark = open_session(
-            spark_settings(quick_jvm.SMALL_DATA | {"spark.sql.warehouse.dir": str(folder / "warehouse")})
-        )
+        spark = open_session(spark_settings(quick_jvm.SMALL_DATA | _session(folder)))
         for number in range(options.histories):
             seed = options.seed + number
             history = WideHistory(spark, folder / str(number), seed, ways[number % len(ways)])
@@ -41,6 +40,8 @@ def main() -> int:
             _tell(str(outcomes[-1]))
             if outcomes[-1].failure:
                 _tell(outcomes[-1].failure)
+            if outcomes[-1].failure or options.statements:
+                _tell("\n".join(outcomes[-1].steps))
             shutil.rmtree(folder / str(number))
             forget_snapshots(spark)
         spark.stop()
@@ -48,6 +49,14 @@ def main() -> int:
         shutil.rmtree(folder, ignore_errors=True)
     _summarize(outcomes)
     return int(any(outcome.failure for outcome in outcomes))
+
+
+def _session(folder: Path) -> dict[str, str]:
+    return {
+        "spark.master": "local[2]",
+        "spark.sql.warehouse.dir": str(folder / "warehouse"),
+        "spark.driver.extraJavaOptions": f"-Xmn1g {quick_jvm.OPTIONS}",
+    }
 
 
 def forget_snapshots(spark: SparkSession) -> None:
@@ -64,17 +73,10 @@ def _summarize(outcomes: list[Outcome]) -> None:
 
 
 def _sums(outcomes: list[Outcome]) -> str:
-    numbers = {
-        "histories": len(outcomes),
-        "steps": sum(outcome.statements for outcome in outcomes),
-        "slices": sum(outcome.slices for outcome in outcomes),
-        "comparisons": sum(outcome.comparisons for outcome in outcomes),
-        "rebuilds": sum(outcome.rebuilds for outcome in outcomes),
-        "refusals": sum(len(outcome.refusals) for outcome in outcomes),
-        "differences": sum(outcome.failure is not None for outcome in outcomes),
-        "seconds": round(sum(outcome.seconds for outcome in outcomes)),
-    }
-    return "  ".join(f"{number:>5} {name}" for name, number in numbers.items())
+    numbers: Counter[str] = Counter()
+    for outcome in outcomes:
+        numbers.update(outcome.figures())
+    return "  ".join(f"{round(number):>5} {name}" for name, number in numbers.items())
 
 
 def _tell(line: str) -> None:

@@ -301,7 +301,7 @@ REWRITINGS = (
     _step("commitInfo missing", _without_info),
     _step("commitInfo null", _info_of_null),
     _step("commitInfo without fields", _with_info(lambda _: {"operation": None})),
-    _step("commitInfo with nulls", _with_info(lambda info: dict.fromkeys(info))),
+    _step("commitInfo with nulls", _with_info(dict.fromkeys)),
     _step("metrics that say 0", _with_info(_zeros), 4),
     _step("a merge of nothing", _with_info(_merge_of_nothing), 4),
     _step("actions of null", _spelled_out),
@@ -314,7 +314,11 @@ REWRITINGS = (
     _step("a change that says it is none", _no_data_change, 3),
     _step("no change that says it is one", _data_change, 3),
     _step("removes without partition values", _on_removes(_without("partitionValues")), 3),
-    _step("removes without optional fields", _on_removes(_without("partitionValues", "size", "extendedFileMetadata", "stats", "tags")), 3),
+    _step(
+        "removes without optional fields",
+        _on_removes(_without("partitionValues", "size", "extendedFileMetadata", "stats", "tags")),
+        3,
+    ),
     _step("files removed twice", _removed_twice),
     _step("files added twice", _added_twice),
     _step("absolute paths", _absolute),
@@ -325,4 +329,4 @@ REWRITINGS = (
     Step("file removed", _remove_file, 1),
     Step("file removed and added at once", _remove_and_add_at_once, 2),
     Step("file added without its vector", _add_without_its_vector, 2),
-)  # fmt: skip
+)

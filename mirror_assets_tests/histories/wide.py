@@ -46,12 +46,16 @@ _MASKS = (
     ("amount", "NULL", None),
     ("ts", "NULL", None),
 )
-_DERIVED = (("label", "concat(coalesce(name, ''), '-', coalesce(n, 0))", "string"), ("is_long", "length(name) > 3", "boolean"), ("total", "amount * 2", "decimal(30, 4)"))  # fmt: skip
+_DERIVED = (
+    ("label", "concat(coalesce(name, ''), '-', coalesce(n, 0))", "string"),
+    ("is_long", "length(name) > 3", "boolean"),
+    ("total", "amount * 2", "decimal(30, 4)"),
+)
 
 
 @dataclass
 class Outcome:
-    """What happened in a history; `failure` says what is wrong, with the statements."""
+    """What happened in a history; `failure` says what is wrong, `steps` are the statements."""
 
     seed: int
     way: Way
@@ -63,13 +67,28 @@ class Outcome:
     refusals: list[str] = field(default_factory=list)
     failure: str | None = None
     seconds: float = 0.0
+    steps: list[str] = field(default_factory=list)
 
     def __str__(self) -> str:
+        not_possible = f"({self.refused_by_delta} not possible)"
         return (
-            f"seed {self.seed:>6}  {self.way.value:<26}{self.statements:>4} steps ({self.refused_by_delta} not possible)"
+            f"seed {self.seed:>6}  {self.way.value:<26}{self.statements:>4} steps {not_possible:<18}"
             f"{self.slices:>5} slices{self.comparisons:>4} comparisons{self.rebuilds:>3} rebuilds"
             f"{len(self.refusals):>3} refusals{1 if self.failure else 0:>3} differences{self.seconds:>7.1f} s"
         )
+
+    def figures(self) -> dict[str, float]:
+        """Its numbers, to be added up."""
+        return {
+            "histories": 1,
+            "steps": self.statements,
+            "slices": self.slices,
+            "comparisons": self.comparisons,
+            "rebuilds": self.rebuilds,
+            "refusals": len(self.refusals),
+            "differences": int(self.failure is not None),
+            "seconds": self.seconds,
+        }
 
 
 class Failure(Exception):
@@ -145,9 +164,8 @@ class WideHistory:
                 self._follow()
         except Exception as error:  # noqa: BLE001 a history that fails is shown with its statements
             wrong = str(error) if isinstance(error, Failure) else "".join(traceback.format_exception(error))[-3000:]
-            self.outcome.failure = "\n".join(
-                [f"seed {self.outcome.seed}, {self.way.value}: {wrong}", *self._table.steps]
-            )
+            self.outcome.failure = f"seed {self.outcome.seed}, {self.way.value}: {wrong}"
+        self.outcome.steps = self._table.steps
         self.outcome.seconds = time.monotonic() - began
         return self.outcome
 

@@ -1,4 +1,4 @@
-"""Steps of wide histories: statements, changes of features, other tables in the place of one, and commits by delta-rs."""
+"""Steps of wide histories: statements, changes of features, other tables in its place, and commits by delta-rs."""
 
 from __future__ import annotations
 
@@ -60,10 +60,11 @@ def _merge(table: WideTable) -> None:
     ops = ", ".join(f"({id_}, '{table.rng.choice('udi')}')" for id_ in ids)
     values = ", ".join(f"{table.expression(name, 'm')} AS {name}" for name in columns)
     source = f"(SELECT op, {values} FROM (SELECT * FROM VALUES {ops} AS v(id, op)) s)"
+    given = ", ".join(f"s.{name}" for name in columns)
     table.sql(
         f"MERGE INTO {{t}} t USING {source} s ON t.id = s.id WHEN MATCHED AND s.op = 'd' THEN DELETE "
         "WHEN MATCHED THEN UPDATE SET name = concat(coalesce(t.name, ''), 'm'), amount = t.amount + 1 "
-        f"WHEN NOT MATCHED AND s.op <> 'd' THEN INSERT ({', '.join(columns)}) VALUES ({', '.join(f's.{name}' for name in columns)})"
+        f"WHEN NOT MATCHED AND s.op <> 'd' THEN INSERT ({', '.join(columns)}) VALUES ({given})"
     )
 
 
@@ -288,9 +289,11 @@ _FEATURES = (
     Step("clustered", sql("ALTER TABLE {t} CLUSTER BY (id, name)", _INSERT, "OPTIMIZE {t} FULL"), 2, appends=True),
     Step("not clustered", sql("ALTER TABLE {t} CLUSTER BY NONE", _INSERT), 1, appends=True),
     Step("in-commit timestamps", sql(_set(enableInCommitTimestamps="true"), _INSERT), 1, appends=True),
-    Step("checkpoints of version 2", sql(_set(checkpointPolicy="v2", checkpointInterval="2"), _INSERT), 1, appends=True),
+    Step(
+        "checkpoints of version 2", sql(_set(checkpointPolicy="v2", checkpointInterval="2"), _INSERT), 1, appends=True
+    ),
     Step("comment", sql("ALTER TABLE {t} ALTER COLUMN name COMMENT 'c'"), 1, appends=True),
-)  # fmt: skip
+)
 _FILES = (
     Step("OPTIMIZE", sql("OPTIMIZE {t}"), 3, appends=True),
     Step("REORG", sql(_VECTORS, _DELETE, "REORG TABLE {t} APPLY (PURGE)"), 3),

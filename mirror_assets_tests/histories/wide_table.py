@@ -36,10 +36,13 @@ _COLUMNS = {
     "n": ("INT", "CAST(id % 10 AS INT)"),
     "f": ("FLOAT", "CAST(id / 8 AS FLOAT)"),
     "d": ("DATE", "element_at(array(DATE'1500-02-03', DATE'1969-12-31', DATE'2024-02-29', NULL), id % 4 + 1)"),
-    "ts": ("TIMESTAMP", "element_at(array(TIMESTAMP'1570-01-01 01:02:03', TIMESTAMP'2024-06-30 23:59:59.999999', NULL), id % 3 + 1)"),
+    "ts": (
+        "TIMESTAMP",
+        "element_at(array(TIMESTAMP'1570-01-01 01:02:03', TIMESTAMP'2024-06-30 23:59:59.999999', NULL), id % 3 + 1)",
+    ),
     "info": ("STRUCT<a: INT, b: STRING>", "named_struct('a', CAST(id % 5 AS INT), 'b', IF(id % 2 = 0, NULL, 'b'))"),
     "tags": ("ARRAY<STRING>", "IF(id % 3 = 0, NULL, array('t', concat('u', id)))"),
-}  # fmt: skip
+}
 _ADDED = "concat('added', id)"
 
 
