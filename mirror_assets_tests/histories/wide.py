@@ -91,6 +91,12 @@ class Outcome:
         }
 
 
+def _shown(error: Exception) -> str:
+    """The first line of a message that says more than that something failed."""
+    lines = [line for line in str(error).splitlines() if not line.startswith("An error occurred")]
+    return lines[0][:200] if lines else type(error).__name__
+
+
 class Failure(Exception):
     """The mirror is wrong, or can't go on."""
 
@@ -195,9 +201,7 @@ class WideHistory:
             step.do(self._table)
         except _REFUSED as error:
             self.outcome.refused_by_delta += 1
-            self._table.note(
-                f"not possible: {str(error).splitlines()[0][:150] if str(error) else type(error).__name__}"
-            )
+            self._table.note(f"not possible: {_shown(error)}")
             self._table.changed_by_others()
 
     def _enable_what_is_needed(self) -> None:

@@ -207,7 +207,7 @@ def _convert(table: WideTable) -> None:
         writer = rows.write.mode("overwrite")
         (writer.partitionBy("p") if table.shape.partition else writer).parquet(str(table.path))
         partition = f" PARTITIONED BY (p {table.shape.partition})" if table.shape.partition else ""
-        table.sql(f"CONVERT TO DELTA parquet.`{table.path}`{partition}")
+        table.sql(f"CONVERT TO DELTA parquet.`{table.writers_path}`{partition}")
         table.changed_by_others()
         properties = ", ".join(
             f"'{name}' = '{value}'" for name, value in table.shape.properties.items() if "columnMapping" not in name

@@ -77,17 +77,21 @@ class Shape:
             "delta.checkpointInterval": "3",
             "delta.columnMapping.mode": rng.choice(("name", "id")),
         }
-        properties = {name: value for name, value in optional.items() if rng.random() < 0.3}
+        # Without features, delta-rs can write the table until a statement enables one.
+        is_plain = rng.random() < 0.3
+        properties = {name: value for name, value in optional.items() if not is_plain and rng.random() < 0.3}
         partition = rng.choice((None, None, *_ODD))
-        generated = rng.choice((None, None, None, "column", "partition")) if partition is None else None
+        generated = (
+            rng.choice((None, None, None, "column", "partition")) if partition is None and not is_plain else None
+        )
         return cls(
             properties={"delta.enableDeletionVectors": "false"} | properties | dict(needed),
             key_type=rng.choice(("INT", "INT", "BIGINT")),
             partition=partition,
             keyed_by_partition=partition is not None and rng.random() < 0.2,
-            clustered=partition is None and generated != "partition" and rng.random() < 0.2,
+            clustered=partition is None and not is_plain and generated != "partition" and rng.random() < 0.2,
             generated=generated,
-            identity=rng.random() < 0.15,
+            identity=not is_plain and rng.random() < 0.15,
             rows=300 if "delta.enableDeletionVectors" in properties and rng.random() < 0.3 else 12,
         )
 
@@ -209,14 +213,26 @@ class WideTable:
         self.sql(f"INSERT INTO {{t}} {self.rows(rows)}")
 
     def create_again(self, make: Callable[[], None]) -> None:
-        """Delete the folder, and make another table there."""
-        shutil.rmtree(self.path)
+        """Delete the folder, and make another table there; the old one is there again if that fails."""
+        old = self.path.with_name("old")
+        self.path.rename(old)
         self.path.mkdir()
+        self.changed_by_others()
+        try:
+            make()
+        except BaseException:
+            shutil.rmtree(self.path)
+            old.rename(self.path)
+            raise
+        shutil.rmtree(old)
         self.mirrored = -1
         self.counts_are_right = True
         self.changed_by_others()
-        make()
-        self.changed_by_others()
+
+    @property
+    def writers_path(self) -> Path:
+        """Where Spark writes the table now."""
+        return self._alias
 
     def _columns(self) -> list[tuple[str, str]]:
         partition = [("p", self.shape.partition)] if self.shape.partition else []
