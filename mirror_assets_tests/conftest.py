@@ -82,19 +82,6 @@ def _seconds(item: pytest.Item) -> float:
     return float(marker.args[0]) if marker else float("spark" in getattr(item, "fixturenames", ()))
 
 
-# Tests run thousands of small statements, for which compiling and re-planning take longer than the work. Runs in
-# processes of their own (kills, the cluster, the notebook) have the settings that users have.
-_FOR_SMALL_DATA = {
-    "spark.sql.codegen.wholeStage": "false",
-    "spark.sql.codegen.factoryMode": "NO_CODEGEN",
-    "spark.sql.adaptive.enabled": "false",
-    # Only the UI shows the text of a plan; to write it takes a fifth of the time of a small statement.
-    "spark.sql.ui.explainMode": "simple",
-    "spark.sql.codegen.cache.maxEntries": "5000",
-    "spark.databricks.delta.snapshotPartitions": "1",
-}
-
-
 @pytest.fixture(scope="session")
 def spark(
     tmp_path_factory: pytest.TempPathFactory, onelake_server: LoopbackOneLake, s3_server: S3Server
@@ -110,7 +97,7 @@ def spark(
     with pytest.MonkeyPatch.context() as environment:
         for name, value in onelake_server.environment().items():
             environment.setenv(name, value)  # the JVM takes them with it
-        session = open_session(spark_settings(_FOR_SMALL_DATA | reaching | own, [HADOOP_AZURE, HADOOP_AWS]))
+        session = open_session(spark_settings(quick_jvm.SMALL_DATA | reaching | own, [HADOOP_AZURE, HADOOP_AWS]))
     yield session
     session.stop()
 

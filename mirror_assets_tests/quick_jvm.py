@@ -10,3 +10,14 @@ OPTIONS = (
 )
 # What every `java` below a process reads.
 ENVIRONMENT = {"JDK_JAVA_OPTIONS": OPTIONS}
+# Tests run thousands of small statements, for which compiling and re-planning take longer than the work. Runs in
+# processes of their own (kills, the cluster, the notebook) have the settings that users have.
+SMALL_DATA = {
+    "spark.sql.codegen.wholeStage": "false",
+    "spark.sql.codegen.factoryMode": "NO_CODEGEN",
+    "spark.sql.adaptive.enabled": "false",
+    # Only the UI shows the text of a plan; to write it takes a fifth of the time of a small statement.
+    "spark.sql.ui.explainMode": "simple",
+    "spark.sql.codegen.cache.maxEntries": "5000",
+    "spark.databricks.delta.snapshotPartitions": "1",
+}

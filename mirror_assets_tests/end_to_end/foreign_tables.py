@@ -1,0 +1,563 @@
+"""Tables as other writers leave them, and bugs of writers from public reports: each as a story in two parts.
+
+A story makes the table and yields; then it changes the table. The rows at its end are those of the protocol, which are
+also those of Delta's reader on Spark.
+"""
+
+from __future__ import annotations
+
+import copy
+import datetime as dt
+import json
+import uuid
+from collections import Counter
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+
+from mirror_assets_tests.handmade_table import FEED, HandmadeTable, Protocol, commit_info, features, remove
+from mirror_assets_tests.landed_rows import Row, Rows, row
+from mirror_assets_tests.source.handmade import column
+
+Story = Callable[[Path], Iterator[None]]
+Action = dict[str, Any]
+BOTH = ("feed", "files")
+_ID, _NAME = column("id"), column("name", "string")
+_SECOND, _DAY = 1_000_000, 86_400_000_000
+# A day in the year 12100, and one before the year 1.
+_FAR, _EARLY = 3_700_000, -800_000
+
+
+@dataclass(frozen=True)
+class Foreign:
+    """A story, the settings of its mirror, and the rows at the end, which Delta's reader has if `by_delta`."""
+
+    story: Story
+    rows: Rows
+    ways: tuple[str, ...] = BOTH
+    keys: str = "[id]"
+    where: str | None = None
+    by_delta: bool = True
+
+    def __str__(self) -> str:
+        return self.story.__name__.strip("_").replace("_", " ")
+
+
+@dataclass(frozen=True)
+class Refused:
+    """A story that can't be mirrored. The message has `names`, and none of the `never` texts."""
+
+    story: Story
+    names: str
+    ways: tuple[str, ...] = ("feed",)
+    keys: str = "[id]"
+    never: tuple[str, ...] = ()
+
+    def __str__(self) -> str:
+        return self.story.__name__.strip("_").replace("_", " ")
+
+
+def _named(**names: str) -> list[Action]:
+    """Rows: `_1="a"` is the name of id 1."""
+    return [{"id": int(id_[1:]), "name": name} for id_, name in names.items()]
+
+
+def _rows(**names: str) -> Rows:
+    return Counter(row(**values) for values in _named(**names))
+
+
+def _plain(path: Path, protocol: Protocol | None = None) -> HandmadeTable:
+    return HandmadeTable(path, _ID, _NAME, protocol=protocol)
+
+
+def _begun(path: Path, **names: str) -> tuple[HandmadeTable, Action]:
+    """A table with one file of these rows."""
+    table = _plain(path)
+    file = table.add(*_named(**names))
+    table.commit(commit_info(), file)
+    return table, file
+
+
+# Change files and metrics that contradict the files
+
+
+def _update_without_its_old_row(path: Path) -> Iterator[None]:
+    table, old = _begun(path, _1="a", _2="b", _3="c")
+    yield
+    new = table.add(*_named(_1="a", _2="b", _3="C"))
+    changed = table.change_file({"id": 3, "name": "C", "_change_type": "update_postimage"})
+    table.commit(commit_info("UPDATE"), remove(old), new, changed)
+
+
+def _deleted_row_twice_in_the_change_file(path: Path) -> Iterator[None]:
+    table, old = _begun(path, _1="a", _2="b", _3="c")
+    yield
+    new = table.add(*_named(_1="a", _2="b"))
+    deleted = {"id": 3, "name": "c", "_change_type": "delete"}
+    metrics = {"numTargetRowsInserted": "0", "numTargetRowsUpdated": "0", "numTargetRowsDeleted": "1"}
+    table.commit(commit_info("MERGE", metrics), remove(old), new, table.change_file(deleted, deleted))
+
+
+def _deleted_row_missing_in_the_change_file(path: Path) -> Iterator[None]:
+    table, old = _begun(path, _1="a", _2="b", _3="c")
+    yield
+    new = table.add(*_named(_1="a"))
+    deleted = table.change_file({"id": 3, "name": "c", "_change_type": "delete"})
+    table.commit(commit_info("DELETE", {"numDeletedRows": "2", "numCopiedRows": "1"}), remove(old), new, deleted)
+
+
+def _merge_whose_metrics_say_that_nothing_happened(path: Path) -> Iterator[None]:
+    table, _ = _begun(path, _1="a", _2="b")
+    yield
+    nothing = dict.fromkeys(("numTargetRowsInserted", "numTargetRowsUpdated", "numTargetRowsDeleted"), "0")
+    table.commit(commit_info("MERGE", nothing | {"numOutputRows": "2"}), table.add(*_named(_3="c", _4="d")))
+
+
+# Removes without optional fields
+
+
+def _by_country(path: Path) -> tuple[HandmadeTable, Action]:
+    table = HandmadeTable(path, _ID, column("country", "string"), _NAME, partitioned_by=["country"])
+    old = _of_country(table, "usa", _1="a", _2="b")
+    table.commit(commit_info(), old, _of_country(table, "fra", _3="c"))
+    return table, old
+
+
+def _of_country(table: HandmadeTable, country: str, **names: str) -> Action:
+    file = f"country={country}/part-{uuid.uuid4()}.parquet"
+    return table.add(*_named(**names), partition={"country": country}, name=file)
+
+
+def _delete_without_partition_values(path: Path) -> Iterator[None]:
+    table, old = _by_country(path)
+    yield
+    table.commit(commit_info("DELETE"), remove(old, "partitionValues"))
+
+
+def _partition_overwritten_without_partition_values(path: Path) -> Iterator[None]:
+    table, old = _by_country(path)
+    yield
+    bare = remove(old, "partitionValues", "extendedFileMetadata")
+    table.commit(commit_info(), bare, _of_country(table, "usa", _1="A", _4="d"))
+
+
+def _remove_of_an_old_writer(path: Path) -> Iterator[None]:
+    table, old = _begun(path, _1="a", _2="b")
+    yield
+    bare = remove(old, "partitionValues", "extendedFileMetadata", "size")
+    table.commit(commit_info(), bare, table.add(*_named(_1="a", _2="B")))
+
+
+# Files that are named twice
+
+
+def _file_removed_twice_in_a_commit(path: Path) -> Iterator[None]:
+    table, old = _begun(path, _1="a", _2="b")
+    yield
+    table.commit(commit_info(), remove(old), remove(old), table.add(*_named(_1="a", _2="B")))
+
+
+def _file_added_twice_in_a_commit(path: Path) -> Iterator[None]:
+    table, _ = _begun(path, _1="a")
+    yield
+    new = table.add(*_named(_2="b"))
+    table.commit(commit_info(), new, new)
+
+
+def _file_added_while_it_is_live(path: Path) -> Iterator[None]:
+    table, old = _begun(path, _1="a", _2="b")
+    yield
+    table.commit(commit_info(), old, table.add(*_named(_3="c")))
+
+
+def _file_removed_and_added_again(path: Path) -> Iterator[None]:
+    table, old = _begun(path, _1="a", _2="b")
+    other = table.add(*_named(_3="c"))
+    table.commit(commit_info(), other)
+    yield
+    table.commit(commit_info("DELETE"), remove(old))
+    table.commit(commit_info("RESTORE"), old, remove(other))
+
+
+# Values as other writers store them
+
+
+def _char_without_padding(path: Path) -> Iterator[None]:
+    fixed = [
+        column(name, "string", metadata={"__CHAR_VARCHAR_TYPE_STRING": kind})
+        for name, kind in (("code", "char(5)"), ("kind", "char(3)"))
+    ]
+    table = HandmadeTable(path, *fixed, _NAME)
+    first, padded = {"code": "ab", "kind": "x", "name": "one"}, {"code": "cd   ", "kind": "y  ", "name": "two"}
+    old = table.add(first, padded)
+    table.commit(commit_info(), old)
+    yield
+    late = table.add({"code": "ef", "kind": "z", "name": "three"})
+    table.commit(commit_info(), late)
+    changed = table.change_file(
+        {**first, "_change_type": "update_preimage"}, {**first, "name": "ONE", "_change_type": "update_postimage"}
+    )
+    table.commit(commit_info("UPDATE"), remove(old), table.add({**first, "name": "ONE"}, padded), changed)
+    table.commit(commit_info("DELETE"), remove(late))
+
+
+def _years_that_python_does_not_have(path: Path) -> Iterator[None]:
+    table = HandmadeTable(path, column("day", "date"), column("at", "timestamp"), _NAME)
+    days = {"far": _FAR, "early": _EARLY, "epoch": 0, "before the Gregorian calendar": -141_428}
+    table.commit(
+        commit_info(), table.add(*({"day": day, "at": day * _DAY, "name": name} for name, day in days.items()))
+    )
+    yield
+    table.commit(commit_info(), table.add({"day": _FAR + 1, "at": 0, "name": "further"}))
+
+
+def _timestamp_partition_without_a_zone(path: Path) -> Iterator[None]:
+    """Such a value is in the zone of the reader's session, which is UTC for a mirror."""
+    table = HandmadeTable(path, _ID, column("at", "timestamp"), column("p", "timestamp"), partitioned_by=["p"])
+    at = 1_705_352_400 * _SECOND
+    plain = table.add(
+        {"id": 1, "at": at}, partition={"p": "2024-01-15 16:00:00"}, name="p=2024-01-15 16%3A00%3A00/a.parquet"
+    )
+    plain["add"]["path"] = plain["add"]["path"].replace("%", "%25").replace(" ", "%20")
+    in_utc = table.add({"id": 2, "at": at}, partition={"p": "2024-01-15T21:00:00.000000Z"}, name="q/a.parquet")
+    table.commit(commit_info(), plain, in_utc)
+    yield
+    table.commit(
+        commit_info(), table.add({"id": 3, "at": at}, partition={"p": "2024-07-15 16:00:00"}, name="r/a.parquet")
+    )
+
+
+# Free text in commits and statistics
+
+
+def _odd_commit_infos(path: Path) -> Iterator[None]:
+    table, _ = _begun(path, _1="a")
+    yield
+    nulls = commit_info(None, operationMetrics=None, tags=None, timestamp=None)
+    table.commit(nulls, table.add(*_named(_2="b")))
+    table.commit(table.add(*_named(_3="c")))
+    odd = {"filesAdded": {"avg": 1.5}, "numBatches": 3, "x": None, "y": -1, "z": 1.5, "w": True, "v": [1]}
+    table.commit(commit_info("OPTIMIZE", odd), table.add(*_named(_4="d")))
+    table.columns = (*table.columns, column("more", "string"))
+    bare = {"commitInfo": {"operation": None}}
+    table.commit(bare, table.metadata(), table.add({"id": 5, "name": "e", "more": "x"}))
+
+
+def _commit_info_of_other_types(path: Path) -> Iterator[None]:
+    """The protocol leaves it free; Delta's reader on Spark can't parse it."""
+    table, _ = _begun(path, _1="a")
+    yield
+    table.commit(commit_info({"name": "x"}, operationParameters=[1], tags="x"), table.add(*_named(_2="b")))
+
+
+def _columns_replaced_by_an_unnamed_operation(path: Path) -> Iterator[None]:
+    table, old = _begun(path, _1="a")
+    yield
+    table.columns = (_ID, column("other", "string"))
+    table.commit(commit_info(None), table.metadata(), remove(old), table.add({"id": 1, "other": "x"}))
+
+
+def _commit_info_of_null(path: Path) -> Iterator[None]:
+    table, _ = _begun(path, _1="a")
+    yield
+    table.write(f'{{"commitInfo":null}}\r\n{json.dumps(table.add(*_named(_2="b")))}\r\n\r\n'.encode())
+
+
+def _actions_of_null(path: Path) -> Iterator[None]:
+    """Some writers spell out the actions that a line does not have."""
+    table, _ = _begun(path, _1="a")
+    yield
+    nulls: Action = dict.fromkeys(("add", "remove", "cdc", "metaData", "protocol", "commitInfo", "txn"))
+    lines = (json.dumps({**nulls, **action}) for action in (commit_info(), table.add(*_named(_2="b"))))
+    table.write("".join(f"{line}\n" for line in lines).encode())
+
+
+def _unknown_actions_and_fields(path: Path) -> Iterator[None]:
+    table, _ = _begun(path, _1="a")
+    yield
+    file = table.add(*_named(_2="b"))
+    file["add"] |= {"newField": {"of": [1]}, "tags": {"a": None}}
+    table.commit(commit_info(), {"futureAction": {"path": "x"}}, file)
+
+
+def _statistics_of_other_types(path: Path) -> Iterator[None]:
+    table, _ = _begun(path, _1="a")
+    yield
+    texts = ('{"numRecords":1,"minValues":{"id":2', '{"numRecords":"1"}', '{"numRecords":1.0}', "null")
+    for id_, text in enumerate(texts, start=2):
+        table.commit(commit_info(), table.add({"id": id_, "name": f"n{id_}"}, stats=text))
+    table.commit(commit_info(), table.add(*_named(_6="f"), stats='{"numRecords":1,"maxValues":{"id":Infinity}}'))
+
+
+def _statistics_with_a_wrong_number_of_rows(path: Path) -> Iterator[None]:
+    table, _ = _begun(path, _1="a", _2="b")
+    yield
+    for first, counted in ((10, 100), (30, 3)):
+        ten = ({"id": id_, "name": "x"} for id_ in range(first, first + 10))
+        table.commit(commit_info(), table.add(*ten, stats={"numRecords": counted}))
+
+
+def _statistics_with_wrong_limits(path: Path) -> Iterator[None]:
+    """A published workaround writes 0 in the place of infinity."""
+    table = HandmadeTable(path, _ID, column("amount", "double"))
+
+    def add(id_: int, amount: float) -> Action:
+        limits = {"minValues": {"id": id_, "amount": 0}, "maxValues": {"id": id_ + 1, "amount": 0}}
+        counts = {"numRecords": 2, "nullCount": {"id": 0, "amount": 0}}
+        return table.add({"id": id_, "amount": amount}, {"id": id_ + 1, "amount": float("inf")}, stats=counts | limits)
+
+    table.commit(commit_info(), add(1, 500.0))
+    yield
+    table.commit(commit_info(), add(3, 700.0))
+
+
+def _checksum_file_cut_off(path: Path) -> Iterator[None]:
+    table = _plain(path, features("deletionVectors"))
+    table.commit(commit_info(), table.add(*_named(_1="a", _2="b")))
+    yield
+    table.commit(commit_info(), table.add(*_named(_3="c")))
+    table.write_checksum('{"tableSizeBytes":123,"numFi')
+
+
+def _checksum_file_with_an_array(path: Path) -> Iterator[None]:
+    table = _plain(path, features("deletionVectors"))
+    table.commit(commit_info(), table.add(*_named(_1="a", _2="b")))
+    table.write_checksum("[]")
+    yield
+    table.commit(commit_info(), table.add(*_named(_3="c")))
+
+
+# Features and names
+
+
+def _names_swapped_by_renames(path: Path) -> Iterator[None]:
+    """What is `a` in the files is column `b`."""
+    mapped = (
+        column("id", mapped=(1, "id")),
+        column("b", "string", mapped=(2, "a")),
+        column("a", "string", mapped=(3, "b")),
+    )
+    mapping = {"delta.columnMapping.mode": "name", "delta.columnMapping.maxColumnId": "3"}
+    table = HandmadeTable(
+        path, *mapped, configuration=FEED | mapping, protocol={"minReaderVersion": 2, "minWriterVersion": 5}
+    )
+
+    def commit(id_: int, other: str) -> None:
+        rows = ({"id": id_, "b": "keep", "a": other}, {"id": id_ + 1, "b": other, "a": "keep"})
+        low, high = sorted(("keep", other))
+        stats = {"minValues": {"id": id_, "a": low, "b": low}, "maxValues": {"id": id_ + 1, "a": high, "b": high}}
+        table.commit(
+            commit_info(), table.add(*rows, stats={"numRecords": 2, "nullCount": {"id": 0, "a": 0, "b": 0}} | stats)
+        )
+
+    commit(1, "zzz")
+    yield
+    commit(3, "yyy")
+
+
+def _with_features(path: Path, *readers: str, writers: tuple[str, ...] = (), **protocol: int) -> Iterator[None]:
+    table = _plain(path, features(*readers, writers=writers) | protocol)
+    table.commit(commit_info(), table.add(*_named(_1="a")))
+    yield
+    table.commit(commit_info(), table.add(*_named(_2="b")))
+
+
+def _unknown_features_of_writers(path: Path) -> Iterator[None]:
+    return _with_features(path, "vacuumProtocolCheck", writers=("concurrentIdentityColumns", "someFeatureOfTomorrow"))
+
+
+def _unknown_feature_of_readers(path: Path) -> Iterator[None]:
+    return _with_features(path, "adaptiveMetadata")
+
+
+def _table_that_a_catalog_manages(path: Path) -> Iterator[None]:
+    return _with_features(path, "catalogManaged", "vacuumProtocolCheck", writers=("inCommitTimestamp",))
+
+
+def _geospatial(path: Path) -> Iterator[None]:
+    return _with_features(path, "geospatial")
+
+
+def _void_type(path: Path) -> Iterator[None]:
+    return _with_features(path, "voidType")
+
+
+def _reader_version_nine_with_features(path: Path) -> Iterator[None]:
+    return _with_features(path, minReaderVersion=9)
+
+
+def _reader_version_nine(path: Path) -> Iterator[None]:
+    table = _plain(path, {"minReaderVersion": 9, "minWriterVersion": 9})
+    table.commit(commit_info(), table.add(*_named(_1="a")))
+    yield
+
+
+def _commits_of_a_coordinator(path: Path) -> Iterator[None]:
+    """A writer's feature, and yet the newest commits are only with the coordinator, or in `_commits`."""
+    coordinated = {
+        "delta.enableInCommitTimestamps": "true",
+        "delta.coordinatedCommits.commitCoordinator-preview": "dynamodb",
+        "delta.coordinatedCommits.commitCoordinatorConf-preview": '{"dynamoDBTableName":"t"}',
+        "delta.coordinatedCommits.tableConf-preview": '{"tableId":"x"}',
+    }
+    writers = ("coordinatedCommits-preview", "inCommitTimestamp")
+    table = HandmadeTable(
+        path, _ID, _NAME, configuration=FEED | coordinated, protocol=features("vacuumProtocolCheck", writers=writers)
+    )
+    table.commit(_timed(commit_info()), table.add(*_named(_1="a")))
+    yield
+    unfilled = path / "_delta_log" / "_commits" / f"{1:020d}.{uuid.uuid4()}.json"
+    unfilled.parent.mkdir()
+    unfilled.write_text(
+        "".join(f"{json.dumps(action)}\n" for action in (_timed(commit_info()), table.add(*_named(_2="b"))))
+    )
+
+
+def _timed(action: Action) -> Action:
+    timed = copy.deepcopy(action)
+    return {"commitInfo": {"inCommitTimestamp": timed["commitInfo"]["timestamp"], **timed["commitInfo"]}}
+
+
+def _names_that_differ_in_case_only(path: Path) -> Iterator[None]:
+    table = HandmadeTable(path, _ID, column("SF_GSP", "string"), column("sf_gsp", "string"))
+    table.commit(commit_info(), table.add({"id": 1, "SF_GSP": "A", "sf_gsp": "a"}))
+    yield
+
+
+def _timestamps_of_nanoseconds(path: Path) -> Iterator[None]:
+    table = HandmadeTable(path, _ID, column("at", "timestamp"))
+    types = {"at": pa.timestamp("ns", tz="UTC")}
+    table.commit(
+        commit_info(),
+        table.add({"id": 1, "at": dt.datetime(2024, 1, 2, 3, 4, 5, 678901, dt.timezone.utc)}, types=types),
+    )
+    yield
+    table.commit(
+        commit_info(), table.add({"id": 2, "at": dt.datetime(2025, 1, 1, tzinfo=dt.timezone.utc)}, types=types)
+    )
+
+
+def _key_twice_in_a_year_that_python_does_not_have(path: Path) -> Iterator[None]:
+    table = HandmadeTable(path, column("day", "date"), _NAME)
+    table.commit(commit_info(), table.add({"day": 0, "name": "epoch"}))
+    yield
+    table.commit(commit_info(), table.add({"day": _FAR, "name": "one"}, {"day": _FAR, "name": "two"}))
+
+
+def _key_of_null_beside_personal_values(path: Path) -> Iterator[None]:
+    table = HandmadeTable(path, _ID, _NAME, column("day", "date"))
+    table.commit(commit_info(), table.add({"id": 1, "name": "a", "day": 0}))
+    yield
+    table.commit(commit_info(), table.add({"id": None, "name": "Ada Lovelace", "day": _FAR}))
+
+
+def _far(name: str, day: int, at: int) -> Row:
+    return row(day=day, at=at, name=name)
+
+
+_IN_ZONES = {1: 1_705_334_400, 2: 1_705_352_400, 3: 1_721_059_200}
+_TEN = [row(id=id_, name="x") for id_ in (*range(10, 20), *range(30, 40))]
+
+MIRRORED = (
+    Foreign(_update_without_its_old_row, _rows(_1="a", _2="b", _3="C")),
+    Foreign(_deleted_row_twice_in_the_change_file, _rows(_1="a", _2="b")),
+    Foreign(_deleted_row_missing_in_the_change_file, _rows(_1="a")),
+    Foreign(
+        _merge_whose_metrics_say_that_nothing_happened,
+        _rows(_1="a", _2="b", _3="c", _4="d"),
+        (*BOTH, "append_only"),
+    ),
+    Foreign(_delete_without_partition_values, Counter([row(id=3, country="fra", name="c")]), keys="[id, country]"),
+    Foreign(
+        _partition_overwritten_without_partition_values,
+        Counter(
+            row(id=id_, country=country, name=name)
+            for id_, country, name in ((1, "usa", "A"), (4, "usa", "d"), (3, "fra", "c"))
+        ),
+    ),
+    Foreign(
+        _partition_overwritten_without_partition_values,
+        Counter(
+            row(id=id_, country=country, name=name)
+            for id_, country, name in ((1, "usa", "A"), (4, "usa", "d"), (3, "fra", "c"))
+        ),
+        ("feed",),
+        keys="[id, country]",
+    ),
+    Foreign(_remove_of_an_old_writer, _rows(_1="a", _2="B")),
+    Foreign(_file_removed_twice_in_a_commit, _rows(_1="a", _2="B")),
+    Foreign(_file_added_twice_in_a_commit, _rows(_1="a", _2="b"), (*BOTH, "append_only")),
+    Foreign(_file_added_while_it_is_live, _rows(_1="a", _2="b", _3="c"), (*BOTH, "append_only")),
+    Foreign(_file_removed_and_added_again, _rows(_1="a", _2="b")),
+    Foreign(
+        _char_without_padding,
+        Counter([row(code="ab   ", kind="x  ", name="ONE"), row(code="cd   ", kind="y  ", name="two")]),
+        keys="[code]",
+    ),
+    Foreign(
+        _years_that_python_does_not_have,
+        Counter(
+            [
+                _far("far", _FAR, _FAR * _DAY),
+                _far("early", _EARLY, _EARLY * _DAY),
+                _far("epoch", 0, 0),
+                _far("before the Gregorian calendar", -141_428, -141_428 * _DAY),
+                _far("further", _FAR + 1, 0),
+            ]
+        ),
+        keys="[day]",
+    ),
+    Foreign(
+        _timestamp_partition_without_a_zone,
+        Counter(row(id=id_, at=1_705_352_400 * _SECOND, p=second * _SECOND) for id_, second in _IN_ZONES.items()),
+    ),
+    Foreign(
+        _odd_commit_infos,
+        _rows(_1="a", _2="b", _3="c", _4="d") + Counter([row(id=5, name="e", more="x")]),
+        (*BOTH, "append_only"),
+    ),
+    Foreign(_commit_info_of_other_types, _rows(_1="a", _2="b"), by_delta=False),
+    Foreign(_columns_replaced_by_an_unnamed_operation, Counter([row(id=1, other="x")])),
+    Foreign(_commit_info_of_null, _rows(_1="a", _2="b")),
+    Foreign(_actions_of_null, _rows(_1="a", _2="b")),
+    Foreign(_unknown_actions_and_fields, _rows(_1="a", _2="b")),
+    Foreign(_statistics_of_other_types, _rows(_1="a", _2="n2", _3="n3", _4="n4", _5="n5", _6="f")),
+    Foreign(_statistics_with_a_wrong_number_of_rows, _rows(_1="a", _2="b") + Counter(_TEN)),
+    Foreign(
+        _statistics_with_wrong_limits,
+        Counter(
+            [
+                row(id=1, amount=500.0),
+                row(id=2, amount=float("inf")),
+                row(id=3, amount=700.0),
+                row(id=4, amount=float("inf")),
+            ]
+        ),
+        where="amount > 100",
+    ),
+    Foreign(_checksum_file_cut_off, _rows(_1="a", _2="b", _3="c")),
+    Foreign(_checksum_file_with_an_array, _rows(_1="a", _2="b", _3="c")),
+    Foreign(
+        _names_swapped_by_renames,
+        Counter([row(id=2, b="zzz", a="keep"), row(id=4, b="yyy", a="keep")]),
+        where="a = 'keep'",
+    ),
+    Foreign(_unknown_features_of_writers, _rows(_1="a", _2="b"), ("feed",)),
+)
+
+REFUSED = (
+    Refused(_unknown_feature_of_readers, "adaptiveMetadata"),
+    Refused(_table_that_a_catalog_manages, "catalogManaged"),
+    Refused(_geospatial, "geospatial"),
+    Refused(_void_type, "voidType"),
+    Refused(_reader_version_nine_with_features, "(?i)reader (version|features)"),
+    Refused(_reader_version_nine, "(?i)reader version"),
+    Refused(_commits_of_a_coordinator, "coordinatedCommits"),
+    Refused(_names_that_differ_in_case_only, "(?i)sf_gsp", BOTH),
+    Refused(_timestamps_of_nanoseconds, r"NANOS|\.parquet", BOTH),
+    Refused(_key_twice_in_a_year_that_python_does_not_have, r"\bday\b", BOTH, keys="[day]"),
+    Refused(_key_of_null_beside_personal_values, r"NULL", BOTH, never=("Ada Lovelace", "12100")),
+)

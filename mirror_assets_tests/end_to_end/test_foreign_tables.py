@@ -1,0 +1,61 @@
+"""Tables whose logs Spark did not write are mirrored right, or refused with a message that names the reason."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+
+from mirror_assets.errors import MirrorError
+from mirror_assets_tests.end_to_end.foreign_tables import MIRRORED, REFUSED, Foreign, Refused
+from mirror_assets_tests.lab import Lab
+from mirror_assets_tests.landed_rows import Chosen, landed_rows, require_equal, source_rows
+
+
+def _lab(spark: SparkSession, root: Path, way: str, keys: str, where: str | None = None) -> Lab:
+    lab = Lab(spark, root)
+    condition = f"\n    where: {json.dumps(where)}" if where else ""
+    lab.configure(f"changes: {way}{condition}", "slices: {max_commits: 100}", "[]" if way == "append_only" else keys)
+    return lab
+
+
+@pytest.mark.parametrize(
+    ("case", "way"), [pytest.param(case, way, id=f"{case}-{way}") for case in MIRRORED for way in case.ways]
+)
+def test_a_table_of_another_writer_is_mirrored_right(
+    spark: SparkSession, tmp_path: Path, case: Foreign, way: str
+) -> None:
+    lab = _lab(spark, tmp_path, way, case.keys, case.where)
+    story = case.story(Path(lab.uri))
+    next(story)
+    lab.mirror()
+    next(story, None)
+    lab.mirror()
+    require_equal(case.rows, landed_rows(lab.folder))
+
+
+def _mirror_after_each_part(lab: Lab, case: Refused) -> None:
+    for _ in case.story(Path(lab.uri)):
+        lab.mirror()
+    lab.mirror()
+
+
+@pytest.mark.parametrize("case", [case for case in MIRRORED if case.by_delta], ids=str)
+def test_delta_itself_reads_the_rows_that_are_mirrored(spark: SparkSession, tmp_path: Path, case: Foreign) -> None:
+    list(case.story(tmp_path / "orders"))
+    require_equal(source_rows(spark, tmp_path / "orders", chosen=Chosen(case.where)), case.rows)
+
+
+@pytest.mark.parametrize(
+    ("case", "way"), [pytest.param(case, way, id=f"{case}-{way}") for case in REFUSED for way in case.ways]
+)
+def test_a_table_that_cannot_be_read_right_is_refused(
+    spark: SparkSession, tmp_path: Path, case: Refused, way: str
+) -> None:
+    lab = _lab(spark, tmp_path, way, case.keys)
+    with pytest.raises(MirrorError, match=case.names) as refused:
+        _mirror_after_each_part(lab, case)
+    assert refused.value.next_step
+    assert not [text for text in case.never if text in str(refused.value)]
