@@ -81,14 +81,15 @@ def _read_by_batch(
 ) -> Sequence[HistoryCommit]:
     """Append the feed of one slice, or a snapshot as the feed of a commit that inserts all its rows."""
     (planned,) = slices
-    uri, first, last = spark_path(context.source.uri), planned.first, planned.last
-    with spark_errors(uri):
+    source, first, last = context.source, planned.first, planned.last
+    with spark_errors(source.uri):
         if planned.snapshot_ms is None:
-            times = {version: context.source.time_ms(version) for version in range(first, last + 1)}
-            commits = CommitRange(first, last, planned.table_id)
-            rows = read_scan(context.spark(), scan_changes(context.source, commits, times_ms=times))
+            times = source.times(source.state())
+            times_ms = {version: times.at(version) for version in range(first, last + 1)}
+            scan = scan_changes(source, CommitRange(first, last, planned.table_id), times_ms=times_ms)
+            rows = read_scan(context.spark(), scan)
         else:
-            rows = read_scan(context.spark(), scan_version(context.source, last)).withColumns(
+            rows = read_scan(context.spark(), scan_version(source, last)).withColumns(
                 {
                     CHANGE_TYPE: F.lit("insert"),
                     COMMIT_VERSION: F.lit(last).cast("bigint"),
