@@ -30,12 +30,12 @@ from mirror_assets.encode.differing_rows import (
 )
 from mirror_assets.encode.observed import observed
 from mirror_assets.encode.private.table_version import TableVersion, has_own_reader, read_version
-from mirror_assets.encode.spark_errors import spark_facts
 from mirror_assets.errors import ErrorCode, RetryError, StopError
 from mirror_assets.landing.generations import EqualVersions
 from mirror_assets.markers import ROW_ID
 from mirror_assets.redaction import redacted_error
 from mirror_assets.source.sql_names import quoted
+from mirror_assets.spark_facts import spark_facts
 from mirror_assets.standin.errors import MirrorUnreadable
 from mirror_assets.verify.reconciliation import (
     DifferenceSample,

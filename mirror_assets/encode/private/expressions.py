@@ -13,10 +13,10 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from mirror_assets.encode.private.jvm import Jvm, items
-from mirror_assets.encode.spark_errors import spark_facts
 from mirror_assets.redaction import redacted, redacted_error
 from mirror_assets.source.projection import Projection
 from mirror_assets.source.schema import LandedColumn
+from mirror_assets.spark_facts import spark_facts
 
 _ONE_ROW = "it must be computed from one row: aggregates, window functions and generators can't be"
 _SUBQUERY = "it has a subquery; it must be computed from the columns of one row"
