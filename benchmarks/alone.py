@@ -13,8 +13,8 @@ from pyspark.sql import SparkSession
 
 from benchmarks.bench_table import BenchTable
 from benchmarks.meter import Cost, Meter
-from mirror_assets.encode.feed_reader import read_changes_public
 from mirror_assets.encode.session import open_session, spark_settings
+from mirror_assets_tests.delta_reader import read_changes
 
 
 @dataclass(frozen=True)
@@ -48,7 +48,7 @@ def _land(spark: SparkSession, root: str, uri: str, settings: str) -> None:
 
 
 def _dump(spark: SparkSession, uri: str, version: str, folder: str) -> None:
-    read_changes_public(spark, uri, int(version), int(version)).write.parquet(folder)
+    read_changes(spark, uri, int(version), int(version)).write.parquet(folder)
 
 
 def main(context: str, *arguments: str) -> None:

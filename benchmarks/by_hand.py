@@ -8,12 +8,12 @@ from pyspark.sql import DataFrame, SparkSession, Window
 from pyspark.sql import functions as F
 
 from mirror_assets.encode.columns import CHANGE_TYPE, COMMIT_TIMESTAMP, COMMIT_VERSION
-from mirror_assets.encode.feed_reader import read_changes_public
+from mirror_assets_tests.delta_reader import read_changes
 
 
 def land_by_hand(spark: SparkSession, uri: str, key: str, versions: tuple[int, int], folder: Path) -> None:
     """Read the feed, keep one row per key and commit, order by commit, write one file, give it its number."""
-    one_file(marked(read_changes_public(spark, uri, *versions), key), folder)
+    one_file(marked(read_changes(spark, uri, *versions), key), folder)
 
 
 def marked(feed: DataFrame, key: str) -> DataFrame:

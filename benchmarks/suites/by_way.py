@@ -18,9 +18,9 @@ from benchmarks.contest import interleaved
 from benchmarks.result import Case, Outcome
 from benchmarks.source import load_table
 from mirror_assets.config import Changes
-from mirror_assets.encode.private.table_version import read_version
 from mirror_assets.pipeline.plan import plan_table
 from mirror_assets.source.log import DeltaLog
+from mirror_assets_tests.delta_reader import read_version
 
 _WAYS, _FULL_DIFF = (Changes.FEED, Changes.ROW_TRACKING, Changes.FILES), "full diff"
 # How the source's writer keeps rows that stay, which rows it updates, and what those are called.

@@ -14,7 +14,7 @@ from benchmarks.bench_table import BenchTable
 from benchmarks.contest import interleaved
 from benchmarks.result import Case, Goal, Outcome
 from benchmarks.suites.small import FEED
-from mirror_assets.encode.feed_reader import read_changes_public
+from mirror_assets_tests.delta_reader import read_changes
 
 _ROWS, _CHANGED = 10_000, 20
 _FROM_ONE = "keys: [id], start: {version: 1}"
@@ -85,7 +85,7 @@ def _vectors(bench: Bench, uri: str, commits: int) -> Case:
         BenchTable(bench.spark, bench.folder / f"vectors-{commits}-{turn}", uri, _FROM_ONE).land(commits)
 
     costs = interleaved(bench.meter, {"land": land}, bench.rounds)
-    feed = read_changes_public(bench.spark, uri, 1, commits)
+    feed = read_changes(bench.spark, uri, 1, commits)
     target = str(bench.folder / f"raw-{commits}")
     costs["readChangeFeed"] = (bench.meter.measured(lambda: feed.write.parquet(target)),)
     return Case(f"{commits} deletes by deletion vectors", costs, "readChangeFeed", commits)

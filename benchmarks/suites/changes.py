@@ -18,9 +18,9 @@ from benchmarks.by_hand import land_by_hand
 from benchmarks.contest import interleaved
 from benchmarks.result import Case, Goal, Outcome
 from benchmarks.source import make_source
-from mirror_assets.encode.feed_reader import read_changes, read_changes_public
-from mirror_assets.encode.private.table_version import read_version
 from mirror_assets.source.log import DeltaLog
+from mirror_assets_tests.delta_reader import read_changes, read_version
+from mirror_assets_tests.scans import scanned_changes
 
 RAW, LIMIT, BY_HAND, DELTA_RS = "raw dump", "limit: vectorised dump", "by hand", "delta-rs: no order, no pairs"
 STAGED, PUBLISHED, MIRRORED = "encode and stage", "encode and publish", "encode, check and publish"
@@ -41,14 +41,14 @@ class Changes:
 
     def rows(self) -> int:
         """Rows of the feed."""
-        counted: int = read_changes(self._spark, self.uri, 1, self.last).count()
+        counted: int = scanned_changes(self._spark, self.uri, 1, self.last).count()
         return counted
 
     def ways(self) -> dict[str, Callable[[int], None]]:
         """Ways to land the changes."""
         return {
-            RAW: partial(self._dump, read_changes_public),
-            LIMIT: partial(self._dump, read_changes),
+            RAW: partial(self._dump, read_changes),
+            LIMIT: partial(self._dump, scanned_changes),
             BY_HAND: self._in_folder(partial(land_by_hand, self._spark, self.uri, "id", (1, self.last))),
             DELTA_RS: self._in_folder(self._by_delta_rs),
             STAGED: self.begun.in_copies(BenchTable.stage),

@@ -25,7 +25,7 @@ from benchmarks.meter import Cost
 from benchmarks.postgres import PostgresMissing
 from benchmarks.processes import MARK, ProcessWatch, Role, Usage
 from benchmarks.result import Case, Goal, Outcome
-from mirror_assets.encode.feed_reader import read_changes_public
+from mirror_assets_tests.delta_reader import read_changes
 
 _LOOP, _RUN = "plain Spark loop", "mirror-assets run, new process"
 _STAND_IN = "replicator"
@@ -133,7 +133,7 @@ def _without_dagster(bench: Bench, lake: ManyTables) -> dict[str, tuple[Cost, ..
 
 def _loop(bench: Bench, lake: ManyTables, version: int, folder: Path) -> None:
     for name in lake.names:
-        feed = read_changes_public(bench.spark, str(lake.source(name)), version, version)
+        feed = read_changes(bench.spark, str(lake.source(name)), version, version)
         feed.write.parquet(str(folder / name))
 
 

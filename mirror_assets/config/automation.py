@@ -55,8 +55,8 @@ class AutomationConfig(Section):
     reconcile_every_hours: Annotated[int | None, _divisor_of(24, None)] = Field(
         default=24, description="Interval at which mirrors are compared with their sources; null: off."
     )
-    reconcile_full_every_days: Count = Field(
-        default=7, description="Age in days of the newest full comparison at which the job reads all rows again."
+    reconcile_all_within_days: Count = Field(
+        default=7, description="Days in which scheduled comparisons read all columns of each table at least once."
     )
     keep_runs_days: Count | None = Field(
         default=30, description="Age in days at which Dagster's records of runs are deleted; null: never."

@@ -1,17 +1,16 @@
-"""Encodes a repair: the changes that make the mirror equal to the source, found by comparing both."""
+"""Encodes a repair: the changes that make the mirror equal to the source, for keys that a comparison found."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 
-from pyspark.sql import Column, DataFrame, Observation, Window
+from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as F
 
-from mirror_assets.encode.columns import described
-from mirror_assets.encode.differing_rows import Sides, differing_rows
+from mirror_assets.encode.columns import HelperNames, described
 from mirror_assets.encode.inserts import write_parts
-from mirror_assets.encode.observed import observed
 from mirror_assets.encode.spark_errors import DuplicateKey, spark_errors
 from mirror_assets.markers import ROW_MARKER, Marker
 from mirror_assets.row_values import shown_key
@@ -22,6 +21,8 @@ from mirror_assets.source.sql_names import quoted
 MARKERS = (Marker.UPSERT, Marker.UPDATE, Marker.DELETE)
 _SAMPLES = 10
 _REPEATS = "repeats"
+# As many keys as an encoder that compares files broadcasts.
+_BROADCAST_KEYS = 2_000_000
 
 
 @dataclass(frozen=True)
@@ -34,82 +35,94 @@ class RepairChanges:
 
 @dataclass(frozen=True)
 class RepairSlice:
-    """A repair to encode: source and mirror, the buckets of keys in which they differ, and the number of parts.
+    """A repair to encode: the keys whose rows differ, the source's rows to take, and the number of parts.
 
-    `columns` are those of `sides`, in order; `version` is the source's.
+    `differing` has each key once, with `source_rows` and `mirror_rows`, the numbers of its rows; `keys` are the names
+    of the landed key columns by their names there. `rows_to_land` are all rows of the source's `version` as they land,
+    with the names of `columns`.
     """
 
     table: str
     version: int
-    sides: Sides
-    buckets: frozenset[int]
+    differing: DataFrame
+    keys: Mapping[str, str]
+    rows_to_land: DataFrame
     columns: tuple[LandedColumn, ...]
     parts: int
-
-    @property
-    def keys(self) -> dict[str, str]:
-        """The names of the key columns, by their names in `sides`."""
-        return {alias: self.columns[int(alias[1:])].name for alias in self.sides.identity}
 
 
 def repair_changes(slice_: RepairSlice) -> RepairChanges:
     """Count the changes and return sample keys; write nothing. Raises DuplicateKey and the errors of `spark_error`."""
-    counted, samples = Observation(), dict[Marker, list[str]]()
+    samples = dict[Marker, list[str]]()
     of_marker = Window.partitionBy(ROW_MARKER).orderBy(*slice_.keys)
-    with spark_errors(f"{slice_.table}, comparing version {slice_.version} with the mirror"):
-        rows = _marked(slice_).observe(counted, *_counts())
+    with spark_errors(f"{slice_.table}, comparing version {slice_.version} with the mirror"), _marked(slice_) as rows:
+        counts = _counted(slice_, rows)
         first = rows.withColumn("_place", F.row_number().over(of_marker)).where(F.col("_place") <= _SAMPLES)
         for row in first.orderBy(ROW_MARKER, *slice_.keys).collect():
             samples.setdefault(Marker(row[ROW_MARKER]), []).append(_shown(row.asDict(), slice_))
-        counts = observed(counted)
-        _require_unique(slice_, counts)
-    return RepairChanges({marker: counts[marker.name] for marker in MARKERS}, samples)
+    return RepairChanges(counts, samples)
 
 
 def encode_repair(slice_: RepairSlice, folder: str, compression: str, footer: Mapping[str, str]) -> ReadRows:
     """Write the changes into `folder`, one file per part that has rows; return their counts by change type.
 
-    Raises DuplicateKey, with sample keys, when the source has a key twice; and the errors of `spark_error`.
+    The counts are those of the comparison. A row that `rows_to_land` lacks or repeats makes the numbers in the files
+    differ from them, and the check `row_counts` finds that. Raises DuplicateKey, with sample keys, when the source has
+    a key twice; and the errors of `spark_error`.
     """
-    counted, keys = Observation(), slice_.keys
-    # NULL for a DELETE, which needs no more than its keys.
-    new = F.first(F.when(F.col("_side") == 1, F.struct(*slice_.sides.source.columns)), ignorenulls=True).alias("_new")
-    with spark_errors(f"{slice_.table}, encoding into {folder}"):
-        values = [
-            (F.col(alias) if alias in keys else F.col("_new").getField(alias)).alias(column.name)
-            for alias, column in zip(slice_.sides.source.columns, slice_.columns, strict=True)
-        ]
-        rows = _marked(slice_, new).observe(counted, *_counts()).select(*values, ROW_MARKER)
-        parts = rows.repartition(slice_.parts, *map(quoted, keys.values()))
-        write_parts(parts.select(*described(slice_.columns, footer), ROW_MARKER), folder, compression)
-        counts = observed(counted)
-        _require_unique(slice_, counts)
-    updates = counts[Marker.UPDATE.name]
+    with spark_errors(f"{slice_.table}, encoding into {folder}"), _marked(slice_) as marked:
+        counts = _counted(slice_, marked)
+        rows = _landed_rows(slice_, marked, is_few=sum(counts.values()) <= _BROADCAST_KEYS)
+        write_parts(rows.select(*described(slice_.columns, footer), ROW_MARKER), folder, compression)
+    updates = counts[Marker.UPDATE]
     # The old rows of an UPSERT are unknown.
-    return ReadRows(counts[Marker.UPSERT.name], updates, updates, counts[Marker.DELETE.name])
+    return ReadRows(counts[Marker.UPSERT], updates, updates, counts[Marker.DELETE])
 
 
-def _marked(slice_: RepairSlice, *carried: Column) -> DataFrame:
-    """Return the differing keys with their row markers: UPSERT unless the mirror has one row of the key.
+@contextmanager
+def _marked(slice_: RepairSlice) -> Iterator[DataFrame]:
+    """Yield the differing keys with their row markers, compared once: UPSERT unless the mirror has one row of the key.
 
     Not INSERT for a key that the mirror lacks: if Fabric reported too early that it had applied everything, the row may
     have come meanwhile, and an INSERT would double it.
     """
     source, mirror = F.col("source_rows"), F.col("mirror_rows")
     marker = F.when(source == 0, int(Marker.DELETE)).when(mirror == 1, int(Marker.UPDATE)).otherwise(int(Marker.UPSERT))
-    return differing_rows(slice_.sides, slice_.buckets, *carried).withColumn(ROW_MARKER, marker.cast("int"))
+    marked = slice_.differing.select(*slice_.keys, "source_rows", marker.cast("int").alias(ROW_MARKER)).persist()
+    try:
+        yield marked
+    finally:
+        marked.unpersist()
 
 
-def _counts() -> list[Column]:
+def _counted(slice_: RepairSlice, marked: DataFrame) -> dict[Marker, int]:
+    """Return the numbers of changes by marker. Raises DuplicateKey if the source has several rows of a key."""
     by_marker = [F.count_if(F.col(ROW_MARKER) == int(marker)).alias(marker.name) for marker in MARKERS]
-    return [*by_marker, F.count_if(F.col("source_rows") > 1).alias(_REPEATS)]
-
-
-def _require_unique(slice_: RepairSlice, counts: Mapping[str, int]) -> None:
+    counts = marked.agg(*by_marker, F.count_if(F.col("source_rows") > 1).alias(_REPEATS)).collect()[0]
     if repeats := counts[_REPEATS]:
-        rows = differing_rows(slice_.sides, slice_.buckets).where("source_rows > 1").limit(_SAMPLES).collect()
+        rows = marked.where("source_rows > 1").limit(_SAMPLES).collect()
         such = tuple(f"{_shown(row.asDict(), slice_)} at version {slice_.version}" for row in rows)
         raise DuplicateKey(slice_.table, repeats, such)
+    return {marker: counts[marker.name] for marker in MARKERS}
+
+
+def _landed_rows(slice_: RepairSlice, marked: DataFrame, *, is_few: bool) -> DataFrame:
+    """Return the rows of the marked keys with their markers, in as many partitions as parts; a DELETE has its key."""
+    ours = HelperNames.beside(slice_.columns)
+    keys = {name: f"{ours.key}{at}" for at, name in enumerate(slice_.keys.values())}
+    named = zip(slice_.keys, keys.values(), strict=True)
+    changes = marked.select(*(F.col(alias).alias(key) for alias, key in named), ROW_MARKER)
+    new = slice_.rows_to_land.withColumn(ours.is_new, F.lit(1))
+    same = [F.col(key).eqNullSafe(F.col(quoted(name))) for name, key in keys.items()]
+    is_deleted = F.col(ROW_MARKER) == int(Marker.DELETE)
+    if is_few:
+        found = new.join(F.broadcast(changes.where(~is_deleted)), same)
+        nulls = (F.lit(None).cast(field.dataType).alias(field.name) for field in new.schema)
+        rows = found.unionByName(changes.where(is_deleted).select(*nulls, *changes.columns))
+    else:
+        rows = changes.join(new, same, "left").where(is_deleted | F.col(ours.is_new).isNotNull())
+    values = (F.col(keys.get(column.name) or quoted(column.name)).alias(column.name) for column in slice_.columns)
+    return rows.select(*values, ROW_MARKER).repartition(slice_.parts, *map(quoted, keys))
 
 
 def _shown(row: Mapping[str, object], slice_: RepairSlice) -> str:

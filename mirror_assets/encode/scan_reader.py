@@ -11,7 +11,7 @@ import json
 import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property, lru_cache
+from functools import cached_property, lru_cache, partial
 
 import numpy as np
 import numpy.typing as npt
@@ -207,7 +207,7 @@ class _ScanReader:
     def _of_table(self) -> Iterator[_Attribute]:
         """Yield the attributes of a file that are the same for all commits."""
         for name, alias in zip(self.scan.metadata.partition_columns, self._partitions, strict=True):
-            yield _Attribute(alias, pa.string(), lambda file, name=name: file.partition.get(name), "string")
+            yield _Attribute(alias, pa.string(), partial(_partition_value, name), "string")
         if self.row_ids:
             yield _Attribute("first_id", pa.int64(), lambda file: file.first_row_id, "bigint")
             yield _Attribute("first_version", pa.int64(), lambda file: file.row_version, "bigint")
@@ -329,6 +329,10 @@ def _escaped(path: str) -> str:
     return _OF_PATTERNS.sub(r"\\\g<0>", path)
 
 
+def _partition_value(name: str, file: ScannedFile) -> str | None:
+    return file.partition.get(name)
+
+
 def _kind(file: ScannedFile) -> str | None:
     return None if file.kind is RowKind.AS_ROWS_SAY else file.kind.value
 
@@ -351,4 +355,5 @@ def _keys(number: int, file: ScannedFile) -> _Longs:
     """Return the numbers of the file's chosen rows in a scan, for a file with this number."""
     assert file.chosen is not None  # noqa: S101 only such files have a number
     rows = np.frombuffer(file.chosen.rows.to_array(), np.uint64).astype(np.int64)
-    return rows | np.int64(number << _INDEX_BITS)
+    keys: _Longs = rows | np.int64(number << _INDEX_BITS)
+    return keys

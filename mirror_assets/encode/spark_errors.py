@@ -5,9 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 
-from py4j.protocol import Py4JError, Py4JJavaError
+from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
 
 from mirror_assets.errors import ErrorCode, MirrorError, RetryError, SettingError, StopError
@@ -21,20 +20,8 @@ from mirror_assets.source.losses import (
     SparkInterrupted,
 )
 from mirror_assets.source.store_faults import store_error, store_named
+from mirror_assets.spark_facts import spark_facts
 
-_DEPTH = 20
-_MAX_TEXT = 400
-_CONDITION = re.compile(r"\[([A-Z][A-Z0-9_.]+)\]")
-_READ = re.compile(r"Encountered error while reading file (\S.*?)\. ")
-_LOCAL = re.compile("^file:/+")
-_NAMES_EXCEPTION = re.compile(r"^\S*Exception: ")
-_NOT_FOUND = ("FileNotFoundException", "NoSuchFileException")
-_NOT_FOUND_CONDITIONS = ("PATH_NOT_FOUND", "FAILED_READ_FILE.FILE_NOT_EXIST")
-# Java also raises FileNotFoundException for permissions and limits; the operating system's reason is in brackets.
-_REASON = re.compile(r"\(([A-Z][^()]*)\)$")
-_NO_SUCH_FILE = "No such file or directory"
-# Where the exceptions of a failed stage did not reach the driver, the message has all its causes as text.
-_CAUSE_LINE = re.compile(r"^Caused by: ([\w.$]+)(?:: (.*))?$", re.MULTILINE)
 _DAMAGED = re.compile(
     r"[Cc]hecksum ?(?:error|Exception)|is not a Parquet file|[Cc]ould not read footer|CANNOT_READ_FILE_FOOTER"
     r"|ParquetDecodingException|EOFException|Reached the end of stream|ZstdException|can not read class org\.apache"
@@ -107,86 +94,6 @@ def spark_error(error: Exception, place: str) -> MirrorError:  # noqa: PLR0911 e
     return FileDamaged(place, why) if _DAMAGED.search(text) else SparkFailed(place, why)
 
 
-def spark_facts(error: Exception) -> SparkFacts:
-    """Return the exception's cause chain from the JVM; if the JVM has died, one from its text."""
-    java = error.java_exception if isinstance(error, Py4JJavaError) else getattr(error, "_origin", None)
-    causes: list[SparkCause] = []
-    try:
-        text = ""
-        while java is not None and len(causes) < _DEPTH:
-            text = java.getMessage() or ""
-            causes.append(SparkCause.of(java.getClass().getSimpleName(), text))
-            java = java.getCause()
-        # The text of the innermost exception may have further causes.
-        causes += (SparkCause.of(name.rpartition(".")[2], message) for name, message in _CAUSE_LINE.findall(text))
-    except Py4JError:  # the JVM has died: only the text is left
-        causes = []
-    if not causes:
-        message = _one_line(str(error))
-        # PySpark puts the condition in front of the text.
-        found = _CONDITION.search(message)
-        known = error.getCondition() if isinstance(error, PySparkException) else None
-        causes = [SparkCause(type(error).__name__, known or (found[1] if found else None), message)]
-    return SparkFacts(tuple(causes))
-
-
-@dataclass(frozen=True)
-class SparkFacts:
-    """The cause chain of an exception, outermost first, with at least one cause."""
-
-    causes: tuple[SparkCause, ...]
-
-    @property
-    def conditions(self) -> frozenset[str]:
-        """The error conditions of all causes, such as `DELTA_MISSING_CHANGE_DATA`."""
-        return frozenset(cause.condition for cause in self.causes if cause.condition is not None)
-
-    @property
-    def classes_and_text(self) -> str:
-        """The class names of all causes without packages, then their messages, one a line."""
-        return "\n".join((" ".join(cause.name for cause in self.causes), *(cause.message for cause in self.causes)))
-
-    @property
-    def why(self) -> str:
-        """The innermost message, with the file that Spark was reading if another cause names it."""
-        text = next((cause for cause in reversed(self.causes) if cause.message), self.causes[0]).short_text
-        reading = next((found[1] for cause in self.causes if (found := _READ.search(cause.message))), None)
-        is_named = reading is None or _LOCAL.sub("", reading) in text
-        return text if is_named else f"{text} (while reading {reading})"
-
-    @property
-    def unfound(self) -> str | None:
-        """The innermost message that names a missing file; None if no cause says that a file is missing."""
-        for cause in reversed(self.causes):
-            if cause.name in _NOT_FOUND:
-                reason = _REASON.search(cause.message)
-                return cause.short_text if reason is None or reason[1] == _NO_SUCH_FILE else None
-        found = [cause for cause in self.causes if cause.condition in _NOT_FOUND_CONDITIONS]
-        return found[-1].short_text if found else None
-
-
-@dataclass(frozen=True)
-class SparkCause:
-    """One exception of a cause chain: class without package, Spark's error condition or None, message in one line."""
-
-    name: str
-    condition: str | None
-    message: str
-
-    @classmethod
-    def of(cls, name: str, text: str) -> SparkCause:
-        """Return the cause of a class with a message, which may begin with a condition in brackets."""
-        message = _one_line(text)
-        condition = _CONDITION.match(message)
-        return cls(name, condition[1] if condition else None, message)
-
-    @property
-    def short_text(self) -> str:
-        """The shortened message, after the class name unless it begins with a condition or an exception's name."""
-        short = self.message[:_MAX_TEXT].rstrip(". ")
-        return short if self.condition is not None or _NAMES_EXCEPTION.match(short) else f"{self.name}: {short}"
-
-
 class DuplicateKey(StopError):
     """The source has several rows with the same key; a mirror with keys can hold only one of them."""
 
@@ -257,8 +164,3 @@ def package_refused(wanted: str, installed: str) -> SettingError:
         "remove it: Delta's JARs are added without it; for another Delta version, install another delta-spark.",
         code=ErrorCode.CONFIG_INVALID,
     )
-
-
-def _one_line(text: str) -> str:
-    """Return the message up to the stack trace, in one line."""
-    return " ".join(text.partition("\n\tat ")[0].split())

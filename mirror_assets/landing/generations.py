@@ -69,28 +69,30 @@ class Verified(Record):
 class EqualVersions(Record):
     """Source and mirror were equal at these versions of their Delta tables, and had this many rows.
 
-    The times of both commits show whether another commit has one of the numbers by now.
+    The ids of both show whether another table has the path by now.
     """
 
+    source_id: str
     version: int
-    source_ms: int
     mirror_id: str
     mirror_version: int
-    mirror_ms: int
     rows: int
 
 
 class Reconciled(Record):
-    """`reconciled.json`: the versions of the newest comparison that found mirror and source equal.
+    """`reconciled.json`: the newest comparison that found mirror and source equal.
 
-    `compared` is a digest of the source's id and schema, the keys and the columns. `full_ms`: when all rows were last
-    read. An outdated record costs work and does no harm.
+    `compared` is a digest of what the result depends on beside the rows of both. `share` is the number of the share of
+    columns that was compared, 0 for all; `unchanged` is how many shares were found equal at these versions. `whole_ms`
+    is when all columns had been; None before that. An outdated record costs work and does no harm.
     """
 
     format: Literal[1] = 1
     compared: str
     equal: EqualVersions
-    full_ms: int
+    share: int
+    unchanged: int
+    whole_ms: int | None
 
 
 def range_path(table: TableName, kept: HistoryRange) -> str:

@@ -25,7 +25,7 @@ from mirror_assets.pipeline.next_action import (
     check_readable,
 )
 from mirror_assets.pipeline.pending import deadline_at, feed_deadline, table_lag
-from mirror_assets.pipeline.reconcile_table import reconcile_changes
+from mirror_assets.pipeline.reconcile_table import reconcile_in_turn
 from mirror_assets.pipeline.replication import read_replication
 from mirror_assets.source.row_counts import feed_files
 from mirror_assets.verify.check_result import CheckResult
@@ -97,7 +97,7 @@ def _replicating(checked: CheckedTable) -> CheckResult:
 
 def _reconciled(checked: CheckedTable) -> CheckResult:
     def run() -> CheckResult:
-        found = reconcile_changes(checked.context, checked.composed.mirror(), scheduled=checked.is_incremental)
+        found = reconcile_in_turn(checked.context, checked.composed.mirror(), scheduled=checked.is_incremental)
         return replace(check_reconciled(found), is_warning=found.state in _WAITING)
 
     return settled(checked.context, run)

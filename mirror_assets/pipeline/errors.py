@@ -141,7 +141,7 @@ def unexpected(table: str, error: Exception) -> StopError:
     """Return the error for an exception that is not ours: a defect here, or in a library."""
     why = str(error).strip().partition("\n")[0]
     if type(error).__module__.startswith(("py4j", "pyspark")):
-        from mirror_assets.encode.spark_errors import spark_facts  # loaded already when such an error occurs
+        from mirror_assets.spark_facts import spark_facts  # loaded already when such an error occurs
 
         why = spark_facts(error).why  # the innermost cause: the message begins with the call
     why = redacted(why)[:400].rstrip(". ")

@@ -13,7 +13,7 @@ from mirror_assets.config import Problem
 from mirror_assets.fabric.monitoring import Mirror, TableState
 from mirror_assets.landing.control_file import read_control_file, write_control_file
 from mirror_assets.landing.format import Manifest, SliceKind
-from mirror_assets.landing.generations import Reconciled
+from mirror_assets.landing.generations import EqualVersions, Reconciled
 from mirror_assets.landing.names import TableName
 from mirror_assets.landing.steps import drive
 from mirror_assets.pipeline.context import TableContext
@@ -24,7 +24,7 @@ from mirror_assets.storage import Store
 from mirror_assets.storage.credentials import CredentialKind
 from mirror_assets.storage.errors import RequestUnknown, StoreDenied
 from mirror_assets.verify.reconcile import reconcile
-from mirror_assets.verify.reconciliation import ReconcileRequest, ReconcileState, Reconciliation
+from mirror_assets.verify.reconciliation import ReconcileRequest, ReconcileState, Reconciliation, Share
 
 _NO_IDENTITY = (
     "Spark can't read the mirror with the credential `default`; name client_secret, managed_identity or "
@@ -33,7 +33,7 @@ _NO_IDENTITY = (
 
 # A run of the schedule may start a little earlier than the one before.
 _START_MS = 3_600_000
-_DAY_MS = 24 * 3_600_000
+_DAY_HOURS, _HOUR_MS = 24, 3_600_000
 
 
 def reconcile_table(
@@ -43,8 +43,8 @@ def reconcile_table(
 
     The state is pending while landing files wait to be applied, missing before the first slice, stopped while the
     replicator has stopped the table, loading while a snapshot has landed in part, outdated when rows have landed by
-    other expressions. Of a mirror that began without a
-    snapshot only the rows that it has are compared.
+    other expressions, or the source is another table with equal rows. Of a mirror that began without a snapshot only
+    the rows that it has are compared.
 
     Raises what `reconcile` raises, and ConfigInvalid for a mirror that Spark can't read.
     """
@@ -52,29 +52,45 @@ def reconcile_table(
     return request if isinstance(request, Reconciliation) else reconcile(context.spark(), request, report)
 
 
-def reconcile_changes(context: TableContext, mirror: Mirror, *, scheduled: bool) -> Reconciliation:
+def reconcile_in_turn(context: TableContext, mirror: Mirror, *, scheduled: bool) -> Reconciliation:
     """Do what `reconcile_table` does, and store an equal result in the landing zone.
 
-    A scheduled comparison reads only files that have changed since the stored result, until the newest full comparison
-    is `automation.reconcile_full_every_days` old.
+    A scheduled comparison reads one share of the columns of a large table, so that all are read once in
+    `automation.reconcile_all_within_days`, and nothing if neither table has changed since all were found equal, unless
+    that is as many days ago.
     """
     request = comparable(context, mirror)
     if isinstance(request, Reconciliation):
         return request
-    stored = drive(read_control_file(Reconciled, context.name.reconciled, is_hint=True), context.store)
-    last, compared, now_ms = stored.record, request.compared, time.time_ns() // 1_000_000
-    full_ms = context.config.automation.reconcile_full_every_days * _DAY_MS - _START_MS
-    if scheduled and last and last.compared == compared and now_ms - last.full_ms < full_ms:
-        request = replace(request, equal_at=last.equal)
+    path, automation = context.name.reconciled, context.config.automation
+    stored = drive(read_control_file(Reconciled, path, is_hint=True), context.store)
+    last, now_ms = stored.record, time.time_ns() // 1_000_000
+    hours = automation.reconcile_all_within_days * _DAY_HOURS
+    compared = f"{request.compared}/{hours}"
+    if scheduled and last and last.compared == compared:
+        is_recent = last.whole_ms is not None and now_ms - last.whole_ms < hours * _HOUR_MS - _START_MS
+        most = hours // (automation.reconcile_every_hours or _DAY_HOURS)
+        share = Share.after(last.share, most, len(request.columns), len(request.keys))
+        request = replace(request, share=share, equal_at=last.equal if is_recent else None)
     found = reconcile(context.spark(), request)
-    equal = found.equal_versions
-    if equal is not None:
-        full_at = now_ms if found.is_full or last is None else last.full_ms
-        record = Reconciled(compared=compared, equal=equal, full_ms=full_at)
+    if found.equal_versions is not None:
+        record = _reconciled(found, found.equal_versions, compared, last, now_ms)
         # It only saves work, so ignore that another comparison was faster, or that this account may not write.
         with suppress(StoreDenied, RequestUnknown):
             drive(write_control_file(stored, record), context.store)
     return found
+
+
+def _reconciled(
+    found: Reconciliation, equal: EqualVersions, compared: str, last: Reconciled | None, now_ms: int
+) -> Reconciled:
+    """Return the record of an equal result: once as many shares as there are were equal at one version, all were."""
+    if found.share is None:
+        return Reconciled(compared=compared, equal=equal, share=0, unchanged=0, whole_ms=now_ms)
+    is_same = last is not None and last.equal == equal and last.whole_ms is None
+    unchanged = 1 + (last.unchanged if last is not None and is_same else 0)
+    whole_ms = now_ms if unchanged >= found.share.of else None
+    return Reconciled(compared=compared, equal=equal, share=found.share.number, unchanged=unchanged, whole_ms=whole_ms)
 
 
 def _compared(manifest: Manifest) -> str:
@@ -119,10 +135,12 @@ def comparable(
     return ReconcileRequest(
         table=str(context.name),
         source=context.source,
+        source_id=manifest.source_table_id,
         version=manifest.covered,
         keys=manifest.keys,
         columns=tuple((column.name, column.type) for column in manifest.live_columns),
         mirror=spark_path(status.location),
+        opened_for=manifest.incarnation,
         since=first_landed(context.store, context.name, manifest),
         compared=_compared(manifest),
         projection=table_projection(context.config, context.table, schema),

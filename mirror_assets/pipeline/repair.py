@@ -11,10 +11,13 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
 
+from pyspark.sql import DataFrame
+
 from mirror_assets.config import OnDropColumn
+from mirror_assets.encode.columns import inserted_row, projected
 from mirror_assets.encode.counted import Counted
-from mirror_assets.encode.differing_rows import BUCKETS
 from mirror_assets.encode.repair import MARKERS, RepairChanges, RepairSlice, encode_repair, repair_changes
+from mirror_assets.encode.scan_reader import read_scan
 from mirror_assets.errors import MirrorError
 from mirror_assets.fabric.monitoring import Mirror
 from mirror_assets.landing.format import Manifest, Receipt, SliceKind
@@ -40,9 +43,12 @@ from mirror_assets.pipeline.stage import stage_attempt
 from mirror_assets.source.batching import parts_for
 from mirror_assets.source.errors import SourceUnavailable
 from mirror_assets.source.planner import PlannedSlice, snapshot_slice
+from mirror_assets.source.projection import Projection
+from mirror_assets.source.scan_builder import scan_version
 from mirror_assets.source.schema import LandedColumn
 from mirror_assets.source.source_state import SourceState
 from mirror_assets.telemetry.record import slice_span
+from mirror_assets.verify.differing_rows import BUCKETS, differing_rows
 from mirror_assets.verify.reconcile import all_totals, opened
 from mirror_assets.verify.reconciliation import ReconcileRequest, ReconcileState, Reconciliation
 
@@ -56,13 +62,14 @@ _EARLY = {
 class Repair:
     """A table's source at its newest version, compared with its mirror after all generations of the manifest.
 
-    `where` is the fingerprint of the condition for rows.
+    `differs`: some rows do. `where` is the fingerprint of the condition for rows.
     """
 
     state: SourceState
     manifest: Manifest
     planned: PlannedSlice
     slice: RepairSlice
+    differs: bool
     where: str | None
 
     @property
@@ -70,7 +77,7 @@ class Repair:
         """Whether a row differs, a commit has not landed, or identity, columns or settings have changed."""
         landed = self.manifest.source_table_id, self.manifest.where, set(self.manifest.live_columns)
         source = self.state.table_id, self.where, set(recorded_columns(self.slice.columns))
-        return bool(self.slice.buckets) or self.state.version > self.manifest.covered or landed != source
+        return self.differs or self.state.version > self.manifest.covered or landed != source
 
 
 def plan_repair(context: TableContext, mirror: Mirror, report: Callable[[str], None]) -> Repair:
@@ -92,7 +99,7 @@ def plan_repair(context: TableContext, mirror: Mirror, report: Callable[[str], N
     check_source(context.config, context.table, state)
     landed = tuple((column.name, column.type) for column in columns)
     projection = checked_projection(context, state.schema_string)
-    newest = replace(request, version=state.version, columns=landed, projection=projection)
+    newest = replace(request, source_id=state.table_id, version=state.version, columns=landed, projection=projection)
     read = opened(context.spark(), newest)
     if read.unfit:
         raise RepairRefused(str(context.name), f"the mirror has another type of {', '.join(read.unfit)}")
@@ -103,13 +110,31 @@ def plan_repair(context: TableContext, mirror: Mirror, report: Callable[[str], N
     parts = parts_for(share, snapshot.target_rows) if totals.differing else 0
     first = min(manifest.covered + 1, state.version)
     planned = replace(snapshot, first=first, is_snapshot=False, is_repair=True, assignments=(), parts=parts, rows=share)
-    slice_ = RepairSlice(str(context.name), state.version, read.sides, totals.differing, columns, max(1, parts))
-    return Repair(state, manifest, planned, slice_, condition_fingerprint(context.table))
+    slice_ = RepairSlice(
+        table=str(context.name),
+        version=state.version,
+        differing=differing_rows(read.sides, totals.differing),
+        keys={alias: read.names[int(alias[1:])] for alias in read.sides.identity},
+        rows_to_land=_rows_to_land(context, state, columns, projection),
+        columns=columns,
+        parts=max(1, parts),
+    )
+    return Repair(state, manifest, planned, slice_, bool(totals.differing), condition_fingerprint(context.table))
+
+
+def _rows_to_land(
+    context: TableContext, state: SourceState, columns: tuple[LandedColumn, ...], projection: Projection
+) -> DataFrame:
+    """Return all rows of the newest version as they land: what differs is found by another reader than lands."""
+    scan = scan_version(context.log, state.version)
+    is_keyless = any(column.is_row_id for column in columns)
+    rows = projected(read_scan(context.spark(), scan, row_ids=is_keyless), projection)
+    return rows.select(*inserted_row(rows, columns, {}))
 
 
 def count_repair(repair: Repair) -> RepairChanges:
     """Return what the repair would land. Raises DuplicateKey."""
-    if not repair.slice.buckets:
+    if not repair.differs:
         return RepairChanges(dict.fromkeys(MARKERS, 0), {})
     return repair_changes(repair.slice)
 

@@ -92,12 +92,12 @@ def scan_differences(log: DeltaLog, before: int, last: int, table_id: str | None
     assert base is not None  # noqa: S101 needed above
     old, new = _Builder(log, base.metadata), _Builder(log, history.metadata)
     vectors = new.vectors(changed)
-    scans = tuple(
+    gone, come = (
         Scan(log.uri, made.metadata, tuple(file for file in made.files(changed, at, vectors) if file.kind is kind))
         for made, at, kind in ((old, before, RowKind.DELETE), (new, last, RowKind.INSERT))
     )
     history.remember()
-    return DifferingScans(*scans, before, last)
+    return DifferingScans(gone, come, before, last)
 
 
 class _History:
@@ -186,15 +186,16 @@ class _Builder:
 
         before, after = one.before, one.after
         if before is not None and after is not None:
-            for state, kind, rows in (
+            for file, kind, rows in (
                 (before, RowKind.DELETE, hidden(after) - hidden(before)),
                 (after, RowKind.INSERT, hidden(before) - hidden(after)),
             ):
                 if rows:
-                    yield part(state, kind, ChosenRows(rows, are_read=True))
-        elif (state := before or after) is not None:
-            kind = RowKind.DELETE if before else RowKind.INSERT
-            yield part(state, kind, ChosenRows(hidden(state), are_read=False) if state.vector else None)
+                    yield part(file, kind, ChosenRows(rows, are_read=True))
+            return
+        for state, kind in ((before, RowKind.DELETE), (after, RowKind.INSERT)):
+            if state is not None:
+                yield part(state, kind, ChosenRows(hidden(state), are_read=False) if state.vector else None)
 
     def _listable(self, path: str) -> str:
         """Return the path. Raises SourceUnreadable for a name that Spark's Parquet reader skips without an error."""

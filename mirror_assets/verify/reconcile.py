@@ -1,8 +1,8 @@
 """Compare a mirror with its source at the covered version, by order-independent hashes of rows in buckets of keys.
 
-Spark reads both sides: it is the only reader that supports every feature that either side may use. One scan of each
-side sums the hashes of its rows, by bucket; only rows of buckets that differ are compared with each other. If both
-sides were equal at earlier versions, only the files that changed since are read: their sums must have changed equally.
+Delta's public reader reads both sides: it is the only one that supports every feature that either side may use, and it
+shares nothing with what wrote the mirror. One scan of each side sums the hashes of its rows, by bucket; only rows of
+buckets that differ are compared with each other.
 """
 
 from __future__ import annotations
@@ -15,37 +15,28 @@ from dataclasses import dataclass
 from delta.tables import DeltaTable
 from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
-from pyspark.sql import Column, DataFrame, Observation, SparkSession
+from pyspark.sql import DataFrame, Observation, SparkSession
 from pyspark.sql import functions as F
-from pyspark.sql.types import ArrayType, MapType, StructField, StructType, VariantType
 
-from mirror_assets.encode.columns import json_text
-from mirror_assets.encode.differing_rows import (
-    BUCKETS,
-    BucketTotals,
-    Sides,
-    bucket_totals,
-    differing_rows,
-    totals_change,
-)
-from mirror_assets.encode.observed import observed
-from mirror_assets.encode.private.table_version import TableVersion, has_own_reader, read_version
-from mirror_assets.encode.spark_errors import spark_facts
 from mirror_assets.errors import ErrorCode, RetryError, StopError
 from mirror_assets.landing.generations import EqualVersions
-from mirror_assets.markers import ROW_ID
 from mirror_assets.redaction import redacted_error
+from mirror_assets.source.projection import Projection
 from mirror_assets.source.sql_names import quoted
+from mirror_assets.spark_facts import spark_facts
 from mirror_assets.standin.errors import MirrorUnreadable
+from mirror_assets.verify.delta_reader import DeltaReader
+from mirror_assets.verify.differing_rows import BUCKETS, COUNTS, BucketTotals, Sides, bucket_totals, differing_rows
+from mirror_assets.verify.landed_values import is_shown, landed_types, landed_value, with_absent_columns
 from mirror_assets.verify.reconciliation import (
     DifferenceSample,
     ReconcileRequest,
     ReconcileState,
     Reconciliation,
+    Share,
     Side,
 )
 
-_NESTED = (StructType, ArrayType, MapType, VariantType)
 # Delta's errors for a version whose log entries or data files have been deleted (reference `delta` §2).
 _GONE = frozenset(
     {
@@ -57,9 +48,8 @@ _GONE = frozenset(
     }
 )
 _SAMPLES = 10
-# Share of both tables' bytes from which reading all files is faster than reading those that changed, because some of
-# these are read twice, as they were and as they are.
-_MOST_CHANGED = 0.5
+# From this size of the source, a comparison that has a share reads only that.
+_LARGE_BYTES = 4 << 30
 Report = Callable[[str], None]
 
 
@@ -73,16 +63,18 @@ def reconcile(spark: SparkSession, request: ReconcileRequest, report: Report = l
         if not DeltaTable.isDeltaTable(spark, request.mirror):
             return Reconciliation(request.table, ReconcileState.MISSING, request.version)
     read = opened(spark, request)
-    totals = _changed_totals(spark, request, read, report) or all_totals(request, read, report)
+    if read.is_at(request.equal_at):
+        return _unchanged(request, started)
+    totals = all_totals(request, read, report)
     buckets = totals.differing
     if buckets:
         report(f"{len(buckets):,} of {BUCKETS:,} buckets of keys differ; comparing their rows")
     with source_errors(request):
         columns, samples = _differences(read, buckets) if buckets else ((), ())
-    is_equal = not (buckets or read.unfit)
+    state, reason = _state(request, read, totals)
     return Reconciliation(
         table=request.table,
-        state=ReconcileState.EQUAL if is_equal else ReconcileState.DIFFERENT,
+        state=state,
         version=request.version,
         source_rows=totals.source_rows,
         mirror_rows=totals.mirror_rows,
@@ -90,30 +82,34 @@ def reconcile(spark: SparkSession, request: ReconcileRequest, report: Report = l
         samples=samples,
         ignored_columns=read.ignored,
         seconds=round(time.monotonic() - started, 3),
+        reason=reason,
         since=request.since,
-        equal_versions=_equal_versions(spark, request, read, totals) if is_equal else None,
-        is_full=totals.is_full,
+        equal_versions=read.versions(totals.source_rows) if state is ReconcileState.EQUAL else None,
+        share=read.share,
     )
 
 
-def _equal_versions(
-    spark: SparkSession, request: ReconcileRequest, read: OpenedTables, totals: Totals
-) -> EqualVersions | None:
-    """Return the versions that were found equal, for the next comparison; None if that must read all rows anyway."""
-    if request.since is not None or not has_own_reader(spark):
-        return None
-    try:
-        source = TableVersion.opened(spark, request.source, request.version)
-        mirror = TableVersion.opened(spark, request.mirror, read.mirror_version)
-    except (PySparkException, Py4JJavaError):  # it only saves work
-        return None
-    return EqualVersions(
+def _state(request: ReconcileRequest, read: OpenedTables, totals: Totals) -> tuple[ReconcileState, str]:
+    """Return the state, and that the source is another table than the mirrored one."""
+    is_other = read.source_id != request.source_id
+    reason = "the source was made again: it has another table id than the mirrored table" if is_other else ""
+    if totals.differing or read.unfit:
+        return ReconcileState.DIFFERENT, reason
+    return (ReconcileState.OUTDATED if is_other else ReconcileState.EQUAL), reason
+
+
+def _unchanged(request: ReconcileRequest, started: float) -> Reconciliation:
+    """Return the result for tables that are still at the versions that were found equal."""
+    rows = request.equal_at.rows if request.equal_at else None
+    return Reconciliation(
+        table=request.table,
+        state=ReconcileState.EQUAL,
         version=request.version,
-        source_ms=source.commit_ms,
-        mirror_id=mirror.table_id,
-        mirror_version=read.mirror_version,
-        mirror_ms=mirror.commit_ms,
-        rows=totals.source_rows,
+        source_rows=rows,
+        mirror_rows=rows,
+        seconds=round(time.monotonic() - started, 3),
+        since=request.since,
+        is_unchanged=True,
     )
 
 
@@ -121,21 +117,34 @@ def _equal_versions(
 class OpenedTables:
     """Both tables, with only the compared columns (see Sides).
 
-    `landed` are these columns, each with its landing type. `unfit` are landed columns of another type in the mirror,
-    which can't be compared. A column that the mirror lacks is NULL in all its rows. `ignored` are columns that only the
-    mirror has. `mirror_version` is that of the mirror's Delta table.
+    `names` are these columns. `unfit` are landed columns that can't be compared: they have another type in the mirror
+    than in the source, or another one has landed. A column that the mirror lacks is NULL in all its rows. `ignored` are
+    columns that only the mirror has. `share` is the one that is compared; None for all columns.
     """
 
     sides: Sides
-    landed: tuple[tuple[str, str], ...]
+    names: tuple[str, ...]
     unfit: tuple[str, ...]
     ignored: tuple[str, ...]
+    source_id: str
+    source_version: int
+    mirror_id: str
     mirror_version: int
+    share: Share | None
 
-    @property
-    def names(self) -> tuple[str, ...]:
-        """The compared columns."""
-        return tuple(name for name, _ in self.landed)
+    def versions(self, rows: int) -> EqualVersions:
+        """Return the versions of both, which have this many rows."""
+        return EqualVersions(
+            source_id=self.source_id,
+            version=self.source_version,
+            mirror_id=self.mirror_id,
+            mirror_version=self.mirror_version,
+            rows=rows,
+        )
+
+    def is_at(self, equal: EqualVersions | None) -> bool:
+        """Return whether both tables are the ones that were equal, at the same versions."""
+        return equal is not None and not self.unfit and equal == self.versions(equal.rows)
 
 
 @dataclass(frozen=True)
@@ -145,32 +154,37 @@ class Totals:
     source_rows: int
     mirror_rows: int
     differing: frozenset[int]
-    is_full: bool
 
 
 def opened(spark: SparkSession, request: ReconcileRequest) -> OpenedTables:
     """Open both sides: the source at the request's version, the mirror at its newest. Raises as `reconcile` does."""
+    source = DeltaReader(spark, request.source, request.opened_for)
     with source_errors(request):
-        source = read_version(spark, request.source, request.version, request.projection)
-        have = set(source.columns) | ({ROW_ID} if request.keys == (ROW_ID,) else set())
+        source_id, bytes_ = source.id, source.bytes
+        rows = with_absent_columns(source.rows(request.version), request.projection)
+        types = landed_types(rows, request.projection)
+    mirror = DeltaReader(spark, request.mirror, request.opened_for)
     with mirror_errors(request):
-        table = DeltaTable.forPath(spark, request.mirror)
-        version = table.history(1).collect()[0]["version"]
-        mirror = read_version(spark, request.mirror, version)
-    mirrored = {field.name: field.dataType.simpleString() for field in mirror.schema.fields}
-    wanted = [(name, kind) for name, kind in request.columns if name in have]
-    landed = tuple((name, kind) for name, kind in wanted if mirrored.get(name, kind) == kind)
-    names = [name for name, _ in landed]
+        mirror_id, mirrored = mirror.id, mirror.rows(mirror.newest)
+    there = {field.name: field.dataType.simpleString() for field in mirrored.schema.fields}
+    wanted = [(name, kind) for name, kind in request.columns if name in types]
+    fit = tuple(name for name, kind in wanted if types[name] == kind and there.get(name, kind) == kind)
+    share = None if bytes_ < _LARGE_BYTES or request.share is None or request.share.is_all else request.share
+    names = share.columns(fit, request.keys) if share else fit
     identity = _identity(request.keys, names)
-    theirs = _landed_mirror(mirror, landed)
+    theirs = _landed_mirror(mirrored, [(name, types[name]) for name in names])
     with source_errors(request):
-        ours = _landed_source(source, landed)
+        ours = _landed_source(rows, names, request.projection)
     return OpenedTables(
         sides=Sides(ours if request.since is None else _of_same_keys(ours, theirs, identity), theirs, identity),
-        landed=landed,
-        unfit=tuple(name for name, _ in wanted if name not in names),
-        ignored=tuple(name for name in mirrored if name not in dict(wanted)),
-        mirror_version=version,
+        names=names,
+        unfit=tuple(name for name, _ in wanted if name not in fit),
+        ignored=tuple(name for name in there if name not in dict(wanted)),
+        source_id=source_id,
+        source_version=request.version,
+        mirror_id=mirror_id,
+        mirror_version=mirror.newest,
+        share=share,
     )
 
 
@@ -182,40 +196,7 @@ def all_totals(request: ReconcileRequest, read: OpenedTables, report: Report) ->
     report(f"{_rows(source):,} rows in the source; reading the mirror")
     with mirror_errors(request):
         mirror = bucket_totals(read.sides.mirror, read.sides.identity)
-    return Totals(_rows(source), _rows(mirror), _unequal(source, mirror), is_full=True)
-
-
-def _changed_totals(
-    spark: SparkSession, request: ReconcileRequest, read: OpenedTables, report: Report
-) -> Totals | None:
-    """Read only files that changed since both sides were equal; None if that isn't possible or proves nothing."""
-    base = request.equal_at
-    if base is None or request.since is not None or read.unfit:
-        return None
-    if not has_own_reader(spark):
-        return None
-    report(f"reading the files that changed since version {base.version} of the source")
-    identity, landed = read.sides.identity, read.landed
-    try:
-        old, new = (TableVersion.opened(spark, request.source, at) for at in (base.version, request.version))
-        was, now = (TableVersion.opened(spark, request.mirror, at) for at in (base.mirror_version, read.mirror_version))
-        known = (base.source_ms, base.mirror_ms, base.mirror_id)
-        # Dropping a column of the mirror changes no file.
-        if (old.commit_ms, was.commit_ms, now.table_id) != known or was.schema_json != now.schema_json:
-            return None
-        sides = new.differences(old, request.projection), now.differences(was)
-        if sum(rows.opened_bytes for side in sides for rows in side) > _MOST_CHANGED * (new.bytes + now.bytes):
-            report("most files have changed; reading all files")
-            return None
-        source, mirror = (
-            totals_change(*(bucket_totals(landed_rows(rows.frame, landed), identity) for rows in side))
-            for side, landed_rows in zip(sides, (_landed_source, _landed_mirror), strict=True)
-        )
-    except (PySparkException, Py4JJavaError) as error:  # most often, VACUUM took a file of the older version
-        report(f"these files can't be read ({spark_facts(redacted_error(error)).why}); reading all files")
-        return None
-    rows = base.rows + _rows(source), base.rows + _rows(mirror)
-    return Totals(*rows, _unequal(source, mirror), is_full=False)
+    return Totals(_rows(source), _rows(mirror), _unequal(source, mirror))
 
 
 def _rows(totals: BucketTotals) -> int:
@@ -226,17 +207,16 @@ def _unequal(source: BucketTotals, mirror: BucketTotals) -> frozenset[int]:
     return frozenset(bucket for bucket in source.keys() | mirror.keys() if source.get(bucket) != mirror.get(bucket))
 
 
-def _landed_source(rows: DataFrame, landed: Sequence[tuple[str, str]]) -> DataFrame:
-    """Return the source's rows as they land, with the row tracking id where it is the mirror's key."""
-    fields = {field.name: field for field in rows.schema.fields}
-    values = (_landed(fields[name], kind) if name in fields else rows.metadataColumn("_metadata").getField("row_id") for name, kind in landed)
-    return rows.select(*[value.alias(f"c{at}") for at, value in enumerate(values)])
+def _landed_source(rows: DataFrame, names: Sequence[str], projection: Projection) -> DataFrame:
+    """Return all of the source's rows as they land, each with whether it does."""
+    values = (landed_value(rows, name, projection).alias(f"c{at}") for at, name in enumerate(names))
+    return rows.select(is_shown(projection).alias(COUNTS), *values)
 
 
 def _landed_mirror(rows: DataFrame, landed: Sequence[tuple[str, str]]) -> DataFrame:
     there = set(rows.columns)
     values = (F.col(quoted(name)) if name in there else F.lit(None).cast(kind) for name, kind in landed)
-    return rows.select(*[value.alias(f"c{at}") for at, value in enumerate(values)])
+    return rows.select(F.lit(col=True).alias(COUNTS), *(value.alias(f"c{at}") for at, value in enumerate(values)))
 
 
 def _of_same_keys(rows: DataFrame, others: DataFrame, identity: Sequence[str]) -> DataFrame:
@@ -252,14 +232,6 @@ def _identity(keys: tuple[str, ...], names: Sequence[str]) -> tuple[str, ...]:
     return tuple(f"c{at}" for at in (known if keys and len(known) == len(keys) else range(len(names))))
 
 
-def _landed(field: StructField, kind: str) -> Column:
-    """Convert the source's column as landing does: nested values to JSON text, others to the landing type."""
-    value = F.col(quoted(field.name))
-    if isinstance(field.dataType, _NESTED):
-        return json_text(value, field.dataType)
-    return value if field.dataType.simpleString() == kind else value.try_cast(kind)
-
-
 def _differences(read: OpenedTables, buckets: frozenset[int]) -> tuple[tuple[str, ...], tuple[DifferenceSample, ...]]:
     """Return the columns that differ in some row, and the first keys whose rows differ, each with its columns."""
     identity, counted = read.sides.identity, Observation()
@@ -272,8 +244,7 @@ def _differences(read: OpenedTables, buckets: frozenset[int]) -> tuple[tuple[str
         side = Side.ONLY_IN_SOURCE if not counts[1] else Side.ONLY_IN_MIRROR if not counts[0] else Side.DIFFERS
         columns = tuple(name for alias, name in others if row[alias]) if side is Side.DIFFERS else ()
         samples.append(DifferenceSample(tuple(_text(row[alias]) for alias in identity), side, columns, *counts))
-    by_column = observed(counted)
-    return tuple(name for alias, name in others if by_column[alias]), tuple(samples)
+    return tuple(name for alias, name in others if counted.get[alias]), tuple(samples)
 
 
 def _text(value: object) -> str | None:

@@ -12,7 +12,11 @@ from mirror_assets.verify.check_result import CheckResult
 
 
 class ReconcileState(str, Enum):
-    """How mirror and source compare at the covered version."""
+    """How mirror and source compare at the covered version.
+
+    OUTDATED: rows have landed by other expressions than the settings have, or the source was made again as another
+    table, and the next run sees to it.
+    """
 
     EQUAL = "equal"
     DIFFERENT = "different"
@@ -32,26 +36,66 @@ class Side(str, Enum):
 
 
 @dataclass(frozen=True)
+class Share:
+    """The columns that one of `of` comparisons in turn reads, beside the keys; `number` begins with 1."""
+
+    number: int
+    of: int
+
+    @classmethod
+    def after(cls, number: int, most: int, columns: int, keys: int) -> Share:
+        """Return the share that follows share `number`, of at most this many of a table with these columns."""
+        of = max(1, min(most, columns - keys if keys else columns + 1))
+        return cls(number % of + 1, of)
+
+    @property
+    def is_all(self) -> bool:
+        """Whether it is the only one."""
+        return self.of == 1
+
+    def columns(self, names: tuple[str, ...], keys: tuple[str, ...]) -> tuple[str, ...]:
+        """Return the columns to compare of all landed ones.
+
+        Without keys, columns that are equal each by itself may still be combined otherwise in the rows, so the last
+        share has all of them.
+        """
+        if keys:
+            values = [name for name in names if name not in keys]
+            chosen = {*keys, *values[self.number - 1 :: self.of]}
+        else:
+            chosen = {*names} if self.number == self.of else {*names[self.number - 1 :: self.of - 1]}
+        return tuple(name for name in names if name in chosen)
+
+    def __str__(self) -> str:
+        """`2 of 7`."""
+        return f"{self.number} of {self.of}"
+
+
+@dataclass(frozen=True)
 class ReconcileRequest:
     """Compare the mirror at path `mirror` with the table at `source` as of `version`, the covered one.
 
-    `columns` are the landed columns, each with its landing type as Spark spells it. Without `keys`, whole rows are
-    compared. `since` is the first landed version of a mirror that began without a snapshot: then only the keys that the
-    mirror has are compared. With `equal_at`, only files that changed since are read, if possible. This needs an
-    equal `compared` then and now: a digest of what the result depends on beside the rows. `projection` selects the rows
-    of the source.
+    `source_id` is the id of the table that was mirrored. `columns` are the landed columns, each with its landing type
+    as Spark spells it. Without `keys`, whole rows are compared. `projection` selects the rows of the source. `since` is
+    the first landed version of a mirror that began without a snapshot: then only the keys that the mirror has are
+    compared. `opened_for` is another text for each incarnation of the mirror; Delta's cached state of a table is used
+    only by requests with the same text. With `share`, only its columns are compared if the source is large. Nothing is
+    read if both tables are still as `equal_at` says.
     """
 
     table: str
     source: str
+    source_id: str
     version: int
     keys: tuple[str, ...]
     columns: tuple[tuple[str, str], ...]
     mirror: str
+    opened_for: str
+    projection: Projection = ALL_ROWS
     since: int | None = None
     compared: str = ""
+    share: Share | None = None
     equal_at: EqualVersions | None = None
-    projection: Projection = ALL_ROWS
 
 
 @dataclass(frozen=True)
@@ -73,10 +117,11 @@ class Reconciliation:
     """The result of a comparison; row counts are None if nothing was compared.
 
     `version` is -1 before the first load has landed. `reason` says why the replicator stopped the table, how far its
-    first load is, or that nothing has landed. `columns` differ in some row. `ignored_columns` exist only in the mirror:
-    the source dropped them. With `since` (see ReconcileRequest), `source_rows` counts only rows of the mirror's keys.
-    `equal_versions` are the compared ones, if both are equal and the next comparison can use them; `is_full`: all rows
-    were read.
+    first load is, that nothing has landed, or that the source is another table. `columns` differ in some row.
+    `ignored_columns` exist only in the mirror: the source dropped them. With `since` (see ReconcileRequest),
+    `source_rows` counts only rows of the mirror's keys. `equal_versions` are the compared ones, if both are equal. With
+    `share`, only its columns were compared; `is_unchanged`: nothing was read, because neither table has changed since
+    an equal result.
     """
 
     table: str
@@ -91,7 +136,15 @@ class Reconciliation:
     reason: str = ""
     since: int | None = None
     equal_versions: EqualVersions | None = None
-    is_full: bool = True
+    share: Share | None = None
+    is_unchanged: bool = False
+
+    @property
+    def read(self) -> str:
+        """What was read, as text."""
+        if self.is_unchanged:
+            return "nothing: neither table has changed since the newest equal result"
+        return "all columns" if self.share is None else f"share {self.share} of the columns"
 
     @property
     def summary(self) -> str:
@@ -106,7 +159,7 @@ def check_reconciled(result: Reconciliation) -> CheckResult:
     metadata: dict[str, int | float | str] = {"state": result.state.value, "version": result.version}
     if result.source_rows is not None and result.mirror_rows is not None:
         metadata |= {"source_rows": result.source_rows, "mirror_rows": result.mirror_rows, "seconds": result.seconds}
-        metadata["read"] = "all rows" if result.is_full else "files changed since the newest equal result"
+        metadata["read"] = result.read
     return CheckResult("reconciled", _problems(result), metadata, next_step=_NEXT_STEPS.get(result.state, ""))
 
 
@@ -133,7 +186,8 @@ def _problems(result: Reconciliation) -> tuple[str, ...]:
         return ("the mirror has no such table yet",)
     counts = f"{result.source_rows} rows in the source, {result.mirror_rows} in the mirror"
     columns = f"columns that differ: {', '.join(result.columns)}" if result.columns else "no column sum differs"
-    return (counts, columns, *(shown(sample) for sample in result.samples))
+    reason = (result.reason,) if result.reason else ()
+    return (*reason, counts, columns, *(shown(sample) for sample in result.samples))
 
 
 def shown(sample: DifferenceSample) -> str:

@@ -125,11 +125,11 @@ def test_rows_in_another_file_than_planned_stop_the_slice(
     _given(adaptive_spark, monkeypatch, [5, 5, 5])
     assignments = [PartAssignment(part + 1, part, 1) for part in range(3)]
 
-    def moved(changes: DataFrame, group: EncodeGroup, *rest: Any) -> DataFrame:  # noqa: ANN401 as it is called
+    def moved(rows: DataFrame, group: EncodeGroup, *rest: Any) -> DataFrame:  # noqa: ANN401 as it is called
         """As the encoder once had it: Spark groups three partitions into three by where their rows lie."""
-        return paired(changes, group, *rest).coalesce(group.parts)
+        return paired(rows, group, *rest).coalesce(group.parts)
 
-    monkeypatch.setattr(feed, "paired_rows", moved)
+    monkeypatch.setattr(changes, "paired_rows", moved)
     with pytest.raises(StopError, match="into other files than planned"):
         _encoded(adaptive_spark, assignments, tmp_path / "out")
 
@@ -138,7 +138,7 @@ def test_unpaired_rows_are_cut_by_rows(
     adaptive_spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     _given(adaptive_spark, monkeypatch, [300, 300])
-    assignments = [PartAssignment(n + 1, 6 * n, 6, unpaired=True, known_counts=ReadRows(insert=300)) for n in range(2)]
+    assignments = [PartAssignment(n + 1, 6 * n, 6, unpaired=True) for n in range(2)]
     groups = _encoded(adaptive_spark, assignments, tmp_path / "out")
     assert max(len(versions) for _, versions in _files(tmp_path / "out")) == _TARGET
     _require_in_order(groups, tmp_path / "out", [300, 300])

@@ -15,9 +15,10 @@ from mirror_assets.errors import SettingError
 from mirror_assets.source.batching import FileChunk
 from mirror_assets.source.log import DeltaLog
 from mirror_assets.source.scan_builder import CommitRange, scan_changes, scan_differences, scan_version
-from mirror_assets_tests.delta_reader import read_changes, read_version
+from mirror_assets_tests.delta_reader import read_version
 from mirror_assets_tests.encode.histories import History
 from mirror_assets_tests.lab import Lab
+from mirror_assets_tests.scans import scanned_changes
 from mirror_assets_tests.smoke import smoke_first
 
 # One process makes the histories once for all tests that read them.
@@ -26,12 +27,6 @@ pytestmark = pytest.mark.xdist_group("random histories")
 
 def _rows(frame: DataFrame, *left_out: str) -> list[str]:
     return sorted(str(row.asDict()) for row in frame.drop(*left_out).collect())
-
-
-def _changes(spark: SparkSession, uri: str, first: int, last: int) -> DataFrame:
-    log = DeltaLog(uri)
-    times = {version: log.time_ms(version) for version in range(first, last + 1)}
-    return read_scan(spark, scan_changes(log, CommitRange(first, last), times_ms=times))
 
 
 @pytest.fixture(scope="module", params=[False, True], ids=["change files", "deletion vectors"])
@@ -44,7 +39,7 @@ def test_the_changes_of_a_random_history_are_those_of_deltas_feed(spark: SparkSe
     for first in range(1, history.tip + 1, 3):
         last = min(first + 3, history.tip)
         public = read_changes(spark, history.uri, first, last)
-        found = _changes(spark, history.uri, first, last)
+        found = scanned_changes(spark, history.uri, first, last)
         assert found.columns == public.columns
         assert _rows(found) == _rows(public)
 
@@ -68,7 +63,7 @@ def test_a_scan_opens_no_other_file(spark: SparkSession, tmp_path: Path) -> None
     spark.sql(f"CREATE TABLE delta.`{uri}` (id INT) USING delta TBLPROPERTIES (delta.enableChangeDataFeed = true)")
     for id_ in range(3):
         spark.sql(f"INSERT INTO delta.`{uri}` VALUES ({id_})")
-    of_second = _changes(spark, uri, 2, 2)
+    of_second = scanned_changes(spark, uri, 2, 2)
     first, second, third = ({file.path for file in DeltaLog(uri).data_files(version)} for version in (1, 2, 3))
     for path in third - (second - first):
         (tmp_path / "t" / path).unlink()
@@ -80,8 +75,8 @@ def test_the_schema_is_that_of_the_last_commit(spark: SparkSession, tmp_path: Pa
     spark.sql(f"CREATE TABLE delta.`{uri}` (id INT) USING delta TBLPROPERTIES (delta.enableChangeDataFeed = true)")
     spark.sql(f"INSERT INTO delta.`{uri}` VALUES (1)")
     spark.sql(f"ALTER TABLE delta.`{uri}` ADD COLUMNS (added STRING)")
-    assert "added" not in _changes(spark, uri, 1, 1).columns
-    assert "added" in _changes(spark, uri, 1, 2).columns
+    assert "added" not in scanned_changes(spark, uri, 1, 1).columns
+    assert "added" in scanned_changes(spark, uri, 1, 2).columns
 
 
 @pytest.mark.parametrize(
@@ -104,9 +99,9 @@ def test_changes_of_vectors_are_those_of_deltas_feed(
     spark.sql(f"INSERT INTO delta.`{uri}` SELECT id, 'other' FROM range(40, 60, 1, 1)")
     spark.sql(f"RESTORE delta.`{uri}` TO VERSION AS OF 3")  # brings rows back, and removes a whole file
     spark.sql(f"DELETE FROM delta.`{uri}` WHERE id IN (2, 37)")
-    assert len(_rows(_changes(spark, uri, 1, 8))) == 40 + 8 + 20 + (20 + 4) + 2
+    assert len(_rows(scanned_changes(spark, uri, 1, 8))) == 40 + 8 + 20 + (20 + 4) + 2
     for first, last in ((1, 8), (4, 7), (8, 8)):
-        assert _rows(_changes(spark, uri, first, last)) == _rows(read_changes(spark, uri, first, last))
+        assert _rows(scanned_changes(spark, uri, first, last)) == _rows(read_changes(spark, uri, first, last))
 
 
 @pytest.mark.parametrize("sparse", [1, 128], ids=["numbers", "bitmaps"])
@@ -164,13 +159,13 @@ def test_row_ids_and_versions_are_deltas(lab: Lab) -> None:
 def test_files_of_a_version_are_read_once_each(spark: SparkSession, tmp_path: Path) -> None:
     """Also with deletion vectors, mapped column names and folders that are named after values."""
     uri = str(tmp_path / "parted")
-    for statement in (
+    made = (
         "CREATE TABLE {t} (id INT, `a b` STRING, part STRING) USING delta PARTITIONED BY (part) "
-        "TBLPROPERTIES (delta.columnMapping.mode = 'name', delta.enableDeletionVectors = true)",
-        "INSERT INTO {t} SELECT id, 'x', concat('/ %', id % 3) FROM range(12)",
-        "INSERT INTO {t} SELECT id, 'y', NULL FROM range(12, 20)",
-        "DELETE FROM {t} WHERE id IN (3, 15)",
-    ):
+        "TBLPROPERTIES (delta.columnMapping.mode = 'name', delta.enableDeletionVectors = true)"
+    )
+    inserted = "INSERT INTO {t} SELECT id, 'x', concat('/ %', id % 3) FROM range(12)"
+    more, deleted = "INSERT INTO {t} SELECT id, 'y', NULL FROM range(12, 20)", "DELETE FROM {t} WHERE id IN (3, 15)"
+    for statement in (made, inserted, more, deleted):
         spark.sql(statement.format(t=f"delta.`{uri}`"))
     whole, log = read_version(spark, uri, 3), DeltaLog(uri)
     files = len(log.data_files(3))

@@ -10,11 +10,12 @@ from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
-from mirror_assets.encode.spark_errors import spark_error, spark_errors, spark_facts
+from mirror_assets.encode.spark_errors import spark_error, spark_errors
 from mirror_assets.errors import ErrorCode, MirrorError, SettingError
 from mirror_assets.pipeline.errors import unexpected
 from mirror_assets.source.errors import SourceUnavailable, SourceUnreadable
 from mirror_assets.source.losses import FileDamaged, FileUnfound, SparkFailed, SparkInterrupted
+from mirror_assets.spark_facts import spark_facts
 from mirror_assets_tests.lab import Lab
 
 _READING = "[FAILED_READ_FILE.{}] Encountered error while reading file file:/t/a.parquet. Some advice. SQLSTATE: KD001"

@@ -13,7 +13,6 @@ from deltalake import DeltaTable
 from pyspark.sql import DataFrame, Row, SparkSession
 from pyspark.sql import functions as F
 
-from mirror_assets.encode.feed_reader import read_changes, read_changes_public
 from mirror_assets.errors import ErrorCode, StopError
 from mirror_assets.history import stream
 from mirror_assets.history.append import append_rows, next_commit
@@ -25,8 +24,10 @@ from mirror_assets.history.keep import keep_history
 from mirror_assets.history.stream import StreamCheckpoint
 from mirror_assets.source.errors import SourceUnavailable
 from mirror_assets.source.ranges import VersionPoint
+from mirror_assets_tests.delta_reader import read_changes
 from mirror_assets_tests.errors import raises
 from mirror_assets_tests.history.sources import Place, keep, kept_rows, ranges
+from mirror_assets_tests.scans import scanned_changes
 
 _PROPERTIES = (
     "delta.enableChangeDataFeed = true, delta.enableDeletionVectors = true, delta.enableTypeWidening = true, "
@@ -65,7 +66,7 @@ def rows_of(frame: DataFrame) -> Counter[tuple[object, ...]]:
 def feed_of(spark: SparkSession, place: Place, *ranges: tuple[int, int]) -> Counter[tuple[object, ...]]:
     """What `readChangeFeed` gives of the source, range by range, with the table's id."""
     identity = str(DeltaTable(place.source).metadata().id)
-    feeds = [read_changes_public(spark, place.source, first, last) for first, last in ranges]
+    feeds = [read_changes(spark, place.source, first, last) for first, last in ranges]
     return sum((rows_of(feed.withColumn("_table_id", F.lit(identity))) for feed in feeds), Counter())
 
 
@@ -128,7 +129,7 @@ def test_a_run_that_planned_before_another_kept_something_keeps_none_of_it_twice
     place.append(10)
     place.append(11)
     late = next_commit(first, first.table_id, 1, 2)
-    rows = read_changes(spark, place.source, 1, 2)
+    rows = scanned_changes(spark, place.source, 1, 2)
     # Of the two commits the other run has kept one, so that the late one has more to keep, too.
     assert ranges([next(keep_history(place.context(lambda: spark, max_commits=1), print))]) == [(1, 1)]
     with pytest.raises(HistoryOvertaken, match="another run has committed generation 2"):

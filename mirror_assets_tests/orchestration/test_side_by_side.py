@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from mirror_assets.encode.feed_reader import read_changes
 from mirror_assets_tests.orchestration.many_tables import ALL, KINDS, Lake
+from mirror_assets_tests.scans import scanned_changes
 
 _PLAIN, _VECTORS = KINDS[:2]
 # Without a session that is active in its thread, each table that is mapped by id failed in the first run.
@@ -36,7 +36,7 @@ def test_a_thread_that_has_called_no_spark_before_reads_a_table_mapped_by_id(
     Lake(spark, tmp_path).create([("id", _PLAIN)])
     uri = str(tmp_path / "lake" / "plain_id")
     with ThreadPoolExecutor(1) as thread:
-        assert thread.submit(lambda: read_changes(spark, uri, 1, 3).count()).result() == 30 + 20 + 1
+        assert thread.submit(lambda: scanned_changes(spark, uri, 1, 3).count()).result() == 30 + 20 + 1
 
 
 @pytest.mark.soak

@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import SparkSession
 
-from mirror_assets.encode.feed_reader import read_appends, read_changes
-from mirror_assets.encode.inserts import AppendSlice, appended_rows, encode_appends
-from mirror_assets.encode.spark_errors import spark_errors
 from mirror_assets.errors import StopError
 from mirror_assets.landing.format import SliceKind
 from mirror_assets.pipeline.errors import ChecksFailed
@@ -19,7 +17,8 @@ from mirror_assets.pipeline.process import ProcessedSlice
 from mirror_assets.pipeline.rebuild import rebuild_table
 from mirror_assets.pipeline.reconcile_table import reconcile_table
 from mirror_assets.source.errors import RowsChanged
-from mirror_assets.source.losses import FeedRefused
+from mirror_assets.source.log import DeltaLog
+from mirror_assets.source.scan_builder import CommitRange, scan_changes
 from mirror_assets.source.schema import LandedColumn
 from mirror_assets.verify.landed import file_continuity, metadata_unchanged
 from mirror_assets.verify.reconciliation import ReconcileState
@@ -118,13 +117,14 @@ def test_a_key_that_is_appended_twice_publishes_nothing(events: Lab) -> None:
 
 def test_appends_need_no_shuffle_and_no_feed_and_removed_rows_are_never_encoded(events: Lab, tmp_path: Path) -> None:
     events.sql("INSERT INTO {t} VALUES (3, 'c', 3)", "DELETE FROM {t} WHERE id = 3")
-    columns = (LandedColumn("id", "int"),)
-    spark, slice_ = events.spark, AppendSlice("t", events.uri, 2, 2, columns, 1, 1000)
-    frame = appended_rows(read_appends(spark, events.uri, 2, 2), slice_, {})
-    plan = frame._jdf.queryExecution().executedPlan().toString()
+    columns, log = (LandedColumn("id", "int"),), DeltaLog(events.uri)
+    appended, removed = (scan_changes(log, CommitRange(2, last), by_feed=False) for last in (2, 3))
+    plan = read_scan(events.spark, appended).select("id")._jdf.queryExecution().executedPlan().toString()
     assert "Exchange" not in plan
     assert "Sort" not in plan
-    with pytest.raises(FeedRefused), spark_errors("the feed"):
-        read_changes(spark, events.uri, 2, 2).count()
-    with pytest.raises(RowsChanged, match="1 rows are removed"):
-        encode_appends(spark, AppendSlice("t", events.uri, 2, 3, columns, 1, 1000), str(tmp_path / "out"), "zstd", {})
+    slice_ = InsertsSlice("t", appended, 2, columns, 1, 1000)
+    assert encode_inserts(events.spark, slice_, str(tmp_path / "one"), "zstd", {}) is None
+    assert [row["id"] for row in pq.read_table(tmp_path / "one").to_pylist()] == [3]
+    with pytest.raises(RowsChanged, match="version 3 removes rows"):
+        encode_inserts(events.spark, replace(slice_, scan=removed), str(tmp_path / "two"), "zstd", {})
+    assert not (tmp_path / "two").exists()

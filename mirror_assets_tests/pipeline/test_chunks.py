@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import shutil
-from itertools import pairwise
 from pathlib import Path
 
 import pytest
 from pyspark.sql import SparkSession
 
-from mirror_assets.encode.private.table_version import read_files, read_version
 from mirror_assets.landing.names import SliceKey
 from mirror_assets.landing.publish import Outcome, Published
 from mirror_assets.landing.recover import list_attempts
@@ -23,7 +21,6 @@ from mirror_assets.pipeline.publish import publish_next, publish_slice
 from mirror_assets.pipeline.rebuild import rebuild_table
 from mirror_assets.pipeline.run import RunEvents, mirror_table
 from mirror_assets.pipeline.stage_range import stage_range
-from mirror_assets.source.batching import FileChunk
 from mirror_assets.verify.landed import file_continuity
 from mirror_assets.verify.reconciliation import ReconcileState
 from mirror_assets_tests.lab import TABLE, Lab, key
@@ -55,31 +52,6 @@ def _land_first(lab: Lab) -> None:
     """A run that is killed when the first chunk has landed."""
     next(mirror_table(lab.context, lab.wait, RunEvents(lambda _: None)))
     assert lab.manifest().loading is not None
-
-
-def test_files_of_a_version_are_read_once_each(large: Lab, tmp_path: Path) -> None:
-    """Also with deletion vectors, mapped column names and folders that are named after values."""
-    uri = str(tmp_path / "parted")
-    large.sql(
-        f"CREATE TABLE delta.`{uri}` (id INT, `a b` STRING, part STRING) USING delta PARTITIONED BY (part) "
-        "TBLPROPERTIES (delta.columnMapping.mode = 'name', delta.enableDeletionVectors = true)",
-        f"INSERT INTO delta.`{uri}` SELECT id, 'x', concat('/ %', id % 3) FROM range(12)",
-        f"INSERT INTO delta.`{uri}` SELECT id, 'y', NULL FROM range(12, 20)",
-        f"DELETE FROM delta.`{uri}` WHERE id IN (3, 15)",
-    )
-    for source in (large.uri, uri):
-        version = large.spark.sql(f"DESCRIBE HISTORY delta.`{source}` LIMIT 1").collect()[0]["version"]
-        whole = read_version(large.spark, source, version)
-        files = len(whole.inputFiles())
-        bounds = [0, 1, 2, files]
-        frames = [
-            read_files(large.spark, source, version, FileChunk(1, 3, first, end, files, rows=0, bytes=0))
-            for first, end in pairwise(bounds)
-        ]
-        assert [len(frame.inputFiles()) for frame in frames] == [1, 1, files - 2]
-        assert [frame.schema for frame in frames] == [whole.schema] * 3
-        rows = [row for frame in frames for row in frame.collect()]
-        assert sorted(rows, key=str) == sorted(whole.collect(), key=str)
 
 
 def test_a_killed_load_goes_on_at_its_version_while_the_source_moves(large: Lab) -> None:

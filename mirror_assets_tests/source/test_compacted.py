@@ -8,8 +8,8 @@ import pyarrow as pa
 from deltalake import write_deltalake
 from pyspark.sql import SparkSession
 
-from mirror_assets.encode.private.table_version import read_version
 from mirror_assets.source.log import DeltaLog
+from mirror_assets_tests.delta_reader import read_version
 from mirror_assets_tests.source.handmade import commit_file
 
 

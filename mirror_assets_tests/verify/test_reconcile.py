@@ -25,6 +25,7 @@ from mirror_assets.verify.reconciliation import (
     ReconcileRequest,
     ReconcileState,
     Reconciliation,
+    Share,
     Side,
 )
 from mirror_assets_tests.errors import raises
@@ -70,8 +71,17 @@ class Lake:
         return self.mirror.parent
 
     def request(self) -> ReconcileRequest:
-        version = DeltaTable(str(self.source)).version()
-        return ReconcileRequest("t", str(self.source), version, ("k",), _COLUMNS, str(self.mirror))
+        source = DeltaTable(str(self.source))
+        return ReconcileRequest(
+            table="t",
+            source=str(self.source),
+            source_id=str(source.metadata().id),
+            version=source.version(),
+            keys=("k",),
+            columns=_COLUMNS,
+            mirror=str(self.mirror),
+            opened_for="a test",
+        )
 
     def reconcile(self, **changes: object) -> Reconciliation:
         return reconcile(self.spark, replace(self.request(), **changes))  # type: ignore[arg-type]
@@ -226,12 +236,6 @@ def test_samples_are_few(lake: Lake, monkeypatch: pytest.MonkeyPatch) -> None:
     assert [sample.key for sample in lake.reconcile().samples] == [(None,), ("1",)]
 
 
-@pytest.fixture
-def small(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Reading what changed pays also in tables of one file."""
-    monkeypatch.setattr("mirror_assets.verify.reconcile._MOST_CHANGED", 10)
-
-
 def _update(lake: Lake) -> EqualVersions:
     """Change a row on both sides alike; return the versions at which they were equal before."""
     equal_at = lake.reconcile().equal_versions
@@ -241,46 +245,38 @@ def _update(lake: Lake) -> EqualVersions:
     return equal_at
 
 
-@pytest.mark.usefixtures("small")
-def test_since_an_equal_result_only_changed_files_are_read(lake: Lake) -> None:
-    equal_at = _update(lake)
-    SparkTable.forPath(lake.spark, str(lake.source)).delete("k = 4")
-    lake.remove(4)
+def _lose_files(lake: Lake) -> None:
+    """Remove all data files, so that nothing can be read."""
+    for file in (*lake.mirror.rglob("*.parquet"), *lake.source.rglob("*.parquet")):
+        file.unlink()
+
+
+def test_unchanged_tables_that_were_equal_are_not_read(lake: Lake) -> None:
+    equal_at = lake.reconcile().equal_versions
+    assert equal_at is not None
+    _lose_files(lake)
     result = lake.reconcile(equal_at=equal_at)
-    assert (result.state, result.is_full) == (ReconcileState.EQUAL, False)
-    assert result.source_rows == result.mirror_rows == _ROWS - 1
-    for file in lake.mirror.glob("*.parquet"):
-        file.rename(lake.root / file.name)
-    assert lake.reconcile(equal_at=result.equal_versions).state is ReconcileState.EQUAL
+    assert (result.state, result.is_unchanged) == (ReconcileState.EQUAL, True)
+    assert result.source_rows == result.mirror_rows == _ROWS
 
 
-def test_all_rows_are_read_where_most_files_changed(lake: Lake) -> None:
-    equal_at, lines = _update(lake), list[str]()
-    result = reconcile(lake.spark, replace(lake.request(), equal_at=equal_at), lines.append)
-    assert (result.state, result.is_full) == (ReconcileState.EQUAL, True)
-    assert "most files have changed; reading all files" in lines
-
-
-@pytest.mark.usefixtures("small")
-def test_damage_since_an_equal_result_is_found(lake: Lake) -> None:
+def test_rows_are_read_where_one_of_the_tables_has_changed(lake: Lake) -> None:
     equal_at = _update(lake)
+    result = lake.reconcile(equal_at=equal_at)
+    assert (result.state, result.is_unchanged) == (ReconcileState.EQUAL, False)
+    now = result.equal_versions
+    assert now is not None
+    assert (now.version, now.mirror_version) == (equal_at.version + 1, equal_at.mirror_version + 1)
     lake.change(3, "f", 0.0)
-    lake.change(4, "v w", None)
-    lake.change(5, "v w", "")
-    lake.append_row(lake.mirror_rows()["k"].to_pylist().index(7))
-    lake.append_row(0, k=55)
-    lake.remove(6)
-    result = lake.reconcile(equal_at=equal_at)
-    assert (result.state, result.is_full) == (ReconcileState.DIFFERENT, False)
-    assert {sample.key[0]: (sample.side, sample.source_rows, sample.mirror_rows) for sample in result.samples} == {
-        "3": (Side.DIFFERS, 1, 1),
-        "4": (Side.DIFFERS, 1, 1),
-        "5": (Side.DIFFERS, 1, 1),
-        "6": (Side.ONLY_IN_SOURCE, 1, 0),
-        "7": (Side.DIFFERS, 1, 2),
-        "55": (Side.ONLY_IN_MIRROR, 0, 1),
-    }
-    assert (result.source_rows, result.mirror_rows) == (_ROWS, _ROWS + 1)
+    assert lake.reconcile(equal_at=now).state is ReconcileState.DIFFERENT
+
+
+@pytest.mark.parametrize("side", ["source", "mirror"])
+def test_rows_are_read_where_another_table_has_the_same_version(lake: Lake, side: str) -> None:
+    equal_at = lake.reconcile().equal_versions
+    assert equal_at is not None
+    other = equal_at.model_copy(update={f"{side}_id": "of another table"})
+    assert not lake.reconcile(equal_at=other).is_unchanged
 
 
 def test_a_column_dropped_in_the_mirror_since_an_equal_result_is_found(lake: Lake) -> None:
@@ -292,19 +288,44 @@ def test_a_column_dropped_in_the_mirror_since_an_equal_result_is_found(lake: Lak
     assert lake.reconcile(equal_at=equal_at).columns == ("f",)
 
 
-@pytest.mark.usefixtures("small")
-def test_all_rows_are_read_where_changed_files_prove_nothing(lake: Lake, monkeypatch: pytest.MonkeyPatch) -> None:
-    equal_at = _update(lake)
-    assert lake.reconcile(equal_at=equal_at.model_copy(update={"mirror_id": "of another table"})).is_full
-    assert lake.reconcile(equal_at=equal_at, since=1).is_full
-    another_commit = equal_at.model_copy(update={"mirror_ms": equal_at.mirror_ms - 1})
-    assert lake.reconcile(equal_at=another_commit).is_full
-    with monkeypatch.context() as patched:
-        patched.setattr("mirror_assets.verify.reconcile.has_own_reader", lambda _: False)
-        assert lake.reconcile(equal_at=equal_at).is_full
-    DeltaTable(str(lake.mirror)).vacuum(0, dry_run=False, enforce_retention_duration=False)
-    result = lake.reconcile(equal_at=equal_at)
-    assert (result.state, result.is_full) == (ReconcileState.EQUAL, True)
+@pytest.fixture
+def large(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Tables of any size are compared by shares."""
+    monkeypatch.setattr("mirror_assets.verify.reconcile._LARGE_BYTES", 0)
+
+
+def test_small_tables_are_compared_whole(lake: Lake) -> None:
+    lake.change(5, "s", "{}")
+    result = lake.reconcile(share=Share(1, 6))
+    assert (result.share, result.columns) == (None, ("s",))
+
+
+@pytest.mark.usefixtures("large")
+def test_each_difference_is_found_by_one_of_the_shares(lake: Lake) -> None:
+    shares = [Share(number, 3) for number in (1, 2, 3)]
+    assert {lake.reconcile(share=share).state for share in shares} == {ReconcileState.EQUAL}
+    for column, value in (("v w", "x"), ("f", 9.5), ("d", 1), ("s", "s"), ("a", "a"), ("m", "m")):
+        lake.change(2, column, value)
+    found = [lake.reconcile(share=share).columns for share in shares]
+    assert found == [("v w", "s"), ("f", "a"), ("d", "m")]
+
+
+@pytest.mark.usefixtures("large")
+@pytest.mark.parametrize("keys", [("k",), ()])
+def test_every_share_finds_a_lost_and_a_doubled_row(lake: Lake, keys: tuple[str, ...]) -> None:
+    lake.append_row(0)
+    lake.remove(6)
+    for number in (1, 3):
+        result = lake.reconcile(keys=keys, share=Share(number, 3))
+        assert (result.state, result.share, result.ignored_columns) == (ReconcileState.DIFFERENT, Share(number, 3), ())
+
+
+@pytest.mark.usefixtures("large")
+def test_without_keys_the_last_share_finds_values_swapped_between_rows(lake: Lake) -> None:
+    lake.change(1, "v w", "b")
+    lake.change(2, "v w", "a")
+    states = [lake.reconcile(keys=(), share=Share(number, 8)).state for number in (2, 8)]
+    assert states == [ReconcileState.EQUAL, ReconcileState.DIFFERENT]
 
 
 def test_phases_are_reported(lake: Lake) -> None:

@@ -16,12 +16,12 @@ from pyspark.sql import functions as F
 from sqlglot import exp
 
 from mirror_assets.encode.private.jvm import Jvm, items
-from mirror_assets.encode.spark_errors import spark_facts
 from mirror_assets.redaction import redacted, redacted_error
 from mirror_assets.source.projection import Projection
 from mirror_assets.source.schema import LandedColumn, Schema, parse_schema
 from mirror_assets.source.sql_columns import SqlNotParsed, columns_used, parse_sql
 from mirror_assets.source.sql_names import quoted
+from mirror_assets.spark_facts import spark_facts
 
 _ONE_ROW = "it must be computed from one row: aggregates, window functions and generators can't be"
 _SUBQUERY = "it has a subquery; it must be computed from the columns of one row"
