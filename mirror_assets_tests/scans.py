@@ -5,8 +5,9 @@ from __future__ import annotations
 from pyspark.sql import DataFrame, SparkSession
 
 from mirror_assets.encode.scan_reader import read_scan
+from mirror_assets.source.commits import CommitRange
 from mirror_assets.source.log import DeltaLog
-from mirror_assets.source.scan_builder import CommitRange, scan_changes
+from mirror_assets.source.scan_builder import scan_changes
 
 
 def scanned_changes(spark: SparkSession, uri: str, first: int, last: int) -> DataFrame:

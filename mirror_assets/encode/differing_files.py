@@ -29,7 +29,7 @@ from mirror_assets.markers import ROW_MARKER, Marker
 from mirror_assets.row_values import shown_key
 from mirror_assets.source.projection import ALL_ROWS, Projection
 from mirror_assets.source.row_counts import ReadRows
-from mirror_assets.source.scan_builder import DifferingScans
+from mirror_assets.source.scan import DifferingScans
 from mirror_assets.source.schema import LandedColumn
 from mirror_assets.source.sql_names import quoted
 

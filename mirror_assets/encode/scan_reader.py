@@ -234,7 +234,9 @@ class _ScanReader:
                 value = F.coalesce(value, F.raise_error(F.lit(reason)))
             yield value.alias(one.name)
         if self.scan.feed:
-            kind = F.coalesce(F.col("kind"), F.col(self._stored[CHANGE_TYPE])) if self._stored_kind else F.col("kind")
+            kind = F.col("kind")
+            if CHANGE_TYPE in self._stored:
+                kind = F.coalesce(kind, F.col(self._stored[CHANGE_TYPE]))
             yield kind.cast("string").alias(CHANGE_TYPE)
             yield F.col("version").cast("bigint").alias(COMMIT_VERSION)
             yield F.timestamp_millis(F.col("time").cast("bigint")).alias(COMMIT_TIMESTAMP)
@@ -255,14 +257,10 @@ class _ScanReader:
     def _partitions(self) -> list[str]:
         return [f"p{at}" for at in range(len(self.scan.metadata.partition_columns))]
 
-    @property
-    def _stored_kind(self) -> bool:
-        return RowKind.AS_ROWS_SAY in self.scan.kinds()
-
     @cached_property
     def _stored(self) -> dict[str, str]:
         """The columns of files that are not the table's, by their names in the file, with their short names."""
-        found = {CHANGE_TYPE: "stored_kind"} if self.scan.feed and self._stored_kind else {}
+        found = {CHANGE_TYPE: "stored_kind"} if self.scan.feed and self.scan.reads_change_files else {}
         if self.row_ids:
             configuration = self.scan.metadata.configuration
             ids = {configuration.get(_STORED_ID): "stored_id", configuration.get(_STORED_VERSION): "stored_version"}

@@ -22,8 +22,9 @@ from mirror_assets.history.history_context import HistoryContext
 from mirror_assets.history.history_log import HistoryCommit
 from mirror_assets.history.history_plan import HistoryPlan, HistorySlice, lost_behind, plan_history
 from mirror_assets.history.stream import read_by_stream
+from mirror_assets.source.commits import CommitRange
 from mirror_assets.source.losses import DataFileMissing, FeedMissing, HistoryExpired, SourceRead, proved
-from mirror_assets.source.scan_builder import CommitRange, scan_changes, scan_version
+from mirror_assets.source.scan_builder import scan_changes, scan_version
 
 
 def keep_history(

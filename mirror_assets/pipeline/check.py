@@ -9,16 +9,17 @@ from typing import Final
 
 import pyarrow as pa
 
-from mirror_assets.config import Changes
 from mirror_assets.landing.errors import LostRace
 from mirror_assets.landing.format import CheckVerdict, SliceKind, SliceRecord
 from mirror_assets.landing.staged_parts import add_verdicts, fetch_parts
 from mirror_assets.pipeline.context import TableContext, has_landed, not_overtaken, reading, source_read
+from mirror_assets.pipeline.count_again import ScanCounter
+from mirror_assets.pipeline.encode_slice import versions_compared
 from mirror_assets.pipeline.errors import ChecksFailed
 from mirror_assets.pipeline.source_check import table_columns, table_projection
-from mirror_assets.source.commits import Commit
+from mirror_assets.source.commits import Commit, CommitRange
 from mirror_assets.source.losses import FileUnfound, SparkFailed
-from mirror_assets.source.scan_builder import CommitRange, scan_changes, scan_version
+from mirror_assets.source.scan_builder import scan_changes, scan_version
 from mirror_assets.source.schema import parse_schema
 from mirror_assets.storage import PathMissing
 from mirror_assets.telemetry.record import Stage, record_check, set_attempt, stage_span
@@ -119,7 +120,7 @@ def _check_content(context: TableContext, staged: StagedSlice) -> tuple[CheckRes
     if failed := next((result for result in results if not result.passed), None):
         return (*results, *_skipped(failed, _ROW_CHECKS))
     markers = marker_values(staged)
-    results += [markers, row_conservation(_slice_rows(context, record))]
+    results += [markers, check_rows(context, record)]
     if not markers.passed:
         return (*results, *_skipped(markers, ("key_uniqueness", "row_order")))
 
@@ -150,13 +151,18 @@ def _check_content(context: TableContext, staged: StagedSlice) -> tuple[CheckRes
     return (*results, unique, row_order(staged, keys, reader))
 
 
+def check_rows(context: TableContext, record: SliceRecord) -> CheckResult:
+    """Check that the parts have the rows of the log (`row_conservation`)."""
+    return row_conservation(_slice_rows(context, record), ScanCounter(context, record))
+
+
 def _slice_rows(context: TableContext, record: SliceRecord) -> SliceRows:
     """Return the slice with the ledger of what it was made from."""
     log, key = context.log, record.slice
     if record.kind is SliceKind.SNAPSHOT:
         chunk = record.chunk
         return SliceRows(record, version_ledger(log, key.last, *((chunk.first, chunk.end) if chunk else ())))
-    by_commit = record.compared is None and context.table.changes is not Changes.ROW_TRACKING
+    by_commit = record.kind in (SliceKind.CHANGES, SliceKind.NET) and versions_compared(context.table, record) is None
     return SliceRows(record, commits_ledger(log, key.first, key.last), by_commit)
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TypeAlias
 
 from mirror_assets.config import Changes, TableSettings
@@ -14,14 +14,16 @@ from mirror_assets.encode.inserts import InsertsSlice, encode_inserts, encode_no
 from mirror_assets.encode.net import NetSlice, encode_net
 from mirror_assets.encode.scan_reader import read_scan
 from mirror_assets.encode.spark_errors import spark_errors
-from mirror_assets.landing.format import Receipt, SliceKind
+from mirror_assets.landing.format import Receipt, SliceKind, SliceRecord
 from mirror_assets.landing.receipt import receipt_metadata
 from mirror_assets.pipeline.context import TableContext
 from mirror_assets.pipeline.expressions import checked_projection
+from mirror_assets.source.commits import CommitRange
+from mirror_assets.source.log import DeltaLog
 from mirror_assets.source.planner import PlannedSlice
 from mirror_assets.source.projection import Projection
 from mirror_assets.source.scan import Scan
-from mirror_assets.source.scan_builder import CommitRange, scan_changes, scan_differences, scan_version
+from mirror_assets.source.scan_builder import VersionPart, scan_changes, scan_differences, scan_version
 from mirror_assets.source.schema import LandedColumn
 
 
@@ -29,11 +31,12 @@ from mirror_assets.source.schema import LandedColumn
 class EncodedSlice:
     """What an encoder read, and for a slice of changes the groups of commits that it wrote.
 
-    Without `counted` and groups, all rows of the parts were read, and no others.
+    Without `counted` and groups, all rows of the parts were read, and no others. `by_feed`: it read change files.
     """
 
     counted: Counted | None = None
     groups: tuple[GroupRead, ...] = ()
+    by_feed: bool = False
 
 
 Encode: TypeAlias = Callable[
@@ -72,22 +75,27 @@ def encode_slice(
         encode_no_rows(spark(), columns, folder, compression, footer)
         return EncodedSlice()
     if kind is SliceKind.NET:
-        return EncodedSlice(_encode_net(context, planned, columns, projection, folder, compression, footer))
-    scan = scan_of(context, planned, kind)
+        return _encode_net(context, planned, columns, projection, folder, compression, footer)
+    scan = scan_of(context.log, kind, planned.commits, _part_of(planned))
     if kind is SliceKind.CHANGES:
         keys, assignments, rows = tuple(context.table.keys), planned.assignments, planned.target_rows
         changes = ChangesSlice(table, scan, keys, columns, assignments, rows, projection)
-        return EncodedSlice(groups=encode_changes(spark(), changes, folder, compression, footer))
+        groups = encode_changes(spark(), changes, folder, compression, footer)
+        return EncodedSlice(groups=groups, by_feed=scan.reads_change_files)
     inserts = InsertsSlice(table, scan, planned.last, columns, planned.parts, planned.target_rows, projection)
     return EncodedSlice(encode_inserts(spark(), inserts, folder, compression, footer))
 
 
-def scan_of(context: TableContext, planned: PlannedSlice, kind: SliceKind) -> Scan:
+def scan_of(log: DeltaLog, kind: SliceKind, commits: CommitRange, part: VersionPart | None = None) -> Scan:
     """Return the scan of a slice that isn't read by comparing versions. Raises what the log raises."""
     if kind is SliceKind.SNAPSHOT:
-        return scan_version(context.log, planned.last, planned.chunk)
-    commits = CommitRange(planned.first, planned.last, planned.table_id)
-    return scan_changes(context.log, commits, by_feed=kind is not SliceKind.APPENDS)
+        return scan_version(log, commits.last, part or VersionPart(table_id=commits.table_id))
+    return scan_changes(log, commits, by_feed=kind is not SliceKind.APPENDS)
+
+
+def _part_of(planned: PlannedSlice) -> VersionPart | None:
+    chunk = planned.chunk
+    return VersionPart(chunk.first, chunk.end, chunk.files, planned.table_id) if chunk else None
 
 
 def _encode_net(
@@ -98,21 +106,27 @@ def _encode_net(
     folder: str,
     compression: str,
     footer: dict[str, str],
-) -> Counted:
+) -> EncodedSlice:
     net = NetSlice(str(context.table.name), context.table.mirror_keys, columns, planned.parts)
-    versions = versions_compared(context, planned)
+    versions = versions_compared(context.table, planned)
     if versions is None:
-        scan = scan_of(context, planned, SliceKind.NET)
+        scan = scan_of(context.log, SliceKind.NET, planned.commits)
         with spark_errors(f"{net.table}, reading changes of {scan.uri}"):
             changes = observed_changes(read_scan(context.spark(), scan), projection)
-        return encode_net(changes, net, folder, compression, footer)
-    scans = scan_differences(context.log, *versions, planned.table_id)
+        counted = encode_net(changes, net, folder, compression, footer)
+        return EncodedSlice(counted, by_feed=scan.reads_change_files)
+    commits = replace(planned.commits, first=versions[0] + 1, last=versions[1])
+    scans = scan_differences(context.log, commits)
     slice_ = DifferencesSlice(scans, net, by_values=planned.compared is not None, projection=projection)
-    return encode_differences(context.spark(), slice_, folder, compression, footer)
+    return EncodedSlice(encode_differences(context.spark(), slice_, folder, compression, footer))
 
 
-def versions_compared(context: TableContext, planned: PlannedSlice) -> tuple[int, int] | None:
-    """Return the two versions that a slice is read from; None if it is read from change rows."""
-    if planned.compared:
-        return planned.compared.before, planned.compared.last
-    return (planned.first - 1, planned.last) if context.table.changes is Changes.ROW_TRACKING else None
+def versions_compared(table: TableSettings, made_from: PlannedSlice | SliceRecord) -> tuple[int, int] | None:
+    """Return the two versions that a slice is read from; None if it is read from change rows, or a whole version."""
+    if made_from.compared:
+        return made_from.compared.before, made_from.compared.last
+    if table.changes is not Changes.ROW_TRACKING:
+        return None
+    if isinstance(made_from, PlannedSlice):
+        return made_from.first - 1, made_from.last
+    return made_from.slice.first - 1, made_from.slice.last

@@ -6,14 +6,18 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from mirror_assets.config import Changes, OnDropColumn, TableSettings
+from mirror_assets.errors import MirrorError
 from mirror_assets.landing.format import Manifest, SliceKind, SliceRecord
 from mirror_assets.pipeline.context import TableContext
 from mirror_assets.pipeline.source_check import changed_expressions, table_columns, table_projection
+from mirror_assets.row_values import without_values
 from mirror_assets.source.batching import Limits
 from mirror_assets.source.breaks import Break, BreakKind, Needs
 from mirror_assets.source.commits import Commit
 from mirror_assets.source.errors import LogGap, SourceUnavailable
+from mirror_assets.source.file_states import FileStates
 from mirror_assets.source.log import DeltaLog
+from mirror_assets.source.losses import DataFileMissing, FeedMissing, HistoryExpired
 from mirror_assets.source.planner import Plan, PlannedSlice, PlanRequest, plan_slices, read_by_files
 from mirror_assets.source.schema import parse_schema
 from mirror_assets.source.source_state import SourceState
@@ -191,7 +195,7 @@ def _by_files(context: TableContext, base: BaseState, commits: Sequence[Commit],
         return {commit.version: "" for commit in commits}
     if not commits or table.changes is not Changes.FEED:
         return {}
-    is_on, found = _has_feed(context.log, base, commits, tip), dict[int, str]()
+    is_on, found = _has_feed(context.log, base, commits, tip), _unbelievable(context.log, base, commits)
     for commit in commits:
         is_on = commit.metadata.feed_enabled if commit.metadata else is_on
         if commit.version == 0:
@@ -200,6 +204,25 @@ def _by_files(context: TableContext, base: BaseState, commits: Sequence[Commit],
             found[commit.version] = f"the change data feed was off at version {commit.version}"
         elif commit.only_feed:
             found[commit.version] = f"version {commit.version} has change files, but adds and removes no file"
+    return found
+
+
+def _unbelievable(log: DeltaLog, base: BaseState, commits: Sequence[Commit]) -> dict[int, str]:
+    """Return the commits that change rows by files that claim to change none, each with what contradicts it."""
+    suspects = [commit.version for commit in commits if commit.rewrite_balance]
+    if not suspects or base.is_start:
+        return {}
+    first, last = base.covered + 1, suspects[-1]
+    try:
+        states = FileStates.after(log, base.covered, base.table_id)
+    except LogGap:
+        return {}
+    found: dict[int, str] = {}
+    for version, actions in log.read_actions(first, last):
+        # A file that is added while it is live replaces itself.
+        rows = sum(moved.balance or 0 for moved in list(states.apply(actions)) if not moved.data_change)
+        if version in suspects and rows:
+            found[version] = f"version {version} claims to change no data, and changes the number of rows by {rows:+,}"
     return found
 
 
@@ -215,13 +238,19 @@ def _has_feed(log: DeltaLog, base: BaseState, commits: Sequence[Commit], tip: So
         return True
 
 
-def instead_of_feed(context: TableContext, planned: PlannedSlice, because: str) -> PlannedSlice | None:
-    """Return the slice to be read by files, because its change data feed can't be read; None if that is impossible."""
+def instead_of_feed(context: TableContext, planned: PlannedSlice, error: MirrorError) -> PlannedSlice | None:
+    """Return the slice to be read by files, because its change data feed caused an error; None if that is impossible.
+
+    Only a lost file or feed is sure to be the feed's fault; for other errors, the slice must have change files.
+    """
     if context.table.changes is not Changes.FEED or planned.compared or planned.is_repair or not planned.first:
         return None
     try:
         commits = context.log.commits(planned.first, planned.last, with_files=True)
-        instead = read_by_files(planned, commits, because)
+        is_lost = isinstance(error, DataFileMissing | FeedMissing | HistoryExpired)
+        if not is_lost and not any(commit.has_cdc for commit in commits):
+            return None
+        instead = read_by_files(planned, commits, without_values(error.what).rstrip("."))
         if instead.compared is not None:
             context.log.state(instead.compared.before)
     except LogGap:

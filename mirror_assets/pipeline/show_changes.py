@@ -17,13 +17,13 @@ from mirror_assets.encode.spark_errors import spark_errors
 from mirror_assets.errors import MirrorError, SettingError
 from mirror_assets.pipeline.source_check import RECORD, is_recorded, not_recorded, table_columns
 from mirror_assets.source.actions import Metadata
-from mirror_assets.source.commits import Commit
+from mirror_assets.source.commits import Commit, CommitRange
 from mirror_assets.source.errors import range_refused
 from mirror_assets.source.log import DeltaLog
 from mirror_assets.source.losses import DataFileMissing, HistoryExpired, SourceRead, proved
 from mirror_assets.source.ranges import Range, VersionPoint, resolve
 from mirror_assets.source.row_counts import feed_files
-from mirror_assets.source.scan_builder import CommitRange, scan_changes, scan_differences
+from mirror_assets.source.scan_builder import scan_changes, scan_differences
 from mirror_assets.source.schema import compare_schemas, parse_schema
 from mirror_assets.source.source_state import SourceState
 
@@ -66,7 +66,7 @@ def show_changes(
                     columns = table_columns(table, parse_schema(piece[0].metadata.schema_string))
                     net = NetSlice(log.uri, table.mirror_keys, columns, 1)
                     slice_ = DifferencesSlice(
-                        scan_differences(log, first - 1, first), net, by_values=table.changes is Changes.FILES
+                        scan_differences(log, CommitRange(first, first)), net, by_values=table.changes is Changes.FILES
                     )
                     frame = net_changes(spark(), slice_, columns, times.at(first))
                 else:

@@ -9,6 +9,7 @@ from dataclasses import asdict
 
 from mirror_assets.encode.changes import GroupRead
 from mirror_assets.encode.counted import Counted
+from mirror_assets.encode.spark_errors import DuplicateKey
 from mirror_assets.errors import MirrorError
 from mirror_assets.landing.format import (
     ChangeCounts,
@@ -34,12 +35,14 @@ from mirror_assets.landing.staged_parts import (
 )
 from mirror_assets.landing.state import CommitPosition
 from mirror_assets.pipeline.binding import planned_binding
+from mirror_assets.pipeline.check import check_rows
 from mirror_assets.pipeline.context import TableContext, not_overtaken, reading, source_read
 from mirror_assets.pipeline.encode_slice import Encode, EncodedSlice, encode_slice, slice_kind
+from mirror_assets.pipeline.errors import ChecksFailed
 from mirror_assets.pipeline.plan import chunk_of, slice_key
 from mirror_assets.pipeline.plan_changes import instead_of_feed
 from mirror_assets.pipeline.source_check import condition_fingerprint, recorded_columns, table_columns
-from mirror_assets.source.losses import DataFileMissing, FeedMissing, HistoryExpired
+from mirror_assets.source.losses import DataFileMissing, FeedMissing, FileDamaged, HistoryExpired
 from mirror_assets.source.planner import PlannedSlice
 from mirror_assets.source.row_counts import ReadRows
 from mirror_assets.telemetry.record import Stage, set_attempt, stage_span
@@ -73,16 +76,16 @@ def stage_attempt(
     """Encode the slice, or one chunk of it, under a new attempt, and return its record.
 
     A slice without changes has no parts and starts no Spark; the first of an epoch lands a file without rows. Deletes
-    earlier attempts whose checks failed, and its own attempt if it fails. Where the change data feed can't be read, the
-    slice is read by files instead. Raises what the encoders and the store raise; DataFileMissing, FeedMissing and
-    HistoryExpired only when log and store prove them.
+    earlier attempts whose checks failed, and its own attempt if it fails. Where the change data feed can't be read, or
+    contradicts the actions of its commits, the slice is read by files instead. Raises what the encoders and the store
+    raise; DataFileMissing, FeedMissing and HistoryExpired only when log and store prove them.
     """
     newest = clear_refused(context.store, context.name, position.generation)
     attempt = attempt_id(time.time_ns() // 1_000_000, secrets.token_bytes(10), newest)
     try:
         return _read_attempt(context, planned, position, encode, attempt)
-    except (DataFileMissing, FeedMissing, HistoryExpired) as error:
-        instead = instead_of_feed(context, planned, error.what)
+    except (DataFileMissing, FeedMissing, HistoryExpired, DuplicateKey, FileDamaged, ChecksFailed) as error:
+        instead = instead_of_feed(context, planned, error)
         if instead is None:
             raise
         # Never into the same folder: files of the first attempt could appear in it late.
@@ -115,7 +118,7 @@ def _attempt(
         attempt=attempt,
         first_number=position.first_number,
     )
-    counted, parts = Counted(), tuple[StagedPart, ...]()
+    encoded, counted, parts = EncodedSlice(), Counted(), tuple[StagedPart, ...]()
     try:
         if planned.parts or kind is SliceKind.START:
             path = context.staging.spark_path(folder.parts)
@@ -143,18 +146,27 @@ def _attempt(
             first_commit_ms=planned.first_commit_ms,
             last_commit_ms=planned.last_commit_ms,
             read=ChangeCounts(**asdict(counted.landing)),
-            scanned=_scanned(counted) if parts and kind not in (SliceKind.START, SliceKind.REPAIR) else None,
+            scanned=_scanned(counted) if planned.parts and kind is not SliceKind.REPAIR else None,
             parts=parts,
             chunk=chunk_of(planned),
             compared=ComparedVersions(**asdict(planned.compared)) if planned.compared else None,
             binding=planned_binding(context.table, planned),
         )
+        if encoded.by_feed:
+            _require_agreement(context, record)
         write_record(context.store, record)
     except MirrorError:
         for store in {context.store, context.staging}:
             store.delete_tree(folder.path)
         raise
     return record
+
+
+def _require_agreement(context: TableContext, record: SliceRecord) -> None:
+    """Raise ChecksFailed if the change files of a slice contradict the actions of its commits."""
+    found = check_rows(context, record)
+    if found.problems:
+        raise ChecksFailed(record.table, record.slice, (found,))
 
 
 def counted_rows(encoded: EncodedSlice, last: int, parts: Sequence[StagedPart]) -> Counted:

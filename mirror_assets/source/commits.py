@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from hashlib import blake2b
 
 from mirror_assets.source.actions import Actions, LiveFile, LoggedFile, Metadata, Protocol, Tombstone
@@ -35,6 +35,19 @@ class FileVersion:
         """Return the file as an action has it."""
         rows = (file.bytes or 0) // BYTES_PER_ROW if file.rows is None else file.rows - file.hidden_rows
         return cls(file.path, file.vector.id if file.vector else None, rows, file.bytes or 0)
+
+
+@dataclass(frozen=True)
+class CommitRange:
+    """The commits `first` to `last` of the table with this id; `digests` are those of their files, by version.
+
+    Without id or digests, any table's commits are read.
+    """
+
+    first: int
+    last: int
+    table_id: str | None = None
+    digests: Mapping[int, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import cache
 
 from mirror_assets.source.actions import Actions, LiveFile, Metadata, Tombstone
 from mirror_assets.source.live_paths import LivePaths
+from mirror_assets.source.log import DeltaLog
 
 FileState = LiveFile | Tombstone
 """A live file as the log describes it: where it is added, or where it is removed."""
@@ -20,6 +22,16 @@ class Transition:
     before: FileState | None
     after: FileState | None
     data_change: bool
+
+    @property
+    def balance(self) -> int | None:
+        """The rows shown after the commit less those before, by statistics and vectors; None if unknown."""
+        if self.is_unchanged:
+            return 0
+        if self.before is not None and self.after is not None:
+            return self.before.hidden_rows - self.after.hidden_rows
+        file, sign = (self.before, -1) if self.after is None else (self.after, 1)
+        return None if file is None or file.rows is None else sign * (file.rows - file.hidden_rows)
 
     @property
     def is_unchanged(self) -> bool:
@@ -47,6 +59,18 @@ class FileStates:
     earlier: Callable[[], Mapping[str, LiveFile]]
     first: dict[str, FileState | None] = field(default_factory=dict)
     now: dict[str, FileState | None] = field(default_factory=dict)
+
+    @classmethod
+    def after(cls, log: DeltaLog, version: int, table_id: str | None = None) -> FileStates:
+        """Return the states after a version. Raises LogGap if the log can't reconstruct it."""
+        live = log.live_paths(version, table_id)
+
+        @cache
+        def earlier() -> Mapping[str, LiveFile]:
+            fresh = DeltaLog(log.uri, log.access)
+            return {file.path: file for file in next(fresh.snapshots([version])).files}
+
+        return cls(live, live.metadata, earlier)
 
     def apply(self, actions: Actions) -> Iterator[Transition]:
         """Apply a commit; yield each file that it names."""

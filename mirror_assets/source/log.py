@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from typing import TypeVar
@@ -179,10 +179,24 @@ class DeltaLog:
 
         return with_column_ids(self._each(described, range(first, last + 1)), lambda: self._metadata_at(first - 1))
 
-    def read_actions(self, first: int, last: int) -> list[tuple[int, Actions]]:
-        """Return the actions of the commits [first, last]. Raises LogGap for the first that is missing."""
-        versions = range(first, last + 1)
-        return list(zip(versions, self._each(self._commit, versions), strict=True))
+    def read_actions(
+        self, first: int, last: int, digests: Mapping[int, str] | None = None
+    ) -> list[tuple[int, Actions]]:
+        """Return the actions of the commits [first, last]. Raises LogGap for the first that is missing.
+
+        `digests` are those of commits as they were planned, by version: raises SourceUnavailable for another commit.
+        """
+        planned, versions = digests or {}, range(first, last + 1)
+
+        def read(version: int) -> Actions:
+            data = self._commit_data(version)
+            if planned.get(version, "") not in ("", commit_digest(data)):
+                raise SourceUnavailable(
+                    self.uri, f"commit {version} was replaced", "run again: it is planned again as it is now."
+                )
+            return self._parsed(version, data)
+
+        return list(zip(versions, self._each(read, versions), strict=True))
 
     def live_paths(self, version: int, table_id: str | None = None) -> LivePaths:
         """Return the live files of a version. Raises LogGap.

@@ -19,7 +19,7 @@ from mirror_assets.source.batching import (
     rows_of_part,
 )
 from mirror_assets.source.breaks import Break, BreakKind, Needs, dropped_columns, find_break, is_beside, row_break
-from mirror_assets.source.commits import Commit
+from mirror_assets.source.commits import Commit, CommitRange
 from mirror_assets.source.differing_files import Compared, DifferingFiles
 from mirror_assets.source.schema import Schema, canonical, parse_schema
 from mirror_assets.source.source_state import SourceState
@@ -59,10 +59,10 @@ class PlannedSlice:
     `assignments` has an entry for every commit that changes data; `parts` is 0 when none does. A part should hold
     `target_rows` at most, fewer than the setting for a wide table (0 in a start slice, which has no rows).
     `compared`: it has net changes, read from the files that differ between two versions; rows and bytes are those of
-    these files. A snapshot slice has
-    `first` 0 and the whole table, or one `chunk` of it; then rows, bytes and parts are the chunk's. A start slice has
-    `first` 0 and no rows, because the versions that it covers do not land. A repair slice has the difference between
-    the mirror and the source at `last`.
+    these files. A snapshot slice has `first` 0 and the whole table, or one `chunk` of it; then rows, bytes and parts
+    are the chunk's. A start slice has `first` 0 and no rows, because the versions that it covers do not land. A repair
+    slice has the difference between the mirror and the source at `last`. `digests` are those of the files of all
+    commits of a slice of changes.
     """
 
     epoch: int
@@ -83,6 +83,13 @@ class PlannedSlice:
     chunk: FileChunk | None = None
     is_start: bool = False
     is_repair: bool = False
+    digests: tuple[str, ...] = ()
+
+    @property
+    def commits(self) -> CommitRange:
+        """The commits of a slice of changes."""
+        versions = range(self.first, self.last + 1)
+        return CommitRange(self.first, self.last, self.table_id, dict(zip(versions, self.digests, strict=False)))
 
     @cached_property
     def schema(self) -> Schema:
@@ -203,6 +210,7 @@ def _slice(request: PlanRequest, commits: Sequence[Commit], schema_string: str) 
         parts=max((assignment.first_part + assignment.parts for assignment in assignments), default=0),
         target_rows=target_rows,
         rows_exact=all(commit.rows_exact for commit in commits),
+        digests=tuple(commit.digest for commit in commits),
     )
     because = request.by_files.get(planned.first)
     return planned if because is None else read_by_files(planned, commits, because)

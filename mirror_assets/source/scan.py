@@ -82,6 +82,21 @@ class Scan:
         )
         return frozenset(added & removed)
 
+    @property
+    def reads_change_files(self) -> bool:
+        """Whether some rows come from files of the change data feed."""
+        return RowKind.AS_ROWS_SAY in self.kinds()
+
     def kinds(self) -> frozenset[RowKind]:
         """Return the kinds of its files."""
         return frozenset(file.kind for file in self.files)
+
+
+@dataclass(frozen=True)
+class DifferingScans:
+    """The rows that only the version `before` has, and those that only `last` has; none is in both files unchanged."""
+
+    before: Scan
+    last: Scan
+    before_version: int
+    last_version: int

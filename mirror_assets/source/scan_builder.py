@@ -5,47 +5,50 @@ from __future__ import annotations
 import posixpath
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 
 from pyroaring import BitMap64
 
-from mirror_assets.source.actions import ChangeFile, LiveFile, Metadata, Protocol, Vector
-from mirror_assets.source.batching import FileChunk
+from mirror_assets.source.actions import ChangeFile, Metadata, Protocol, Vector
+from mirror_assets.source.commits import CommitRange
 from mirror_assets.source.deletion_vectors import read_vectors
 from mirror_assets.source.errors import LogGap, SourceUnavailable, SourceUnreadable
 from mirror_assets.source.file_states import FileState, FileStates, Transition
 from mirror_assets.source.live_paths import LivePaths
 from mirror_assets.source.log import DeltaLog
 from mirror_assets.source.replay import require_readable
-from mirror_assets.source.scan import ChosenRows, RowKind, Scan, ScannedFile
+from mirror_assets.source.scan import ChosenRows, DifferingScans, RowKind, Scan, ScannedFile
 from mirror_assets.source.schema import parse_schema
 
 
-def scan_version(log: DeltaLog, version: int, chunk: FileChunk | None = None) -> Scan:
-    """Return the scan of all rows of a version, or of a chunk of its files in order of their paths.
+@dataclass(frozen=True)
+class VersionPart:
+    """The files `first` to `end` - 1 of a version, in order of their paths; all files without `end`.
 
-    Raises LogGap, and SourceUnreadable if the version has another number of files than the chunk's plan.
+    `files` is the number of all files of the version, if it is known; `table_id` the id of the table.
+    """
+
+    first: int = 0
+    end: int | None = None
+    files: int | None = None
+    table_id: str | None = None
+
+
+def scan_version(log: DeltaLog, version: int, part: VersionPart = VersionPart()) -> Scan:
+    """Return the scan of the rows of a version, or of a part of its files.
+
+    Raises LogGap, and SourceUnavailable if the version is not the one that the part was planned for.
     """
     fresh = DeltaLog(log.uri, log.access)
     snapshot = next(fresh.snapshots([version]))
-    files: Sequence[LiveFile] = snapshot.files
-    if chunk is not None:
-        if len(files) != chunk.files:
-            raise SourceUnreadable(log.uri, f"version {version} had {chunk.files} files, and has {len(files)} now")
-        files = files[chunk.first : chunk.end]
+    _require_same_table(log, version, snapshot.metadata.table_id, part.table_id)
+    if part.files not in (None, len(snapshot.files)):
+        why = f"version {version} had {part.files} files, and has {len(snapshot.files)} now"
+        raise SourceUnavailable(log.uri, why, _PLAN_AGAIN)
+    files = snapshot.files[part.first : part.end]
     made = _Builder(fresh, snapshot.metadata)
     # Snapshots have partition values by logical names.
     live = [Transition(file.path, None, file, data_change=True) for file in files]
     return Scan(log.uri, snapshot.metadata, tuple(made.files(live, version, made.vectors(live))))
-
-
-@dataclass(frozen=True)
-class CommitRange:
-    """The commits `first` to `last` of the table with this id."""
-
-    first: int
-    last: int
-    table_id: str | None = None
 
 
 def scan_changes(
@@ -68,23 +71,13 @@ def scan_changes(
     return Scan(log.uri, history.metadata, tuple(scanned), feed=True, times_ms=times_ms or {})
 
 
-@dataclass(frozen=True)
-class DifferingScans:
-    """The rows that only the version `before` has, and those that only `last` has; none is in both files unchanged."""
-
-    before: Scan
-    last: Scan
-    before_version: int
-    last_version: int
-
-
-def scan_differences(log: DeltaLog, before: int, last: int, table_id: str | None = None) -> DifferingScans:
-    """Return the scans of the rows that differ between two versions, by the files that differ.
+def scan_differences(log: DeltaLog, commits: CommitRange) -> DifferingScans:
+    """Return the scans of the rows that differ before and after these commits, by the files that differ.
 
     They have the live rows of files that the other version lacks, and of files that both have with different deletion
     vectors, the rows that only one of both shows. Raises LogGap, and SourceUnreadable.
     """
-    history = _History(log, CommitRange(before + 1, last, table_id), needs_base=True)
+    history, before, last = _History(log, commits, needs_base=True), commits.first - 1, commits.last
     for _, actions in history.commits:
         for _transition in history.states.apply(actions):
             pass
@@ -100,30 +93,36 @@ def scan_differences(log: DeltaLog, before: int, last: int, table_id: str | None
     return DifferingScans(gone, come, before, last)
 
 
+_PLAN_AGAIN = "run again: the next plan starts from the table that is there now."
+
+
+def _require_same_table(log: DeltaLog, version: int, found: str, wanted: str | None) -> None:
+    """Raise SourceUnavailable if the version is not of the table with the wanted id."""
+    if wanted not in (None, found):
+        raise SourceUnavailable(log.uri, f"version {version} is of another table now (id {found})", _PLAN_AGAIN)
+
+
 class _History:
     """Commits to read, and the states of their files."""
 
     def __init__(self, log: DeltaLog, commits: CommitRange, *, needs_base: bool = False) -> None:
         """Read the commits, and the live files before them, which may be missing unless `needs_base`. Raises LogGap."""
         self._log, self._range = log, commits
-        self.commits = log.read_actions(commits.first, commits.last)
-        self.base: LivePaths | None = None
-        try:
-            self.base = self._base()
-        except LogGap:
-            if needs_base:
-                raise
-        before = self.base.metadata if self.base else None
+        self.commits = log.read_actions(commits.first, commits.last, commits.digests)
+        self.states = self._states(needs_base=needs_base)
+        base = self.states.base
         metadata = [actions.metadata for _, actions in self.commits if actions.metadata]
         protocols = [actions.protocol for _, actions in self.commits if actions.protocol]
-        for protocol in (*([self.base.protocol] if self.base else []), *protocols):
+        for protocol in (*([base.protocol] if base else []), *protocols):
             require_readable(log.uri, protocol)
-        self.metadata = metadata[-1] if metadata else before or log.state(commits.last).metadata
-        self._protocol: Protocol | None = protocols[-1] if protocols else self.base.protocol if self.base else None
-        if commits.table_id not in (None, self.metadata.table_id):
-            why = f"version {commits.last} is of another table now (id {self.metadata.table_id})"
-            raise SourceUnavailable(log.uri, why, "run again: the next plan starts from the table that is there now.")
-        self.states = FileStates(self.base, before or self.metadata, lambda: self._earlier)
+        self.metadata = metadata[-1] if metadata else self.states.metadata
+        self._protocol: Protocol | None = protocols[-1] if protocols else base.protocol if base else None
+        _require_same_table(log, commits.last, self.metadata.table_id, commits.table_id)
+
+    @property
+    def base(self) -> LivePaths | None:
+        """The live files before the commits, or None if the log can't reconstruct that version."""
+        return self.states.base
 
     def remember(self) -> None:
         """Keep the live files after the last commit for the next scan."""
@@ -132,19 +131,18 @@ class _History:
             gone = [path for path, state in self.states.now.items() if state is None]
             self._log.keep_live_paths(self.base.after(self._range.last, self.metadata, self._protocol, live, gone))
 
-    def _base(self) -> LivePaths:
+    def _states(self, *, needs_base: bool) -> FileStates:
         if self._range.first == 0:
             first = self.commits[0][1]
             if first.metadata is None or first.protocol is None:
                 raise SourceUnreadable(self._log.uri, "commit 0 has no metaData or no protocol")
-            return LivePaths.of(-1, first.metadata, first.protocol, [])
-        return self._log.live_paths(self._range.first - 1, self._range.table_id)
-
-    @cached_property
-    def _earlier(self) -> Mapping[str, LiveFile]:
-        """The files before the first commit, by path."""
-        fresh = DeltaLog(self._log.uri, self._log.access)
-        return {file.path: file for file in next(fresh.snapshots([self._range.first - 1])).files}
+            return FileStates(LivePaths.of(-1, first.metadata, first.protocol, []), first.metadata, dict)
+        try:
+            return FileStates.after(self._log, self._range.first - 1, self._range.table_id)
+        except LogGap:
+            if needs_base:
+                raise
+            return FileStates(None, self._log.state(self._range.last).metadata, dict)
 
 
 @dataclass(frozen=True)

@@ -131,13 +131,11 @@ def commits_ledger(log: DeltaLog, first: int, last: int) -> SliceLedger:
 def version_ledger(log: DeltaLog, version: int, first: int = 0, end: int | None = None) -> SliceLedger:
     """Return the ledger of a version, as one commit that adds its files.
 
-    A chunk has the files `first` to `end` - 1 only, in order of their paths as the log has them.
+    A chunk has the files `first` to `end` - 1 only, in order of their paths.
     """
 
     def read() -> tuple[tuple[CommitFiles, ...], StoredRows]:
-        decoded = log.files.paths.decoded
-        listed = sorted(log.data_files(version), key=lambda file: file.path)[first:end]
-        rows = {decoded(file.path): file.rows for file in listed}
+        rows = {file.path: file.rows for file in log.data_files(version)[first:end]}
         has_vectors = "deletionVectors" in log.state(version).protocol.features
         vectors = read_vectors(log, version) if has_vectors else {}
         files = tuple(FileChange(path, {}, vectors.get(path, {"": 0}), changes_data=True) for path in rows)
@@ -163,9 +161,8 @@ def files_before(log: DeltaLog, first: int) -> FilesBefore | None:
     """
     if first == 0:
         return NO_FILES
-    decoded = log.files.paths.decoded
     try:
-        rows = {decoded(file.path): file.rows for file in log.data_files(first - 1)}
+        rows = {file.path: file.rows for file in log.data_files(first - 1)}
     except LogGap:
         return None
     return FilesBefore(rows, lambda: read_vectors(log, first - 1))

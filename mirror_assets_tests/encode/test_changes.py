@@ -15,9 +15,10 @@ from mirror_assets.encode.changes import ChangesSlice, GroupRead, encode_changes
 from mirror_assets.encode.spark_errors import DuplicateKey
 from mirror_assets.markers import ROW_MARKER, Marker
 from mirror_assets.source.batching import PartAssignment
+from mirror_assets.source.commits import CommitRange
 from mirror_assets.source.log import DeltaLog
 from mirror_assets.source.losses import FileUnfound
-from mirror_assets.source.scan_builder import CommitRange, scan_changes
+from mirror_assets.source.scan_builder import scan_changes
 from mirror_assets.source.schema import LandedColumn
 from mirror_assets_tests.delta_reader import read_changes
 from mirror_assets_tests.encode.histories import History, random_history

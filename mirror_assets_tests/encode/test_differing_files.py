@@ -21,6 +21,7 @@ from mirror_assets.encode.net import NetSlice
 from mirror_assets.encode.row_hash import value_stamp
 from mirror_assets.encode.spark_errors import DuplicateKey
 from mirror_assets.markers import ROW_MARKER, Marker
+from mirror_assets.source.commits import CommitRange
 from mirror_assets.source.log import DeltaLog
 from mirror_assets.source.row_counts import ReadRows
 from mirror_assets.source.scan_builder import scan_differences
@@ -112,7 +113,7 @@ _SLICE = NetSlice("t", ("id",), (LandedColumn("id", "bigint"), LandedColumn("nam
 
 
 def _differences(uri: str, before: int, last: int) -> DifferencesSlice:
-    return DifferencesSlice(scan_differences(DeltaLog(uri), before, last), _SLICE, by_values=True)
+    return DifferencesSlice(scan_differences(DeltaLog(uri), CommitRange(before + 1, last)), _SLICE, by_values=True)
 
 
 @pytest.fixture

@@ -16,10 +16,11 @@ from mirror_assets.encode.net import NetSlice, encode_net, net_rows
 from mirror_assets.encode.scan_reader import read_scan
 from mirror_assets.encode.spark_errors import DuplicateKey
 from mirror_assets.markers import ROW_MARKER, Marker
+from mirror_assets.source.commits import CommitRange
 from mirror_assets.source.log import DeltaLog
 from mirror_assets.source.projection import ALL_ROWS
 from mirror_assets.source.row_counts import ReadRows
-from mirror_assets.source.scan_builder import CommitRange, scan_changes
+from mirror_assets.source.scan_builder import scan_changes
 from mirror_assets.source.schema import LandedColumn
 from mirror_assets_tests.encode.histories import History
 

@@ -11,11 +11,11 @@ from pyspark.sql import DataFrame, SparkSession
 
 from mirror_assets.encode import scan_reader
 from mirror_assets.encode.scan_reader import read_scan
-from mirror_assets.errors import SettingError
-from mirror_assets.source.batching import FileChunk
+from mirror_assets.errors import RetryError
+from mirror_assets.source.commits import CommitRange
 from mirror_assets.source.log import DeltaLog
-from mirror_assets.source.scan_builder import CommitRange, scan_changes, scan_differences, scan_version
-from mirror_assets_tests.delta_reader import read_version
+from mirror_assets.source.scan_builder import VersionPart, scan_changes, scan_differences, scan_version
+from mirror_assets_tests.delta_reader import read_changes, read_version
 from mirror_assets_tests.encode.histories import History
 from mirror_assets_tests.lab import Lab
 from mirror_assets_tests.scans import scanned_changes
@@ -127,7 +127,7 @@ def lab(spark: SparkSession, tmp_path: Path) -> Lab:
 
 def _differences(lab: Lab, before: int, last: int) -> tuple[list[int], list[int]]:
     """The ids that only one of two versions has, as far as they are read."""
-    scans = scan_differences(DeltaLog(lab.uri), before, last)
+    scans = scan_differences(DeltaLog(lab.uri), CommitRange(before + 1, last))
     old, new = (sorted(row["id"] for row in read_scan(lab.spark, one).collect()) for one in (scans.before, scans.last))
     return old, new
 
@@ -169,16 +169,15 @@ def test_files_of_a_version_are_read_once_each(spark: SparkSession, tmp_path: Pa
         spark.sql(statement.format(t=f"delta.`{uri}`"))
     whole, log = read_version(spark, uri, 3), DeltaLog(uri)
     files = len(log.data_files(3))
-    chunks = [
-        scan_version(log, 3, FileChunk(1, 3, first, end, files, rows=0, bytes=0))
-        for first, end in pairwise([0, 1, 2, files])
-    ]
+    chunks = [scan_version(log, 3, VersionPart(first, end, files)) for first, end in pairwise([0, 1, 2, files])]
     assert [len(chunk.files) for chunk in chunks] == [1, 1, files - 2]
     assert [file.path for chunk in chunks for file in chunk.files] == [file.path for file in log.data_files(3)]
     rows = [row for chunk in chunks for row in _rows(read_scan(spark, chunk))]
     assert sorted(rows) == _rows(whole)
-    with pytest.raises(SettingError, match=f"version 3 had 99 files, and has {files} now"):
-        scan_version(log, 3, FileChunk(1, 3, 0, 1, 99, rows=0, bytes=0))
+    with pytest.raises(RetryError, match=f"version 3 had 99 files, and has {files} now"):
+        scan_version(log, 3, VersionPart(0, 1, 99))
+    with pytest.raises(RetryError, match="version 3 is of another table now"):
+        scan_version(log, 3, VersionPart(table_id="another"))
 
 
 def test_many_files_of_few_folders_are_read_by_their_folders(

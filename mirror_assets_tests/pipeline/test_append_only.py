@@ -10,15 +10,18 @@ import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import SparkSession
 
+from mirror_assets.encode.inserts import InsertsSlice, encode_inserts
+from mirror_assets.encode.scan_reader import read_scan
 from mirror_assets.errors import StopError
 from mirror_assets.landing.format import SliceKind
 from mirror_assets.pipeline.errors import ChecksFailed
 from mirror_assets.pipeline.process import ProcessedSlice
 from mirror_assets.pipeline.rebuild import rebuild_table
 from mirror_assets.pipeline.reconcile_table import reconcile_table
+from mirror_assets.source.commits import CommitRange
 from mirror_assets.source.errors import RowsChanged
 from mirror_assets.source.log import DeltaLog
-from mirror_assets.source.scan_builder import CommitRange, scan_changes
+from mirror_assets.source.scan_builder import scan_changes
 from mirror_assets.source.schema import LandedColumn
 from mirror_assets.verify.landed import file_continuity, metadata_unchanged
 from mirror_assets.verify.reconciliation import ReconcileState
