@@ -30,8 +30,8 @@ _Shared = TypeVar("_Shared")
 class CheckedTable:
     """A table whose checks run one after another; what several of them read is read once.
 
-    `is_incremental`: file_continuity and reconciled read only what is new since they last passed. `shared_mirror` is a
-    mirror whose status is read once for all tables.
+    `is_incremental`: file_continuity reads only what is new since it last passed, and reconciled a share of a large
+    table, or nothing of an unchanged one. `shared_mirror` is a mirror whose status is read once for all tables.
     """
 
     instance: dg.DagsterInstance

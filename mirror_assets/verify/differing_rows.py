@@ -107,7 +107,7 @@ def _bucket(side: DataFrame, identity: Sequence[str]) -> Column:
 def row_hash(side: DataFrame, names: Sequence[str], salt: int) -> Column:
     """Return a 64-bit hash of these columns: rows with equal hashes can be taken as identical, bit for bit.
 
-    Another salt gives an independent hash. Each column is hashed by itself, because Spark's hash of several values
+    Another salt gives an independent hash. Each column is hashed alone, because Spark's hash of several values
     skips NULL, so a value could move to its neighbour. Nested values can't be hashed: pass their JSON text.
     """
     return F.xxhash64(F.lit(salt), *(_column_hash(side, name) for name in names))

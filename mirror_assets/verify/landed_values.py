@@ -30,7 +30,6 @@ from pyspark.sql.types import (
     VariantType,
 )
 
-from mirror_assets.markers import ROW_ID
 from mirror_assets.source.projection import Projection
 from mirror_assets.source.sql_names import quoted
 
@@ -68,7 +67,7 @@ def with_absent_columns(rows: DataFrame, projection: Projection) -> DataFrame:
 def landed_types(rows: DataFrame, projection: Projection) -> dict[str, str]:
     """Return the name and the landing type of all columns that can land of these rows; computed ones as declared."""
     types = {field.name: landed_type(field.dataType) for field in rows.schema.fields}
-    return types | {column.name: column.type for column in projection.computed} | {ROW_ID: "bigint"}
+    return types | {column.name: column.type for column in projection.computed}
 
 
 def landed_value(rows: DataFrame, name: str, projection: Projection) -> Column:
@@ -81,7 +80,7 @@ def landed_value(rows: DataFrame, name: str, projection: Projection) -> Column:
         value = F.expr(computed.sql).cast(computed.type)
         return F.when(is_shown(projection), value) if projection.where else value
     field = next((field for field in rows.schema.fields if field.name == name), None)
-    if field is None:  # ROW_ID; this also works where the table has a column called `_metadata`
+    if field is None:  # the row id; this also works where the table has a column called `_metadata`
         return rows.metadataColumn("_metadata").getField("row_id")
     value = F.col(quoted(name))
     if isinstance(field.dataType, _AS_TEXT):

@@ -20,6 +20,7 @@ from pyspark.sql import functions as F
 
 from mirror_assets.errors import ErrorCode, RetryError, StopError
 from mirror_assets.landing.generations import EqualVersions
+from mirror_assets.markers import ROW_ID
 from mirror_assets.redaction import redacted_error
 from mirror_assets.source.projection import Projection
 from mirror_assets.source.sql_names import quoted
@@ -163,6 +164,8 @@ def opened(spark: SparkSession, request: ReconcileRequest) -> OpenedTables:
         source_id, bytes_ = source.id, source.bytes
         rows = with_absent_columns(source.rows(request.version), request.projection)
         types = landed_types(rows, request.projection)
+        if request.keys == (ROW_ID,):
+            types = {ROW_ID: "bigint", **types}
     mirror = DeltaReader(spark, request.mirror, request.opened_for)
     with mirror_errors(request):
         mirror_id, mirrored = mirror.id, mirror.rows(mirror.newest)

@@ -56,7 +56,7 @@ class Share:
     def columns(self, names: tuple[str, ...], keys: tuple[str, ...]) -> tuple[str, ...]:
         """Return the columns to compare of all landed ones.
 
-        Without keys, columns that are equal each by itself may still be combined otherwise in the rows, so the last
+        Without keys, columns that are equal one by one may still be combined otherwise in the rows, so the last
         share has all of them.
         """
         if keys:

@@ -9,7 +9,7 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 from deltalake import DeltaTable, write_deltalake
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
 
 from mirror_assets.encode.spark_errors import DuplicateKey
 from mirror_assets.errors import ErrorCode, RetryError
@@ -17,7 +17,7 @@ from mirror_assets.landing.errors import LostRace
 from mirror_assets.landing.format import MarkerCounts, SliceKind
 from mirror_assets.markers import Marker
 from mirror_assets.pipeline import repair
-from mirror_assets.pipeline.errors import RepairRefused
+from mirror_assets.pipeline.errors import ChecksFailed, RepairRefused
 from mirror_assets.pipeline.process import ProcessedSlice
 from mirror_assets.pipeline.rebuild import rebuild_table
 from mirror_assets.pipeline.repair import count_repair, plan_repair, repair_table
@@ -76,6 +76,53 @@ def test_damaged_rows_are_repaired(mirrored: Lab) -> None:
     after = mirrored.manifest()
     assert (after.covered, after.generation) == (before.covered, before.generation + 1)
     _require_continued(mirrored)
+
+
+def test_many_differing_keys_are_joined_without_a_broadcast(mirrored: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("mirror_assets.encode.repair._BROADCAST_KEYS", 0)
+    _damage(mirrored)
+    assert _repair(mirrored).record.markers == MarkerCounts(updates=2, deletes=1, upserts=2)
+    assert mirrored.is_equal
+
+
+_FAULTS: dict[str, Callable[[DataFrame], DataFrame]] = {
+    "lost": lambda rows: rows.where("id <> 1"),
+    "doubled": lambda rows: rows.union(rows.where("id = 1")),
+}
+
+
+@pytest.mark.parametrize("broadcast", [2_000_000, 0], ids=["few", "many"])
+@pytest.mark.parametrize("fault", smoke_first(list(_FAULTS)))
+def test_a_row_that_its_reader_loses_or_doubles_is_not_published(
+    mirrored: Lab, monkeypatch: pytest.MonkeyPatch, fault: str, broadcast: int
+) -> None:
+    """The comparison has another reader, and its counts are those that must have been written."""
+    monkeypatch.setattr("mirror_assets.encode.repair._BROADCAST_KEYS", broadcast)
+    read = repair._rows_to_land
+    monkeypatch.setattr(repair, "_rows_to_land", lambda *args: _FAULTS[fault](read(*args)))
+    _damage(mirrored)
+    before = mirrored.manifest()
+    with pytest.raises(ChecksFailed, match="row_counts"):
+        _repair(mirrored)
+    assert mirrored.manifest() == before
+
+
+def test_columns_with_names_of_the_comparison_are_repaired(spark: SparkSession, tmp_path: Path) -> None:
+    lab = Lab(spark, tmp_path)
+    lab.configure(keys="[c1, C]")
+    lab.sql(
+        "CREATE TABLE {t} (C STRING, source_rows INT, c0 INT, c1 INT, _side INT, `__key0` INT, n MAP<DATE, INT>) "
+        "USING delta TBLPROPERTIES (delta.enableChangeDataFeed = true)",
+        "INSERT INTO {t} SELECT concat('n', id), id, id, id, id, id, map(DATE'2020-01-01', id) FROM range(6)",
+    )
+    lab.mirror()
+    lab.replicator.poll()
+    mirror = f"delta.`{_mirror(lab)}`"
+    spark.sql(f"UPDATE {mirror} SET n = 'x', c0 = NULL WHERE c1 = 1")
+    spark.sql(f"DELETE FROM {mirror} WHERE c1 = 2")
+    spark.sql(f"INSERT INTO {mirror} (c1, C) VALUES (9, 'more')")
+    assert _repair(lab).record.markers == MarkerCounts(updates=1, deletes=1, upserts=1)
+    assert lab.is_equal
 
 
 @pytest.mark.long(20)
