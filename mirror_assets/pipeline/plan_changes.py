@@ -145,10 +145,15 @@ def plan_changes(
     commits = log.commits(base.covered + 1, end, with_files=with_files)
     if is_tracked:
         commits = tuple(_tracked(commit, keyless=table.is_keyless) for commit in commits)
-    by_files = _by_files(context, base, commits, tip)
+    unbelievable = _unbelievable(log, base, commits)
+    by_files = _by_files(context, base, commits, tip) | (unbelievable if table.changes is Changes.FEED else {})
     if by_files and table.changes is Changes.FEED:
         first = min(by_files)
         commits = (*commits[: first - base.covered - 1], *log.commits(first, end, with_files=True))
+    commits = tuple(
+        replace(commit, changes_data=True, rewrites=True) if commit.version in unbelievable else commit
+        for commit in commits
+    )
     used = table_projection(context.config, table, parse_schema(base.schema_string)).uses
     plan = plan_slices(
         PlanRequest(
@@ -195,7 +200,7 @@ def _by_files(context: TableContext, base: BaseState, commits: Sequence[Commit],
         return {commit.version: "" for commit in commits}
     if not commits or table.changes is not Changes.FEED:
         return {}
-    is_on, found = _has_feed(context.log, base, commits, tip), _unbelievable(context.log, base, commits)
+    is_on, found = _has_feed(context.log, base, commits, tip), dict[int, str]()
     for commit in commits:
         is_on = commit.metadata.feed_enabled if commit.metadata else is_on
         if commit.version == 0:

@@ -18,7 +18,7 @@ from mirror_assets.errors import MirrorError, SettingError
 from mirror_assets.pipeline.source_check import RECORD, is_recorded, not_recorded, table_columns
 from mirror_assets.source.actions import Metadata
 from mirror_assets.source.commits import Commit, CommitRange
-from mirror_assets.source.errors import range_refused
+from mirror_assets.source.errors import LogGap, range_refused
 from mirror_assets.source.log import DeltaLog
 from mirror_assets.source.losses import DataFileMissing, HistoryExpired, SourceRead, proved
 from mirror_assets.source.ranges import Range, VersionPoint, resolve
@@ -87,10 +87,18 @@ def _steps(table: TableSettings, log: DeltaLog, tip: SourceState, commits: Range
     """Return the commits to show. Raises range_refused and not_recorded if their changes were not recorded."""
     newest = VersionPoint(tip.version)
     bounds = resolve(log.uri, log.times(tip), Range(newest, newest) if commits.is_everything else commits)
-    first = log.earliest() if bounds.first is None else bounds.first
+    first = _first_readable(log, bounds.last) if bounds.first is None else bounds.first
     if first > bounds.last:
         return ()
-    steps, known = list[_Step](), log.state(first).metadata
+    steps = list[_Step]()
+    try:
+        known = log.state(first).metadata
+    except LogGap as gap:
+        readable = _first_readable(log, tip.version)
+        next_step = f"choose commits from version {readable} on (--from {readable})."
+        raise range_refused(
+            log.uri, f"version {first} can't be read any more, its log was cleaned up", next_step
+        ) from gap
     for commit in log.commits(first, bounds.last):
         known = commit.metadata or known
         steps.append(_Step(commit, known))
@@ -107,6 +115,12 @@ def _steps(table: TableSettings, log: DeltaLog, tip: SourceState, commits: Range
     shown = " or ".join(f"{run[0].commit.version} to {run[-1].commit.version}" for run in runs)
     next_step = f"choose commits among versions {shown}." if runs else "choose commits before it, or after it."
     raise range_refused(log.uri, f"{RECORD[changes]} was off at version {off[0]}", next_step)
+
+
+def _first_readable(log: DeltaLog, last: int) -> int:
+    """Return the first version that can be reconstructed, or the one after `last`."""
+    readable = log.earliest_state()
+    return last + 1 if readable is None else readable
 
 
 def _pieces(steps: Sequence[_Step], *, one_each: bool) -> Iterator[tuple[_Step, ...]]:

@@ -37,8 +37,11 @@ def beginning(
         raise _refused(context, f"the slice up to version {planned} was planned for another start")
     try:
         source = context.log.state(version) if version <= tip.version else tip
+        if context.table.changes.compares_versions and 0 < version <= tip.version:
+            context.log.state(version - 1)
     except LogGap as error:
-        raise _refused(context, f"version {error.version} can't be read any more") from error
+        why = f"version {version} can't be read without version {error.version}, which was cleaned up"
+        raise _refused(context, why, _earliest(context)) from error
     check_source(context.config, context.table, tip)
     changes = context.table.changes
     if changes.compares_versions and version == 0:
@@ -80,10 +83,17 @@ def _version_of(context: TableContext, start: Point, tip: SourceState) -> int:
         raise _refused(context, f"its newest commit is version {tip.version}")
     may_miss = not isinstance(start, VersionPoint) and times.first > 0 and start.time_ms < times.at(times.first)
     if version < times.first or may_miss:
-        raise _refused(context, f"its log begins at version {times.first}, what came before was cleaned up")
+        raise _refused(
+            context, f"its log begins at version {times.first}, what came before was cleaned up", _earliest(context)
+        )
     return version
 
 
-def _refused(context: TableContext, why: str) -> SettingError:
+def _earliest(context: TableContext) -> int | None:
+    """Return the earliest version whose changes can be read."""
+    return context.log.earliest_state(with_previous=context.table.changes.compares_versions)
+
+
+def _refused(context: TableContext, why: str, readable: int | None = None) -> SettingError:
     start = context.table.start
-    return start_refused(context.source, start.value if isinstance(start, Start) else str(start), why)
+    return start_refused(context.source, start.value if isinstance(start, Start) else str(start), why, readable)

@@ -14,6 +14,7 @@ from mirror_assets.source.actions import Metadata, Protocol
 from mirror_assets.source.batching import DataFile
 from mirror_assets.source.column_statistics import FileStatistics
 from mirror_assets.source.errors import LogGap, SourceUnreadable
+from mirror_assets.source.log_paths import TablePaths
 from mirror_assets.source.schema import canonical
 from mirror_assets.source.store_faults import translated
 
@@ -60,10 +61,12 @@ def size_of(table: DeltaTable) -> tuple[int, int, int | None]:
     return adds.num_rows, size, rows if adds["num_records"].null_count == 0 else None
 
 
-def data_files_of(table: DeltaTable) -> tuple[DataFile, ...]:
-    """Return the live files of the opened version in order of their paths, spelled as in the log."""
-    adds = _add_actions(table).select(("path", "size_bytes", "num_records")).sort_by("path")
-    return tuple(DataFile(*row.values()) for row in adds.to_pylist())
+def data_files_of(table: DeltaTable, paths: TablePaths) -> tuple[DataFile, ...]:
+    """Return the live files of the opened version in order of their decoded paths."""
+    adds = _add_actions(table)
+    columns = (adds.column(name).to_pylist() for name in ("path", "size_bytes", "num_records"))
+    rows = zip(*columns, strict=True)
+    return tuple(DataFile(*row) for row in sorted((paths.decoded(path), *rest) for path, *rest in rows))
 
 
 def paths_of(table: DeltaTable) -> list[str]:

@@ -181,10 +181,11 @@ def range_refused(uri: str, why: str, next_step: str) -> SettingError:
     return SettingError(f"{uri} has no such range: {why}.", next_step, code=ErrorCode.VERSION_REFUSED)
 
 
-def start_refused(uri: str, start: str, why: str) -> SettingError:
-    """Return the error for a `start` at which the mirror can't begin."""
+def start_refused(uri: str, start: str, why: str, readable: int | None = None) -> SettingError:
+    """Return the error for a `start` at which the mirror can't begin; `readable` is the first version that it can."""
+    advice = "choose another start" if readable is None else f"set `start: {{version: {readable}}}`, the earliest"
     return SettingError(
         f"the mirror of {uri} can't begin with `start: {start}`: {why}.",
-        "choose another start, `start: latest`, or `start: snapshot`, which lands the whole table; then run again.",
+        f"{advice}, `start: latest`, or `start: snapshot`, which lands the whole table; then run again.",
         code=ErrorCode.VERSION_REFUSED,
     )

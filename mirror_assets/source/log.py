@@ -137,12 +137,10 @@ class DeltaLog:
         """Return the live files of the version, in order of their decoded paths. Raises LogGap."""
         try:
             with translated(self.uri):
-                files = data_files_of(self._open(version))
+                return data_files_of(self._open(version), self.files.paths)
         except SourceUnreadable as error:
             live = self._replayed(version, error).files
             return tuple(DataFile(file.path, file.bytes, file.rows) for file in live)
-        decoded = (replace(file, path=self.files.paths.decoded(file.path)) for file in files)
-        return tuple(sorted(decoded, key=lambda file: file.path))
 
     def column_statistics(self, state: SourceState) -> tuple[ColumnStatistics, ...]:
         """Return the bounds that the statistics of a state's files prove for its columns. Raises LogGap."""
@@ -229,6 +227,16 @@ class DeltaLog:
     def earliest(self) -> int:
         """Return the first version from which every commit up to the newest is in the log."""
         return min(self._unbroken())
+
+    def earliest_state(self, *, with_previous: bool = False) -> int | None:
+        """Return the first version from `earliest` on that can be reconstructed; None without one.
+
+        After log cleanup, commits before the first complete checkpoint are in the log, but can't be read. With
+        `with_previous`, the version before it can be reconstructed also.
+        """
+        listing, first = self.files.log(), self.earliest()
+        known = listing.arrivals
+        return next((v for v in known if v >= first and (not with_previous or v - 1 in known)), None)
 
     def times(self, state: SourceState) -> CommitTimes:
         """Return when the commits from the earliest to the state's were made, by Delta's clock."""

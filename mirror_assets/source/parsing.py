@@ -328,14 +328,16 @@ def _names(action: RawAction, name: str) -> tuple[str, ...] | None:
 
 def _number(value: object) -> int | None:
     """Return a whole number of 64 bits, also one written as text or with a fraction, as Jackson does; else None."""
+    if value is None:
+        return None
     number: int | None = None
-    if isinstance(value, float) and math.isfinite(value):
+    if isinstance(value, int):
+        number = None if isinstance(value, bool) else value
+    elif isinstance(value, float) and math.isfinite(value):
         number = int(value)
     elif isinstance(value, str):
         with suppress(ValueError):
             number = int(value)
-    elif isinstance(value, int) and not isinstance(value, bool):
-        number = value
     return number if number is not None and -_MOST <= number <= _MOST else None
 
 
@@ -368,15 +370,26 @@ def _partition(action: RawAction) -> dict[str, str | None] | None:
     if values is None:
         return None
     pairs = _pairs(values)
-    if pairs is None or not all(value is None or isinstance(value, _SCALARS) for value in pairs.values()):
-        raise InvalidAction("the field `partitionValues` does not have one value for each name")
-    return {name: _scalar(value) or None for name, value in pairs.items()}
+    if pairs is None:
+        raise InvalidAction("the field `partitionValues` is no object")
+    found: dict[str, str | None] = {}
+    for name, value in pairs.items():
+        if value is None or isinstance(value, str):
+            found[name] = value or None
+        elif isinstance(value, _SCALARS):
+            found[name] = json.dumps(value)
+        else:
+            raise InvalidAction(f"the partition value of `{name}` is no text")
+    return found
 
 
 def _texts(values: object) -> dict[str, str]:
     """Return the names that have a value, such as tags or properties; none if it is no object."""
-    pairs = _pairs(values) or {}
-    return {name: _scalar(value) for name, value in pairs.items() if isinstance(value, _SCALARS)}
+    pairs = _pairs(values) if values else None
+    if not pairs:
+        return {}
+    scalars = ((name, value) for name, value in pairs.items() if isinstance(value, _SCALARS))
+    return {name: value if isinstance(value, str) else json.dumps(value) for name, value in scalars}
 
 
 _SCALARS = (str, bool, int, float)
@@ -389,10 +402,3 @@ def _pairs(values: object) -> Mapping[str, object] | None:
     if isinstance(values, list) and all(isinstance(pair, tuple) for pair in values):
         return dict(values)
     return None
-
-
-def _scalar(value: object) -> str:
-    """Return a value as text, as Jackson does."""
-    if value is None:
-        return ""
-    return value if isinstance(value, str) else json.dumps(value)

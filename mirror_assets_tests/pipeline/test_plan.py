@@ -157,6 +157,20 @@ def test_a_start_that_is_gone_from_history_is_refused_and_not_rebuilt(tmp_path: 
     assert _keys(plan_table(Paper(tmp_path, "start: {version: 3}").context)) == [(0, 2), (3, 4)]
 
 
+@pytest.mark.parametrize(("changes", "readable"), [("feed", 3), ("files", 4)])
+@pytest.mark.parametrize("start", ["{version: 0}", "{version: 2}"])
+def test_the_advised_start_is_one_that_works(tmp_path: Path, start: str, changes: str, readable: int) -> None:
+    """Commit 2 is in the log, but the version can't be reconstructed. Comparing versions needs the one before also."""
+    paper = _paper(tmp_path, f"changes: {changes}\n    start: {start}")
+    DeltaTable(paper.lake, version=3).create_checkpoint()
+    for version in range(2):
+        commit_file(paper.lake, version).unlink()
+    with raises(SettingError, ErrorCode.VERSION_REFUSED, match=rf"set `start: {{version: {readable}}}`, the earliest"):
+        plan_table(paper.context)
+    advised = Paper(tmp_path, f"changes: {changes}\n    start: {{version: {readable}}}")
+    assert _keys(plan_table(advised.context)) == [(0, readable - 1), (readable, 4)]
+
+
 def test_a_start_where_the_feed_was_off_is_refused(tmp_path: Path) -> None:
     paper = Paper(tmp_path, "start: {version: 1}")
     paper.create(_DAY, delta__enableChangeDataFeed="false")
