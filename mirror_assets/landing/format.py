@@ -299,6 +299,17 @@ class SliceRecord(Record):
         return sum((part.markers for part in self.parts), MarkerCounts())
 
     @property
+    def unproved_commits(self) -> int:
+        """The number of its commits that the log can't prove, by its verdicts."""
+        return max((verdict.unproved for verdict in self.verdicts), default=0)
+
+    @property
+    def commits_by_files(self) -> int:
+        """The number of its commits if it was read by files because its change data feed could not be; else 0."""
+        because = self.compared is not None and self.compared.because
+        return self.slice.last - self.slice.first + 1 if because else 0
+
+    @property
     def bytes(self) -> int:
         """Size of all parts."""
         return sum(part.bytes for part in self.parts)
@@ -370,6 +381,8 @@ class Manifest(CommittedGeneration):
     dropped: tuple[str, ...] = ()
     covered_commit_ms: int | None
     landed_rows: Count = 0
+    unproved_commits: Count = 0
+    commits_by_files: Count = 0
     entries: tuple[Entry, ...]
 
     @property

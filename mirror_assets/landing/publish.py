@@ -34,11 +34,17 @@ class Outcome(str, Enum):
 
 @dataclass(frozen=True)
 class Published:
-    """The table's manifest after a publication, and what this publication landed."""
+    """The table's manifest after a publication, and what this publication landed.
+
+    Of the commits that it landed, `unproved` is the number that the log can't prove, and `by_files` the number that was
+    read by files because the change data feed could not be.
+    """
 
     outcome: Outcome
     manifest: Manifest
     entries: tuple[Entry, ...] = ()
+    unproved: int = 0
+    by_files: int = 0
 
 
 def publish(
@@ -67,7 +73,7 @@ def publish(
     yield from ensure_metadata(table, record.keys, current.manifest.keys if current else ())
     yield from _commit(table, manifest, current)
     yield from redo(table, manifest)
-    return Published(Outcome.LANDED, manifest, manifest.entries)
+    return Published(Outcome.LANDED, manifest, manifest.entries, record.unproved_commits, record.commits_by_files)
 
 
 def _covered_before(record: SliceRecord, current: VersionedManifest | None) -> Published | None:
@@ -168,6 +174,8 @@ def _manifest(record: SliceRecord, current: VersionedManifest | None) -> Manifes
         first_number=record.first_number,
         next_number=record.first_number + len(entries),
         landed_rows=(current.manifest.landed_rows if current else 0) + record.markers.total,
+        unproved_commits=(current.manifest.unproved_commits if current else 0) + record.unproved_commits,
+        commits_by_files=(current.manifest.commits_by_files if current else 0) + record.commits_by_files,
         entries=entries,
     )
 

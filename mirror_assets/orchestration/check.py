@@ -107,16 +107,18 @@ class Check:
             metadata = {DOCS_URL: link_item(link), **metadata}
         if found.problems and (step := found.next_step or self.next_step):
             metadata = {"next_step": step, **metadata}
+        if found.warning:
+            metadata = {"warning": found.warning, **metadata}
         if found.skipped:
             metadata = {SKIPPED: found.skipped, **metadata}
         # A skipped check is not a second failure, and has not passed either.
-        is_warning = found.is_warning or bool(found.skipped)
+        is_warning = found.is_warning or bool(found.skipped) or (found.passed and bool(found.warning))
         return dg.AssetCheckResult(
             asset_key=assets.checked(self.asset, table),
             check_name=self.name,
             passed=found.passed,
             severity=dg.AssetCheckSeverity.WARN if is_warning else dg.AssetCheckSeverity.ERROR,
-            description=found.message or found.note or None,
+            description=found.message or found.warning or found.note or None,
             metadata=metadata,
         )
 

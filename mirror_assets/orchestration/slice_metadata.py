@@ -93,6 +93,7 @@ def staged_metadata(
             if milliseconds is not None
         },
         **_compared(record),
+        **_noted_commits(record),
         "last_version": key.last,
         "staged_in": dg.MetadataValue.path(f"{table_context.store.root}/{record.folder.path}"),
     }
@@ -215,6 +216,12 @@ def _compared(record: SliceRecord) -> dict[str, MetadataItem]:
     reason = f", because {compared.because}" if compared.because else ""
     files = f"{count(compared.files, 'file')} of {size(compared.bytes)}"
     return {"read_by_files": f"{files} that differ between versions {compared.before} and {compared.last}{reason}"}
+
+
+def _noted_commits(record: SliceRecord) -> dict[str, MetadataItem]:
+    """Return the numbers of commits that a person may want to check; most slices have none."""
+    counted = {"commits_unproved": record.unproved_commits, "commits_by_files": record.commits_by_files}
+    return {name: number for name, number in counted.items() if number}
 
 
 def _seconds(seconds: Mapping[str, float] | None) -> dict[str, MetadataItem]:

@@ -49,7 +49,7 @@ def check_slices(
 
 
 def merged(name: str, checked: Sequence[tuple[str, Sequence[CheckResult]]]) -> CheckResult:
-    """Return one result for several slices: problems name their slice, statistics are added, the slices are named."""
+    """Return one result for several slices: texts name their slice, statistics are added, the slices are named."""
     results = [(key, found) for key, results in checked for found in results if found.check == name]
     if not results:
         return CheckResult(name, note=NOTHING_STAGED)
@@ -68,7 +68,8 @@ def merged(name: str, checked: Sequence[tuple[str, Sequence[CheckResult]]]) -> C
     problems = tuple(f"slice {key}: {problem}" for key, result in results for problem in result.problems)
     skipped = "; ".join(f"slice {key}: {result.skipped}" for key, result in results if result.skipped)
     step = next((result.next_step for _, result in results if result.problems), "")
-    return CheckResult(name, problems, metadata, skipped=skipped, next_step=step)
+    warning = "; ".join(f"slice {key}: {result.warning}" for key, result in results if result.warning)
+    return CheckResult(name, problems, metadata, skipped=skipped, next_step=step, warning=warning)
 
 
 def _run(name: str, checked: CheckedTable) -> CheckResult | None:

@@ -36,7 +36,8 @@ class StatusLine:
     `health` is one word, and `why` explains it. The versions are those of the source that its log, the landing zone,
     the mirror and the table's history have reached. `readable_seconds`: time left to read the oldest pending commit.
     `state` and `message` are the replicator's. `day_requests` and `day_cu_seconds`: the estimated cost of a day on
-    OneLake, from the newest slices.
+    OneLake, from the newest slices. `unproved_commits` and `commits_by_files`: of the commits that have landed in this
+    epoch, those that the log can't prove, and those read by files because their feed could not be read.
     """
 
     table: str
@@ -56,6 +57,8 @@ class StatusLine:
     error: str | None = None
     day_requests: int | None = None
     day_cu_seconds: int | None = None
+    unproved_commits: int | None = None
+    commits_by_files: int | None = None
 
 
 @dataclass(frozen=True)
@@ -88,6 +91,8 @@ CELLS: Mapping[str, Callable[[StatusLine], object]] = {
     "readable for": lambda x: None if x.readable_seconds is None else duration(max(x.readable_seconds, 0)),
     "history": lambda x: x.history_version,
     "mirror": lambda x: x.state,
+    "unproved": lambda x: x.unproved_commits or None,
+    "by files": lambda x: x.commits_by_files or None,
     "why": lambda x: x.why or x.message,
     "requests a day": lambda x: x.day_requests,
     "CU s a day": lambda x: x.day_cu_seconds,
@@ -192,6 +197,8 @@ def _landed(table: TableContext, mirrored: Mapping[TableName, MonitoredTable] | 
         history_version=_history_version(table),
         day_requests=round(cost.requests) if cost else None,
         day_cu_seconds=round(cost.capacity_seconds) if cost else None,
+        unproved_commits=manifest.unproved_commits if manifest else None,
+        commits_by_files=manifest.commits_by_files if manifest else None,
     )
 
 

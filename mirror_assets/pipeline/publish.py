@@ -72,6 +72,8 @@ def _recorded(context: TableContext, published: Published) -> Published:
             committed=None if committed is None else committed / 1000,
             requests=cost.requests,
             capacity_seconds=cost.capacity_seconds,
+            unproved=published.unproved,
+            by_files=published.by_files,
         )
     return published
 

@@ -142,6 +142,9 @@ def _process_pending(
         compared = processed.record.compared
         if compared is not None and compared.because:
             events.report(f"{context.name}: slice {slice_key(planned)} was read by files, because {compared.because}")
+        for result in processed.results:
+            if result.warning:
+                events.report(f"warning: {result.check}: {result.warning}")
         note_covered(context.name, plan, index, processed.published.manifest.covered)
         yield processed
     if plan.stop is not None and len(plan.slices) <= _REGISTERED_AHEAD:

@@ -70,6 +70,12 @@ class Telemetry:
         self.rows = counter("mirror.rows", "{row}", "Rows in landing files, by the kind of change.")
         self.bytes = counter("mirror.landed", "By", "Bytes of landing files.")
         self.files = counter("mirror.files", "{file}", "Landing files.")
+        self.unproved_commits = counter(
+            "mirror.commits.unproved", "{commit}", "Landed commits that the source's log can't prove."
+        )
+        self.commits_by_files = counter(
+            "mirror.commits.by_files", "{commit}", "Landed commits read by files, because their feed could not be read."
+        )
         self.failures = counter("mirror.failures", "{failure}", "Failed attempts at a table, by the error's code.")
         self.stage_seconds = counter("mirror.stage", "s", "Time spent in a stage.")
         self.requests = counter(
@@ -206,10 +212,13 @@ def record_published(
     committed: float | None,
     requests: float,
     capacity_seconds: float,
+    unproved: int,
+    by_files: int,
 ) -> None:
     """Count the landing files of a publication: their `size` in bytes, and their `rows` by kind of change.
 
     `committed` is the last commit's time. `requests` and `capacity_seconds` are the estimated cost on OneLake.
+    `unproved` and `by_files` are numbers of commits.
     """
     active, labels, span = _ACTIVE[0], {"table": table}, trace.get_current_span()
     span.set_attribute("mirror.files", files)
@@ -219,6 +228,8 @@ def record_published(
     active.bytes.add(size, labels)
     for change, count in rows.items():
         active.rows.add(count, {**labels, "change": change})
+    active.unproved_commits.add(unproved, labels)
+    active.commits_by_files.add(by_files, labels)
     active.estimated_requests.add(requests, labels)
     active.estimated_capacity.add(capacity_seconds, labels)
     if committed is not None:

@@ -15,7 +15,7 @@ from mirror_assets.landing.errors import (
     SliceNotChecked,
     SliceNotStaged,
 )
-from mirror_assets.landing.format import Column, SliceKind
+from mirror_assets.landing.format import Column, ComparedVersions, SliceKind
 from mirror_assets.landing.metadata import metadata_bytes
 from mirror_assets.landing.names import AttemptFolder
 from mirror_assets.landing.publish import Outcome
@@ -69,6 +69,20 @@ def test_increments_go_on_with_the_next_number(store: LocalStore) -> None:
     assert [entry.number for entry in published.entries] == [4, 5]
     assert published.manifest.landed_rows == 10, "two rows a file, of all generations"
     require_exactly_once(store, [(7, 0), (7, 1), (8, 0), (12, 0), (12, 1)], covered=12)
+
+
+def test_the_manifest_counts_commits_that_are_unproved_or_read_by_files(store: LocalStore) -> None:
+    land_next(store, last=7)
+    record = stage(store, position_of(store), last=9)
+    verdicts = (record.verdicts[0].model_copy(update={"unproved": 2}), *record.verdicts[1:])
+    compared = ComparedVersions(before=7, last=9, files=1, bytes=1, because="the feed was off")
+    published = land(store, record.model_copy(update={"verdicts": verdicts, "compared": compared}))
+    assert (published.unproved, published.by_files) == (2, 2)
+    by_choice = stage(store, position_of(store), last=10)
+    by_choice = by_choice.model_copy(update={"compared": compared.model_copy(update={"because": ""})})
+    assert (land(store, by_choice).unproved, published.by_files) == (0, 2)
+    manifest = landed_manifest(store)
+    assert (manifest.unproved_commits, manifest.commits_by_files) == (2, 2)
 
 
 def test_slice_without_parts_moves_covered_and_lands_nothing(store: LocalStore) -> None:

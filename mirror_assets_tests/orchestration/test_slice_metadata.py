@@ -10,16 +10,19 @@ import pytest
 from deltalake import DeltaTable, Field, Schema
 from deltalake.schema import PrimitiveType
 
-from mirror_assets.landing.format import Column
+from mirror_assets.landing.format import CheckVerdict, Column, ComparedVersions
 from mirror_assets.landing.names import SliceKey
 from mirror_assets.landing.publish import Outcome, Published
+from mirror_assets.landing.state import next_position
 from mirror_assets.orchestration.mirror_assets import MirrorAssets
 from mirror_assets.orchestration.slice_metadata import (
     Metadata,
     landed_metadata,
     mirrored_columns,
     source_event,
+    staged_metadata,
 )
+from mirror_assets_tests.landing.staging import INCARNATION, hex_id, new_record
 from mirror_assets_tests.landing.test_format import MANIFEST
 from mirror_assets_tests.pipeline.paper import TABLE, Paper
 
@@ -96,3 +99,14 @@ def test_a_computed_column_comes_from_all_columns_that_it_uses(paper: Paper) -> 
     assert found == {"id": ["id"], "placed": ["placed"], "note": ["note"], "odd": ["odd"], "both": ["odd", "placed"]}
     assert _columns(metadata)["both"].description == "Two"
     assert _columns(mirrored_columns(assets, TABLE, landed))["both"].description == "Two"
+
+
+def test_a_staged_slice_names_commits_that_are_unproved_or_read_by_files(paper: Paper) -> None:
+    position = next_position(None, epoch=1, incarnation=INCARNATION)
+    record = new_record(position, SliceKey(1, 3, 5), hex_id("one"), ())
+    assert not {"commits_unproved", "commits_by_files"} & staged_metadata(paper.context, record).keys()
+    verdict = CheckVerdict(check="row_conservation", passed=True, etags=(), unproved=2)
+    compared = ComparedVersions(before=2, last=5, files=1, bytes=1, because="the feed was off")
+    noted = record.model_copy(update={"verdicts": (verdict,), "compared": compared})
+    metadata = staged_metadata(paper.context, noted)
+    assert (metadata["commits_unproved"], metadata["commits_by_files"]) == (2, 3)

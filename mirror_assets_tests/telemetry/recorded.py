@@ -56,6 +56,8 @@ def record_everything() -> None:
                 committed=time.time() - 3,
                 requests=18,
                 capacity_seconds=26.1,
+                unproved=1,
+                by_files=2,
             )
     gauges().set_covered("shop.orders", 3, time.time() - 30)
     record.record_check("shop.orders", "key_presence", passed=True)

@@ -19,11 +19,14 @@ from mirror_assets.pipeline.source_check import check_source, table_columns
 from mirror_assets.source.source_state import SourceState
 from mirror_assets.source.table_properties import Retention
 from mirror_assets.verify.direct_lake_types import unloadable_columns
+from mirror_assets.verify.ledger import CommitBalance
+from mirror_assets.verify.ledger_log import audit
 from mirror_assets.verify.timeliness import MOST_APART_SECONDS, check_retention
 
 _DAY = 86_400.0
 # A commit that has to be read within less time is lost when mirroring stands still for a night.
 _SPARE = _DAY
+_SAMPLES = 5
 
 
 @dataclass(frozen=True)
@@ -127,6 +130,25 @@ def compare_clocks(version: str, stored: float, committed: float, now: float) ->
     return ok(f"{agreement}, {now - stored:,.0f} s ago by this machine's clock, which the log can't verify")
 
 
+def _adds_up(asked: Asked) -> DoctorAnswer:
+    """Count the rows of every commit in the log by its actions; read no footer."""
+    odd, unproved, first = list[CommitBalance](), list[int](), -1
+    for commit in audit(asked.context.log):
+        first = commit.version if first < 0 else first
+        odd += [commit] if commit.contradictions else []
+        unproved += [commit.version] if commit.rows is None else []
+    if not odd and not unproved:
+        return ok(f"the rows of every commit from version {first} on follow from its actions")
+    proved_from = unproved[-1] + 1 if unproved else first
+    texts = [f"version {one.version} {one.contradictions[0]}" for one in odd[:_SAMPLES]]
+    texts += [f"{len(odd) - _SAMPLES:,} more commits contradict themselves"] if len(odd) > _SAMPLES else []
+    if unproved:
+        named = ", ".join(map(str, unproved[:_SAMPLES])) + (", …" if len(unproved) > _SAMPLES else "")
+        texts.append(f"commits that remove or add files without statistics: {named}")
+    words = f"{'; '.join(texts)}. The log proves the mirror's rows from version {proved_from} on"
+    return warn(words, "nothing for a mirror that starts with a snapshot; `row_conservation` checks each commit again.")
+
+
 def _direct_lake(asked: Asked) -> DoctorAnswer:
     found = [f"{one.column} {one.message}" for one in unloadable_columns(asked.state.schema.fields)]
     if not found:
@@ -146,6 +168,7 @@ THEN: tuple[_Question, ...] = (
     ("does it record changes as `changes` needs?", _records_changes),
     ("can what waits be mirrored?", _waits),
     ("are commits kept for longer than mirroring needs?", _retained),
+    ("do the commits in the log add up?", _adds_up),
     ("do the clocks agree?", _clocks),
     ("can Direct Lake load its types?", _direct_lake),
 )

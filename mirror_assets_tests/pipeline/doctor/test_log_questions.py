@@ -13,11 +13,11 @@ from mirror_assets.pipeline.doctor.examination import KEYS_UNIQUE, SPARK_READS
 from mirror_assets.pipeline.doctor.log_questions import FIRST, THEN, compare_clocks
 from mirror_assets.source.log import DeltaLog
 from mirror_assets_tests.pipeline.doctor.lake import answers, project, write_table
-from mirror_assets_tests.source.handmade import commit_file
+from mirror_assets_tests.source.handmade import commit_file, file_action, info, write_commit
 from mirror_assets_tests.source.refusing_store import closed_port
 
 REACHED, READABLE = (text for text, _ in FIRST)
-RECORDS, WAITS, RETAINED, CLOCKS, DIRECT_LAKE = (text for text, _ in THEN)
+RECORDS, WAITS, RETAINED, ADDS_UP, CLOCKS, DIRECT_LAKE = (text for text, _ in THEN)
 _ORDERS = "orders: {source: ./orders, keys: [id]}"
 
 
@@ -30,7 +30,7 @@ def test_a_sound_table_is_well(tmp_path: Path) -> None:
     found = answers(project(tmp_path, _ORDERS))
     assert is_well(found.values())
     told = {question: answer.verdict for (_, question), answer in found.items()}
-    asked = dict.fromkeys((REACHED, READABLE, RECORDS, WAITS, RETAINED, CLOCKS, DIRECT_LAKE), DoctorVerdict.OK)
+    asked = dict.fromkeys((REACHED, READABLE, RECORDS, WAITS, RETAINED, ADDS_UP, CLOCKS, DIRECT_LAKE), DoctorVerdict.OK)
     assert told == asked | {SPARK_READS: DoctorVerdict.NOT_ASKED, KEYS_UNIQUE: DoctorVerdict.NOT_ASKED}
     assert found["orders", READABLE].words.endswith("1 files, 3 rows")
 
@@ -152,3 +152,22 @@ def test_a_source_that_goes_away_between_two_questions_is_said_so(
     assert found["orders", READABLE].verdict is DoctorVerdict.OK
     assert found["orders", WAITS].verdict is DoctorVerdict.NO
     assert not issubclass(RetryError, type(found["orders", WAITS]))
+
+
+def test_commits_that_contradict_themselves_are_named(tmp_path: Path) -> None:
+    table = tmp_path / "orders"
+    write_table(table)
+    write_commit(table, 1, [info(), file_action("add", "b.parquet"), file_action("remove", "never.parquet")])
+    write_commit(table, 2, [info(), file_action("add", "b.parquet")])
+    write_commit(table, 3, [info(), file_action("add", "c.parquet", records=None)])
+    found = _answer(tmp_path, ADDS_UP)
+    assert found.verdict is DoctorVerdict.WARN
+    assert found.words == (
+        "version 1 removes never.parquet, which is not live; version 2 adds b.parquet, which is live already; commits "
+        "that remove or add files without statistics: 3. The log proves the mirror's rows from version 4 on"
+    )
+
+
+def test_commits_that_add_up_are_well(tmp_path: Path) -> None:
+    write_table(tmp_path / "orders")
+    assert _answer(tmp_path, ADDS_UP).words == "the rows of every commit from version 0 on follow from its actions"

@@ -1,0 +1,32 @@
+"""The results of staged slices' checks as Dagster shows them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import dagster as dg
+
+from mirror_assets.orchestration.mirror_assets import MirrorAssets
+from mirror_assets.orchestration.staged_checks import STAGED_CHECKS, merged
+from mirror_assets.pipeline.check import BLOCKING_CHECKS
+from mirror_assets.verify.check_result import CheckResult
+from mirror_assets_tests.pipeline.paper import TABLE, Paper
+
+
+def test_every_blocking_check_is_an_asset_check() -> None:
+    assert [check.name for check in STAGED_CHECKS] == list(BLOCKING_CHECKS)
+    assert all(check.blocking and check.description for check in STAGED_CHECKS)
+
+
+def test_a_warning_is_shown_and_blocks_nothing(tmp_path: Path) -> None:
+    checked = [
+        ("1.0-3", (CheckResult("row_conservation", metadata={"commits_proved": 3}),)),
+        ("1.4-4", (CheckResult("row_conservation", metadata={"commits_proved": 1}, warning="odd statistics"),)),
+    ]
+    found = merged("row_conservation", checked)
+    assert (found.passed, found.warning, found.metadata["commits_proved"]) == (True, "slice 1.4-4: odd statistics", 4)
+    check = next(check for check in STAGED_CHECKS if check.name == "row_conservation")
+    result = check.result(MirrorAssets(Paper(tmp_path).config), TABLE, found)
+    assert (result.passed, result.severity) == (True, dg.AssetCheckSeverity.WARN)
+    assert result.description == "slice 1.4-4: odd statistics"
+    assert result.metadata["warning"] == dg.TextMetadataValue("slice 1.4-4: odd statistics")
