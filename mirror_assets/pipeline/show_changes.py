@@ -20,9 +20,10 @@ from mirror_assets.source.commits import Commit, vector_versions
 from mirror_assets.source.errors import range_refused
 from mirror_assets.source.log import DeltaLog
 from mirror_assets.source.losses import DataFileMissing, HistoryExpired, SourceRead, proved
+from mirror_assets.source.projection import ALL_ROWS, Projection
 from mirror_assets.source.ranges import Range, VersionPoint, resolve
 from mirror_assets.source.row_counts import feed_files
-from mirror_assets.source.schema import compare_schemas, parse_schema
+from mirror_assets.source.schema import Field, LandedColumn, Schema, compare_schemas, parse_schema
 from mirror_assets.source.source_state import SourceState
 
 
@@ -61,8 +62,9 @@ def show_changes(
         try:
             with spark_errors(log.uri):
                 if compares:
-                    range_ = VersionRange(log.uri, first - 1, first, by_values=table.changes is Changes.FILES)
-                    columns = table_columns(table, parse_schema(piece[0].metadata.schema_string))
+                    columns = _shown_columns(table, parse_schema(piece[0].metadata.schema_string))
+                    by_values, projection = table.changes is Changes.FILES, _made_keys(columns)
+                    range_ = VersionRange(log.uri, first - 1, first, by_values=by_values, projection=projection)
                     frame = net_changes(spark(), range_, columns, table.mirror_keys, log.times(tip).at(first))
                 else:
                     vectors = vector_versions([step.commit for step in piece])
@@ -75,6 +77,28 @@ def show_changes(
             raise meant from error
         limit -= len(rows)
         yield ShownChanges(first, last, rows)
+
+
+def _shown_columns(table: TableSettings, schema: Schema) -> tuple[LandedColumn, ...]:
+    """Return the source's columns with their own values, as the change feed has them: no masks, and none left out.
+
+    Keys that the source doesn't have are before them: the row id, and new computed columns. Raises as `table_columns`.
+    """
+    names = {field.name.lower() for field in schema.fields}
+    keys = [column for column in table_columns(table, schema) if column.name in table.mirror_keys]
+    made = [column for column in keys if column.is_row_id or column.name.lower() not in names]
+    return (*made, *(_unmasked(field) for field in schema.fields))
+
+
+def _unmasked(field: Field) -> LandedColumn:
+    nested = field.is_nested
+    return LandedColumn(field.name, "string" if nested or field.is_text else field.type, nested=nested)
+
+
+def _made_keys(columns: Sequence[LandedColumn]) -> Projection:
+    """Return the projection that computes the keys alone; columns that the earlier version lacks are NULL."""
+    computed = tuple(column for column in columns if column.sql)
+    return Projection(computed=computed, uses=tuple(column.name for column in columns)) if computed else ALL_ROWS
 
 
 def _steps(table: TableSettings, log: DeltaLog, tip: SourceState, commits: Range) -> tuple[_Step, ...]:
