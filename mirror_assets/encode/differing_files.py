@@ -23,6 +23,7 @@ from mirror_assets.encode.columns import HelperNames, described, landed_value, r
 from mirror_assets.encode.inserts import write_parts
 from mirror_assets.encode.net import NetSlice
 from mirror_assets.encode.private.table_version import FileRows, TableVersion, require_own_reader
+from mirror_assets.encode.readable import readable
 from mirror_assets.encode.row_hash import row_hash
 from mirror_assets.encode.spark_errors import DuplicateKey, spark_errors
 from mirror_assets.markers import ROW_MARKER, Marker
@@ -137,7 +138,7 @@ class DifferingRows:
             return f"{shown_key(key)} at version {version}"
 
         found = changed.where((self._old_rows > 1) | (self._new_rows > 1)).limit(_SAMPLES)
-        return tuple(shown(row) for row in found.collect())
+        return tuple(shown(row) for row in readable(found).collect())
 
     def landed_rows(self, changed: DataFrame, footer: Mapping[str, str], *, is_few: bool) -> DataFrame:
         """Return the landed rows of the changed keys, one Spark partition per part; values move once at most."""

@@ -10,6 +10,7 @@ from pyspark.sql import functions as F
 
 from mirror_assets.encode.columns import CHANGE_TYPE, COMMIT_VERSION, HelperNames, described, is_new_row, values_where
 from mirror_assets.encode.part_assignment import EncodeGroup, part_of_row, shuffle_key
+from mirror_assets.encode.readable import readable
 from mirror_assets.markers import ROW_MARKER, Marker
 from mirror_assets.row_values import shown_key
 from mirror_assets.source.row_counts import ReadRows
@@ -134,6 +135,6 @@ def repeated_key_samples(changes: DataFrame, keys: Sequence[str]) -> tuple[str, 
     columns = [F.col(quoted(key)).alias(alias) for alias, key in names.items()]
     grouped = changes.select(F.col(COMMIT_VERSION).alias("version"), is_new_row().alias("is_new"), *columns)
     counted = grouped.groupBy("version", "is_new", *names).agg(F.count(F.lit(1)).alias("rows"))
-    rows = counted.where("rows > 1").limit(_SAMPLES).collect()
+    rows = readable(counted.where("rows > 1").limit(_SAMPLES)).collect()
     shown = [shown_key({key: row[alias] for alias, key in names.items()}) for row in rows]
     return tuple(f"{key} at version {row['version']}" for key, row in zip(shown, rows, strict=True))

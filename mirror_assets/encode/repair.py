@@ -12,6 +12,7 @@ from mirror_assets.encode.columns import described
 from mirror_assets.encode.differing_rows import Sides, differing_rows
 from mirror_assets.encode.inserts import write_parts
 from mirror_assets.encode.observed import observed
+from mirror_assets.encode.readable import readable
 from mirror_assets.encode.spark_errors import DuplicateKey, spark_errors
 from mirror_assets.markers import ROW_MARKER, Marker
 from mirror_assets.row_values import shown_key
@@ -59,7 +60,7 @@ def repair_changes(slice_: RepairSlice) -> RepairChanges:
     with spark_errors(f"{slice_.table}, comparing version {slice_.version} with the mirror"):
         rows = _marked(slice_).observe(counted, *_counts())
         first = rows.withColumn("_place", F.row_number().over(of_marker)).where(F.col("_place") <= _SAMPLES)
-        for row in first.orderBy(ROW_MARKER, *slice_.keys).collect():
+        for row in readable(first.orderBy(ROW_MARKER, *slice_.keys)).collect():
             samples.setdefault(Marker(row[ROW_MARKER]), []).append(_shown(row.asDict(), slice_))
         counts = observed(counted)
         _require_unique(slice_, counts)
@@ -107,7 +108,8 @@ def _counts() -> list[Column]:
 
 def _require_unique(slice_: RepairSlice, counts: Mapping[str, int]) -> None:
     if repeats := counts[_REPEATS]:
-        rows = differing_rows(slice_.sides, slice_.buckets).where("source_rows > 1").limit(_SAMPLES).collect()
+        repeated = differing_rows(slice_.sides, slice_.buckets).where("source_rows > 1").limit(_SAMPLES)
+        rows = readable(repeated).collect()
         such = tuple(f"{_shown(row.asDict(), slice_)} at version {slice_.version}" for row in rows)
         raise DuplicateKey(slice_.table, repeats, such)
 

@@ -22,6 +22,7 @@ from pyspark.sql import functions as F
 
 from mirror_assets.encode.columns import COMMIT_VERSION, is_new_row, landed_value
 from mirror_assets.encode.feed_reader import read_changes
+from mirror_assets.encode.readable import readable
 from mirror_assets.encode.spark_errors import spark_errors
 from mirror_assets.markers import ROW_MARKER, Marker
 from mirror_assets.row_values import shown_key
@@ -142,7 +143,7 @@ class SparkChangeReader:
             found = self._parts(with_values=with_values).where(F.col(_PLACE).between(commit.start, commit.end - 1))
             one, other = _single_rows(wanted), _single_rows(found)
             differing = one.exceptAll(other).union(other.exceptAll(one)).select(_KEY).distinct().limit(_SAMPLES)
-            return [shown_key(row[_KEY].asDict()) for row in differing.collect()]
+            return [shown_key(row.asDict()) for row in readable(differing.select(f"{_KEY}.*")).collect()]
 
     def _errors(self) -> AbstractContextManager[None]:
         return spark_errors(f"{self.staged.record.table}, comparing staged parts with the feed of {self.uri}")

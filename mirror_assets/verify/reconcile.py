@@ -30,6 +30,7 @@ from mirror_assets.encode.differing_rows import (
 )
 from mirror_assets.encode.observed import observed
 from mirror_assets.encode.private.table_version import TableVersion, has_own_reader, read_version
+from mirror_assets.encode.readable import readable
 from mirror_assets.encode.spark_errors import spark_facts
 from mirror_assets.errors import ErrorCode, RetryError, StopError
 from mirror_assets.landing.generations import EqualVersions
@@ -267,7 +268,7 @@ def _differences(read: OpenedTables, buckets: frozenset[int]) -> tuple[tuple[str
     differing = [F.count_if(F.col(alias)).alias(alias) for alias, _ in others]
     rows = differing_rows(read.sides, buckets).observe(counted, F.count(F.lit(1)).alias("rows"), *differing)
     samples = []
-    for row in rows.orderBy(*identity).limit(_SAMPLES).collect():
+    for row in readable(rows.orderBy(*identity).limit(_SAMPLES)).collect():
         counts = row["source_rows"], row["mirror_rows"]
         side = Side.ONLY_IN_SOURCE if not counts[1] else Side.ONLY_IN_MIRROR if not counts[0] else Side.DIFFERS
         columns = tuple(name for alias, name in others if row[alias]) if side is Side.DIFFERS else ()

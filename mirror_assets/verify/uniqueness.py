@@ -15,6 +15,7 @@ from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
 from mirror_assets.encode.private.table_version import read_version
+from mirror_assets.encode.readable import readable
 from mirror_assets.encode.spark_errors import spark_errors
 from mirror_assets.landing.format import SliceKind
 from mirror_assets.markers import Marker
@@ -109,7 +110,7 @@ def version_uniqueness(
     columns = [F.col(quoted(key)).alias(f"key{index}") for index, key in enumerate(keys)]
     with spark_errors(f"the keys of {uri}"):
         counted = read_version(spark, uri, version, projection).groupBy(*columns).agg(F.count(F.lit(1)).alias("rows"))
-        twice = counted.where(F.col("rows") > 1).limit(_SAMPLES).collect()
+        twice = readable(counted.where(F.col("rows") > 1).limit(_SAMPLES)).collect()
     problems = tuple(f"key {shown_key(dict(zip(keys, row, strict=False)))} has {row[-1]} rows" for row in twice)
     return CheckResult("key_uniqueness", problems)
 

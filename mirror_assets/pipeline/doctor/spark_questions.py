@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
-from pyspark.sql import DataFrame
+from pyspark.sql import DataFrame, Observation
 from pyspark.sql import functions as F
 
 from mirror_assets.encode.columns import projected
+from mirror_assets.encode.observed import observed
 from mirror_assets.encode.private.table_version import read_version
+from mirror_assets.encode.readable import readable
 from mirror_assets.encode.spark_errors import spark_errors
 from mirror_assets.pipeline.context import TableContext, reading
 from mirror_assets.pipeline.doctor.answers import DoctorAnswer, no, ok, warn
@@ -34,7 +36,10 @@ def spark_reads(context: TableContext, state: SourceState | None) -> DoctorAnswe
     if state is not None:
         checked_projection(context, state.schema_string)
     with _spark_reading(context, state, ALL_ROWS) as frame:
-        found = frame.limit(1).collect()
+        counted = Observation()
+        # Read, but not brought to Python, whose dates end with the year 9999.
+        frame.limit(1).observe(counted, F.count(F.lit(1)).alias("rows")).write.format("noop").mode("overwrite").save()
+        found = observed(counted)["rows"]
     row = "and a row" if found else "and no row, for it has none"
     read = f"Spark {context.spark().version} has read {len(frame.columns)} columns {row}"
     if state is None:
@@ -83,12 +88,16 @@ def _count_keys(frame: DataFrame, keys: Sequence[str]) -> tuple[int, int, int, t
     for name in names:
         is_null = is_null | F.col(name).isNull()
     repeats = (F.col("rows") > 1) & ~is_null
-    found = counted.agg(
-        F.coalesce(F.sum("rows"), F.lit(0)),
-        F.count_if(repeats),
-        F.coalesce(F.sum(F.when(is_null, F.col("rows"))), F.lit(0)),
-        F.max_by(F.struct(*names), F.when(repeats, F.col("rows"))),
-    ).collect()[0]
+    found = (
+        readable(counted)
+        .agg(
+            F.coalesce(F.sum("rows"), F.lit(0)),
+            F.count_if(repeats),
+            F.coalesce(F.sum(F.when(is_null, F.col("rows"))), F.lit(0)),
+            F.max_by(F.struct(*names), F.when(repeats, F.col("rows"))),
+        )
+        .collect()[0]
+    )
     return found[0], found[1], found[2], tuple(found[3] or ())
 
 
