@@ -1,6 +1,6 @@
 """How messages show values of a row, so that they can be left out where a message goes to people outside.
 
-Everything that comes from rows stands between « and »: `row 7 «name 'x', amount 1.0»`.
+Everything that comes from rows stands between « and »: `key «id=7, day='2026-01-01'»`.
 """
 
 from __future__ import annotations
@@ -13,13 +13,8 @@ _SHOWN = re.compile("«[^«»]*(?:»|$)")
 _LEFT_OUT = "«…»"
 
 
-def shown_values(values: Mapping[str, object]) -> str:
-    """Return the values with their names as text, each cut to forty characters."""
-    return marked(", ".join(f"{name} {_shown(value)}" for name, value in values.items()))
-
-
 def shown_key(values: Mapping[str, object]) -> str:
-    """Return the key's columns and values as text: `«id=7, day=2026-01-01»`."""
+    """Return the key's columns and values as text, each value cut to forty characters: `«id=7, day='2026-01-01'»`."""
     return marked(", ".join(f"{name}={_shown(value)}" for name, value in values.items()))
 
 

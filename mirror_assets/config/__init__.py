@@ -14,7 +14,7 @@ from mirror_assets.config.places import (
     Staging,
 )
 from mirror_assets.config.setting_values import Changes, Compression, HistoryMode, OnBreak, OnDropColumn
-from mirror_assets.config.source_fit import missing_columns, setting_of, source_problems, why_no_key
+from mirror_assets.config.source_fit import alike_columns, missing_columns, setting_of, source_problems, why_no_key
 from mirror_assets.config.table_settings import (
     DirectLakeMode,
     DirectLakeSettings,
@@ -62,6 +62,7 @@ __all__ = [
     "TableSettings",
     "TableUnknown",
     "When",
+    "alike_columns",
     "config_file",
     "fill_sql",
     "load_config",

@@ -31,7 +31,28 @@ def source_problems(table: TableSettings, columns: SourceColumns) -> tuple[Probl
     path = f"tables.{table.name}"
     keys = (Problem(f"{path}.keys", message) for message in _unfit_keys(table, columns))
     reserved = (Problem(f"{path}.source", message) for message in _reserved(table, columns))
-    return (*keys, *missing_columns(table, [name for name, _ in columns]), *reserved)
+    names = [name for name, _ in columns]
+    return (*keys, *missing_columns(table, names), *alike_columns(table, names), *reserved)
+
+
+def alike_columns(table: TableSettings, names: Sequence[str]) -> tuple[Problem, ...]:
+    """Return a problem for each column whose name differs from another's in case only.
+
+    Spark and Fabric ignore case: two such columns of the source can't be told apart, though other writers make them. A
+    computed column would land under another name than the source's column that it replaces.
+    """
+    path, found, first = f"tables.{table.name}", list[Problem](), dict[str, str]()
+    for name in names:
+        other = first.setdefault(name.lower(), name)
+        if other != name:
+            message = f"the source's columns {other!r} and {name!r} differ in case only, which Spark and Fabric ignore"
+            found.append(Problem(f"{path}.source", f"{message}; rename one"))
+    for name in table.computed:
+        other = first.get(name.lower(), name)
+        if other != name and name not in names:
+            message = f"{name!r} differs from the source's column {other!r} in case only; write {other!r} to replace it"
+            found.append(Problem(setting_of(table, name), f"{message}, or another name"))
+    return tuple(found)
 
 
 def missing_columns(table: TableSettings, known: Sequence[str]) -> tuple[Problem, ...]:

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 from mirror_assets.direct_lake.layout import Advice, AdviceTopic
 from mirror_assets.source.schema import Schema
-from mirror_assets.source.sql_names import quoted
+from mirror_assets.sql_names import quoted
 
 _NAME = re.compile(r"\s*([^=]+?)\s*=\s*(.+?)\s*", re.DOTALL)
 # A column, with or without its table; a text; a number.

@@ -31,7 +31,7 @@ from mirror_assets.direct_lake.printing import show_guardrails, show_report, sho
 from mirror_assets.direct_lake.report import InspectedTable, table_report
 from mirror_assets.direct_lake.vacuum import RetentionConsumers, VacuumPlan, plan_vacuum
 from mirror_assets.source.log import DeltaLog
-from mirror_assets.source.sql_names import quoted
+from mirror_assets.sql_names import quoted
 from mirror_assets.storage.lake.address import LakeAddress
 
 

@@ -28,8 +28,8 @@ from mirror_assets.pipeline.context import TableContext
 from mirror_assets.pipeline.errors import unexpected
 from mirror_assets.source.log import DeltaLog
 from mirror_assets.source.losses import DataFileMissing, FileUnfound, SourceRead, proved
-from mirror_assets.source.sql_names import table_at
 from mirror_assets.spark_paths import spark_path
+from mirror_assets.sql_names import table_at
 
 MAINTENANCE = "maintenance"
 MAINTENANCE_OP = "maintain_tables"

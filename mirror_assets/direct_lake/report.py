@@ -24,7 +24,7 @@ from mirror_assets.direct_lake.maintenance_plan import MaintenanceStep, rewrite_
 from mirror_assets.direct_lake.type_rules import TypeIssue, type_issues
 from mirror_assets.direct_lake.vacuum import NO_CONSUMERS, RetentionConsumers, VacuumPlan, plan_vacuum
 from mirror_assets.source.log import DeltaLog
-from mirror_assets.source.sql_names import table_at
+from mirror_assets.sql_names import table_at
 
 _DAY_MS = 86_400_000
 

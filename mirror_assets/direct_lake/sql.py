@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from mirror_assets.source.actions import Metadata
 from mirror_assets.source.schema import parse_schema
-from mirror_assets.source.sql_names import quoted
+from mirror_assets.sql_names import quoted
 
 _BARE = frozenset({"tinyint", "smallint", "int", "bigint", "boolean"})
 _TYPED = {"date": "DATE", "timestamp": "TIMESTAMP", "timestamp_ntz": "TIMESTAMP_NTZ"}

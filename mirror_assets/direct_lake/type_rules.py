@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from enum import Enum
 
 from mirror_assets.direct_lake.columns import ColumnNames, ParquetColumn
-from mirror_assets.source.sql_names import quoted, table_at
+from mirror_assets.sql_names import quoted, table_at
 from mirror_assets.verify.direct_lake_types import unloadable_columns
 
 # Unicode characters; each takes at least one byte.

@@ -22,7 +22,7 @@ from pyspark.sql.types import (
 from mirror_assets.markers import JSON_OPTIONS
 from mirror_assets.source.projection import Projection
 from mirror_assets.source.schema import LandedColumn
-from mirror_assets.source.sql_names import quoted
+from mirror_assets.sql_names import quoted
 
 CHANGE_TYPE = "_change_type"
 COMMIT_VERSION = "_commit_version"

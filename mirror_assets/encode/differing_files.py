@@ -26,12 +26,13 @@ from mirror_assets.encode.row_hash import value_stamp
 from mirror_assets.encode.scan_reader import read_scan
 from mirror_assets.encode.spark_errors import DuplicateKey, spark_errors
 from mirror_assets.markers import ROW_MARKER, Marker
+from mirror_assets.readable import readable
 from mirror_assets.row_values import shown_key
 from mirror_assets.source.projection import ALL_ROWS, Projection
 from mirror_assets.source.row_counts import ReadRows
 from mirror_assets.source.scan import DifferingScans
 from mirror_assets.source.schema import LandedColumn
-from mirror_assets.source.sql_names import quoted
+from mirror_assets.sql_names import quoted
 
 _OLD, _NEW = "old", "new"
 _SAMPLES = 5
@@ -158,7 +159,7 @@ class DifferingRows:
             return f"{shown_key(key)} at version {version}"
 
         found = changed.where((self._old_rows > 1) | (self._new_rows > 1)).limit(_SAMPLES)
-        return tuple(shown(row) for row in found.collect())
+        return tuple(shown(row) for row in readable(found).collect())
 
     def landed_rows(self, changed: DataFrame, footer: Mapping[str, str], *, is_few: bool) -> DataFrame:
         """Return the landed rows of the changed keys, one Spark partition per part; values move once at most."""

@@ -21,7 +21,7 @@ from mirror_assets.encode.pairing import repeated_key_samples
 from mirror_assets.encode.spark_errors import DuplicateKey, spark_errors
 from mirror_assets.markers import ROW_MARKER, Marker
 from mirror_assets.source.schema import LandedColumn
-from mirror_assets.source.sql_names import quoted
+from mirror_assets.sql_names import quoted
 
 _REPEATS = "repeats"
 

@@ -13,10 +13,11 @@ from mirror_assets.encode.counted import row_counts
 from mirror_assets.encode.part_assignment import EncodeGroup, part_of_row, shuffle_key
 from mirror_assets.encode.row_hash import value_stamp
 from mirror_assets.markers import ROW_MARKER, Marker
+from mirror_assets.readable import readable
 from mirror_assets.row_values import shown_key
 from mirror_assets.source.row_counts import ReadRows
 from mirror_assets.source.schema import LandedColumn
-from mirror_assets.source.sql_names import quoted
+from mirror_assets.sql_names import quoted
 
 DUPLICATES, MISPLACED = "duplicates", "misplaced"
 
@@ -147,6 +148,6 @@ def repeated_key_samples(changes: DataFrame, keys: Sequence[str]) -> tuple[str, 
     columns = [F.col(quoted(key)).alias(alias) for alias, key in names.items()]
     grouped = changes.select(F.col(COMMIT_VERSION).alias("version"), is_new_row().alias("is_new"), *columns)
     counted = grouped.groupBy("version", "is_new", *names).agg(F.count(F.lit(1)).alias("rows"))
-    rows = counted.where("rows > 1").limit(_SAMPLES).collect()
+    rows = readable(counted.where("rows > 1").limit(_SAMPLES)).collect()
     shown = [shown_key({key: row[alias] for alias, key in names.items()}) for row in rows]
     return tuple(f"{key} at version {row['version']}" for key, row in zip(shown, rows, strict=True))

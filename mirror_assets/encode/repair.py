@@ -13,10 +13,11 @@ from mirror_assets.encode.columns import HelperNames, described
 from mirror_assets.encode.inserts import write_parts
 from mirror_assets.encode.spark_errors import DuplicateKey, spark_errors
 from mirror_assets.markers import ROW_MARKER, Marker
+from mirror_assets.readable import readable
 from mirror_assets.row_values import shown_key
 from mirror_assets.source.row_counts import ReadRows
 from mirror_assets.source.schema import LandedColumn
-from mirror_assets.source.sql_names import quoted
+from mirror_assets.sql_names import quoted
 
 MARKERS = (Marker.UPSERT, Marker.UPDATE, Marker.DELETE)
 _SAMPLES = 10
@@ -58,7 +59,7 @@ def repair_changes(slice_: RepairSlice) -> RepairChanges:
     with spark_errors(f"{slice_.table}, comparing version {slice_.version} with the mirror"), _marked(slice_) as rows:
         counts = _counted(slice_, rows)
         first = rows.withColumn("_place", F.row_number().over(of_marker)).where(F.col("_place") <= _SAMPLES)
-        for row in first.orderBy(ROW_MARKER, *slice_.keys).collect():
+        for row in readable(first.orderBy(ROW_MARKER, *slice_.keys)).collect():
             samples.setdefault(Marker(row[ROW_MARKER]), []).append(_shown(row.asDict(), slice_))
     return RepairChanges(counts, samples)
 
@@ -100,7 +101,7 @@ def _counted(slice_: RepairSlice, marked: DataFrame) -> dict[Marker, int]:
     by_marker = [F.count_if(F.col(ROW_MARKER) == int(marker)).alias(marker.name) for marker in MARKERS]
     counts = marked.agg(*by_marker, F.count_if(F.col("source_rows") > 1).alias(_REPEATS)).collect()[0]
     if repeats := counts[_REPEATS]:
-        rows = marked.where("source_rows > 1").limit(_SAMPLES).collect()
+        rows = readable(marked.where("source_rows > 1").limit(_SAMPLES)).collect()
         such = tuple(f"{_shown(row.asDict(), slice_)} at version {slice_.version}" for row in rows)
         raise DuplicateKey(slice_.table, repeats, such)
     return {marker: counts[marker.name] for marker in MARKERS}

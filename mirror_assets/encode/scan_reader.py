@@ -23,7 +23,7 @@ from pyspark.sql.types import ArrayType, DataType, LongType, MapType, StringType
 from mirror_assets.encode.columns import CHANGE_TYPE, COMMIT_TIMESTAMP, COMMIT_VERSION, ROW_ID, ROW_VERSION
 from mirror_assets.source.log_paths import hadoop_path, java_encoded
 from mirror_assets.source.scan import ChosenRows, RowKind, Scan, ScannedFile
-from mirror_assets.source.sql_names import quoted
+from mirror_assets.sql_names import quoted
 
 # A file that is lost or damaged is an error, whatever the session's settings say.
 _OPTIONS = {

@@ -18,8 +18,8 @@ from mirror_assets.encode.columns import CHANGE_TYPE, COMMIT_TIMESTAMP, COMMIT_V
 from mirror_assets.encode.spark_errors import spark_error
 from mirror_assets.history.errors import HistoryColumnsUnfit, HistoryOvertaken
 from mirror_assets.history.history_log import APPLICATION, HistoryCommit, HistoryLog
-from mirror_assets.source.sql_names import quoted
 from mirror_assets.spark_paths import spark_path
+from mirror_assets.sql_names import quoted
 
 TABLE_ID = "_table_id"
 # First, because Delta collects statistics for the first columns only, and queries filter by these.

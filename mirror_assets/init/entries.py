@@ -13,8 +13,8 @@ from mirror_assets.init.propose_keys import KeyProposal, Proof
 from mirror_assets.init.survey import Survey
 from mirror_assets.landing.names import TableName
 from mirror_assets.source.source_state import source_columns
-from mirror_assets.source.sql_names import table_at
 from mirror_assets.source.table_properties import ROW_TRACKING_COST, Retention, feed_consequence
+from mirror_assets.sql_names import table_at
 from mirror_assets.verify.direct_lake_types import unloadable_columns
 
 _DAY = 86_400

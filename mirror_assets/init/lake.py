@@ -25,7 +25,7 @@ from mirror_assets.errors import ErrorCode, MirrorError, RetryError
 from mirror_assets.init.errors import lake_unfit, no_tables, no_tables_in_catalog
 from mirror_assets.landing.names import TableName
 from mirror_assets.source.find_tables import find_tables
-from mirror_assets.source.sql_names import quoted
+from mirror_assets.sql_names import quoted
 
 STORE = "lake"
 IN_SPARK = "spark"

@@ -198,7 +198,7 @@ def _require_repairable(
     """Raise RepairRefused where rows can't be identified, or where no later slice could follow."""
     landed, new = {x.name: x.type for x in manifest.columns}, {x.name: x.type for x in recorded_columns(columns)}
     retyped = [name for name, kind in new.items() if landed.get(name, kind) != kind]
-    again = [name for name in manifest.dropped if name in new]
+    again = [name for name in manifest.dropped if name.lower() in {other.lower() for other in new}]
     lost, added = [x.name for x in manifest.live_columns if x.name not in new], new.keys() - landed.keys()
     if context.table.on_drop_column is OnDropColumn.REBUILD or added:  # a renamed column is lost and added
         again += lost

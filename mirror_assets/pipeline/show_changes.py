@@ -21,10 +21,11 @@ from mirror_assets.source.commits import Commit, CommitRange
 from mirror_assets.source.errors import LogGap, range_refused
 from mirror_assets.source.log import DeltaLog
 from mirror_assets.source.losses import DataFileMissing, HistoryExpired, SourceRead, proved
+from mirror_assets.source.projection import ALL_ROWS, Projection
 from mirror_assets.source.ranges import Range, VersionPoint, resolve
 from mirror_assets.source.row_counts import feed_files
 from mirror_assets.source.scan_builder import scan_changes, scan_differences
-from mirror_assets.source.schema import compare_schemas, parse_schema
+from mirror_assets.source.schema import Field, LandedColumn, Schema, compare_schemas, parse_schema
 from mirror_assets.source.source_state import SourceState
 
 
@@ -63,10 +64,12 @@ def show_changes(
         try:
             with spark_errors(log.uri):
                 if compares:
-                    columns = table_columns(table, parse_schema(piece[0].metadata.schema_string))
-                    net = NetSlice(log.uri, table.mirror_keys, columns, 1)
+                    columns = _shown_columns(table, parse_schema(piece[0].metadata.schema_string))
                     slice_ = DifferencesSlice(
-                        scan_differences(log, CommitRange(first, first)), net, by_values=table.changes is Changes.FILES
+                        scans=scan_differences(log, CommitRange(first, first)),
+                        net=NetSlice(log.uri, table.mirror_keys, columns, 1),
+                        by_values=table.changes is Changes.FILES,
+                        projection=_made_keys(columns),
                     )
                     frame = net_changes(spark(), slice_, columns, times.at(first))
                 else:
@@ -81,6 +84,28 @@ def show_changes(
             raise meant from error
         limit -= len(rows)
         yield ShownChanges(first, last, rows)
+
+
+def _shown_columns(table: TableSettings, schema: Schema) -> tuple[LandedColumn, ...]:
+    """Return the source's columns with their own values, as the change feed has them: no masks, and none left out.
+
+    Keys that the source doesn't have are before them: the row id, and new computed columns. Raises as `table_columns`.
+    """
+    names = {field.name.lower() for field in schema.fields}
+    keys = [column for column in table_columns(table, schema) if column.name in table.mirror_keys]
+    made = [column for column in keys if column.is_row_id or column.name.lower() not in names]
+    return (*made, *(_unmasked(field) for field in schema.fields))
+
+
+def _unmasked(field: Field) -> LandedColumn:
+    nested = field.is_nested
+    return LandedColumn(field.name, "string" if nested or field.is_text else field.type, nested=nested)
+
+
+def _made_keys(columns: Sequence[LandedColumn]) -> Projection:
+    """Return the projection that computes the keys alone; columns that the earlier version lacks are NULL."""
+    computed = tuple(column for column in columns if column.sql)
+    return Projection(computed=computed, uses=tuple(column.name for column in columns)) if computed else ALL_ROWS
 
 
 def _steps(table: TableSettings, log: DeltaLog, tip: SourceState, commits: Range) -> tuple[_Step, ...]:

@@ -13,6 +13,7 @@ from mirror_assets.config import (
     Config,
     Problem,
     TableSettings,
+    alike_columns,
     fill_sql,
     missing_columns,
     setting_of,
@@ -168,7 +169,10 @@ def check_source(config: Config, table: TableSettings, state: SourceState) -> No
 
 
 def check_columns(config: Config, table: TableSettings, state: SourceState, landed: Sequence[str]) -> None:
-    """Raise ConfigInvalid, with their lines, for `columns` that neither the source has nor the mirror ever had."""
-    problems = missing_columns(table, [*(name for name, _ in source_columns(state)), *landed])
-    if problems:
+    """Raise ConfigInvalid, with their lines, for `columns` that neither the source has nor the mirror ever had.
+
+    And for names that differ in case only, which a later commit may have brought.
+    """
+    names = [name for name, _ in source_columns(state)]
+    if problems := (*missing_columns(table, [*names, *landed]), *alike_columns(table, names)):
         raise config.invalid(problems)

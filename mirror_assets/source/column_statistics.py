@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from datetime import date
 from decimal import Decimal
 from typing import Any
 
@@ -58,8 +57,6 @@ def _between(least: object, most: object) -> int | None:
     """Return the number of values from the least to the most, both included; None for types that can't be counted."""
     if isinstance(least, int) and isinstance(most, int):
         return int(most) - int(least) + 1
-    if type(least) is date and type(most) is date:
-        return (most - least).days + 1
     if isinstance(least, Decimal) and isinstance(most, Decimal):
         exponent = min(int(number.as_tuple().exponent) for number in (least, most))
         return int((most - least).scaleb(-exponent)) + 1

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any
 
 import pyarrow as pa
@@ -77,12 +76,30 @@ def paths_of(table: DeltaTable) -> list[str]:
 
 def statistics_of(table: DeltaTable) -> list[FileStatistics]:
     """Return the statistics of each live file; kinds that no file has are empty."""
+    adds = _add_actions(table)
+    rows = adds["num_records"].to_pylist()
+    kinds: list[list[dict[str, Any]]] = [
+        _countable(adds[name]) if name in adds.column_names else [{}] * len(rows)
+        for name in ("null_count", "min", "max", "partition")
+    ]
+    return [FileStatistics(*one) for one in zip(rows, *kinds, strict=True)]
 
-    def statistics(row: Mapping[str, Any]) -> FileStatistics:
-        nulls, least, most, partition = (row.get(name) or {} for name in ("null_count", "min", "max", "partition"))
-        return FileStatistics(row["num_records"], nulls, least, most, partition)
 
-    return [statistics(row) for row in _add_actions(table).to_pylist()]
+def _countable(statistics: pa.ChunkedArray) -> list[dict[str, Any]]:
+    """Return the values by column, days as numbers: Python's dates end with the year 9999.
+
+    Timestamps are bytes, which can be distinguished but not counted: statistics cut them to milliseconds.
+    """
+    values = dict[str, list[Any]]()
+    for index in range(statistics.type.num_fields):
+        column = pc.struct_field(statistics, index)
+        if pa.types.is_date(column.type):
+            column = column.cast(pa.int32())
+        elif pa.types.is_timestamp(column.type):
+            column = column.cast(pa.int64()).cast(pa.string()).cast(pa.binary())
+        is_struct = pa.types.is_struct(column.type)  # has statistics of its members alone, among them dates
+        values[statistics.type.field(index).name] = [{}] * len(column) if is_struct else column.to_pylist()
+    return [dict(zip(values, row, strict=True)) for row in zip(*values.values(), strict=True)]
 
 
 def _add_actions(table: DeltaTable) -> pa.Table:

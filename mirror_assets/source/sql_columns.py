@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterator
+from functools import lru_cache
 
 from sqlglot import exp, parse_one
 from sqlglot.dialects.spark import Spark
@@ -14,6 +16,8 @@ _NOT_PARSED = (
     "the columns that it reads can't be found, because sqlglot can't parse it; put names into backticks, or write it "
     "in another way"
 )
+# Its warnings quote expressions, which may have secrets.
+logging.getLogger("sqlglot").setLevel(logging.ERROR)
 # Without parentheses, Spark reads these names as columns if the table has such columns.
 _BARE_FUNCTIONS = tuple((kind, token.name.lower()) for token, kind in Spark.Parser.NO_PAREN_FUNCTIONS.items())
 
@@ -31,6 +35,8 @@ def parse_sql(sql: str) -> exp.Expression:
         statement = parse_one(f"SELECT (\n{sql}\n)", read=Spark)
     except SqlglotError as error:
         raise SqlNotParsed(f"{_NOT_PARSED}{_place(error)}") from None
+    except RecursionError:
+        raise SqlNotParsed(f"{_NOT_PARSED}: it is nested too deeply") from None
     if not isinstance(statement, exp.Select) or next(statement.find_all(exp.Command), None):
         raise SqlNotParsed(_NOT_PARSED)
     return statement
@@ -42,8 +48,14 @@ def columns_used(sql: str, schema: Schema) -> tuple[str, ...]:
     Names are resolved as Spark does, ignoring case. Of a name with dots, the first part is the column, and the others
     are fields in it. The variables of lambda functions are no columns.
     """
-    names = {name.lower() for name in _names(parse_sql(sql))}
+    names = _names_in(sql)
     return tuple(field.name for field in schema.fields if "*" in names or field.name.lower() in names)
+
+
+@lru_cache(maxsize=1024)
+def _names_in(sql: str) -> frozenset[str]:
+    """Return the lower names that an expression reads; each plan of a table asks."""
+    return frozenset(name.lower() for name in _names(parse_sql(sql)))
 
 
 def _names(parsed: exp.Expression) -> Iterator[str]:

@@ -21,6 +21,7 @@ from mirror_assets.source.errors import (
     SourceUnavailable,
     SourceUnreadable,
     catalog_managed,
+    columns_alike,
     databricks_only,
     no_columns,
     source_unsupported,
@@ -247,6 +248,10 @@ _TABLE_ERRORS: tuple[tuple[str, Callable[[str, re.Match[str]], MirrorError]], ..
     ),
     (r"(?i)catalog-managed|Feature 'catalogOwned'", lambda uri, _: catalog_managed(uri)),
     (r"with empty schema|unmasked nulls.*\bschemaString\b", lambda uri, _: no_columns(uri)),
+    (
+        r"Duplicate field name \(case-insensitive\): '(.+?)'",
+        lambda uri, found: columns_alike(uri, found[1]),
+    ),
     (
         r"Feature '(.+?)' is not supported",
         lambda uri, found: source_unsupported(uri, f"the table feature `{found[1]}`"),

@@ -31,7 +31,7 @@ from pyspark.sql.types import (
 )
 
 from mirror_assets.source.projection import Projection
-from mirror_assets.source.sql_names import quoted
+from mirror_assets.sql_names import quoted
 
 _AS_TEXT = (StructType, ArrayType, MapType, VariantType)
 _WHOLE_NUMBERS = (ByteType, ShortType, IntegerType, LongType)

@@ -24,11 +24,12 @@ from mirror_assets.encode.columns import COMMIT_VERSION, is_new_row, landed_valu
 from mirror_assets.encode.scan_reader import read_scan
 from mirror_assets.encode.spark_errors import spark_errors
 from mirror_assets.markers import ROW_MARKER, Marker
+from mirror_assets.readable import readable
 from mirror_assets.row_values import shown_key
 from mirror_assets.source.projection import ALL_ROWS, Projection
 from mirror_assets.source.scan import Scan
 from mirror_assets.source.schema import LandedColumn
-from mirror_assets.source.sql_names import quoted
+from mirror_assets.sql_names import quoted
 from mirror_assets.verify.check_result import CheckResult
 from mirror_assets.verify.key_hashes import Markers
 from mirror_assets.verify.staged import StagedSlice
@@ -142,7 +143,7 @@ class SparkChangeReader:
             found = self._parts(with_values=with_values).where(F.col(_PLACE).between(commit.start, commit.end - 1))
             one, other = _single_rows(wanted), _single_rows(found)
             differing = one.exceptAll(other).union(other.exceptAll(one)).select(_KEY).distinct().limit(_SAMPLES)
-            return [shown_key(row[_KEY].asDict()) for row in differing.collect()]
+            return [shown_key(row.asDict()) for row in readable(differing.select(f"{_KEY}.*")).collect()]
 
     def _errors(self) -> AbstractContextManager[None]:
         return spark_errors(f"{self.staged.record.table}, comparing staged parts with the changes of the source")

@@ -21,10 +21,11 @@ from pyspark.sql import functions as F
 from mirror_assets.errors import ErrorCode, RetryError, StopError
 from mirror_assets.landing.generations import EqualVersions
 from mirror_assets.markers import ROW_ID
+from mirror_assets.readable import readable
 from mirror_assets.redaction import redacted_error
 from mirror_assets.source.projection import Projection
-from mirror_assets.source.sql_names import quoted
 from mirror_assets.spark_facts import spark_facts
+from mirror_assets.sql_names import quoted
 from mirror_assets.standin.errors import MirrorUnreadable
 from mirror_assets.verify.delta_reader import DeltaReader
 from mirror_assets.verify.differing_rows import BUCKETS, COUNTS, BucketTotals, Sides, bucket_totals, differing_rows
@@ -242,7 +243,7 @@ def _differences(read: OpenedTables, buckets: frozenset[int]) -> tuple[tuple[str
     differing = [F.count_if(F.col(alias)).alias(alias) for alias, _ in others]
     rows = differing_rows(read.sides, buckets).observe(counted, F.count(F.lit(1)).alias("rows"), *differing)
     samples = []
-    for row in rows.orderBy(*identity).limit(_SAMPLES).collect():
+    for row in readable(rows.orderBy(*identity).limit(_SAMPLES)).collect():
         counts = row["source_rows"], row["mirror_rows"]
         side = Side.ONLY_IN_SOURCE if not counts[1] else Side.ONLY_IN_MIRROR if not counts[0] else Side.DIFFERS
         columns = tuple(name for alias, name in others if row[alias]) if side is Side.DIFFERS else ()

@@ -18,13 +18,13 @@ import pyarrow.parquet as pq
 from mirror_assets.landing.format import Column, SliceKind, SliceRecord, StagedPart
 from mirror_assets.landing.staged_parts import count_markers, found_parts
 from mirror_assets.markers import ROW_MARKER, Marker
-from mirror_assets.row_values import shown_values
+from mirror_assets.row_values import shown_key
 from mirror_assets.storage import Store
 from mirror_assets.verify.check_result import CheckResult
+from mirror_assets.verify.readable_rows import readable_rows
 
 Numbers = npt.NDArray[np.int64]
 _SAMPLES = 5
-_SHOWN_COLUMNS = 4
 _VALID_MARKERS = pa.array([int(marker) for marker in Marker], pa.int32())
 _SIMPLE: dict[str, pa.DataType] = {
     "tinyint": pa.int8(),
@@ -78,13 +78,13 @@ class StagedSlice:
             yield file
 
     def read_rows(self, places: Numbers, columns: Sequence[str]) -> list[dict[str, object]]:
-        """Return these columns of the rows at these places, which are in order."""
+        """Return these columns of the rows at these places, which are in order, as `readable_rows` does."""
         rows: list[dict[str, object]] = []
         starts = np.searchsorted(places, [0, *self.bounds])
         for path, before, (first, end) in zip(self.paths, self.rows_before.values(), pairwise(starts), strict=True):
             if first < end:
                 with self.open(path) as file:
-                    rows += file.read(list(columns)).take(pa.array(places[first:end] - before)).to_pylist()
+                    rows += readable_rows(file.read(list(columns)).take(pa.array(places[first:end] - before)))
         return rows
 
     def describe_place(self, place: int) -> str:
@@ -108,7 +108,8 @@ def parts_unchanged(staged: StagedSlice) -> CheckResult:
 def key_presence(staged: StagedSlice) -> CheckResult:
     """Check that key columns exist and hold no NULL. Reads a column only where footers have no NULL counts.
 
-    The problems name commits and rows; the metadata has the staged file.
+    The problems name commits, rows of parts, and the values of the other key columns; no value of a column that is no
+    key. The metadata has the first staged file.
     """
     problems, metadata = list[str](), dict[str, int | float | str]({"parts": len(staged.paths)})
     counts, samples = Counter[tuple[str, str]](), defaultdict[tuple[str, str], list[str]](list)
@@ -121,7 +122,7 @@ def key_presence(staged: StagedSlice) -> CheckResult:
                     place = (_commits(staged.record, part), key)
                     counts[place] += nulls
                     if len(samples[place]) < _SAMPLES:
-                        samples[place] += _null_rows(file, key)
+                        samples[place] += _null_rows(file, part.name, key, staged.record.keys)
                     metadata.setdefault("first_file", path)
     for (commits, key), count in counts.items():
         rows, such = "1 row" if count == 1 else f"{count:,} rows", samples[commits, key][:_SAMPLES]
@@ -146,11 +147,15 @@ def _null_count(file: pq.ParquetFile, name: str) -> int:
     return int(file.read([name]).column(name).null_count)
 
 
-def _null_rows(file: pq.ParquetFile, name: str) -> list[str]:
-    """Return some rows with a NULL key, as text: only their other columns identify them."""
+def _null_rows(file: pq.ParquetFile, part: str, name: str, keys: Sequence[str]) -> list[str]:
+    """Return some rows with a NULL key as text: their numbers, and their other key columns if there are any."""
     rows = pc.indices_nonzero(file.read([name]).column(name).is_null()).slice(0, _SAMPLES)
-    others = [other for other in file.schema_arrow.names if other not in (name, ROW_MARKER)][:_SHOWN_COLUMNS]
-    return [shown_values(row) for row in file.read(others).take(rows).to_pylist()] if others else []
+    others = [key for key in keys if key != name and key in file.schema_arrow.names]
+    places = [f"row {row} of {part}" for row in rows.to_pylist()]
+    if not others:
+        return places
+    shown = map(shown_key, readable_rows(file.read(others).take(rows)))
+    return [f"{place} {key}" for place, key in zip(places, shown, strict=True)]
 
 
 def marker_values(staged: StagedSlice) -> CheckResult:
@@ -190,6 +195,12 @@ def schema_compatibility(staged: StagedSlice, landed: tuple[Column, ...], droppe
         f"column {column.name!r} is {column.type}, and {known[column.name]} has landed before"
         for column in staged.record.columns
         if known.get(column.name, column.type) != column.type
+    ]
+    spelled = {name.lower(): name for name in known}
+    problems += [
+        f"column {column.name!r} differs from {spelled[column.name.lower()]!r}, which has landed, in case only"
+        for column in staged.record.columns
+        if spelled.setdefault(column.name.lower(), column.name) != column.name
     ]
     names = {column.name for column in staged.record.columns}
     problems += [

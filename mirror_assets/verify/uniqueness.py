@@ -19,10 +19,11 @@ from mirror_assets.encode.scan_reader import read_scan
 from mirror_assets.encode.spark_errors import spark_errors
 from mirror_assets.landing.format import SliceKind
 from mirror_assets.markers import Marker
+from mirror_assets.readable import readable
 from mirror_assets.row_values import shown_key
 from mirror_assets.source.projection import Projection
 from mirror_assets.source.scan import Scan
-from mirror_assets.source.sql_names import quoted
+from mirror_assets.sql_names import quoted
 from mirror_assets.verify.check_result import CheckResult
 from mirror_assets.verify.key_hashes import Hashes, Markers, read_hashes
 from mirror_assets.verify.staged import Numbers, StagedSlice
@@ -110,7 +111,7 @@ def version_uniqueness(spark: SparkSession, scan: Scan, keys: Sequence[str], pro
     with spark_errors(f"the keys of {scan.uri}"):
         rows = projected(read_scan(spark, scan), projection)
         counted = rows.groupBy(*columns).agg(F.count(F.lit(1)).alias("rows"))
-        twice = counted.where(F.col("rows") > 1).limit(_SAMPLES).collect()
+        twice = readable(counted.where(F.col("rows") > 1).limit(_SAMPLES)).collect()
     problems = tuple(f"key {shown_key(dict(zip(keys, row, strict=False)))} has {row[-1]} rows" for row in twice)
     return CheckResult("key_uniqueness", problems)
 

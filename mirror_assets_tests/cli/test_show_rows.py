@@ -118,6 +118,44 @@ def test_a_table_whose_versions_are_compared_is_shown_without_a_feed(
     assert "row tracking was off at version 4" in _refused(lab, capsys, "--from", "3", "--to", "4")
 
 
+@pytest.mark.parametrize("changes", smoke_first(["files", "feed", "row_tracking"]))
+def test_columns_and_values_are_the_sources_whatever_lands(
+    lab: Lab, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, changes: str
+) -> None:
+    monkeypatch.setenv("SALT", "planted-secret")
+    lab.sql(
+        "CREATE TABLE {t} (id INT, name STRING, amount DOUBLE, code VARCHAR(9)) USING delta "
+        f"TBLPROPERTIES ({_TRACKING} = true, {_FEED} = true)",
+        "INSERT INTO {t} VALUES (1, 'Ada', 1.5, 'a'), (2, 'Bo', 2.5, 'b')",
+        "UPDATE {t} SET name = 'Eve' WHERE id = 1",
+    )
+    masks = "- label: {sql: upper(name), type: string}\n    - name: \"sha2(concat(name, '${SALT}'), 256)\""
+    lab.configure(
+        f"changes: {changes}\n    where: id > 1\n    columns:\n    - id: {{sql: string(id), type: string}}\n    {masks}"
+    )
+    rows = _shown(lab, capsys)
+    row = next(row for row in rows if row["_change_type"] == "update_postimage")
+    del row["_commit_timestamp"]
+    assert row == {
+        "_commit_version": 2,
+        "_change_type": "update_postimage",
+        "id": 1,
+        "name": "Eve",
+        "amount": 1.5,
+        "code": "a",
+    }
+    assert "planted-secret" not in json.dumps(rows)
+
+
+def test_a_computed_key_is_shown_beside_the_sources_columns(lab: Lab, capsys: pytest.CaptureFixture[str]) -> None:
+    lab.create()
+    lab.sql("DELETE FROM {t} WHERE id = 1")
+    lab.configure("changes: files\n    columns: {key: {sql: \"concat('k', id)\", type: string}}", keys="[key]")
+    (row,) = _shown(lab, capsys)
+    assert (row["key"], row["_change_type"]) == ("k1", "delete")
+    assert list(row)[3:] == ["key", "id", "name", "amount"]
+
+
 def test_preview_shows_masked_rows_of_a_table_without_a_feed(lab: Lab, capsys: pytest.CaptureFixture[str]) -> None:
     lab.sql("CREATE TABLE {t} (id INT, name STRING) USING delta", "INSERT INTO {t} VALUES (1, 'Ada'), (2, 'Plato')")
     lab.configure('where: id > 1\n    columns: {name: "left(name, 1)"}')

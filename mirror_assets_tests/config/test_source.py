@@ -3,6 +3,7 @@ from __future__ import annotations
 import pytest
 
 from mirror_assets.config import Problem, TableSettings, source_problems
+from mirror_assets.config.computed_columns import ComputedColumn
 from mirror_assets.landing.names import TableName
 from mirror_assets_tests.config.reading import read
 
@@ -56,6 +57,21 @@ def test_chosen_columns_must_be_there_and_others_may_have_any_name() -> None:
     (problem,) = source_problems(chosen, (*COLUMNS, ("__rowMarker__", "int")))
     assert problem.path == f"{PLANES}.columns.1"
     assert problem.message == "the source has no column 'Price'; did you mean 'price'?"
+
+
+def test_columns_whose_names_differ_in_case_only_are_refused_by_both_names() -> None:
+    (problem,) = source_problems(settings("tailnum"), (*COLUMNS, ("Seats", "int")))
+    assert problem.path == f"{PLANES}.source"
+    assert problem.message.startswith("the source's columns 'seats' and 'Seats' differ in case only")
+
+
+@pytest.mark.parametrize("listed", [True, False])
+def test_a_computed_column_has_the_spelling_of_the_one_that_it_replaces(listed: bool) -> None:
+    masks = {"TailNum": ComputedColumn(sql="upper(tailnum)"), "price": ComputedColumn(sql="1")}
+    chosen = settings("year").model_copy(update={"columns": ("year", masks) if listed else masks})
+    (problem,) = source_problems(chosen, COLUMNS)
+    assert problem.path == f"{PLANES}.columns.{'1.' if listed else ''}TailNum"
+    assert problem.message.startswith("'TailNum' differs from the source's column 'tailnum' in case only")
 
 
 @pytest.mark.parametrize(

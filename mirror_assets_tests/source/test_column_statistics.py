@@ -53,6 +53,17 @@ def test_ranges_nulls_and_partitions_bound_distinct_values(tmp_path: Path) -> No
     }
 
 
+def test_dates_beyond_pythons_years_are_counted(tmp_path: Path) -> None:
+    days = pa.array([3_700_000, 3_700_004, None], pa.int32()).cast(pa.date32())
+    moments = pa.array([-(10**17), 4 * 10**17, 0], pa.int64()).cast(pa.timestamp("us", tz="UTC"))
+    rows = pa.table({"day": days, "at": moments, "info": pa.array([{"day": 1}] * 3), "part": days})
+    write_deltalake(tmp_path, rows, partition_by=["part"])
+    found = _statistics(tmp_path)
+    assert found["day"] == ColumnStatistics("day", 1, 2)
+    assert found["at"] == ColumnStatistics("at", 0, 3)
+    assert found["part"] == ColumnStatistics("part", 1, 2)
+
+
 def test_files_add_up_and_partitions_have_one_value_a_file(tmp_path: Path) -> None:
     for part in ("a", "b", None):
         rows = pa.table({"n": [1, 1, 1, 2], "part": pa.array([part] * 4, pa.string())})

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 from collections.abc import Callable
 from pathlib import Path
@@ -12,13 +13,14 @@ import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import SparkSession
 
-from mirror_assets.landing.format import SliceRecord
+from mirror_assets.landing.format import Column, SliceRecord
 from mirror_assets.landing.names import AttemptFolder
 from mirror_assets.landing.staged_parts import count_markers
 from mirror_assets.markers import ROW_MARKER
 from mirror_assets.pipeline.check import BLOCKING_CHECKS, check_staged
 from mirror_assets.pipeline.stage_range import stage_range
 from mirror_assets.verify.check_result import CheckResult
+from mirror_assets.verify.staged import StagedSlice, schema_compatibility
 from mirror_assets_tests.lab import TABLE, Lab, key
 
 
@@ -110,7 +112,16 @@ def test_a_null_key_is_named(staged: tuple[Lab, SliceRecord]) -> None:
     lab, record = staged
     none = pa.scalar(None, pa.int32())
     _rewrite(_part(lab, record), lambda t: _with(t, "id", pc.if_else(pc.equal(t["id"], 77), none, t["id"])))
-    assert "'id' is NULL in 1 row of " in _failures(lab, record)["key_presence"]
+    message = _failures(lab, record)["key_presence"]
+    assert re.search(r"'id' is NULL in 1 row of commits 2 to 5, such as row \d+ of [^ ]+parquet$", message)
+    assert "new" not in message, "a value of a column that is no key"
+
+
+def test_a_column_that_landed_in_another_spelling_is_named(staged: tuple[Lab, SliceRecord]) -> None:
+    lab, record = staged
+    landed = (Column(name="id", type="int"), Column(name="Name", type="string"))
+    found = schema_compatibility(StagedSlice(lab.store, record, lab.store), landed)
+    assert "column 'name' differs from 'Name', which has landed, in case only" in found.message
 
 
 def test_a_missing_key_column_is_named(staged: tuple[Lab, SliceRecord]) -> None:

@@ -5,22 +5,24 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
-from pyspark.sql import DataFrame
+from pyspark.sql import DataFrame, Observation
 from pyspark.sql import functions as F
 
 from mirror_assets.encode.columns import projected
+from mirror_assets.encode.observed import observed
 from mirror_assets.encode.scan_reader import read_scan
 from mirror_assets.encode.spark_errors import spark_errors
 from mirror_assets.pipeline.context import TableContext, reading
 from mirror_assets.pipeline.doctor.answers import DoctorAnswer, no, ok, warn
 from mirror_assets.pipeline.expressions import checked_projection
+from mirror_assets.readable import readable
 from mirror_assets.row_values import shown_key
 from mirror_assets.source.errors import SourceNotDelta
 from mirror_assets.source.losses import FileUnfound, SourceRead
 from mirror_assets.source.projection import ALL_ROWS, Projection
 from mirror_assets.source.scan_builder import scan_version
 from mirror_assets.source.source_state import SourceState
-from mirror_assets.source.sql_names import quoted
+from mirror_assets.sql_names import quoted
 
 # The keys of this many rows are checked unless all are requested: some seconds of Spark.
 SAMPLE_ROWS = 1_000_000
@@ -35,7 +37,10 @@ def spark_reads(context: TableContext, state: SourceState | None) -> DoctorAnswe
     if state is not None:
         checked_projection(context, state.schema_string)
     with _spark_reading(context, state, ALL_ROWS) as frame:
-        found = frame.limit(1).collect()
+        counted = Observation()
+        # Read, but not brought to Python, whose dates end with the year 9999.
+        frame.limit(1).observe(counted, F.count(F.lit(1)).alias("rows")).write.format("noop").mode("overwrite").save()
+        found = observed(counted)["rows"]
     row = "and a row" if found else "and no row, for it has none"
     read = f"Spark {context.spark().version} has read {len(frame.columns)} columns {row}"
     if state is None:
@@ -84,12 +89,16 @@ def _count_keys(frame: DataFrame, keys: Sequence[str]) -> tuple[int, int, int, t
     for name in names:
         is_null = is_null | F.col(name).isNull()
     repeats = (F.col("rows") > 1) & ~is_null
-    found = counted.agg(
-        F.coalesce(F.sum("rows"), F.lit(0)),
-        F.count_if(repeats),
-        F.coalesce(F.sum(F.when(is_null, F.col("rows"))), F.lit(0)),
-        F.max_by(F.struct(*names), F.when(repeats, F.col("rows"))),
-    ).collect()[0]
+    found = (
+        readable(counted)
+        .agg(
+            F.coalesce(F.sum("rows"), F.lit(0)),
+            F.count_if(repeats),
+            F.coalesce(F.sum(F.when(is_null, F.col("rows"))), F.lit(0)),
+            F.max_by(F.struct(*names), F.when(repeats, F.col("rows"))),
+        )
+        .collect()[0]
+    )
     return found[0], found[1], found[2], tuple(found[3] or ())
 
 

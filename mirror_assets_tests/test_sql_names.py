@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from mirror_assets.source.sql_names import quoted, table_at
+from mirror_assets.sql_names import quoted, table_at
 
 
 def test_backticks_are_doubled() -> None:
