@@ -185,7 +185,7 @@ BYTE_SETTINGS: tuple[ByteSettings, ...] = (
     ),
     ByteSettings(
         "CHAR columns",
-        "a CHAR column has the same text whoever wrote it: padded when it is read",
+        "a CHAR column has the same text with every writer: it is padded when it is read",
         _under(
             _SQL,
             {
