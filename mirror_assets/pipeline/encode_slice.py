@@ -105,12 +105,12 @@ def _encode_net(
     net, spark = NetSlice(str(context.table.name), context.table.mirror_keys, columns, planned.parts), context.spark()
     if compared := planned.compared:
         if context.table.changes is Changes.FEED and not has_own_reader(spark):
-            raise FeedMissing(str(context.name), context.source, planned.first)
+            raise FeedMissing(str(context.name), context.log.uri, planned.first)
         range_ = VersionRange(context.source, compared.before, compared.last, by_values=True, projection=projection)
         return encode_differences(spark, range_, net, folder, compression, footer)
     if context.table.changes is Changes.ROW_TRACKING:
         range_ = VersionRange(context.source, planned.first - 1, planned.last, projection=projection)
         return encode_differences(spark, range_, net, folder, compression, footer)
-    with spark_errors(f"{context.name}, reading versions {planned.first} to {planned.last} of {context.source}"):
+    with spark_errors(f"{context.name}, reading versions {planned.first} to {planned.last} of {context.log.uri}"):
         changes = read_changes(spark, context.source, planned.first, planned.last, planned.vector_versions, projection)
     return encode_net(changes, net, folder, compression, footer)

@@ -86,4 +86,4 @@ def _version_of(context: TableContext, start: Point, tip: SourceState) -> int:
 
 def _refused(context: TableContext, why: str) -> SettingError:
     start = context.table.start
-    return start_refused(context.source, start.value if isinstance(start, Start) else str(start), why)
+    return start_refused(context.log.uri, start.value if isinstance(start, Start) else str(start), why)
