@@ -185,7 +185,7 @@ BYTE_SETTINGS: tuple[ByteSettings, ...] = (
     ),
     ByteSettings(
         "CHAR columns",
-        "a CHAR column has the same text whoever wrote it: padded when it is read",
+        "a CHAR column has the same text with every writer: it is padded when it is read",
         _under(
             _SQL,
             {
@@ -316,7 +316,6 @@ CONTEXT_SETTINGS = (
     ContextSetting(
         f"{HADOOP}mapreduce.input.pathFilter.class", None, "it hides data files from Spark, so their rows would be lost"
     ),
-    ContextSetting(f"{HADOOP}mapred.input.pathFilter.class", None, "it is the older name of the path filter"),
 )
 _FIXED: Mapping[str, str | None] = {**PINNED, **{setting.name: setting.value for setting in CONTEXT_SETTINGS}}
 _REASONS = {name: group.reason for group in BYTE_SETTINGS for name in group.values}

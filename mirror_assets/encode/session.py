@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import re
 import subprocess
 import threading
 from collections import deque
@@ -33,6 +34,7 @@ _DELTA, _SCALA = "io.delta:delta-spark", "2.13"
 # Dependencies of Delta's JARs that every Spark has, in its own version: 50 of 87 MB to download.
 _IN_SPARK = ("org.apache.hadoop:hadoop-client-api", "org.apache.hadoop:hadoop-client-runtime")
 _MAX_TEXT = 400
+_NOT_BUILT, _CAUSE = "Error while instantiating", re.compile(r"Caused by: [\w.$]+: (.+)")
 # Lines of the JVM in the message of a failed start.
 _LINES = 12
 _STARTING = threading.Lock()
@@ -259,7 +261,13 @@ def _session_of(shared: SparkSession, owner: str | None) -> JavaObject:
 
 
 def _first_line(error: Exception) -> str:
-    """Return the first line of the message; for py4j's errors the second, because py4j adds one in front."""
+    """Return the first line of the message; for py4j's errors the second, because py4j adds one in front.
+
+    A session that can't be built has the reason, such as the name of a setting, in its cause only.
+    """
+    cause = _CAUSE.search(redacted(str(error))) if _NOT_BUILT in str(error) else None
+    if cause is not None:
+        return cause[1][:_MAX_TEXT]
     lines = [line.strip(" :") for line in redacted(str(error)).splitlines() if line.strip(" :")]
     behind = 1 if isinstance(error, Py4JJavaError) else 0
     return "".join(lines[behind : behind + 1]).rstrip(".")[:_MAX_TEXT]

@@ -47,7 +47,7 @@ def landing_rows(context: TableContext, limit: int) -> tuple[str, ...]:
     if problems := source_problems(context.table, source_columns(state)):
         raise context.config.invalid(problems)
     projection, at = checked_projection(context, state.schema_string), state.version
-    place = f"{context.name}, reading version {at} of {context.source}"
+    place = f"{context.name}, reading version {at} of {context.log.uri}"
     with reading(context, SourceRead(at, at, versions=(at,))), spark_errors(place):
         columns = table_columns(context.table, state.schema)
         scan, is_keyless = scan_version(context.log, at), context.table.is_keyless

@@ -85,7 +85,7 @@ def plan_table(
     log, the manifest, and the check of settings against the source raise.
     """
     state, manifest = context.log.state(), context.manifest()
-    bounds = None if requested.is_everything else resolve(context.source, context.log.times(state), requested)
+    bounds = None if requested.is_everything else resolve(context.log.uri, context.log.times(state), requested)
     if manifest is None:
         return _first_plan(context, state, boundaries, bounds)
     position = position_after(manifest)
@@ -164,12 +164,12 @@ def _first_plan(
         state = tip if last == tip.version else context.log.state(last)
         changes = context.table.changes
         if is_recorded(changes, tip.metadata) and not is_recorded(changes, state.metadata):
-            raise range_refused(context.source, f"{RECORD[changes]} was off at version {last}", _LATER)
+            raise range_refused(context.log.uri, f"{RECORD[changes]} was off at version {last}", _LATER)
         return plan_snapshot(context, state, epoch)
     start, base = beginning(context, tip, epoch)
     first = () if start is None else (start,)
     if bounds is not None and last < base.covered:
-        raise range_refused(context.source, f"the mirror begins with version {base.covered + 1}", _LATER)
+        raise range_refused(context.log.uri, f"the mirror begins with version {base.covered + 1}", _LATER)
     if bounds is not None and _is_over(context, bounds, base.covered, tip):
         return TablePlan(tip, None, position, first, None)
     plan = plan_changes(context, base, epoch, tip, limits_of(context.table), boundaries, last)
@@ -181,7 +181,7 @@ def _is_over(context: TableContext, bounds: Bounds, covered: int, tip: SourceSta
     first = 0 if bounds.first is None else bounds.first
     if covered + 1 < first <= bounds.last:
         gap = f"--from {first} would leave out what has not landed, from version {covered + 1} on"
-        raise range_refused(context.source, gap, f"give --from {covered + 1}, an earlier one, or none.")
+        raise range_refused(context.log.uri, gap, f"give --from {covered + 1}, an earlier one, or none.")
     return bounds.is_empty or bounds.last <= covered <= tip.version
 
 

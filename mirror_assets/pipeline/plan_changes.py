@@ -135,7 +135,7 @@ def plan_changes(
         return Plan((), dropped)
     if tip.version < base.covered and tip.table_id == base.table_id and log.has_commit(base.covered):
         why = f"it says that version {tip.version} is the newest, and commit {base.covered} is in the log"
-        raise SourceUnavailable(context.source, why)
+        raise SourceUnavailable(context.log.uri, why)
     end = tip.version if last is None else min(last, tip.version)
     is_tracked = table.changes is Changes.ROW_TRACKING
     if is_tracked and not base.is_planned and not log.state(base.covered).metadata.row_tracking:

@@ -93,7 +93,7 @@ def plan_repair(context: TableContext, mirror: Mirror, report: Callable[[str], N
     is_same, covered = state.table_id == manifest.source_table_id, manifest.covered
     if state.version < covered and is_same and context.log.has_commit(covered):
         why = f"it says that version {state.version} is the newest, and commit {covered} is in the log"
-        raise SourceUnavailable(context.source, why)
+        raise SourceUnavailable(context.log.uri, why)
     columns = table_columns(context.table, state.schema)
     _require_repairable(context, manifest, request, columns, state.version)
     check_source(context.config, context.table, state)

@@ -96,4 +96,4 @@ def _earliest(context: TableContext) -> int | None:
 
 def _refused(context: TableContext, why: str, readable: int | None = None) -> SettingError:
     start = context.table.start
-    return start_refused(context.source, start.value if isinstance(start, Start) else str(start), why, readable)
+    return start_refused(context.log.uri, start.value if isinstance(start, Start) else str(start), why, readable)

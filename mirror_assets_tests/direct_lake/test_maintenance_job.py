@@ -73,7 +73,7 @@ def test_optimize_runs_after_publishing_and_leaves_nothing_to_publish(mirrored: 
     landed = len(mirrored.files)
     report, (observed, _) = _maintained(mirrored, "maintenance: [optimize, vacuum]")
     assert report.error is None
-    assert report.statements == (f"OPTIMIZE delta.`{mirrored.uri}`", f"VACUUM delta.`{mirrored.uri}`")
+    assert report.statements == (f"OPTIMIZE delta.`file://{mirrored.uri}`", f"VACUUM delta.`file://{mirrored.uri}`")
     assert len(mirrored.files) > landed, "what waited was mirrored first"
     assert not orphan.exists()
     predicted, before, after = _numbers(
@@ -121,7 +121,7 @@ def test_purge_rewrites_what_deletion_vectors_hide(lab: Lab) -> None:
         "DELETE FROM {t} WHERE id BETWEEN 110 AND 150",
     )
     report, _ = _maintained(lab, "maintenance: [purge]")
-    assert report.statements == (f"REORG TABLE delta.`{lab.uri}` APPLY (PURGE)",)
+    assert report.statements == (f"REORG TABLE delta.`file://{lab.uri}` APPLY (PURGE)",)
     assert [file.path for file in DeltaLog(lab.uri).snapshot().files if file.vector] == []
 
 
@@ -140,7 +140,7 @@ def test_vacuum_is_refused_while_a_frame_needs_a_file_and_runs_when_none_does(la
     assert all((Path(lab.uri) / path).exists() for path in lost)
     done, (vacuumed,) = _maintained(lab, f"maintenance: [vacuum]\n    direct_lake: {{frames: [{newest}]}}")
     assert done.error is None
-    assert done.statements == (f"VACUUM delta.`{lab.uri}`",)
+    assert done.statements == (f"VACUUM delta.`file://{lab.uri}`",)
     assert not any((Path(lab.uri) / path).exists() for path in lost)
     before, after = _numbers(vacuumed, "vacuum_stored_files_before", "vacuum_stored_files_after")
     assert isinstance(before, int)
@@ -157,5 +157,5 @@ def test_files_that_were_just_rewritten_stay_for_models_to_be_framed_anew(lab: L
     before = {file.path for file in DeltaLog(lab.uri).snapshot().files}
     report, _ = _maintained(lab, "maintenance: [optimize, vacuum]")
     assert report.error is None
-    assert report.statements == (f"OPTIMIZE delta.`{lab.uri}`",)
+    assert report.statements == (f"OPTIMIZE delta.`file://{lab.uri}`",)
     assert all((Path(lab.uri) / path).exists() for path in before)

@@ -9,12 +9,15 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from types import SimpleNamespace
 from typing import cast
+from weakref import WeakSet
 
 import pytest
 from pyspark.sql import SparkSession
 
+from mirror_assets.byte_settings import PINNED, ContextSetting
+from mirror_assets.encode import session
 from mirror_assets.encode.private.jvm import Jvm
-from mirror_assets.encode.session import delta_package, open_session, require_delta, spark_settings
+from mirror_assets.encode.session import delta_package, open_session, own_session, require_delta, spark_settings
 from mirror_assets.encode.spark_errors import SparkNotStarted
 from mirror_assets.errors import SettingError
 
@@ -42,6 +45,47 @@ def test_an_owner_gets_its_session_again_with_the_settings_anew() -> None:
     assert Jvm(again).session.equals(Jvm(one).session)
     assert not Jvm(again).session.equals(Jvm(other).session)
     assert again.conf.get(_PARTITIONS) == "7"
+
+
+def test_a_session_that_is_handed_in_stays_unchanged_and_ours_has_the_settings_that_decide_bytes(
+    spark: SparkSession,
+) -> None:
+    handed = spark.newSession()
+    hostile = {
+        "spark.sql.ansi.enabled": "false",
+        "spark.sql.session.timeZone": "Asia/Tokyo",
+        "fs.defaultFS": "hdfs://x",
+    }
+    for name, value in {**hostile, "fs.their.store": "reached"}.items():
+        handed.conf.set(name, value)
+    before = handed.conf.getAll
+    ours = own_session(handed, "a handed one")
+    assert handed.conf.getAll == before
+    assert {name: ours.conf.get(name) for name in PINNED} == PINNED
+    hadoop = Jvm(ours).session.sessionState().newHadoopConf()
+    assert (hadoop.get("fs.defaultFS"), hadoop.get("fs.their.store")) == ("file:///", "reached")
+    assert Jvm(own_session(handed, "a handed one")).session.equals(Jvm(ours).session)
+
+
+def test_a_session_has_the_settings_that_decide_bytes_again_when_its_owner_asks() -> None:
+    one = open_session({}, owner="changed by someone")
+    one.conf.set("spark.sql.caseSensitive", "true")
+    open_session({}, owner="changed by someone")
+    assert {name: one.conf.get(name) for name in PINNED} == PINNED
+
+
+def test_a_setting_that_decides_bytes_is_refused_with_another_value() -> None:
+    with pytest.raises(SettingError, match=r"spark\.sql\.ansi\.enabled: it decides which rows land"):
+        open_session({"spark.sql.ansi.enabled": "false"})
+
+
+@pytest.mark.usefixtures("spark")
+def test_a_context_with_a_setting_that_no_session_can_change_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(session, "_CHECKED", WeakSet())
+    planted = ContextSetting("spark.app.name", "another", "it is planted")
+    monkeypatch.setattr(session, "CONTEXT_SETTINGS", (planted,))
+    with pytest.raises(SettingError, match=r"the Spark context has spark\.app\.name=mirror-assets: it is planted"):
+        open_session({})
 
 
 def test_secrets_reach_hadoop_through_the_session_alone(spark: SparkSession) -> None:

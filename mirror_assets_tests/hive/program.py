@@ -84,7 +84,7 @@ def _mirrored(project: Project, root: Path) -> dict[str, object]:
     manifest = context.manifest()
     assert manifest is not None
     state = reconcile_table(context, replicator).state
-    return {"source": context.source, "slices": len(landed), "epoch": manifest.epoch, "state": state.value}
+    return {"source": context.log.uri, "slices": len(landed), "epoch": manifest.epoch, "state": state.value}
 
 
 def _refusal(project: Project, name: TableName) -> str:

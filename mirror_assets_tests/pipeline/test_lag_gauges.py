@@ -91,7 +91,7 @@ def test_a_poll_that_finds_no_change_sets_the_lag_to_zero(port: int, context: Ta
 def test_an_unreachable_source_retains_its_values_and_their_age(port: int, context: TableContext) -> None:
     gauges().set_source(NAME, 5, 3, time.time() - 100)
     seen = value(scrape(port), "mirror_polled_time_seconds", table=NAME)
-    shutil.rmtree(context.source)
+    shutil.rmtree(context.log.uri)
     time.sleep(5.1)  # the minimum time between reads
     note_poll(context, StopError("it is away.", "wait.", code=ErrorCode.SOURCE_UNREADABLE))
     assert exported(port) == (2, 3, 5)
@@ -119,7 +119,7 @@ def test_the_lag_of_a_deleted_source_is_unknown(
 ) -> None:
     monkeypatch.setattr("mirror_assets.pipeline.lag_gauges._READ_SECONDS", 0.0)
     note_poll(context, Rest("quiet", QuietMark("etag", None, TipMark(7, 1, 1, 1))))
-    shutil.rmtree(context.source)
+    shutil.rmtree(context.log.uri)
     note_poll(context, StopError("it is gone.", "look.", code=ErrorCode.SOURCE_UNREADABLE))
     assert value(scrape(port), "mirror_lag_seconds", table=NAME) is None
 
