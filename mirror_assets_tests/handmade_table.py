@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import json
+import struct
 import time
 import uuid
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 import pyarrow as pa
 import pyarrow.parquet as pq
+from pyroaring import BitMap64
 
 from mirror_assets_tests.source.handmade import commit_file, schema_string
 
@@ -35,7 +38,7 @@ def features(*readers: str, writers: Iterable[str] = ()) -> Protocol:
 
 
 class HandmadeTable:
-    """A table at `path`. Each commit is the actions that a test gives, and whatever bytes it asks for."""
+    """A table at `path`. A test gives the actions of each commit, or its bytes."""
 
     def __init__(
         self,
@@ -53,7 +56,7 @@ class HandmadeTable:
         (path / "_delta_log").mkdir(parents=True)
 
     def commit(self, *actions: Action) -> None:
-        """Write the next version; the first one begins with protocol and metadata."""
+        """Write the next version. The first version also gets the protocol and the metadata."""
         self.write(("\n".join(json.dumps(action) for action in self._begun(actions)) + "\n").encode())
 
     def write(self, data: bytes) -> None:
@@ -85,14 +88,15 @@ class HandmadeTable:
         stats: Mapping[str, object] | str | None = None,
         types: Mapping[str, pa.DataType] | None = None,
         name: str | None = None,
+        **parquet: object,
     ) -> Action:
-        """Write a data file; statistics count its rows, unless they are given. A text is taken as it is."""
+        """Write a data file at `name`. Its statistics are the number of rows, unless `stats` has others."""
         path = name or f"part-00000-{uuid.uuid4()}.snappy.parquet"
-        size = self._write_rows(path, rows, types or {})
+        size = self._write_rows(path, rows, types or {}, **parquet)
         counted = {"numRecords": len(rows)} if stats is None else stats
         return {
             "add": {
-                "path": path,
+                "path": quote(path, safe="/=,+"),
                 "partitionValues": dict(partition or {}),
                 "size": size,
                 "modificationTime": _now(),
@@ -112,7 +116,9 @@ class HandmadeTable:
             actions if self.version >= 0 else (actions[0], {"protocol": self._protocol}, self.metadata(), *actions[1:])
         )
 
-    def _write_rows(self, path: str, rows: Sequence[Values], types: Mapping[str, pa.DataType]) -> int:
+    def _write_rows(
+        self, path: str, rows: Sequence[Values], types: Mapping[str, pa.DataType], **parquet: object
+    ) -> int:
         stored = {
             physical_name(column): pa.array(
                 [row.get(column["name"]) for row in rows], types.get(column["name"]) or _ARROW[column["type"]]
@@ -124,7 +130,7 @@ class HandmadeTable:
             stored["_change_type"] = pa.array([row["_change_type"] for row in rows])
         file = self.path / path
         file.parent.mkdir(parents=True, exist_ok=True)
-        pq.write_table(pa.table(stored), file)
+        pq.write_table(pa.table(stored), file, **parquet)
         return file.stat().st_size
 
 
@@ -145,6 +151,23 @@ def remove(add: Action, *without: str) -> Action:
         "size": added["size"],
     }
     return {"remove": {name: value for name, value in action.items() if name not in without}}
+
+
+_Z85 = "0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ.-:+=^!/*?&<>()[]{}@%$#"
+_MAGIC = 1_681_511_377
+
+
+def hidden(add: Action, *rows: int) -> Action:
+    """The add action of the same file, with a deletion vector in the log that hides the rows at these positions."""
+    bitmap = struct.pack("<i", _MAGIC) + BitMap64(rows).serialize()
+    vector = {"storageType": "i", "pathOrInlineDv": _z85(bitmap), "sizeInBytes": len(bitmap), "cardinality": len(rows)}
+    return {"add": add["add"] | {"deletionVector": vector}}
+
+
+def _z85(data: bytes) -> str:
+    padded = data + b"\0" * (-len(data) % 4)
+    words = (struct.unpack(">I", padded[at : at + 4])[0] for at in range(0, len(padded), 4))
+    return "".join(_Z85[word // 85**power % 85] for word in words for power in (4, 3, 2, 1, 0))
 
 
 def commit_info(operation: object = "WRITE", metrics: object = None, **more: object) -> Action:

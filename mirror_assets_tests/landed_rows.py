@@ -1,4 +1,7 @@
-"""Compares landing files with their source. Delta's public reader and pyarrow read them; the project reads nothing."""
+"""Compares landing files with their source.
+
+Only Delta's public reader and pyarrow read them. The project's code takes no part in the comparison.
+"""
 
 from __future__ import annotations
 
@@ -35,8 +38,8 @@ def row(**values: Value) -> Row:
 def landed_rows(folder: Path, columns: Iterable[str] | None = None) -> Rows:
     """Apply the landing files of a table folder in their order, by the rules of open mirroring.
 
-    An insert doesn't look for its key; an update or upsert replaces the rows of its key, if there are any. Fails where
-    numbers have a gap. With `columns`, the others are left out.
+    An insert adds a row even if its key exists. An update or upsert replaces the rows of its key. Fails if the file
+    numbers have a gap. `columns` limits the rows to these columns.
     """
     metadata = json.loads((folder / "_metadata.json").read_text())
     keys = [str(key) for key in metadata.get("keyColumns", [])]
@@ -111,14 +114,14 @@ def source_rows(
 
 
 def difference(wanted: Rows, found: Rows) -> str | None:
-    """What a mirror lacks and has besides, as a text; None where it is equal."""
+    """Describe the missing and the additional rows of a mirror; None if it is equal."""
     if wanted == found:
         return None
     return f"the mirror lacks {_few(wanted - found)}, and has besides {_few(found - wanted)}"
 
 
 def require_equal(wanted: Rows, found: Rows) -> None:
-    """Fail with what differs."""
+    """Fail with a description of the difference."""
     wrong = difference(wanted, found)
     assert wrong is None, wrong
 
@@ -132,7 +135,7 @@ def _few(rows: Rows) -> str:
 
 
 def _collected(rows: DataFrame) -> Rows:
-    """The rows that are shown. Python has no dates before year 1 or after 9999: dates and times are numbers."""
+    """Collect the rows that fulfil the condition. Dates and times are numbers, because Python lacks some years."""
     listed = []
     for field in rows.schema:
         kind, name = field.dataType.simpleString(), f"`{field.name}`"
@@ -177,7 +180,7 @@ def _plain(value: Value) -> Value:
 
 
 def _nested(text: str) -> Value:
-    """What a JSON text says; None where it is none."""
+    """Parse a JSON text; None if the text is not JSON."""
     try:
         return json.loads(text) if text[:1] in ("{", "[") else None
     except ValueError:

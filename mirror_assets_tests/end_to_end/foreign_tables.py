@@ -18,7 +18,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from mirror_assets_tests.handmade_table import FEED, HandmadeTable, Protocol, commit_info, features, remove
+from mirror_assets_tests.handmade_table import FEED, HandmadeTable, Protocol, commit_info, features, hidden, remove
 from mirror_assets_tests.landed_rows import Row, Rows, row
 from mirror_assets_tests.source.handmade import column
 
@@ -221,13 +221,86 @@ def _timestamp_partition_without_a_zone(path: Path) -> Iterator[None]:
     plain = table.add(
         {"id": 1, "at": at}, partition={"p": "2024-01-15 16:00:00"}, name="p=2024-01-15 16%3A00%3A00/a.parquet"
     )
-    plain["add"]["path"] = plain["add"]["path"].replace("%", "%25").replace(" ", "%20")
     in_utc = table.add({"id": 2, "at": at}, partition={"p": "2024-01-15T21:00:00.000000Z"}, name="q/a.parquet")
     table.commit(commit_info(), plain, in_utc)
     yield
     table.commit(
         commit_info(), table.add({"id": 3, "at": at}, partition={"p": "2024-07-15 16:00:00"}, name="r/a.parquet")
     )
+
+
+def _files_with_odd_names(path: Path) -> Iterator[None]:
+    """Also two files of one name in two folders."""
+    table, _ = _begun(path, _1="a")
+    names = ("a b", "ü", "a[1]", "{x}", "a*b?", "100%", "50%20", "#1", "a,b+c", "one/same", "other/same")
+    first, later = names[:6], names[6:]
+    table.commit(
+        commit_info(),
+        *(table.add({"id": 10 + at, "name": name}, name=f"{name}.parquet") for at, name in enumerate(first)),
+    )
+    yield
+    table.commit(
+        commit_info(),
+        *(table.add({"id": 20 + at, "name": name}, name=f"{name}.parquet") for at, name in enumerate(later)),
+    )
+
+
+def _file_with_an_absolute_path(path: Path) -> Iterator[None]:
+    table, _ = _begun(path, _1="a")
+    yield
+    file = table.add(*_named(_2="b"))
+    file["add"]["path"] = f"file://{path}/{file['add']['path']}"
+    table.commit(commit_info(), file)
+
+
+def _timestamps_of_int96(path: Path) -> Iterator[None]:
+    table = HandmadeTable(path, _ID, column("at", "timestamp"))
+
+    def add(id_: int) -> Action:
+        return table.add({"id": id_, "at": id_ * _SECOND}, use_deprecated_int96_timestamps=True)
+
+    table.commit(commit_info(), add(1))
+    yield
+    table.commit(commit_info(), add(2))
+
+
+def _rows_hidden_by_vectors_in_the_log(path: Path) -> Iterator[None]:
+    """The file of the second load is hidden twice; the vectors of both are in the log itself."""
+    table = _plain(path, features("deletionVectors"))
+    old = table.add(*_named(_1="a", _2="b", _3="c", _4="d"))
+    table.commit(commit_info(), hidden(old, 0))
+    yield
+    first, second = hidden(old, 0), hidden(old, 0, 2)
+    gone = remove(first)
+    gone["remove"]["deletionVector"] = first["add"]["deletionVector"]
+    table.commit(commit_info("DELETE"), gone, second)
+    table.commit(commit_info(), hidden(table.add(*_named(_5="e", _6="f")), 1))
+
+
+def _file_without_a_column(path: Path) -> Iterator[None]:
+    table, _ = _begun(path, _1="a")
+    yield
+    columns, table.columns = table.columns, (_ID,)
+    file = table.add({"id": 2})
+    table.columns = columns
+    table.commit(commit_info(), file)
+
+
+def _file_without_a_column_that_has_no_nulls(path: Path) -> Iterator[None]:
+    table = HandmadeTable(path, _ID, column("name", "string", nullable=False))
+    table.commit(commit_info(), table.add(*_named(_1="a")))
+    yield
+    columns, table.columns = table.columns, (_ID,)
+    file = table.add({"id": 2})
+    table.columns = columns
+    table.commit(commit_info(), file)
+
+
+def _lost_file(path: Path) -> Iterator[None]:
+    table, _ = _begun(path, _1="a")
+    yield
+    table.commit(commit_info(), table.add(*_named(_2="b"), name="lost.parquet"))
+    (path / "lost.parquet").unlink()
 
 
 # Free text in commits and statistics
@@ -511,6 +584,18 @@ MIRRORED = (
         keys="[day]",
     ),
     Foreign(
+        _files_with_odd_names,
+        _rows(_1="a")
+        + Counter(row(id=10 + at, name=name) for at, name in enumerate(("a b", "ü", "a[1]", "{x}", "a*b?", "100%")))
+        + Counter(
+            row(id=20 + at, name=name) for at, name in enumerate(("50%20", "#1", "a,b+c", "one/same", "other/same"))
+        ),
+    ),
+    Foreign(_file_with_an_absolute_path, _rows(_1="a", _2="b")),
+    Foreign(_timestamps_of_int96, Counter([row(id=1, at=_SECOND), row(id=2, at=2 * _SECOND)])),
+    Foreign(_rows_hidden_by_vectors_in_the_log, _rows(_2="b", _4="d", _5="e")),
+    Foreign(_file_without_a_column, _rows(_1="a") + Counter([row(id=2)])),
+    Foreign(
         _timestamp_partition_without_a_zone,
         Counter(row(id=id_, at=1_705_352_400 * _SECOND, p=second * _SECOND) for id_, second in _IN_ZONES.items()),
     ),
@@ -557,6 +642,8 @@ REFUSED = (
     Refused(_reader_version_nine, "(?i)reader version"),
     Refused(_commits_of_a_coordinator, "coordinatedCommits"),
     Refused(_names_that_differ_in_case_only, "(?i)sf_gsp", BOTH),
+    Refused(_file_without_a_column_that_has_no_nulls, r"\bname\b", BOTH),
+    Refused(_lost_file, r"lost\.parquet", BOTH),
     Refused(_timestamps_of_nanoseconds, r"NANOS|\.parquet", BOTH),
     Refused(_key_twice_in_a_year_that_python_does_not_have, r"\bday\b", BOTH, keys="[day]"),
     Refused(_key_of_null_beside_personal_values, r"NULL", BOTH, never=("Ada Lovelace", "12100")),

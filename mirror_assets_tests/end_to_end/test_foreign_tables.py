@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from pathlib import Path
 
 import pytest
@@ -10,8 +11,10 @@ from pyspark.sql import SparkSession
 
 from mirror_assets.errors import MirrorError
 from mirror_assets_tests.end_to_end.foreign_tables import MIRRORED, REFUSED, Foreign, Refused
+from mirror_assets_tests.handmade_table import HandmadeTable, commit_info
 from mirror_assets_tests.lab import Lab
-from mirror_assets_tests.landed_rows import Chosen, landed_rows, require_equal, source_rows
+from mirror_assets_tests.landed_rows import Chosen, landed_rows, require_equal, row, source_rows
+from mirror_assets_tests.source.handmade import column
 
 
 def _lab(spark: SparkSession, root: Path, way: str, keys: str, where: str | None = None) -> Lab:
@@ -59,3 +62,21 @@ def test_a_table_that_cannot_be_read_right_is_refused(
         _mirror_after_each_part(lab, case)
     assert refused.value.next_step
     assert not [text for text in case.never if text in str(refused.value)]
+
+
+@pytest.mark.parametrize("name", ["_a.parquet", ".a.parquet", "a.parquet._COPYING_", "_b/a.parquet"])
+@pytest.mark.parametrize("way", ["feed", "files"])
+def test_a_file_whose_name_spark_hides_is_read_or_refused_by_its_name(
+    spark: SparkSession, tmp_path: Path, way: str, name: str
+) -> None:
+    lab = _lab(spark, tmp_path, way, "[id]")
+    table = HandmadeTable(Path(lab.uri), column("id"), column("name", "string"))
+    table.commit(commit_info(), table.add({"id": 1, "name": "a"}))
+    lab.mirror()
+    table.commit(commit_info(), table.add({"id": 2, "name": "b"}, name=name))
+    try:
+        lab.mirror()
+    except MirrorError as refused:
+        assert name in str(refused)  # noqa: PT017 both are right
+    else:
+        require_equal(Counter([row(id=1, name="a"), row(id=2, name="b")]), landed_rows(lab.folder))

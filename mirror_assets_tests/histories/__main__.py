@@ -37,11 +37,11 @@ def main() -> int:
             seed = options.seed + number
             history = WideHistory(spark, folder / str(number), seed, ways[number % len(ways)])
             outcomes.append(history.run(options.steps))
-            _tell(str(outcomes[-1]))
+            _print(str(outcomes[-1]))
             if outcomes[-1].failure:
-                _tell(outcomes[-1].failure)
+                _print(outcomes[-1].failure)
             if outcomes[-1].failure or options.statements:
-                _tell("\n".join(outcomes[-1].steps))
+                _print("\n".join(outcomes[-1].steps))
             shutil.rmtree(folder / str(number))
             forget_snapshots(spark)
         spark.stop()
@@ -68,8 +68,8 @@ def _summarize(outcomes: list[Outcome]) -> None:
     for way in Way:
         of_way = [outcome for outcome in outcomes if outcome.way is way]
         if of_way:
-            _tell(f"{way.value:<26} {_sums(of_way)}")
-    _tell(f"{'all':<26} {_sums(outcomes)}")
+            _print(f"{way.value:<26} {_sums(of_way)}")
+    _print(f"{'all':<26} {_sums(outcomes)}")
 
 
 def _sums(outcomes: list[Outcome]) -> str:
@@ -79,7 +79,7 @@ def _sums(outcomes: list[Outcome]) -> str:
     return "  ".join(f"{round(number):>5} {name}" for name, number in numbers.items())
 
 
-def _tell(line: str) -> None:
+def _print(line: str) -> None:
     print(line, flush=True)  # noqa: T201 a program for people
 
 

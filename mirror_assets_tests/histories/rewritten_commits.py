@@ -15,7 +15,6 @@ from mirror_assets_tests.histories.wide_table import Action, WideTable, actions_
 
 Actions = list[Action]
 Rewrite = Callable[[WideTable, Actions], "Actions | bytes | None"]
-_ZEROS = ("num", "remov", "add")
 
 
 def _info(actions: Actions) -> Action | None:

@@ -27,7 +27,7 @@ from mirror_assets_tests.histories.wide_table import Shape, WideTable
 from mirror_assets_tests.lab import Lab
 from mirror_assets_tests.landed_rows import Chosen, difference, landed_rows, source_rows
 
-# What Delta says to a statement that doesn't fit the table, and pyarrow to rows that don't.
+# Errors of Delta and pyarrow for a step that doesn't fit the table.
 _REFUSED = (PySparkException, Py4JError, DeltaError, ValueError, NotImplementedError)
 _WHERE = (
     None,
@@ -55,7 +55,7 @@ _DERIVED = (
 
 @dataclass
 class Outcome:
-    """What happened in a history; `failure` says what is wrong, `steps` are the statements."""
+    """The result of a history: its numbers, its statements, and a description of the first failure."""
 
     seed: int
     way: Way
@@ -98,12 +98,12 @@ def _shown(error: Exception) -> str:
 
 
 class Failure(Exception):
-    """The mirror is wrong, or can't go on."""
+    """The mirror is wrong, or a rebuild doesn't help."""
 
 
 @dataclass(frozen=True)
 class Settings:
-    """What is drawn for the mirror of a history."""
+    """The settings of the mirror of a history."""
 
     where: str | None
     computed: Mapping[str, tuple[str, str | None]]
@@ -210,7 +210,7 @@ class WideHistory:
             self._table.sql(f"ALTER TABLE {{t}} SET TBLPROPERTIES ('delta.{needed}' = 'true')")
 
     def _follow(self) -> None:
-        """Mirror what is there, and compare. A table that stops is compared, and loaded again."""
+        """Mirror all commits, and compare. If the table stops, compare, rebuild it, and compare again."""
         self._table.steps.append(f"mirror to version {self._table.log.version}")
         try:
             self._mirror()
