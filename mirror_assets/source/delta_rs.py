@@ -66,6 +66,15 @@ def data_files_of(table: DeltaTable) -> tuple[DataFile, ...]:
     return tuple(DataFile(*row.values()) for row in adds.to_pylist())
 
 
+def live_files(access: Access, version: int) -> pa.Table:
+    """Return `path`, spelled as in the log, and `num_records` of the live files of a version.
+
+    It opens the version directly, not the newest one first. Raises deltalake's errors.
+    """
+    table = DeltaTable(access.uri, version=version, storage_options=dict(access.storage_options()))
+    return _add_actions(table).select(("path", "num_records"))
+
+
 def statistics_of(table: DeltaTable) -> list[FileStatistics]:
     """Return the statistics of each live file; kinds that no file has are empty."""
 
