@@ -74,6 +74,15 @@ def paths_of(table: DeltaTable) -> list[str]:
     return found
 
 
+def live_files(access: Access, version: int) -> pa.Table:
+    """Return `path`, spelled as in the log, and `num_records` of the live files of a version.
+
+    It opens the version directly, not the newest one first. Raises deltalake's errors.
+    """
+    table = DeltaTable(access.uri, version=version, storage_options=dict(access.storage_options()))
+    return _add_actions(table).select(("path", "num_records"))
+
+
 def statistics_of(table: DeltaTable) -> list[FileStatistics]:
     """Return the statistics of each live file; kinds that no file has are empty."""
     adds = _add_actions(table)

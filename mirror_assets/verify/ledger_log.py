@@ -2,21 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TypeVar
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from mirror_assets.errors import MirrorError
 from mirror_assets.source.actions import Actions
+from mirror_assets.source.delta_rs import live_files
 from mirror_assets.source.errors import LogGap, SourceUnreadable
 from mirror_assets.source.log import DeltaLog
 from mirror_assets.source.log_checkpoint import read_checkpoint
 from mirror_assets.source.log_listing import LogStep
 from mirror_assets.source.parsing import parse_actions
+from mirror_assets.source.store_faults import translated
 from mirror_assets.verify.ledger import (
     NO_FILES,
     Balances,
@@ -120,10 +124,12 @@ def commits_ledger(log: DeltaLog, first: int, last: int) -> SliceLedger:
     """Return the ledger of the commits [first, last]."""
 
     def read() -> tuple[tuple[CommitFiles, ...], StoredRows]:
-        running = RunningLedger(lambda: files_before(log, first))
         versions = range(first, last + 1)
-        found = zip(versions, _each(log, lambda version: read_commit(log, version), versions), strict=True)
-        return tuple(running.apply(version, actions) for version, actions in found), running.stored_rows
+        found = _each(log, lambda version: read_commit(log, version), versions)
+        removed = {file.path for actions in found for file in actions.removed}
+        touched = removed | {file.path for actions in found for file in actions.added}
+        running = RunningLedger(lambda: files_before(log, first, touched))
+        return tuple(map(running.apply, versions, found)), running.stored_rows
 
     return SliceLedger(log, read)
 
@@ -154,18 +160,35 @@ def audit(log: DeltaLog) -> Iterator[CommitBalance]:
             yield running.apply(version, actions).balance(running.stored_rows)
 
 
-def files_before(log: DeltaLog, first: int) -> FilesBefore | None:
-    """Return the live files before the commit `first`, by delta-rs; None if the log can't reconstruct that version.
+def files_before(log: DeltaLog, first: int, among: Collection[str] | None = None) -> FilesBefore | None:
+    """Return the live files before the commit `first`, or those `among` these paths.
 
-    Their vectors are the ledger's own reading of checkpoint and commits.
+    They are read by delta-rs; their vectors are the ledger's own reading of checkpoint and commits. None if the log
+    can't reconstruct that version.
     """
     if first == 0:
         return NO_FILES
     try:
-        rows = {file.path: file.rows for file in log.data_files(first - 1)}
+        rows = _live_rows(log, first - 1, among)
     except LogGap:
         return None
     return FilesBefore(rows, lambda: read_vectors(log, first - 1))
+
+
+def _live_rows(log: DeltaLog, version: int, among: Collection[str] | None) -> Mapping[str, int | None]:
+    """Return the stored rows of the version's live files by path, or of those `among` these. Raises LogGap."""
+    decoded = log.files.paths.decoded
+    try:
+        with translated(log.uri):
+            files = live_files(log.access, version)
+    except MirrorError:  # the log says what it means: a gap, or a source that can't be read
+        return {file.path: file.rows for file in log.data_files(version)}
+    if among is not None:
+        paths = files["path"]
+        # Paths that are encoded or absolute are compared decoded, which takes Python.
+        is_plain = pc.invert(pc.match_substring_regex(paths, "[%:]|^/"))
+        files = files.filter(pc.or_(pc.invert(is_plain), pc.is_in(paths, pa.array(among, paths.type))))
+    return {decoded(path): rows for path, rows in zip(*(column.to_pylist() for column in files), strict=True)}
 
 
 def read_commit(log: DeltaLog, version: int) -> Actions:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import NoReturn
 
 import pytest
 
@@ -76,6 +77,22 @@ def test_a_slice_of_other_settings_does_not_land(paper: Paper, setting: str) -> 
         publish_slice(other, record.slice)
     assert staged_ahead(other) == ()
     assert publish_slice(paper.context, record.slice).outcome is Outcome.LANDED
+
+
+def test_a_committed_generation_is_finished_under_any_settings(paper: Paper, monkeypatch: pytest.MonkeyPatch) -> None:
+    record = _stage(paper.context, _NOW_MS)
+
+    def killed(*_: object) -> NoReturn:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as until_committed:
+        until_committed.setattr("mirror_assets.landing.publish.redo", killed)
+        with pytest.raises(KeyboardInterrupt):
+            publish_slice(paper.context, record.slice)
+    landed = paper.zone / TABLE.landing_file(record.first_number)
+    assert not landed.exists()
+    assert publish_slice(Paper(paper.root, MASK).context, record.slice).outcome is Outcome.COVERED
+    assert landed.exists()
 
 
 def test_a_slice_that_is_bound_to_nothing_does_not_land(paper: Paper) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from urllib.parse import quote
 
 import pytest
 from deltalake import DeltaTable
@@ -84,6 +85,15 @@ def test_a_file_added_while_live_with_its_vector(table: HandmadeTable) -> None:
     table.commit(file_action("add", deleted=2))
     assert _rows(table.ledger(2)) == [0]
     table.commit(file_action("remove", deleted=2), file_action("add", deleted=2))
+    assert _rows(table.ledger(3)) == [0]
+
+
+@pytest.mark.parametrize("path", ["a b.parquet", "ü.parquet", "x=1%2F2/a.parquet", "x=a:b/c.parquet"])
+def test_encoded_paths_are_found_in_the_version_before(table: HandmadeTable, path: str) -> None:
+    table.commit(file_action("add", quote(path)))
+    table.commit(file_action("remove", quote(path)))
+    table.commit(file_action("remove", quote(path)))
+    assert _rows(table.ledger(2)) == [-10]
     assert _rows(table.ledger(3)) == [0]
 
 
