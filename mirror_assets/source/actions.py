@@ -6,6 +6,7 @@ import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
+from typing import TypeVar
 
 _IN_COMMIT_SINCE = "delta.inCommitTimestampEnablementVersion"
 
@@ -97,13 +98,20 @@ class ChangeFile:
 LoggedFile = LiveFile | Tombstone | ChangeFile
 
 
+_File = TypeVar("_File", LiveFile, Tombstone, LiveFile | Tombstone)
+
+
+def distinct(files: Iterable[_File]) -> tuple[_File, ...]:
+    """Return the files without those that are named again with the same vector; the last action counts."""
+    return tuple({(file.path, file.vector.id if file.vector else None): file for file in files}.values())
+
+
 def live_rows(files: Iterable[LiveFile | Tombstone]) -> int | None:
     """Return the rows of the files without those that vectors hide, a file that is named twice once.
 
     None if the statistics of a file are missing.
     """
-    by_name = {(file.path, file.vector.id if file.vector else None): file for file in files}
-    rows = [None if file.rows is None else file.rows - file.hidden_rows for file in by_name.values()]
+    rows = [None if file.rows is None else file.rows - file.hidden_rows for file in distinct(files)]
     known = [count for count in rows if count is not None]
     return sum(known) if len(known) == len(rows) else None
 
@@ -197,13 +205,13 @@ class Actions:
 
     @cached_property
     def data_added(self) -> tuple[LiveFile, ...]:
-        """The added files that change data, unlike those of OPTIMIZE, which only rewrites rows."""
-        return tuple(file for file in self.added if file.data_change)
+        """The added files that change data, unlike those of OPTIMIZE, which only rewrites rows; each once."""
+        return distinct(file for file in self.added if file.data_change)
 
     @cached_property
     def data_removed(self) -> tuple[Tombstone, ...]:
-        """The removed files that change data."""
-        return tuple(file for file in self.removed if file.data_change)
+        """The removed files that change data, each once."""
+        return distinct(file for file in self.removed if file.data_change)
 
     @cached_property
     def revectored(self) -> tuple[tuple[Tombstone, LiveFile], ...]:

@@ -41,7 +41,8 @@ def test_a_history_begins_with_the_first_commit_of_a_table_that_always_had_a_fee
     place.create()
     place.update(1)
     (planned,) = plan_history(place.context(), None).slices
-    assert (planned.first, planned.last, planned.rows) == (0, 1, 5)
+    assert (planned.first, planned.last) == (0, 1)
+    assert planned.rows >= 5, "rows of change files are estimated"
     assert planned.table_id == str(DeltaTable(place.source).metadata().id)
 
 

@@ -64,6 +64,14 @@ def test_data_files_are_counted_by_statistics_less_deleted_rows() -> None:
     assert count_rows(commit, _no_footer) == RowCount(11)
 
 
+def test_a_file_that_one_commit_names_twice_counts_once() -> None:
+    """Some writers remove a file twice (delta-io/delta#3784)."""
+    removed = _file("b", records=5)
+    commit = _actions(added=(_file("a", records=10),), removed=(removed, removed))
+    assert count_rows(commit, _no_footer) == RowCount(15)
+    assert describe(0, _actions(removed=(removed, removed)), 0, _no_footer).known_counts == ReadRows(delete=5)
+
+
 def test_two_vectors_of_one_file_yield_their_difference() -> None:
     """After a RESTORE neither need hold the other (observed: both hide 2 rows, and the feed yields 2)."""
     added, removed = (_file("a", records=10, deleted=7),), (_file("a", records=10, deleted=2),)
