@@ -38,7 +38,7 @@ def source_problems(table: TableSettings, columns: SourceColumns) -> tuple[Probl
 def alike_columns(table: TableSettings, names: Sequence[str]) -> tuple[Problem, ...]:
     """Return a problem for each column whose name differs from another's in case only.
 
-    Spark and Fabric ignore case: two such columns of the source can't be told apart, though other writers make them. A
+    Spark and Fabric ignore case, and can't distinguish two such columns of the source. A
     computed column would land under another name than the source's column that it replaces.
     """
     path, found, first = f"tables.{table.name}", list[Problem](), dict[str, str]()

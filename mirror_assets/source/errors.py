@@ -132,7 +132,7 @@ def columns_alike(uri: str, name: str) -> SettingError:
     """Return the error for a table with two columns, or fields of a struct, whose names differ in case only."""
     return SettingError(
         f"{uri} has {name!r} and another column or field whose name differs from it in case only. Spark and Fabric "
-        "ignore case, so they can't be told apart.",
+        "ignore case, so they can't distinguish the two.",
         "rename one of them, with the program that made them.",
         code=ErrorCode.SOURCE_UNFIT,
     )

@@ -203,7 +203,7 @@ def _read_time(part: JavaObject, name: str) -> str:
 
 
 def _text_of(constant: JavaObject) -> str:
-    """Return the text that a constant expression has; empty for NULL, and where Spark can't compute it by itself."""
+    """Return the text that a constant expression has; empty for NULL, and where it can't be computed alone."""
     try:
         value = constant.eval(None)
     except Py4JJavaError:
