@@ -145,8 +145,10 @@ class LogState:
 
 
 def actions_in(file: Path) -> list[Action]:
-    """The actions of a commit."""
-    return [json.loads(line) for line in file.read_text(encoding="utf-8").splitlines() if line.strip()]
+    """The actions of a commit, without those that are null."""
+    lines = (json.loads(line) for line in file.read_text(encoding="utf-8").splitlines() if line.strip())
+    found = ({name: value for name, value in line.items() if value is not None} for line in lines)
+    return [action for action in found if action]
 
 
 def _identity(action: Action) -> tuple[str, str]:
