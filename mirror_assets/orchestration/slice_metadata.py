@@ -93,7 +93,7 @@ def staged_metadata(
             if milliseconds is not None
         },
         **_compared(record),
-        **_noted_commits(record),
+        **_noted_commits(record.unproved_commits, record.commits_by_files),
         "last_version": key.last,
         "staged_in": dg.MetadataValue.path(f"{table_context.store.root}/{record.folder.path}"),
     }
@@ -131,6 +131,7 @@ def landed_metadata(
         "files": len(entries),
         "bytes": total_bytes,
         "covered_version": manifest.covered,
+        **_noted_commits(published.unproved, published.by_files),
     }
     if manifest.chunk:
         metadata["chunks"] = f"{manifest.chunk.of}, this is the last"
@@ -218,9 +219,9 @@ def _compared(record: SliceRecord) -> dict[str, MetadataItem]:
     return {"read_by_files": f"{files} that differ between versions {compared.before} and {compared.last}{reason}"}
 
 
-def _noted_commits(record: SliceRecord) -> dict[str, MetadataItem]:
+def _noted_commits(unproved: int, by_files: int) -> dict[str, MetadataItem]:
     """Return the numbers of commits that a person may want to check; most slices have none."""
-    counted = {"commits_unproved": record.unproved_commits, "commits_by_files": record.commits_by_files}
+    counted = {"commits_unproved": unproved, "commits_by_files": by_files}
     return {name: number for name, number in counted.items() if number}
 
 

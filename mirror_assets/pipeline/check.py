@@ -77,6 +77,8 @@ def _next_step(check: str, *, is_first_load: bool) -> str:
     """Return what to do when the check has refused a slice, of which nothing was published."""
     if check == "parts_unchanged":
         return "run again: the slice is staged again; find out who else writes into the folder _scratchPad."
+    if check == ROW_CONSERVATION:
+        return "run the job `rebuild` for this table; if the check fails again, report its message. Others continue."
     if is_first_load:
         return "fix the source; the next run then loads the table automatically. Other tables continue."
     # The slice's commits don't change: only a load of the newest version leaves them out.

@@ -1,6 +1,6 @@
 """The ledger: the rows that each commit adds and removes, from the actions of the log alone.
 
-It proves what was read, so it shares no code with the planner's replay, the scans and the encoder (decision 0004). An
+It proves what was read, so it shares no code with the planner's replay, the scans and the encoder (decision 0021). An
 import contract in pyproject.toml enforces this. It reads no file; `ledger_log.py` does.
 """
 

@@ -181,7 +181,7 @@ def _live_rows(log: DeltaLog, version: int, among: Collection[str] | None) -> Ma
     try:
         with translated(log.uri):
             files = live_files(log.access, version)
-    except MirrorError:  # the log says what it means: a gap, or a source that can't be read
+    except (MirrorError, FileNotFoundError):  # the log says what it means: a gap, or a source that can't be read
         return {file.path: file.rows for file in log.data_files(version)}
     if among is not None:
         paths = files["path"]
