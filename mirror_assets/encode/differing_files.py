@@ -79,7 +79,8 @@ def encode_differences(
             counts = changed.agg(*differing.counts()).collect()[0]
             if counts["repeats"]:
                 raise DuplicateKey(table, counts["repeats"], differing.repeated_keys(changed))
-            rows = differing.landed_rows(changed, footer, is_few=counts["keys"] <= _BROADCAST_KEYS)
+            parts = slice_.net.parts_for(counts["keys"])
+            rows = differing.landed_rows(changed, footer, parts, is_few=counts["keys"] <= _BROADCAST_KEYS)
             write_parts(rows, folder, compression)
             return differing.counted(seen)
         finally:
@@ -161,9 +162,9 @@ class DifferingRows:
         found = changed.where((self._old_rows > 1) | (self._new_rows > 1)).limit(_SAMPLES)
         return tuple(shown(row) for row in readable(found).collect())
 
-    def landed_rows(self, changed: DataFrame, footer: Mapping[str, str], *, is_few: bool) -> DataFrame:
+    def landed_rows(self, changed: DataFrame, footer: Mapping[str, str], parts: int, *, is_few: bool) -> DataFrame:
         """Return the landed rows of the changed keys, one Spark partition per part; values move once at most."""
-        parts, columns, by_key = self.slice.parts, self.slice.columns, [F.col(key) for key in self._keys]
+        columns, by_key = self.slice.columns, [F.col(key) for key in self._keys]
         new = self.new.select(*(_source(column).alias(column.name) for column in columns))
         is_its = [
             F.col(key).eqNullSafe(F.col(quoted(name))) for name, key in zip(self.slice.keys, self._keys, strict=True)

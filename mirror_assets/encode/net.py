@@ -20,6 +20,7 @@ from mirror_assets.encode.observed import observed
 from mirror_assets.encode.pairing import repeated_key_samples
 from mirror_assets.encode.spark_errors import DuplicateKey, spark_errors
 from mirror_assets.markers import ROW_MARKER, Marker
+from mirror_assets.source.batching import parts_for
 from mirror_assets.source.schema import LandedColumn
 from mirror_assets.sql_names import quoted
 
@@ -28,12 +29,20 @@ _REPEATS = "repeats"
 
 @dataclass(frozen=True)
 class NetSlice:
-    """Net changes to encode: the keys and columns of the change rows, and the number of parts."""
+    """Net changes to encode: the keys and columns of the change rows, and the number of parts.
+
+    Where the changes are counted before they are written, there are fewer parts, of `part_rows` changes each.
+    """
 
     table: str
     keys: tuple[str, ...]
     columns: tuple[LandedColumn, ...]
     parts: int
+    part_rows: int = 0
+
+    def parts_for(self, changes: int) -> int:
+        """Return the number of parts for this many changes."""
+        return min(self.parts, parts_for(changes, self.part_rows)) if self.part_rows else self.parts
 
 
 def encode_net(

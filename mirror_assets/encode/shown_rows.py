@@ -22,7 +22,7 @@ def net_changes(
     `time_ms` is the time of the last version. Of a deleted row only the keys have values.
     """
     differing = DifferingRows.read(spark, slice_)
-    net = differing.landed_rows(differing.changed_keys(), {}, is_few=False)
+    net = differing.landed_rows(differing.changed_keys(), {}, 1, is_few=False)
     marker = F.col(ROW_MARKER)
     change = F.when(marker == int(Marker.INSERT), "insert").when(marker == int(Marker.DELETE), "delete")
     return net.select(

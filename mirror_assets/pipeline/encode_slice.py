@@ -107,7 +107,8 @@ def _encode_net(
     compression: str,
     footer: dict[str, str],
 ) -> EncodedSlice:
-    net = NetSlice(str(context.table.name), context.table.mirror_keys, columns, planned.parts)
+    keys, parts, rows = context.table.mirror_keys, planned.parts, planned.target_rows
+    net = NetSlice(str(context.table.name), keys, columns, parts, rows)
     versions = versions_compared(context.table, planned)
     if versions is None:
         scan = scan_of(context.log, SliceKind.NET, planned.commits)

@@ -113,8 +113,7 @@ def row_conservation(rows: SliceRows, counter: RowCounter | None = None) -> Chec
     """
     record, ledger = rows.record, rows.ledger
     if record.kind is SliceKind.REPAIR:
-        note = "a repair lands upserts, which have no balance: it is compared with the source when the mirror has it"
-        return CheckResult(ROW_CONSERVATION, metadata={"written": record.markers.total}, note=note)
+        return _of_repair(record)
     if record.kind is SliceKind.START:
         found = [f"{record.table}: a start slice has {record.markers.total:,} rows"] if record.markers.total else []
         return CheckResult(ROW_CONSERVATION, tuple(found), {"written": record.markers.total})
@@ -134,6 +133,16 @@ def row_conservation(rows: SliceRows, counter: RowCounter | None = None) -> Chec
         warning=_warning(record, balances),
         unproved=len(balances.unproved),
     )
+
+
+def _of_repair(record: SliceRecord) -> CheckResult:
+    """Compare the parts of a repair with the counts of the comparison that found it: upserts have no balance."""
+    read, written = record.read, record.markers
+    counted = read.insert + read.update_postimage, read.delete + read.update_preimage
+    landed = written.inserts + written.updates + written.upserts, written.updates + written.deletes
+    problem = "{}: the parts have {:,} new and {:,} old rows, and the comparison with the mirror has {:,} and {:,}"
+    found = [] if counted == landed else [problem.format(record.table, *landed, *counted)]
+    return CheckResult(ROW_CONSERVATION, tuple(found), {"read": read.total, "written": written.total})
 
 
 def _problems(rows: SliceRows, seen: _Seen, balances: Balances, *, most_change_files: int | None = None) -> list[str]:

@@ -138,7 +138,7 @@ def test_keys_that_are_too_many_for_a_broadcast_land_the_same(
     spark: SparkSession, tmp_path: Path, changed: DifferencesSlice
 ) -> None:
     differing = DifferingRows.read(spark, changed)
-    rows = differing.landed_rows(differing.changed_keys(), {}, is_few=False)
+    rows = differing.landed_rows(differing.changed_keys(), {}, 2, is_few=False)
     write_parts(rows, str(tmp_path / "parts"), "zstd")
     assert _landed(tmp_path / "parts") == {0: (Marker.DELETE, None), 3: (Marker.UPDATE, None), 9: (Marker.INSERT, "n9")}
 
