@@ -129,15 +129,6 @@ def expression_failed(place: str, condition: str) -> SettingError:
     )
 
 
-def session_unfit(what: str, found: str, proved: Sequence[str]) -> SettingError:
-    """Return the error for a Delta version on which its private classes are not proved."""
-    return SettingError(
-        f"{what} needs private classes of Delta {' or '.join(proved)}; the Spark session has Delta {found}.",
-        "install the extra `spark`, or give the session these JARs: see docs/spark-versions.md.",
-        code=ErrorCode.SESSION_UNFIT,
-    )
-
-
 def spark_unfit(why: str, next_step: str) -> SettingError:
     """Return the error for the Spark session of a project's own resource that can't read Delta tables."""
     return SettingError(f"the project's Spark session can't be used: {why}.", next_step, code=ErrorCode.SESSION_UNFIT)

@@ -26,7 +26,14 @@ from mirror_assets.source.delta_rs import (
     size_of,
     statistics_of,
 )
-from mirror_assets.source.errors import LogGap, SourceNotDelta, SourceUnavailable, SourceUnreadable, no_columns
+from mirror_assets.source.errors import (
+    LogGap,
+    SourceNotDelta,
+    SourceUnavailable,
+    SourceUnreadable,
+    catalog_managed,
+    no_columns,
+)
 from mirror_assets.source.live_paths import LivePaths
 from mirror_assets.source.log_checkpoint import read_checkpoint
 from mirror_assets.source.log_listing import LogListing, LogStep, TipMark
@@ -131,6 +138,8 @@ class DeltaLog:
         except SourceUnreadable as error:
             state = self._state_by_replay(version, error)
         require_readable(self.uri, state.protocol)
+        if state.metadata.commit_coordinator:
+            raise catalog_managed(self.uri)
         return state
 
     def data_files(self, version: int) -> tuple[DataFile, ...]:

@@ -70,7 +70,7 @@ class Lake:
     def clock(self, now_ms: int) -> Iterator[JavaObject]:
         """Delta takes this as the time of this table: its cached log has a clock of its own."""
         jvm = Jvm(self.spark)
-        logs = jvm.delta.DeltaLog
+        logs = jvm.root.org.apache.spark.sql.delta.DeltaLog
         logs.clearCache()
         clock = jvm.root.org.apache.spark.util.ManualClock(now_ms)
         yield logs.forTable(jvm.session, jvm.root.org.apache.hadoop.fs.Path(str(self.path)), clock)
