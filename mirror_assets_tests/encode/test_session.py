@@ -12,6 +12,8 @@ from typing import cast
 from weakref import WeakSet
 
 import pytest
+from py4j.protocol import Py4JJavaError
+from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from mirror_assets.byte_settings import PINNED, ContextSetting
@@ -65,6 +67,17 @@ def test_a_session_that_is_handed_in_stays_unchanged_and_ours_has_the_settings_t
     hadoop = Jvm(ours).session.sessionState().newHadoopConf()
     assert (hadoop.get("fs.defaultFS"), hadoop.get("fs.their.store")) == ("file:///", "reached")
     assert Jvm(own_session(handed, "a handed one")).session.equals(Jvm(ours).session)
+
+
+def test_a_lost_file_is_an_error_where_the_project_ignores_missing_files(spark: SparkSession, tmp_path: Path) -> None:
+    handed, folder = spark.newSession(), tmp_path / "t"
+    handed.conf.set("spark.sql.files.ignoreMissingFiles", "true")
+    spark.range(4).coalesce(1).write.format("delta").save(str(folder))
+    for file in folder.glob("*.parquet"):
+        file.unlink()
+    assert handed.read.format("delta").load(str(folder)).collect() == []
+    with pytest.raises((PySparkException, Py4JJavaError), match="FILE_NOT_EXIST"):
+        own_session(handed).read.format("delta").load(str(folder)).collect()
 
 
 def test_a_session_has_the_settings_that_decide_bytes_again_when_its_owner_asks() -> None:
