@@ -122,10 +122,14 @@ class _ScanReader:
 
     def no_rows(self) -> DataFrame:
         """Return no rows, with the columns of all others."""
-        names = [_PATH, _INDEX, "kind", "version", "time", "first_id", "first_version"]
-        names += [*self._stored.values(), *self._data, *self._partitions]
-        nothing = self.spark.range(0, 0, 1, 1).select(*(F.lit(None).alias(name) for name in names))
-        return nothing.select(*self._output())
+        partitions = self.scan.metadata.partition_columns
+        data = (self._stored_type(one.dataType) for one in self._schema.fields if one.name not in partitions)
+        types: dict[str, DataType] = dict(zip(self._data, data, strict=True))
+        types |= dict.fromkeys((_PATH, "kind", "stored_kind", *self._partitions), StringType())
+        types |= dict.fromkeys((_INDEX, "version", "time", "first_id", "first_version"), LongType())
+        types |= dict.fromkeys(("stored_id", "stored_version"), LongType())
+        nothing = (F.lit(None).cast(type_).alias(name) for name, type_ in types.items())
+        return self.spark.range(0, 0, 1, 1).select(*nothing).select(*self._output())
 
     def read(self, files: Sequence[ScannedFile]) -> DataFrame:
         """Return the rows of these files that they show."""
