@@ -26,7 +26,7 @@ _TYPES: dict[str, tuple[str, str, str]] = {
     "whole": ("bigint", "9007199254740993", "9007199254740992"),
     "small": ("tinyint", "1Y", "2Y"),
     "real": ("double", "0.0D", "-0.0D"),
-    "single": ("float", "CAST(-0.0 AS FLOAT)", "CAST(0.0 AS FLOAT)"),
+    "single": ("float", "CAST(-0.0D AS FLOAT)", "CAST(0.0D AS FLOAT)"),
     "exact": ("decimal(38,18)", "CAST('0.000000000000000001' AS DECIMAL(38,18))", "CAST(0 AS DECIMAL(38,18))"),
     "flag": ("boolean", "false", "NULL"),
     "text": ("string", "''", "NULL"),
