@@ -6,6 +6,7 @@ import hashlib
 import json
 from importlib.metadata import version
 
+from mirror_assets.byte_settings import PINNED
 from mirror_assets.config import TableSettings
 from mirror_assets.landing.format import Chunk, SliceRecord
 from mirror_assets.landing.names import SliceKey
@@ -48,5 +49,6 @@ def _binding(table: TableSettings, table_id: str, key: SliceKey, chunk: Chunk | 
         "where": condition_fingerprint(table),
         "changes": table.changes.value,
         "net": table.is_net,
+        "settings": dict(PINNED),
     }
     return hashlib.sha256(json.dumps(made_from, sort_keys=True).encode()).hexdigest()
