@@ -1,1 +1,1 @@
-"""Delta's private classes, used only with the Delta version on which tests prove them."""
+"""What only the JVM of a classic session offers: Spark's analysis of expressions."""
