@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, lru_cache, partial
 
@@ -48,7 +48,7 @@ _OF_PATTERNS = re.compile(r"[\[\]{}*?\\]")
 _CHAR, _PHYSICAL, _FIELD_ID = "__CHAR_VARCHAR_TYPE_STRING", "delta.columnMapping.physicalName", "delta.columnMapping.id"
 _STORED_ID = "delta.rowTracking.materializedRowIdColumnName"
 _STORED_VERSION = "delta.rowTracking.materializedRowCommitVersionColumnName"
-_PATH, _INDEX, _WORDS, _NUMBER = "path", "row", "words", "number"
+_PATH, _INDEX, _WORDS, _NUMBER, _STORED_KIND = "path", "row", "words", "number", "stored_kind"
 
 _Longs = npt.NDArray[np.int64]
 
@@ -104,7 +104,6 @@ class _Attribute:
     name: str
     type: pa.DataType
     value: Callable[[ScannedFile], object]
-    spark_type: str
 
 
 @dataclass(frozen=True)
@@ -122,135 +121,132 @@ class _ScanReader:
 
     def no_rows(self) -> DataFrame:
         """Return no rows, with the columns of all others."""
-        partitions = self.scan.metadata.partition_columns
-        data = (self._stored_type(one.dataType) for one in self._schema.fields if one.name not in partitions)
-        types: dict[str, DataType] = dict(zip(self._data, data, strict=True))
-        types |= dict.fromkeys((_PATH, "kind", "stored_kind", *self._partitions), StringType())
+        types: dict[str, DataType] = {alias: field.dataType for alias, field in self._stored_fields.items()}
+        types |= dict.fromkeys(("kind", *self._partitions), StringType())
         types |= dict.fromkeys((_INDEX, "version", "time", "first_id", "first_version"), LongType())
-        types |= dict.fromkeys(("stored_id", "stored_version"), LongType())
         nothing = (F.lit(None).cast(type_).alias(name) for name, type_ in types.items())
-        return self.spark.range(0, 0, 1, 1).select(*nothing).select(*self._output())
+        return self._output(self.spark.range(0, 0, 1, 1).select(*nothing), {})
 
     def read(self, files: Sequence[ScannedFile]) -> DataFrame:
         """Return the rows of these files that they show."""
         sparse = [file for file in files if _is_sparse(file.chosen)]
         numbers = {id(file): number for number, file in enumerate(sparse)}
+        dense = [file for file in files if file.chosen and id(file) not in numbers]
         attributes = [*self._of_table(), *self._of_commit()]
         if sparse:
-            attributes.append(_Attribute(_NUMBER, pa.int64(), lambda file: numbers.get(id(file), -1), "bigint"))
-        dense = [file for file in files if file.chosen and id(file) not in numbers]
+            attributes.append(_Attribute(_NUMBER, pa.int64(), lambda file: numbers.get(id(file), -1)))
         if dense:
-            attributes.append(_Attribute(_WORDS, pa.list_(pa.int64()), _words, "array<bigint>"))
-            attributes.append(_Attribute("wanted", pa.int32(), _wanted_bit, "int"))
-        rows = self._joined(self._parquet(files), files, attributes)
+            attributes.append(_Attribute(_WORDS, pa.list_(pa.int64()), _words))
+            attributes.append(_Attribute("wanted", pa.int32(), _wanted_bit))
+        differing, constants = _apart(attributes, files)
+        if not (differing or self.row_ids):
+            return self._output(self._parquet(files), constants, self._names)
+        rows = self._joined(files, differing)
         if dense:
-            word = F.get(F.col(_WORDS), F.shiftright(F.col(_INDEX), 6).cast("int"))
             # An index after the array's end is that of a row that the vector doesn't name.
-            bit = F.coalesce(F.getbit(word, F.col(_INDEX).bitwiseAND(F.lit(63)).cast("int")).cast("int"), F.lit(0))
-            rows = rows.where(F.col(_WORDS).isNull() | (bit == F.col("wanted")))
+            bit = f"coalesce(getbit(get({_WORDS}, CAST({_INDEX} >> 6 AS INT)), CAST({_INDEX} & 63 AS INT)), 0)"
+            rows = rows.where(f"{_WORDS} IS NULL OR {bit} = {constants.get('wanted', 'wanted')}")
         if sparse:
             hidden = pa.table({"hidden": np.concatenate([_keys(numbers[id(file)], file) for file in sparse])})
-            rows = rows.join(F.broadcast(self._frame(hidden)), self._key() == F.col("hidden"), "left_anti")
-        return rows.select(*self._output())
+            rows = rows.join(F.broadcast(self._frame(hidden)), F.expr(f"{_key(constants)} = hidden"), "left_anti")
+        return self._output(rows, constants)
 
     def read_numbered(self, files: Sequence[ScannedFile]) -> DataFrame:
         """Return the rows that these files name, by their numbers: one scan of each file for all commits."""
         by_path = {file.path: file for file in files}
-        numbers = {path: number for number, path in enumerate(by_path)}
-        attributes = [*self._of_table(), _Attribute(_NUMBER, pa.int64(), lambda file: numbers[file.path], "bigint")]
-        rows = self._joined(self._parquet(list(by_path.values())), list(by_path.values()), attributes)
+        once, numbers = list(by_path.values()), {path: number for number, path in enumerate(by_path)}
+        attributes = [*self._of_table(), _Attribute(_NUMBER, pa.int64(), lambda file: numbers[file.path])]
+        differing, constants = _apart(attributes, once)
+        rows = self._joined(once, differing)
         keys = [_keys(numbers[file.path], file) for file in files]
         counts = [len(of_file) for of_file in keys]
         named = {"named": pa.array(np.concatenate(keys))}
         for one in self._of_commit():
             values = pa.array([one.value(file) for file in files], one.type)
             named[one.name] = values.take(pa.array(np.repeat(np.arange(len(files)), counts)))
-        rows = rows.join(F.broadcast(self._frame(pa.table(named))), self._key() == F.col("named"))
-        return rows.select(*self._output())
+        side = self._frame(pa.table(named))
+        return self._output(rows.join(F.broadcast(side), F.expr(f"{_key(constants)} = named")), constants)
 
     def _parquet(self, files: Sequence[ScannedFile]) -> DataFrame:
-        """Return the stored columns of the files under short names, and each row's file and index in it."""
-        fields = [
-            StructField(self._physical(one), self._stored_type(one.dataType), metadata=self._stored_metadata(one))
-            for one in self._schema.fields
-            if one.name not in self.scan.metadata.partition_columns
-        ]
-        names = [*zip([one.name for one in fields], self._data, strict=True), *self._stored.items()]
-        fields += [StructField(name, StringType() if name == CHANGE_TYPE else LongType()) for name in self._stored]
+        """Return the stored columns of the files by their names there."""
         paths = sorted({self._path(file) for file in files})
-        reader = self.spark.read.schema(StructType(fields)).options(**_OPTIONS)
+        reader = self.spark.read.schema(StructType(list(self._stored_fields.values()))).options(**_OPTIONS)
         folders = sorted({path.rpartition("/")[0] for path in paths})
         if len(paths) <= max(_MANY_FILES, _FILES_OF_FOLDER * len(folders)):
-            stored = reader.parquet(*map(_escaped, paths))
-        else:
-            tops = [one for one in folders if not any(one.startswith(f"{other}/") for other in folders)]
-            stored = reader.option("recursiveFileLookup", "true").parquet(*map(_escaped, tops))
-        metadata = stored.metadataColumn("_metadata")  # also where the table has a column of this name
-        if len(paths) > max(_MANY_FILES, _FILES_OF_FOLDER * len(folders)):
-            stored = stored.where(metadata.getField("file_path").isin([java_encoded(path) for path in paths]))
-        columns = [F.col(quoted(name)).alias(alias) for name, alias in names]
-        return stored.select(
-            *columns, metadata.getField("file_path").alias(_PATH), metadata.getField("row_index").alias(_INDEX)
-        )
+            return reader.parquet(*map(_escaped, paths))
+        tops = [one for one in folders if not any(one.startswith(f"{other}/") for other in folders)]
+        listed = reader.option("recursiveFileLookup", "true").parquet(*map(_escaped, tops))
+        return listed.where(_metadata(listed, "file_path").isin([java_encoded(path) for path in paths]))
 
-    def _joined(self, rows: DataFrame, files: Sequence[ScannedFile], attributes: Sequence[_Attribute]) -> DataFrame:
-        """Return the rows with the attributes of their files, by a join only if files differ in one of them."""
-        values = {one.name: [one.value(file) for file in files] for one in attributes}
-        same = [one for one in attributes if one.name != _WORDS and len(set(values[one.name])) == 1]
-        constants = {one.name: F.lit(values[one.name][0]).cast(one.spark_type) for one in same}
-        rows = rows.withColumns(constants) if constants else rows
-        differing = {one.name: pa.array(values[one.name], one.type) for one in attributes if one not in same}
+    def _joined(self, files: Sequence[ScannedFile], differing: Sequence[_Attribute]) -> DataFrame:
+        """Return the rows with short names of stored columns, their index, and the attributes in which files differ."""
+        stored = self._parquet(files)
+        columns = [F.expr(f"{quoted(name)} AS {alias}") for alias, name in self._names.items()]
+        place = _metadata(stored, "file_path").alias(_PATH), _metadata(stored, "row_index").alias(_INDEX)
+        rows = stored.select(*columns, *place)
         if not differing:
             return rows
         of_path = pa.array([java_encoded(self._path(file)) for file in files], pa.string())
-        side = self._frame(pa.table({"of_path": of_path, **differing}))
-        joined = rows.join(F.broadcast(side), F.col(_PATH) == F.col("of_path"), "left")
-        unnamed = F.raise_error(F.concat(F.lit("Spark read a file that the log doesn't name: "), F.col(_PATH)))
-        return joined.where(F.when(F.col("of_path").isNull(), unnamed.cast("boolean")).otherwise(F.lit(col=True)))
+        values = {one.name: pa.array([one.value(file) for file in files], one.type) for one in differing}
+        side = self._frame(pa.table({"of_path": of_path, **values}))
+        joined = rows.join(F.broadcast(side), F.expr(f"{_PATH} = of_path"), "left")
+        why = _literal("Spark read a file that the log doesn't name: ")
+        return joined.where(f"IF(of_path IS NULL, CAST(raise_error(concat({why}, {_PATH})) AS BOOLEAN), TRUE)")
 
     def _of_table(self) -> Iterator[_Attribute]:
         """Yield the attributes of a file that are the same for all commits."""
         for name, alias in zip(self.scan.metadata.partition_columns, self._partitions, strict=True):
-            yield _Attribute(alias, pa.string(), partial(_partition_value, name), "string")
+            yield _Attribute(alias, pa.string(), partial(_partition_value, name))
         if self.row_ids:
-            yield _Attribute("first_id", pa.int64(), lambda file: file.first_row_id, "bigint")
-            yield _Attribute("first_version", pa.int64(), lambda file: file.row_version, "bigint")
+            yield _Attribute("first_id", pa.int64(), lambda file: file.first_row_id)
+            yield _Attribute("first_version", pa.int64(), lambda file: file.row_version)
 
     def _of_commit(self) -> Iterator[_Attribute]:
         """Yield the attributes that a feed has for the commit."""
         if self.scan.feed:
             times = self.scan.times_ms
-            yield _Attribute("kind", pa.string(), _kind, "string")
-            yield _Attribute("version", pa.int64(), lambda file: file.version, "bigint")
-            yield _Attribute("time", pa.int64(), lambda file: times.get(file.version), "bigint")
+            yield _Attribute("kind", pa.string(), _kind)
+            yield _Attribute("version", pa.int64(), lambda file: file.version)
+            yield _Attribute("time", pa.int64(), lambda file: times.get(file.version))
 
-    def _output(self) -> Iterator[Column]:
-        """Yield the scan's columns, by position: their names, types and order are those of the schema."""
-        data = iter(self._data)
-        partitions = dict(zip(self.scan.metadata.partition_columns, self._partitions, strict=True))
+    def _output(
+        self, rows: DataFrame, constants: Mapping[str, str], names: Mapping[str, str] | None = None
+    ) -> DataFrame:
+        """Return the scan's columns, by position: their names, types and order are those of the schema.
+
+        `constants` are attributes that all files share, as SQL, and `names` the columns of `rows` by their short names.
+        """
+        found = {**constants, **{alias: quoted(name) for alias, name in (names or {}).items()}}
+
+        def sql(alias: str) -> str:
+            return str(found.get(alias, alias))
+
+        columns = list[Column]()
+        partitions, data = (
+            dict(zip(self.scan.metadata.partition_columns, self._partitions, strict=True)),
+            iter(self._data),
+        )
         for one in self._schema.fields:
             alias = partitions.get(one.name) or next(data)
             stored, wanted = self._stored_type(one.dataType), _plain(one.dataType)
-            is_stored = one.name not in partitions and stored.simpleString() == wanted.simpleString()
-            value = F.col(alias) if is_stored else F.col(alias).cast(wanted)
+            value = F.expr(sql(alias))
+            if one.name in partitions or stored.simpleString() != wanted.simpleString():
+                value = value.cast(wanted)
             if not one.nullable:
-                reason = f"column `{one.name}` is NOT NULL, and a file has NULL in it, or no such column"
-                value = F.coalesce(value, F.raise_error(F.lit(reason)))
-            yield value.alias(one.name)
+                why = f"column `{one.name}` is NOT NULL, and a file has NULL in it, or no such column"
+                value = F.coalesce(value, F.expr(f"raise_error({_literal(why)})"))
+            columns.append(value.alias(one.name))
         if self.scan.feed:
-            kind = F.col("kind")
-            if CHANGE_TYPE in self._stored:
-                kind = F.coalesce(kind, F.col(self._stored[CHANGE_TYPE]))
-            yield kind.cast("string").alias(CHANGE_TYPE)
-            yield F.col("version").cast("bigint").alias(COMMIT_VERSION)
-            yield F.timestamp_millis(F.col("time").cast("bigint")).alias(COMMIT_TIMESTAMP)
+            kinds = [sql("kind"), *([sql(_STORED_KIND)] if _STORED_KIND in self._names else [])]
+            columns.append(F.expr(f"CAST(coalesce({', '.join(kinds)}) AS STRING) AS {CHANGE_TYPE}"))
+            columns.append(F.expr(f"CAST({sql('version')} AS BIGINT) AS {COMMIT_VERSION}"))
+            columns.append(F.expr(f"timestamp_millis(CAST({sql('time')} AS BIGINT)) AS {COMMIT_TIMESTAMP}"))
         if self.row_ids:
-            ids = F.col("first_id") + F.col(_INDEX), F.col("first_version")
-            for name, stored_name, computed in zip(
-                (ROW_ID, ROW_VERSION), (_STORED_ID, _STORED_VERSION), ids, strict=True
-            ):
-                stored_in = self._stored.get(self.scan.metadata.configuration.get(stored_name, ""))
-                yield (F.coalesce(F.col(stored_in), computed) if stored_in else computed).cast("bigint").alias(name)
+            ids = {"stored_id": f"{sql('first_id')} + {_INDEX}", "stored_version": sql("first_version")}
+            for (stored_in, computed), name in zip(ids.items(), (ROW_ID, ROW_VERSION), strict=True):
+                either = f"coalesce({stored_in}, {computed})" if stored_in in self._names else computed
+                columns.append(F.expr(f"CAST({either} AS BIGINT) AS {name}"))
+        return rows.select(*columns)
 
     @property
     def _data(self) -> list[str]:
@@ -262,14 +258,26 @@ class _ScanReader:
         return [f"p{at}" for at in range(len(self.scan.metadata.partition_columns))]
 
     @cached_property
-    def _stored(self) -> dict[str, str]:
-        """The columns of files that are not the table's, by their names in the file, with their short names."""
-        found = {CHANGE_TYPE: "stored_kind"} if self.scan.feed and self.scan.reads_change_files else {}
+    def _stored_fields(self) -> dict[str, StructField]:
+        """The columns to read from files, by their short names: the table's, then those of the feed and of row ids."""
+        fields = (one for one in self._schema.fields if one.name not in self.scan.metadata.partition_columns)
+        found = {
+            alias: StructField(
+                self._physical(one), self._stored_type(one.dataType), metadata=self._stored_metadata(one)
+            )
+            for alias, one in zip(self._data, fields, strict=True)
+        }
+        if self.scan.feed and self.scan.reads_change_files:
+            found[_STORED_KIND] = StructField(CHANGE_TYPE, StringType())
         if self.row_ids:
-            configuration = self.scan.metadata.configuration
-            ids = {configuration.get(_STORED_ID): "stored_id", configuration.get(_STORED_VERSION): "stored_version"}
-            found |= {name: alias for name, alias in ids.items() if name}
+            for alias, name in (("stored_id", _STORED_ID), ("stored_version", _STORED_VERSION)):
+                if column := self.scan.metadata.configuration.get(name):
+                    found[alias] = StructField(column, LongType())
         return found
+
+    @cached_property
+    def _names(self) -> dict[str, str]:
+        return {alias: field.name for alias, field in self._stored_fields.items()}
 
     @property
     def _mapping(self) -> str:
@@ -303,9 +311,6 @@ class _ScanReader:
     def _path(self, file: ScannedFile) -> str:
         return hadoop_path(self.scan.uri, file.path)
 
-    def _key(self) -> Column:
-        return F.shiftleft(F.col(_NUMBER), _INDEX_BITS).bitwiseOR(F.col(_INDEX))
-
     def _frame(self, table: pa.Table) -> DataFrame:
         """Return an Arrow table as a data frame, without Python work per row."""
         return self.spark.createDataFrame(table)
@@ -325,6 +330,34 @@ def _plain(type_: DataType) -> DataType:
     if isinstance(type_, MapType):
         return MapType(_plain(type_.keyType), _plain(type_.valueType))
     return type_
+
+
+def _apart(attributes: Sequence[_Attribute], files: Sequence[ScannedFile]) -> tuple[list[_Attribute], dict[str, str]]:
+    """Return the attributes in which the files differ, and the values of all others as SQL."""
+    differing, constants = list[_Attribute](), dict[str, str]()
+    for one in attributes:
+        first = one.value(files[0])
+        if one.name != _WORDS and all(one.value(file) == first for file in files):
+            constants[one.name] = _literal(first)
+        else:
+            differing.append(one)
+    return differing, constants
+
+
+def _literal(value: object) -> str:
+    """Return the text, number or NULL as SQL, without characters that the parser's settings could change."""
+    if value is None:
+        return "NULL"
+    return f"CAST(X'{value.encode().hex()}' AS STRING)" if isinstance(value, str) else f"{value}L"
+
+
+def _key(constants: Mapping[str, str]) -> str:
+    return f"({constants.get(_NUMBER, _NUMBER)} << {_INDEX_BITS} | {_INDEX})"
+
+
+def _metadata(rows: DataFrame, name: str) -> Column:
+    """Return a field of Spark's metadata of the row's file; this also works where a column is called `_metadata`."""
+    return rows.metadataColumn("_metadata").getField(name)
 
 
 def _escaped(path: str) -> str:
