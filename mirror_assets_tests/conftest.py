@@ -13,7 +13,7 @@ import pytest
 from dagster._core.storage.defs_state.base import set_defs_state_storage
 from pyspark.sql import SparkSession
 
-from mirror_assets.encode.session import open_session, spark_settings
+from mirror_assets.encode.session import open_session, own_session, spark_settings
 from mirror_assets.storage.lake.s3 import HADOOP_AWS
 from mirror_assets.storage.onelake.abfs import HADOOP_AZURE
 from mirror_assets_tests import quick_jvm
@@ -108,7 +108,7 @@ def adaptive_spark(spark: SparkSession) -> SparkSession:
 
     Only then does Spark know where shuffled rows lie when it puts partitions together, and moves them.
     """
-    session = spark.newSession()
+    session = own_session(spark)
     session.conf.set("spark.sql.adaptive.enabled", "true")
     return session
 

@@ -68,8 +68,8 @@ def encode_repair(slice_: RepairSlice, folder: str, compression: str, footer: Ma
     """Write the changes into `folder`, one file per part that has rows; return their counts by change type.
 
     The counts are those of the comparison. A row that `rows_to_land` lacks or repeats makes the numbers in the files
-    differ from them, and the check `row_conservation` finds that. Raises DuplicateKey, with sample keys, when the source has
-    a key twice; and the errors of `spark_error`.
+    differ from them, and the check `row_conservation` finds that. Raises DuplicateKey, with sample keys, when the
+    source has a key twice; and the errors of `spark_error`.
     """
     with spark_errors(f"{slice_.table}, encoding into {folder}"), _marked(slice_) as marked:
         counts = _counted(slice_, marked)

@@ -141,8 +141,7 @@ def columns_alike(uri: str, name: str) -> SettingError:
 def catalog_managed(uri: str) -> SettingError:
     """Return the error for a table whose catalog holds its newest commits."""
     return SettingError(
-        f"{uri} is managed by a catalog or a commit coordinator: its log doesn't have the newest commits, so it can't "
-        "be read by its address.",
+        f"{uri} is managed by a catalog: its log doesn't have the newest commits, so it can't be read by its address.",
         "move its commits back to the log (in Databricks, with Runtime 18.0 or later: `ALTER TABLE … DROP FEATURE "
         "catalogManaged`), or mirror a copy that no catalog manages.",
         code=ErrorCode.SOURCE_UNFIT,

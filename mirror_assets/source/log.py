@@ -31,8 +31,8 @@ from mirror_assets.source.errors import (
     SourceNotDelta,
     SourceUnavailable,
     SourceUnreadable,
-    catalog_managed,
     no_columns,
+    source_unsupported,
 )
 from mirror_assets.source.live_paths import LivePaths
 from mirror_assets.source.log_checkpoint import read_checkpoint
@@ -139,7 +139,8 @@ class DeltaLog:
             state = self._state_by_replay(version, error)
         require_readable(self.uri, state.protocol)
         if state.metadata.commit_coordinator:
-            raise catalog_managed(self.uri)
+            feature = "the table feature `coordinatedCommits-preview` (a coordinator has the newest commits)"
+            raise source_unsupported(self.uri, feature)
         return state
 
     def data_files(self, version: int) -> tuple[DataFile, ...]:

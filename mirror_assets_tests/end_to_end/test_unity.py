@@ -13,6 +13,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from mirror_assets.config import load_config, locate
+from mirror_assets.encode.session import own_session
 from mirror_assets.encode.vended import use_keys
 from mirror_assets.errors import ErrorCode, MirrorError, RetryError, SettingError
 from mirror_assets.landing.format import SliceKind
@@ -30,7 +31,7 @@ _LEAD = "fs.unitycatalog.renewal.leadTimeMillis"
 @pytest.fixture
 def lab(spark: SparkSession, tmp_path: Path, unity: LoopbackUnity, bucket: LoopbackBucket) -> UnityLab:
     """No tables yet; a session of the test's own."""
-    made = UnityLab(spark.newSession(), tmp_path, unity, bucket)
+    made = UnityLab(own_session(spark), tmp_path, unity, bucket)
     made.configure()
     return made
 
