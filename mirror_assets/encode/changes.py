@@ -101,8 +101,8 @@ class EncodedGroup:
 
     def _kinds(self) -> frozenset[str] | None:
         """Return the change types of the commit's rows, if no two of them can share a key."""
-        if self._scan.kinds() in _PLAIN:
-            return frozenset(kind.value for kind in self._scan.kinds())
+        if self._scan.kinds in _PLAIN:
+            return frozenset(kind.value for kind in self._scan.kinds)
         version = self.group.first
         scanned = count_commit_rows(self._read, [version], self._slice.keys).get(version)
         landing = scanned

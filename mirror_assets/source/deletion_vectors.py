@@ -5,6 +5,7 @@ from __future__ import annotations
 import struct
 import zlib
 from collections.abc import Iterable, Mapping
+from concurrent.futures import ThreadPoolExecutor
 
 from pyroaring import BitMap64
 
@@ -14,39 +15,50 @@ from mirror_assets.source.parsing import z85_decoded
 from mirror_assets.source.source_files import SourceFiles
 
 _PORTABLE = 1681511377
+_THREADS = 16
 _LENGTH, _CHECKSUM, _MAGIC = struct.Struct(">i"), struct.Struct(">I"), struct.Struct("<i")
 
 
 def read_vectors(files: SourceFiles, uri: str, vectors: Iterable[Vector]) -> Mapping[str, BitMap64]:
-    """Return the hidden rows of each vector, by its id; opens each file once.
+    """Return the hidden rows of each vector, by its id; opens each file once, remote ones concurrently.
 
     Raises FileNotFoundError for a missing file, and SourceUnreadable for one that is not what its vector says.
     """
-    wanted = {vector.id: vector for vector in vectors}
-    by_file: dict[str | None, list[Vector]] = {}
-    for vector in wanted.values():
-        by_file.setdefault(vector.path, []).append(vector)
-    found: dict[str, BitMap64] = {}
-    for path, group in by_file.items():
-        place = f"{path or 'a deletion vector in its log'} of {uri}"
-        if path is None:
-            stored = {vector.id: z85_decoded(vector.stored)[: vector.bytes] for vector in group}
-        else:
-            with files.open(path) as file:
-                stored = {}
-                for vector in group:
-                    file.seek(vector.offset or 1)
-                    stored[vector.id] = _checked(file.read(_LENGTH.size + vector.bytes + _CHECKSUM.size), vector, place)
-        found |= {vector.id: _bitmap(stored[vector.id], vector, uri, place) for vector in group}
+    by_file: dict[str | None, dict[str, Vector]] = {}
+    for vector in vectors:
+        by_file.setdefault(vector.path, {})[vector.id] = vector
+
+    def read(path: str | None) -> dict[str, BitMap64]:
+        return _read_file(files, uri, path, by_file[path].values())
+
+    if files.is_local or len(by_file) < 2:
+        found = [read(path) for path in by_file]
+    else:
+        with ThreadPoolExecutor(_THREADS) as pool:
+            found = list(pool.map(read, by_file))
+    return {name: rows for of_file in found for name, rows in of_file.items()}
+
+
+def _read_file(files: SourceFiles, uri: str, path: str | None, vectors: Iterable[Vector]) -> dict[str, BitMap64]:
+    """Read the vectors that are stored in one file, or in the log itself."""
+    place = path or "a deletion vector in its log"
+    if path is None:
+        return {one.id: _bitmap(z85_decoded(one.stored)[: one.bytes], one, uri, place) for one in vectors}
+    found = {}
+    with files.open(path) as file:
+        for vector in vectors:
+            file.seek(vector.offset or 1)
+            block = file.read(_LENGTH.size + vector.bytes + _CHECKSUM.size)
+            found[vector.id] = _bitmap(_checked(block, vector, uri, place), vector, uri, place)
     return found
 
 
-def _checked(block: bytes, vector: Vector, place: str) -> bytes:
+def _checked(block: bytes, vector: Vector, uri: str, place: str) -> bytes:
     """Return the vector's data from its block in a file: length, data, checksum."""
     data = block[_LENGTH.size : -_CHECKSUM.size]
     is_whole = len(data) == vector.bytes and _LENGTH.unpack_from(block)[0] == vector.bytes
     if not is_whole or _CHECKSUM.unpack_from(block, len(block) - _CHECKSUM.size)[0] != zlib.crc32(data):
-        raise SourceUnreadable(place, "it is damaged: length or checksum differ")
+        raise SourceUnreadable(uri, f"{place} is damaged: length or checksum differ")
     return data
 
 

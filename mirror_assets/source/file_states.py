@@ -9,6 +9,7 @@ from functools import cache
 from mirror_assets.source.actions import Actions, LiveFile, Metadata, Tombstone
 from mirror_assets.source.live_paths import LivePaths
 from mirror_assets.source.log import DeltaLog
+from mirror_assets.source.replay import with_physical_names
 
 FileState = LiveFile | Tombstone
 """A live file as the log describes it: where it is added, or where it is removed."""
@@ -68,7 +69,8 @@ class FileStates:
         @cache
         def earlier() -> Mapping[str, LiveFile]:
             fresh = DeltaLog(log.uri, log.access)
-            return {file.path: file for file in next(fresh.snapshots([version])).files}
+            snapshot = next(fresh.snapshots([version]))
+            return {file.path: file for file in with_physical_names(snapshot.files, snapshot.metadata)}
 
         return cls(live, live.metadata, earlier)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import TypeVar
 
@@ -119,12 +119,25 @@ def require_reconciled(actions: Actions) -> None:
 
 def with_logical_names(files: Iterable[LiveFile], metadata: Metadata) -> Iterator[LiveFile]:
     """Yield the files with partition values by the columns' logical names, not the physical ones."""
-    names: dict[str, str] = {}
+    return _renamed(files, {physical: logical for logical, physical in physical_partitions(metadata).items()})
+
+
+def with_physical_names(files: Iterable[LiveFile], metadata: Metadata) -> Iterator[LiveFile]:
+    """Yield the files of a snapshot with partition values by the columns' physical names, as in a commit."""
+    return _renamed(files, physical_partitions(metadata))
+
+
+def physical_partitions(metadata: Metadata) -> dict[str, str]:
+    """Return the physical names of the partition columns by their logical ones; nothing without column mapping."""
     mode = metadata.configuration.get("delta.columnMapping.mode", "none").lower()
-    if mode != "none" and metadata.partition_columns:
-        fields = parse_schema(metadata.schema_string).fields
-        columns = (field for field in fields if field.name in metadata.partition_columns)
-        names = {field.physical_name or field.name: field.name for field in columns}
+    if mode == "none" or not metadata.partition_columns:
+        return {}
+    fields = parse_schema(metadata.schema_string).fields
+    columns = (field for field in fields if field.name in metadata.partition_columns)
+    return {field.name: field.physical_name or field.name for field in columns}
+
+
+def _renamed(files: Iterable[LiveFile], names: Mapping[str, str]) -> Iterator[LiveFile]:
     for file in files:
         if names and file.partition:
             yield replace(file, partition={names.get(name, name): value for name, value in file.partition.items()})

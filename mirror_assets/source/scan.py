@@ -85,10 +85,11 @@ class Scan:
     @property
     def reads_change_files(self) -> bool:
         """Whether some rows come from files of the change data feed."""
-        return RowKind.AS_ROWS_SAY in self.kinds()
+        return RowKind.AS_ROWS_SAY in self.kinds
 
+    @cached_property
     def kinds(self) -> frozenset[RowKind]:
-        """Return the kinds of its files."""
+        """The kinds of its files."""
         return frozenset(file.kind for file in self.files)
 
 

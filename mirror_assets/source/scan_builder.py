@@ -5,6 +5,7 @@ from __future__ import annotations
 import posixpath
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 from pyroaring import BitMap64
 
@@ -15,9 +16,8 @@ from mirror_assets.source.errors import LogGap, SourceUnavailable, SourceUnreada
 from mirror_assets.source.file_states import FileState, FileStates, Transition
 from mirror_assets.source.live_paths import LivePaths
 from mirror_assets.source.log import DeltaLog
-from mirror_assets.source.replay import require_readable
+from mirror_assets.source.replay import physical_partitions, require_readable, with_physical_names
 from mirror_assets.source.scan import ChosenRows, DifferingScans, RowKind, Scan, ScannedFile
-from mirror_assets.source.schema import parse_schema
 
 
 @dataclass(frozen=True)
@@ -44,9 +44,8 @@ def scan_version(log: DeltaLog, version: int, part: VersionPart = VersionPart())
     if part.files not in (None, len(snapshot.files)):
         why = f"version {version} had {part.files} files, and has {len(snapshot.files)} now"
         raise SourceUnavailable(log.uri, why, _PLAN_AGAIN)
-    files = snapshot.files[part.first : part.end]
+    files = with_physical_names(snapshot.files[part.first : part.end], snapshot.metadata)
     made = _Builder(fresh, snapshot.metadata)
-    # Snapshots have partition values by logical names.
     live = [Transition(file.path, None, file, data_change=True) for file in files]
     return Scan(log.uri, snapshot.metadata, tuple(made.files(live, version, made.vectors(live))))
 
@@ -164,9 +163,8 @@ class _Builder:
         """Yield what to read of these files for a commit."""
         for one in found:
             if isinstance(one, ChangeFile):
-                yield ScannedFile(
-                    self._listable(one.path), one.bytes, self._logical(one.partition), version, RowKind.AS_ROWS_SAY
-                )
+                values, path = self._logical(one.partition, one.path), self._listable(one.path)
+                yield ScannedFile(path, one.bytes, values, version, RowKind.AS_ROWS_SAY)
             else:
                 yield from self._rows(one, version, vectors)
 
@@ -177,7 +175,7 @@ class _Builder:
             return vectors[state.vector.id] if state.vector else BitMap64()
 
         def part(state: FileState, kind: RowKind, chosen: ChosenRows | None) -> ScannedFile:
-            values = self._logical(state.partition or {})
+            values = self._logical(state.partition, one.path)
             first_id, row_version = state.base_row_id, state.row_commit_version
             path = self._listable(one.path)
             return ScannedFile(path, state.bytes or 0, values, version, kind, chosen, first_id, row_version)
@@ -206,14 +204,15 @@ class _Builder:
             raise SourceUnreadable(self.log.uri, why, step)
         return path
 
-    def _logical(self, partition: Mapping[str, str | None]) -> Mapping[str, str | None]:
-        """Return the partition's values by logical names."""
-        if not partition:
-            return partition
-        names = self._names
-        return {names.get(name, name): value for name, value in partition.items()}
+    def _logical(self, partition: Mapping[str, str | None] | None, path: str) -> Mapping[str, str | None]:
+        """Return a file's partition values by logical names. Raises SourceUnreadable if the log lacks them."""
+        columns = self.metadata.partition_columns
+        if partition is None and columns:
+            why = f"it removes {path} without its partition values, and the version before can't be reconstructed"
+            raise SourceUnreadable(self.log.uri, why, "rebuild the table's mirror.")
+        values = partition or {}
+        return {name: values.get(self._physical.get(name, name)) for name in columns}
 
-    @property
-    def _names(self) -> Mapping[str, str]:
-        fields = parse_schema(self.metadata.schema_string).fields
-        return {field.physical_name: field.name for field in fields if field.physical_name}
+    @cached_property
+    def _physical(self) -> Mapping[str, str]:
+        return physical_partitions(self.metadata)
