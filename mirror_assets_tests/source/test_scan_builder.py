@@ -1,0 +1,144 @@
+"""Scans of hand-made logs: which files and rows they name. Spark isn't needed."""
+
+from __future__ import annotations
+
+import copy
+import json
+from pathlib import Path
+
+import pytest
+
+from mirror_assets.errors import RetryError, SettingError
+from mirror_assets.source.commits import CommitRange, commit_digest
+from mirror_assets.source.log import DeltaLog
+from mirror_assets.source.scan import RowKind, Scan
+from mirror_assets.source.scan_builder import VersionPart, scan_changes, scan_differences, scan_version
+from mirror_assets_tests.handmade_table import Action, HandmadeTable, remove
+from mirror_assets_tests.source.handmade import column, commit_file, info
+
+_ID, _NAME, _PART = column("id", "long"), column("name", "string"), column("part", "string")
+_INSERT, _DELETE = RowKind.INSERT, RowKind.DELETE
+
+
+def _rows(*ids: int) -> list[dict[str, object]]:
+    return [{"id": id_, "name": f"n{id_}"} for id_ in ids]
+
+
+def _named(scan: Scan) -> list[tuple[str, int, RowKind]]:
+    return [(file.path, file.version, file.kind) for file in scan.files]
+
+
+@pytest.fixture
+def table(tmp_path: Path) -> HandmadeTable:
+    return HandmadeTable(tmp_path / "t", _ID, _NAME)
+
+
+def test_a_file_that_is_added_while_it_is_live_is_not_read_again(table: HandmadeTable) -> None:
+    one, two = table.add(*_rows(1), name="one.parquet"), table.add(*_rows(2), name="two.parquet")
+    table.commit(info(), one)
+    table.commit(info(), one, two)
+    table.commit(info(), two)
+    log = DeltaLog(str(table.path))
+    assert _named(scan_changes(log, CommitRange(1, 2))) == [("two.parquet", 1, _INSERT)]
+    assert scan_changes(log, CommitRange(2, 2)).files == ()
+    assert _named(scan_differences(log, CommitRange(1, 2)).last) == [("two.parquet", 2, _INSERT)]
+
+
+def test_a_file_that_is_not_live_is_not_removed_again(table: HandmadeTable) -> None:
+    one, two = table.add(*_rows(1), name="one.parquet"), table.add(*_rows(2), name="two.parquet")
+    table.commit(info(), one, two)
+    table.commit(info(), remove(one), remove(one))
+    table.commit(info(), remove(one))
+    log = DeltaLog(str(table.path))
+    assert _named(scan_changes(log, CommitRange(1, 2))) == [("one.parquet", 1, _DELETE)]
+    assert scan_changes(log, CommitRange(2, 2)).files == ()
+
+
+def test_a_file_that_comes_back_is_read_for_each_commit(table: HandmadeTable) -> None:
+    one = table.add(*_rows(1), name="one.parquet")
+    table.commit(info(), one)
+    table.commit(info(), remove(one))
+    table.commit(info(), one)
+    log = DeltaLog(str(table.path))
+    assert _named(scan_changes(log, CommitRange(1, 2))) == [("one.parquet", 1, _DELETE), ("one.parquet", 2, _INSERT)]
+    differing = scan_differences(log, CommitRange(1, 2))
+    assert differing.before.files == differing.last.files == ()
+
+
+def test_the_live_files_after_a_scan_are_known_to_the_next(table: HandmadeTable) -> None:
+    one = table.add(*_rows(1), name="one.parquet")
+    table.commit(info(), one)
+    table.commit(info(), table.add(*_rows(2), name="two.parquet"))
+    log = DeltaLog(str(table.path))
+    table_id = log.state().table_id
+    scan_changes(log, CommitRange(1, 1, table_id))
+    live = log.live_paths(1, table_id)
+    assert live is log.live_paths(1, table_id)
+    assert ["one.parquet" in live, "two.parquet" in live, "three.parquet" in live] == [True, True, False]
+    assert log.live_paths(1, "another table") is not live
+
+
+def test_commits_that_were_replaced_since_they_were_planned_are_not_read(table: HandmadeTable) -> None:
+    table.commit(info(), table.add(*_rows(1)))
+    table.commit(info(), table.add(*_rows(2)))
+    file = commit_file(table.path, 1)
+    planned = CommitRange(1, 1, digests={1: commit_digest(file.read_bytes())})
+    log = DeltaLog(str(table.path))
+    assert len(scan_changes(log, planned).files) == 1
+    file.write_text(file.read_text() + "\n")
+    with pytest.raises(RetryError, match="commit 1 was replaced"):
+        scan_changes(log, planned)
+
+
+def test_another_table_at_the_same_path_is_not_read(table: HandmadeTable) -> None:
+    table.commit(info(), table.add(*_rows(1)))
+    table.commit(info(), table.add(*_rows(2)))
+    log = DeltaLog(str(table.path))
+    with pytest.raises(RetryError, match="version 1 is of another table now"):
+        scan_changes(log, CommitRange(1, 1, "the planned one"))
+    with pytest.raises(RetryError, match="version 1 is of another table now"):
+        scan_version(log, 1, VersionPart(table_id="the planned one"))
+
+
+@pytest.mark.parametrize("name", ["_hidden.parquet", "a/.hidden.parquet", "x.parquet._COPYING_"])
+def test_a_name_that_spark_skips_without_an_error_is_refused(table: HandmadeTable, name: str) -> None:
+    table.commit(info(), table.add(*_rows(1), name=name))
+    with pytest.raises(SettingError, match="because of the file's name"):
+        scan_version(DeltaLog(str(table.path)), 0)
+
+
+def _partitioned(path: Path) -> tuple[HandmadeTable, Action]:
+    made = HandmadeTable(path, _ID, _NAME, _PART, partitioned_by=["part"])
+    add = made.add(*_rows(1), partition={"part": "x y"}, name="one.parquet")
+    made.commit(info(), add)
+    return made, add
+
+
+def test_partition_values_that_a_remove_lacks_are_those_of_its_add(tmp_path: Path) -> None:
+    made, add = _partitioned(tmp_path / "t")
+    made.commit(info(), remove(add, "partitionValues"))
+    (file,) = scan_changes(DeltaLog(str(made.path)), CommitRange(1, 1)).files
+    assert (file.kind, file.partition) == (_DELETE, {"part": "x y"})
+
+
+def test_partition_values_that_are_nowhere_stop_the_table(tmp_path: Path) -> None:
+    made, add = _partitioned(tmp_path / "t")
+    again = copy.deepcopy(add)
+    made.commit(info(), remove(add), again)
+    made.commit(info(), remove(add, "partitionValues"))
+    DeltaLog(str(made.path)).state()
+    for version in (0, 1):
+        commit_file(made.path, version).unlink()
+    _write_checkpoint_of_newest(made)
+    with pytest.raises(SettingError, match=r"removes one\.parquet without its partition values"):
+        scan_changes(DeltaLog(str(made.path)), CommitRange(2, 2))
+
+
+def _write_checkpoint_of_newest(made: HandmadeTable) -> None:
+    """A v2 checkpoint in JSON, without live files: versions before it can't be reconstructed."""
+    protocol = {"protocol": {"minReaderVersion": 3, "minWriterVersion": 7, "readerFeatures": ["v2Checkpoint"],
+                             "writerFeatures": ["v2Checkpoint", "changeDataFeed"]}}  # fmt: skip
+    lines = [{"checkpointMetadata": {"version": made.version}}, protocol, made.metadata()]
+    name = f"{made.version:020d}.checkpoint.80a083e8-7026-4e79-81be-64bd76c43a11.json"
+    text = "".join(f"{json.dumps(line)}\n" for line in lines)
+    (made.path / "_delta_log" / name).write_text(text)
