@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
+from pyspark import inheritable_thread_target
 from pyspark.sql import DataFrame, Observation, SparkSession
 
 from mirror_assets.encode.columns import projected
@@ -130,7 +131,9 @@ def encode_changes(
         groups = encoded_groups(spark, slice_, footer)
         with ThreadPoolExecutor(_CONCURRENT_GROUPS) as pool:
             written = [
-                pool.submit(group.write, f"{folder}/{number:05d}", compression) for number, group in enumerate(groups)
+                # Jobs of these threads have the description of this one.
+                pool.submit(inheritable_thread_target(group.write), f"{folder}/{number:05d}", compression)
+                for number, group in enumerate(groups)
             ]
             try:
                 # The error of the first group that fails, in order, is raised.

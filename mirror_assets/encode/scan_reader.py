@@ -230,6 +230,9 @@ class _ScanReader:
             alias = partitions.get(one.name) or next(data)
             stored, wanted = self._stored_type(one.dataType), _plain(one.dataType)
             value = F.expr(sql(alias))
+            if alias in constants and constants[alias] != "NULL":
+                # Spark would write a constant as REQUIRED. It can't know that the condition is always true.
+                value = F.when(F.monotonically_increasing_id() >= 0, value)
             if one.name in partitions or stored.simpleString() != wanted.simpleString():
                 value = value.cast(wanted)
             if not one.nullable:

@@ -67,6 +67,12 @@ class FileChange:
         rows = stored(self.path)
         return None if rows is None else rows * self.copies + shown_again
 
+    def least(self, balance: int | None) -> int | None:
+        """Return the least number of rows to read for it, by its balance; None if unknown."""
+        if len(self.before) > 1 or len(self.after) > 1:  # two copies of its rows, of which a reader has one
+            return 0
+        return None if balance is None else abs(balance)
+
 
 @dataclass(frozen=True)
 class CommitFiles:
@@ -99,6 +105,7 @@ class CommitFiles:
             new=added if is_split else None,
             old=-removed if is_split and removed is not None else None,
             replaces=any(file.before for file, _ in data) and any(not file.before for file, _ in data),
+            least=_sum(file.least(rows) for file, rows in data),
             change_files=self.change_files,
             contradictions=tuple(found),
         )
@@ -111,6 +118,8 @@ class CommitBalance:
     rows            rows that it adds minus rows that it removes; None if unproved: a file's number of rows is unknown
     new, old        rows to read for it from added and from removed files; None if the actions don't say: for change
                     files, and for a file with another vector, of which they have the difference only
+    least           rows to read for it from data files, at least: a file with another vector hides and shows more than
+                    the difference if it shows rows again; None if unproved
     replaces        it removes rows of files and adds rows of others, so it may only copy some of them
     change_files    paths of its change files, of which the actions have no numbers of rows
     contradictions  what its actions say that can't be
@@ -120,6 +129,7 @@ class CommitBalance:
     rows: int | None
     new: int | None = None
     old: int | None = None
+    least: int | None = None
     replaces: bool = False
     change_files: tuple[str, ...] = ()
     contradictions: tuple[str, ...] = ()

@@ -44,7 +44,7 @@ def unchecked(patch: pytest.MonkeyPatch) -> None:
     patch.setattr("mirror_assets.pipeline.check.check_staged", lambda *_: passed)
 
 
-def _text(module: ModuleType, used: Sequence[str], *exchanged: tuple[str, str]) -> Inject:
+def with_text(module: ModuleType, used: Sequence[str], *exchanged: tuple[str, str]) -> Inject:
     """What the module calls by the last words of `used`, as its text would have it with words exchanged."""
 
     def inject(patch: pytest.MonkeyPatch) -> None:
@@ -87,17 +87,17 @@ BUGS = (
     Bug(
         "ordering: new rows before old ones",
         Way.FEED,
-        _text(pairing, _PAIRED, (".orderBy(ours.is_new)", ".orderBy(F.desc(ours.is_new))")),
+        with_text(pairing, _PAIRED, (".orderBy(ours.is_new)", ".orderBy(F.desc(ours.is_new))")),
     ),
     Bug(
         "pairing: a new row without its old one",
         Way.FEED,
-        _text(pairing, _PAIRED, ("F.lag(ours.is_new).over(window)", "F.lit(None).cast('boolean')")),
+        with_text(pairing, _PAIRED, ("F.lag(ours.is_new).over(window)", "F.lit(None).cast('boolean')")),
     ),
     Bug(
         "ordering: commits of a part in no order",
         Way.FEED,
-        _text(
+        with_text(
             pairing,
             _PAIRED,
             ("return placed.where(", "return placed.sortWithinPartitions(F.desc(ours.order)).where("),
@@ -106,7 +106,7 @@ BUGS = (
     Bug(
         "key change: the old key stays",
         Way.FEED,
-        _text(
+        with_text(
             pairing,
             _PAIRED,
             ("        is_new.alias(ours.is_new),\n", "        is_new.alias(ours.is_new),\n        '_change_type',\n"),
@@ -116,7 +116,7 @@ BUGS = (
     Bug(
         "part assignment: later commits in earlier parts",
         Way.FEED,
-        _text(
+        with_text(
             part_assignment,
             ("encode.pairing.part_of_row",),
             (
@@ -128,7 +128,7 @@ BUGS = (
     Bug(
         "net: the first row of a key lands, not its last",
         Way.COMPACT,
-        _text(
+        with_text(
             net,
             ("pipeline.encode_slice.encode_net",),
             (".orderBy(COMMIT_VERSION, ours.is_new)", ".orderBy(F.desc(COMMIT_VERSION), ours.is_new)"),
@@ -137,22 +137,22 @@ BUGS = (
     Bug(
         "files: the last column is not compared",
         Way.FILES,
-        _text(differing_files, _DIFFERING, ("for column in columns:\n", "for column in columns[:-1]:\n")),
+        with_text(differing_files, _DIFFERING, ("in columns.items() if name", "in [*columns.items()][:-1] if name")),
     ),
     Bug(
         "files: a key that both versions have is unchanged",
         Way.FILES,
-        _text(differing_files, _DIFFERING, ("& F.col(names.is_same)))", "))")),
+        with_text(differing_files, _DIFFERING, ("& F.col(names.is_same)))", "))")),
     ),
     Bug(
         "files: the old rows are not read",
         Way.FILES,
-        _text(differing_files, _DIFFERING, ("self._stamped(self.old.frame", "self._stamped(self.old.frame.limit(0)")),
+        with_text(differing_files, _DIFFERING, ("self._stamped(self.old,", "self._stamped(self.old.limit(0),")),
     ),
     Bug(
         "row tracking: a row's id is its stamp",
         Way.TRACKED,
-        _text(
+        with_text(
             differing_files, _DIFFERING, ('rows.metadataColumn("_metadata").getField("row_commit_version")', "F.lit(1)")
         ),
     ),

@@ -1,0 +1,189 @@
+"""The tables in which faults matter: one source with many features, mirrored in several ways, with commits that wait.
+
+The statements run once. Each world is a copy of the source in which the commits after the base wait to be mirrored, and
+each fault gets a copy of its world.
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from enum import Enum
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.compute as pc
+from deltalake import DeltaTable, write_deltalake
+from pyspark.sql import SparkSession
+
+from mirror_assets.landing.format import SliceRecord
+from mirror_assets.pipeline.repair import repair_table
+from mirror_assets_tests.lab import TABLE, Lab
+
+BASE = 2
+"""The version that is mirrored before the waiting commits; also the first one in which all columns exist."""
+
+_COLUMNS = (
+    "id INT, place INT, name STRING, code CHAR(4), price DECIMAL(10,2), at TIMESTAMP, weight FLOAT, "
+    "tags STRUCT<a: INT, b: STRING>, area STRING"
+)
+_VALUES = (
+    "CAST(id AS INT), CAST(1000 + id AS INT), IF(id % 4 = 0, '', concat('name ', id)), concat('c', id % 10), "
+    "CAST(id + 0.25 AS DECIMAL(10,2)), timestamp_millis(1600000000000 + id), CAST(id / 3 AS FLOAT), "
+    "named_struct('a', CAST(id AS INT), 'b', concat('b', id)), IF(id % 2 = 0, 'west', 'east')"
+)
+_STATEMENTS = (
+    f"CREATE TABLE {{t}} ({_COLUMNS}) USING delta PARTITIONED BY (area) TBLPROPERTIES (delta.enableChangeDataFeed = "
+    "true, delta.enableDeletionVectors = true, delta.enableRowTracking = true)",
+    f"INSERT INTO {{t}} SELECT {_VALUES} FROM range(0, 10, 1, 1)",
+    "ALTER TABLE {t} ADD COLUMNS (note STRING)",
+    "UPDATE {t} SET price = 100 WHERE id IN (1, 2)",  # 3
+    "UPDATE {t} SET price = 200 WHERE id = 1",  # 4
+    "DELETE FROM {t} WHERE id = 3",  # 5
+    f"INSERT INTO {{t}} SELECT {_VALUES}, concat('note ', id) FROM range(77, 79, 1, 1)",  # 6
+    "UPDATE {t} SET id = 500 WHERE id = 5",  # 7
+    "UPDATE {t} SET price = 300 WHERE id = 7",  # 8
+)
+_WHOLE = "slices: {max_commits: 100}"
+_CONDITION = "id <> 6\n    columns: {name: {sql: \"concat('x', name)\"}}"
+
+
+class World(Enum):
+    """A source, and how it is mirrored."""
+
+    LOAD = "first load"
+    CHUNKS = "first load in chunks"
+    LOAD_WHERE = "first load, `where` and a mask"
+    FEED = "changes"
+    FEED_WHERE = "changes, `where` and a mask"
+    NET = "net changes"
+    FILES = "changes by files"
+    KEYLESS = "row tracking, no keys"
+    APPENDS = "appends"
+    ADDED_AGAIN = "a live file is added again"
+    REWRITE = "a commit with `dataChange=false` loses rows"
+    REPAIR = "repair"
+
+
+@dataclass(frozen=True)
+class _Making:
+    """The settings of a world, its waiting commits by their versions, and what else happens to its lake."""
+
+    table: str = ""
+    keys: str = "[id]"
+    defaults: str = _WHOLE
+    base: int | None = BASE
+    tip: int = 8
+    commit: Callable[[Path], None] = field(default=lambda _: None)
+
+
+def _add_again(lake: Path) -> None:
+    """Commit the add of a file that is live, with other tags, as data that changes."""
+    actions = [json.loads(line) for line in _commit(lake, 1).read_text().splitlines()]
+    added = next(action["add"] for action in actions if "add" in action)
+    _write(lake, BASE + 1, {"add": added | {"tags": {"again": "yes"}, "dataChange": True}})
+
+
+def _lose_rows(lake: Path) -> None:
+    """Commit the removal of a live file that claims to change no data."""
+    actions = [json.loads(line) for line in _commit(lake, 1).read_text().splitlines()]
+    added = next(action["add"] for action in actions if "add" in action)
+    names = ("path", "size", "partitionValues", "stats", "baseRowId", "defaultRowCommitVersion")
+    removed = {name: added[name] for name in names}
+    more = {"deletionTimestamp": 1, "extendedFileMetadata": True, "dataChange": False}
+    _write(lake, BASE + 1, {"remove": removed | more})
+
+
+_MAKING = {
+    World.LOAD: _Making(base=None),
+    World.CHUNKS: _Making(base=None, defaults="slices: {max_rows: 5}"),
+    World.LOAD_WHERE: _Making(f"where: {_CONDITION}", base=None),
+    World.FEED: _Making(),
+    World.FEED_WHERE: _Making(f"where: {_CONDITION}"),
+    World.NET: _Making("compact: true"),
+    World.FILES: _Making("changes: files"),
+    World.KEYLESS: _Making("changes: row_tracking", keys="[]"),
+    World.APPENDS: _Making("changes: append_only", keys="[]", base=0, tip=1),
+    World.ADDED_AGAIN: _Making("changes: append_only", keys="[]", tip=BASE, commit=_add_again),
+    World.REWRITE: _Making("on_break: hold", tip=BASE, commit=_lose_rows),
+    World.REPAIR: _Making(base=8),
+}
+
+
+@dataclass(frozen=True)
+class Worlds:
+    """Makes worlds, each once, and copies of them."""
+
+    spark: SparkSession
+    folder: Path
+
+    def copy(self, world: World, name: str) -> Lab:
+        """Return a copy of the world for one fault."""
+        target = self.folder / "copies" / name
+        shutil.copytree(self._made(world), target)
+        lab = Lab(self.spark, target)
+        if world is World.REPAIR:
+            lab.replicator.poll()  # it makes the table again, because the table folder is another one
+            _damage(lab)
+        return lab
+
+    def _source(self) -> Path:
+        """Return the folder of the source with all commits."""
+        lab = Lab(self.spark, self.folder / "source")
+        if not lab.root.exists():
+            lab.root.mkdir(parents=True)
+            lab.sql(*_STATEMENTS)
+        return Path(lab.uri)
+
+    def _made(self, world: World) -> Path:
+        root, making = self.folder / world.name, _MAKING[world]
+        if root.exists():
+            return root
+        lab = Lab(self.spark, root)
+        lake = Path(shutil.copytree(self._source(), lab.uri))
+        lab.configure(making.table, making.defaults, making.keys)
+        waiting = {version: _commit(lake, version).read_text() for version in range(len(_STATEMENTS))}
+        for version in waiting:
+            # Hadoop's checksum would refuse another commit, and Delta's would show a version that isn't there.
+            _commit(lake, version).with_name(f".{version:020d}.json.crc").unlink(missing_ok=True)
+            _commit(lake, version).with_suffix(".crc").unlink(missing_ok=True)
+            if version > (making.tip if making.base is None else making.base):
+                _commit(lake, version).unlink()
+        if making.base is not None:
+            lab.mirror()
+            lab.replicator.poll()
+            for version in range(making.base + 1, making.tip + 1):
+                _commit(lake, version).write_text(waiting[version])
+        making.commit(lake)
+        return root
+
+
+def advance(world: World, lab: Lab) -> list[SliceRecord]:
+    """Mirror what waits, or repair the mirror; return the records of the slices that landed."""
+    if world is World.REPAIR:
+        repaired = repair_table(lab.context, lab.replicator, lambda _: None)
+        assert repaired is not None
+        return [repaired.record]
+    return [slice_.record for slice_ in lab.mirror()]
+
+
+def _damage(lab: Lab) -> None:
+    """Change the price of the row 1 in the mirror."""
+    status = lab.replicator.table(TABLE)
+    assert status is not None
+    table = DeltaTable(status.location)
+    rows = table.to_pyarrow_table()
+    prices = pc.if_else(pc.equal(rows["id"], 1), pa.scalar(None, rows["price"].type), rows["price"])
+    changed = rows.set_column(rows.column_names.index("price"), "price", prices)
+    write_deltalake(status.location, changed, mode="overwrite")
+
+
+def _commit(lake: Path, version: int) -> Path:
+    return lake / "_delta_log" / f"{version:020d}.json"
+
+
+def _write(lake: Path, version: int, *actions: object) -> None:
+    info = {"commitInfo": {"timestamp": 1_700_000_000_000, "operation": "WRITE", "operationParameters": {}}}
+    _commit(lake, version).write_text("".join(f"{json.dumps(action)}\n" for action in (info, *actions)))
