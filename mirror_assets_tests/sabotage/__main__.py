@@ -29,9 +29,8 @@ def main() -> int:
         spark = open_session(spark_settings(quick_jvm.SMALL_DATA | settings))
         worlds = Worlds(spark, Path(folder))
         more = " message | s |" if options.messages else ""
-        _print(
-            f"| part | fault | world | found by | when |{more}\n| --- | --- | --- | --- | --- |{' --- | --- |' * bool(more)}"
-        )
+        _print(f"| part | fault | world | found by | when |{more}")
+        _print(f"| --- | --- | --- | --- | --- |{' --- | --- |' * bool(more)}")
         for number, fault in enumerate(FAULTS):
             if not re.search(options.only, str(fault)):
                 continue

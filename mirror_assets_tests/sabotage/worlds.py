@@ -35,8 +35,10 @@ _VALUES = (
     "named_struct('a', CAST(id AS INT), 'b', concat('b', id)), IF(id % 2 = 0, 'west', 'east')"
 )
 _STATEMENTS = (
-    f"CREATE TABLE {{t}} ({_COLUMNS}) USING delta PARTITIONED BY (area) TBLPROPERTIES (delta.enableChangeDataFeed = "
-    "true, delta.enableDeletionVectors = true, delta.enableRowTracking = true)",
+    (
+        f"CREATE TABLE {{t}} ({_COLUMNS}) USING delta PARTITIONED BY (area) TBLPROPERTIES (delta.enableChangeDataFeed = "
+        "true, delta.enableDeletionVectors = true, delta.enableRowTracking = true)"
+    ),
     f"INSERT INTO {{t}} SELECT {_VALUES} FROM range(0, 10, 1, 1)",
     "ALTER TABLE {t} ADD COLUMNS (note STRING)",
     "UPDATE {t} SET price = 100 WHERE id IN (1, 2)",  # 3
