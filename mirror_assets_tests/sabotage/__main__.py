@@ -28,10 +28,8 @@ def main() -> int:
         settings = {"spark.master": "local[2]", "spark.driver.extraJavaOptions": f"-Xmn1g {quick_jvm.OPTIONS}"}
         spark = open_session(spark_settings(quick_jvm.SMALL_DATA | settings))
         worlds = Worlds(spark, Path(folder))
-        more = " message | s |" if options.messages else ""
-        _print(
-            f"| part | fault | world | found by | when |{more}\n| --- | --- | --- | --- | --- |{' --- | --- |' * bool(more)}"
-        )
+        heads = ["part", "fault", "world", "found by", "when", *(["message", "s"] if options.messages else [])]
+        _print(f"| {' | '.join(heads)} |\n|{' --- |' * len(heads)}")
         for number, fault in enumerate(FAULTS):
             if not re.search(options.only, str(fault)):
                 continue
