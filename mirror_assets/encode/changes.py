@@ -129,10 +129,10 @@ def encode_changes(
     """
     with spark_errors(f"{slice_.table}, encoding changes of {slice_.scan.uri} into {folder}"):
         groups = encoded_groups(spark, slice_, footer)
+        described = inheritable_thread_target(spark)  # jobs of the threads have the description of this one's
         with ThreadPoolExecutor(_CONCURRENT_GROUPS) as pool:
             written = [
-                # Jobs of these threads have the description of this one.
-                pool.submit(inheritable_thread_target(group.write), f"{folder}/{number:05d}", compression)
+                pool.submit(described(group.write), f"{folder}/{number:05d}", compression)
                 for number, group in enumerate(groups)
             ]
             try:

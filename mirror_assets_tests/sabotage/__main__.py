@@ -28,8 +28,9 @@ def main() -> int:
         settings = {"spark.master": "local[2]", "spark.driver.extraJavaOptions": f"-Xmn1g {quick_jvm.OPTIONS}"}
         spark = open_session(spark_settings(quick_jvm.SMALL_DATA | settings))
         worlds = Worlds(spark, Path(folder))
-        heads = ["part", "fault", "world", "found by", "when", *(["message", "s"] if options.messages else [])]
-        _print(f"| {' | '.join(heads)} |\n|{' --- |' * len(heads)}")
+        more = " message | s |" if options.messages else ""
+        _print(f"| part | fault | world | found by | when |{more}")
+        _print(f"| --- | --- | --- | --- | --- |{' --- | --- |' * bool(more)}")
         for number, fault in enumerate(FAULTS):
             if not re.search(options.only, str(fault)):
                 continue

@@ -87,7 +87,7 @@ def _turned(file: ScannedFile) -> ScannedFile:
 
 
 def _vectors(change: Callable[[BitMap64], BitMap64]) -> Inject:
-    right = scan_builder.read_vectors
+    right = deletion_vectors.read_vectors
 
     def read_vectors(*arguments: Any) -> Mapping[str, BitMap64]:  # noqa: ANN401 passed on
         return {id_: change(rows) for id_, rows in right(*arguments).items()}
@@ -212,7 +212,7 @@ def _ledger_without_vectors(patch: pytest.MonkeyPatch) -> None:
 
 
 def _repair_of_older(patch: pytest.MonkeyPatch) -> None:
-    right = repair.scan_version
+    right = scan_builder.scan_version
     patch.setattr(repair, "scan_version", lambda log, version: right(log, version - 5))
 
 

@@ -29,14 +29,16 @@ _COLUMNS = (
     "id INT, place INT, name STRING, code CHAR(4), price DECIMAL(10,2), at TIMESTAMP, weight FLOAT, "
     "tags STRUCT<a: INT, b: STRING>, area STRING"
 )
-_PROPERTIES = ", ".join(f"delta.enable{one} = true" for one in ("ChangeDataFeed", "DeletionVectors", "RowTracking"))
 _VALUES = (
     "CAST(id AS INT), CAST(1000 + id AS INT), IF(id % 4 = 0, '', concat('name ', id)), concat('c', id % 10), "
     "CAST(id + 0.25 AS DECIMAL(10,2)), timestamp_millis(1600000000000 + id), CAST(id / 3 AS FLOAT), "
     "named_struct('a', CAST(id AS INT), 'b', concat('b', id)), IF(id % 2 = 0, 'west', 'east')"
 )
 _STATEMENTS = (
-    f"CREATE TABLE {{t}} ({_COLUMNS}) USING delta PARTITIONED BY (area) TBLPROPERTIES ({_PROPERTIES})",
+    (
+        f"CREATE TABLE {{t}} ({_COLUMNS}) USING delta PARTITIONED BY (area) TBLPROPERTIES (delta.enableChangeDataFeed = "
+        "true, delta.enableDeletionVectors = true, delta.enableRowTracking = true)"
+    ),
     f"INSERT INTO {{t}} SELECT {_VALUES} FROM range(0, 10, 1, 1)",
     "ALTER TABLE {t} ADD COLUMNS (note STRING)",
     "UPDATE {t} SET price = 100 WHERE id IN (1, 2)",  # 3
