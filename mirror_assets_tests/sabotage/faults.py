@@ -17,7 +17,7 @@ from mirror_assets.encode.counted import Counted, ObservedRows
 from mirror_assets.landing.format import SliceRecord
 from mirror_assets.pipeline import check, repair
 from mirror_assets.pipeline.context import TableContext
-from mirror_assets.source import scan_builder, schema
+from mirror_assets.source import deletion_vectors, scan_builder, schema
 from mirror_assets.source.commits import Commit
 from mirror_assets.source.live_paths import LivePaths
 from mirror_assets.source.log import DeltaLog

@@ -36,8 +36,8 @@ _VALUES = (
 )
 _STATEMENTS = (
     (
-        f"CREATE TABLE {{t}} ({_COLUMNS}) USING delta PARTITIONED BY (area) TBLPROPERTIES (delta.enableChangeDataFeed = "
-        "true, delta.enableDeletionVectors = true, delta.enableRowTracking = true)"
+        f"CREATE TABLE {{t}} ({_COLUMNS}) USING delta PARTITIONED BY (area) TBLPROPERTIES ("
+        "delta.enableChangeDataFeed = true, delta.enableDeletionVectors = true, delta.enableRowTracking = true)"
     ),
     f"INSERT INTO {{t}} SELECT {_VALUES} FROM range(0, 10, 1, 1)",
     "ALTER TABLE {t} ADD COLUMNS (note STRING)",
