@@ -30,7 +30,10 @@ class ClusterDown(Exception):
 
 @contextmanager
 def standalone(folder: Path, workers: int = 2) -> Iterator[str]:
-    """The URL of the master of a running cluster; its processes end with the context."""
+    """The URL of the master of a running cluster; its processes end with the context.
+
+    Each worker has an address of its own: Spark runs no speculative task on the host of the first.
+    """
     port = _free_port()
     url = f"spark://{_HOST}:{port}"
     with ExitStack() as processes:
@@ -38,7 +41,8 @@ def standalone(folder: Path, workers: int = 2) -> Iterator[str]:
         for number in range(workers):
             context = folder / f"worker-{number}"
             options = ("--cores", "1", "--memory", "1g", "--work-dir", str(context))
-            processes.enter_context(_process(context, "worker.Worker", *options, url))
+            host = f"127.0.0.{number + 2}"
+            processes.enter_context(_process(context, "worker.Worker", *options, url, host=host))
         _wait_for(folder / "master", "Registering worker", workers)
         yield url
 
@@ -58,9 +62,9 @@ def executors(folder: Path) -> list[int]:
 
 
 @contextmanager
-def _process(folder: Path, name: str, *options: str) -> Iterator[None]:
+def _process(folder: Path, name: str, *options: str, host: str = _HOST) -> Iterator[None]:
     folder.mkdir(parents=True)
-    command = [str(_HOME / "bin" / "spark-class"), f"{_DEPLOY}.{name}", "--host", _HOST, "--webui-port", "0", *options]
+    command = [str(_HOME / "bin" / "spark-class"), f"{_DEPLOY}.{name}", "--host", host, "--webui-port", "0", *options]
     with (folder / "log").open("wb") as log:
         process = subprocess.Popen(command, env=_environment(), stdout=log, stderr=subprocess.STDOUT)
     try:

@@ -18,11 +18,11 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 import pyarrow as pa
-import pyspark
 from deltalake import DeltaTable
 from pyspark.sql import SparkSession
 
 from mirror_assets.encode.session import open_session, spark_settings
+from mirror_assets_tests.cluster.standalone import executors, standalone
 from mirror_assets_tests.kills.source import Orders
 from mirror_assets_tests.lab import TABLE, Lab
 
@@ -41,6 +41,7 @@ _SPECULATION = {
     "spark.speculation.multiplier": "1.01",
     "spark.speculation.quantile": "0.1",
     "spark.speculation.minTaskRuntime": "1ms",
+    "spark.speculation.efficiency.enabled": "false",
 }
 
 
@@ -68,11 +69,16 @@ class Outcome:
 def main() -> None:
     """Mirror the table once for each case."""
     folder, how = Path(sys.argv[1]), sys.argv[2]
+    with standalone(folder / "cluster") as master:
+        _mirror_on(master, folder, how)
+
+
+def _mirror_on(master: str, folder: Path, how: str) -> None:
     events = folder / "events"
-    events.mkdir(parents=True)
+    events.mkdir()
     settings = {
-        "spark.master": "local-cluster[2,2,1024]" if how == SPECULATE else "local-cluster[2,1,1024]",
-        "spark.executor.memory": "768m",
+        "spark.master": master,
+        "spark.executor.memory": "512m",
         "spark.driver.host": "127.0.0.1",
         "spark.eventLog.enabled": "true",
         "spark.eventLog.dir": events.as_uri(),
@@ -81,8 +87,6 @@ def main() -> None:
         "spark.ui.enabled": "false",
         "spark.locality.wait": "0",
     }
-    os.environ["SPARK_HOME"] = str(Path(pyspark.__file__).parent)
-    os.environ["SPARK_WORKER_DIR"] = str(folder / "work")
     spark = open_session(spark_settings(settings | (_SPECULATION if how == SPECULATE else {})))
     source = Orders(folder / "orders")
     source.create(_ROWS, _FILES)
@@ -101,7 +105,7 @@ def _mirror(spark: SparkSession, folder: Path, source: Orders, case: str, table:
     orders.touch(_ROWS // 4)
     orders.overwrite()  # its old and new rows are paired, which takes a shuffle
     before, began = _events(folder), time.monotonic()
-    with _killing(spark, enabled=kills) as killed:
+    with _killing(spark, folder / "cluster", enabled=kills) as killed:
         (slice_,) = lab.mirror()
     seconds, after = time.monotonic() - began, _events(folder)
     (verdict,) = (result for result in slice_.results if result.check == "row_conservation")
@@ -130,7 +134,7 @@ def _mirror(spark: SparkSession, folder: Path, source: Orders, case: str, table:
 
 
 @contextmanager
-def _killing(spark: SparkSession, *, enabled: bool) -> Iterator[list[int]]:
+def _killing(spark: SparkSession, cluster: Path, *, enabled: bool) -> Iterator[list[int]]:
     """Kill an executor as soon as a stage that writes parts has ended some tasks."""
     killed, ends = list[int](), threading.Event()
     tracker = spark.sparkContext.statusTracker()
@@ -140,7 +144,7 @@ def _killing(spark: SparkSession, *, enabled: bool) -> Iterator[list[int]]:
             for id_ in tracker.getActiveStageIds():
                 stage = tracker.getStageInfo(id_)
                 if stage and stage.numTasks >= _LEAST_PARTS and 2 <= stage.numCompletedTasks < stage.numTasks // 2:
-                    victim = min(_executors())
+                    victim = min(executors(cluster))
                     os.kill(victim, signal.SIGKILL)
                     killed.append(victim)
                     return
@@ -154,28 +158,6 @@ def _killing(spark: SparkSession, *, enabled: bool) -> Iterator[list[int]]:
         ends.set()
         if enabled:
             thread.join()
-
-
-def _executors() -> list[int]:
-    """Process ids of this program's executors."""
-    found = []
-    for process in Path("/proc").glob("[0-9]*"):
-        try:
-            command = (process / "cmdline").read_bytes().decode(errors="replace")
-        except OSError:
-            continue  # it has ended
-        if "CoarseGrainedExecutorBackend" in command and _is_child(int(process.name)):
-            found.append(int(process.name))
-    return found
-
-
-def _is_child(process: int) -> bool:
-    """Return whether the process was started by this one, or by a process that was."""
-    while process > 1:
-        if process == os.getpid():
-            return True
-        process = int(Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[1])
-    return False
 
 
 def _events(folder: Path) -> tuple[int, int]:
