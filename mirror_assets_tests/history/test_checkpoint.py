@@ -23,9 +23,14 @@ def checkpoints(tmp_path: Path) -> Path:
 
 def _used(checkpoint: StreamCheckpoint) -> StreamCheckpoint:
     """The checkpoint, as Spark has written it."""
-    Path(checkpoint.location).mkdir(parents=True)
-    (Path(checkpoint.location) / "metadata").write_text("Spark's")
+    _sparks(checkpoint).mkdir(parents=True)
+    (_sparks(checkpoint) / "metadata").write_text("Spark's")
     return checkpoint
+
+
+def _sparks(checkpoint: StreamCheckpoint) -> Path:
+    """Spark's own folder, which Spark gets as an address."""
+    return Path(checkpoint.location.removeprefix("file://"))
 
 
 @pytest.mark.parametrize(
@@ -34,13 +39,13 @@ def _used(checkpoint: StreamCheckpoint) -> StreamCheckpoint:
 def test_behind_another_slice_a_stream_begins_anew(checkpoints: Path, newest: HistoryCommit | None) -> None:
     taken = take_checkpoint(checkpoints, newest)
     assert not taken.is_continued
-    assert not Path(taken.location).exists()
+    assert not _sparks(taken).exists()
 
 
 def test_one_stream_alone_is_continued_with_what_was_left(checkpoints: Path) -> None:
     first, second = take_checkpoint(checkpoints, KEPT), take_checkpoint(checkpoints, KEPT)
     assert (first.is_continued, second.is_continued) == (True, False)
-    assert (Path(first.location) / "metadata").read_text() == "Spark's"
+    assert (_sparks(first) / "metadata").read_text() == "Spark's"
     assert first.folder != second.folder
 
 
