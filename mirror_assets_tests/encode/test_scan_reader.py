@@ -6,6 +6,8 @@ from collections.abc import Callable
 from itertools import pairwise
 from pathlib import Path
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 
@@ -194,3 +196,34 @@ def test_many_files_of_few_folders_are_read_by_their_folders(
     monkeypatch.setattr(scan_reader, "_FILES_OF_FOLDER", 2)
     by_folder = read_scan(spark, scan_version(log, 1))
     assert _rows(by_folder) == by_name == _rows(read_version(spark, uri, 1))
+
+
+def test_a_value_that_all_files_share_is_an_optional_column(spark: SparkSession, tmp_path: Path) -> None:
+    """Spark writes a constant as REQUIRED, which can't be dropped from the mirror."""
+    uri = str(tmp_path / "t")
+    spark.range(3).selectExpr("id", "'x' AS part").write.format("delta").partitionBy("part").save(uri)
+    found = read_scan(spark, scan_version(DeltaLog(uri), 0))
+    assert found.schema["part"].nullable
+    assert _rows(found) == _rows(read_version(spark, uri, 0))
+
+
+def test_null_in_a_column_that_has_none_fails(spark: SparkSession, tmp_path: Path) -> None:
+    uri = str(tmp_path / "t")
+    spark.sql(f"CREATE TABLE delta.`{uri}` (id BIGINT, name STRING NOT NULL) USING delta")
+    spark.sql(f"INSERT INTO delta.`{uri}` VALUES (1, 'a')")
+    (path,) = (file.path for file in DeltaLog(uri).data_files(1))
+    file = tmp_path / "t" / path
+    file.with_name(f".{file.name}.crc").unlink()
+    pq.write_table(pa.table({"id": [1], "name": pa.array([None], pa.string())}), file)
+    with pytest.raises(Exception, match="column `name` is NOT NULL"):
+        read_scan(spark, scan_version(DeltaLog(uri), 1)).collect()
+
+
+@pytest.mark.parametrize("files", [1, 3])
+def test_columns_may_be_called_as_ours(spark: SparkSession, tmp_path: Path, files: int) -> None:
+    uri = str(tmp_path / "t")
+    names = ("c0", "c1", "p0", "path", "row", "kind", "version", "words", "_metadata", "of_path", "number")
+    columns = ", ".join(f"id + {at} AS `{name}`" for at, name in enumerate(names))
+    table = spark.range(0, 9, 1, files).selectExpr(*columns.split(", "))
+    table.write.format("delta").partitionBy("p0").save(uri)
+    assert _rows(read_scan(spark, scan_version(DeltaLog(uri), 0))) == _rows(read_version(spark, uri, 0))

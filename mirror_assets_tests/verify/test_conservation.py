@@ -229,8 +229,15 @@ def test_change_files_have_the_rows_of_their_footers(table: HandmadeTable) -> No
 
 @pytest.mark.parametrize("kind", [SliceKind.REPAIR, SliceKind.START])
 def test_slices_without_a_balance_read_no_log(tmp_path: Path, kind: SliceKind) -> None:
-    markers = MarkerCounts(upserts=3) if kind is SliceKind.REPAIR else MarkerCounts()
-    assert _check(HandmadeTable(tmp_path), _record(markers, ChangeCounts(), kind=kind)).passed
+    is_repair = kind is SliceKind.REPAIR
+    markers, read = MarkerCounts(upserts=3 * is_repair), ChangeCounts(insert=3 * is_repair)
+    assert _check(HandmadeTable(tmp_path), _record(markers, read, kind=kind)).passed
+
+
+@pytest.mark.parametrize("markers", [MarkerCounts(upserts=2), MarkerCounts(upserts=3, deletes=1)])
+def test_a_repair_lands_the_rows_of_its_comparison(tmp_path: Path, markers: MarkerCounts) -> None:
+    record = _record(markers, ChangeCounts(insert=3), kind=SliceKind.REPAIR)
+    assert "the comparison with the mirror has 3 and 0" in _check(HandmadeTable(tmp_path), record).message
 
 
 def test_a_start_slice_has_no_rows(tmp_path: Path) -> None:
