@@ -17,6 +17,7 @@ from mirror_assets.config import load_config
 from mirror_assets.errors import MirrorError
 from mirror_assets_tests.lab import Lab
 from mirror_assets_tests.landed_rows import ALL, Chosen, Rows, landed_rows, require_equal, source_rows
+from mirror_assets_tests.smoke import smoke_first
 
 _FEED, _TRACKED, _VECTORS = (
     f"delta.enable{feature} = true" for feature in ("ChangeDataFeed", "RowTracking", "DeletionVectors")
@@ -148,7 +149,7 @@ def _columns(rows: Rows) -> set[str]:
     return {name for values in rows for name, _ in values}
 
 
-@pytest.mark.parametrize("change", CHANGES, ids=str)
+@pytest.mark.parametrize("change", smoke_first(CHANGES, 12), ids=str)
 def test_a_feature_may_change_within_a_slice(spark: SparkSession, tmp_path: Path, change: Change) -> None:
     lab = Lab(spark, tmp_path)
     lab.configure(f"changes: {change.way}", "slices: {max_commits: 100}", change.keys)
