@@ -67,7 +67,7 @@ class Scan:
 
     @cached_property
     def whole_bytes(self) -> int:
-        """Size of the files that are read whole, apart from rows that deletion vectors hide."""
+        """Size of the files that are read whole, except for rows that deletion vectors hide."""
         return sum(file.bytes for file in self.files if file.chosen is None or not file.chosen.are_read)
 
     def of_commits(self, first: int, last: int) -> Scan:
