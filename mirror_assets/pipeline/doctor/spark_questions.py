@@ -105,11 +105,11 @@ def _count_keys(frame: DataFrame, keys: Sequence[str]) -> tuple[int, int, int, t
 @contextmanager
 def _spark_reading(context: TableContext, state: SourceState | None, projection: Projection) -> Iterator[DataFrame]:
     """Yield the version's landing rows; translate Spark's errors in the block."""
-    spark, uri = context.spark(), context.source
+    spark, uri = context.spark(), context.log.uri
     if state is None:
         try:
             with spark_errors(f"{context.name}, reading the newest version of {uri}"):
-                yield projected(spark.read.format("delta").load(uri), projection)
+                yield projected(spark.read.format("delta").load(context.source), projection)
         except FileUnfound as error:
             if _NO_PATH in error.why:
                 raise SourceNotDelta(uri) from error
