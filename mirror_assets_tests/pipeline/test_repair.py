@@ -102,7 +102,7 @@ def test_a_row_that_its_reader_loses_or_doubles_is_not_published(
     monkeypatch.setattr(repair, "_rows_to_land", lambda *args: _FAULTS[fault](read(*args)))
     _damage(mirrored)
     before = mirrored.manifest()
-    with pytest.raises(ChecksFailed, match="row_counts"):
+    with pytest.raises(ChecksFailed, match="row_conservation"):
         _repair(mirrored)
     assert mirrored.manifest() == before
 
