@@ -5,7 +5,6 @@ from __future__ import annotations
 import struct
 import zlib
 from collections.abc import Iterable, Mapping
-from concurrent.futures import ThreadPoolExecutor
 
 from pyroaring import BitMap64
 
@@ -15,7 +14,6 @@ from mirror_assets.source.parsing import z85_decoded
 from mirror_assets.source.source_files import SourceFiles
 
 _PORTABLE = 1681511377
-_THREADS = 16
 _LENGTH, _CHECKSUM, _MAGIC = struct.Struct(">i"), struct.Struct(">I"), struct.Struct("<i")
 
 
@@ -31,11 +29,7 @@ def read_vectors(files: SourceFiles, uri: str, vectors: Iterable[Vector]) -> Map
     def read(path: str | None) -> dict[str, BitMap64]:
         return _read_file(files, uri, path, by_file[path].values())
 
-    if files.is_local or len(by_file) < 2:
-        found = [read(path) for path in by_file]
-    else:
-        with ThreadPoolExecutor(_THREADS) as pool:
-            found = list(pool.map(read, by_file))
+    found = files.each(read, list(by_file))
     return {name: rows for of_file in found for name, rows in of_file.items()}
 
 

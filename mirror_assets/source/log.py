@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from typing import TypeVar
 
 import pyarrow as pa
 from deltalake import DeltaTable
@@ -47,11 +45,6 @@ from mirror_assets.source.store_faults import translated
 
 # A store lists this many files of a log in one page.
 _SHORT_LOG = 1000
-# Files of a log are small, so reading them remotely is mostly latency.
-_THREADS = 16
-
-_Given = TypeVar("_Given")
-_Made = TypeVar("_Made")
 
 
 @dataclass(frozen=True)
@@ -185,7 +178,7 @@ class DeltaLog:
             digest = commit_digest(data)
             return describe(version, actions, written, footer_rows, with_files=with_files, digest=digest)
 
-        return with_column_ids(self._each(described, range(first, last + 1)), lambda: self._metadata_at(first - 1))
+        return with_column_ids(self.files.each(described, range(first, last + 1)), lambda: self._metadata_at(first - 1))
 
     def read_actions(
         self, first: int, last: int, digests: Mapping[int, str] | None = None
@@ -204,7 +197,7 @@ class DeltaLog:
                 )
             return self._parsed(version, data)
 
-        return list(zip(versions, self._each(read, versions), strict=True))
+        return list(zip(versions, self.files.each(read, versions), strict=True))
 
     def live_paths(self, version: int, table_id: str | None = None) -> LivePaths:
         """Return the live files of a version. Raises LogGap.
@@ -329,7 +322,7 @@ class DeltaLog:
                 self._time(version, metadata.in_commit_since),
                 replace(actions, added=tuple(with_logical_names(actions.added, metadata))),
             )
-            for version, actions in zip(versions, self._each(self._commit_once, versions), strict=True)
+            for version, actions in zip(versions, self.files.each(self._commit_once, versions), strict=True)
         )
 
     def time_ms(self, version: int) -> int:
@@ -482,7 +475,7 @@ class DeltaLog:
             if steps is None or version < 0:
                 raise refused or LogGap(self.uri, self._listing.gap(version))
             try:
-                return steps, self._each(self._step, steps)
+                return steps, self.files.each(self._step, steps)
             except _AuxiliaryUnread as error:
                 refused, self._known.listing = error.reason, self._listing.without(error.paths)
 
@@ -492,7 +485,7 @@ class DeltaLog:
             return self._commit_once(step.last)
         try:
             if step.is_checkpoint:
-                return read_checkpoint(self.files, step.paths, self._each)
+                return read_checkpoint(self.files, step.paths, self.files.each)
             with self.files.open(step.paths[0]) as file:
                 actions = parse_actions(file.read(), self.files.paths)
             require_reconciled(actions)
@@ -536,14 +529,3 @@ class DeltaLog:
 
     def _not_of_delta(self, name: str, error: Exception) -> SourceUnreadable:
         return SourceUnreadable(self.uri, f"{name} does not follow Delta's protocol: {error}")
-
-    def _each(self, read: Callable[[_Given], _Made], given: Sequence[_Given]) -> list[_Made]:
-        """Read several files, concurrently from a remote store; on a disk, threads take four times as long."""
-        if self.files.is_local or len(given) < 2:
-            return [read(one) for one in given]
-        with ThreadPoolExecutor(_THREADS) as pool:
-            try:
-                return list(pool.map(read, given))
-            except (MirrorError, _AuxiliaryUnread):
-                pool.shutdown(wait=False, cancel_futures=True)
-                raise

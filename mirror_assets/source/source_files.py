@@ -5,10 +5,12 @@ from __future__ import annotations
 import os
 import re
 import stat
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from pathlib import Path
+from typing import TypeVar
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -25,6 +27,10 @@ from mirror_assets.source.object_store import ObjectStoreFiles
 from mirror_assets.source.store_faults import translated
 
 _LOG = "_delta_log"
+# Files of a log are small, so reading them remotely is mostly latency.
+_THREADS = 16
+_Given = TypeVar("_Given")
+_Made = TypeVar("_Made")
 _PLACE = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*://[^/]*)/(.*)", re.DOTALL)
 
 
@@ -95,6 +101,19 @@ class SourceFiles:
     def is_local(self) -> bool:
         """Whether they are on a disk of this machine, and named by its path."""
         return not has_scheme(self._uri)
+
+    def each(self, read: Callable[[_Given], _Made], given: Sequence[_Given]) -> list[_Made]:
+        """Read several files, concurrently from a remote store; on a disk, threads take four times as long.
+
+        The first error cancels what has not begun.
+        """
+        if self.is_local or len(given) < 2:
+            return [read(one) for one in given]
+        with ThreadPoolExecutor(_THREADS) as pool:
+            try:
+                return list(pool.map(read, given))
+            finally:
+                pool.shutdown(wait=False, cancel_futures=True)
 
     @property
     def _system(self) -> FileSystem:

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TypeVar
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -33,11 +31,8 @@ from mirror_assets.verify.ledger import (
     Vectors,
 )
 
-_THREADS = 16
 # Commits that are read at once when a whole log is audited: this bounds the memory.
 _AUDITED_AT_ONCE = 256
-_Given = TypeVar("_Given")
-_Made = TypeVar("_Made")
 
 
 @dataclass(frozen=True)
@@ -53,7 +48,7 @@ class Footers:
     def read(self, paths: Iterable[str]) -> Mapping[str, int | None]:
         """Return the rows of each file; None for one that was deleted or is damaged."""
         wanted = [path for path in dict.fromkeys(paths) if path not in self._known]
-        self._known.update(zip(wanted, _each(self.log, self._rows, wanted), strict=True))
+        self._known.update(zip(wanted, self.log.files.each(self._rows, wanted), strict=True))
         return self._known
 
     def _rows(self, path: str) -> int | None:
@@ -125,7 +120,7 @@ def commits_ledger(log: DeltaLog, first: int, last: int) -> SliceLedger:
 
     def read() -> tuple[tuple[CommitFiles, ...], StoredRows]:
         versions = range(first, last + 1)
-        found = _each(log, lambda version: read_commit(log, version), versions)
+        found = log.files.each(lambda version: read_commit(log, version), versions)
         removed = {file.path for actions in found for file in actions.removed}
         touched = removed | {file.path for actions in found for file in actions.added}
         running = RunningLedger(lambda: files_before(log, first, touched))
@@ -156,7 +151,7 @@ def audit(log: DeltaLog) -> Iterator[CommitBalance]:
     running = RunningLedger(lambda: files_before(log, first))
     for begin in range(first, last + 1, _AUDITED_AT_ONCE):
         versions = range(begin, min(begin + _AUDITED_AT_ONCE, last + 1))
-        for version, actions in zip(versions, _each(log, lambda one: read_commit(log, one), versions), strict=True):
+        for version, actions in zip(versions, log.files.each(lambda one: read_commit(log, one), versions), strict=True):
             yield running.apply(version, actions).balance(running.stored_rows)
 
 
@@ -206,7 +201,7 @@ def read_vectors(log: DeltaLog, version: int) -> Mapping[str, Vectors]:
     if steps is None:
         raise LogGap(log.uri, listing.gap(version))
     live: dict[str, dict[str, int]] = {}
-    for actions in _each(log, lambda step: _read_step(log, step), steps):
+    for actions in log.files.each(lambda step: _read_step(log, step), steps):
         for removed in actions.removed:
             live.get(removed.path, {}).pop(removed.vector.id if removed.vector else "", None)
         for added in actions.added:
@@ -235,11 +230,3 @@ def _parsed(log: DeltaLog, data: bytes, name: str) -> Actions:
 
 def _counted(commits: Iterable[CommitFiles]) -> list[str]:
     return list(dict.fromkeys(path for commit in commits for path in sorted(commit.counted_paths)))
-
-
-def _each(log: DeltaLog, read: Callable[[_Given], _Made], given: Sequence[_Given]) -> list[_Made]:
-    """Read several files, concurrently from a remote store; on a disk, threads take longer."""
-    if log.files.is_local or len(given) < 2:
-        return [read(one) for one in given]
-    with ThreadPoolExecutor(_THREADS) as pool:
-        return list(pool.map(read, given))
