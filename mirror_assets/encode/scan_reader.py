@@ -222,10 +222,8 @@ class _ScanReader:
             return str(found.get(alias, alias))
 
         columns = list[Column]()
-        partitions, data = (
-            dict(zip(self.scan.metadata.partition_columns, self._partitions, strict=True)),
-            iter(self._data),
-        )
+        partitions = dict(zip(self.scan.metadata.partition_columns, self._partitions, strict=True))
+        data = iter(self._data)
         for one in self._schema.fields:
             alias = partitions.get(one.name) or next(data)
             stored, wanted = self._stored_type(one.dataType), _plain(one.dataType)
@@ -383,7 +381,7 @@ def _words(file: ScannedFile) -> _Longs | None:
     """Return the file's chosen rows as bits of longs, up to the last one; None for all rows, and where rows are few."""
     if file.chosen is None or _is_sparse(file.chosen):
         return None
-    rows = np.frombuffer(file.chosen.rows.to_array(), np.uint64).astype(np.int64)
+    rows = _indices(file.chosen)
     bits = np.zeros((int(rows[-1]) // 64 + 1) * 64 if len(rows) else 0, np.uint8)
     bits[rows] = 1
     return np.packbits(bits, bitorder="little").view(np.int64)
@@ -392,6 +390,9 @@ def _words(file: ScannedFile) -> _Longs | None:
 def _keys(number: int, file: ScannedFile) -> _Longs:
     """Return the numbers of the file's chosen rows in a scan, for a file with this number."""
     assert file.chosen is not None  # noqa: S101 only such files have a number
-    rows = np.frombuffer(file.chosen.rows.to_array(), np.uint64).astype(np.int64)
-    keys: _Longs = rows | np.int64(number << _INDEX_BITS)
+    keys: _Longs = _indices(file.chosen) | np.int64(number << _INDEX_BITS)
     return keys
+
+
+def _indices(chosen: ChosenRows) -> _Longs:
+    return np.frombuffer(chosen.rows.to_array(), np.uint64).astype(np.int64)

@@ -12,7 +12,7 @@ from typing import Final, Protocol
 
 from mirror_assets.landing.format import ScannedRows, SliceKind, SliceRecord
 from mirror_assets.verify.check_result import CheckResult
-from mirror_assets.verify.ledger import Balances, CommitBalance, weight
+from mirror_assets.verify.ledger import Balances, weight
 from mirror_assets.verify.ledger_log import SliceLedger
 
 ROW_CONSERVATION: Final = "row_conservation"
@@ -137,12 +137,12 @@ def row_conservation(rows: SliceRows, counter: RowCounter | None = None) -> Chec
 
 def _of_repair(record: SliceRecord) -> CheckResult:
     """Compare the parts of a repair with the counts of the comparison that found it: upserts have no balance."""
-    read, written = record.read, record.markers
-    counted = read.insert + read.update_postimage, read.delete + read.update_preimage
+    written, compared = record.markers, _Seen.observed(record).kept
+    counted = compared.new, compared.old
     landed = written.inserts + written.updates + written.upserts, written.updates + written.deletes
     problem = "{}: the parts have {:,} new and {:,} old rows, and the comparison with the mirror has {:,} and {:,}"
     found = [] if counted == landed else [problem.format(record.table, *landed, *counted)]
-    return CheckResult(ROW_CONSERVATION, tuple(found), {"read": read.total, "written": written.total})
+    return CheckResult(ROW_CONSERVATION, tuple(found), {"read": record.read.total, "written": written.total})
 
 
 def _problems(rows: SliceRows, seen: _Seen, balances: Balances, *, most_change_files: int | None = None) -> list[str]:
@@ -217,17 +217,14 @@ def _differing_commits(rows: SliceRows, seen: _Seen, balances: Balances) -> list
     if not rows.by_commit:
         return []
 
-    def differs(commit: CommitBalance) -> bool:
-        return commit.rows is not None and seen.by_version.get(commit.version, CountedRows()).balance != commit.rows
-
     known = {commit.version for commit in balances.commits}
+    read = {version: rows.balance for version, rows in seen.by_version.items()}
     found = [
-        f"version {commit.version}: {seen.by_version.get(commit.version, CountedRows()).balance:+,} rows were read, "
-        f"{commit.rows:+,} by the log"
+        f"version {commit.version}: {balance:+,} rows were read, {commit.rows:+,} by the log"
         for commit in balances.commits
-        if differs(commit)
+        if (balance := read.get(commit.version, 0)) != commit.rows and commit.rows is not None
     ]
-    found += [f"version {one}: rows were read, and it is not in the slice" for one in seen.by_version.keys() - known]
+    found += [f"version {one}: rows were read, and it is not in the slice" for one in read.keys() - known]
     more = [f"and {len(found) - _SAMPLES:,} more versions"] if len(found) > _SAMPLES else []
     return [*found[:_SAMPLES], *more]
 
