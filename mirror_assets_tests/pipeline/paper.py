@@ -78,6 +78,13 @@ class Paper:
         write_commit(self.lake, version, [info(operation, timestamp=int(made * 1000)), *rows])
         os.utime(commit_file(self.lake, version), (made, made))
 
+    def create_waiting(self) -> None:
+        """Create the table: version 0 has landed, two commits wait."""
+        self.create()
+        self.cover(0)
+        self.commit(1, 1)
+        self.commit(2, 2)
+
     def cover(self, version: int) -> None:
         """Say in the manifest that everything up to the version has landed."""
         state = self.context.log.state(version)

@@ -31,10 +31,7 @@ _NOW_MS = 1_800_000_000_000
 def paper(tmp_path: Path) -> Paper:
     """Version 0 has landed, two commits wait."""
     made = Paper(tmp_path)
-    made.create()
-    made.cover(0)
-    made.commit(1, 1)
-    made.commit(2, 2)
+    made.create_waiting()
     return made
 
 

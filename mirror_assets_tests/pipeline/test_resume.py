@@ -43,10 +43,7 @@ def _no_encoder(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch)
 def paper(tmp_path: Path) -> Paper:
     """Version 0 has landed, two commits wait."""
     made = Paper(tmp_path)
-    made.create()
-    made.cover(0)
-    made.commit(1, 1)
-    made.commit(2, 2)
+    made.create_waiting()
     return made
 
 
