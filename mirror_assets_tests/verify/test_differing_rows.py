@@ -7,29 +7,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from mirror_assets.verify.differing_rows import COUNTS, BucketTotals, Sides, bucket_totals, differing_rows, row_hash
-
-_EQUAL = [
-    ("double('NaN')", "double('NaN')"),
-    ("double('NaN')", "-double('NaN')"),
-    ("CAST(NULL AS STRING)", "CAST(NULL AS STRING)"),
-    ("DATE'0001-01-01'", "DATE'0001-01-01'"),
-]
-_DIFFERENT = [
-    ("-0.0D", "0.0D"),
-    ("CAST(-0.0D AS FLOAT)", "CAST(0.0D AS FLOAT)"),
-    ("CAST(NULL AS DOUBLE)", "0.0D"),
-    ("CAST(NULL AS STRING)", "''"),
-    ("CAST(NULL AS BINARY)", "X''"),
-    ("CAST(NULL AS INT)", "0"),
-    ("CAST(NULL AS BOOLEAN)", "false"),
-    ("X'00'", "X'0000'"),
-    ("1.10BD", "1.11BD"),
-    ("double('NaN')", "double('Infinity')"),
-    ("-1e-320D", "0.0D"),
-    ("'a'", "'a '"),
-    ("'a'", "'A'"),
-    ("TIMESTAMP'2020-01-01 00:00:00'", "TIMESTAMP'2020-01-01 00:00:00.000001'"),
-]
+from mirror_assets_tests.hashed_values import DIFFERENT, EQUAL
 
 
 def _hashes(spark: SparkSession, *rows: str, salt: int = 0) -> list[int]:
@@ -42,8 +20,8 @@ def test_only_equal_values_have_equal_hashes(spark: SparkSession, compiled: str)
     session = spark.newSession()
     session.conf.set("spark.sql.codegen.wholeStage", compiled)
     session.conf.set("spark.sql.codegen.factoryMode", "FALLBACK" if compiled == "true" else "NO_CODEGEN")
-    pairs = [_hashes(session, *(f"{value} AS c" for value in pair)) for pair in _EQUAL + _DIFFERENT]
-    assert [left == right for left, right in pairs] == [True] * len(_EQUAL) + [False] * len(_DIFFERENT)
+    pairs = [_hashes(session, *(f"{value} AS c" for value in pair)) for pair in EQUAL + DIFFERENT]
+    assert [left == right for left, right in pairs] == [True] * len(EQUAL) + [False] * len(DIFFERENT)
 
 
 def test_a_value_that_moves_to_a_null_neighbour_is_another_row(spark: SparkSession) -> None:
