@@ -10,6 +10,8 @@ from pyroaring import BitMap64
 
 from mirror_assets.source.actions import Vector
 from mirror_assets.source.errors import SourceUnreadable
+from mirror_assets.source.log_paths import hadoop_path
+from mirror_assets.source.losses import FileUnfound
 from mirror_assets.source.parsing import z85_decoded
 from mirror_assets.source.source_files import SourceFiles
 
@@ -20,7 +22,7 @@ _LENGTH, _CHECKSUM, _MAGIC = struct.Struct(">i"), struct.Struct(">I"), struct.St
 def read_vectors(files: SourceFiles, uri: str, vectors: Iterable[Vector]) -> Mapping[str, BitMap64]:
     """Return the hidden rows of each vector, by its id; opens each file once, remote ones concurrently.
 
-    Raises FileNotFoundError for a missing file, and SourceUnreadable for one that is not what its vector says.
+    Raises FileUnfound for a missing file, and SourceUnreadable for one that is not what its vector says.
     """
     by_file: dict[str | None, dict[str, Vector]] = {}
     for vector in vectors:
@@ -39,11 +41,14 @@ def _read_file(files: SourceFiles, uri: str, path: str | None, vectors: Iterable
     if path is None:
         return {one.id: _bitmap(z85_decoded(one.stored)[: one.bytes], one, uri, place) for one in vectors}
     found = {}
-    with files.open(path) as file:
-        for vector in vectors:
-            file.seek(vector.offset or 1)
-            block = file.read(_LENGTH.size + vector.bytes + _CHECKSUM.size)
-            found[vector.id] = _bitmap(_checked(block, vector, uri, place), vector, uri, place)
+    try:
+        with files.open(path) as file:
+            for vector in vectors:
+                file.seek(vector.offset or 1)
+                block = file.read(_LENGTH.size + vector.bytes + _CHECKSUM.size)
+                found[vector.id] = _bitmap(_checked(block, vector, uri, place), vector, uri, place)
+    except FileNotFoundError as error:
+        raise FileUnfound(uri, f"{hadoop_path(uri, path)} is not found") from error
     return found
 
 

@@ -80,7 +80,7 @@ class SparkInterrupted(RetryError):
 
 
 class FileUnfound(SparkInterrupted):
-    """Spark did not find a file: either one of the source, or one of its own. `why` names the file."""
+    """A file was not found: one of the source, or one of Spark's own. `why` names the file."""
 
 
 class SparkFailed(StopError):

@@ -18,6 +18,7 @@ from mirror_assets.storage.lake.azure import AzureCredential, AzureStore
 from mirror_assets_tests.lakes.s3_server import REGION, S3Server
 from mirror_assets_tests.onelake.certificates import TRUSTSTORE_PASSWORD
 from mirror_assets_tests.onelake.server import LoopbackOneLake
+from mirror_assets_tests.onelake.tree import File
 
 _FEED = {"delta.enableChangeDataFeed": "true"}
 _ROWS = pa.table({"id": [1, 2, 3]})
@@ -122,3 +123,48 @@ def test_a_shared_access_signature_is_all_that_both_readers_have(
     assert not [record for record in onelake.log.records if not record.operation.is_storage], "nobody signed in"
     files = [path for path in tmp_path.rglob("*") if path.is_file()]
     assert [path for path in files if signature.rpartition("=")[2].encode() in path.read_bytes()] == []
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize("staging", ["direct", "upload"])
+@pytest.mark.parametrize("kind", ["s3", "adls"])
+def test_a_source_and_the_landing_zone_have_their_own_identities(
+    kind: str, staging: str, s3: S3Server, onelake: LoopbackOneLake, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """An S3 account with its keys, or an ADLS account with a signature, beside OneLake with a client secret."""
+    for name, value in {**onelake.environment(), "SSL_CERT_FILE": str(onelake.ca)}.items():
+        monkeypatch.setenv(name, value)
+    zone, environment = onelake.new_item(), {**onelake.environment(), "SSL_CERT_FILE": str(onelake.ca)}
+    if kind == "s3":
+        s3.bucket("returns")
+        user = s3.user_of("returns")
+        root, secret = "s3://returns", user.secret
+        write_deltalake(f"{root}/returns", _ROWS, configuration=_FEED, storage_options=s3.options)
+        own = f'region: {REGION}, endpoint: "{s3.url}", credential: environment, env_prefix: SALES_'
+        environment |= user.environment("SALES_")
+    else:
+        # Another host of the same server: both readers choose an identity by the host.
+        item, host = onelake.new_item(), onelake.url.removeprefix("https://").replace("127.0.0.1", "localhost")
+        root = f"abfss://{item.workspace}@{host}/{item.guid}/Tables"
+        owner = AzureStore(LakeAddress.parse(root), AzureCredential.CLIENT_SECRET)
+        options = owner.storage_options()
+        write_deltalake(
+            owner.delta_uri(owner.root.below("returns")), _ROWS, configuration=_FEED, storage_options=options
+        )
+        own = "credential: sas, env_prefix: SALES_"
+        signature = onelake.shared_access_signature()
+        secret = signature.rpartition("=")[2]
+        environment["SALES_AZURE_STORAGE_SAS_TOKEN"] = signature
+    (tmp_path / "mirror.yaml").write_text(
+        f'landing_zone: {{onelake: {{url: "{zone.url}", credential: client_secret, staging: {staging}, '
+        f'ca_bundle: "{onelake.ca}"}}}}\n'
+        f'stores: {{sales: {{root: "{root}", {own}}}}}\n'
+        "tables: {returns: {source: {store: sales, path: returns}, keys: [id]}}\n"
+        f"{_trusting(onelake)}"
+    )
+    (landed,) = _run(tmp_path, environment)
+    assert landed["covered"] == 0
+    in_zone = [node.data for node in zone.saved().values() if isinstance(node, File)]
+    assert in_zone
+    kept = [*in_zone, *(path.read_bytes() for path in tmp_path.rglob("*") if path.is_file())]
+    assert [data for data in kept if secret.encode() in data or onelake.principal.secret.encode() in data] == []

@@ -98,6 +98,11 @@ def test_bad_keys_publish_nothing(
     with pytest.raises(error, match=match):
         lab.mirror()
     lab.sql("DELETE FROM {t} WHERE id IS NULL OR id = 300")
+    if error is DuplicateKey:  # the slice has both commits now, and its versions are compared: the key is in neither
+        assert [done.planned.last for done in lab.mirror()] == [lab.context.log.newest()]
+        lab.replicator.poll()
+        assert lab.is_equal
+        return
     if not is_first_load:  # the commit remains in the feed
         with pytest.raises(error):
             lab.mirror()
