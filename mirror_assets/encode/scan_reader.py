@@ -42,10 +42,15 @@ _SPARSE = 128
 _MOST_NUMBERS = 2_000_000
 # A row's number in a scan: the file's number, then this many bits for its index in the file.
 _INDEX_BITS = 40
+# A listing of a folder leaves out what is below a folder of such a name.
+_UNLISTED = re.compile(r"/(\.|_(?![^/]*=))")
 # Spark takes paths as patterns. Its option `__globPaths__` would switch that off, but then it reads each of several
 # paths with such characters as often as there are paths.
 _OF_PATTERNS = re.compile(r"[\[\]{}*?\\]")
 _CHAR, _PHYSICAL, _FIELD_ID = "__CHAR_VARCHAR_TYPE_STRING", "delta.columnMapping.physicalName", "delta.columnMapping.id"
+_CHAR_LENGTH = re.compile(r"char\((\d+)\)", re.IGNORECASE)
+# What converted tables can have for NULL in a partition column that is no text.
+_HIVE_NULL = "__HIVE_DEFAULT_PARTITION__"
 _STORED_ID = "delta.rowTracking.materializedRowIdColumnName"
 _STORED_VERSION = "delta.rowTracking.materializedRowCommitVersionColumnName"
 _PATH, _INDEX, _WORDS, _NUMBER, _STORED_KIND = "path", "row", "words", "number", "stored_kind"
@@ -97,6 +102,10 @@ def _is_sparse(chosen: ChosenRows | None) -> bool:
     return chosen is not None and len(chosen.rows) * _SPARSE < (chosen.rows.max() if chosen.rows else 1)
 
 
+def _hides_few(file: ScannedFile) -> bool:
+    return file.chosen is not None and not file.chosen.are_read and _is_sparse(file.chosen)
+
+
 @dataclass(frozen=True)
 class _Attribute:
     """A column of the table of files: its value for each file, and the type of both."""
@@ -129,7 +138,7 @@ class _ScanReader:
 
     def read(self, files: Sequence[ScannedFile]) -> DataFrame:
         """Return the rows of these files that they show."""
-        sparse = [file for file in files if _is_sparse(file.chosen)]
+        sparse = [file for file in files if _hides_few(file)]
         numbers = {id(file): number for number, file in enumerate(sparse)}
         dense = [file for file in files if file.chosen and id(file) not in numbers]
         attributes = [*self._of_table(), *self._of_commit()]
@@ -139,7 +148,7 @@ class _ScanReader:
             attributes.append(_Attribute(_WORDS, pa.list_(pa.int64()), _words))
             attributes.append(_Attribute("wanted", pa.int32(), _wanted_bit))
         differing, constants = _apart(attributes, files)
-        if not (differing or self.row_ids):
+        if not (differing or sparse or self.row_ids):
             return self._output(self._parquet(files), constants, self._names)
         rows = self._joined(files, differing)
         if dense:
@@ -174,7 +183,7 @@ class _ScanReader:
         folders = sorted({path.rpartition("/")[0] for path in paths})
         if len(paths) <= max(_MANY_FILES, _FILES_OF_FOLDER * len(folders)):
             return reader.parquet(*map(_escaped, paths))
-        tops = [one for one in folders if not any(one.startswith(f"{other}/") for other in folders)]
+        tops = [one for one in folders if not any(_is_listed(one, other) for other in folders)]
         listed = reader.option("recursiveFileLookup", "true").parquet(*map(_escaped, tops))
         return listed.where(_metadata(listed, "file_path").isin([java_encoded(path) for path in paths]))
 
@@ -231,7 +240,9 @@ class _ScanReader:
             if alias in constants and constants[alias] != "NULL":
                 # Spark would write a constant as REQUIRED. It can't know that the condition is always true.
                 value = F.when(F.monotonically_increasing_id() >= 0, value)
-            if one.name in partitions or stored.simpleString() != wanted.simpleString():
+            if one.name in partitions:
+                value = _partition_column(one, wanted, value)
+            elif stored.simpleString() != wanted.simpleString():
                 value = value.cast(wanted)
             if not one.nullable:
                 why = f"column `{one.name}` is NOT NULL, and a file has NULL in it, or no such column"
@@ -361,8 +372,25 @@ def _metadata(rows: DataFrame, name: str) -> Column:
     return rows.metadataColumn("_metadata").getField(name)
 
 
+def _is_listed(folder: str, other: str) -> bool:
+    """Whether a listing of the other folder has what is in this one."""
+    return folder.startswith(f"{other}/") and _UNLISTED.search(folder, len(other)) is None
+
+
 def _escaped(path: str) -> str:
     return _OF_PATTERNS.sub(r"\\\g<0>", path)
+
+
+def _partition_column(column: StructField, type_: DataType, text: Column) -> Column:
+    """Return a partition's value, which the log has as text. Text that is no value of the type fails the query."""
+    if isinstance(type_, StringType):
+        padded = _CHAR_LENGTH.fullmatch(str(column.metadata.get(_CHAR, "")))
+        return F.rpad(text, int(padded[1]), " ") if padded else text.cast(type_)
+    why = F.concat(
+        F.lit(f"partition column `{column.name}` is {type_.simpleString()}, and a file has the value "), text
+    )
+    is_null = text.isNull() | (text == _HIVE_NULL)
+    return F.coalesce(text.try_cast(type_), F.when(~is_null, F.raise_error(why)).cast(type_))
 
 
 def _partition_value(name: str, file: ScannedFile) -> str | None:
@@ -378,8 +406,8 @@ def _wanted_bit(file: ScannedFile) -> int:
 
 
 def _words(file: ScannedFile) -> _Longs | None:
-    """Return the file's chosen rows as bits of longs, up to the last one; None for all rows, and where rows are few."""
-    if file.chosen is None or _is_sparse(file.chosen):
+    """Return the file's chosen rows as bits of longs, up to the last one; None for all, and where few are hidden."""
+    if file.chosen is None or _hides_few(file):
         return None
     rows = _indices(file.chosen)
     bits = np.zeros((int(rows[-1]) // 64 + 1) * 64 if len(rows) else 0, np.uint8)

@@ -19,7 +19,7 @@ from mirror_assets.source.file_states import FileStates
 from mirror_assets.source.log import DeltaLog
 from mirror_assets.source.losses import DataFileMissing, FeedMissing, HistoryExpired
 from mirror_assets.source.planner import Plan, PlannedSlice, PlanRequest, plan_slices, read_by_files
-from mirror_assets.source.schema import parse_schema
+from mirror_assets.source.schema import canonical, parse_schema
 from mirror_assets.source.source_state import SourceState
 
 
@@ -201,6 +201,7 @@ def _by_files(context: TableContext, base: BaseState, commits: Sequence[Commit],
     if not commits or table.changes is not Changes.FEED:
         return {}
     is_on, found = _has_feed(context.log, base, commits, tip), dict[int, str]()
+    reshaped = _reshaped(context.log, base, commits)
     for commit in commits:
         is_on = commit.metadata.feed_enabled if commit.metadata else is_on
         if commit.version == 0:
@@ -209,7 +210,30 @@ def _by_files(context: TableContext, base: BaseState, commits: Sequence[Commit],
             found[commit.version] = f"the change data feed was off at version {commit.version}"
         elif commit.only_feed:
             found[commit.version] = f"version {commit.version} has change files, but adds and removes no file"
+        elif commit.version in reshaped:
+            found[commit.version] = f"version {commit.version} replaces files by others of another schema"
     return found
+
+
+def _reshaped(log: DeltaLog, base: BaseState, commits: Sequence[Commit]) -> frozenset[int]:
+    """Return the commits whose old rows need the schema, or the partition columns, of the version before them."""
+    changing = [commit for commit in commits if commit.metadata]
+    if not changing:
+        return frozenset()
+    try:
+        before = log.state(base.version).metadata
+    except LogGap:
+        return frozenset(commit.version for commit in changing)
+    found = set[int]()
+    for commit in changing:
+        after = commit.metadata
+        assert after is not None  # noqa: S101 chosen above
+        has_other_schema = canonical(after.schema_string) != canonical(before.schema_string)
+        replaces = commit.rewrites and not commit.has_cdc and has_other_schema
+        if replaces or after.partition_columns != before.partition_columns:
+            found.add(commit.version)
+        before = after
+    return frozenset(found)
 
 
 def _unbelievable(log: DeltaLog, base: BaseState, commits: Sequence[Commit]) -> dict[int, str]:

@@ -61,6 +61,7 @@ _BY_CHANGE = {
     SchemaChangeKind.RETYPED: BreakKind.CHANGED_TYPE,
     SchemaChangeKind.DROPPED: BreakKind.DROPPED_COLUMN,
     SchemaChangeKind.ADDED: BreakKind.ADDED_AGAIN,
+    SchemaChangeKind.MOVED: BreakKind.CHANGED_TYPE,
 }
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import posixpath
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -55,8 +55,9 @@ def scan_changes(
 ) -> Scan:
     """Return the scan of the change rows of commits, in the schema of the last one.
 
-    `by_feed`: a commit with change files is read from these; else all are read from the data files that they add and
-    remove. A commit that only rewrites rows has none. Raises LogGap, and SourceUnreadable.
+    `by_feed`: a commit with change files is read from these, and all rows have the feed's columns; else all are read
+    from the data files that they add and remove. A commit that only rewrites rows has none. Raises LogGap, and
+    SourceUnreadable.
     """
     history = _History(log, commits)
     found: list[tuple[int, Sequence[Transition | ChangeFile]]] = []
@@ -67,7 +68,7 @@ def scan_changes(
     vectors = made.vectors(one for _, files in found for one in files)
     scanned = [file for version, files in found for file in made.files(files, version, vectors)]
     history.remember()
-    return Scan(log.uri, history.metadata, tuple(scanned), feed=True, times_ms=times_ms or {})
+    return Scan(log.uri, history.metadata, tuple(scanned), feed=by_feed, times_ms=times_ms or {})
 
 
 def scan_differences(log: DeltaLog, commits: CommitRange) -> DifferingScans:
@@ -85,7 +86,7 @@ def scan_differences(log: DeltaLog, commits: CommitRange) -> DifferingScans:
     old, new = _Builder(log, base.metadata), _Builder(log, history.metadata)
     vectors = new.vectors(changed)
     gone, come = (
-        Scan(log.uri, made.metadata, tuple(file for file in made.files(changed, at, vectors) if file.kind is kind))
+        Scan(log.uri, made.metadata, tuple(file for one in changed for file in made.rows(one, at, vectors, [kind])))
         for made, at, kind in ((old, before, RowKind.DELETE), (new, last, RowKind.INSERT))
     )
     history.remember()
@@ -166,10 +167,16 @@ class _Builder:
                 values, path = self._logical(one.partition, one.path), self._listable(one.path)
                 yield ScannedFile(path, one.bytes, values, version, RowKind.AS_ROWS_SAY)
             else:
-                yield from self._rows(one, version, vectors)
+                yield from self.rows(one, version, vectors)
 
-    def _rows(self, one: Transition, version: int, vectors: Mapping[str, BitMap64]) -> Iterator[ScannedFile]:
-        """Yield the rows of a file that go or come, with the deletion vectors before and after."""
+    def rows(
+        self,
+        one: Transition,
+        version: int,
+        vectors: Mapping[str, BitMap64],
+        kinds: Collection[RowKind] = (RowKind.DELETE, RowKind.INSERT),
+    ) -> Iterator[ScannedFile]:
+        """Yield the rows of these kinds in a file, by its deletion vectors before and after."""
 
         def hidden(state: FileState) -> BitMap64:
             return vectors[state.vector.id] if state.vector else BitMap64()
@@ -186,11 +193,11 @@ class _Builder:
                 (before, RowKind.DELETE, hidden(after) - hidden(before)),
                 (after, RowKind.INSERT, hidden(before) - hidden(after)),
             ):
-                if rows:
+                if rows and kind in kinds:
                     yield part(file, kind, ChosenRows(rows, are_read=True))
             return
         for state, kind in ((before, RowKind.DELETE), (after, RowKind.INSERT)):
-            if state is not None:
+            if state is not None and kind in kinds:
                 yield part(state, kind, ChosenRows(hidden(state), are_read=False) if state.vector else None)
 
     def _listable(self, path: str) -> str:
@@ -205,13 +212,16 @@ class _Builder:
         return path
 
     def _logical(self, partition: Mapping[str, str | None] | None, path: str) -> Mapping[str, str | None]:
-        """Return a file's partition values by logical names. Raises SourceUnreadable if the log lacks them."""
-        columns = self.metadata.partition_columns
-        if partition is None and columns:
-            why = f"it removes {path} without its partition values, and the version before can't be reconstructed"
+        """Return a file's partition values by logical names. Raises SourceUnreadable if the log lacks one."""
+        columns, values = self.metadata.partition_columns, partition or {}
+        stored = {name: self._physical.get(name, name) for name in columns}
+        lacking = [name for name, physical in stored.items() if physical not in values]
+        if lacking:
+            why = (
+                f"it names {path} without a value of its partition column `{lacking[0]}`, and no version before has one"
+            )
             raise SourceUnreadable(self.log.uri, why, "rebuild the table's mirror.")
-        values = partition or {}
-        return {name: values.get(self._physical.get(name, name)) for name in columns}
+        return {name: values[physical] for name, physical in stored.items()}
 
     @cached_property
     def _physical(self) -> Mapping[str, str]:

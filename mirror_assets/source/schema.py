@@ -182,7 +182,9 @@ class SchemaChange:
     @property
     def is_breaking(self) -> bool:
         """Whether rows that landed before would differ from the source, or could not be read any more."""
-        return self.kind in _BREAKING
+        # The members of a nested column land in their order, as JSON text.
+        is_nested_move = self.kind is SchemaChangeKind.MOVED and self.path != self.column
+        return self.kind in _BREAKING or is_nested_move
 
     def __str__(self) -> str:
         """The difference as a sentence."""

@@ -19,9 +19,11 @@ from mirror_assets.source.log import DeltaLog
 from mirror_assets.source.scan_builder import VersionPart, scan_changes, scan_differences, scan_version
 from mirror_assets_tests.delta_reader import read_changes, read_version
 from mirror_assets_tests.encode.histories import History
+from mirror_assets_tests.handmade_table import HandmadeTable, commit_info
 from mirror_assets_tests.lab import Lab
 from mirror_assets_tests.scans import scanned_changes
 from mirror_assets_tests.smoke import smoke_first
+from mirror_assets_tests.source.handmade import column
 
 # One process makes the histories once for all tests that read them.
 pytestmark = pytest.mark.xdist_group("random histories")
@@ -116,6 +118,68 @@ def test_rows_that_vectors_hide_are_not_read(
     spark.sql(f"DELETE FROM delta.`{uri}` WHERE id % 7 = 0 OR id IN (1499, 2999)")
     found = read_scan(spark, scan_version(DeltaLog(uri), 1))
     assert _rows(found) == _rows(read_version(spark, uri, 1))
+
+
+def test_the_one_hidden_row_of_a_single_file_is_not_read(spark: SparkSession, tmp_path: Path) -> None:
+    """One file, so nothing differs between files; and so few rows that they are found by their numbers."""
+    uri = str(tmp_path / "t")
+    spark.range(0, 1000, 1, 1).write.format("delta").option("delta.enableDeletionVectors", "true").save(uri)
+    spark.sql(f"DELETE FROM delta.`{uri}` WHERE id = 500")
+    assert read_scan(spark, scan_version(DeltaLog(uri), 1)).where("id BETWEEN 499 AND 501").count() == 2
+
+
+@pytest.mark.parametrize("most_numbers", [2_000_000, 0], ids=["numbers", "bitmaps"])
+def test_few_rows_of_large_files_are_picked(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, most_numbers: int
+) -> None:
+    monkeypatch.setattr(scan_reader, "_MOST_NUMBERS", most_numbers)
+    uri = str(tmp_path / "t")
+    options = {"delta.enableDeletionVectors": "true", "delta.enableChangeDataFeed": "true"}
+    spark.range(0, 2000, 1, 2).write.format("delta").options(**options).save(uri)
+    spark.sql(f"DELETE FROM delta.`{uri}` WHERE id IN (500, 1700)")
+    spark.sql(f"DELETE FROM delta.`{uri}` WHERE id = 600")
+    found = scanned_changes(spark, uri, 1, 2)
+    assert sorted((row["id"], row["_change_type"], row["_commit_version"]) for row in found.collect()) == [
+        (500, "delete", 1),
+        (600, "delete", 2),
+        (1700, "delete", 1),
+    ]
+
+
+def test_change_files_are_read_beside_many_data_files(spark: SparkSession, tmp_path: Path) -> None:
+    """Many files are found by listing their folder, and a listing leaves out `_change_data`."""
+    uri = str(tmp_path / "t")
+    spark.range(0, 10, 1, 1).write.format("delta").option("delta.enableChangeDataFeed", "true").save(uri)
+    spark.range(10, 110, 1, 40).write.format("delta").mode("append").save(uri)
+    spark.sql(f"UPDATE delta.`{uri}` SET id = -id WHERE id = 3")
+    assert _rows(scanned_changes(spark, uri, 1, 2)) == _rows(read_changes(spark, uri, 1, 2))
+
+
+def _partitioned(path: Path, type_: str, value: str, **metadata: object) -> str:
+    """A table with one row, whose partition has this text."""
+    table = HandmadeTable(path, column("id"), column("p", type_, metadata=metadata), partitioned_by=["p"])
+    table.commit(commit_info(), table.add({"id": 1}, partition={"p": value}, name="a/b.parquet"))
+    return str(path)
+
+
+def test_a_partition_of_fixed_length_is_padded(spark: SparkSession, tmp_path: Path) -> None:
+    uri = _partitioned(tmp_path / "t", "string", "ab", __CHAR_VARCHAR_TYPE_STRING="char(5)")
+    assert _rows(read_scan(spark, scan_version(DeltaLog(uri), 0))) == _rows(read_version(spark, uri, 0))
+    assert read_scan(spark, scan_version(DeltaLog(uri), 0)).collect()[0]["p"] == "ab   "
+
+
+def test_hives_name_for_null_is_null_where_it_is_no_value(spark: SparkSession, tmp_path: Path) -> None:
+    uri = _partitioned(tmp_path / "t", "integer", "__HIVE_DEFAULT_PARTITION__")
+    assert read_scan(spark, scan_version(DeltaLog(uri), 0)).collect()[0]["p"] is None
+
+
+@pytest.mark.parametrize(("type_", "text"), [("integer", "1.0"), ("integer", "x"), ("date", "soon")])
+def test_a_partition_whose_text_is_no_value_is_refused(
+    spark: SparkSession, tmp_path: Path, type_: str, text: str
+) -> None:
+    uri = _partitioned(tmp_path / "t", type_, text)
+    with pytest.raises(Exception, match=f"partition column `p` is .*, and a file has the value {text}"):
+        read_scan(spark, scan_version(DeltaLog(uri), 0)).collect()
 
 
 @pytest.fixture

@@ -131,3 +131,17 @@ def test_appends_need_no_shuffle_and_no_feed_and_removed_rows_are_never_encoded(
     with pytest.raises(RowsChanged, match="version 3 removes rows"):
         encode_inserts(events.spark, replace(slice_, scan=removed), str(tmp_path / "two"), "zstd", {})
     assert not (tmp_path / "two").exists()
+
+
+def test_columns_may_be_called_as_those_of_a_feed(spark: SparkSession, tmp_path: Path) -> None:
+    """A copy of a change data feed is such a table."""
+    lab = Lab(spark, tmp_path)
+    lab.configure(_APPEND_ONLY, keys="[]")
+    lab.sql(
+        "CREATE TABLE {t} (id INT, _change_type STRING, _commit_version BIGINT) USING delta",
+        "INSERT INTO {t} VALUES (1, 'insert', 7)",
+    )
+    lab.mirror()
+    lab.sql("INSERT INTO {t} VALUES (1, 'delete', 8)")
+    lab.mirror()
+    assert lab.is_equal

@@ -16,9 +16,11 @@ from mirror_assets.pipeline.doctor.answers import DoctorVerdict
 from mirror_assets.pipeline.doctor.log_questions import THEN, Asked
 from mirror_assets.pipeline.plan import plan_table
 from mirror_assets.source.losses import DataFileMissing
+from mirror_assets_tests.handmade_table import HandmadeTable, commit_info, remove
 from mirror_assets_tests.lab import Lab
 from mirror_assets_tests.pipeline.test_row_tracking import landed, vacuum
 from mirror_assets_tests.smoke import smoke_first
+from mirror_assets_tests.source.handmade import column
 
 _WHOLE = "slices: {max_commits: 100}"
 _SWITCH = "ALTER TABLE {{t}} SET TBLPROPERTIES (delta.enableChangeDataFeed = {})"
@@ -196,3 +198,40 @@ def test_lost_change_files_and_lost_data_files_mean_a_rebuild(fed: Lab) -> None:
     fed.mirror()
     assert fed.is_equal
     assert pq.read_schema(fed.folder / f"{1:020d}.parquet").names == ["id", "name", "amount"]
+
+
+@pytest.mark.parametrize("keys", ["[id]", "[id, country]"])
+def test_a_table_that_is_partitioned_by_an_overwrite_is_read_by_files(
+    spark: SparkSession, tmp_path: Path, keys: str
+) -> None:
+    """Files of before have the new partition column as an ordinary one, and no partition values."""
+    lab = Lab(spark, tmp_path)
+    lab.configure("on_break: hold", _WHOLE, keys)
+    lab.sql(
+        "CREATE TABLE {t} (id INT, country STRING, v INT) USING delta "
+        "TBLPROPERTIES (delta.enableChangeDataFeed = true)",
+        "INSERT INTO {t} VALUES (1, 'usa', 1), (2, 'fra', 2), (3, 'fra', 3)",
+    )
+    lab.mirror()
+    country = "'de'" if "country" in keys else "CAST(NULL AS STRING)"
+    rows = spark.sql(f"SELECT * FROM VALUES (1, {country}, 1), (2, 'fra', 2), (3, 'fra', 4) AS t(id, country, v)")
+    overwriting = rows.write.format("delta").mode("overwrite").option("overwriteSchema", "true")
+    overwriting.partitionBy("country").save(lab.uri)
+    (slice_,) = lab.mirror()
+    assert slice_.record.compared is not None
+    assert lab.is_equal
+
+
+def test_an_overwrite_may_make_a_column_not_null(spark: SparkSession, tmp_path: Path) -> None:
+    """The rows that it removes have NULL there."""
+    lab = Lab(spark, tmp_path)
+    lab.configure("on_break: hold", _WHOLE)
+    table = HandmadeTable(Path(lab.uri), column("id"), column("name", "string"))
+    old = table.add({"id": 1, "name": None}, {"id": 2, "name": "b"})
+    table.commit(commit_info(), old)
+    lab.mirror()
+    table.columns = (column("id"), column("name", "string", nullable=False))
+    new = table.add({"id": 1, "name": "a"}, {"id": 2, "name": "b"})
+    table.commit(commit_info(), table.metadata(), remove(old), new)
+    lab.mirror()
+    assert lab.is_equal

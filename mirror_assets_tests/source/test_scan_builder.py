@@ -130,7 +130,7 @@ def test_partition_values_that_are_nowhere_stop_the_table(tmp_path: Path) -> Non
     for version in (0, 1):
         commit_file(made.path, version).unlink()
     _write_checkpoint_of_newest(made)
-    with pytest.raises(SettingError, match=r"removes one\.parquet without its partition values"):
+    with pytest.raises(SettingError, match=r"names one\.parquet without its value of the partition column `part`"):
         scan_changes(DeltaLog(str(made.path)), CommitRange(2, 2))
 
 

@@ -97,3 +97,9 @@ def test_order_alone_is_harmless() -> None:
     changes = _changes([_A, _B, column("c")], [_B, _A, column("c")])
     assert {(change.kind, change.is_breaking) for change in changes} == {(K.MOVED, False)}
     assert _kinds([_A, _B], [_A, column("n"), _B]) == [(K.ADDED, "n")]
+
+
+def test_another_order_in_a_nested_column_is_breaking() -> None:
+    """It lands as JSON text, whose members are in that order."""
+    before, after = (column("s", {"type": "struct", "fields": fields}) for fields in ([_A, _B], [_B, _A]))
+    assert {(change.kind, change.is_breaking) for change in _changes([before], [after])} == {(K.MOVED, True)}
