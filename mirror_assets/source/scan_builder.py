@@ -217,9 +217,7 @@ class _Builder:
         stored = {name: self._physical.get(name, name) for name in columns}
         lacking = [name for name, physical in stored.items() if physical not in values]
         if lacking:
-            why = (
-                f"it names {path} without a value of its partition column `{lacking[0]}`, and no version before has one"
-            )
+            why = f"it names {path} without its value of the partition column `{lacking[0]}`"
             raise SourceUnreadable(self.log.uri, why, "rebuild the table's mirror.")
         return {name: values[physical] for name, physical in stored.items()}
 
