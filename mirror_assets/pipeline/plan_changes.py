@@ -242,12 +242,13 @@ def _unbelievable(log: DeltaLog, base: BaseState, commits: Sequence[Commit]) -> 
     if not suspects or base.is_start:
         return {}
     first, last = base.covered + 1, suspects[-1]
+    actions_of = log.read_actions(first, last)
     try:
-        states = FileStates.after(log, base.covered, base.table_id)
+        states = FileStates.after(log, base.covered, base.table_id, actions_of)
     except LogGap:
         return {}
     found: dict[int, str] = {}
-    for version, actions in log.read_actions(first, last):
+    for version, actions in actions_of:
         # A file that is added while it is live replaces itself.
         rows = sum(moved.balance or 0 for moved in list(states.apply(actions)) if not moved.data_change)
         if version in suspects and rows:

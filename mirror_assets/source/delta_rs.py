@@ -74,13 +74,13 @@ def paths_of(table: DeltaTable) -> list[str]:
     return found
 
 
-def live_files(access: Access, version: int) -> pa.Table:
-    """Return `path`, spelled as in the log, and `num_records` of the live files of a version.
+def live_files(access: Access, version: int) -> tuple[pa.Table, Protocol]:
+    """Return `path`, spelled as in the log, and `num_records` of the live files of a version, and its protocol.
 
     It opens the version directly, not the newest one first. Raises deltalake's errors.
     """
     table = DeltaTable(access.uri, version=version, storage_options=dict(access.storage_options()))
-    return _add_actions(table).select(("path", "num_records"))
+    return _add_actions(table).select(("path", "num_records")), protocol_of(table)
 
 
 def statistics_of(table: DeltaTable) -> list[FileStatistics]:

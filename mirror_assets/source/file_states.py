@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
-from functools import cache
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cache, cached_property
 
 from mirror_assets.source.actions import Actions, LiveFile, Metadata, Tombstone
 from mirror_assets.source.live_paths import LivePaths
 from mirror_assets.source.log import DeltaLog
-from mirror_assets.source.replay import with_physical_names
+from mirror_assets.source.replay import physical_partitions, with_physical_names
 
 FileState = LiveFile | Tombstone
 """A live file as the log describes it: where it is added, or where it is removed."""
@@ -52,7 +52,8 @@ class FileStates:
     """The states of the files that commits touch, one commit after another.
 
     `base` are the live files before the first commit; without it, every file that is removed counts as live, and every
-    added one as new. `earlier` returns the files before the first commit, for a file that an action describes in part.
+    added one as new. `earlier` returns the files before the first commit: those that the commits touch are enough. It
+    is called for a file that an action describes in part, and for a removed one that may have another vector.
     """
 
     base: LivePaths | None
@@ -62,30 +63,40 @@ class FileStates:
     now: dict[str, FileState | None] = field(default_factory=dict)
 
     @classmethod
-    def after(cls, log: DeltaLog, version: int, table_id: str | None = None) -> FileStates:
-        """Return the states after a version. Raises LogGap if the log can't reconstruct it."""
+    def after(
+        cls, log: DeltaLog, version: int, table_id: str | None, commits: Sequence[tuple[int, Actions]]
+    ) -> FileStates:
+        """Return the states after a version, to which `commits` will be applied.
+
+        Raises LogGap if the log can't reconstruct the version.
+        """
         live = log.live_paths(version, table_id)
 
         @cache
         def earlier() -> Mapping[str, LiveFile]:
             fresh = DeltaLog(log.uri, log.access)
-            snapshot = next(fresh.snapshots([version]))
+            touched = {file.path for _, actions in commits for file in actions.removed}
+            touched |= {file.path for _, actions in commits for file in actions.added}
+            snapshot = next(fresh.snapshots([version], touched))
             return {file.path: file for file in with_physical_names(snapshot.files, snapshot.metadata)}
 
         return cls(live, live.metadata, earlier)
 
     def apply(self, actions: Actions) -> Iterator[Transition]:
         """Apply a commit; yield each file that it names."""
-        removed = {file.path: file for file in actions.removed}
+        removed: dict[str, dict[str | None, Tombstone]] = {}
+        for tombstone in actions.removed:
+            removed.setdefault(tombstone.path, {})[vector_id(tombstone)] = tombstone
         added = {file.path: file for file in actions.added}
         for path in removed | added:
-            before, tombstone = self._before(path, removed.get(path)), removed.get(path)
-            after: FileState | None = added.get(path)
-            if after is None and before is not None and tombstone and vector_id(before) != vector_id(tombstone):
-                after = before  # the removed file has another vector, so it isn't the live one
+            tombstones = removed.get(path, {})
+            before = self._before(path, tombstones)
+            # A file is removed with its vector: an action with another one leaves the live file.
+            is_removed = before is not None and vector_id(before) in tombstones
+            after: FileState | None = added.get(path) or (None if is_removed else before)
             self.first.setdefault(path, before)
             self.now[path] = after
-            actions_of_file = (file for file in (tombstone, added.get(path)) if file)
+            actions_of_file = (file for file in (*tombstones.values(), added.get(path)) if file)
             yield Transition(path, before, after, any(file.data_change for file in actions_of_file))
 
     def changed(self) -> Iterator[Transition]:
@@ -95,18 +106,46 @@ class FileStates:
             if not transition.is_unchanged:
                 yield transition
 
-    def _before(self, path: str, tombstone: Tombstone | None) -> FileState | None:
+    def _before(self, path: str, tombstones: Mapping[str | None, Tombstone]) -> FileState | None:
+        """Return the state of a file before a commit that removes it with the vectors of `tombstones`."""
         if path in self.now:
             return self.now[path]
         if self.base is None:
-            return tombstone
+            # Of several vectors, the live one isn't known: without one, more rows would be removed.
+            tombstone = next((file for file in tombstones.values() if file.vector), tombstones.get(None))
+            return tombstone and self._without_partial_values(tombstone)
         if path not in self.base:
             return None
-        if tombstone is not None and self._is_complete(tombstone):
-            return tombstone
-        return self.earlier().get(path)
+        tombstone = self._live_one(tombstones, may_have_vectors="deletionVectors" in self.base.protocol.features)
+        return tombstone if tombstone and self._is_complete(tombstone) else self.earlier().get(path)
+
+    def _live_one(self, tombstones: Mapping[str | None, Tombstone], *, may_have_vectors: bool) -> Tombstone | None:
+        """Return the action with the live file's vector; None if the actions don't show which vector that is.
+
+        A writer that doesn't know vectors leaves them out. One that names a vector knows it.
+        """
+        if len(tombstones) != 1:
+            return None
+        (tombstone,) = tombstones.values()
+        return tombstone if tombstone.vector or not may_have_vectors else None
 
     def _is_complete(self, tombstone: Tombstone) -> bool:
         """Whether a remove action has what reading the file's rows takes."""
-        has_values = tombstone.partition is not None or not self.metadata.partition_columns
-        return has_values and (tombstone.base_row_id is not None or not self.metadata.row_tracking)
+        return self._has_values(tombstone) and (tombstone.base_row_id is not None or not self.metadata.row_tracking)
+
+    def _has_values(self, tombstone: Tombstone) -> bool:
+        return self._partition_names <= (tombstone.partition or {}).keys()
+
+    @cached_property
+    def _partition_names(self) -> frozenset[str]:
+        return partition_names(self.metadata)
+
+    def _without_partial_values(self, tombstone: Tombstone) -> Tombstone:
+        """Return the action without partition values if it lacks one: a missing value isn't NULL."""
+        return tombstone if self._has_values(tombstone) else replace(tombstone, partition=None)
+
+
+def partition_names(metadata: Metadata) -> frozenset[str]:
+    """Return the physical names of the partition columns: actions have the value of each."""
+    physical = physical_partitions(metadata)
+    return frozenset(physical.get(name, name) for name in metadata.partition_columns)

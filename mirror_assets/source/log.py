@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
 import pyarrow as pa
@@ -297,11 +297,14 @@ class DeltaLog:
             self._known.newest = next(self.snapshots([self.newest()]))
         return self._known.newest
 
-    def snapshots(self, versions: Iterable[int]) -> Iterator[Snapshot]:
-        """Yield the table at each of the versions, ascending, in one replay. Raises LogGap."""
+    def snapshots(self, versions: Iterable[int], among: Collection[str] | None = None) -> Iterator[Snapshot]:
+        """Yield the table at each of the versions, ascending, in one replay. Raises LogGap.
+
+        `among`: the files at these paths are enough; others may be missing.
+        """
         replay, have = Replay(self.uri), None
         for version in sorted(set(versions)):
-            steps, read = self._read_steps(version, have)
+            steps, read = self._read_steps(version, have, among)
             if steps and steps[0].first == 0:
                 replay = Replay(self.uri)
             for actions in read:
@@ -463,8 +466,10 @@ class DeltaLog:
         in_commit = self._commit_once(version).info.in_commit_ms
         return written if in_commit is None else in_commit
 
-    def _read_steps(self, version: int, have: int | None) -> tuple[list[LogStep], list[Actions]]:
-        """Read the steps from version `have`, or from the beginning, to the version.
+    def _read_steps(
+        self, version: int, have: int | None, among: Collection[str] | None
+    ) -> tuple[list[LogStep], list[Actions]]:
+        """Read the steps from version `have`, or from the beginning, to the version; of a checkpoint files `among`.
 
         A checkpoint or compacted commits that can't be read are left out if the version can be reconstructed without
         them. Raises LogGap, or the error of the last file that was left out.
@@ -475,17 +480,17 @@ class DeltaLog:
             if steps is None or version < 0:
                 raise refused or LogGap(self.uri, self._listing.gap(version))
             try:
-                return steps, self.files.each(self._step, steps)
+                return steps, self.files.each(lambda step: self._step(step, among), steps)
             except _AuxiliaryUnread as error:
                 refused, self._known.listing = error.reason, self._listing.without(error.paths)
 
-    def _step(self, step: LogStep) -> Actions:
+    def _step(self, step: LogStep, among: Collection[str] | None) -> Actions:
         """Read the actions of one step of a replay: a checkpoint with its sidecars, a commit, or compacted commits."""
         if step == self._listing.commits.get(step.last):
             return self._commit_once(step.last)
         try:
             if step.is_checkpoint:
-                return read_checkpoint(self.files, step.paths, self.files.each)
+                return read_checkpoint(self.files, step.paths, self.files.each, among)
             with self.files.open(step.paths[0]) as file:
                 actions = parse_actions(file.read(), self.files.paths)
             require_reconciled(actions)

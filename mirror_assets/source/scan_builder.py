@@ -138,7 +138,7 @@ class _History:
                 raise SourceUnreadable(self._log.uri, "commit 0 has no metaData or no protocol")
             return FileStates(LivePaths.of(-1, first.metadata, first.protocol, []), first.metadata, dict)
         try:
-            return FileStates.after(self._log, self._range.first - 1, self._range.table_id)
+            return FileStates.after(self._log, self._range.first - 1, self._range.table_id, self.commits)
         except LogGap:
             if needs_base:
                 raise

@@ -30,11 +30,13 @@ _SAMPLES = 3
 class FilesBefore:
     """The live files of the version before a ledger's first commit: their stored rows by statistics, by path.
 
-    Their vectors are read only if an added file was live already: then the commit has the vector of one of both only.
+    Their vectors are read only if the actions don't show with which one a file was live: if an added file was live
+    already, or if a removed one has no vector, and the version's protocol allows them (`may_have_vectors`).
     """
 
     rows: Mapping[str, int | None]
     read_vectors: Callable[[], Mapping[str, Vectors]]
+    may_have_vectors: bool = True
 
     @cached_property
     def vectors(self) -> Mapping[str, Vectors]:
@@ -237,7 +239,8 @@ class RunningLedger:
             return as_removed
         if path not in self._before.rows:
             return {}
-        return as_removed if len(as_removed) == 1 else self._before.vectors.get(path, {})
+        is_known = len(gone) == 1 and (_NO_VECTOR not in gone or not self._before.may_have_vectors)
+        return as_removed if is_known else self._before.vectors.get(path, {})
 
 
 def _note_rows(rows: dict[str, int], files: Iterable[LiveFile | Tombstone]) -> None:

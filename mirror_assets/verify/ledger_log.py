@@ -7,15 +7,14 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import pyarrow as pa
-import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from mirror_assets.errors import MirrorError
-from mirror_assets.source.actions import Actions
+from mirror_assets.source.actions import Actions, Protocol
 from mirror_assets.source.delta_rs import live_files
 from mirror_assets.source.errors import LogGap, SourceUnreadable
 from mirror_assets.source.log import DeltaLog
-from mirror_assets.source.log_checkpoint import read_checkpoint
+from mirror_assets.source.log_checkpoint import may_be_among, read_checkpoint
 from mirror_assets.source.log_listing import LogStep
 from mirror_assets.source.parsing import parse_actions
 from mirror_assets.source.store_faults import translated
@@ -164,26 +163,27 @@ def files_before(log: DeltaLog, first: int, among: Collection[str] | None = None
     if first == 0:
         return NO_FILES
     try:
-        rows = _live_rows(log, first - 1, among)
+        rows, protocol = _live_rows(log, first - 1, among)
     except LogGap:
         return None
-    return FilesBefore(rows, lambda: read_vectors(log, first - 1))
+    return FilesBefore(rows, lambda: read_vectors(log, first - 1, among), "deletionVectors" in protocol.features)
 
 
-def _live_rows(log: DeltaLog, version: int, among: Collection[str] | None) -> Mapping[str, int | None]:
-    """Return the stored rows of the version's live files by path, or of those `among` these. Raises LogGap."""
+def _live_rows(log: DeltaLog, version: int, among: Collection[str] | None) -> tuple[Mapping[str, int | None], Protocol]:
+    """Return the stored rows of the version's live files by path, or of those `among` these, and its protocol.
+
+    Raises LogGap.
+    """
     decoded = log.files.paths.decoded
     try:
         with translated(log.uri):
-            files = live_files(log.access, version)
+            files, protocol = live_files(log.access, version)
     except (MirrorError, FileNotFoundError):  # the log says what it means: a gap, or a source that can't be read
-        return {file.path: file.rows for file in log.data_files(version)}
+        return {file.path: file.rows for file in log.data_files(version)}, log.state(version).protocol
     if among is not None:
-        paths = files["path"]
-        # Paths that are encoded or absolute are compared decoded, which takes Python.
-        is_plain = pc.invert(pc.match_substring_regex(paths, "[%:]|^/"))
-        files = files.filter(pc.or_(pc.invert(is_plain), pc.is_in(paths, pa.array(among, paths.type))))
-    return {decoded(path): rows for path, rows in zip(*(column.to_pylist() for column in files), strict=True)}
+        files = files.filter(may_be_among(files["path"], among))
+    columns = (column.to_pylist() for column in files)
+    return {decoded(path): rows for path, rows in zip(*columns, strict=True)}, protocol
 
 
 def read_commit(log: DeltaLog, version: int) -> Actions:
@@ -194,14 +194,17 @@ def read_commit(log: DeltaLog, version: int) -> Actions:
     return _parsed(log, data, f"commit {version}")
 
 
-def read_vectors(log: DeltaLog, version: int) -> Mapping[str, Vectors]:
-    """Return the vectors of all live files of a version, by path, from checkpoint and commits. Raises LogGap."""
+def read_vectors(log: DeltaLog, version: int, among: Collection[str] | None = None) -> Mapping[str, Vectors]:
+    """Return the vectors of all live files of a version, by path, from checkpoint and commits. Raises LogGap.
+
+    `among`: those of the files at these paths are enough.
+    """
     listing = log.files.log()
     steps = listing.steps(version)
     if steps is None:
         raise LogGap(log.uri, listing.gap(version))
     live: dict[str, dict[str, int]] = {}
-    for actions in log.files.each(lambda step: _read_step(log, step), steps):
+    for actions in log.files.each(lambda step: _read_step(log, step, among), steps):
         for removed in actions.removed:
             live.get(removed.path, {}).pop(removed.vector.id if removed.vector else "", None)
         for added in actions.added:
@@ -209,10 +212,10 @@ def read_vectors(log: DeltaLog, version: int) -> Mapping[str, Vectors]:
     return live
 
 
-def _read_step(log: DeltaLog, step: LogStep) -> Actions:
+def _read_step(log: DeltaLog, step: LogStep, among: Collection[str] | None) -> Actions:
     try:
         if step.is_checkpoint:
-            return read_checkpoint(log.files, step.paths, lambda read, paths: [read(path) for path in paths])
+            return read_checkpoint(log.files, step.paths, lambda read, paths: [read(path) for path in paths], among)
         with log.files.open(step.paths[0]) as file:
             return _parsed(log, file.read(), step.paths[0])
     except FileNotFoundError as error:

@@ -7,13 +7,14 @@ import json
 from pathlib import Path
 
 import pytest
+from deltalake import DeltaTable
 
 from mirror_assets.errors import RetryError, SettingError
 from mirror_assets.source.commits import CommitRange, commit_digest
 from mirror_assets.source.log import DeltaLog
 from mirror_assets.source.scan import RowKind, Scan
 from mirror_assets.source.scan_builder import VersionPart, scan_changes, scan_differences, scan_version
-from mirror_assets_tests.handmade_table import Action, HandmadeTable, remove
+from mirror_assets_tests.handmade_table import Action, HandmadeTable, features, hidden, remove
 from mirror_assets_tests.source.handmade import column, commit_file, info
 
 _ID, _NAME, _PART = column("id", "long"), column("name", "string"), column("part", "string")
@@ -52,6 +53,41 @@ def test_a_file_that_is_not_live_is_not_removed_again(table: HandmadeTable) -> N
     log = DeltaLog(str(table.path))
     assert _named(scan_changes(log, CommitRange(1, 2))) == [("one.parquet", 1, _DELETE)]
     assert scan_changes(log, CommitRange(2, 2)).files == ()
+
+
+def _with_vector(file: Action) -> Action:
+    """The remove action of a file with its vector."""
+    action = remove(file)
+    return {"remove": action["remove"] | {"deletionVector": file["add"]["deletionVector"]}}
+
+
+def test_a_remove_with_another_vector_leaves_the_live_file(tmp_path: Path) -> None:
+    table = HandmadeTable(tmp_path / "t", _ID, _NAME, protocol=features("deletionVectors"))
+    one, two = table.add(*_rows(1, 2), name="one.parquet"), table.add(*_rows(3), name="two.parquet")
+    live = hidden(one, 0)
+    table.commit(info(), live, two)
+    table.commit(info(), remove(one), remove(two))
+    table.commit(info(), _with_vector(live), remove(one))
+    log = DeltaLog(str(table.path))
+    assert _named(scan_changes(log, CommitRange(1, 1))) == [("two.parquet", 1, _DELETE)]
+    (gone,) = scan_changes(log, CommitRange(2, 2)).files
+    assert (gone.path, gone.kind) == ("one.parquet", _DELETE)
+    assert gone.chosen is not None
+    assert list(gone.chosen.rows) == [0]
+    assert [file.path for file in scan_differences(log, CommitRange(1, 1)).before.files] == ["two.parquet"]
+
+
+@pytest.mark.parametrize("vectors", [True, False])
+def test_the_version_before_is_read_only_where_a_removed_file_may_have_a_vector(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, vectors: bool
+) -> None:
+    table = HandmadeTable(tmp_path / "t", _ID, _NAME, protocol=features(*(["deletionVectors"] if vectors else [])))
+    one = table.add(*_rows(1, 2), name="one.parquet")
+    live = hidden(one, 0) if vectors else one
+    table.commit(info(), live)
+    table.commit(info(), _with_vector(live) if vectors else remove(live))
+    monkeypatch.setattr(DeltaLog, "snapshots", pytest.fail)
+    assert _named(scan_changes(DeltaLog(str(table.path)), CommitRange(1, 1))) == [("one.parquet", 1, _DELETE)]
 
 
 def test_a_file_that_comes_back_is_read_for_each_commit(table: HandmadeTable) -> None:
@@ -142,3 +178,27 @@ def _write_checkpoint_of_newest(made: HandmadeTable) -> None:
     name = f"{made.version:020d}.checkpoint.80a083e8-7026-4e79-81be-64bd76c43a11.json"
     text = "".join(f"{json.dumps(line)}\n" for line in lines)
     (made.path / "_delta_log" / name).write_text(text)
+
+
+def test_partition_values_that_a_remove_lacks_are_those_of_the_version_before(tmp_path: Path) -> None:
+    table = HandmadeTable(tmp_path / "t", _ID, _PART, partitioned_by=["part"])
+    one = table.add({"id": 1}, partition={"part": "a"}, name="one.parquet")
+    bare = remove(one)
+    bare["remove"]["partitionValues"] = {}
+    table.commit(info(), one)
+    table.commit(info(), bare)
+    (gone,) = scan_changes(DeltaLog(str(table.path)), CommitRange(1, 1)).files
+    assert gone.partition == {"part": "a"}
+
+
+def test_partition_values_that_only_a_lost_version_has_are_not_null(tmp_path: Path) -> None:
+    table = HandmadeTable(tmp_path / "t", _ID, _PART, partitioned_by=["part"])
+    one = table.add({"id": 1}, partition={"part": "a"}, name="one.parquet")
+    bare = remove(one)
+    bare["remove"]["partitionValues"] = {}
+    table.commit(info(), one)
+    table.commit(info(), bare)
+    DeltaTable(str(table.path)).create_checkpoint()
+    commit_file(table.path, 0).unlink()
+    with pytest.raises(SettingError, match="without its partition values"):
+        scan_changes(DeltaLog(str(table.path)), CommitRange(1, 1))

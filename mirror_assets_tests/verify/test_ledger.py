@@ -58,6 +58,17 @@ def test_another_vector_needs_no_statistics(table: HandmadeTable) -> None:
     assert _rows(table.ledger(1)) == [-4]
 
 
+def test_a_remove_with_another_vector_leaves_the_live_file(tmp_path: Path) -> None:
+    table = HandmadeTable(tmp_path)
+    table.commit(file_action("add", deleted=3))
+    table.commit(file_action("remove"), file_action("add", "b.parquet", records=7))
+    table.commit(file_action("remove", deleted=3), file_action("remove"))
+    assert _rows(table.ledger(1, 2)) == [7, -7]
+    assert _rows(table.ledger(2)) == [-7]
+    (stale,) = table.ledger(1).by_statistics.commits
+    assert (stale.rows, stale.contradictions) == (7, ("removes a.parquet, which is not live",))
+
+
 def test_a_file_named_twice_counts_once(table: HandmadeTable) -> None:
     table.commit(file_action("remove"), file_action("remove"), file_action("add", "b.parquet"))
     table.commit(file_action("add", "c.parquet"), file_action("add", "c.parquet"))
