@@ -106,6 +106,17 @@ def distinct(files: Iterable[_File]) -> tuple[_File, ...]:
     return tuple({(file.path, file.vector.id if file.vector else None): file for file in files}.values())
 
 
+def is_other_file(old: LiveFile | Tombstone, new: LiveFile) -> bool:
+    """Whether the actions of one path describe different files: Delta never overwrites a file.
+
+    Without a change of data, another number of rows is a correction of the statistics.
+    """
+    if old.bytes and new.bytes and old.bytes != new.bytes:
+        return True
+    same_vector = (old.vector and old.vector.id) == (new.vector and new.vector.id)
+    return same_vector and new.data_change and None not in (old.rows, new.rows) and old.rows != new.rows
+
+
 def live_rows(files: Iterable[LiveFile | Tombstone]) -> int | None:
     """Return the rows of the files without those that vectors hide, a file that is named twice once.
 
@@ -230,6 +241,13 @@ class Actions:
         both = {added.path for _, added in self.revectored}
         files: tuple[LiveFile | Tombstone, ...] = (*self.data_added, *self.data_removed)
         return tuple(file for file in files if file.path not in both) if both else files
+
+    @property
+    def overwritten(self) -> str | None:
+        """The path of a file that the commit removes, and under whose name it adds another one; None without one."""
+        removed = {file.path: file for file in self.removed}
+        found = (new.path for new in self.added if new.path in removed and is_other_file(removed[new.path], new))
+        return next(found, None)
 
     @property
     def rewrite_balance(self) -> int | None:

@@ -24,6 +24,7 @@ class BreakKind(str, Enum):
     DROPPED_COLUMN = "dropped_column"
     ADDED_AGAIN = "added_again"
     ROWS_CHANGED = "rows_changed"
+    FILE_OVERWRITTEN = "file_overwritten"
     COLUMNS_CHANGED = "columns_changed"
 
 
@@ -77,9 +78,17 @@ def find_break(before: Schema, commit: Commit, metadata: Metadata, after: Schema
 
 
 def row_break(commit: Commit, needs: Needs) -> Break | None:
-    """Return the break of a commit that changes or removes rows, for an append-only mirror, or None."""
+    """Return the break of a commit because of its files, or None.
+
+    An append-only mirror can't follow one that changes or removes rows, and no mirror one whose old rows are lost.
+    """
     if needs.append_only and commit.rewrites:
         return Break(commit.version, BreakKind.ROWS_CHANGED, f"{_done_by(commit)} changes or removes rows")
+    if commit.overwritten is not None:
+        why = (
+            f"{_done_by(commit)} adds another file under the same name, {commit.overwritten}, so its old rows are lost"
+        )
+        return Break(commit.version, BreakKind.FILE_OVERWRITTEN, why)
     return None
 
 

@@ -64,6 +64,7 @@ class Commit:
     digest          a hash of the commit file, which proves that it is the same when it is read again
     column_id_before  the highest column id that was given before new metadata; None if unknown
     renumbered      it gives new row ids to rows that it only rewrites: `renumbered_rows`, old and new ones counted
+    overwritten     a file that it removes, and under whose name it adds another one, or None
     only_feed       it has change files, and adds or removes no file of the table
     added, removed  its data files, also those of rows that it only rewrites; empty unless they were asked for
     metadata, protocol  the new ones, or None
@@ -82,6 +83,7 @@ class Commit:
     mixes: bool = False
     renumbered: bool = False
     renumbered_rows: int = 0
+    overwritten: str | None = None
     only_feed: bool = False
     added: tuple[FileVersion, ...] = ()
     removed: tuple[FileVersion, ...] = ()
@@ -123,6 +125,7 @@ def describe(
         mixes=changes and may_mix(actions),
         renumbered=bool(actions.renumbered),
         renumbered_rows=2 * sum((file.rows or 0) - file.hidden_rows for file in actions.renumbered),
+        overwritten=actions.overwritten,
         only_feed=bool(actions.change_files) and not (actions.added or actions.removed),
         added=tuple(map(FileVersion.of, actions.added)) if with_files else (),
         removed=tuple(map(FileVersion.of, actions.removed)) if with_files else (),

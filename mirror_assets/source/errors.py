@@ -91,6 +91,19 @@ class LogGap(RebuildError):
         )
 
 
+class FileOverwritten(RebuildError):
+    """The log has two data files of one name, so the rows of the first one can't be read."""
+
+    code = ErrorCode.SOURCE_BREAK
+
+    def __init__(self, uri: str, path: str) -> None:
+        self.uri, self.path = uri, path
+        super().__init__(
+            f"{uri}: a commit adds another file under the same name, {path}, so its old rows are lost.",
+            "rebuild the table's mirror. The source's writer must give each data file a new name.",
+        )
+
+
 class ColumnUnfit(SettingError):
     """A column's type has no counterpart in the landing zone."""
 

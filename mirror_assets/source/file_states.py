@@ -6,7 +6,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache, cached_property
 
-from mirror_assets.source.actions import Actions, LiveFile, Metadata, Tombstone
+from mirror_assets.source.actions import Actions, LiveFile, Metadata, Tombstone, is_other_file
+from mirror_assets.source.errors import FileOverwritten
 from mirror_assets.source.live_paths import LivePaths
 from mirror_assets.source.log import DeltaLog
 from mirror_assets.source.replay import physical_partitions, with_physical_names
@@ -59,8 +60,10 @@ class FileStates:
     base: LivePaths | None
     metadata: Metadata
     earlier: Callable[[], Mapping[str, LiveFile]]
+    uri: str
     first: dict[str, FileState | None] = field(default_factory=dict)
     now: dict[str, FileState | None] = field(default_factory=dict)
+    _removed: dict[str, FileState] = field(default_factory=dict)
 
     @classmethod
     def after(
@@ -80,10 +83,13 @@ class FileStates:
             snapshot = next(fresh.snapshots([version], touched))
             return {file.path: file for file in with_physical_names(snapshot.files, snapshot.metadata)}
 
-        return cls(live, live.metadata, earlier)
+        return cls(live, live.metadata, earlier, log.uri)
 
     def apply(self, actions: Actions) -> Iterator[Transition]:
-        """Apply a commit; yield each file that it names."""
+        """Apply a commit; yield each file that it names.
+
+        Raises FileOverwritten if it adds a file under the name of another one, of which rows are to be read.
+        """
         removed: dict[str, dict[str | None, Tombstone]] = {}
         for tombstone in actions.removed:
             removed.setdefault(tombstone.path, {})[vector_id(tombstone)] = tombstone
@@ -93,10 +99,16 @@ class FileStates:
             before = self._before(path, tombstones)
             # A file is removed with its vector: an action with another one leaves the live file.
             is_removed = before is not None and vector_id(before) in tombstones
-            after: FileState | None = added.get(path) or (None if is_removed else before)
+            new = added.get(path)
+            after: FileState | None = new or (None if is_removed else before)
+            old = before or self._removed.get(path)
+            if new and old and is_other_file(old, new):
+                raise FileOverwritten(self.uri, path)
+            if before and is_removed:
+                self._removed[path] = before
             self.first.setdefault(path, before)
             self.now[path] = after
-            actions_of_file = (file for file in (*tombstones.values(), added.get(path)) if file)
+            actions_of_file = (file for file in (*tombstones.values(), new) if file)
             yield Transition(path, before, after, any(file.data_change for file in actions_of_file))
 
     def changed(self) -> Iterator[Transition]:

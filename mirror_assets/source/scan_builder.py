@@ -136,13 +136,13 @@ class _History:
             first = self.commits[0][1]
             if first.metadata is None or first.protocol is None:
                 raise SourceUnreadable(self._log.uri, "commit 0 has no metaData or no protocol")
-            return FileStates(LivePaths.of(-1, first.metadata, first.protocol, []), first.metadata, dict)
+            return FileStates(LivePaths.of(-1, first.metadata, first.protocol, []), first.metadata, dict, self._log.uri)
         try:
             return FileStates.after(self._log, self._range.first - 1, self._range.table_id, self.commits)
         except LogGap:
             if needs_base:
                 raise
-            return FileStates(None, self._log.state(self._range.last).metadata, dict)
+            return FileStates(None, self._log.state(self._range.last).metadata, dict, self._log.uri)
 
 
 @dataclass(frozen=True)

@@ -49,12 +49,16 @@ NO_FILES = FilesBefore({}, dict)
 
 @dataclass(frozen=True)
 class FileChange:
-    """What one commit does to one file: its vectors before and after."""
+    """What one commit does to one file: its vectors before and after.
+
+    `is_overwritten`: after the commit, it is another file of the same name, so its old rows can't be counted.
+    """
 
     path: str
     before: Vectors
     after: Vectors
     changes_data: bool
+    is_overwritten: bool = False
 
     @property
     def copies(self) -> int:
@@ -63,6 +67,8 @@ class FileChange:
 
     def balance(self, stored: StoredRows) -> int | None:
         """Return the rows shown after the commit minus those before; None if that takes an unknown number of rows."""
+        if self.is_overwritten:
+            return None
         shown_again = sum(self.before.values()) - sum(self.after.values())
         if not self.copies:
             return shown_again
@@ -218,7 +224,10 @@ class RunningLedger:
             _note_rows(self._by_removes, gone.values())
             found += _contradictions(path, before, gone, come, self.stored_rows(path))
             changes_data = any(file.data_change for file in (*gone.values(), *come.values()))
-            files.append(FileChange(path, before, after, changes_data))
+            is_overwritten = any(vector in gone and _differ(gone[vector], file) for vector, file in come.items())
+            if is_overwritten:
+                found.append(f"adds another file under the same name, {path}")
+            files.append(FileChange(path, before, after, changes_data, is_overwritten))
             self._live[path] = after
         changes = tuple(dict.fromkeys(file.path for file in actions.change_files))
         return CommitFiles(version, tuple(files), changes, _shortened(found))
@@ -254,6 +263,12 @@ def _by_path(files: Iterable[LiveFile] | Iterable[Tombstone]) -> dict[str, dict[
     for file in files:
         found.setdefault(file.path, {})[file.vector.id if file.vector else _NO_VECTOR] = file
     return found
+
+
+def _differ(gone: LiveFile | Tombstone, come: LiveFile | Tombstone) -> bool:
+    """Whether a removed and an added file of one path and vector are different files, by size or number of rows."""
+    sizes, rows = (gone.bytes, come.bytes), (gone.rows, come.rows)
+    return (all(sizes) and len(set(sizes)) > 1) or (None not in rows and len(set(rows)) > 1 and come.data_change)
 
 
 def _contradictions(

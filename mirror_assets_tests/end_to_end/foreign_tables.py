@@ -534,7 +534,36 @@ def _far(name: str, day: int, at: int) -> Row:
 _IN_ZONES = {1: 1_705_334_400, 2: 1_705_352_400, 3: 1_721_059_200}
 _TEN = [row(id=id_, name="x") for id_ in (*range(10, 20), *range(30, 40))]
 
+
+def _vector_left_out_of_its_remove(path: Path) -> Iterator[None]:
+    table = _plain(path, features("deletionVectors"))
+    old = table.add(*_named(_1="a", _2="b", _3="c"))
+    table.commit(commit_info(), hidden(old, 0))
+    yield
+    table.commit(commit_info("DELETE"), remove(old), table.add(*_named(_4="d")))
+
+
+def _part_of_the_partition_values(path: Path) -> Iterator[None]:
+    table, old = _by_country(path)
+    yield
+    bare = remove(old)
+    bare["remove"]["partitionValues"] = {}
+    table.commit(commit_info("DELETE"), bare)
+
+
+def _another_file_under_the_same_name(path: Path) -> Iterator[None]:
+    table = _plain(path)
+    old = table.add(*_named(_1="a", _2="b"), name="data.parquet")
+    table.commit(commit_info(), old)
+    yield
+    new = table.add(*_named(_1="A", _3="c", _4="d"), name="data.parquet")
+    table.commit(commit_info(), new, remove(old))
+
+
 MIRRORED = (
+    Foreign(_another_file_under_the_same_name, _rows(_1="A", _3="c", _4="d")),
+    Foreign(_vector_left_out_of_its_remove, _rows(_2="b", _3="c", _4="d")),
+    Foreign(_part_of_the_partition_values, Counter([row(id=3, country="fra", name="c")]), keys="[id, country]"),
     Foreign(_update_without_its_old_row, _rows(_1="a", _2="b", _3="C")),
     Foreign(_deleted_row_twice_in_the_change_file, _rows(_1="a", _2="b")),
     Foreign(_deleted_row_missing_in_the_change_file, _rows(_1="a")),

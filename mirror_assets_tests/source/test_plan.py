@@ -73,6 +73,14 @@ def test_it_stops_before_a_break() -> None:
     assert (plan.stop.version, plan.stop.kind) == (7, BreakKind.REPLACED)
 
 
+def test_another_file_under_the_same_name_is_a_break() -> None:
+    plan = plan_slices(_request([change(5), replace(change(6), overwritten="a.parquet"), change(7)]))
+    assert ranges(plan) == [(5, 5)]
+    assert plan.stop is not None
+    assert (plan.stop.version, plan.stop.kind) == (6, BreakKind.FILE_OVERWRITTEN)
+    assert "another file under the same name, a.parquet" in plan.stop.message
+
+
 def test_a_break_at_the_first_pending_commit_leaves_no_slice() -> None:
     plan = plan_slices(_request([change(5, metadata=feed_metadata(_V0, "table-2"))]))
     assert plan.slices == ()

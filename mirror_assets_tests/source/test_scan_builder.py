@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from deltalake import DeltaTable
 
-from mirror_assets.errors import RetryError, SettingError
+from mirror_assets.errors import RebuildError, RetryError, SettingError
 from mirror_assets.source.commits import CommitRange, commit_digest
 from mirror_assets.source.log import DeltaLog
 from mirror_assets.source.scan import RowKind, Scan
@@ -53,6 +53,19 @@ def test_a_file_that_is_not_live_is_not_removed_again(table: HandmadeTable) -> N
     log = DeltaLog(str(table.path))
     assert _named(scan_changes(log, CommitRange(1, 2))) == [("one.parquet", 1, _DELETE)]
     assert scan_changes(log, CommitRange(2, 2)).files == ()
+
+
+@pytest.mark.parametrize("commits", [1, 2])
+def test_another_file_under_the_same_name_is_not_read_as_the_old_one(table: HandmadeTable, commits: int) -> None:
+    old = table.add(*_rows(1, 2), name="one.parquet")
+    table.commit(info(), old)
+    new = table.add(*_rows(1, 3, 4), name="one.parquet")
+    for actions in ([remove(old), new],) if commits == 1 else ([remove(old)], [new]):
+        table.commit(info(), *actions)
+    with pytest.raises(RebuildError, match="under the same name, one"):
+        scan_changes(DeltaLog(str(table.path)), CommitRange(1, commits))
+    with pytest.raises(RebuildError, match="under the same name, one"):
+        scan_differences(DeltaLog(str(table.path)), CommitRange(1, commits))
 
 
 def _with_vector(file: Action) -> Action:

@@ -16,7 +16,7 @@ from mirror_assets.source.errors import LogGap
 from mirror_assets.source.log import DeltaLog
 from mirror_assets.verify.ledger import NO_FILES, RunningLedger, weight
 from mirror_assets.verify.ledger_log import SliceLedger, audit, read_vectors, version_ledger
-from mirror_assets_tests.source.handmade import commit_file, file_action
+from mirror_assets_tests.source.handmade import Action, commit_file, file_action
 from mirror_assets_tests.verify.handmade_table import HandmadeTable
 
 
@@ -67,6 +67,13 @@ def test_a_remove_with_another_vector_leaves_the_live_file(tmp_path: Path) -> No
     assert _rows(table.ledger(2)) == [-7]
     (stale,) = table.ledger(1).by_statistics.commits
     assert (stale.rows, stale.contradictions) == (7, ("removes a.parquet, which is not live",))
+
+
+@pytest.mark.parametrize("new", [file_action("add", size=200), file_action("add", records=7)])
+def test_another_file_under_the_same_name_is_unproved(table: HandmadeTable, new: Action) -> None:
+    table.commit(file_action("remove"), new)
+    (commit,) = table.ledger(1).by_statistics.commits
+    assert (commit.rows, commit.contradictions) == (None, ("adds another file under the same name, a.parquet",))
 
 
 def test_a_file_named_twice_counts_once(table: HandmadeTable) -> None:
