@@ -54,7 +54,8 @@ class FileStates:
 
     `base` are the live files before the first commit; without it, every file that is removed counts as live, and every
     added one as new. `earlier` returns the files before the first commit: those that the commits touch are enough. It
-    is called for a file that an action describes in part, and for a removed one that may have another vector.
+    is called for a file that an action describes in part, and for a removed one that may have another vector, or that
+    `base` lacks.
     """
 
     base: LivePaths | None
@@ -127,7 +128,8 @@ class FileStates:
             tombstone = next((file for file in tombstones.values() if file.vector), tombstones.get(None))
             return tombstone and self._without_partial_values(tombstone)
         if path not in self.base:
-            return None
+            # delta-rs takes a file that one commit removes and adds again, in this order, for removed.
+            return self.earlier().get(path) if tombstones else None
         tombstone = self._live_one(tombstones, may_have_vectors="deletionVectors" in self.base.protocol.features)
         return tombstone if tombstone and self._is_complete(tombstone) else self.earlier().get(path)
 

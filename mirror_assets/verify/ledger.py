@@ -31,7 +31,8 @@ class FilesBefore:
     """The live files of the version before a ledger's first commit: their stored rows by statistics, by path.
 
     Their vectors are read only if the actions don't show with which one a file was live: if an added file was live
-    already, or if a removed one has no vector, and the version's protocol allows them (`may_have_vectors`).
+    already or a removed one was not, or if a removed one has no vector, and the version's protocol allows them
+    (`may_have_vectors`).
     """
 
     rows: Mapping[str, int | None]
@@ -247,7 +248,8 @@ class RunningLedger:
         if self._before is None:
             return as_removed
         if path not in self._before.rows:
-            return {}
+            # delta-rs takes a file that one commit removes and adds again, in this order, for removed.
+            return self._before.vectors.get(path, {}) if gone else {}
         is_known = len(gone) == 1 and (_NO_VECTOR not in gone or not self._before.may_have_vectors)
         return as_removed if is_known else self._before.vectors.get(path, {})
 

@@ -103,6 +103,16 @@ def test_the_version_before_is_read_only_where_a_removed_file_may_have_a_vector(
     assert _named(scan_changes(DeltaLog(str(table.path)), CommitRange(1, 1))) == [("one.parquet", 1, _DELETE)]
 
 
+def test_a_file_that_a_commit_removes_and_adds_again_is_live(table: HandmadeTable) -> None:
+    one = table.add(*_rows(1), name="one.parquet")
+    table.commit(info(), one)
+    table.commit(info(), remove(one), one)
+    table.commit(info(), remove(one))
+    log = DeltaLog(str(table.path))
+    assert _named(scan_changes(log, CommitRange(1, 1))) == []
+    assert _named(scan_changes(DeltaLog(log.uri), CommitRange(2, 2))) == [("one.parquet", 2, _DELETE)]
+
+
 def test_a_file_that_comes_back_is_read_for_each_commit(table: HandmadeTable) -> None:
     one = table.add(*_rows(1), name="one.parquet")
     table.commit(info(), one)

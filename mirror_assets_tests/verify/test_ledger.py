@@ -76,6 +76,12 @@ def test_another_file_under_the_same_name_is_unproved(table: HandmadeTable, new:
     assert (commit.rows, commit.contradictions) == (None, ("adds another file under the same name, a.parquet",))
 
 
+def test_a_file_that_a_commit_removes_and_adds_again_is_live(table: HandmadeTable) -> None:
+    table.commit(file_action("remove"), file_action("add"))
+    table.commit(file_action("remove"))
+    assert _rows(table.ledger(2)) == [-10]
+
+
 def test_a_file_named_twice_counts_once(table: HandmadeTable) -> None:
     table.commit(file_action("remove"), file_action("remove"), file_action("add", "b.parquet"))
     table.commit(file_action("add", "c.parquet"), file_action("add", "c.parquet"))
