@@ -36,7 +36,7 @@ from mirror_assets.source.live_paths import LivePaths
 from mirror_assets.source.log_checkpoint import read_checkpoint
 from mirror_assets.source.log_listing import LogListing, LogStep, TipMark
 from mirror_assets.source.log_paths import is_hidden
-from mirror_assets.source.parsing import InvalidAction, deleted_rows, parse_actions, parse_info
+from mirror_assets.source.parsing import InvalidAction, deleted_rows, is_whole, parse_actions, parse_info
 from mirror_assets.source.ranges import CommitTimes, increasing
 from mirror_assets.source.replay import Replay, Snapshot, require_readable, require_reconciled, with_logical_names
 from mirror_assets.source.source_files import SourceFiles, StoredFile, commit_path
@@ -123,12 +123,18 @@ class DeltaLog:
         return self._opened[1]
 
     def state(self, version: int | None = None) -> SourceState:
-        """Return the source at its newest version, or at `version`. Raises LogGap if a required commit is missing."""
+        """Return the source at its newest version, or at `version`.
+
+        Raises LogGap if a required commit is missing, and SourceUnavailable if the newest one isn't written completely.
+        """
         if version is None:
             self._relocate()
         try:
             state = self._state_by_deltalake(version)
         except SourceUnreadable as error:
+            newest = self.files.log().newest if version is None and isinstance(error.__cause__, DeltaError) else None
+            if newest is not None:
+                self._info(newest, is_newest=True)
             state = self._state_by_replay(version, error)
         require_readable(self.uri, state.protocol)
         if state.metadata.commit_coordinator:
@@ -408,7 +414,7 @@ class DeltaLog:
             # Only the checksum file has the number of rows that deletion vectors hide.
             hidden = deleted_rows(self.files.checksum(found))
             rows = None if hidden is None else rows - hidden
-        written = self._writers_time(found, parse_info(self._commit_data(found)))
+        written = self._writers_time(found, self._info(found, is_newest=version is None))
         return SourceState(self.uri, found, written, metadata, protocol, files, size, rows, stored_rows)
 
     def _state_by_replay(self, version: int | None, refusal: SourceUnreadable) -> SourceState:
@@ -420,7 +426,7 @@ class DeltaLog:
         return SourceState(
             uri=self.uri,
             version=found,
-            timestamp_ms=self._writers_time(found, parse_info(self._commit_data(found))),
+            timestamp_ms=self._writers_time(found, self._info(found, is_newest=version is None)),
             metadata=snapshot.metadata,
             protocol=snapshot.protocol,
             files=len(snapshot.files),
@@ -443,6 +449,21 @@ class DeltaLog:
         if not snapshot.metadata.columns:
             raise no_columns(self.uri)
         return snapshot
+
+    def _info(self, version: int, *, is_newest: bool) -> CommitInfo:
+        """Return a commit's commitInfo. Raises SourceUnavailable for the newest commit if it is cut off.
+
+        Some stores create a file before they write it. A later commit proves that an empty one is complete.
+        """
+        data = self._commit_data(version)
+        if is_newest and not is_whole(data):
+            why = f"the newest commit, {commit_path(version)}, is empty or cut off"
+            step = (
+                "run again when it has been written. If the error persists, its writer failed: restore the file, or "
+                "delete it, with the writer's tools."
+            )
+            raise SourceUnavailable(self.uri, why, step)
+        return parse_info(data)
 
     def _writers_time(self, version: int, info: CommitInfo) -> int:
         """Return the commit's own time, or when its file was written if it has none."""

@@ -114,6 +114,20 @@ def parse_actions(data: bytes, paths: TablePaths) -> Actions:
     return Actions(*files, found.info, found.metadata, found.protocol, tuple(found.sidecars))
 
 
+def is_whole(data: bytes) -> bool:
+    """Whether a commit file isn't empty, and doesn't end within an action."""
+    text = data.removeprefix(_BYTE_ORDER_MARK)
+    if not text.strip():
+        return False
+    if text.endswith((b"\n", b"\r")):
+        return True
+    try:
+        json.loads(text[text.rfind(b"\n") + 1 :].decode(errors="replace"))
+    except (ValueError, RecursionError):
+        return False
+    return True
+
+
 def parse_info(data: bytes) -> CommitInfo:
     """Parse a commit's commitInfo only, at the same cost whatever number of files the commit has."""
     for text in data.removeprefix(_BYTE_ORDER_MARK).splitlines():

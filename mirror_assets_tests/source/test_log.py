@@ -13,7 +13,7 @@ from deltalake import DeltaTable, write_deltalake
 from deltalake.exceptions import DeltaError
 
 from mirror_assets.errors import ErrorCode
-from mirror_assets.source.errors import LogGap, SourceNotDelta, SourceUnreadable
+from mirror_assets.source.errors import LogGap, SourceNotDelta, SourceUnavailable, SourceUnreadable
 from mirror_assets.source.log import DeltaLog
 from mirror_assets.source.source_state import source_columns
 from mirror_assets_tests.source.handmade import (
@@ -328,3 +328,24 @@ def test_a_commit_with_new_metadata_has_the_highest_column_id_before_it(tmp_path
     assert [commit.column_id_before for commit in log.commits(4, 4)] == [4]
     commit_file(tmp_path, 3).unlink()
     assert [commit.column_id_before for commit in log.commits(4, 4)] == [None]
+
+
+@pytest.mark.parametrize("part", [0, 1, -9])
+def test_the_newest_commit_is_not_read_before_it_is_written(tmp_path: Path, part: int) -> None:
+    write_deltalake(tmp_path, _rows(0, 3))
+    write_deltalake(tmp_path, _rows(3, 6), mode="append")
+    newest = commit_file(tmp_path, 1)
+    whole = newest.read_bytes().rstrip()
+    newest.write_bytes(whole[:part])
+    with pytest.raises(SourceUnavailable, match=r"the newest commit, .* is empty or cut off"):
+        DeltaLog(str(tmp_path)).state()
+    newest.write_bytes(whole)
+    assert DeltaLog(str(tmp_path)).state().rows == 6
+
+
+def test_an_empty_commit_counts_once_another_follows(tmp_path: Path) -> None:
+    write_deltalake(tmp_path, _rows(0, 3))
+    commit_file(tmp_path, 1).touch()
+    write_commit(tmp_path, 2, [info()])
+    log = DeltaLog(str(tmp_path))
+    assert (log.state().version, log.state().rows, len(log.commits(1, 2))) == (2, 3, 2)
