@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from hypothesis import strategies as st
@@ -71,7 +71,7 @@ class _StoryLog(DeltaLog):
         super().__init__("t")
         self._story = story
 
-    def snapshots(self, versions: Iterable[int]) -> Iterator[Snapshot]:
+    def snapshots(self, versions: Iterable[int], among: Collection[str] | None = None) -> Iterator[Snapshot]:  # noqa: ARG002
         return map(self._story.snapshot, sorted(set(versions)))
 
 
