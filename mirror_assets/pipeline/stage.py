@@ -42,10 +42,21 @@ from mirror_assets.pipeline.errors import ChecksFailed
 from mirror_assets.pipeline.plan import chunk_of, slice_key
 from mirror_assets.pipeline.plan_changes import instead_of_feed
 from mirror_assets.pipeline.source_check import condition_fingerprint, recorded_columns, table_columns
+from mirror_assets.source.errors import ChangeFileIncomplete
 from mirror_assets.source.losses import DataFileMissing, FeedMissing, FileDamaged, HistoryExpired
 from mirror_assets.source.planner import PlannedSlice
 from mirror_assets.source.row_counts import ReadRows
 from mirror_assets.telemetry.record import Stage, set_attempt, stage_span
+
+_MAY_BE_OF_THE_FEED = (
+    ChangeFileIncomplete,
+    ChecksFailed,
+    DataFileMissing,
+    DuplicateKey,
+    FeedMissing,
+    FileDamaged,
+    HistoryExpired,
+)
 
 
 def stage_slice(context: TableContext, planned: PlannedSlice, position: CommitPosition) -> SliceRecord:
@@ -84,7 +95,7 @@ def stage_attempt(
     attempt = attempt_id(time.time_ns() // 1_000_000, secrets.token_bytes(10), newest)
     try:
         return _read_attempt(context, planned, position, encode, attempt)
-    except (DataFileMissing, FeedMissing, HistoryExpired, DuplicateKey, FileDamaged, ChecksFailed) as error:
+    except _MAY_BE_OF_THE_FEED as error:
         instead = instead_of_feed(context, planned, error)
         if instead is None:
             raise

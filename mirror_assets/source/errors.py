@@ -49,6 +49,14 @@ class SourceUnreadable(SettingError):
         )
 
 
+class ChangeFileIncomplete(SourceUnreadable):
+    """The log lacks a change file's partition values. The data files of the commit may have them."""
+
+    def __init__(self, uri: str, path: str) -> None:
+        why = f"its log has the change file {path} without its partition values"
+        super().__init__(uri, why, "rebuild the table's mirror, or set `changes: files` for it.")
+
+
 class SourceUnavailable(RetryError):
     """The source's store did not answer, or is busy."""
 

@@ -12,8 +12,8 @@ from pyroaring import BitMap64
 from mirror_assets.source.actions import ChangeFile, Metadata, Protocol, Vector
 from mirror_assets.source.commits import CommitRange
 from mirror_assets.source.deletion_vectors import read_vectors
-from mirror_assets.source.errors import LogGap, SourceUnavailable, SourceUnreadable
-from mirror_assets.source.file_states import FileState, FileStates, Transition
+from mirror_assets.source.errors import ChangeFileIncomplete, LogGap, SourceUnavailable, SourceUnreadable
+from mirror_assets.source.file_states import FileState, FileStates, Transition, partition_names
 from mirror_assets.source.live_paths import LivePaths
 from mirror_assets.source.log import DeltaLog
 from mirror_assets.source.replay import physical_partitions, require_readable, with_physical_names
@@ -164,6 +164,8 @@ class _Builder:
         """Yield what to read of these files for a commit."""
         for one in found:
             if isinstance(one, ChangeFile):
+                if not self._partition_names <= one.partition.keys():
+                    raise ChangeFileIncomplete(self.log.uri, one.path)
                 values, path = self._logical(one.partition, one.path), self._listable(one.path)
                 yield ScannedFile(path, one.bytes, values, version, RowKind.AS_ROWS_SAY)
             else:
@@ -220,6 +222,10 @@ class _Builder:
             why = f"it names {path} without its value of the partition column `{lacking[0]}`"
             raise SourceUnreadable(self.log.uri, why, "rebuild the table's mirror.")
         return {name: values[physical] for name, physical in stored.items()}
+
+    @cached_property
+    def _partition_names(self) -> frozenset[str]:
+        return partition_names(self.metadata)
 
     @cached_property
     def _physical(self) -> Mapping[str, str]:

@@ -551,17 +551,24 @@ def _part_of_the_partition_values(path: Path) -> Iterator[None]:
     table.commit(commit_info("DELETE"), bare)
 
 
-def _another_file_under_the_same_name(path: Path) -> Iterator[None]:
-    table = _plain(path)
-    old = table.add(*_named(_1="a", _2="b"), name="data.parquet")
-    table.commit(commit_info(), old)
+def _change_file_without_partition_values(path: Path) -> Iterator[None]:
+    table, old = _by_country(path)
     yield
-    new = table.add(*_named(_1="A", _3="c", _4="d"), name="data.parquet")
-    table.commit(commit_info(), new, remove(old))
+    changes = table.change_file(
+        {"id": 1, "name": "a", "_change_type": "update_preimage"},
+        {"id": 1, "name": "A", "_change_type": "update_postimage"},
+    )
+    table.commit(commit_info("UPDATE"), remove(old), _of_country(table, "usa", _1="A", _2="b"), changes)
 
 
 MIRRORED = (
-    Foreign(_another_file_under_the_same_name, _rows(_1="A", _3="c", _4="d")),
+    Foreign(
+        _change_file_without_partition_values,
+        Counter(
+            row(id=id_, country=country, name=name)
+            for id_, country, name in ((1, "usa", "A"), (2, "usa", "b"), (3, "fra", "c"))
+        ),
+    ),
     Foreign(_vector_left_out_of_its_remove, _rows(_2="b", _3="c", _4="d")),
     Foreign(_part_of_the_partition_values, Counter([row(id=3, country="fra", name="c")]), keys="[id, country]"),
     Foreign(_update_without_its_old_row, _rows(_1="a", _2="b", _3="C")),

@@ -11,7 +11,7 @@ from pyspark.sql import SparkSession
 
 from mirror_assets.errors import MirrorError
 from mirror_assets_tests.end_to_end.foreign_tables import MIRRORED, REFUSED, Foreign, Refused
-from mirror_assets_tests.handmade_table import HandmadeTable, commit_info
+from mirror_assets_tests.handmade_table import HandmadeTable, commit_info, remove
 from mirror_assets_tests.lab import Lab
 from mirror_assets_tests.landed_rows import Chosen, landed_rows, require_equal, row, source_rows
 from mirror_assets_tests.source.handmade import column
@@ -80,3 +80,21 @@ def test_a_file_whose_name_spark_hides_is_read_or_refused_by_its_name(
         assert name in str(refused)  # noqa: PT017 both are right
     else:
         require_equal(Counter([row(id=1, name="a"), row(id=2, name="b")]), landed_rows(lab.folder))
+
+
+@pytest.mark.parametrize("way", ["feed", "files"])
+def test_another_file_under_the_same_name_is_a_break(spark: SparkSession, tmp_path: Path, way: str) -> None:
+    lab = Lab(spark, tmp_path)
+    lab.configure(f"changes: {way}\n    on_break: hold", "slices: {max_commits: 100}", "[id]")
+    table = HandmadeTable(Path(lab.uri), column("id"), column("name", "string"))
+    old = table.add({"id": 1, "name": "a"}, {"id": 2, "name": "b"}, name="data.parquet")
+    table.commit(commit_info(), old)
+    lab.mirror()
+    table.commit(commit_info(), table.add({"id": 3, "name": "c"}))
+    new = table.add({"id": 1, "name": "A"}, {"id": 4, "name": "d"}, {"id": 5, "name": "e"}, name="data.parquet")
+    table.commit(commit_info(), remove(old), new)
+    with pytest.raises(MirrorError, match=r"another file under the same name, data\.parquet"):
+        lab.mirror()
+    require_equal(
+        Counter(row(id=id_, name=name) for id_, name in ((1, "a"), (2, "b"), (3, "c"))), landed_rows(lab.folder)
+    )

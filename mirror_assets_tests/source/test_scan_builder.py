@@ -214,6 +214,18 @@ def test_partition_values_that_a_remove_lacks_are_those_of_the_version_before(tm
     assert gone.partition == {"part": "a"}
 
 
+def test_partition_values_that_a_change_file_lacks_are_not_null(tmp_path: Path) -> None:
+    table = HandmadeTable(tmp_path / "t", _ID, _PART, partitioned_by=["part"])
+    one = table.add({"id": 1}, partition={"part": "a"}, name="one.parquet")
+    table.commit(info(), one)
+    changes = table.change_file({"id": 1, "_change_type": "delete"})
+    table.commit(info(), remove(one), changes)
+    log = DeltaLog(str(table.path))
+    with pytest.raises(SettingError, match=r"change file .* without its partition values"):
+        scan_changes(log, CommitRange(1, 1))
+    assert _named(scan_changes(log, CommitRange(1, 1), by_feed=False)) == [("one.parquet", 1, _DELETE)]
+
+
 def test_partition_values_that_only_a_lost_version_has_are_not_null(tmp_path: Path) -> None:
     table = HandmadeTable(tmp_path / "t", _ID, _PART, partitioned_by=["part"])
     one = table.add({"id": 1}, partition={"part": "a"}, name="one.parquet")
