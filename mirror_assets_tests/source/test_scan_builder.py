@@ -235,5 +235,5 @@ def test_partition_values_that_only_a_lost_version_has_are_not_null(tmp_path: Pa
     table.commit(info(), bare)
     DeltaTable(str(table.path)).create_checkpoint()
     commit_file(table.path, 0).unlink()
-    with pytest.raises(SettingError, match="without its partition values"):
+    with pytest.raises(SettingError, match="without its value of the partition column"):
         scan_changes(DeltaLog(str(table.path)), CommitRange(1, 1))
