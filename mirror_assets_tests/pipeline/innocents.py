@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -22,7 +23,7 @@ from mirror_assets.landing.steps import drive
 from mirror_assets.pipeline.encode_slice import encode_slice
 from mirror_assets.pipeline.errors import SnapshotLost, SourceBroke
 from mirror_assets.pipeline.run import RunEvents, mirror_table
-from mirror_assets.source.errors import LogGap
+from mirror_assets.source.errors import FileOverwritten, LogGap
 from mirror_assets.source.losses import DataFileMissing, FeedMissing, HistoryExpired
 from mirror_assets.source.source_files import SourceFiles
 from mirror_assets_tests.lab import TABLE, Lab
@@ -241,6 +242,19 @@ def _stale_listing(lab: Lab, patch: pytest.MonkeyPatch) -> None:
     patch.setattr("mirror_assets.source.delta_rs.DeltaTable", lambda *_, **__: older)
 
 
+def _added_again(lab: Lab, _: pytest.MonkeyPatch) -> None:
+    """A commit removes a file and adds it again, with another time and without statistics."""
+    lab.sql(_COMMIT)
+    log = Path(lab.uri) / "_delta_log"
+    version = DeltaTable(lab.uri).version()
+    actions = [json.loads(line) for line in (log / f"{version:020d}.json").read_text().splitlines()]
+    (added,) = [action["add"] for action in actions if "add" in action]
+    removed = {key: added[key] for key in ("path", "partitionValues", "size")}
+    again = {"add": {**added, "modificationTime": added["modificationTime"] + 1, "stats": None}}
+    lines = [{"remove": {**removed, "dataChange": True, "deletionTimestamp": 1, "extendedFileMetadata": True}}, again]
+    (log / f"{version + 1:020d}.json").write_text("\n".join(json.dumps(line) for line in lines))
+
+
 def _same_again(lab: Lab, _: pytest.MonkeyPatch) -> None:
     lab.sql("ALTER TABLE {t} SET TBLPROPERTIES (delta.enableChangeDataFeed = true)", "RESTORE {t} TO VERSION AS OF 4")
 
@@ -312,6 +326,7 @@ INNOCENTS = (
     Innocent("a link in place of a commit leads nowhere", LogGap, _dangling_commit, "is a link to"),
     Innocent("a listing that is stale", SourceBroke, _stale_listing, "is in the log"),
     Innocent("properties set again, RESTORE without another schema", SourceBroke, _same_again, None),
+    Innocent("a file removed and added again by its name", FileOverwritten, _added_again, None),
     Innocent("the same columns, named in another order", SourceBroke, _same_columns, None),
     Innocent("a drop before this epoch", EpochEnded, _dropped_before, None, epoch=3),
 )
