@@ -143,8 +143,7 @@ def test_a_source_and_the_landing_zone_have_their_own_identities(
         own = f'region: {REGION}, endpoint: "{s3.url}", credential: environment, env_prefix: SALES_'
         environment |= user.environment("SALES_")
     else:
-        # Another host of the same server: both readers choose an identity by the host.
-        item, host = onelake.new_item(), onelake.url.removeprefix("https://").replace("127.0.0.1", "localhost")
+        item, host = onelake.new_item(), onelake.another_url().removeprefix("https://")
         root = f"abfss://{item.workspace}@{host}/{item.guid}/Tables"
         owner = AzureStore(LakeAddress.parse(root), AzureCredential.CLIENT_SECRET)
         options = owner.storage_options()

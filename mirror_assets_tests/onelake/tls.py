@@ -29,7 +29,7 @@ class TlsServer(ABC):
     """
 
     def __init__(self, folder: Path, port: int = 0) -> None:
-        self._socket = socket.create_server(("127.0.0.1", port))
+        self._sockets = [socket.create_server(("127.0.0.1", port))]
         self._authority = Authority(folder)
         self._loop = asyncio.new_event_loop()
         self._thread = threading.Thread(target=self._loop.run_forever, name=type(self).__name__, daemon=True)
@@ -41,7 +41,13 @@ class TlsServer(ABC):
     @property
     def url(self) -> str:
         """Where it listens."""
-        return f"https://127.0.0.1:{self._socket.getsockname()[1]}"
+        return _url(self._sockets[0])
+
+    def another_url(self) -> str:
+        """Listen on another port, too, and return where: clients choose an identity by host and port."""
+        self._sockets.append(socket.create_server(("127.0.0.1", 0)))
+        asyncio.run_coroutine_threadsafe(self._listen(self._sockets[-1]), self._loop).result(_PATIENCE)
+        return _url(self._sockets[-1])
 
     @property
     def ca(self) -> Path:
@@ -69,11 +75,19 @@ class TlsServer(ABC):
     async def _serve(self) -> None:
         self._runner = web.AppRunner(self.application(), access_log=None, shutdown_timeout=1)
         await self._runner.setup()
+        await self._listen(self._sockets[0])
+
+    async def _listen(self, at: socket.socket) -> None:
         assert self._runner.server is not None  # it is there from the set-up on
         context = self._authority.server_context()
-        await self._loop.create_server(self._runner.server, sock=self._socket, ssl=context, **_HANG_UP)
+        await self._loop.create_server(self._runner.server, sock=at, ssl=context, **_HANG_UP)
 
     async def _end(self) -> None:
-        self._socket.close()
+        for open_socket in self._sockets:
+            open_socket.close()
         await self._runner.cleanup()
         await asyncio.sleep(_GOODBYE)
+
+
+def _url(listening: socket.socket) -> str:
+    return f"https://127.0.0.1:{listening.getsockname()[1]}"
