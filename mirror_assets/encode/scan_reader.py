@@ -49,8 +49,8 @@ _UNLISTED = re.compile(r"/(\.|_(?![^/]*=))")
 _OF_PATTERNS = re.compile(r"[\[\]{}*?\\]")
 _CHAR, _PHYSICAL, _FIELD_ID = "__CHAR_VARCHAR_TYPE_STRING", "delta.columnMapping.physicalName", "delta.columnMapping.id"
 _CHAR_LENGTH = re.compile(r"char\((\d+)\)", re.IGNORECASE)
-# What converted tables can have for NULL in a partition column that is no text.
-_HIVE_NULL = "__HIVE_DEFAULT_PARTITION__"
+# What logs have for NULL in a partition column that is no text. In one that is text, Spark takes them for values.
+_NULLS = ("", "__HIVE_DEFAULT_PARTITION__")
 _STORED_ID = "delta.rowTracking.materializedRowIdColumnName"
 _STORED_VERSION = "delta.rowTracking.materializedRowCommitVersionColumnName"
 _PATH, _INDEX, _WORDS, _NUMBER, _STORED_KIND = "path", "row", "words", "number", "stored_kind"
@@ -389,7 +389,7 @@ def _partition_column(column: StructField, type_: DataType, text: Column) -> Col
     why = F.concat(
         F.lit(f"partition column `{column.name}` is {type_.simpleString()}, and a file has the value "), text
     )
-    is_null = text.isNull() | (text == _HIVE_NULL)
+    is_null = text.isNull() | text.isin(*_NULLS)
     return F.coalesce(text.try_cast(type_), F.when(~is_null, F.raise_error(why)).cast(type_))
 
 

@@ -379,7 +379,7 @@ def _flag(action: RawAction, name: str, *, missing: bool) -> bool:
 
 
 def _partition(action: RawAction) -> dict[str, str | None] | None:
-    """Return the partition values by physical names, an empty one as NULL; None if the action has none."""
+    """Return the partition values by physical names, as the log has them; None if the action has none."""
     values = action.get("partitionValues")
     if values is None:
         return None
@@ -389,7 +389,7 @@ def _partition(action: RawAction) -> dict[str, str | None] | None:
     found: dict[str, str | None] = {}
     for name, value in pairs.items():
         if value is None or isinstance(value, str):
-            found[name] = value or None
+            found[name] = value
         elif isinstance(value, _SCALARS):
             found[name] = json.dumps(value)
         else:

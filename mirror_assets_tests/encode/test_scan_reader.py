@@ -27,6 +27,7 @@ from mirror_assets_tests.source.handmade import column
 
 # One process makes the histories once for all tests that read them.
 pytestmark = pytest.mark.xdist_group("random histories")
+_HIVE = "__HIVE_DEFAULT_PARTITION__"
 
 
 def _rows(frame: DataFrame, *left_out: str) -> list[str]:
@@ -168,9 +169,16 @@ def test_a_partition_of_fixed_length_is_padded(spark: SparkSession, tmp_path: Pa
     assert read_scan(spark, scan_version(DeltaLog(uri), 0)).collect()[0]["p"] == "ab   "
 
 
-def test_hives_name_for_null_is_null_where_it_is_no_value(spark: SparkSession, tmp_path: Path) -> None:
-    uri = _partitioned(tmp_path / "t", "integer", "__HIVE_DEFAULT_PARTITION__")
-    assert read_scan(spark, scan_version(DeltaLog(uri), 0)).collect()[0]["p"] is None
+@pytest.mark.parametrize("text", ["", _HIVE])
+@pytest.mark.parametrize("type_", ["integer", "date", "string", "binary"])
+def test_texts_for_null_are_null_where_they_are_no_value(
+    spark: SparkSession, tmp_path: Path, type_: str, text: str
+) -> None:
+    uri = _partitioned(tmp_path / "t", type_, text)
+    found = read_scan(spark, scan_version(DeltaLog(uri), 0)).collect()[0]["p"]
+    assert (found is None) == (type_ in ("integer", "date"))
+    if (type_, text) not in (("integer", _HIVE), ("date", _HIVE)):  # Delta's reader fails
+        assert read_version(spark, uri, 0).collect()[0]["p"] == found
 
 
 @pytest.mark.parametrize(("type_", "text"), [("integer", "1.0"), ("integer", "x"), ("date", "soon")])

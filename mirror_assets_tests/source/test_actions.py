@@ -58,7 +58,7 @@ def test_row_ids_and_partition_values_of_each_kind() -> None:
     file = _one_of_each(baseRowId=100, defaultRowCommitVersion=7, partitionValues={"p": "1", "q": ""})
     added, removed, changed = file.added[0], file.removed[0], file.change_files[0]
     assert [(f.base_row_id, f.row_commit_version) for f in (added, removed)] == [(100, 7)] * 2
-    assert [f.partition for f in (added, removed, changed)] == [{"p": "1", "q": None}] * 3
+    assert [f.partition for f in (added, removed, changed)] == [{"p": "1", "q": ""}] * 3
 
 
 def test_a_remove_may_leave_out_its_partition_values() -> None:
@@ -247,7 +247,7 @@ def test_partition_values_and_properties_of_other_types_are_text() -> None:
         "a": "1",
         "b": "true",
         "c": None,
-        "d": None,
+        "d": "",
     }
     action = metadata_action(schema_string())
     raw = action["metaData"]
