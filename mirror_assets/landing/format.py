@@ -247,7 +247,8 @@ class SliceRecord(Record):
 
     `where` is the fingerprint of the condition for rows; None for all rows. `binding` is a digest of the settings and
     the plan that decide the rows of the parts: only settings with the same digest can reuse and publish the slice.
-    `scanned` is None for a slice that reads no file of the source, and for a repair.
+    `scanned` is None for a slice that reads no file of the source, and for a repair. `commit_digest` is that of the
+    file of its last commit, by which a log that was rolled back is noticed; None if the slice has not read the commit.
     """
 
     format: Literal[1] = 1
@@ -273,6 +274,7 @@ class SliceRecord(Record):
     chunk: Chunk | None = None
     compared: ComparedVersions | None = None
     binding: str | None = None
+    commit_digest: str | None = None
 
     @property
     def loading(self) -> Loading | None:
@@ -370,7 +372,8 @@ class CommittedGeneration(Record):
 class Manifest(CommittedGeneration):
     """`_mirror.json`: the newest generation with its files, and the state of the table after it.
 
-    `where` is the fingerprint of the condition that all rows have met; None for all rows.
+    `where` is the fingerprint of the condition that all rows have met; None for all rows. `commit_digest` is that of
+    the newest slice.
     """
 
     format: Literal[1] = 1
@@ -380,6 +383,7 @@ class Manifest(CommittedGeneration):
     where: str | None = None
     dropped: tuple[str, ...] = ()
     covered_commit_ms: int | None
+    commit_digest: str | None = None
     landed_rows: Count = 0
     unproved_commits: Count = 0
     commits_by_files: Count = 0

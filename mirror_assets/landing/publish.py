@@ -171,6 +171,7 @@ def _manifest(record: SliceRecord, current: VersionedManifest | None) -> Manifes
         chunk=record.chunk,
         covered=record.covers,
         covered_commit_ms=None if record.loading else record.last_commit_ms,
+        commit_digest=record.commit_digest,
         first_number=record.first_number,
         next_number=record.first_number + len(entries),
         landed_rows=(current.manifest.landed_rows if current else 0) + record.markers.total,

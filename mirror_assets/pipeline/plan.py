@@ -139,6 +139,10 @@ def plan_rest(context: TableContext, manifest: Manifest, loading: Loading) -> Ta
         raise SnapshotLost(str(context.name), loading, error.what) from error
     if state.table_id != manifest.source_table_id:
         raise SourceBroke(str(context.name), state.version, f"it is another table now, and {loading}")
+    if manifest.commit_digest not in (None, state.digest):
+        raise SourceBroke(
+            str(context.name), state.version, f"its log was rolled back, so this is another version, and {loading}"
+        )
     landing = recorded_columns(table_columns(context.table, state.schema)), condition_fingerprint(context.table)
     if landing != (manifest.columns, manifest.where):
         raise SourceBroke(

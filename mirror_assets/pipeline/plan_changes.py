@@ -16,7 +16,7 @@ from mirror_assets.source.breaks import Break, BreakKind, Needs
 from mirror_assets.source.commits import Commit
 from mirror_assets.source.errors import LogGap, SourceUnavailable
 from mirror_assets.source.file_states import FileStates
-from mirror_assets.source.log import DeltaLog
+from mirror_assets.source.log import CommitReplaced, DeltaLog
 from mirror_assets.source.losses import DataFileMissing, FeedMissing, HistoryExpired
 from mirror_assets.source.planner import Plan, PlannedSlice, PlanRequest, plan_slices, read_by_files
 from mirror_assets.source.schema import canonical, parse_schema
@@ -31,7 +31,8 @@ class BaseState:
     `dropped` are the columns that the mirror retains from earlier slices of its epoch.
     `is_start`: the mirror began without a snapshot and has no rows; schema and table id are those of the first version
     to land, the next one. `is_planned`: the slice before was planned in this run, so its version is not read again.
-    `read_feed`: it had rows from the change data feed, which is therefore on at the covered version.
+    `read_feed`: it had rows from the change data feed, which is therefore on at the covered version. `digest` is that
+    of the covered commit's file.
     """
 
     covered: int
@@ -43,6 +44,7 @@ class BaseState:
     is_start: bool = False
     is_planned: bool = False
     read_feed: bool = False
+    digest: str | None = None
 
     @property
     def version(self) -> int:
@@ -60,6 +62,7 @@ class BaseState:
             where=manifest.where,
             dropped=frozenset(manifest.dropped),
             is_start=_is_start(manifest, manifest.landed_rows),
+            digest=manifest.commit_digest,
         )
 
     @classmethod
@@ -77,6 +80,7 @@ class BaseState:
             is_start=_is_start(record, record.markers.total),
             is_planned=record.slice.first > 0,
             read_feed=record.slice.first > 0 and record.read.total > 0 and record.compared is None,
+            digest=record.commit_digest,
         )
 
 
@@ -126,8 +130,9 @@ def plan_changes(
 ) -> Plan:
     """Return the slices of the commits after `base`, up to `last` or the newest, and the break after them, if any.
 
-    Commits without a change data feed are read by files. Raises what the log raises, LogGap when versions are compared
-    of which one can't be read any more, and SourceUnavailable where the log lists less than it holds.
+    Commits without a change data feed are read by files. A log that was rolled back is a break. Raises what the log
+    raises, LogGap when versions are compared of which one can't be read any more, and SourceUnavailable where the log
+    lists less than it holds.
     """
     table, log = context.table, context.log
     dropped = dropped_columns(table, base)
@@ -142,7 +147,13 @@ def plan_changes(
         message = f"row tracking was off at version {base.covered}, which has landed"
         return Plan((), Break(base.covered, BreakKind.ROW_TRACKING_DISABLED, message))
     with_files = table.changes in (Changes.FILES, Changes.ROW_TRACKING)
-    commits = log.commits(base.covered + 1, end, with_files=with_files)
+    digest = base.digest if tip.table_id == base.table_id and not base.is_planned else None
+    if tip.version == base.covered and digest not in (None, tip.digest):
+        return Plan((), _rolled_back(base))
+    try:
+        commits = log.commits(base.covered + 1, end, with_files=with_files, after=digest)
+    except CommitReplaced:
+        return Plan((), _rolled_back(base))
     if is_tracked:
         commits = tuple(_tracked(commit, keyless=table.is_keyless) for commit in commits)
     unbelievable = _unbelievable(log, base, commits)
@@ -185,6 +196,11 @@ def plan_changes(
     if compared is not None and not base.is_planned:
         log.state(compared.before)
     return plan
+
+
+def _rolled_back(base: BaseState) -> Break:
+    message = f"the source's log was rolled back: its commit {base.covered} is another one than the landed one"
+    return Break(base.covered, BreakKind.TABLE_REPLACED, message)
 
 
 def _named(table: TableSettings, used: Sequence[str]) -> tuple[str, ...] | None:

@@ -162,6 +162,7 @@ def _attempt(
             chunk=chunk_of(planned),
             compared=ComparedVersions(**asdict(planned.compared)) if planned.compared else None,
             binding=planned_binding(context.table, planned),
+            commit_digest=planned.digests[-1] if planned.digests else None,
         )
         if encoded.by_feed:
             _require_agreement(context, record)

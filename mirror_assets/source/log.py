@@ -60,6 +60,10 @@ class LoggedCommit:
     actions: Actions
 
 
+class CommitReplaced(Exception):
+    """The log was rolled back: it has another commit where one has landed."""
+
+
 class _AuxiliaryUnread(Exception):
     """A checkpoint or compacted commits can't be read; `reason` is the error if no other files have the version."""
 
@@ -169,13 +173,20 @@ class DeltaLog:
             return False
         return True
 
-    def commits(self, first: int, last: int, *, with_files: bool = False) -> tuple[Commit, ...]:
+    def commits(
+        self, first: int, last: int, *, with_files: bool = False, after: str | None = None
+    ) -> tuple[Commit, ...]:
         """Return the commits [first, last]. Raises LogGap for the first that is missing, and source_unsupported.
 
-        Reads their files only, unless one changes the metadata under column mapping.
+        Reads their files only, unless one changes the metadata under column mapping. `after` is the digest of the
+        commit before them: raises CommitReplaced if the log has another one there.
         """
 
-        def described(version: int) -> Commit:
+        def described(version: int) -> Commit | None:
+            if version < first:
+                if self._is_replaced(version, after):
+                    raise CommitReplaced
+                return None
             data = self._commit_data(version)
             actions = self._parsed(version, data)
             if actions.protocol is not None:
@@ -184,7 +195,15 @@ class DeltaLog:
             digest = commit_digest(data)
             return describe(version, actions, written, footer_rows, with_files=with_files, digest=digest)
 
-        return with_column_ids(self.files.each(described, range(first, last + 1)), lambda: self._metadata_at(first - 1))
+        found = self.files.each(described, range(first if after is None or last < first else first - 1, last + 1))
+        return with_column_ids([commit for commit in found if commit], lambda: self._metadata_at(first - 1))
+
+    def _is_replaced(self, version: int, digest: str | None) -> bool:
+        """Whether the log has another commit of this version than the one with the digest; not if it has none."""
+        try:
+            return commit_digest(self._commit_data(version)) != digest
+        except LogGap:
+            return False
 
     def read_actions(
         self, first: int, last: int, digests: Mapping[int, str] | None = None
@@ -414,8 +433,9 @@ class DeltaLog:
             # Only the checksum file has the number of rows that deletion vectors hide.
             hidden = deleted_rows(self.files.checksum(found))
             rows = None if hidden is None else rows - hidden
-        written = self._writers_time(found, self._info(found, is_newest=version is None))
-        return SourceState(self.uri, found, written, metadata, protocol, files, size, rows, stored_rows)
+        info, digest = self._info(found, is_newest=version is None)
+        written = self._writers_time(found, info)
+        return SourceState(self.uri, found, written, metadata, protocol, files, size, rows, stored_rows, digest)
 
     def _state_by_replay(self, version: int | None, refusal: SourceUnreadable) -> SourceState:
         snapshot = self._replayed(version, refusal)
@@ -423,16 +443,18 @@ class DeltaLog:
         stored_rows = None if None in stored else sum(rows or 0 for rows in stored)
         hidden = sum(file.hidden_rows for file in snapshot.files)
         found = snapshot.version
+        info, digest = self._info(found, is_newest=version is None)
         return SourceState(
             uri=self.uri,
             version=found,
-            timestamp_ms=self._writers_time(found, self._info(found, is_newest=version is None)),
+            timestamp_ms=self._writers_time(found, info),
             metadata=snapshot.metadata,
             protocol=snapshot.protocol,
             files=len(snapshot.files),
             bytes=sum(file.bytes for file in snapshot.files),
             rows=None if stored_rows is None else stored_rows - hidden,
             stored_rows=stored_rows,
+            digest=digest,
         )
 
     def _replayed(self, version: int | None, refusal: SourceUnreadable) -> Snapshot:
@@ -450,8 +472,8 @@ class DeltaLog:
             raise no_columns(self.uri)
         return snapshot
 
-    def _info(self, version: int, *, is_newest: bool) -> CommitInfo:
-        """Return a commit's commitInfo. Raises SourceUnavailable for the newest commit if it is cut off.
+    def _info(self, version: int, *, is_newest: bool) -> tuple[CommitInfo, str]:
+        """Return a commit's commitInfo and its digest. Raises SourceUnavailable for the newest one if it is cut off.
 
         Some stores create a file before they write it. A later commit proves that an empty one is complete.
         """
@@ -463,7 +485,7 @@ class DeltaLog:
                 "delete it, with the writer's tools."
             )
             raise SourceUnavailable(self.uri, why, step)
-        return parse_info(data)
+        return parse_info(data), commit_digest(data)
 
     def _writers_time(self, version: int, info: CommitInfo) -> int:
         """Return the commit's own time, or when its file was written if it has none."""

@@ -61,8 +61,8 @@ class PlannedSlice:
     `compared`: it has net changes, read from the files that differ between two versions; rows and bytes are those of
     these files. A snapshot slice has `first` 0 and the whole table, or one `chunk` of it; then rows, bytes and parts
     are the chunk's. A start slice has `first` 0 and no rows, because the versions that it covers do not land. A repair
-    slice has the difference between the mirror and the source at `last`. `digests` are those of the files of all
-    commits of a slice of changes.
+    slice has the difference between the mirror and the source at `last`. `digests` are those of the commits' files: of
+    all commits of a slice of changes, of the last one of other slices.
     """
 
     epoch: int
@@ -88,8 +88,8 @@ class PlannedSlice:
     @property
     def commits(self) -> CommitRange:
         """The commits of a slice of changes."""
-        versions = range(self.first, self.last + 1)
-        return CommitRange(self.first, self.last, self.table_id, dict(zip(versions, self.digests, strict=False)))
+        versions = range(self.last + 1 - len(self.digests), self.last + 1)
+        return CommitRange(self.first, self.last, self.table_id, dict(zip(versions, self.digests, strict=True)))
 
     @cached_property
     def schema(self) -> Schema:
@@ -167,6 +167,7 @@ def snapshot_slice(state: SourceState, epoch: int, target_rows: int, chunk: File
         target_rows=wanted,
         rows_exact=state.rows is not None and (chunk is None or state.rows == state.stored_rows),
         chunk=chunk,
+        digests=(state.digest,),
     )
 
 

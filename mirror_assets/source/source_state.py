@@ -27,6 +27,7 @@ class SourceState:
     bytes: int
     rows: int | None
     stored_rows: int | None
+    digest: str = ""
 
     @property
     def table_id(self) -> str:

@@ -58,6 +58,17 @@ def _replaced(lab: Lab) -> None:
     _append(lab, 1, 2, 3, 4)
 
 
+def _rolled_back(lab: Lab) -> None:
+    """Version 2 is another one than the one that has landed."""
+    commit_file(Path(lab.uri), 2).unlink()
+    _append(lab, 7)
+
+
+def _rolled_back_and_grown(lab: Lab) -> None:
+    _rolled_back(lab)
+    _append(lab, 8, 9)
+
+
 def _off_and_on(lab: Lab) -> None:
     DeltaTable(lab.uri).alter.set_table_properties({_FEED: "false"})
     _append(lab, 4)
@@ -71,6 +82,8 @@ def _restored_to_before_the_feed(lab: Lab) -> None:
 _HAPPENED = {
     "lost commit": (_lost_commit, "commit 3 is not in the Delta log (cleaned up, or lost). Next: restore the file"),
     "replaced": (_replaced, "version 3 of the source can't follow the landed commits: the source is another table now"),
+    "rolled back": (_rolled_back, "the source's log was rolled back: its commit 2 is another one than the landed one"),
+    "rolled back and grown": (_rolled_back_and_grown, "the source's log was rolled back: its commit 2"),
 }
 
 
@@ -98,7 +111,7 @@ def test_what_can_not_be_followed_is_held_and_told(
     assert _epoch(begun) == 1
 
 
-@pytest.mark.parametrize("happen", [_lost_commit, _replaced])
+@pytest.mark.parametrize("happen", [_lost_commit, _replaced, _rolled_back, _rolled_back_and_grown])
 def test_what_can_not_be_followed_is_rebuilt(
     begun: Lab, capsys: pytest.CaptureFixture[str], happen: Callable[[Lab], None]
 ) -> None:

@@ -73,6 +73,7 @@ def _land_first(context: TableContext, columns: tuple[Column, ...]) -> None:
     state = context.log.state(2)
     staged = stage_chunk(context.store, position_of(context.store), end=1, of=3, last=2)
     source = {"source_table_id": state.table_id, "source_schema": state.schema_string, "columns": columns}
+    source |= {"commit_digest": state.digest}
     drive(publish(TABLE, staged.model_copy(update=source), CHECKS), context.store)
 
 
@@ -128,6 +129,15 @@ def test_a_source_that_was_replaced_is_a_reason_to_rebuild(loading: TableContext
         rows, feed = pa.table({"id": [1, 2]}), None if number else _FEED
         write_deltalake(tmp_path / "lake", rows, mode="append", configuration=feed)
     with pytest.raises(SourceBroke, match="another table now"):
+        plan_table(loading)
+
+
+def test_a_version_that_was_written_anew_is_a_reason_to_rebuild(loading: TableContext, tmp_path: Path) -> None:
+    for version in (2, 3):
+        commit_file(tmp_path / "lake", version).unlink()
+    for first in (20, 30):
+        write_deltalake(tmp_path / "lake", pa.table({"id": list(range(first, first + 10))}), mode="append")
+    with pytest.raises(SourceBroke, match="its log was rolled back, so this is another version, and loading: 1 of 3"):
         plan_table(loading)
 
 
