@@ -154,8 +154,12 @@ def _check_content(context: TableContext, staged: StagedSlice) -> tuple[CheckRes
 
 
 def check_rows(context: TableContext, record: SliceRecord) -> CheckResult:
-    """Check that the parts have the rows of the log (`row_conservation`)."""
-    return row_conservation(_slice_rows(context, record), ScanCounter(context, record))
+    """Check that the parts have the rows of the log (`row_conservation`): once, for staging and the blocking check."""
+    newest, attempt = context.newest_row_check, (record.attempt, record.etags)
+    if attempt not in newest:
+        newest.clear()
+        newest[attempt] = row_conservation(_slice_rows(context, record), ScanCounter(context, record))
+    return newest[attempt]
 
 
 def _slice_rows(context: TableContext, record: SliceRecord) -> SliceRows:

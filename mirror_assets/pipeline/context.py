@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from mirror_assets.config import Changes, Config, TableSettings
@@ -21,6 +21,7 @@ from mirror_assets.source.losses import DataFileMissing, SourceRead, proved
 from mirror_assets.spark_paths import spark_path
 from mirror_assets.storage import LocalStore, Store
 from mirror_assets.telemetry.record import SliceWork
+from mirror_assets.verify.check_result import CheckResult
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession  # planning and status start without loading it
@@ -31,6 +32,7 @@ class TableContext:
     """One table's settings, its source's log, the landing zone's store, and a session that starts when it is needed.
 
     `local_staging` is a folder that Spark and this process share, for a Spark that can't reach the landing zone.
+    `newest_row_check` has the result of the newest `row_conservation`, by attempt and ETags of the parts.
     """
 
     config: Config
@@ -39,6 +41,7 @@ class TableContext:
     store: Store
     spark: Callable[[], SparkSession]
     local_staging: LocalStore | None = None
+    newest_row_check: dict[tuple[str, tuple[str, ...]], CheckResult] = field(default_factory=dict, compare=False)
 
     @property
     def name(self) -> TableName:
