@@ -281,7 +281,8 @@ def _contradictions(
     stored: int | None,
 ) -> list[str]:
     found = list[str]()
-    if any(vector not in before for vector in gone):
+    # Delta removes files of vectors that way when it drops their feature.
+    if any(vector not in before and file.data_change for vector, file in gone.items()):
         found.append(f"removes {path}, which is not live")
     # Without a change of data, that is how writers change statistics or tags.
     if any(vector in before and vector not in gone and file.data_change for vector, file in come.items()):

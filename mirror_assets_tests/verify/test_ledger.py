@@ -96,6 +96,12 @@ def test_a_file_removed_again_later_counts_once(table: HandmadeTable) -> None:
     assert (again.rows, again.contradictions) == (0, ("removes a.parquet, which is not live",))
 
 
+def test_a_file_of_vectors_that_delta_removes_is_no_contradiction(table: HandmadeTable) -> None:
+    table.commit(file_action("remove", "deletion_vector_a.bin", records=None, data=False))
+    (commit,) = table.ledger(1).by_statistics.commits
+    assert (commit.rows, commit.contradictions) == (0, ())
+
+
 def test_a_file_added_while_live_replaces_itself(table: HandmadeTable) -> None:
     table.commit(file_action("add"))
     table.commit(file_action("add"), file_action("add", "b.parquet"))
