@@ -10,10 +10,8 @@ from deltalake import DeltaTable
 
 from mirror_assets.source.access import Access
 from mirror_assets.source.actions import Metadata, Protocol
-from mirror_assets.source.batching import DataFile
 from mirror_assets.source.column_statistics import FileStatistics
 from mirror_assets.source.errors import LogGap, SourceUnreadable
-from mirror_assets.source.log_paths import TablePaths
 from mirror_assets.source.schema import canonical
 from mirror_assets.source.store_faults import translated
 
@@ -58,14 +56,6 @@ def size_of(table: DeltaTable) -> tuple[int, int, int | None]:
     size: int = pc.sum(adds["size_bytes"], min_count=0).as_py()
     rows: int = pc.sum(adds["num_records"], min_count=0).as_py()
     return adds.num_rows, size, rows if adds["num_records"].null_count == 0 else None
-
-
-def data_files_of(table: DeltaTable, paths: TablePaths) -> tuple[DataFile, ...]:
-    """Return the live files of the opened version in order of their decoded paths."""
-    adds = _add_actions(table)
-    columns = (adds.column(name).to_pylist() for name in ("path", "size_bytes", "num_records"))
-    rows = zip(*columns, strict=True)
-    return tuple(DataFile(*row) for row in sorted((paths.decoded(path), *rest) for path, *rest in rows))
 
 
 def paths_of(table: DeltaTable) -> list[str]:

@@ -16,7 +16,6 @@ from mirror_assets.source.batching import DataFile
 from mirror_assets.source.column_statistics import ColumnStatistics, column_statistics
 from mirror_assets.source.commits import Commit, commit_digest, describe, with_column_ids
 from mirror_assets.source.delta_rs import (
-    data_files_of,
     load_table,
     metadata_of,
     paths_of,
@@ -147,13 +146,13 @@ class DeltaLog:
         return state
 
     def data_files(self, version: int) -> tuple[DataFile, ...]:
-        """Return the live files of the version, in order of their decoded paths. Raises LogGap."""
-        try:
-            with translated(self.uri):
-                return data_files_of(self._open(version), self.files.paths)
-        except SourceUnreadable as error:
-            live = self._replayed(version, error).files
-            return tuple(DataFile(file.path, file.bytes, file.rows) for file in live)
+        """Return the live files of the version, in order of their decoded paths. Raises LogGap.
+
+        Chunks are counted in them, so they are those that scans read. delta-rs lacks a file that a commit removes and
+        adds again.
+        """
+        live = DeltaLog(self.uri, self.access).snapshot(version).files
+        return tuple(DataFile(file.path, file.bytes, file.rows) for file in live)
 
     def column_statistics(self, state: SourceState) -> tuple[ColumnStatistics, ...]:
         """Return the bounds that the statistics of a state's files prove for its columns. Raises LogGap."""

@@ -135,10 +135,12 @@ def version_ledger(log: DeltaLog, version: int, first: int = 0, end: int | None 
     """
 
     def read() -> tuple[tuple[CommitFiles, ...], StoredRows]:
-        rows = {file.path: file.rows for file in log.data_files(version)[first:end]}
-        has_vectors = "deletionVectors" in log.state(version).protocol.features
-        vectors = read_vectors(log, version) if has_vectors else {}
-        files = tuple(FileChange(path, {}, vectors.get(path, {"": 0}), changes_data=True) for path in rows)
+        rows, protocol = _live_rows(log, version, None)
+        again = _added_again(log, version)
+        vectors = read_vectors(log, version) if again or "deletionVectors" in protocol.features else {}
+        # delta-rs takes a file that one commit removes and adds again, in this order, for removed.
+        live = sorted({*rows, *(path for path in again if vectors.get(path))})
+        files = tuple(FileChange(path, {}, vectors.get(path, {"": 0}), changes_data=True) for path in live[first:end])
         return (CommitFiles(version, files, ()),), rows.get
 
     return SliceLedger(log, read)
@@ -210,6 +212,14 @@ def read_vectors(log: DeltaLog, version: int, among: Collection[str] | None = No
         for added in actions.added:
             live.setdefault(added.path, {})[added.vector.id if added.vector else ""] = added.hidden_rows
     return live
+
+
+def _added_again(log: DeltaLog, version: int) -> frozenset[str]:
+    """Return the files that one of the commits up to the version, from its checkpoint on, both removes and adds."""
+    steps = [step for step in log.files.log().steps(version) or () if not step.is_checkpoint]
+    found = log.files.each(lambda step: _read_step(log, step, None), steps)
+    both = ({one.path for one in actions.added} & {one.path for one in actions.removed} for actions in found)
+    return frozenset().union(*both)
 
 
 def _read_step(log: DeltaLog, step: LogStep, among: Collection[str] | None) -> Actions:

@@ -205,6 +205,16 @@ def test_a_version_has_the_rows_of_its_files(table: HandmadeTable) -> None:
     assert version_ledger(log, 0).by_statistics.rows == 10
 
 
+def test_a_version_has_a_file_that_one_commit_removed_and_added_again(table: HandmadeTable) -> None:
+    table.commit(file_action("remove"), file_action("add"), file_action("add", "b.parquet", records=5))
+    table.file("a.parquet", 10)
+    log = DeltaLog(str(table.root))
+    assert version_ledger(log, 1).by_statistics.rows == 15
+    chunks = [version_ledger(log, 1, first, first + 1).by_statistics.rows for first in range(2)]
+    assert chunks == [10, 5]
+    assert [file.rows for file in log.data_files(1)] == [10, 5]
+
+
 def test_the_audit_reads_no_footers(table: HandmadeTable) -> None:
     table.file("b.parquet", 6)
     table.commit(file_action("add", "b.parquet", records=None))
