@@ -284,12 +284,14 @@ def _remove_and_add_at_once(table: WideTable) -> None:
 
 
 def _add_without_its_vector(table: WideTable) -> None:
-    """All rows of the file are shown again."""
+    """All rows of the file are shown again; taken back if another file has one of their keys."""
     found = [add for add in table.log.files.values() if add.get("deletionVector")]
     if found:
         add = table.rng.choice(found)
         bare = {name: value for name, value in add.items() if name != "deletionVector"}
         table.add_commit(_as_remove(add), {"add": bare | {"dataChange": True}}, operation="RESTORE")
+        if table.has_a_key_twice():
+            table.take_back(table.log.version)
 
 
 def _step(name: str, rewrite: Rewrite, weight: int = 2) -> Step:

@@ -251,6 +251,18 @@ class WideTable:
         """The same for those ids that the table does not have."""
         return f"{self.rows(ids)} WHERE id NOT IN (SELECT id FROM {{t}})"
 
+    def has_a_key_twice(self) -> bool:
+        """Whether two rows have one key."""
+        keys = self.spark.read.format("delta").load(str(self._alias)).select(*self.shape.keys)
+        found: bool = keys.distinct().count() < keys.count()
+        return found
+
+    def take_back(self, version: int) -> None:
+        """Delete the newest commit, which this is."""
+        self.note("the commit is deleted: two rows would have one key")
+        (self.path / "_delta_log" / f"{version:020d}.json").unlink()
+        self.changed_by_others()
+
     @property
     def writable(self) -> list[str]:
         """Names of the columns that a statement gives values for."""
