@@ -136,10 +136,10 @@ def version_ledger(log: DeltaLog, version: int, first: int = 0, end: int | None 
 
     def read() -> tuple[tuple[CommitFiles, ...], StoredRows]:
         rows, protocol = _live_rows(log, version, None)
-        again = _added_again(log, version)
-        vectors = read_vectors(log, version) if again or "deletionVectors" in protocol.features else {}
+        has_vectors = "deletionVectors" in protocol.features
+        vectors = read_vectors(log, version) if has_vectors or _is_file_added_again(log, version) else {}
         # delta-rs takes a file that one commit removes and adds again, in this order, for removed.
-        live = sorted({*rows, *(path for path in again if vectors.get(path))})
+        live = sorted({*rows, *(path for path, found in vectors.items() if found)})
         files = tuple(FileChange(path, {}, vectors.get(path, {"": 0}), changes_data=True) for path in live[first:end])
         return (CommitFiles(version, files, ()),), rows.get
 
@@ -214,12 +214,11 @@ def read_vectors(log: DeltaLog, version: int, among: Collection[str] | None = No
     return live
 
 
-def _added_again(log: DeltaLog, version: int) -> frozenset[str]:
-    """Return the files that one of the commits up to the version, from its checkpoint on, both removes and adds."""
+def _is_file_added_again(log: DeltaLog, version: int) -> bool:
+    """Whether a commit up to the version, after its checkpoint, both removes and adds a file."""
     steps = [step for step in log.files.log().steps(version) or () if not step.is_checkpoint]
     found = log.files.each(lambda step: _read_step(log, step, None), steps)
-    both = ({one.path for one in actions.added} & {one.path for one in actions.removed} for actions in found)
-    return frozenset().union(*both)
+    return any({one.path for one in actions.added} & {one.path for one in actions.removed} for actions in found)
 
 
 def _read_step(log: DeltaLog, step: LogStep, among: Collection[str] | None) -> Actions:

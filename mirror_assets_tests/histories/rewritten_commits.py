@@ -291,7 +291,7 @@ def _add_without_its_vector(table: WideTable) -> None:
         bare = {name: value for name, value in add.items() if name != "deletionVector"}
         table.add_commit(_as_remove(add), {"add": bare | {"dataChange": True}}, operation="RESTORE")
         if table.has_a_key_twice():
-            table.take_back(table.log.version)
+            table.take_back()
 
 
 def _step(name: str, rewrite: Rewrite, weight: int = 2) -> Step:

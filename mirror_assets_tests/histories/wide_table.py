@@ -257,10 +257,10 @@ class WideTable:
         found: bool = keys.distinct().count() < keys.count()
         return found
 
-    def take_back(self, version: int) -> None:
-        """Delete the newest commit, which this is."""
+    def take_back(self) -> None:
+        """Delete the newest commit."""
         self.note("the commit is deleted: two rows would have one key")
-        (self.path / "_delta_log" / f"{version:020d}.json").unlink()
+        commit_file(self.path, self.log.version).unlink()
         self.changed_by_others()
 
     @property
