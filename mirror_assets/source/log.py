@@ -234,11 +234,31 @@ class DeltaLog:
         try:
             with translated(self.uri):
                 table, decoded = self._open(version), self.files.paths.decoded
-                paths = [decoded(path) for path in paths_of(table)]
+                paths = {decoded(path) for path in paths_of(table)} | self._added_again(version)
                 return LivePaths.of(version, metadata_of(table), protocol_of(table), paths)
         except SourceUnreadable as error:
             found = self._replayed(version, error)
             return LivePaths.of(version, found.metadata, found.protocol, [file.path for file in found.files])
+
+    def _added_again(self, version: int) -> set[str]:
+        """Return the version's live files that a commit since its checkpoint removes and adds again.
+
+        delta-rs takes them for removed.
+        """
+        listing = self.files.log()
+        steps = listing.steps(version) or []
+        first = max((step.last + 1 for step in steps if step.is_checkpoint), default=0)
+
+        def read(commit: int) -> Actions:
+            data = self.files.commit(commit)
+            # Commits that only add files can be large.
+            return self._parsed(commit, data) if data is not None and b'"remove"' in data else Actions()
+
+        found = set[str]()
+        for actions in self.files.each(read, range(first, version + 1)):
+            removed = {file.path for file in actions.removed}
+            found = (found - removed) | (removed & {file.path for file in actions.added})
+        return found
 
     def keep_live_paths(self, live: LivePaths) -> None:
         """Keep the live files of a version: the next slice begins with them."""

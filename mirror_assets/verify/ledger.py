@@ -32,12 +32,13 @@ class FilesBefore:
 
     Their vectors are read only if the actions don't show with which one a file was live: if an added file was live
     already or a removed one was not, or if a removed one has no vector, and the version's protocol allows them
-    (`may_have_vectors`).
+    (`may_have_vectors`). Without `trusts_rows`, they are read for each file that has no entry in `rows`, too.
     """
 
     rows: Mapping[str, int | None]
     read_vectors: Callable[[], Mapping[str, Vectors]]
     may_have_vectors: bool = True
+    trusts_rows: bool = True
 
     @cached_property
     def vectors(self) -> Mapping[str, Vectors]:
@@ -249,7 +250,7 @@ class RunningLedger:
             return as_removed
         if path not in self._before.rows:
             # delta-rs takes a file that one commit removes and adds again, in this order, for removed.
-            return self._before.vectors.get(path, {}) if gone else {}
+            return self._before.vectors.get(path, {}) if gone or not self._before.trusts_rows else {}
         is_known = len(gone) == 1 and (_NO_VECTOR not in gone or not self._before.may_have_vectors)
         return as_removed if is_known else self._before.vectors.get(path, {})
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cache, cached_property, partial
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -59,24 +59,26 @@ class Footers:
             return None
 
 
+_ReadLog = Callable[[], tuple[tuple[CommitFiles, ...], StoredRows]]
+
+
 class SliceLedger:
     """The ledger of the commits, or of the version, that a slice is made from; threads must not share it.
 
     Its methods raise what reading the log raises.
     """
 
-    def __init__(self, log: DeltaLog, read: Callable[[], tuple[tuple[CommitFiles, ...], StoredRows]]) -> None:
-        """Read nothing yet: `read` returns the commits, and the rows of their files by statistics."""
-        self._read, self._footers = read, Footers(log)
+    def __init__(self, log: DeltaLog, read: _ReadLog, read_again: _ReadLog) -> None:
+        """Read nothing yet: `read` returns the commits, and the rows of their files by statistics.
 
-    @cached_property
-    def _log_says(self) -> tuple[tuple[CommitFiles, ...], StoredRows]:
-        return self._read()
+        `read_again` returns the same without delta-rs' list of live files, for `by_footers`.
+        """
+        self._read, self._read_again, self._footers = read, read_again, Footers(log)
 
     @cached_property
     def by_statistics(self) -> Balances:
         """The balances by the statistics in the log; footers are read only of files without."""
-        commits, known = self._log_says
+        commits, known = self._read()
         footers = self._footers.read(path for path in _counted(commits) if known(path) is None)
 
         def stored(path: str) -> int | None:
@@ -88,7 +90,7 @@ class SliceLedger:
     @cached_property
     def by_footers(self) -> Balances:
         """The balances by the footers of all files that decide; statistics count only for lost files."""
-        commits, known = self._log_says
+        commits, known = self._read_again()
         paths = _counted(commits)
         footers = self._footers.read(paths)
         wrong = tuple(
@@ -117,15 +119,15 @@ class SliceLedger:
 def commits_ledger(log: DeltaLog, first: int, last: int) -> SliceLedger:
     """Return the ledger of the commits [first, last]."""
 
-    def read() -> tuple[tuple[CommitFiles, ...], StoredRows]:
+    def read(*, trusts_rows: bool) -> tuple[tuple[CommitFiles, ...], StoredRows]:
         versions = range(first, last + 1)
         found = log.files.each(lambda version: read_commit(log, version), versions)
         removed = {file.path for actions in found for file in actions.removed}
         touched = removed | {file.path for actions in found for file in actions.added}
-        running = RunningLedger(lambda: files_before(log, first, touched))
+        running = RunningLedger(lambda: files_before(log, first, touched, trusts_rows=trusts_rows))
         return tuple(map(running.apply, versions, found)), running.stored_rows
 
-    return SliceLedger(log, read)
+    return SliceLedger(log, partial(read, trusts_rows=True), partial(read, trusts_rows=False))
 
 
 def version_ledger(log: DeltaLog, version: int, first: int = 0, end: int | None = None) -> SliceLedger:
@@ -134,6 +136,7 @@ def version_ledger(log: DeltaLog, version: int, first: int = 0, end: int | None 
     A chunk has the files `first` to `end` - 1 only, in order of their paths.
     """
 
+    @cache
     def read() -> tuple[tuple[CommitFiles, ...], StoredRows]:
         rows, protocol = _live_rows(log, version, None)
         has_vectors = "deletionVectors" in protocol.features
@@ -143,7 +146,7 @@ def version_ledger(log: DeltaLog, version: int, first: int = 0, end: int | None 
         files = tuple(FileChange(path, {}, vectors.get(path, {"": 0}), changes_data=True) for path in live[first:end])
         return (CommitFiles(version, files, ()),), rows.get
 
-    return SliceLedger(log, read)
+    return SliceLedger(log, read, read)
 
 
 def audit(log: DeltaLog) -> Iterator[CommitBalance]:
@@ -156,10 +159,13 @@ def audit(log: DeltaLog) -> Iterator[CommitBalance]:
             yield running.apply(version, actions).balance(running.stored_rows)
 
 
-def files_before(log: DeltaLog, first: int, among: Collection[str] | None = None) -> FilesBefore | None:
+def files_before(
+    log: DeltaLog, first: int, among: Collection[str] | None = None, *, trusts_rows: bool = True
+) -> FilesBefore | None:
     """Return the live files before the commit `first`, or those `among` these paths.
 
-    They are read by delta-rs; their vectors are the ledger's own reading of checkpoint and commits. None if the log
+    They are read by delta-rs; their vectors are the ledger's own reading of checkpoint and commits. delta-rs lacks a
+    file that a commit removes and adds again: without `trusts_rows`, the vectors show such a file. None if the log
     can't reconstruct that version.
     """
     if first == 0:
@@ -168,7 +174,8 @@ def files_before(log: DeltaLog, first: int, among: Collection[str] | None = None
         rows, protocol = _live_rows(log, first - 1, among)
     except LogGap:
         return None
-    return FilesBefore(rows, lambda: read_vectors(log, first - 1, among), "deletionVectors" in protocol.features)
+    has_vectors = "deletionVectors" in protocol.features
+    return FilesBefore(rows, lambda: read_vectors(log, first - 1, among), has_vectors, trusts_rows)
 
 
 def _live_rows(log: DeltaLog, version: int, among: Collection[str] | None) -> tuple[Mapping[str, int | None], Protocol]:

@@ -173,6 +173,13 @@ def _file_added_while_it_is_live(path: Path) -> Iterator[None]:
     table.commit(commit_info(), old, table.add(*_named(_3="c")))
 
 
+def _file_added_once_more_after_it_was_removed_and_added(path: Path) -> Iterator[None]:
+    table, old = _begun(path, _1="a", _2="b")
+    table.commit(commit_info("RESTORE"), remove(old), old)
+    yield
+    table.commit(commit_info(), old, table.add(*_named(_3="c")))
+
+
 def _file_removed_and_added_again(path: Path) -> Iterator[None]:
     table, old = _begun(path, _1="a", _2="b")
     other = table.add(*_named(_3="c"))
@@ -600,6 +607,11 @@ MIRRORED = (
     Foreign(_file_removed_twice_in_a_commit, _rows(_1="a", _2="B")),
     Foreign(_file_added_twice_in_a_commit, _rows(_1="a", _2="b"), (*BOTH, "append_only")),
     Foreign(_file_added_while_it_is_live, _rows(_1="a", _2="b", _3="c"), (*BOTH, "append_only")),
+    Foreign(
+        _file_added_once_more_after_it_was_removed_and_added,
+        _rows(_1="a", _2="b", _3="c"),
+        (*BOTH, "append_only"),
+    ),
     Foreign(_file_removed_and_added_again, _rows(_1="a", _2="b")),
     Foreign(
         _char_without_padding,

@@ -215,6 +215,14 @@ def test_a_version_has_a_file_that_one_commit_removed_and_added_again(table: Han
     assert [file.rows for file in log.data_files(1)] == [10, 5]
 
 
+def test_a_file_that_is_live_without_delta_rs_knowing_is_added_once_more(table: HandmadeTable) -> None:
+    table.file("a.parquet", 10)
+    table.commit(file_action("remove"), file_action("add"))
+    table.commit(file_action("add"))
+    ledger = table.ledger(2)
+    assert (ledger.by_statistics.rows, ledger.by_footers.rows) == (10, 0)
+
+
 def test_the_audit_reads_no_footers(table: HandmadeTable) -> None:
     table.file("b.parquet", 6)
     table.commit(file_action("add", "b.parquet", records=None))
