@@ -21,6 +21,7 @@ from pyspark.sql import functions as F
 from pyspark.sql.types import ArrayType, DataType, LongType, MapType, StringType, StructField, StructType
 
 from mirror_assets.encode.columns import CHANGE_TYPE, COMMIT_TIMESTAMP, COMMIT_VERSION, ROW_ID, ROW_VERSION
+from mirror_assets.source.errors import source_unsupported
 from mirror_assets.source.log_paths import hadoop_path, java_encoded
 from mirror_assets.source.scan import ChosenRows, RowKind, Scan, ScannedFile
 from mirror_assets.sql_names import quoted
@@ -50,6 +51,11 @@ _OF_PATTERNS = re.compile(r"[\[\]{}*?\\]")
 # Text that is the same in each of the parser's modes, and parsed faster than bytes.
 _PLAIN = re.compile(r"[A-Za-z0-9 /:.=_+-]*")
 _CHAR, _PHYSICAL, _FIELD_ID = "__CHAR_VARCHAR_TYPE_STRING", "delta.columnMapping.physicalName", "delta.columnMapping.id"
+# The value of rows in files that lack the column. Delta doesn't write it, but Spark, and so Delta's reader, obeys it,
+# and would evaluate any expression.
+_DEFAULT = "EXISTS_DEFAULT"
+_LITERAL = r"(?:[a-z]+\s*)?'(?:[^'\\]|\\.|'')*'|[-+]?[\d.]+(?:e[-+]?\d+)?(?:bd|[lsydf])?|true|false|null"
+_CONSTANT = re.compile(rf"(?:{_LITERAL}|cast\((?:{_LITERAL}) as [a-z_]+(?:\(\d+(?:, ?\d+)?\))?\))", re.IGNORECASE)
 _CHAR_LENGTH = re.compile(r"char\((\d+)\)", re.IGNORECASE)
 # What logs have for NULL in a partition column that is no text. In one that is text, Spark takes them for values.
 _NULLS = ("", "__HIVE_DEFAULT_PARTITION__")
@@ -63,7 +69,8 @@ _Longs = npt.NDArray[np.int64]
 def read_scan(spark: SparkSession, scan: Scan, *, row_ids: bool = False) -> DataFrame:
     """Return the scan's rows: the table's columns, a feed's own columns, and with `row_ids` row tracking's two.
 
-    Raises what Spark raises. A file that the scan doesn't name, and NULL in a NOT NULL column, fail the query.
+    Raises source_unsupported, and what Spark raises. A file that the scan doesn't name, and NULL in a NOT NULL column,
+    fail the query.
     """
     reader = _ScanReader(spark, scan, row_ids)
     numbered = _numbered(scan.files)
@@ -127,8 +134,13 @@ class _ScanReader:
     _schema: StructType = field(init=False)
 
     def __post_init__(self) -> None:
-        """Parse the schema once."""
-        object.__setattr__(self, "_schema", _delta_schema(self.scan.metadata.schema_string))
+        """Parse the schema once. Raises source_unsupported for a default that is no constant."""
+        schema = _delta_schema(self.scan.metadata.schema_string)
+        for one in schema.fields:
+            default = one.metadata.get(_DEFAULT)
+            if default is not None and not _CONSTANT.fullmatch(str(default)):
+                raise source_unsupported(self.scan.uri, f"{default!r} as the old default of its column `{one.name}`")
+        object.__setattr__(self, "_schema", schema)
 
     def no_rows(self) -> DataFrame:
         """Return no rows, with the columns of all others."""
@@ -304,8 +316,8 @@ class _ScanReader:
         return one.name if self._mapping == "none" else str(one.metadata.get(_PHYSICAL, one.name))
 
     def _stored_metadata(self, one: StructField) -> dict[str, object]:
-        """Return what Spark's reader has to know: CHAR columns, which it pads, and field ids."""
-        kept = {name: value for name, value in one.metadata.items() if name == _CHAR}
+        """Return what Spark's reader has to know: CHAR columns, which it pads, defaults, and field ids."""
+        kept = {name: value for name, value in one.metadata.items() if name in (_CHAR, _DEFAULT)}
         if self._mapping == "id" and _FIELD_ID in one.metadata:
             kept["parquet.field.id"] = one.metadata[_FIELD_ID]
         return kept

@@ -303,6 +303,26 @@ def _file_without_a_column_that_has_no_nulls(path: Path) -> Iterator[None]:
     table.commit(commit_info(), file)
 
 
+def _file_without_a_column_that_had_a_default(path: Path, default: str = "'was'") -> Iterator[None]:
+    note = column("note", "string", metadata={"CURRENT_DEFAULT": "'now'", "EXISTS_DEFAULT": default})
+    table = HandmadeTable(path, _ID, note)
+
+    def lacking(id_: int) -> Action:
+        columns, table.columns = table.columns, (_ID,)
+        file = table.add({"id": id_})
+        table.columns = columns
+        return file
+
+    table.commit(commit_info(), lacking(1))
+    yield
+    table.commit(commit_info(), lacking(2))
+    table.commit(commit_info(), table.add({"id": 3, "note": "x"}))
+
+
+def _file_without_a_column_whose_default_is_computed(path: Path) -> Iterator[None]:
+    return _file_without_a_column_that_had_a_default(path, "concat('a', current_user())")
+
+
 def _lost_file(path: Path) -> Iterator[None]:
     table, _ = _begun(path, _1="a")
     yield
@@ -644,6 +664,10 @@ MIRRORED = (
     Foreign(_rows_hidden_by_vectors_in_the_log, _rows(_2="b", _4="d", _5="e")),
     Foreign(_file_without_a_column, _rows(_1="a") + Counter([row(id=2)])),
     Foreign(
+        _file_without_a_column_that_had_a_default,
+        Counter([row(id=1, note="was"), row(id=2, note="was"), row(id=3, note="x")]),
+    ),
+    Foreign(
         _timestamp_partition_without_a_zone,
         Counter(row(id=id_, at=1_705_352_400 * _SECOND, p=second * _SECOND) for id_, second in _IN_ZONES.items()),
     ),
@@ -691,6 +715,7 @@ REFUSED = (
     Refused(_commits_of_a_coordinator, "coordinatedCommits"),
     Refused(_names_that_differ_in_case_only, "(?i)sf_gsp", BOTH),
     Refused(_file_without_a_column_that_has_no_nulls, r"\bname\b", BOTH),
+    Refused(_file_without_a_column_whose_default_is_computed, r"current_user.*`note`", BOTH),
     Refused(_lost_file, r"lost\.parquet", BOTH),
     Refused(_timestamps_of_nanoseconds, r"NANOS|\.parquet", BOTH),
     Refused(_key_twice_in_a_year_that_python_does_not_have, r"\bday\b", BOTH, keys="[day]"),
