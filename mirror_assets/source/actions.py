@@ -32,6 +32,7 @@ class Vector:
 class LiveFile:
     """An add action. `path` is decoded: in the table's folder, or an absolute URI (shallow clones).
 
+    `spelling` is the path as in the log if that is another text. As for Delta's readers, two spellings are two files.
     `rows` are the stored rows according to the statistics, hidden ones included; None without statistics. `partition`
     is by the columns' logical names in a snapshot, by their physical ones in a single commit. `as_listed`: whether
     Spark's VACUUM knows the file by the path that the log has. `data_change` belongs to the commit that added the file,
@@ -50,6 +51,12 @@ class LiveFile:
     data_change: bool = field(default=True, compare=False)
     base_row_id: int | None = None
     row_commit_version: int | None = None
+    spelling: str = field(default="", compare=False)
+
+    @property
+    def key(self) -> str:
+        """The text by which the actions of the file name it."""
+        return self.spelling or self.path
 
     @property
     def hidden_rows(self) -> int:
@@ -74,6 +81,12 @@ class Tombstone:
     partition: Mapping[str, str | None] | None = None
     base_row_id: int | None = None
     row_commit_version: int | None = None
+    spelling: str = field(default="", compare=False)
+
+    @property
+    def key(self) -> str:
+        """The text by which the actions of the file name it."""
+        return self.spelling or self.path
 
     @property
     def hidden_rows(self) -> int:
@@ -88,6 +101,12 @@ class ChangeFile:
     path: str
     bytes: int
     partition: Mapping[str, str | None] = field(default_factory=dict)
+    spelling: str = field(default="", compare=False)
+
+    @property
+    def key(self) -> str:
+        """The text by which the action names the file."""
+        return self.spelling or self.path
 
     @property
     def hidden_rows(self) -> int:
@@ -103,7 +122,7 @@ _File = TypeVar("_File", LiveFile, Tombstone, LiveFile | Tombstone)
 
 def distinct(files: Iterable[_File]) -> tuple[_File, ...]:
     """Return the files without those that are named again with the same vector; the last action counts."""
-    return tuple({(file.path, file.vector.id if file.vector else None): file for file in files}.values())
+    return tuple({(file.key, file.vector.id if file.vector else None): file for file in files}.values())
 
 
 def is_other_file(old: LiveFile | Tombstone, new: LiveFile) -> bool:
@@ -232,15 +251,15 @@ class Actions:
     @cached_property
     def revectored(self) -> tuple[tuple[Tombstone, LiveFile], ...]:
         """The files that a commit removes and adds with another deletion vector, as (removed, added)."""
-        removed = {file.path: file for file in self.data_removed}
-        return tuple((removed[file.path], file) for file in self.data_added if file.path in removed)
+        removed = {file.key: file for file in self.data_removed}
+        return tuple((removed[file.key], file) for file in self.data_added if file.key in removed)
 
     @property
     def whole_files(self) -> tuple[LiveFile | Tombstone, ...]:
         """The files whose live rows are all in the change data feed: those that change data, except `revectored`."""
-        both = {added.path for _, added in self.revectored}
+        both = {added.key for _, added in self.revectored}
         files: tuple[LiveFile | Tombstone, ...] = (*self.data_added, *self.data_removed)
-        return tuple(file for file in files if file.path not in both) if both else files
+        return tuple(file for file in files if file.key not in both) if both else files
 
     @property
     def overwritten(self) -> str | None:

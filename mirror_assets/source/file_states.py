@@ -53,7 +53,8 @@ class FileStates:
     """The states of the files that commits touch, one commit after another.
 
     `base` are the live files before the first commit; without it, every file that is removed counts as live, and every
-    added one as new. `earlier` returns the files before the first commit: those that the commits touch are enough. It
+    added one as new. `earlier` returns the files before the first commit, by the paths that the log has: those that the
+    commits touch are enough. It
     is called for a file that an action describes in part, and for a removed one that may have another vector, or that
     `base` lacks.
     """
@@ -82,7 +83,7 @@ class FileStates:
             touched = {file.path for _, actions in commits for file in actions.removed}
             touched |= {file.path for _, actions in commits for file in actions.added}
             snapshot = next(fresh.snapshots([version], touched))
-            return {file.path: file for file in with_physical_names(snapshot.files, snapshot.metadata)}
+            return {file.key: file for file in with_physical_names(snapshot.files, snapshot.metadata)}
 
         return cls(live, live.metadata, earlier, log.uri)
 
@@ -93,45 +94,48 @@ class FileStates:
         """
         removed: dict[str, dict[str | None, Tombstone]] = {}
         for tombstone in actions.removed:
-            removed.setdefault(tombstone.path, {})[vector_id(tombstone)] = tombstone
-        added = {file.path: file for file in actions.added}
-        for path in removed | added:
-            tombstones = removed.get(path, {})
-            before = self._before(path, tombstones)
+            removed.setdefault(tombstone.key, {})[vector_id(tombstone)] = tombstone
+        added = {file.key: file for file in actions.added}
+        for key in removed | added:
+            tombstones = removed.get(key, {})
+            before = self._before(key, tombstones)
             # A file is removed with its vector: an action with another one leaves the live file.
             is_removed = before is not None and vector_id(before) in tombstones
-            new = added.get(path)
+            new = added.get(key)
             after: FileState | None = new or (None if is_removed else before)
-            old = before or self._removed.get(path)
+            old = before or self._removed.get(key)
             if new and old and is_other_file(old, new):
-                raise FileOverwritten(self.uri, path)
+                raise FileOverwritten(self.uri, new.path)
             if before and is_removed:
-                self._removed[path] = before
-            self.first.setdefault(path, before)
-            self.now[path] = after
-            actions_of_file = (file for file in (*tombstones.values(), new) if file)
-            yield Transition(path, before, after, any(file.data_change for file in actions_of_file))
+                self._removed[key] = before
+            self.first.setdefault(key, before)
+            self.now[key] = after
+            named = [file for file in (*tombstones.values(), new) if file]
+            yield Transition(named[0].path, before, after, any(file.data_change for file in named))
 
     def changed(self) -> Iterator[Transition]:
         """Yield each file whose rows differ before and after all commits."""
-        for path, before in self.first.items():
-            transition = Transition(path, before, self.now[path], data_change=True)
-            if not transition.is_unchanged:
-                yield transition
+        for key, before in self.first.items():
+            after = self.now[key]
+            state = before or after
+            if state is not None:
+                transition = Transition(state.path, before, after, data_change=True)
+                if not transition.is_unchanged:
+                    yield transition
 
-    def _before(self, path: str, tombstones: Mapping[str | None, Tombstone]) -> FileState | None:
+    def _before(self, key: str, tombstones: Mapping[str | None, Tombstone]) -> FileState | None:
         """Return the state of a file before a commit that removes it with the vectors of `tombstones`."""
-        if path in self.now:
-            return self.now[path]
+        if key in self.now:
+            return self.now[key]
         if self.base is None:
             # Of several vectors, the live one isn't known: without one, more rows would be removed.
             tombstone = next((file for file in tombstones.values() if file.vector), tombstones.get(None))
             return tombstone and self._without_partial_values(tombstone)
-        if path not in self.base:
-            # delta-rs takes a file that one commit removes and adds again, in this order, for removed.
-            return self.earlier().get(path) if tombstones else None
+        if key not in self.base:
+            # delta-rs, which `base` is from, may lack it.
+            return self.earlier().get(key) if tombstones else None
         tombstone = self._live_one(tombstones, may_have_vectors="deletionVectors" in self.base.protocol.features)
-        return tombstone if tombstone and self._is_complete(tombstone) else self.earlier().get(path)
+        return tombstone if tombstone and self._is_complete(tombstone) else self.earlier().get(key)
 
     def _live_one(self, tombstones: Mapping[str | None, Tombstone], *, may_have_vectors: bool) -> Tombstone | None:
         """Return the action with the live file's vector; None if the actions don't show which vector that is.

@@ -17,7 +17,7 @@ def _hashes(paths: Collection[str]) -> npt.NDArray[np.int64]:
 
 @dataclass(frozen=True, eq=False)
 class LivePaths:
-    """The paths of a version's live files as sorted hashes, and its metadata and protocol."""
+    """The paths of a version's live files, as the log spells them, as sorted hashes; its metadata and protocol."""
 
     version: int
     metadata: Metadata

@@ -34,7 +34,7 @@ from mirror_assets.source.errors import (
 from mirror_assets.source.live_paths import LivePaths
 from mirror_assets.source.log_checkpoint import read_checkpoint
 from mirror_assets.source.log_listing import LogListing, LogStep, TipMark
-from mirror_assets.source.log_paths import is_hidden
+from mirror_assets.source.log_paths import is_hidden, spelled
 from mirror_assets.source.parsing import InvalidAction, deleted_rows, is_whole, parse_actions, parse_info
 from mirror_assets.source.ranges import CommitTimes, increasing
 from mirror_assets.source.replay import Replay, Snapshot, require_readable, require_reconciled, with_logical_names
@@ -146,7 +146,7 @@ class DeltaLog:
         return state
 
     def data_files(self, version: int) -> tuple[DataFile, ...]:
-        """Return the live files of the version, in order of their decoded paths. Raises LogGap.
+        """Return the live files of the version, in order of their paths in the log. Raises LogGap.
 
         Chunks are counted in them, so they are those that scans read. delta-rs lacks a file that a commit removes and
         adds again.
@@ -233,12 +233,12 @@ class DeltaLog:
             return kept
         try:
             with translated(self.uri):
-                table, decoded = self._open(version), self.files.paths.decoded
-                paths = {decoded(path) for path in paths_of(table)} | self._added_again(version)
+                table = self._open(version)
+                paths = {spelled(path) for path in paths_of(table)} | self._added_again(version)
                 return LivePaths.of(version, metadata_of(table), protocol_of(table), paths)
         except SourceUnreadable as error:
             found = self._replayed(version, error)
-            return LivePaths.of(version, found.metadata, found.protocol, [file.path for file in found.files])
+            return LivePaths.of(version, found.metadata, found.protocol, [file.key for file in found.files])
 
     def _added_again(self, version: int) -> set[str]:
         """Return the version's live files that a commit since its checkpoint removes and adds again.
@@ -256,8 +256,8 @@ class DeltaLog:
 
         found = set[str]()
         for actions in self.files.each(read, range(first, version + 1)):
-            removed = {file.path for file in actions.removed}
-            found = (found - removed) | (removed & {file.path for file in actions.added})
+            removed = {file.key for file in actions.removed}
+            found = (found - removed) | (removed & {file.key for file in actions.added})
         return found
 
     def keep_live_paths(self, live: LivePaths) -> None:

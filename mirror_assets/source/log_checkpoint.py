@@ -92,7 +92,7 @@ def _batches(file: NativeFile, paths: TablePaths, among: Collection[str] | None)
 def _actions(batch: pa.RecordBatch, kind: str, among: Collection[str] | None = None) -> Iterator[RawAction]:
     """Yield the actions of this kind, with the stored `rows` in place of their statistics; NULL fields are left out.
 
-    `among`: of files, those with these decoded paths are enough.
+    `among`: of files, those with these paths are enough.
     """
     if kind not in batch.schema.names:
         return
@@ -107,8 +107,8 @@ def _actions(batch: pa.RecordBatch, kind: str, among: Collection[str] | None = N
 
 
 def may_be_among(paths: pa.Array | pa.ChunkedArray, wanted: Collection[str]) -> pa.Array | pa.ChunkedArray:
-    """Return for each path of the log whether it may be one of the decoded ones: Python has to compare encoded ones."""
-    is_plain = pc.invert(pc.match_substring_regex(paths, "[%:]|^/"))
+    """Return for each path of the log whether it may be one of these, of which some may be decoded or spelled anew."""
+    is_plain = pc.invert(pc.match_substring_regex(paths, "[%:]|^/|//|\\./"))
     return pc.or_(pc.invert(is_plain), pc.is_in(paths, pa.array(wanted, paths.type)))
 
 

@@ -16,6 +16,7 @@ _URI = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:/")
 _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:")
 _ABSOLUTE = re.compile(rf"/|{_URI.pattern}")
 _ON_DISK = re.compile(r"(?:file:)?/+")
+_SEGMENTS = re.compile(r"(?:^|/)\.{0,2}/")
 # `java.net.URI` may encode these characters of a path: all of ASCII but the listed ones.
 _QUOTED = re.compile(r"[^A-Za-z0-9_.!~*'(),;:$&+=/@-]")
 
@@ -34,10 +35,20 @@ class TablePaths:
 
     def decoded(self, path: str) -> str:
         """Return a path of the log without its URL encoding: relative if it is in the table's folder, else a URI."""
-        plain = unquote(path)
+        plain = unquote(spelled(path))
         if not _ABSOLUTE.match(plain):
             return plain
         return _with_scheme(plain).removeprefix(self.root)
+
+
+def spelled(path: str) -> str:
+    """Return a path of the log in the spelling by which actions name the same file.
+
+    As in Delta's readers, it is encoded and absolute or relative as the writer chose, without `.` and empty segments.
+    """
+    if _ABSOLUTE.match(path):
+        return _with_scheme(path)
+    return posixpath.normpath(path) if _SEGMENTS.search(path) else path
 
 
 def is_absolute(path: str) -> bool:

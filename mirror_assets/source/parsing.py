@@ -26,7 +26,7 @@ from mirror_assets.source.actions import (
     Tombstone,
     Vector,
 )
-from mirror_assets.source.log_paths import TablePaths, as_listed
+from mirror_assets.source.log_paths import TablePaths, as_listed, spelled
 from mirror_assets.source.schema import canonical
 
 # Spark and delta-rs write it first, so the statistics of columns after it need no parsing. A count of 19 digits may
@@ -74,7 +74,7 @@ class _Collected:
     """The actions read so far from one file of the log."""
 
     paths: TablePaths
-    added: list[LiveFile] = field(default_factory=list)
+    added: dict[tuple[str, str], LiveFile] = field(default_factory=dict)
     removed: list[Tombstone] = field(default_factory=list)
     change_files: list[ChangeFile] = field(default_factory=list)
     sidecars: list[str] = field(default_factory=list)
@@ -86,9 +86,13 @@ class _Collected:
         """Add the action in this line. Raises InvalidAction and schema_unreadable."""
         kind, action = _action(line)
         if kind == "add":
-            self.added.append(live_file(action, self.paths, stored_rows(action.get("stats"))))
+            file = live_file(action, self.paths, stored_rows(action.get("stats")))
+            self.added[file.key, file.vector.id if file.vector else ""] = file
         elif kind == "remove":
-            self.removed.append(tombstone(action, self.paths, stored_rows(action.get("stats"))))
+            gone = tombstone(action, self.paths, stored_rows(action.get("stats")))
+            # Of a file that is added and removed, in this order, the remove counts.
+            self.added.pop((gone.key, gone.vector.id if gone.vector else ""), None)
+            self.removed.append(gone)
         elif kind == "cdc":
             self.change_files.append(_change_file(action, self.paths))
         elif kind == "sidecar":
@@ -110,7 +114,7 @@ def parse_actions(data: bytes, paths: TablePaths) -> Actions:
                 found.read(line)
             except InvalidAction as error:
                 raise InvalidAction(f"line {number}: {error}") from error
-    files = tuple(found.added), tuple(found.removed), tuple(found.change_files)
+    files = tuple(found.added.values()), tuple(found.removed), tuple(found.change_files)
     return Actions(*files, found.info, found.metadata, found.protocol, tuple(found.sidecars))
 
 
@@ -145,8 +149,9 @@ def live_file(add: RawAction, paths: TablePaths, rows: int | None) -> LiveFile:
     Delta on Spark reads an add action without `dataChange` as one that changes no data.
     """
     path = _text(add, "path")
+    decoded, spelling = paths.decoded(path), spelled(path)
     return LiveFile(
-        path=paths.decoded(path),
+        path=decoded,
         bytes=_count(add.get("size")) or 0,
         rows=rows,
         modified_ms=_number(add.get("modificationTime")) or 0,
@@ -157,6 +162,7 @@ def live_file(add: RawAction, paths: TablePaths, rows: int | None) -> LiveFile:
         data_change=_flag(add, "dataChange", missing=False),
         base_row_id=_number(add.get("baseRowId")),
         row_commit_version=_number(add.get("defaultRowCommitVersion")),
+        spelling="" if spelling == decoded else spelling,
     )
 
 
@@ -166,8 +172,9 @@ def tombstone(remove: RawAction, paths: TablePaths, rows: int | None) -> Tombsto
     Delta on Spark reads a remove action without `dataChange` as one that changes data.
     """
     path = _text(remove, "path")
+    decoded, spelling = paths.decoded(path), spelled(path)
     return Tombstone(
-        path=paths.decoded(path),
+        path=decoded,
         vector=read_vector(remove.get("deletionVector"), paths),
         deleted_ms=_number(remove.get("deletionTimestamp")) or 0,
         bytes=_count(remove.get("size")),
@@ -177,6 +184,7 @@ def tombstone(remove: RawAction, paths: TablePaths, rows: int | None) -> Tombsto
         partition=_partition(remove),
         base_row_id=_number(remove.get("baseRowId")),
         row_commit_version=_number(remove.get("defaultRowCommitVersion")),
+        spelling="" if spelling == decoded else spelling,
     )
 
 
@@ -307,7 +315,10 @@ def _shown(text: bytes) -> str:
 
 
 def _change_file(cdc: RawAction, paths: TablePaths) -> ChangeFile:
-    return ChangeFile(paths.decoded(_text(cdc, "path")), _count(cdc.get("size")) or 0, _partition(cdc) or {})
+    path = _text(cdc, "path")
+    decoded, spelling = paths.decoded(path), spelled(path)
+    spelling = "" if spelling == decoded else spelling
+    return ChangeFile(decoded, _count(cdc.get("size")) or 0, _partition(cdc) or {}, spelling)
 
 
 def _commit_info(info: RawAction) -> CommitInfo:

@@ -146,9 +146,9 @@ def _renamed(files: Iterable[LiveFile], names: Mapping[str, str]) -> Iterator[Li
 
 
 def _sorted(actions: dict[_Key, _Action]) -> list[_Action]:
-    """Sort by path, so that replays from different checkpoints give the same."""
+    """Sort by paths as in the log, so that replays from different checkpoints give the same."""
     return [actions[key] for key in sorted(actions)]
 
 
 def _key(file: LiveFile | Tombstone) -> _Key:
-    return file.path, file.vector.id if file.vector else ""
+    return file.key, file.vector.id if file.vector else ""

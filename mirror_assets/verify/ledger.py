@@ -32,7 +32,7 @@ class FilesBefore:
 
     Their vectors are read only if the actions don't show with which one a file was live: if an added file was live
     already or a removed one was not, or if a removed one has no vector, and the version's protocol allows them
-    (`may_have_vectors`). Without `trusts_rows`, they are read for each file that has no entry in `rows`, too.
+    (`may_have_vectors`). Without `trusts_rows`, they are read for each file that also has no entry in `rows`.
     """
 
     rows: Mapping[str, int | None]
@@ -231,7 +231,7 @@ class RunningLedger:
                 found.append(f"adds another file under the same name, {path}")
             files.append(FileChange(path, before, after, changes_data, is_overwritten))
             self._live[path] = after
-        changes = tuple(dict.fromkeys(file.path for file in actions.change_files))
+        changes = tuple(dict.fromkeys(file.key for file in actions.change_files))
         return CommitFiles(version, tuple(files), changes, _shortened(found))
 
     def stored_rows(self, path: str) -> int | None:
@@ -257,14 +257,14 @@ class RunningLedger:
 
 def _note_rows(rows: dict[str, int], files: Iterable[LiveFile | Tombstone]) -> None:
     """Add the rows that these actions have for their files."""
-    rows |= {file.path: file.rows for file in files if file.rows is not None}
+    rows |= {file.key: file.rows for file in files if file.rows is not None}
 
 
 def _by_path(files: Iterable[LiveFile] | Iterable[Tombstone]) -> dict[str, dict[str, LiveFile | Tombstone]]:
     """Group actions by path, then by vector; an action that names a file twice counts once."""
     found: dict[str, dict[str, LiveFile | Tombstone]] = {}
     for file in files:
-        found.setdefault(file.path, {})[file.vector.id if file.vector else _NO_VECTOR] = file
+        found.setdefault(file.key, {})[file.vector.id if file.vector else _NO_VECTOR] = file
     return found
 
 

@@ -16,6 +16,7 @@ from mirror_assets.source.errors import LogGap, SourceUnreadable
 from mirror_assets.source.log import DeltaLog
 from mirror_assets.source.log_checkpoint import may_be_among, read_checkpoint
 from mirror_assets.source.log_listing import LogStep
+from mirror_assets.source.log_paths import spelled
 from mirror_assets.source.parsing import parse_actions
 from mirror_assets.source.store_faults import translated
 from mirror_assets.verify.ledger import (
@@ -52,7 +53,7 @@ class Footers:
 
     def _rows(self, path: str) -> int | None:
         try:
-            with self.log.files.open(path) as file:
+            with self.log.files.open(self.log.files.paths.decoded(path)) as file:
                 rows: int = pq.read_metadata(file).num_rows
                 return rows
         except (FileNotFoundError, pa.ArrowInvalid):
@@ -122,8 +123,8 @@ def commits_ledger(log: DeltaLog, first: int, last: int) -> SliceLedger:
     def read(*, trusts_rows: bool) -> tuple[tuple[CommitFiles, ...], StoredRows]:
         versions = range(first, last + 1)
         found = log.files.each(lambda version: read_commit(log, version), versions)
-        removed = {file.path for actions in found for file in actions.removed}
-        touched = removed | {file.path for actions in found for file in actions.added}
+        removed = {file.key for actions in found for file in actions.removed}
+        touched = removed | {file.key for actions in found for file in actions.added}
         running = RunningLedger(lambda: files_before(log, first, touched, trusts_rows=trusts_rows))
         return tuple(map(running.apply, versions, found)), running.stored_rows
 
@@ -183,16 +184,16 @@ def _live_rows(log: DeltaLog, version: int, among: Collection[str] | None) -> tu
 
     Raises LogGap.
     """
-    decoded = log.files.paths.decoded
     try:
         with translated(log.uri):
             files, protocol = live_files(log.access, version)
     except (MirrorError, FileNotFoundError):  # the log says what it means: a gap, or a source that can't be read
-        return {file.path: file.rows for file in log.data_files(version)}, log.state(version).protocol
+        snapshot = DeltaLog(log.uri, log.access).snapshot(version)
+        return {file.key: file.rows for file in snapshot.files}, snapshot.protocol
     if among is not None:
         files = files.filter(may_be_among(files["path"], among))
     columns = (column.to_pylist() for column in files)
-    return {decoded(path): rows for path, rows in zip(*columns, strict=True)}, protocol
+    return {spelled(path): rows for path, rows in zip(*columns, strict=True)}, protocol
 
 
 def read_commit(log: DeltaLog, version: int) -> Actions:
@@ -215,9 +216,9 @@ def read_vectors(log: DeltaLog, version: int, among: Collection[str] | None = No
     live: dict[str, dict[str, int]] = {}
     for actions in log.files.each(lambda step: _read_step(log, step, among), steps):
         for removed in actions.removed:
-            live.get(removed.path, {}).pop(removed.vector.id if removed.vector else "", None)
+            live.get(removed.key, {}).pop(removed.vector.id if removed.vector else "", None)
         for added in actions.added:
-            live.setdefault(added.path, {})[added.vector.id if added.vector else ""] = added.hidden_rows
+            live.setdefault(added.key, {})[added.vector.id if added.vector else ""] = added.hidden_rows
     return live
 
 
@@ -225,7 +226,7 @@ def _is_file_added_again(log: DeltaLog, version: int) -> bool:
     """Whether a commit up to the version, after its checkpoint, both removes and adds a file."""
     steps = [step for step in log.files.log().steps(version) or () if not step.is_checkpoint]
     found = log.files.each(lambda step: _read_step(log, step, None), steps)
-    return any({one.path for one in actions.added} & {one.path for one in actions.removed} for actions in found)
+    return any({one.key for one in actions.added} & {one.key for one in actions.removed} for actions in found)
 
 
 def _read_step(log: DeltaLog, step: LogStep, among: Collection[str] | None) -> Actions:

@@ -189,6 +189,50 @@ def _file_removed_and_added_again(path: Path) -> Iterator[None]:
     table.commit(commit_info("RESTORE"), old, remove(other))
 
 
+def _files_added_and_removed_in_a_commit(path: Path) -> Iterator[None]:
+    table, old = _begun(path, _1="a")
+    table.commit(commit_info(), table.add(*_named(_2="b")))
+    yield
+    new = table.add(*_named(_3="c"))
+    table.commit(commit_info(), old, remove(old), new, remove(new), table.add(*_named(_4="d")))
+
+
+def _respelled(action: Action, path: str) -> Action:
+    return {"remove": remove(action)["remove"] | {"path": path}}
+
+
+def _removes_in_spellings_that_name_no_file(path: Path) -> Iterator[None]:
+    table = _plain(path)
+    encoded, relative, late = (table.add(*_named(**names)) for names in ({"_1": "a"}, {"_2": "b"}, {"_3": "c"}))
+    table.commit(commit_info(), encoded, relative)
+    yield
+    table.commit(
+        commit_info("DELETE"),
+        _respelled(encoded, encoded["add"]["path"].replace("-", "%2D")),
+        _respelled(relative, (path / relative["add"]["path"]).as_uri()),
+        late,
+    )
+
+
+def _remove_with_empty_segments(path: Path) -> Iterator[None]:
+    table = _plain(path)
+    dotted, doubled = table.add(*_named(_1="a")), table.add(*_named(_2="b"), name="p/b.parquet")
+    table.commit(commit_info(), dotted, doubled, table.add(*_named(_3="c")))
+    yield
+    table.commit(
+        commit_info("DELETE"), _respelled(dotted, f"./{dotted['add']['path']}"), _respelled(doubled, "p//b.parquet")
+    )
+
+
+def _files_with_absolute_and_encoded_paths(path: Path) -> Iterator[None]:
+    table = _plain(path)
+    odd, absolute = table.add(*_named(_1="a"), name="a b ü.parquet"), table.add(*_named(_2="b"))
+    absolute["add"]["path"] = (path / absolute["add"]["path"]).as_uri()
+    table.commit(commit_info(), odd, absolute, table.add(*_named(_3="c")))
+    yield
+    table.commit(commit_info("DELETE"), remove(odd), remove(absolute))
+
+
 # Values as other writers store them
 
 
@@ -633,6 +677,10 @@ MIRRORED = (
         (*BOTH, "append_only"),
     ),
     Foreign(_file_removed_and_added_again, _rows(_1="a", _2="b")),
+    Foreign(_files_added_and_removed_in_a_commit, _rows(_2="b", _4="d")),
+    Foreign(_removes_in_spellings_that_name_no_file, _rows(_1="a", _2="b", _3="c")),
+    Foreign(_remove_with_empty_segments, _rows(_3="c")),
+    Foreign(_files_with_absolute_and_encoded_paths, _rows(_3="c")),
     Foreign(
         _char_without_padding,
         Counter([row(code="ab   ", kind="x  ", name="ONE"), row(code="cd   ", kind="y  ", name="two")]),

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mirror_assets.source.actions import Metadata, Vector
-from mirror_assets.source.log_paths import TablePaths, as_listed, is_absolute, is_hidden
+from mirror_assets.source.log_paths import TablePaths, as_listed, is_absolute, is_hidden, spelled
 from mirror_assets.source.parsing import RawAction, read_vector, z85_decoded
 from mirror_assets_tests.direct_lake.random_lakes import z85_encoded
 
@@ -63,6 +63,23 @@ def test_paths_are_decoded(written: str, decoded: str) -> None:
     assert is_absolute(decoded) == ("://" in decoded)
     for same in ("file:///lake/a table/", "file:/lake/a%20table", "/lake/b/../a table"):
         assert TablePaths.of(same).decoded(written) == decoded
+
+
+@pytest.mark.parametrize(
+    ("written", "spelling"),
+    [
+        ("p=a%2520b/x%20y.parquet", "p=a%2520b/x%20y.parquet"),
+        ("./x.parquet", "x.parquet"),
+        ("p=1//./x.parquet", "p=1/x.parquet"),
+        ("p=1/../x.parquet", "x.parquet"),
+        ("p=../x.parquet", "p=../x.parquet"),
+        ("file:/lake/a%20table/x.parquet", "file:///lake/a%20table/x.parquet"),
+        ("/lake/a%20table/x.parquet", "file:///lake/a%20table/x.parquet"),
+    ],
+)
+def test_what_names_the_same_file(written: str, spelling: str) -> None:
+    assert spelled(written) == spelling
+    assert spelled(spelling) == spelling
 
 
 @pytest.mark.parametrize(
