@@ -7,6 +7,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 from deltalake import DeltaTable
+from deltalake.exceptions import DeltaError
 
 from mirror_assets.source.access import Access
 from mirror_assets.source.actions import Metadata, Protocol
@@ -16,9 +17,20 @@ from mirror_assets.source.schema import canonical
 from mirror_assets.source.store_faults import translated
 
 
-def load_table(access: Access) -> DeltaTable:
-    """Open the table at its newest version. Raises deltalake's errors."""
-    return DeltaTable(access.uri, storage_options=dict(access.storage_options()))
+def load_table(access: Access, version: int | None = None) -> DeltaTable:
+    """Open the table at a version, or at its newest one. Raises deltalake's errors."""
+    try:
+        return DeltaTable(access.uri, version=version, storage_options=dict(access.storage_options()))
+    except ValueError as error:  # where values of the log don't fit their columns
+        raise DeltaError(str(error)) from error
+
+
+def load_version(table: DeltaTable, version: int) -> None:
+    """Open another version of the table. Raises deltalake's errors."""
+    try:
+        table.load_as_version(version)
+    except ValueError as error:
+        raise DeltaError(str(error)) from error
 
 
 def newest_metadata(access: Access) -> Metadata:
@@ -69,7 +81,7 @@ def live_files(access: Access, version: int) -> tuple[pa.Table, Protocol]:
 
     It opens the version directly, not the newest one first. Raises deltalake's errors.
     """
-    table = DeltaTable(access.uri, version=version, storage_options=dict(access.storage_options()))
+    table = load_table(access, version)
     return _add_actions(table).select(("path", "num_records")), protocol_of(table)
 
 

@@ -17,6 +17,7 @@ from mirror_assets.source.column_statistics import ColumnStatistics, column_stat
 from mirror_assets.source.commits import Commit, commit_digest, describe, with_column_ids
 from mirror_assets.source.delta_rs import (
     load_table,
+    load_version,
     metadata_of,
     paths_of,
     protocol_of,
@@ -425,7 +426,7 @@ class DeltaLog:
                 if version is None or version == table.version():
                     return table
                 try:
-                    table.load_as_version(version)
+                    load_version(table, version)
                 except DeltaError as error:
                     missing = self.files.log().gap_since_checkpoint(version)
                     if missing is None:

@@ -367,6 +367,13 @@ def _file_without_a_column_whose_default_is_computed(path: Path) -> Iterator[Non
     return _file_without_a_column_that_had_a_default(path, "concat('a', current_user())")
 
 
+def _partition_of_null_in_a_column_that_has_no_nulls(path: Path) -> Iterator[None]:
+    table = HandmadeTable(path, _ID, column("country", "string", nullable=False), partitioned_by=["country"])
+    table.commit(commit_info(), table.add({"id": 1}, partition={"country": "de"}))
+    yield
+    table.commit(commit_info(), table.add({"id": 2}, partition={"country": None}))
+
+
 def _lost_file(path: Path) -> Iterator[None]:
     table, _ = _begun(path, _1="a")
     yield
@@ -764,6 +771,7 @@ REFUSED = (
     Refused(_names_that_differ_in_case_only, "(?i)sf_gsp", BOTH),
     Refused(_file_without_a_column_that_has_no_nulls, r"\bname\b", BOTH),
     Refused(_file_without_a_column_whose_default_is_computed, r"current_user.*`note`", BOTH),
+    Refused(_partition_of_null_in_a_column_that_has_no_nulls, "`country` is NOT NULL", BOTH),
     Refused(_lost_file, r"lost\.parquet", BOTH),
     Refused(_timestamps_of_nanoseconds, r"NANOS|\.parquet", BOTH),
     Refused(_key_twice_in_a_year_that_python_does_not_have, r"\bday\b", BOTH, keys="[day]"),
