@@ -107,7 +107,7 @@ def _actions(batch: pa.RecordBatch, kind: str, among: Collection[str] | None = N
 
 
 def may_be_among(paths: pa.Array | pa.ChunkedArray, wanted: Collection[str]) -> pa.Array | pa.ChunkedArray:
-    """Return for each path of the log whether it may be one of these, of which some may be decoded or spelled anew."""
+    """Return for each path of the log whether it may be one of these, which may be decoded, or without `.` segments."""
     is_plain = pc.invert(pc.match_substring_regex(paths, "[%:]|^/|//|\\./"))
     return pc.or_(pc.invert(is_plain), pc.is_in(paths, pa.array(wanted, paths.type)))
 
