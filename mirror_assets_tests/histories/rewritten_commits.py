@@ -283,6 +283,20 @@ def _remove_and_add_at_once(table: WideTable) -> None:
         table.add_commit(_as_remove(add), {"add": add | {"dataChange": True}})
 
 
+def _add_and_remove_at_once(table: WideTable) -> None:
+    """The last action counts: the file is removed."""
+    if add := _live(table):
+        table.add_commit({"add": add | {"dataChange": True}}, _as_remove(add), operation="DELETE")
+
+
+def _remove_in_another_spelling(table: WideTable) -> None:
+    """It names no file for Delta's readers."""
+    add = _live(table)
+    if add and not add["path"].startswith("file:"):
+        respelled = {"path": f"file://{table.path}/{add['path']}"}
+        table.add_commit({"remove": _as_remove(add)["remove"] | respelled}, operation="DELETE")
+
+
 def _add_without_its_vector(table: WideTable) -> None:
     """All rows of the file are shown again; taken back if another file has one of their keys."""
     found = [add for add in table.log.files.values() if add.get("deletionVector")]
@@ -329,5 +343,7 @@ REWRITINGS = (
     Step("file removed and added later", _remove_and_add_later, 2),
     Step("file removed", _remove_file, 1),
     Step("file removed and added at once", _remove_and_add_at_once, 2),
+    Step("file added and removed at once", _add_and_remove_at_once, 2),
+    Step("file removed in another spelling", _remove_in_another_spelling, 2),
     Step("file added without its vector", _add_without_its_vector, 2),
 )
