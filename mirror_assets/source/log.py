@@ -241,26 +241,6 @@ class DeltaLog:
             found = self._replayed(version, error)
             return LivePaths.of(version, found.metadata, found.protocol, [file.key for file in found.files])
 
-    def _added_again(self, version: int) -> set[str]:
-        """Return the version's live files that a commit since its checkpoint removes and adds again.
-
-        delta-rs takes them for removed.
-        """
-        listing = self.files.log()
-        steps = listing.steps(version) or []
-        first = max((step.last + 1 for step in steps if step.is_checkpoint), default=0)
-
-        def read(commit: int) -> Actions:
-            data = self.files.commit(commit)
-            # Commits that only add files can be large.
-            return self._parsed(commit, data) if data is not None and b'"remove"' in data else Actions()
-
-        found = set[str]()
-        for actions in self.files.each(read, range(first, version + 1)):
-            removed = {file.key for file in actions.removed}
-            found = (found - removed) | (removed & {file.key for file in actions.added})
-        return found
-
     def keep_live_paths(self, live: LivePaths) -> None:
         """Keep the live files of a version: the next slice begins with them."""
         self._live_paths = live
@@ -476,6 +456,26 @@ class DeltaLog:
             stored_rows=stored_rows,
             digest=digest,
         )
+
+    def _added_again(self, version: int) -> set[str]:
+        """Return the version's live files that a commit since its checkpoint removes and adds again.
+
+        delta-rs takes them for removed.
+        """
+        listing = self.files.log()
+        steps = listing.steps(version) or []
+        first = max((step.last + 1 for step in steps if step.is_checkpoint), default=0)
+
+        def read(commit: int) -> Actions:
+            data = self.files.commit(commit)
+            # Commits that only add files can be large.
+            return self._parsed(commit, data) if data is not None and b'"remove"' in data else Actions()
+
+        found = set[str]()
+        for actions in self.files.each(read, range(first, version + 1)):
+            removed = {file.key for file in actions.removed}
+            found = (found - removed) | (removed & {file.key for file in actions.added})
+        return found
 
     def _replayed(self, version: int | None, refusal: SourceUnreadable) -> Snapshot:
         """Return a version of which deltalake refuses the log, read by this reader, which ignores optional fields.
