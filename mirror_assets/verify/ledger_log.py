@@ -36,7 +36,7 @@ _AUDITED_AT_ONCE = 256
 
 
 @dataclass(frozen=True)
-class Footers:
+class FooterRows:
     """Reads the numbers of rows in Parquet files of a table, of which each footer is read once."""
 
     log: DeltaLog
@@ -74,7 +74,7 @@ class SliceLedger:
 
         `read_again` returns the same without delta-rs' list of live files, for `by_footers`.
         """
-        self._read, self._read_again, self._footers = read, read_again, Footers(log)
+        self._read, self._read_again, self._footers = read, read_again, FooterRows(log)
 
     @cached_property
     def by_statistics(self) -> Balances:
