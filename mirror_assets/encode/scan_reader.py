@@ -261,10 +261,7 @@ class _ScanReader:
                 value = _partition_column(one, wanted, value)
             elif stored.simpleString() != wanted.simpleString():
                 value = value.cast(wanted)
-            if not one.nullable:
-                why = f"column `{one.name}` is NOT NULL, and a file has NULL in it, or no such column"
-                value = F.coalesce(value, F.expr(f"raise_error({_literal(why)})"))
-            columns.append(value.alias(one.name))
+            columns.append(_without_null(one, wanted, value).alias(one.name))
         if self.scan.feed:
             kinds = [sql("kind"), *([sql(_STORED_KIND)] if _STORED_KIND in self._names else [])]
             columns.append(F.expr(f"CAST(coalesce({', '.join(kinds)}) AS STRING) AS {CHANGE_TYPE}"))
@@ -410,6 +407,29 @@ def _partition_column(column: StructField, type_: DataType, text: Column) -> Col
     )
     is_null = text.isNull() | text.isin(*_NULLS)
     return F.coalesce(text.try_cast(type_), F.when(~is_null, F.raise_error(why)).cast(type_))
+
+
+def _without_null(column: StructField, type_: DataType, value: Column) -> Column:
+    """Return the column's value. NULL where the schema has NOT NULL, in it or in a struct, fails the query."""
+    if not column.nullable:
+        why = _literal(f"column `{column.name}` is NOT NULL, and a file has NULL in it, or no such column")
+        value = F.coalesce(value, F.expr(f"raise_error({why})"))
+    lacks = _lacks_a_member(value, column.dataType)
+    if lacks is None:
+        return value
+    why = _literal(f"a NOT NULL field of column `{column.name}` is NULL in a file, or the file lacks it")
+    return F.when(~lacks, value).otherwise(F.expr(f"raise_error({why})").cast(type_))
+
+
+def _lacks_a_member(struct: Column, type_: DataType) -> Column | None:
+    """Return whether a NOT NULL field of a struct, or of one in it, is NULL; None for types without such fields."""
+    found: Column | None = None
+    for one in type_.fields if isinstance(type_, StructType) else ():
+        member = struct.getField(one.name)
+        for lacks in (None if one.nullable else member.isNull(), _lacks_a_member(member, one.dataType)):
+            if lacks is not None:
+                found = lacks if found is None else found | lacks
+    return None if found is None else struct.isNotNull() & found
 
 
 def _partition_value(name: str, file: ScannedFile) -> str | None:

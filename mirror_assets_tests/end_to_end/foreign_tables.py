@@ -367,6 +367,18 @@ def _file_without_a_column_whose_default_is_computed(path: Path) -> Iterator[Non
     return _file_without_a_column_that_had_a_default(path, "concat('a', current_user())")
 
 
+def _file_without_a_field_that_has_no_nulls(path: Path) -> Iterator[None]:
+    fields = [
+        {"name": name, "type": "long", "nullable": nullable, "metadata": {}}
+        for name, nullable in (("a", False), ("b", True))
+    ]
+    table = HandmadeTable(path, _ID, column("info", {"type": "struct", "fields": fields}))
+    both, one = (pa.struct([(name, pa.int64()) for name in names]) for names in ("ab", "b"))
+    table.commit(commit_info(), table.add({"id": 1, "info": {"a": 1, "b": 1}}, {"id": 2}, types={"info": both}))
+    yield
+    table.commit(commit_info(), table.add({"id": 3, "info": {"b": 1}}, types={"info": one}))
+
+
 def _partition_of_null_in_a_column_that_has_no_nulls(path: Path) -> Iterator[None]:
     table = HandmadeTable(path, _ID, column("country", "string", nullable=False), partitioned_by=["country"])
     table.commit(commit_info(), table.add({"id": 1}, partition={"country": "de"}))
@@ -771,6 +783,7 @@ REFUSED = (
     Refused(_names_that_differ_in_case_only, "(?i)sf_gsp", BOTH),
     Refused(_file_without_a_column_that_has_no_nulls, r"\bname\b", BOTH),
     Refused(_file_without_a_column_whose_default_is_computed, r"current_user.*`note`", BOTH),
+    Refused(_file_without_a_field_that_has_no_nulls, "NOT NULL field of column `info`", BOTH),
     Refused(_partition_of_null_in_a_column_that_has_no_nulls, "`country` is NOT NULL", BOTH),
     Refused(_lost_file, r"lost\.parquet", BOTH),
     Refused(_timestamps_of_nanoseconds, r"NANOS|\.parquet", BOTH),
