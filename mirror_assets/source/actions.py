@@ -28,8 +28,36 @@ class Vector:
     stored: str = ""
 
 
+class _Named:
+    """A file of an action; see LiveFile for the fields."""
+
+    path: str
+    spelling: str
+
+    @property
+    def key(self) -> str:
+        """The text by which the actions of the file name it."""
+        return self.spelling or self.path
+
+
+class _DataFile(_Named):
+    """A data file, which may have a deletion vector."""
+
+    vector: Vector | None
+
+    @property
+    def identity(self) -> tuple[str, str]:
+        """The file and its vector: of the actions that name both, the last one counts."""
+        return self.key, self.vector.id if self.vector else ""
+
+    @property
+    def hidden_rows(self) -> int:
+        """The number of stored rows that the deletion vector hides."""
+        return self.vector.rows if self.vector else 0
+
+
 @dataclass(frozen=True)
-class LiveFile:
+class LiveFile(_DataFile):
     """An add action. `path` is decoded: in the table's folder, or an absolute URI (shallow clones).
 
     `spelling` is the path as in the log if that is another text. As for Delta's readers, two spellings are two files.
@@ -53,19 +81,9 @@ class LiveFile:
     row_commit_version: int | None = None
     spelling: str = field(default="", compare=False)
 
-    @property
-    def key(self) -> str:
-        """The text by which the actions of the file name it."""
-        return self.spelling or self.path
-
-    @property
-    def hidden_rows(self) -> int:
-        """The number of stored rows that the deletion vector hides."""
-        return self.vector.rows if self.vector else 0
-
 
 @dataclass(frozen=True)
-class Tombstone:
+class Tombstone(_DataFile):
     """A remove action: a file that is no longer live, or no longer with this vector; fields as in LiveFile.
 
     `bytes`, `rows` and `partition` are None if the writer left them out; `partition` is by physical names.
@@ -83,30 +101,15 @@ class Tombstone:
     row_commit_version: int | None = None
     spelling: str = field(default="", compare=False)
 
-    @property
-    def key(self) -> str:
-        """The text by which the actions of the file name it."""
-        return self.spelling or self.path
-
-    @property
-    def hidden_rows(self) -> int:
-        """The number of stored rows that the deletion vector hides."""
-        return self.vector.rows if self.vector else 0
-
 
 @dataclass(frozen=True)
-class ChangeFile:
+class ChangeFile(_Named):
     """A cdc action: a file of the change data feed, without statistics; fields as in LiveFile."""
 
     path: str
     bytes: int
     partition: Mapping[str, str | None] = field(default_factory=dict)
     spelling: str = field(default="", compare=False)
-
-    @property
-    def key(self) -> str:
-        """The text by which the action names the file."""
-        return self.spelling or self.path
 
     @property
     def hidden_rows(self) -> int:
@@ -122,7 +125,7 @@ _File = TypeVar("_File", LiveFile, Tombstone, LiveFile | Tombstone)
 
 def distinct(files: Iterable[_File]) -> tuple[_File, ...]:
     """Return the files without those that are named again with the same vector; the last action counts."""
-    return tuple({(file.key, file.vector.id if file.vector else None): file for file in files}.values())
+    return tuple({file.identity: file for file in files}.values())
 
 
 def is_other_file(old: LiveFile | Tombstone, new: LiveFile) -> bool:

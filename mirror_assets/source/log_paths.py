@@ -40,6 +40,11 @@ class TablePaths:
             return plain
         return _with_scheme(plain).removeprefix(self.root)
 
+    def named(self, path: str) -> tuple[str, str]:
+        """Return a path of the log decoded, and in its spelling if that is another text, else an empty one."""
+        decoded, spelling = self.decoded(path), spelled(path)
+        return decoded, "" if spelling == decoded else spelling
+
 
 def spelled(path: str) -> str:
     """Return a path of the log in the spelling by which actions name the same file.

@@ -26,7 +26,7 @@ from mirror_assets.source.actions import (
     Tombstone,
     Vector,
 )
-from mirror_assets.source.log_paths import TablePaths, as_listed, spelled
+from mirror_assets.source.log_paths import TablePaths, as_listed
 from mirror_assets.source.schema import canonical
 
 # Spark and delta-rs write it first, so the statistics of columns after it need no parsing. A count of 19 digits may
@@ -87,11 +87,11 @@ class _Collected:
         kind, action = _action(line)
         if kind == "add":
             file = live_file(action, self.paths, stored_rows(action.get("stats")))
-            self.added[file.key, file.vector.id if file.vector else ""] = file
+            self.added[file.identity] = file
         elif kind == "remove":
             gone = tombstone(action, self.paths, stored_rows(action.get("stats")))
             # Of a file that is added and removed, in this order, the remove counts.
-            self.added.pop((gone.key, gone.vector.id if gone.vector else ""), None)
+            self.added.pop(gone.identity, None)
             self.removed.append(gone)
         elif kind == "cdc":
             self.change_files.append(_change_file(action, self.paths))
@@ -149,7 +149,7 @@ def live_file(add: RawAction, paths: TablePaths, rows: int | None) -> LiveFile:
     Delta on Spark reads an add action without `dataChange` as one that changes no data.
     """
     path = _text(add, "path")
-    decoded, spelling = paths.decoded(path), spelled(path)
+    decoded, spelling = paths.named(path)
     return LiveFile(
         path=decoded,
         bytes=_count(add.get("size")) or 0,
@@ -162,7 +162,7 @@ def live_file(add: RawAction, paths: TablePaths, rows: int | None) -> LiveFile:
         data_change=_flag(add, "dataChange", missing=False),
         base_row_id=_number(add.get("baseRowId")),
         row_commit_version=_number(add.get("defaultRowCommitVersion")),
-        spelling="" if spelling == decoded else spelling,
+        spelling=spelling,
     )
 
 
@@ -172,7 +172,7 @@ def tombstone(remove: RawAction, paths: TablePaths, rows: int | None) -> Tombsto
     Delta on Spark reads a remove action without `dataChange` as one that changes data.
     """
     path = _text(remove, "path")
-    decoded, spelling = paths.decoded(path), spelled(path)
+    decoded, spelling = paths.named(path)
     return Tombstone(
         path=decoded,
         vector=read_vector(remove.get("deletionVector"), paths),
@@ -184,7 +184,7 @@ def tombstone(remove: RawAction, paths: TablePaths, rows: int | None) -> Tombsto
         partition=_partition(remove),
         base_row_id=_number(remove.get("baseRowId")),
         row_commit_version=_number(remove.get("defaultRowCommitVersion")),
-        spelling="" if spelling == decoded else spelling,
+        spelling=spelling,
     )
 
 
@@ -315,9 +315,7 @@ def _shown(text: bytes) -> str:
 
 
 def _change_file(cdc: RawAction, paths: TablePaths) -> ChangeFile:
-    path = _text(cdc, "path")
-    decoded, spelling = paths.decoded(path), spelled(path)
-    spelling = "" if spelling == decoded else spelling
+    decoded, spelling = paths.named(_text(cdc, "path"))
     return ChangeFile(decoded, _count(cdc.get("size")) or 0, _partition(cdc) or {}, spelling)
 
 

@@ -74,11 +74,11 @@ class Replay:
     def apply(self, actions: Actions) -> None:
         """Apply a commit, compacted commits, or a checkpoint."""
         for tombstone in actions.removed:
-            key = _key(tombstone)
+            key = tombstone.identity
             self._files.pop(key, None)
             self._tombstones[key] = tombstone
         for file in actions.added:
-            key = _key(file)
+            key = file.identity
             self._tombstones.pop(key, None)
             self._files[key] = file
         self._metadata = actions.metadata or self._metadata
@@ -112,7 +112,7 @@ class Replay:
 
 def require_reconciled(actions: Actions) -> None:
     """Raise ValueError for compacted commits that both add and remove a file, because their order is lost."""
-    both = {_key(file) for file in actions.added} & {_key(file) for file in actions.removed}
+    both = {file.identity for file in actions.added} & {file.identity for file in actions.removed}
     if both:
         raise ValueError(f"{min(both)[0]} is both added and removed")
 
@@ -148,7 +148,3 @@ def _renamed(files: Iterable[LiveFile], names: Mapping[str, str]) -> Iterator[Li
 def _sorted(actions: dict[_Key, _Action]) -> list[_Action]:
     """Sort by paths as in the log, so that replays from different checkpoints give the same."""
     return [actions[key] for key in sorted(actions)]
-
-
-def _key(file: LiveFile | Tombstone) -> _Key:
-    return file.key, file.vector.id if file.vector else ""
