@@ -328,38 +328,33 @@ def _rows_hidden_by_vectors_in_the_log(path: Path) -> Iterator[None]:
     table.commit(commit_info(), hidden(table.add(*_named(_5="e", _6="f")), 1))
 
 
+def _file_of_ids(table: HandmadeTable, id_: int) -> Action:
+    """The add action of a file that lacks all other columns."""
+    columns, table.columns = table.columns, (_ID,)
+    file = table.add({"id": id_})
+    table.columns = columns
+    return file
+
+
 def _file_without_a_column(path: Path) -> Iterator[None]:
     table, _ = _begun(path, _1="a")
     yield
-    columns, table.columns = table.columns, (_ID,)
-    file = table.add({"id": 2})
-    table.columns = columns
-    table.commit(commit_info(), file)
+    table.commit(commit_info(), _file_of_ids(table, 2))
 
 
 def _file_without_a_column_that_has_no_nulls(path: Path) -> Iterator[None]:
     table = HandmadeTable(path, _ID, column("name", "string", nullable=False))
     table.commit(commit_info(), table.add(*_named(_1="a")))
     yield
-    columns, table.columns = table.columns, (_ID,)
-    file = table.add({"id": 2})
-    table.columns = columns
-    table.commit(commit_info(), file)
+    table.commit(commit_info(), _file_of_ids(table, 2))
 
 
 def _file_without_a_column_that_had_a_default(path: Path, default: str = "'was'") -> Iterator[None]:
     note = column("note", "string", metadata={"CURRENT_DEFAULT": "'now'", "EXISTS_DEFAULT": default})
     table = HandmadeTable(path, _ID, note)
-
-    def lacking(id_: int) -> Action:
-        columns, table.columns = table.columns, (_ID,)
-        file = table.add({"id": id_})
-        table.columns = columns
-        return file
-
-    table.commit(commit_info(), lacking(1))
+    table.commit(commit_info(), _file_of_ids(table, 1))
     yield
-    table.commit(commit_info(), lacking(2))
+    table.commit(commit_info(), _file_of_ids(table, 2))
     table.commit(commit_info(), table.add({"id": 3, "note": "x"}))
 
 
