@@ -19,12 +19,11 @@ from mirror_assets.encode.repair import RepairChanges
 from mirror_assets.errors import NEXT, ErrorCode, SettingError
 from mirror_assets.fabric.monitoring import MonitoredTable, TableState
 from mirror_assets.landing.names import TableName
-from mirror_assets.orchestration.asset_names import AssetKind, asset_key
+from mirror_assets.orchestration.asset_names import MIRROR_ALL, AssetKind, asset_key
 from mirror_assets.orchestration.assets import KeepHistory
-from mirror_assets.orchestration.check_tables import ALL_CHECKS, CHECK_OP, CheckTables
+from mirror_assets.orchestration.check_jobs import ALL_CHECKS, CHECK_OP, CheckTables
 from mirror_assets.orchestration.jobs import (
     HISTORY,
-    MIRROR_ALL,
     REBUILD,
     REBUILD_OP,
     REPAIR,

@@ -23,6 +23,7 @@ from mirror_assets.pipeline.next_action import (
     check_not_failing,
     check_not_held,
     check_readable,
+    running_rebuild,
 )
 from mirror_assets.pipeline.pending import deadline_at, feed_deadline, table_lag
 from mirror_assets.pipeline.reconcile_table import reconcile_in_turn
@@ -58,6 +59,9 @@ def _metadata_unchanged(checked: CheckedTable) -> CheckResult:
 
 
 def _lag(checked: CheckedTable) -> CheckResult:
+    step = running_rebuild(checked.context, time.time())
+    if step is not None:
+        return CheckResult("lag", skipped=f"skipped: a rebuild runs ({step.value})")
     return _by_limits(partial(check_lag, table_lag(checked.pending, time.time())), checked.table.lag)
 
 
@@ -151,6 +155,8 @@ CHECKS: tuple[Check, ...] = (
         "How long the oldest uncovered commit has waited.",
         _lag,
         next_step="see the checks not_held and not_failing; check that the sensor `mirror` is on and its run lasts.",
+        follows=(READABLE, NOT_FAILING, NOT_HELD),
+        may_pass=True,
     ),
     Check(
         "retention",
@@ -158,6 +164,7 @@ CHECKS: tuple[Check, ...] = (
         "How long the next commit can still be read.",
         _retention,
         next_step=_KEEP_FILES,
+        follows=(NOT_HELD,),  # a rebuild reads none of the files that will be deleted
     ),
     *SOURCE_CHECKS,
     *STAGED_CHECKS,

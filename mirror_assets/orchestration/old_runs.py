@@ -12,7 +12,7 @@ from pathlib import Path
 import dagster as dg
 
 from mirror_assets.orchestration.asset_names import AssetKind
-from mirror_assets.orchestration.check_tables import CHECKS
+from mirror_assets.orchestration.check_jobs import CHECKS
 from mirror_assets.orchestration.dagster_internals import (
     REPOSITORY_LABEL_TAG,
     RemoteRepositoryOrigin,

@@ -14,7 +14,7 @@ from mirror_assets.definitions import build_definitions
 from mirror_assets.errors import ErrorCode
 from mirror_assets.landing.failures import record_failure
 from mirror_assets.orchestration import mirror_status
-from mirror_assets.orchestration.check_tables import CHECK_OP, CHECKS, CheckTables
+from mirror_assets.orchestration.check_jobs import CHECK_OP, CHECKS, CheckTables
 from mirror_assets_tests.pipeline.paper import TABLE, Paper
 
 _KEY = dg.AssetKey("mirror_status")
