@@ -22,7 +22,7 @@ from mirror_assets.orchestration.dagster_internals import MAX_RETRIES_TAG, REPOS
 from mirror_assets.orchestration.fixed_config import fixed_config
 from mirror_assets.orchestration.materialize import failing, failure
 from mirror_assets.orchestration.mirror_assets import MirrorAssets
-from mirror_assets.orchestration.mirror_status import observe_status
+from mirror_assets.orchestration.mirror_status import materialize_status
 from mirror_assets.orchestration.overdue import overdue_results
 from mirror_assets.orchestration.recorded_checks import RecordedChecks
 from mirror_assets.orchestration.reporting import (
@@ -221,7 +221,7 @@ def _reported(
 
 def _end_evaluation(context: dg.OpExecutionContext, assets: MirrorAssets, composed: Project) -> None:
     """Show the status of all tables, and call the heartbeat URL. Raises dagster.Failure for a foreign code location."""
-    observe_status(context, assets, composed, LONGEST_SECONDS / 10)
+    materialize_status(context, assets, composed, LONGEST_SECONDS / 10)
     call_heartbeat(assets.config.alerts)
     with failing():
         require_own_assets(context.instance, context.run, assets.keys(AssetKind.LANDING))
