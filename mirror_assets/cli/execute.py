@@ -42,7 +42,7 @@ from mirror_assets.pipeline.repair import Repair, count_repair, plan_repair
 
 @dataclass(frozen=True)
 class CheckLine:
-    """The result of one check; `next_step` is that of a failed one."""
+    """The result of one check; of a failed one, the next step, and the code of its error if it has one."""
 
     asset: str
     check: str
@@ -50,6 +50,7 @@ class CheckLine:
     severity: str
     message: str
     next_step: str = ""
+    code: str = ""
 
     @property
     def text(self) -> str:
@@ -118,7 +119,10 @@ def check(path: Path | None, names: Sequence[str], only: Sequence[str], *, as_js
     ]
     show("Checks", ("asset", "check", "result", "message"), rows, lines, as_json=as_json)
     note_reported(f"{failed.step}: {failed.text}" for failed in broken)
-    return Exit.FAILED if broken or any(line.is_error for line in lines) else Exit.FINE
+    errors = [line for line in lines if line.is_error]
+    if errors and not broken and all(line.code == ErrorCode.ITEM_MISSING.value for line in errors):
+        return Exit.BAD_SETTING
+    return Exit.FAILED if broken or errors else Exit.FINE
 
 
 def broken_checks(result: dg.ExecuteInProcessResult) -> list[StepFailed]:
@@ -130,9 +134,12 @@ def check_lines(result: dg.ExecuteInProcessResult) -> list[CheckLine]:
     """Return the results of a run's checks."""
     lines = []
     for found in result.get_asset_check_evaluations():
-        step = found.metadata.get("next_step") if not found.passed else None
         asset, severity, text = found.asset_key.to_user_string(), found.severity.value, found.description or ""
-        lines.append(CheckLine(asset, found.check_name, found.passed, severity, text, str(step.value) if step else ""))
+        step, code = (
+            str(found.metadata[name].value) if not found.passed and name in found.metadata else ""
+            for name in ("next_step", "code")
+        )
+        lines.append(CheckLine(asset, found.check_name, found.passed, severity, text, step, code))
     return lines
 
 
