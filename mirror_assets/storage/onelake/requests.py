@@ -45,7 +45,8 @@ class Requests:
     """Sends requests to the landing zone at the URL `root`.
 
     A missing path means one of two things: the item lacks it, or the item was deleted. OneLake's answers may be equal,
-    so `find_item` is sent to distinguish them, unless a request has succeeded recently.
+    so `find_item` is sent to distinguish them, unless a request has succeeded recently. Paths that begin with `_`, such
+    as leases, are often missing, so no such request follows.
     """
 
     def __init__(
@@ -67,7 +68,8 @@ class Requests:
         try:
             reply = self._ask(path, call, repeatable=repeatable)
         except PathMissing:
-            self._require_item()
+            if not path.startswith("_"):
+                self._require_item()
             raise
         self._succeeded = self._policy.clock()
         return reply

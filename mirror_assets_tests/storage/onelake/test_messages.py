@@ -82,11 +82,12 @@ def test_the_item_is_requested_only_if_nothing_was_found_for_a_minute(
     clock = Clock()
     store = loopback_store(onelake, item, clock.policy())
 
-    def requests_for_missing_file() -> int:
+    def requests_for_missing_file(path: str = "missing") -> int:
         onelake.log.reset()
-        assert store.head("missing") is None
+        assert store.head(path) is None
         return len(onelake.log.storage)
 
+    assert requests_for_missing_file("_leases/orders.json") == 1
     assert [requests_for_missing_file() for _ in range(3)] == [2, 1, 1]
     clock.now += 59
     assert requests_for_missing_file() == 1
