@@ -82,7 +82,10 @@ def run(path: Path | None, names: Sequence[str], commits: RangeOptions, *, as_js
     """Mirror the tables until nothing is left; a table that fails doesn't stop the others."""
     config = load_config(path, when=When.REFRESH)
     config.chosen(names)  # refuses an unknown one before a run begins
-    reports = mirror(config, names, commits)
+    result = _mirror_all(config, names, commits)
+    if any(failed.step == TABLES_OP for failed in failures(result)):
+        return _failed(result)
+    reports: list[TableReport] = result.output_for_node(TABLES_OP)
     rows = [
         (x.table, x.covered, x.slices, x.files, x.rows.inserts, x.rows.updates, x.rows.deletes, x.seconds, x.result)
         for x in reports
@@ -94,13 +97,15 @@ def run(path: Path | None, names: Sequence[str], commits: RangeOptions, *, as_js
     return exit_code(report.family for report in reports if report.family)
 
 
-def mirror(config: Config, names: Sequence[str] = (), commits: RangeOptions | None = None) -> list[TableReport]:
-    """Run the job `mirror_all` for these tables, or all; return its report of each."""
-    commits = commits or RangeOptions()
-    ops = MirrorTables(tables=list(names), first=commits.first, last=commits.last, clip=commits.clip)
-    result = execute(config, MIRROR_ALL, {TABLES_OP: ops})
-    reports: list[TableReport] = result.output_for_node(TABLES_OP)
+def mirror(config: Config) -> list[TableReport]:
+    """Run the job `mirror_all` for all tables; return its report of each."""
+    reports: list[TableReport] = _mirror_all(config, (), RangeOptions()).output_for_node(TABLES_OP)
     return reports
+
+
+def _mirror_all(config: Config, names: Sequence[str], commits: RangeOptions) -> dg.ExecuteInProcessResult:
+    ops = MirrorTables(tables=list(names), first=commits.first, last=commits.last, clip=commits.clip)
+    return execute(config, MIRROR_ALL, {TABLES_OP: ops})
 
 
 def check(path: Path | None, names: Sequence[str], only: Sequence[str], *, as_json: bool) -> Exit:
