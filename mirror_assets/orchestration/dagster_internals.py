@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 import dagster as dg
+from dagster._core.definitions.assets.job.asset_job import IMPLICIT_ASSET_JOB_NAME
 from dagster._core.definitions.definitions_load_context import DefinitionsLoadContext, DefinitionsLoadType
 from dagster._core.definitions.repository_definition import SINGLETON_REPOSITORY_NAME
 from dagster._core.definitions.run_request import InstigatorType
@@ -36,6 +37,7 @@ from dagster._core.utils import make_new_run_id
 
 __all__ = [
     "COMPLETED_ASSET_CHECK_EXECUTION_RECORD_STATUSES",
+    "IMPLICIT_ASSET_JOB_NAME",
     "MAX_RETRIES_TAG",
     "PARTITION_NAME_TAG",
     "REPOSITORY_LABEL_TAG",
