@@ -27,12 +27,12 @@ from mirror_assets.pipeline.next_action import (
 )
 from mirror_assets.pipeline.pending import deadline_at, feed_deadline, table_lag
 from mirror_assets.pipeline.reconcile_table import reconcile_in_turn
-from mirror_assets.pipeline.replication import read_replication
+from mirror_assets.pipeline.replication import check_replication
 from mirror_assets.source.row_counts import feed_files
 from mirror_assets.verify.check_result import CheckResult
 from mirror_assets.verify.landed import file_continuity, incremental_continuity, metadata_unchanged
 from mirror_assets.verify.reconciliation import ReconcileState, check_reconciled
-from mirror_assets.verify.replicating import REPLICATING, check_replicating
+from mirror_assets.verify.replicating import REPLICATING
 from mirror_assets.verify.timeliness import Consequence, ReadDeadline, check_lag, check_retention
 
 RECONCILED = "reconciled"
@@ -91,12 +91,6 @@ def _by_limits(check: Callable[[float | None], CheckResult], limits: LagLimits |
     """Return the check's error at the limit for errors, else its result at the limit for warnings, as a warning."""
     error = check(limits.error_seconds)
     return replace(check(limits.warn_seconds), is_warning=True) if error.passed else error
-
-
-def _replicating(checked: CheckedTable) -> CheckResult:
-    limits = checked.table.replication
-    seen = read_replication(checked.context, checked.mirror, time.time())
-    return check_replicating(seen, limits.warn_seconds, limits.error_seconds)
 
 
 def _reconciled(checked: CheckedTable) -> CheckResult:
@@ -172,7 +166,7 @@ CHECKS: tuple[Check, ...] = (
         REPLICATING,
         AssetKind.MIRROR,
         "The replicator runs, mirrors this table, and applies files without a long delay.",
-        _replicating,
+        lambda checked: check_replication(checked.context, checked.mirror, time.time()),
         blocking=True,
         reads_source=False,
         next_step="do what the message says; `mirror-assets fabric status` shows what Fabric reports.",

@@ -138,6 +138,14 @@ class _TableRuns:
                 )
 
     def _fail(self, table: TableContext, error: MirrorError) -> None:
+        self.reports[table.name] = self.reports[table.name].failed(error)
+        self.lost_spark = self.lost_spark or spark_has_ended()
+        try:
+            self._record_failure(table, error)
+        except Exception:  # Dagster's database may be unreachable: the report and other tables don't depend on it
+            self._context.log.exception(f"the failure of {table.name} could not be recorded")
+
+    def _record_failure(self, table: TableContext, error: MirrorError) -> None:
         if isinstance(error, ChecksFailed):
             self._events.refused(table, error)
         # A range that can't be mirrored is not a failure of the table, and neither is a Spark that stops with the run.
@@ -145,8 +153,6 @@ class _TableRuns:
             if not (self._is_command and isinstance(error, SettingError)):
                 note_failure(table, error, self._context.log.warning)
             self.states.failed(table.name, error)
-        self.reports[table.name] = self.reports[table.name].failed(error)
-        self.lost_spark = self.lost_spark or spark_has_ended()
 
 
 def mirror_tables(

@@ -97,7 +97,7 @@ def create(
 def start(config: Path | None, *, replay: bool, as_json: bool) -> Exit:
     """Start mirroring.
 
-    Does nothing if it is running.
+    Does nothing if it is running. Exit 1 if it is running and applies nothing.
     """
     from mirror_assets.cli import fabric
 
@@ -109,7 +109,7 @@ def start(config: Path | None, *, replay: bool, as_json: bool) -> Exit:
 def fabric_status(config: Path | None, *, as_json: bool) -> Exit:
     """Show the mirrored database and its tables.
 
-    Exit 1 if a table has failed.
+    Exit 1 if a table has failed, or files wait too long.
     """
     from mirror_assets.cli import fabric
 
