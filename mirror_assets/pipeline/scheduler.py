@@ -23,6 +23,8 @@ _LONG_TURNS = 12
 _SHARE_OF_A_CORE = 0.02
 _TURN_SECONDS = 0.1
 _IDLE_SECONDS = 0.5
+# To release a table is one request to its store.
+_RELEASES_AT_ONCE = 16
 
 TableWork = Generator[object, None, None]
 """A table's work: each step is a turn. It reports its own errors, and raises none."""
@@ -82,17 +84,16 @@ class Scheduler:
             self.run_turns(_LONG_TURN_SECONDS)
 
     def stop(self, seconds: float | None) -> None:
-        """Wait up to this many seconds (None: without limit) for the running turns, and end all work there.
+        """End the work of queued tables at once; wait up to this many seconds (None: without limit) for running turns.
 
         A turn that does not end in time continues in its thread, as long as the process lives.
         """
-        ended, _ = wait(self._running, seconds)
-        for future in ended:
-            turn = self._running.pop(future)
-            self._queue.append((turn.table, turn.work))
-        for _, work in self._queue:
-            work.close()  # releases the table's lease
+        pool = DaemonPool("release", _RELEASES_AT_ONCE)
+        closed = [pool.submit(work.close) for _, work in self._queue]  # releases the table's lease
         self._queue.clear()
+        ended, _ = wait(self._running, seconds)
+        closed += [pool.submit(self._running.pop(future).work.close) for future in ended]
+        wait(closed, seconds)
 
     def _start_turns(self) -> None:
         now = time.monotonic()

@@ -97,6 +97,23 @@ def test_a_turn_that_takes_long_no_longer_counts(monkeypatch: pytest.MonkeyPatch
     scheduler.finish()
 
 
+def test_a_stop_releases_queued_tables_before_it_waits_for_a_running_slice(stuck: threading.Event) -> None:
+    diary, scheduler = Diary(), Scheduler(1)
+    scheduler.add(table(0), diary.work(0, 2))
+    scheduler.add(table(1), hanging(stuck))
+    scheduler.run_turns(5)  # table 0 waits between two slices, and table 1 works
+    assert diary.done == [(0, 0)]
+    stop = threading.Thread(target=scheduler.stop, args=(None,))
+    stop.start()
+    deadline = time.monotonic() + 10
+    while not diary.ended and time.monotonic() < deadline:
+        time.sleep(0.01)
+    assert (diary.ended, stop.is_alive()) == ([0], True)
+    stuck.set()
+    stop.join(10)
+    assert not stop.is_alive()
+
+
 @pytest.mark.parametrize("seconds", [10, None])
 def test_a_stop_waits_for_the_running_slices_and_releases_all_tables(seconds: float | None) -> None:
     diary, scheduler = Diary(), Scheduler(2)
