@@ -5,7 +5,8 @@ from __future__ import annotations
 import time
 from collections import deque
 from collections.abc import Callable, Generator
-from concurrent.futures import FIRST_COMPLETED, Future, wait
+from concurrent.futures import FIRST_COMPLETED, Future, as_completed, wait
+from contextlib import suppress
 from dataclasses import dataclass, field
 
 from mirror_assets.landing.names import TableName
@@ -64,6 +65,11 @@ class Scheduler:
         """Return the tables whose work has not ended."""
         return frozenset([*(table for table, _ in self._queue), *(turn.table for turn in self._running.values())])
 
+    @property
+    def has_long_turns(self) -> bool:
+        """Whether a turn has been running for more than 30 seconds."""
+        return any(time.monotonic() - turn.began > _LONG_TURN_SECONDS for turn in self._running.values())
+
     def add(self, table: TableName, work: TableWork) -> None:
         """Put the work at the end of the queue; the table must have no other."""
         self._queue.append((table, work))
@@ -91,8 +97,9 @@ class Scheduler:
         pool = DaemonPool("release", _RELEASES_AT_ONCE)
         closed = [pool.submit(work.close) for _, work in self._queue]  # releases the table's lease
         self._queue.clear()
-        ended, _ = wait(self._running, seconds)
-        closed += [pool.submit(self._running.pop(future).work.close) for future in ended]
+        with suppress(TimeoutError):
+            for future in as_completed(list(self._running), seconds):
+                closed.append(pool.submit(self._running.pop(future).work.close))
         wait(closed, seconds)
 
     def _start_turns(self) -> None:
