@@ -14,7 +14,6 @@ from mirror_assets.garbage import search_rarely
 from mirror_assets.orchestration.assets import table_assets
 from mirror_assets.orchestration.batch_sensor import mirror_sensor
 from mirror_assets.orchestration.check_steps import check_definitions
-from mirror_assets.orchestration.failed_runs import TABLE_FAILED
 from mirror_assets.orchestration.jobs import Job, build_jobs
 from mirror_assets.orchestration.jobs_first import is_for_a_run, jobs_first
 from mirror_assets.orchestration.mirror_assets import MirrorAssets
@@ -70,8 +69,7 @@ def _alerts_sensors(
     from mirror_assets.orchestration.alerts_sensor import alerts_sensor
 
     scheduled = frozenset(schedule.name for schedule in schedules)
-    # A table that fails is a condition itself, and its failed run is none.
-    runs = RunReader(frozenset(job.name for job in jobs) - {assets.full_name(TABLE_FAILED)}, scheduled)
+    runs = RunReader(frozenset(job.name for job in jobs), scheduled)
     reader = CheckReader(frozenset(key for check in checks for key in check.check_keys))
     return [alerts_sensor(assets, reader, runs, scheduled | {sensor.name for sensor in sensors})]
 

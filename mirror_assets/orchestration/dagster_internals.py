@@ -1,5 +1,6 @@
 """All that this package uses of Dagster beside its public interface. A new Dagster version may change it."""
 
+from dagster._check import CheckError
 from dagster._core.definitions.definitions_load_context import DefinitionsLoadContext, DefinitionsLoadType
 from dagster._core.definitions.repository_definition import SINGLETON_REPOSITORY_NAME
 from dagster._core.definitions.run_request import InstigatorType
@@ -22,21 +23,19 @@ from dagster._core.storage.event_log.sql_event_log import SqlEventLogStorage
 from dagster._core.storage.event_log.sqlite.sqlite_event_log import SqliteEventLogStorage
 from dagster._core.storage.runs import SqlRunStorage
 from dagster._core.storage.tags import (
-    MAX_RETRIES_TAG,
     PARTITION_NAME_TAG,
     REPOSITORY_LABEL_TAG,
 )
 from dagster._core.types.loadable_target_origin import LoadableTargetOrigin
-from dagster._core.utils import make_new_run_id
 
 __all__ = [
     "COMPLETED_ASSET_CHECK_EXECUTION_RECORD_STATUSES",
-    "MAX_RETRIES_TAG",
     "PARTITION_NAME_TAG",
     "REPOSITORY_LABEL_TAG",
     "SINGLETON_REPOSITORY_NAME",
     "AssetCheckExecutionRecord",
     "AssetRecord",
+    "CheckError",
     "CodeLocationOrigin",
     "DefinitionsLoadContext",
     "DefinitionsLoadType",
@@ -54,5 +53,4 @@ __all__ = [
     "TableSlice",
     "TickStatus",
     "UnresolvedAssetJobDefinition",
-    "make_new_run_id",
 ]
