@@ -98,8 +98,10 @@ class Scheduler:
         closed = [pool.submit(work.close) for _, work in self._queue]  # releases the table's lease
         self._queue.clear()
         with suppress(TimeoutError):
-            for future in as_completed(list(self._running), seconds):
-                closed.append(pool.submit(self._running.pop(future).work.close))
+            closed.extend(
+                pool.submit(self._running.pop(future).work.close)
+                for future in as_completed(list(self._running), seconds)
+            )
         wait(closed, seconds)
 
     def _start_turns(self) -> None:
