@@ -46,12 +46,11 @@ class Mirrored:
         self.config = parse_config(text.encode(), self.root / "mirror.yaml", {})
         self.store = LocalStore(self.root / "zone")
 
-    def mirror(self, context: TableContext, *_: object, **__: object) -> Iterator[object]:
+    def mirror(self, context: TableContext, *_: object, **__: object) -> list[object]:
         """Stand in for `mirror_table`."""
         name = str(context.name)
         self.attempts[name] += 1
         raise self.failures[min(self.attempts[name], len(self.failures)) - 1]
-        yield
 
     def follow(self, seconds: float) -> dg.ExecuteInProcessResult:
         """Run the job for this long."""
