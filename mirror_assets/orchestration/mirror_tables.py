@@ -29,14 +29,14 @@ from mirror_assets.pipeline.backoff import note_failure
 from mirror_assets.pipeline.batch_runner import BatchRunner
 from mirror_assets.pipeline.context import TableContext
 from mirror_assets.pipeline.errors import ChecksFailed, TableBusy, unexpected
-from mirror_assets.pipeline.next_action import Rest
+from mirror_assets.pipeline.next_action import NOT_FAILING, NOT_HELD, READABLE, Rest, failed_check
 from mirror_assets.pipeline.rebuild import mirror_wait
 from mirror_assets.pipeline.run import RunEvents, mirror_table
 from mirror_assets.pipeline.scheduler import Scheduler, TableWork, follow
 from mirror_assets.pipeline.table_lease import leased
 from mirror_assets.pipeline.table_watch import PollResult, TableWatch
 from mirror_assets.source.ranges import EVERYTHING, Range
-from mirror_assets.telemetry.record import export_heartbeats, export_tables
+from mirror_assets.telemetry.record import export_heartbeats, export_tables, record_check
 from mirror_assets.telemetry.scope import table_scope
 
 _TABLES_AT_ONCE = 4
@@ -135,7 +135,7 @@ class _TableRuns:
                 with table_scope(str(name)):
                     self._log_new(name, action, str(action))
         elif poll.is_complete and isinstance(action, Rest) and action.mark is not None:
-            self._errors.pop(name, None)
+            self._note_well(name)
 
     def _slices(self, table: TableContext, rebuild_because: str | None) -> TableWork:
         name, queue = table.name, self._queue
@@ -157,7 +157,7 @@ class _TableRuns:
         for processed in slices:
             self._events.landed(table, processed)
             self.reports[name] = self.reports[name].with_slice(processed)
-            self._errors.pop(name, None)
+            self._note_well(name)
             yield None
             # In the table's next turn, when the others have had theirs: to record ten results takes Dagster longer than
             # a small slice takes to land.
@@ -194,9 +194,16 @@ class _TableRuns:
 
     def _log_new(self, table: TableName, error: MirrorError, message: str) -> None:
         """Log the error, unless the table's last one has the same code and nothing has landed since."""
+        record_check(str(table), failed_check(error), passed=False)
         if self._errors.get(table) is not error.code:
             self._errors[table] = error.code
             self._queue.error(message)
+
+    def _note_well(self, table: TableName) -> None:
+        """Forget the table's error: it has landed a slice, or has nothing left to land."""
+        self._errors.pop(table, None)
+        for check in (READABLE, NOT_HELD, NOT_FAILING):
+            record_check(str(table), check, passed=True)
 
 
 def mirror_tables(
