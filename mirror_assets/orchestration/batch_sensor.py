@@ -154,7 +154,7 @@ class _Tick:
     def _is_working(self, lease: Lease, path: str) -> bool:
         """Return whether the lease's run mirrors the batch.
 
-        A run on another machine has ended, too, when Dagster knows that; its heartbeat would show it later.
+        A run on another machine has also ended when Dagster knows that; its heartbeat would show it later.
         """
         if lease_state(self.composed.store, path, lease, writes=True) is not RunState.WORKS:
             return False

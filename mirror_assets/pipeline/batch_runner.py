@@ -1,4 +1,4 @@
-"""Decides which run mirrors a batch of tables: the first one, until it ends by itself; its lease in the zone says so.
+"""Decides which run mirrors a batch of tables: the first one, until that one ends; its lease in the zone says so.
 
 Of two Dagster instances that mirror the same tables, the second requests no run. If both began at once, the older run
 continues and the other ends.
