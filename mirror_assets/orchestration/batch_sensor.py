@@ -31,7 +31,14 @@ from mirror_assets.orchestration.run_tags import Location, mirror_name
 from mirror_assets.orchestration.schedules import default_sensor_status
 from mirror_assets.orchestration.sensor_assets import AssetJobSensor
 from mirror_assets.orchestration.tick_errors import coded_tick
-from mirror_assets.pipeline.batch_runner import batch_holder, batch_of, other_mirrors, request_end, shared_tables
+from mirror_assets.pipeline.batch_runner import (
+    batch_holder,
+    batch_of,
+    end_lease,
+    other_mirrors,
+    request_end,
+    shared_tables,
+)
 from mirror_assets.pipeline.heartbeat import lease_state
 from mirror_assets.pipeline.liveness import RunState, has_ended
 from mirror_assets.pipeline.next_action import Land, Rebuild
@@ -161,7 +168,10 @@ class _Tick:
         if has_ended(lease.process) is not None:
             return True
         run = self.context.instance.get_run_by_id(lease.run)
-        return run is None or not run.is_finished
+        if run is None or not run.is_finished:
+            return True
+        end_lease(self.composed.store, lease, path)
+        return False
 
     def _pending(self, number: int, tables: Sequence[TableSettings]) -> list[str]:
         """Poll the tables of the batch, as many as the tick has time for; return those that need a run.

@@ -2,6 +2,7 @@
 
 import hashlib
 from collections.abc import Mapping
+from functools import partial
 from typing import TypeAlias
 
 import dagster as dg
@@ -113,10 +114,10 @@ def _mirror_graph(assets: MirrorAssets) -> dg.GraphDefinition:
     def tables_op(context: dg.OpExecutionContext, config: MirrorTables) -> list[TableReport]:
         with failing():
             chosen = settings.chosen(config.tables)
-        tag_tables(context.instance, context.run_id, [table.name for table in chosen])
+        queue = EventQueue(context.log, keeps_events=config.follow is not None)
+        queue.record(partial(tag_tables, context.instance, context.run_id, [table.name for table in chosen]))
         if config.follow is not None:
             batch, is_resident = config.follow.batch, config.follow.minutes != 0
-            queue = EventQueue(context.log, keeps_events=True)
             reporting = exporting_metrics(settings, queue.warning, is_resident=is_resident, batch=batch)
             with failing(), stopping(context), reporting:
                 composed = project(assets, context.resources, queue.info)

@@ -240,7 +240,7 @@ def follow_tables(
 
     An interrupt ends it after the running slices.
     """
-    batch = _batch_runner(context, assets, project, tables, following)
+    batch = _batch_runner(context, assets, project, tables, following, queue)
     with batch.running() if batch is not None else nullcontext():
         if batch is not None and (reason := batch.reason_to_end()):
             queue.info(f"the run ends: {reason}")
@@ -308,6 +308,7 @@ def _batch_runner(
     project: Project,
     tables: Sequence[TableSettings],
     following: FollowSources,
+    queue: EventQueue,
 ) -> BatchRunner | None:
     """Return the run as the one that mirrors its batch, and tag it with its process; None for a run without a batch."""
     if following.batch is None:
@@ -315,7 +316,7 @@ def _batch_runner(
     origin = context.run.remote_job_origin
     location = origin.repository_origin.code_location_origin if origin else None
     mirror = mirror_name(context.instance, location, assets.name)
-    tag_process(context.instance, context.run_id)
+    queue.record(partial(tag_process, context.instance, context.run_id))
     names = tuple(str(table.name) for table in tables)
     return BatchRunner(project.store, mirror, following.batch, context.run_id, following.code, names)
 

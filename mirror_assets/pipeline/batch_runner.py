@@ -47,6 +47,11 @@ def request_end(store: Store, lease: Lease, path: str, code: str) -> None:
     take_lease(store, path, lease.model_copy(update={"next_code": code}), lambda other: other == lease)
 
 
+def end_lease(store: Store, lease: Lease, path: str) -> None:
+    """Write into a batch's lease that its run has ended, so that the next run need not wait for its heartbeat."""
+    take_lease(store, path, lease.model_copy(update={"run": ""}), lambda other: other == lease)
+
+
 def other_mirrors(store: Store, mirror: str, batch: int, tables: Collection[str]) -> list[Lease]:
     """Return the leases of living runs of another mirror that mirror some of these tables."""
     ours = batch_lease(mirror, batch)

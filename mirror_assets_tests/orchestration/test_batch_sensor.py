@@ -192,6 +192,18 @@ def test_a_run_that_was_killed_is_replaced_and_ends_in_dagster(
     assert status(resident, run) is dg.DagsterRunStatus.FAILURE
 
 
+def test_a_run_elsewhere_that_dagster_knows_to_have_ended_keeps_the_next_one_no_longer(resident: Deployment) -> None:
+    request = resident.requested()
+    run = started(resident, request, _ELSEWHERE)
+    resident.runs(request, run=run.run_id, process=_ELSEWHERE)
+    assert resident.tick() == f"run {run.run_id} mirrors 3 tables"
+    resident.instance.report_run_failed(run)
+    assert isinstance(resident.tick(), list)
+    following = BatchRunner(resident.store, mirror_name(resident.instance, None), 0, "next", "code")
+    with following.running():
+        assert following.reason_to_end() is None, "its heartbeat would be alive for five minutes"
+
+
 def status(deployment: Deployment, run: dg.DagsterRun) -> dg.DagsterRunStatus:
     found = deployment.instance.get_run_by_id(run.run_id)
     assert found is not None
