@@ -73,19 +73,19 @@ class _Heart:
                 if stopped.is_set():
                     return
                 self._beat()
-                self.refused -= {path for path in self.refused if self._is_deleted(path)}
+            self._delete_refused()
             if is_first:
                 is_first = False
                 _delete_leftovers(self.store, heartbeat_path(self.run))
 
-    def _is_deleted(self, path: str) -> bool:
-        """Delete a lease of the run; return whether it is deleted, or another run has acquired it."""
+    def _delete_refused(self) -> None:
+        """Delete leases whose deletion the store has refused; the next time, those after another refusal."""
         with suppress(MirrorError):
-            found = read_lease(self.store, path)
-            if found is not None and found.run == self.run:
-                self.store.delete(path)
-            return True
-        return False
+            for path in list(self.refused):
+                found = read_lease(self.store, path)
+                if path not in self.held and found is not None and found.run == self.run:
+                    self.store.delete(path)
+                self.refused.discard(path)
 
     def _beat(self) -> None:
         with suppress(MirrorError):
@@ -110,9 +110,9 @@ def beating(store: Store, run: str, path: str) -> Iterator[None]:
 
 
 def delete_lease(store: Store, run: str, path: str) -> None:
-    """Delete a lease in the block of `beating`, unless the run has acquired it twice, or another run has replaced it.
+    """Delete the run's lease, in the block of `beating`, unless the run has acquired it twice.
 
-    While the run has other leases, a deletion that the store refuses is retried.
+    While the run has other leases, a deletion that the store refuses is retried, unless another run has the lease.
     """
     _HEARTS[store.root, run].delete(path)
 
