@@ -22,6 +22,8 @@ FAILURES = "_failures"
 LEASES = "_leases"
 PROBLEMS = "_alerts/state.json"
 BATCH_LEASE = "_batch-"
+_HEARTBEAT = "_run-"
+_CLOCK = "_clock-"
 PARTNER_EVENTS = "_partnerEvents.json"
 SLICE_RECORD = "slice.json"
 PARTS = "parts"
@@ -142,6 +144,21 @@ class TableName:
 def batch_lease(mirror: str, batch: int) -> str:
     """Return the path of the lease of a mirror's batch of tables; no table's lease has a name like it."""
     return f"{LEASES}/{BATCH_LEASE}{hashlib.sha256(mirror.encode()).hexdigest()[:8]}-{batch}.json"
+
+
+def heartbeat_path(run: str) -> str:
+    """Return the path of a run's heartbeat file."""
+    return f"{LEASES}/{_HEARTBEAT}{run}.json"
+
+
+def clock_path(random: str) -> str:
+    """Return the path of a file that is written to read the store's clock."""
+    return f"{LEASES}/{_CLOCK}{random}.json"
+
+
+def is_run_file(name: str) -> bool:
+    """Whether a file in the folder of leases is a heartbeat, its lock on a local disk, or a file of `clock_path`."""
+    return name.startswith((_HEARTBEAT, f"_{_HEARTBEAT}", _CLOCK))
 
 
 def _check_name(whole: str, part: str) -> None:

@@ -1,30 +1,45 @@
-"""Marks definitions, so that a run is replaced when it was started for others."""
+"""Marks definitions by their content, so that a run ends when it was started for others, and not at each reload."""
 
 from __future__ import annotations
 
 import hashlib
 import os
-import uuid
+from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
-from mirror_assets.config import Config
-from mirror_assets.orchestration.dagster_internals import CodeLocationOrigin, ManagedGrpcPythonEnvCodeLocationOrigin
+from mirror_assets.orchestration.asset_names import AssetKind
+from mirror_assets.orchestration.mirror_assets import MirrorAssets
 
 _PACKAGE = Path(__file__).parents[1]
-_LOADED = uuid.uuid4().hex
+# Credentials and places that mirror.yaml doesn't name.
+_VARIABLES = ("AWS_", "AZURE_", "DATABRICKS_", "GOOGLE_", "MIRROR_")
 
 
-def code_mark(origin: CodeLocationOrigin | None, config: Config, found: str = "") -> str:
-    """Return the mark of the definitions that the process at `origin` has loaded.
+def code_mark(assets: MirrorAssets) -> str:
+    """Return a digest of the settings, the tables and their assets, the code, and the environment of credentials."""
+    settings = assets.config.model_dump_json()
+    digest = hashlib.sha256(settings.encode())
+    for key in assets.keys(*AssetKind):
+        digest.update(key.to_string().encode())
+    for variable in _environment(settings):
+        digest.update(variable.encode())
+    digest.update(_code().encode())
+    return digest.hexdigest()[:32]
 
-    Each load has its own mark, because it may have other settings, other code, or another environment; so have other
-    tables that were found since (`found`). A daemon that serves a module without a code server starts a process for it
-    each minute: there, the mark is a digest of the code, the settings and the daemon's process.
-    """
-    if not isinstance(origin, ManagedGrpcPythonEnvCodeLocationOrigin):
-        return found or _LOADED
-    loaded = hashlib.sha256(f"{os.getppid()} {config.model_dump_json()}".encode())
+
+def _environment(settings: str) -> Iterator[str]:
+    """Yield the variables of credentials, by their prefix or because a setting is their name."""
+    for name, value in sorted(os.environ.items()):
+        if name.startswith(_VARIABLES) or f'"{name}"' in settings:
+            yield f"{name}={value}"
+
+
+@cache
+def _code() -> str:
+    """Return a digest of the package's files as they were when this process first asked."""
+    digest = hashlib.sha256()
     for file in sorted(_PACKAGE.rglob("*.py")):
         about = file.stat()
-        loaded.update(f"{file} {about.st_mtime_ns} {about.st_size}".encode())
-    return loaded.hexdigest()[:32]
+        digest.update(f"{file} {about.st_mtime_ns} {about.st_size}".encode())
+    return digest.hexdigest()

@@ -2,6 +2,7 @@
 
 import hashlib
 from collections.abc import Mapping
+from functools import partial
 from typing import TypeAlias
 
 import dagster as dg
@@ -16,7 +17,7 @@ from mirror_assets.orchestration.assets import mirror_event
 from mirror_assets.orchestration.check_jobs import check_jobs
 from mirror_assets.orchestration.dagster_internals import UnresolvedAssetJobDefinition
 from mirror_assets.orchestration.doctor_job import doctor_job
-from mirror_assets.orchestration.failed_runs import table_failed_job
+from mirror_assets.orchestration.event_queue import EventQueue
 from mirror_assets.orchestration.fixed_config import fixed_config
 from mirror_assets.orchestration.materialize import WAIT_SECONDS, failing, stopping
 from mirror_assets.orchestration.mirror_assets import MirrorAssets
@@ -74,7 +75,6 @@ def build_jobs(assets: MirrorAssets) -> list[Job]:
         _replicate_job(assets),
         _rebuild_job(assets),
         _repair_job(assets),
-        table_failed_job(assets),
         *history_jobs(assets),
         *maintenance_jobs(assets),
         *old_runs_jobs(assets),
@@ -113,13 +113,14 @@ def _mirror_graph(assets: MirrorAssets) -> dg.GraphDefinition:
     def tables_op(context: dg.OpExecutionContext, config: MirrorTables) -> list[TableReport]:
         with failing():
             chosen = settings.chosen(config.tables)
-        tag_tables(context.instance, context.run_id, [table.name for table in chosen])
+        queue = EventQueue(context.log, keeps_events=config.follow is not None)
+        queue.record(partial(tag_tables, context.instance, context.run_id, [table.name for table in chosen]))
         if config.follow is not None:
             batch, is_resident = config.follow.batch, config.follow.minutes != 0
-            reporting = exporting_metrics(settings, context.log.warning, is_resident=is_resident, batch=batch)
+            reporting = exporting_metrics(settings, queue.warning, is_resident=is_resident, batch=batch)
             with failing(), stopping(context), reporting:
-                composed = project(assets, context.resources, context.log.info)
-                return follow_tables(context, assets, composed, chosen, config.follow)
+                composed = project(assets, context.resources, queue.info)
+                return follow_tables(context, assets, composed, chosen, config.follow, queue)
         try:
             composed = project(assets, context.resources, context.log.info)
         except MirrorError as error:

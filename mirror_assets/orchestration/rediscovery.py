@@ -5,7 +5,6 @@ from __future__ import annotations
 import logging
 import threading
 import time
-import uuid
 from dataclasses import dataclass
 from functools import partial
 
@@ -23,11 +22,10 @@ _LOG = logging.getLogger(__name__)
 class Rediscovery:
     """The tables that this process mirrors, which are those that it was loaded with, or that it has found since.
 
-    `code` changes with them: then the sensor replaces the runs, each of which loads the definitions for itself.
+    When they change, runs end, because their mark is another (`code_mark`); the next ones load the definitions.
     """
 
     assets: MirrorAssets
-    code: str = ""
     _due: float = 0.0
     _work: threading.Thread | None = None
     _found: Config | None = None
@@ -41,7 +39,7 @@ class Rediscovery:
         if not self.assets.config.discover or (self._work is not None and self._work.is_alive()):
             return
         if self._found is not None:  # the definitions were reloaded, and this process still runs
-            self.assets, self._found, self.code = self.assets.with_config(self._found), None, uuid.uuid4().hex
+            self.assets, self._found = self.assets.with_config(self._found), None
         elif time.monotonic() >= self._due:
             self._due = time.monotonic() + self.assets.config.automation.discover_every_seconds
             scan = partial(self._scan, server, reload_seconds)

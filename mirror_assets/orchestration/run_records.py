@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 
 import dagster as dg
 
@@ -13,20 +13,20 @@ from mirror_assets.orchestration.jobs import REBUILD, REBUILD_OP
 from mirror_assets.orchestration.mirror_assets import MirrorAssets
 from mirror_assets.orchestration.run_tags import PROCESS_TAG, Location
 from mirror_assets.pipeline.backoff import pause_left
-from mirror_assets.pipeline.liveness import has_ended, is_gone
+from mirror_assets.pipeline.liveness import RunState, has_ended, run_state
+from mirror_assets.storage import Store
 
 _NEWEST_RUNS = 20
-# A run takes over from another when its Spark has started; the first time, it downloads JARs.
-_START_SECONDS = 300.0
-# A replaced run ends after its slices. If its process is on another machine, it may hold a table's lease this long.
-_REPLACED_SECONDS = 900.0
-BUSY = [
-    dg.DagsterRunStatus.QUEUED,
-    dg.DagsterRunStatus.NOT_STARTED,
-    dg.DagsterRunStatus.STARTING,
-    dg.DagsterRunStatus.STARTED,
-    dg.DagsterRunStatus.CANCELING,
-]
+# Dagster has to start a run, and the run has to write its heartbeat, within this time.
+_START_SECONDS = 600.0
+_WORDS = {
+    dg.DagsterRunStatus.QUEUED: "waits in Dagster's queue",
+    dg.DagsterRunStatus.NOT_STARTED: "is starting",
+    dg.DagsterRunStatus.STARTING: "is starting",
+    dg.DagsterRunStatus.STARTED: "is starting or ending",
+    dg.DagsterRunStatus.CANCELING: "is being canceled",
+}
+BUSY = list(_WORDS)
 
 
 class BatchRuns:
@@ -38,30 +38,35 @@ class BatchRuns:
         filters = dg.RunsFilter(job_name=job, tags={**location.tags, BATCH_TAG: str(batch)})
         self._records = list(instance.get_run_records(filters, limit=_NEWEST_RUNS))
 
-    def coming(self, lease: Lease | None, now: float) -> dg.DagsterRun | None:
-        """Return a run that was requested and has yet to take over from the lease's, or None."""
-        for record in self._newer(lease):
-            run = record.dagster_run
-            is_late = record.start_time is not None and now - record.start_time > _START_SECONDS
-            if run.status in BUSY and (not is_late or _has_ended(run) is False):
-                return run
-        return None
+    def end_dead(self, store: Store, now: float) -> list[str]:
+        """Record dead runs as failed, because they block Dagster's queue and the next run; return a message of each.
+
+        Raises what the store raises.
+        """
+        ended = list[str]()
+        for index, record in enumerate(self._records):
+            run, why = record.dagster_run, _death(record, store, now)
+            if why is None:
+                continue
+            if run.status is dg.DagsterRunStatus.CANCELING:
+                self._instance.report_run_canceled(run, why)
+            else:
+                self._instance.report_run_failed(run, why)
+            ended.append(f"run {run.run_id}: {why}")
+            (self._records[index],) = self._instance.get_run_records(dg.RunsFilter(run_ids=[run.run_id]))
+        return ended
+
+    @property
+    def active(self) -> str | None:
+        """Return that a run is queued, starting or running; None if none is."""
+        runs = (record.dagster_run for record in self._records)
+        return next((f"run {run.run_id} {_WORDS[run.status]}" for run in runs if run.status in _WORDS), None)
 
     def pause(self, lease: Lease | None, now: float) -> float:
-        """Return the seconds to wait because runs have failed, one after another, before they could take over."""
+        """Return the seconds to wait because runs have failed, one after another, before they held the lease."""
         failure = dg.DagsterRunStatus.FAILURE
         failed = [one.end_time or 0.0 for one in self._newer(lease) if one.dagster_run.status is failure]
         return pause_left(len(failed) - 1, max(failed, default=0.0), now)
-
-    def end_dead(self, lease: Lease | None, now: float, works: Callable[[str], bool]) -> None:
-        """Record runs as failed whose process has ended, though Dagster takes them for running: they block the queue.
-
-        `works` returns whether a run holds the lease of a table.
-        """
-        for record in self._records:
-            run = record.dagster_run
-            if run.status is dg.DagsterRunStatus.STARTED and _is_dead(record, lease, now, works):
-                self._instance.report_run_failed(run, "its process was killed")
 
     def _newer(self, lease: Lease | None) -> Iterable[dg.RunRecord]:
         since = lease.since_ms / 1000 if lease else 0.0
@@ -77,23 +82,25 @@ def busy_rebuild(
     return next((run for run in runs if _table_to_rebuild(run.run_config, op) == str(table)), None)
 
 
-def _has_ended(run: dg.DagsterRun) -> bool | None:
-    """Return whether the run's process has ended; None if it is on another machine."""
-    process = run.tags.get(PROCESS_TAG)
-    return has_ended(Process.model_validate_json(process)) if process else None
+def _death(record: dg.RunRecord, store: Store, now: float) -> str | None:
+    """Return how the run died, though Dagster takes it for starting or running; None if it lives, or has ended.
 
-
-def _is_dead(record: dg.RunRecord, lease: Lease | None, now: float, works: Callable[[str], bool]) -> bool:
-    """Return whether the run's process has ended, by the process table or by leases."""
-    run = record.dagster_run
-    ended = _has_ended(run)
-    if ended is not None or lease is None:
-        return bool(ended)
-    if run.run_id == lease.run:
-        return is_gone(lease)
-    since = lease.since_ms / 1000
-    is_replaced = record.create_timestamp.timestamp() < since < now - _REPLACED_SECONDS
-    return is_replaced and not works(run.run_id)
+    A queued run lives. On another machine, a run lives as long as its heartbeat changes.
+    """
+    run, since = record.dagster_run, record.update_timestamp.timestamp()
+    is_late = now - since > _START_SECONDS
+    if run.status in (dg.DagsterRunStatus.NOT_STARTED, dg.DagsterRunStatus.STARTING):
+        return f"it was not started within {_START_SECONDS / 60:.0f} minutes" if is_late else None
+    if run.status not in (dg.DagsterRunStatus.STARTED, dg.DagsterRunStatus.CANCELING):
+        return None
+    tag = run.tags.get(PROCESS_TAG)
+    process = Process.model_validate_json(tag) if tag else None
+    state = run_state(store, run.run_id, process, writes=True)
+    if state is RunState.KILLED:
+        return "its process was killed"
+    if state is RunState.RELEASED and is_late and (process is None or has_ended(process) is None):
+        return f"it has had no heartbeat for {_START_SECONDS / 60:.0f} minutes"
+    return None
 
 
 def _table_to_rebuild(run_config: object, op: str) -> object:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import threading
 from collections import deque
 from collections.abc import Sequence
+from functools import partial
 from typing import TypeAlias
 
 import dagster as dg
@@ -13,6 +13,7 @@ from mirror_assets.landing.names import TableName
 from mirror_assets.landing.publish import Outcome, Published
 from mirror_assets.orchestration.asset_names import AssetKind
 from mirror_assets.orchestration.checks import check_named
+from mirror_assets.orchestration.event_queue import EventQueue
 from mirror_assets.orchestration.mirror_assets import MirrorAssets
 from mirror_assets.orchestration.partitions import delete_keys, ended_keys, surplus_keys
 from mirror_assets.orchestration.slice_metadata import landed_metadata, source_event, staged_metadata
@@ -35,15 +36,22 @@ _COUNTED_AFTER = 100
 class TableEvents:
     """Registers and logs slices in a run; several tables may do so at once."""
 
-    def __init__(self, context: dg.OpExecutionContext, assets: MirrorAssets, *, is_resident: bool = False) -> None:
-        """Log into the run of this context; `is_resident` is for a run that lasts for hours.
+    def __init__(
+        self,
+        context: dg.OpExecutionContext,
+        assets: MirrorAssets,
+        queue: EventQueue | None = None,
+        *,
+        is_resident: bool = False,
+    ) -> None:
+        """Log into the run of this context through the queue; `is_resident` is for a run that lasts for hours.
 
         In Dagster, a check result of a run applies to everything that the run materializes of the asset. So the checks
         are logged with a table's first slice in the run only.
         """
         self._context, self._assets, self._is_resident = context, assets, is_resident
         self._instance = context.instance
-        self._lock = threading.Lock()
+        self._queue = queue or EventQueue(context.log)
         self._uncounted: dict[TableName, int] = {}
         self._checked: set[TableName] = set()
         self._refused: set[TableName] = set()
@@ -52,7 +60,8 @@ class TableEvents:
         """Register the slices as partitions, in order."""
         keys = [str(slice_key(planned)) for planned in slices]
         if keys:
-            self._instance.add_dynamic_partitions(self._assets.partitions_name(table), keys)
+            partitions = self._assets.partitions_name(table)
+            self._queue.record(partial(self._instance.add_dynamic_partitions, partitions, keys))
             self._uncounted[table] = self._uncounted.get(table, _COUNTED_AFTER) + len(keys)
 
     def landed(self, table_context: TableContext, processed: ProcessedSlice) -> None:
@@ -74,9 +83,12 @@ class TableEvents:
         self.log([observed, staged, landed])
         if self._uncounted.get(name, _COUNTED_AFTER) >= _COUNTED_AFTER:
             self._uncounted[name] = 0
-            partitions = assets.partitions_name(name)
-            surplus = surplus_keys(self._instance, partitions, KEPT_PARTITIONS, manifest.epoch, manifest.covered)
-            delete_keys(self._instance, partitions, surplus)
+            self._queue.record(partial(self._delete_surplus, name, manifest.epoch, manifest.covered))
+
+    def _delete_surplus(self, table: TableName, epoch: int, covered: int) -> None:
+        partitions = self._assets.partitions_name(table)
+        surplus = surplus_keys(self._instance, partitions, KEPT_PARTITIONS, epoch, covered)
+        delete_keys(self._instance, partitions, surplus)
 
     def checked(self, table_context: TableContext, processed: ProcessedSlice) -> None:
         """Log the results of a landed slice's checks: of the first one in the run, and of one after a failure."""
@@ -98,8 +110,7 @@ class TableEvents:
 
     def _report(self, found: Sequence[dg.AssetCheckEvaluation]) -> None:
         """Record results outside of the run: Dagster keeps one result per run, and would lose a failure."""
-        for one in found:
-            self._instance.report_runless_asset_event(one)
+        self._queue.record(*(partial(self._instance.report_runless_asset_event, one) for one in found))
 
     def rebuilt(self, table_context: TableContext, published: Published) -> None:
         """Register and log the snapshot of a rebuild, and delete the partitions of slices that can't land any more.
@@ -107,9 +118,7 @@ class TableEvents:
         The staged files of a rebuild are deleted when it has landed, so the metadata is made from the manifest.
         """
         assets, name, manifest = self._assets, table_context.name, published.manifest
-        partitions, zone = assets.partitions_name(name), assets.key(AssetKind.LANDING, name)
-        delete_keys(self._instance, partitions, ended_keys(self._instance, partitions, zone, manifest.epoch))
-        self._instance.add_dynamic_partitions(partitions, [str(manifest.slice)])
+        self._queue.record(partial(self._register_rebuild, name, str(manifest.slice), manifest.epoch))
         state = table_context.log.state()
         landed = landed_metadata(assets, table_context, Published(Outcome.LANDED, manifest, published.entries))
         staged = {"summary": landed["summary"], "dagster/partition_row_count": landed["dagster/partition_row_count"]}
@@ -119,16 +128,22 @@ class TableEvents:
         ]
         self.log([source_event(assets, table_context, state, manifest.slice, manifest.landed_rows), *events])
 
+    def _register_rebuild(self, table: TableName, key: str, epoch: int) -> None:
+        partitions, zone = self._assets.partitions_name(table), self._assets.key(AssetKind.LANDING, table)
+        delete_keys(self._instance, partitions, ended_keys(self._instance, partitions, zone, epoch))
+        self._instance.add_dynamic_partitions(partitions, [key])
+
     def log(self, events: Sequence[Event]) -> None:
         """Record the events, in order and together.
 
         Dagster keeps the events of a step in memory until it ends, 20 KB a slice: a resident run discards them.
         """
-        with self._lock:
-            for event in events:
-                self._context.log_event(event)  # type: ignore[arg-type]  # it is recorded; the annotation lags
-            if self._is_resident:
-                deque(self._context.consume_events(), maxlen=0)
+        self._queue.record(*(partial(self._log_event, event) for event in events))
+
+    def _log_event(self, event: Event) -> None:
+        self._context.log_event(event)  # type: ignore[arg-type]  # it is recorded; the annotation lags
+        if self._is_resident:
+            deque(self._context.consume_events(), maxlen=0)
 
     def _evaluations(self, table: TableName, key: str, results: Sequence[CheckResult]) -> list[dg.AssetCheckEvaluation]:
         """Return the results of a slice's checks as events."""

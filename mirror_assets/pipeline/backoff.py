@@ -19,20 +19,22 @@ _FIRST_PAUSE_SECONDS, _LONGEST_PAUSE_SECONDS = 30, 3600
 
 def note_failure(
     context: TableContext, error: MirrorError, report: Callable[[str], None], key: SliceKey | None = None
-) -> None:
+) -> bool:
     """Record that a run failed, and at which slice, so that every scheduler waits before it tries again.
 
-    Records a needed rebuild when only reading the source's rows shows it: a break in the log is found again anyway. A
-    landing zone that can't keep the record is reported, and is not a second failure.
+    Records a needed rebuild when only reading the source's rows shows it: a break in the log is found again anyway.
+    Returns False if the landing zone can't keep the record; that is reported, and is not a second failure.
     """
     if isinstance(error, TableBusy):
-        return
+        return True
     count_failure(str(context.name), error.code.value)
     rebuild = error.what if isinstance(error, RebuildError) and error.needs_reading else None
     try:
         record_failure(context.store, context.name, error.code, str(error), now_ms(), key, rebuild)
     except MirrorError as unable:
         report(f"{context.name}: the failure can't be recorded: {unable.what}")
+        return False
+    return True
 
 
 def note_well(context: TableContext, report: Callable[[str], None]) -> None:

@@ -1,4 +1,4 @@
-"""Decides which run mirrors a batch of tables: a run takes over, renews its lease, and ends when it is replaced.
+"""Decides which run mirrors a batch of tables: the first one, until that one ends; its lease in the zone says so.
 
 Of two Dagster instances that mirror the same tables, the second requests no run. If both began at once, the older run
 continues and the other ends.
@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import time
 from collections.abc import Collection, Iterable, Iterator, Sequence
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from itertools import combinations
 from typing import TypeVar
@@ -17,12 +17,12 @@ from typing import TypeVar
 from mirror_assets.errors import MirrorError
 from mirror_assets.landing.lease import Lease, read_lease, take_lease
 from mirror_assets.landing.names import BATCH_LEASE, LEASES, batch_lease
-from mirror_assets.pipeline.liveness import is_gone, new_lease, now_ms
+from mirror_assets.pipeline.heartbeat import beating, lease_state
+from mirror_assets.pipeline.liveness import RunState, new_lease, now_ms
 from mirror_assets.storage import Store
 
-_RENEWED_AFTER_SECONDS = 5.0
+_READ_AFTER_SECONDS = 15.0
 _OTHERS_AFTER_SECONDS = 60.0
-_TRIES = 10
 _NAMED = 3
 _Table = TypeVar("_Table")
 
@@ -42,15 +42,26 @@ def tables_digest(tables: Iterable[str]) -> str:
     return hashlib.sha256("\n".join(sorted(tables)).encode()).hexdigest()[:16]
 
 
+def request_end(store: Store, lease: Lease, path: str, code: str) -> None:
+    """Write the mark of newer definitions into a batch's lease, so that its run ends. Raises what the store raises."""
+    take_lease(store, path, lease.model_copy(update={"next_code": code}), lambda other: other == lease)
+
+
+def end_lease(store: Store, lease: Lease, path: str) -> None:
+    """Write into a batch's lease that its run has ended, so that the next run need not wait for its heartbeat."""
+    take_lease(store, path, lease.model_copy(update={"run": ""}), lambda other: other == lease)
+
+
 def other_mirrors(store: Store, mirror: str, batch: int, tables: Collection[str]) -> list[Lease]:
     """Return the leases of living runs of another mirror that mirror some of these tables."""
     ours = batch_lease(mirror, batch)
-    return [lease for path, lease in _living(store) if path != ours and set(tables) & set(lease.tables)]
+    living = _living(store, writes=True)
+    return [lease for path, lease in living if path != ours and set(tables) & set(lease.tables)]
 
 
 def tables_mirrored_twice(store: Store) -> list[str]:
     """Return a message for each two living runs that mirror the same tables. Raises what the store raises."""
-    pairs = combinations([lease for _, lease in _living(store)], 2)
+    pairs = combinations([lease for _, lease in _living(store, writes=False)], 2)
     return [f"{shared_tables(one.tables, other)}; {one}" for one, other in pairs if set(one.tables) & set(other.tables)]
 
 
@@ -63,14 +74,14 @@ def shared_tables(tables: Collection[str], other: Lease) -> str:
 
 def has_runs(store: Store) -> bool:
     """Return whether a run of any sensor `mirror` works on this landing zone. Raises what the store raises."""
-    return next(_living(store), None) is not None
+    return next(_living(store, writes=False), None) is not None
 
 
-def _living(store: Store) -> Iterator[tuple[str, Lease]]:
+def _living(store: Store, *, writes: bool) -> Iterator[tuple[str, Lease]]:
     for info in store.list(LEASES):
         if info.name.startswith(BATCH_LEASE):
             found = read_lease(store, info.path)
-            if found is not None and not is_gone(found):
+            if found is not None and lease_state(store, info.path, found, writes=writes) is RunState.WORKS:
                 yield info.path, found
 
 
@@ -78,7 +89,8 @@ def _living(store: Store) -> Iterator[tuple[str, Lease]]:
 class BatchRunner:
     """The calling run, as the one that mirrors a batch of tables; `tables` are their names.
 
-    `mirror` is the code location and its Dagster instance, `code` the definitions that the run was started for.
+    `mirror` is the code location and its Dagster instance, `code` the mark of the definitions that the run was started
+    for.
     """
 
     store: Store
@@ -88,48 +100,53 @@ class BatchRunner:
     code: str
     tables: tuple[str, ...] = ()
     _since_ms: int = field(default_factory=now_ms, init=False)
-    _renewed: float = field(default=0.0, init=False)
+    _lease_read: float = field(default=float("-inf"), init=False)
     _others_read: float = field(default=float("-inf"), init=False)
-    _is_ours: bool = field(default=True, init=False)
 
-    def take_over(self) -> None:
-        """Replace any other run of the batch. A store that can't store the lease is not a failure."""
-        with suppress(MirrorError):
-            for _ in range(_TRIES):  # another may renew at the same time
-                if take_lease(self.store, self._path, self._lease(), lambda _: True) is not None:
-                    break
-        self._renewed = time.monotonic()
+    @contextmanager
+    def running(self) -> Iterator[None]:
+        """Hold the batch's lease during the block; it remains, for the sensor to see when its last run began."""
+        with beating(self.store, self.run, self._path):
+            yield
 
-    def is_replaced(self) -> bool:
-        """Return whether another run has taken over, or an older run of another mirror has the same tables.
+    def reason_to_end(self) -> str | None:
+        """Return why the run should end: newer definitions, another run of the batch, or an older one of its tables.
 
-        Reads the store every few seconds only, and the leases of other mirrors once a minute.
+        Acquires the lease first, also if the store has refused that before. Reads the store every few seconds only, and
+        the leases of other mirrors once a minute. A store that does not respond is no reason.
         """
-        if self._is_ours and time.monotonic() >= self._renewed + _RENEWED_AFTER_SECONDS:
-            self._renew()
-            self._renewed = time.monotonic()
-        if self._is_ours and time.monotonic() >= self._others_read + _OTHERS_AFTER_SECONDS:
-            self._others_read, ours = time.monotonic(), (self._since_ms, self.run)
-            with suppress(MirrorError):
-                others = other_mirrors(self.store, self.mirror, self.batch, self.tables)
-                same = [(one.since_ms, one.run) for one in others if set(one.tables) == set(self.tables)]
-                self._is_ours = min(same, default=ours) >= ours
-        return not self._is_ours
-
-    def leave(self) -> None:
-        """Record that this run has ended, unless another has taken over."""
-        self._renew(has_ended=True)
-
-    def _renew(self, *, has_ended: bool = False) -> None:
-        lease = self._lease().model_copy(update={"until_ms": 0}) if has_ended else self._lease()
+        now, reason = time.monotonic(), None
         with suppress(MirrorError):
-            found = take_lease(self.store, self._path, lease, lambda other: other.run == self.run)
-            # The next renewal detects a run that was faster.
-            self._is_ours = found is None or found.run == self.run
+            if now >= self._lease_read + _READ_AFTER_SECONDS:
+                self._lease_read = now
+                reason = self._own_reason()
+            if reason is None and now >= self._others_read + _OTHERS_AFTER_SECONDS:
+                self._others_read = now
+                reason = self._others_reason()
+        return reason
+
+    def _own_reason(self) -> str | None:
+        ours = new_lease(f"batch {self.batch} of {self.mirror}", self.run, self._since_ms, self.code, self.tables)
+        found = read_lease(self.store, self._path)
+        if found is None or found.run != self.run:
+            found = take_lease(self.store, self._path, ours, self._is_over)
+        if found is not None and found.run != self.run:
+            return f"{found}"
+        return (
+            "settings, code or tables have changed"
+            if found is not None and found.next_code not in ("", self.code)
+            else None
+        )
+
+    def _is_over(self, other: Lease) -> bool:
+        return lease_state(self.store, self._path, other, writes=True) is not RunState.WORKS
+
+    def _others_reason(self) -> str | None:
+        ours = (self._since_ms, self.run)
+        others = other_mirrors(self.store, self.mirror, self.batch, self.tables)
+        same = [one for one in others if set(one.tables) == set(self.tables) and (one.since_ms, one.run) < ours]
+        return f"another Dagster instance mirrors the same tables: {same[0]}" if same else None
 
     @property
     def _path(self) -> str:
         return batch_lease(self.mirror, self.batch)
-
-    def _lease(self) -> Lease:
-        return new_lease(f"batch {self.batch} of {self.mirror}", self.run, self._since_ms, self.code, self.tables)

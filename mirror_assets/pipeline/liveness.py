@@ -1,7 +1,8 @@
 """Detects whether the process that holds a lease still runs.
 
-On the machine that knows its process id, the process table decides, however late a renewal is. The lease's end decides
-only for processes of other machines and containers.
+On the machine that knows its process id, the process table decides. Of other machines and containers, only the
+heartbeat file of the run is known: the run is dead when the file hasn't changed for `SILENT_SECONDS`. Only the store's
+clock and the observer's own clock are compared, never that of the run.
 """
 
 from __future__ import annotations
@@ -9,14 +10,19 @@ from __future__ import annotations
 import os
 import platform
 import time
+import uuid
+from contextlib import suppress
+from dataclasses import dataclass
+from enum import Enum
 from pathlib import Path
 
+from mirror_assets.errors import MirrorError
 from mirror_assets.landing.lease import Lease, Process
+from mirror_assets.landing.names import LEASES, clock_path, heartbeat_path
+from mirror_assets.storage import Store
 
-# A request to a store is retried for up to two minutes, and a lease is renewed every thirty seconds.
-VALID_SECONDS = 300.0
-# A living process that has not renewed a lease for this long has released it: its store refused the deletion.
-_FORGOTTEN_SECONDS = 3600.0
+# A request to a store is retried for up to two minutes, and a heartbeat is written every thirty seconds.
+SILENT_SECONDS = 300.0
 _PROC = Path("/proc")
 _ENDED = ("Z", "X")
 
@@ -33,16 +39,8 @@ def this_process() -> Process:
 
 
 def new_lease(subject: str, run: str, since_ms: int, code: str = "", tables: tuple[str, ...] = ()) -> Lease:
-    """Return the lease of a run of this process, from now on valid for `VALID_SECONDS`."""
-    return Lease(
-        subject=subject,
-        run=run,
-        process=this_process(),
-        since_ms=since_ms,
-        until_ms=now_ms() + int(VALID_SECONDS * 1000),
-        code=code,
-        tables=tables,
-    )
+    """Return the lease of a run of this process."""
+    return Lease(subject=subject, run=run, process=this_process(), since_ms=since_ms, code=code, tables=tables)
 
 
 def now_ms() -> int:
@@ -61,11 +59,62 @@ def has_ended(process: Process) -> bool | None:
         return False  # it is there, and belongs to a user whose processes are hidden
 
 
-def is_gone(lease: Lease) -> bool:
-    """Return whether the run has released the lease, its process has ended, or the lease has expired."""
-    ended = has_ended(lease.process) if lease.until_ms else True
-    over = time.time() - lease.until_ms / 1000
-    return bool(ended) or over >= (0 if ended is None else _FORGOTTEN_SECONDS)
+class RunState(Enum):
+    """The state of a run by its process and its heartbeat: it was killed, or it has released its leases."""
+
+    WORKS = "works"
+    RELEASED = "released"
+    KILLED = "killed"
+
+
+def run_state(store: Store, run: str, process: Process | None, *, writes: bool) -> RunState:
+    """Return the state of a run of another process; None: its process is unknown.
+
+    Costs one request to the store if the process runs or is on another machine. An observer that `writes` reads the
+    store's clock by a file of its own when it first sees a heartbeat. One that does not, waits `SILENT_SECONDS`. Raises
+    what the store raises.
+    """
+    ended = has_ended(process) if process is not None else None
+    if ended:
+        return RunState.KILLED
+    found = store.head(heartbeat_path(run))
+    if found is None:
+        return RunState.RELEASED
+    is_dead = ended is None and _silence(store, found.path, found.etag, writes=writes) >= SILENT_SECONDS
+    return RunState.KILLED if is_dead else RunState.WORKS
+
+
+@dataclass(frozen=True)
+class _Sighting:
+    """An ETag of a heartbeat, and since when it is unchanged, by `time.monotonic`."""
+
+    etag: str
+    since: float
+
+
+_SIGHTINGS: dict[tuple[str, str], _Sighting] = {}
+
+
+def _silence(store: Store, path: str, etag: str, *, writes: bool) -> float:
+    """Return for how many seconds this process knows that the file hasn't changed."""
+    now, key = time.monotonic(), (store.root, path)
+    seen = _SIGHTINGS.get(key)
+    if seen is None or seen.etag != etag:
+        age = _age(store, path) if seen is None and writes else 0.0
+        seen = _SIGHTINGS[key] = _Sighting(etag, now - age)
+    return now - seen.since
+
+
+def _age(store: Store, path: str) -> float:
+    """Return the seconds since the file was written, by the store's clock; 0 if unknown."""
+    clock = clock_path(uuid.uuid4().hex)
+    with suppress(MirrorError):
+        store.create(clock, b"{}")
+        modified = {info.path: info.modified for info in store.list(LEASES)}
+        store.delete(clock)
+        written, now = modified.get(path), modified.get(clock)
+        return now - written if now is not None and written is not None else 0.0
+    return 0.0
 
 
 def _started(pid: int) -> int | None:

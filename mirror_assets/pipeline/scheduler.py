@@ -5,7 +5,8 @@ from __future__ import annotations
 import time
 from collections import deque
 from collections.abc import Callable, Generator
-from concurrent.futures import FIRST_COMPLETED, Future, wait
+from concurrent.futures import FIRST_COMPLETED, Future, as_completed, wait
+from contextlib import suppress
 from dataclasses import dataclass, field
 
 from mirror_assets.landing.names import TableName
@@ -23,6 +24,8 @@ _LONG_TURNS = 12
 _SHARE_OF_A_CORE = 0.02
 _TURN_SECONDS = 0.1
 _IDLE_SECONDS = 0.5
+# To release a table is one request to its store.
+_RELEASES_AT_ONCE = 16
 
 TableWork = Generator[object, None, None]
 """A table's work: each step is a turn. It reports its own errors, and raises none."""
@@ -62,6 +65,11 @@ class Scheduler:
         """Return the tables whose work has not ended."""
         return frozenset([*(table for table, _ in self._queue), *(turn.table for turn in self._running.values())])
 
+    @property
+    def has_long_turns(self) -> bool:
+        """Whether a turn has been running for more than 30 seconds."""
+        return any(time.monotonic() - turn.began > _LONG_TURN_SECONDS for turn in self._running.values())
+
     def add(self, table: TableName, work: TableWork) -> None:
         """Put the work at the end of the queue; the table must have no other."""
         self._queue.append((table, work))
@@ -82,17 +90,19 @@ class Scheduler:
             self.run_turns(_LONG_TURN_SECONDS)
 
     def stop(self, seconds: float | None) -> None:
-        """Wait up to this many seconds (None: without limit) for the running turns, and end all work there.
+        """End the work of queued tables at once; wait up to this many seconds (None: without limit) for running turns.
 
         A turn that does not end in time continues in its thread, as long as the process lives.
         """
-        ended, _ = wait(self._running, seconds)
-        for future in ended:
-            turn = self._running.pop(future)
-            self._queue.append((turn.table, turn.work))
-        for _, work in self._queue:
-            work.close()  # releases the table's lease
+        pool = DaemonPool("release", _RELEASES_AT_ONCE)
+        closed = [pool.submit(work.close) for _, work in self._queue]  # releases the table's lease
         self._queue.clear()
+        with suppress(TimeoutError):
+            closed.extend(
+                pool.submit(self._running.pop(future).work.close)
+                for future in as_completed(list(self._running), seconds)
+            )
+        wait(closed, seconds)
 
     def _start_turns(self) -> None:
         now = time.monotonic()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -17,27 +16,35 @@ from mirror_assets.landing.staged_parts import staged_folders
 from mirror_assets.landing.steps import drive
 from mirror_assets.pipeline.context import TableContext
 from mirror_assets.pipeline.errors import TableBusy
-from mirror_assets.pipeline.liveness import is_gone, new_lease, now_ms
+from mirror_assets.pipeline.heartbeat import beating, delete_lease, lease_state
+from mirror_assets.pipeline.liveness import RunState, new_lease, now_ms
 from mirror_assets.storage import Store
 
-_RENEWED_AFTER_SECONDS = 30
 _PAUSE_SECONDS = 1.0
-_JOIN_SECONDS = 5.0
 
 
 def holder(store: Store, table: TableName) -> Lease | None:
     """Return the lease of the run that works on the table, or None; writes nothing. Raises what the store raises."""
     found = read_lease(store, table.lease)
-    return None if found is None or is_gone(found) else found
+    works = found is not None and lease_state(store, table.lease, found, writes=False) is RunState.WORKS
+    return found if works else None
 
 
 def holder_now(context: TableContext) -> Lease | None:
-    """Return what `holder` returns, for schedulers: records a killed run, and deletes its unfinished attempts."""
+    """Return what `holder` returns, for schedulers: records a killed run, and deletes its unfinished attempts.
+
+    A store that refuses that does not keep the table from its work.
+    """
     found = read_lease(context.store, context.name.lease)
-    if found is None or not is_gone(found):
+    if found is None:
+        return None
+    state = lease_state(context.store, context.name.lease, found, writes=True)
+    if state is RunState.WORKS:
         return found
-    _bury(context, found)
-    context.store.delete(context.name.lease)
+    with suppress(MirrorError):
+        if state is RunState.KILLED:
+            _bury(context, found)
+        context.store.delete(context.name.lease)
     return None
 
 
@@ -49,36 +56,29 @@ def leased(context: TableContext, run: str, wait_seconds: float = 0.0) -> Iterat
     block: a lease saves work, and correctness never depends on it.
     """
     deadline = time.monotonic() + wait_seconds
-    while other := _holder_after(context, run, since := now_ms()):
-        if time.monotonic() >= deadline:
-            raise TableBusy(str(context.name), str(other))
-        time.sleep(_PAUSE_SECONDS)
-    ended = threading.Event()
-
-    def renew() -> None:
-        while not ended.wait(_RENEWED_AFTER_SECONDS):
-            _holder_after(context, run, since)
-
-    renewal = threading.Thread(target=renew, daemon=True)
-    renewal.start()
-    try:
-        yield
-    finally:
-        ended.set()
-        renewal.join(_JOIN_SECONDS)
-        with suppress(MirrorError):
-            context.store.delete(context.name.lease)
+    with beating(context.store, run, context.name.lease):
+        while other := _acquire(context, run):
+            if time.monotonic() >= deadline:
+                raise TableBusy(str(context.name), str(other))
+            time.sleep(_PAUSE_SECONDS)
+        try:
+            yield
+        finally:
+            delete_lease(context.store, run, context.name.lease)
 
 
-def _holder_after(context: TableContext, run: str, since_ms: int) -> Lease | None:
-    """Take or renew the lease for the run; return the lease of another run that holds it instead."""
-    ours = new_lease(str(context.name), run, since_ms)
+def _acquire(context: TableContext, run: str) -> Lease | None:
+    """Acquire the lease for the run; return the lease of another run that holds it instead."""
+    ours = new_lease(str(context.name), run, now_ms())
     killed: list[Lease] = []
 
     def may_replace(other: Lease) -> bool:
-        if other.run != run and is_gone(other):
+        if other.run == run:
+            return True
+        state = lease_state(context.store, context.name.lease, other, writes=True)
+        if state is RunState.KILLED:
             killed.append(other)
-        return other.run == run or is_gone(other)
+        return state is not RunState.WORKS
 
     with suppress(MirrorError):
         found = take_lease(context.store, context.name.lease, ours, may_replace)

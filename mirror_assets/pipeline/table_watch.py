@@ -15,11 +15,12 @@ from dataclasses import dataclass, field
 
 from mirror_assets.errors import MirrorError, RetryError, UnknownOutcome
 from mirror_assets.landing.names import TableName
+from mirror_assets.pipeline.backoff import pause_left
 from mirror_assets.pipeline.context import TableContext
 from mirror_assets.pipeline.daemon_pool import DaemonPool
 from mirror_assets.pipeline.errors import unexpected
 from mirror_assets.pipeline.lag_gauges import note_poll
-from mirror_assets.pipeline.next_action import Action, QuietMark, Rest, is_quiet, next_action
+from mirror_assets.pipeline.next_action import Action, Land, QuietMark, Rebuild, Rest, is_quiet, next_action
 from mirror_assets.pipeline.plan import Boundaries
 
 # Polls mostly wait for a store.
@@ -52,7 +53,10 @@ class PollResult:
 
 @dataclass
 class _PollState:
-    """The state of a table's polls: `is_due` until its result is taken. Times are of `time.monotonic`."""
+    """The state of a table's polls: `is_due` until its result is taken. Times are of `time.monotonic`.
+
+    `unrecorded` counts failures of its work that the landing zone could not record, since the table was last well.
+    """
 
     context: TableContext
     mark: QuietMark | None = None
@@ -63,6 +67,7 @@ class _PollState:
     began: float = 0.0
     not_before: float = 0.0
     failures: int = 0
+    unrecorded: int = 0
 
 
 @dataclass
@@ -131,6 +136,12 @@ class TableWatch:
             self._states[poll.context.name].is_due = False
         return ended
 
+    def pause_unrecorded(self, table: TableName) -> None:
+        """Leave the table alone after a failure that the landing zone could not record, as long as after a record."""
+        state = self._states[table]
+        state.unrecorded += 1
+        state.not_before = time.monotonic() + pause_left(state.unrecorded, 0.0, 0.0)
+
     def cancel(self) -> None:
         """Cancel the polls that have not started; they come first next time."""
         with suppress(IndexError):
@@ -157,6 +168,7 @@ class TableWatch:
             state.failures = min(state.failures + 1, 10)
         else:
             state.failures = 0
+            state.unrecorded = state.unrecorded if isinstance(action, Land | Rebuild) else 0
         note_poll(state.context, action)
         state.is_running = False  # as soon as the result is taken, another thread may poll the table
         self._polls.put(PollResult(state.context, action, is_complete, time.thread_time() - began))

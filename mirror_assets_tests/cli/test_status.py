@@ -68,9 +68,9 @@ def test_a_table_that_no_run_mirrors_waits(file: Path, capsys: pytest.CaptureFix
     advice = "no run mirrors it: switch the sensor `mirror` on, or start `mirror-assets run`"
     assert late() == ("waiting", "not", advice)
     runner = BatchRunner(LocalStore(file.parent / "landing"), "a mirror", 0, "run 1", "code")
-    runner.take_over()
-    assert late() == ("catching up", "not", "")
-    runner.leave()
+    with runner.running():
+        assert runner.reason_to_end() is None
+        assert late() == ("catching up", "not", "")
     assert late()[0] == "waiting"
 
 

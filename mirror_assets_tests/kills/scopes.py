@@ -31,9 +31,9 @@ import dagster as dg
 from dagster._core.storage.tags import REPOSITORY_LABEL_TAG
 
 from mirror_assets.landing.lease import Lease, read_lease
-from mirror_assets.landing.names import BATCH_LEASE, LEASES
+from mirror_assets.landing.names import BATCH_LEASE, LEASES, heartbeat_path
 from mirror_assets.orchestration.batch_sensor import SENSOR
-from mirror_assets.pipeline.liveness import VALID_SECONDS
+from mirror_assets.pipeline.liveness import SILENT_SECONDS
 from mirror_assets_tests.dagster_processes import CODE_SERVER, DAEMON, DagsterProcesses
 from mirror_assets_tests.kills.__main__ import tell
 from mirror_assets_tests.kills.zone import Zone, made_home, until_landed
@@ -42,8 +42,8 @@ _CONTAINER = ("unshare", "--pid", "--fork", "--mount-proc", "--kill-child")
 # Dagster ends a tick after a minute.
 _TICK_SECONDS = 60.0
 _FIRST_LOAD_SECONDS = 900.0
-# A container's lease has to expire, and the next run starts its Spark.
-_LANDED_SECONDS = VALID_SECONDS + 300.0
+# A container's heartbeat has to be missing for a while, and the next run starts its Spark.
+_LANDED_SECONDS = SILENT_SECONDS + 300.0
 _RUN_ID = re.compile(r"[0-9a-f]{8}-[0-9a-f-]{27}")
 # A message that begins with a run says that it is the mirror's own.
 _OWN_RUN = re.compile(rf"^run ({_RUN_ID.pattern})")
@@ -82,7 +82,7 @@ class Location:
 
 @dataclass
 class Scopes:
-    """All mirrors; `began` and `renewed` say when each run began and last renewed its lease, in seconds since 1970."""
+    """All mirrors; `began` and `renewed` say when each run began and last beat, in seconds since 1970."""
 
     locations: Mapping[str, Location]
     random: Random
@@ -111,10 +111,11 @@ class Scopes:
             for one in self.locations.values():
                 if not one.is_off and one.name != "pair/second":
                     one.processes.supervise()
+                heartbeats = {info.path: info.modified for info in one.zone.store.list(LEASES)}
                 for lease in _leases(one.zone):
                     self.began[lease.run] = lease.since_ms / 1000
-                    if lease.until_ms:
-                        self.renewed[lease.run] = lease.until_ms / 1000 - VALID_SECONDS
+                    if beat := heartbeats.get(heartbeat_path(lease.run)):
+                        self.renewed[lease.run] = beat
                     self.zone_of.setdefault(lease.run, set()).add(one.zone.folder)
             time.sleep(0.5)
 

@@ -1,52 +1,57 @@
-"""What a run is replaced for: other definitions, and not the same ones in another process of a daemon's."""
+"""What a run ends for: other settings, tables, code or credentials, and not another load of the same."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
 import pytest
-from dagster._core.remote_origin import GrpcServerCodeLocationOrigin, ManagedGrpcPythonEnvCodeLocationOrigin
-from dagster._core.types.loadable_target_origin import LoadableTargetOrigin
 
-from mirror_assets.config import Config, load_config
+from mirror_assets.landing.names import TableName
 from mirror_assets.orchestration import code_mark as module
+from mirror_assets.orchestration.asset_names import AssetKind
 from mirror_assets.orchestration.code_mark import code_mark
+from mirror_assets.orchestration.mirror_assets import MirrorAssets
+from mirror_assets_tests.orchestration.mirrors import assets_of
 
-_OF_DAEMON = ManagedGrpcPythonEnvCodeLocationOrigin(LoadableTargetOrigin(module_name="mirror_assets.definitions"))
-_SERVER = GrpcServerCodeLocationOrigin(host="localhost", port=4000)
-
-
-def _config(folder: Path, *tables: str) -> Config:
-    entries = "".join(f"  {name}: {{source: /lake/{name}, keys: [id]}}\n" for name in tables)
-    (folder / "mirror.yaml").write_text(f"landing_zone: {{path: ./landing}}\ntables:\n{entries}")
-    return load_config(folder / "mirror.yaml")
+ORDERS, LINES = TableName(None, "orders"), TableName(None, "lines")
 
 
-def test_each_load_of_a_server_is_another_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    config = _config(tmp_path, "orders")
-    loaded = code_mark(_SERVER, config)
-    assert code_mark(_SERVER, config) == code_mark(None, config) == loaded
-    assert code_mark(_SERVER, config, "found") == "found"
-    monkeypatch.setattr(module, "_LOADED", "another process")
-    assert code_mark(_SERVER, config) != loaded
+def test_each_load_of_the_same_definitions_has_the_same_mark() -> None:
+    assert code_mark(assets_of([ORDERS])) == code_mark(assets_of([ORDERS]))
 
 
-def test_a_daemons_processes_are_told_apart_by_what_they_loaded(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    loaded = code_mark(_OF_DAEMON, _config(tmp_path, "orders"))
-    monkeypatch.setattr(module, "_LOADED", "another process")
-    assert code_mark(_OF_DAEMON, _config(tmp_path, "orders"), "found") == loaded
-    assert code_mark(_OF_DAEMON, _config(tmp_path, "orders", "lines")) != loaded
-    monkeypatch.setattr("os.getppid", lambda: 1)
-    assert code_mark(_OF_DAEMON, _config(tmp_path, "orders")) != loaded, "another daemon may have other variables"
+def test_other_tables_settings_and_assets_are_other_definitions() -> None:
+    marks = {code_mark(assets_of(tables)) for tables in ([ORDERS], [LINES], [ORDERS, LINES])}
+    marks.add(code_mark(assets_of([ORDERS], "keys: [id], where: 'id > 3'")))
+
+    class Elsewhere(MirrorAssets):
+        def keys(self, *kinds: AssetKind) -> list[object]:  # type: ignore[override]
+            return [key.with_prefix("elsewhere") for key in super().keys(*kinds)]
+
+    marks.add(code_mark(Elsewhere(assets_of([ORDERS]).config)))
+    assert len(marks) == 5
+
+
+def test_other_credentials_are_other_definitions_and_other_variables_are_not(monkeypatch: pytest.MonkeyPatch) -> None:
+    assets = assets_of([ORDERS])
+    loaded = code_mark(assets)
+    monkeypatch.setenv("HOSTNAME", "another")
+    assert code_mark(assets) == loaded
+    monkeypatch.setenv("AZURE_CLIENT_SECRET", "another")
+    assert code_mark(assets) != loaded
+
+
+def test_a_variable_that_a_setting_names_counts(monkeypatch: pytest.MonkeyPatch) -> None:
+    assets = assets_of([TableName(None, "SHOP_TOKEN")])
+    loaded = code_mark(assets)
+    monkeypatch.setenv("SHOP_TOKEN", "another")
+    assert code_mark(assets) != loaded
 
 
 def test_other_code_is_another_load(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "_PACKAGE", tmp_path / "package")
-    (tmp_path / "package").mkdir()
-    (tmp_path / "package" / "a.py").write_text("1")
-    config = _config(tmp_path, "orders")
-    loaded = code_mark(_OF_DAEMON, config)
-    (tmp_path / "package" / "a.py").write_text("12")
-    assert code_mark(_OF_DAEMON, config) != loaded
+    monkeypatch.setattr(module, "_PACKAGE", tmp_path)
+    digests = set[str]()
+    for text in ("1", "12"):
+        (tmp_path / "a.py").write_text(text)
+        digests |= {module._code.__wrapped__()}
+    assert len(digests) == 2

@@ -7,6 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import dagster as dg
+from dagster._core.utils import make_new_run_id
 
 from mirror_assets.orchestration import dagster_internals
 
@@ -27,7 +28,7 @@ def test_threads_record_in_an_instance_in_memory_at_once() -> None:
     with dagster_internals.ephemeral_instance() as instance:
 
         def record(number: int) -> None:
-            run = instance.add_run(dg.DagsterRun(job_name="job", run_id=dagster_internals.make_new_run_id()))
+            run = instance.add_run(dg.DagsterRun(job_name="job", run_id=make_new_run_id()))
             instance.add_run_tags(run.run_id, {"number": str(number)})
 
         with ThreadPoolExecutor(8) as threads:

@@ -10,7 +10,13 @@ import pytest
 
 from mirror_assets.orchestration import partitions
 from mirror_assets.orchestration.asset_names import AssetKind, asset_key, partitions_name
-from mirror_assets.orchestration.partitions import delete_keys, ended_keys, registered_boundaries, surplus_keys
+from mirror_assets.orchestration.partitions import (
+    LastBoundaries,
+    delete_keys,
+    ended_keys,
+    registered_boundaries,
+    surplus_keys,
+)
 from mirror_assets_tests.lab import TABLE, key
 from mirror_assets_tests.orchestration.mirrors import assets_of
 
@@ -35,6 +41,22 @@ def test_only_slices_after_the_covered_version_are_boundaries(instance: dg.Dagst
     boundaries = registered_boundaries(instance, assets_of([TABLE]), TABLE)
     assert boundaries(1, 3) == {5, 6, 9}
     assert boundaries(2, 9) == frozenset()
+
+
+def test_boundaries_are_those_read_last_while_dagsters_storage_is_away(
+    instance: dg.DagsterInstance, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    add(instance, key(2, 3))
+    last = LastBoundaries(instance, assets_of([TABLE]))
+    assert last.of(TABLE)(1, 1) == {3}
+    add(instance, key(4, 5))
+    with monkeypatch.context() as away:
+        away.setattr(instance, "get_paginated_dynamic_partitions", mock.Mock(side_effect=OSError("refused")))
+        assert last.of(TABLE)(1, 1) == {3}
+    assert last.of(TABLE)(1, 1) == {3, 5}
+    monkeypatch.setattr(instance, "get_paginated_dynamic_partitions", mock.Mock(side_effect=ValueError("a defect")))
+    with pytest.raises(ValueError, match="a defect"):
+        last.of(TABLE)(1, 1)
 
 
 @pytest.mark.parametrize(("covered", "pages"), [(99, 1), (93, 2), (85, 3), (-1, 11)])

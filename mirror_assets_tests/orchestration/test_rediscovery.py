@@ -11,6 +11,7 @@ import dagster as dg
 import pytest
 
 from mirror_assets.config import load_config
+from mirror_assets.landing.names import heartbeat_path
 from mirror_assets.orchestration import rediscovery
 from mirror_assets.orchestration.asset_names import AssetKind, asset_key
 from mirror_assets.orchestration.jobs import TABLES_OP
@@ -98,7 +99,7 @@ def test_where_definitions_stay_the_sensor_goes_on_with_what_it_has_found(
     assert reloads.asked == 1
 
 
-def test_the_run_that_stays_is_replaced_when_other_tables_are_found(
+def test_the_resident_run_ends_when_other_tables_are_found(
     lake: DiskLake, instance: dg.DagsterInstance, reloads: Reloads
 ) -> None:
     lake.add("orders")
@@ -109,6 +110,8 @@ def test_the_run_that_stays_is_replaced_when_other_tables_are_found(
     lake.add("lines")
     deployed.tick()
     assert reloads.asked == 1
+    assert "it ends, because settings, code or tables have changed" in deployed.tick()
+    deployed.store.delete(heartbeat_path("0815"))
     second = deployed.requested()
     deployed.runs(second)
     assert deployed.tick() == "run 0815 mirrors 2 tables"

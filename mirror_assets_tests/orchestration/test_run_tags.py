@@ -8,8 +8,10 @@ from dagster._core.remote_origin import RegisteredCodeLocationOrigin, RemoteJobO
 from dagster._core.storage.tags import REPOSITORY_LABEL_TAG
 
 from mirror_assets.errors import SettingError
-from mirror_assets.orchestration.run_tags import require_own_assets
+from mirror_assets.landing.names import TableName
+from mirror_assets.orchestration.run_tags import FAILING_TAG, require_own_assets, tag_failing
 
+_TABLES = [TableName("sales", f"t{number:03}") for number in range(5)]
 _KEY = dg.AssetKey(["shop", "orders_landing"])
 # Dagster stores the location of such a run as a tag, and leaves it out of `run.tags`.
 _OURS = RemoteRepositoryOrigin(RegisteredCodeLocationOrigin("ours"), "__repository__")
@@ -52,3 +54,25 @@ def test_our_own_runs_and_those_that_have_ended_share_nothing(instance: dg.Dagst
     assert _land(instance, "ours") == []
     _land(instance, "theirs")
     require_own_assets(instance, _CHECKS, [_KEY])  # a location that was renamed has no running run
+
+
+@pytest.mark.parametrize(
+    ("failing", "tag"),
+    [
+        (_TABLES[:2], "sales.t000, sales.t001"),
+        (_TABLES, "5 tables: sales.t000, sales.t001, sales.t002, …"),
+        ([], "none"),
+    ],
+)
+def test_the_running_runs_of_a_job_are_tagged_with_the_tables_that_fail(
+    instance: dg.DagsterInstance, failing: list[TableName], tag: str
+) -> None:
+    run = instance.create_run_for_job(dg.job(name="j")(lambda: None), status=dg.DagsterRunStatus.STARTED)
+    ended = instance.create_run_for_job(dg.job(name="j")(lambda: None), status=dg.DagsterRunStatus.SUCCESS)
+    instance.add_run_tags(run.run_id, {FAILING_TAG: "others"})
+    tag_failing(instance, "j", {}, [str(name) for name in failing])
+    found, other = instance.get_run_by_id(run.run_id), instance.get_run_by_id(ended.run_id)
+    assert found is not None
+    assert other is not None
+    assert found.tags[FAILING_TAG] == tag
+    assert FAILING_TAG not in other.tags

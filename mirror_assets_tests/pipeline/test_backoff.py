@@ -86,5 +86,5 @@ def test_a_landing_zone_that_cannot_keep_the_record_is_told_of(unspent: Lab) -> 
             raise StoreFull(f"{path} ({len(data)} bytes)")
 
     told: list[str] = []
-    note_failure(replace(unspent.context, store=Full()), OTHERS[0], told.append)
+    assert not note_failure(replace(unspent.context, store=Full()), OTHERS[0], told.append)
     assert "the failure can't be recorded" in told[0]

@@ -1,4 +1,4 @@
-"""Whether the process behind a lease is there: the process table decides where it can, else the lease's end."""
+"""Whether a run lives: the process table decides where it can, else its heartbeat."""
 
 from __future__ import annotations
 
@@ -6,12 +6,15 @@ import os
 import subprocess
 import sys
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from mirror_assets.landing.lease import Lease, Process
-from mirror_assets.pipeline.liveness import has_ended, is_gone, this_process
+from mirror_assets.landing.lease import Process, write_heartbeat
+from mirror_assets.pipeline.liveness import RunState, has_ended, run_state, this_process
+from mirror_assets.storage import FileInfo
+from mirror_assets_tests.storage.memory import MemoryStore
 
 
 def ended_process() -> Process:
@@ -21,23 +24,91 @@ def ended_process() -> Process:
     return this_process().model_copy(update={"pid": process.pid})
 
 
-def lease_of(process: Process, seconds: float) -> Lease:
-    now = int(time.time() * 1000)
-    return Lease(subject="t", run="1", process=process, since_ms=now, until_ms=now + int(seconds * 1000))
+def living_process() -> Process:
+    """The process that started this one."""
+    started = int(Path(f"/proc/{os.getppid()}/stat").read_text().rpartition(")")[2].split()[19])
+    return this_process().model_copy(update={"pid": os.getppid(), "started": started})
 
 
-@pytest.mark.parametrize(("seconds", "is_over"), [(-1800, False), (-3601, True)])
-def test_a_living_process_of_this_machine_holds_its_lease_for_an_hour_after_its_end(
-    seconds: float, is_over: bool
+def elsewhere() -> Process:
+    """A process of another machine, which has the same host name."""
+    return this_process().model_copy(update={"boot": "another machine", "pid": 1})
+
+
+class Clocked(MemoryStore):
+    """A store with a clock of its own: `modified` is when a file was last written."""
+
+    def __init__(self, now: float) -> None:
+        super().__init__()
+        self.now = now
+        self.written: dict[str, float] = {}
+
+    def _put(self, path: str, data: bytes) -> str:
+        self.written[path] = self.now
+        return super()._put(path, data)
+
+    def list(self, folder: str) -> list[FileInfo]:
+        return [replace(info, modified=self.written.get(info.path)) for info in super().list(folder)]
+
+
+def state(store: MemoryStore, process: Process | None, *, writes: bool = True) -> RunState:
+    return run_state(store, "1", process, writes=writes)
+
+
+@pytest.mark.parametrize("writes", [True, False])
+def test_a_run_of_another_machine_is_dead_when_the_observer_has_seen_no_heartbeat_for_five_minutes(
+    monkeypatch: pytest.MonkeyPatch, *, writes: bool
 ) -> None:
-    assert has_ended(this_process()) is False
-    assert is_gone(lease_of(this_process(), seconds)) is is_over
+    store, clock = Clocked(1_000_000.0), [50.0]
+    monkeypatch.setattr("mirror_assets.pipeline.liveness.time.monotonic", lambda: clock[0])
+    assert state(store, elsewhere()) is RunState.RELEASED, "it has no heartbeat"
+    found = list[RunState]()
+    for beats in (True, True, False, False):
+        if beats:
+            write_heartbeat(store, "1", elsewhere())
+        found.append(state(store, elsewhere(), writes=writes))
+        clock[0] += 299
+        found.append(state(store, elsewhere(), writes=writes))
+        clock[0] += 1
+    assert found == [RunState.WORKS] * 4 + [RunState.KILLED] * 4
 
 
-def test_a_process_of_this_machine_that_has_ended_and_a_lease_that_was_released_are_gone_at_once() -> None:
-    assert has_ended(ended_process()) is True
-    assert is_gone(lease_of(ended_process(), 3600))
-    assert is_gone(lease_of(this_process(), 60).model_copy(update={"until_ms": 0}))
+@pytest.mark.parametrize(("age", "expected"), [(299, RunState.WORKS), (301, RunState.KILLED)])
+@pytest.mark.parametrize("skew", [-86_400.0, 86_400.0])
+def test_an_observer_that_comes_new_compares_two_files_of_the_store(
+    age: float, expected: RunState, skew: float
+) -> None:
+    """Neither its own clock nor the run's decides, only that of the store."""
+    store = Clocked(time.time() + skew)
+    write_heartbeat(store, "1", elsewhere())
+    store.now += age
+    assert state(store, elsewhere()) is expected
+    assert [info.name for info in store.list("_leases")] == ["_run-1.json"]
+
+
+def test_an_observer_that_only_reads_writes_no_file_and_waits() -> None:
+    store = Clocked(1_000_000.0)
+    write_heartbeat(store, "1", elsewhere())
+    store.now += 3600
+    before = store.fingerprint()
+    assert state(store, elsewhere(), writes=False) is RunState.WORKS
+    assert store.fingerprint() == before
+
+
+def test_a_run_whose_process_is_unknown_is_known_by_its_heartbeat() -> None:
+    store = Clocked(1_000_000.0)
+    assert state(store, None) is RunState.RELEASED
+    write_heartbeat(store, "1", elsewhere())
+    store.now += 301
+    assert state(store, None) is RunState.KILLED
+
+
+def test_a_process_of_this_machine_lives_and_dies_by_the_process_table() -> None:
+    store = Clocked(1_000_000.0)
+    write_heartbeat(store, "1", this_process())
+    store.now += 3600
+    assert state(store, this_process()) is RunState.WORKS
+    assert state(store, ended_process()) is RunState.KILLED
 
 
 def test_a_killed_process_that_nobody_has_waited_for_is_gone() -> None:
@@ -59,14 +130,11 @@ def test_another_process_with_the_same_id_is_another() -> None:
 
 
 @pytest.mark.parametrize("apart", ["boot", "namespace"])
-def test_of_other_machines_and_containers_only_the_end_of_the_lease_is_known(apart: str) -> None:
+def test_nothing_is_known_of_processes_of_other_machines_and_containers(apart: str) -> None:
     """Containers of one host have its name and boot, and their own process ids."""
-    other = this_process().model_copy(update={apart: "another", "pid": 1})
-    assert has_ended(other) is None
-    assert not is_gone(lease_of(other, 1))
-    assert is_gone(lease_of(other, -1))
+    assert has_ended(this_process().model_copy(update={apart: "another", "pid": 1})) is None
 
 
-def test_without_a_process_table_the_lease_decides() -> None:
+def test_without_a_process_table_the_heartbeat_decides() -> None:
     blind = Process(host="mac", boot="", namespace="", pid=os.getpid(), started=0)
     assert has_ended(blind) is None

@@ -97,6 +97,24 @@ def test_a_turn_that_takes_long_no_longer_counts(monkeypatch: pytest.MonkeyPatch
     scheduler.finish()
 
 
+def test_a_stop_releases_the_other_tables_before_it_waits_for_a_long_slice(stuck: threading.Event) -> None:
+    diary, scheduler = Diary(), Scheduler(2)
+    scheduler.add(table(0), hanging(stuck))
+    for number in (1, 2, 3):
+        scheduler.add(table(number), diary.work(number, 9, seconds=0.2))
+    while len(diary.done) < 3:
+        scheduler.run_turns(5)
+    stop = threading.Thread(target=scheduler.stop, args=(None,))
+    stop.start()  # tables 0 and 1 are at work, the others between two slices
+    deadline = time.monotonic() + 10
+    while len(diary.ended) < 3 and time.monotonic() < deadline:
+        time.sleep(0.01)
+    assert (sorted(diary.ended), stop.is_alive()) == ([1, 2, 3], True)
+    stuck.set()
+    stop.join(10)
+    assert not stop.is_alive()
+
+
 @pytest.mark.parametrize("seconds", [10, None])
 def test_a_stop_waits_for_the_running_slices_and_releases_all_tables(seconds: float | None) -> None:
     diary, scheduler = Diary(), Scheduler(2)

@@ -141,6 +141,24 @@ def test_a_table_that_keeps_failing_is_polled_less_and_less_often(
     assert set(apart[5:]) == {240}
 
 
+def test_failures_that_were_not_recorded_pause_a_table_as_recorded_ones_do(
+    contexts: list[TableContext], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    clock, attempts = [1000.0], list[float]()
+    monkeypatch.setattr("mirror_assets.pipeline.table_watch.time.monotonic", lambda: clock[0])
+    watch = watch_of(contexts[:1])
+    while clock[0] < 1500.0:
+        due, seen = watch.begin(), list[PollResult]()
+        while len(seen) < due:
+            seen += watch.polls(10)
+        if seen:
+            assert isinstance(seen[0].action, Land)
+            attempts.append(clock[0])
+            watch.pause_unrecorded(NAMES[0])
+        clock[0] += 2
+    assert [later - earlier for earlier, later in itertools.pairwise(attempts)] == [30, 60, 120, 240]
+
+
 def test_sources_that_hang_cost_the_others_nothing(
     contexts: list[TableContext], monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -47,8 +47,8 @@ class MemoryStore:
 
     @property
     def root(self) -> str:
-        """A name for messages."""
-        return "memory"
+        """A name for messages, another one for each store."""
+        return f"memory-{id(self):x}"
 
     def local_path(self, path: str) -> Path | None:
         """None: no other program finds the file."""
