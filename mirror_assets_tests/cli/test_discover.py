@@ -14,12 +14,8 @@ from mirror_assets_tests.discovery.lakes import DiskLake, names
 
 
 @pytest.fixture
-def lake(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> DiskLake:
-    made = DiskLake(tmp_path)
-    monkeypatch.delenv("DAGSTER_HOME", raising=False)
-    for name, value in made.environment.items():
-        monkeypatch.setenv(name, value)
-    return made
+def lake(tmp_path: Path) -> DiskLake:
+    return DiskLake(tmp_path)
 
 
 def _discover(lake: DiskLake, *options: str) -> int:

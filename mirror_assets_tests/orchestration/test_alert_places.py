@@ -20,9 +20,8 @@ from mirror_assets_tests.orchestration.alerting import Deployment, kinds
 
 
 @pytest.fixture
-def discovered(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[DiskLake, Deployment]]:
+def discovered(tmp_path: Path) -> Iterator[tuple[DiskLake, Deployment]]:
     """A lake of the tables t777 and t778, and a deployment that discovers them."""
-    monkeypatch.setenv("DAGSTER_HOME", str(tmp_path / "home"))
     lake = DiskLake(tmp_path)
     lake.add("t777", "t778")
     rule = '{from: {store: lake, path: "*/"}, schema: sales, keys: {default: [id]}}'
@@ -119,13 +118,9 @@ def test_a_place_that_refuses_a_listing_and_its_tables_are_one_message(
     assert kinds(receiver) == ["failure", "success"]
 
 
-def test_a_table_that_was_discovered_after_the_start_is_watched(
-    tmp_path: Path, receiver: WebReceiver, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_table_that_was_discovered_after_the_start_is_watched(tmp_path: Path, receiver: WebReceiver) -> None:
     lake = DiskLake(tmp_path)
     lake.add("t776")
-    for name, value in lake.environment.items():
-        monkeypatch.setenv(name, value)
     rule = '{from: {store: lake, path: "*/"}, schema: sales, keys: {default: [id]}}'
     rules = f"stores:\n  lake: {{root: ./lake}}\ndiscover:\n  - {rule}\n"
     with dg.instance_for_test() as instance:

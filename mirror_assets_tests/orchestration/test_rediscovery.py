@@ -28,12 +28,9 @@ def instance() -> Iterator[dg.DagsterInstance]:
 
 
 @pytest.fixture
-def lake(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> DiskLake:
+def lake(tmp_path: Path) -> DiskLake:
     made = DiskLake(tmp_path)
     made.lake.mkdir()
-    monkeypatch.delenv("DAGSTER_HOME", raising=False)
-    for name, value in made.environment.items():
-        monkeypatch.setenv(name, value)
     return made
 
 
