@@ -12,12 +12,13 @@ from mirror_assets.config.catalogs import CatalogTable
 from mirror_assets.config.discover_rule import DEFAULT_KEYS, DiscoverRule, NewTables
 from mirror_assets.config.discovered import Discovered, DiscoveredTable, FoundState, RuleOutcome
 from mirror_assets.config.discovery_memory import name_key
+from mirror_assets.config.errors import name_taken
 from mirror_assets.config.locate import last_address
 from mirror_assets.config.model import Config
 from mirror_assets.config.setting_values import Changes, is_uri
 from mirror_assets.config.table_settings import TableConfig
 from mirror_assets.discovery.finding import FolderFacts, FolderKind, FoundFolder, PlaceFinding
-from mirror_assets.errors import NEXT, ErrorCode
+from mirror_assets.errors import MirrorError
 from mirror_assets.landing.errors import NameRefused
 from mirror_assets.landing.names import TableName
 from mirror_assets.storage.lake.address import LakeAddress
@@ -184,7 +185,8 @@ def _outcome(one: RuleFinding, rows: Sequence[DiscoveredTable]) -> RuleOutcome:
     trouble, code = (one.finding.trouble, one.finding.code) if one.finding else ("", None)
     refused = [row for row in mine if row.state is FoundState.NAME_TAKEN]
     if refused and not trouble:
-        trouble, code = _names_taken(refused), ErrorCode.NAME_REFUSED.value
+        error = _names_taken(refused)
+        trouble, code = str(error), error.code.value
     return RuleOutcome(
         one.number,
         one.place.name,
@@ -197,12 +199,12 @@ def _outcome(one: RuleFinding, rows: Sequence[DiscoveredTable]) -> RuleOutcome:
     )
 
 
-def _names_taken(refused: Sequence[DiscoveredTable]) -> str:
-    """Return the message for tables that are not mirrored because others have their names."""
+def _names_taken(refused: Sequence[DiscoveredTable]) -> MirrorError:
+    """Return the error for tables that are not mirrored because others have their names."""
     first = refused[0]
     others = f" ({len(refused) - 1} more: run `mirror-assets discover`)" if len(refused) > 1 else ""
     what, _, next_step = first.reason.partition("; ")
-    return f"{first.address} is not mirrored as {first.name}: {what}{others}.{NEXT}{next_step}."
+    return name_taken(first.address, first.name, f"{what}{others}", next_step)
 
 
 def _location(config: Config, address: str) -> str:

@@ -93,10 +93,15 @@ def no_response(what: str) -> RetryError:
     )
 
 
-def request_failed(what: str, error: Exception) -> RetryError:
+def request_failed(what: str, error: Exception) -> StopError:
     """Return the error for an exception of a library while tables are discovered."""
-    return RetryError(
+    return StopError(
         f"{what} can't be read: {redacted(f'{type(error).__name__}: {error}')[:300]}.",
-        "check its address and credential; the next scan tries again.",
+        "check its address and credential; the next scan tries again. If the error persists, report it.",
         code=ErrorCode.UNEXPECTED,
     )
+
+
+def name_taken(address: str, name: str, why: str, next_step: str) -> SettingError:
+    """Return the error for a discovered table whose name another table has."""
+    return SettingError(f"{address} is not mirrored as {name}: {why}.", f"{next_step}.", code=ErrorCode.NAME_REFUSED)

@@ -72,6 +72,23 @@ def test_tables_that_vanish_together_stay_until_a_person_accepts_it(
     assert names(load_config(lake.root / "mirror.yaml")) == []
 
 
+def test_a_newcomer_with_the_name_of_a_known_table_is_reported(
+    lake: DiskLake, capsys: pytest.CaptureFixture[str]
+) -> None:
+    lake.add("sales/orders")
+    lake.configure('{from: {store: lake, path: "*/*"}, keys: {default: [id]}}')
+    assert _discover(lake) == 0
+    lake.add("backup/orders")
+    capsys.readouterr()
+    refused = (
+        f"{lake.lake}/backup/orders is not mirrored as orders: {lake.lake}/sales/orders has this name in the mirror"
+    )
+    for command, code in (("discover", 1), ("status", 0)):
+        assert main([command, "--config", str(lake.root / "mirror.yaml")]) == code
+        assert refused in capsys.readouterr().err, command
+    assert names(load_config(lake.root / "mirror.yaml")) == ["orders"]
+
+
 def _row(lake: DiskLake, table: str, state: str, reason: str, *keys: str) -> dict[str, object]:
     address, rule = str(lake.lake / table.replace(".", "/")), f"{lake.root}/mirror.yaml:5"
     return {"table": table, "address": address, "rule": rule, "state": state, "reason": reason, "keys": list(keys)}

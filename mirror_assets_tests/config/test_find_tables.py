@@ -19,6 +19,7 @@ from mirror_assets.source.find_tables import MatchedFolders, match_folders
 from mirror_assets.storage import LocalStore
 from mirror_assets.storage.errors import StoreDenied, StoreUnavailable
 from mirror_assets_tests.discovery.lakes import DiskLake, names, states
+from mirror_assets_tests.onelake.server import LoopbackOneLake
 
 _RULE = '{from: {store: lake, path: "*/*/"}, keys: {default: [id]}}'
 
@@ -63,6 +64,24 @@ def test_every_process_knows_the_tables_whatever_its_home(lake: DiskLake, monkey
         config = lake.load(When.REFRESH)
         assert len(names(config)) == 3
     assert "3 of 3 tables are no longer listed" in config.discovered.rules[0].trouble
+
+
+def test_processes_on_other_machines_share_a_landing_zone_on_onelake(
+    lake: DiskLake, onelake: LoopbackOneLake, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name, value in onelake.environment().items():
+        monkeypatch.setenv(name, value)
+    item = onelake.new_item()
+    place = f'{{url: "{item.url}", credential: client_secret, ca_bundle: "{onelake.ca}"}}'
+    text = (lake.root / "mirror.yaml").read_text()
+    assert text.count("{path: ./landing}") == 1
+    (lake.root / "mirror.yaml").write_text(text.replace("{path: ./landing}", f"{{onelake: {place}}}"))
+    lake.add("sales/orders", "sales/items")
+    before = lake.load()
+    lake.add("backup/orders")
+    assert [names(lake.load(when)) for when in (When.REFRESH, When.NEVER)] == [["items", "orders"]] * 2
+    assert _sources(lake.load()) == _sources(before)
+    assert item.names("_discovered") == ["tables.json"]
 
 
 @pytest.mark.parametrize("newcomer", ["backup/orders", "zz/Orders"])

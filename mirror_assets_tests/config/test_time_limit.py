@@ -7,7 +7,7 @@ from threading import Event
 import pytest
 
 from mirror_assets.config.time_limit import TimeLimit
-from mirror_assets.errors import ErrorCode, MirrorError, RetryError
+from mirror_assets.errors import ErrorCode, MirrorError, StopError
 from mirror_assets.source.errors import SourceNotDelta
 
 
@@ -27,7 +27,7 @@ def test_any_other_exception_becomes_an_error_with_a_code(limit: TimeLimit) -> N
     def fail() -> None:
         raise KeyError("answer")
 
-    with pytest.raises(RetryError, match="the store can't be read: KeyError: 'answer'") as failed:
+    with pytest.raises(StopError, match="the store can't be read: KeyError: 'answer'") as failed:
         limit.call("the store", fail)
     assert failed.value.code is ErrorCode.UNEXPECTED
 

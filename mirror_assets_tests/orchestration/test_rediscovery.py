@@ -142,6 +142,22 @@ def test_a_file_with_mistakes_is_not_loaded_anew(
     assert "the definitions could not be reloaded; new tables are mirrored nevertheless" in caplog.text
 
 
+def test_what_was_unreachable_at_the_load_is_added_when_it_responds(
+    lake: DiskLake, instance: dg.DagsterInstance, reloads: Reloads
+) -> None:
+    lake.add("orders")
+    lake.lake.rename(lake.root / "unmounted")
+    zone = lake.root / "zone"
+    zone.write_text("a file, which can't be a landing zone")
+    deployed = _deployed(lake, instance, "batch")
+    assert deployed.config.names == ()
+    (lake.root / "unmounted").rename(lake.lake)
+    zone.unlink()
+    deployed.tick()
+    assert reloads.asked == 1
+    assert _pending(deployed.tick()) == ["shop.orders"]
+
+
 def test_the_next_load_has_the_tables_and_not_those_that_are_gone(
     lake: DiskLake, instance: dg.DagsterInstance, reloads: Reloads
 ) -> None:
