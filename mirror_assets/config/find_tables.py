@@ -28,7 +28,7 @@ _LOADING_SECONDS = 20.0
 _ZONE_SECONDS = 6.0
 _ZONE = "the landing zone"
 # Processes that scan at the same time repeat what they have found after another one has saved its scan.
-_TRIES = 3
+_TRIES = 5
 _LOG = logging.getLogger(__name__)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from threading import Event
 
@@ -144,6 +145,18 @@ def test_two_mirrors_of_one_landing_zone_lose_no_finding_of_the_other(
     assert memory is not None
     assert [one.place for one in memory.places] == [f"{lake.lake} sales/*", f"{lake.lake} stock/*"]
     assert memory.sources == {"orders": f"{lake.lake}/sales/orders", "parts": f"{lake.lake}/stock/parts"}
+
+
+def test_no_finding_is_lost_when_processes_scan_at_the_same_time(lake: DiskLake) -> None:
+    schemas = ("a", "b", "c", "d")
+    lake.add(*(f"{schema}/{schema}{number}" for schema in schemas for number in range(3)))
+    for schema in schemas:
+        lake.configure(_RULE.replace("*/*/", f"{schema}/*"))
+        (lake.root / "mirror.yaml").rename(lake.root / f"{schema}.yaml")
+    with ThreadPoolExecutor(len(schemas)) as pool:
+        list(pool.map(lambda schema: lake.load(When.REFRESH, f"{schema}.yaml"), schemas))
+    lists = [names(lake.load(When.NEVER, f"{schema}.yaml")) for schema in schemas]
+    assert lists == [[f"{schema}{number}" for number in range(3)] for schema in schemas]
 
 
 def test_processes_that_find_two_tables_of_one_name_agree_on_one(
