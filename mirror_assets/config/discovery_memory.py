@@ -38,14 +38,14 @@ class DiscoveryMemory(Record):
         return next((one for one in self.places if one.place == place), None)
 
     def after(self, findings: Iterable[RuleFinding], tables: Sequence[DiscoveredTable]) -> DiscoveryMemory:
-        """Return the memory with the findings that say anything new, and with the sources of the mirrored tables.
+        """Return the memory with the findings that have changed, and with the sources of the mirrored tables.
 
         A table that was deleted no longer owns its name.
         """
         places, deleted = {one.place: one for one in self.places}, set[str]()
         for one in findings:
             known = self.finding(one.place.name)
-            if one.finding is not None and one.finding.is_news(known):
+            if one.finding is not None and one.finding.differs_from(known):
                 places[one.place.name] = one.finding
                 deleted |= one.deleted_since(known)
         sources = {name: address for name, address in self.sources.items() if address not in deleted}

@@ -25,7 +25,8 @@ if TYPE_CHECKING:
 
 # Dagster ends a code server that does not answer for half a minute.
 _LOADING_SECONDS = 20.0
-_ZONE_SECONDS = 6.0
+_ZONE_SECONDS = 10.0
+_WRITING_SECONDS = 4.0
 _ZONE = "the landing zone"
 # Processes that scan at the same time repeat what they have found after another one has saved its scan.
 _TRIES = 5
@@ -82,7 +83,7 @@ def _find(config: Config, places: Sequence[Place], when: When, limit: TimeLimit)
     after, is_saved = before.after(findings, discovered.tables), True
     if file is not None and any(one.is_scanned for one in findings):
         try:
-            is_saved = limit.call(_ZONE, partial(file.write, after), at_most=_ZONE_SECONDS)
+            is_saved = limit.call(_ZONE, partial(file.write, after))
         except MirrorError as error:
             trouble = error
     discovered = replace(discovered, memory=after)
@@ -131,7 +132,7 @@ def _scanned(
         accepts_loss=when is When.ACCEPT,
     )
     try:
-        finding = limit.call(place.name, request, spare=_ZONE_SECONDS)
+        finding = limit.call(place.name, request, spare=_WRITING_SECONDS)
     except MirrorError as error:
         update = {"trouble": str(error), "code": error.code.value}
         finding = (known or PlaceFinding(place=place.name, listed_at=0)).model_copy(update=update)

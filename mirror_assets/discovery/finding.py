@@ -68,7 +68,7 @@ class FolderFacts(BaseModel):
 class FoundFolder(BaseModel):
     """A folder by its path below the root; times are in seconds since 1970.
 
-    `missing` counts the latest listings of its parent without it. `doubted` counts, up to two, the latest listings
+    `missing` counts the latest listings of its parent without it. `unconfirmed` counts, up to two, the latest listings
     that lack it and do not prove its deletion.
     """
 
@@ -79,7 +79,7 @@ class FoundFolder(BaseModel):
     first_seen: float = Field(ge=0, allow_inf_nan=False)
     read_at: float = Field(default=0.0, ge=0, allow_inf_nan=False)
     missing: int = Field(default=0, ge=0)
-    doubted: int = Field(default=0, ge=0)
+    unconfirmed: int = Field(default=0, ge=0)
 
     def is_due(self, now: float) -> bool:
         """Return whether to read it now, if it is not a table.
@@ -114,8 +114,8 @@ class PlaceFinding(BaseModel):
         others = (x for x in self.folders if x.facts.kind not in (FolderKind.TABLE, FolderKind.UNLISTED))
         return tuple(x.path for x in others if x.path in wanted and (all_others or x.is_due(now)))
 
-    def is_news(self, before: PlaceFinding | None) -> bool:
-        """Return whether it says anything that `before` doesn't. Messages of one error code often differ in details."""
+    def differs_from(self, before: PlaceFinding | None) -> bool:
+        """Return whether it has another content than `before`. Messages with the same error code count as equal."""
         if before is None or (before.listed_at == 0 and self.listed_at > 0):
             return True
         has_same_error = self.code is not None and self.code == before.code
@@ -167,17 +167,19 @@ def after_listing(
     for path in () if accepts_loss else lost:
         folder = known[path]
         if is_suspicious or path.rpartition("/")[0] not in listing.parents:
-            found[path] = folder.model_copy(update={"missing": 0, "doubted": min(folder.doubted + 1, _LISTINGS)})
+            found[path] = folder.model_copy(
+                update={"missing": 0, "unconfirmed": min(folder.unconfirmed + 1, _LISTINGS)}
+            )
         elif folder.missing + 1 < _LISTINGS:
-            found[path] = folder.model_copy(update={"missing": folder.missing + 1, "doubted": 0})
-    doubted = [path for path in lost if path in found and found[path].doubted == _LISTINGS]
+            found[path] = folder.model_copy(update={"missing": folder.missing + 1, "unconfirmed": 0})
+    retained = [path for path in lost if path in found and found[path].unconfirmed == _LISTINGS]
     trouble = (
-        f"{len(doubted)} of {len(tables)} tables are no longer listed ({_some(doubted)}): they are mirrored as before. "
-        "Next: check whether the place is mounted and can be listed from here. If the tables were deleted, run "
+        f"{len(retained)} of {len(tables)} tables are no longer listed ({_some(retained)}): they are mirrored as "
+        "before. Next: check whether the place is mounted and can be listed from here. If the tables were deleted, run "
         "`mirror-assets discover --accept`."
     )
     folders = tuple(found[path] for path in sorted(found))
-    return PlaceFinding(place=place, listed_at=now, folders=folders, trouble=trouble if doubted else "")
+    return PlaceFinding(place=place, listed_at=now, folders=folders, trouble=trouble if retained else "")
 
 
 def _listed(listing: Listing, known: Mapping[str, FoundFolder], now: float) -> dict[str, FoundFolder]:
@@ -185,8 +187,8 @@ def _listed(listing: Listing, known: Mapping[str, FoundFolder], now: float) -> d
     found = dict[str, FoundFolder]()
     for path in listing.paths:
         folder = known.get(path) or FoundFolder(path=path, first_seen=now)
-        is_back = folder.missing or folder.doubted
-        found[path] = folder.model_copy(update={"missing": 0, "doubted": 0}) if is_back else folder
+        is_back = folder.missing or folder.unconfirmed
+        found[path] = folder.model_copy(update={"missing": 0, "unconfirmed": 0}) if is_back else folder
     for path, why in listing.unlisted.items():
         facts, before = FolderFacts(kind=FolderKind.UNLISTED, why=why), known.get(path)
         if before is not None and before.facts == facts:

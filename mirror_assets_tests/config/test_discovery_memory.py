@@ -35,7 +35,7 @@ _FOLDERS = st.builds(
     first_seen=_TIMES,
     read_at=_TIMES,
     missing=st.integers(0, 9),
-    doubted=st.integers(0, 9),
+    unconfirmed=st.integers(0, 9),
 )
 _FINDINGS = st.builds(
     PlaceFinding, place=st.text(), listed_at=_TIMES, folders=st.lists(_FOLDERS, max_size=4).map(tuple)

@@ -60,22 +60,22 @@ def test_a_table_is_deleted_only_by_listings_of_its_parent() -> None:
     assert _paths(after_listing(_PLACE, listing, found, 360, accepts_loss=True)) == ["b/u", "b/v", "b/w"]
 
 
-def test_a_scan_without_a_change_is_no_news() -> None:
+def test_a_scan_without_a_change_does_not_differ_from_the_one_before() -> None:
     first = _after("a b", None, 10, unlisted="c").with_facts({"a": TABLE, "b": NONE}, 10)
-    assert first.is_news(None)
-    assert not _after("a b", first, 70, unlisted="c").is_news(first)
-    assert _after("a", first, 70, unlisted="c").is_news(first)
-    assert _after("a b", first, 70).is_news(first)
+    assert first.differs_from(None)
+    assert not _after("a b", first, 70, unlisted="c").differs_from(first)
+    assert _after("a", first, 70, unlisted="c").differs_from(first)
+    assert _after("a b", first, 70).differs_from(first)
     lost = first
     for now in range(70, 310, 60):
         before, lost = lost, _after("", lost, now, unlisted="c")
     assert lost.trouble
-    assert not lost.is_news(before), "a loss that lasts is written once"
+    assert not lost.differs_from(before), "a loss that lasts is written once"
     failed = first.model_copy(update={"trouble": "request 17 timed out", "code": "source_unavailable"})
-    assert failed.is_news(first)
-    assert not failed.model_copy(update={"trouble": "request 18 timed out"}).is_news(failed)
+    assert failed.differs_from(first)
+    assert not failed.model_copy(update={"trouble": "request 18 timed out"}).differs_from(failed)
     never = PlaceFinding(place=_PLACE, listed_at=0)
-    assert PlaceFinding(place=_PLACE, listed_at=9).is_news(never), "an empty place that was listed"
+    assert PlaceFinding(place=_PLACE, listed_at=9).differs_from(never), "an empty place that was listed"
 
 
 def test_the_loss_of_more_than_half_of_the_tables_changes_nothing_until_a_person_accepts_it() -> None:
