@@ -24,6 +24,7 @@ from mirror_assets.config import (
     LandingZoneConfig,
     Staging,
     TableSettings,
+    open_zone,
 )
 from mirror_assets.config.locate import VendedTable, last_address
 from mirror_assets.config.variables import fill_settings, has_reference
@@ -41,7 +42,7 @@ from mirror_assets.source.log import DeltaLog
 from mirror_assets.standin.replicator import LocalReplicator
 from mirror_assets.storage import LocalStore, Store
 from mirror_assets.storage.credentials import CredentialKind, credential_of
-from mirror_assets.storage.errors import root_unusable, spark_cannot_sign_in, stores_collide
+from mirror_assets.storage.errors import spark_cannot_sign_in, stores_collide
 from mirror_assets.storage.lake.azure import storage_token
 from mirror_assets.storage.lake.catalog_errors import catalog_table_unfit, catalog_table_unknown
 from mirror_assets.storage.lake.token_server import VARIABLE, start_token_server
@@ -242,23 +243,6 @@ def history_context(
 def no_spark(owner: str | None = None) -> NoReturn:
     """Stand in the place of a session where only logs and the landing zone are read. Raises RuntimeError."""
     raise RuntimeError(f"{owner} asks for Spark where none may start")
-
-
-def open_zone(config: LandingZoneConfig) -> Store:
-    """Return the landing zone's store; it makes no request yet.
-
-    Raises SettingError for a path that is not a folder, missing credentials, and an API version that can't be used.
-    """
-    if config.path is not None:
-        if config.path.exists() and not config.path.is_dir():
-            raise root_unusable(str(config.path), "it is a file, not a folder")
-        return LocalStore(config.path)
-    from mirror_assets.storage.onelake.clients import shared_clients
-    from mirror_assets.storage.onelake.onelake_store import OneLakeStore
-
-    place = config.onelake
-    assert place is not None  # noqa: S101 it is one of the two
-    return OneLakeStore(shared_clients(place.address, place.credential, place.api_version, place.ca_bundle))
 
 
 def open_watched_zone(config: LandingZoneConfig) -> tuple[Store, ResponseRecorder]:

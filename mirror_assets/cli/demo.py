@@ -11,8 +11,8 @@ from mirror_assets.cli.execute import CheckLine, broken_checks, check_lines, mir
 from mirror_assets.cli.exit import Exit
 from mirror_assets.cli.output import note, show
 from mirror_assets.cli.run_job import execute, failures
-from mirror_assets.composition import open_spark, open_zone
-from mirror_assets.config import Config, load_config
+from mirror_assets.composition import open_spark
+from mirror_assets.config import Config, load_config, open_zone
 from mirror_assets.demo.claim import claim_folder, claim_tables, clear_folder, clear_tables, write_config
 from mirror_assets.demo.lake import begin_lake, continue_lake
 from mirror_assets.landing.names import TableName

@@ -29,6 +29,7 @@ from mirror_assets.config.table_settings import (
     TableSettings,
 )
 from mirror_assets.config.variables import fill_sql
+from mirror_assets.config.zone import open_zone
 
 __all__ = [
     "CONFIG_VARIABLE",
@@ -68,6 +69,7 @@ __all__ = [
     "load_config",
     "load_fabric",
     "missing_columns",
+    "open_zone",
     "setting_of",
     "source_problems",
     "why_no_key",

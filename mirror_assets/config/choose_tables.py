@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING
@@ -11,11 +11,14 @@ from typing import TYPE_CHECKING
 from mirror_assets.config.catalogs import CatalogTable
 from mirror_assets.config.discover_rule import DEFAULT_KEYS, DiscoverRule, NewTables
 from mirror_assets.config.discovered import Discovered, DiscoveredTable, FoundState, RuleOutcome
+from mirror_assets.config.discovery_memory import name_key
+from mirror_assets.config.errors import name_taken
 from mirror_assets.config.locate import last_address
 from mirror_assets.config.model import Config
 from mirror_assets.config.setting_values import Changes, is_uri
 from mirror_assets.config.table_settings import TableConfig
 from mirror_assets.discovery.finding import FolderFacts, FolderKind, FoundFolder, PlaceFinding
+from mirror_assets.errors import MirrorError
 from mirror_assets.landing.errors import NameRefused
 from mirror_assets.landing.names import TableName
 from mirror_assets.storage.lake.address import LakeAddress
@@ -38,13 +41,30 @@ class RuleFinding:
     rule: DiscoverRule
     place: Place
     finding: PlaceFinding | None
+    is_scanned: bool = False
+
+    def deleted_since(self, before: PlaceFinding | None) -> set[str]:
+        """Return the addresses of the tables that an earlier finding has and this one lacks."""
+        now = {folder.path for folder in self.finding.folders} if self.finding else set[str]()
+        tables = (folder.path for folder in (before.folders if before else ()) if folder.facts.is_table)
+        return {address for path in tables if path not in now and (address := self.address(path))}
+
+    def address(self, path: str) -> str | None:
+        """Return the address of a path; None for one that readers of Delta tables can't open."""
+        try:
+            return self.place.address(path)
+        except ValueError:
+            return None
 
 
-def choose_tables(config: Config, findings: Sequence[RuleFinding]) -> tuple[Discovered, dict[str, TableConfig]]:
+def choose_tables(
+    config: Config, findings: Sequence[RuleFinding], sources: Mapping[str, str]
+) -> tuple[Discovered, dict[str, TableConfig]]:
     """Return the state of every folder, and the settings of the tables to mirror, by name.
 
-    Tables in the file have precedence, then the first rule. If two folders have the same name, neither is mirrored:
-    the choice would depend on the order in which they were found.
+    Tables in the file have precedence, then the first rule. If two folders have the same name, the one that `sources`
+    has remains mirrored. If it has none of them, neither is mirrored: the choice would depend on the order in which
+    they were found.
     """
     own = _own_places(config)
     judged = [
@@ -53,7 +73,7 @@ def choose_tables(config: Config, findings: Sequence[RuleFinding]) -> tuple[Disc
         if one.finding
         for folder in one.finding.folders
     ]
-    rows = _without_duplicates(config, judged)
+    rows = _without_duplicates(config, judged, sources)
     tables = dict[str, TableConfig]()
     for row in rows:
         if row.state.is_mirrored:
@@ -125,17 +145,19 @@ def _unfit(
     return None
 
 
-def _without_duplicates(config: Config, judged: Iterable[DiscoveredTable]) -> tuple[DiscoveredTable, ...]:
+def _without_duplicates(
+    config: Config, judged: Iterable[DiscoveredTable], sources: Mapping[str, str]
+) -> tuple[DiscoveredTable, ...]:
     """Return the rows, one per location, with the states of those that `tables` has and whose name is taken."""
     rows = dict[str, DiscoveredTable]()
     for row in judged:
         rows.setdefault(_location(config, row.address), row)
     named = {_location(config, config.table(name).source): name for name in config.named_tables}
-    names = {_folder(name): name for name in config.named_tables}
+    names = {name_key(name): name for name in config.named_tables}
     same = defaultdict[str, list[str]](list)
     for location, row in rows.items():
         if row.state.is_table and location not in named:
-            same[_folder(row.name)].append(row.address)
+            same[name_key(row.name)].append(row.address)
     for location, row in rows.items():
         if location in named:
             reason = "it is listed under `tables`"
@@ -143,34 +165,46 @@ def _without_duplicates(config: Config, judged: Iterable[DiscoveredTable]) -> tu
             continue
         if not row.state.is_table:
             continue
-        folder = _folder(row.name)
-        others = [address for address in same[folder] if address != row.address]
-        if folder in names:
-            reason = f"`tables` has {names[folder]!r} with another source; choose another `schema`, or exclude one"
-            rows[location] = replace(row, state=FoundState.NAME_TAKEN, reason=reason)
-        elif others:
+        key = name_key(row.name)
+        owner, others = sources.get(key), [address for address in same[key] if address != row.address]
+        if key in names:
+            reason = f"`tables` has {names[key]!r} with another source; choose another `schema`, or exclude one"
+        elif owner in others:
+            reason = f"{owner} has this name in the mirror; rename or exclude the new folder, or list it under `tables`"
+        elif others and owner != row.address:
             reason = f"{', '.join(others)} has the same name; set a `schema` with {{folder}}, or exclude one"
-            rows[location] = replace(row, state=FoundState.NAME_TAKEN, reason=reason)
+        else:
+            continue
+        rows[location] = replace(row, state=FoundState.NAME_TAKEN, reason=reason)
     return tuple(rows.values())
-
-
-def _folder(name: str) -> str:
-    return TableName.parse(name).folder.casefold()
 
 
 def _outcome(one: RuleFinding, rows: Sequence[DiscoveredTable]) -> RuleOutcome:
     mine = [row for row in rows if row.rule == one.number]
     names = {known for row in mine for known in (row.name, row.name.rpartition(".")[2])} | {DEFAULT_KEYS}
+    trouble, code = (one.finding.trouble, one.finding.code) if one.finding else ("", None)
+    refused = [row for row in mine if row.state is FoundState.NAME_TAKEN]
+    if refused and not trouble:
+        error = _names_taken(refused)
+        trouble, code = str(error), error.code.value
     return RuleOutcome(
         one.number,
         one.place.name,
         folders=len(mine),
         tables=sum(row.state.is_table for row in mine),
         mirrored=sum(row.state.is_mirrored for row in mine),
-        trouble=one.finding.trouble if one.finding else "",
+        trouble=trouble,
         unused_keys=tuple(name for name in one.rule.keys if name not in names) if one.finding else (),
-        code=one.finding.code if one.finding else None,
+        code=code,
     )
+
+
+def _names_taken(refused: Sequence[DiscoveredTable]) -> MirrorError:
+    """Return the error for tables that are not mirrored because others have their names."""
+    first = refused[0]
+    others = f" ({len(refused) - 1} more: run `mirror-assets discover`)" if len(refused) > 1 else ""
+    what, _, next_step = first.reason.partition("; ")
+    return name_taken(first.address, first.name, f"{what}{others}", next_step)
 
 
 def _location(config: Config, address: str) -> str:

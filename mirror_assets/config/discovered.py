@@ -2,8 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum
+from typing import TYPE_CHECKING
+
+from mirror_assets.errors import MirrorError
+
+if TYPE_CHECKING:
+    from mirror_assets.config.discovery_memory import DiscoveryMemory
 
 
 class FoundState(str, Enum):
@@ -55,8 +61,8 @@ class DiscoveredTable:
 class RuleOutcome:
     """The numbers of a rule (from 0).
 
-    `trouble` is the reason why the latest scan changed nothing, and `code` its error code if the listing failed.
-    `unused_keys` are the names in its `keys` that no folder has.
+    `trouble` is the reason why the latest scan changed nothing, or why a table is not mirrored though another table has
+    its name; `code` is its error code. `unused_keys` are the names in its `keys` that no folder has.
     """
 
     rule: int
@@ -76,7 +82,14 @@ class RuleOutcome:
 
 @dataclass(frozen=True)
 class Discovered:
-    """The result of all rules of a configuration."""
+    """The result of all rules of a configuration, and the memory that it was made from; None if nothing is known."""
 
     tables: tuple[DiscoveredTable, ...] = ()
     rules: tuple[RuleOutcome, ...] = ()
+    memory: DiscoveryMemory | None = None
+
+    def with_trouble(self, error: MirrorError) -> Discovered:
+        """Return the result with an error of the landing zone at each rule that has no trouble of its own."""
+        trouble, code = str(error), error.code.value
+        rules = (rule if rule.trouble else replace(rule, trouble=trouble, code=code) for rule in self.rules)
+        return replace(self, rules=tuple(rules))

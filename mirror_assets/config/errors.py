@@ -7,7 +7,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
-from mirror_assets.errors import ErrorCode, SettingError
+from mirror_assets.errors import ErrorCode, RetryError, SettingError, StopError
+from mirror_assets.redaction import redacted
 
 
 @dataclass(frozen=True)
@@ -72,3 +73,35 @@ def variable_unset(setting: str, problem: str) -> SettingError:
     """A setting refers to an environment variable that is not set."""
     what, next_step = f"{setting}: {problem}.", "set it in this process's environment."
     return SettingError(what, next_step, code=ErrorCode.CONFIG_INVALID)
+
+
+def memory_damaged(path: str) -> StopError:
+    """Return the error for a file of discovered tables that this program did not write."""
+    return StopError(
+        f"{path} is not a valid list of discovered tables.",
+        "restore it from a backup, or run `mirror-assets discover --accept`, which scans and writes it again.",
+        code=ErrorCode.LANDING_DAMAGED,
+    )
+
+
+def no_response(what: str) -> RetryError:
+    """Return the error for a place of tables, or a landing zone, that responds too late for loading definitions."""
+    return RetryError(
+        f"{what} did not respond in time to load the definitions.",
+        "check the network and the address; the sensor `mirror` scans again.",
+        code=ErrorCode.SOURCE_UNAVAILABLE,
+    )
+
+
+def request_failed(what: str, error: Exception) -> StopError:
+    """Return the error for an exception of a library while tables are discovered."""
+    return StopError(
+        f"{what} can't be read: {redacted(f'{type(error).__name__}: {error}')[:300]}.",
+        "check its address and credential; the next scan tries again. If the error persists, report it.",
+        code=ErrorCode.UNEXPECTED,
+    )
+
+
+def name_taken(address: str, name: str, why: str, next_step: str) -> SettingError:
+    """Return the error for a discovered table whose name another table has."""
+    return SettingError(f"{address} is not mirrored as {name}: {why}.", f"{next_step}.", code=ErrorCode.NAME_REFUSED)

@@ -1,39 +1,43 @@
-"""Adds the tables that the rules of `discover` find to the configuration: from the cache, or by a scan."""
+"""Adds the tables that the rules of `discover` find to the configuration: from discovery's memory, or by a scan."""
 
 from __future__ import annotations
 
 import logging
-import os
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Sequence
+from dataclasses import replace
 from enum import Enum
 from functools import partial
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING
 
-from mirror_assets.config.catalogs import table_problem
 from mirror_assets.config.choose_tables import RuleFinding, choose_tables
-from mirror_assets.config.discover_rule import DiscoverRule, FromCatalog
+from mirror_assets.config.discover_places import place_of
 from mirror_assets.config.discovered import FoundState
-from mirror_assets.config.locate import unity_client
+from mirror_assets.config.discovery_memory import DiscoveryMemory, MemoryFile
 from mirror_assets.config.model import Config
-from mirror_assets.config.setting_values import ESCAPE, is_uri
-from mirror_assets.discovery.cache import FindingCache
+from mirror_assets.config.time_limit import TimeLimit
 from mirror_assets.discovery.finding import PlaceFinding, scan
 from mirror_assets.errors import MirrorError
-from mirror_assets.storage.lake.address import LakeAddress
 
 if TYPE_CHECKING:
     from mirror_assets.discovery.places import Place
 
+# Dagster ends a code server that does not answer for half a minute.
+_LOADING_SECONDS = 20.0
+_ZONE_SECONDS = 10.0
+_WRITING_SECONDS = 4.0
+_ZONE = "the landing zone"
+# Processes that scan at the same time repeat what they have found after another one has saved its scan.
+_TRIES = 5
 _LOG = logging.getLogger(__name__)
 
 
 class When(Enum):
-    """When places are scanned: never, if nothing is cached, or in any case.
+    """When places are scanned: never, if they were never listed, or in any case.
 
-    `now` also reads folders again that were no tables a moment ago. `accept` does the same, and removes all tables that
-    are not listed, however many.
+    The first two are limited to 20 seconds. `now` also reads folders again that were no tables a moment ago. `accept`
+    does the same, and removes all tables that are not listed, however many.
     """
 
     NEVER = "never"
@@ -43,81 +47,95 @@ class When(Enum):
     ACCEPT = "accept"
 
 
-def with_found_tables(config: Config, when: When = When.UNKNOWN, environment: Mapping[str, str] = os.environ) -> Config:
+def with_found_tables(config: Config, when: When = When.UNKNOWN) -> Config:
     """Return the configuration with the tables that its rules find, in place of those that they found before.
 
-    A place that can't be scanned retains its cached tables; `Config.discovered` has the reason. Raises nothing for it.
+    Raises nothing: a place that can't be scanned retains its known tables, also while the landing zone with discovery's
+    memory can't be read, and `Config.discovered` has the reason.
     """
     if not config.discover:
         return config
-    cache = FindingCache.of(config.file, environment)
-    findings = [_finding(config, number, rule, cache, when) for number, rule in enumerate(config.discover)]
-    found, tables = choose_tables(config, findings)
-    for row in found.tables:
-        if row.state is FoundState.NAME_TAKEN:
+    limit = TimeLimit(_LOADING_SECONDS if when in (When.NEVER, When.UNKNOWN) else None)
+    places = [place_of(config, rule) for rule in config.discover]
+    found, is_saved, tries = config, False, 0
+    while not is_saved and tries < _TRIES:
+        found, is_saved = _find(config, places, when, limit)
+        tries += 1
+    for row in found.discovered.tables:
+        if row.state is FoundState.NAME_TAKEN and row not in config.discovered.tables:
             _LOG.warning("%s: %s is not mirrored as %s: %s", config.file, row.address, row.name, row.reason)
-    return config.with_found(found, tables)
+    return found
 
 
-def _finding(config: Config, number: int, rule: DiscoverRule, cache: FindingCache, when: When) -> RuleFinding:
-    """Scan the rule's place if it is due; use the cached finding if the scan fails."""
-    place = _place(config, rule)
-    known = cache.read(place.name)
-    if when is When.NEVER or (when is When.UNKNOWN and known is not None and known.listed_at > 0):
-        return RuleFinding(number, rule, place, known)
+def _find(config: Config, places: Sequence[Place], when: When, limit: TimeLimit) -> tuple[Config, bool]:
+    """Read the memory, scan the places that are due, and save what has changed; return False if another process has."""
+    file, trouble, own = None, None, config.discovered.memory
     try:
-        finding = scan(
-            place,
-            known,
-            time.time(),
-            wanted=lambda path: not rule.excludes(PurePosixPath(place.label, path)),
-            all_others=when in (When.NOW, When.ACCEPT),
-            accepts_loss=when is When.ACCEPT,
+        read = partial(MemoryFile.read, config.landing_zone, replaces_damaged=when is When.ACCEPT)
+        file = limit.call(_ZONE, read, at_most=_ZONE_SECONDS)
+    except MirrorError as error:
+        trouble = error
+    before = (file.memory if file else None) or own or DiscoveryMemory()
+    # The names that are taken are in the memory: a process that can't read it adds nothing to the tables it knows.
+    due = When.NEVER if file is None and own is not None else when
+    findings = _findings(config, places, before, due, limit)
+    discovered, tables = choose_tables(config, findings, before.sources)
+    after, is_saved = before.after(findings, discovered.tables), True
+    if file is not None and any(one.is_scanned for one in findings):
+        try:
+            is_saved = limit.call(_ZONE, partial(file.write, after))
+        except MirrorError as error:
+            trouble = error
+    discovered = replace(discovered, memory=after)
+    return config.with_found(discovered.with_trouble(trouble) if trouble else discovered, tables), is_saved
+
+
+def _findings(
+    config: Config, places: Sequence[Place], memory: DiscoveryMemory, when: When, limit: TimeLimit
+) -> list[RuleFinding]:
+    """Return the finding of each rule: a new one if its place is due, or else the known one."""
+    scanned = dict[str, PlaceFinding]()
+    for place in places:
+        known = memory.finding(place.name)
+        is_known = known is not None and known.listed_at > 0
+        if place.name not in scanned and when is not When.NEVER and not (when is When.UNKNOWN and is_known):
+            scanned[place.name] = _scanned(config, places, place, when, known, limit)
+    return [
+        RuleFinding(
+            number, rule, place, scanned.get(place.name) or memory.finding(place.name), is_scanned=place.name in scanned
         )
+        for number, (rule, place) in enumerate(zip(config.discover, places, strict=True))
+    ]
+
+
+def _scanned(
+    config: Config,
+    places: Sequence[Place],
+    place: Place,
+    when: When,
+    known: PlaceFinding | None,
+    limit: TimeLimit,
+) -> PlaceFinding:
+    """Scan the place; return the known finding with the reason if that fails."""
+    rules = [(number, rule) for number, rule in enumerate(config.discover) if places[number].name == place.name]
+
+    def is_wanted(path: str) -> bool:
+        return not all(rule.excludes(PurePosixPath(place.label, path)) for _, rule in rules)
+
+    request = partial(
+        scan,
+        place,
+        known,
+        time.time(),
+        wanted=is_wanted,
+        all_others=when in (When.NOW, When.ACCEPT),
+        accepts_loss=when is When.ACCEPT,
+    )
+    try:
+        finding = limit.call(place.name, request, spare=_WRITING_SECONDS)
     except MirrorError as error:
         update = {"trouble": str(error), "code": error.code.value}
         finding = (known or PlaceFinding(place=place.name, listed_at=0)).model_copy(update=update)
     if finding.trouble and finding.trouble != (known.trouble if known else ""):
-        _LOG.warning("%s: the set of tables is unchanged: %s", config.place(f"discover.{number}"), finding.trouble)
-    cache.write(finding)
-    return RuleFinding(number, rule, place, finding)
-
-
-def _place(config: Config, rule: DiscoverRule) -> Place:
-    """Return the place of a rule."""
-    # These load deltalake, which a file without rules does not need.
-    from mirror_assets.discovery.places import Place, list_catalog, list_folders
-
-    if isinstance(rule.place, FromCatalog):
-        place, label, pattern = rule.place, rule.place.catalog, rule.place.schema_name
-        catalog = config.catalogs[label]
-        client = unity_client(label, catalog)
-
-        def table_address(path: str) -> str:
-            found = place.source(path)
-            # A path without a table is a schema that can't be listed.
-            problem = table_problem(catalog.type.value, found.table) if "/" in path else None
-            if problem:
-                raise ValueError(problem)
-            return str(found)
-
-        name = f"the catalog {client.catalog} of {client.server}, schema {pattern}"
-
-        def names(schema: str) -> Iterator[str]:
-            return (table.name for table in client.tables(schema))
-
-        listing = partial(list_catalog, client.schemas, names, pattern)
-        return Place(name, label, table_address, config.access, listing)
-
-    store, pattern = config.stores[rule.place.store], rule.place.path
-    root = store.address
-
-    def folder_address(path: str) -> str:
-        address = store.table(path)
-        if ESCAPE.search(path) or (is_uri(address) and LakeAddress.parse(address).uri != address):
-            raise ValueError(f"readers of Delta tables take {path!r} for another path; rename its folder")
-        return address
-
-    own = PurePosixPath(store.root) if root is None else PurePosixPath(root.container, root.path)
-    listing = partial(list_folders, config.access(store.root), pattern)
-    return Place(f"{store.root} {pattern}", own.name, folder_address, config.access, listing)
+        _LOG.warning("%s: the set of tables is unchanged: %s", config.place(f"discover.{rules[0][0]}"), finding.trouble)
+    return finding

@@ -49,11 +49,11 @@ def load_config(
 ) -> Config:
     """Read the configuration in `path`, by default `config_file()`, with the tables that its rules find.
 
-    `when` controls the scans; by default, only places without a cached result are scanned. Raises ConfigMissing and
+    `when` controls the scans; by default, only places that were never listed are scanned. Raises ConfigMissing and
     ConfigInvalid.
     """
     file = path or config_file(environment)
-    return with_found_tables(parse_config(_read(file), file, environment), when, environment)
+    return with_found_tables(parse_config(_read(file), file, environment), when)
 
 
 def parse_config(text: bytes, file: Path, environment: Mapping[str, str]) -> Config:

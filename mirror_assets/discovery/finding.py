@@ -13,16 +13,21 @@ if TYPE_CHECKING:
     from mirror_assets.discovery.places import Place
 
 # A table that one listing does not have may be in the middle of being replaced.
-_GONE_AFTER_LISTINGS = 2
+_LISTINGS = 2
 _NAMED = 3
 _READ_AGAIN_AT_LATEST_SECONDS = 3600.0
 
 
 @dataclass(frozen=True)
 class Listing:
-    """The paths of possible tables, ascending, and the folders that can't be listed, each with the reason."""
+    """The paths of possible tables, ascending.
+
+    `parents` are the folders that were listed for them (`""` is the root), and `unlisted` those that can't be listed,
+    each with the reason.
+    """
 
     paths: tuple[str, ...]
+    parents: frozenset[str]
     unlisted: Mapping[str, str] = field(default_factory=dict)
 
 
@@ -63,7 +68,8 @@ class FolderFacts(BaseModel):
 class FoundFolder(BaseModel):
     """A folder by its path below the root; times are in seconds since 1970.
 
-    `missing` counts the latest listings without it.
+    `missing` counts the latest listings of its parent without it. `unconfirmed` counts, up to two, the latest listings
+    that lack it and do not prove its deletion.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -73,6 +79,7 @@ class FoundFolder(BaseModel):
     first_seen: float = Field(ge=0, allow_inf_nan=False)
     read_at: float = Field(default=0.0, ge=0, allow_inf_nan=False)
     missing: int = Field(default=0, ge=0)
+    unconfirmed: int = Field(default=0, ge=0)
 
     def is_due(self, now: float) -> bool:
         """Return whether to read it now, if it is not a table.
@@ -107,6 +114,14 @@ class PlaceFinding(BaseModel):
         others = (x for x in self.folders if x.facts.kind not in (FolderKind.TABLE, FolderKind.UNLISTED))
         return tuple(x.path for x in others if x.path in wanted and (all_others or x.is_due(now)))
 
+    def differs_from(self, before: PlaceFinding | None) -> bool:
+        """Return whether it has another content than `before`. Messages with the same error code count as equal."""
+        if before is None or (before.listed_at == 0 and self.listed_at > 0):
+            return True
+        has_same_error = self.code is not None and self.code == before.code
+        trouble = before.trouble if has_same_error else self.trouble
+        return self.model_copy(update={"listed_at": before.listed_at, "trouble": trouble}) != before
+
     def with_facts(self, read: Mapping[str, FolderFacts], now: float) -> PlaceFinding:
         """Return the finding with the facts that were read now."""
         folders = tuple(
@@ -139,38 +154,49 @@ def after_listing(
 ) -> PlaceFinding:
     """Return the finding after a listing. Known facts of a folder are preserved.
 
-    A table that the listing does not have remains until the next listing without it. The loss of more than half of the
-    tables changes nothing unless a person `accepts_loss`, because an unmounted share and a revoked grant look like an
-    empty place. Nothing changes below a folder that can't be listed.
+    A table remains until two listings of its parent lack it. Two kinds of listings prove no deletion: one without the
+    parent, and one that lacks more than half of the tables, because an unmounted share and a revoked grant look like an
+    empty place. Then the tables remain until a person `accepts_loss`. Nothing changes below a folder that can't be
+    listed.
     """
     known = {folder.path: folder for folder in before.folders} if before else {}
     tables = [path for path, folder in known.items() if folder.facts.is_table]
+    found = _listed(listing, known, now)
+    lost = [path for path in tables if path not in found]
+    is_suspicious = len(lost) * 2 > len(tables)
+    for path in () if accepts_loss else lost:
+        folder = known[path]
+        if is_suspicious or path.rpartition("/")[0] not in listing.parents:
+            found[path] = folder.model_copy(
+                update={"missing": 0, "unconfirmed": min(folder.unconfirmed + 1, _LISTINGS)}
+            )
+        elif folder.missing + 1 < _LISTINGS:
+            found[path] = folder.model_copy(update={"missing": folder.missing + 1, "unconfirmed": 0})
+    retained = [path for path in lost if path in found and found[path].unconfirmed == _LISTINGS]
+    trouble = (
+        f"{len(retained)} of {len(tables)} tables are no longer listed ({_some(retained)}): they are mirrored as "
+        "before. Next: check whether the place is mounted and can be listed from here. If the tables were deleted, run "
+        "`mirror-assets discover --accept`."
+    )
+    folders = tuple(found[path] for path in sorted(found))
+    return PlaceFinding(place=place, listed_at=now, folders=folders, trouble=trouble if retained else "")
+
+
+def _listed(listing: Listing, known: Mapping[str, FoundFolder], now: float) -> dict[str, FoundFolder]:
+    """Return the folders that the listing has, those that it can't list, and the known ones below the latter."""
     found = dict[str, FoundFolder]()
     for path in listing.paths:
         folder = known.get(path) or FoundFolder(path=path, first_seen=now)
-        found[path] = folder.model_copy(update={"missing": 0}) if folder.missing else folder
+        is_back = folder.missing or folder.unconfirmed
+        found[path] = folder.model_copy(update={"missing": 0, "unconfirmed": 0}) if is_back else folder
     for path, why in listing.unlisted.items():
-        facts = FolderFacts(kind=FolderKind.UNLISTED, why=why)
-        found[path] = FoundFolder(path=path, facts=facts, first_seen=now, read_at=now)
+        facts, before = FolderFacts(kind=FolderKind.UNLISTED, why=why), known.get(path)
+        if before is not None and before.facts == facts:
+            found[path] = before
+        else:
+            found[path] = FoundFolder(path=path, facts=facts, first_seen=now, read_at=now)
     hidden = {path for path in known if any(path.startswith(f"{folder}/") for folder in listing.unlisted)}
-    found |= {path: known[path] for path in hidden - found.keys()}
-
-    lost = [path for path in tables if path not in found]
-    is_suspicious = len(lost) * 2 > len(tables) and not accepts_loss
-    gone = 1 if accepts_loss else _GONE_AFTER_LISTINGS
-    trouble = ""
-    for path in lost:
-        missing = known[path].missing + 1
-        if is_suspicious or missing < gone:
-            found[path] = known[path].model_copy(update={"missing": missing})
-        if is_suspicious and missing >= gone:
-            trouble = (
-                f"{len(lost)} of {len(tables)} tables are no longer listed ({_some(lost)}): they are mirrored as "
-                "before. Next: check whether the place is mounted and can be listed from here. If the tables were "
-                "deleted, run `mirror-assets discover --accept`."
-            )
-    folders = tuple(found[path] for path in sorted(found))
-    return PlaceFinding(place=place, listed_at=now, folders=folders, trouble=trouble)
+    return {path: known[path] for path in hidden} | found
 
 
 def _some(paths: Sequence[str]) -> str:

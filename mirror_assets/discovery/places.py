@@ -26,7 +26,7 @@ _WILDCARDS = frozenset("*?[")
 class Place:
     """A place that can be listed, and the meaning of the paths found there.
 
-    `name` is a stable text, the key of its cache. `label` is the place's own name: the first part of the paths that
+    `name` is a stable text, the key of its finding. `label` is the place's own name: the first part of the paths that
     patterns match. `address` returns the address of a path, and raises ValueError for a path without one. `listing`
     raises SettingError for a place that can't be read, and RetryError for one that does not respond.
     """
@@ -77,7 +77,8 @@ def list_folders(root: Access, pattern: str) -> Listing:
     It sends one listing per parent folder. Raises SourceUnreadable and SourceUnavailable.
     """
     found = match_folders(brief_access(root), pattern)
-    return Listing(found.paths, {folder.path: folder.hindrance or "" for folder in found.unlisted})
+    unlisted = {folder.path: folder.hindrance or "" for folder in found.unlisted}
+    return Listing(found.paths, frozenset(found.parents), unlisted)
 
 
 def list_catalog(schemas: Callable[[], Iterable[str]], names: Callable[[str], Iterable[str]], pattern: str) -> Listing:
@@ -87,13 +88,14 @@ def list_catalog(schemas: Callable[[], Iterable[str]], names: Callable[[str], It
     schema that this identity may not list is in `unlisted`. Raises what they raise.
     """
     if not _WILDCARDS & set(pattern):
-        return Listing(tuple(sorted(f"{pattern}/{name}" for name in names(pattern))))
-    paths, unlisted = list[str](), dict[str, str]()
+        return Listing(tuple(sorted(f"{pattern}/{name}" for name in names(pattern))), frozenset([pattern]))
+    paths, parents, unlisted = list[str](), set[str](), dict[str, str]()
     for schema in schemas():
         if not fnmatchcase(schema, pattern):
             continue
         try:
             paths += [f"{schema}/{name}" for name in names(schema)]
+            parents.add(schema)
         except SettingError as error:
             unlisted[schema] = error.what
-    return Listing(tuple(sorted(paths)), unlisted)
+    return Listing(tuple(sorted(paths)), frozenset(parents), unlisted)

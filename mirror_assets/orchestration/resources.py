@@ -20,11 +20,10 @@ from mirror_assets.composition import (
     no_spark,
     open_local_staging,
     open_mirror,
-    open_zone,
     packages_of_catalogs,
     reporting_start,
 )
-from mirror_assets.config import Config, LandingZoneConfig, OneLakeConfig
+from mirror_assets.config import Config, LandingZoneConfig, OneLakeConfig, open_zone
 from mirror_assets.encode.session import require_delta
 from mirror_assets.fabric.monitoring import Mirror
 from mirror_assets.landing.metadata import ensure_partner_events

@@ -16,7 +16,8 @@ from dagster_deltalake.io_manager import TableConnection
 from deltalake import DeltaTable, QueryBuilder
 from deltalake.exceptions import DeltaProtocolError
 
-from mirror_assets.composition import open_mirror, open_zone, source_log
+from mirror_assets.composition import open_mirror, source_log
+from mirror_assets.config import open_zone
 from mirror_assets.errors import ErrorCode, SettingError
 from mirror_assets.landing.names import TableName
 from mirror_assets.orchestration.asset_names import AssetKind

@@ -52,9 +52,13 @@ def find_tables(root: Access, depth: int = 3) -> tuple[FoundTable, ...]:
 
 @dataclass(frozen=True)
 class MatchedFolders:
-    """The folders whose path below the root matches a pattern, ascending, and those that can't be listed for it."""
+    """The folders whose path below the root matches a pattern, ascending.
+
+    `parents` are the folders that were listed for the last name of the pattern, and `unlisted` those that can't be.
+    """
 
     paths: tuple[str, ...]
+    parents: tuple[str, ...] = ()
     unlisted: tuple[FoundTable, ...] = ()
 
 
@@ -65,9 +69,9 @@ def match_folders(root: Access, pattern: str) -> MatchedFolders:
     begins so itself. Folders in a table's folder are left out. Raises as `find_tables` does.
     """
     folders, unlisted = _Folders(root), list[FoundTable]()
-    level = [""]
+    level, parents = [""], list[str]()
     for name in filter(None, pattern.split("/")):
-        below = list[str]()
+        below, parents = list[str](), []
         for path in level:
             try:
                 names = folders.names(path)
@@ -76,11 +80,12 @@ def match_folders(root: Access, pattern: str) -> MatchedFolders:
                     raise
                 unlisted.append(FoundTable(path, error.why))
                 continue
+            parents.append(path)
             if _LOG not in names:
                 fitting = (known for known in names if fnmatchcase(known, name))
                 below += (_join(path, known) for known in fitting if known[0] not in "_." or known[0] == name[0])
         level = below
-    return MatchedFolders(tuple(sorted(level)), tuple(unlisted))
+    return MatchedFolders(tuple(sorted(level)), tuple(sorted(parents)), tuple(unlisted))
 
 
 class _Folders:

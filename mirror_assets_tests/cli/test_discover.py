@@ -14,12 +14,8 @@ from mirror_assets_tests.discovery.lakes import DiskLake, names
 
 
 @pytest.fixture
-def lake(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> DiskLake:
-    made = DiskLake(tmp_path)
-    monkeypatch.delenv("DAGSTER_HOME", raising=False)
-    for name, value in made.environment.items():
-        monkeypatch.setenv(name, value)
-    return made
+def lake(tmp_path: Path) -> DiskLake:
+    return DiskLake(tmp_path)
 
 
 def _discover(lake: DiskLake, *options: str) -> int:
@@ -74,6 +70,23 @@ def test_tables_that_vanish_together_stay_until_a_person_accepts_it(
     assert "2 of 2 tables are no longer listed" in capsys.readouterr().err
     _discover(lake, "--accept")
     assert names(load_config(lake.root / "mirror.yaml")) == []
+
+
+def test_a_newcomer_with_the_name_of_a_known_table_is_reported(
+    lake: DiskLake, capsys: pytest.CaptureFixture[str]
+) -> None:
+    lake.add("sales/orders")
+    lake.configure('{from: {store: lake, path: "*/*"}, keys: {default: [id]}}')
+    assert _discover(lake) == 0
+    lake.add("backup/orders")
+    capsys.readouterr()
+    refused = (
+        f"{lake.lake}/backup/orders is not mirrored as orders: {lake.lake}/sales/orders has this name in the mirror"
+    )
+    for command, code in (("discover", 1), ("status", 0)):
+        assert main([command, "--config", str(lake.root / "mirror.yaml")]) == code
+        assert refused in capsys.readouterr().err, command
+    assert names(load_config(lake.root / "mirror.yaml")) == ["orders"]
 
 
 def _row(lake: DiskLake, table: str, state: str, reason: str, *keys: str) -> dict[str, object]:

@@ -270,4 +270,4 @@ def test_new_and_gone_tables(lake: DiskLake) -> None:
     assert names(second) == ["items", "lines", "orders"], "one that is replaced is missing for a moment"
     assert states(second)["lake/items"] is FoundState.NEW
     assert names(lake.load(When.REFRESH)) == ["items", "lines"]
-    assert names(with_found_tables(first, When.NEVER, lake.environment)) == ["items", "lines"], "in place of the old"
+    assert names(with_found_tables(first, When.NEVER)) == ["items", "lines"], "in place of the old"

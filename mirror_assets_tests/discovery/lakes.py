@@ -27,11 +27,6 @@ class DiskLake:
         """The store's root."""
         return self.root / "lake"
 
-    @property
-    def environment(self) -> dict[str, str]:
-        """With the cache in the folder."""
-        return {"XDG_CACHE_HOME": str(self.root / "cache")}
-
     @cached_property
     def _pattern(self) -> Path:
         write_deltalake(self.root / "pattern", pa.table({"id": [1], "of": ["a"]}), configuration=FEED)
@@ -61,9 +56,9 @@ class DiskLake:
             f"landing_zone: {{path: ./landing}}\nstores:\n  lake: {{root: ./lake}}\ndiscover:\n  - {rule}\n{more}"
         )
 
-    def load(self, when: When = When.UNKNOWN) -> Config:
-        """Load mirror.yaml."""
-        return load_config(self.root / "mirror.yaml", self.environment, when)
+    def load(self, when: When = When.UNKNOWN, file: str = "mirror.yaml") -> Config:
+        """Load mirror.yaml, or another file beside it."""
+        return load_config(self.root / file, when=when)
 
 
 def states(config: Config) -> Mapping[str, FoundState]:

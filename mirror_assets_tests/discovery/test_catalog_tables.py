@@ -113,6 +113,17 @@ def test_a_schema_that_is_not_shown_stops_no_other(lake: CatalogLake, unity: Loo
     assert (closed.address, closed.state) == ("catalog://uc/sales", FoundState.UNREADABLE)
 
 
+def test_a_schema_that_a_revoked_grant_hides_keeps_its_tables(lake: CatalogLake, unity: LoopbackUnity) -> None:
+    lake.register(unity, "sales/orders", "stock/parts", "stock/bins")
+    lake.look_in(unity, "{catalog: uc}")
+    lake.load(When.NOW)
+    for _ in range(3):
+        unity.faults[:] = [Answer(200, {"schemas": [{"name": "stock"}]})]
+        config = lake.load(When.NOW)
+        assert names(config) == ["sales.orders", "stock.bins", "stock.parts"]
+    assert "1 of 3 tables are no longer listed (sales/orders)" in config.discovered.rules[0].trouble
+
+
 def test_a_table_in_a_found_folder_counts_once(lake: CatalogLake, unity: LoopbackUnity) -> None:
     lake.register(unity, "sales/orders", "sales/lines")
     folders = "\n  - {from: {store: lake, path: '*/*'}, schema: '{folder}', keys: {default: [id]}}\n"

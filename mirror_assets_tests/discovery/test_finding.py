@@ -13,9 +13,11 @@ TABLE, NONE = FolderFacts(kind=FolderKind.TABLE, table_id="t"), FolderFacts(kind
 _PLACE = "/lake *"
 
 
-def _after(paths: str, before: PlaceFinding | None, now: float, unlisted: str = "") -> PlaceFinding:
-    listing = Listing(tuple(paths.split()), dict.fromkeys(unlisted.split(), "denied"))
-    return after_listing(_PLACE, listing, before, now)
+def _after(paths: str, before: PlaceFinding | None, now: float, unlisted: str = "", parents: str = "") -> PlaceFinding:
+    """The finding after a listing of the root, of the parents of these paths, and of other `parents`."""
+    found = tuple(paths.split())
+    listed = frozenset(["", *parents.split(), *(path.rpartition("/")[0] for path in found)])
+    return after_listing(_PLACE, Listing(found, listed, dict.fromkeys(unlisted.split(), "denied")), before, now)
 
 
 def _paths(finding: PlaceFinding) -> list[str]:
@@ -42,6 +44,40 @@ def test_a_table_is_gone_when_two_listings_do_not_have_it() -> None:
     assert _paths(_after("c", back, 180)) == ["a", "c"]
 
 
+def test_a_table_is_deleted_only_by_listings_of_its_parent() -> None:
+    """A folder of the share that is not mounted, or a schema that a revoked grant hides, is missing itself."""
+    tables = dict.fromkeys(("a/x", "b/u", "b/v", "b/w"), TABLE)
+    found = _after("a/x b/u b/v b/w", None, 0).with_facts(tables, 0)
+    for now in range(60, 300, 60):
+        found = _after("b/u b/v b/w", found, now)
+        assert _paths(found) == ["a/x", "b/u", "b/v", "b/w"]
+        assert bool(found.trouble) is (now > 60), "one listing without the parent says nothing"
+    assert found.trouble.startswith("1 of 4 tables are no longer listed (a/x): they are mirrored as before. Next: ")
+    once = _after("b/u b/v b/w", found, 300, parents="a")
+    assert (_paths(once), once.trouble) == (["a/x", "b/u", "b/v", "b/w"], ""), "the first listing that proves anything"
+    assert _paths(_after("b/u b/v b/w", once, 360, parents="a")) == ["b/u", "b/v", "b/w"]
+    listing = Listing(("b/u", "b/v", "b/w"), frozenset(["b"]))
+    assert _paths(after_listing(_PLACE, listing, found, 360, accepts_loss=True)) == ["b/u", "b/v", "b/w"]
+
+
+def test_a_scan_without_a_change_does_not_differ_from_the_one_before() -> None:
+    first = _after("a b", None, 10, unlisted="c").with_facts({"a": TABLE, "b": NONE}, 10)
+    assert first.differs_from(None)
+    assert not _after("a b", first, 70, unlisted="c").differs_from(first)
+    assert _after("a", first, 70, unlisted="c").differs_from(first)
+    assert _after("a b", first, 70).differs_from(first)
+    lost = first
+    for now in range(70, 310, 60):
+        before, lost = lost, _after("", lost, now, unlisted="c")
+    assert lost.trouble
+    assert not lost.differs_from(before), "a loss that lasts is written once"
+    failed = first.model_copy(update={"trouble": "request 17 timed out", "code": "source_unavailable"})
+    assert failed.differs_from(first)
+    assert not failed.model_copy(update={"trouble": "request 18 timed out"}).differs_from(failed)
+    never = PlaceFinding(place=_PLACE, listed_at=0)
+    assert PlaceFinding(place=_PLACE, listed_at=9).differs_from(never), "an empty place that was listed"
+
+
 def test_the_loss_of_more_than_half_of_the_tables_changes_nothing_until_a_person_accepts_it() -> None:
     """An unmounted share, a renamed prefix and a revoked grant look like a place that is empty."""
     found = _after("a b c", None, 0).with_facts({"a": TABLE, "b": TABLE, "c": TABLE}, 0)
@@ -51,7 +87,7 @@ def test_the_loss_of_more_than_half_of_the_tables_changes_nothing_until_a_person
         assert bool(found.trouble) is (now > 60), "one listing without a table says nothing"
     assert found.trouble.startswith("3 of 3 tables are no longer listed (a, b, c): they are mirrored as before. Next: ")
     assert _after("a b c", found, 600).trouble == ""
-    accepted = after_listing(_PLACE, Listing(("c",)), found, 600, accepts_loss=True)
+    accepted = after_listing(_PLACE, Listing(("c",), frozenset([""])), found, 600, accepts_loss=True)
     assert (_paths(accepted), accepted.trouble) == (["c"], "")
 
 
@@ -94,17 +130,17 @@ def test_a_listed_folder_is_known_and_an_unlisted_table_for_one_more_unless_most
 ) -> None:
     """Each look is what the listing has, and which of it are tables."""
     finding: PlaceFinding | None = None
-    last_seen: dict[str, int] = {}
+    missed: dict[str, int] = {}
     tables: set[str] = set()
     for number, (listing, are_tables) in enumerate(looks):
         lost = tables - listing
         is_suspicious = len(lost) * 2 > len(tables)
-        finding = after_listing(_PLACE, Listing(tuple(listing)), finding, number)
+        finding = after_listing(_PLACE, Listing(tuple(listing), frozenset([""])), finding, number)
         tables &= set(_paths(finding))
         due = finding.to_read(listing, number, all_others=True)
         tables |= {path for path in due if path in are_tables}
         finding = finding.with_facts({path: TABLE if path in are_tables else NONE for path in due}, number)
-        last_seen |= dict.fromkeys(listing, number)
-        kept = lost if is_suspicious else {path for path in lost if number - last_seen[path] <= 1}
+        missed = {path: 0 if is_suspicious else missed.get(path, 0) + 1 for path in lost}
+        kept = {path for path in lost if missed[path] <= 1}
         assert set(_paths(finding)) == listing | kept
         assert {folder.path for folder in finding.folders if folder.facts.is_table} == tables

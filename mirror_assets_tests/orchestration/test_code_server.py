@@ -63,7 +63,7 @@ class Server:
 def _server(command: list[str], lake: DiskLake, instance: dg.DagsterInstance) -> Iterator[Server]:
     port = free_port()
     address = ["--host", "127.0.0.1", "--port", str(port), "--module-name", "mirror_assets.definitions"]
-    environment = os.environ | lake.environment | {"MIRROR_CONFIG": str(lake.root / "mirror.yaml")}
+    environment = os.environ | {"MIRROR_CONFIG": str(lake.root / "mirror.yaml")}
     environment.pop("DAGSTER_HOME", None)
     process = subprocess.Popen(
         [sys.executable, "-m", "dagster", *command, *address],

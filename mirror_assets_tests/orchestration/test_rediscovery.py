@@ -29,12 +29,9 @@ def instance() -> Iterator[dg.DagsterInstance]:
 
 
 @pytest.fixture
-def lake(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> DiskLake:
+def lake(tmp_path: Path) -> DiskLake:
     made = DiskLake(tmp_path)
     made.lake.mkdir()
-    monkeypatch.delenv("DAGSTER_HOME", raising=False)
-    for name, value in made.environment.items():
-        monkeypatch.setenv(name, value)
     return made
 
 
@@ -146,6 +143,22 @@ def test_a_file_with_mistakes_is_not_loaded_anew(
     assert _pending(deployed.tick()) == ["shop.lines", "shop.orders"]
     assert reloads.asked == 0
     assert "the definitions could not be reloaded; new tables are mirrored nevertheless" in caplog.text
+
+
+def test_what_was_unreachable_at_the_load_is_added_when_it_responds(
+    lake: DiskLake, instance: dg.DagsterInstance, reloads: Reloads
+) -> None:
+    lake.add("orders")
+    lake.lake.rename(lake.root / "unmounted")
+    zone = lake.root / "zone"
+    zone.write_text("a file, which can't be a landing zone")
+    deployed = _deployed(lake, instance, "batch")
+    assert deployed.config.names == ()
+    (lake.root / "unmounted").rename(lake.lake)
+    zone.unlink()
+    deployed.tick()
+    assert reloads.asked == 1
+    assert _pending(deployed.tick()) == ["shop.orders"]
 
 
 def test_the_next_load_has_the_tables_and_not_those_that_are_gone(
