@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from enum import Enum
 from typing import TYPE_CHECKING
 
-from mirror_assets.errors import MirrorError
+from mirror_assets.errors import ErrorCode, MirrorError
 
 if TYPE_CHECKING:
     from mirror_assets.config.discovery_memory import DiscoveryMemory
@@ -73,6 +73,11 @@ class RuleOutcome:
     trouble: str = ""
     unused_keys: tuple[str, ...] = ()
     code: str | None = None
+
+    @property
+    def is_listed(self) -> bool:
+        """Whether the latest scan worked; a table whose name is taken is no failure of the place."""
+        return not self.trouble or self.code == ErrorCode.NAME_REFUSED.value
 
     @property
     def is_well(self) -> bool:

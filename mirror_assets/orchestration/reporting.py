@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Protocol
 
@@ -199,10 +199,10 @@ def discovery_results(config: Config) -> Iterator[tuple[ProblemKey, FailedCheck 
     for rule in config.discovered.rules:
         text, _, next_step = rule.trouble.partition(NEXT)
         trouble = FailedCheck("is not listed as before", text, next_step=next_step, code=rule.code)
-        yield ProblemKey(rule.place, "", "discover"), trouble if rule.trouble else None
+        yield ProblemKey(rule.place, "", "discover"), None if rule.is_listed else trouble
     for row in config.discovered.tables:
         if row.state is FoundState.NAME_TAKEN:
-            text, _, next_step = row.reason.partition(NEXT)
+            text, _, next_step = row.reason.partition("; ")
             what = f"is not mirrored: the name {row.name} is taken"
             yield ProblemKey(row.address, "", "name_taken"), FailedCheck(what, text, Severity.WARN, next_step)
 
@@ -210,14 +210,20 @@ def discovery_results(config: Config) -> Iterator[tuple[ProblemKey, FailedCheck 
 def without_lost_tables(
     results: Mapping[ProblemKey, FailedCheck | None], config: Config
 ) -> dict[ProblemKey, FailedCheck | None]:
-    """Return the results without failures of discovered tables that follow from the loss of their place."""
-    lost = {rule.rule for rule in config.discovered.rules if rule.trouble}
-    tables = {table.name for table in config.discovered.tables if table.rule in lost}
-    return {
-        key: failed
-        for key, failed in results.items()
-        if not (failed is not None and key.subject in tables and failed.code in _LOST)
-    }
+    """Return the results without failures of discovered tables that follow from the loss of their place.
+
+    The next scan may detect that the place is lost: until then, such a failure may pass.
+    """
+    listed = {rule.rule: rule.is_listed for rule in config.discovered.rules}
+    is_listed = {table.name: listed[table.rule] for table in config.discovered.tables if table.state.is_mirrored}
+    after = dict[ProblemKey, FailedCheck | None]()
+    for key, failed in results.items():
+        is_lost = failed is not None and failed.code in _LOST and key.subject in is_listed
+        if failed is None or not is_lost:
+            after[key] = failed
+        elif is_listed[key.subject]:
+            after[key] = replace(failed, may_pass=True)
+    return after
 
 
 def new_problems(problems: list[Problem]) -> StopError:

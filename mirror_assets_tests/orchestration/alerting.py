@@ -10,7 +10,7 @@ from unittest import mock
 
 import dagster as dg
 
-from mirror_assets.config import Config
+from mirror_assets.config import Config, When, with_found_tables
 from mirror_assets.config.load import parse_config
 from mirror_assets.definitions import build_definitions
 from mirror_assets.errors import ErrorCode
@@ -69,7 +69,7 @@ class Deployment:
             "automation: {checks_every_minutes: 5}\n"
             f"{self.settings}tables:{' {}' if not listed else ''}\n{listed}"
         )
-        return parse_config(text.encode(), self.root / "mirror.yaml", {})
+        return with_found_tables(parse_config(text.encode(), self.root / "mirror.yaml", {}), When.NEVER)
 
     @property
     def problems(self) -> ProblemFile:
@@ -81,7 +81,7 @@ class Deployment:
     ) -> dg.ExecuteInProcessResult:
         """Run the job `checks`, or some of its checks, after these minutes."""
         self.at += minutes * 60
-        if self._built is None or self._built[0] != self.names:
+        if self._built is None or self._built[0] != self.names or "discover:" in self.settings:
             self._built = [*self.names], build_definitions(self.config)
         found = self._built[1].resolve_job_def(job)
         run_config = None if only is None else dg.RunConfig(ops={CHECK_OP: only})
