@@ -113,25 +113,18 @@ def _publish_slices(
 
 
 def mirror_event(
-    assets: MirrorAssets,
-    status: MonitoredTable,
-    manifest: Manifest | None,
-    version: int | None = None,
-    *,
-    has_changed: bool,
-    data_version: str | None = None,
-) -> dg.AssetMaterialization | dg.AssetObservation:
-    """Return the event of the mirrored table: a materialization if the replicator has changed it, else an observation.
+    assets: MirrorAssets, status: MonitoredTable, manifest: Manifest | None, data_version: str
+) -> dg.AssetMaterialization:
+    """Return the materialization of a mirrored table that has changed.
 
-    `manifest` is what has landed; without it, no version of the source is named. `version` is the one that a mirror has
-    which lags, None if it is unknown. `data_version` replaces the one that Dagster makes for a materialization.
+    `manifest` is what has landed; without it, no version of the source is named.
     """
-    key, metadata = assets.key(AssetKind.MIRROR, status.name), mirrored_metadata(status, manifest, version)
-    if not has_changed:
-        return dg.AssetObservation(key, metadata=metadata)
     columns = {} if manifest is None else mirrored_columns(assets, status.name, manifest)
-    tags = {} if data_version is None else {DATA_VERSION_TAG: data_version}
-    return dg.AssetMaterialization(key, metadata={**metadata, **columns}, tags=tags)
+    return dg.AssetMaterialization(
+        assets.key(AssetKind.MIRROR, status.name),
+        metadata={**mirrored_metadata(status, manifest), **columns},
+        tags={DATA_VERSION_TAG: data_version},
+    )
 
 
 class KeepHistory(dg.Config):

@@ -1,4 +1,4 @@
-"""The events of mirrored tables in Fabric: one for each table that has changed, none while nothing changes."""
+"""The events of mirrored tables: one for each table that has changed, none while nothing changes."""
 
 from __future__ import annotations
 
@@ -63,11 +63,11 @@ class ChangedMirrors:
         instance: dg.DagsterInstance,
         read_manifest: Callable[[TableName], Manifest | None],
         statuses: Sequence[MonitoredTable],
-    ) -> list[dg.AssetMaterialization | dg.AssetObservation]:
+    ) -> list[dg.AssetMaterialization]:
         """Return an event for each table that has changed; a manifest is read only if it, or Fabric's status, has."""
         if self._marks is None:
             self._marks = self._recorded(instance)
-        found = list[dg.AssetMaterialization | dg.AssetObservation]()
+        found = list[dg.AssetMaterialization]()
         for status in statuses:
             seen = status, status.manifest_etag
             if self._seen.get(status.name) == seen:
@@ -75,7 +75,7 @@ class ChangedMirrors:
             manifest, before = read_manifest(status.name), self._marks.get(status.name)
             mark = MirrorMark.of(status, manifest, before)
             if mark != before:
-                found.append(mirror_event(self._assets, status, manifest, has_changed=True, data_version=str(mark)))
+                found.append(mirror_event(self._assets, status, manifest, str(mark)))
             self._marks[status.name] = mark
             if manifest is not None:  # else none is there, or the store did not answer
                 self._seen[status.name] = seen

@@ -13,7 +13,7 @@ from mirror_assets.direct_lake.maintenance_job import maintenance_jobs
 from mirror_assets.errors import ErrorCode, MirrorError, SettingError
 from mirror_assets.fabric.monitoring import MonitoredTable
 from mirror_assets.orchestration.asset_names import DEFAULT_GROUP, MIRROR_ALL, AssetKind
-from mirror_assets.orchestration.assets import mirror_event
+from mirror_assets.orchestration.changed_mirrors import ChangedMirrors
 from mirror_assets.orchestration.check_jobs import check_jobs
 from mirror_assets.orchestration.dagster_internals import UnresolvedAssetJobDefinition
 from mirror_assets.orchestration.doctor_job import doctor_job
@@ -30,7 +30,6 @@ from mirror_assets.orchestration.table_events import TableEvents
 from mirror_assets.pipeline.context import manifest_or_none
 from mirror_assets.pipeline.rebuild import is_rebuilding, mirror_wait, rebuild_consequence, rebuild_table
 from mirror_assets.pipeline.repair import repair_table
-from mirror_assets.pipeline.replication import mirrored_version
 from mirror_assets.pipeline.table_lease import leased
 from mirror_assets.source.ranges import parse_range
 
@@ -158,15 +157,11 @@ def _replicate_job(assets: MirrorAssets) -> Job:
         landing_zone = zone_of(assets, context.resources)
         with failing(), stopping(context), exporting_metrics(settings, context.log.warning):
             mirror, store = mirror_of(settings, landing_zone), landing_zone.open()
-            # Fabric applies files at its own times: the sensor, which has a cursor, reports changes.
-            before = None if settings.mirror.fabric else {x.name: x.processed_rows for x in mirror.status()}
-            statuses = mirror.poll()
-            for status in statuses:
-                has_changed = before is not None and before.get(status.name) != status.processed_rows
-                manifest = manifest_or_none(store, status.name)
-                version = mirrored_version(store, status.name, manifest, status) if manifest else None
-                context.log_event(mirror_event(assets, status, manifest, version, has_changed=has_changed))
-        return list(statuses)
+            statuses = [status for status in mirror.poll() if status.name in settings.names]
+            read = partial(manifest_or_none, store)
+            for event in ChangedMirrors(assets).events(context.instance, read, statuses):
+                context.log_event(event)
+        return statuses
 
     description = "Observe the mirror; the local stand-in first applies what has landed."
     return _job_of(assets, replicate_tables, REPLICATE, description)

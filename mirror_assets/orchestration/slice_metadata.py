@@ -151,22 +151,19 @@ def skipped_metadata(why: str, key: SliceKey, known: Metadata | None = None) -> 
     return {"landed_before": why, **(known or {"summary": f"{versions(key)}: {why}"})}
 
 
-def mirrored_metadata(
-    status: MonitoredTable, manifest: Manifest | None, version: int | None = None
-) -> dict[str, MetadataItem]:
+def mirrored_metadata(status: MonitoredTable, manifest: Manifest | None) -> dict[str, MetadataItem]:
     """Return the metadata of a mirrored table: the replicator's status, and by `manifest` its version.
 
-    Without a manifest, no version of the source is named. `version` is that of a mirror that lags.
+    Without a manifest, or while files wait to be applied, no version of the mirror is named.
     """
     is_current = manifest is not None and status.has_applied(manifest)
-    has = manifest.covered if manifest is not None and is_current else version
+    has = manifest.covered if manifest is not None and is_current else None
     waiting = f", {count(status.waiting_files, 'file')} to apply" if status.waiting_files else ""
     at = waiting
     if manifest is not None and is_current:
         at = f": at version {manifest.covered} of the source"
     elif manifest is not None:
-        mirrored = "" if has is None else f"at version {has}, "
-        at = f": {mirrored}behind version {manifest.covered} of the source{waiting}"
+        at = f": behind version {manifest.covered} of the source{waiting}"
     metadata: dict[str, MetadataItem] = {"summary": f"{status.state.value}{at}", "state": status.state.value}
     if status.mirror_rows is not None:
         metadata["dagster/row_count"] = status.mirror_rows

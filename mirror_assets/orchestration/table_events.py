@@ -11,6 +11,8 @@ import dagster as dg
 
 from mirror_assets.landing.names import TableName
 from mirror_assets.landing.publish import Outcome, Published
+from mirror_assets.landing.rebuild import read_rebuild
+from mirror_assets.landing.steps import drive
 from mirror_assets.orchestration.asset_names import AssetKind
 from mirror_assets.orchestration.checks import check_named
 from mirror_assets.orchestration.event_queue import EventQueue
@@ -121,7 +123,13 @@ class TableEvents:
         self._queue.record(partial(self._register_rebuild, name, str(manifest.slice), manifest.epoch))
         state = table_context.log.state()
         landed = landed_metadata(assets, table_context, Published(Outcome.LANDED, manifest, published.entries))
-        staged = {"summary": landed["summary"], "dagster/partition_row_count": landed["dagster/partition_row_count"]}
+        record = drive(read_rebuild(name), table_context.store)
+        because = (record.reason if record else None) or "a person requested it"
+        landed = {"summary": f"rebuilt: {landed['summary']}", "rebuilt_because": because} | {
+            item: value for item, value in landed.items() if item != "summary"
+        }
+        names = ("summary", "rebuilt_because", "dagster/partition_row_count")
+        staged = {item: landed[item] for item in names}
         events = [
             dg.AssetMaterialization(assets.key(kind, name), partition=str(manifest.slice), metadata=metadata)
             for kind, metadata in ((AssetKind.CHANGES, staged), (AssetKind.LANDING, landed))
