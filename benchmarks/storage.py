@@ -19,8 +19,8 @@ from dagster._core.remote_origin import RegisteredCodeLocationOrigin, RemoteRepo
 from benchmarks.many import ManyTables
 from mirror_assets.config import load_config
 from mirror_assets.definitions import build_definitions
-from mirror_assets.orchestration.check_tables import CHECKS
-from mirror_assets.orchestration.jobs import MIRROR_ALL
+from mirror_assets.orchestration.asset_names import MIRROR_ALL
+from mirror_assets.orchestration.check_jobs import CHECKS
 from mirror_assets.orchestration.mirror_assets import MirrorAssets
 from mirror_assets.orchestration.old_runs import delete_old_runs
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import gc
 import warnings
-from collections.abc import Sequence
 
 import dagster as dg
 
@@ -14,8 +13,7 @@ from mirror_assets.garbage import search_rarely
 from mirror_assets.orchestration.assets import table_assets
 from mirror_assets.orchestration.batch_sensor import mirror_sensor
 from mirror_assets.orchestration.check_steps import check_definitions
-from mirror_assets.orchestration.failed_runs import TABLE_FAILED
-from mirror_assets.orchestration.jobs import Job, build_jobs
+from mirror_assets.orchestration.jobs import build_jobs
 from mirror_assets.orchestration.jobs_first import is_for_a_run, jobs_first
 from mirror_assets.orchestration.mirror_assets import MirrorAssets
 from mirror_assets.orchestration.mirror_status import status_asset
@@ -42,38 +40,15 @@ def build_definitions(
     assets.require_distinct_keys()
     tables = config.all_tables()
     jobs = build_jobs(assets)
-    by_name = {job.name: job for job in jobs}
-    sensors, schedules = [mirror_sensor(assets), replicator_sensor(assets)], job_schedules(assets, by_name)
     asset_checks = [checks for table in tables for checks in check_definitions(assets, table)]
     return dg.Definitions(
         assets=[*(asset for table in tables for asset in table_assets(assets, table)), status_asset(assets)],
         asset_checks=asset_checks,
-        sensors=[*sensors, *_alerts_sensors(assets, jobs, sensors, schedules, asset_checks)],
-        schedules=schedules,
+        sensors=[mirror_sensor(assets), replicator_sensor(assets)],
+        schedules=job_schedules(assets, {job.name: job for job in jobs}),
         jobs=jobs,
         resources=resources(assets),
     )
-
-
-def _alerts_sensors(
-    assets: MirrorAssets,
-    jobs: Sequence[Job],
-    sensors: Sequence[dg.SensorDefinition],
-    schedules: Sequence[dg.ScheduleDefinition],
-    checks: Sequence[dg.AssetChecksDefinition],
-) -> list[dg.SensorDefinition]:
-    """Return the sensor of alerts if there are receivers; its imports take a third of a second."""
-    if not assets.config.alerts.receivers:
-        return []
-    from mirror_assets.orchestration.alert_checks import CheckReader
-    from mirror_assets.orchestration.alert_runs import RunReader
-    from mirror_assets.orchestration.alerts_sensor import alerts_sensor
-
-    scheduled = frozenset(schedule.name for schedule in schedules)
-    # A table that fails is a condition itself, and its failed run is none.
-    runs = RunReader(frozenset(job.name for job in jobs) - {assets.full_name(TABLE_FAILED)}, scheduled)
-    reader = CheckReader(frozenset(key for check in checks for key in check.check_keys))
-    return [alerts_sensor(assets, reader, runs, scheduled | {sensor.name for sensor in sensors})]
 
 
 @dg.definitions  # type: ignore[arg-type]  # a repository will do; the annotation lags

@@ -14,7 +14,6 @@ import dagster as dg
 import pytest
 
 from mirror_assets import docs_links
-from mirror_assets.alerts.conditions import Condition, ConditionKind
 from mirror_assets.alerts.messages import links
 from mirror_assets.config.alerts import AlertsConfig
 from mirror_assets.docs_links import DOCS_VARIABLE, check_link, error_link
@@ -24,6 +23,7 @@ from mirror_assets.orchestration.asset_names import DOCS_URL
 from mirror_assets.orchestration.checks import CHECK_NAMES, CHECKS
 from mirror_assets.orchestration.materialize import failure
 from mirror_assets.verify.check_result import CheckResult
+from mirror_assets_tests.alerts.problems import problem
 from mirror_assets_tests.orchestration.mirrors import assets_of
 from mirror_assets_tests.pages import ROOT, anchors
 
@@ -88,13 +88,12 @@ def test_a_check_that_failed_because_of_an_error_links_to_its_code() -> None:
 
 
 @pytest.mark.usefixtures("hosted")
-@pytest.mark.parametrize("kind", [ConditionKind.TABLE, ConditionKind.CHECK])
-def test_the_link_of_each_alert_leads_to_its_section(kind: ConditionKind, site: Path) -> None:
-    names = _CODES if kind is ConditionKind.TABLE else CHECK_NAMES
-    for name in names:
-        code, check = (name, "not_failing") if kind is ConditionKind.TABLE else (None, name)
-        ((_, link),) = links(Condition("a", kind, "t", "fails", "it", code=code, check=check), AlertsConfig())
-        assert link == (check_link(name) if code is None else error_link(name))
+@pytest.mark.parametrize("by_code", [True, False])
+def test_the_link_of_each_alert_leads_to_its_section(site: Path, *, by_code: bool) -> None:
+    for name in _CODES if by_code else (*CHECK_NAMES, "discover", "name_taken", "overdue", "reachable"):
+        one = problem("t", code=name) if by_code else problem("t", check=name)
+        ((_, link),) = links(one, AlertsConfig())
+        assert link == (error_link(name) if by_code else check_link(name))
         assert _has_section(site, link), name
 
 

@@ -7,10 +7,10 @@ import os
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, cast
 
-from mirror_assets.alerts.incidents import Event
 from mirror_assets.alerts.messages import Message
-from mirror_assets.config.alerts import ReceiverConfig, Severity
+from mirror_assets.config.alerts import ReceiverConfig
 from mirror_assets.errors import ErrorCode, RetryError, SettingError
+from mirror_assets.landing.problems import MessageKind, Severity
 from mirror_assets.redaction import hide, redacted
 
 if TYPE_CHECKING:  # both take time to import, and only processes that send need them
@@ -63,7 +63,7 @@ def _send_by_apprise(name: str, url: str, message: Message) -> None:
         raise _unusable(name, "Apprise doesn't know this kind of URL, or a part of it is missing")
     if _is_unencrypted(service, url):
         raise _unusable(name, "its URL is not encrypted; use the form with TLS, such as jsons:// for json://")
-    kind = "success" if message.event is Event.ENDED else _APPRISE_TYPES[message.severity]
+    kind = "success" if message.kind is MessageKind.ENDED else _APPRISE_TYPES[message.severity]
     result = apprise.Apprise([service]).notify(
         body=message.body,
         title=message.title,
@@ -96,7 +96,7 @@ def _send_to_pagerduty(name: str, key: str, host: str, message: Message) -> None
         # What is due is sent again; without this, the client waits and repeats within the call, without end for a 429.
         client.timeout, client.max_network_attempts, client.max_http_attempts, client.retry[429] = _SECONDS, 0, -1, 1
         try:
-            if message.event is not Event.ENDED:
+            if message.kind is not MessageKind.ENDED:
                 client.trigger(
                     message.title,
                     "mirror_assets",
@@ -105,7 +105,7 @@ def _send_to_pagerduty(name: str, key: str, host: str, message: Message) -> None
                     custom_details={"message": message.body},
                     links=[{"href": link, "text": label} for label, link in message.links],
                 )
-            if message.event in (Event.ENDED, Event.TEST):
+            if message.is_last:
                 client.resolve(message.incident)
         except pagerduty.Error as error:
             raise _failed(name, str(error)) from None

@@ -1,4 +1,4 @@
-"""The command `alerts test`: sends a test message to each receiver; without Dagster."""
+"""The commands `alerts`: send a test message to each receiver, and mute a table; without Dagster."""
 
 from __future__ import annotations
 
@@ -10,11 +10,12 @@ from pathlib import Path
 from mirror_assets.alerts.messages import test_message
 from mirror_assets.alerts.receivers import send
 from mirror_assets.cli.exit import Exit, exit_code
-from mirror_assets.cli.output import note, show
-from mirror_assets.config import load_config
+from mirror_assets.cli.output import note, show, show_json
+from mirror_assets.config import load_config, open_zone
 from mirror_assets.config.alerts import ReceiverConfig
 from mirror_assets.config.errors import did_you_mean
 from mirror_assets.errors import MirrorError
+from mirror_assets.landing.problems import Mute, ProblemStore
 
 
 @dataclass(frozen=True)
@@ -26,6 +27,15 @@ class ReceiverTest:
     error: str = ""
     next_step: str = ""
     family: str | None = None
+
+
+@dataclass(frozen=True)
+class MutedTable:
+    """A table about which no message is sent until a time, in ms since 1970; None: it is not muted."""
+
+    table: str
+    until_ms: int | None
+    reason: str
 
 
 def test(path: Path | None, names: Sequence[str], *, as_json: bool) -> Exit:
@@ -40,6 +50,19 @@ def test(path: Path | None, names: Sequence[str], *, as_json: bool) -> Exit:
     rows = [("pass" if one.passed else "FAIL", one.receiver, one.error, one.next_step) for one in found]
     show("Alerts", ("", "receiver", "error", "next step"), rows, found, as_json=as_json)
     return exit_code(one.family for one in found if one.family is not None)
+
+
+def mute(path: Path | None, name: str, seconds: float, reason: str, *, as_json: bool) -> Exit:
+    """Mute the table for this many seconds; 0 ends its mute."""
+    config = load_config(path)
+    table, now_ms = str(config.table(name).name), time.time_ns() // 1_000_000
+    muted = Mute(subject=table, until_ms=now_ms + round(seconds * 1000), reason=reason)
+    ProblemStore(open_zone(config.landing_zone)).change(lambda file: file.with_mute(muted, now_ms))
+    if as_json:
+        show_json([MutedTable(table, muted.until_ms if seconds else None, reason)])
+    else:
+        note(str(muted) if seconds else f"{table} is not muted")
+    return Exit.FINE
 
 
 def _test(name: str, receiver: ReceiverConfig) -> ReceiverTest:

@@ -17,7 +17,7 @@ from mirror_assets.demo.claim import claim_folder, claim_tables, clear_folder, c
 from mirror_assets.demo.lake import begin_lake, continue_lake
 from mirror_assets.landing.names import TableName
 from mirror_assets.orchestration.asset_names import AssetKind, asset_key
-from mirror_assets.orchestration.check_tables import ALL_CHECKS
+from mirror_assets.orchestration.check_jobs import ALL_CHECKS
 from mirror_assets.orchestration.jobs import REPLICATE
 from mirror_assets.orchestration.run_reports import TableReport
 

@@ -26,7 +26,8 @@ class FoundLine:
 def discover(path: Path | None, *, accept: bool, as_json: bool) -> Exit:
     """Discover the tables, save them, and show the result for each.
 
-    It fails for a rule that finds no table, and for a table whose name is taken. With `accept`, all tables that are not listed any more are removed.
+    It fails for a rule that finds no table, and for a table whose name is taken. With `accept`, all tables that are not
+    listed any more are removed.
     """
     config = load_config(path, when=When.ACCEPT if accept else When.NOW)
     if not config.discover:

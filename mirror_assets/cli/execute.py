@@ -19,12 +19,11 @@ from mirror_assets.encode.repair import RepairChanges
 from mirror_assets.errors import NEXT, ErrorCode, SettingError
 from mirror_assets.fabric.monitoring import MonitoredTable, TableState
 from mirror_assets.landing.names import TableName
-from mirror_assets.orchestration.asset_names import AssetKind, asset_key
+from mirror_assets.orchestration.asset_names import MIRROR_ALL, AssetKind, asset_key
 from mirror_assets.orchestration.assets import KeepHistory
-from mirror_assets.orchestration.check_tables import ALL_CHECKS, CHECK_OP, CheckTables
+from mirror_assets.orchestration.check_jobs import ALL_CHECKS, CHECK_OP, CheckTables
 from mirror_assets.orchestration.jobs import (
     HISTORY,
-    MIRROR_ALL,
     REBUILD,
     REBUILD_OP,
     REPAIR,
@@ -42,7 +41,7 @@ from mirror_assets.pipeline.repair import Repair, count_repair, plan_repair
 
 @dataclass(frozen=True)
 class CheckLine:
-    """The result of one check; `next_step` is that of a failed one."""
+    """The result of one check; of a failed one, the next step, and the code of its error if it has one."""
 
     asset: str
     check: str
@@ -50,6 +49,7 @@ class CheckLine:
     severity: str
     message: str
     next_step: str = ""
+    code: str = ""
 
     @property
     def text(self) -> str:
@@ -81,7 +81,10 @@ def run(path: Path | None, names: Sequence[str], commits: RangeOptions, *, as_js
     """Mirror the tables until nothing is left; a table that fails doesn't stop the others."""
     config = load_config(path, when=When.REFRESH)
     config.chosen(names)  # refuses an unknown one before a run begins
-    reports = mirror(config, names, commits)
+    result = _mirror_all(config, names, commits)
+    if any(failed.step == TABLES_OP for failed in failures(result)):
+        return _failed(result)
+    reports: list[TableReport] = result.output_for_node(TABLES_OP)
     rows = [
         (x.table, x.covered, x.slices, x.files, x.rows.inserts, x.rows.updates, x.rows.deletes, x.seconds, x.result)
         for x in reports
@@ -93,13 +96,15 @@ def run(path: Path | None, names: Sequence[str], commits: RangeOptions, *, as_js
     return exit_code(report.family for report in reports if report.family)
 
 
-def mirror(config: Config, names: Sequence[str] = (), commits: RangeOptions | None = None) -> list[TableReport]:
-    """Run the job `mirror_all` for these tables, or all; return its report of each."""
-    commits = commits or RangeOptions()
-    ops = MirrorTables(tables=list(names), first=commits.first, last=commits.last, clip=commits.clip)
-    result = execute(config, MIRROR_ALL, {TABLES_OP: ops})
-    reports: list[TableReport] = result.output_for_node(TABLES_OP)
+def mirror(config: Config) -> list[TableReport]:
+    """Run the job `mirror_all` for all tables; return its report of each."""
+    reports: list[TableReport] = _mirror_all(config, (), RangeOptions()).output_for_node(TABLES_OP)
     return reports
+
+
+def _mirror_all(config: Config, names: Sequence[str], commits: RangeOptions) -> dg.ExecuteInProcessResult:
+    ops = MirrorTables(tables=list(names), first=commits.first, last=commits.last, clip=commits.clip)
+    return execute(config, MIRROR_ALL, {TABLES_OP: ops})
 
 
 def check(path: Path | None, names: Sequence[str], only: Sequence[str], *, as_json: bool) -> Exit:
@@ -118,7 +123,10 @@ def check(path: Path | None, names: Sequence[str], only: Sequence[str], *, as_js
     ]
     show("Checks", ("asset", "check", "result", "message"), rows, lines, as_json=as_json)
     note_reported(f"{failed.step}: {failed.text}" for failed in broken)
-    return Exit.FAILED if broken or any(line.is_error for line in lines) else Exit.FINE
+    errors = [line for line in lines if line.is_error]
+    if errors and not broken and all(line.code == ErrorCode.ITEM_MISSING.value for line in errors):
+        return Exit.BAD_SETTING
+    return Exit.FAILED if broken or errors else Exit.FINE
 
 
 def broken_checks(result: dg.ExecuteInProcessResult) -> list[StepFailed]:
@@ -130,9 +138,12 @@ def check_lines(result: dg.ExecuteInProcessResult) -> list[CheckLine]:
     """Return the results of a run's checks."""
     lines = []
     for found in result.get_asset_check_evaluations():
-        step = found.metadata.get("next_step") if not found.passed else None
         asset, severity, text = found.asset_key.to_user_string(), found.severity.value, found.description or ""
-        lines.append(CheckLine(asset, found.check_name, found.passed, severity, text, str(step.value) if step else ""))
+        step, code = (
+            str(found.metadata[name].value) if not found.passed and name in found.metadata else ""
+            for name in ("next_step", "code")
+        )
+        lines.append(CheckLine(asset, found.check_name, found.passed, severity, text, step, code))
     return lines
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from uuid import UUID
@@ -10,9 +12,11 @@ from mirror_assets.cli.exit import Exit
 from mirror_assets.cli.output import note, show, show_json
 from mirror_assets.composition import Project, open_fabric
 from mirror_assets.config import Config, FabricConfig, Problem, load_config, load_fabric
+from mirror_assets.errors import NEXT
 from mirror_assets.fabric.database import DatabaseState, TargetProperties
 from mirror_assets.fabric.monitoring import MonitoredTable, TableState
 from mirror_assets.fabric.operate import create_database, start_mirroring
+from mirror_assets.pipeline.replication import check_replication
 from mirror_assets.storage.onelake.address import OneLakeAddress
 
 
@@ -27,13 +31,27 @@ class CreatedLine:
 
 
 @dataclass(frozen=True)
+class ReplicationProblem:
+    """A table's failed check `replicating`; `next_step` is empty where the message has it."""
+
+    table: str
+    is_error: bool
+    message: str
+    next_step: str
+
+
+@dataclass(frozen=True)
 class DatabaseLine:
-    """A mirrored database and its state."""
+    """A mirrored database, its state, and the problems of replication as the check `replicating` finds them.
+
+    Fabric's state alone is not enough: it may be Running while nothing is applied.
+    """
 
     workspace: str
     item: str
     state: DatabaseState
     message: str
+    problems: tuple[ReplicationProblem, ...]
     tables: tuple[MonitoredTable, ...] = ()
 
 
@@ -67,25 +85,29 @@ def create(
 
 
 def start(path: Path | None, *, replay: bool, as_json: bool) -> Exit:
-    """Start mirroring, unless it is running."""
-    fabric, tables = _database(load_config(path))
+    """Start mirroring, unless it is running; fails if it is running and a table is not replicated."""
+    config = load_config(path)
+    fabric, tables = _database(config)
     client, item = open_fabric(fabric, UUID(tables.workspace)), UUID(tables.item)
     started = start_mirroring(client, item, replay=replay)
     found = client.status(item)
+    problems = () if started else _problems(Project.of(config))
     if as_json:
-        show_json([DatabaseLine(tables.workspace, tables.item, found.state, found.message or "")])
+        show_json([DatabaseLine(tables.workspace, tables.item, found.state, found.message or "", problems)])
     else:
-        note(f"mirrored database {item} is {found.state.value}{'' if started else ': nothing to do'}")
-    return Exit.FINE
+        is_fine = not started and not problems
+        note(f"mirrored database {item} is {found.state.value}{': nothing to do' if is_fine else ''}")
+    return _note_problems(problems)
 
 
 def status(path: Path | None, *, as_json: bool) -> Exit:
-    """Show the mirrored database and its tables; fails if a table has failed."""
+    """Show the mirrored database and its tables; fails if a table has failed or is not replicated."""
     config = load_config(path)
     fabric, place = _database(config)
     found = open_fabric(fabric, UUID(place.workspace)).status(UUID(place.item))
-    tables = tuple(Project.of(config).mirror().status())
-    line = DatabaseLine(place.workspace, place.item, found.state, found.message or "", tables)
+    project = Project.of(config)
+    tables, problems = tuple(project.mirror().status()), _problems(project)
+    line = DatabaseLine(place.workspace, place.item, found.state, found.message or "", problems, tables)
     rows = [
         (
             x.name,
@@ -102,7 +124,31 @@ def status(path: Path | None, *, as_json: bool) -> Exit:
     message = f": {line.message}" if line.message else ""
     title = f"Mirrored database {line.item} is {line.state.value}{message}"
     show(title, columns, rows, [line], as_json=as_json)
-    return Exit.FAILED if any(table.state is TableState.FAILED for table in tables) else Exit.FINE
+    code = _note_problems(problems)
+    return Exit.FAILED if any(table.state is TableState.FAILED for table in tables) else code
+
+
+def _problems(project: Project) -> tuple[ReplicationProblem, ...]:
+    """Return the problems of the tables in mirror.yaml. Raises what the landing zone's store raises."""
+    mirror, now = project.mirror().at_once(), time.time()
+    results = [(table.name, check_replication(table, mirror, now)) for table in project.tables()]
+    return tuple(
+        ReplicationProblem(str(name), not result.is_warning, result.message, result.next_step)
+        for name, result in results
+        if not result.passed
+    )
+
+
+def _note_problems(problems: Sequence[ReplicationProblem]) -> Exit:
+    """Print the problems, those with one next step as one; return the exit code."""
+    by_step: dict[tuple[bool, str], list[ReplicationProblem]] = {}
+    for problem in problems:
+        by_step.setdefault((problem.is_error, problem.next_step or problem.message), []).append(problem)
+    for (is_error, _), (first, *others) in by_step.items():
+        more = f" (and {len(others)} more {'table' if len(others) == 1 else 'tables'})" if others else ""
+        step = f".{NEXT}{first.next_step}" if first.next_step else ""
+        note(f"{'error' if is_error else 'warning'}: {first.table}{more}: {first.message.removesuffix('.')}{step}")
+    return Exit.FAILED if any(problem.is_error for problem in problems) else Exit.FINE
 
 
 def _database(config: Config) -> tuple[FabricConfig, OneLakeAddress]:

@@ -21,8 +21,8 @@ from mirror_assets.cli.output import note, note_reported
 from mirror_assets.cli.run_events import JsonLines, MessageOnly, logged_event, materialization
 from mirror_assets.cli.run_job import execute
 from mirror_assets.config import Config, When, load_config
-from mirror_assets.orchestration.asset_names import AssetKind, asset_key
-from mirror_assets.orchestration.jobs import MIRROR_ALL, TABLES_OP, MirrorTables
+from mirror_assets.orchestration.asset_names import MIRROR_ALL, AssetKind, asset_key
+from mirror_assets.orchestration.jobs import TABLES_OP, MirrorTables
 from mirror_assets.orchestration.mirror_tables import FollowSources
 from mirror_assets.orchestration.run_reports import TableReport
 

@@ -17,8 +17,8 @@ if TYPE_CHECKING:
 
 Decorated = TypeVar("Decorated", bound=Callable[..., object])
 PATH = click.Path(path_type=Path)
-_DURATION = re.compile(r"(\d+(?:\.\d+)?)\s*(ms|s|min)?")
-_SECONDS = {"ms": 0.001, "s": 1.0, "min": 60.0}
+_DURATION = re.compile(r"(\d+(?:\.\d+)?)\s*(ms|s|min|h|d)?")
+_SECONDS = {"ms": 0.001, "s": 1.0, "min": 60.0, "h": 3600.0, "d": 86_400.0}
 CONFIG_HELP = "The configuration.  [default: $MIRROR_CONFIG, else ./mirror.yaml]"
 _ONLY = "Only this table; may be repeated."
 

@@ -23,6 +23,7 @@ from mirror_assets.orchestration.dagster_internals import (
     ManagedGrpcPythonEnvCodeLocationOrigin,
     RemoteJobOrigin,
     RemoteRepositoryOrigin,
+    ephemeral_instance,
 )
 from mirror_assets.orchestration.materialize import STOPPED
 from mirror_assets.orchestration.run_tags import COMMAND_TAG
@@ -55,7 +56,7 @@ def execute(
     configured = {op: found if isinstance(found, dg.Config) else {"config": found} for op, found in (ops or {}).items()}
     resolved = build_definitions(config).resolve_job_def(job).with_logger_defs({_LOGGER: logger})
     # The UI shows runs in the instance of DAGSTER_HOME.
-    opened = dg.DagsterInstance.get() if os.environ.get("DAGSTER_HOME") else dg.DagsterInstance.ephemeral()
+    opened = dg.DagsterInstance.get() if os.environ.get("DAGSTER_HOME") else ephemeral_instance()
     with opened as instance:
         _use_code_location(instance, job)
         result = resolved.execute_in_process(

@@ -2,26 +2,12 @@
 
 from __future__ import annotations
 
-from enum import Enum
 from typing import Annotated
 
 from pydantic import Field
 
 from mirror_assets.config.setting_values import Seconds, Section, Text, Variable, matching
-
-
-class Severity(str, Enum):
-    """How severe a problem is, from the least to the most."""
-
-    INFO = "info"
-    WARN = "warn"
-    ERROR = "error"
-
-    @property
-    def rank(self) -> int:
-        """A number that grows with the severity."""
-        return list(Severity).index(self)
-
+from mirror_assets.landing.problems import Severity
 
 WebAddress = Annotated[
     Text,
@@ -44,6 +30,9 @@ class AlertsConfig(Section):
     """The receivers of alerts, and the interval at which open incidents are repeated."""
 
     receivers: dict[Text, ReceiverConfig] = Field(default_factory=dict, description="Receivers of alerts, by name.")
+    heartbeat_url_variable: Variable | None = Field(
+        default=None, description="Environment variable with a URL that is called after each run of `checks`."
+    )
     dagster_url: WebAddress | None = Field(default=None, description="Address of Dagster's UI, for links.")
     remind_hours: Seconds | None = Field(
         default=6, description="Hours between repeats of an open incident; null: never."

@@ -81,6 +81,8 @@ def _checks(
             kind,
             description,
             partial(lambda name, checked: checked.share(results)[name](), name),
+            # The mirror is one of those who need files.
+            follows=("retention",) if name == FRAMES_SAFE and kind is AssetKind.SOURCE else (),
             applies=partial(lambda name, config, table: applies(config, table, name), name),
         )
         for name, description in _DESCRIPTIONS.items()

@@ -15,6 +15,8 @@ RANGE_START = "dagster/asset_partition_range_start"
 # Dagster's UI hides tags with this prefix, which only sensors read.
 BATCH_TAG = ".dagster/mirror_batch"
 DEFAULT_GROUP = "default"
+# The job whose runs mirror all tables, before the mirror's prefix.
+MIRROR_ALL = "mirror_all"
 # Resources, before the mirror's prefix.
 LANDING_ZONE, SPARK, TABLES, OUTPUTS = "landing_zone", "spark", "tables", "outputs"
 

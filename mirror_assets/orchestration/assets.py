@@ -23,6 +23,7 @@ from mirror_assets.orchestration.materialize import failure, materialize_slices,
 from mirror_assets.orchestration.mirror_assets import MirrorAssets
 from mirror_assets.orchestration.resources import project, resource_keys, sessions
 from mirror_assets.orchestration.slice_metadata import (
+    DATA_VERSION_TAG,
     Metadata,
     landed_metadata,
     mirrored_columns,
@@ -118,17 +119,19 @@ def mirror_event(
     version: int | None = None,
     *,
     has_changed: bool,
+    data_version: str | None = None,
 ) -> dg.AssetMaterialization | dg.AssetObservation:
     """Return the event of the mirrored table: a materialization if the replicator has changed it, else an observation.
 
     `manifest` is what has landed; without it, no version of the source is named. `version` is the one that a mirror has
-    which lags, None if it is unknown.
+    which lags, None if it is unknown. `data_version` replaces the one that Dagster makes for a materialization.
     """
     key, metadata = assets.key(AssetKind.MIRROR, status.name), mirrored_metadata(status, manifest, version)
     if not has_changed:
         return dg.AssetObservation(key, metadata=metadata)
     columns = {} if manifest is None else mirrored_columns(assets, status.name, manifest)
-    return dg.AssetMaterialization(key, metadata={**metadata, **columns})
+    tags = {} if data_version is None else {DATA_VERSION_TAG: data_version}
+    return dg.AssetMaterialization(key, metadata={**metadata, **columns}, tags=tags)
 
 
 class KeepHistory(dg.Config):

@@ -17,10 +17,10 @@ from mirror_assets.composition import Project
 from mirror_assets.config import Mode, TableSettings
 from mirror_assets.errors import ErrorCode, RetryError, SettingError, UnknownOutcome
 from mirror_assets.landing.lease import Lease
-from mirror_assets.orchestration.asset_names import BATCH_TAG, AssetKind
+from mirror_assets.orchestration.asset_names import BATCH_TAG, MIRROR_ALL, AssetKind
 from mirror_assets.orchestration.code_mark import code_mark
 from mirror_assets.orchestration.dagster_internals import RemoteRepositoryOrigin
-from mirror_assets.orchestration.jobs import MIRROR_ALL, TABLES_OP, MirrorTables
+from mirror_assets.orchestration.jobs import TABLES_OP, MirrorTables
 from mirror_assets.orchestration.mirror_assets import MirrorAssets
 from mirror_assets.orchestration.mirror_tables import FollowSources
 from mirror_assets.orchestration.partitions import registered_boundaries

@@ -14,6 +14,7 @@ from mirror_assets.config import Config, TableSettings
 from mirror_assets.docs_links import check_link, error_link
 from mirror_assets.fabric.monitoring import Mirror
 from mirror_assets.landing.names import TableName
+from mirror_assets.landing.problems import ProblemKey
 from mirror_assets.orchestration.asset_names import DOCS_URL, AssetKind, MetadataItem, link_item
 from mirror_assets.orchestration.mirror_assets import MirrorAssets
 from mirror_assets.pipeline.context import TableContext
@@ -75,7 +76,8 @@ class Check:
     """An asset check of a kind of asset.
 
     `run` returns None where there is nothing to check. A failed `blocking` check fails the run. `next_step` is for
-    failures whose result names none. `applies` returns whether a table has the check.
+    failures whose result names none. `applies` returns whether a table has the check. While one of the checks that it
+    `follows` fails, its own failure is no problem of its own. Nor is one that `may_pass` before it has lasted.
     """
 
     name: str
@@ -87,11 +89,17 @@ class Check:
     reads_source: bool = True
     reads_zone: bool = True
     next_step: str = ""
+    follows: tuple[str, ...] = ()
+    may_pass: bool = False
     applies: Callable[[Config, TableSettings], bool] = lambda *_: True
 
     def key(self, assets: MirrorAssets, table: TableName) -> dg.AssetCheckKey:
         """Return Dagster's key of the table's check."""
         return dg.AssetCheckKey(assets.checked(self.asset, table), self.name)
+
+    def problem(self, table: TableSettings) -> ProblemKey:
+        """Return the key of the problem that a failure of the table's check is."""
+        return ProblemKey(str(table.name), self.asset.value, self.name)
 
     def spec(self, assets: MirrorAssets, table: TableName) -> dg.AssetCheckSpec:
         """Return Dagster's definition of the table's check."""

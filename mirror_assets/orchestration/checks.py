@@ -23,15 +23,16 @@ from mirror_assets.pipeline.next_action import (
     check_not_failing,
     check_not_held,
     check_readable,
+    running_rebuild,
 )
 from mirror_assets.pipeline.pending import deadline_at, feed_deadline, table_lag
 from mirror_assets.pipeline.reconcile_table import reconcile_in_turn
-from mirror_assets.pipeline.replication import read_replication
+from mirror_assets.pipeline.replication import check_replication
 from mirror_assets.source.row_counts import feed_files
 from mirror_assets.verify.check_result import CheckResult
 from mirror_assets.verify.landed import file_continuity, incremental_continuity, metadata_unchanged
 from mirror_assets.verify.reconciliation import ReconcileState, check_reconciled
-from mirror_assets.verify.replicating import REPLICATING, check_replicating
+from mirror_assets.verify.replicating import REPLICATING
 from mirror_assets.verify.timeliness import Consequence, ReadDeadline, check_lag, check_retention
 
 RECONCILED = "reconciled"
@@ -58,6 +59,9 @@ def _metadata_unchanged(checked: CheckedTable) -> CheckResult:
 
 
 def _lag(checked: CheckedTable) -> CheckResult:
+    step = running_rebuild(checked.context, time.time())
+    if step is not None:
+        return CheckResult("lag", skipped=f"skipped: a rebuild runs ({step.value})")
     return _by_limits(partial(check_lag, table_lag(checked.pending, time.time())), checked.table.lag)
 
 
@@ -87,12 +91,6 @@ def _by_limits(check: Callable[[float | None], CheckResult], limits: LagLimits |
     """Return the check's error at the limit for errors, else its result at the limit for warnings, as a warning."""
     error = check(limits.error_seconds)
     return replace(check(limits.warn_seconds), is_warning=True) if error.passed else error
-
-
-def _replicating(checked: CheckedTable) -> CheckResult:
-    limits = checked.table.replication
-    seen = read_replication(checked.context, checked.mirror, time.time())
-    return check_replicating(seen, limits.warn_seconds, limits.error_seconds)
 
 
 def _reconciled(checked: CheckedTable) -> CheckResult:
@@ -151,6 +149,8 @@ CHECKS: tuple[Check, ...] = (
         "How long the oldest uncovered commit has waited.",
         _lag,
         next_step="see the checks not_held and not_failing; check that the sensor `mirror` is on and its run lasts.",
+        follows=(READABLE, NOT_FAILING, NOT_HELD),
+        may_pass=True,
     ),
     Check(
         "retention",
@@ -158,6 +158,7 @@ CHECKS: tuple[Check, ...] = (
         "How long the next commit can still be read.",
         _retention,
         next_step=_KEEP_FILES,
+        follows=(NOT_HELD,),  # a rebuild reads none of the files that will be deleted
     ),
     *SOURCE_CHECKS,
     *STAGED_CHECKS,
@@ -165,7 +166,7 @@ CHECKS: tuple[Check, ...] = (
         REPLICATING,
         AssetKind.MIRROR,
         "The replicator runs, mirrors this table, and applies files without a long delay.",
-        _replicating,
+        lambda checked: check_replication(checked.context, checked.mirror, time.time()),
         blocking=True,
         reads_source=False,
         next_step="do what the message says; `mirror-assets fabric status` shows what Fabric reports.",

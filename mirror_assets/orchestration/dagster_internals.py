@@ -1,5 +1,11 @@
 """All that this package uses of Dagster beside its public interface. A new Dagster version may change it."""
 
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import dagster as dg
+from dagster._core.definitions.assets.job.asset_job import IMPLICIT_ASSET_JOB_NAME
 from dagster._core.definitions.definitions_load_context import DefinitionsLoadContext, DefinitionsLoadType
 from dagster._core.definitions.repository_definition import SINGLETON_REPOSITORY_NAME
 from dagster._core.definitions.run_request import InstigatorType
@@ -31,6 +37,7 @@ from dagster._core.utils import make_new_run_id
 
 __all__ = [
     "COMPLETED_ASSET_CHECK_EXECUTION_RECORD_STATUSES",
+    "IMPLICIT_ASSET_JOB_NAME",
     "MAX_RETRIES_TAG",
     "PARTITION_NAME_TAG",
     "REPOSITORY_LABEL_TAG",
@@ -54,5 +61,26 @@ __all__ = [
     "TableSlice",
     "TickStatus",
     "UnresolvedAssetJobDefinition",
+    "ephemeral_instance",
     "make_new_run_id",
 ]
+
+
+def ephemeral_instance() -> dg.DagsterInstance:
+    """Return an instance in memory for a command that works on several tables at once.
+
+    Of its two databases, Dagster gives only the event log a lock. In the other, threads that record runs and tags at
+    once get the error "database table is locked", for which SQLite doesn't wait in memory.
+    """
+    instance, lock = dg.DagsterInstance.ephemeral(), threading.RLock()
+    storage = instance.run_storage
+    assert isinstance(storage, SqlRunStorage)  # noqa: S101 the one in memory is
+    connect = storage.connect
+
+    @contextmanager
+    def connect_alone() -> Iterator[object]:
+        with lock, connect() as connection:
+            yield connection
+
+    storage.connect = connect_alone  # type: ignore[assignment,method-assign]
+    return instance

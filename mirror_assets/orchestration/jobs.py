@@ -11,9 +11,9 @@ from mirror_assets.composition import exporting_metrics
 from mirror_assets.direct_lake.maintenance_job import maintenance_jobs
 from mirror_assets.errors import ErrorCode, MirrorError, SettingError
 from mirror_assets.fabric.monitoring import MonitoredTable
-from mirror_assets.orchestration.asset_names import DEFAULT_GROUP, AssetKind
+from mirror_assets.orchestration.asset_names import DEFAULT_GROUP, MIRROR_ALL, AssetKind
 from mirror_assets.orchestration.assets import mirror_event
-from mirror_assets.orchestration.check_tables import check_jobs
+from mirror_assets.orchestration.check_jobs import check_jobs
 from mirror_assets.orchestration.dagster_internals import UnresolvedAssetJobDefinition
 from mirror_assets.orchestration.doctor_job import doctor_job
 from mirror_assets.orchestration.failed_runs import table_failed_job
@@ -33,7 +33,6 @@ from mirror_assets.pipeline.replication import mirrored_version
 from mirror_assets.pipeline.table_lease import leased
 from mirror_assets.source.ranges import parse_range
 
-MIRROR_ALL = "mirror_all"
 MIRROR_SCHEMA = "mirror_schema"
 MIRROR_TABLE = "mirror_table"
 REPLICATE = "replicate"

@@ -89,6 +89,12 @@ class MirrorAssets:
         """Return the keys of these assets of all tables."""
         return [self.key(kind, name) for name in self.config.names for kind in kinds]
 
+    def own_keys(self) -> frozenset[dg.AssetKey]:
+        """Return the keys of the assets of all tables, without the project's own assets that write sources."""
+        return frozenset(
+            self.key(kind, name) for name in self.config.names for kind in AssetKind if not self._is_own(kind, name)
+        )
+
     def partitions(self, table: TableName) -> dg.DynamicPartitionsDefinition:
         """Return the table's slices as partitions, shared by source, changes and landing.
 

@@ -20,7 +20,7 @@ from mirror_assets.orchestration.materialize import INTERRUPTS
 from mirror_assets.orchestration.mirror_assets import MirrorAssets
 from mirror_assets.orchestration.partitions import registered_boundaries
 from mirror_assets.orchestration.run_reports import TableReport
-from mirror_assets.orchestration.run_tags import COMMAND_TAG, mirror_name, tag_failing, tag_process
+from mirror_assets.orchestration.run_tags import COMMAND_TAG, mirror_name, tag_process
 from mirror_assets.orchestration.table_events import TableEvents
 from mirror_assets.orchestration.table_states import TableStates
 from mirror_assets.pipeline.backoff import note_failure
@@ -82,8 +82,8 @@ class _TableRuns:
         self._plan_again = following is None
         self._is_command = following is None and COMMAND_TAG in context.run.tags
         self._events = TableEvents(context, assets, is_resident=following is not None and following.is_resident)
-        origin, on_change = context.run.remote_job_origin, partial(tag_failing, context.instance, context.run_id)
-        self.states = TableStates(context.instance, assets, origin.repository_origin if origin else None, on_change)
+        origin = context.run.remote_job_origin
+        self.states = TableStates(context.instance, assets, origin.repository_origin if origin else None)
         self.reports: dict[TableName, TableReport] = {}
         self.lost_spark = False
         self.is_stopping = False
@@ -138,6 +138,14 @@ class _TableRuns:
                 )
 
     def _fail(self, table: TableContext, error: MirrorError) -> None:
+        self.reports[table.name] = self.reports[table.name].failed(error)
+        self.lost_spark = self.lost_spark or spark_has_ended()
+        try:
+            self._record_failure(table, error)
+        except Exception:  # Dagster's database may be unreachable: the report and other tables don't depend on it
+            self._context.log.exception(f"the failure of {table.name} could not be recorded")
+
+    def _record_failure(self, table: TableContext, error: MirrorError) -> None:
         if isinstance(error, ChecksFailed):
             self._events.refused(table, error)
         # A range that can't be mirrored is not a failure of the table, and neither is a Spark that stops with the run.
@@ -145,8 +153,6 @@ class _TableRuns:
             if not (self._is_command and isinstance(error, SettingError)):
                 note_failure(table, error, self._context.log.warning)
             self.states.failed(table.name, error)
-        self.reports[table.name] = self.reports[table.name].failed(error)
-        self.lost_spark = self.lost_spark or spark_has_ended()
 
 
 def mirror_tables(

@@ -1,10 +1,11 @@
-"""The job `delete_old_runs`: deletes this code location's old runs, their events, logs and partitions from Dagster.
+"""The job `delete_old_runs`: deletes the mirror's old runs, their events, logs and partitions from Dagster.
 
-A run of `checks` goes after three days.
+A run of `checks` goes after three days. Runs of other jobs and assets in the code location stay. So do events that
+belong to no run: Dagster can delete them only with the whole history of an asset.
 """
 
 import time
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from datetime import datetime, timezone
 from functools import partial
 from pathlib import Path
@@ -12,14 +13,16 @@ from pathlib import Path
 import dagster as dg
 
 from mirror_assets.orchestration.asset_names import AssetKind
-from mirror_assets.orchestration.check_tables import CHECKS
+from mirror_assets.orchestration.check_jobs import CHECKS
 from mirror_assets.orchestration.dagster_internals import (
+    IMPLICIT_ASSET_JOB_NAME,
     REPOSITORY_LABEL_TAG,
     RemoteRepositoryOrigin,
     SqliteEventLogStorage,
 )
 from mirror_assets.orchestration.fixed_config import fixed_config
 from mirror_assets.orchestration.mirror_assets import MirrorAssets
+from mirror_assets.orchestration.mirror_status import status_asset
 from mirror_assets.orchestration.partitions import delete_keys
 
 DELETE_OLD_RUNS = "delete_old_runs"
@@ -38,7 +41,7 @@ def old_runs_jobs(assets: MirrorAssets) -> list[dg.JobDefinition]:
 
     @dg.op(
         name=assets.full_name("delete_runs"),
-        description=f"Delete runs of more than {days} days ago with their events, logs and partitions.",
+        description=f"Delete the mirror's runs of more than {days} days ago with their events, logs and partitions.",
     )
     def delete_runs(context: dg.OpExecutionContext) -> None:
         origin = context.run.remote_job_origin
@@ -50,7 +53,7 @@ def old_runs_jobs(assets: MirrorAssets) -> list[dg.JobDefinition]:
 
     @dg.job(
         name=assets.full_name(DELETE_OLD_RUNS),
-        description=f"Delete what Dagster keeps of runs of more than {days} days ago.",
+        description=f"Delete what Dagster keeps of the mirror's runs of more than {days} days ago.",
         **fixed_config(assets),
     )
     def job() -> None:
@@ -62,21 +65,16 @@ def old_runs_jobs(assets: MirrorAssets) -> list[dg.JobDefinition]:
 def delete_old_runs(
     instance: dg.DagsterInstance, mirror: MirrorAssets, repository: RemoteRepositoryOrigin, before: float
 ) -> int:
-    """Delete the repository's runs that ended before that time (seconds since 1970); return how many.
+    """Delete the mirror's runs in the repository that ended before that time (seconds since 1970); return how many.
 
-    A run that has an asset's newest event is kept: Dagster's pages show the asset's state by it. The partitions of
-    slices that a deleted run has landed are deleted, because Dagster would show them as missing.
+    These are runs of its jobs, and runs of assets that select no other asset than the mirror's. A run that has an
+    asset's newest event is kept: Dagster's pages show the asset's state by it. The partitions of slices that a deleted
+    run has landed are deleted, because Dagster would show them as missing.
     """
     zones = {mirror.key(AssetKind.LANDING, name): mirror.partitions_name(name) for name in mirror.config.names}
-    assets = mirror.keys(*AssetKind)
+    assets = [*mirror.own_keys(), status_asset(mirror).key]
     newest = {entry.last_run_id for entry in (one.asset_entry for one in instance.get_asset_records(assets))}
-    ended = partial(dg.RunsFilter, statuses=_ENDED, tags={REPOSITORY_LABEL_TAG: repository.get_label()})
-    checks_before = max(before, time.time() - _CHECKS_SECONDS)
-    old = {
-        *instance.get_run_ids(ended(updated_before=_time(before))),
-        *instance.get_run_ids(ended(job_name=mirror.full_name(CHECKS), updated_before=_time(checks_before))),
-    }
-    deleted = old - newest
+    deleted = _old_runs(instance, mirror, repository, before) - newest
     for run in deleted:
         for asset, partition in _materialized(instance, run):
             if asset in zones and partition is not None:
@@ -87,6 +85,31 @@ def delete_old_runs(
         if isinstance(storage, SqliteEventLogStorage):  # it empties the run's file, and leaves it there
             Path(storage.path_for_shard(run)).unlink(missing_ok=True)
     return len(deleted)
+
+
+def _old_runs(
+    instance: dg.DagsterInstance, mirror: MirrorAssets, repository: RemoteRepositoryOrigin, before: float
+) -> set[str]:
+    """Return the ids of the mirror's runs in the repository that ended before that time."""
+    from mirror_assets.orchestration.jobs import build_jobs  # it imports this module
+
+    ended = partial(dg.RunsFilter, statuses=_ENDED, tags={REPOSITORY_LABEL_TAG: repository.get_label()})
+    checks, found = mirror.full_name(CHECKS), set[str]()
+    for job in build_jobs(mirror):
+        since = max(before, time.time() - _CHECKS_SECONDS) if job.name == checks else before
+        found |= set(instance.get_run_ids(ended(job_name=job.name, updated_before=_time(since))))
+    own, cursor = mirror.own_keys(), None
+    of_assets = ended(job_name=IMPLICIT_ASSET_JOB_NAME, updated_before=_time(before))
+    while page := instance.get_runs(of_assets, cursor=cursor, limit=_PAGE):
+        found |= {run.run_id for run in page if _selects_only(run, own)}
+        cursor = page[-1].run_id
+    return found
+
+
+def _selects_only(run: dg.DagsterRun, own: Collection[dg.AssetKey]) -> bool:
+    """Return whether the run materialized or checked nothing but these assets."""
+    selected = {*(run.asset_selection or ()), *(check.asset_key for check in run.asset_check_selection or ())}
+    return bool(selected) and selected <= set(own)
 
 
 def _time(seconds: float) -> datetime:

@@ -5,18 +5,19 @@ Recorded at each run, a hundred tables would write half a million results a day 
 
 from __future__ import annotations
 
-import re
 import time
 from collections.abc import Sequence
 from functools import cached_property
 
 import dagster as dg
 
+from mirror_assets.landing.problems import ProblemKey
 from mirror_assets.orchestration.dagster_internals import (
     COMPLETED_ASSET_CHECK_EXECUTION_RECORD_STATUSES,
     AssetCheckExecutionRecord,
     AssetRecord,
 )
+from mirror_assets.pipeline.evaluation import FailedCheck
 
 # An unchanged result is recorded once a day: people see that the check runs, and a plot has points.
 _AGAIN_SECONDS = 86_400.0
@@ -59,7 +60,7 @@ class RecordedChecks:
         if last is None or last.passed != found.passed or self._is_outdated(found.asset_check_key):
             return True
         is_old = time.time() - self._records[found.asset_check_key].create_timestamp >= _AGAIN_SECONDS
-        return is_old or (not found.passed and _severity_and_text(last) != _severity_and_text(found))
+        return is_old or (not found.passed and _severity_and_cause(last) != _severity_and_cause(found))
 
     def _is_outdated(self, key: dg.AssetCheckKey) -> bool:
         """Return whether the asset was materialized since, by another run: Dagster then shows "not evaluated".
@@ -78,8 +79,7 @@ class RecordedChecks:
         return bool(target.storage_id != newest.storage_id)
 
 
-_NUMBER = re.compile(r"[\d,.]*\d")
-
-
-def _severity_and_text(found: dg.AssetCheckEvaluation) -> tuple[dg.AssetCheckSeverity, str]:
-    return found.severity, _NUMBER.sub("#", found.description or "")
+def _severity_and_cause(found: dg.AssetCheckEvaluation) -> tuple[dg.AssetCheckSeverity, str]:
+    code = found.metadata.get("code")
+    failed = FailedCheck("", found.description or "", code=None if code is None else str(code.value))
+    return found.severity, failed.cause(ProblemKey("", "", found.check_name))

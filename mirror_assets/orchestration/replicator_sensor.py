@@ -1,16 +1,16 @@
 """The sensor `replicator`: runs the local stand-in, or observes the tables in Fabric."""
 
+from functools import partial
+
 import dagster as dg
 
 from mirror_assets.composition import stand_in
 from mirror_assets.errors import RetryError
-from mirror_assets.fabric.monitoring import MonitoredTable
-from mirror_assets.landing.names import TableName
 from mirror_assets.orchestration.asset_names import AssetKind
-from mirror_assets.orchestration.assets import mirror_event
+from mirror_assets.orchestration.changed_mirrors import ChangedMirrors
 from mirror_assets.orchestration.jobs import REPLICATE
 from mirror_assets.orchestration.mirror_assets import MirrorAssets
-from mirror_assets.orchestration.resources import LandingZone, mirror_of, resource_keys, zone_of
+from mirror_assets.orchestration.resources import mirror_of, resource_keys, zone_of
 from mirror_assets.orchestration.run_records import BUSY
 from mirror_assets.orchestration.run_tags import Location
 from mirror_assets.orchestration.schedules import default_sensor_status
@@ -55,17 +55,11 @@ def replicator_sensor(assets: MirrorAssets) -> dg.SensorDefinition:
 
 
 def _fabric_sensor(assets: MirrorAssets) -> dg.SensorDefinition:
-    """Return the sensor that observes Fabric without a run; each observation lists every table folder.
+    """Return the sensor that observes Fabric without a run; each tick lists every table folder.
 
-    The landing zone is asked which version of the source a table is at when Fabric has processed rows of it.
+    It records nothing while nothing changes: events that belong to no run stay in Dagster permanently.
     """
-    processed: dict[TableName, int] = {}
-
-    def event(zone: LandingZone, status: MonitoredTable) -> dg.AssetMaterialization | dg.AssetObservation:
-        known, now = processed.get(status.name), status.processed_rows
-        processed[status.name] = now
-        manifest = manifest_or_none(zone.open(), status.name) if known != now else None
-        return mirror_event(assets, status, manifest, has_changed=known not in (None, now))
+    changed = ChangedMirrors(assets)
 
     @dg.sensor(
         name=assets.full_name(SENSOR),
@@ -73,7 +67,7 @@ def _fabric_sensor(assets: MirrorAssets) -> dg.SensorDefinition:
         required_resource_keys=resource_keys(assets, with_spark=False),
         minimum_interval_seconds=_OBSERVE_SECONDS,
         default_status=default_sensor_status(),
-        description="Asks Fabric what it has applied.",
+        description="Asks Fabric what it has applied; records what has changed.",
     )
     @coded_tick()
     def sensor(context: dg.SensorEvaluationContext) -> dg.SensorResult | dg.SkipReason:
@@ -84,6 +78,7 @@ def _fabric_sensor(assets: MirrorAssets) -> dg.SensorDefinition:
             return dg.SkipReason(str(error))
         ours = [status for status in statuses if status.name in names]
         context.log.info(f"Fabric mirrors {len(ours)} of {len(names)} tables")
-        return dg.SensorResult(asset_events=[event(landing_zone, status) for status in ours])
+        read_manifest = partial(manifest_or_none, landing_zone.open())
+        return dg.SensorResult(asset_events=changed.events(context.instance, read_manifest, ours))
 
     return sensor

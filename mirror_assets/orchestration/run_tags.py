@@ -2,20 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 import dagster as dg
 
+from mirror_assets.config import Config
 from mirror_assets.errors import ErrorCode, SettingError
 from mirror_assets.landing.names import SliceKey, TableName
 from mirror_assets.orchestration.dagster_internals import REPOSITORY_LABEL_TAG, CodeLocationOrigin, SqlRunStorage
+from mirror_assets.pipeline.batch_runner import tables_digest
 from mirror_assets.pipeline.liveness import this_process
 
 # The process of a run of the sensor `mirror`, hidden in Dagster's UI.
 PROCESS_TAG = ".dagster/mirror_process"
 # What a schedule mirrors, hidden as well.
 MIRROR_TAG = ".dagster/mirror_of"
+# A run of checks that has reported its evaluation; it may have failed because of what it found.
+EVALUATED_TAG = ".dagster/mirror_evaluated"
 TABLE_TAG = "mirror/table"
 COMMAND_TAG = "mirror/command"
 FAILING_TAG = "mirror/failing"
@@ -70,15 +74,27 @@ def mirror_name(instance: dg.DagsterInstance, origin: CodeLocationOrigin | None,
     return f"{location}{f'.{name}' if name else ''} of {known}"
 
 
+def mirror_tags(config: Config) -> dict[str, str]:
+    """Return the tag of the scheduled runs of a configuration."""
+    return {MIRROR_TAG: tables_digest([config.landing_zone.model_dump_json(), *config.tables])}
+
+
 def tag_process(instance: dg.DagsterInstance, run_id: str) -> None:
     """Tag the run with its process, by which a sensor detects that a silent run was killed."""
     instance.add_run_tags(run_id, {PROCESS_TAG: this_process().model_dump_json()})
 
 
-def tag_failing(instance: dg.DagsterInstance, run_id: str, tables: Sequence[TableName]) -> None:
-    """Tag a resident run with the tables that fail, because it is not a failed run; `none` once they are fixed."""
-    named = ", ".join(map(str, tables[:_NAMED])) or "none"
-    instance.add_run_tags(run_id, {FAILING_TAG: named if len(tables) <= _NAMED else f"{_many(tables)}: {named}, …"})
+def tag_failing(instance: dg.DagsterInstance, job: str, location: Mapping[str, str], tables: Sequence[str]) -> None:
+    """Tag the running runs of the job that mirrors with the tables that fail, `none` once they are fixed.
+
+    A run that mirrors many tables is no failed run because of one. `location` selects the runs of a code location.
+    """
+    named = ", ".join(tables[:_NAMED]) or "none"
+    text = named if len(tables) <= _NAMED else f"{len(tables)} tables: {named}, …"
+    running = dg.RunsFilter(job_name=job, tags=dict(location), statuses=[dg.DagsterRunStatus.STARTED])
+    for run in instance.get_runs(running):
+        if run.tags.get(FAILING_TAG, "none") != text:
+            instance.add_run_tags(run.run_id, {FAILING_TAG: text})
 
 
 def require_own_assets(instance: dg.DagsterInstance, run: dg.DagsterRun, keys: Sequence[dg.AssetKey]) -> None:

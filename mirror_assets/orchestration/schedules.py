@@ -1,20 +1,21 @@
 """Whether sensors and schedules run by default, and the schedules of jobs that nothing triggers."""
 
 import os
+import time
 from collections.abc import Mapping
 
 import dagster as dg
 
 from mirror_assets.config import Config
 from mirror_assets.direct_lake.maintenance_job import MAINTENANCE
-from mirror_assets.orchestration.check_tables import CHECKS, RECONCILE
+from mirror_assets.orchestration.check_jobs import CHECKS, RECONCILE
+from mirror_assets.orchestration.check_tables import LONGEST_SECONDS
 from mirror_assets.orchestration.dagster_internals import UnresolvedAssetJobDefinition
 from mirror_assets.orchestration.jobs import HISTORY
 from mirror_assets.orchestration.mirror_assets import MirrorAssets
 from mirror_assets.orchestration.old_runs import DELETE_OLD_RUNS
 from mirror_assets.orchestration.run_records import BUSY
-from mirror_assets.orchestration.run_tags import MIRROR_TAG
-from mirror_assets.pipeline.batch_runner import tables_digest
+from mirror_assets.orchestration.run_tags import mirror_tags
 
 SENSORS_VARIABLE = "MIRROR_SENSORS"
 
@@ -29,8 +30,11 @@ def default_sensor_status() -> dg.DefaultSensorStatus:
     return dg.DefaultSensorStatus.RUNNING if is_on() else dg.DefaultSensorStatus.STOPPED
 
 
-# Dagster ends a scheduled run that takes longer: one whose process was killed would block its schedule for a day.
-_NIGHT_SECONDS = 6 * 3600
+# A run that takes longer has lost its process: it is recorded as failed, and no longer blocks its schedule. Dagster's
+# own run monitoring may be off.
+_NIGHT_SECONDS, _CHECKS_SECONDS = 6 * 3600.0, 2 * LONGEST_SECONDS
+# A process that Dagster has asked for has started within this time, or never does. A queued run waits for others.
+_START_SECONDS = 900.0
 _CRON = {
     # Every night: the feed of a commit can be read for a week by default, so several nights may be missed.
     HISTORY: "0 3 * * *",
@@ -45,7 +49,7 @@ def job_schedules(
 ) -> list[dg.ScheduleDefinition]:
     """Return the schedules of the jobs that exist; `jobs` has them by their full names."""
     crons = {assets.full_name(name): cron for name, cron in (_CRON | check_crons(assets.config)).items()}
-    return [_schedule(assets.config, name, cron, jobs[name]) for name, cron in crons.items() if name in jobs]
+    return [_schedule(assets, name, cron, jobs[name]) for name, cron in crons.items() if name in jobs]
 
 
 def check_crons(settings: Config) -> dict[str, str]:
@@ -59,22 +63,41 @@ def check_crons(settings: Config) -> dict[str, str]:
 
 
 def _schedule(
-    settings: Config, name: str, cron: str, job: dg.JobDefinition | UnresolvedAssetJobDefinition
+    assets: MirrorAssets, name: str, cron: str, job: dg.JobDefinition | UnresolvedAssetJobDefinition
 ) -> dg.ScheduleDefinition:
     """Return a schedule that skips a run while the previous one is in progress, so that runs don't queue up.
 
     A tag identifies its runs among those of other mirror.yaml in the instance: a schedule can't see its code location.
     """
     status = dg.DefaultScheduleStatus.RUNNING if is_on() else dg.DefaultScheduleStatus.STOPPED
-    mirror = {MIRROR_TAG: tables_digest([settings.landing_zone.model_dump_json(), *settings.tables])}
-    limit = (
-        {} if dg.MAX_RUNTIME_SECONDS_TAG in (job.tags or {}) else {dg.MAX_RUNTIME_SECONDS_TAG: str(_NIGHT_SECONDS)}
-    )  # the job of checks has its own
+    mirror = mirror_tags(assets.config)
+    limit = _CHECKS_SECONDS if name == assets.full_name(CHECKS) else _NIGHT_SECONDS
 
     @dg.schedule(name=name, job=job, cron_schedule=cron, default_status=status, description=job.description)
     def schedule(context: dg.ScheduleEvaluationContext) -> dg.RunRequest | dg.SkipReason:
-        if context.instance.get_runs(dg.RunsFilter(job_name=name, statuses=BUSY, tags=mirror), limit=1):
-            return dg.SkipReason("the previous run is in progress")
-        return dg.RunRequest(tags=mirror | limit)
+        busy = dg.RunsFilter(job_name=name, statuses=BUSY, tags=mirror)
+        in_progress = [
+            record.dagster_run
+            for record in context.instance.get_run_records(busy)
+            if not _end_lost(context.instance, record, limit)
+        ]
+        if in_progress:
+            return dg.SkipReason(f"the previous run is in progress: {in_progress[0].run_id}")
+        return dg.RunRequest(tags=mirror | {dg.MAX_RUNTIME_SECONDS_TAG: str(round(limit))})
 
     return schedule
+
+
+def _end_lost(instance: dg.DagsterInstance, record: dg.RunRecord, limit: float) -> bool:
+    """Record a run as failed whose process has ended or never started; return whether it was."""
+    run, now = record.dagster_run, time.time()
+    if run.status is dg.DagsterRunStatus.QUEUED:
+        return False
+    began = record.start_time or record.create_timestamp.timestamp()
+    has_started = run.status in (dg.DagsterRunStatus.STARTED, dg.DagsterRunStatus.CANCELING)
+    longest = limit if has_started else _START_SECONDS
+    if now - began <= longest:
+        return False
+    why = "it has not ended" if has_started else "its process has not started"
+    instance.report_run_failed(run, f"{why} within {longest / 60:.0f} minutes: its process or its machine was lost")
+    return True

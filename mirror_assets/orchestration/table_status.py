@@ -12,11 +12,12 @@ from dataclasses import dataclass, replace
 from functools import partial
 
 from mirror_assets.composition import Project
-from mirror_assets.errors import MirrorError
+from mirror_assets.errors import NEXT, MirrorError
 from mirror_assets.fabric.monitoring import Mirror, MonitoredTable
 from mirror_assets.history.history_log import HistoryLog
 from mirror_assets.landing.cost import daily_cost
 from mirror_assets.landing.names import TableName
+from mirror_assets.landing.problems import ProblemFile, ProblemStore, Severity
 from mirror_assets.orchestration.units import duration
 from mirror_assets.pipeline.batch_runner import has_runs, tables_mirrored_twice
 from mirror_assets.pipeline.context import TableContext
@@ -112,6 +113,11 @@ def read_status(project: Project, names: Sequence[str], pool: DaemonPool, limit:
     )
     if mirror.error is not None:  # what has landed is shown all the same
         errors.append(mirror.error)
+    problems = ProblemFile()
+    try:
+        problems = ProblemStore(project.store).read()
+    except MirrorError as error:
+        errors.append(error)
     silent = SilentStores()
     tables = project.tables(names)
     reads = [pool.submit(partial(_read_table, table, mirror, silent)) for table in tables]
@@ -122,9 +128,11 @@ def read_status(project: Project, names: Sequence[str], pool: DaemonPool, limit:
         except NotDone:
             lines.append(StatusLine(str(table.name), "unreadable", Urgency.NOW, f"no answer within {limit:.0f} s"))
             continue
-        lines.append(line)
+        lines.append(_with_problems(line, problems))
         errors += of_zone
         unreadable += of_source
+    now_ms = round(time.time() * 1000)
+    notes += [str(mute) for line in lines if (mute := problems.muted(line.table, now_ms))]
     if not names:
         rules = project.config.discovered.rules
         notes += [f"{rule.place}: {rule.trouble}" for rule in rules if rule.trouble]
@@ -178,6 +186,20 @@ def _read_table(
             return _with_source(table, line, mirror), [], []
     except MirrorError as error:
         return _unreadable(line, error), [], [error]
+
+
+def _with_problems(line: StatusLine, problems: ProblemFile) -> StatusLine:
+    """Return the line with the worst open problem that checks have stored, unless the line has a worse one itself."""
+    found = [one for one in problems.problems if one.subject == line.table and one.is_open]
+    if not found or line.urgency is Urgency.NOW:
+        return line
+    worst = max(found, key=lambda one: one.severity.rank)
+    is_error = worst.severity is Severity.ERROR
+    if not is_error and line.urgency is Urgency.SOON:
+        return line
+    word, urgency = ("check fails", Urgency.NOW) if is_error else ("check warns", Urgency.SOON)
+    why = f"{worst.check}: {worst.text}" + (f"{NEXT}{worst.next_step}" if worst.next_step else "")
+    return replace(line, health=word, urgency=urgency, why=why)
 
 
 def _landed(table: TableContext, mirrored: Mapping[TableName, MonitoredTable] | None) -> StatusLine:

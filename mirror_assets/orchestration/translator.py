@@ -59,10 +59,10 @@ def _default_spec(config: Config, kind: AssetKind, table: TableSettings) -> dg.A
     metadata: dict[str, MetadataItem] = {"dagster/uri": _uri(config, kind, table)}
     if kind in (AssetKind.SOURCE, AssetKind.MIRROR):
         metadata["dagster/table_name"] = str(table.name)
-    # The line of mirror.yaml that names the table, or the rule that found it.
+    # The line that names the table, or the rule that found it. As a code reference, Dagster would show the file's path
+    # on the server, as a link to a local editor.
     line = config.line_of(f"tables.{table.name}")
-    place = dg.LocalFileCodeReference(file_path=str(config.file.absolute()), line_number=line)
-    metadata["dagster/code_references"] = dg.CodeReferencesMetadataValue(code_references=[place])
+    metadata["settings"] = f"{config.file.name}, line {line}" if line else config.file.name
     return dg.AssetSpec(
         asset_key(kind, table.name),
         group_name=group_name(table.name),

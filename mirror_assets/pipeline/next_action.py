@@ -9,8 +9,8 @@ from mirror_assets.config import OnBreak, Start
 from mirror_assets.errors import ErrorCode, MirrorError, RebuildError, SettingError, StopError
 from mirror_assets.landing.failures import FailureRecord
 from mirror_assets.landing.format import Manifest
-from mirror_assets.landing.names import TableName
-from mirror_assets.landing.rebuild import RebuildRecord, read_record
+from mirror_assets.landing.names import REBUILDS, TableName
+from mirror_assets.landing.rebuild import RebuildRecord, RebuildStep, read_record
 from mirror_assets.landing.steps import CONTROL_FILE_LIMIT, drive
 from mirror_assets.pipeline.backoff import failure_pause, note_well, unresolved_failure
 from mirror_assets.pipeline.context import TableContext
@@ -27,6 +27,14 @@ from mirror_assets.verify.check_result import CheckResult
 NOT_HELD = "not_held"
 NOT_FAILING = "not_failing"
 READABLE = "readable"
+# After these, a rebuild reads the same files.
+_LOST_FILES = (ErrorCode.DATA_FILE_MISSING, ErrorCode.DATA_FILE_UNREADABLE)
+_REPAIR_SOURCE = (
+    "restore the file, or repair the source so that its newest version no longer has it. The next run continues "
+    "automatically."
+)
+_REBUILD_STEP_SECONDS = 6 * 3600.0
+_REBUILD_FAILS = 2
 _UNREADABLE = (ErrorCode.SOURCE_NOT_DELTA, ErrorCode.SOURCE_UNREADABLE)
 
 
@@ -144,11 +152,13 @@ def check_not_held(context: TableContext, plan: Plan) -> CheckResult:
 def check_not_failing(context: TableContext, plan: Plan) -> CheckResult:
     """Run the check not_failing: has the table's newest run failed, or can it not be planned? A table on hold passes.
 
-    A failure is void once the table has nothing left to do. If the source can't be read, the check is skipped: readable
-    reports it.
+    A table that waits for a rebuild passes as well, until the rebuild itself has failed. A failure is void once the
+    table has nothing left to do. If the source can't be read, the check is skipped: readable reports it.
     """
     zone = _zone_state(context)
-    failure = zone.failure if zone.failure is not None and zone.failure.rebuild is None else None
+    failure, rebuild_fails = zone.failure, _rebuild_fails(context, zone)
+    if failure is not None and failure.rebuild is not None and not rebuild_fails:
+        failure = None
     try:
         planned = plan()
         if not planned.slices and planned.stop is None and not (zone.rebuild and zone.rebuild.is_running):
@@ -164,8 +174,39 @@ def check_not_failing(context: TableContext, plan: Plan) -> CheckResult:
             return CheckResult(NOT_FAILING, (error.what,), {"code": error.code.value}, next_step=error.next_step)
     if failure is None:
         return CheckResult(NOT_FAILING)
-    what, code = f"{failure.counted}: {failure.reason}", failure.code.value
-    return CheckResult(NOT_FAILING, (what,), {"code": code}, next_step=failure.next_step)
+    what = f"{failure.counted}: {'the rebuild fails as well: ' if rebuild_fails else ''}{failure.reason}"
+    step = _REPAIR_SOURCE if rebuild_fails and failure.code in _LOST_FILES else failure.next_step
+    return CheckResult(NOT_FAILING, (what,), {"code": failure.code.value}, next_step=step)
+
+
+def running_rebuild(context: TableContext, now: float) -> RebuildStep | None:
+    """Return the step of a rebuild that runs well at `now` (seconds since 1970), or None.
+
+    One that has failed twice, or has completed no step for hours, doesn't run well: its table is late.
+    """
+    zone = _zone_state(context)
+    if zone.rebuild is None or not zone.rebuild.is_running or zone.rebuild.is_drop or _rebuild_fails(context, zone):
+        return None
+    step_began = _step_began(context)
+    is_recent = step_began is None or now - step_began < _REBUILD_STEP_SECONDS
+    return zone.rebuild.step if is_recent else None
+
+
+def _rebuild_fails(context: TableContext, zone: _ZoneState) -> bool:
+    """Return whether the rebuild that the table needs has failed: the first failure may be its reason."""
+    failure = zone.failure
+    if failure is None or failure.count < _REBUILD_FAILS:
+        return False
+    if zone.rebuild is not None and zone.rebuild.is_running and not zone.rebuild.is_drop:
+        step_began = _step_began(context)  # earlier failures may be the reason why a person has started it
+        return step_began is None or failure.failed_ms / 1000 > step_began
+    return failure.rebuild is not None and may_rebuild(context)
+
+
+def _step_began(context: TableContext) -> float | None:
+    """Return when the running rebuild began its step, by the store's clock in seconds since 1970; None if unknown."""
+    records = context.store.list(REBUILDS)
+    return next((info.modified for info in records if info.path == context.name.rebuild_record), None)
 
 
 def _zone_state(context: TableContext) -> _ZoneState:

@@ -12,7 +12,8 @@ from mirror_assets.landing.steps import drive
 from mirror_assets.pipeline.backoff import unresolved_failure
 from mirror_assets.pipeline.context import TableContext
 from mirror_assets.storage import Store
-from mirror_assets.verify.replicating import Replication
+from mirror_assets.verify.check_result import CheckResult
+from mirror_assets.verify.replicating import Replication, check_replicating
 
 # The version of an applied file is searched in this many generations: a mirror that lags further is shown without one.
 _READ_BACK = 20
@@ -43,6 +44,12 @@ def read_replication(context: TableContext, mirror: Mirror, now: float) -> Repli
         retention_days=days,
         stopped_before=f"{failure.counted}, see the check not_failing" if failure else None,
     )
+
+
+def check_replication(context: TableContext, mirror: Mirror, now: float) -> CheckResult:
+    """Return the result of the check `replicating` at `now`. Raises what `read_replication` raises."""
+    limits = context.table.replication
+    return check_replicating(read_replication(context, mirror, now), limits.warn_seconds, limits.error_seconds)
 
 
 def mirrored_version(store: Store, name: TableName, manifest: Manifest, table: MonitoredTable | None) -> int | None:

@@ -196,8 +196,9 @@ def token_refused(root: str, why: str) -> SettingError:
 def item_missing(root: str, code: str) -> SettingError:
     """Return the error for a landing zone whose workspace or item doesn't exist, or is hidden from this identity."""
     return SettingError(
-        f"OneLake doesn't find this workspace or item: {root} ({code}).",
-        "copy the landing zone's URL from the mirrored database's page in the portal; both GUIDs must be right.",
+        f"the mirrored database of {root} was deleted, or never existed ({code}).",
+        "restore it, or copy the landing zone's URL from the page of the new one in the portal into "
+        "landing_zone.onelake.url (both GUIDs must be right); then `mirror-assets run` loads all tables again.",
         code=ErrorCode.ITEM_MISSING,
     )
 

@@ -96,19 +96,30 @@ def _table_problem(table: MonitoredTable | None) -> CheckResult | None:
     )
 
 
+_APPLY = "run `mirror-assets replicate`: it applies them, or names the error."
+# Microsoft's page on resumed capacities; a stopped open mirror starts again from the first landing file.
+_RESUME = (
+    "check in the portal that the capacity is active and not overloaded. After a capacity was resumed, Fabric can show "
+    "Running while it applies nothing: on the mirrored database's page, select `Resume replication` if it is offered; "
+    "if not, select `Stop replication`, then run `mirror-assets fabric start --replay` and rebuild every table."
+)
+_MINUTES_FROM = 120.0
+
+
 def _stuck_problem(seen: Replication, warn: float | None, error: float | None) -> CheckResult | None:
     """Return the problem of files that wait, whatever the state: Fabric may show `Replicating` while idle."""
     limit = next((x for x in (error, warn) if x is not None and seen.stuck_seconds > x), None)
     if limit is None:
         return None
-    table, waited = seen.table, f"{seen.stuck_seconds / 60:.0f} minutes"
+    table, seconds = seen.table, seen.stuck_seconds
+    waited = f"{seconds:.0f} seconds" if seconds < _MINUTES_FROM else f"{seconds / 60:.0f} minutes"
     if table is None:
         text = f"the mirror does not show the table, though files have waited for {waited}"
     else:
         files = f"{table.waiting_files} landing files wait" if table.waiting_files > 1 else "a landing file waits"
         said = f"; it says: {table.message}" if table.message else ""
         text = f"nothing was applied for {waited} while {files}, though the table is shown as {table.state.value}{said}"
-    return _problem(text, is_warning=limit is not error)
+    return _problem(text, is_warning=limit is not error, next_step=_APPLY if seen.database is None else _RESUME)
 
 
 def _metadata(seen: Replication) -> dict[str, int | float | str]:

@@ -8,11 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from mirror_assets.alerts.incidents import Event
 from mirror_assets.alerts.messages import Message
 from mirror_assets.alerts.receivers import send
-from mirror_assets.config.alerts import ReceiverConfig, Severity
+from mirror_assets.config.alerts import ReceiverConfig
 from mirror_assets.errors import ErrorCode, RetryError, SettingError
+from mirror_assets.landing.problems import MessageKind, Severity
 from mirror_assets_tests.alerts.pagerduty import LoopbackPagerDuty
 from mirror_assets_tests.alerts.web import WebReceiver, web_receiver
 
@@ -20,14 +20,15 @@ _HOOK = ReceiverConfig.model_validate({"url_variable": "HOOK_URL"})
 _KEY = "0123456789abcdef0123456789abcdef"
 
 
-def message(event: Event = Event.BEGUN, severity: Severity = Severity.ERROR) -> Message:
+def message(kind: MessageKind = MessageKind.BEGUN, severity: Severity = Severity.ERROR) -> Message:
     return Message(
         incident="17-abc",
-        event=event,
+        kind=kind,
         severity=severity,
         title="sales.t1: can't be mirrored <b>&",
         body="The store refuses.\nNext: renew the token.",
         links=(("Open in Dagster", "https://dagster.example/runs/1"),),
+        is_last=kind in (MessageKind.ENDED, MessageKind.TEST),
     )
 
 
@@ -49,7 +50,7 @@ def _pager_url(pagerduty: LoopbackPagerDuty, key: str = _KEY) -> str:
 
 
 def test_a_webhook_gets_title_text_and_severity(web: WebReceiver) -> None:
-    for one in (message(), message(severity=Severity.WARN), message(Event.ENDED)):
+    for one in (message(), message(severity=Severity.WARN), message(MessageKind.ENDED)):
         send("hook", _HOOK, one, {"HOOK_URL": web.url})
     assert web.bodies[0]["title"] == "sales.t1: can't be mirrored <b>&"
     assert web.bodies[0]["message"] == "The store refuses.\nNext: renew the token."
@@ -110,7 +111,7 @@ def test_a_url_that_can_not_be_used_is_a_wrong_setting(url: str, says: str) -> N
 
 def test_pagerduty_triggers_and_resolves_by_the_incident(pagerduty: LoopbackPagerDuty) -> None:
     variables = {"HOOK_URL": _pager_url(pagerduty)}
-    for event in (Event.BEGUN, Event.REMINDER, Event.ENDED):
+    for event in (MessageKind.BEGUN, MessageKind.REMINDER, MessageKind.ENDED):
         send("pager", _HOOK, message(event), variables)
     events = [(event["event_action"], event["dedup_key"]) for event in pagerduty.events]
     assert events == [("trigger", "17-abc"), ("trigger", "17-abc"), ("resolve", "17-abc")]
@@ -121,7 +122,7 @@ def test_pagerduty_triggers_and_resolves_by_the_incident(pagerduty: LoopbackPage
         "custom_details": {"message": "The store refuses.\nNext: renew the token."},
     }
     assert pagerduty.events[0]["links"] == [{"href": "https://dagster.example/runs/1", "text": "Open in Dagster"}]
-    send("pager", _HOOK, message(Event.TEST), variables)
+    send("pager", _HOOK, message(MessageKind.TEST), variables)
     assert [event["event_action"] for event in pagerduty.events[3:]] == ["trigger", "resolve"]
 
 

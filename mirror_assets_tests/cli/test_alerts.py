@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import json
+import re
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from mirror_assets.cli import main
+from mirror_assets.landing.problems import ProblemStore
+from mirror_assets.storage import LocalStore
 from mirror_assets_tests.alerts.web import WebReceiver, web_receiver
 
 
@@ -61,3 +65,24 @@ def test_missing_receivers_and_variables_are_wrong_settings(tmp_path: Path, caps
     file = config(tmp_path, "one: {url_variable: NOWHERE_SET}")
     assert main(["alerts", "test", "--config", file, "--json"]) == 2
     assert "NOWHERE_SET is not set" in capsys.readouterr().out
+
+
+def test_a_table_is_muted_for_a_time_and_status_says_so(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file = config(tmp_path)
+    assert main(["alerts", "mute", "orders", "--for", "4h", "--reason", "it moves", "--config", file]) == 0
+    assert re.search(r"orders is muted until 20\d\d-.* UTC \(it moves\)", capsys.readouterr().err)
+    main(["status", "--config", file])
+    assert "orders is muted until" in capsys.readouterr().err
+    assert main(["alerts", "mute", "orders", "--for", "2d", "--config", file, "--json"]) == 0
+    (shown,) = json.loads(capsys.readouterr().out)
+    assert shown["until_ms"] > (time.time() + 86_400) * 1000
+    assert len(ProblemStore(LocalStore(tmp_path / "landing")).read().mutes) == 1, "the second replaces the first"
+    assert main(["alerts", "unmute", "orders", "--config", file]) == 0
+    assert ProblemStore(LocalStore(tmp_path / "landing")).read().mutes == ()
+
+
+def test_a_table_that_is_not_there_can_not_be_muted(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["alerts", "mute", "order", "--for", "4h", "--config", config(tmp_path)]) == 2
+    assert "did you mean 'orders'?" in capsys.readouterr().err
+    with pytest.raises(SystemExit, match="2"):
+        main(["alerts", "mute", "orders", "--for", "soon", "--config", config(tmp_path)])

@@ -3,17 +3,23 @@
 from __future__ import annotations
 
 import json
+import time
 from pathlib import Path
+from typing import cast
 
 import pyarrow as pa
 import pytest
 from deltalake import write_deltalake
 
 from mirror_assets.cli import main
+from mirror_assets.composition import Project
+from mirror_assets.config import load_config
 from mirror_assets.fabric.database import Definition, TargetProperties
+from mirror_assets.landing.format import Column
 from mirror_assets_tests.fabric.databases import LoopbackDatabase, told_table
 from mirror_assets_tests.fabric.interface import Answer
 from mirror_assets_tests.fabric.loopback import Fault, LoopbackFabric
+from mirror_assets_tests.landing.staging import cover
 
 
 def told(capsys: pytest.CaptureFixture[str]) -> dict[str, object]:
@@ -101,6 +107,46 @@ def test_status_shows_the_states_of_tables(database: LoopbackDatabase, capsys: p
         ("shop.bad", "Failed", "type changed"),
         ("shop.orders", "Replicating", None),
     ]
+
+
+def test_all_commands_report_a_database_that_runs_and_applies_nothing(
+    database: LoopbackDatabase, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """As after a capacity was resumed: the database is Running, the table Replicating."""
+    file = tmp_path / "mirror.yaml"
+    file.write_text(f"{file.read_text()}defaults: {{replication: {{warn_seconds: 0.1, error_seconds: 0.2}}}}\n")
+    orders = pa.table({"id": pa.array([1, 2], pa.int64())})
+    write_deltalake(str(tmp_path / "lake" / "orders"), orders, configuration={"delta.enableChangeDataFeed": "true"})
+    (table,) = Project.of(load_config()).tables()
+    state = table.log.state()
+    cover(table.store, table.name, 0, state.table_id, state.schema_string, (Column(name="id", type="bigint"),))
+    table.store.create(table.name.landing_file(1), b"waits")
+    database.state = "Running"
+    database.tables = lambda: [told_table("shop", "orders")]
+    time.sleep(1.5)  # the loopback's times have whole seconds
+
+    def shown(*command: str) -> tuple[int, str]:
+        code, found = main(list(command)), capsys.readouterr()
+        return code, " ".join((found.out.replace("│", " ") + found.err).split())
+
+    commands = [("status",), ("check", "--only", "replicating"), ("fabric", "status"), ("fabric", "start")]
+    results = {" ".join(command): shown(*command) for command in commands}
+    assert {command: code for command, (code, _) in results.items()} == {
+        "status": 0,
+        "check --only replicating": 1,
+        "fabric status": 1,
+        "fabric start": 1,
+    }
+    for _, text in results.values():
+        for part in ("nothing was applied for", "seconds while a landing file waits", "Next: check in the portal"):
+            assert part in text
+        for part in ("capacity is active", "Resume replication", "`mirror-assets fabric start --replay`", "rebuild"):
+            assert part in text
+    assert "nothing to do" not in results["fabric start"][1]
+    assert database.starts == 0
+    assert main(["fabric", "start", "--json"]) == 1
+    (problem,) = cast("list[dict[str, object]]", told(capsys)["problems"])
+    assert (problem["table"], problem["is_error"]) == ("shop.orders", True)
 
 
 def test_replicate_only_asks(database: LoopbackDatabase, capsys: pytest.CaptureFixture[str]) -> None:

@@ -20,6 +20,7 @@ from mirror_assets.pipeline.batch_runner import BatchRunner
 from mirror_assets.source.log import DeltaLog
 from mirror_assets.standin.replicator import LocalReplicator
 from mirror_assets.storage import LocalStore
+from mirror_assets_tests.onelake import Fault, LoopbackOneLake, Reply
 from mirror_assets_tests.pipeline.paper import TABLE, Paper
 
 
@@ -177,3 +178,34 @@ def test_rows_have_colours_on_a_terminal() -> None:
     terminal = Console(file=io.StringIO(), force_terminal=True, color_system="standard", width=80)
     terminal.print(as_table("Status", ("table",), [("orders",)], ["red"]))
     assert "\x1b[31m" in terminal.file.getvalue()  # type: ignore[attr-defined]
+
+
+@pytest.mark.parametrize("code", ["PathNotFound", "ArtifactNotFound", "ItemNotFound"])
+@pytest.mark.parametrize("command", [["status"], ["plan"], ["check", "--only", "file_continuity", "--only", "lag"]])
+def test_a_deleted_mirrored_database_is_no_new_table(
+    tmp_path: Path,
+    onelake: LoopbackOneLake,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+    command: list[str],
+    code: str,
+) -> None:
+    for name, value in onelake.environment().items():
+        monkeypatch.setenv(name, value)
+    Paper(tmp_path).create()
+    item, file = onelake.new_item(), tmp_path / "mirror.yaml"
+    file.write_text(
+        f'landing_zone: {{onelake: {{url: "{item.url}", credential: client_secret, ca_bundle: "{onelake.ca}"}}}}\n'
+        f"tables:\n  {TABLE}: {{source: ./lake, keys: [id]}}\n  shop.other: {{source: ./lake, keys: [id]}}\n"
+    )
+    arguments = [*command, "--config", str(file)]
+    assert main(arguments) == 0, "a landing zone in which nothing has landed yet"
+    capsys.readouterr()
+    onelake.faults.add(Fault(Reply(404, code), times=9_999))
+    assert main(arguments) == 2
+    shown = capsys.readouterr()
+    text = " ".join((shown.out.replace("│", " ") + shown.err).split())
+    for part in ("mirrored database", item.url, "was deleted", "Next: restore it", "`mirror-assets run` loads all"):
+        assert part in text
+    assert "snapshot" not in text
+    assert "catching up" not in text

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from mirror_assets.config.alerts import Severity
+from mirror_assets.landing.problems import Severity
 from mirror_assets_tests.config.reading import mistake, read
 from mirror_assets_tests.pages import DOCS
 

@@ -1,135 +1,143 @@
-"""A deployment whose alerts a test reads: tables, a clock, and failures of every kind."""
+"""A deployment whose alerts a test reads: tables that are logs alone, and runs of the job `checks`."""
 
 from __future__ import annotations
 
+import os
 import time
-from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
+from unittest import mock
 
 import dagster as dg
 
+from mirror_assets.config import Config
 from mirror_assets.config.load import parse_config
-from mirror_assets.errors import ErrorCode, RebuildError
-from mirror_assets.landing.failures import record_failure
+from mirror_assets.definitions import build_definitions
+from mirror_assets.errors import ErrorCode
+from mirror_assets.landing.failures import clear_failure, record_failure
+from mirror_assets.landing.metadata import metadata_bytes
 from mirror_assets.landing.names import TableName
-from mirror_assets.orchestration.alert_checks import CheckReader
-from mirror_assets.orchestration.alert_runs import RunReader
-from mirror_assets.orchestration.alerts_sensor import Alerts
-from mirror_assets.orchestration.asset_names import AssetKind, asset_key
-from mirror_assets.orchestration.doctor_job import DOCTOR
-from mirror_assets.orchestration.mirror_assets import MirrorAssets
-from mirror_assets.orchestration.resources import resources
-from mirror_assets.orchestration.run_tags import Location
+from mirror_assets.landing.problems import ProblemFile, ProblemStore
+from mirror_assets.orchestration.check_jobs import CHECK_OP, CHECKS, CheckTables
+from mirror_assets.source.log import DeltaLog
 from mirror_assets.storage import LocalStore
 from mirror_assets_tests.alerts.web import WebReceiver
+from mirror_assets_tests.landing.staging import cover
+from mirror_assets_tests.pipeline.paper import COLUMNS, FEED, SCHEMA
+from mirror_assets_tests.source.handmade import (
+    PROTOCOL,
+    Action,
+    commit_file,
+    file_action,
+    info,
+    metadata_action,
+    write_commit,
+)
 
-REPOSITORY, LOCATION = "__repository__", "here"
-# What Dagster's launchers put on every run of a code location.
-OURS = {".dagster/repository": f"{REPOSITORY}@{LOCATION}"}
-_JOBS = frozenset({"nightly", "mirror_all", "history", DOCTOR, "checks"})
-_CHECKS = ("lag", "retention", "not_held", "not_failing", "file_continuity", "layout")
+_DAYS = 8
 
 
 @dataclass
 class Deployment:
-    """Tables with alerts, read by the sensor's own function; time goes on as the test says."""
+    """Tables of which everything has landed, with a receiver of alerts; `settings` are more lines of mirror.yaml."""
 
     root: Path
     instance: dg.DagsterInstance
-    tables: int = 9
-    automation: str = ""
-    rules: str = ""
-    location: str = LOCATION
-    prefix: str = "sales.t"
+    tables: int = 3
+    settings: str = ""
+    first: int = 0
     at: float = field(default_factory=time.time)
+    _built: tuple[list[TableName], dg.Definitions] | None = None
 
     def __post_init__(self) -> None:
-        self.names = [TableName.parse(f"{self.prefix}{n:03d}") for n in range(self.tables)]
-        listed = "\n".join(f"  {name}: {{source: ./lake/{name.table}, keys: [id]}}" for name in self.names)
+        self.store = LocalStore(self.root / "landing")
+        self.names = [TableName("sales", f"t{n:03d}") for n in range(self.first, self.first + self.tables)]
+        for name in self.names:
+            if not self._lake(name).exists():
+                self._create(name)
+
+    @property
+    def config(self) -> Config:
+        """Its settings."""
+        listed = "".join(f"  {name}: {{source: ./lake/{name.table}, keys: [id]}}\n" for name in self.names)
         text = (
             "landing_zone: {path: ./landing}\n"
+            "mirror: {path: ./mirror}\n"
             "alerts:\n"
             "  dagster_url: https://dagster.example\n"
             "  receivers: {hook: {url_variable: HOOK_URL, severity: info}}\n"
-            f"{self.automation}{self.rules}"
-            f"tables:\n{listed}\n"
+            "automation: {checks_every_minutes: 5}\n"
+            f"{self.settings}tables:{' {}' if not listed else ''}\n{listed}"
         )
-        self.config = parse_config(text.encode(), self.root / "mirror.yaml", {})
-        self.store = LocalStore(self.root / "landing")
-        self.restart()
+        return parse_config(text.encode(), self.root / "mirror.yaml", {})
 
-    def restart(self) -> None:
-        """Begin in a new process: nothing is remembered but what was saved."""
-        zones = [asset_key(AssetKind.LANDING, name) for name in self.names]
-        sources = [dg.AssetCheckKey(asset_key(AssetKind.SOURCE, name), "readable") for name in self.names]
-        self.watch((*(dg.AssetCheckKey(zone, check) for zone in zones for check in _CHECKS), *sources))
+    @property
+    def problems(self) -> ProblemFile:
+        """The problems in the landing zone."""
+        return ProblemStore(self.store).read()
 
-    def watch(self, checks: Iterable[dg.AssetCheckKey]) -> None:
-        """Watch these checks, in a new process."""
-        runs = RunReader(_JOBS, frozenset({"history"}))
-        self.alerts = Alerts(
-            MirrorAssets(self.config), CheckReader(frozenset(checks)), runs, frozenset({"mirror", "history"})
-        )
+    def checks(
+        self, minutes: float = 0.0, only: CheckTables | None = None, job: str = CHECKS
+    ) -> dg.ExecuteInProcessResult:
+        """Run the job `checks`, or some of its checks, after these minutes."""
+        self.at += minutes * 60
+        if self._built is None or self._built[0] != self.names:
+            self._built = [*self.names], build_definitions(self.config)
+        found = self._built[1].resolve_job_def(job)
+        run_config = None if only is None else dg.RunConfig(ops={CHECK_OP: only})
+        with mock.patch("time.time", return_value=self.at):
+            return found.execute_in_process(instance=self.instance, run_config=run_config, raise_on_error=False)
 
-    def tick(self, seconds: float = 0.0) -> str:
-        """Tick after so many seconds."""
-        self.at += seconds
-        zone = resources(MirrorAssets(self.config))["landing_zone"]
-        location = Location(REPOSITORY, self.location)
-        return self.alerts.tick(self.instance, zone, location, self.at)  # type: ignore[arg-type]
+    def later(self, minutes: int) -> list[bool]:
+        """Run `checks` every five minutes; return which runs succeeded."""
+        return [self.checks(5).success for _ in range(minutes // 5)]
 
-    def settle(self) -> None:
-        """Tick until everything new has been reported, and what is gone has ended."""
-        for seconds in (0, 31, 31, 61):
-            self.tick(seconds)
+    def commit(self, table: str, hours_ago: float) -> None:
+        """Commit one version that has not landed, this long ago."""
+        name = TableName("sales", table)
+        version = DeltaLog(str(self._lake(name))).newest() + 1
+        made = self.at - hours_ago * 3600
+        self._write(name, version, made, file_action("add", f"{version}.parquet"))
+        (self._lake(name) / f"{version}.parquet").touch()
 
-    def later(self, minutes: float) -> None:
-        """Tick every 15 seconds for so many minutes."""
-        for _ in range(round(minutes * 4)):
-            self.tick(15)
-
-    def check(self, name: str, *, passed: bool, text: str = "", warn: bool = False, asset: str = "t000") -> None:
-        """Record a check of a landing zone, as whatever runs it does."""
-        key = asset_key(AssetKind.LANDING, TableName("sales", asset))
-        severity = dg.AssetCheckSeverity.WARN if warn else dg.AssetCheckSeverity.ERROR
-        self.instance.report_runless_asset_event(
-            dg.AssetCheckEvaluation(key, name, passed=passed, severity=severity, description=text or None)
-        )
+    def land(self, table: str) -> None:
+        """Have everything of the table landed."""
+        name = TableName("sales", table)
+        (self.root / "landing" / name.manifest).unlink()
+        self._cover(name)
 
     def fail(self, table: str, code: ErrorCode, text: str, times: int = 1, rebuild: str | None = None) -> None:
-        """Record that runs of the table have failed."""
+        """Record that runs of the table have failed at a commit that waits."""
+        name = TableName("sales", table)
+        if DeltaLog(str(self._lake(name))).newest() == 0:
+            self.commit(table, 0.0)
         for _ in range(times):
-            record_failure(self.store, TableName("sales", table), code, text, int(self.at * 1000), None, rebuild)
+            record_failure(self.store, name, code, text, int(self.at * 1000), None, rebuild)
 
-    def repair(self) -> None:
-        """Remove all failure records, as landing does."""
-        for path in (self.root / "landing" / "_failures").iterdir():
-            path.unlink()
+    def fix(self, table: str) -> None:
+        """Forget the failures and land what waits, as the next run does."""
+        clear_failure(self.store, TableName("sales", table))
+        self.land(table)
 
-    def run(self, job: str, why: str | None, tags: dict[str, str] | None = None) -> None:
-        """Run a job of this code location, which fails for a reason."""
+    def _lake(self, name: TableName) -> Path:
+        return self.root / "lake" / name.table
 
-        @dg.op
-        def work() -> None:
-            if why is not None:
-                raise dg.Failure(why)
+    def _create(self, name: TableName) -> None:
+        self._write(name, 0, self.at - _DAYS * 86_400, PROTOCOL, metadata_action(SCHEMA, **FEED))
+        self.store.create(name.metadata, metadata_bytes(("id",)))
+        self._cover(name)
 
-        @dg.job(name=job)
-        def made() -> None:
-            work()
+    def _write(self, name: TableName, version: int, made: float, *actions: Action) -> None:
+        lake = self._lake(name)
+        write_commit(lake, version, [info("WRITE", timestamp=int(made * 1000)), *actions])
+        os.utime(commit_file(lake, version), (made, made))
 
-        label = {".dagster/repository": f"{REPOSITORY}@{self.location}"}
-        made.execute_in_process(instance=self.instance, raise_on_error=False, tags=label | (tags or {}))
+    def _cover(self, name: TableName) -> None:
+        log = DeltaLog(str(self._lake(name)))
+        state = log.state()
+        cover(self.store, name, state.version, state.table_id, state.schema_string, COLUMNS)
 
 
 def kinds(receiver: WebReceiver) -> list[str]:
     """What Apprise calls the messages: `success` is that of an end."""
     return [body["type"] for body in receiver.bodies]
-
-
-class BrokenSource(RebuildError):
-    code = ErrorCode.SOURCE_BREAK
-
-    def __init__(self, what: str) -> None:
-        super().__init__(what, "rebuild it.")

@@ -25,4 +25,4 @@ def receiver(monkeypatch: pytest.MonkeyPatch) -> Iterator[WebReceiver]:
 def deployment(tmp_path: Path, receiver: WebReceiver) -> Iterator[Deployment]:
     assert receiver.url
     with dg.instance_for_test() as instance:
-        yield Deployment(tmp_path, instance, automation="automation: {checks_every_minutes: 5}\n")
+        yield Deployment(tmp_path, instance)

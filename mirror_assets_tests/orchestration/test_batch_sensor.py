@@ -22,9 +22,9 @@ from mirror_assets.landing.lease import Lease, Process, take_lease
 from mirror_assets.landing.names import TableName, batch_lease
 from mirror_assets.landing.steps import drive
 from mirror_assets.orchestration import batch_sensor, code_mark, run_records
-from mirror_assets.orchestration.asset_names import BATCH_TAG, AssetKind, asset_key
+from mirror_assets.orchestration.asset_names import BATCH_TAG, MIRROR_ALL, AssetKind, asset_key
 from mirror_assets.orchestration.batch_sensor import SENSOR
-from mirror_assets.orchestration.jobs import MIRROR_ALL, TABLES_OP
+from mirror_assets.orchestration.jobs import TABLES_OP
 from mirror_assets.orchestration.mirror_assets import MirrorAssets
 from mirror_assets.orchestration.resources import resources
 from mirror_assets.orchestration.run_records import BatchRuns

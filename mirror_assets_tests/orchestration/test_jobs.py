@@ -11,8 +11,8 @@ from dagster._core.snap import JobSnap
 from dagster._core.snap.snap_to_yaml import default_values_yaml_from_type_snap
 
 from mirror_assets.definitions import build_definitions
+from mirror_assets.orchestration.asset_names import MIRROR_ALL
 from mirror_assets.orchestration.jobs import (
-    MIRROR_ALL,
     MIRROR_SCHEMA,
     MIRROR_TABLE,
     REBUILD,

@@ -1,4 +1,4 @@
-"""The first page: the status of all tables, as the newest observation of one asset. No Spark."""
+"""The first page: the status of all tables, as the newest materialization of one asset. No Spark."""
 
 from __future__ import annotations
 
@@ -13,8 +13,9 @@ from mirror_assets.config import Config, load_config
 from mirror_assets.definitions import build_definitions
 from mirror_assets.errors import ErrorCode
 from mirror_assets.landing.failures import record_failure
+from mirror_assets.landing.metadata import metadata_bytes
 from mirror_assets.orchestration import mirror_status
-from mirror_assets.orchestration.check_tables import CHECK_OP, CHECKS, CheckTables
+from mirror_assets.orchestration.check_jobs import CHECK_OP, CHECKS, CheckTables
 from mirror_assets_tests.pipeline.paper import TABLE, Paper
 
 _KEY = dg.AssetKey("mirror_status")
@@ -33,19 +34,20 @@ def paper(tmp_path: Path) -> Paper:
     made.create(time.time() - 7200)
     made.commit(1, time.time() - 3600)
     made.cover(1)
+    made.context.store.create(TABLE.metadata, metadata_bytes(("id",)))
     return made
 
 
 def _check(config: Config, instance: dg.DagsterInstance, checks: CheckTables | None = None) -> None:
     run_config = dg.RunConfig(ops={CHECK_OP: checks}) if checks else None
     job = build_definitions(config).resolve_job_def(CHECKS)
-    assert job.execute_in_process(instance=instance, run_config=run_config).success
+    job.execute_in_process(instance=instance, run_config=run_config, raise_on_error=False)
 
 
-def _observed(instance: dg.DagsterInstance, key: dg.AssetKey = _KEY) -> list[str]:
-    """The Markdown of each observation, the newest first."""
-    events = [record.asset_observation for record in instance.fetch_observations(key, limit=99).records]
-    return [str(event.metadata["status"].value) for event in events if event]
+def _written(instance: dg.DagsterInstance, key: dg.AssetKey = _KEY, name: str = "status") -> list[str]:
+    """The Markdown, or another text, of each materialization, the newest first."""
+    events = [record.asset_materialization for record in instance.fetch_materializations(key, limit=99).records]
+    return [str(event.metadata[name].value) for event in events if event]
 
 
 def _fail(paper: Paper, message: str) -> None:
@@ -58,11 +60,12 @@ def _fail(paper: Paper, message: str) -> None:
 
 def test_a_run_of_checks_writes_the_table_of_status(paper: Paper, instance: dg.DagsterInstance) -> None:
     _check(paper.config, instance)
-    (table,) = _observed(instance)
+    (table,) = _written(instance)
     head, rule, row = table.splitlines()
-    assert head == "| table | health | why | source | landed | mirror has | lag |"
+    assert head == "| table | health | why |"
     assert rule.count("---") == head.count("|") - 1
-    assert row.startswith("| shop.orders | up to date |  | 1 | 1 |")
+    assert row == "| shop.orders | up to date |  |"
+    assert _written(instance, name="summary") == ["1 up to date"]
 
 
 def test_nothing_is_written_while_nothing_changes(
@@ -70,39 +73,49 @@ def test_nothing_is_written_while_nothing_changes(
 ) -> None:
     for _ in range(3):
         _check(paper.config, instance)
-    assert len(_observed(instance)) == 1
+    assert len(_written(instance)) == 1
     monkeypatch.setattr(mirror_status, "_AGAIN_SECONDS", 0.0)
     _check(paper.config, instance)
-    assert len(_observed(instance)) == 2, "once a day"
+    assert len(_written(instance)) == 2, "once a day"
 
 
-def test_a_change_of_health_is_written_at_once_and_new_versions_hourly(
-    paper: Paper, instance: dg.DagsterInstance, monkeypatch: pytest.MonkeyPatch
+def test_a_change_of_health_is_written_at_once(paper: Paper, instance: dg.DagsterInstance) -> None:
+    _check(paper.config, instance)
+    for _ in range(2):
+        _fail(paper, "slice 1.2-2 was not published: a key is NULL")
+    _check(paper.config, instance)
+    newest, _ = _written(instance)
+    assert "| shop.orders | failing | 2 runs of shop.orders failed: slice 1.2-2 was not published" in newest
+    assert _written(instance, name="summary")[0] == "1 failing. Act on shop.orders (failing)"
+    _fail(paper, "slice 1.2-2 was not published: a key is NULL")
+    _check(paper.config, instance)
+    assert len(_written(instance)) == 2, "another number alone"
+
+
+def test_a_check_that_fails_is_on_the_page_of_a_table_that_is_up_to_date(
+    paper: Paper, instance: dg.DagsterInstance
 ) -> None:
+    (paper.zone / TABLE.metadata).unlink()
     _check(paper.config, instance)
-    _fail(paper, "slice 1.2-2 was not published: a key is NULL")
+    assert "| shop.orders | check fails | metadata\\_unchanged: " in _written(instance)[0]
+
+
+def test_a_long_reason_ends_between_words(paper: Paper, instance: dg.DagsterInstance) -> None:
+    _fail(paper, "word " * 200)
     _check(paper.config, instance)
-    newest, _ = _observed(instance)
-    assert "| shop.orders | failing | 1 run of shop.orders failed: slice 1.2-2 was not published" in newest
-    _fail(paper, "slice 1.2-2 was not published: a key is NULL")
-    _check(paper.config, instance)
-    assert len(_observed(instance)) == 2, "another number alone"
-    monkeypatch.setattr(mirror_status, "_NUMBERS_SECONDS", 0.0)
-    _check(paper.config, instance)
-    assert "2 runs of shop.orders failed" in _observed(instance)[0]
-    assert len(_observed(instance)) == 3
+    assert _written(instance)[0].splitlines()[2].endswith("word … |")
 
 
 def test_a_run_for_some_tables_or_checks_does_not_write_it(paper: Paper, instance: dg.DagsterInstance) -> None:
     _check(paper.config, instance, CheckTables(tables=[str(TABLE)], spark=False, is_scheduled=True))
     _check(paper.config, instance, CheckTables(checks=["lag"], spark=False, is_scheduled=True))
-    assert _observed(instance) == []
+    assert _written(instance) == []
 
 
 def test_text_of_others_is_no_markdown(paper: Paper, instance: dg.DagsterInstance) -> None:
     _fail(paper, "a | b\n[click](http://x) `c` <img src=x>")
     _check(paper.config, instance)
-    (table,) = _observed(instance)
+    (table,) = _written(instance)
     assert len(table.splitlines()) == 3
     assert "a \\| b \\[click\\](http://x) \\`c\\` \\<img src=x\\>" in table
 
@@ -111,5 +124,5 @@ def test_two_configurations_in_one_instance_have_a_page_each(paper: Paper, insta
     other = paper.config.file.with_name("sales.yaml")
     other.write_text(f"landing_zone: {{path: ./landing}}\ntables:\n  {TABLE}: {{source: ./lake, keys: [id]}}\n")
     _check(load_config(other), instance)
-    assert len(_observed(instance, dg.AssetKey("sales_status"))) == 1
-    assert _observed(instance) == []
+    assert len(_written(instance, dg.AssetKey("sales_status"))) == 1
+    assert _written(instance) == []

@@ -1,12 +1,13 @@
 """What is deleted of old runs, and what stays."""
 
 import time
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from pathlib import Path
 
 import dagster as dg
 import pytest
 from dagster._core.remote_origin import RegisteredCodeLocationOrigin, RemoteRepositoryOrigin
+from dagster._core.utils import make_new_run_id
 
 from mirror_assets.config.load import parse_config
 from mirror_assets.definitions import build_definitions
@@ -69,6 +70,50 @@ def test_the_run_that_says_how_an_asset_is_stays(instance: dg.DagsterInstance, t
     materialized = instance.get_latest_materialization_event(asset_key(AssetKind.LANDING, TABLE))
     assert materialized is not None
     assert materialized.run_id == newest
+
+
+def _asset_run(instance: dg.DagsterInstance, *selected: dg.AssetKey, checks: Collection[dg.AssetCheckKey] = ()) -> str:
+    """A run of assets, or of some of their checks, as Dagster's page of an asset launches it."""
+    run = dg.DagsterRun(
+        job_name="__ASSET_JOB",
+        run_id=make_new_run_id(),
+        status=dg.DagsterRunStatus.SUCCESS,
+        asset_selection=frozenset(selected),
+        asset_check_selection=frozenset(checks) if checks else None,
+        tags={".dagster/repository": OURS.get_label()},
+    )
+    return instance.add_run(run).run_id
+
+
+def test_runs_of_other_jobs_assets_and_mirrors_in_the_code_location_stay(
+    instance: dg.DagsterInstance, tmp_path: Path
+) -> None:
+    config = parse_config(CONFIG.replace("keys: [id]", "keys: [id], source_asset: lake/orders").encode(), tmp_path, {})
+    ours, revenue = MirrorAssets(config), dg.AssetKey("revenue")
+    landing, source = ours.key(AssetKind.LANDING, TABLE), ours.key(AssetKind.SOURCE, TABLE)
+    assert source == dg.AssetKey(["lake", "orders"]), "an asset of the project"
+    _asset_run(instance, landing)
+    _asset_run(instance, landing, ours.key(AssetKind.CHANGES, TABLE))
+    _asset_run(instance, checks=[dg.AssetCheckKey(landing, "lag")])
+    kept = {
+        _asset_run(instance, revenue),
+        _asset_run(instance, revenue, landing),
+        _asset_run(instance, source),
+        _asset_run(instance, landing, checks=[dg.AssetCheckKey(revenue, "fresh")]),
+        _asset_run(instance),
+    }
+
+    @dg.op
+    def pay() -> None: ...
+
+    for name in ("payroll", "sales_all"):  # a job of the project, and one of the mirror `sales`
+        tags = {".dagster/repository": OURS.get_label()}
+        job = dg.GraphDefinition(name, node_defs=[pay]).to_job()
+        kept.add(job.execute_in_process(instance=instance, tags=tags).run_id)
+    assert delete_old_runs(instance, ours, OURS, time.time() + 60) == 3
+    assert {run.run_id for run in instance.get_runs()} == kept
+    assert delete_old_runs(instance, MirrorAssets(config, name="sales"), OURS, time.time() + 60) == 1
+    assert "payroll" in {run.job_name for run in instance.get_runs()}
 
 
 def test_runs_are_kept_for_thirty_days_unless_the_settings_say_otherwise(tmp_path: Path) -> None:

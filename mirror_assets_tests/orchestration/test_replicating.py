@@ -11,7 +11,7 @@ from mirror_assets.definitions import build_definitions
 from mirror_assets.landing.names import TableName
 from mirror_assets.landing.publish import publish
 from mirror_assets.landing.steps import drive
-from mirror_assets.orchestration.check_tables import ALL_CHECKS, CHECK_OP, CHECKS, CheckTables
+from mirror_assets.orchestration.check_jobs import ALL_CHECKS, CHECK_OP, CHECKS, CheckTables
 from mirror_assets_tests.fabric.databases import LoopbackDatabase, told_table
 from mirror_assets_tests.fabric.interface import Answer
 from mirror_assets_tests.fabric.loopback import Fault, LoopbackFabric

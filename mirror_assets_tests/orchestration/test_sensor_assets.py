@@ -11,8 +11,8 @@ from dagster._core.remote_representation.handle import RepositoryHandle
 
 from mirror_assets.config import load_config
 from mirror_assets.definitions import build_definitions
-from mirror_assets.orchestration.asset_names import AssetKind, asset_key
-from mirror_assets.orchestration.jobs import MIRROR_ALL, REPLICATE
+from mirror_assets.orchestration.asset_names import MIRROR_ALL, AssetKind, asset_key
+from mirror_assets.orchestration.jobs import REPLICATE
 
 _SETTINGS = """\
 landing_zone: {path: ./landing}

@@ -10,6 +10,7 @@ import pytest
 from deltalake import DeltaTable, Field, Schema
 from deltalake.schema import PrimitiveType
 
+from mirror_assets.config.load import parse_config
 from mirror_assets.landing.format import CheckVerdict, Column, ComparedVersions
 from mirror_assets.landing.names import SliceKey
 from mirror_assets.landing.publish import Outcome, Published
@@ -99,6 +100,20 @@ def test_a_computed_column_comes_from_all_columns_that_it_uses(paper: Paper) -> 
     assert found == {"id": ["id"], "placed": ["placed"], "note": ["note"], "odd": ["odd"], "both": ["odd", "placed"]}
     assert _columns(metadata)["both"].description == "Two"
     assert _columns(mirrored_columns(assets, TABLE, landed))["both"].description == "Two"
+
+
+def test_the_cost_on_onelake_is_that_of_a_landing_zone_on_onelake(paper: Paper) -> None:
+    schema = paper.context.log.state().schema_string
+    landed = MANIFEST.model_copy(update={"source_schema": schema, "keys": ("id",), "columns": ()})
+    url = "https://onelake.dfs.fabric.microsoft.com/{0}/{0}/Files/LandingZone".format(
+        "11111111-2222-3333-4444-555555555555"
+    )
+    text = f"landing_zone: {{onelake: {{url: '{url}'}}}}\ntables: {{{TABLE}: {{source: ./lake, keys: [id]}}}}\n"
+    onelake = parse_config(text.encode(), paper.root / "mirror.yaml", {})
+    cost = {"onelake_requests", "onelake_cu_seconds"}
+    for config, names in ((paper.config, set()), (onelake, cost)):
+        metadata = landed_metadata(MirrorAssets(config), paper.context, Published(Outcome.LANDED, landed))
+        assert cost & metadata.keys() == names
 
 
 def test_a_staged_slice_names_commits_that_are_unproved_or_read_by_files(paper: Paper) -> None:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from mirror_assets.orchestration.asset_names import AssetKind
+from mirror_assets.orchestration.asset_names import MIRROR_ALL, AssetKind
 from mirror_assets.orchestration.batch_sensor import SENSOR
-from mirror_assets.orchestration.check_tables import ALL_CHECKS, CHECK_OP
-from mirror_assets.orchestration.jobs import MIRROR_ALL, REBUILD, REPAIR, REPLICATE
+from mirror_assets.orchestration.check_jobs import ALL_CHECKS, CHECK_OP
+from mirror_assets.orchestration.jobs import REBUILD, REPAIR, REPLICATE
 from mirror_assets_tests.ui.desk import Desk
 from mirror_assets_tests.ui.shop import ORDERS
 

@@ -15,7 +15,7 @@ import pytest
 
 from benchmarks.processes import pythons_of
 from mirror_assets.orchestration.asset_names import AssetKind
-from mirror_assets.orchestration.check_tables import CHECKS
+from mirror_assets.orchestration.check_jobs import CHECKS
 from mirror_assets_tests.ui.deployment import loaded_at, supervised, wait_until_loaded_anew
 from mirror_assets_tests.ui.desk import Desk
 from mirror_assets_tests.ui.shop import ORDERS

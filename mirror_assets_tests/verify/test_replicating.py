@@ -103,3 +103,24 @@ def test_limits_can_be_switched_off_and_figures_have_the_version_first() -> None
 def test_a_table_that_has_failed_says_how_it_goes_on() -> None:
     failed = replace(_WELL, table=replace(_TABLE, state=TableState.FAILED))
     assert "mirror-assets rebuild" in check_replicating(failed, 600, 3600).next_step
+
+
+@pytest.mark.parametrize(
+    ("seconds", "waited"), [(11, "11 seconds"), (119, "119 seconds"), (120, "2 minutes"), (3000, "50 minutes")]
+)
+def test_a_short_wait_is_shown_in_seconds(seconds: float, waited: str) -> None:
+    found = check_replicating(replace(_WELL, stuck_seconds=seconds, version=None), 5, 10)
+    assert f"nothing was applied for {waited} while" in found.message
+
+
+@pytest.mark.parametrize("table", [_TABLE, None])
+def test_a_database_that_runs_and_applies_nothing_has_the_steps_after_a_resumed_capacity(
+    table: FabricTable | None,
+) -> None:
+    stuck = replace(_WELL, table=table, stuck_seconds=7200, version=None)
+    step = check_replicating(stuck, 600, 3600).next_step
+    for part in ("capacity is active", "Resume replication", "Stop replication", "fabric start --replay", "rebuild"):
+        assert part in step
+    stand_in = check_replicating(replace(stuck, database=None), 600, 3600).next_step
+    assert "mirror-assets replicate" in stand_in
+    assert "capacity" not in stand_in

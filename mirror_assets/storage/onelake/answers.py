@@ -18,7 +18,9 @@ from azure.identity import CredentialUnavailableError
 
 _THROTTLED = frozenset({429, 430})
 _AGAIN = frozenset({408, 500, 502, 503, 504, *_THROTTLED})
-_NO_SUCH_ITEM = frozenset({"FilesystemNotFound", "ContainerNotFound", "ItemNotFound", "WorkspaceNotFound"})
+_NO_SUCH_ITEM = frozenset(
+    {"FilesystemNotFound", "ContainerNotFound", "ArtifactNotFound", "ItemNotFound", "WorkspaceNotFound"}
+)
 _CAPACITY = ("capacity", "paused", "throttl")
 _CODE = re.compile(r"[A-Za-z0-9]{1,60}")
 _NO_ANSWER = (ServiceRequestError, ServiceResponseError, IncompleteReadError)

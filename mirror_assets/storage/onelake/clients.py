@@ -17,7 +17,7 @@ from azure.storage.filedatalake import DataLakeDirectoryClient, DataLakeFileClie
 
 from mirror_assets.storage.credentials import CredentialKind, credential_of
 from mirror_assets.storage.errors import api_version_refused
-from mirror_assets.storage.onelake.address import OneLakeAddress
+from mirror_assets.storage.onelake.address import LANDING_ZONE, OneLakeAddress
 from mirror_assets.telemetry.record import count_request
 
 # A file of up to this size takes one request; ranges of larger ones are read in pieces of `_PIECE`.
@@ -45,6 +45,10 @@ class Clients:
     def blob(self, path: str) -> BlobClient:
         """The client of a file as a blob."""
         return self.blobs.get_blob_client(self.address.within_workspace(path))
+
+    def item_files(self) -> BlobClient:
+        """The client of the item's `Files` folder, which exists as long as the item does."""
+        return self.blobs.get_blob_client(f"{self.address.item}/{LANDING_ZONE.partition('/')[0]}")
 
 
 @cache

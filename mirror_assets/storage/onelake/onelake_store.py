@@ -69,7 +69,8 @@ class OneLakeStore:
     def __init__(self, clients: Clients, policy: RetryPolicy | None = None) -> None:
         """Use the clients of the folder; nothing is requested yet."""
         self._clients, self._address = clients, clients.address
-        self._requests = Requests(self.root, policy or RetryPolicy(), clients.files.api_version)
+        find_item = clients.item_files().get_blob_properties
+        self._requests = Requests(self.root, policy or RetryPolicy(), clients.files.api_version, find_item)
 
     @property
     def root(self) -> str:

@@ -37,22 +37,53 @@ _Reply = TypeVar("_Reply")
 # The SDK also raises these for an unreadable answer; from our own code, they are bugs.
 _UNREADABLE = (AttributeError, LookupError, TypeError, ValueError)
 _CONFLICTS = (Meaning.MISSING, Meaning.EXISTS, Meaning.CONDITION)
+# A request that succeeded shows for this long that the item exists.
+_ITEM_SECONDS = 60.0
 
 
 class Requests:
-    """Sends requests to the landing zone at the URL `root`."""
+    """Sends requests to the landing zone at the URL `root`.
 
-    def __init__(self, root: str, policy: RetryPolicy, api_version: str = "") -> None:
+    A missing path means one of two things: the item lacks it, or the item was deleted. OneLake's answers may be equal,
+    so `find_item` is sent to distinguish them, unless a request has succeeded recently. Paths that begin with `_`, such
+    as leases, are often missing, so no such request follows.
+    """
+
+    def __init__(
+        self, root: str, policy: RetryPolicy, api_version: str = "", find_item: Callable[[], object] | None = None
+    ) -> None:
         self.root = root
-        self._policy, self._api_version = policy, api_version
+        self._policy, self._api_version, self._find_item = policy, api_version, find_item
+        self._succeeded: float | None = None
 
     def read(self, path: str, call: Callable[[], _Reply]) -> _Reply:
         """Return the answer to a request that can be repeated, because it changes nothing, or is idempotent."""
-        return self._ask(path, call, repeatable=True)
+        return self._ask_item(path, call, repeatable=True)
 
     def write(self, path: str, call: Callable[[], _Reply]) -> _Reply:
         """Return the answer to a request that must take effect once. Raises RequestUnknown if its effect is unknown."""
-        return self._ask(path, call, repeatable=False)
+        return self._ask_item(path, call, repeatable=False)
+
+    def _ask_item(self, path: str, call: Callable[[], _Reply], *, repeatable: bool) -> _Reply:
+        try:
+            reply = self._ask(path, call, repeatable=repeatable)
+        except PathMissing:
+            if not path.startswith("_"):
+                self._require_item()
+            raise
+        self._succeeded = self._policy.clock()
+        return reply
+
+    def _require_item(self) -> None:
+        """Raise item_missing if the item doesn't exist."""
+        now = self._policy.clock()
+        if self._find_item is None or (self._succeeded is not None and now - self._succeeded < _ITEM_SECONDS):
+            return
+        try:
+            self._ask("", self._find_item, repeatable=True)
+        except PathMissing as error:
+            raise item_missing(self.root, "404") from error
+        self._succeeded = now
 
     def _ask(self, path: str, call: Callable[[], _Reply], *, repeatable: bool) -> _Reply:
         policy, began = self._policy, self._policy.clock()

@@ -56,6 +56,8 @@ def said(status: int, code: str = "", headers: dict[str, str] | None = None) -> 
         (404, "RenameDestinationParentPathNotFound", Meaning.MISSING),
         (404, "FilesystemNotFound", Meaning.NO_ITEM),
         (404, "ContainerNotFound", Meaning.NO_ITEM),
+        (404, "ArtifactNotFound", Meaning.NO_ITEM),
+        (404, "ItemNotFound", Meaning.NO_ITEM),
         (409, "PathAlreadyExists", Meaning.EXISTS),
         (409, "BlobAlreadyExists", Meaning.EXISTS),
         (409, "DestinationPathIsBeingDeleted", Meaning.PASSING),

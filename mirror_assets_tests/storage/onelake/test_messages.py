@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -48,6 +49,53 @@ def test_a_wrong_guid(onelake: LoopbackOneLake, item: LoopbackItem, wrong: str, 
     (tmp_path / "large").write_bytes(b"x" * ((8 << 20) + 1))
     with raises(SettingError, ErrorCode.ITEM_MISSING):
         store.upload(tmp_path / "large", "file")
+
+
+@pytest.mark.parametrize("code", ["PathNotFound", "ArtifactNotFound", "ItemNotFound", ""])
+def test_a_deleted_item_is_not_a_missing_file(onelake: LoopbackOneLake, item: LoopbackItem, code: str) -> None:
+    clock = Clock()
+    store = loopback_store(onelake, item, clock.policy())
+    etag = store.create("file", b"data")
+    clock.now += 61
+    onelake.faults.add(Fault(Reply(404, code), times=99))
+    requests: list[Callable[[], object]] = [
+        lambda: store.head("file"),
+        lambda: store.read("file", 10),
+        lambda: store.read_if_changed("file", etag, 10),
+        lambda: store.list(""),
+        lambda: store.list("folder"),
+        lambda: store.folder_identity("folder"),
+        lambda: store.create("other", b"data"),
+        lambda: store.replace("file", b"data", etag),
+        lambda: store.rename("file", "other", etag),
+        lambda: store.delete("file"),
+    ]
+    for request in requests:
+        with raises(SettingError, ErrorCode.ITEM_MISSING, match="mirrored database of .* was deleted") as error:
+            request()
+        said(error.value, SettingError, item.url, "restore it", "`mirror-assets run` loads all tables again")
+
+
+def test_the_item_is_requested_only_if_nothing_was_found_for_a_minute(
+    onelake: LoopbackOneLake, item: LoopbackItem
+) -> None:
+    clock = Clock()
+    store = loopback_store(onelake, item, clock.policy())
+
+    def requests_for_missing_file(path: str = "missing") -> int:
+        onelake.log.reset()
+        assert store.head(path) is None
+        return len(onelake.log.storage)
+
+    assert requests_for_missing_file("_leases/orders.json") == 1
+    assert [requests_for_missing_file() for _ in range(3)] == [2, 1, 1]
+    clock.now += 59
+    assert requests_for_missing_file() == 1
+    store.create("file", b"data")
+    clock.now += 59
+    assert requests_for_missing_file() == 1
+    clock.now += 2
+    assert requests_for_missing_file() == 2
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,232 @@
+"""Reports an evaluation of checks: stores its problems, sends what is due, and names new errors.
+
+The problems are in the landing zone. While it can't be read or written, that is the only problem; it is in a tag of the
+newest run of `checks`.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Protocol
+
+import dagster as dg
+import pydantic
+
+from mirror_assets.alerts.delivery import Delivery, Send
+from mirror_assets.alerts.receivers import send
+from mirror_assets.composition import Project
+from mirror_assets.config import Config
+from mirror_assets.config.discovered import FoundState
+from mirror_assets.errors import NEXT, ErrorCode, MirrorError, StopError
+from mirror_assets.landing.problems import Problem, ProblemFile, ProblemKey, ProblemStore, Severity
+from mirror_assets.orchestration.asset_names import AssetKind
+from mirror_assets.orchestration.check import SKIPPED, Check
+from mirror_assets.orchestration.check_tables import EvaluatedCheck
+from mirror_assets.pipeline.evaluation import Evaluation, FailedCheck, newly_open
+
+OUTAGE_TAG = ".dagster/mirror_outage"
+_ENDED = [dg.DagsterRunStatus.SUCCESS, dg.DagsterRunStatus.FAILURE]
+_ZONE = ProblemKey("landing zone", "", "reachable")
+_NAMED = 5
+# Codes of a table that was deleted, whose mount vanished, or whose grant was revoked.
+_LOST = {
+    code.value
+    for code in (
+        ErrorCode.SOURCE_NOT_DELTA,
+        ErrorCode.SOURCE_UNREADABLE,
+        ErrorCode.SOURCE_UNAVAILABLE,
+        ErrorCode.CATALOG_REFUSED,
+        ErrorCode.CATALOG_UNAVAILABLE,
+    )
+}
+
+Results = Mapping[ProblemKey, FailedCheck | None]
+
+
+class _Memory(Protocol):
+    """Where problems are stored."""
+
+    def change(self, change: Callable[[ProblemFile], ProblemFile]) -> tuple[ProblemFile, ProblemFile]:
+        """Replace the problems; return them before and after."""
+        ...
+
+
+@dataclass
+class RunTagMemory:
+    """The problems in a tag of the newest run of a job; a run without problems has no tag.
+
+    `tags` select the runs of this code location.
+    """
+
+    instance: dg.DagsterInstance
+    run: dg.DagsterRun
+    tags: Mapping[str, str]
+    _own: ProblemFile | None = None
+
+    def change(self, change: Callable[[ProblemFile], ProblemFile]) -> tuple[ProblemFile, ProblemFile]:
+        """Tag this run with the problems after the change; the first time, those of the newest run that has ended."""
+        before = self.read()
+        after = change(before)
+        if after.problems or self._own is not None:
+            after = after.model_copy(update={"generation": before.generation + 1})
+            self.instance.add_run_tags(self.run.run_id, {OUTAGE_TAG: after.model_dump_json()})
+            self._own = after
+        return before, after
+
+    def read(self) -> ProblemFile:
+        """Return the problems."""
+        if self._own is not None:
+            return self._own
+        filters = dg.RunsFilter(job_name=self.run.job_name, tags=dict(self.tags), statuses=_ENDED)
+        newest = self.instance.get_runs(filters, limit=1)
+        text = newest[0].tags.get(OUTAGE_TAG) if newest else None
+        try:
+            return ProblemFile.model_validate_json(text) if text else ProblemFile()
+        except pydantic.ValidationError:  # another version wrote it
+            return ProblemFile()
+
+
+@dataclass
+class Reporting:
+    """One evaluation, from its beginning to its messages.
+
+    `owner` is the mirror in this Dagster instance. `before` are the problems when it began; `zone_error` is the reason
+    why they can't be read or written.
+    """
+
+    composed: Project
+    owner: str
+    outage: RunTagMemory
+    interval_seconds: float
+    send: Send = send
+    before: ProblemFile = field(init=False)
+    zone_error: MirrorError | None = field(default=None, init=False)
+    _began_ms: int = field(default_factory=lambda: int(time.time() * 1000), init=False)
+
+    def __post_init__(self) -> None:
+        """Read the problems."""
+        self._store = ProblemStore(self.composed.store)
+        try:
+            self.before = self._store.read()
+        except MirrorError as error:
+            self.before, self.zone_error = ProblemFile(), error
+
+    @property
+    def failed_before(self) -> frozenset[ProblemKey]:
+        """The checks that an evaluation before this one has found to fail."""
+        return frozenset(one.key for one in self.before.problems if one.ended_ms is None)
+
+    def finish(self, results: Results, known: frozenset[ProblemKey] | None) -> list[Problem]:
+        """Store and send; return the errors that are new. `known` are all checks, None if only some were selected."""
+        new = list[Problem]()
+        if self.zone_error is None:
+            try:
+                new += self._report(self._store, self.before.generation, results, known)
+            except MirrorError as error:
+                self.zone_error = error
+        if known is not None:
+            zone = None if self.zone_error is None else failed_by("can't be used", self.zone_error)
+            new += self._report(self.outage, self.outage.read().generation, {_ZONE: zone}, frozenset((_ZONE,)))
+        return new
+
+    def _report(
+        self, memory: _Memory, generation: int, results: Results, known: frozenset[ProblemKey] | None
+    ) -> list[Problem]:
+        interval_ms = round(self.interval_seconds * 1000)
+        evaluation = Evaluation(self.owner, generation, self._began_ms, interval_ms, results, known)
+        delivery = Delivery(self.composed.config.alerts, int(time.time() * 1000), self.send)
+
+        def spoken_for(problem: Problem) -> bool:
+            return problem.key in results or problem.owner == self.owner
+
+        before, after = memory.change(lambda file: delivery.claim(evaluation.apply(file), spoken_for))
+        if delivery.has_claims:
+            accepted = delivery.deliver(after)
+            memory.change(partial(delivery.settle, accepted=accepted))
+        return [one for one in newly_open(before, after) if not after.muted(one.subject, self._began_ms)]
+
+
+def failed_by(what: str, error: MirrorError) -> FailedCheck:
+    """Return the failed check of something that raised the error."""
+    code = error.code.value
+    return FailedCheck(f"{what} ({code})", error.what, next_step=error.next_step, code=code)
+
+
+def evaluated(found: Sequence[EvaluatedCheck]) -> dict[ProblemKey, FailedCheck | None]:
+    """Return the results of checks; a check that was skipped, or follows from another one that failed, has none.
+
+    Checks of staged slices have none either: a slice that they stop fails the table's check not_failing.
+    """
+    ranks = {
+        (one.key.subject, one.key.check): _severity(one.evaluation).rank
+        for one in found
+        if not one.evaluation.passed and SKIPPED not in one.evaluation.metadata
+    }
+    results = dict[ProblemKey, FailedCheck | None]()
+    for one in found:
+        passed, rank = one.evaluation.passed, _severity(one.evaluation).rank
+        follows = any(ranks.get((one.key.subject, cause), -1) >= rank for cause in one.check.follows)
+        if one.check.asset is AssetKind.CHANGES or SKIPPED in one.evaluation.metadata or (follows and not passed):
+            continue
+        results[one.key] = None if passed else _failed_check(one.check, one.evaluation)
+    return results
+
+
+def _severity(one: dg.AssetCheckEvaluation) -> Severity:
+    return Severity.WARN if one.severity is dg.AssetCheckSeverity.WARN else Severity.ERROR
+
+
+def _failed_check(check: Check, one: dg.AssetCheckEvaluation) -> FailedCheck:
+    values = {name: str(value.value or "") for name, value in one.metadata.items()}
+    code = values.get("code") or None
+    of_mirror = " of the mirror" if check.asset is AssetKind.MIRROR else ""
+    return FailedCheck(
+        what=f"check {check.name}{of_mirror} fails" + (f" ({code})" if code else ""),
+        text=(one.description or "It has failed.").partition(NEXT)[0],
+        severity=_severity(one),
+        next_step=values.get("next_step", ""),
+        code=code,
+        page=f"assets/{'/'.join(one.asset_key.path)}?view=checks&checkDetail={check.name}",
+        may_pass=check.may_pass,
+    )
+
+
+def discovery_results(config: Config) -> Iterator[tuple[ProblemKey, FailedCheck | None]]:
+    """Yield whether each place of `discover` is listed as before, and each folder whose name another table has."""
+    for rule in config.discovered.rules:
+        text, _, next_step = rule.trouble.partition(NEXT)
+        trouble = FailedCheck("is not listed as before", text, next_step=next_step, code=rule.code)
+        yield ProblemKey(rule.place, "", "discover"), trouble if rule.trouble else None
+    for row in config.discovered.tables:
+        if row.state is FoundState.NAME_TAKEN:
+            text, _, next_step = row.reason.partition(NEXT)
+            what = f"is not mirrored: the name {row.name} is taken"
+            yield ProblemKey(row.address, "", "name_taken"), FailedCheck(what, text, Severity.WARN, next_step)
+
+
+def without_lost_tables(
+    results: Mapping[ProblemKey, FailedCheck | None], config: Config
+) -> dict[ProblemKey, FailedCheck | None]:
+    """Return the results without failures of discovered tables that follow from the loss of their place."""
+    lost = {rule.rule for rule in config.discovered.rules if rule.trouble}
+    tables = {table.name for table in config.discovered.tables if table.rule in lost}
+    return {
+        key: failed
+        for key, failed in results.items()
+        if not (failed is not None and key.subject in tables and failed.code in _LOST)
+    }
+
+
+def new_problems(problems: list[Problem]) -> StopError:
+    """Return the error of a run of `checks` that has found new errors."""
+    texts = [f"{one.subject}: {one.what}: {one.text}" for one in problems[:_NAMED]]
+    more = [f"and {len(problems) - _NAMED} more"] if len(problems) > _NAMED else []
+    noun = "problem" if len(problems) == 1 else "problems"
+    return StopError(
+        f"{len(problems)} new {noun}: {'; '.join([*texts, *more])}".removesuffix(".") + ".",
+        problems[0].next_step or "open the check that the message names. The next run succeeds if nothing else fails.",
+        code=ErrorCode.CHECKS_FAILED,
+    )

@@ -1,0 +1,189 @@
+"""Delivery: each receiver gets each message once, in order, however long it is down."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import hypothesis.strategies as st
+from hypothesis import given
+
+from mirror_assets.alerts.delivery import Delivery
+from mirror_assets.alerts.messages import Message
+from mirror_assets.config.alerts import AlertsConfig, ReceiverConfig
+from mirror_assets.errors import ErrorCode, RetryError
+from mirror_assets.landing.problems import MessageKind, Mute, Problem, ProblemFile, Severity
+from mirror_assets_tests.alerts.problems import problem
+
+_MINUTE, _HOUR = 60_000, 3_600_000
+
+
+def settings(remind_hours: float | None = None, **receivers: str) -> AlertsConfig:
+    listed = {name: {"url_variable": "HOOK_URL", "severity": severity} for name, severity in receivers.items()}
+    return AlertsConfig.model_validate({"receivers": listed, "remind_hours": remind_hours})
+
+
+class Deliveries:
+    """Evaluations with receivers that are up or down, and what they got."""
+
+    def __init__(self, alerts: AlertsConfig) -> None:
+        self.settings, self.file, self.now = alerts, ProblemFile(), 0
+        self.down, self.refused = set[str](), set[str]()
+        self.got: list[tuple[str, MessageKind, str]] = []
+        self.attempts = 0
+
+    def send(self, name: str, _receiver: ReceiverConfig, message: Message) -> None:
+        self.attempts += 1
+        subject = message.title.partition("fails")[0].split(": ")[-2]
+        if name in self.down or subject in self.refused:
+            raise RetryError("it is busy.", "wait.", code=ErrorCode.RECEIVER_REFUSED)
+        self.got.append((name, message.kind, subject))
+
+    def evaluate(self, minutes: float, *problems: Problem) -> None:
+        """Evaluate after these minutes; problems that are not named have ended."""
+        self.now += round(minutes * _MINUTE)
+        known, now = {one.key: one for one in self.file.problems}, {one.key: one for one in problems}
+        kept = [
+            one.model_copy(update={"sent": known[key].sent, "claimed_ms": known[key].claimed_ms})
+            if key in known
+            else one
+            for key, one in now.items()
+        ]
+        ended = [
+            one.model_copy(update={"ended_ms": one.ended_ms or self.now})
+            for key, one in known.items()
+            if key not in now
+        ]
+        delivery = Delivery(self.settings, self.now, self.send)
+        file = delivery.claim(self.file.model_copy(update={"problems": (*kept, *ended)}), lambda _: True)
+        self.file = delivery.settle(file, delivery.deliver(file))
+
+    @property
+    def kinds(self) -> list[MessageKind]:
+        return [kind for _, kind, _ in self.got]
+
+
+def test_receivers_get_what_reaches_their_minimum_severity() -> None:
+    deliveries = Deliveries(settings(errors="error", all="info"))
+    deliveries.evaluate(0, problem("a", Severity.WARN), problem("b"))
+    begun = MessageKind.BEGUN
+    assert sorted(deliveries.got) == [("all", begun, "a"), ("all", begun, "b"), ("errors", begun, "b")]
+    deliveries.evaluate(5, problem("a"), problem("b"))
+    assert sorted(deliveries.got[3:]) == [("all", MessageKind.WORSE, "a"), ("errors", begun, "a")]
+    deliveries.evaluate(5)
+    assert Counter(deliveries.kinds)[MessageKind.ENDED] == 4
+    deliveries.evaluate(5)
+    assert len(deliveries.got) == 9
+
+
+def test_a_receiver_that_is_down_gets_the_beginning_later_and_not_what_has_ended_meanwhile() -> None:
+    deliveries = Deliveries(settings(hook="warn", other="warn"))
+    deliveries.down = {"hook"}
+    deliveries.evaluate(0, problem("a"), problem("b"))
+    deliveries.evaluate(5, problem("b"))
+    assert [kind for name, kind, _ in deliveries.got if name == "other"] == [
+        MessageKind.BEGUN,
+        MessageKind.BEGUN,
+        MessageKind.ENDED,
+    ]
+    deliveries.down = set()
+    deliveries.evaluate(5, problem("b"))
+    assert [(kind, subject) for name, kind, subject in deliveries.got if name == "hook"] == [(MessageKind.BEGUN, "b")]
+
+
+def test_an_end_that_was_not_accepted_is_sent_later() -> None:
+    deliveries = Deliveries(settings(hook="warn"))
+    deliveries.evaluate(0, problem("a"))
+    deliveries.down = {"hook"}
+    deliveries.evaluate(5)
+    deliveries.down = set()
+    deliveries.evaluate(5)
+    deliveries.evaluate(5)
+    assert deliveries.kinds == [MessageKind.BEGUN, MessageKind.ENDED]
+
+
+def test_a_message_that_is_never_accepted_holds_up_no_other_and_a_dead_receiver_costs_two_attempts() -> None:
+    deliveries = Deliveries(settings(hook="warn"))
+    deliveries.refused = {"a"}
+    deliveries.evaluate(0, problem("a"), problem("b"), problem("c"))
+    assert [subject for _, _, subject in deliveries.got] == ["b", "c"]
+    deliveries.down = {"hook"}
+    before = deliveries.attempts
+    deliveries.evaluate(5, *(problem(f"t{n}") for n in range(30)))
+    assert deliveries.attempts == before + 2
+
+
+def test_receivers_that_were_removed_or_added() -> None:
+    deliveries = Deliveries(settings(hook="warn"))
+    deliveries.evaluate(0, problem("a"))
+    deliveries.settings = settings(other="warn")
+    deliveries.evaluate(5, problem("a"))
+    assert [name for name, *_ in deliveries.got] == ["hook", "other"]
+    deliveries.settings = settings()
+    deliveries.evaluate(5)
+    assert len(deliveries.got) == 2
+
+
+def test_open_problems_are_repeated() -> None:
+    deliveries = Deliveries(settings(6, hook="warn"))
+    for _ in range(24 * 12 + 2):
+        deliveries.evaluate(5, problem("a"))
+    assert deliveries.kinds == [MessageKind.BEGUN, *[MessageKind.REMINDER] * 4]
+
+
+def test_problems_of_one_incident_are_one_message() -> None:
+    deliveries = Deliveries(settings(hook="warn"))
+    deliveries.evaluate(
+        0, problem("a"), problem("a", check="retention"), *(problem(f"t{n}", incident="7") for n in range(9))
+    )
+    assert len(deliveries.got) == 2
+
+
+def test_a_muted_table_is_silent_until_its_time() -> None:
+    deliveries = Deliveries(settings(hook="warn"))
+    deliveries.file = ProblemFile(mutes=(Mute(subject="a", until_ms=2 * _HOUR),))
+    deliveries.evaluate(0, problem("a"), problem("b"))
+    deliveries.evaluate(60, problem("a"))
+    assert [subject for _, _, subject in deliveries.got] == ["b", "b"]
+    deliveries.evaluate(61, problem("a"))
+    assert deliveries.got[2:] == [("hook", MessageKind.BEGUN, "a")]
+
+
+def test_the_claim_of_another_evaluator_is_left_alone_for_three_minutes() -> None:
+    claimed = problem("a").model_copy(update={"claimed_ms": 0})
+    for minutes, messages in ((1, 0), (4, 1)):
+        deliveries = Deliveries(settings(hook="warn"))
+        deliveries.file = ProblemFile(problems=(claimed,))
+        deliveries.evaluate(minutes, claimed)
+        assert len(deliveries.got) == messages
+
+
+def test_the_end_is_sent_if_the_evaluator_that_claimed_the_beginning_was_killed() -> None:
+    deliveries = Deliveries(settings(hook="warn", errors="error"))
+    deliveries.file = ProblemFile(problems=(problem("a", Severity.WARN).model_copy(update={"claimed_ms": 0}),))
+    deliveries.evaluate(5)
+    assert deliveries.got == [("hook", MessageKind.ENDED, "a")]
+
+
+_EVALUATIONS = st.lists(
+    st.tuples(
+        st.integers(0, 30),
+        st.sets(st.sampled_from("abc")),
+        st.sets(st.sampled_from(["hook", "other"])),
+    ),
+    max_size=30,
+)
+
+
+@given(_EVALUATIONS)
+def test_every_receiver_gets_beginnings_and_ends_in_turn(evaluations: list[tuple[int, set[str], set[str]]]) -> None:
+    deliveries = Deliveries(settings(hook="warn", other="warn"))
+    for minutes, failing, down in evaluations:
+        deliveries.down = down
+        deliveries.evaluate(minutes, *map(problem, sorted(failing)))
+    deliveries.down = set()
+    deliveries.evaluate(5)
+    deliveries.evaluate(5)
+    for name in ("hook", "other"):
+        for subject in "abc":
+            kinds = [kind for receiver, kind, about in deliveries.got if (receiver, about) == (name, subject)]
+            assert kinds == [MessageKind.BEGUN, MessageKind.ENDED] * (len(kinds) // 2)
