@@ -24,9 +24,10 @@ class FoundLine:
 
 
 def discover(path: Path | None, *, accept: bool, as_json: bool) -> Exit:
-    """Discover the tables, save them, and show the result for each; fails for a rule that finds no table.
+    """Discover the tables, save them, and show the result for each.
 
-    With `accept`, all tables that are not listed any more are removed.
+    It fails for a rule that finds no table, and for a table whose name is taken. With `accept`, all tables that are not
+    listed any more are removed.
     """
     config = load_config(path, when=When.ACCEPT if accept else When.NOW)
     if not config.discover:
@@ -39,7 +40,10 @@ def discover(path: Path | None, *, accept: bool, as_json: bool) -> Exit:
     show("Found", ("state", "table", "keys", "address", "why"), rows, lines, as_json=as_json)
     for rule in config.discovered.rules:
         _note(config, rule)
-    return Exit.FINE if all(rule.is_well for rule in config.discovered.rules) else Exit.FAILED
+    for message in config.discovered.refused:
+        note(f"error: {message}")
+    is_fine = all(rule.is_well for rule in config.discovered.rules) and not config.discovered.refused
+    return Exit.FINE if is_fine else Exit.FAILED
 
 
 def _note(config: Config, rule: RuleOutcome) -> None:

@@ -12,13 +12,12 @@ from mirror_assets.config.catalogs import CatalogTable
 from mirror_assets.config.discover_rule import DEFAULT_KEYS, DiscoverRule, NewTables
 from mirror_assets.config.discovered import Discovered, DiscoveredTable, FoundState, RuleOutcome
 from mirror_assets.config.discovery_memory import name_key
-from mirror_assets.config.errors import name_taken
 from mirror_assets.config.locate import last_address
 from mirror_assets.config.model import Config
 from mirror_assets.config.setting_values import Changes, is_uri
 from mirror_assets.config.table_settings import TableConfig
 from mirror_assets.discovery.finding import FolderFacts, FolderKind, FoundFolder, PlaceFinding
-from mirror_assets.errors import MirrorError
+from mirror_assets.errors import NEXT
 from mirror_assets.landing.errors import NameRefused
 from mirror_assets.landing.names import TableName
 from mirror_assets.storage.lake.address import LakeAddress
@@ -168,11 +167,11 @@ def _without_duplicates(
         key = name_key(row.name)
         owner, others = sources.get(key), [address for address in same[key] if address != row.address]
         if key in names:
-            reason = f"`tables` has {names[key]!r} with another source; choose another `schema`, or exclude one"
+            reason = f"`tables` has {names[key]!r} with another source.{NEXT}choose another `schema`, or exclude one."
         elif owner in others:
-            reason = f"{owner} has this name in the mirror; rename or exclude the new folder, or list it under `tables`"
+            reason = f"{owner} has this name.{NEXT}rename or exclude the new folder, or list it under `tables`."
         elif others and owner != row.address:
-            reason = f"{', '.join(others)} has the same name; set a `schema` with {{folder}}, or exclude one"
+            reason = f"{', '.join(others)} has the same name.{NEXT}set a `schema` with {{folder}}, or exclude one."
         else:
             continue
         rows[location] = replace(row, state=FoundState.NAME_TAKEN, reason=reason)
@@ -183,10 +182,6 @@ def _outcome(one: RuleFinding, rows: Sequence[DiscoveredTable]) -> RuleOutcome:
     mine = [row for row in rows if row.rule == one.number]
     names = {known for row in mine for known in (row.name, row.name.rpartition(".")[2])} | {DEFAULT_KEYS}
     trouble, code = (one.finding.trouble, one.finding.code) if one.finding else ("", None)
-    refused = [row for row in mine if row.state is FoundState.NAME_TAKEN]
-    if refused and not trouble:
-        error = _names_taken(refused)
-        trouble, code = str(error), error.code.value
     return RuleOutcome(
         one.number,
         one.place.name,
@@ -197,14 +192,6 @@ def _outcome(one: RuleFinding, rows: Sequence[DiscoveredTable]) -> RuleOutcome:
         unused_keys=tuple(name for name in one.rule.keys if name not in names) if one.finding else (),
         code=code,
     )
-
-
-def _names_taken(refused: Sequence[DiscoveredTable]) -> MirrorError:
-    """Return the error for tables that are not mirrored because others have their names."""
-    first = refused[0]
-    others = f" ({len(refused) - 1} more: run `mirror-assets discover`)" if len(refused) > 1 else ""
-    what, _, next_step = first.reason.partition("; ")
-    return name_taken(first.address, first.name, f"{what}{others}", next_step)
 
 
 def _location(config: Config, address: str) -> str:

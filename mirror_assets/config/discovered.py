@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from enum import Enum
 from typing import TYPE_CHECKING
 
-from mirror_assets.errors import ErrorCode, MirrorError
+from mirror_assets.errors import MirrorError
 
 if TYPE_CHECKING:
     from mirror_assets.config.discovery_memory import DiscoveryMemory
@@ -61,8 +61,8 @@ class DiscoveredTable:
 class RuleOutcome:
     """The numbers of a rule (from 0).
 
-    `trouble` is the reason why the latest scan changed nothing, or why a table is not mirrored though another table has
-    its name; `code` is its error code. `unused_keys` are the names in its `keys` that no folder has.
+    `trouble` is the reason why the latest scan changed nothing, and `code` its error code if the listing or the landing
+    zone failed. `unused_keys` are the names in its `keys` that no folder has.
     """
 
     rule: int
@@ -73,11 +73,6 @@ class RuleOutcome:
     trouble: str = ""
     unused_keys: tuple[str, ...] = ()
     code: str | None = None
-
-    @property
-    def is_listed(self) -> bool:
-        """Whether the latest scan worked; a table whose name is taken is no failure of the place."""
-        return not self.trouble or self.code == ErrorCode.NAME_REFUSED.value
 
     @property
     def is_well(self) -> bool:
@@ -92,6 +87,12 @@ class Discovered:
     tables: tuple[DiscoveredTable, ...] = ()
     rules: tuple[RuleOutcome, ...] = ()
     memory: DiscoveryMemory | None = None
+
+    @property
+    def refused(self) -> tuple[str, ...]:
+        """The messages for tables that are not mirrored because others have their names, each with the next step."""
+        taken = (row for row in self.tables if row.state is FoundState.NAME_TAKEN)
+        return tuple(f"{row.address} is not mirrored as {row.name}: {row.reason}" for row in taken)
 
     def with_trouble(self, error: MirrorError) -> Discovered:
         """Return the result with an error of the landing zone at each rule that has no trouble of its own."""

@@ -100,8 +100,3 @@ def request_failed(what: str, error: Exception) -> StopError:
         "check its address and credential; the next scan tries again. If the error persists, report it.",
         code=ErrorCode.UNEXPECTED,
     )
-
-
-def name_taken(address: str, name: str, why: str, next_step: str) -> SettingError:
-    """Return the error for a discovered table whose name another table has."""
-    return SettingError(f"{address} is not mirrored as {name}: {why}.", f"{next_step}.", code=ErrorCode.NAME_REFUSED)

@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING
 
 from mirror_assets.config.choose_tables import RuleFinding, choose_tables
 from mirror_assets.config.discover_places import place_of
-from mirror_assets.config.discovered import FoundState
 from mirror_assets.config.discovery_memory import DiscoveryMemory, MemoryFile
 from mirror_assets.config.model import Config
 from mirror_assets.config.time_limit import TimeLimit
@@ -61,9 +60,9 @@ def with_found_tables(config: Config, when: When = When.UNKNOWN) -> Config:
     while not is_saved and tries < _TRIES:
         found, is_saved = _find(config, places, when, limit)
         tries += 1
-    for row in found.discovered.tables:
-        if row.state is FoundState.NAME_TAKEN and row not in config.discovered.tables:
-            _LOG.warning("%s: %s is not mirrored as %s: %s", config.file, row.address, row.name, row.reason)
+    for message in found.discovered.refused:
+        if message not in config.discovered.refused:
+            _LOG.warning("%s: %s", config.file, message)
     return found
 
 

@@ -206,7 +206,7 @@ def _reported(
         results |= overdue_results(context.instance, checks.assets, due_hours, time.time())
         applicable = (check.problem(table) for table in tables for check in checks_of(checks.composed.config, table))
         known = frozenset((*applicable, *results))
-        if not all(rule.is_listed for rule in checks.composed.config.discovered.rules):
+        if any(rule.trouble for rule in checks.composed.config.discovered.rules):
             known |= reporting.failed_before  # tables that are not found now have not been removed
     new = reporting.finish(results, known)
     context.instance.add_run_tags(context.run_id, {EVALUATED_TAG: "yes"})

@@ -199,10 +199,10 @@ def discovery_results(config: Config) -> Iterator[tuple[ProblemKey, FailedCheck 
     for rule in config.discovered.rules:
         text, _, next_step = rule.trouble.partition(NEXT)
         trouble = FailedCheck("is not listed as before", text, next_step=next_step, code=rule.code)
-        yield ProblemKey(rule.place, "", "discover"), None if rule.is_listed else trouble
+        yield ProblemKey(rule.place, "", "discover"), trouble if rule.trouble else None
     for row in config.discovered.tables:
         if row.state is FoundState.NAME_TAKEN:
-            text, _, next_step = row.reason.partition("; ")
+            text, _, next_step = row.reason.partition(NEXT)
             what = f"is not mirrored: the name {row.name} is taken"
             yield ProblemKey(row.address, "", "name_taken"), FailedCheck(what, text, Severity.WARN, next_step)
 
@@ -214,7 +214,7 @@ def without_lost_tables(
 
     The next scan may detect that the place is lost: until then, such a failure may pass.
     """
-    listed = {rule.rule: rule.is_listed for rule in config.discovered.rules}
+    listed = {rule.rule: not rule.trouble for rule in config.discovered.rules}
     is_listed = {table.name: listed[table.rule] for table in config.discovered.tables if table.state.is_mirrored}
     after = dict[ProblemKey, FailedCheck | None]()
     for key, failed in results.items():

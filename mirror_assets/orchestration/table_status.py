@@ -136,6 +136,7 @@ def read_status(project: Project, names: Sequence[str], pool: DaemonPool, limit:
     if not names:
         rules = project.config.discovered.rules
         notes += [f"{rule.place}: {rule.trouble}" for rule in rules if rule.trouble]
+        notes += project.config.discovered.refused
         try:
             notes += tables_mirrored_twice(project.store)
             notes += [orphan.message for orphan in find_orphans(project.store, project.config.names)]

@@ -10,17 +10,19 @@ from typing import NoReturn
 import dagster as dg
 import pytest
 
+from mirror_assets.config import When
 from mirror_assets.errors import ErrorCode, RetryError
 from mirror_assets.landing.names import TableName
 from mirror_assets.landing.problems import Mute, ProblemStore
 from mirror_assets.landing.rebuild import begin_rebuild
 from mirror_assets.landing.steps import drive
 from mirror_assets.orchestration.check_jobs import ALL_CHECKS, CheckTables
-from mirror_assets.orchestration.reporting import OUTAGE_TAG
+from mirror_assets.orchestration.reporting import OUTAGE_TAG, discovery_results
 from mirror_assets.source.log import DeltaLog
 from mirror_assets.storage import LocalStore
 from mirror_assets.storage.errors import StoreFull, StoreUnavailable
 from mirror_assets_tests.alerts.web import WebReceiver
+from mirror_assets_tests.discovery.lakes import DiskLake
 from mirror_assets_tests.orchestration.alerting import Deployment, kinds
 
 _DENIED = "the token for abfss://lake@acme.dfs.core.windows.net/{} has expired. Next: renew it."
@@ -314,3 +316,23 @@ def test_definitions_load_without_the_libraries_that_send() -> None:
     program = "import sys, mirror_assets.definitions; print({'apprise', 'pagerduty'} & set(sys.modules))"
     ran = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
     assert ran.stdout.strip() == "set()"
+
+
+def test_a_taken_name_and_a_place_that_lost_its_tables_are_problems(tmp_path: Path) -> None:
+    lake = DiskLake(tmp_path)
+    lake.add("sales/orders")
+    lake.configure('{from: {store: lake, path: "*/*"}, keys: {default: [id]}}')
+    lake.load()
+    lake.add("backup/orders")
+    found = {key.check: failed for key, failed in discovery_results(lake.load(When.REFRESH))}
+    assert found["discover"] is None
+    taken = found["name_taken"]
+    assert taken is not None
+    assert taken.what == "is not mirrored: the name orders is taken"
+    assert taken.next_step == "rename or exclude the new folder, or list it under `tables`."
+    lake.lake.rename(tmp_path / "unmounted")
+    lake.lake.mkdir()
+    lake.load(When.REFRESH)
+    lost = {key.check: failed for key, failed in discovery_results(lake.load(When.REFRESH))}["discover"]
+    assert lost is not None
+    assert "2 of 2 tables are no longer listed" in lost.text
