@@ -162,7 +162,7 @@ def rebuild(path: Path | None, name: str, *, yes: bool, as_json: bool) -> Exit:
         code = refused(table.name, rebuild_consequence(table))
         if code is not None:
             return code
-    result = execute(config, REBUILD, {REBUILD_OP: {"table": name, "confirm": name}})
+    result = execute(config, REBUILD, {REBUILD_OP: {"confirm": name}}, partition=name)
     if not result.success:
         return _failed(result)
     report: RebuildReport = result.output_for_node(REBUILD_OP)
@@ -191,7 +191,7 @@ def repair(path: Path | None, name: str, *, dry_run: bool, yes: bool, as_json: b
         code = refused(table.name, f"repairing {table.name} lands these rows")
         if code is not None:
             return code
-    result = execute(config, REPAIR, {REPAIR_OP: {"table": name}})
+    result = execute(config, REPAIR, partition=name)
     if not result.success:
         return _failed(result)
     report: RepairReport = result.output_for_node(REPAIR_OP)

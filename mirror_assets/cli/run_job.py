@@ -39,8 +39,9 @@ def execute(
     ops: Mapping[str, dg.Config | dict[str, str]] | None = None,
     assets: Sequence[dg.AssetKey] | None = None,
     handler: logging.Handler | None = None,
+    partition: str | None = None,
 ) -> dg.ExecuteInProcessResult:
-    """Run the job, or some assets of it; return its result, which includes the steps that failed.
+    """Run the job or its partition, or some assets of it; return its result, which includes the steps that failed.
 
     `handler` receives the log records of the run; by default they are printed. Raises click.Abort if the run was
     interrupted.
@@ -63,6 +64,7 @@ def execute(
             instance=instance,
             run_config=dg.RunConfig(ops=configured, loggers={_LOGGER: {"config": {}}}),
             asset_selection=assets,
+            partition_key=partition,
             # A command has no time limit: `run --follow` runs for weeks.
             tags={COMMAND_TAG: job, dg.MAX_RUNTIME_SECONDS_TAG: "0"},
             raise_on_error=False,

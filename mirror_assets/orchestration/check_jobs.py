@@ -24,6 +24,7 @@ from mirror_assets.orchestration.materialize import failing, failure
 from mirror_assets.orchestration.mirror_assets import MirrorAssets
 from mirror_assets.orchestration.mirror_status import materialize_status
 from mirror_assets.orchestration.overdue import overdue_results
+from mirror_assets.orchestration.partitions import delete_foreign_keys
 from mirror_assets.orchestration.recorded_checks import RecordedChecks
 from mirror_assets.orchestration.reporting import (
     Reporting,
@@ -220,7 +221,13 @@ def _reported(
 
 
 def _end_evaluation(context: dg.OpExecutionContext, assets: MirrorAssets, composed: Project) -> None:
-    """Show the status of all tables, and call the heartbeat URL. Raises dagster.Failure for a foreign code location."""
+    """Show the status of all tables, tidy their partitions, and call the heartbeat URL.
+
+    Raises dagster.Failure if another code location materializes the same assets.
+    """
+    for name in assets.config.names:
+        for key in delete_foreign_keys(context.instance, assets.partitions_name(name)):
+            context.log.warning(f"{name}: partition {key!r} was deleted: it is not a slice, and can't be materialized")
     materialize_status(context, assets, composed, LONGEST_SECONDS / 10)
     call_heartbeat(assets.config.alerts)
     with failing():

@@ -1,7 +1,6 @@
 """Jobs: mirror all tables, one schema or one table, replicate, rebuild, keep histories, run all checks."""
 
-import hashlib
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from functools import partial
 from typing import TypeAlias
 
@@ -10,16 +9,16 @@ from pydantic import Field
 
 from mirror_assets.composition import exporting_metrics
 from mirror_assets.direct_lake.maintenance_job import maintenance_jobs
-from mirror_assets.errors import ErrorCode, MirrorError, SettingError
+from mirror_assets.errors import MirrorError
 from mirror_assets.fabric.monitoring import MonitoredTable
 from mirror_assets.orchestration.asset_names import DEFAULT_GROUP, MIRROR_ALL, AssetKind
 from mirror_assets.orchestration.changed_mirrors import ChangedMirrors
 from mirror_assets.orchestration.check_jobs import check_jobs
-from mirror_assets.orchestration.dagster_internals import UnresolvedAssetJobDefinition
+from mirror_assets.orchestration.dagster_internals import PARTITION_NAME_TAG, UnresolvedAssetJobDefinition
 from mirror_assets.orchestration.doctor_job import doctor_job
 from mirror_assets.orchestration.event_queue import EventQueue
 from mirror_assets.orchestration.fixed_config import fixed_config
-from mirror_assets.orchestration.materialize import WAIT_SECONDS, failing, stopping
+from mirror_assets.orchestration.materialize import WAIT_SECONDS, cancel, failing, stopping
 from mirror_assets.orchestration.mirror_assets import MirrorAssets
 from mirror_assets.orchestration.mirror_tables import FollowSources, follow_tables, mirror_tables
 from mirror_assets.orchestration.old_runs import old_runs_jobs
@@ -43,6 +42,8 @@ TABLES_OP = "mirror_tables"
 REPLICATE_OP = "replicate_tables"
 REBUILD_OP = "rebuild_table"
 REPAIR_OP = "repair_table"
+_REPAIR = "Land the difference between one table's source and its mirror: choose the table's partition."
+_REBUILD = "Rebuild one table from a snapshot of its source: choose the table's partition."
 
 Job: TypeAlias = dg.JobDefinition | UnresolvedAssetJobDefinition
 
@@ -60,17 +61,28 @@ class MirrorTables(dg.Config):
 
 def build_jobs(assets: MirrorAssets) -> list[Job]:
     """Return every job of the mirror."""
-    settings = assets.config
-    tables = settings.all_tables()
-    by_schema: dict[str, list[str]] = {}
+    tables = assets.config.all_tables()
+    groups: dict[str, dict[str, list[str]]] = {
+        assets.full_name(MIRROR_TABLE): {str(table.name): [str(table.name)] for table in tables},
+        assets.full_name(MIRROR_SCHEMA): {},
+    }
     for table in tables:
-        by_schema.setdefault(table.name.schema or DEFAULT_GROUP, []).append(str(table.name))
-    mirror = _mirror_graph(assets)
+        schema = table.name.schema or DEFAULT_GROUP
+        groups[assets.full_name(MIRROR_SCHEMA)].setdefault(schema, []).append(str(table.name))
+    mirror = _mirror_graph(assets, groups)
     all_tables = f"Mirror {len(tables)} tables until nothing is left."
+
+    def partitioned(name: str, description: str) -> Job:
+        """Dagster's daemon reads each job every minute: one for each of hundreds of tables would keep it busy."""
+        keys = dg.StaticPartitionsDefinition(list(groups[assets.full_name(name)]))
+        return mirror.to_job(
+            name=assets.full_name(name), partitions_def=keys, description=description, **fixed_config(assets)
+        )
+
     return [
         mirror.to_job(name=assets.full_name(MIRROR_ALL), description=all_tables, **fixed_config(assets)),
-        _partitioned(assets, mirror, MIRROR_SCHEMA, "Mirror the tables of one schema.", by_schema),
-        _partitioned(assets, mirror, MIRROR_TABLE, "Mirror one table.", {name: [name] for name in settings.tables}),
+        partitioned(MIRROR_SCHEMA, "Mirror the tables of one schema: choose its partition."),
+        partitioned(MIRROR_TABLE, "Mirror one table: choose its partition."),
         _replicate_job(assets),
         _rebuild_job(assets),
         _repair_job(assets),
@@ -82,25 +94,20 @@ def build_jobs(assets: MirrorAssets) -> list[Job]:
     ]
 
 
-def _partitioned(
-    assets: MirrorAssets, mirror: dg.GraphDefinition, name: str, description: str, tables: Mapping[str, list[str]]
-) -> Job:
-    """Return the job with a partition for each name, which mirrors its tables; nothing else is left to configure.
+def _partition(context: dg.OpExecutionContext, keys: Collection[str]) -> str:
+    """Return the run's partition key. Ends the run as canceled without one: no table was chosen."""
+    key = context.run.tags.get(PARTITION_NAME_TAG)
+    if key is None or key not in keys:
+        chosen = "no partition was chosen" if key is None else f"{key!r} is no partition of this job any more"
+        cancel(context, f"{chosen}: launch the job {context.job_name} again and choose one of its partitions.")
+    return key
 
-    Dagster's daemon reads each job every minute: one for each of hundreds of tables would keep it busy.
+
+def _mirror_graph(assets: MirrorAssets, groups: Mapping[str, Mapping[str, list[str]]]) -> dg.GraphDefinition:
+    """Return the graph of ops that mirrors tables; an asset job can't, because tables have different partitions.
+
+    `groups` has the tables of each partition of the jobs that have partitions: the run's partition decides.
     """
-
-    @dg.static_partitioned_config(partition_keys=list(tables))
-    def of_partition(key: str) -> Mapping[str, object]:
-        return {"ops": {assets.full_name(TABLES_OP): {"config": {"tables": tables[key]}}}}
-
-    return mirror.to_job(
-        name=assets.full_name(name), config=of_partition, description=description, **fixed_config(assets)
-    )
-
-
-def _mirror_graph(assets: MirrorAssets) -> dg.GraphDefinition:
-    """Return the graph of ops that mirrors tables; an asset job can't, because tables have different partitions."""
     settings = assets.config
 
     @dg.op(
@@ -110,8 +117,9 @@ def _mirror_graph(assets: MirrorAssets) -> dg.GraphDefinition:
         required_resource_keys=resource_keys(assets),
     )
     def tables_op(context: dg.OpExecutionContext, config: MirrorTables) -> list[TableReport]:
+        group = groups.get(context.job_name)
         with failing():
-            chosen = settings.chosen(config.tables)
+            chosen = settings.chosen(config.tables if group is None else group[_partition(context, group)])
         queue = EventQueue(context.log, keeps_events=config.follow is not None)
         queue.record(partial(tag_tables, context.instance, context.run_id, [table.name for table in chosen]))
         if config.follow is not None:
@@ -167,22 +175,17 @@ def _replicate_job(assets: MirrorAssets) -> Job:
     return _job_of(assets, replicate_tables, REPLICATE, description)
 
 
-def _job_of(assets: MirrorAssets, op: dg.OpDefinition, name: str, description: str) -> Job:
-    """Return the job of one op."""
+def _job_of(
+    assets: MirrorAssets, op: dg.OpDefinition, name: str, description: str, *, of_one_table: bool = False
+) -> Job:
+    """Return the job of one op; a job `of_one_table` has a partition for each table."""
+    keys = dg.StaticPartitionsDefinition([str(table) for table in assets.config.names]) if of_one_table else None
 
-    @dg.job(name=assets.full_name(name), description=description, **fixed_config(assets))
+    @dg.job(name=assets.full_name(name), description=description, partitions_def=keys, **fixed_config(assets))
     def job() -> None:
         op()
 
     return job
-
-
-def _table_choice(assets: MirrorAssets) -> dg.Enum:
-    """Return the type of a table's name: the launchpad offers the names, and refuses others before a run begins."""
-    names = [str(name) for name in assets.config.names]
-    # Dagster takes two types of one name in a process for the same.
-    digest = hashlib.sha256("\n".join(names).encode()).hexdigest()[:8]
-    return dg.Enum(f"Table_{digest}", [dg.EnumValue(name) for name in names])
 
 
 def _repair_job(assets: MirrorAssets) -> Job:
@@ -191,13 +194,12 @@ def _repair_job(assets: MirrorAssets) -> Job:
     @dg.op(
         name=assets.full_name(REPAIR_OP),
         description="Compare mirror and source, and land the difference; the table stays available.",
-        config_schema={"table": dg.Field(_table_choice(assets), description="The table to repair.")},
         out=assets.out,
         required_resource_keys=resource_keys(assets),
     )
     def repair_op(context: dg.OpExecutionContext) -> RepairReport:
         with failing():
-            table = settings.table(str(context.op_config["table"]))
+            table = settings.table(_partition(context, settings.tables))
             tag_tables(context.instance, context.run_id, [table.name])
             composed = project(assets, context.resources, context.log.info)
             table_context, mirror = composed.table(table), composed.mirror()
@@ -216,7 +218,7 @@ def _repair_job(assets: MirrorAssets) -> Job:
         rows = repaired.record.markers
         return RepairReport(str(table.name), repaired.record.slice.last, rows.upserts, rows.updates, rows.deletes)
 
-    return _job_of(assets, repair_op, REPAIR, "Land the difference between one table's source and its mirror.")
+    return _job_of(assets, repair_op, REPAIR, _REPAIR, of_one_table=True)
 
 
 def _rebuild_job(assets: MirrorAssets) -> Job:
@@ -226,7 +228,6 @@ def _rebuild_job(assets: MirrorAssets) -> Job:
         name=assets.full_name(REBUILD_OP),
         description="Drop the table folder, wait for the mirror, land a snapshot, wait until the table is back.",
         config_schema={
-            "table": dg.Field(_table_choice(assets), description="The table to rebuild."),
             "confirm": dg.Field(
                 str, default_value="", description="The table's name again: its folder is deleted and loaded again."
             ),
@@ -236,13 +237,13 @@ def _rebuild_job(assets: MirrorAssets) -> Job:
     )
     def rebuild_op(context: dg.OpExecutionContext) -> RebuildReport:
         with failing():
-            table = settings.table(str(context.op_config["table"]))
+            table = settings.table(_partition(context, settings.tables))
             tag_tables(context.instance, context.run_id, [table.name])
             composed = project(assets, context.resources, context.log.info)
             table_context, wait = composed.table(table), mirror_wait(composed.mirror(), table.name)
-            if context.op_config["confirm"] != str(table.name) and not is_rebuilding(table_context):
-                what, next_step = rebuild_consequence(table_context), f"set `confirm` to {table.name} and launch again."
-                raise SettingError(f"{what}.", next_step, code=ErrorCode.CONFIG_INVALID)
+        if context.op_config["confirm"] != str(table.name) and not is_rebuilding(table_context):
+            text = f"{rebuild_consequence(table_context)}. To start it, set `confirm` to {table.name} and launch again."
+            cancel(context, text)
         with (
             stopping(context),
             exporting_metrics(settings, context.log.warning),
@@ -254,7 +255,7 @@ def _rebuild_job(assets: MirrorAssets) -> Job:
         manifest = published.manifest
         return RebuildReport(str(table.name), manifest.epoch, manifest.covered, manifest.next_number - 1)
 
-    return _job_of(assets, rebuild_op, REBUILD, "Rebuild one table from a snapshot of its source.")
+    return _job_of(assets, rebuild_op, REBUILD, _REBUILD, of_one_table=True)
 
 
 def history_jobs(assets: MirrorAssets) -> list[UnresolvedAssetJobDefinition]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from typing import NoReturn
 
 import dagster as dg
 
@@ -98,6 +99,14 @@ def failure(error: MirrorError, key: SliceKey | None = None) -> dg.Failure:
 
 INTERRUPTS = (KeyboardInterrupt, dg.DagsterExecutionInterruptedError)
 STOPPED = "Stopped by a person. Nothing is lost: the next run continues after the last slice that has landed."
+
+
+def cancel(context: dg.OpExecutionContext, text: str) -> NoReturn:
+    """End the run as canceled, with a sentence: nothing has failed. Raises dagster.Failure."""
+    run = context.instance.get_run_by_id(context.run_id)
+    if run is not None:
+        context.instance.report_run_canceling(run, text)
+    raise dg.Failure(text, allow_retries=False)
 
 
 @contextmanager

@@ -92,6 +92,14 @@ def ended_keys(instance: dg.DagsterInstance, partitions: str, landing: dg.AssetK
     return sorted(ended - landed)
 
 
+def delete_foreign_keys(instance: dg.DagsterInstance, partitions: str) -> list[str]:
+    """Delete and return the newest keys that name no slice: a person has added them, and each would stay red."""
+    newest = instance.get_paginated_dynamic_partitions(partitions, _PAGE, ascending=False).results
+    foreign = [key for key in newest if as_slice(key) is None]
+    delete_keys(instance, partitions, foreign)
+    return foreign
+
+
 def delete_keys(instance: dg.DagsterInstance, partitions: str, keys: Sequence[str]) -> None:
     """Delete the keys; the events of their slices stay in Dagster's event log."""
     for key in keys:

@@ -51,12 +51,25 @@ class RecordedChecks:
             return None
         return record.evaluation
 
+    def is_abandoned(self, key: dg.AssetCheckKey) -> bool:
+        """Return whether the newest run of the check has ended without a result: Dagster shows the check as failed."""
+        record = self._records.get(key)
+        return record is not None and self.last(key) is None and not self._is_coming(record)
+
+    def _is_coming(self, record: AssetCheckExecutionRecord) -> bool:
+        """Return whether an active run will record the check."""
+        run = self._instance.get_run_by_id(record.run_id)
+        return run is not None and not run.is_finished
+
     def is_due(self, found: dg.AssetCheckEvaluation) -> bool:
         """Return whether to record the result: it has changed, the last one is a day old, or Dagster hides that one.
 
-        A different number alone is not a change: a late table has waited for longer each time.
+        A different number alone is not a change: a late table has waited for longer each time. A result that an active
+        run will record is left to that run.
         """
-        last = self.last(found.asset_check_key)
+        last, record = self.last(found.asset_check_key), self._records.get(found.asset_check_key)
+        if last is None and record is not None and self._is_coming(record):
+            return False
         if last is None or last.passed != found.passed or self._is_outdated(found.asset_check_key):
             return True
         is_old = time.time() - self._records[found.asset_check_key].create_timestamp >= _AGAIN_SECONDS

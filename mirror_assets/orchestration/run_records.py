@@ -9,7 +9,8 @@ import dagster as dg
 from mirror_assets.landing.lease import Lease, Process
 from mirror_assets.landing.names import TableName
 from mirror_assets.orchestration.asset_names import BATCH_TAG
-from mirror_assets.orchestration.jobs import REBUILD, REBUILD_OP
+from mirror_assets.orchestration.dagster_internals import PARTITION_NAME_TAG
+from mirror_assets.orchestration.jobs import REBUILD
 from mirror_assets.orchestration.mirror_assets import MirrorAssets
 from mirror_assets.orchestration.run_tags import PROCESS_TAG, Location
 from mirror_assets.pipeline.backoff import pause_left
@@ -77,9 +78,9 @@ def busy_rebuild(
     instance: dg.DagsterInstance, location: Location, assets: MirrorAssets, table: TableName
 ) -> dg.DagsterRun | None:
     """Return a queued or running run that rebuilds the table in the code location, or None."""
-    job, op = assets.full_name(REBUILD), assets.full_name(REBUILD_OP)
-    runs = instance.get_runs(dg.RunsFilter(job_name=job, statuses=BUSY, tags=location.tags), limit=_NEWEST_RUNS)
-    return next((run for run in runs if _table_to_rebuild(run.run_config, op) == str(table)), None)
+    tags = {**location.tags, PARTITION_NAME_TAG: str(table)}
+    runs = instance.get_runs(dg.RunsFilter(job_name=assets.full_name(REBUILD), statuses=BUSY, tags=tags), limit=1)
+    return next(iter(runs), None)
 
 
 def _death(record: dg.RunRecord, store: Store, now: float) -> str | None:
@@ -101,12 +102,3 @@ def _death(record: dg.RunRecord, store: Store, now: float) -> str | None:
     if state is RunState.RELEASED and is_late and (process is None or has_ended(process) is None):
         return f"it has had no heartbeat for {_START_SECONDS / 60:.0f} minutes"
     return None
-
-
-def _table_to_rebuild(run_config: object, op: str) -> object:
-    """Return the table that the run configuration of a rebuild names, or None."""
-    for step in ("ops", op, "config", "table"):
-        if not isinstance(run_config, dict):
-            return None
-        run_config = run_config.get(step)
-    return run_config

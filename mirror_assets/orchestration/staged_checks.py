@@ -75,13 +75,15 @@ def merged(name: str, checked: Sequence[tuple[str, Sequence[CheckResult]]]) -> C
 def _run(name: str, checked: CheckedTable) -> CheckResult | None:
     """Check the staged slices; without Spark, only resolve a failure whose slice has landed since, or can't any more.
 
-    Returns None if no slice is staged and no failure is recorded.
+    A run that ended without a result counts as a failure. Returns None if no slice is staged and none is recorded.
     """
     if checked.with_spark and checked.share(_staged):
         return checked.share(_results)[name]
-    last = checked.share(_recorded).last(
-        dg.AssetCheckKey(checked.assets.key(AssetKind.CHANGES, checked.table.name), name)
-    )
+    key = dg.AssetCheckKey(checked.assets.key(AssetKind.CHANGES, checked.table.name), name)
+    recorded = checked.share(_recorded)
+    if recorded.is_abandoned(key) and not checked.share(_staged):
+        return CheckResult(name, note=NOTHING_STAGED)
+    last = recorded.last(key)
     if last is None or last.passed or checked.share(_staged):
         return None
     return CheckResult(name, note=NOTHING_STAGED) if _is_past(last, checked.context.manifest()) else None

@@ -45,9 +45,9 @@ def _launch(lab: Lab, instance: dg.DagsterInstance, *keys: SliceKey) -> dg.Execu
 
 
 def _rebuild(lab: Lab, instance: dg.DagsterInstance) -> dg.ExecuteInProcessResult:
-    config = dg.RunConfig(ops={REBUILD_OP: {"config": {"table": str(TABLE), "confirm": str(TABLE)}}})
+    config = dg.RunConfig(ops={REBUILD_OP: {"config": {"confirm": str(TABLE)}}})
     job = build_definitions(lab.config).resolve_job_def(REBUILD)
-    return job.execute_in_process(instance=instance, run_config=config)
+    return job.execute_in_process(instance=instance, run_config=config, partition_key=str(TABLE))
 
 
 def _failure(result: dg.ExecuteInProcessResult) -> str:

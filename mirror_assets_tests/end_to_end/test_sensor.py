@@ -17,7 +17,7 @@ from mirror_assets.landing.rebuild import begin_rebuild
 from mirror_assets.landing.steps import drive
 from mirror_assets.orchestration import table_events
 from mirror_assets.orchestration.asset_names import AssetKind, asset_key, partitions_name
-from mirror_assets.orchestration.jobs import REBUILD, REBUILD_OP, TABLES_OP
+from mirror_assets.orchestration.jobs import REBUILD, TABLES_OP
 from mirror_assets.pipeline import table_watch
 from mirror_assets.pipeline.errors import SourceBroke
 from mirror_assets.pipeline.next_action import check_not_held
@@ -211,8 +211,7 @@ def test_a_rebuild_by_hand_that_waits_in_the_queue_is_not_asked_for_again(
     drive(begin_rebuild(TABLE), lab.store)
     location = Location.of(lab, instance)
     job = location.definitions.resolve_job_def(REBUILD)
-    config = {"ops": {REBUILD_OP: {"config": {"table": str(TABLE), "confirm": str(TABLE)}}}}
-    run = instance.create_run_for_job(job, run_config=config)
+    run = instance.create_run_for_job(job, tags={"dagster/partition": str(TABLE)})
     assert location.skipped() == NOTHING
     instance.report_run_canceled(run)
     location.requested()

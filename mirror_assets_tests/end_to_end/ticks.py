@@ -79,7 +79,11 @@ class Location:
         return materialize(self.definitions, self.instance, slices(first, last))
 
     def job(
-        self, name: str, run_config: object = None, tags: Mapping[str, str] | None = None
+        self,
+        name: str,
+        run_config: object = None,
+        tags: Mapping[str, str] | None = None,
+        partition: str | None = None,
     ) -> dg.ExecuteInProcessResult:
         """A run of a job, as somebody starts it by hand when there are no tags."""
         job = self.definitions.resolve_job_def(name)
@@ -87,12 +91,13 @@ class Location:
             run_config=run_config or None,  # type: ignore[arg-type]  # a mapping or a RunConfig
             instance=self.instance,
             tags=dict(tags or {}),
+            partition_key=partition,
             raise_on_error=False,
         )
 
     def rebuild(self) -> dg.ExecuteInProcessResult:
         """The job `rebuild`, as from the UI."""
-        return self.job(REBUILD, {"ops": {REBUILD_OP: {"config": {"table": str(TABLE), "confirm": str(TABLE)}}}})
+        return self.job(REBUILD, {"ops": {REBUILD_OP: {"config": {"confirm": str(TABLE)}}}}, partition=str(TABLE))
 
     def mirror_all(self) -> dg.ExecuteInProcessResult:
         """The job `mirror_all`, as from the UI."""

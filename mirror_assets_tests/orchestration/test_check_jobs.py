@@ -11,6 +11,7 @@ from typing import NoReturn
 
 import dagster as dg
 import pytest
+from dagster._core.definitions.asset_checks.asset_check_evaluation import AssetCheckEvaluationPlanned
 
 from mirror_assets.config import Config
 from mirror_assets.config.load import parse_config
@@ -21,7 +22,7 @@ from mirror_assets.landing.format import SliceRecord
 from mirror_assets.landing.metadata import metadata_bytes
 from mirror_assets.landing.names import SliceKey
 from mirror_assets.orchestration import check_jobs, check_tables, recorded_checks, staged_checks
-from mirror_assets.orchestration.asset_names import AssetKind, asset_key
+from mirror_assets.orchestration.asset_names import AssetKind, asset_key, partitions_name
 from mirror_assets.orchestration.check_jobs import ALL_CHECKS, CHECK_OP, CHECKS, CheckTables
 from mirror_assets.orchestration.recorded_checks import RecordedChecks
 from mirror_assets.pipeline.backoff import note_failure
@@ -319,3 +320,38 @@ def test_a_table_with_a_defect_does_not_keep_the_others_from_being_checked(
     found = {(x.asset_key.path[-1], x.check_name): x for x in _results(instance, result)}
     assert found["orders_landing", "lag"].passed is False
     assert found["nowhere_landing", "not_failing"].passed is False
+
+
+def test_partitions_that_a_person_has_added_by_mistake_are_deleted(paper: Paper, instance: dg.DagsterInstance) -> None:
+    partitions = partitions_name(asset_key(AssetKind.LANDING, TABLE))
+    instance.add_dynamic_partitions(partitions, ["1.0-0", "foo", "1.1-1"])
+    _run(paper.config, instance)
+    assert instance.get_dynamic_partitions(partitions) == ["1.0-0", "1.1-1"]
+
+
+@pytest.mark.parametrize("is_active", [True, False])
+def test_checks_that_a_run_has_planned_are_left_to_it_until_it_has_ended(
+    paper: Paper, instance: dg.DagsterInstance, *, is_active: bool
+) -> None:
+    """A run without a partition plans all checks of the asset, and fails before it reaches them."""
+    _land(paper)
+    _run(paper.config, instance)
+    run = instance.create_run_for_job(
+        build_definitions(paper.config).resolve_implicit_global_asset_job_def(),
+        asset_selection=frozenset((_ORDER.asset_key, _LAG.asset_key)),
+        status=dg.DagsterRunStatus.STARTED,
+    )
+    for key in (_ORDER, _LAG):
+        planned = AssetCheckEvaluationPlanned(asset_key=key.asset_key, check_name=key.name)
+        event = dg.DagsterEvent(
+            "ASSET_CHECK_EVALUATION_PLANNED", job_name=run.job_name, event_specific_data=planned, message="planned"
+        )
+        instance.report_dagster_event(event, run.run_id)
+    if not is_active:
+        instance.report_run_failed(run)
+    assert _last(instance, _ORDER) is None
+    _run(paper.config, instance)
+    for key in (_ORDER, _LAG):
+        found = _last(instance, key)
+        assert (found is None) is is_active
+        assert is_active or (found is not None and found.passed)

@@ -16,7 +16,7 @@ from mirror_assets.orchestration.jobs import (
     MIRROR_SCHEMA,
     MIRROR_TABLE,
     REBUILD,
-    REBUILD_OP,
+    REPAIR,
     TABLES_OP,
     MirrorTables,
 )
@@ -38,21 +38,51 @@ def test_a_table_that_is_not_there_is_named_without_a_stack_trace(tmp_path: Path
     )
 
 
-def test_a_rebuild_that_is_not_confirmed_fails_and_states_what_it_would_do(tmp_path: Path) -> None:
+def test_a_rebuild_that_is_not_confirmed_is_canceled_and_states_what_it_would_do(tmp_path: Path) -> None:
     paper = Paper(tmp_path)
     paper.create(time.time())
-    unconfirmed = {"ops": {REBUILD_OP: {"config": {"table": "shop.orders"}}}}
-    job = build_definitions(paper.config).resolve_job_def(REBUILD)
-    result = job.execute_in_process(run_config=unconfirmed, raise_on_error=False)
-    (failed,) = [event for event in result.all_events if event.is_step_failure]
-    told = failed.step_failure_data.user_failure_data
-    assert told is not None
-    assert "rebuilding shop.orders deletes its table folder" in (told.description or "")
-    assert "Next: set `confirm` to shop.orders and launch again." in (told.description or "")
+    with dg.instance_for_test() as instance:
+        job = build_definitions(paper.config).resolve_job_def(REBUILD)
+        result = job.execute_in_process(instance=instance, partition_key="shop.orders", raise_on_error=False)
+        assert instance.get_runs()[0].status is dg.DagsterRunStatus.CANCELED, "nothing has failed"
+    text = _explanation(result)
+    assert "rebuilding shop.orders deletes its table folder" in text
+    assert "To start it, set `confirm` to shop.orders and launch again." in text
     assert not (tmp_path / "landing" / "_rebuild").exists()
 
 
-@pytest.mark.parametrize("name", [MIRROR_ALL, MIRROR_TABLE, MIRROR_SCHEMA])
+@pytest.mark.parametrize("name", [MIRROR_TABLE, MIRROR_SCHEMA, REPAIR, REBUILD])
+def test_a_job_of_one_table_works_on_no_table_without_a_partition(tmp_path: Path, name: str) -> None:
+    paper = Paper(tmp_path)
+    paper.create(time.time())
+    with dg.instance_for_test() as instance:
+        job = build_definitions(paper.config).resolve_job_def(name)
+        result = job.execute_in_process(instance=instance, raise_on_error=False)
+        assert instance.get_runs()[0].status is dg.DagsterRunStatus.CANCELED
+    assert f"no partition was chosen: launch the job {name} again" in _explanation(result)
+    assert not (tmp_path / "landing").exists()
+
+
+def test_the_partition_of_a_run_decides_whatever_its_configuration_says(tmp_path: Path) -> None:
+    """The launchpad joins the configuration of two partitions that were chosen one after the other."""
+    paper = Paper(tmp_path)
+    paper.create(time.time())
+    paper.cover(0)
+    wrong = dg.RunConfig(ops={TABLES_OP: MirrorTables(tables=["shop.none"])})
+    job = build_definitions(paper.config).resolve_job_def(MIRROR_TABLE)
+    result = job.execute_in_process(run_config=wrong, partition_key="shop.orders", raise_on_error=False)
+    (report,) = result.output_for_node(TABLES_OP)
+    assert report.table == "shop.orders"
+
+
+def _explanation(result: dg.ExecuteInProcessResult) -> str:
+    (failed,) = [event for event in result.all_events if event.is_step_failure]
+    told = failed.step_failure_data.user_failure_data
+    assert told is not None
+    return told.description or ""
+
+
+@pytest.mark.parametrize("name", [MIRROR_ALL, MIRROR_TABLE, MIRROR_SCHEMA, REPAIR])
 def test_a_launchpad_begins_empty(tmp_path: Path, name: str) -> None:
     snap = JobSnap.from_job_def(build_definitions(Paper(tmp_path).config).resolve_job_def(name))
     root = snap.config_schema_snapshot.get_config_snap(snap.mode_def_snaps[0].root_config_key or "")

@@ -61,14 +61,17 @@ class Desk:
         """Click what shows exactly this text."""
         self.page.get_by_text(text, exact=True).first.click(timeout=_PAGE_SECONDS * 1000)
 
-    def launch(self, job: str, config: str = "") -> str:
+    def launch(self, job: str, config: str = "", partition: str = "") -> str:
         """Launch a job from its launchpad; return the status of its run, whose page is then open. Raises as `run`."""
-        return self.run(lambda: self.click_launch(job, config))[1]
+        return self.run(lambda: self.click_launch(job, config, partition))[1]
 
-    def click_launch(self, job: str, config: str = "") -> None:
-        """Launch a job from its launchpad."""
+    def click_launch(self, job: str, config: str = "", partition: str = "") -> None:
+        """Launch a job, or its partition, from its launchpad."""
         self.open(f"{_JOBS}/{job}/playground")
         self.sees("Launch Run")
+        if partition:
+            self.click("Select a partition")
+            self.click_text(partition)
         if config:
             self.type(config)
         self.click("Launch Run")

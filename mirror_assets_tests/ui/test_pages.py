@@ -103,8 +103,8 @@ def test_a_null_key_stops_a_backfill_and_its_check_says_so(desk: Desk) -> None:
 
 def test_a_rebuild_mends_it_and_leaves_nothing_red(desk: Desk) -> None:
     desk.shop.mend()
-    config = f"ops: {{rebuild_table: {{config: {{table: {ORDERS}, confirm: {ORDERS}}}}}}}"
-    assert desk.launch(REBUILD, config) == "SUCCESS"
+    config = f"ops: {{rebuild_table: {{config: {{confirm: {ORDERS}}}}}}}"
+    assert desk.launch(REBUILD, config, str(ORDERS)) == "SUCCESS"
     desk.open_asset(AssetKind.LANDING, ORDERS, "partitions")
     desk.sees("2.0-8")
     desk.sees("Failed (0)")
