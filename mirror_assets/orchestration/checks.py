@@ -23,6 +23,7 @@ from mirror_assets.pipeline.next_action import (
     check_not_failing,
     check_not_held,
     check_readable,
+    needs_rebuild,
     running_rebuild,
 )
 from mirror_assets.pipeline.pending import deadline_at, feed_deadline, table_lag
@@ -66,6 +67,8 @@ def _lag(checked: CheckedTable) -> CheckResult:
 
 
 def _retention(checked: CheckedTable) -> CheckResult:
+    if needs_rebuild(checked.context):
+        return CheckResult("retention", skipped="skipped: the table waits for a rebuild")
     deadline = feed_deadline(checked.context, checked.pending, time.time())
     return _by_limits(partial(check_retention, deadline, check="retention"), checked.table.retention)
 
@@ -158,7 +161,7 @@ CHECKS: tuple[Check, ...] = (
         "How long the next commit can still be read.",
         _retention,
         next_step=_KEEP_FILES,
-        follows=(NOT_HELD,),  # a rebuild reads none of the files that will be deleted
+        follows=(NOT_HELD,),
     ),
     *SOURCE_CHECKS,
     *STAGED_CHECKS,

@@ -188,7 +188,10 @@ class _TableRuns:
             self._context.log.exception(f"the failure of {table.name} could not be recorded")
 
     def _record_failure(self, table: TableContext, error: MirrorError, message: str) -> None:
-        self._log_new(table.name, error, message)
+        if self.is_stopping:  # Spark fails what it is interrupted in: that is no second problem
+            self._queue.info(f"{table.name}: interrupted: {error.what}")
+        else:
+            self._log_new(table.name, error, message)
         if isinstance(error, ChecksFailed):
             self._events.refused(table, error)
         # A range that can't be mirrored is not a failure of the table, and neither is a Spark that stops with the run.

@@ -156,23 +156,24 @@ def failed_by(what: str, error: MirrorError) -> FailedCheck:
 
 
 def evaluated(found: Sequence[EvaluatedCheck]) -> dict[ProblemKey, FailedCheck | None]:
-    """Return the results of checks; a check that was skipped, or follows from another one that failed, has none.
+    """Return the results of checks; a check that was skipped, or follows from one that failed or was, has none.
 
     Checks of staged slices have none either: a slice that they stop fails the table's check not_failing.
     """
-    ranks = {
-        (one.key.subject, one.key.check): _severity(one.evaluation).rank
-        for one in found
-        if not one.evaluation.passed and SKIPPED not in one.evaluation.metadata
-    }
+    ranks = {(one.key.subject, one.key.check): _rank(one.evaluation) for one in found if not one.evaluation.passed}
     results = dict[ProblemKey, FailedCheck | None]()
     for one in found:
-        passed, rank = one.evaluation.passed, _severity(one.evaluation).rank
+        passed, rank = one.evaluation.passed, _rank(one.evaluation)
         follows = any(ranks.get((one.key.subject, cause), -1) >= rank for cause in one.check.follows)
         if one.check.asset is AssetKind.CHANGES or SKIPPED in one.evaluation.metadata or (follows and not passed):
             continue
         results[one.key] = None if passed else _failed_check(one.check, one.evaluation)
     return results
+
+
+def _rank(one: dg.AssetCheckEvaluation) -> int:
+    """Return how severe a failure is; a skipped check is as severe as any: it may have failed."""
+    return Severity.ERROR.rank if SKIPPED in one.metadata else _severity(one).rank
 
 
 def _severity(one: dg.AssetCheckEvaluation) -> Severity:

@@ -48,13 +48,7 @@ class OneLake(dg.Config):
 
 
 class LandingZone(dg.ConfigurableResource[None]):
-    """Where landing files go.
-
-    .. code-block:: python
-
-        LandingZone(path="/data/landing").store().list("")
-        LandingZone(onelake=OneLake(url="https://onelake.dfs.fabric.microsoft.com/..../Files/LandingZone"))
-    """
+    """Where landing files go: a folder of this machine (`path`), or a mirrored database on OneLake (`onelake`)."""
 
     path: str | None = Field(default=None, description="Folder of the landing zone on this machine.")
     onelake: OneLake | None = Field(default=None, description="The landing zone on OneLake.")
@@ -83,11 +77,7 @@ class SparkSessions(LazyPySparkResource):  # type: ignore[misc]  # it has no typ
     """Sessions on one Spark context, which outlives the run, so the next run in the process starts warm.
 
     Dagster stores a resource's values and shows them: secrets are references to environment variables, which a session
-    resolves when it opens.
-
-    .. code-block:: python
-
-        SparkSessions(spark_config={"spark.hadoop.fs.s3a.secret.key": "${S3_SECRET}"}).open().range(1).count()
+    resolves when it opens, such as `spark.hadoop.fs.s3a.secret.key: ${S3_SECRET}`.
     """
 
     spark_config: dict[str, str] = Field(
@@ -142,7 +132,9 @@ def resources(assets: MirrorAssets) -> dict[str, Resource]:
     found: dict[str, Resource] = {
         assets.full_name(LANDING_ZONE): zone,
         assets.full_name(OUTPUTS): dg.mem_io_manager,
-        assets.full_name(TABLES): dg.IOManagerDefinition.hardcoded_io_manager(TableInputs(assets)),
+        assets.full_name(TABLES): dg.IOManagerDefinition.hardcoded_io_manager(
+            TableInputs(assets), "Loads sources, mirrors and histories as inputs of other assets."
+        ),
     }
     return found if assets.spark else {**found, assets.full_name(SPARK): SparkSessions.of(assets.config)}
 

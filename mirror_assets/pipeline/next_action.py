@@ -179,6 +179,13 @@ def check_not_failing(context: TableContext, plan: Plan) -> CheckResult:
     return CheckResult(NOT_FAILING, (what,), {"code": failure.code.value}, next_step=step)
 
 
+def needs_rebuild(context: TableContext) -> bool:
+    """Return whether the table's next run begins or continues a rebuild, which reads no old files."""
+    zone = _zone_state(context)
+    is_running = zone.rebuild is not None and zone.rebuild.is_running and not zone.rebuild.is_drop
+    return is_running or (zone.failure is not None and zone.failure.rebuild is not None)
+
+
 def running_rebuild(context: TableContext, now: float) -> RebuildStep | None:
     """Return the step of a rebuild that runs well at `now` (seconds since 1970), or None.
 

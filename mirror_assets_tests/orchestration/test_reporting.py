@@ -9,6 +9,7 @@ from typing import NoReturn
 
 import dagster as dg
 import pytest
+from dagster._core.utils import make_new_run_id
 
 from mirror_assets.config import When
 from mirror_assets.errors import ErrorCode, RetryError
@@ -24,6 +25,7 @@ from mirror_assets.storage.errors import StoreFull, StoreUnavailable
 from mirror_assets_tests.alerts.web import WebReceiver
 from mirror_assets_tests.discovery.lakes import DiskLake
 from mirror_assets_tests.orchestration.alerting import Deployment, kinds
+from mirror_assets_tests.pages import DOCS
 
 _DENIED = "the token for abfss://lake@acme.dfs.core.windows.net/{} has expired. Next: renew it."
 
@@ -310,6 +312,20 @@ def test_the_running_run_that_mirrors_is_tagged_with_the_tables_that_fail(
         assert found is not None
         assert found.tags["mirror/failing"] == tag
         deployment.fix("t000")
+
+
+def test_the_run_failure_sensor_of_the_page_reports_a_killed_run(
+    deployment: Deployment, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Killed runs are Dagster's subject: the page shows its own sensor for them."""
+    code = (DOCS / "alerts.md").read_text(encoding="utf-8").partition("```python\n")[2].partition("```")[0]
+    defined: dict[str, dg.SensorDefinition] = {}
+    exec(code, defined)  # noqa: S102 the page's own code
+    run = deployment.instance.add_run(dg.DagsterRun(job_name="mirror_all", run_id=make_new_run_id()))
+    event = deployment.instance.report_run_failed(run, "Run worker pod was OOM-killed")
+    context = dg.build_run_status_sensor_context("report_failed_runs", event, deployment.instance, run)
+    defined["report_failed_runs"](context.for_run_failure())
+    assert "mirror_all failed: Run worker pod was OOM-killed" in capsys.readouterr().out
 
 
 def test_definitions_load_without_the_libraries_that_send() -> None:
