@@ -37,6 +37,8 @@ from mirror_assets.orchestration.reporting import (
 from mirror_assets.orchestration.resources import project, resource_keys
 from mirror_assets.orchestration.run_tags import (
     COMMAND_TAG,
+    EVALUATED_ALL,
+    EVALUATED_SOME,
     EVALUATED_TAG,
     mirror_name,
     require_own_assets,
@@ -210,7 +212,8 @@ def _reported(
         if any(rule.trouble for rule in checks.composed.config.discovered.rules):
             known |= reporting.failed_before  # tables that are not found now have not been removed
     new = reporting.finish(results, known)
-    context.instance.add_run_tags(context.run_id, {EVALUATED_TAG: "yes"})
+    evaluated_checks = EVALUATED_ALL if config.is_whole else EVALUATED_SOME
+    context.instance.add_run_tags(context.run_id, {EVALUATED_TAG: evaluated_checks})
     if config.is_whole:
         errors = {key for key, failed in results.items() if failed and failed.severity is Severity.ERROR}
         failing = sorted({key.subject for key in errors if key.asset})

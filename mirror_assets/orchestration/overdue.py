@@ -9,7 +9,7 @@ import dagster as dg
 
 from mirror_assets.landing.problems import ProblemKey, Severity
 from mirror_assets.orchestration.mirror_assets import MirrorAssets
-from mirror_assets.orchestration.run_tags import EVALUATED_TAG, mirror_tags
+from mirror_assets.orchestration.run_tags import EVALUATED_ALL, EVALUATED_SOME, EVALUATED_TAG, mirror_tags
 from mirror_assets.pipeline.evaluation import FailedCheck
 
 OVERDUE = "overdue"
@@ -30,11 +30,11 @@ def overdue_results(
         first = instance.get_run_records(scheduled, limit=1, ascending=True)
         if not first:
             continue
+        evaluated = {**mirror, EVALUATED_TAG: [EVALUATED_ALL, EVALUATED_SOME]}
+        succeeded = dg.RunsFilter(job_name=job, tags=mirror, statuses=[dg.DagsterRunStatus.SUCCESS])
         ended = [
-            *instance.get_run_records(
-                dg.RunsFilter(job_name=job, tags=mirror, statuses=[dg.DagsterRunStatus.SUCCESS]), limit=1
-            ),
-            *instance.get_run_records(dg.RunsFilter(job_name=job, tags={**mirror, EVALUATED_TAG: "yes"}), limit=1),
+            *instance.get_run_records(succeeded, limit=1),
+            *instance.get_run_records(dg.RunsFilter(job_name=job, tags=evaluated), limit=1),
         ]
         since = max((one.end_time or 0.0 for one in ended), default=first[0].create_timestamp.timestamp())
         key = ProblemKey(job, "", OVERDUE)

@@ -25,6 +25,7 @@ from mirror_assets.landing.problems import Problem, ProblemFile, ProblemKey, Pro
 from mirror_assets.orchestration.asset_names import AssetKind
 from mirror_assets.orchestration.check import SKIPPED, Check
 from mirror_assets.orchestration.check_tables import EvaluatedCheck
+from mirror_assets.orchestration.run_tags import EVALUATED_ALL, EVALUATED_TAG
 from mirror_assets.pipeline.evaluation import Evaluation, FailedCheck, newly_open
 
 OUTAGE_TAG = ".dagster/mirror_outage"
@@ -56,7 +57,7 @@ class _Memory(Protocol):
 
 @dataclass
 class RunTagMemory:
-    """The problems in a tag of the newest run of a job; a run without problems has no tag.
+    """The problems in a tag of the newest run of a job that evaluated all; a run without problems has no tag.
 
     `tags` select the runs of this code location.
     """
@@ -80,7 +81,8 @@ class RunTagMemory:
         """Return the problems."""
         if self._own is not None:
             return self._own
-        filters = dg.RunsFilter(job_name=self.run.job_name, tags=dict(self.tags), statuses=_ENDED)
+        tags = {**self.tags, EVALUATED_TAG: EVALUATED_ALL}  # a run of some checks knows nothing of an outage
+        filters = dg.RunsFilter(job_name=self.run.job_name, tags=tags, statuses=_ENDED)
         newest = self.instance.get_runs(filters, limit=1)
         text = newest[0].tags.get(OUTAGE_TAG) if newest else None
         try:

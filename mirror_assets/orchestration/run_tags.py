@@ -19,7 +19,7 @@ PROCESS_TAG = ".dagster/mirror_process"
 # What a schedule mirrors, hidden as well.
 MIRROR_TAG = ".dagster/mirror_of"
 # A run of checks that has reported its evaluation; it may have failed because of what it found.
-EVALUATED_TAG = ".dagster/mirror_evaluated"
+EVALUATED_TAG, EVALUATED_ALL, EVALUATED_SOME = ".dagster/mirror_evaluated", "all", "some"
 TABLE_TAG = "mirror/table"
 COMMAND_TAG = "mirror/command"
 FAILING_TAG = "mirror/failing"

@@ -23,6 +23,7 @@ def receiver(monkeypatch: pytest.MonkeyPatch) -> Iterator[WebReceiver]:
         yield started
 
 
+@pytest.mark.long(30)
 def test_a_file_that_is_gone_is_one_message_with_a_step_that_helps(lab: Lab, receiver: WebReceiver) -> None:
     lab.configure()
     with lab.config_file.open("a") as file:

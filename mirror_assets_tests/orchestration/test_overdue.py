@@ -11,7 +11,7 @@ import pytest
 
 from mirror_assets.orchestration.mirror_assets import MirrorAssets
 from mirror_assets.orchestration.overdue import overdue_results
-from mirror_assets.orchestration.run_tags import EVALUATED_TAG, mirror_tags
+from mirror_assets.orchestration.run_tags import EVALUATED_SOME, EVALUATED_TAG, mirror_tags
 from mirror_assets_tests.pipeline.paper import Paper
 
 _HOUR = 3600
@@ -39,7 +39,7 @@ def _run(instance: dg.DagsterInstance, assets: MirrorAssets, *, fails: bool, eva
     def job() -> None:
         work()
 
-    tags = mirror_tags(assets.config) | ({EVALUATED_TAG: "yes"} if evaluated else {})
+    tags = mirror_tags(assets.config) | ({EVALUATED_TAG: EVALUATED_SOME} if evaluated else {})
     job.execute_in_process(instance=instance, raise_on_error=False, tags=tags)
 
 
