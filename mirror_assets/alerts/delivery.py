@@ -11,7 +11,7 @@ from mirror_assets.alerts.messages import Message, message_of
 from mirror_assets.alerts.receivers import send
 from mirror_assets.config.alerts import AlertsConfig, ReceiverConfig
 from mirror_assets.errors import MirrorError
-from mirror_assets.landing.problems import MessageKind, Problem, ProblemFile, ProblemKey, Sent, Severity
+from mirror_assets.landing.problems import MessageKind, ProblemFile, ProblemKey, Sent, Severity, StoredProblem
 
 # How long one evaluation may send, and how long others leave its claims alone: a killed one loses no message.
 _DELIVERY_SECONDS, _CLAIM_MS = 60.0, 180_000
@@ -22,7 +22,9 @@ _LOG = logging.getLogger(__name__)
 Send = Callable[[str, ReceiverConfig, Message], None]
 
 
-def due(problem: Problem, receiver: str, minimum: Severity, now_ms: int, remind_ms: int | None) -> MessageKind | None:
+def due(
+    problem: StoredProblem, receiver: str, minimum: Severity, now_ms: int, remind_ms: int | None
+) -> MessageKind | None:
     """Return the message about the problem that the receiver gets next, or None."""
     sent, is_severe = problem.sent.get(receiver), problem.severity.rank >= minimum.rank
     if problem.ended_ms is not None:
@@ -48,7 +50,7 @@ class Delivery:
     _plan: dict[ProblemKey, dict[str, MessageKind]] = field(default_factory=dict, init=False)
     _deadline: float = field(default=0.0, init=False)
 
-    def claim(self, file: ProblemFile, spoken_for: Callable[[Problem], bool]) -> ProblemFile:
+    def claim(self, file: ProblemFile, spoken_for: Callable[[StoredProblem], bool]) -> ProblemFile:
         """Return the file with claims on the due problems that this evaluation speaks for; others leave them alone."""
         self._deadline = time.monotonic() + _DELIVERY_SECONDS
         self._plan = {
@@ -99,7 +101,7 @@ class Delivery:
             },
         )
 
-    def _due(self, problem: Problem) -> dict[str, MessageKind]:
+    def _due(self, problem: StoredProblem) -> dict[str, MessageKind]:
         """Return what is due to each receiver."""
         hours = self.settings.remind_hours
         remind_ms = None if hours is None else round(hours * 3_600_000)
@@ -107,9 +109,9 @@ class Delivery:
         kinds = {name: due(problem, name, one.severity, self.now_ms, remind_ms) for name, one in receivers}
         return {name: kind for name, kind in kinds.items() if kind is not None}
 
-    def _messages(self, file: ProblemFile, receiver: str) -> Collection[tuple[MessageKind, list[Problem]]]:
+    def _messages(self, file: ProblemFile, receiver: str) -> Collection[tuple[MessageKind, list[StoredProblem]]]:
         """Return the receiver's messages: the kind, and the problems of one incident."""
-        found = dict[tuple[str, MessageKind], list[Problem]]()
+        found = dict[tuple[str, MessageKind], list[StoredProblem]]()
         for one in file.problems:
             kind = self._plan.get(one.key, {}).get(receiver)
             if kind is not None:

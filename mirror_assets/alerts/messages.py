@@ -10,7 +10,7 @@ from urllib.parse import quote
 from mirror_assets.config.alerts import AlertsConfig
 from mirror_assets.docs_links import check_link, error_link
 from mirror_assets.errors import ErrorCode
-from mirror_assets.landing.problems import MessageKind, Problem, Severity
+from mirror_assets.landing.problems import MessageKind, Severity, StoredProblem
 
 _NAMED, _LONGEST_TITLE = 10, 250
 _IN_LINKS = "/?=&%:@~+,;!$()*"
@@ -33,7 +33,7 @@ class Message(NamedTuple):
     is_last: bool = False
 
 
-def links(one: Problem, settings: AlertsConfig) -> tuple[tuple[str, str], ...]:
+def links(one: StoredProblem, settings: AlertsConfig) -> tuple[tuple[str, str], ...]:
     """Return its page in the UI, if that address is set, and the documentation of its error code or its check."""
     found = []
     if settings.dagster_url and one.page:
@@ -43,7 +43,11 @@ def links(one: Problem, settings: AlertsConfig) -> tuple[tuple[str, str], ...]:
 
 
 def message_of(
-    kind: MessageKind, problems: Sequence[Problem], still_open: Sequence[Problem], now_ms: int, settings: AlertsConfig
+    kind: MessageKind,
+    problems: Sequence[StoredProblem],
+    still_open: Sequence[StoredProblem],
+    now_ms: int,
+    settings: AlertsConfig,
 ) -> Message:
     """Return the message about problems of one incident; `still_open` are the incident's other open problems."""
     problems = sorted(problems, key=lambda one: (-one.severity.rank, one.first_ms, one.key))
@@ -72,7 +76,7 @@ def message_of(
     )
 
 
-def _of_one_subject(kind: MessageKind, problems: Sequence[Problem]) -> list[str]:
+def _of_one_subject(kind: MessageKind, problems: Sequence[StoredProblem]) -> list[str]:
     """Return the text and the next step of each problem."""
     lines = list[str]()
     for one in problems:
@@ -83,7 +87,7 @@ def _of_one_subject(kind: MessageKind, problems: Sequence[Problem]) -> list[str]
     return lines
 
 
-def _of_many(kind: MessageKind, worst: Problem, subjects: Sequence[str]) -> list[str]:
+def _of_many(kind: MessageKind, worst: StoredProblem, subjects: Sequence[str]) -> list[str]:
     """Return the text of one problem, and the subjects that have it."""
     more = f", and {len(subjects) - _NAMED} more" if len(subjects) > _NAMED else ""
     return [*_of_one_subject(kind, [worst]), f"Which: {', '.join(subjects[:_NAMED])}{more}"]

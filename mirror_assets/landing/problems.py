@@ -61,7 +61,7 @@ class Sent(Record):
     at_ms: int
 
 
-class Problem(Record):
+class StoredProblem(Record):
     """A check of a subject (a table, a place of `discover`, a job, the landing zone) that fails, or has failed.
 
     `what` is a few words that follow the subject. `cause` is equal for problems with one cause. `generation` is that of
@@ -117,7 +117,7 @@ class ProblemFile(Record):
 
     format: Literal[1] = 1
     generation: Count = 0
-    problems: tuple[Problem, ...] = ()
+    problems: tuple[StoredProblem, ...] = ()
     mutes: tuple[Mute, ...] = ()
 
     def muted(self, subject: str, now_ms: int) -> Mute | None:

@@ -13,7 +13,7 @@ from pydantic import Field
 from mirror_assets.alerts.heartbeat import call_heartbeat
 from mirror_assets.composition import Project, exporting_metrics
 from mirror_assets.config import TableSettings
-from mirror_assets.landing.problems import Problem, ProblemKey, Severity
+from mirror_assets.landing.problems import ProblemKey, Severity, StoredProblem
 from mirror_assets.orchestration.asset_names import MIRROR_ALL, AssetKind
 from mirror_assets.orchestration.check_steps import checks_failed, is_blocking_failure
 from mirror_assets.orchestration.check_tables import LONGEST_SECONDS, EvaluatedCheck, TableChecks
@@ -197,7 +197,7 @@ def _reported(
     config: CheckTables,
     found: Sequence[EvaluatedCheck],
     reporting: Reporting,
-) -> list[Problem]:
+) -> list[StoredProblem]:
     """Report the evaluation; return the errors that are new."""
     results = without_lost_tables(evaluated(found), checks.composed.config)
     known: frozenset[ProblemKey] | None = None

@@ -21,7 +21,7 @@ from mirror_assets.composition import Project
 from mirror_assets.config import Config
 from mirror_assets.config.discovered import FoundState
 from mirror_assets.errors import NEXT, ErrorCode, MirrorError, StopError
-from mirror_assets.landing.problems import Problem, ProblemFile, ProblemKey, ProblemStore, Severity
+from mirror_assets.landing.problems import ProblemFile, ProblemKey, ProblemStore, Severity, StoredProblem
 from mirror_assets.orchestration.asset_names import AssetKind
 from mirror_assets.orchestration.check import SKIPPED, Check
 from mirror_assets.orchestration.check_tables import EvaluatedCheck
@@ -121,9 +121,9 @@ class Reporting:
         """The checks that an evaluation before this one has found to fail."""
         return frozenset(one.key for one in self.before.problems if one.ended_ms is None)
 
-    def finish(self, results: Results, known: frozenset[ProblemKey] | None) -> list[Problem]:
+    def finish(self, results: Results, known: frozenset[ProblemKey] | None) -> list[StoredProblem]:
         """Store and send; return the errors that are new. `known` are all checks, None if only some were selected."""
-        new = list[Problem]()
+        new = list[StoredProblem]()
         if self.zone_error is None:
             try:
                 new += self._report(self._store, self.before.generation, results, known)
@@ -136,12 +136,12 @@ class Reporting:
 
     def _report(
         self, memory: _Memory, generation: int, results: Results, known: frozenset[ProblemKey] | None
-    ) -> list[Problem]:
+    ) -> list[StoredProblem]:
         interval_ms = round(self.interval_seconds * 1000)
         evaluation = Evaluation(self.owner, generation, self._began_ms, interval_ms, results, known)
         delivery = Delivery(self.composed.config.alerts, int(time.time() * 1000), self.send)
 
-        def spoken_for(problem: Problem) -> bool:
+        def spoken_for(problem: StoredProblem) -> bool:
             return problem.key in results or problem.owner == self.owner
 
         before, after = memory.change(lambda file: delivery.claim(evaluation.apply(file), spoken_for))
@@ -229,7 +229,7 @@ def without_lost_tables(
     return after
 
 
-def new_problems(problems: list[Problem]) -> StopError:
+def new_problems(problems: list[StoredProblem]) -> StopError:
     """Return the error of a run of `checks` that has found new errors."""
     texts = [f"{one.subject}: {one.what}: {one.text}" for one in problems[:_NAMED]]
     more = [f"and {len(problems) - _NAMED} more"] if len(problems) > _NAMED else []

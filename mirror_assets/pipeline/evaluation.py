@@ -16,7 +16,7 @@ from pydantic import BeforeValidator
 from pydantic.dataclasses import dataclass as validated
 
 from mirror_assets.errors import ErrorCode
-from mirror_assets.landing.problems import MessageKind, Problem, ProblemFile, ProblemKey, Severity
+from mirror_assets.landing.problems import MessageKind, ProblemFile, ProblemKey, Severity, StoredProblem
 from mirror_assets.pipeline.outgoing import cleaned
 
 # Problems of more subjects than this that begin together, with one cause, share their messages.
@@ -96,7 +96,7 @@ class Evaluation:
 
         What an evaluation that began later has stored stays as it is.
         """
-        after, next_generation = dict[ProblemKey, Problem](), file.generation + 1
+        after, next_generation = dict[ProblemKey, StoredProblem](), file.generation + 1
         for problem in file.problems:
             kept = self._after(problem, next_generation)
             if kept is not None:
@@ -106,7 +106,7 @@ class Evaluation:
                 after[key] = self._begun(key, failed, next_generation)
         return file.model_copy(update={"problems": _with_incidents(list(after.values()), next_generation)})
 
-    def _after(self, problem: Problem, generation: int) -> Problem | None:
+    def _after(self, problem: StoredProblem, generation: int) -> StoredProblem | None:
         """Return a stored problem after this evaluation; None if it can be forgotten."""
         is_outdated = problem.generation > self.generation
         is_unknown = self.known is not None and problem.owner == self.owner and problem.key not in self.known
@@ -120,7 +120,7 @@ class Evaluation:
         is_reported = all(sent.kind is MessageKind.ENDED for sent in problem.sent.values())
         return None if is_reported and self.began_ms - problem.ended_ms > _ENDED_MS else problem
 
-    def _persisting(self, problem: Problem, failed: FailedCheck, generation: int) -> Problem:
+    def _persisting(self, problem: StoredProblem, failed: FailedCheck, generation: int) -> StoredProblem:
         """Return the problem with its newest message; an equal one, but for numbers, is not stored again.
 
         A failure that may pass replaces no certain one. Another code of a certain one is a new problem.
@@ -144,9 +144,9 @@ class Evaluation:
             kept |= {"sent": problem.sent, "claimed_ms": problem.claimed_ms}
         return new.model_copy(update=kept)
 
-    def _begun(self, key: ProblemKey, failed: FailedCheck, generation: int) -> Problem:
+    def _begun(self, key: ProblemKey, failed: FailedCheck, generation: int) -> StoredProblem:
         """Return a new problem; with an empty incident, which is still to be named, if one evaluation is enough."""
-        return Problem(
+        return StoredProblem(
             subject=key.subject,
             asset=key.asset,
             check=key.check,
@@ -164,7 +164,7 @@ class Evaluation:
         )
 
 
-def _with_incidents(problems: list[Problem], generation: int) -> tuple[Problem, ...]:
+def _with_incidents(problems: list[StoredProblem], generation: int) -> tuple[StoredProblem, ...]:
     """Name the incidents of problems that have just become certain.
 
     A subject's problems share one. If more than a few subjects have one cause, theirs do.
@@ -173,7 +173,7 @@ def _with_incidents(problems: list[Problem], generation: int) -> tuple[Problem, 
     subjects = Counter(cause for _, cause in {(one.subject, one.cause) for one in new})
     known = {one.subject: one.incident for one in problems if one.is_open and one.incident and _of_subject(one)}
 
-    def named(one: Problem) -> Problem:
+    def named(one: StoredProblem) -> StoredProblem:
         if one.incident != "":
             return one
         if subjects[one.cause] > _APART:
@@ -184,7 +184,7 @@ def _with_incidents(problems: list[Problem], generation: int) -> tuple[Problem, 
     return tuple(sorted(map(named, problems), key=lambda one: one.key))
 
 
-def _of_subject(one: Problem) -> bool:
+def _of_subject(one: StoredProblem) -> bool:
     """Return whether the incident is that of the problem's subject alone."""
     return (one.incident or "").endswith(f"-{_digest(one.subject)}")
 
@@ -193,7 +193,7 @@ def _digest(text: str) -> str:
     return hashlib.sha256(text.encode()).hexdigest()[:8]
 
 
-def newly_open(before: ProblemFile, after: ProblemFile) -> list[Problem]:
+def newly_open(before: ProblemFile, after: ProblemFile) -> list[StoredProblem]:
     """Return the problems that are errors now and were not open errors with this code before, in order."""
     open_before = {(one.key, one.code) for one in before.problems if one.is_open and one.severity is Severity.ERROR}
     errors = (one for one in after.problems if one.is_open and one.severity is Severity.ERROR)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from mirror_assets.landing.problems import Problem, Severity
+from mirror_assets.landing.problems import Severity, StoredProblem
 
 
 def problem(
@@ -14,9 +14,9 @@ def problem(
     code: str | None = None,
     first_ms: int = 0,
     text: str = "it is late.",
-) -> Problem:
+) -> StoredProblem:
     """Return an open problem of the subject, in an incident of its own by default."""
-    return Problem(
+    return StoredProblem(
         subject=subject,
         asset="landing",
         check=check,

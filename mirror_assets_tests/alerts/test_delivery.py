@@ -11,7 +11,7 @@ from mirror_assets.alerts.delivery import Delivery
 from mirror_assets.alerts.messages import Message
 from mirror_assets.config.alerts import AlertsConfig, ReceiverConfig
 from mirror_assets.errors import ErrorCode, RetryError
-from mirror_assets.landing.problems import MessageKind, Mute, Problem, ProblemFile, Severity
+from mirror_assets.landing.problems import MessageKind, Mute, ProblemFile, Severity, StoredProblem
 from mirror_assets_tests.alerts.problems import problem
 
 _MINUTE, _HOUR = 60_000, 3_600_000
@@ -38,7 +38,7 @@ class Deliveries:
             raise RetryError("it is busy.", "wait.", code=ErrorCode.RECEIVER_REFUSED)
         self.got.append((name, message.kind, subject))
 
-    def evaluate(self, minutes: float, *problems: Problem) -> None:
+    def evaluate(self, minutes: float, *problems: StoredProblem) -> None:
         """Evaluate after these minutes; problems that are not named have ended."""
         self.now += round(minutes * _MINUTE)
         known, now = {one.key: one for one in self.file.problems}, {one.key: one for one in problems}

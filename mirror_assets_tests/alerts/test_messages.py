@@ -8,7 +8,7 @@ from mirror_assets import docs_links
 from mirror_assets.alerts.messages import message_of
 from mirror_assets.config.alerts import AlertsConfig
 from mirror_assets.docs_links import DOCS_VARIABLE
-from mirror_assets.landing.problems import MessageKind, Problem, Severity
+from mirror_assets.landing.problems import MessageKind, Severity, StoredProblem
 from mirror_assets_tests.alerts.problems import problem
 
 _AT = 1_767_225_600_000  # 2026-01-01 00:00 UTC
@@ -20,7 +20,7 @@ def docs(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(DOCS_VARIABLE, "https://docs.example")
 
 
-def tables(count: int) -> list[Problem]:
+def tables(count: int) -> list[StoredProblem]:
     return [
         problem(f"sales.t{n:02d}", incident="17-ab", code="log_gap", first_ms=_AT - 5_400_000, text="a gap.")
         for n in range(count)

@@ -12,7 +12,7 @@ from mirror_assets.alerts.delivery import Delivery
 from mirror_assets.alerts.messages import Message
 from mirror_assets.config.alerts import AlertsConfig, ReceiverConfig
 from mirror_assets.errors import ErrorCode, RetryError
-from mirror_assets.landing.problems import MessageKind, Problem, ProblemFile, ProblemKey, Severity
+from mirror_assets.landing.problems import MessageKind, ProblemFile, ProblemKey, Severity, StoredProblem
 from mirror_assets.pipeline import evaluation
 from mirror_assets.pipeline.evaluation import Evaluation, FailedCheck, newly_open
 
@@ -296,4 +296,4 @@ def _settle(world: World, evaluator: Evaluator) -> None:
 def test_a_stored_problem_can_be_read_again() -> None:
     file = evaluate(ProblemFile(), 0, {_LAG: failed("a\udcff \x00 name")})
     assert ProblemFile.model_validate_json(file.model_dump_json()) == file
-    assert isinstance(file.problems[0], Problem)
+    assert isinstance(file.problems[0], StoredProblem)
