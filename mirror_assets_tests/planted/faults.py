@@ -6,14 +6,12 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 
-import dagster as dg
-from dagster._core.scheduler.instigation import InstigatorStatus
-
-from mirror_assets.orchestration.batch_sensor import SENSOR
 from mirror_assets_tests.dagster_processes import DAEMON
+from mirror_assets_tests.onelake.faults import Fault as Refusal
+from mirror_assets_tests.onelake.faults import Reply
 from mirror_assets_tests.planted.site import Site
 
-# The rule MirrorDaemonDead of docs/metrics.md.
+# The rule MirrorDaemonDead of deploy/prometheus/rules.yaml.
 DAEMON_IS_DEAD_SECONDS = 300.0
 _AN_HOUR = 3600.0
 
@@ -62,12 +60,6 @@ def _delete_null_key(site: Site, table: str) -> None:
     site.command("rebuild", f"shop.{table}", "--yes")
 
 
-def _stop_sensor(site: Site, status: InstigatorStatus) -> None:
-    with dg.DagsterInstance.from_config(str(site.processes.home)) as instance:
-        (state,) = (one for one in instance.all_instigator_state() if one.instigator_name == SENSOR)
-        instance.update_instigator_state(state.with_status(status))
-
-
 def _fill_disk(site: Site) -> None:
     site.staging.fill()
     site.lake.update("items")
@@ -105,7 +97,13 @@ OF_TABLES = (
         "prices",
         "prices",
     ),
-    Fault("VACUUM too early", lambda site: site.lake.commit_vacuumed("stock"), None, "snapshot", "stock"),
+    Fault(
+        "lost files and a rebuild that fails",
+        lambda site: site.lake.commit_lost("stock"),
+        lambda site: site.lake.restore("stock"),
+        "the rebuild fails as well",
+        "stock",
+    ),
     Fault(
         "table failed in Fabric",
         lambda site: site.failed.add("carts"),
@@ -139,10 +137,11 @@ OF_ALL = (
         lasts=330.0,
     ),
     Fault(
-        "sensor stopped",
-        lambda site: _stop_sensor(site, InstigatorStatus.STOPPED),
-        lambda site: _stop_sensor(site, InstigatorStatus.RUNNING),
-        "stopped",
+        "landing zone refuses",
+        lambda site: site.onelake.faults.add(Refusal(Reply(403, "Forbidden"), times=1_000_000)),
+        lambda site: site.onelake.faults.end(),
+        "can't be used",
+        lasts=330.0,
     ),
     Fault(
         "daemon dead",
@@ -182,11 +181,11 @@ OF_ALL = (
     ),
     # The last one: the clock stays ahead.
     Fault(
-        "eight days on hold",
+        "two days on hold",
         lambda site: site.lake.change_type("bills"),
         lambda site: site.command("rebuild", "shop.bills", "--yes"),
         "bills",
         "bills",
-        half_days=16,
+        half_days=4,
     ),
 )

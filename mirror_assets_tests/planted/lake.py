@@ -58,9 +58,16 @@ class Lake:
         """Commit the table's property that switches its feed on or off."""
         self.open(table).alter.set_table_properties({"delta.enableChangeDataFeed": str(on).lower()})
 
-    def commit_vacuumed(self, table: str) -> None:
-        """Commit an update whose change file is gone before anybody can read it: a VACUUM that is too early."""
-        self._commit_at_once(table, leaves_out="_change_data")
+    def commit_lost(self, table: str) -> None:
+        """Commit an update whose files are gone before anyone can read them; they are kept elsewhere."""
+        self._commit_at_once(table, keeps_files=True)
+
+    def restore(self, table: str) -> None:
+        """Put the files of the lost commit in their place."""
+        shutil.copytree(self._lost(table), self.path(table), dirs_exist_ok=True)
+
+    def _lost(self, table: str) -> Path:
+        return self.folder.parent / "lost" / table
 
     def commit_dated(self, table: str, ahead_seconds: float) -> None:
         """Commit an update by a writer whose clock is so many seconds ahead."""
@@ -72,7 +79,11 @@ class Lake:
         self._commit_at_once(table, edit=later)
 
     def _commit_at_once(
-        self, table: str, edit: Callable[[dict[str, dict[str, object]]], None] = lambda _: None, leaves_out: str = "-"
+        self,
+        table: str,
+        edit: Callable[[dict[str, dict[str, object]]], None] = lambda _: None,
+        *,
+        keeps_files: bool = False,
     ) -> None:
         """Make the commit in a copy, and publish it from there, its log entry last: nobody sees it half done."""
         copy = self.folder.parent / "copies" / table
@@ -86,9 +97,10 @@ class Lake:
             edit(action)
         for path in copy.rglob("*"):
             own = path.relative_to(copy)
-            if path.is_file() and own not in before and own.parts[0] not in (_LOG, leaves_out):
-                (self.path(table) / own).parent.mkdir(exist_ok=True)
-                shutil.copyfile(path, self.path(table) / own)
+            if path.is_file() and own not in before and own.parts[0] != _LOG:
+                place = (self._lost(table) if keeps_files else self.path(table)) / own
+                place.parent.mkdir(parents=True, exist_ok=True)
+                shutil.copyfile(path, place)
         unseen = self.path(table) / _LOG / f".{entry.name}.tmp"
         unseen.write_text("".join(f"{json.dumps(action)}\n" for action in actions), encoding="utf-8")
         unseen.rename(self.path(table) / entry)

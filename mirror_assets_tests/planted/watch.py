@@ -12,7 +12,7 @@ from typing import Any
 from mirror_assets_tests.planted.faults import Fault
 from mirror_assets_tests.planted.site import Site
 
-_TOLD_SECONDS, _ENDED_SECONDS = 600.0, 900.0
+_TOLD_SECONDS, _ENDED_SECONDS = 1200.0, 1200.0
 _EVENTS = {"Ended: ": "ended", "Still: ": "reminder", "Worse: ": "worse"}
 _INCIDENT = re.compile(r"^Incident (\S+),", re.MULTILINE)
 
@@ -142,8 +142,7 @@ class Watch:
     def _sort(self, message: Arrived) -> None:
         owner = next((told for told in self.told if _is_of(message, told)), None)
         if owner is None:
-            if "a person started it" not in message.text:  # as a rebuild that mends a fault
-                self.others.append(message)
+            self.others.append(message)
             return
         owner.messages.append(message)
         if message.event == "ended":
