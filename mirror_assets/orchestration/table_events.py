@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import partial
 from typing import TypeAlias
 
@@ -99,7 +100,9 @@ class TableEvents:
         if processed.published.manifest.loading is not None or not (is_first or has_failed):
             return
         self._checked.add(name)
-        found = self._evaluations(name, str(processed.record.slice), processed.results)
+        key = str(processed.record.slice)
+        note = f"slice {key}, and each later slice of this run before it lands"
+        found = self._evaluations(name, key, processed.results, note)
         if has_failed:
             self._report(found)
         else:
@@ -153,11 +156,13 @@ class TableEvents:
         if self._is_resident:
             deque(self._context.consume_events(), maxlen=0)
 
-    def _evaluations(self, table: TableName, key: str, results: Sequence[CheckResult]) -> list[dg.AssetCheckEvaluation]:
-        """Return the results of a slice's checks as events."""
+    def _evaluations(
+        self, table: TableName, key: str, results: Sequence[CheckResult], note: str = ""
+    ) -> list[dg.AssetCheckEvaluation]:
+        """Return the results of a slice's checks as events; `note` is for those that passed."""
         return [
             check_named(one.check, AssetKind.CHANGES).evaluation(
-                self._assets, table, merged(one.check, [(key, (one,))])
+                self._assets, table, replace(merged(one.check, [(key, (one,))]), note=note)
             )
             for one in results
         ]
