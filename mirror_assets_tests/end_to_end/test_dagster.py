@@ -183,8 +183,9 @@ def test_a_rebuild_leaves_no_slice_of_the_ended_epoch(mirrored: Lab, instance: d
     assert str(snapshot) in registered
     assert {str(snapshot)} <= _materialized(instance, _ZONE) & _materialized(instance, _FEED)
     assert str(_metadata(instance, _ZONE, snapshot)["summary"]).startswith(
-        "the table at version 7: 10 inserts in 1 file"
+        "rebuilt: the table at version 7: 10 inserts in 1 file"
     )
+    assert _metadata(instance, _FEED, snapshot)["rebuilt_because"] == "a person requested it"
     assert _launch(mirrored, instance, key(2, 3)).success, "a slice of an earlier epoch is void"
     assert len(mirrored.files) == 1
 
