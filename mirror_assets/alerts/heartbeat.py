@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import logging
 import os
-import urllib.error
 import urllib.request
 from collections.abc import Mapping
+from urllib.parse import urlsplit
 
+from mirror_assets.alerts.receivers import is_loopback
 from mirror_assets.config.alerts import AlertsConfig
 from mirror_assets.redaction import hide, redacted
 
@@ -29,11 +30,12 @@ def call_heartbeat(settings: AlertsConfig, environment: Mapping[str, str] = os.e
         return
     url = environment.get(variable, "").strip()
     hide(variable, url)
-    if not url.startswith(("https://", "http://")):
-        _LOG.warning("alerts.heartbeat_url_variable: the variable %s has no web address", variable)
-        return
     try:
+        address = urlsplit(url)
+        if address.scheme != "https" and not (address.scheme == "http" and is_loopback(address.hostname or "")):
+            _LOG.warning("alerts.heartbeat_url_variable: the variable %s has no https:// address", variable)
+            return
         with urllib.request.build_opener(_NoRedirect).open(url, timeout=_SECONDS):
             pass
-    except (OSError, ValueError, urllib.error.HTTPError) as error:
+    except (OSError, ValueError) as error:  # urllib's errors are OSErrors
         _LOG.warning("the heartbeat URL in %s could not be called: %s", variable, redacted(str(error)))

@@ -81,11 +81,16 @@ def _is_unencrypted(service: apprise.NotifyBase, url: str) -> bool:
     schemas = (plain,) if isinstance(plain, str) else plain or ()
     if not encrypted or url.partition("://")[0].lower() not in schemas:
         return False
-    host = str(service.host or "").strip("[]").lower()
+    return not is_loopback(str(service.host or ""))
+
+
+def is_loopback(host: str) -> bool:
+    """Return whether the host is this machine, to which a URL needs no TLS."""
+    name = host.strip("[]").lower()
     try:
-        return not ipaddress.ip_address(host).is_loopback
+        return ipaddress.ip_address(name).is_loopback
     except ValueError:
-        return host != "localhost"
+        return name == "localhost"
 
 
 def _send_to_pagerduty(name: str, key: str, host: str, message: Message) -> None:
