@@ -82,11 +82,15 @@ class RuleOutcome:
 
 @dataclass(frozen=True)
 class Discovered:
-    """The result of all rules of a configuration, and the memory that it was made from; None if nothing is known."""
+    """The result of all rules of a configuration, and the memory that it was made from; None if nothing is known.
+
+    It is not confirmed if this process could not read the memory: a folder may have the name of a known table then.
+    """
 
     tables: tuple[DiscoveredTable, ...] = ()
     rules: tuple[RuleOutcome, ...] = ()
     memory: DiscoveryMemory | None = None
+    is_confirmed: bool = True
 
     @property
     def refused(self) -> tuple[str, ...]:

@@ -100,3 +100,13 @@ def request_failed(what: str, error: Exception) -> StopError:
         "check its address and credential; the next scan tries again. If the error persists, report it.",
         code=ErrorCode.UNEXPECTED,
     )
+
+
+def tables_unconfirmed() -> RetryError:
+    """Return the error of a process that has discovered tables without knowing which folder has which name."""
+    return RetryError(
+        "the tables that `discover` has found are not confirmed: the landing zone could not be read when this process "
+        "loaded them, and another folder may have the name of a known table.",
+        "nothing: the next run reads it again. If the error persists, run `mirror-assets doctor`.",
+        code=ErrorCode.STORE_UNAVAILABLE,
+    )

@@ -85,7 +85,8 @@ def _find(config: Config, places: Sequence[Place], when: When, limit: TimeLimit)
             is_saved = limit.call(_ZONE, partial(file.write, after))
         except MirrorError as error:
             trouble = error
-    discovered = replace(discovered, memory=after)
+    is_confirmed = file is not None or (own is not None and config.discovered.is_confirmed)
+    discovered = replace(discovered, memory=after, is_confirmed=is_confirmed)
     return config.with_found(discovered.with_trouble(trouble) if trouble else discovered, tables), is_saved
 
 

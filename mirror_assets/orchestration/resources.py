@@ -24,6 +24,7 @@ from mirror_assets.composition import (
     reporting_start,
 )
 from mirror_assets.config import Config, LandingZoneConfig, OneLakeConfig, open_zone
+from mirror_assets.config.errors import tables_unconfirmed
 from mirror_assets.encode.session import require_delta
 from mirror_assets.fabric.monitoring import Mirror
 from mirror_assets.landing.metadata import ensure_partner_events
@@ -161,8 +162,11 @@ def project(
     """Compose the project of a step from its resources; without Spark, nothing in it can start Spark.
 
     `report` takes a line for the log when Spark starts, which takes a while, and when it has started. A step that
-    `lands` nothing leaves an empty landing zone empty.
+    `lands` nothing leaves an empty landing zone empty. Raises RetryError for one that lands, if tables were discovered
+    while discovery's memory could not be read.
     """
+    if lands and with_spark and not assets.config.discovered.is_confirmed:
+        raise tables_unconfirmed()
     zone = zone_of(assets, opened)
     store = zone.store() if with_spark and lands else zone.open()
     session = reporting_start(sessions(assets, opened), report) if with_spark else no_spark

@@ -60,7 +60,9 @@ def test_a_service_that_refuses_or_redirects_is_logged_without_the_url(
     assert "secret" not in record.getMessage()
 
 
-@pytest.mark.parametrize("url", ["", "nonsense", "file:///etc/passwd", "http://beats.example/x", "http://127.0.0.1:9/x", "http://[/"])
+@pytest.mark.parametrize(
+    "url", ["", "nonsense", "file:///etc/passwd", "http://beats.example/x", "http://127.0.0.1:9/x", "http://[/"]
+)
 def test_a_url_that_can_not_be_called_is_logged(url: str, caplog: pytest.LogCaptureFixture) -> None:
     call_heartbeat(_SETTINGS, {"BEAT_URL": url})
     assert [record.levelno for record in caplog.records] == [logging.WARNING]

@@ -203,6 +203,26 @@ def test_without_the_landing_zone_a_new_process_scans_for_itself(lake: DiskLake)
     assert names(config) == ["lines", "orders"]
     ((code, trouble),) = _troubles(config)
     assert (code, "connection refused" in trouble) == (ErrorCode.STORE_UNAVAILABLE.value, True)
+    assert not config.discovered.is_confirmed
+
+
+def test_tables_that_were_found_without_the_memory_are_confirmed_by_the_next_reading(
+    lake: DiskLake, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Another folder may have the name of a known table: no run may land it before that is known."""
+    lake.add("b/orders")
+    assert lake.load().discovered.is_confirmed
+    (lake.lake / "b").rename(lake.root / "unmounted")
+    lake.add("backup/orders")
+    with monkeypatch.context() as patched:
+        _fail(patched, "read")
+        config = lake.load()
+        assert _sources(config)["orders"] == f"{lake.lake}/backup/orders"
+        assert not config.discovered.is_confirmed
+        assert not with_found_tables(config, When.REFRESH).discovered.is_confirmed
+    confirmed = with_found_tables(config, When.NEVER)
+    assert confirmed.discovered.is_confirmed
+    assert _sources(confirmed)["orders"] == f"{lake.lake}/b/orders"
 
 
 def test_without_the_landing_zone_a_process_keeps_the_tables_it_knows(

@@ -10,7 +10,9 @@ import pytest
 from dagster._core.snap import JobSnap
 from dagster._core.snap.snap_to_yaml import default_values_yaml_from_type_snap
 
+from mirror_assets.config.discovered import Discovered
 from mirror_assets.definitions import build_definitions
+from mirror_assets.errors import ErrorCode
 from mirror_assets.orchestration.asset_names import MIRROR_ALL
 from mirror_assets.orchestration.jobs import (
     MIRROR_SCHEMA,
@@ -73,6 +75,18 @@ def test_the_partition_of_a_run_decides_whatever_its_configuration_says(tmp_path
     result = job.execute_in_process(run_config=wrong, partition_key="shop.orders", raise_on_error=False)
     (report,) = result.output_for_node(TABLES_OP)
     assert report.table == "shop.orders"
+
+
+def test_tables_that_were_discovered_without_discoverys_memory_are_not_mirrored(tmp_path: Path) -> None:
+    paper = Paper(tmp_path)
+    paper.create(time.time())
+    config = paper.config
+    unconfirmed = config.with_found(Discovered(is_confirmed=False), {})
+    result = build_definitions(unconfirmed).resolve_job_def(MIRROR_ALL).execute_in_process(raise_on_error=False)
+    (report,) = result.output_for_node(TABLES_OP)
+    assert report.code is ErrorCode.STORE_UNAVAILABLE
+    assert "another folder may have the name of a known table" in (report.error or "")
+    assert not (tmp_path / "landing").exists()
 
 
 def _explanation(result: dg.ExecuteInProcessResult) -> str:
