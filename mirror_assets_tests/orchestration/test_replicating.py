@@ -36,8 +36,11 @@ def _found(job: str = CHECKS) -> dg.AssetCheckEvaluation:
         result = definitions.resolve_job_def(job).execute_in_process(
             instance=instance, run_config=config, raise_on_error=False
         )
-    assert result.success is (job == CHECKS or all(found.passed for found in result.get_asset_check_evaluations()))
-    (found,) = [one for one in result.get_asset_check_evaluations() if one.check_name == "replicating"]
+        events = [entry.dagster_event for entry in instance.all_logs(result.run_id)]
+    evaluation = dg.DagsterEventType.ASSET_CHECK_EVALUATION
+    results = [one.asset_check_evaluation_data for one in events if one and one.event_type is evaluation]
+    assert job == CHECKS or result.success is all(found.passed for found in results)
+    (found,) = [one for one in results if one.check_name == "replicating"]
     assert found.asset_key.path[-1] == "orders_mirror"
     return found
 

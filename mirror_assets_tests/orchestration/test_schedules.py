@@ -98,7 +98,7 @@ def test_a_run_whose_process_was_lost_is_recorded_as_failed_and_the_next_one_sta
 ) -> None:
     """A host was reset, and Dagster's run monitoring is off, as it is by default."""
     run = _add(paper, instance, job, status)
-    assert not _evaluate(paper, instance, job, limit - 60).run_requests
+    assert not _evaluate(paper, instance, job, limit / 2).run_requests
     assert len(_evaluate(paper, instance, job, limit + 60).run_requests or []) == 1
     lost = instance.get_run_by_id(run.run_id)
     assert lost is not None
