@@ -133,11 +133,11 @@ def check_name(text: str) -> str:
 
 
 def duration(text: str) -> float:
-    """Return the seconds of a time such as `5s`, `500ms` or `2min`. Raises click.BadParameter."""
+    """Return the seconds of a time such as `5s`, `500ms`, `2min`, `4h` or `2d`. Raises click.BadParameter."""
     match = _DURATION.fullmatch(text.strip())
     seconds = float(match[1]) * _SECONDS[match[2] or "s"] if match else 0.0
     if seconds <= 0:
-        raise click.BadParameter(f"expected a time like 5s, 500ms or 2min, got {text!r}")
+        raise click.BadParameter(f"expected a time like 5s, 500ms, 2min, 4h or 2d, got {text!r}")
     return seconds
 
 

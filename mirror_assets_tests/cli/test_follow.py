@@ -77,14 +77,16 @@ def test_a_run_that_follows_has_no_range(options: list[str], capsys: pytest.Capt
     assert "--follow mirrors all new commits" in capsys.readouterr().err
 
 
-@pytest.mark.parametrize(("text", "seconds"), [("5s", 5), ("500ms", 0.5), ("2min", 120), ("1.5", 1.5)])
+@pytest.mark.parametrize(
+    ("text", "seconds"), [("5s", 5), ("500ms", 0.5), ("2min", 120), ("1.5", 1.5), ("4h", 14_400), ("2d", 172_800)]
+)
 def test_times_are_written_with_a_unit(text: str, seconds: float) -> None:
     from mirror_assets.cli.options import duration
 
     assert duration(text) == seconds
 
 
-@pytest.mark.parametrize("text", ["", "0s", "-1s", "5h", "soon"])
+@pytest.mark.parametrize("text", ["", "0s", "-1s", "5w", "soon"])
 def test_other_times_are_refused(text: str, capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit) as ended:
         main(["run", "--follow", "--every", text])
