@@ -18,6 +18,7 @@ from mirror_assets.landing.problems import ProblemKey
 from mirror_assets.orchestration.asset_names import DOCS_URL, AssetKind, MetadataItem, link_item
 from mirror_assets.orchestration.mirror_assets import MirrorAssets
 from mirror_assets.pipeline.context import TableContext
+from mirror_assets.pipeline.next_action import ZoneState, zone_state
 from mirror_assets.pipeline.pending import PendingCommits, pending_commits
 from mirror_assets.pipeline.plan import TablePlan, plan_table
 from mirror_assets.verify.check_result import CheckResult
@@ -53,6 +54,11 @@ class CheckedTable:
     def pending(self) -> PendingCommits:
         """The pending commits: lag and retention judge the same moment."""
         return pending_commits(self.context)
+
+    @cached_property
+    def zone(self) -> ZoneState:
+        """The table's control files: the checks judge the same moment."""
+        return zone_state(self.context)
 
     @cached_property
     def plan(self) -> TablePlan:

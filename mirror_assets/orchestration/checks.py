@@ -23,7 +23,6 @@ from mirror_assets.pipeline.next_action import (
     check_not_failing,
     check_not_held,
     check_readable,
-    needs_rebuild,
     running_rebuild,
 )
 from mirror_assets.pipeline.pending import deadline_at, feed_deadline, table_lag
@@ -60,14 +59,14 @@ def _metadata_unchanged(checked: CheckedTable) -> CheckResult:
 
 
 def _lag(checked: CheckedTable) -> CheckResult:
-    step = running_rebuild(checked.context, time.time())
+    step = running_rebuild(checked.context, checked.zone, time.time())
     if step is not None:
         return CheckResult("lag", skipped=f"skipped: a rebuild runs ({step.value})")
     return _by_limits(partial(check_lag, table_lag(checked.pending, time.time())), checked.table.lag)
 
 
 def _retention(checked: CheckedTable) -> CheckResult:
-    if needs_rebuild(checked.context):
+    if checked.zone.needs_rebuild:
         return CheckResult("retention", skipped="skipped: the table waits for a rebuild")
     deadline = feed_deadline(checked.context, checked.pending, time.time())
     return _by_limits(partial(check_retention, deadline, check="retention"), checked.table.retention)
@@ -135,7 +134,7 @@ CHECKS: tuple[Check, ...] = (
         NOT_FAILING,
         AssetKind.LANDING,
         "The newest run of the table has not failed.",
-        lambda checked: check_not_failing(checked.context, lambda: checked.plan),
+        lambda checked: check_not_failing(checked.context, checked.zone, lambda: checked.plan),
         blocking=True,
         next_step="the next run retries automatically.",
     ),
@@ -143,7 +142,7 @@ CHECKS: tuple[Check, ...] = (
         NOT_HELD,
         AssetKind.LANDING,
         "The table does not wait for a person to rebuild it.",
-        lambda checked: check_not_held(checked.context, lambda: checked.plan),
+        lambda checked: check_not_held(checked.context, checked.zone, lambda: checked.plan),
         blocking=True,
     ),
     Check(

@@ -66,13 +66,31 @@ Action = Rest | Rebuild | Land
 
 
 @dataclass(frozen=True)
-class _ZoneState:
+class ZoneState:
     """The table's control files in the landing zone."""
 
     rebuild: RebuildRecord | None
     rebuild_etag: str | None
     manifest: Manifest | None
     failure: FailureRecord | None
+
+    @property
+    def is_rebuilding(self) -> bool:
+        """Whether a rebuild has begun and not ended."""
+        return self.rebuild is not None and self.rebuild.is_running and not self.rebuild.is_drop
+
+    @property
+    def needs_rebuild(self) -> bool:
+        """Whether the table's next run begins or continues a rebuild, which reads no old files."""
+        return self.is_rebuilding or (self.failure is not None and self.failure.rebuild is not None)
+
+
+def zone_state(context: TableContext) -> ZoneState:
+    """Return the table's control files. Raises ManifestCorrupt, and what the store raises."""
+    found = drive(read_record(context.name), context.store)
+    rebuild, etag = found.record, found.content.etag if found.content else None
+    manifest = context.manifest()
+    return ZoneState(rebuild, etag, manifest, unresolved_failure(context, manifest, rebuild))
 
 
 def next_action(context: TableContext, boundaries: Boundaries, now: float, *, is_complete: bool = True) -> Action:
@@ -86,10 +104,10 @@ def next_action(context: TableContext, boundaries: Boundaries, now: float, *, is
     """
     if busy := holder_now(context):
         return Rest(str(busy))
-    zone = _zone_state(context)
+    zone = zone_state(context)
     if zone.failure is not None and (pause := failure_pause(zone.failure, now)) > 0:
         return Rest(f"{zone.failure.counted}; next one in {pause:.0f} s", pause=pause)
-    if zone.rebuild is not None and zone.rebuild.is_running and not zone.rebuild.is_drop:
+    if zone.rebuild is not None and zone.is_rebuilding:
         return Rebuild(zone.rebuild.step.value)
     try:
         if zone.failure is not None and zone.failure.rebuild is not None:
@@ -132,9 +150,9 @@ def check_readable(context: TableContext) -> CheckResult:
     return CheckResult(READABLE)
 
 
-def check_not_held(context: TableContext, plan: Plan) -> CheckResult:
+def check_not_held(context: TableContext, zone: ZoneState, plan: Plan) -> CheckResult:
     """Run the check not_held: does the table wait for a person to rebuild it? Raises what `next_action` raises."""
-    zone, passed = _zone_state(context), CheckResult(NOT_HELD)
+    passed = CheckResult(NOT_HELD)
     if zone.rebuild is not None and zone.rebuild.is_running:
         return passed
     why = zone.failure.rebuild if zone.failure is not None else None
@@ -149,13 +167,12 @@ def check_not_held(context: TableContext, plan: Plan) -> CheckResult:
     return CheckResult(NOT_HELD, (held.what,), next_step=held.next_step)
 
 
-def check_not_failing(context: TableContext, plan: Plan) -> CheckResult:
+def check_not_failing(context: TableContext, zone: ZoneState, plan: Plan) -> CheckResult:
     """Run the check not_failing: has the table's newest run failed, or can it not be planned? A table on hold passes.
 
     A table that waits for a rebuild passes as well, until the rebuild itself has failed. A failure is void once the
     table has nothing left to do. If the source can't be read, the check is skipped: readable reports it.
     """
-    zone = _zone_state(context)
     failure, rebuild_fails = zone.failure, _rebuild_fails(context, zone)
     if failure is not None and failure.rebuild is not None and not rebuild_fails:
         failure = None
@@ -179,32 +196,24 @@ def check_not_failing(context: TableContext, plan: Plan) -> CheckResult:
     return CheckResult(NOT_FAILING, (what,), {"code": failure.code.value}, next_step=step)
 
 
-def needs_rebuild(context: TableContext) -> bool:
-    """Return whether the table's next run begins or continues a rebuild, which reads no old files."""
-    zone = _zone_state(context)
-    is_running = zone.rebuild is not None and zone.rebuild.is_running and not zone.rebuild.is_drop
-    return is_running or (zone.failure is not None and zone.failure.rebuild is not None)
-
-
-def running_rebuild(context: TableContext, now: float) -> RebuildStep | None:
+def running_rebuild(context: TableContext, zone: ZoneState, now: float) -> RebuildStep | None:
     """Return the step of a rebuild that runs well at `now` (seconds since 1970), or None.
 
     One that has failed twice, or has completed no step for hours, doesn't run well: its table is late.
     """
-    zone = _zone_state(context)
-    if zone.rebuild is None or not zone.rebuild.is_running or zone.rebuild.is_drop or _rebuild_fails(context, zone):
+    if zone.rebuild is None or not zone.is_rebuilding or _rebuild_fails(context, zone):
         return None
     step_began = _step_began(context)
     is_recent = step_began is None or now - step_began < _REBUILD_STEP_SECONDS
     return zone.rebuild.step if is_recent else None
 
 
-def _rebuild_fails(context: TableContext, zone: _ZoneState) -> bool:
+def _rebuild_fails(context: TableContext, zone: ZoneState) -> bool:
     """Return whether the rebuild that the table needs has failed: the first failure may be its reason."""
     failure = zone.failure
     if failure is None or failure.count < _REBUILD_FAILS:
         return False
-    if zone.rebuild is not None and zone.rebuild.is_running and not zone.rebuild.is_drop:
+    if zone.is_rebuilding:
         step_began = _step_began(context)  # earlier failures may be the reason why a person has started it
         return step_began is None or failure.failed_ms / 1000 > step_began
     return failure.rebuild is not None and may_rebuild(context)
@@ -216,20 +225,13 @@ def _step_began(context: TableContext) -> float | None:
     return next((info.modified for info in records if info.path == context.name.rebuild_record), None)
 
 
-def _zone_state(context: TableContext) -> _ZoneState:
-    found = drive(read_record(context.name), context.store)
-    rebuild, etag = found.record, found.content.etag if found.content else None
-    manifest = context.manifest()
-    return _ZoneState(rebuild, etag, manifest, unresolved_failure(context, manifest, rebuild))
-
-
 def _rebuild(context: TableContext, why: str) -> Rebuild:
     if not may_rebuild(context):
         raise TableHeld(str(context.name), why)
     return Rebuild(why)
 
 
-def _pending(context: TableContext, zone: _ZoneState, boundaries: Boundaries, *, is_complete: bool) -> Action:
+def _pending(context: TableContext, zone: ZoneState, boundaries: Boundaries, *, is_complete: bool) -> Action:
     try:
         # A run plans the table anyway. After a failure, plan here: the plan may show that the table is on hold.
         if zone.failure is None and zone.manifest is not None:

@@ -8,7 +8,7 @@ from enum import Enum
 from functools import cache, partial
 
 from mirror_assets.pipeline.context import TableContext
-from mirror_assets.pipeline.next_action import NOT_FAILING, NOT_HELD, check_not_failing, check_not_held
+from mirror_assets.pipeline.next_action import NOT_FAILING, NOT_HELD, check_not_failing, check_not_held, zone_state
 from mirror_assets.pipeline.pending import PendingCommits, feed_deadline, table_lag
 from mirror_assets.pipeline.plan import plan_table
 from mirror_assets.pipeline.table_lease import holder
@@ -87,8 +87,9 @@ def _results(
     """Yield the results, causes first."""
     table, lag, deadline = context.table, table_lag(pending, now), feed_deadline(context, pending, now)
     plan = cache(partial(plan_table, context))
-    yield check_not_failing(context, plan)
-    yield check_not_held(context, plan)
+    zone = zone_state(context)
+    yield check_not_failing(context, zone, plan)
+    yield check_not_held(context, zone, plan)
     if seen is not None:
         yield check_replicating(seen, table.replication.warn_seconds, table.replication.error_seconds)
     yield check_retention(deadline, table.retention.error_seconds)

@@ -20,7 +20,7 @@ from mirror_assets.orchestration.asset_names import AssetKind, asset_key, partit
 from mirror_assets.orchestration.jobs import REBUILD, TABLES_OP
 from mirror_assets.pipeline import table_watch
 from mirror_assets.pipeline.errors import SourceBroke
-from mirror_assets.pipeline.next_action import check_not_held
+from mirror_assets.pipeline.next_action import check_not_held, zone_state
 from mirror_assets.pipeline.plan import plan_table
 from mirror_assets.pipeline.table_lease import leased
 from mirror_assets_tests.end_to_end.ticks import Location, materialize
@@ -49,7 +49,7 @@ def lose_changes(lab: Lab) -> None:
 
 def is_held(lab: Lab) -> bool:
     """Whether the check `not_held` fails."""
-    return not check_not_held(lab.context, lambda: plan_table(lab.context)).passed
+    return not check_not_held(lab.context, zone_state(lab.context), lambda: plan_table(lab.context)).passed
 
 
 def test_a_held_table_is_seen_and_goes_on_once_it_was_rebuilt_by_hand(

@@ -12,7 +12,7 @@ from mirror_assets.landing.rebuild import RebuildStep, begin_rebuild
 from mirror_assets.landing.steps import drive
 from mirror_assets.pipeline.backoff import note_failure
 from mirror_assets.pipeline.liveness import now_ms
-from mirror_assets.pipeline.next_action import Land, Rest, check_not_failing, next_action, running_rebuild
+from mirror_assets.pipeline.next_action import Land, Rest, check_not_failing, next_action, running_rebuild, zone_state
 from mirror_assets.pipeline.plan import no_boundaries, plan_table
 from mirror_assets_tests.lab import TABLE, Lab
 
@@ -32,7 +32,7 @@ def quiet(lab: Lab) -> Lab:
 
 
 def not_failing(lab: Lab) -> bool:
-    return check_not_failing(lab.context, lambda: plan_table(lab.context, frozenset())).passed
+    return check_not_failing(lab.context, zone_state(lab.context), lambda: plan_table(lab.context, frozenset())).passed
 
 
 def test_a_table_with_nothing_left_to_do_does_not_fail_and_looking_at_it_changes_nothing(quiet: Lab) -> None:
@@ -72,7 +72,7 @@ def test_a_rebuild_that_fails_as_well_is_a_failing_table_from_the_second_failure
     _rebuild_that_fails(lab, 1)
     assert not_failing(lab), "it waits for its rebuild"
     _rebuild_that_fails(lab, 1)
-    found = check_not_failing(lab.context, lambda: plan_table(lab.context, frozenset()))
+    found = check_not_failing(lab.context, zone_state(lab.context), lambda: plan_table(lab.context, frozenset()))
     assert found.message == "2 runs of shop.orders failed: the rebuild fails as well: the file x.parquet is gone."
     assert found.next_step.startswith("restore the file, or repair the source")
     assert found.metadata["code"] == "data_file_missing"
@@ -84,18 +84,18 @@ def test_earlier_failures_are_not_those_of_a_rebuild_that_a_person_has_started(l
     for _ in range(3):
         record_failure(lab.store, TABLE, ErrorCode.CHECKS_FAILED, "a NULL key.", now_ms() - 60_000)
     drive(begin_rebuild(TABLE, None), lab.store)
-    found = check_not_failing(lab.context, lambda: plan_table(lab.context, frozenset()))
+    found = check_not_failing(lab.context, zone_state(lab.context), lambda: plan_table(lab.context, frozenset()))
     assert "the rebuild fails" not in found.message
-    assert running_rebuild(lab.context, time.time()) is RebuildStep.STAGING
+    assert running_rebuild(lab.context, zone_state(lab.context), time.time()) is RebuildStep.STAGING
     record_failure(lab.store, TABLE, ErrorCode.CHECKS_FAILED, "a NULL key.", now_ms() + 1000)
-    found = check_not_failing(lab.context, lambda: plan_table(lab.context, frozenset()))
+    found = check_not_failing(lab.context, zone_state(lab.context), lambda: plan_table(lab.context, frozenset()))
     assert "the rebuild fails as well: a NULL key." in found.message
-    assert running_rebuild(lab.context, time.time()) is None
+    assert running_rebuild(lab.context, zone_state(lab.context), time.time()) is None
 
 
 def test_a_rebuild_whose_step_takes_hours_hides_no_lag(lab: Lab) -> None:
     lab.mirror()
-    assert running_rebuild(lab.context, time.time()) is None
+    assert running_rebuild(lab.context, zone_state(lab.context), time.time()) is None
     drive(begin_rebuild(TABLE, None), lab.store)
-    assert running_rebuild(lab.context, time.time() + 5 * 3600) is RebuildStep.STAGING
-    assert running_rebuild(lab.context, time.time() + 7 * 3600) is None
+    assert running_rebuild(lab.context, zone_state(lab.context), time.time() + 5 * 3600) is RebuildStep.STAGING
+    assert running_rebuild(lab.context, zone_state(lab.context), time.time() + 7 * 3600) is None
