@@ -18,10 +18,10 @@ from mirror_assets.orchestration.materialize import failing, failure, parse_slic
 from mirror_assets.orchestration.mirror_assets import MirrorAssets
 from mirror_assets.orchestration.resources import project, resource_keys
 from mirror_assets.orchestration.staged_checks import STAGED_CHECKS, check_slices
+from mirror_assets.orchestration.units import count, joined
 from mirror_assets.pipeline.stage_range import staged_ahead
 
 _PARTITION = "dagster/partition"
-_MOST_FAILURES = 5  # named in the message of an error
 
 
 def check_definitions(assets: MirrorAssets, table: TableSettings) -> Iterator[dg.AssetChecksDefinition]:
@@ -124,9 +124,7 @@ def is_blocking_failure(result: dg.AssetCheckResult | dg.AssetCheckEvaluation) -
 def checks_failed(failed: Sequence[dg.AssetCheckResult | dg.AssetCheckEvaluation]) -> StopError:
     """Return the error of a run in which blocking checks failed, with the next step of the first."""
     texts = [f"{x.check_name} of {'/'.join(x.asset_key.path if x.asset_key else ())}: {x.description}" for x in failed]
-    more = [f"and {len(texts) - _MOST_FAILURES} more"] if len(texts) > _MOST_FAILURES else []
-    noun = "blocking check failed" if len(texts) == 1 else "blocking checks failed"
-    what = f"{len(texts)} {noun}: {'; '.join([*texts[:_MOST_FAILURES], *more])}."
+    what = f"{count(len(texts), 'blocking check')} failed: {joined(texts)}."
     step = (failed[0].metadata or {}).get("next_step")
     next_step = str(step.value) if isinstance(step, dg.TextMetadataValue) else str(step or "do what the message says.")
     return StopError(what, next_step, code=ErrorCode.CHECKS_FAILED)

@@ -73,7 +73,7 @@ def build_jobs(assets: MirrorAssets) -> list[Job]:
     all_tables = f"Mirror {len(tables)} tables until nothing is left."
 
     def partitioned(name: str, description: str) -> Job:
-        """Dagster's daemon reads each job every minute: one for each of hundreds of tables would keep it busy."""
+        # Dagster's daemon reads each job every minute: one for each of hundreds of tables would keep it busy.
         keys = dg.StaticPartitionsDefinition(list(groups[assets.full_name(name)]))
         return mirror.to_job(
             name=assets.full_name(name), partitions_def=keys, description=description, **fixed_config(assets)

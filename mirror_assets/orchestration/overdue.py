@@ -20,8 +20,8 @@ def overdue_results(
 ) -> Iterator[tuple[ProblemKey, FailedCheck | None]]:
     """Yield for each of these jobs whether a run has ended well within twice its interval in `hours`.
 
-    A run of checks that found a problem has ended well. A job that
-    its schedule has never started is not overdue: its schedule is off. `now` is in seconds since 1970.
+    A run of checks that found a problem has ended well. A job that its schedule has never started is not overdue: the
+    schedule is off. `now` is in seconds since 1970.
     """
     mirror = mirror_tags(assets.config)
     for base, interval in hours.items():

@@ -26,12 +26,12 @@ from mirror_assets.orchestration.asset_names import AssetKind
 from mirror_assets.orchestration.check import SKIPPED, Check
 from mirror_assets.orchestration.check_tables import EvaluatedCheck
 from mirror_assets.orchestration.run_tags import EVALUATED_ALL, EVALUATED_TAG
+from mirror_assets.orchestration.units import count, joined
 from mirror_assets.pipeline.evaluation import Evaluation, FailedCheck, newly_open
 
 OUTAGE_TAG = ".dagster/mirror_outage"
 _ENDED = [dg.DagsterRunStatus.SUCCESS, dg.DagsterRunStatus.FAILURE]
 _ZONE = ProblemKey("landing zone", "", "reachable")
-_NAMED = 5
 # Codes of a table that was deleted, whose mount vanished, or whose grant was revoked.
 _LOST = {
     code.value
@@ -65,22 +65,26 @@ class RunTagMemory:
     instance: dg.DagsterInstance
     run: dg.DagsterRun
     tags: Mapping[str, str]
-    _own: ProblemFile | None = None
+    _known: ProblemFile | None = None
+    _is_tagged: bool = False
 
     def change(self, change: Callable[[ProblemFile], ProblemFile]) -> tuple[ProblemFile, ProblemFile]:
         """Tag this run with the problems after the change; the first time, those of the newest run that has ended."""
         before = self.read()
         after = change(before)
-        if after.problems or self._own is not None:
+        if after.problems or self._is_tagged:
             after = after.model_copy(update={"generation": before.generation + 1})
             self.instance.add_run_tags(self.run.run_id, {OUTAGE_TAG: after.model_dump_json()})
-            self._own = after
+            self._known, self._is_tagged = after, True
         return before, after
 
     def read(self) -> ProblemFile:
-        """Return the problems."""
-        if self._own is not None:
-            return self._own
+        """Return the problems; those of the newest run are read once."""
+        if self._known is None:
+            self._known = self._newest()
+        return self._known
+
+    def _newest(self) -> ProblemFile:
         tags = {**self.tags, EVALUATED_TAG: EVALUATED_ALL}  # a run of some checks knows nothing of an outage
         filters = dg.RunsFilter(job_name=self.run.job_name, tags=tags, statuses=_ENDED)
         newest = self.instance.get_runs(filters, limit=1)
@@ -130,7 +134,10 @@ class Reporting:
             except MirrorError as error:
                 self.zone_error = error
         if known is not None:
-            zone = None if self.zone_error is None else failed_by("can't be used", self.zone_error)
+            zone, why = None, self.zone_error
+            if why is not None:
+                code = why.code.value
+                zone = FailedCheck(f"can't be used ({code})", why.what, next_step=why.next_step, code=code)
             new += self._report(self.outage, self.outage.read().generation, {_ZONE: zone}, frozenset((_ZONE,)))
         return new
 
@@ -149,12 +156,6 @@ class Reporting:
             accepted = delivery.deliver(after)
             memory.change(partial(delivery.settle, accepted=accepted))
         return [one for one in newly_open(before, after) if not after.muted(one.subject, self._began_ms)]
-
-
-def failed_by(what: str, error: MirrorError) -> FailedCheck:
-    """Return the failed check of something that raised the error."""
-    code = error.code.value
-    return FailedCheck(f"{what} ({code})", error.what, next_step=error.next_step, code=code)
 
 
 def evaluated(found: Sequence[EvaluatedCheck]) -> dict[ProblemKey, FailedCheck | None]:
@@ -210,9 +211,7 @@ def discovery_results(config: Config) -> Iterator[tuple[ProblemKey, FailedCheck 
             yield ProblemKey(row.address, "", "name_taken"), FailedCheck(what, text, Severity.WARN, next_step)
 
 
-def without_lost_tables(
-    results: Mapping[ProblemKey, FailedCheck | None], config: Config
-) -> dict[ProblemKey, FailedCheck | None]:
+def without_lost_tables(results: Results, config: Config) -> dict[ProblemKey, FailedCheck | None]:
     """Return the results without failures of discovered tables that follow from the loss of their place.
 
     The next scan may detect that the place is lost: until then, such a failure may pass.
@@ -231,11 +230,9 @@ def without_lost_tables(
 
 def new_problems(problems: list[StoredProblem]) -> StopError:
     """Return the error of a run of `checks` that has found new errors."""
-    texts = [f"{one.subject}: {one.what}: {one.text}" for one in problems[:_NAMED]]
-    more = [f"and {len(problems) - _NAMED} more"] if len(problems) > _NAMED else []
-    noun = "problem" if len(problems) == 1 else "problems"
+    found = joined([f"{one.subject}: {one.what}: {one.text}" for one in problems])
     return StopError(
-        f"{len(problems)} new {noun}: {'; '.join([*texts, *more])}".removesuffix(".") + ".",
+        f"{count(len(problems), 'new problem')}: {found.removesuffix('.')}.",
         problems[0].next_step or "open the check that the message names. The next run succeeds if nothing else fails.",
         code=ErrorCode.CHECKS_FAILED,
     )

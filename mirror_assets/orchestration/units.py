@@ -1,9 +1,12 @@
-"""Numbers as people read them: bytes, seconds, counts with their noun."""
+"""Numbers and lists as people read them: bytes, seconds, counts with their noun, several messages."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 _BYTES = ("B", "kB", "MB", "GB", "TB")
 _MINUTE, _HOUR, _DAY = 60, 3600, 86_400
+_MOST_TEXTS = 5
 
 
 def size(number: float) -> str:
@@ -35,3 +38,9 @@ def _both(seconds: float, large: int, large_unit: str, small: int, small_unit: s
 def count(number: int, noun: str) -> str:
     """Return `1 file` or `2,000 files`."""
     return f"{number:,} {noun}" + ("" if number == 1 else "s")
+
+
+def joined(texts: Sequence[str]) -> str:
+    """Return the first five texts as one, and how many more there are."""
+    more = [f"and {len(texts) - _MOST_TEXTS} more"] if len(texts) > _MOST_TEXTS else []
+    return "; ".join([*texts[:_MOST_TEXTS], *more])

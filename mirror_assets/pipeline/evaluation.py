@@ -79,9 +79,9 @@ class FailedCheck:
 class Evaluation:
     """The results of an evaluation that began at this time (ms since 1970), when the file had this generation.
 
-    `results` has the checks that were evaluated; None for one that passed. `known` are all checks
-    of the `owner`'s configuration, or None if only some were selected: problems of other subjects and checks of this
-    owner have ended then. `interval_ms` is the time between two evaluations.
+    `results` has the checks that were evaluated; None for one that passed. `known` are all checks of the `owner`'s
+    configuration, or None if only some were selected: the owner's problems of other subjects and checks have ended
+    then. `interval_ms` is the time between two evaluations.
     """
 
     owner: str

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from mirror_assets.orchestration.units import count, duration, size
+from mirror_assets.orchestration.units import count, duration, joined, size
 
 
 @pytest.mark.parametrize(
@@ -33,3 +33,8 @@ def test_seconds_are_told_in_two_units_at_most(seconds: float, text: str) -> Non
 
 def test_a_noun_follows_its_number() -> None:
     assert [count(number, "file") for number in (0, 1, 2000)] == ["0 files", "1 file", "2,000 files"]
+
+
+def test_five_messages_are_shown_and_the_others_counted() -> None:
+    assert joined(["a", "b"]) == "a; b"
+    assert joined(list("abcdefg")) == "a; b; c; d; e; and 2 more"
