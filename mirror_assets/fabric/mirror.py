@@ -161,7 +161,6 @@ class FabricMirror:
             applied_number=None,
             mirror_rows=None,
             uri=f"{self._tables}/{'/'.join(self._identity(name))}",
-            manifest_etag=next((info.etag for info in files if info.path == name.manifest), ""),
         )
 
 

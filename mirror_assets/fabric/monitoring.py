@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import datetime
 from enum import Enum
 from typing import Protocol
@@ -31,8 +31,7 @@ class MonitoredTable(ABC):
     """The status of one mirrored table; `processed_rows` counts operations, not rows of the mirror.
 
     `waiting_files` counts landing files that are not applied. `applied_number`, the number of the last applied file,
-    and `mirror_rows` are None where the replicator does not report them. `manifest_etag` changes with the manifest
-    in the table's folder; it is empty if the folder was not listed, or has none.
+    and `mirror_rows` are None where the replicator does not report them.
     """
 
     name: TableName
@@ -46,7 +45,6 @@ class MonitoredTable(ABC):
     waiting_files: int
     applied_number: int | None
     mirror_rows: int | None
-    manifest_etag: str = field(default="", compare=False, kw_only=True)
 
     @property
     @abstractmethod

@@ -18,7 +18,7 @@ from mirror_assets.landing.format import Manifest
 from mirror_assets.landing.names import SliceKey
 from mirror_assets.landing.publish import Outcome
 from mirror_assets.orchestration.asset_names import AssetKind, MetadataItem, step_name
-from mirror_assets.orchestration.check_steps import landing_checks_on_failure
+from mirror_assets.orchestration.check_steps import checks_on_failure, log_checks
 from mirror_assets.orchestration.materialize import failure, materialize_slices, parse_slices
 from mirror_assets.orchestration.mirror_assets import MirrorAssets
 from mirror_assets.orchestration.resources import project, resource_keys, sessions
@@ -69,14 +69,15 @@ def _slices_asset(
         pool=step_name(assets.key(AssetKind.LANDING, table.name)),
         required_resource_keys=resource_keys(assets),
     )
-    def slices(context: dg.AssetExecutionContext) -> dg.MaterializeResult[None]:
+    def slices(context: dg.AssetExecutionContext) -> Iterator[dg.MaterializeResult[None]]:
         keys = parse_slices(context.partition_keys)
         composed = project(assets, context.resources, context.log.info)
-        table_context = composed.table(table)
-        checking = landing_checks_on_failure(context.op_execution_context, assets, composed, table)
-        with exporting_metrics(assets.config, context.log.warning), checking:
+        table_context, run = composed.table(table), context.op_execution_context
+        with exporting_metrics(assets.config, context.log.warning), checks_on_failure(run, assets, composed, table):
             processed = process(context, assets, table_context, keys)
-            return materialize_slices(context, spec.key, table_context, keys, processed)
+            yield from materialize_slices(context, spec.key, table_context, keys, processed)
+            if kind is AssetKind.CHANGES:  # it has logged slices of the source
+                log_checks(run, assets, composed, table, AssetKind.SOURCE)
 
     return slices
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import dagster as dg
@@ -52,42 +51,20 @@ class MirrorMark:
 class ChangedMirrors:
     """Makes the events of mirrored tables that have changed since their newest materialization in Dagster."""
 
-    def __init__(self, assets: MirrorAssets) -> None:
-        """Read nothing yet."""
-        self._assets = assets
-        self._marks: dict[TableName, MirrorMark] | None = None
-        self._seen: dict[TableName, tuple[MonitoredTable, str]] = {}
-
-    def events(
-        self,
-        instance: dg.DagsterInstance,
-        read_manifest: Callable[[TableName], Manifest | None],
-        statuses: Sequence[MonitoredTable],
-    ) -> list[dg.AssetMaterialization]:
-        """Return an event for each table that has changed; a manifest is read only if it, or Fabric's status, has."""
-        if self._marks is None:
-            self._marks = self._recorded(instance)
-        found = list[dg.AssetMaterialization]()
-        for status in statuses:
-            seen = status, status.manifest_etag
-            if self._seen.get(status.name) == seen:
-                continue
-            manifest, before = read_manifest(status.name), self._marks.get(status.name)
-            mark = MirrorMark.of(status, manifest, before)
-            if mark != before:
-                found.append(mirror_event(self._assets, status, manifest, str(mark)))
-            self._marks[status.name] = mark
-            if manifest is not None:  # else none is there, or the store did not answer
-                self._seen[status.name] = seen
-        return found
-
-    def _recorded(self, instance: dg.DagsterInstance) -> dict[TableName, MirrorMark]:
-        """Return the marks of the tables' newest materializations, by one query."""
-        assets, found = self._assets, dict[TableName, MirrorMark]()
+    def __init__(self, instance: dg.DagsterInstance, assets: MirrorAssets) -> None:
+        """Read the marks of the tables' newest materializations, by one query."""
+        self._assets, self._marks = assets, dict[TableName, MirrorMark]()
         names = {assets.key(AssetKind.MIRROR, name): name for name in assets.config.names}
         for key, entry in instance.get_latest_materialization_events(list(names)).items():
             newest = entry.asset_materialization if entry else None
             mark = MirrorMark.parse((newest.tags or {}).get(DATA_VERSION_TAG, "")) if newest else None
             if mark is not None:
-                found[names[key]] = mark
-        return found
+                self._marks[names[key]] = mark
+
+    def event(self, status: MonitoredTable | None, manifest: Manifest | None) -> dg.AssetMaterialization | None:
+        """Return the event of a table that has changed; `manifest` is what has landed, if that could be read."""
+        if status is None:
+            return None
+        before = self._marks.get(status.name)
+        mark = MirrorMark.of(status, manifest, before)
+        return None if mark == before else mirror_event(self._assets, status, manifest, str(mark))

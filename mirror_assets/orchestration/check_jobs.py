@@ -6,6 +6,7 @@ most of its time goes into starting and ending steps.
 
 import time
 from collections.abc import Iterable, Iterator, Sequence
+from itertools import chain
 
 import dagster as dg
 from pydantic import Field
@@ -15,8 +16,9 @@ from mirror_assets.composition import Project, exporting_metrics
 from mirror_assets.config import TableSettings
 from mirror_assets.landing.problems import ProblemKey, Severity, StoredProblem
 from mirror_assets.orchestration.asset_names import MIRROR_ALL, AssetKind
+from mirror_assets.orchestration.changed_mirrors import ChangedMirrors
 from mirror_assets.orchestration.check_steps import checks_failed, is_blocking_failure
-from mirror_assets.orchestration.check_tables import LONGEST_SECONDS, EvaluatedCheck, TableChecks
+from mirror_assets.orchestration.check_tables import LONGEST_SECONDS, EvaluatedCheck, EvaluatedTable, TableChecks
 from mirror_assets.orchestration.checks import RECONCILED, checks_of, require_known
 from mirror_assets.orchestration.dagster_internals import MAX_RETRIES_TAG, REPOSITORY_LABEL_TAG
 from mirror_assets.orchestration.fixed_config import fixed_config
@@ -102,16 +104,19 @@ def check_jobs(assets: MirrorAssets) -> list[dg.JobDefinition]:
             config.spark,
             config.is_scheduled,
             reporting.failed_before if reporting else frozenset(),
+            None if names else ChangedMirrors(context.instance, assets),
         )
         found = list[EvaluatedCheck]()
         with exporting_metrics(settings, context.log.warning):
-            results = checks.of_tables(tables, context.log.warning)
+            evaluated_tables = checks.of_tables(tables, context.log.warning)
             if config.is_scheduled:
-                found += _recorded(context, checks, tables, results)
+                found += _recorded(context, checks, tables, evaluated_tables)
             else:
-                for one in results:
-                    found.append(one)
-                    yield one.evaluation
+                for one in evaluated_tables:
+                    if one.changed is not None:
+                        context.log_event(one.changed)
+                    found += one.results
+                    yield from (result.evaluation for result in one.results)
         new = _reported(context, checks, tables, config, found, reporting) if reporting else []
         if config.is_scheduled and config.is_whole:
             _end_evaluation(context, assets, composed)
@@ -156,20 +161,32 @@ def _recorded(
     context: dg.OpExecutionContext,
     checks: TableChecks,
     tables: Sequence[TableSettings],
-    results: Iterable[EvaluatedCheck],
+    evaluated_tables: Iterable[EvaluatedTable],
 ) -> list[EvaluatedCheck]:
-    """Log the results that are due, and return all. Logged, not yielded: Dagster fails a step for a blocking one."""
-    keys = [check.key(checks.assets, table.name) for table in tables for check in checks.selected(table)]
-    recorded, began, found, due = RecordedChecks(context.instance, keys), time.monotonic(), list[EvaluatedCheck](), 0
-    for one in results:
-        found.append(one)
-        if recorded.is_due(one.evaluation):
-            due += 1
-            context.log_event(one.evaluation)  # type: ignore[arg-type]  # it is recorded; the annotation lags
+    """Log the mirrors that have changed with all their results, and what else is due; return all results.
+
+    Logged, not yielded: Dagster fails a step for a blocking one.
+    """
+    config, assets, began = checks.composed.config, checks.assets, time.monotonic()
+    keys = {table.name: [check.key(assets, table.name) for check in checks_of(config, table)] for table in tables}
+    recorded = RecordedChecks(context.instance, list(chain.from_iterable(keys.values())))
+    found, logged = list[EvaluatedCheck](), 0
+    for one in evaluated_tables:
+        found += one.results
+        changed = None if one.changed is None else one.changed.asset_key
+        if one.changed is not None:
+            context.log_event(one.changed)
+        new = {result.evaluation.asset_check_key: result.evaluation for result in one.results}
+        due = [event for key, event in new.items() if key.asset_key == changed or recorded.is_due(event)]
+        missing = [key for key in keys[one.table] if key.asset_key == changed and key not in new]
+        due += [event for key in missing if (event := recorded.again(key)) is not None]
+        logged += len(due)
+        for event in due:
+            context.log_event(event)  # type: ignore[arg-type]  # it is recorded; the annotation lags
     failed = [f"{one.key.check} of {one.key.subject}" for one in found if not one.evaluation.passed]
     named = f"{len(failed)} failed ({', '.join(failed[:_NAMED])}{', …' if len(failed) > _NAMED else ''})"
     took = f"{len(found)} checks in {time.monotonic() - began:.1f} s"
-    context.log.info(f"{took}: {named if failed else 'none failed'}; {due} recorded, the others unchanged")
+    context.log.info(f"{took}: {named if failed else 'none failed'}; {logged} recorded, the others unchanged")
     return found
 
 

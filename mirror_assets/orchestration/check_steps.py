@@ -16,6 +16,7 @@ from mirror_assets.orchestration.check import Check, CheckedTable
 from mirror_assets.orchestration.checks import BLOCKING, checks_of
 from mirror_assets.orchestration.materialize import failing, failure, parse_slices
 from mirror_assets.orchestration.mirror_assets import MirrorAssets
+from mirror_assets.orchestration.recorded_checks import RecordedChecks
 from mirror_assets.orchestration.resources import project, resource_keys
 from mirror_assets.orchestration.staged_checks import STAGED_CHECKS, check_slices
 from mirror_assets.orchestration.units import count, joined
@@ -100,7 +101,7 @@ def _staged_step(assets: MirrorAssets, table: TableSettings) -> dg.AssetChecksDe
                 yield check.result(assets, table.name, results[check.name])
         if refused is not None:
             if requested is not None:
-                _log_landing_checks(context.op_execution_context, assets, composed, table)
+                log_checks(context.op_execution_context, assets, composed, table, AssetKind.LANDING)
             raise failure(refused, refused.key)
 
     return step
@@ -130,17 +131,22 @@ def checks_failed(failed: Sequence[dg.AssetCheckResult | dg.AssetCheckEvaluation
     return StopError(what, next_step, code=ErrorCode.CHECKS_FAILED)
 
 
-def landing_evaluations(
-    instance: dg.DagsterInstance,
-    assets: MirrorAssets,
-    composed: Project,
-    table: TableSettings,
-    warn: Callable[[str], None],
+def evaluations(
+    checked: CheckedTable, kinds: Sequence[AssetKind], warn: Callable[[str], None]
 ) -> Iterator[dg.AssetCheckEvaluation]:
-    """Yield the results of the landing checks now; `warn` takes a line for each that could not run."""
-    checked = CheckedTable(instance, assets, composed, table, is_incremental=True)
-    for check in checks_of(composed.config, table):
-        if check.asset is not AssetKind.LANDING:
+    """Yield the results of the table's checks of these kinds now; `warn` takes a line for each that could not run.
+
+    Of a check that needs Spark it is the newest recorded result.
+    """
+    assets, table = checked.assets, checked.table
+    for check in checks_of(checked.composed.config, table):
+        if check.asset not in kinds:
+            continue
+        if check.needs_spark:
+            key = check.key(assets, table.name)
+            again = RecordedChecks(checked.instance, [key]).again(key)
+            if again is not None:
+                yield again
             continue
         try:
             found = check.run(checked)
@@ -151,24 +157,25 @@ def landing_evaluations(
                 yield check.evaluation(assets, table.name, found)
 
 
+def log_checks(
+    context: dg.OpExecutionContext, assets: MirrorAssets, composed: Project, table: TableSettings, *kinds: AssetKind
+) -> None:
+    """Log the results of the table's checks of these kinds: who materializes an asset records its checks."""
+    checked = CheckedTable(context.instance, assets, composed, table, is_incremental=True)
+    for found in evaluations(checked, kinds, context.log.warning):
+        context.log_event(found)  # type: ignore[arg-type]  # it is recorded; the annotation lags
+
+
 @contextmanager
-def landing_checks_on_failure(
+def checks_on_failure(
     context: dg.OpExecutionContext, assets: MirrorAssets, composed: Project, table: TableSettings
 ) -> Iterator[None]:
-    """Log the landing checks when the block fails, because the run then does not reach them."""
-    try:
-        yield
-    except dg.Failure:
-        _log_landing_checks(context, assets, composed, table)
-        raise
-
-
-def _log_landing_checks(
-    context: dg.OpExecutionContext, assets: MirrorAssets, composed: Project, table: TableSettings
-) -> None:
-    """Log the landing checks in a run that fails before it reaches them.
+    """Log the checks of source and landing when the block fails: the run then does not reach them.
 
     Dagster would show them as failed, though they never ran, and lag as it was when a run last succeeded.
     """
-    for found in landing_evaluations(context.instance, assets, composed, table, context.log.warning):
-        context.log_event(found)  # type: ignore[arg-type]  # it is recorded; the annotation lags
+    try:
+        yield
+    except dg.Failure:
+        log_checks(context, assets, composed, table, AssetKind.SOURCE, AssetKind.LANDING)
+        raise

@@ -14,7 +14,9 @@ from mirror_assets.composition import Project
 from mirror_assets.config import TableSettings
 from mirror_assets.errors import ErrorCode, MirrorError, RetryError, UnknownOutcome
 from mirror_assets.fabric.monitoring import Mirror
+from mirror_assets.landing.names import TableName
 from mirror_assets.landing.problems import ProblemKey
+from mirror_assets.orchestration.changed_mirrors import ChangedMirrors
 from mirror_assets.orchestration.check import Check, CheckedTable
 from mirror_assets.orchestration.checks import checks_of
 from mirror_assets.orchestration.mirror_assets import MirrorAssets
@@ -40,12 +42,21 @@ class EvaluatedCheck:
 
 
 @dataclass(frozen=True)
+class EvaluatedTable:
+    """The results of a table's checks, and the materialization of its mirror if that has `changed`."""
+
+    table: TableName
+    results: Sequence[EvaluatedCheck]
+    changed: dg.AssetMaterialization | None = None
+
+
+@dataclass(frozen=True)
 class TableChecks:
     """The checks of a project's tables.
 
     `names` selects checks; empty: all. Without `with_spark`, those that need Spark are left out. A scheduled run reads
     only landing files that are new. A check that can't run because a store does not respond is a warning in it, unless
-    it is among those that have `failed_before`.
+    it is among those that have `failed_before`. `changed` finds the mirrors that have changed.
     """
 
     instance: dg.DagsterInstance
@@ -56,6 +67,7 @@ class TableChecks:
     with_spark: bool = False
     is_scheduled: bool = True
     failed_before: frozenset[ProblemKey] = frozenset()
+    changed: ChangedMirrors | None = None
     _silent: SilentStores = field(default_factory=SilentStores)
 
     def selected(self, table: TableSettings) -> Sequence[Check]:
@@ -66,7 +78,7 @@ class TableChecks:
             if (not self.names or check.name in self.names) and (self.with_spark or not check.needs_spark)
         ]
 
-    def run(self, table: TableSettings) -> list[EvaluatedCheck]:
+    def run(self, table: TableSettings) -> EvaluatedTable:
         """Run the table's checks one after another, and return their results.
 
         A check that can't run has failed. If one cause fails several checks, the first reports it, and the others keep
@@ -92,10 +104,20 @@ class TableChecks:
                     causes.add(str(found.metadata["code"]))
                 record_check(str(table.name), check.name, passed=found.passed)
                 results.append(self._evaluated(table, check, found))
-        return results
+        return EvaluatedTable(table.name, results, self._changed(checked))
 
-    def of_tables(self, tables: Sequence[TableSettings], warn: Callable[[str], None]) -> Iterator[EvaluatedCheck]:
-        """Yield the results, table by table as they end; a table that does not end in time has failed.
+    def _changed(self, checked: CheckedTable) -> dg.AssetMaterialization | None:
+        """Return the event of a mirror that has changed; none where that can't be read: `replicating` says why."""
+        if self.changed is None:
+            return None
+        try:
+            with self._silent.asking(checked.table, source=False):
+                return self.changed.event(checked.mirror.table(checked.table.name), checked.context.manifest())
+        except MirrorError:
+            return None
+
+    def of_tables(self, tables: Sequence[TableSettings], warn: Callable[[str], None]) -> Iterator[EvaluatedTable]:
+        """Yield the tables as their checks end; a table whose checks do not end in time has failed.
 
         `warn` takes a line for the log. Runs with Spark have no deadline.
         """
@@ -104,11 +126,11 @@ class TableChecks:
         futures = {pool.submit(partial(self.run, table)): table for table in tables}
         try:
             for done in as_completed(futures, limit):
-                yield from done.result()
+                yield done.result()
         except NotDone:
             waiting = [table for future, table in futures.items() if not future.done()]
             warn(f"{len(waiting)} tables are left alone: no answer within {LONGEST_SECONDS:.0f} s")
-            yield from (self._unanswered(table) for table in waiting)
+            yield from (EvaluatedTable(table.name, [self._unanswered(table)]) for table in waiting)
 
     def _unanswered(self, table: TableSettings) -> EvaluatedCheck:
         """Return the result for a table whose checks have not ended in time."""

@@ -14,6 +14,7 @@ from mirror_assets.fabric.monitoring import MonitoredTable
 from mirror_assets.orchestration.asset_names import DEFAULT_GROUP, MIRROR_ALL, AssetKind
 from mirror_assets.orchestration.changed_mirrors import ChangedMirrors
 from mirror_assets.orchestration.check_jobs import check_jobs
+from mirror_assets.orchestration.check_steps import log_checks
 from mirror_assets.orchestration.dagster_internals import PARTITION_NAME_TAG, UnresolvedAssetJobDefinition
 from mirror_assets.orchestration.doctor_job import doctor_job
 from mirror_assets.orchestration.event_queue import EventQueue
@@ -22,7 +23,7 @@ from mirror_assets.orchestration.materialize import WAIT_SECONDS, cancel, failin
 from mirror_assets.orchestration.mirror_assets import MirrorAssets
 from mirror_assets.orchestration.mirror_tables import FollowSources, follow_tables, mirror_tables
 from mirror_assets.orchestration.old_runs import old_runs_jobs
-from mirror_assets.orchestration.resources import mirror_of, project, resource_keys, zone_of
+from mirror_assets.orchestration.resources import project, resource_keys
 from mirror_assets.orchestration.run_reports import RebuildReport, RepairReport, TableReport, require_all, summary
 from mirror_assets.orchestration.run_tags import tag_tables
 from mirror_assets.orchestration.table_events import TableEvents
@@ -162,13 +163,15 @@ def _replicate_job(assets: MirrorAssets) -> Job:
         required_resource_keys=resource_keys(assets, with_spark=False),
     )
     def replicate_tables(context: dg.OpExecutionContext) -> list[MonitoredTable]:
-        landing_zone = zone_of(assets, context.resources)
         with failing(), stopping(context), exporting_metrics(settings, context.log.warning):
-            mirror, store = mirror_of(settings, landing_zone), landing_zone.open()
-            statuses = [status for status in mirror.poll() if status.name in settings.names]
-            read = partial(manifest_or_none, store)
-            for event in ChangedMirrors(assets).events(context.instance, read, statuses):
-                context.log_event(event)
+            composed = project(assets, context.resources, with_spark=False, lands=False)
+            statuses = [status for status in composed.mirror().poll() if status.name in settings.names]
+            changed = ChangedMirrors(context.instance, assets)
+            for status in statuses:
+                event = changed.event(status, manifest_or_none(composed.store, status.name))
+                if event is not None:
+                    context.log_event(event)
+                    log_checks(context, assets, composed, settings.table(status.name), AssetKind.MIRROR)
         return statuses
 
     description = "Observe the mirror; the local stand-in first applies what has landed."
@@ -215,6 +218,7 @@ def _repair_job(assets: MirrorAssets) -> Job:
             events.planned(table.name, [repaired.planned])
             events.landed(table_context, repaired)
             events.checked(table_context, repaired)
+            log_checks(context, assets, composed, table, AssetKind.SOURCE, AssetKind.LANDING)
         rows = repaired.record.markers
         return RepairReport(str(table.name), repaired.record.slice.last, rows.upserts, rows.updates, rows.deletes)
 
@@ -252,6 +256,7 @@ def _rebuild_job(assets: MirrorAssets) -> Job:
         ):
             published = rebuild_table(table_context, wait, context.log.info)
             TableEvents(context, assets).rebuilt(table_context, published)
+            log_checks(context, assets, composed, table, AssetKind.SOURCE, AssetKind.LANDING)
         manifest = published.manifest
         return RebuildReport(str(table.name), manifest.epoch, manifest.covered, manifest.next_number - 1)
 

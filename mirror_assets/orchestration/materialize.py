@@ -13,6 +13,7 @@ from mirror_assets.errors import ErrorCode, MirrorError, RetryError, SettingErro
 from mirror_assets.landing.errors import NameRefused
 from mirror_assets.landing.names import SliceKey
 from mirror_assets.orchestration.asset_names import DOCS_URL, MetadataItem, link_item
+from mirror_assets.orchestration.partitions import as_slice
 from mirror_assets.orchestration.run_tags import COMMAND_TAG, tag_slices
 from mirror_assets.orchestration.slice_metadata import Metadata
 from mirror_assets.pipeline.context import TableContext
@@ -49,14 +50,17 @@ def materialize_slices(
     table_context: TableContext,
     keys: Sequence[SliceKey],
     done: Iterator[Metadata],
-) -> dg.MaterializeResult[None]:
+) -> Iterator[dg.MaterializeResult[None]]:
     """Materialize the slices; `done` processes one slice per item and yields its metadata.
 
-    When a slice fails, the slices before it are logged as materialized, and the step fails with that slice's name. A
-    slice that was skipped (`landed_before`) keeps the metadata of its newest event. Waits while another run works on
-    the table. Raises dagster.Failure.
+    When a slice fails, or a person stops the step, the slices before it are logged as materialized, and the step fails
+    with that slice's name. A slice that was skipped (`landed_before`) keeps the metadata of its newest event. The
+    newest event of the asset is that of its newest slice. Waits while another run works on the table. Raises
+    dagster.Failure.
     """
     finished: dict[SliceKey, Metadata] = {}
+    newest = context.instance.get_latest_materialization_event(asset)
+    before = newest.asset_materialization if newest else None
     tag_slices(context.instance, context.run, table_context.name, keys)
     try:
         with (
@@ -65,21 +69,39 @@ def materialize_slices(
         ):
             for key, metadata in zip(keys, done, strict=True):
                 why = metadata.get("landed_before")
-                if why is not None:
-                    filters = dg.AssetRecordsFilter(asset, asset_partitions=[str(key)])
-                    newest = context.instance.fetch_materializations(filters, limit=1).records
-                    earlier = newest[0].asset_materialization if newest else None
-                    metadata = {**(earlier.metadata if earlier else metadata), "landed_before": why}  # noqa: PLW2901
-                finished[key] = metadata
+                finished[key] = metadata if why is None else _skipped(context.instance, asset, key, metadata)
                 context.log.info(f"{asset.to_user_string()}: slice {key} {why or metadata.get('summary') or 'done'}")
-    except MirrorError as error:
-        failed = keys[len(finished)]
+    except (MirrorError, dg.Failure) as error:
         for key, metadata in finished.items():
             context.log_event(dg.AssetMaterialization(asset, partition=str(key), metadata=metadata))
-        raise failure(error, failed) from error
+        if isinstance(error, dg.Failure):
+            raise
+        raise failure(error, keys[len(finished)]) from error
     for key, metadata in finished.items():
         context.add_asset_metadata(metadata, asset_key=asset, partition_key=str(key))
-    return dg.MaterializeResult(asset_key=asset)
+    yield dg.MaterializeResult(asset_key=asset)
+    # Dagster has logged the slices in no order, and its pages show the newest event.
+    events = {str(key): dg.AssetMaterialization(asset, partition=str(key), metadata=finished[key]) for key in keys}
+    if before is not None and before.partition is not None:
+        events.setdefault(before.partition, before)
+    known = {found: name for name in events if (found := as_slice(name)) is not None}
+    last = context.instance.get_latest_materialization_event(asset)
+    shown = last.asset_materialization if last else None
+    if shown is not None and shown.partition != known[max(known)]:
+        context.log_event(events[known[max(known)]])
+
+
+def _skipped(instance: dg.DagsterInstance, asset: dg.AssetKey, key: SliceKey, skipped: Metadata) -> Metadata:
+    """Return the metadata of the slice's newest event, with the reason why nothing was left to do in its summary."""
+    filters = dg.AssetRecordsFilter(asset, asset_partitions=[str(key)])
+    newest = instance.fetch_materializations(filters, limit=1).records
+    event = newest[0].asset_materialization if newest else None
+    if event is None:
+        return skipped
+    why = str(skipped["landed_before"])
+    summary = event.metadata.get("summary")
+    told = str(summary.value) if isinstance(summary, dg.TextMetadataValue) else ""
+    return {**event.metadata, "summary": f"{why}: {told.removeprefix(f'{why}: ')}", "landed_before": why}
 
 
 def failure(error: MirrorError, key: SliceKey | None = None) -> dg.Failure:

@@ -17,7 +17,9 @@ from mirror_assets.encode.session import spark_has_ended
 from mirror_assets.errors import ErrorCode, MirrorError, RetryError, SettingError, UnknownOutcome
 from mirror_assets.landing.names import TableName
 from mirror_assets.landing.publish import Published
-from mirror_assets.orchestration.check_steps import landing_evaluations
+from mirror_assets.orchestration.asset_names import AssetKind
+from mirror_assets.orchestration.check import CheckedTable
+from mirror_assets.orchestration.check_steps import evaluations
 from mirror_assets.orchestration.event_queue import EventQueue, is_storage_fault
 from mirror_assets.orchestration.materialize import INTERRUPTS
 from mirror_assets.orchestration.mirror_assets import MirrorAssets
@@ -143,6 +145,7 @@ class _TableRuns:
         def rebuilt(published: Published) -> None:
             self.reports[name] = self.reports[name].with_rebuild(published)
             self._events.rebuilt(table, published)
+            self._check_table(table, is_new=True)
 
         events = RunEvents(queue.info, rebuilt, partial(self._events.planned, name), self.boundaries.of(name))
         queue.wait_for_room(lambda: self.is_stopping)
@@ -158,26 +161,35 @@ class _TableRuns:
             self._events.landed(table, processed)
             self.reports[name] = self.reports[name].with_slice(processed)
             self._note_well(name)
-            yield None
-            # In the table's next turn, when the others have had theirs: to record ten results takes Dagster longer than
-            # a small slice takes to land.
-            self._events.checked(table, processed)
-            self._check_landing(table)
+            try:
+                yield None
+            finally:  # also when the run ends here
+                # In the table's next turn, when the others have had theirs: to record ten results takes Dagster longer
+                # than a small slice takes to land.
+                self._events.checked(table, processed)
+                self._check_table(table)
             queue.wait_for_room(lambda: self.is_stopping)
 
-    def _check_landing(self, table: TableContext) -> None:
-        """Log the checks of the landing zone, once: for Dagster, they hold for all that this run materializes of it."""
-        if table.name in self._checked:
+    def _check_table(self, table: TableContext, *, is_new: bool = False) -> None:
+        """Record the checks of source and landing, once, and again for a table that `is_new` after a rebuild.
+
+        For Dagster, they hold for all that this run materializes of them.
+        """
+        is_known = table.name in self._checked
+        if is_known and not is_new:
             return
-        project, warn = self._project, self._queue.warning
+        checked = CheckedTable(self._context.instance, self._assets, self._project, table.table, is_incremental=True)
         try:
-            found = list(landing_evaluations(self._context.instance, self._assets, project, table.table, warn))
+            found = list(evaluations(checked, (AssetKind.SOURCE, AssetKind.LANDING), self._queue.warning))
         except Exception as error:
             if not is_storage_fault(error):
                 raise
             return  # the next slice retries
         self._checked.add(table.name)
-        self._events.log(found)
+        if is_known:
+            self._events.report(found)
+        else:
+            self._events.log(found)
 
     def _fail(self, table: TableContext, error: MirrorError, message: str) -> None:
         self.reports[table.name] = self.reports[table.name].failed(error)

@@ -8,6 +8,7 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 from functools import cached_property
+from typing import Final
 
 import dagster as dg
 
@@ -21,8 +22,11 @@ from mirror_assets.pipeline.evaluation import FailedCheck
 
 # An unchanged result is recorded once a day: people see that the check runs, and a plot has points.
 _AGAIN_SECONDS = 86_400.0
-_OUTDATED_SECONDS = 3600.0
+# Dagster hides a result when another run materializes the asset: then it is recorded again, not more often than this.
+HIDDEN_SECONDS = 600.0
 _KEYS_A_QUERY = 500
+# Metadata of a result that was recorded once more: when it was found.
+_FOUND: Final = "found"
 
 
 class RecordedChecks:
@@ -61,6 +65,25 @@ class RecordedChecks:
         run = self._instance.get_run_by_id(record.run_id)
         return run is not None and not run.is_finished
 
+    def again(self, key: dg.AssetCheckKey) -> dg.AssetCheckEvaluation | None:
+        """Return the newest result once more, with the time when it was found: its asset was materialized since.
+
+        Without it, Dagster would show "not evaluated" until a check that needs Spark runs again.
+        """
+        last = self.last(key)
+        if last is None:
+            return None
+        at = last.metadata.get(_FOUND) or dg.MetadataValue.timestamp(self._records[key].create_timestamp)
+        return dg.AssetCheckEvaluation(
+            asset_key=key.asset_key,
+            check_name=key.name,
+            passed=last.passed,
+            metadata={_FOUND: at, **last.metadata},
+            severity=last.severity,
+            description=last.description,
+            blocking=last.blocking,
+        )
+
     def is_due(self, found: dg.AssetCheckEvaluation) -> bool:
         """Return whether to record the result: it has changed, the last one is a day old, or Dagster hides that one.
 
@@ -70,21 +93,23 @@ class RecordedChecks:
         last, record = self.last(found.asset_check_key), self._records.get(found.asset_check_key)
         if last is None and record is not None and self._is_coming(record):
             return False
-        if last is None or last.passed != found.passed or self._is_outdated(found.asset_check_key):
+        if last is None or last.passed != found.passed or _FOUND in last.metadata:
+            return True
+        if self._is_hidden(found.asset_check_key):
             return True
         is_old = time.time() - self._records[found.asset_check_key].create_timestamp >= _AGAIN_SECONDS
         return is_old or (not found.passed and _severity_and_cause(last) != _severity_and_cause(found))
 
-    def _is_outdated(self, key: dg.AssetCheckKey) -> bool:
+    def _is_hidden(self, key: dg.AssetCheckKey) -> bool:
         """Return whether the asset was materialized since, by another run: Dagster then shows "not evaluated".
 
-        What was recorded within the hour has time: a table with many commits would be recorded at each run.
+        What was recorded within ten minutes has time: a table with many commits would be recorded at each run.
         """
         record, asset = self._records[key], self._assets.get(key.asset_key)
         newest = asset.asset_entry.last_materialization_record if asset else None
         if newest is None or newest.event_log_entry.run_id == record.run_id:
             return False
-        if time.time() - record.create_timestamp < _OUTDATED_SECONDS:
+        if time.time() - record.create_timestamp < HIDDEN_SECONDS:
             return False
         target = record.evaluation.target_materialization_data if record.evaluation else None
         if target is None:

@@ -19,14 +19,12 @@ from mirror_assets.composition import (
     SparkSettings,
     no_spark,
     open_local_staging,
-    open_mirror,
     packages_of_catalogs,
     reporting_start,
 )
 from mirror_assets.config import Config, LandingZoneConfig, OneLakeConfig, open_zone
 from mirror_assets.config.errors import tables_unconfirmed
 from mirror_assets.encode.session import require_delta
-from mirror_assets.fabric.monitoring import Mirror
 from mirror_assets.landing.metadata import ensure_partner_events
 from mirror_assets.orchestration.asset_names import LANDING_ZONE, OUTPUTS, SPARK, TABLES
 from mirror_assets.orchestration.mirror_assets import MirrorAssets
@@ -186,8 +184,3 @@ def sessions(assets: MirrorAssets, opened: dg.Resources) -> Session:
         return settings.open(owner)  # on the context that the resource has started
 
     return session
-
-
-def mirror_of(config: Config, zone: LandingZone) -> Mirror:
-    """Return the mirror of this landing zone: the database in Fabric, or the local stand-in's tables."""
-    return open_mirror(config, zone.store())

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections import deque
 from collections.abc import Sequence
 from dataclasses import replace
@@ -19,8 +20,10 @@ from mirror_assets.orchestration.checks import check_named
 from mirror_assets.orchestration.event_queue import EventQueue
 from mirror_assets.orchestration.mirror_assets import MirrorAssets
 from mirror_assets.orchestration.partitions import delete_keys, ended_keys, surplus_keys
+from mirror_assets.orchestration.recorded_checks import HIDDEN_SECONDS
 from mirror_assets.orchestration.slice_metadata import landed_metadata, source_event, staged_metadata
 from mirror_assets.orchestration.staged_checks import merged
+from mirror_assets.pipeline.check import BLOCKING_CHECKS
 from mirror_assets.pipeline.context import TableContext
 from mirror_assets.pipeline.errors import ChecksFailed
 from mirror_assets.pipeline.plan import slice_key
@@ -57,7 +60,8 @@ class TableEvents:
         self._queue = queue or EventQueue(context.log)
         self._uncounted: dict[TableName, int] = {}
         self._checked: set[TableName] = set()
-        self._refused: set[TableName] = set()
+        # When results were recorded outside of the run since a check refused a slice; 0 for none.
+        self._reported_at: dict[TableName, float] = {}
 
     def planned(self, table: TableName, slices: Sequence[PlannedSlice]) -> None:
         """Register the slices as partitions, in order."""
@@ -94,27 +98,31 @@ class TableEvents:
         delete_keys(self._instance, partitions, surplus)
 
     def checked(self, table_context: TableContext, processed: ProcessedSlice) -> None:
-        """Log the results of a landed slice's checks: of the first one in the run, and of one after a failure."""
-        name = table_context.name
-        is_first, has_failed = name not in self._checked, name in self._refused
-        if processed.published.manifest.loading is not None or not (is_first or has_failed):
+        """Record the results of a landed slice's checks: of the first in the run, and again after a failure.
+
+        A failure is recorded outside of the run, and so are later results. Dagster hides those at the next slice.
+        """
+        name, now = table_context.name, time.monotonic()
+        reported_at = self._reported_at.get(name)
+        if processed.published.manifest.loading is not None:
             return
-        self._checked.add(name)
         key = str(processed.record.slice)
         note = f"slice {key}, and each later slice of this run before it lands"
-        found = self._evaluations(name, key, processed.results, note)
-        if has_failed:
-            self._report(found)
-        else:
-            self.log(found)
+        if name not in self._checked:
+            self._checked.add(name)
+            self._reported_at.pop(name, None)
+            self.log(self._evaluations(name, key, processed.results, note))
+        elif reported_at is not None and (not reported_at or now - reported_at >= HIDDEN_SECONDS):
+            self._reported_at[name] = now
+            self.report(self._evaluations(name, key, processed.results, note))
 
     def refused(self, table_context: TableContext, error: ChecksFailed) -> None:
         """Record the results of a slice that may not land."""
-        self._refused.add(table_context.name)
-        self._report(self._evaluations(table_context.name, str(error.key), error.results))
+        self._reported_at[table_context.name] = 0.0
+        self.report(self._evaluations(table_context.name, str(error.key), error.results))
 
-    def _report(self, found: Sequence[dg.AssetCheckEvaluation]) -> None:
-        """Record results outside of the run: Dagster keeps one result per run, and would lose a failure."""
+    def report(self, found: Sequence[dg.AssetCheckEvaluation]) -> None:
+        """Record results outside of the run: Dagster keeps one result of a check per run, and would lose a failure."""
         self._queue.record(*(partial(self._instance.report_runless_asset_event, one) for one in found))
 
     def rebuilt(self, table_context: TableContext, published: Published) -> None:
@@ -138,6 +146,15 @@ class TableEvents:
             for kind, metadata in ((AssetKind.CHANGES, staged), (AssetKind.LANDING, landed))
         ]
         self.log([source_event(assets, table_context, state, manifest.slice, manifest.landed_rows), *events])
+        key = str(manifest.slice)  # no part of a snapshot lands before it has passed
+        results = [CheckResult(check) for check in BLOCKING_CHECKS]
+        passed = self._evaluations(name, key, results, f"slice {key}, before the table folder was dropped")
+        if name in self._checked:
+            self.report(passed)
+        else:
+            self._checked.add(name)
+            self.log(passed)
+        self._reported_at.pop(name, None)
 
     def _register_rebuild(self, table: TableName, key: str, epoch: int) -> None:
         partitions, zone = self._assets.partitions_name(table), self._assets.key(AssetKind.LANDING, table)

@@ -117,7 +117,7 @@ def _paragraphs(config: Config, kind: AssetKind, table: TableSettings) -> tuple[
             config.fabric_tables,
         )
         if tables:
-            where = f"[Fabric's portal]({_PORTAL}/{tables.workspace}); the sensor `replicator` observes it"
+            where = f"[Fabric's portal]({_PORTAL}/{tables.workspace}); the job `checks` records what has changed"
         return f"Mirror of {name}: what the replicator has applied.", where, f"`mirror-assets reconcile --table {name}`"
     first = f"Change feed of {name}, retained in an append-only Delta table."
     return first, f"By `{table.history.value}`", f"`mirror-assets history --table {name}`"

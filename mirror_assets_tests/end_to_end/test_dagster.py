@@ -36,6 +36,8 @@ from mirror_assets_tests.lab import TABLE, Lab, key
 _SOURCE = asset_key(AssetKind.SOURCE, TABLE)
 _FEED, _ZONE = asset_key(AssetKind.CHANGES, TABLE), asset_key(AssetKind.LANDING, TABLE)
 _LANDING_CHECKS = [check.name for check in CHECKS if check.asset is AssetKind.LANDING]
+# Of Direct Lake's checks of a source, a table without settings for it has one.
+_SOURCE_AND_LANDING_CHECKS = [*_LANDING_CHECKS, "readable", "retention", "frames_safe"]
 
 
 def _launch(lab: Lab, instance: dg.DagsterInstance, *keys: SliceKey) -> dg.ExecuteInProcessResult:
@@ -152,8 +154,19 @@ def test_a_slice_that_is_launched_again_retains_its_metadata(landed: Landed) -> 
     for _ in range(2):
         assert _launch(landed.lab, landed.instance, key(2, 3), key(4, 5)).success
         for asset, metadata in before.items():
-            shown = _metadata(landed.instance, asset, key(2, 3))
-            assert shown == {"landed_before": "it has landed before", **metadata}
+            shown, why = _metadata(landed.instance, asset, key(2, 3)), "it has landed before"
+            assert shown == {**metadata, "landed_before": why, "summary": f"{why}: {metadata['summary']}"}
+
+
+def test_an_old_slice_that_is_launched_again_does_not_become_the_newest(landed: Landed) -> None:
+    """Seen: the events of a backfill over what had landed ended with the first load."""
+    for keys in ((key(2, 3),), (key(0, 1), key(2, 3), key(4, 5))):
+        assert _launch(landed.lab, landed.instance, *keys).success
+        for asset in (_FEED, _ZONE, _SOURCE):
+            newest = landed.instance.get_latest_materialization_event(asset)
+            assert newest is not None
+            assert newest.asset_materialization is not None
+            assert newest.asset_materialization.partition == str(key(4, 5)), asset
 
 
 def test_slices_that_landed_elsewhere_change_nothing_and_say_so(mirrored: Lab, instance: dg.DagsterInstance) -> None:
@@ -269,7 +282,7 @@ def test_a_run_for_all_tables_evaluates_checks_and_a_failure_remains_in_their_hi
     """For Dagster, a result of the run that has materialized the asset is no older than the asset."""
     job = build_definitions(lab.config).resolve_job_def(MIRROR_ALL)
     evaluated = job.execute_in_process(instance=instance).get_asset_check_evaluations()
-    assert {found.check_name for found in evaluated} == {*BLOCKING_CHECKS, *_LANDING_CHECKS}
+    assert {found.check_name for found in evaluated} == {*BLOCKING_CHECKS, *_SOURCE_AND_LANDING_CHECKS}
     lab.sql("INSERT INTO {t} VALUES (NULL, 'x', 1)")
     result = job.execute_in_process(instance=instance, raise_on_error=False)
     assert not result.success

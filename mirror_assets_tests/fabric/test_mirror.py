@@ -57,9 +57,6 @@ def test_a_table_with_its_folder(client: FabricClient, fabric: LoopbackFabric) -
         uri=f"{URI}/shop/orders",
     )
     assert found.location == f"{URI}/shop/orders"
-    info = store.head(TABLE.manifest)
-    assert info is not None
-    assert found.manifest_etag == info.etag
 
 
 def test_tables_without_a_schema_are_in_the_default_schema(client: FabricClient, fabric: LoopbackFabric) -> None:

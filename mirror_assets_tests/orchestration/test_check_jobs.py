@@ -301,7 +301,7 @@ def test_a_result_that_dagster_no_longer_shows_is_news(
     paper: Paper, instance: dg.DagsterInstance, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """What was found before the newest materialization is "not evaluated" in the UI."""
-    monkeypatch.setattr(recorded_checks, "_OUTDATED_SECONDS", 0.0)
+    monkeypatch.setattr(recorded_checks, "HIDDEN_SECONDS", 0.0)
     _land(paper)
     assert _run(paper.config, instance).success
     assert "lag" not in _evaluated(instance, _run(paper.config, instance))

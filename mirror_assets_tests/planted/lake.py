@@ -54,10 +54,6 @@ class Lake:
         texts = rows.set_column(2, "amount", pa.array(["1.5"] * 10))
         write_deltalake(str(self.path(table)), texts, mode="overwrite", schema_mode="overwrite")
 
-    def set_feed(self, table: str, *, on: bool) -> None:
-        """Commit the table's property that switches its feed on or off."""
-        self.open(table).alter.set_table_properties({"delta.enableChangeDataFeed": str(on).lower()})
-
     def commit_lost(self, table: str) -> None:
         """Commit an update whose files are gone before anyone can read them; they are kept elsewhere."""
         self._commit_at_once(table, keeps_files=True)
@@ -68,6 +64,15 @@ class Lake:
 
     def _lost(self, table: str) -> Path:
         return self.folder.parent / "lost" / table
+
+    def commit_behind_gap(self, table: str) -> None:
+        """Commit an update as the version after the next one, which is missing."""
+        self._commit_at_once(table, gap=1)
+
+    def close_gap(self, table: str) -> None:
+        """Commit the update behind the gap as the version that is missing."""
+        last = max(path for path in (self.path(table) / _LOG).glob("*.json"))
+        last.rename(last.with_name(f"{int(last.stem) - 1:020}.json"))
 
     def commit_dated(self, table: str, ahead_seconds: float) -> None:
         """Commit an update by a writer whose clock is so many seconds ahead."""
@@ -84,6 +89,7 @@ class Lake:
         edit: Callable[[dict[str, dict[str, object]]], None] = lambda _: None,
         *,
         keeps_files: bool = False,
+        gap: int = 0,
     ) -> None:
         """Make the commit in a copy, and publish it from there, its log entry last: nobody sees it half done."""
         copy = self.folder.parent / "copies" / table
@@ -101,7 +107,8 @@ class Lake:
                 place = (self._lost(table) if keeps_files else self.path(table)) / own
                 place.parent.mkdir(parents=True, exist_ok=True)
                 shutil.copyfile(path, place)
-        unseen = self.path(table) / _LOG / f".{entry.name}.tmp"
+        name = f"{opened.version() + gap:020}.json"
+        unseen = self.path(table) / _LOG / f".{name}.tmp"
         unseen.write_text("".join(f"{json.dumps(action)}\n" for action in actions), encoding="utf-8")
-        unseen.rename(self.path(table) / entry)
+        unseen.rename(self.path(table) / _LOG / name)
         shutil.rmtree(copy)
