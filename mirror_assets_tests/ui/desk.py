@@ -70,7 +70,7 @@ class Desk:
         self.open(f"{_JOBS}/{job}/playground")
         self.sees("Launch Run")
         if partition:
-            self.click("Select a partition")
+            self.page.get_by_placeholder("Partition").fill(partition, timeout=_PAGE_SECONDS * 1000)
             self.click_text(partition)
         if config:
             self.type(config)

@@ -6,7 +6,7 @@ import pytest
 
 from mirror_assets.orchestration.asset_names import MIRROR_ALL, AssetKind
 from mirror_assets.orchestration.batch_sensor import SENSOR
-from mirror_assets.orchestration.check_jobs import ALL_CHECKS, CHECK_OP
+from mirror_assets.orchestration.check_jobs import ALL_CHECKS, CHECK_OP, CHECKS
 from mirror_assets.orchestration.jobs import REBUILD, REPAIR, REPLICATE
 from mirror_assets_tests.ui.desk import Desk
 from mirror_assets_tests.ui.shop import ORDERS
@@ -99,6 +99,17 @@ def test_a_null_key_stops_a_backfill_and_its_check_says_so(desk: Desk) -> None:
     desk.click_text("key_presence")
     desk.sees(f"slice {planted}: ")
     desk.picture("failed_check")
+    desk.open(_LINEAGE)
+    desk.sees("orders_landing")
+    desk.picture("lineage_failing")
+
+
+def test_the_status_of_the_mirror_names_the_table_that_fails(desk: Desk) -> None:
+    assert desk.launch(CHECKS) == "FAILURE", "a new error fails the run, once"
+    desk.open("/assets/mirror_status?view=overview")
+    desk.sees("Act on shop.orders")
+    desk.picture("status_failing")
+    assert desk.launch(CHECKS) == "SUCCESS"
 
 
 def test_a_rebuild_mends_it_and_leaves_nothing_red(desk: Desk) -> None:
@@ -110,6 +121,14 @@ def test_a_rebuild_mends_it_and_leaves_nothing_red(desk: Desk) -> None:
     desk.sees("Failed (0)")
     desk.sees("Missing (0)")
     desk.picture("rebuilt")
+    assert desk.launch(REPLICATE) == "SUCCESS"
+    assert desk.launch(CHECKS) == "SUCCESS"
+    desk.open("/assets/mirror_status?view=overview")
+    desk.sees("3 up to date")
+    desk.picture("status_healed")
+    desk.open(_LINEAGE)
+    desk.sees("orders_landing")
+    desk.picture("lineage_healed")
 
 
 def test_a_check_is_executed_by_hand(desk: Desk) -> None:
@@ -143,7 +162,7 @@ def test_all_checks_are_one_step_and_tell_on_the_tables_pages(desk: Desk) -> Non
 
 def test_a_repair_lands_only_the_difference(desk: Desk) -> None:
     desk.shop.damage()
-    assert desk.launch(REPAIR, f"ops: {{repair_table: {{config: {{table: {ORDERS}}}}}}}") == "SUCCESS"
+    assert desk.launch(REPAIR, partition=str(ORDERS)) == "SUCCESS"
     desk.open_asset(AssetKind.LANDING, ORDERS)
     desk.sees("the difference to version 8")
     desk.picture("repaired")
