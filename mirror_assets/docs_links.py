@@ -1,7 +1,7 @@
 """Links from messages to the documentation: to the section of an error code or of an asset check.
 
 The address of the site is that of the environment variable, else `Documentation` under `[project.urls]` in
-pyproject.toml. Without both, a link is a path in the repository, such as `docs/errors.md#log_gap`.
+pyproject.toml. Without both, a link is a page in the repository, such as `…/blob/main/docs/errors.md#log_gap`.
 """
 
 from __future__ import annotations
@@ -24,16 +24,18 @@ def check_link(check: str) -> str:
 
 
 def _link(page: str, section: str) -> str:
-    site = os.environ.get(DOCS_VARIABLE, "").strip() or _site_of_package()
-    return f"{site.rstrip('/')}/{page}/#{section}" if site else f"docs/{page}.md#{section}"
+    site = os.environ.get(DOCS_VARIABLE, "").strip() or _urls_of_package().get("documentation", "")
+    if site:
+        return f"{site.rstrip('/')}/{page}/#{section}"
+    path, repository = f"docs/{page}.md#{section}", _urls_of_package().get("repository", "")
+    return f"{repository.rstrip('/')}/blob/main/{path}" if repository else path
 
 
 @cache
-def _site_of_package() -> str:
-    """Return the `Documentation` URL in the metadata of the installed package, or an empty text."""
+def _urls_of_package() -> dict[str, str]:
+    """Return the project's URLs in the metadata of the installed package, by their labels in lower case."""
     try:
         urls: list[str] = metadata("mirror-assets").get_all("Project-URL") or []
     except PackageNotFoundError:
-        return ""
-    named = {label.lower(): address for label, _, address in (url.partition(", ") for url in urls)}
-    return named.get("documentation", "")
+        return {}
+    return {label.lower(): address for label, _, address in (url.partition(", ") for url in urls)}

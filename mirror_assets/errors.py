@@ -145,3 +145,8 @@ class UnknownOutcome(MirrorError):
     """The request may have taken effect or not; read back before anything else."""
 
     family = "unknown"
+
+
+def rebuild_step(table: object) -> str:
+    """Return the step that starts a rebuild of the table: the job, then the command."""
+    return f"launch the job `rebuild`, or run `mirror-assets rebuild {table}`"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import subprocess
 import sys
+from collections.abc import Iterator
 from email.message import Message
 from functools import cache
 from pathlib import Path
@@ -109,27 +110,35 @@ def test_the_site_loads_nothing_from_other_servers_and_its_pictures_exist(site: 
     assert not [style for style in site.rglob("*.css") if re.search(r"url\(\W?https?:", style.read_text("utf-8"))]
 
 
-def test_without_a_site_a_link_is_a_path_in_the_repository(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delenv(DOCS_VARIABLE, raising=False)
-    monkeypatch.setattr(docs_links, "_site_of_package", lambda: "")
-    for link in (*map(error_link, _CODES), *map(check_link, CHECK_NAMES)):
-        path, _, section = link.partition("#")
-        assert section in anchors(ROOT / path), link
-    assert failure(StopError("it failed.", "fix it.", code=ErrorCode.LOG_GAP)).metadata[DOCS_URL] == (
-        dg.MetadataValue.text("docs/errors.md#log_gap")
-    )
-
-
-def test_the_package_names_the_site_unless_the_environment_does(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.fixture
+def urls(monkeypatch: pytest.MonkeyPatch) -> Iterator[Message]:
+    """The metadata of a package, to which a test adds URLs."""
     found = Message()
-    found["Project-URL"] = "Source, https://code.example/mirror"
-    found["Project-URL"] = "Documentation, https://package.example/docs"
     monkeypatch.setattr(docs_links, "metadata", lambda _: found)
-    docs_links._site_of_package.cache_clear()
-    try:
-        monkeypatch.delenv(DOCS_VARIABLE, raising=False)
-        assert error_link("log_gap") == "https://package.example/docs/errors/#log_gap"
-        monkeypatch.setenv(DOCS_VARIABLE, _SITE)
-        assert check_link("lag") == f"{_SITE}checks/#lag"
-    finally:
-        docs_links._site_of_package.cache_clear()
+    monkeypatch.delenv(DOCS_VARIABLE, raising=False)
+    docs_links._urls_of_package.cache_clear()
+    yield found
+    docs_links._urls_of_package.cache_clear()
+
+
+def test_without_a_site_a_link_is_a_page_in_the_repository(urls: Message) -> None:
+    urls["Project-URL"] = "Repository, https://code.example/mirror"
+    for link in (*map(error_link, _CODES), *map(check_link, CHECK_NAMES)):
+        path, _, section = link.removeprefix("https://code.example/mirror/blob/main/").partition("#")
+        assert section in anchors(ROOT / path), link
+    shown = failure(StopError("it failed.", "fix it.", code=ErrorCode.LOG_GAP)).metadata[DOCS_URL]
+    assert shown == dg.MetadataValue.url("https://code.example/mirror/blob/main/docs/errors.md#log_gap")
+
+
+@pytest.mark.usefixtures("urls")
+def test_a_package_without_urls_names_the_path() -> None:
+    link = failure(StopError("it failed.", "fix it.", code=ErrorCode.LOG_GAP)).metadata[DOCS_URL]
+    assert link == dg.MetadataValue.text("docs/errors.md#log_gap")
+
+
+def test_the_package_names_the_site_unless_the_environment_does(urls: Message, monkeypatch: pytest.MonkeyPatch) -> None:
+    urls["Project-URL"] = "Repository, https://code.example/mirror"
+    urls["Project-URL"] = "Documentation, https://package.example/docs"
+    assert error_link("log_gap") == "https://package.example/docs/errors/#log_gap"
+    monkeypatch.setenv(DOCS_VARIABLE, _SITE)
+    assert check_link("lag") == f"{_SITE}checks/#lag"

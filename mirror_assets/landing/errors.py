@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from mirror_assets.errors import ErrorCode, RebuildError, RetryError, SettingError, StopError
+from mirror_assets.errors import ErrorCode, RebuildError, RetryError, SettingError, StopError, rebuild_step
 
 
 class NameRefused(SettingError):
@@ -38,7 +38,7 @@ class ManifestLost(LandingDamaged):
     def __init__(self, table: str, why: str) -> None:
         super().__init__(
             f"{table}: the manifest is missing and can't be restored: {why}.",
-            f"run `mirror-assets rebuild {table}`.",
+            f"{rebuild_step(table)}.",
         )
 
 
@@ -49,7 +49,7 @@ class StagedFileLost(LandingDamaged):
         self.staged, self.number = staged, number
         super().__init__(
             f"{table}: {staged}, committed as landing file {number}, is neither staged nor landed.",
-            f"if you removed it, restore it; otherwise run `mirror-assets rebuild {table}`.",
+            f"if you removed it, restore it; otherwise {rebuild_step(table)}.",
         )
 
 
@@ -75,7 +75,7 @@ class MetadataDiffers(StopError):
         self.path = path
         super().__init__(
             f"{table}: {path} declares {found}, but mirror.yaml requires {wanted}; declared keys can't be changed.",
-            f"restore the keys in mirror.yaml, or run `mirror-assets rebuild {table}`.",
+            f"restore the keys in mirror.yaml; or {rebuild_step(table)}.",
         )
 
 
@@ -153,7 +153,7 @@ class RebuildRunning(RetryError):
     def __init__(self, table: str, step: str) -> None:
         super().__init__(
             f"{table}: a rebuild is running (step {step}).",
-            f"run `mirror-assets rebuild {table}` to continue it.",
+            f"{rebuild_step(table)} to continue it.",
         )
 
 
@@ -177,5 +177,5 @@ class EpochEnded(RebuildError):
     def __init__(self, table: str, epoch: int) -> None:
         super().__init__(
             f"{table}: the table folder has the manifest of epoch {epoch}, which ended when the table was dropped.",
-            f"run `mirror-assets rebuild {table}` to start it again, or `mirror-assets drop {table}` to drop it again.",
+            f"{rebuild_step(table)} to start it again, or `mirror-assets drop {table}` to drop it again.",
         )

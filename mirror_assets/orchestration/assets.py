@@ -8,7 +8,7 @@ import dagster as dg
 from pydantic import Field
 
 from mirror_assets.composition import exporting_metrics, history_context, source_log
-from mirror_assets.config import TableSettings
+from mirror_assets.config import Config, TableSettings
 from mirror_assets.errors import MirrorError
 from mirror_assets.fabric.monitoring import MonitoredTable
 from mirror_assets.history.history_context import HistoryContext
@@ -32,6 +32,7 @@ from mirror_assets.orchestration.slice_metadata import (
     source_event,
     staged_metadata,
 )
+from mirror_assets.orchestration.translator import shown_place
 from mirror_assets.pipeline.context import TableContext
 from mirror_assets.pipeline.publish import publish_slice
 from mirror_assets.pipeline.stage_range import stage_range
@@ -123,7 +124,7 @@ def mirror_event(
     columns = {} if manifest is None else mirrored_columns(assets, status.name, manifest)
     return dg.AssetMaterialization(
         assets.key(AssetKind.MIRROR, status.name),
-        metadata={**mirrored_metadata(status, manifest), **columns},
+        metadata={**mirrored_metadata(assets.config, status, manifest), **columns},
         tags={DATA_VERSION_TAG: data_version},
     )
 
@@ -149,22 +150,26 @@ def _history_asset(assets: MirrorAssets, table: TableSettings) -> dg.AssetsDefin
         try:
             for slice_ in keep_history(table_history, context.log.info, config.skip_to):
                 kept.append(slice_)  # noqa: PERF402 the slices before an error are reported
-            return dg.MaterializeResult(asset_key=key, metadata=_history_metadata(table_history, kept))
+            return dg.MaterializeResult(asset_key=key, metadata=_history_metadata(settings, table_history, kept))
         except MirrorError as error:
             if kept:
-                context.log_event(dg.AssetMaterialization(key, metadata=_history_metadata(table_history, kept)))
+                context.log_event(
+                    dg.AssetMaterialization(key, metadata=_history_metadata(settings, table_history, kept))
+                )
             raise failure(error) from error
 
     return history
 
 
-def _history_metadata(table_history: HistoryContext, kept: Sequence[HistoryCommit]) -> dict[str, MetadataItem]:
+def _history_metadata(
+    config: Config, table_history: HistoryContext, kept: Sequence[HistoryCommit]
+) -> dict[str, MetadataItem]:
     """Return what a run has appended, and the version up to which the history is complete."""
     newest = kept[-1] if kept else table_history.history.newest()
     metadata: dict[str, MetadataItem] = {
         "slices": len(kept),
         "rows": sum(slice_.rows for slice_ in kept),
-        "table": dg.MetadataValue.path(table_history.history.uri),
+        "table": dg.MetadataValue.path(shown_place(config, table_history.history.uri)),
     }
     if kept:
         metadata |= {"first_version": kept[0].first, "last_version": kept[-1].last}

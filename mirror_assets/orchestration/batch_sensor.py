@@ -18,7 +18,7 @@ from mirror_assets.config import Mode, TableSettings
 from mirror_assets.errors import ErrorCode, RetryError, SettingError, UnknownOutcome
 from mirror_assets.landing.lease import Lease
 from mirror_assets.landing.names import batch_lease
-from mirror_assets.orchestration.asset_names import BATCH_TAG, MIRROR_ALL, AssetKind
+from mirror_assets.orchestration.asset_names import BATCH_TAG, MIRROR_ALL
 from mirror_assets.orchestration.code_mark import code_mark
 from mirror_assets.orchestration.jobs import TABLES_OP, MirrorTables
 from mirror_assets.orchestration.mirror_assets import MirrorAssets
@@ -88,7 +88,7 @@ def mirror_sensor(assets: MirrorAssets) -> dg.SensorDefinition:
         default_status=default_sensor_status(),
         description=f"Mirrors {len(assets.config.tables)} tables, in mode {automation.mode.value}.",
     )
-    made.assets = assets.keys(AssetKind.SOURCE, AssetKind.CHANGES, AssetKind.LANDING)
+    made.groups = assets.groups
     return made
 
 

@@ -89,6 +89,12 @@ class MirrorAssets:
         """Return the keys of these assets of all tables."""
         return [self.key(kind, name) for name in self.config.names for kind in kinds]
 
+    @property
+    def groups(self) -> list[str]:
+        """The groups of the assets of all tables."""
+        specs = (self.spec(AssetKind.LANDING, name) for name in self.config.names)
+        return sorted({spec.group_name for spec in specs if spec.group_name})
+
     def own_keys(self) -> frozenset[dg.AssetKey]:
         """Return the keys of the assets of all tables, without the project's own assets that write sources."""
         return frozenset(

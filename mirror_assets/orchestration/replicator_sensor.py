@@ -3,7 +3,6 @@
 import dagster as dg
 
 from mirror_assets.composition import stand_in
-from mirror_assets.orchestration.asset_names import AssetKind
 from mirror_assets.orchestration.jobs import REPLICATE
 from mirror_assets.orchestration.mirror_assets import MirrorAssets
 from mirror_assets.orchestration.resources import resource_keys, zone_of
@@ -39,5 +38,5 @@ def replicator_sensor(assets: MirrorAssets) -> dg.SensorDefinition:
         default_status=default_sensor_status(),
         description="Runs the local stand-in for Fabric's replicator.",
     )
-    made.assets = assets.keys(AssetKind.MIRROR)
+    made.groups = assets.groups
     return made

@@ -131,11 +131,19 @@ def resources(assets: MirrorAssets) -> dict[str, Resource]:
     found: dict[str, Resource] = {
         assets.full_name(LANDING_ZONE): zone,
         assets.full_name(OUTPUTS): dg.mem_io_manager,
-        assets.full_name(TABLES): dg.IOManagerDefinition.hardcoded_io_manager(
-            TableInputs(assets), "Loads sources, mirrors and histories as inputs of other assets."
-        ),
+        assets.full_name(TABLES): _table_inputs(assets),
     }
     return found if assets.spark else {**found, assets.full_name(SPARK): SparkSessions.of(assets.config)}
+
+
+def _table_inputs(assets: MirrorAssets) -> dg.IOManagerDefinition:
+    """Return the resource with a name: of one that Dagster makes of a value, its pages show `<lambda>`."""
+
+    @dg.io_manager(description="Loads sources, mirrors and histories as inputs of other assets.")
+    def table_inputs(_: dg.InitResourceContext) -> TableInputs:
+        return TableInputs(assets)
+
+    return table_inputs
 
 
 def resource_keys(assets: MirrorAssets, *, with_spark: bool = True) -> set[str]:

@@ -1,4 +1,4 @@
-"""Sensors that Dagster shows on the pages of the assets which their runs materialize.
+"""Sensors that Dagster shows on the pages of the groups whose assets their runs materialize.
 
 A page lists a sensor if the sensor selects the asset, or starts a job of assets. The mirror's job has ops in place of
 assets, since tables differ in their partitions. Dagster refuses a sensor that names both a job and assets, but the
@@ -7,7 +7,7 @@ snapshot of a sensor has a field for each; the code server fills both for a sens
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection
 
 import dagster as dg
 
@@ -15,9 +15,12 @@ from mirror_assets.orchestration.dagster_internals import UnresolvedAssetJobDefi
 
 
 class AssetJobSensor(dg.SensorDefinition):
-    """A sensor that starts runs of a job of ops, shown on the pages of `assets`."""
+    """A sensor that starts runs of a job of ops, shown on the pages of the assets of `groups`.
 
-    assets: Sequence[dg.AssetKey] = ()
+    A selection of assets by name would be a query of many lines on the sensor's page.
+    """
+
+    groups: Collection[str] = ()
 
     @property
     def has_anonymous_job(self) -> bool:
@@ -26,5 +29,5 @@ class AssetJobSensor(dg.SensorDefinition):
 
     @property
     def job(self) -> UnresolvedAssetJobDefinition:
-        """The assets, as a job that is never started."""
-        return dg.define_asset_job(f"{self.name}_assets", dg.AssetSelection.assets(*self.assets))
+        """The assets of the groups, as a job that is never started."""
+        return dg.define_asset_job(f"{self.name}_assets", dg.AssetSelection.groups(*self.groups, include_sources=True))

@@ -11,6 +11,7 @@ from datetime import datetime, timezone
 
 import dagster as dg
 
+from mirror_assets.config import Config
 from mirror_assets.fabric.monitoring import MonitoredTable
 from mirror_assets.landing.cost import landing_cost
 from mirror_assets.landing.format import Manifest, MarkerCounts, SliceKind, SliceRecord
@@ -19,6 +20,7 @@ from mirror_assets.landing.publish import Outcome, Published
 from mirror_assets.markers import ROW_ID
 from mirror_assets.orchestration.asset_names import AssetKind, MetadataItem
 from mirror_assets.orchestration.mirror_assets import MirrorAssets
+from mirror_assets.orchestration.translator import shown_place
 from mirror_assets.orchestration.units import count, duration, size
 from mirror_assets.pipeline.context import TableContext
 from mirror_assets.source.schema import Schema, parse_schema
@@ -95,7 +97,7 @@ def staged_metadata(
         **_compared(record),
         **_noted_commits(record.unproved_commits, record.commits_by_files),
         "last_version": key.last,
-        "staged_in": dg.MetadataValue.path(f"{table_context.store.root}/{record.folder.path}"),
+        "staged_in": _place(table_context.config, f"{table_context.store.root}/{record.folder.path}"),
     }
 
 
@@ -141,7 +143,7 @@ def landed_metadata(
     if entries:
         names = [landing_name(entry.number) for entry in entries]
         metadata["landing_files"] = names[0] if len(names) == 1 else f"{names[0]} to {names[-1]}"
-    metadata["table_folder"] = dg.MetadataValue.path(f"{table_context.store.root}/{table_context.name.folder}")
+    metadata["table_folder"] = _place(assets.config, f"{table_context.store.root}/{table_context.name.folder}")
     # The staged parts have the same columns: naming them twice would double the size of a slice's events.
     return metadata | _columns(assets, AssetKind.LANDING, table_context.name, manifest)
 
@@ -151,7 +153,7 @@ def skipped_metadata(why: str, key: SliceKey, known: Metadata | None = None) -> 
     return {"landed_before": why, **(known or {"summary": f"{versions(key)}: {why}"})}
 
 
-def mirrored_metadata(status: MonitoredTable, manifest: Manifest | None) -> dict[str, MetadataItem]:
+def mirrored_metadata(config: Config, status: MonitoredTable, manifest: Manifest | None) -> dict[str, MetadataItem]:
     """Return the metadata of a mirrored table: the replicator's status, and by `manifest` its version.
 
     Without a manifest, or while files wait to be applied, no version of the mirror is named.
@@ -177,7 +179,11 @@ def mirrored_metadata(status: MonitoredTable, manifest: Manifest | None) -> dict
         metadata["applied_number"] = status.applied_number
     if status.message:
         metadata["message"] = status.message
-    return metadata | {"mirror": dg.MetadataValue.path(status.location)}
+    return metadata | {"mirror": _place(config, status.location)}
+
+
+def _place(config: Config, place: str) -> MetadataItem:
+    return dg.MetadataValue.path(shown_place(config, place))
 
 
 def mirrored_columns(assets: MirrorAssets, table: TableName, manifest: Manifest) -> Metadata:

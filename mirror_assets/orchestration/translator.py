@@ -56,7 +56,7 @@ class MirrorTranslator:
 def _default_spec(config: Config, kind: AssetKind, table: TableSettings) -> dg.AssetSpec:
     """Return the definition. Source and mirror are external assets: others write them."""
     kinds = _KINDS[kind] | ({"fabric"} if kind is AssetKind.MIRROR and config.mirror.fabric else set())
-    metadata: dict[str, MetadataItem] = {"dagster/uri": _uri(config, kind, table)}
+    metadata: dict[str, MetadataItem] = {"dagster/uri": shown_place(config, _uri(config, kind, table))}
     if kind in (AssetKind.SOURCE, AssetKind.MIRROR):
         metadata["dagster/table_name"] = str(table.name)
     # The line that names the table, or the rule that found it. As a code reference, Dagster would show the file's path
@@ -72,6 +72,12 @@ def _default_spec(config: Config, kind: AssetKind, table: TableSettings) -> dg.A
         description="\n\n".join(_paragraphs(config, kind, table)),
         metadata=metadata,
     )
+
+
+def shown_place(config: Config, place: str) -> str:
+    """Return an address unchanged, and a path below the folder of mirror.yaml from there on: `./landing/orders`."""
+    folder = f"{config.file.parent.absolute()}/"
+    return f"./{place.removeprefix(folder)}" if place.startswith(folder) else place
 
 
 def _uri(config: Config, kind: AssetKind, table: TableSettings) -> str:

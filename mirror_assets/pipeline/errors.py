@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from mirror_assets.errors import ErrorCode, MirrorError, RebuildError, RetryError, SettingError, StopError
+from mirror_assets.errors import ErrorCode, MirrorError, RebuildError, RetryError, SettingError, StopError, rebuild_step
 from mirror_assets.landing.format import Loading
 from mirror_assets.landing.names import SliceKey, TableName
 from mirror_assets.redaction import redacted
@@ -42,8 +42,7 @@ class TableHeld(StopError):
     def __init__(self, table: str, why: str) -> None:
         super().__init__(
             f"{table} is on hold for approval: {why.removeprefix(f'{table}: ')}",
-            f"run the job `rebuild`, or `mirror-assets rebuild {table}`; or fix what the message names and materialize "
-            "the slice that failed.",
+            f"{rebuild_step(table)}; or fix what the message names and materialize the slice that failed.",
         )
 
 
@@ -76,7 +75,7 @@ class SourceBroke(RebuildError):
     def __init__(self, table: str, version: int, why: str, undo: str = "") -> None:
         super().__init__(
             f"{table}: version {version} of the source can't follow the landed commits: {why}.",
-            f"{undo}run `mirror-assets rebuild {table}`, or set on_break: rebuild.",
+            f"{undo}{rebuild_step(table)}, or set on_break: rebuild.",
         )
 
 
@@ -89,7 +88,7 @@ class SnapshotLost(RebuildError):
     def __init__(self, table: str, loading: Loading, why: str) -> None:
         super().__init__(
             f"{table}: {loading.chunk} chunks of version {loading.key.last} have landed, others can't be read: {why}",
-            f"run `mirror-assets rebuild {table}`: it begins with the source's newest version; keep "
+            f"{rebuild_step(table)}: it begins with the source's newest version; keep "
             "delta.deletedFileRetentionDuration longer than a load takes.",
         )
 
@@ -132,7 +131,7 @@ def mirror_failed(table: str, why: str) -> StopError:
     """Return the error for a table that the replicator has stopped during its rebuild."""
     return StopError(
         f"{table}: the replicator has stopped the table: {why}.",
-        f"fix what the message names, then run `mirror-assets rebuild {table}` again: it continues where it stopped.",
+        f"fix what the message names, then {rebuild_step(table)} again: it continues where it stopped.",
         code=ErrorCode.TABLE_STOPPED,
     )
 

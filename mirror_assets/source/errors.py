@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from mirror_assets.errors import ErrorCode, RebuildError, RetryError, SettingError, StopError
+from mirror_assets.errors import ErrorCode, RebuildError, RetryError, SettingError, StopError, rebuild_step
 
 # Delta's shorthands for one version of a table, such as `orders@v2` and `orders@20240428091500000`.
 _ONE_VERSION = re.compile(r"@(?:v\d+|\d{17})/*\Z", re.IGNORECASE)
@@ -134,7 +134,7 @@ class RowsChanged(StopError):
         self.table, self.version, self.why = table, version, why
         super().__init__(
             f"{table}: `changes: append_only` can't continue: {why}.",
-            f"run `mirror-assets rebuild {table}`, which starts again with a snapshot after this commit; or, if the "
+            f"{rebuild_step(table)}, which starts again with a snapshot after this commit; or, if the "
             "source's change data feed was on by then, set `changes: feed` with `keys`, which mirrors such commits.",
         )
 

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from urllib.parse import unquote
 
-from mirror_assets.errors import ErrorCode, MirrorError, RebuildError, RetryError, StopError
+from mirror_assets.errors import ErrorCode, MirrorError, RebuildError, RetryError, StopError, rebuild_step
 from mirror_assets.source.actions import LiveFile, Tombstone
 from mirror_assets.source.errors import LogGap, SourceUnavailable, SourceUnreadable
 from mirror_assets.source.log import DeltaLog
@@ -41,7 +41,7 @@ class FeedMissing(RebuildError):
         self.table, self.uri, self.version = table, uri, version
         super().__init__(
             f"{table}: the change data feed of {uri} was off at version {version}, which has not landed.",
-            f"run `mirror-assets rebuild {table}`; leave delta.enableChangeDataFeed on.",
+            f"{rebuild_step(table)}; leave delta.enableChangeDataFeed on.",
         )
 
 
@@ -62,7 +62,7 @@ class HistoryExpired(RebuildError):
 
 def _longer(table: str) -> str:
     """Return the next step for a file that the source should have retained longer."""
-    return f"run `mirror-assets rebuild {table}`; set delta.deletedFileRetentionDuration to more than the lag."
+    return f"{rebuild_step(table)}; set delta.deletedFileRetentionDuration to more than the lag."
 
 
 class SparkInterrupted(RetryError):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from mirror_assets.errors import MirrorError, RetryError, UnknownOutcome
+from mirror_assets.errors import MirrorError, RetryError, UnknownOutcome, rebuild_step
 from mirror_assets.fabric.database import DatabaseState, DatabaseStatus
 from mirror_assets.fabric.monitoring import MonitoredTable, TableState
 from mirror_assets.verify.check_result import CheckResult
@@ -48,7 +48,8 @@ def _first_problem(seen: Replication, warn: float | None, error: float | None) -
         return None
     if seen.refused is not None:
         passing = isinstance(seen.refused, RetryError | UnknownOutcome)
-        return _problem(f"the mirror did not report its status: {seen.refused}", is_warning=passing)
+        text, step = f"the mirror did not report its status: {seen.refused.what}", seen.refused.next_step
+        return _problem(text, is_warning=passing, next_step=step)
     stopped = _database_problem(seen.database) or _table_problem(seen.table) or _stuck_problem(seen, warn, error)
     if stopped is None and seen.table is not None and seen.table.message:
         return _problem(f"the replicator warns ({seen.table.state.value}): {seen.table.message}", is_warning=True)
@@ -59,15 +60,16 @@ def _problem(text: str, *, is_warning: bool, next_step: str = "") -> CheckResult
     return CheckResult(REPLICATING, (text,), is_warning=is_warning, next_step=next_step)
 
 
-_START = "run `mirror-assets fabric start`"
+_START = "run `mirror-assets fabric start`."
+# What is wrong with a database in this state, and the next step.
 _DATABASE = {
-    DatabaseState.PAUSED: f"is paused, as after a pause of its capacity, and does not resume automatically: {_START}",
+    DatabaseState.PAUSED: ("is paused, as after a pause of its capacity, and does not resume automatically", _START),
     DatabaseState.STOPPED: (
-        "was stopped; after a restart, it reads the landing zone from the first file on: run `mirror-assets fabric "
-        "start --replay`, then rebuild every table"
+        "was stopped; after a restart, it reads the landing zone from the first file on",
+        "run `mirror-assets fabric start --replay`, then rebuild every table.",
     ),
-    DatabaseState.STOPPING: "is being stopped: find out who stops it",
-    DatabaseState.INITIALIZED: f"was never started: {_START}",
+    DatabaseState.STOPPING: ("is being stopped", "find out who stops it."),
+    DatabaseState.INITIALIZED: ("was never started", _START),
 }
 
 
@@ -76,9 +78,11 @@ def _database_problem(database: DatabaseStatus | None) -> CheckResult | None:
         return None
     because = f" (Fabric says: {database.message})" if database.message else ""
     if database.state in _DATABASE:
-        return _problem(f"the mirrored database {_DATABASE[database.state]}{because}", is_warning=False)
+        what, step = _DATABASE[database.state]
+        return _problem(f"the mirrored database {what}{because}", is_warning=False, next_step=step)
     if database.state is DatabaseState.INITIALIZING:
-        return _problem(f"the mirrored database is not ready yet: wait, then {_START}{because}", is_warning=True)
+        step = f"wait, then {_START}"
+        return _problem(f"the mirrored database is not ready yet{because}", is_warning=True, next_step=step)
     if database.message or database.state is DatabaseState.UNKNOWN:
         said = database.message or "no state"
         return _problem(f"the mirrored database is {database.state.value}, and Fabric says: {said}", is_warning=True)
@@ -90,7 +94,7 @@ def _table_problem(table: MonitoredTable | None) -> CheckResult | None:
         return None
     code = f"{table.error_code}: " if table.error_code else ""
     why = f"{code}{table.message or 'no reason given'}"
-    step = f"correct what Fabric names, then run `mirror-assets rebuild {table.name}`."
+    step = f"correct what Fabric names, then {rebuild_step(table.name)}."
     return _problem(
         f"the replicator has stopped the table ({table.state.value}): {why}", is_warning=False, next_step=step
     )

@@ -56,7 +56,7 @@ def test_a_database_that_was_paused_with_its_capacity_is_an_error(running: Loopb
     running.state = "Paused"
     found = _found()
     assert (found.passed, found.severity) == (False, dg.AssetCheckSeverity.ERROR)
-    assert "run `mirror-assets fabric start`" in (found.description or "")
+    assert found.metadata["next_step"].value == "run `mirror-assets fabric start`."
     assert not _found(ALL_CHECKS).passed, "and a person's run fails with it"
 
 

@@ -38,6 +38,13 @@ def test_an_asset_page_lists_the_sensor_that_drives_it(tmp_path: Path, kind: Ass
     snap = RepositorySnap.from_def(build_definitions(config).get_repository_def())
     seen = RemoteRepository(snap, RepositoryHandle.for_test(), auto_materialize_use_sensors=True)
     for name in config.names:
-        (found,) = seen.get_sensors_targeting(asset_key(kind, name))
-        assert found.name == sensor
-        assert [target.job_name for target in found.get_targets()] == [job], "it still starts that job"
+        targets = {found.name: found.get_targets() for found in seen.get_sensors_targeting(asset_key(kind, name))}
+        assert [target.job_name for target in targets[sensor]] == [job], "it still starts that job"
+
+
+def test_the_query_of_a_sensor_is_short_with_many_tables(tmp_path: Path) -> None:
+    tables = "".join(f"  sales.t{number}: {{source: ./lake/t{number}, keys: [id]}}\n" for number in range(100))
+    (tmp_path / "mirror.yaml").write_text(_SETTINGS + tables)
+    snap = RepositorySnap.from_def(build_definitions(load_config(tmp_path / "mirror.yaml")).get_repository_def())
+    for sensor in snap.sensors:
+        assert len(str(sensor.asset_selection)) < 200, sensor.name

@@ -105,6 +105,7 @@ def test_a_null_key_stops_a_backfill_and_its_check_says_so(desk: Desk) -> None:
 
 
 def test_the_status_of_the_mirror_names_the_table_that_fails(desk: Desk) -> None:
+    assert desk.launch(MIRROR_ALL) == "FAILURE"
     assert desk.launch(CHECKS) == "FAILURE", "a new error fails the run, once"
     desk.open("/assets/mirror_status?view=overview")
     desk.sees("Act on shop.orders")

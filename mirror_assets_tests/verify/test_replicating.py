@@ -27,7 +27,7 @@ def _found(seen: Replication) -> tuple[str, str]:
     result = check_replicating(seen, 600, 3600)
     if result.passed:
         return "passed", result.note
-    return "WARN" if result.is_warning else "ERROR", result.message
+    return "WARN" if result.is_warning else "ERROR", result.advice
 
 
 @pytest.mark.parametrize("state", DatabaseState)
@@ -55,7 +55,7 @@ def test_each_state_of_the_table_is_known(state: TableState) -> None:
         (
             replace(_WELL, database=DatabaseStatus(DatabaseState.PAUSED, "capacity paused")),
             "ERROR",
-            "does not resume automatically: run `mirror-assets fabric start` (Fabric says: capacity paused)",
+            "does not resume automatically (Fabric says: capacity paused). Next: run `mirror-assets fabric start`.",
         ),
         (replace(_WELL, database=DatabaseStatus(DatabaseState.STOPPED, None)), "ERROR", "fabric start --replay"),
         (replace(_WELL, database=DatabaseStatus(DatabaseState.RUNNING, "throttled")), "WARN", "throttled"),
