@@ -95,7 +95,7 @@ def _stage_slices(
             seconds = time.monotonic() - began
             state = table_context.log.state()
             context.log_event(source_event(assets, table_context, state, key, record.read.total))
-            yield staged_metadata(table_context, record, {"stage": seconds})
+            yield staged_metadata(record, {"stage": seconds})
         began = time.monotonic()
 
 

@@ -1,6 +1,7 @@
-"""The metadata of a slice's events: a sentence first, then a table of its changes, then numbers that the UI plots.
+"""The metadata of a slice's events: a sentence first, then numbers that the UI plots.
 
-Numbers that are the same for every slice are left out, or are texts, because their plot would be a flat line.
+Dagster stores some 150 bytes for each number, and SQLite stores them twice. What the sentence says, or is the same for
+every slice, is left out.
 """
 
 from __future__ import annotations
@@ -49,7 +50,6 @@ def source_event(
         "dagster/partition_row_count": rows,
         "dagster/row_count": state.likely_rows,
         "version": state.version,
-        "files": state.files,
         "bytes": state.bytes,
         "dagster/column_schema": _table_schema(
             source_columns(state), state.schema, table_context.table.keys, {}, holds_rows=True
@@ -64,40 +64,23 @@ def source_event(
     return dg.AssetMaterialization(asset, partition=str(key), metadata=metadata, tags=tags)
 
 
-def staged_metadata(
-    table_context: TableContext, record: SliceRecord, seconds: Mapping[str, float] | None = None
-) -> Metadata:
-    """Return the metadata of a staged slice: rows read and written, parts, bytes, commit times.
+def staged_metadata(record: SliceRecord, seconds: Mapping[str, float] | None = None) -> Metadata:
+    """Return the metadata of a staged slice: rows read and written, bytes, time of the last commit.
 
     `seconds` is how long the steps took, by their names.
     """
     key, read, written = record.slice, record.read, record.markers
-    # An update is read as two rows, before and after it.
-    read_and_written = (
-        ("insert", read.insert, written.inserts),
-        ("update", read.update_preimage + read.update_postimage, written.updates),
-        ("delete", read.delete, written.deletes),
-        ("upsert", 0, written.upserts),
-    )
     chunk = f", chunk {record.chunk}" if record.chunk else ""
     return {
         "summary": f"{versions(key, record.kind)}{chunk}: {count(read.total, 'row')} read, {changes(written)} written "
         f"in {count(len(record.parts), 'part')} of {size(record.bytes)}",
-        **_table([dg.TableRecord({"change": x, "read": r, "written": w}) for x, r, w in read_and_written if r or w]),
         "dagster/partition_row_count": written.total,
         "rows_read": read.total,
         **_seconds(seconds),
-        "parts": len(record.parts),
         "bytes": record.bytes,
-        **{
-            name: dg.MetadataValue.timestamp(datetime.fromtimestamp(milliseconds / 1000, timezone.utc))
-            for name, milliseconds in (("first_commit", record.first_commit_ms), ("last_commit", record.last_commit_ms))
-            if milliseconds is not None
-        },
+        **_last_commit(record),
         **_compared(record),
         **_noted_commits(record.unproved_commits, record.commits_by_files),
-        "last_version": key.last,
-        "staged_in": _place(table_context.config, f"{table_context.store.root}/{record.folder.path}"),
     }
 
 
@@ -122,7 +105,6 @@ def landed_metadata(
         summary += f" in {count(len(entries), 'file')} of {size(total_bytes)}"
     metadata: dict[str, MetadataItem] = {
         "summary": summary,
-        **_table([dg.TableRecord({"change": name, "rows": number}) for name, number in _named(rows).items() if number]),
         "dagster/partition_row_count": manifest.landed_rows if manifest.chunk else rows.total,
     }
     if published.outcome is Outcome.LANDED and manifest.covered_commit_ms is not None:
@@ -130,7 +112,6 @@ def landed_metadata(
         metadata |= {"summary": f"{summary}, {duration(lag)} behind the commit", "lag_seconds": round(lag, 3)}
     metadata |= {
         **_seconds(seconds),
-        "files": len(entries),
         "bytes": total_bytes,
         "covered_version": manifest.covered,
         **_noted_commits(published.unproved, published.by_files),
@@ -143,7 +124,6 @@ def landed_metadata(
     if entries:
         names = [landing_name(entry.number) for entry in entries]
         metadata["landing_files"] = names[0] if len(names) == 1 else f"{names[0]} to {names[-1]}"
-    metadata["table_folder"] = _place(assets.config, f"{table_context.store.root}/{table_context.name.folder}")
     # The staged parts have the same columns: naming them twice would double the size of a slice's events.
     return metadata | _columns(assets, AssetKind.LANDING, table_context.name, manifest)
 
@@ -209,8 +189,12 @@ def _named(rows: MarkerCounts) -> dict[str, int]:
     return {"insert": rows.inserts, "update": rows.updates, "delete": rows.deletes, "upsert": rows.upserts}
 
 
-def _table(rows: list[dg.TableRecord]) -> dict[str, MetadataItem]:
-    return {"changes": dg.MetadataValue.table(rows)} if rows else {}
+def _last_commit(record: SliceRecord) -> dict[str, MetadataItem]:
+    """Return the time of the slice's last commit, if it is known."""
+    if record.last_commit_ms is None:
+        return {}
+    at = datetime.fromtimestamp(record.last_commit_ms / 1000, timezone.utc)
+    return {"last_commit": dg.MetadataValue.timestamp(at)}
 
 
 def _compared(record: SliceRecord) -> dict[str, MetadataItem]:

@@ -80,9 +80,7 @@ class TableEvents:
         feed, zone = assets.key(AssetKind.CHANGES, name), assets.key(AssetKind.LANDING, name)
         rows, steps = processed.planned.rows, processed.steps
         observed = source_event(assets, table_context, processed.source, processed.record.slice, rows)
-        staged = dg.AssetMaterialization(
-            feed, partition=key, metadata=staged_metadata(table_context, processed.record, steps)
-        )
+        staged = dg.AssetMaterialization(feed, partition=key, metadata=staged_metadata(processed.record))
         landed = dg.AssetMaterialization(
             zone, partition=key, metadata=landed_metadata(assets, table_context, processed.published, steps)
         )

@@ -116,12 +116,12 @@ def test_the_cost_on_onelake_is_that_of_a_landing_zone_on_onelake(paper: Paper) 
         assert cost & metadata.keys() == names
 
 
-def test_a_staged_slice_names_commits_that_are_unproved_or_read_by_files(paper: Paper) -> None:
+def test_a_staged_slice_names_commits_that_are_unproved_or_read_by_files() -> None:
     position = next_position(None, epoch=1, incarnation=INCARNATION)
     record = new_record(position, SliceKey(1, 3, 5), hex_id("one"), ())
-    assert not {"commits_unproved", "commits_by_files"} & staged_metadata(paper.context, record).keys()
+    assert not {"commits_unproved", "commits_by_files"} & staged_metadata(record).keys()
     verdict = CheckVerdict(check="row_conservation", passed=True, etags=(), unproved=2)
     compared = ComparedVersions(before=2, last=5, files=1, bytes=1, because="the feed was off")
     noted = record.model_copy(update={"verdicts": (verdict,), "compared": compared})
-    metadata = staged_metadata(paper.context, noted)
+    metadata = staged_metadata(noted)
     assert (metadata["commits_unproved"], metadata["commits_by_files"]) == (2, 3)
