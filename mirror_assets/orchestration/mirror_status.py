@@ -11,6 +11,7 @@ from collections import Counter
 import dagster as dg
 
 from mirror_assets.composition import Project
+from mirror_assets.errors import NEXT
 from mirror_assets.orchestration.asset_names import MetadataItem, safe
 from mirror_assets.orchestration.mirror_assets import MirrorAssets
 from mirror_assets.orchestration.slice_metadata import DATA_VERSION_TAG
@@ -98,6 +99,6 @@ def _row(cells: tuple[str, ...] | list[str]) -> str:
 
 
 def _plain(text: str) -> str:
-    """Return text that Markdown shows unchanged, on one line, cut between words."""
-    short = textwrap.shorten(text, _LONGEST_WHY, placeholder=" …")
+    """Return text that Markdown shows unchanged, on one line; what is wrong and the next step are cut between words."""
+    short = NEXT.join(textwrap.shorten(part, _LONGEST_WHY, placeholder=" …") for part in text.split(NEXT, 1))
     return "".join(f"\\{char}" if char in "\\|`*_<>[]#~" else char for char in short)

@@ -11,7 +11,7 @@ import pytest
 
 from mirror_assets.config import Config, load_config
 from mirror_assets.definitions import build_definitions
-from mirror_assets.errors import ErrorCode
+from mirror_assets.errors import NEXT, ErrorCode
 from mirror_assets.landing.failures import record_failure
 from mirror_assets.landing.metadata import metadata_bytes
 from mirror_assets.orchestration import mirror_status
@@ -100,10 +100,12 @@ def test_a_check_that_fails_is_on_the_page_of_a_table_that_is_up_to_date(
     assert "| shop.orders | check fails | metadata\\_unchanged: " in _written(instance)[0]
 
 
-def test_a_long_reason_ends_between_words(paper: Paper, instance: dg.DagsterInstance) -> None:
-    _fail(paper, "word " * 200)
+def test_a_long_reason_ends_between_words_and_leaves_the_next_step(paper: Paper, instance: dg.DagsterInstance) -> None:
+    _fail(paper, f"{'word ' * 200}.{NEXT}fix the source.")
     _check(paper.config, instance)
-    assert _written(instance)[0].splitlines()[2].endswith("word … |")
+    row = _written(instance)[0].splitlines()[2]
+    assert "word … Next: " in row
+    assert row.endswith("fix the source. |")
 
 
 def test_a_run_for_some_tables_or_checks_does_not_write_it(paper: Paper, instance: dg.DagsterInstance) -> None:

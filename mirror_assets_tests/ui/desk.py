@@ -88,6 +88,10 @@ class Desk:
         if folder:
             Path(folder).mkdir(parents=True, exist_ok=True)
             self.page.wait_for_timeout(1500)  # what is drawn last: figures of boxes
+            for _ in range(_PAGE_SECONDS):
+                if not self.page.get_by_text("Loading…").count():
+                    break
+                self.page.wait_for_timeout(1000)
             self.page.screenshot(path=str(Path(folder) / f"{name}.png"))
 
     def register(self, *keys: SliceKey) -> None:
