@@ -7,6 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from deltalake import DeltaTable
 from pyspark.sql import SparkSession
 
 from mirror_assets.composition import Project
@@ -127,6 +128,14 @@ class Lab:
             "WHEN NOT MATCHED THEN INSERT (id, name, amount) VALUES (s.id, 'new', 7)",
             "UPDATE {t} SET id = 500 WHERE id = 5",
         )
+
+    def lose_changes(self) -> None:
+        """Delete the change files and the older data files of the changes that wait: only a run can see that."""
+        shutil.rmtree(self.root / "lake" / "orders" / "_change_data")
+        live = {uri.rpartition("/")[2] for uri in DeltaTable(self.uri).file_uris()}
+        for file in Path(self.uri).glob("*.parquet"):
+            if file.name not in live:
+                file.unlink()
 
     def mirror(self, report: Callable[[str], None] = lambda _: None) -> list[ProcessedSlice]:
         """Mirror until nothing is left."""

@@ -92,6 +92,16 @@ def test_a_backfill_a_repair_and_a_rebuild_record_the_checks(pages: Pages) -> No
 
 
 @pytest.mark.long(30)
+def test_a_table_that_is_rebuilt_automatically_has_the_results_of_its_rebuild(waiting: Lab) -> None:
+    waiting.lose_changes()
+    with dg.instance_for_test() as instance:
+        pages = Pages(waiting, instance)
+        pages.run(MIRROR_ALL)
+        assert waiting.manifest().epoch == 2
+        assert pages.hidden(*_MIRRORED) == []
+
+
+@pytest.mark.long(30)
 def test_a_run_that_is_canceled_after_a_slice_has_landed_records_its_checks(
     pages: Pages, monkeypatch: pytest.MonkeyPatch
 ) -> None:

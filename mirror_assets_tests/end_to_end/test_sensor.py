@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import shutil
 import time
-from pathlib import Path
 
 import dagster as dg
 import pytest
-from deltalake import DeltaTable
 
 from mirror_assets.landing.failures import read_failure
 from mirror_assets.landing.format import SliceRecord
@@ -38,15 +35,6 @@ def _ticks_come_one_after_another(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(table_watch, "_FAILED_SECONDS", 0.0)
 
 
-def lose_changes(lab: Lab) -> None:
-    """Delete the change files and the older data files of the changes that wait: only a run can see that."""
-    shutil.rmtree(lab.root / "lake" / "orders" / "_change_data")
-    live = {uri.rpartition("/")[2] for uri in DeltaTable(lab.uri).file_uris()}
-    for file in Path(lab.uri).glob("*.parquet"):
-        if file.name not in live:
-            file.unlink()
-
-
 def is_held(lab: Lab) -> bool:
     """Whether the check `not_held` fails."""
     return not check_not_held(lab.context, zone_state(lab.context), lambda: plan_table(lab.context)).passed
@@ -56,7 +44,7 @@ def test_a_held_table_is_seen_and_goes_on_once_it_was_rebuilt_by_hand(
     waiting: Lab, instance: dg.DagsterInstance
 ) -> None:
     waiting.configure(table="on_break: hold")
-    lose_changes(waiting)
+    waiting.lose_changes()
     location = Location.of(waiting, instance)
     assert not location.run(location.requested()).success
     assert is_held(waiting)
@@ -66,7 +54,7 @@ def test_a_held_table_is_seen_and_goes_on_once_it_was_rebuilt_by_hand(
 
 
 def test_a_table_that_must_be_rebuilt_is_rebuilt_in_the_same_run(waiting: Lab, instance: dg.DagsterInstance) -> None:
-    lose_changes(waiting)
+    waiting.lose_changes()
     location = Location.of(waiting, instance)
     result = location.run(location.requested())
     (report,) = result.output_for_node(TABLES_OP)
@@ -76,7 +64,7 @@ def test_a_table_that_must_be_rebuilt_is_rebuilt_in_the_same_run(waiting: Lab, i
 
 def test_a_table_that_can_be_repaired_is_repaired_in_the_same_run(waiting: Lab, instance: dg.DagsterInstance) -> None:
     waiting.configure(table="on_break: repair")
-    lose_changes(waiting)
+    waiting.lose_changes()
     location = Location.of(waiting, instance)
     result = location.run(location.requested())
     (report,) = result.output_for_node(TABLES_OP)
@@ -87,7 +75,7 @@ def test_a_table_that_can_be_repaired_is_repaired_in_the_same_run(waiting: Lab, 
 
 
 def test_a_rebuild_by_hand_is_the_only_one(waiting: Lab, instance: dg.DagsterInstance) -> None:
-    lose_changes(waiting)
+    waiting.lose_changes()
     location = Location.of(waiting, instance)
     assert not location.run_slices(key(2, 3), key(4, 5)).success
     assert location.requested(), "partitions that a person chose keep no scheduler waiting"
