@@ -203,7 +203,7 @@ def test_ctrl_c_ends_the_command_behind_the_slices_under_way(mirrored: Lab) -> N
         commit(mirrored, 901)
         assert json.loads(process.stdout.readline())["slices"] == 2
         process.send_signal(signal.SIGINT)
-        assert process.wait(60) == 0
+        assert process.wait(120) == 0
     finally:
         killer.cancel()
         process.kill()
