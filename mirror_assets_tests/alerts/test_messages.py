@@ -80,7 +80,7 @@ def test_a_check_leads_to_its_row() -> None:
 
 def test_only_web_addresses_are_links(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv(DOCS_VARIABLE)
-    monkeypatch.setattr(docs_links, "_site_of_package", lambda: "")
+    monkeypatch.setattr(docs_links, "_urls_of_package", dict)
     made = message_of(MessageKind.BEGUN, tables(1), (), _AT, _PAGES)
     assert "What this means: docs/errors.md#log_gap" in made.body
     assert [label for label, _ in made.links] == ["Open in Dagster"]
