@@ -112,6 +112,7 @@ def landed_metadata(
         metadata |= {"summary": f"{summary}, {duration(lag)} behind the commit", "lag_seconds": round(lag, 3)}
     metadata |= {
         **_seconds(seconds),
+        "files": len(entries),
         "bytes": total_bytes,
         "covered_version": manifest.covered,
         **_noted_commits(published.unproved, published.by_files),
