@@ -147,6 +147,6 @@ class UnknownOutcome(MirrorError):
     family = "unknown"
 
 
-def rebuild_step(table: object) -> str:
+def rebuild_step(table: str) -> str:
     """Return the step that starts a rebuild of the table: the job, then the command."""
     return f"launch the job `rebuild`, or run `mirror-assets rebuild {table}`"

@@ -11,6 +11,7 @@ import dagster as dg
 from mirror_assets.composition import Project
 from mirror_assets.config import TableSettings
 from mirror_assets.errors import ErrorCode, MirrorError, StopError
+from mirror_assets.fabric.monitoring import Mirror
 from mirror_assets.orchestration.asset_names import RANGE_START, AssetKind, step_name
 from mirror_assets.orchestration.check import Check, CheckedTable
 from mirror_assets.orchestration.checks import BLOCKING, checks_of
@@ -158,10 +159,18 @@ def evaluations(
 
 
 def log_checks(
-    context: dg.OpExecutionContext, assets: MirrorAssets, composed: Project, table: TableSettings, *kinds: AssetKind
+    context: dg.OpExecutionContext,
+    assets: MirrorAssets,
+    composed: Project,
+    table: TableSettings,
+    *kinds: AssetKind,
+    mirror: Mirror | None = None,
 ) -> None:
-    """Log the results of the table's checks of these kinds: who materializes an asset records its checks."""
-    checked = CheckedTable(context.instance, assets, composed, table, is_incremental=True)
+    """Log the results of the table's checks of these kinds: who materializes an asset records its checks.
+
+    `mirror` is one whose status is read once for several tables.
+    """
+    checked = CheckedTable(context.instance, assets, composed, table, is_incremental=True, shared_mirror=mirror)
     for found in evaluations(checked, kinds, context.log.warning):
         context.log_event(found)  # type: ignore[arg-type]  # it is recorded; the annotation lags
 

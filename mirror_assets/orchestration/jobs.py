@@ -165,13 +165,14 @@ def _replicate_job(assets: MirrorAssets) -> Job:
     def replicate_tables(context: dg.OpExecutionContext) -> list[MonitoredTable]:
         with failing(), stopping(context), exporting_metrics(settings, context.log.warning):
             composed = project(assets, context.resources, with_spark=False, lands=False)
-            statuses = [status for status in composed.mirror().poll() if status.name in settings.names]
-            changed = ChangedMirrors(context.instance, assets)
+            mirror = composed.mirror()
+            statuses = [status for status in mirror.poll() if status.name in settings.names]
+            changed, at_once = ChangedMirrors(context.instance, assets), mirror.at_once()
             for status in statuses:
                 event = changed.event(status, manifest_or_none(composed.store, status.name))
                 if event is not None:
                     context.log_event(event)
-                    log_checks(context, assets, composed, settings.table(status.name), AssetKind.MIRROR)
+                    log_checks(context, assets, composed, settings.table(status.name), AssetKind.MIRROR, mirror=at_once)
         return statuses
 
     description = "Observe the mirror; the local stand-in first applies what has landed."

@@ -100,8 +100,8 @@ def _skipped(instance: dg.DagsterInstance, asset: dg.AssetKey, key: SliceKey, sk
         return skipped
     why = str(skipped["landed_before"])
     summary = event.metadata.get("summary")
-    told = str(summary.value) if isinstance(summary, dg.TextMetadataValue) else ""
-    return {**event.metadata, "summary": f"{why}: {told.removeprefix(f'{why}: ')}", "landed_before": why}
+    text = str(summary.value) if isinstance(summary, dg.TextMetadataValue) else ""
+    return {**event.metadata, "summary": f"{why}: {text.removeprefix(f'{why}: ')}", "landed_before": why}
 
 
 def failure(error: MirrorError, key: SliceKey | None = None) -> dg.Failure:

@@ -175,8 +175,7 @@ class _TableRuns:
 
         For Dagster, they hold for all that this run materializes of them.
         """
-        is_known = table.name in self._checked
-        if is_known and not is_new:
+        if table.name in self._checked and not is_new:
             return
         checked = CheckedTable(self._context.instance, self._assets, self._project, table.table, is_incremental=True)
         try:
@@ -186,10 +185,7 @@ class _TableRuns:
                 raise
             return  # the next slice retries
         self._checked.add(table.name)
-        if is_known:
-            self._events.report(found)
-        else:
-            self._events.log(found)
+        self._events.record(found)
 
     def _fail(self, table: TableContext, error: MirrorError, message: str) -> None:
         self.reports[table.name] = self.reports[table.name].failed(error)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections import deque
 from collections.abc import Sequence
@@ -59,9 +60,9 @@ class TableEvents:
         self._instance = context.instance
         self._queue = queue or EventQueue(context.log)
         self._uncounted: dict[TableName, int] = {}
-        self._checked: set[TableName] = set()
-        # When results were recorded outside of the run since a check refused a slice; 0 for none.
-        self._reported_at: dict[TableName, float] = {}
+        self._in_run: set[dg.AssetCheckKey] = set()
+        # From when on the results of a table's next slice are recorded (monotonic seconds); at once if absent.
+        self._due_at: dict[TableName, float] = {}
 
     def planned(self, table: TableName, slices: Sequence[PlannedSlice]) -> None:
         """Register the slices as partitions, in order."""
@@ -96,31 +97,37 @@ class TableEvents:
         delete_keys(self._instance, partitions, surplus)
 
     def checked(self, table_context: TableContext, processed: ProcessedSlice) -> None:
-        """Record the results of a landed slice's checks: of the first in the run, and again after a failure.
-
-        A failure is recorded outside of the run, and so are later results. Dagster hides those at the next slice.
-        """
-        name, now = table_context.name, time.monotonic()
-        reported_at = self._reported_at.get(name)
-        if processed.published.manifest.loading is not None:
+        """Record the results of a landed slice's checks: of the first in the run, and again after a failure."""
+        name = table_context.name
+        if processed.published.manifest.loading is not None or time.monotonic() < self._due_at.get(name, 0.0):
             return
         key = str(processed.record.slice)
         note = f"slice {key}, and each later slice of this run before it lands"
-        if name not in self._checked:
-            self._checked.add(name)
-            self._reported_at.pop(name, None)
-            self.log(self._evaluations(name, key, processed.results, note))
-        elif reported_at is not None and (not reported_at or now - reported_at >= HIDDEN_SECONDS):
-            self._reported_at[name] = now
-            self.report(self._evaluations(name, key, processed.results, note))
+        self._record_staged(name, self._evaluations(name, key, processed.results, note))
 
     def refused(self, table_context: TableContext, error: ChecksFailed) -> None:
         """Record the results of a slice that may not land."""
-        self._reported_at[table_context.name] = 0.0
-        self.report(self._evaluations(table_context.name, str(error.key), error.results))
+        self._due_at[table_context.name] = 0.0
+        self._report(self._evaluations(table_context.name, str(error.key), error.results))
 
-    def report(self, found: Sequence[dg.AssetCheckEvaluation]) -> None:
-        """Record results outside of the run: Dagster keeps one result of a check per run, and would lose a failure."""
+    def record(self, found: Sequence[dg.AssetCheckEvaluation]) -> bool:
+        """Record results: in the run, or outside of it those of checks that have one in the run.
+
+        Dagster keeps one result of a check per run, and would lose a failure. Returns whether all are in the run: one
+        outside of it is hidden by the asset's next event.
+        """
+        known = [one for one in found if one.asset_check_key in self._in_run]
+        self.log([one for one in found if one.asset_check_key not in self._in_run])
+        self._report(known)
+        self._in_run.update(one.asset_check_key for one in found)
+        return not known
+
+    def _record_staged(self, table: TableName, found: Sequence[dg.AssetCheckEvaluation]) -> None:
+        """Record the results of a table's staged slices, and from when on they are to be recorded again."""
+        self._due_at[table] = math.inf if self.record(found) else time.monotonic() + HIDDEN_SECONDS
+
+    def _report(self, found: Sequence[dg.AssetCheckEvaluation]) -> None:
+        """Record results outside of the run."""
         self._queue.record(*(partial(self._instance.report_runless_asset_event, one) for one in found))
 
     def rebuilt(self, table_context: TableContext, published: Published) -> None:
@@ -146,13 +153,8 @@ class TableEvents:
         self.log([source_event(assets, table_context, state, manifest.slice, manifest.landed_rows), *events])
         key = str(manifest.slice)  # no part of a snapshot lands before it has passed
         results = [CheckResult(check) for check in BLOCKING_CHECKS]
-        passed = self._evaluations(name, key, results, f"slice {key}, before the table folder was dropped")
-        if name in self._checked:
-            self.report(passed)
-        else:
-            self._checked.add(name)
-            self.log(passed)
-        self._reported_at.pop(name, None)
+        note = f"slice {key}, before the table folder was dropped"
+        self._record_staged(name, self._evaluations(name, key, results, note))
 
     def _register_rebuild(self, table: TableName, key: str, epoch: int) -> None:
         partitions, zone = self._assets.partitions_name(table), self._assets.key(AssetKind.LANDING, table)

@@ -94,7 +94,7 @@ def _table_problem(table: MonitoredTable | None) -> CheckResult | None:
         return None
     code = f"{table.error_code}: " if table.error_code else ""
     why = f"{code}{table.message or 'no reason given'}"
-    step = f"correct what Fabric names, then {rebuild_step(table.name)}."
+    step = f"correct what Fabric names, then {rebuild_step(str(table.name))}."
     return _problem(
         f"the replicator has stopped the table ({table.state.value}): {why}", is_warning=False, next_step=step
     )

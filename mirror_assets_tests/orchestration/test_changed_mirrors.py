@@ -129,11 +129,11 @@ class Observed:
 
     def check(self, rows: int) -> list[dg.DagsterEvent]:
         """Run `checks` with this status of the table; return the materializations of mirrors, and all results."""
-        told = [
+        tables = [
             told_table("shop", "orders", processedRows=rows, lastSyncDateTime=_SYNCED),
             told_table("shop", "orphan"),
         ]
-        self.database.tables = lambda: told
+        self.database.tables = lambda: tables
         job = self.definitions.resolve_job_def(CHECKS)
         run = job.execute_in_process(instance=self.instance, raise_on_error=False).run_id
         events = [entry.dagster_event for entry in self.instance.all_logs(run) if entry.dagster_event]

@@ -39,6 +39,7 @@ def test_an_asset_page_lists_the_sensor_that_drives_it(tmp_path: Path, kind: Ass
     seen = RemoteRepository(snap, RepositoryHandle.for_test(), auto_materialize_use_sensors=True)
     for name in config.names:
         targets = {found.name: found.get_targets() for found in seen.get_sensors_targeting(asset_key(kind, name))}
+        assert set(targets) == {"mirror", "replicator"}, "a sensor targets the groups of the tables"
         assert [target.job_name for target in targets[sensor]] == [job], "it still starts that job"
 
 
