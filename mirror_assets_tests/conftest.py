@@ -6,11 +6,12 @@ import random
 import shutil
 import signal
 from collections.abc import Iterator
+from contextvars import ContextVar
 from pathlib import Path
 
 import hypothesis
 import pytest
-from dagster._core.storage.defs_state.base import set_defs_state_storage
+from dagster._core.storage.defs_state import base as defs_state
 from pyspark.sql import SparkSession
 
 from mirror_assets.encode.session import open_session, own_session, spark_settings
@@ -35,10 +36,13 @@ pytest_plugins = [
 
 
 @pytest.fixture(autouse=True)
-def no_storage_of_another_test() -> Iterator[None]:
-    """Instances of Dagster that end in another order than they began leave a dead one behind for the process."""
-    with set_defs_state_storage(None):
-        yield
+def no_storage_of_another_test(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Instances of Dagster that end in another order than they began leave a dead one behind for the process.
+
+    One that the garbage collector ends within a test puts back what was there before it, so each test has a variable
+    of its own: on another one, Dagster sets no storage.
+    """
+    monkeypatch.setattr(defs_state, "_current_storage", ContextVar("_current_storage", default=None))
 
 
 def pytest_configure() -> None:
