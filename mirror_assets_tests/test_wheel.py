@@ -52,7 +52,7 @@ def _metadata(wheel: Path) -> Message:
 def test_it_holds_the_package_and_its_data_and_nothing_else(wheel: Path) -> None:
     with zipfile.ZipFile(wheel) as archive:
         names = archive.namelist()
-    assert {"mirror_assets/py.typed", "mirror_assets/demo/mirror.yaml"} <= set(names)
+    assert {"mirror_assets/py.typed", "mirror_assets/features/demo/mirror.yaml"} <= set(names)
     assert {name.partition("/")[0] for name in names} == {"mirror_assets", "mirror_assets-0.1.0.dist-info"}
     sources = {file.relative_to(ROOT).as_posix() for file in (ROOT / "mirror_assets").rglob("*.py")}
     assert sources == {name for name in names if name.endswith(".py")}

@@ -18,8 +18,8 @@ from deltalake import DeltaTable, write_deltalake
 from benchmarks.bench import Bench
 from benchmarks.contest import interleaved
 from benchmarks.result import Case, Goal, Outcome
-from mirror_assets.direct_lake.footer_reader import FooterReader
-from mirror_assets.direct_lake.report import InspectedTable, table_report
+from mirror_assets.features.direct_lake.footer_reader import FooterReader
+from mirror_assets.features.direct_lake.report import InspectedTable, table_report
 from mirror_assets.source.log import DeltaLog
 
 _FILES_A_COMMIT, _ROWS_A_FILE, _NUMBERS = 10, 2_000, 8

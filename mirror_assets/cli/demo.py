@@ -13,8 +13,8 @@ from mirror_assets.cli.output import note, show
 from mirror_assets.cli.run_job import execute, failures
 from mirror_assets.composition import open_spark
 from mirror_assets.config import Config, load_config, open_zone
-from mirror_assets.demo.claim import claim_folder, claim_tables, clear_folder, clear_tables, write_config
-from mirror_assets.demo.lake import begin_lake, continue_lake
+from mirror_assets.features.demo.claim import claim_folder, claim_tables, clear_folder, clear_tables, write_config
+from mirror_assets.features.demo.lake import begin_lake, continue_lake
 from mirror_assets.landing.names import TableName
 from mirror_assets.orchestration.asset_names import AssetKind, asset_key
 from mirror_assets.orchestration.check_jobs import ALL_CHECKS

@@ -9,8 +9,8 @@ from functools import partial
 
 from mirror_assets.composition import history_context, no_spark
 from mirror_assets.config import Config, LagLimits, RetentionLimits, TableSettings
-from mirror_assets.direct_lake.asset_checks import MIRROR_CHECKS, SOURCE_CHECKS
 from mirror_assets.errors import ErrorCode, SettingError
+from mirror_assets.features.direct_lake.asset_checks import MIRROR_CHECKS, SOURCE_CHECKS
 from mirror_assets.history.history_context import HistoryContext
 from mirror_assets.orchestration.asset_names import AssetKind
 from mirror_assets.orchestration.check import Check, CheckedTable

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 import dagster as dg
 
 from mirror_assets.config import Config
-from mirror_assets.direct_lake.maintenance_job import MAINTENANCE
+from mirror_assets.features.direct_lake.maintenance_job import MAINTENANCE
 from mirror_assets.orchestration.check_jobs import CHECKS, RECONCILE
 from mirror_assets.orchestration.check_tables import LONGEST_SECONDS
 from mirror_assets.orchestration.dagster_internals import UnresolvedAssetJobDefinition

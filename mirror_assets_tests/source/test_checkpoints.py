@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from mirror_assets.source.errors import LogGap, SourceUnreadable
 from mirror_assets.source.log import DeltaLog
 from mirror_assets.source.replay import Snapshot
-from mirror_assets_tests.direct_lake.random_lakes import histories
+from mirror_assets_tests.features.direct_lake.random_lakes import histories
 from mirror_assets_tests.source.handmade import (
     PROTOCOL,
     Action,

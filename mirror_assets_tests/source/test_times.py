@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mirror_assets.direct_lake.framing import committed_by
+from mirror_assets.features.direct_lake.framing import committed_by
 from mirror_assets.source.log import DeltaLog
 from mirror_assets.source.ranges import CommitTimes, TimePoint, increasing
 from mirror_assets_tests.source.handmade import (

@@ -18,7 +18,7 @@ from mirror_assets.cli.commands.setup import demo, discover, doctor, download_ja
 from mirror_assets.cli.exit import Exit
 from mirror_assets.cli.json_log import use_json
 from mirror_assets.cli.options import CONFIG_HELP, PATH
-from mirror_assets.direct_lake.commands import direct_lake
+from mirror_assets.features.direct_lake.commands import direct_lake
 
 
 class _InOrder(click.Group):

@@ -1,0 +1,94 @@
+"""The demo's own files: the mirror.yaml that it writes, and what it may delete when it starts again."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Sequence
+from contextlib import suppress
+from importlib.resources import files
+from pathlib import Path
+
+from mirror_assets.errors import ErrorCode, SettingError
+from mirror_assets.landing.names import TableName
+from mirror_assets.storage import PathExists, Store
+
+MARK = ".made_by_mirror_assets_demo"
+# In a landing zone the mark begins with an underscore, so that Fabric ignores it.
+ZONE_MARK = "_made_by_mirror_assets_demo"
+CONFIG = "mirror.yaml"
+
+
+def claim_folder(folder: Path) -> None:
+    """Mark a folder as the demo's; make it if need be. Raises not_made_here for one with content and no mark."""
+    mark = folder / MARK
+    if not mark.exists() and folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
+        raise not_made_here(folder)
+    folder.mkdir(parents=True, exist_ok=True)
+    mark.touch()
+
+
+def clear_folder(folder: Path) -> None:
+    """Delete all that is in the demo's folder but the mark. Raises not_made_here when it is not the demo's."""
+    claim_folder(folder)
+    for path in folder.iterdir():
+        if path.name != MARK:
+            shutil.rmtree(path) if path.is_dir() and not path.is_symlink() else path.unlink()
+
+
+def claim_tables(store: Store, names: Sequence[TableName]) -> None:
+    """Mark the landing zone's tables of these names as the demo's; other tables may be beside them.
+
+    Raises not_made_here when one of them is there without the mark, and what the store raises.
+    """
+    if store.head(ZONE_MARK) is not None:
+        return
+    for name in names:
+        for folder in (name.folder, name.scratch):
+            if store.list(folder):
+                raise not_made_here(f"{store.root}/{folder}")
+        if store.head(name.rebuild_record) is not None:
+            raise not_made_here(f"{store.root}/{name.rebuild_record}")
+    with suppress(PathExists):
+        store.create(ZONE_MARK, b"")
+
+
+def clear_tables(store: Store, names: Sequence[TableName]) -> None:
+    """Delete the demo's tables from the landing zone. Raises as `claim_tables` does."""
+    claim_tables(store, names)
+    for name in names:
+        store.delete_tree(name.folder)
+        store.delete_tree(name.scratch)
+        store.delete(name.rebuild_record)
+
+
+def write_config(root: Path, others: Path | None = None) -> Path:
+    """Write `root/mirror.yaml` and return its path; settings in the file `others` replace the demo's.
+
+    Raises not_made_here for a mirror.yaml that the demo did not write.
+    """
+    text = (files("mirror_assets.features.demo") / CONFIG).read_text(encoding="utf-8")
+    if others is not None:
+        text = _with_others(text, others.read_text(encoding="utf-8"))
+    first_line = text.partition("\n")[0]
+    path = root / CONFIG
+    if path.exists() and not path.read_text(encoding="utf-8").startswith(first_line):
+        raise not_made_here(path)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text, encoding="utf-8")
+    return path
+
+
+def _with_others(text: str, others: str) -> str:
+    """Return the demo's settings, without those that the others set, then the others."""
+    names = tuple(f"{line.partition(':')[0]}:" for line in others.splitlines() if line[:1].isalpha())
+    kept = [line for line in text.splitlines() if not names or not line.startswith(names)]
+    return "\n".join([*kept, others])
+
+
+def not_made_here(path: Path | str) -> SettingError:
+    """The demo would replace a folder or file that it did not make."""
+    return SettingError(
+        f"{path} exists and was not made by the demo.",
+        "give the demo another place (--folder, or the path in --settings), or move it away; nothing was deleted.",
+        code=ErrorCode.PATH_REFUSED,
+    )

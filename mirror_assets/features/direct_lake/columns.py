@@ -1,0 +1,268 @@
+"""The columns of a table's Parquet files: sizes, encodings, different values, and the table columns they belong to."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from mirror_assets.features.direct_lake.errors import column_unknown
+from mirror_assets.features.direct_lake.footers import Coding, Footers
+from mirror_assets.source.actions import Metadata
+from mirror_assets.source.schema import Field, Schema, parse_schema
+
+# Columns that Delta itself adds to files of tables with row tracking, by the properties that name them.
+_DELTAS_OWN = (
+    "delta.rowTracking.materializedRowIdColumnName",
+    "delta.rowTracking.materializedRowCommitVersionColumnName",
+)
+# A dictionary page stores the length of each text in this many bytes.
+_LENGTH_BYTES = 4
+_FLOATS = {"FLOAT", "DOUBLE"}
+# From this share on, different values of a row group are hardly compressed.
+_NEARLY_UNIQUE_PERCENT = 50.0
+
+
+def percent(part: int, whole: int) -> float:
+    """Return the part in percent of the whole; 0 if the whole is 0."""
+    return 100 * part / whole if whole else 0.0
+
+
+@dataclass(frozen=True)
+class DistinctValues:
+    """Bounds on a column's number of different values, without nulls (reference `direct-lake` §2.5).
+
+    They are of stored rows, hidden ones included. The largest dictionary of a row group is the lower bound. All
+    dictionaries together are the upper bound; without a dictionary, each value may differ. Arrow's C++ writer keeps
+    entries that no row has, so dictionaries of its files are no lower bound.
+    """
+
+    least: int
+    most: int
+
+
+@dataclass(frozen=True)
+class ParquetColumn:
+    """A leaf column over all files. `path` is joined by dots, bytes are sums, `share` is the percentage of all bytes.
+
+    `name` is its table column; None for dropped columns, and Delta's own. `label` is its path in the table's names.
+    `is_dropped`: only the files still have it. `values` includes nulls; `nulls` is None if a file has no statistics.
+    `codings` counts column chunks. `distinct`, `least_in_groups` (different values of each row group, added up) and
+    `dictionary_bytes` (uncompressed) are None if dictionaries were not read. No text is longer than `longest_bytes`;
+    None for other columns.
+    """
+
+    name: str | None
+    label: str
+    path: str
+    is_dropped: bool
+    share: float
+    physical_types: tuple[str, ...]
+    values: int
+    nulls: int | None
+    compressed: int
+    uncompressed: int
+    codings: Mapping[Coding, int]
+    distinct: DistinctValues | None
+    least_in_groups: int | None
+    dictionary_bytes: int | None
+    longest_bytes: int | None
+
+    @property
+    def without_dictionary_percent(self) -> float:
+        """Column chunks with pages that use no dictionary, in percent."""
+        plain = self.codings.get(Coding.MIXED, 0) + self.codings.get(Coding.PLAIN, 0)
+        return percent(plain, sum(self.codings.values()))
+
+
+def parquet_columns(footers: Footers, names: ColumnNames) -> tuple[ParquetColumn, ...]:
+    """Return the columns of the files, the largest first."""
+    chunks = footers.chunks
+    keeps_unused = pc.take(pc.starts_with(footers.table["created_by"], "parquet-cpp"), chunks["file"])
+    shown = pc.subtract(chunks["values"], pc.coalesce(chunks["nulls"], 0))
+    is_whole = pc.and_(pc.equal(chunks["coding"], Coding.DICTIONARY.value), pc.is_valid(chunks["entries"]))
+    in_dictionary = pc.subtract(chunks["dictionary_bytes"], pc.multiply(chunks["entries"], _LENGTH_BYTES))
+    any_value = pc.min_element_wise(pc.subtract(chunks["values"], pc.coalesce(chunks["nulls"], chunks["values"])), 1)
+    is_text = pc.equal(chunks["physical_type"], "BYTE_ARRAY")
+    longest = pc.if_else(is_whole, in_dictionary, chunks["uncompressed"])
+    added = {
+        "low": pc.if_else(pc.or_(keeps_unused, pc.is_null(chunks["entries"])), any_value, chunks["entries"]),
+        "high": pc.if_else(is_whole, chunks["entries"], shown),
+        "longest": pc.if_else(is_text, longest, pa.scalar(None, pa.int64())),
+        **{coding.value: pc.equal(chunks["coding"], coding.value) for coding in Coding},
+    }
+    for name, column in added.items():
+        chunks = chunks.append_column(name, column)
+    rows = chunks.group_by("column", use_threads=False).aggregate(
+        [
+            ("physical_type", "distinct"),
+            ("values", "sum"),
+            ("nulls", "sum", pc.ScalarAggregateOptions(skip_nulls=False)),
+            *((name, "sum") for name in ("compressed", "uncompressed", "low", "high", "dictionary_bytes")),
+            *((name, "max") for name in ("low", "longest")),
+            *((coding.value, "sum") for coding in Coding),
+        ]
+    )
+    total, dictionaries = pc.sum(chunks["compressed"]).as_py() or 0, footers.dictionaries
+    columns = (
+        ParquetColumn(
+            name=names.column(row["column"]),
+            label=names.label(row["column"]),
+            path=row["column"],
+            is_dropped=names.is_dropped(row["column"]),
+            share=percent(row["compressed_sum"], total),
+            physical_types=tuple(row["physical_type_distinct"]),
+            values=row["values_sum"],
+            nulls=row["nulls_sum"],
+            compressed=row["compressed_sum"],
+            uncompressed=row["uncompressed_sum"],
+            codings={coding: row[f"{coding.value}_sum"] for coding in Coding if row[f"{coding.value}_sum"]},
+            distinct=DistinctValues(row["low_max"], row["high_sum"]) if dictionaries else None,
+            least_in_groups=row["low_sum"] if dictionaries else None,
+            dictionary_bytes=(row["dictionary_bytes_sum"] or 0) if dictionaries else None,
+            longest_bytes=row["longest_max"],
+        )
+        for row in rows.to_pylist()
+    )
+    return tuple(sorted(columns, key=lambda column: -column.compressed))
+
+
+@dataclass(frozen=True)
+class ColumnNames:
+    """Finds the table column of a Parquet column, by its path (joined by dots).
+
+    Parquet files use the physical names of columns (Delta's protocol, "Column Mapping"), in the mode `id` also, unless
+    the files were converted from another format.
+    """
+
+    schema: Schema
+    deltas_own: frozenset[str] = frozenset()
+
+    @classmethod
+    def of(cls, metadata: Metadata) -> ColumnNames:
+        """Return the names of the table with this metadata. Raises schema_unreadable."""
+        named = (metadata.configuration.get(name) for name in _DELTAS_OWN)
+        return cls(parse_schema(metadata.schema_string), frozenset(name for name in named if name))
+
+    def column(self, path: str) -> str | None:
+        """Return the table column that a Parquet column belongs to; None for one that the table doesn't have."""
+        names = _names_along(path, self.schema.fields)
+        return names[0] if names else None
+
+    def label(self, path: str) -> str:
+        """Return the Parquet column's path in the table's names, as far as it has any."""
+        return ".".join(_names_along(path, self.schema.fields) or (path,))
+
+    def is_dropped(self, path: str) -> bool:
+        """Whether files have the column, but the table doesn't, and it isn't Delta's own."""
+        return path not in self.deltas_own and self.column(path) is None
+
+
+def _names_along(path: str, fields: Sequence[Field]) -> tuple[str, ...] | None:
+    """Return the names of the fields that the path leads through; None if no field matches. Names may have dots.
+
+    Writers name the inside of lists and maps differently, so it is returned unchanged.
+    """
+    for field_ in fields:
+        name = field_.physical_name or field_.name
+        inside = path[len(name) + 1 :]
+        if path == name:
+            return (field_.name,)
+        if path.startswith(f"{name}."):
+            names = _names_along(inside, field_.children) if field_.type.startswith("struct<") else (inside,)
+            if names is not None:
+                return (field_.name, *names)
+    return None
+
+
+def dropped_bytes(footers: Footers, names: ColumnNames) -> dict[str, int]:
+    """Return the compressed bytes of dropped columns, by file; files without any are omitted."""
+    chunks = footers.chunks
+    dropped = [path for path in pc.unique(chunks["column"]).to_pylist() if names.is_dropped(path)]
+    found = chunks.filter(pc.is_in(chunks["column"], pa.array(dropped, pa.string())))
+    sums = found.group_by("file").aggregate([("compressed", "sum")])
+    return {
+        footers.files[file].path: size
+        for file, size in zip(sums["file"].to_pylist(), sums["compressed_sum"].to_pylist(), strict=True)
+    }
+
+
+@dataclass(frozen=True)
+class ColumnAnswer:
+    """A row of the report on columns: the question, the column, and the answer. `advice` may be empty."""
+
+    question: str
+    column: str
+    found: str
+    advice: str = ""
+    figures: Mapping[str, int | float | str] = field(default_factory=dict)
+
+
+def loaded_bytes(columns: Sequence[ParquetColumn], names: ColumnNames, used: Sequence[str]) -> tuple[ColumnAnswer, ...]:
+    """Return the compressed bytes that a model with the `used` columns loads, and a row per unused column.
+
+    Row groups are loaded whole, hidden rows included. Partition columns have no bytes, unless their writer stores them
+    in files also, as Spark does with column mapping. Raises SettingError for a name that, in exactly this spelling, is
+    not a column of the table.
+    """
+    sizes = {field_.name: 0 for field_ in names.schema.fields}
+    for name in used:
+        if name not in sizes:
+            raise column_unknown(name, ", ".join(sizes))
+    for column in columns:
+        if column.name is not None:
+            sizes[column.name] += column.compressed
+    largest_first = sorted(sizes, key=lambda name: -sizes[name])
+    loaded = [name for name in largest_first if name in used]
+    used_bytes, all_bytes = sum(sizes[name] for name in loaded), sum(sizes.values())
+    share = percent(used_bytes, all_bytes)
+    return (
+        ColumnAnswer(
+            "bytes to load",
+            ", ".join(loaded),
+            f"{len(loaded)} columns load {used_bytes:,} bytes, {share:.0f} % of all",
+            figures={"used_bytes": used_bytes, "unused_bytes": all_bytes - used_bytes, "used_bytes_share": share},
+        ),
+        *(
+            ColumnAnswer(
+                "unused columns",
+                name,
+                f"{sizes[name]:,} bytes, {percent(sizes[name], all_bytes):.0f} % of all, are never loaded",
+                "drop the column if nothing else reads it",
+                {"bytes": sizes[name]},
+            )
+            for name in largest_first
+            if name not in used
+        ),
+    )
+
+
+def float_answers(columns: Sequence[ParquetColumn], writers: Mapping[str, int]) -> tuple[ColumnAnswer, ...]:
+    """Return a row per floating-point column of the table, the largest first; `writers` counts files by writer.
+
+    Spark's writer, parquet-mr, drops a dictionary that saves nothing on the first page, so a column of its files
+    without one has different values, unless it was configured to make none.
+    """
+    has_dictionaries = any(coding is not Coding.PLAIN for column in columns for coding in column.codings)
+    drops_useless = has_dictionaries and all(writer.startswith("parquet-mr") for writer in writers)
+    answers = []
+    for column in columns:
+        if column.name is None or not _FLOATS.intersection(column.physical_types):
+            continue
+        least, most = 0.0, 100.0
+        if column.distinct is not None and column.least_in_groups is not None:
+            not_null = column.values - (column.nulls or 0)
+            most = percent(column.distinct.most, not_null)
+            all_differ = drops_useless and Coding.PLAIN in column.codings
+            least = most if all_differ else percent(column.least_in_groups, not_null)
+        found, advice = "the number of different values is unknown", ""
+        if least >= _NEARLY_UNIQUE_PERCENT:
+            found, advice = f"at least {least:.0f} of 100 values differ", "round it, or store it as DECIMAL(17,4)"
+        elif most < _NEARLY_UNIQUE_PERCENT:
+            found = f"at most {most:.0f} of 100 values differ"
+        figures = {"bytes": column.compressed, "least_percent": least, "most_percent": most}
+        text = f"{column.share:.0f} % of all bytes; in a row group, {found}"
+        answers.append(ColumnAnswer("nearly unique floats", column.label, text, advice, figures))
+    return tuple(answers)

@@ -1,0 +1,155 @@
+"""A table's report: its log is listed once, each footer is read once, and VACUUM is planned once."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+from mirror_assets.features.direct_lake.calculated import CalculatedColumn, calculated_advice
+from mirror_assets.features.direct_lake.columns import (
+    ColumnAnswer,
+    ColumnNames,
+    dropped_bytes,
+    float_answers,
+    loaded_bytes,
+)
+from mirror_assets.features.direct_lake.footer_reader import FooterReader
+from mirror_assets.features.direct_lake.footers import Footers
+from mirror_assets.features.direct_lake.framing import (
+    FramingEffect,
+    FramingPoint,
+    LogSpan,
+    framing_effect,
+    framing_series,
+    recent_span,
+)
+from mirror_assets.features.direct_lake.guardrails import CapacityFit, Guardrails, growth, measure, predicted_mirror
+from mirror_assets.features.direct_lake.layout import Advice, LayoutReport, advice, layout_report
+from mirror_assets.features.direct_lake.maintenance_plan import MaintenanceStep, rewrite_steps, script, vacuum_steps
+from mirror_assets.features.direct_lake.type_rules import TypeIssue, type_issues
+from mirror_assets.features.direct_lake.vacuum import NO_CONSUMERS, RetentionConsumers, VacuumPlan, plan_vacuum
+from mirror_assets.source.log import DeltaLog
+from mirror_assets.sql_names import table_at
+
+_DAY_MS = 86_400_000
+
+
+@dataclass(frozen=True)
+class InspectedTable:
+    """A table's newest version at `now` (seconds since 1970). Each property is computed when it is first used.
+
+    Growth and framing are those of the last `recent_days`. All properties raise what the log and `reader` raise.
+    """
+
+    name: str
+    log: DeltaLog
+    reader: FooterReader
+    now: float
+    recent_days: float = 7.0
+
+    @cached_property
+    def footers(self) -> Footers:
+        """The footers of all live files."""
+        return self.reader.read(self.log.snapshot().files)
+
+    @cached_property
+    def layout(self) -> LayoutReport:
+        """The layout of the table's files."""
+        return layout_report(self.log.snapshot(), self.footers)
+
+    @cached_property
+    def span(self) -> LogSpan:
+        """The versions of the last days."""
+        return recent_span(self.log, self._since_ms)
+
+    @cached_property
+    def guardrails(self) -> Guardrails:
+        """The table, and its mirror as predicted, against every capacity."""
+        a_day = growth(self.span, self._since_ms, round(self.now * 1000))
+        size = measure(self.name, self.log.snapshot(), self.footers, a_day)
+        return Guardrails(CapacityFit.of(size), CapacityFit.of(predicted_mirror(size)))
+
+    @cached_property
+    def types(self) -> tuple[TypeIssue, ...]:
+        """The columns that Direct Lake can't load, or perhaps can't."""
+        metadata = self.log.snapshot().metadata
+        return type_issues(self.log.uri, ColumnNames.of(metadata), metadata.partition_columns, self.layout.columns)
+
+    @property
+    def _since_ms(self) -> int:
+        return round(self.now * 1000) - round(self.recent_days * _DAY_MS)
+
+
+@dataclass(frozen=True)
+class DirectLakeReport:
+    """A table at its newest version, committed at `timestamp_ms` (since 1970), as read at `now` (in seconds).
+
+    `framing` is what a model loads that is framed after each of the last days with a commit. `reframing` is what
+    models with the given frames load when they are framed now. `script` has the steps of `maintenance` as SQL.
+    """
+
+    name: str
+    uri: str
+    version: int
+    timestamp_ms: int
+    now: float
+    guardrails: Guardrails
+    layout: LayoutReport
+    advice: tuple[Advice, ...]
+    types: tuple[TypeIssue, ...]
+    vacuum: VacuumPlan
+    answers: tuple[ColumnAnswer, ...]
+    framing: tuple[FramingPoint, ...]
+    reframing: tuple[FramingEffect, ...]
+    maintenance: tuple[MaintenanceStep, ...]
+    script: str
+
+
+def table_report(
+    table: InspectedTable,
+    consumers: RetentionConsumers = NO_CONSUMERS,
+    *,
+    retain_hours: float | None = None,
+    columns: Sequence[str] = (),
+    calculated: Sequence[CalculatedColumn] = (),
+    fabric_name: str | None = None,
+    max_files: int | None = None,
+) -> DirectLakeReport:
+    """Report on the table, whose older versions the consumers read; a model uses `columns`, and has `calculated` ones.
+
+    `retain_hours` are those of `VACUUM … RETAIN`. Maintenance is planned for Fabric's Spark if the table's name in
+    Fabric's SQL is given, and for a capacity's limit of files.
+
+    Raises SettingError for a frame or column that the table can't have, and for a cache that can't be used, StopError
+    for a data file that is missing or no Parquet, and what the log raises.
+    """
+    log, layout = table.log, table.layout
+    snapshot, sql_name = log.snapshot(), fabric_name or table_at(log.uri)
+    names = ColumnNames.of(snapshot.metadata)
+    vacuum = guard = plan_vacuum(log, table.now, *consumers, retain_hours)
+    if retain_hours is not None:  # maintenance runs VACUUM without RETAIN
+        guard = plan_vacuum(log, table.now, *consumers)
+    dropped = dropped_bytes(table.footers, names)
+    rewrites = rewrite_steps(snapshot, sql_name, vorder=fabric_name is not None, max_files=max_files, dropped=dropped)
+    rewritten = any(step.statement for step in rewrites)
+    maintenance = (*rewrites, *vacuum_steps(snapshot, sql_name, guard, rewritten=rewritten))
+    framed = {frame.version for frame in consumers.frames}.intersection(log.versions())
+    loaded = loaded_bytes(layout.columns, names, columns) if columns else ()
+    return DirectLakeReport(
+        name=table.name,
+        uri=log.uri,
+        version=snapshot.version,
+        timestamp_ms=snapshot.timestamp_ms,
+        now=table.now,
+        guardrails=table.guardrails,
+        layout=layout,
+        advice=(*advice(layout), *calculated_advice(calculated, names.schema)),
+        types=table.types,
+        vacuum=vacuum,
+        answers=(*loaded, *float_answers(layout.columns, layout.writers)),
+        framing=framing_series(log, table.span),
+        reframing=tuple(framing_effect(before, snapshot) for before in log.snapshots(framed)),
+        maintenance=maintenance,
+        script=script(sql_name, snapshot.version, maintenance),
+    )

@@ -1,0 +1,1 @@
+"""Tests of the features, in folders of the same names."""

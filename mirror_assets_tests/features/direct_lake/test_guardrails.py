@@ -1,0 +1,195 @@
+"""Limits of capacities: whether tables are within them, when they no longer will be, and what is worth a warning."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import date
+from itertools import pairwise
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from mirror_assets.config import DirectLakeMode
+from mirror_assets.config.table_settings import CAPACITIES
+from mirror_assets.features.direct_lake.check_rules import check_guardrails
+from mirror_assets.features.direct_lake.guardrails import (
+    GB,
+    SKUS,
+    SOURCE_DATE,
+    CapacityFit,
+    FitVerdict,
+    Growth,
+    Limit,
+    LimitUse,
+    Sku,
+    TableSize,
+    consequence,
+    fit,
+    predicted_mirror,
+    sku_of,
+)
+
+_SMALL = TableSize("orders", files=10, row_groups=20, rows=1_000, hidden_rows=0, bytes=GB)
+_F2, _F64 = sku_of("F2"), sku_of("F64")
+
+_FIGURES = st.builds(
+    TableSize,
+    table=st.just("t"),
+    files=st.integers(0, 20_000),
+    row_groups=st.integers(0, 20_000),
+    rows=st.integers(0, 30 * 10**9),
+    hidden_rows=st.integers(0, 10**9),
+    bytes=st.integers(0, 100 * GB),
+)
+
+
+def _use(table: TableSize, limit: Limit, sku: str = "F2") -> LimitUse:
+    return next(use for use in fit(sku_of(sku), table).uses if use.limit is limit)
+
+
+def test_a_figure_at_its_limit_fits_and_one_above_does_not() -> None:
+    at = TableSize("t", files=1_000, row_groups=1_000, rows=300_000_000, hidden_rows=0, bytes=10 * GB)
+    assert fit(_F2, at).verdict is FitVerdict.FITS
+    for more in (
+        replace(at, files=1_001),
+        replace(at, row_groups=1_001),
+        replace(at, rows=300_000_001),
+        replace(at, bytes=10 * GB + 1),
+    ):
+        assert fit(_F2, more).verdict is FitVerdict.OVER
+        assert [use.verdict for use in fit(_F2, more).uses].count(FitVerdict.OVER) == 1
+
+
+def test_hidden_rows_alone_leave_it_open() -> None:
+    hiding = replace(_SMALL, rows=300_000_000, hidden_rows=1)
+    assert (_use(hiding, Limit.ROWS).verdict, _use(hiding, Limit.ROWS, "F64").verdict) == (
+        FitVerdict.UNSURE,
+        FitVerdict.FITS,
+    )
+    assert CapacityFit.of(hiding).smallest == sku_of("F64")
+
+
+def test_a_model_has_the_size_of_its_table() -> None:
+    table = replace(_SMALL, bytes=12 * GB)
+    assert fit(_F2, table).verdict is FitVerdict.OVER
+    assert CapacityFit.of(table).smallest == sku_of("F16")
+    model = fit(_F64, table).uses[-1]
+    assert (model.allowed, model.headroom_percent, str(model)) == (
+        None,
+        None,
+        "the model: 12,000,000,000 bytes on disk, unlimited",
+    )
+
+
+def test_the_tightest_limit_is_named() -> None:
+    tightest = fit(_F2, replace(_SMALL, files=900)).tightest
+    assert tightest is not None
+    assert (tightest.limit, tightest.headroom_percent) == (Limit.FILES, 10)
+    assert str(tightest) == "orders: 900 files, 1,000 are allowed"
+    assert _use(replace(_SMALL, files=1_500), Limit.FILES).headroom_percent == -50
+
+
+def test_days_until_a_limit() -> None:
+    growing = replace(_SMALL, growth=Growth(files=99, rows=1.0, bytes=-GB, days=7, commits=9))
+    assert _use(growing, Limit.FILES).days_left == 10
+    assert _use(growing, Limit.ROW_GROUPS).days_left == pytest.approx(980 / 198)  # two a file, as there are now
+    assert _use(growing, Limit.MODEL_BYTES).days_left is None  # it shrinks
+    assert fit(_F2, growing).days_left == pytest.approx(980 / 198)
+    assert _use(replace(growing, files=1_001), Limit.FILES).days_left == 0
+    assert fit(_F2, _SMALL).days_left is None
+    grown = replace(growing, growth=Growth(files=0, rows=None, bytes=GB, days=7, commits=9))
+    assert fit(_F2, grown).uses[-1].days_left == 9
+
+
+@given(_FIGURES)
+def test_what_fits_fits_into_every_larger_capacity(table: TableSize) -> None:
+    fitting = CapacityFit.of(table)
+    fits = [found.verdict is FitVerdict.FITS for found in fitting.fits]
+    assert fits == sorted(fits)
+    assert fitting.smallest == (SKUS[fits.index(True)] if any(fits) else None)
+
+
+def test_over_a_limit_onelake_fails_and_sql_falls_back() -> None:
+    assert "framing fails" in consequence(DirectLakeMode.ONELAKE, Limit.FILES)
+    assert "queries to the table" in consequence(DirectLakeMode.SQL, Limit.ROWS)
+    assert "all queries" in consequence(DirectLakeMode.SQL, Limit.MODEL_BYTES)
+    assert consequence(DirectLakeMode.SQL_ONLY, Limit.FILES) == "queries fail"
+
+
+@pytest.mark.parametrize(
+    ("rows", "size", "groups", "files"),
+    [
+        (300_000_000, 8 * GB, 150, 30),
+        (1_500_000_000, 150 * GB, 375, 25),
+        (24_000_000_000, 3_000 * GB, 3_000, 300),
+        (1, 1, 1, 1),
+        (0, 0, 0, 0),
+        (10_000_001, GB, 6, 2),
+    ],
+)
+def test_the_mirror_of_a_table_as_fabric_cuts_it(rows: int, size: int, groups: int, files: int) -> None:
+    source = replace(_SMALL, files=9_999, rows=rows, bytes=size)
+    mirror = predicted_mirror(source)
+    assert (mirror.table, mirror.row_groups, mirror.files) == ("orders (mirror, predicted)", groups, files)
+
+
+def test_hidden_rows_do_not_come_to_the_mirror() -> None:
+    mirror = predicted_mirror(replace(_SMALL, rows=25_000_000, hidden_rows=75_000_000, bytes=8 * GB))
+    assert (mirror.bytes, mirror.files, mirror.hidden_rows) == (2 * GB, 3, 0)
+
+
+def test_a_mirror_gains_files_with_rows() -> None:
+    growth = Growth(files=500, rows=20_000_000, bytes=GB, days=7, commits=9)
+    mirror = predicted_mirror(replace(_SMALL, growth=growth))
+    assert mirror.growth == replace(growth, files=2)
+    assert fit(_F2, mirror).days_left == 9  # of 10 GB, one is there
+
+
+_UNLIMITED = 10**18
+
+
+def _limits(sku: Sku) -> tuple[int, ...]:
+    return sku.files, sku.row_groups, sku.rows, sku.model_bytes or _UNLIMITED
+
+
+def test_a_larger_capacity_allows_no_less() -> None:
+    assert [sku.name for sku in SKUS] == [f"F{2**power}" for power in range(1, 12)]
+    for smaller, larger in pairwise(SKUS):
+        assert all(a <= b for a, b in zip(_limits(smaller), _limits(larger), strict=True))
+
+
+def test_limits_are_those_of_the_page() -> None:
+    assert _limits(sku_of("F16")) == (1_000, 1_000, 300_000_000, 20 * GB)
+    assert _limits(sku_of("F64")) == (5_000, 5_000, 1_500_000_000, _UNLIMITED)
+    assert _limits(sku_of("F2048")) == (10_000, 10_000, 24_000_000_000, _UNLIMITED)
+    assert date.fromisoformat(SOURCE_DATE) < date(2026, 9, 1)
+
+
+def test_a_capacity_has_several_names() -> None:
+    assert tuple(name for sku in SKUS for name in sku.names) == CAPACITIES
+    assert sku_of("p1") is sku_of("FT1") is sku_of("F64")
+    with pytest.raises(ValueError, match=r"F3 is not a capacity; expected one of F2, F4, .*P5, F2048"):
+        sku_of("F3")
+
+
+@pytest.mark.parametrize(("days", "files_a_day", "warns"), [(7, 100, True), (7, 50, False), (0.5, 100, False)])
+def test_a_limit_that_growth_reaches_within_a_week_is_a_warning(days: float, files_a_day: float, warns: bool) -> None:
+    growing = replace(_SMALL, files=500, growth=Growth(files_a_day, None, 0, days, 10))
+    result = check_guardrails(growing, _F2, DirectLakeMode.ONELAKE)
+    assert result.passed is not warns
+    assert ("the limit is 5.0 days away" in result.message) is warns
+    assert result.is_warning is warns
+
+
+def test_hidden_rows_that_may_count_are_a_warning() -> None:
+    result = check_guardrails(replace(_SMALL, rows=300_000_000, hidden_rows=1), _F2, DirectLakeMode.ONELAKE)
+    assert result.is_warning
+    assert result.message.endswith("it is unknown whether hidden rows count")
+
+
+def test_without_a_capacity_the_smallest_is_named() -> None:
+    result = check_guardrails(replace(_SMALL, files=6_000), None, DirectLakeMode.ONELAKE)
+    assert result.passed
+    assert result.note == "orders: it fits into F512"
+    assert result.metadata["smallest_sku"] == "F512"

@@ -1,0 +1,123 @@
+"""Layouts of real tables, and summaries of sizes."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from deltalake import DeltaTable, WriterProperties, write_deltalake
+from hypothesis import given
+from hypothesis import strategies as st
+from pyspark.sql import SparkSession
+
+from mirror_assets.features.direct_lake.columns import DistinctValues
+from mirror_assets.features.direct_lake.layout import SizeSummary
+from mirror_assets.source.log import DeltaLog
+from mirror_assets_tests.features.direct_lake.tables import report
+
+
+def _rows(first: int, last: int) -> pa.Table:
+    return pa.table({"id": range(first, last), "p": [i % 3 if i % 7 else None for i in range(first, last)]})
+
+
+def test_sizes_are_those_of_the_files_on_the_disk(tmp_path: Path) -> None:
+    for first in (0, 100, 300):
+        properties = WriterProperties(max_row_group_size=64)
+        write_deltalake(tmp_path, _rows(first, first + 150), mode="append", writer_properties=properties)
+    found = report(tmp_path)
+    paths = [Path(uri.removeprefix("file://")) for uri in DeltaTable(tmp_path).file_uris()]
+    groups = [pq.ParquetFile(path).metadata for path in paths]
+    sizes = sorted(path.stat().st_size for path in paths)
+    assert (found.files.count, found.files.total, found.files.middle) == (3, sum(sizes), sizes[1])
+    assert (found.rows, found.version) == (450, 2)
+    assert found.row_groups.count == sum(metadata.num_row_groups for metadata in groups)
+    assert found.chunks == 2 * found.row_groups.count
+    assert (found.row_groups.least, found.row_groups.middle, found.row_groups.most) == (22, 64, 64)
+    assert found.files.small == 3
+    assert dict(found.writers) == {groups[0].created_by: 3}
+    assert sum(column.share for column in found.columns) == pytest.approx(100)
+    assert {column.label: column.distinct for column in found.columns} == {
+        "id": DistinctValues(64, 450),
+        "p": DistinctValues(3, 450 - 65),  # delta-rs may have written plain pages after the dictionaries
+    }
+
+
+def test_partitions_are_summarised(tmp_path: Path) -> None:
+    write_deltalake(tmp_path, _rows(0, 90), partition_by=["p"])
+    write_deltalake(tmp_path, _rows(0, 2), mode="append")
+    found = report(tmp_path).partitions
+    assert (found.columns, found.count, found.least_files, found.most_files) == (("p",), 4, 1, 2)
+    sizes: dict[str | None, int] = {}
+    for file in DeltaLog(str(tmp_path)).snapshot().files:
+        sizes[file.partition["p"]] = sizes.get(file.partition["p"], 0) + file.bytes
+    least, low, high, most = sorted(sizes.values())
+    assert least < most
+    assert found.skew == pytest.approx(most / ((low + high) / 2))
+
+
+@pytest.mark.parametrize("checkpoint", [False, True])
+def test_an_empty_text_and_null_are_two_partitions(tmp_path: Path, checkpoint: bool) -> None:
+    """As Spark reads them."""
+    write_deltalake(tmp_path, pa.table({"id": range(3), "p": ["", None, "a"]}), partition_by=["p"])
+    if checkpoint:
+        DeltaTable(tmp_path).create_checkpoint()
+    found = report(tmp_path).partitions
+    assert (found.count, found.least_files, found.most_files) == (3, 1, 1)
+
+
+def test_a_table_without_partitions_is_one(tmp_path: Path) -> None:
+    write_deltalake(tmp_path, _rows(0, 9))
+    found = report(tmp_path).partitions
+    assert (found.columns, found.count, found.skew) == ((), 1, None)
+
+
+def test_an_empty_table(tmp_path: Path) -> None:
+    DeltaTable.create(tmp_path, pa.schema([("id", pa.int64())]))
+    found = report(tmp_path)
+    assert (found.files.count, found.rows, found.columns, found.partitions.count) == (0, 0, (), 0)
+    assert (found.vorder_percent, found.hidden_percent, found.row_groups.most) == (0, 0, 0)
+
+
+def test_vorder_is_counted_file_by_file(tmp_path: Path) -> None:
+    write_deltalake(tmp_path, _rows(0, 30))
+    marked = {"com.microsoft.parquet.vorder.enabled": "true"}
+    write_deltalake(tmp_path, _rows(0, 10), mode="append")
+    newest = max(tmp_path.glob("*.parquet"), key=lambda path: path.stat().st_mtime_ns)
+    size = newest.stat().st_size
+    pq.write_table(pq.read_table(newest).replace_schema_metadata(marked), newest)
+    log = tmp_path / "_delta_log" / f"{1:020d}.json"
+    log.write_text(log.read_text().replace(f'"size":{size}', f'"size":{newest.stat().st_size}'))
+    found = report(tmp_path)
+    assert (found.vorder_files, found.vorder_percent) == (1, 25)
+
+
+def test_a_mapped_table_with_dropped_columns_and_deletion_vectors(spark: SparkSession, tmp_path: Path) -> None:
+    uri = str(tmp_path / "mapped")
+    properties = "delta.columnMapping.mode = 'name', delta.enableDeletionVectors = true"
+    spark.sql(
+        f"CREATE TABLE delta.`{uri}` USING delta PARTITIONED BY (part) TBLPROPERTIES ({properties}) AS SELECT "
+        "/*+ COALESCE(1) */ id, struct(int(id) x, int(id % 3) y) s, concat('n', id) gone, int(id % 2) part "
+        "FROM range(200)"
+    )
+    spark.sql(f"ALTER TABLE delta.`{uri}` DROP COLUMNS (gone, s.y)")
+    spark.sql(f"ALTER TABLE delta.`{uri}` RENAME COLUMN part TO side")
+    spark.sql(f"DELETE FROM delta.`{uri}` WHERE id < 12 AND side = 0")
+    found = report(Path(uri))
+    # Spark writes partition columns into the files of mapped tables also.
+    assert {column.label for column in found.columns if not column.is_dropped} == {"id", "s.x", "side"}
+    dropped = [column for column in found.columns if column.is_dropped]
+    assert (len(dropped), {column.name for column in dropped}) == (2, {None})
+    assert found.dropped_bytes == sum(column.compressed for column in dropped) > 0
+    assert (found.partitions.columns, found.partitions.count) == (("side",), 2)
+    assert (found.much_hidden_files, found.hidden_rows, found.hidden_percent) == (1, 6, 3)
+
+
+@given(st.lists(st.integers(0, 40)), st.integers(0, 20), st.integers(20, 40))
+def test_a_summary_counts_small_and_large_sizes(sizes: list[int], small: int, large: int) -> None:
+    found = SizeSummary.of(sizes, (small, large))
+    assert (found.count, found.total) == (len(sizes), sum(sizes))
+    assert (found.small, found.large) == (sum(x < small for x in sizes), sum(x >= large for x in sizes))
+    assert found.small_total == sum(x for x in sizes if x < small)
+    assert not sizes or found.least <= found.middle <= found.most
