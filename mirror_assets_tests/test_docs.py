@@ -184,9 +184,11 @@ def _is_example(reference: str) -> bool:
 
 def test_every_package_is_on_the_map() -> None:
     packages = {codes(package)[0] for package, *_ in table(_MAP, "Packages") if codes(package)}
-    assert {_PACKAGE / package for package in packages} == {init.parent for init in _PACKAGE.glob("*/__init__.py")}
+    core, features = _PACKAGE.glob("*/__init__.py"), _PACKAGE.glob("features/*/__init__.py")
+    folders = {init.parent for init in (*core, *features)}
+    assert {_PACKAGE / package for package in packages} | {_PACKAGE / "features"} == folders
     files = {file.name for file in _PACKAGE.glob("*.py")} - {"__init__.py"}
-    assert set(_layers()) == packages | files
+    assert set(_layers()) == {package.partition("/")[0] for package in packages} | files
 
 
 def _layers() -> list[str]:

@@ -10,7 +10,7 @@ from functools import partial
 from mirror_assets.composition import history_context, no_spark
 from mirror_assets.config import Config, LagLimits, RetentionLimits, TableSettings
 from mirror_assets.errors import ErrorCode, SettingError
-from mirror_assets.features.direct_lake.asset_checks import MIRROR_CHECKS, SOURCE_CHECKS
+from mirror_assets.feature import features
 from mirror_assets.history.history_context import HistoryContext
 from mirror_assets.orchestration.asset_names import AssetKind
 from mirror_assets.orchestration.check import Check, CheckedTable
@@ -162,7 +162,6 @@ CHECKS: tuple[Check, ...] = (
         next_step=_KEEP_FILES,
         follows=(NOT_HELD,),
     ),
-    *SOURCE_CHECKS,
     *STAGED_CHECKS,
     Check(
         REPLICATING,
@@ -173,7 +172,6 @@ CHECKS: tuple[Check, ...] = (
         reads_source=False,
         next_step="do what the message says; `mirror-assets fabric status` shows what Fabric reports.",
     ),
-    *MIRROR_CHECKS,
     Check(RECONCILED, AssetKind.MIRROR, "The mirror equals the source.", _reconciled, blocking=True, needs_spark=True),
     Check(
         HISTORY_RETENTION,
@@ -183,6 +181,7 @@ CHECKS: tuple[Check, ...] = (
         next_step=_KEEP_FILES,
         applies=lambda _, table: table.keeps_history,
     ),
+    *(check for feature in features() for check in feature.checks()),
 )
 CHECK_NAMES = tuple(sorted({check.name for check in CHECKS}))
 # A failure of these fails the run.

@@ -3,6 +3,7 @@
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import TypeAlias
 
 import dagster as dg
 from dagster._check import CheckError
@@ -42,6 +43,7 @@ __all__ = [
     "DefinitionsLoadContext",
     "DefinitionsLoadType",
     "GrpcServerCodeLocationOrigin",
+    "Job",
     "LoadableTargetOrigin",
     "ManagedGrpcPythonEnvCodeLocationOrigin",
     "RemoteJobOrigin",
@@ -49,9 +51,10 @@ __all__ = [
     "SqlRunStorage",
     "SqliteEventLogStorage",
     "TableSlice",
-    "UnresolvedAssetJobDefinition",
     "ephemeral_instance",
 ]
+
+Job: TypeAlias = dg.JobDefinition | UnresolvedAssetJobDefinition
 
 
 def ephemeral_instance() -> dg.DagsterInstance:

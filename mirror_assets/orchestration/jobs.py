@@ -2,7 +2,6 @@
 
 from collections.abc import Collection, Mapping
 from functools import partial
-from typing import TypeAlias
 
 import dagster as dg
 from pydantic import Field
@@ -10,12 +9,12 @@ from pydantic import Field
 from mirror_assets.composition import exporting_metrics
 from mirror_assets.errors import MirrorError
 from mirror_assets.fabric.monitoring import MonitoredTable
-from mirror_assets.features.direct_lake.maintenance_job import maintenance_jobs
+from mirror_assets.feature import features
 from mirror_assets.orchestration.asset_names import DEFAULT_GROUP, MIRROR_ALL, AssetKind
 from mirror_assets.orchestration.changed_mirrors import ChangedMirrors
 from mirror_assets.orchestration.check_jobs import check_jobs
 from mirror_assets.orchestration.check_steps import log_checks
-from mirror_assets.orchestration.dagster_internals import PARTITION_NAME_TAG, UnresolvedAssetJobDefinition
+from mirror_assets.orchestration.dagster_internals import PARTITION_NAME_TAG, Job
 from mirror_assets.orchestration.doctor_job import doctor_job
 from mirror_assets.orchestration.event_queue import EventQueue
 from mirror_assets.orchestration.fixed_config import fixed_config
@@ -45,8 +44,6 @@ REBUILD_OP = "rebuild_table"
 REPAIR_OP = "repair_table"
 _REPAIR = "Land the difference between one table's source and its mirror: choose the table's partition."
 _REBUILD = "Rebuild one table from a snapshot of its source: choose the table's partition."
-
-Job: TypeAlias = dg.JobDefinition | UnresolvedAssetJobDefinition
 
 
 class MirrorTables(dg.Config):
@@ -88,7 +85,7 @@ def build_jobs(assets: MirrorAssets) -> list[Job]:
         _rebuild_job(assets),
         _repair_job(assets),
         *history_jobs(assets),
-        *maintenance_jobs(assets),
+        *(job for feature in features() for job in feature.jobs(assets)),
         *old_runs_jobs(assets),
         doctor_job(assets),
         *check_jobs(assets),
@@ -264,7 +261,7 @@ def _rebuild_job(assets: MirrorAssets) -> Job:
     return _job_of(assets, rebuild_op, REBUILD, _REBUILD, of_one_table=True)
 
 
-def history_jobs(assets: MirrorAssets) -> list[UnresolvedAssetJobDefinition]:
+def history_jobs(assets: MirrorAssets) -> list[Job]:
     """Return the job of all histories, if any table has one."""
     keys = [assets.key(AssetKind.HISTORY, table.name) for table in assets.config.all_tables() if table.keeps_history]
     if not keys:

@@ -16,8 +16,8 @@ from mirror_assets.orchestration.dagster_internals import (
     SINGLETON_REPOSITORY_NAME,
     DefinitionsLoadContext,
     DefinitionsLoadType,
+    Job,
 )
-from mirror_assets.orchestration.jobs import Job
 
 
 def is_for_a_run() -> bool:

@@ -7,10 +7,10 @@ from collections.abc import Mapping
 import dagster as dg
 
 from mirror_assets.config import Config
-from mirror_assets.features.direct_lake.maintenance_job import MAINTENANCE
+from mirror_assets.feature import features
 from mirror_assets.orchestration.check_jobs import CHECKS, RECONCILE
 from mirror_assets.orchestration.check_tables import LONGEST_SECONDS
-from mirror_assets.orchestration.dagster_internals import UnresolvedAssetJobDefinition
+from mirror_assets.orchestration.dagster_internals import Job
 from mirror_assets.orchestration.jobs import HISTORY
 from mirror_assets.orchestration.mirror_assets import MirrorAssets
 from mirror_assets.orchestration.old_runs import DELETE_OLD_RUNS
@@ -38,17 +38,16 @@ _START_SECONDS = 900.0
 _CRON = {
     # Every night: the feed of a commit can be read for a week by default, so several nights may be missed.
     HISTORY: "0 3 * * *",
-    # Sundays, after the histories: models reload rewritten files, so rarely is better (reference `direct-lake` §4).
-    MAINTENANCE: "0 5 * * 0",
     DELETE_OLD_RUNS: "45 4 * * *",
 }
 
 
-def job_schedules(
-    assets: MirrorAssets, jobs: Mapping[str, dg.JobDefinition | UnresolvedAssetJobDefinition]
-) -> list[dg.ScheduleDefinition]:
+def job_schedules(assets: MirrorAssets, jobs: Mapping[str, Job]) -> list[dg.ScheduleDefinition]:
     """Return the schedules of the jobs that exist; `jobs` has them by their full names."""
-    crons = {assets.full_name(name): cron for name, cron in (_CRON | check_crons(assets.config)).items()}
+    named = _CRON | check_crons(assets.config)
+    for feature in features():
+        named |= feature.crons()
+    crons = {assets.full_name(name): cron for name, cron in named.items()}
     return [_schedule(assets, name, cron, jobs[name]) for name, cron in crons.items() if name in jobs]
 
 
@@ -62,9 +61,7 @@ def check_crons(settings: Config) -> dict[str, str]:
     return every_minutes | every_hours
 
 
-def _schedule(
-    assets: MirrorAssets, name: str, cron: str, job: dg.JobDefinition | UnresolvedAssetJobDefinition
-) -> dg.ScheduleDefinition:
+def _schedule(assets: MirrorAssets, name: str, cron: str, job: Job) -> dg.ScheduleDefinition:
     """Return a schedule that skips a run while the previous one is in progress, so that runs don't queue up.
 
     A tag identifies its runs among those of other mirror.yaml in the instance: a schedule can't see its code location.

@@ -11,7 +11,7 @@ from collections.abc import Collection
 
 import dagster as dg
 
-from mirror_assets.orchestration.dagster_internals import UnresolvedAssetJobDefinition
+from mirror_assets.orchestration.dagster_internals import Job
 
 
 class AssetJobSensor(dg.SensorDefinition):
@@ -28,6 +28,6 @@ class AssetJobSensor(dg.SensorDefinition):
         return True
 
     @property
-    def job(self) -> UnresolvedAssetJobDefinition:
+    def job(self) -> Job:
         """The assets of the groups, as a job that is never started."""
         return dg.define_asset_job(f"{self.name}_assets", dg.AssetSelection.groups(*self.groups, include_sources=True))

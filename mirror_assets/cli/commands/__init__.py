@@ -14,11 +14,11 @@ from mirror_assets.cli.commands.init import init
 from mirror_assets.cli.commands.inspect import check, feed, preview, reconcile, status
 from mirror_assets.cli.commands.mirror import drop, history, plan, rebuild, repair, replicate, run
 from mirror_assets.cli.commands.services import alerts, fabric
-from mirror_assets.cli.commands.setup import demo, discover, doctor, download_jars
+from mirror_assets.cli.commands.setup import discover, doctor, download_jars
 from mirror_assets.cli.exit import Exit
 from mirror_assets.cli.json_log import use_json
 from mirror_assets.cli.options import CONFIG_HELP, PATH
-from mirror_assets.features.direct_lake.commands import direct_lake
+from mirror_assets.feature import features
 
 
 class _InOrder(click.Group):
@@ -51,7 +51,8 @@ def _flush(code: Exit, **_: object) -> Exit:
 
 
 for _command in (
-    *(demo, init, plan, run, discover, status, reconcile, feed, preview, history, check, doctor, download_jars),
-    *(replicate, repair, rebuild, drop, alerts, fabric, direct_lake),
+    *(init, plan, run, discover, status, reconcile, feed, preview, history, check, doctor, download_jars),
+    *(replicate, repair, rebuild, drop, alerts, fabric),
+    *(command for feature in features() for command in feature.commands()),
 ):
     app.add_command(_command)

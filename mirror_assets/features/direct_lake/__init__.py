@@ -1,5 +1,47 @@
 """Report how Direct Lake reads a Delta table: guardrails, layout, columns, framing, VACUUM and maintenance.
 
-Nothing else imports this package but the entry points: `commands.py` (the command line), `asset_checks.py` (Dagster's
-asset checks) and `maintenance_job.py` (the job `maintenance`). The other modules start neither Spark nor Dagster.
+Only the checks and the job use Dagster, and only the job uses Spark.
 """
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
+
+from mirror_assets.feature import Feature
+
+if TYPE_CHECKING:
+    import click
+
+    from mirror_assets.orchestration.check import Check
+    from mirror_assets.orchestration.dagster_internals import Job
+    from mirror_assets.orchestration.mirror_assets import MirrorAssets
+
+MAINTENANCE = "maintenance"
+
+
+class _DirectLake(Feature):
+    def commands(self) -> Sequence[click.Command]:
+        from mirror_assets.features.direct_lake.commands import direct_lake
+
+        return (direct_lake,)
+
+    def checks(self) -> Sequence[Check]:
+        from mirror_assets.features.direct_lake.asset_checks import DIRECT_LAKE_CHECKS
+
+        return DIRECT_LAKE_CHECKS
+
+    def jobs(self, assets: MirrorAssets) -> Sequence[Job]:
+        tables = [table for table in assets.config.all_tables() if table.maintenance]
+        if not tables:
+            return ()
+        from mirror_assets.features.direct_lake.maintenance_job import maintenance_job
+
+        return (maintenance_job(assets, tables),)
+
+    def crons(self) -> Mapping[str, str]:
+        # Sundays, after the histories: models reload rewritten files, so rarely is better (reference `direct-lake` §4).
+        return {MAINTENANCE: "0 5 * * 0"}
+
+
+FEATURE = _DirectLake()

@@ -89,17 +89,19 @@ def _checks(
     )
 
 
-SOURCE_CHECKS = _checks(
-    AssetKind.SOURCE,
-    _source_results,
-    # The mirror also needs the files that frames_safe is about.
-    lambda _, table, name: name == FRAMES_SAFE or table.direct_lake != DirectLakeSettings(),
-)
-MIRROR_CHECKS = _checks(
-    AssetKind.MIRROR,
-    _mirror_results,
-    # In Fabric, only the guardrails can be predicted.
-    lambda config, _, name: name == GUARDRAILS or config.mirror.fabric is None,
+DIRECT_LAKE_CHECKS = (
+    *_checks(
+        AssetKind.SOURCE,
+        _source_results,
+        # The mirror also needs the files that frames_safe is about.
+        lambda _, table, name: name == FRAMES_SAFE or table.direct_lake != DirectLakeSettings(),
+    ),
+    *_checks(
+        AssetKind.MIRROR,
+        _mirror_results,
+        # In Fabric, only the guardrails can be predicted.
+        lambda config, _, name: name == GUARDRAILS or config.mirror.fabric is None,
+    ),
 )
 
 

@@ -1,7 +1,7 @@
 """The job `maintenance`: mirrors pending commits of the tables that enable it, then optimizes and vacuums sources."""
 
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import partial
 
@@ -11,6 +11,7 @@ from mirror_assets.composition import Project
 from mirror_assets.config import Maintenance, TableSettings
 from mirror_assets.encode.spark_errors import spark_errors
 from mirror_assets.errors import MirrorError
+from mirror_assets.features.direct_lake import MAINTENANCE
 from mirror_assets.features.direct_lake.columns import ColumnNames, dropped_bytes
 from mirror_assets.features.direct_lake.consumers import source_consumers
 from mirror_assets.features.direct_lake.errors import live_file_missing, vacuum_refused
@@ -31,17 +32,13 @@ from mirror_assets.source.losses import DataFileMissing, FileUnfound, SourceRead
 from mirror_assets.spark_paths import spark_path
 from mirror_assets.sql_names import table_at
 
-MAINTENANCE = "maintenance"
 MAINTENANCE_OP = "maintain_tables"
 # VACUUM runs after the plan was made, on a machine whose clock may be ahead.
 _MARGIN_SECONDS = 3_600
 
 
-def maintenance_jobs(assets: MirrorAssets) -> list[dg.JobDefinition]:
-    """Return one job for all tables that enable maintenance; an empty list if there is no such table."""
-    tables = [table for table in assets.config.all_tables() if table.maintenance]
-    if not tables:
-        return []
+def maintenance_job(assets: MirrorAssets, tables: Sequence[TableSettings]) -> dg.JobDefinition:
+    """Return the job for these tables, which enable maintenance."""
 
     @dg.op(
         name=assets.full_name(MAINTENANCE_OP),
@@ -67,7 +64,7 @@ def maintenance_jobs(assets: MirrorAssets) -> list[dg.JobDefinition]:
     def maintenance() -> None:
         all_maintained(maintain_op())
 
-    return [maintenance]
+    return maintenance
 
 
 def _maintained(

@@ -10,9 +10,9 @@ import pytest
 import yaml
 from pyspark.sql import SparkSession
 
-from mirror_assets.cli import demo as command
 from mirror_assets.cli.exit import Exit
 from mirror_assets.cli.main import main
+from mirror_assets.features.demo import demo_run as command
 from mirror_assets.features.demo.claim import write_config
 from mirror_assets.features.demo.lake import Report
 from mirror_assets_tests.features.demo.conftest import Demo
@@ -36,9 +36,9 @@ def test_every_table_is_mirrored_and_equal_to_its_source(
         return path
 
     names = [f"nycflights.{table}" for table in demo.tables]
-    monkeypatch.setattr("mirror_assets.cli.demo.write_config", write)
-    monkeypatch.setattr("mirror_assets.cli.demo.begin_lake", begin)
-    monkeypatch.setattr("mirror_assets.cli.demo.continue_lake", lambda *_: None)
+    monkeypatch.setattr("mirror_assets.features.demo.demo_run.write_config", write)
+    monkeypatch.setattr("mirror_assets.features.demo.demo_run.begin_lake", begin)
+    monkeypatch.setattr("mirror_assets.features.demo.demo_run.continue_lake", lambda *_: None)
     assert main(["demo", "--folder", str(tmp_path), "--json"]) == Exit.FINE
     shown = capsys.readouterr()
     results = {line["table"]: line["result"] for line in json.loads(shown.out)}

@@ -54,7 +54,7 @@ class _Clock:
         return self._last - before
 
 
-def demo(folder: Path, months: int, others: Path | None, *, as_json: bool) -> Exit:
+def run_demo(folder: Path, months: int, others: Path | None, *, as_json: bool) -> Exit:
     """Build, mirror, replicate and check; fails if a check fails with severity ERROR, or a table differs."""
     root = folder.resolve()
     root.mkdir(parents=True, exist_ok=True)
