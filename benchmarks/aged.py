@@ -14,8 +14,8 @@ from unittest.mock import patch
 import dagster as dg
 
 from benchmarks.suites.planning import Log
-from mirror_assets.config import Config
 from mirror_assets.config.load import parse_config
+from mirror_assets.config.model import Config
 from mirror_assets.definitions import build_definitions
 from mirror_assets.landing.format import (
     ChangeCounts,

@@ -9,7 +9,9 @@ from pathlib import Path
 
 from pyspark.sql import SparkSession
 
-from mirror_assets.config import Config, load_config, open_zone
+from mirror_assets.config.load import load_config
+from mirror_assets.config.model import Config
+from mirror_assets.config.zone import open_zone
 from mirror_assets.landing.format import SliceRecord
 from mirror_assets.landing.names import TableName
 from mirror_assets.landing.publish import publish

@@ -17,7 +17,7 @@ import dagster as dg
 from dagster._core.remote_origin import RegisteredCodeLocationOrigin, RemoteRepositoryOrigin
 
 from benchmarks.many import ManyTables
-from mirror_assets.config import load_config
+from mirror_assets.config.load import load_config
 from mirror_assets.definitions import build_definitions
 from mirror_assets.orchestration.asset_names import MIRROR_ALL
 from mirror_assets.orchestration.check_jobs import CHECKS

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from mirror_assets.components.component import MirrorComponent as MirrorComponent
-    from mirror_assets.config import load_config as load_config
+    from mirror_assets.config.load import load_config as load_config
     from mirror_assets.definitions import build_definitions as build_definitions
     from mirror_assets.orchestration.translator import MirrorTranslator as MirrorTranslator
     from mirror_assets.orchestration.translator import MirrorTranslatorData as MirrorTranslatorData

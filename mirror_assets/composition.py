@@ -16,18 +16,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn, TypeAlias
 from uuid import UUID
 
-from mirror_assets.config import (
-    Config,
-    FabricConfig,
-    HistoryMode,
-    HistoryStart,
-    LandingZoneConfig,
-    Staging,
-    TableSettings,
-    open_zone,
-)
 from mirror_assets.config.locate import VendedTable, last_address
+from mirror_assets.config.model import Config
+from mirror_assets.config.places import FabricConfig, LandingZoneConfig, Staging
+from mirror_assets.config.setting_values import HistoryMode
+from mirror_assets.config.table_settings import HistoryStart, TableSettings
 from mirror_assets.config.variables import fill_settings, has_reference
+from mirror_assets.config.zone import open_zone
 from mirror_assets.errors import MirrorError
 from mirror_assets.fabric.database import Workspace
 from mirror_assets.fabric.monitoring import Mirror

@@ -8,7 +8,8 @@ import warnings
 import dagster as dg
 
 import mirror_assets.encode  # noqa: F401 first: without a supported Spark, its error says how to get one
-from mirror_assets.config import Config, load_config
+from mirror_assets.config.load import load_config
+from mirror_assets.config.model import Config
 from mirror_assets.garbage import search_rarely
 from mirror_assets.orchestration.assets import table_assets
 from mirror_assets.orchestration.batch_sensor import mirror_sensor

@@ -11,7 +11,8 @@ from deltalake import DeltaTable
 from pyspark.sql import SparkSession
 
 from mirror_assets.composition import Project
-from mirror_assets.config import Config, load_config
+from mirror_assets.config.load import load_config
+from mirror_assets.config.model import Config
 from mirror_assets.landing.format import Manifest
 from mirror_assets.landing.names import SliceKey, TableName
 from mirror_assets.pipeline.context import TableContext

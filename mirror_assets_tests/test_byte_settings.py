@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from mirror_assets.byte_settings import BYTE_SETTINGS, CONTEXT_SETTINGS, PINNED, require_fixed, setting_problem
-from mirror_assets.config import ConfigInvalid
+from mirror_assets.config.errors import ConfigInvalid
 from mirror_assets.config.load import parse_config
 from mirror_assets.errors import SettingError
 from mirror_assets_tests.pages import DOCS, codes, table

@@ -12,7 +12,7 @@ import pytest
 from dagster._core.remote_representation.external_data import RepositorySnap
 from dagster_shared.serdes import serialize_value
 
-from mirror_assets.config import load_config
+from mirror_assets.config.load import load_config
 from mirror_assets.definitions import build_definitions, defs
 from mirror_assets.orchestration.jobs import HISTORY, MIRROR_TABLE, REBUILD, build_jobs
 from mirror_assets.orchestration.jobs_first import jobs_first

@@ -19,12 +19,14 @@ from pydantic import BaseModel
 
 import mirror_assets
 from mirror_assets.cli.commands import app
-from mirror_assets.config import Config, DiscoverRule, TableConfig, TableDefaults
 from mirror_assets.config.alerts import ReceiverConfig
 from mirror_assets.config.catalogs import CatalogConfig
+from mirror_assets.config.discover_rule import DiscoverRule
 from mirror_assets.config.load import parse_config
+from mirror_assets.config.model import Config
 from mirror_assets.config.setting_values import parse_size
 from mirror_assets.config.stores import StoreConfig
+from mirror_assets.config.table_settings import TableConfig, TableDefaults
 from mirror_assets.definitions import build_definitions
 from mirror_assets.errors import ErrorCode, MirrorError
 from mirror_assets.landing.format import Manifest, Receipt

@@ -14,7 +14,7 @@ from deltalake import DeltaTable
 from pyspark.sql import SparkSession
 
 from mirror_assets.cli import main
-from mirror_assets.config import CONFIG_VARIABLE, load_config
+from mirror_assets.config.load import CONFIG_VARIABLE, load_config
 from mirror_assets.definitions import build_definitions
 from mirror_assets.docs_links import DOCS_VARIABLE
 from mirror_assets.landing.format import Manifest

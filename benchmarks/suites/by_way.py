@@ -17,7 +17,7 @@ from benchmarks.bench_table import BenchTable
 from benchmarks.contest import interleaved
 from benchmarks.result import Case, Outcome
 from benchmarks.source import load_table
-from mirror_assets.config import Changes
+from mirror_assets.config.setting_values import Changes
 from mirror_assets.pipeline.plan import plan_table
 from mirror_assets.source.log import DeltaLog
 from mirror_assets_tests.delta_reader import read_version

@@ -16,7 +16,7 @@ from benchmarks.bench_table import BenchTable
 from benchmarks.meter import Cost
 from benchmarks.result import Case, Outcome
 from benchmarks.source import load_table
-from mirror_assets.config import open_zone
+from mirror_assets.config.zone import open_zone
 from mirror_assets.fabric.monitoring import Mirror
 from mirror_assets.pipeline.rebuild import mirror_wait, rebuild_table
 from mirror_assets.pipeline.reconcile_table import reconcile_in_turn

@@ -21,7 +21,7 @@ from benchmarks.dev_server import PROJECT, DagsterHome, DevServer, Storage, dags
 from benchmarks.many import ManyTables
 from benchmarks.postgres import PostgresMissing
 from benchmarks.result import Goal, Outcome
-from mirror_assets.config import load_config
+from mirror_assets.config.load import load_config
 from mirror_assets.definitions import build_definitions
 from mirror_assets.landing.names import SliceKey, TableName
 from mirror_assets.orchestration.asset_names import AssetKind, asset_key, partitions_name

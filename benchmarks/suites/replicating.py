@@ -8,7 +8,7 @@ from benchmarks.bench import Bench
 from benchmarks.bench_table import BenchTable
 from benchmarks.result import Case, Goal, Outcome
 from benchmarks.source import make_source
-from mirror_assets.config import open_zone
+from mirror_assets.config.zone import open_zone
 from mirror_assets.standin.replicator import LocalReplicator
 
 

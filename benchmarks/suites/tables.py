@@ -10,7 +10,8 @@ from benchmarks.bench import Bench
 from benchmarks.result import Case, Goal, Outcome
 from benchmarks.suites.small import change, make_small
 from mirror_assets.cli.execute import mirror
-from mirror_assets.config import Config, load_config
+from mirror_assets.config.load import load_config
+from mirror_assets.config.model import Config
 
 _HEAD = "landing_zone: {path: ./landing}\nmirror: {path: ./mirror}\ntables:\n"
 _ROWS = 1_000

@@ -7,8 +7,11 @@ from pathlib import Path
 
 from mirror_assets.cli.exit import Exit
 from mirror_assets.cli.output import note, show
-from mirror_assets.config import Config, RuleOutcome, When, load_config
+from mirror_assets.config.discovered import RuleOutcome
 from mirror_assets.config.errors import Problem
+from mirror_assets.config.find_tables import When
+from mirror_assets.config.load import load_config
+from mirror_assets.config.model import Config
 
 
 @dataclass(frozen=True)

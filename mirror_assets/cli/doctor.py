@@ -9,7 +9,7 @@ from pathlib import Path
 from mirror_assets.cli.exit import Exit
 from mirror_assets.cli.output import note, show_json, show_line
 from mirror_assets.composition import Project, no_spark, open_watched_zone
-from mirror_assets.config import load_config
+from mirror_assets.config.load import load_config
 from mirror_assets.pipeline.doctor.answers import DoctorAnswer, DoctorVerdict, is_well
 from mirror_assets.pipeline.doctor.examination import examine_sources, examine_zone
 from mirror_assets.pipeline.doctor.mirror_questions import examine_mirror

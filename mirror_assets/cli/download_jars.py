@@ -8,7 +8,7 @@ from pathlib import Path
 from mirror_assets.cli.exit import Exit
 from mirror_assets.cli.output import note, show_json
 from mirror_assets.composition import SparkSettings
-from mirror_assets.config import load_config
+from mirror_assets.config.load import load_config
 
 
 def download_jars(path: Path | None, folder: Path, *, as_json: bool) -> Exit:

@@ -50,7 +50,7 @@ def source_rows(table: TableContext) -> int:
 
 def _start(path: Path | None, names: Sequence[str], rows_of: RowsOf | None) -> None:
     from mirror_assets.composition import Project, SparkSettings
-    from mirror_assets.config import load_config
+    from mirror_assets.config.load import load_config
 
     with suppress(Exception):
         config = load_config(path)

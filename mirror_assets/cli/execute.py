@@ -14,7 +14,11 @@ from mirror_assets.cli.options import RangeOptions
 from mirror_assets.cli.output import note, note_reported, show, show_json
 from mirror_assets.cli.run_job import StepFailed, execute, failures
 from mirror_assets.composition import Project
-from mirror_assets.config import Config, Problem, When, load_config, open_zone
+from mirror_assets.config.errors import Problem
+from mirror_assets.config.find_tables import When
+from mirror_assets.config.load import load_config
+from mirror_assets.config.model import Config
+from mirror_assets.config.zone import open_zone
 from mirror_assets.encode.repair import RepairChanges
 from mirror_assets.errors import NEXT, ErrorCode, SettingError
 from mirror_assets.fabric.monitoring import MonitoredTable, TableState

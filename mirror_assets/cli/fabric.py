@@ -11,7 +11,10 @@ from uuid import UUID
 from mirror_assets.cli.exit import Exit
 from mirror_assets.cli.output import note, show, show_json
 from mirror_assets.composition import Project, open_fabric
-from mirror_assets.config import Config, FabricConfig, Problem, load_config, load_fabric
+from mirror_assets.config.errors import Problem
+from mirror_assets.config.load import load_config, load_fabric
+from mirror_assets.config.model import Config
+from mirror_assets.config.places import FabricConfig
 from mirror_assets.errors import NEXT
 from mirror_assets.fabric.database import DatabaseState, TargetProperties
 from mirror_assets.fabric.monitoring import MonitoredTable, TableState

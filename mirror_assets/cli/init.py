@@ -10,7 +10,7 @@ from pathlib import Path
 from mirror_assets.cli.exit import Exit
 from mirror_assets.cli.output import note, show
 from mirror_assets.composition import Session, SparkSettings
-from mirror_assets.config import Config
+from mirror_assets.config.model import Config
 from mirror_assets.config.table_settings import StorePath
 from mirror_assets.init.draft import Draft, make_draft, require_new
 from mirror_assets.init.entries import counted

@@ -14,7 +14,7 @@ import dagster as dg
 from mirror_assets.cli.json_log import is_json
 from mirror_assets.cli.output import note
 from mirror_assets.cli.run_events import JsonLines, MessageOnly
-from mirror_assets.config import Config
+from mirror_assets.config.model import Config
 from mirror_assets.definitions import build_definitions
 from mirror_assets.errors import MirrorError
 from mirror_assets.orchestration.dagster_internals import (

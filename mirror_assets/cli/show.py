@@ -9,7 +9,7 @@ from pathlib import Path
 from mirror_assets.cli.exit import Exit
 from mirror_assets.cli.output import note, note_errors, show
 from mirror_assets.composition import Project
-from mirror_assets.config import load_config
+from mirror_assets.config.load import load_config
 from mirror_assets.errors import MirrorError
 from mirror_assets.landing.names import TableName
 from mirror_assets.orchestration.units import count

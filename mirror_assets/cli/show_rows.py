@@ -11,7 +11,7 @@ from pathlib import Path
 from mirror_assets.cli.exit import Exit
 from mirror_assets.cli.output import note, note_errors, show, show_records
 from mirror_assets.composition import Project, SparkSettings, session_factory, source_log
-from mirror_assets.config import load_config
+from mirror_assets.config.load import load_config
 from mirror_assets.errors import MirrorError
 from mirror_assets.landing.names import TableName
 from mirror_assets.pipeline.expressions import landing_rows

@@ -17,7 +17,7 @@ from rich.text import Text
 from mirror_assets.cli.exit import Exit, exit_code
 from mirror_assets.cli.output import as_table, note, note_errors, show_json, show_table, width
 from mirror_assets.composition import Project
-from mirror_assets.config import load_config
+from mirror_assets.config.load import load_config
 from mirror_assets.errors import MirrorError
 from mirror_assets.orchestration.table_status import CELLS, Status, read_status
 from mirror_assets.pipeline.daemon_pool import DaemonPool

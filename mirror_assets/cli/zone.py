@@ -8,7 +8,7 @@ from mirror_assets.cli.confirm import refused
 from mirror_assets.cli.exit import Exit
 from mirror_assets.cli.output import note, show_json
 from mirror_assets.composition import Project
-from mirror_assets.config import load_config
+from mirror_assets.config.load import load_config
 from mirror_assets.landing.drop import is_dropped
 from mirror_assets.landing.names import TableName
 from mirror_assets.landing.steps import drive

@@ -12,7 +12,7 @@ from dagster.components.utils.translation import TranslationFn, TranslationFnRes
 from pydantic import Field
 
 from mirror_assets.components.scaffolder import MirrorScaffolder
-from mirror_assets.config import load_config
+from mirror_assets.config.load import load_config
 from mirror_assets.definitions import build_definitions
 from mirror_assets.orchestration.translator import MirrorTranslator, MirrorTranslatorData
 

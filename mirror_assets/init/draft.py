@@ -10,8 +10,8 @@ from functools import partial
 from pathlib import Path
 
 from mirror_assets.composition import Session, session_factory
-from mirror_assets.config import Config
 from mirror_assets.config.load import parse_config
+from mirror_assets.config.model import Config
 from mirror_assets.errors import MirrorError
 from mirror_assets.init.entries import TableEntry, table_entry
 from mirror_assets.init.errors import file_exists, file_unwritable

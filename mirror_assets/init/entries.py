@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from mirror_assets.config import Changes, source_problems
 from mirror_assets.config.catalogs import CatalogTable
+from mirror_assets.config.setting_values import Changes
+from mirror_assets.config.source_fit import source_problems
 from mirror_assets.config.table_settings import RetentionLimits, StorePath
 from mirror_assets.errors import MirrorError
 from mirror_assets.init.propose_keys import KeyProposal, Proof

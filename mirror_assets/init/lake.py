@@ -13,12 +13,12 @@ from typing import TypeVar
 import pydantic
 
 from mirror_assets.composition import Session, find_in_spark
-from mirror_assets.config import Changes, Config
 from mirror_assets.config.access import access_to
 from mirror_assets.config.catalogs import CatalogConfig, CatalogCredentials, CatalogTable, CatalogType, table_problem
 from mirror_assets.config.document import Origin
 from mirror_assets.config.locate import unity_client
-from mirror_assets.config.setting_values import is_uri
+from mirror_assets.config.model import Config
+from mirror_assets.config.setting_values import Changes, is_uri
 from mirror_assets.config.stores import StoreConfig
 from mirror_assets.config.table_settings import StorePath
 from mirror_assets.errors import ErrorCode, MirrorError, RetryError

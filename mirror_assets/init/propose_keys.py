@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from enum import Enum
 from itertools import combinations
 
-from mirror_assets.config import why_no_key
+from mirror_assets.config.source_fit import why_no_key
 from mirror_assets.init.survey import Survey
 
 # Microsoft advises fewer than five key columns.

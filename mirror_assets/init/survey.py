@@ -10,7 +10,7 @@ from pathlib import Path
 import pydantic
 
 from mirror_assets.composition import source_log
-from mirror_assets.config import TableSettings
+from mirror_assets.config.table_settings import TableSettings
 from mirror_assets.errors import MirrorError
 from mirror_assets.init.lake import Lake, LakeTable
 from mirror_assets.init.name_tables import name_tables

@@ -8,7 +8,8 @@ import dagster as dg
 from pydantic import Field
 
 from mirror_assets.composition import exporting_metrics, history_context, source_log
-from mirror_assets.config import Config, TableSettings
+from mirror_assets.config.model import Config
+from mirror_assets.config.table_settings import TableSettings
 from mirror_assets.errors import MirrorError
 from mirror_assets.fabric.monitoring import MonitoredTable
 from mirror_assets.history.history_context import HistoryContext

@@ -14,7 +14,8 @@ from functools import partial
 import dagster as dg
 
 from mirror_assets.composition import Project
-from mirror_assets.config import Mode, TableSettings
+from mirror_assets.config.automation import Mode
+from mirror_assets.config.table_settings import TableSettings
 from mirror_assets.errors import ErrorCode, RetryError, SettingError, UnknownOutcome
 from mirror_assets.landing.lease import Lease
 from mirror_assets.landing.names import batch_lease

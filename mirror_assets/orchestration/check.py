@@ -10,7 +10,8 @@ from typing import Final, TypeVar, cast
 import dagster as dg
 
 from mirror_assets.composition import Project
-from mirror_assets.config import Config, TableSettings
+from mirror_assets.config.model import Config
+from mirror_assets.config.table_settings import TableSettings
 from mirror_assets.docs_links import check_link, error_link
 from mirror_assets.fabric.monitoring import Mirror
 from mirror_assets.landing.names import TableName

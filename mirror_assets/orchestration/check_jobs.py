@@ -13,7 +13,7 @@ from pydantic import Field
 
 from mirror_assets.alerts.heartbeat import call_heartbeat
 from mirror_assets.composition import Project, exporting_metrics
-from mirror_assets.config import TableSettings
+from mirror_assets.config.table_settings import TableSettings
 from mirror_assets.landing.problems import ProblemKey, Severity, StoredProblem
 from mirror_assets.orchestration.asset_names import MIRROR_ALL, AssetKind
 from mirror_assets.orchestration.changed_mirrors import ChangedMirrors

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 import dagster as dg
 
 from mirror_assets.composition import Project
-from mirror_assets.config import TableSettings
+from mirror_assets.config.table_settings import TableSettings
 from mirror_assets.errors import ErrorCode, MirrorError, StopError
 from mirror_assets.fabric.monitoring import Mirror
 from mirror_assets.orchestration.asset_names import RANGE_START, AssetKind, step_name

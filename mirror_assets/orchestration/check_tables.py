@@ -11,7 +11,7 @@ from functools import partial
 import dagster as dg
 
 from mirror_assets.composition import Project
-from mirror_assets.config import TableSettings
+from mirror_assets.config.table_settings import TableSettings
 from mirror_assets.errors import ErrorCode, MirrorError, RetryError, UnknownOutcome
 from mirror_assets.fabric.monitoring import Mirror
 from mirror_assets.landing.names import TableName

@@ -8,7 +8,8 @@ from dataclasses import replace
 from functools import partial
 
 from mirror_assets.composition import history_context, no_spark
-from mirror_assets.config import Config, LagLimits, RetentionLimits, TableSettings
+from mirror_assets.config.model import Config
+from mirror_assets.config.table_settings import LagLimits, RetentionLimits, TableSettings
 from mirror_assets.errors import ErrorCode, SettingError
 from mirror_assets.feature import features
 from mirror_assets.history.history_context import HistoryContext

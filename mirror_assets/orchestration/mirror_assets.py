@@ -6,7 +6,7 @@ from dataclasses import dataclass, field, replace
 
 import dagster as dg
 
-from mirror_assets.config import Config
+from mirror_assets.config.model import Config
 from mirror_assets.errors import ErrorCode, SettingError
 from mirror_assets.landing.names import TableName
 from mirror_assets.orchestration.asset_names import OUTPUTS, TABLES, AssetKind, partitions_name

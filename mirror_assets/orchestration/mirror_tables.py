@@ -12,7 +12,7 @@ import dagster as dg
 from pydantic import Field
 
 from mirror_assets.composition import Project
-from mirror_assets.config import TableSettings
+from mirror_assets.config.table_settings import TableSettings
 from mirror_assets.encode.session import spark_has_ended
 from mirror_assets.errors import ErrorCode, MirrorError, RetryError, SettingError, UnknownOutcome
 from mirror_assets.landing.names import TableName

@@ -8,7 +8,9 @@ import time
 from dataclasses import dataclass
 from functools import partial
 
-from mirror_assets.config import Config, When, load_config, with_found_tables
+from mirror_assets.config.find_tables import When, with_found_tables
+from mirror_assets.config.load import load_config
+from mirror_assets.config.model import Config
 from mirror_assets.orchestration.dagster_internals import CodeLocationOrigin, GrpcServerCodeLocationOrigin
 from mirror_assets.orchestration.mirror_assets import MirrorAssets
 

@@ -18,8 +18,8 @@ import pydantic
 from mirror_assets.alerts.delivery import Delivery, Send
 from mirror_assets.alerts.receivers import send
 from mirror_assets.composition import Project
-from mirror_assets.config import Config
 from mirror_assets.config.discovered import FoundState
+from mirror_assets.config.model import Config
 from mirror_assets.errors import NEXT, ErrorCode, MirrorError, StopError
 from mirror_assets.landing.problems import ProblemFile, ProblemKey, ProblemStore, Severity, StoredProblem
 from mirror_assets.orchestration.asset_names import AssetKind

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import dagster as dg
 
-from mirror_assets.config import Config
+from mirror_assets.config.model import Config
 from mirror_assets.errors import ErrorCode, SettingError
 from mirror_assets.landing.names import SliceKey, TableName
 from mirror_assets.orchestration.dagster_internals import REPOSITORY_LABEL_TAG, CodeLocationOrigin, SqlRunStorage

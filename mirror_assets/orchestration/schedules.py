@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 import dagster as dg
 
-from mirror_assets.config import Config
+from mirror_assets.config.model import Config
 from mirror_assets.feature import features
 from mirror_assets.orchestration.check_jobs import CHECKS, RECONCILE
 from mirror_assets.orchestration.check_tables import LONGEST_SECONDS

@@ -12,7 +12,7 @@ from datetime import datetime, timezone
 
 import dagster as dg
 
-from mirror_assets.config import Config
+from mirror_assets.config.model import Config
 from mirror_assets.fabric.monitoring import MonitoredTable
 from mirror_assets.landing.cost import landing_cost
 from mirror_assets.landing.format import Manifest, MarkerCounts, SliceKind, SliceRecord

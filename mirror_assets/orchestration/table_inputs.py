@@ -17,7 +17,7 @@ from deltalake import DeltaTable, QueryBuilder
 from deltalake.exceptions import DeltaProtocolError
 
 from mirror_assets.composition import open_mirror, source_log
-from mirror_assets.config import open_zone
+from mirror_assets.config.zone import open_zone
 from mirror_assets.errors import ErrorCode, SettingError
 from mirror_assets.landing.names import TableName
 from mirror_assets.orchestration.asset_names import AssetKind

@@ -10,7 +10,8 @@ from dataclasses import dataclass
 
 import dagster as dg
 
-from mirror_assets.config import Config, TableSettings
+from mirror_assets.config.model import Config
+from mirror_assets.config.table_settings import TableSettings
 from mirror_assets.fabric.database import DEFAULT_SCHEMA
 from mirror_assets.orchestration.asset_names import AssetKind, MetadataItem, asset_key, group_name
 from mirror_assets.orchestration.units import duration, size

@@ -7,7 +7,7 @@ import json
 from importlib.metadata import version
 
 from mirror_assets.byte_settings import PINNED
-from mirror_assets.config import TableSettings
+from mirror_assets.config.table_settings import TableSettings
 from mirror_assets.landing.format import Chunk, SliceRecord
 from mirror_assets.landing.names import SliceKey
 from mirror_assets.pipeline.plan import chunk_of, slice_key

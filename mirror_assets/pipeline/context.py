@@ -7,7 +7,9 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from mirror_assets.config import Changes, Config, TableSettings
+from mirror_assets.config.model import Config
+from mirror_assets.config.setting_values import Changes
+from mirror_assets.config.table_settings import TableSettings
 from mirror_assets.errors import MirrorError
 from mirror_assets.landing.errors import LostRace
 from mirror_assets.landing.format import ComparedVersions, Manifest, SliceKind

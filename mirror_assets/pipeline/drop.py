@@ -10,8 +10,8 @@ from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from mirror_assets.config import Config
 from mirror_assets.config.errors import did_you_mean
+from mirror_assets.config.model import Config
 from mirror_assets.errors import ErrorCode, RetryError, SettingError, UnknownOutcome
 from mirror_assets.landing.drop import begin_drop, end_drop, is_dropped, remove_table
 from mirror_assets.landing.errors import ManifestCorrupt

@@ -6,7 +6,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import TypeAlias
 
-from mirror_assets.config import Changes, TableSettings
+from mirror_assets.config.setting_values import Changes
+from mirror_assets.config.table_settings import TableSettings
 from mirror_assets.encode.changes import ChangesSlice, GroupRead, encode_changes
 from mirror_assets.encode.counted import Counted, observed_changes
 from mirror_assets.encode.differing_files import DifferencesSlice, encode_differences

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from mirror_assets.config import Problem, setting_of, source_problems
+from mirror_assets.config.errors import Problem
+from mirror_assets.config.source_fit import setting_of, source_problems
 from mirror_assets.encode.columns import inserted_row, projected
 from mirror_assets.encode.private.expressions import expression_problems
 from mirror_assets.encode.scan_reader import read_scan

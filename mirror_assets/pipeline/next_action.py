@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from mirror_assets.config import OnBreak, Start
+from mirror_assets.config.setting_values import OnBreak
+from mirror_assets.config.table_settings import Start
 from mirror_assets.errors import ErrorCode, MirrorError, RebuildError, SettingError, StopError
 from mirror_assets.landing.failures import FailureRecord
 from mirror_assets.landing.format import Manifest

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from mirror_assets.config import Changes, OnBreak, Start
+from mirror_assets.config.setting_values import Changes, OnBreak
+from mirror_assets.config.table_settings import Start
 from mirror_assets.landing.format import Manifest
 from mirror_assets.landing.rebuild import first_epoch
 from mirror_assets.landing.steps import drive

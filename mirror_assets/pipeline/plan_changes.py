@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from mirror_assets.config import Changes, OnDropColumn, TableSettings
+from mirror_assets.config.setting_values import Changes, OnDropColumn
+from mirror_assets.config.table_settings import TableSettings
 from mirror_assets.errors import MirrorError
 from mirror_assets.landing.format import Manifest, SliceKind, SliceRecord
 from mirror_assets.pipeline.context import TableContext

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import replace
 
-from mirror_assets.config import Problem
+from mirror_assets.config.errors import Problem
 from mirror_assets.fabric.monitoring import Mirror, TableState
 from mirror_assets.landing.control_file import read_control_file, write_control_file
 from mirror_assets.landing.format import Manifest, SliceKind

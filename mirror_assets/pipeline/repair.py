@@ -13,7 +13,7 @@ from functools import partial
 
 from pyspark.sql import DataFrame
 
-from mirror_assets.config import OnDropColumn
+from mirror_assets.config.setting_values import OnDropColumn
 from mirror_assets.encode.columns import inserted_row, projected
 from mirror_assets.encode.counted import Counted
 from mirror_assets.encode.repair import MARKERS, RepairChanges, RepairSlice, encode_repair, repair_changes

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Generator, Iterator, Sequence
 from dataclasses import dataclass
 
-from mirror_assets.config import OnBreak
+from mirror_assets.config.setting_values import OnBreak
 from mirror_assets.errors import RebuildError
 from mirror_assets.fabric.monitoring import TableState
 from mirror_assets.landing.errors import LostRace

@@ -8,7 +8,8 @@ from itertools import groupby, pairwise
 
 from pyspark.sql import SparkSession
 
-from mirror_assets.config import Changes, TableSettings
+from mirror_assets.config.setting_values import Changes
+from mirror_assets.config.table_settings import TableSettings
 from mirror_assets.encode.differing_files import DifferencesSlice
 from mirror_assets.encode.net import NetSlice
 from mirror_assets.encode.scan_reader import read_scan

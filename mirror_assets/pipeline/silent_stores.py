@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from urllib.parse import urlsplit
 
-from mirror_assets.config import TableSettings
+from mirror_assets.config.table_settings import TableSettings
 from mirror_assets.errors import ErrorCode, MirrorError, RetryError
 
 # One request may be lost. This many recent ones mean that the store is unreachable.

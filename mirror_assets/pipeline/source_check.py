@@ -8,17 +8,12 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import lru_cache
 
-from mirror_assets.config import (
-    Changes,
-    Config,
-    Problem,
-    TableSettings,
-    alike_columns,
-    fill_sql,
-    missing_columns,
-    setting_of,
-    source_problems,
-)
+from mirror_assets.config.errors import Problem
+from mirror_assets.config.model import Config
+from mirror_assets.config.setting_values import Changes
+from mirror_assets.config.source_fit import alike_columns, missing_columns, setting_of, source_problems
+from mirror_assets.config.table_settings import TableSettings
+from mirror_assets.config.variables import fill_sql
 from mirror_assets.errors import ErrorCode, SettingError
 from mirror_assets.landing.format import Column
 from mirror_assets.markers import ROW_ID

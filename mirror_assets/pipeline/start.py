@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from mirror_assets.config import Start
+from mirror_assets.config.table_settings import Start
 from mirror_assets.errors import SettingError
 from mirror_assets.pipeline.context import TableContext
 from mirror_assets.pipeline.plan_changes import BaseState

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from mirror_assets.cli import main
-from mirror_assets.config import load_config
+from mirror_assets.config.load import load_config
 from mirror_assets_tests.discovery.lakes import DiskLake, names
 
 

@@ -11,7 +11,7 @@ import pytest
 
 from mirror_assets.cli import main
 from mirror_assets.cli.execute import orphan_lines
-from mirror_assets.config import load_config
+from mirror_assets.config.load import load_config
 from mirror_assets.landing.publish import publish
 from mirror_assets.landing.steps import drive
 from mirror_assets.standin.replicator import LocalReplicator

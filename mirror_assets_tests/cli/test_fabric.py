@@ -13,7 +13,7 @@ from deltalake import write_deltalake
 
 from mirror_assets.cli import main
 from mirror_assets.composition import Project
-from mirror_assets.config import load_config
+from mirror_assets.config.load import load_config
 from mirror_assets.fabric.database import Definition, TargetProperties
 from mirror_assets.landing.format import Column
 from mirror_assets_tests.fabric.databases import LoopbackDatabase, told_table

@@ -16,7 +16,8 @@ from random import Random
 import pytest
 from deltalake import DeltaTable
 
-from mirror_assets.config import load_config, open_zone
+from mirror_assets.config.load import load_config
+from mirror_assets.config.zone import open_zone
 from mirror_assets.landing.state import read_manifest
 from mirror_assets.landing.steps import drive
 from mirror_assets.standin.replicator import LocalReplicator

@@ -6,8 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from mirror_assets.config import Config, ConfigInvalid
+from mirror_assets.config.errors import ConfigInvalid
 from mirror_assets.config.load import parse_config
+from mirror_assets.config.model import Config
 
 FILE = Path("/etc/mirror.yaml")
 

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from mirror_assets.config import Config
 from mirror_assets.config.locate import VendedTable
+from mirror_assets.config.model import Config
 from mirror_assets.errors import ErrorCode, RetryError, SettingError
 from mirror_assets.source.access import PlainAccess
 from mirror_assets.source.errors import LocationUnknown

@@ -10,7 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from mirror_assets.config import FoundState, When, with_found_tables
+from mirror_assets.config.discovered import FoundState
+from mirror_assets.config.find_tables import When, with_found_tables
 from mirror_assets.config.setting_values import Changes
 from mirror_assets_tests.config.reading import mistake, mistakes, read
 from mirror_assets_tests.discovery.lakes import FEED, DiskLake, names, states

@@ -10,8 +10,11 @@ from threading import Event
 
 import pytest
 
-from mirror_assets.config import Config, FoundState, When, find_tables, with_found_tables
+from mirror_assets.config import find_tables
+from mirror_assets.config.discovered import FoundState
 from mirror_assets.config.discovery_memory import MemoryFile
+from mirror_assets.config.find_tables import When, with_found_tables
+from mirror_assets.config.model import Config
 from mirror_assets.discovery.finding import PlaceFinding, scan
 from mirror_assets.errors import ErrorCode
 from mirror_assets.landing.names import DISCOVERED

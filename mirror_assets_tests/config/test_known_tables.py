@@ -10,7 +10,8 @@ from tempfile import TemporaryDirectory
 import hypothesis.strategies as st
 from hypothesis import given, settings
 
-from mirror_assets.config import Config, When, with_found_tables
+from mirror_assets.config.find_tables import When, with_found_tables
+from mirror_assets.config.model import Config
 from mirror_assets_tests.discovery.lakes import DiskLake
 
 _FOLDERS = st.sampled_from([f"{parent}/{name}" for parent in "abc" for name in ("orders", "Items")])

@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mirror_assets.composition import SparkSettings
-from mirror_assets.config import ConfigInvalid, ConfigMissing, config_file, load_config
-from mirror_assets.config.load import parse_config
+from mirror_assets.config.errors import ConfigInvalid, ConfigMissing
+from mirror_assets.config.load import config_file, load_config, parse_config
 from mirror_assets.errors import ErrorCode
 from mirror_assets_tests.config.reading import read
 

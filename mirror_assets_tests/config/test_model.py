@@ -8,18 +8,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from mirror_assets.config import (
-    Compression,
-    Config,
-    DirectLakeMode,
-    DirectLakeSettings,
-    HistoryMode,
-    Maintenance,
-    OnBreak,
-    TableUnknown,
-)
 from mirror_assets.config.document import Origin
-from mirror_assets.config.setting_values import Section
+from mirror_assets.config.errors import TableUnknown
+from mirror_assets.config.model import Config
+from mirror_assets.config.setting_values import Compression, HistoryMode, OnBreak, Section
+from mirror_assets.config.table_settings import DirectLakeMode, DirectLakeSettings, Maintenance
 from mirror_assets.landing.names import TableName
 from mirror_assets_tests.config.reading import read
 

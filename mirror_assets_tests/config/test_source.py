@@ -2,8 +2,10 @@ from __future__ import annotations
 
 import pytest
 
-from mirror_assets.config import Problem, TableSettings, source_problems
 from mirror_assets.config.computed_columns import ComputedColumn
+from mirror_assets.config.errors import Problem
+from mirror_assets.config.source_fit import source_problems
+from mirror_assets.config.table_settings import TableSettings
 from mirror_assets.landing.names import TableName
 from mirror_assets_tests.config.reading import read
 

@@ -18,7 +18,7 @@ from dagster._core.instance.config import dagster_instance_config
 from dagster._core.remote_origin import GrpcServerCodeLocationOrigin
 from dagster._core.workspace.load import location_origins_from_yaml_paths
 
-from mirror_assets.config import CONFIG_VARIABLE, load_config
+from mirror_assets.config.load import CONFIG_VARIABLE, load_config
 from mirror_assets.orchestration.schedules import SENSORS_VARIABLE
 from mirror_assets_tests.deploy.services import (
     CODE,

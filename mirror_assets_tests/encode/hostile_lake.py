@@ -14,7 +14,7 @@ import pyarrow.parquet as pq
 from pyspark.sql import SparkSession
 
 from mirror_assets.composition import Project, stand_in
-from mirror_assets.config import load_config
+from mirror_assets.config.load import load_config
 from mirror_assets.landing.names import TableName
 from mirror_assets.pipeline.reconcile_table import reconcile_table
 from mirror_assets.pipeline.run import RunEvents, mirror_table

@@ -13,7 +13,7 @@ import pytest
 from deltalake import write_deltalake
 from pyspark.sql import SparkSession
 
-from mirror_assets.config import load_config
+from mirror_assets.config.load import load_config
 from mirror_assets.errors import MirrorError
 from mirror_assets_tests.lab import Lab
 from mirror_assets_tests.landed_rows import ALL, Chosen, Rows, landed_rows, require_equal, source_rows

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from mirror_assets.config import load_config
+from mirror_assets.config.load import load_config
 from mirror_assets_tests import quick_jvm
 from mirror_assets_tests.hive import program
 
@@ -44,7 +44,7 @@ def test_a_table_of_a_metastore_lands_changes_and_is_replaced(tmp_path: Path) ->
 def test_definitions_load_without_a_jvm(tmp_path: Path) -> None:
     program.write_settings(tmp_path, "")
     code = (
-        "from mirror_assets.config import load_config; from mirror_assets.definitions import build_definitions; "
+        "from mirror_assets.config.load import load_config; from mirror_assets.definitions import build_definitions; "
         "build_definitions(load_config()); "
         "from pyspark import SparkContext; assert SparkContext._active_spark_context is None"
     )

@@ -8,7 +8,8 @@ from dataclasses import replace
 import pytest
 
 from mirror_assets.composition import open_local_staging
-from mirror_assets.config import Staging, load_config
+from mirror_assets.config.load import load_config
+from mirror_assets.config.places import Staging
 from mirror_assets.landing.format import SliceRecord
 from mirror_assets.landing.names import PROCESSED, landing_name
 from mirror_assets.landing.publish import Outcome

@@ -12,7 +12,8 @@ import boto3
 import pytest
 from pyspark.sql import SparkSession
 
-from mirror_assets.config import load_config, locate
+from mirror_assets.config import locate
+from mirror_assets.config.load import load_config
 from mirror_assets.encode.session import own_session
 from mirror_assets.encode.vended import use_keys
 from mirror_assets.errors import ErrorCode, MirrorError, RetryError, SettingError

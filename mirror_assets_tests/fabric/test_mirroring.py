@@ -9,7 +9,7 @@ from uuid import UUID
 
 import pytest
 
-from mirror_assets.config import ConfigInvalid
+from mirror_assets.config.errors import ConfigInvalid
 from mirror_assets.config.load import parse_config
 from mirror_assets.errors import ErrorCode, StopError
 from mirror_assets.fabric.client import FabricClient

@@ -11,7 +11,8 @@ from pathlib import Path
 
 from mirror_assets.cli import main as mirror_assets
 from mirror_assets.composition import Project, open_spark
-from mirror_assets.config import load_config, locate
+from mirror_assets.config import locate
+from mirror_assets.config.load import load_config
 from mirror_assets.errors import MirrorError
 from mirror_assets.landing.names import TableName
 from mirror_assets.pipeline.reconcile_table import reconcile_table

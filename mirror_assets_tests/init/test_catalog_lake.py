@@ -10,7 +10,7 @@ import pytest
 from deltalake import write_deltalake
 
 from mirror_assets.cli import main
-from mirror_assets.config import load_config
+from mirror_assets.config.load import load_config
 from mirror_assets_tests.init.lake import FEED
 from mirror_assets_tests.unity.server import TOKEN, LoopbackUnity, Table
 

@@ -10,7 +10,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from mirror_assets.cli import main
-from mirror_assets.config import load_config
+from mirror_assets.config.load import load_config
 from mirror_assets_tests.init.lake import BY_DELTA_RS, BY_SPARK, UNREADABLE, make_by_delta_rs, make_by_spark
 
 # One process makes the lake once for all of these.

@@ -11,7 +11,7 @@ import pytest
 from deltalake import write_deltalake
 
 from mirror_assets.cli import main
-from mirror_assets.config import load_config
+from mirror_assets.config.load import load_config
 from mirror_assets.init.draft import make_draft
 from mirror_assets.init.lake import open_lake
 from mirror_assets_tests.init.lake import BY_DELTA_RS, FEED, UNREADABLE, make_by_delta_rs

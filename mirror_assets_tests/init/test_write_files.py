@@ -10,8 +10,9 @@ import hypothesis.strategies as st
 import pytest
 from hypothesis import given
 
-from mirror_assets.config import Changes, Config
 from mirror_assets.config.load import parse_config
+from mirror_assets.config.model import Config
+from mirror_assets.config.setting_values import Changes
 from mirror_assets.config.stores import StoreConfig
 from mirror_assets.config.table_settings import StorePath
 from mirror_assets.init.entries import Statement, TableEntry

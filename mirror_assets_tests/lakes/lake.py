@@ -9,7 +9,8 @@ from pathlib import Path
 from pyspark.sql import SparkSession
 
 from mirror_assets.composition import Project
-from mirror_assets.config import Config, load_config
+from mirror_assets.config.load import load_config
+from mirror_assets.config.model import Config
 from mirror_assets.pipeline.context import TableContext
 from mirror_assets.pipeline.process import ProcessedSlice
 from mirror_assets.pipeline.reconcile_table import reconcile_table

@@ -11,7 +11,7 @@ from deltalake import write_deltalake
 from werkzeug.wrappers import Request, Response
 
 from mirror_assets.composition import Project
-from mirror_assets.config import load_config
+from mirror_assets.config.load import load_config
 from mirror_assets.errors import RetryError
 from mirror_assets.pipeline.context import TableContext
 from mirror_assets.pipeline.plan import plan_table

@@ -10,8 +10,9 @@ from unittest import mock
 
 import dagster as dg
 
-from mirror_assets.config import Config, When, with_found_tables
+from mirror_assets.config.find_tables import When, with_found_tables
 from mirror_assets.config.load import parse_config
+from mirror_assets.config.model import Config
 from mirror_assets.definitions import build_definitions
 from mirror_assets.errors import ErrorCode
 from mirror_assets.landing.failures import clear_failure, record_failure

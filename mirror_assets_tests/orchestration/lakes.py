@@ -11,8 +11,8 @@ import dagster as dg
 import pyarrow as pa
 from deltalake import DeltaTable, write_deltalake
 
-from mirror_assets.config import Config
 from mirror_assets.config.load import parse_config
+from mirror_assets.config.model import Config
 from mirror_assets.definitions import build_definitions
 from mirror_assets.landing.names import TableName
 from mirror_assets.orchestration.asset_names import AssetKind, asset_key

@@ -12,7 +12,9 @@ import dagster as dg
 from pyspark.sql import SparkSession
 
 from mirror_assets.composition import open_mirror
-from mirror_assets.config import Config, load_config, open_zone
+from mirror_assets.config.load import load_config
+from mirror_assets.config.model import Config
+from mirror_assets.config.zone import open_zone
 from mirror_assets.definitions import build_definitions
 from mirror_assets.orchestration.asset_names import MIRROR_ALL
 from mirror_assets.orchestration.jobs import TABLES_OP

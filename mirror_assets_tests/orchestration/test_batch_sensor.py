@@ -16,8 +16,8 @@ from dagster._core.remote_origin import RegisteredCodeLocationOrigin, RemoteJobO
 from dagster._core.utils import make_new_run_id
 from deltalake import write_deltalake
 
-from mirror_assets.config import Config
 from mirror_assets.config.load import parse_config
+from mirror_assets.config.model import Config
 from mirror_assets.definitions import build_definitions
 from mirror_assets.landing.drop import begin_drop
 from mirror_assets.landing.lease import Lease, Process, take_lease, write_heartbeat

@@ -13,8 +13,8 @@ import dagster as dg
 import pytest
 from dagster._core.definitions.asset_checks.asset_check_evaluation import AssetCheckEvaluationPlanned
 
-from mirror_assets.config import Config
 from mirror_assets.config.load import parse_config
+from mirror_assets.config.model import Config
 from mirror_assets.definitions import build_definitions
 from mirror_assets.errors import ErrorCode, MirrorError, RetryError
 from mirror_assets.landing.failures import record_failure

@@ -8,7 +8,9 @@ from pathlib import Path
 import dagster as dg
 import pytest
 
-from mirror_assets.config import Config, When, load_config
+from mirror_assets.config.find_tables import When
+from mirror_assets.config.load import load_config
+from mirror_assets.config.model import Config
 from mirror_assets.definitions import build_definitions
 from mirror_assets.encode import session
 from mirror_assets.orchestration.doctor_job import DOCTOR, SOURCES_OP, DoctorConfig

@@ -9,7 +9,8 @@ from pathlib import Path
 import dagster as dg
 import pytest
 
-from mirror_assets.config import Config, load_config
+from mirror_assets.config.load import load_config
+from mirror_assets.config.model import Config
 from mirror_assets.definitions import build_definitions
 from mirror_assets.errors import NEXT, ErrorCode
 from mirror_assets.landing.failures import record_failure

@@ -10,7 +10,7 @@ from pathlib import Path
 import dagster as dg
 import pytest
 
-from mirror_assets.config import load_config
+from mirror_assets.config.load import load_config
 from mirror_assets.landing.names import heartbeat_path
 from mirror_assets.orchestration import rediscovery
 from mirror_assets.orchestration.asset_names import AssetKind, asset_key

@@ -6,7 +6,7 @@ import dagster as dg
 import pytest
 
 from mirror_assets.composition import Project
-from mirror_assets.config import load_config
+from mirror_assets.config.load import load_config
 from mirror_assets.definitions import build_definitions
 from mirror_assets.landing.names import TableName
 from mirror_assets.landing.publish import publish

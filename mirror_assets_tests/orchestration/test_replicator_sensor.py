@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from mirror_assets.config import load_config
+from mirror_assets.config.load import load_config
 from mirror_assets.definitions import build_definitions
 from mirror_assets.orchestration.replicator_sensor import SENSOR
 from mirror_assets_tests.lab import Lab

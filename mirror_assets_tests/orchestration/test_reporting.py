@@ -11,7 +11,7 @@ import dagster as dg
 import pytest
 from dagster._core.utils import make_new_run_id
 
-from mirror_assets.config import When
+from mirror_assets.config.find_tables import When
 from mirror_assets.errors import ErrorCode, RetryError
 from mirror_assets.landing.names import TableName
 from mirror_assets.landing.problems import Mute, ProblemStore

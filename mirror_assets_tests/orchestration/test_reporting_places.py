@@ -8,7 +8,7 @@ from pathlib import Path
 import dagster as dg
 import pytest
 
-from mirror_assets.config import When, with_found_tables
+from mirror_assets.config.find_tables import When, with_found_tables
 from mirror_assets.landing.metadata import metadata_bytes
 from mirror_assets.landing.names import TableName
 from mirror_assets.source.log import DeltaLog

@@ -9,7 +9,7 @@ from pathlib import Path
 import dagster as dg
 import pytest
 
-from mirror_assets.config import load_config
+from mirror_assets.config.load import load_config
 from mirror_assets.encode import session
 from mirror_assets.landing.names import TableName
 from mirror_assets.orchestration import resources

@@ -9,7 +9,7 @@ from dagster._core.remote_representation.external import RemoteRepository
 from dagster._core.remote_representation.external_data import RepositorySnap
 from dagster._core.remote_representation.handle import RepositoryHandle
 
-from mirror_assets.config import load_config
+from mirror_assets.config.load import load_config
 from mirror_assets.definitions import build_definitions
 from mirror_assets.orchestration.asset_names import MIRROR_ALL, AssetKind, asset_key
 from mirror_assets.orchestration.jobs import REPLICATE

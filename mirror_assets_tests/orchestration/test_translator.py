@@ -10,9 +10,9 @@ from dagster._core.remote_representation.external_data import RepositorySnap
 from dagster._serdes import serialize_value
 
 from benchmarks.many import ManyTables
-from mirror_assets.config import Config, load_config
 from mirror_assets.config.errors import ConfigInvalid
-from mirror_assets.config.load import parse_config
+from mirror_assets.config.load import load_config, parse_config
+from mirror_assets.config.model import Config
 from mirror_assets.definitions import build_definitions
 from mirror_assets.landing.names import TableName
 from mirror_assets.orchestration.asset_names import AssetKind, asset_key

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import NoReturn
 
-from mirror_assets.config import Config
 from mirror_assets.config.load import parse_config
+from mirror_assets.config.model import Config
 from mirror_assets.landing.format import Column
 from mirror_assets.landing.names import TableName
 from mirror_assets.pipeline.context import TableContext

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from mirror_assets.cli import main
-from mirror_assets.config import ConfigInvalid
+from mirror_assets.config.errors import ConfigInvalid
 from mirror_assets.errors import ErrorCode, SettingError
 from mirror_assets_tests.errors import raises
 from mirror_assets_tests.lab import Lab

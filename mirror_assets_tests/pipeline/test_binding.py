@@ -7,7 +7,7 @@ from typing import NoReturn
 
 import pytest
 
-from mirror_assets.config import TableSettings
+from mirror_assets.config.table_settings import TableSettings
 from mirror_assets.landing.errors import SliceNotStaged, SliceOutdated
 from mirror_assets.landing.format import CheckVerdict, SliceRecord, encode
 from mirror_assets.landing.names import AttemptFolder, attempt_id, attempt_ms

@@ -9,7 +9,7 @@ import pytest
 from deltalake import DeltaTable
 from pyspark.sql import SparkSession
 
-from mirror_assets.config import ConfigInvalid
+from mirror_assets.config.errors import ConfigInvalid
 from mirror_assets.pipeline.errors import SourceBroke
 from mirror_assets.verify.reconciliation import ReconcileState
 from mirror_assets_tests.lab import TABLE, Lab

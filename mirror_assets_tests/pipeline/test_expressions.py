@@ -16,7 +16,7 @@ from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
 from mirror_assets import redaction
-from mirror_assets.config import ConfigInvalid
+from mirror_assets.config.errors import ConfigInvalid
 from mirror_assets.config.variables import fill_sql
 from mirror_assets.errors import ErrorCode, SettingError
 from mirror_assets.landing.format import MarkerCounts, SliceKind

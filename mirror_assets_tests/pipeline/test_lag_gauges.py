@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mirror_assets.composition import Project, no_spark
-from mirror_assets.config import load_config
+from mirror_assets.config.load import load_config
 from mirror_assets.errors import ErrorCode, RetryError, StopError
 from mirror_assets.pipeline.context import TableContext
 from mirror_assets.pipeline.lag_gauges import note_covered, note_plan, note_poll

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from deltalake import DeltaTable
 
-from mirror_assets.config import OnBreak
+from mirror_assets.config.setting_values import OnBreak
 from mirror_assets.errors import ErrorCode, SettingError
 from mirror_assets.landing.format import Chunk
 from mirror_assets.pipeline.drop import drop_table

@@ -9,7 +9,7 @@ import pytest
 from deltalake import DeltaTable, Field, Schema, write_deltalake
 from deltalake.schema import PrimitiveType
 
-from mirror_assets.config import ConfigInvalid
+from mirror_assets.config.errors import ConfigInvalid
 from mirror_assets.config.load import parse_config
 from mirror_assets.errors import ErrorCode, SettingError
 from mirror_assets.landing.format import SliceKind

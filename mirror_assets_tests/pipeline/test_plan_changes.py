@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from mirror_assets.config import OnDropColumn, TableSettings
+from mirror_assets.config.setting_values import OnDropColumn
+from mirror_assets.config.table_settings import TableSettings
 from mirror_assets.landing.names import TableName
 from mirror_assets.pipeline.plan_changes import BaseState, dropped_columns
 from mirror_assets.source.breaks import Break, BreakKind

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from mirror_assets.config import TableSettings
 from mirror_assets.config.load import parse_config
+from mirror_assets.config.table_settings import TableSettings
 from mirror_assets.errors import ErrorCode, RetryError
 from mirror_assets.pipeline import silent_stores
 from mirror_assets.pipeline.silent_stores import SilentStores

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from mirror_assets.composition import Project, no_spark
-from mirror_assets.config import load_config
+from mirror_assets.config.load import load_config
 from mirror_assets.errors import ErrorCode
 from mirror_assets.landing.failures import read_failure
 from mirror_assets.landing.lease import Lease, Process, read_lease, take_lease, write_heartbeat

@@ -14,7 +14,7 @@ import pytest
 from prometheus_client import CollectorRegistry, start_http_server
 
 from mirror_assets.composition import exporting_metrics
-from mirror_assets.config import load_config
+from mirror_assets.config.load import load_config
 from mirror_assets.errors import ErrorCode, StopError
 from mirror_assets.telemetry import record
 from mirror_assets.telemetry.export import exporting

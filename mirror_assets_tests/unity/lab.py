@@ -11,7 +11,8 @@ from deltalake import DeltaTable, write_deltalake
 from pyspark.sql import SparkSession
 
 from mirror_assets.composition import Project
-from mirror_assets.config import Config, load_config
+from mirror_assets.config.load import load_config
+from mirror_assets.config.model import Config
 from mirror_assets.landing.names import TableName
 from mirror_assets.pipeline.context import TableContext
 from mirror_assets.pipeline.process import ProcessedSlice

@@ -12,7 +12,9 @@ from mirror_assets.cli.exit import Exit
 from mirror_assets.cli.output import note, show
 from mirror_assets.cli.run_job import execute, failures
 from mirror_assets.composition import open_spark
-from mirror_assets.config import Config, load_config, open_zone
+from mirror_assets.config.load import load_config
+from mirror_assets.config.model import Config
+from mirror_assets.config.zone import open_zone
 from mirror_assets.features.demo.claim import claim_folder, claim_tables, clear_folder, clear_tables, write_config
 from mirror_assets.features.demo.lake import begin_lake, continue_lake
 from mirror_assets.landing.names import TableName

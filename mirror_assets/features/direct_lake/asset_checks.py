@@ -7,7 +7,8 @@ from functools import partial
 from pathlib import Path
 from typing import TypeAlias
 
-from mirror_assets.config import Config, DirectLakeSettings, FramesOf, TableSettings
+from mirror_assets.config.model import Config
+from mirror_assets.config.table_settings import DirectLakeSettings, FramesOf, TableSettings
 from mirror_assets.features.direct_lake.check_rules import (
     FRAMES_SAFE,
     GUARDRAILS,

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from datetime import datetime, timezone
 
-from mirror_assets.config import DirectLakeMode
+from mirror_assets.config.table_settings import DirectLakeMode
 from mirror_assets.features.direct_lake.columns import percent
 from mirror_assets.features.direct_lake.guardrails import (
     CapacityFit,

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from mirror_assets.config import Config, FramesOf, TableSettings
+from mirror_assets.config.model import Config
+from mirror_assets.config.table_settings import FramesOf, TableSettings
 from mirror_assets.features.direct_lake.errors import frames_unreadable
 from mirror_assets.features.direct_lake.framing import committed_by
 from mirror_assets.features.direct_lake.model_frames import Frame, exported_frames, frame_at

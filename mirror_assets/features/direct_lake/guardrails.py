@@ -10,8 +10,7 @@ from enum import Enum
 from math import ceil
 from statistics import linear_regression
 
-from mirror_assets.config import DirectLakeMode
-from mirror_assets.config.table_settings import CAPACITIES
+from mirror_assets.config.table_settings import CAPACITIES, DirectLakeMode
 from mirror_assets.features.direct_lake.footers import Footers
 from mirror_assets.features.direct_lake.framing import LogSpan, table_sizes
 from mirror_assets.source.replay import Snapshot

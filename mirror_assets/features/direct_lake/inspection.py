@@ -12,8 +12,11 @@ import click
 
 from mirror_assets.cli.exit import Exit
 from mirror_assets.cli.output import note, show_json
-from mirror_assets.config import Config, ConfigMissing, DirectLakeMode, TableSettings, TableUnknown, load_config
 from mirror_assets.config.access import access_to
+from mirror_assets.config.errors import ConfigMissing, TableUnknown
+from mirror_assets.config.load import load_config
+from mirror_assets.config.model import Config
+from mirror_assets.config.table_settings import DirectLakeMode, TableSettings
 from mirror_assets.features.direct_lake.calculated import CalculatedColumn
 from mirror_assets.features.direct_lake.consumers import named_frames, source_consumers
 from mirror_assets.features.direct_lake.footer_reader import FooterReader, cache_folder

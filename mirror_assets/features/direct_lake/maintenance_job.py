@@ -8,7 +8,7 @@ from functools import partial
 import dagster as dg
 
 from mirror_assets.composition import Project
-from mirror_assets.config import Maintenance, TableSettings
+from mirror_assets.config.table_settings import Maintenance, TableSettings
 from mirror_assets.encode.spark_errors import spark_errors
 from mirror_assets.errors import MirrorError
 from mirror_assets.features.direct_lake import MAINTENANCE

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from datetime import datetime, timezone
 
 from mirror_assets.cli.output import show_line, show_records, show_text
-from mirror_assets.config import DirectLakeMode
+from mirror_assets.config.table_settings import DirectLakeMode
 from mirror_assets.features.direct_lake.framing import FramingEffect
 from mirror_assets.features.direct_lake.guardrails import (
     MODE_NAMES,

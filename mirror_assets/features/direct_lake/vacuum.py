@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import Final, NamedTuple
 
-from mirror_assets.config import Changes
+from mirror_assets.config.setting_values import Changes
 from mirror_assets.features.direct_lake.errors import frame_refused
 from mirror_assets.features.direct_lake.model_frames import Frame
 from mirror_assets.source.actions import Actions, LiveFile, Metadata, Tombstone

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from datetime import datetime, timezone
 from functools import cached_property
 
-from mirror_assets.config import Changes, OnBreak
+from mirror_assets.config.setting_values import Changes, OnBreak
 from mirror_assets.errors import ErrorCode, RebuildError, SettingError
 from mirror_assets.pipeline.context import TableContext
 from mirror_assets.pipeline.doctor.answers import DoctorAnswer, failure, no, not_asked, ok, warn

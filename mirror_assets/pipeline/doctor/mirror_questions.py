@@ -6,7 +6,8 @@ import time
 from collections.abc import Iterator, Sequence
 from functools import partial
 
-from mirror_assets.config import Config, RuleOutcome
+from mirror_assets.config.discovered import RuleOutcome
+from mirror_assets.config.model import Config
 from mirror_assets.errors import MirrorError
 from mirror_assets.landing.cost import daily_bytes
 from mirror_assets.pipeline.context import TableContext

@@ -14,7 +14,7 @@ import pytest
 from deltalake import DeltaTable
 from pyspark.sql import SparkSession
 
-from mirror_assets.config import load_config
+from mirror_assets.config.load import load_config
 from mirror_assets.features.demo.claim import write_config
 from mirror_assets.features.demo.demo_steps import History
 from mirror_assets.features.demo.histories import AIRLINES, AIRPORTS, HISTORIES

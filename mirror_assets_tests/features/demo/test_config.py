@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from mirror_assets.config import load_config, source_problems
+from mirror_assets.config.load import load_config
+from mirror_assets.config.source_fit import source_problems
 from mirror_assets.errors import ErrorCode, SettingError
 from mirror_assets.features.demo.claim import write_config
 from mirror_assets.features.demo.histories import HISTORIES

@@ -10,7 +10,8 @@ from pathlib import Path
 import pytest
 from deltalake import DeltaTable
 
-from mirror_assets.config import Config, FramesOf, TableSettings
+from mirror_assets.config.model import Config
+from mirror_assets.config.table_settings import FramesOf, TableSettings
 from mirror_assets.errors import ErrorCode, SettingError
 from mirror_assets.features.direct_lake.consumers import source_consumers, table_frames
 from mirror_assets.features.direct_lake.vacuum import VacuumPlan, plan_vacuum

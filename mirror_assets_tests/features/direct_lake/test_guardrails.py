@@ -10,8 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mirror_assets.config import DirectLakeMode
-from mirror_assets.config.table_settings import CAPACITIES
+from mirror_assets.config.table_settings import CAPACITIES, DirectLakeMode
 from mirror_assets.features.direct_lake.check_rules import check_guardrails
 from mirror_assets.features.direct_lake.guardrails import (
     GB,

@@ -15,7 +15,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from pyspark.sql import SparkSession
 
-from mirror_assets.config import Changes
+from mirror_assets.config.setting_values import Changes
 from mirror_assets.features.direct_lake.model_frames import Frame
 from mirror_assets.features.direct_lake.vacuum import MirrorNeeds, Requirement, VacuumPlan, plan_vacuum
 from mirror_assets.source.log import DeltaLog

@@ -10,7 +10,7 @@ import pyarrow as pa
 from deltalake import write_deltalake
 
 from mirror_assets.composition import Project
-from mirror_assets.config import load_config
+from mirror_assets.config.load import load_config
 from mirror_assets.pipeline.doctor.answers import DoctorAnswer
 from mirror_assets.pipeline.doctor.examination import examine_sources
 

@@ -8,7 +8,9 @@ from pathlib import Path
 import pytest
 
 from mirror_assets.composition import Project, no_spark
-from mirror_assets.config import Config, When, load_config
+from mirror_assets.config.find_tables import When
+from mirror_assets.config.load import load_config
+from mirror_assets.config.model import Config
 from mirror_assets.pipeline.doctor import mirror_questions
 from mirror_assets.pipeline.doctor.answers import DoctorAnswer, DoctorVerdict
 from mirror_assets.pipeline.doctor.mirror_questions import FOUND, LIMITS, examine_mirror, within_limits
