@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     import click
 
+    from mirror_assets.config.rules import Rule
+    from mirror_assets.config.setting_values import Section
     from mirror_assets.orchestration.check import Check
     from mirror_assets.orchestration.dagster_internals import Job
     from mirror_assets.orchestration.mirror_assets import MirrorAssets
@@ -23,6 +25,18 @@ class Feature:
 
     A method imports what it needs when it is called: a feature that is not used costs no import.
     """
+
+    def settings(self) -> type[Section] | None:
+        """Return its settings in mirror.yaml, a model that the whole inherits: `of` finds them there."""
+        return None
+
+    def table_settings(self) -> type[Section] | None:
+        """Return its settings of a table, as `settings` does."""
+        return None
+
+    def rules(self) -> Sequence[Rule]:
+        """Return its rules over several settings."""
+        return ()
 
     def commands(self) -> Sequence[click.Command]:
         """Return its commands of `mirror-assets`."""

@@ -4,42 +4,36 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from itertools import combinations
 from pathlib import Path
+from typing import TypeAlias
 
 from mirror_assets.byte_settings import setting_problem
-from mirror_assets.config.catalogs import CatalogCredentials, CatalogType, table_problem
+from mirror_assets.config.catalogs import CatalogType, table_problem
 from mirror_assets.config.discover_rule import NewTables
 from mirror_assets.config.document import Document, Steps
 from mirror_assets.config.errors import did_you_mean
 from mirror_assets.config.places import HISTORY_PATH, MIRROR_PATH
 from mirror_assets.config.setting_values import Changes, HistoryMode, is_uri, local_source
-from mirror_assets.config.table_settings import FramesOf
 from mirror_assets.config.variables import has_reference
+from mirror_assets.feature import features
 from mirror_assets.landing.errors import NameRefused
 from mirror_assets.landing.names import TableName
 
 _SECRET_WORD = re.compile(r"password|secret|(^|[.\-_])(key|token)($|[.\-_])", re.IGNORECASE)
-_FABRIC = ("mirror", "fabric")
+FABRIC = ("mirror", "fabric")
 _KEYS_NEEDED = (
     "`changes: feed` and `changes: files` need `keys`, the columns that identify a row; `changes: row_tracking` can do "
     "without, and so can `changes: append_only`, for a table whose rows never change"
-)
-_FABRIC_FRAMES = (
-    "nothing checks the frames of a mirror in Fabric, because Fabric vacuums its tables; set it to `source`, or mirror "
-    "with the stand-in (mirror.path)"
-)
-_READ_ONLY = (
-    "the catalog's credentials for this table only allow reading; leave maintenance to the table's owner, or set "
-    "`credentials: stores` in the catalog"
 )
 _SPARK_LISTS = (
     "only Spark can list this catalog, and rules scan without Spark; list its tables under `tables` (`mirror-assets "
     "init` does), or find their folders with {store, path}"
 )
 _SECRET = "this looks like a secret; keep it in an environment variable and write ${NAME}"  # noqa: S105 a message
-_Mistakes = Iterator[tuple[Steps, str]]
+Mistakes: TypeAlias = Iterator[tuple[Steps, str]]
+Rule: TypeAlias = Callable[[Document], Mistakes]
 
 
 def apply_rules(document: Document) -> None:
@@ -49,19 +43,18 @@ def apply_rules(document: Document) -> None:
         _some_tables,
         _unique_folders,
         _places_known,
-        _no_vended_maintenance,
         _keys_needed,
         _useful_rules,
-        _checked_frames,
         _no_plain_secrets,
         _fixed_spark_settings,
         _separate_folders,
+        *(rule for feature in features() for rule in feature.rules()),
     ):
         for steps, message in rule(document):
             document.report(steps, message)
 
 
-def _written(document: Document) -> Iterator[tuple[Steps, Steps, Steps]]:
+def written_tables(document: Document) -> Iterator[tuple[Steps, Steps, Steps]]:
     """Yield the steps of each table and each rule of `discover`: its own, of its settings, and of its source."""
     for name in document.names("tables"):
         table = ("tables", name)
@@ -80,19 +73,19 @@ def _effective(document: Document, settings: Steps, name: str) -> object:
     return document.get(*settings, name) if name in document.names(*settings) else document.get("defaults", name)
 
 
-def _zone_of_fabric(document: Document) -> _Mistakes:
+def _zone_of_fabric(document: Document) -> Mistakes:
     """Require a landing zone on OneLake for a mirrored database in Fabric."""
-    if document.get(*_FABRIC) is not None and document.get("landing_zone", "path") is not None:
-        yield _FABRIC, "Fabric mirrors a landing zone on OneLake; set landing_zone.onelake, or mirror.path"
+    if document.get(*FABRIC) is not None and document.get("landing_zone", "path") is not None:
+        yield FABRIC, "Fabric mirrors a landing zone on OneLake; set landing_zone.onelake, or mirror.path"
 
 
-def _some_tables(document: Document) -> _Mistakes:
+def _some_tables(document: Document) -> Mistakes:
     """Require tables, or rules that find some."""
     if document.get("tables") in (None, {}) and not document.get("discover") and isinstance(document.value, dict):
         yield ("tables",), "list at least one table here, or add a rule to `discover`"
 
 
-def _unique_folders(document: Document) -> _Mistakes:
+def _unique_folders(document: Document) -> Mistakes:
     """Require a landing folder of its own for each table: two tables would mix their file numbers."""
     first = dict[str, str]()
     for name in document.names("tables"):
@@ -106,9 +99,9 @@ def _unique_folders(document: Document) -> _Mistakes:
             yield ("tables", name), f"its landing folder is that of {other!r} on line {line}; choose another name"
 
 
-def _places_known(document: Document) -> _Mistakes:
+def _places_known(document: Document) -> Mistakes:
     """Require that the store or catalog of each source exists, and can have such a table."""
-    for own, _, source in _written(document):
+    for own, _, source in written_tables(document):
         for kind in ("store", "catalog"):
             name, known = document.get(*source, kind), document.names(f"{kind}s")
             if isinstance(name, str) and name not in known:
@@ -127,28 +120,16 @@ def _places_known(document: Document) -> _Mistakes:
                 yield (*source, "table"), problem
 
 
-def _no_vended_maintenance(document: Document) -> _Mistakes:
-    """Refuse maintenance of tables that are read with a catalog's credentials, which don't allow writing."""
-    for _, settings, source in _written(document):
-        catalog = ("catalogs", str(document.get(*source, "catalog")))
-        is_stores = document.get(*catalog, "credentials") == CatalogCredentials.STORES.value
-        if document.get(*catalog, "type") != CatalogType.UNITY.value or is_stores:
-            continue
-        for place in (("defaults",), settings):
-            if document.get(*place, "maintenance"):
-                yield (*place, "maintenance"), _READ_ONLY
-
-
-def _keys_needed(document: Document) -> _Mistakes:
+def _keys_needed(document: Document) -> Mistakes:
     """Require keys of tables whose rows are paired by them."""
-    for own, settings, _ in _written(document):
+    for own, settings, _ in written_tables(document):
         keys = _effective(document, own, "keys")
         changes = _effective(document, settings, "changes")
         if not keys and changes in (None, *(one.value for one in Changes if one.needs_keys)):
             yield (*own, "keys"), _KEYS_NEEDED
 
 
-def _useful_rules(document: Document) -> _Mistakes:
+def _useful_rules(document: Document) -> Mistakes:
     """Refuse settings of a rule of `discover` that have no effect."""
     for rule in _rules(document):
         if "keys" in document.names(*rule, "settings"):
@@ -157,17 +138,7 @@ def _useful_rules(document: Document) -> _Mistakes:
             yield (*rule, "approved"), "it needs `new_tables: hold`; otherwise no table waits for approval"
 
 
-def _checked_frames(document: Document) -> _Mistakes:
-    """Refuse `frames_of: mirror` for a mirrored database: Fabric vacuums its tables itself."""
-    if document.get(*_FABRIC) is None:
-        return
-    for place in (("defaults",), *(settings for _, settings, _ in _written(document))):
-        steps = (*place, "direct_lake", "frames_of")
-        if document.get(*steps) == FramesOf.MIRROR.value:
-            yield steps, _FABRIC_FRAMES
-
-
-def _no_plain_secrets(document: Document) -> _Mistakes:
+def _no_plain_secrets(document: Document) -> Mistakes:
     """Refuse secrets in plain text: mirror.yaml is kept in version control."""
     for name in document.names("spark", "settings"):
         steps = ("spark", "settings", name)
@@ -175,7 +146,7 @@ def _no_plain_secrets(document: Document) -> _Mistakes:
             yield steps, _SECRET
 
 
-def _fixed_spark_settings(document: Document) -> _Mistakes:
+def _fixed_spark_settings(document: Document) -> Mistakes:
     """Refuse settings of Spark that decide which rows land, with other values than this package's.
 
     One that refers to the environment is checked when a session opens.
@@ -189,7 +160,7 @@ def _fixed_spark_settings(document: Document) -> _Mistakes:
                 yield ("spark", "settings", name), problem
 
 
-def _separate_folders(document: Document) -> _Mistakes:
+def _separate_folders(document: Document) -> Mistakes:
     """Refuse a folder inside another one, where it would be read, replaced or dropped with it."""
     tables = [("tables", name) for name in document.names("tables")]
     ours: list[Steps] = [("landing_zone", "path"), ("mirror", "path")]
@@ -210,7 +181,7 @@ def _folder(document: Document, steps: Steps) -> Path | None:
     if isinstance(value, dict):  # a path in a store, which may be a folder of this machine
         root, path = document.get("stores", str(value.get("store")), "root"), value.get("path")
         value = f"{root}/{path}" if isinstance(root, str) and isinstance(path, str) else None
-    if value is None and steps == ("mirror", "path") and document.get(*_FABRIC) is None:
+    if value is None and steps == ("mirror", "path") and document.get(*FABRIC) is None:
         value = MIRROR_PATH
     if value is None and steps == ("history", "path"):
         value = HISTORY_PATH

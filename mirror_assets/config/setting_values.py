@@ -10,7 +10,8 @@ from pathlib import Path
 from typing import Annotated
 from urllib.parse import unquote, urlsplit
 
-from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, ValidationInfo
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, ValidationInfo, create_model
+from typing_extensions import Self
 
 from mirror_assets.config.document import Origin
 from mirror_assets.landing.errors import NameRefused
@@ -31,6 +32,18 @@ class Section(BaseModel):
     """A mapping in mirror.yaml: unknown names in it are mistakes, and its values never change."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
+
+    @classmethod
+    def of(cls, settings: Section) -> Self:
+        """Return settings of the whole as those of one feature, which are among them."""
+        if not isinstance(settings, cls):
+            raise TypeError(f"{type(settings).__name__} has no settings of {cls.__name__}")
+        return settings
+
+
+def with_settings(core: type[Section], of_features: Sequence[type[Section] | None]) -> type[Section]:
+    """Return the section with the settings of features that have any."""
+    return create_model(core.__name__, __base__=(*filter(None, of_features), core))
 
 
 class Changes(str, Enum):

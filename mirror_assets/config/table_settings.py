@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import Enum
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 from pydantic import BeforeValidator, Field, PlainSerializer, PlainValidator, ValidationInfo
 from pydantic_core import PydanticKnownError
@@ -19,7 +19,6 @@ from mirror_assets.config.setting_values import (
     HistoryMode,
     KeepHistory,
     Keys,
-    LocalFile,
     OnBreak,
     OnDropColumn,
     Owners,
@@ -29,20 +28,17 @@ from mirror_assets.config.setting_values import (
     Tags,
     Text,
     address_of,
+    with_settings,
 )
+from mirror_assets.feature import features
 from mirror_assets.landing.names import TableName
 from mirror_assets.markers import ROW_ID
-from mirror_assets.source.ranges import TimePoint, VersionPoint, parse_point, parse_time
+from mirror_assets.source.ranges import TimePoint, VersionPoint, parse_time
 
 # Delta's options for reading a change feed as a stream that only cut batches. `history/stream.py` keeps a commit whole
 # that they cut. All others leave out rows (excludeRegex, ignoreDeletes, ignoreChanges, skipChangeCommits,
 # failOnDataLoss), or change what is read and where it starts (readChangeFeed, startingVersion, schemaTrackingLocation).
 STREAM_OPTIONS = ("maxFilesPerTrigger", "maxBytesPerTrigger")
-# Fabric's capacities with limits for Direct Lake, which direct_lake/guardrails.py has; some have several names.
-CAPACITIES = (
-    *("F2", "F4", "F8", "F16", "F32", "F64", "FT1", "P1", "F128", "P2", "F256", "P3", "F512", "P4", "F1024", "P5"),
-    "F2048",
-)
 
 
 class Start(str, Enum):
@@ -57,29 +53,6 @@ class HistoryStart(str, Enum):
 
     SNAPSHOT = "snapshot"
     EARLIEST = "earliest"
-
-
-class DirectLakeMode(str, Enum):
-    """The kinds of Direct Lake. They differ in what happens when a table exceeds a limit."""
-
-    ONELAKE = "onelake"
-    SQL = "sql"
-    SQL_ONLY = "sql_only"
-
-
-class Maintenance(str, Enum):
-    """The steps of the job `maintenance`. VACUUM deletes no file that a frame or the mirror needs."""
-
-    OPTIMIZE = "optimize"
-    PURGE = "purge"
-    VACUUM = "vacuum"
-
-
-class FramesOf(str, Enum):
-    """The table that a model reads."""
-
-    SOURCE = "source"
-    MIRROR = "mirror"
 
 
 _Start = Start | HistoryStart | VersionPoint | TimePoint
@@ -122,21 +95,6 @@ def _stream_option(name: object) -> object:
     return name
 
 
-def _sku(value: object) -> object:
-    if value is None or (isinstance(value, str) and value.upper() in CAPACITIES):
-        return value.upper() if isinstance(value, str) else None
-    raise ValueError(f"expected a capacity ({', '.join(CAPACITIES)}) or null, got {value!r}")
-
-
-def _frame(value: object) -> object:
-    if isinstance(value, int) and not isinstance(value, bool) and value >= 0:
-        return str(value)
-    if not isinstance(value, str):
-        raise ValueError(f"expected a version or a time like 'yyyy-MM-dd HH:mm:ss', got {value!r}")  # noqa: TRY004 pydantic wants ValueError
-    parse_point(value)
-    return value
-
-
 @dataclass(frozen=True)
 class StorePath:
     """A table by its path below the root of a store; `store` is its name in `stores`."""
@@ -172,9 +130,7 @@ HowToStart = Annotated[Start | VersionPoint | TimePoint, _start_among(Start), Pl
 HowHistoryStarts = Annotated[
     HistoryStart | VersionPoint | TimePoint, _start_among(HistoryStart), PlainSerializer(_dump_start)
 ]
-Frame = Annotated[str, BeforeValidator(_frame)]
 StreamOption = Annotated[str, BeforeValidator(_stream_option)]
-Sku = Annotated[str | None, BeforeValidator(_sku)]
 # Without its own serializer, pydantic dumps it twice, and warns about the result.
 Source = Annotated[StorePath | CatalogTable | str, PlainValidator(_source), PlainSerializer(lambda source: source)]
 
@@ -215,19 +171,8 @@ class ReplicationLimits(Section):
     error_seconds: Seconds | None = Field(default=14_400, description="Time without progress after which it fails.")
 
 
-class DirectLakeSettings(Section):
-    """The semantic model that reads the table, or its mirror, through Direct Lake."""
-
-    sku: Sku = Field(default=None, description="Capacity to compare with; null: the checks only report.")
-    mode: DirectLakeMode = Field(default=DirectLakeMode.ONELAKE, description="Kind of Direct Lake.")
-    frames_of: FramesOf = Field(default=FramesOf.SOURCE, description="Whether models read the source or its mirror.")
-    frames: tuple[Frame, ...] = Field(default=(), description="Versions or times at which models are framed.")
-    exports: tuple[LocalFile, ...] = Field(default=(), description="Files with the results of DAX INFO queries.")
-    model_table: Text | None = Field(default=None, description="Name of the table in the exports; null: they have one.")
-
-
-class TableDefaults(Section):
-    """The settings of a table, except its source."""
+class CoreSettings(Section):
+    """The settings of a table, except its source and those of features."""
 
     keys: Keys = Field(default=(), description="Columns that identify a row; required for `changes: feed`.")
     columns: Columns | None = Field(default=None, description="Columns to mirror, besides the keys; null: all.")
@@ -253,17 +198,19 @@ class TableDefaults(Section):
     replication: ReplicationLimits = Field(
         default_factory=ReplicationLimits, description="Limits of the check `replicating`."
     )
-    direct_lake: DirectLakeSettings = Field(
-        default_factory=DirectLakeSettings, description="Direct Lake models that read the table."
-    )
-    maintenance: tuple[Maintenance, ...] = Field(
-        default=(), description="Steps of the job `maintenance`: optimize, purge, vacuum."
-    )
     owners: Owners = Field(default=(), description="Owners of the table: `team:NAME` or an e-mail address.")
     tags: Tags = Field(default_factory=dict, description="Tags of the table's assets in Dagster.")
     source_asset: Text | None = Field(
         default=None, description="Key of your own Dagster asset that writes the source, with {schema} and {table}."
     )
+
+
+if TYPE_CHECKING:
+
+    class TableDefaults(CoreSettings):
+        """The settings of a table, except its source."""
+else:
+    TableDefaults = with_settings(CoreSettings, [feature.table_settings() for feature in features()])
 
 
 class TableConfig(TableDefaults):

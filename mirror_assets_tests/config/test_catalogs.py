@@ -83,13 +83,6 @@ def test_mistakes_of_a_table(source: str, expected: str) -> None:
     assert mistake(text(_UNITY, source)).startswith(f"5: tables.orders.{expected}")
 
 
-def test_tables_that_can_only_be_read_are_not_maintained() -> None:
-    maintained = ", maintenance: [vacuum]"
-    assert "only allow reading" in mistake(text(_UNITY, table=maintained))
-    assert config(_UNITY.replace("}", ", credentials: stores}"), table=maintained)
-    assert config("{type: spark}", table=maintained)
-
-
 def test_where_a_table_lies_and_whose_keys_read_it(unity: LoopbackUnity) -> None:
     unity.add("main.sales.orders", "s3a://lake/orders/")
     unity.vend = lambda _: {"aws_temp_credentials": KEYS, "expiration_time": int((time.time() + 3600) * 1000)}

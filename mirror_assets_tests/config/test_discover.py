@@ -90,16 +90,6 @@ def test_a_place_is_a_store_or_a_catalog() -> None:
     assert found[0] == "6: discover.0.from: expected {store, path} or {catalog, schema}, not both"
 
 
-def test_discovered_tables_are_not_maintained_with_credentials_for_reading() -> None:
-    for line, steps in (
-        ("    settings: {maintenance: [vacuum]}", "discover.0.settings"),
-        ("defaults: {maintenance: [optimize]}", "defaults"),
-    ):
-        assert mistake(f"{CATALOGS}{line}\n").startswith(f"8: {steps}.maintenance: the catalog's credentials")
-    stores = CATALOGS.replace('"https://host"', '"https://host", credentials: stores')
-    assert read(f"{stores}    settings: {{maintenance: [vacuum]}}\n").discover
-
-
 def test_a_rule_needs_keys_unless_its_changes_do_without() -> None:
     without = BASE.replace("    keys: {default: [id]}\n", "")
     assert mistake(without).startswith("5: discover.0.keys: `changes: feed` and `changes: files` need `keys`")

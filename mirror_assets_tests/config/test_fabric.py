@@ -59,24 +59,6 @@ def test_mistakes(fabric: str, expected: str) -> None:
     assert mistake(config(fabric)).startswith(expected)
 
 
-_RULE = "stores: {s: {root: /s}}\ndiscover:\n  - from: {store: s}\n    keys: {default: [id]}\n    settings:"
-
-
-@pytest.mark.parametrize(
-    ("settings", "expected"),
-    [
-        ("tables:\n  orders:\n    source: ./orders\n    keys: [id]\n    direct_lake:", "8: tables.orders"),
-        (f"{TABLES}\ndefaults:\n  direct_lake:", "6: defaults"),
-        (f"{_RULE}\n      direct_lake:", "9: discover.0.settings"),
-    ],
-)
-def test_frames_of_a_mirror_in_fabric_are_refused(settings: str, expected: str) -> None:
-    """Seen: accepted, and checked by nothing."""
-    found = mistake(config("fabric: {}", tables=f"{settings} {{frames_of: mirror}}"))
-    assert found.startswith(f"{expected}.direct_lake.frames_of: nothing checks the frames of a mirror in Fabric")
-    assert read(config("fabric: {}", tables=f"{settings} {{frames_of: source}}"))
-
-
 def test_fabric_needs_a_landing_zone_on_onelake() -> None:
     found = mistake(config("fabric: {}", "landing_zone: {path: ./landing}"))
     assert found.startswith("3: mirror.fabric: Fabric mirrors a landing zone on OneLake; set landing_zone.onelake")

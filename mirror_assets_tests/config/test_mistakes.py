@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import pytest
 
+from mirror_assets.config.table_settings import TableConfig
 from mirror_assets_tests.config.reading import mistake, mistakes, read
 
 # Each case is added to this file, whose own last line is line 7.
@@ -22,7 +23,7 @@ LINE = BASE.count("\n") + 1
 
 
 TABLE_MISTAKES = [
-    ("archive: {}", "archive: unknown setting; it is one of: keys, columns, where, changes, compact, start, on_break, on_drop_column, history, history_start, history_stream, slices, files, lag, retention, replication, direct_lake, maintenance, owners, tags, source_asset, source"),
+    ("archive: {}", f"archive: unknown setting; it is one of: {', '.join(TableConfig.model_fields)}"),
     ("history_start: latest", "history_start: expected 'snapshot', 'earliest', {version: N} or {timestamp: yyyy-MM-dd HH:mm:ss}, got 'latest'"),
     ("history: true", "history: expected false, 'slices' or 'stream', got true"),
     ("history: always", "history: expected 'false', 'slices' or 'stream', got 'always'"),
@@ -63,18 +64,6 @@ TABLE_MISTAKES = [
     ("lag: {warn_seconds: 0}", "lag.warn_seconds: it must be greater than 0"),
     ("lag: {warn_seconds: .inf}", "lag.warn_seconds: it must be a finite number"),
     ("lag: {warn_seconds: soon}", "lag.warn_seconds: expected a number, got 'soon'"),
-    ("direct_lake: {sku: F3}", "direct_lake.sku: expected a capacity (F2, F4, F8, F16, F32, F64, FT1, P1, F128, P2, F256, P3, F512, P4, F1024, P5, F2048) or null, got 'F3'"),
-    ("direct_lake: {sku: 64}", "direct_lake.sku: expected a capacity (F2, F4, F8, F16, F32, F64, FT1, P1, F128, P2, F256, P3, F512, P4, F1024, P5, F2048) or null, got 64"),
-    ("direct_lake: {mode: lake}", "direct_lake.mode: expected 'onelake', 'sql' or 'sql_only', got 'lake'"),
-    ("direct_lake: {frames_of: both}", "direct_lake.frames_of: expected 'source' or 'mirror', got 'both'"),
-    ("direct_lake: {frames: [3, soon]}", "direct_lake.frames.1: expected a version, or a time like 2026-01-31, 2026-01-31 18:30:00 or 2026-01-31 18:30:00.250 Europe/Berlin, got 'soon'"),
-    ("direct_lake: {frames: [-1]}", "direct_lake.frames.0: expected a version or a time like 'yyyy-MM-dd HH:mm:ss', got -1"),
-    ("direct_lake: {frames: 3}", "direct_lake.frames: expected a list, like [one, two], got 3"),
-    ("direct_lake: {exports: ['https://x/y.csv']}", "direct_lake.exports.0: expected a file on this machine, got 'https://x/y.csv'"),
-    ("direct_lake: {model_table: ''}", "direct_lake.model_table: it must not be empty"),
-    ("direct_lake: {frame: [1]}", "direct_lake.frame: unknown setting; did you mean 'frames'?"),
-    ("maintenance: {vacuum: true}", "maintenance: expected a list, like [one, two], got a mapping"),
-    ("maintenance: [vaccum]", "maintenance.0: expected 'optimize', 'purge' or 'vacuum', got 'vaccum'"),
     ("source: other", "source: it is already set on line 5"),
     ("lag: {warn_seconds: 1, warn_seconds: 2}", f"lag.warn_seconds: it is already set on line {LINE}"),
 ]  # fmt: skip

@@ -12,7 +12,6 @@ from mirror_assets.config.document import Origin
 from mirror_assets.config.errors import TableUnknown
 from mirror_assets.config.model import Config
 from mirror_assets.config.setting_values import Compression, HistoryMode, OnBreak, Section
-from mirror_assets.config.table_settings import DirectLakeMode, DirectLakeSettings, Maintenance
 from mirror_assets.landing.names import TableName
 from mirror_assets_tests.config.reading import read
 
@@ -80,22 +79,6 @@ def test_a_history_is_kept_where_a_table_or_the_defaults_say_so() -> None:
     assert [table.keeps_history for table in read(text).all_tables()] == [False, True]
     assert read(text).history.path == "/etc/history"
     assert read(text + "history: {path: kept}\n").history.path == "/etc/kept"
-
-
-def test_what_reads_a_table_and_what_maintains_it() -> None:
-    usual = read(TEXT).table("customers")
-    assert usual.direct_lake == DirectLakeSettings()
-    assert usual.maintenance == (), "by default, nothing changes a source"
-    text = TEXT.replace("  on_break: hold", "  direct_lake: {sku: f64, mode: sql}\n  maintenance: [purge]").replace(
-        "[order, line]",
-        "[order]\n    direct_lake: {sku: null, frames: [7, 2026-01-31 18:30:00], exports: [dax/tables.csv]}",
-    )
-    orders, customers = read(text).all_tables()
-    assert (orders.direct_lake.sku, orders.direct_lake.mode) == (None, DirectLakeMode.SQL)
-    assert orders.direct_lake.frames == ("7", "2026-01-31 18:30:00")
-    assert orders.direct_lake.exports == (Path("/etc/dax/tables.csv"),)
-    assert customers.direct_lake.sku == "F64"
-    assert customers.maintenance == (Maintenance.PURGE,)
 
 
 def test_an_unknown_table_is_refused_with_the_known_ones() -> None:

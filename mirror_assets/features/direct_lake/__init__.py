@@ -13,6 +13,8 @@ from mirror_assets.feature import Feature
 if TYPE_CHECKING:
     import click
 
+    from mirror_assets.config.rules import Rule
+    from mirror_assets.config.setting_values import Section
     from mirror_assets.orchestration.check import Check
     from mirror_assets.orchestration.dagster_internals import Job
     from mirror_assets.orchestration.mirror_assets import MirrorAssets
@@ -21,6 +23,16 @@ MAINTENANCE = "maintenance"
 
 
 class _DirectLake(Feature):
+    def table_settings(self) -> type[Section]:
+        from mirror_assets.features.direct_lake.settings import DirectLakeTable
+
+        return DirectLakeTable
+
+    def rules(self) -> Sequence[Rule]:
+        from mirror_assets.features.direct_lake.setting_rules import checked_frames, no_vended_maintenance
+
+        return (no_vended_maintenance, checked_frames)
+
     def commands(self) -> Sequence[click.Command]:
         from mirror_assets.features.direct_lake.commands import direct_lake
 
@@ -32,7 +44,9 @@ class _DirectLake(Feature):
         return DIRECT_LAKE_CHECKS
 
     def jobs(self, assets: MirrorAssets) -> Sequence[Job]:
-        tables = [table for table in assets.config.all_tables() if table.maintenance]
+        from mirror_assets.features.direct_lake.settings import DirectLakeTable
+
+        tables = [table for table in assets.config.all_tables() if DirectLakeTable.of(table).maintenance]
         if not tables:
             return ()
         from mirror_assets.features.direct_lake.maintenance_job import maintenance_job

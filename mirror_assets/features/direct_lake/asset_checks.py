@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TypeAlias
 
 from mirror_assets.config.model import Config
-from mirror_assets.config.table_settings import DirectLakeSettings, FramesOf, TableSettings
+from mirror_assets.config.table_settings import TableSettings
 from mirror_assets.features.direct_lake.check_rules import (
     FRAMES_SAFE,
     GUARDRAILS,
@@ -24,6 +24,7 @@ from mirror_assets.features.direct_lake.footer_reader import FooterReader
 from mirror_assets.features.direct_lake.framing import framing_series
 from mirror_assets.features.direct_lake.guardrails import TableSize, sku_of
 from mirror_assets.features.direct_lake.report import InspectedTable
+from mirror_assets.features.direct_lake.settings import DirectLakeSettings, DirectLakeTable, FramesOf
 from mirror_assets.features.direct_lake.vacuum import RetentionConsumers, plan_vacuum
 from mirror_assets.orchestration.asset_names import AssetKind
 from mirror_assets.orchestration.check import Check, CheckedTable
@@ -95,7 +96,7 @@ DIRECT_LAKE_CHECKS = (
         AssetKind.SOURCE,
         _source_results,
         # The mirror also needs the files that frames_safe is about.
-        lambda _, table, name: name == FRAMES_SAFE or table.direct_lake != DirectLakeSettings(),
+        lambda _, table, name: name == FRAMES_SAFE or DirectLakeTable.of(table).direct_lake != DirectLakeSettings(),
     ),
     *_checks(
         AssetKind.MIRROR,
@@ -115,7 +116,7 @@ def _inspected(checked: CheckedTable, name: str, log: DeltaLog) -> InspectedTabl
 def _results(
     table: TableSettings, inspected: InspectedTable, which: FramesOf, consumers: Callable[[], RetentionConsumers]
 ) -> _Results:
-    settings, log = table.direct_lake, inspected.log
+    settings, log = DirectLakeTable.of(table).direct_lake, inspected.log
 
     def frames() -> CheckResult:
         plan = plan_vacuum(log, inspected.now, *consumers())
@@ -143,5 +144,5 @@ def _results(
 
 
 def _guardrails(table: TableSettings, size: TableSize) -> CheckResult:
-    settings = table.direct_lake
+    settings = DirectLakeTable.of(table).direct_lake
     return check_guardrails(size, sku_of(settings.sku) if settings.sku else None, settings.mode)

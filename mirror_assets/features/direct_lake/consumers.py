@@ -6,10 +6,11 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from mirror_assets.config.model import Config
-from mirror_assets.config.table_settings import FramesOf, TableSettings
+from mirror_assets.config.table_settings import TableSettings
 from mirror_assets.features.direct_lake.errors import frames_unreadable
 from mirror_assets.features.direct_lake.framing import committed_by
 from mirror_assets.features.direct_lake.model_frames import Frame, exported_frames, frame_at
+from mirror_assets.features.direct_lake.settings import DirectLakeTable, FramesOf
 from mirror_assets.features.direct_lake.vacuum import MIRROR, MirrorNeeds, RetentionConsumers
 from mirror_assets.history.history_log import HistoryLog
 from mirror_assets.landing.format import Manifest
@@ -53,7 +54,7 @@ def table_frames(table: TableSettings, of: FramesOf, log: DeltaLog) -> tuple[Fra
 
     Raises SettingError (frames_unreadable, frame_refused).
     """
-    settings = table.direct_lake
+    settings = DirectLakeTable.of(table).direct_lake
     if settings.frames_of is not of:
         return ()
     return named_frames(log, settings.frames, settings.exports, settings.model_table)

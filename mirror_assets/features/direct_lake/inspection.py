@@ -16,7 +16,7 @@ from mirror_assets.config.access import access_to
 from mirror_assets.config.errors import ConfigMissing, TableUnknown
 from mirror_assets.config.load import load_config
 from mirror_assets.config.model import Config
-from mirror_assets.config.table_settings import DirectLakeMode, TableSettings
+from mirror_assets.config.table_settings import TableSettings
 from mirror_assets.features.direct_lake.calculated import CalculatedColumn
 from mirror_assets.features.direct_lake.consumers import named_frames, source_consumers
 from mirror_assets.features.direct_lake.footer_reader import FooterReader, cache_folder
@@ -32,6 +32,7 @@ from mirror_assets.features.direct_lake.guardrails import (
 )
 from mirror_assets.features.direct_lake.printing import show_guardrails, show_report, show_vacuum
 from mirror_assets.features.direct_lake.report import InspectedTable, table_report
+from mirror_assets.features.direct_lake.settings import DirectLakeMode, DirectLakeTable
 from mirror_assets.features.direct_lake.vacuum import RetentionConsumers, VacuumPlan, plan_vacuum
 from mirror_assets.source.log import DeltaLog
 from mirror_assets.sql_names import quoted
@@ -129,7 +130,7 @@ class Inspection:
     @property
     def _capacity(self) -> Sku | None:
         """The capacity in the command line or the settings."""
-        name = self._configured[1].direct_lake.sku if self._configured else None
+        name = DirectLakeTable.of(self._configured[1]).direct_lake.sku if self._configured else None
         return self.sku or (sku_of(name) if name else None)
 
     @property
@@ -137,7 +138,7 @@ class Inspection:
         """The kind of Direct Lake in the command line or the settings."""
         if self.mode is not None:
             return DirectLakeMode(self.mode.replace("-", "_"))
-        return self._configured[1].direct_lake.mode if self._configured else DirectLakeMode.ONELAKE
+        return DirectLakeTable.of(self._configured[1]).direct_lake.mode if self._configured else DirectLakeMode.ONELAKE
 
     def _consumers(self) -> RetentionConsumers:
         """Return the frames of command line and settings, and the mirror. Raises frame_refused, frames_unreadable."""

@@ -8,7 +8,7 @@ from functools import partial
 import dagster as dg
 
 from mirror_assets.composition import Project
-from mirror_assets.config.table_settings import Maintenance, TableSettings
+from mirror_assets.config.table_settings import TableSettings
 from mirror_assets.encode.spark_errors import spark_errors
 from mirror_assets.errors import MirrorError
 from mirror_assets.features.direct_lake import MAINTENANCE
@@ -18,6 +18,7 @@ from mirror_assets.features.direct_lake.errors import live_file_missing, vacuum_
 from mirror_assets.features.direct_lake.footer_reader import FooterReader
 from mirror_assets.features.direct_lake.guardrails import sku_of
 from mirror_assets.features.direct_lake.maintenance_plan import MaintenanceStep, StepKind, rewrite_steps, vacuum_steps
+from mirror_assets.features.direct_lake.settings import DirectLakeTable, Maintenance
 from mirror_assets.features.direct_lake.vacuum import plan_vacuum
 from mirror_assets.orchestration.asset_names import AssetKind, MetadataItem
 from mirror_assets.orchestration.fixed_config import fixed_config
@@ -141,13 +142,14 @@ def maintain(
     for done in run(_rewrites(context, open_log())):
         rewritten = True
         yield done
-    if Maintenance.VACUUM in context.table.maintenance:
+    if Maintenance.VACUUM in DirectLakeTable.of(context.table).maintenance:
         yield from run(_vacuum(context, open_log(), rewritten=rewritten))
 
 
 def _rewrites(context: TableContext, log: DeltaLog) -> list[MaintenanceStep]:
     """Plan the enabled steps that rewrite files."""
-    snapshot, settings, sku = log.snapshot(), context.table.maintenance, context.table.direct_lake.sku
+    snapshot, own = log.snapshot(), DirectLakeTable.of(context.table)
+    settings, sku = own.maintenance, own.direct_lake.sku
     purge, dropped = Maintenance.PURGE in settings, dict[str, int]()
     if purge:
         footers = FooterReader(log.uri, log.files, dictionaries=False).read(snapshot.files)

@@ -11,9 +11,10 @@ import pytest
 from deltalake import DeltaTable
 
 from mirror_assets.config.model import Config
-from mirror_assets.config.table_settings import FramesOf, TableSettings
+from mirror_assets.config.table_settings import TableSettings
 from mirror_assets.errors import ErrorCode, SettingError
 from mirror_assets.features.direct_lake.consumers import source_consumers, table_frames
+from mirror_assets.features.direct_lake.settings import FramesOf
 from mirror_assets.features.direct_lake.vacuum import VacuumPlan, plan_vacuum
 from mirror_assets.history.history_log import APPLICATION, HistoryCommit
 from mirror_assets.source.log import DeltaLog

@@ -1,0 +1,81 @@
+"""The settings of Direct Lake and of maintenance, for each table."""
+
+from __future__ import annotations
+
+from enum import Enum
+from typing import Annotated
+
+from pydantic import BeforeValidator, Field
+
+from mirror_assets.config.setting_values import LocalFile, Section, Text
+from mirror_assets.source.ranges import parse_point
+
+# Fabric's capacities with limits for Direct Lake, which guardrails.py has; some have several names.
+CAPACITIES = (
+    *("F2", "F4", "F8", "F16", "F32", "F64", "FT1", "P1", "F128", "P2", "F256", "P3", "F512", "P4", "F1024", "P5"),
+    "F2048",
+)
+
+
+class DirectLakeMode(str, Enum):
+    """The kinds of Direct Lake. They differ in what happens when a table exceeds a limit."""
+
+    ONELAKE = "onelake"
+    SQL = "sql"
+    SQL_ONLY = "sql_only"
+
+
+class Maintenance(str, Enum):
+    """The steps of the job `maintenance`. VACUUM deletes no file that a frame or the mirror needs."""
+
+    OPTIMIZE = "optimize"
+    PURGE = "purge"
+    VACUUM = "vacuum"
+
+
+class FramesOf(str, Enum):
+    """The table that a model reads."""
+
+    SOURCE = "source"
+    MIRROR = "mirror"
+
+
+def _sku(value: object) -> object:
+    if value is None or (isinstance(value, str) and value.upper() in CAPACITIES):
+        return value.upper() if isinstance(value, str) else None
+    raise ValueError(f"expected a capacity ({', '.join(CAPACITIES)}) or null, got {value!r}")
+
+
+def _frame(value: object) -> object:
+    if isinstance(value, int) and not isinstance(value, bool) and value >= 0:
+        return str(value)
+    if not isinstance(value, str):
+        raise ValueError(f"expected a version or a time like 'yyyy-MM-dd HH:mm:ss', got {value!r}")  # noqa: TRY004 pydantic wants ValueError
+    parse_point(value)
+    return value
+
+
+Frame = Annotated[str, BeforeValidator(_frame)]
+Sku = Annotated[str | None, BeforeValidator(_sku)]
+
+
+class DirectLakeSettings(Section):
+    """The semantic model that reads the table, or its mirror, through Direct Lake."""
+
+    sku: Sku = Field(default=None, description="Capacity to compare with; null: the checks only report.")
+    mode: DirectLakeMode = Field(default=DirectLakeMode.ONELAKE, description="Kind of Direct Lake.")
+    frames_of: FramesOf = Field(default=FramesOf.SOURCE, description="Whether models read the source or its mirror.")
+    frames: tuple[Frame, ...] = Field(default=(), description="Versions or times at which models are framed.")
+    exports: tuple[LocalFile, ...] = Field(default=(), description="Files with the results of DAX INFO queries.")
+    model_table: Text | None = Field(default=None, description="Name of the table in the exports; null: they have one.")
+
+
+class DirectLakeTable(Section):
+    """The settings of a table for Direct Lake."""
+
+    direct_lake: DirectLakeSettings = Field(
+        default_factory=DirectLakeSettings, description="Direct Lake models that read the table."
+    )
+    maintenance: tuple[Maintenance, ...] = Field(
+        default=(), description="Steps of the job `maintenance`: optimize, purge, vacuum."
+    )
