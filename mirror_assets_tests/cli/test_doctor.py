@@ -106,7 +106,7 @@ def test_without_spark_none_is_loaded(tmp_path: Path) -> None:
     assert done.returncode == 0, done.stderr
 
 
-def test_onelake_passes_and_its_answers_are_told(
+def test_onelake_passes_and_its_answers_are_shown(
     onelake: LoopbackOneLake, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     write_table(tmp_path / "lake")

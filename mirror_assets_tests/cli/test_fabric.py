@@ -156,7 +156,7 @@ def test_replicate_only_asks(database: LoopbackDatabase, capsys: pytest.CaptureF
     assert all(text in shown for text in ("shop.orders", "Replicating", "12"))
 
 
-def test_status_goes_on_where_fabric_does_not_tell(
+def test_status_shows_an_unknown_state_where_fabric_refuses(
     database: LoopbackDatabase, fabric: LoopbackFabric, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     orders = pa.table({"id": pa.array([1, 2], pa.int64())})

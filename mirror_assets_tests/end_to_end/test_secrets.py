@@ -100,7 +100,7 @@ def written(*roots: Path) -> Iterator[tuple[str, bytes]]:
         yield from ((str(path), path.read_bytes()) for path in root.rglob("*") if path.is_file())
 
 
-def test_runs_that_work_and_that_fail_tell_no_secret(
+def test_successful_and_failed_runs_show_no_secret(
     zone: OneLakeLab,
     home: Path,
     monkeypatch: pytest.MonkeyPatch,
@@ -158,7 +158,7 @@ def test_settings_from_the_environment_reach_spark_and_nothing_of_dagsters(
 
 
 @pytest.mark.parametrize("command", ["run", "check"])
-def test_a_setting_that_spark_refuses_is_told_by_its_reference(
+def test_a_setting_that_spark_refuses_is_reported_by_its_reference(
     mirrored: Lab,
     home: Path,
     monkeypatch: pytest.MonkeyPatch,
@@ -179,7 +179,7 @@ def test_a_setting_that_spark_refuses_is_told_by_its_reference(
     assert [name for name, data in stored(home) if PLANTED.encode() in data] == []
 
 
-def test_a_crash_tells_no_value(mirrored: Lab, home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_crash_shows_no_secret_value(mirrored: Lab, home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The step of an asset fails with a traceback, and its causes, in the events of its run."""
     monkeypatch.setenv("PARTITIONS", PLANTED)
     mirrored.sql("UPDATE {t} SET amount = 300 WHERE id = 2")

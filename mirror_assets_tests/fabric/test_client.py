@@ -117,7 +117,7 @@ def test_a_status_with_an_error_and_one_that_fabric_has_added(client: FabricClie
     assert found == DatabaseStatus(DatabaseState.UNKNOWN, "Fabric calls its state 'Hibernating'")
 
 
-def test_tables_with_all_that_fabric_tells(client: FabricClient, fabric: LoopbackFabric) -> None:
+def test_tables_have_every_value_that_fabric_reports(client: FabricClient, fabric: LoopbackFabric) -> None:
     tables = (
         told_table(
             "shop", "orders", processedRows=7, processedBytes=9, lastSyncDateTime="2026-11-21T05:07:11.0663362Z"

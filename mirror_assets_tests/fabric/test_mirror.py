@@ -85,7 +85,7 @@ def test_a_dropped_table_is_none_and_one_without_folder_is_about_to_be(
 
 @pytest.mark.parametrize("folder", ["plain", "dbo.schema/plain"])
 @pytest.mark.parametrize("schema", ["dbo", None])
-def test_a_table_in_the_default_schema_is_told_by_its_folders_name(
+def test_a_table_in_the_default_schema_has_the_name_of_its_folder(
     client: FabricClient, fabric: LoopbackFabric, folder: str, schema: str | None
 ) -> None:
     store = MemoryStore()
@@ -158,7 +158,7 @@ def test_many_tables_are_asked_for_at_once(client: FabricClient, fabric: Loopbac
     assert (asked.count("getTablesMirroringStatus"), asked.count("getMirroringStatus")) == (1, 1)
 
 
-def test_an_error_is_told_to_all_who_ask_at_once(client: FabricClient, fabric: LoopbackFabric) -> None:
+def test_an_error_of_a_shared_request_is_raised_to_every_caller(client: FabricClient, fabric: LoopbackFabric) -> None:
     at_once = mirror(client, fabric, MemoryStore(), told_table("shop", "orders")).at_once()
     fabric.faults.append(Fault("getMirroringStatus", Answer.refusal(403, "InsufficientPrivileges")))
     for _ in range(2):

@@ -63,7 +63,7 @@ def content(folder: Path) -> dict[str, str]:
     return {str(path.relative_to(folder)): path.read_text() for path in folder.rglob("*") if path.is_file()}
 
 
-def test_a_folder_made_anew_at_any_moment_keeps_its_files(local: LocalStore) -> None:
+def test_a_folder_that_is_recreated_at_any_moment_keeps_its_files(local: LocalStore) -> None:
     """Another rebuild deletes the folder and begins the next epoch in it, before each single call of the deletion."""
     folder, interrupted = Path(local.root) / "s.schema/t", 0
 

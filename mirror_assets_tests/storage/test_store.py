@@ -169,7 +169,7 @@ def test_read_refuses_a_file_over_the_limit(store: Store) -> None:
     assert (refused.value.size, refused.value.limit) == (5, 4)
 
 
-def test_list_is_of_one_folder_by_name_and_tells_files_from_folders(store: Store) -> None:
+def test_list_returns_the_files_and_folders_of_one_folder_by_name(store: Store) -> None:
     etags = {path: store.create(path, b"x" * size) for size, path in enumerate(("z", "m/b", "m/a", "m/deep/c", "mm/d"))}
     assert store.list("m") == [
         FileInfo("m/a", 2, etags["m/a"]),

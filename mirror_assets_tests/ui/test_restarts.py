@@ -42,7 +42,7 @@ def _sees_all(desk: Desk) -> None:
     desk.sees("commits_behind")
 
 
-def test_a_killed_code_server_is_told_and_comes_back_by_a_click(desk: Desk) -> None:
+def test_a_killed_code_server_is_shown_as_failed_and_restarts_by_a_click(desk: Desk) -> None:
     assert desk.launch(CHECKS) == "SUCCESS"
     _kill(desk, _CODE_SERVER)
     desk.open("/deployment/locations")
