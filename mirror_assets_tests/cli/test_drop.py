@@ -90,7 +90,7 @@ def test_a_table_that_is_still_configured_is_named_so(
 
 
 def test_status_reports_orphans(zone: LocalStore, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """The source of the other table is not there: that keeps nobody from being told."""
+    """The orphans are reported although the source of the other table is missing."""
     assert zone.list(TABLE.folder)
     main(["status"])
     assert "`mirror-assets drop shop.orders`" in capsys.readouterr().err

@@ -123,7 +123,7 @@ def test_successful_and_failed_runs_show_no_secret(
     for secret in (right, PLANTED, *zone.server.entra.tokens):
         assert [name for name, text in told.items() if secret in text] == []
         assert [name for name, data in files.items() if secret.encode() in data] == []
-    assert "azure" in caplog.text, "the noisiest logs were not looked at"
+    assert "azure" in caplog.text, "the noisiest logs were not checked"
 
 
 def test_no_setting_of_spark_or_dagster_holds_a_secret(zone: OneLakeLab) -> None:
@@ -189,7 +189,7 @@ def test_a_crash_shows_no_secret_value(mirrored: Lab, home: Path, monkeypatch: p
     )
     assert main(["history", "--config", str(mirrored.config_file)]) != 0
     files = list(stored(home))
-    assert any(b"RedactedError" in data and b"${PARTITIONS}" in data for _, data in files), "no crash was looked at"
+    assert any(b"RedactedError" in data and b"${PARTITIONS}" in data for _, data in files), "no crash was checked"
     assert [name for name, data in files if PLANTED.encode() in data] == []
 
 

@@ -31,7 +31,7 @@ def test_tables_of_a_catalog_and_found_ones_are_opened(unity: LoopbackUnity, tmp
         "tables: {orders: {source: {catalog: main, table: sales.orders}, keys: [id]}}\n"
     )
     config = load_config(tmp_path / "mirror.yaml")
-    assert unity.log == []  # nobody asks a catalog before somebody reads
+    assert unity.log == []  # no catalog is asked before the first read
     assets = MirrorAssets(config)
     with dg.build_resources(resources.resources(assets)) as opened:
         composed = project(assets, opened, with_spark=False)

@@ -311,7 +311,7 @@ def test_delete_tree_of_one_folder_leaves_another_that_was_made_in_its_place(sto
     first = store.folder_identity("a")
     store.delete_tree("a")
     store.create("a/file", b"y")
-    with suppress(StoreUnavailable):  # of two folders made in one second, OneLake can't tell which is there
+    with suppress(StoreUnavailable):  # OneLake can't distinguish two folders that were made in one second
         store.delete_tree("a", first)
     assert content(store, "a/file") == b"y"
     store.delete_tree("a", store.folder_identity("a"))

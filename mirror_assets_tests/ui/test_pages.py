@@ -114,7 +114,7 @@ def test_the_status_of_the_mirror_names_the_table_that_fails(desk: Desk) -> None
 
 
 def test_a_rebuild_repairs_the_table_and_leaves_nothing_red(desk: Desk) -> None:
-    desk.shop.mend()
+    desk.shop.repair()
     config = f"ops: {{rebuild_table: {{config: {{confirm: {ORDERS}}}}}}}"
     assert desk.launch(REBUILD, config, str(ORDERS)) == "SUCCESS"
     desk.open_asset(AssetKind.LANDING, ORDERS, "partitions")

@@ -16,7 +16,7 @@ import pytest
 from benchmarks.processes import pythons_of
 from mirror_assets.orchestration.asset_names import AssetKind
 from mirror_assets.orchestration.check_jobs import CHECKS
-from mirror_assets_tests.ui.deployment import loaded_at, supervised, wait_until_loaded_anew
+from mirror_assets_tests.ui.deployment import loaded_at, supervised, wait_until_reloaded
 from mirror_assets_tests.ui.desk import Desk
 from mirror_assets_tests.ui.shop import ORDERS
 
@@ -67,6 +67,6 @@ def test_supervised_services_come_back_by_themselves(desk: Desk) -> None:
         _sees_all(there)
         before = loaded_at(server)
         _kill(there, _CODE_SERVER, _DAEMON)
-        wait_until_loaded_anew(server, before)
+        wait_until_reloaded(server, before)
         assert there.launch(CHECKS) == "SUCCESS"
         _sees_all(there)
