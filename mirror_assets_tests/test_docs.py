@@ -109,7 +109,7 @@ def _parse(command: click.Command, arguments: list[str], parent: click.Context |
         _parse(found, arguments, context)
 
 
-def test_every_family_is_told() -> None:
+def test_every_family_is_documented() -> None:
     told = {(codes(name)[0], codes(family)[0]) for name, family, *_ in table(DOCS / "errors.md", "Families")}
     assert told == {(family.family, family.__name__) for family in MirrorError.__subclasses__()}
 
@@ -257,7 +257,7 @@ def _shown(default: object) -> str:
         ("A table", TableConfig),
     ],
 )
-def test_every_setting_is_told_with_its_default(heading: str, model: type[BaseModel]) -> None:
+def test_every_setting_is_documented_with_its_default(heading: str, model: type[BaseModel]) -> None:
     known = dict(_defaults(model))
     told = {codes(name)[0]: default for name, default, _ in table(DOCS / "configuration.md", heading)}
     assert set(told) == set(known)
@@ -269,7 +269,7 @@ def test_every_setting_is_told_with_its_default(heading: str, model: type[BaseMo
             assert told[name] == ("needed" if name == "keys" else _shown(default)), name
 
 
-def test_the_manifest_and_the_receipt_are_told_field_by_field() -> None:
+def test_the_manifest_and_the_receipt_are_documented_field_by_field() -> None:
     page = DOCS / "landing-folder.md"
     rows = table(page, "Manifest: `_mirror.json`")
     assert {name for names, _ in rows for name in codes(names)} == set(Manifest.model_fields)

@@ -122,7 +122,7 @@ def test_the_statement_for_a_table_that_is_there_switches_its_feed_on(spark: Spa
     assert ("delta.enableChangeDataFeed", "true") in [tuple(row) for row in properties]
 
 
-def test_every_make_target_exists_and_is_told() -> None:
+def test_every_make_target_exists_and_is_documented() -> None:
     makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
     targets = set(re.findall(r"^([a-z-]+):.*## ", makefile, re.MULTILINE))
     assert {arguments[0] for arguments in _arguments("make")} <= targets
@@ -133,7 +133,7 @@ def test_every_make_target_exists_and_is_told() -> None:
     }
 
 
-def test_dg_is_told_what_it_takes(definitions: dg.Definitions) -> None:
+def test_dg_accepts_every_command_of_the_pages(definitions: dg.Definitions) -> None:
     assets: set[dg.AssetKey] = set()
     for command, *arguments in _arguments("dg"):
         assert command == "launch"

@@ -99,7 +99,7 @@ def _epoch(lab: Lab) -> int:
 
 
 @pytest.mark.parametrize(("happen", "message"), _HAPPENED.values(), ids=_HAPPENED.keys())
-def test_what_can_not_be_followed_is_held_and_told(
+def test_a_break_is_held_and_reported(
     begun: Lab, capsys: pytest.CaptureFixture[str], happen: Callable[[Lab], None], message: str
 ) -> None:
     happen(begun)

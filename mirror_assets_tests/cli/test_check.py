@@ -63,7 +63,7 @@ def test_an_error_of_a_check_that_does_not_block_exits_with_1(file: Path, capsys
     assert ("shop/other_landing", "lag", False, "ERROR") in _lines(capsys)
 
 
-def test_a_failed_blocking_check_is_told_in_its_line_alone(file: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_failed_blocking_check_is_reported_only_in_its_line(file: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["check", "--config", str(file), "--table", str(TABLE), "--only", "metadata_unchanged"]) == 1
     shown = capsys.readouterr()
     assert "_metadata.json is missing. Next: restore _metadata.json; to change keys, rebuild the table." in shown.out

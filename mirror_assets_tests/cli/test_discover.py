@@ -22,7 +22,7 @@ def _discover(lake: DiskLake, *options: str) -> int:
     return main(["discover", "--config", str(lake.root / "mirror.yaml"), *options])
 
 
-def test_each_folder_is_told_with_its_state(lake: DiskLake, capsys: pytest.CaptureFixture[str]) -> None:
+def test_each_folder_is_listed_with_its_state(lake: DiskLake, capsys: pytest.CaptureFixture[str]) -> None:
     lake.add("sales/orders", "sales/old_orders")
     lake.add_other("sales/visits")
     rule = (

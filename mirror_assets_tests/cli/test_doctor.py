@@ -34,7 +34,7 @@ def on_onelake(server: LoopbackOneLake, folder: Path, monkeypatch: pytest.Monkey
     return file
 
 
-def _told(capsys: pytest.CaptureFixture[str]) -> list[dict[str, str]]:
+def _answers(capsys: pytest.CaptureFixture[str]) -> list[dict[str, str]]:
     told: list[dict[str, str]] = json.loads(capsys.readouterr().out)
     return told
 
@@ -43,7 +43,7 @@ def test_a_local_disk_and_a_sound_source_pass(tmp_path: Path, capsys: pytest.Cap
     write_table(tmp_path / "lake")
     (tmp_path / "mirror.yaml").write_text(f"landing_zone: {{path: ./landing}}\n{TABLES}")
     assert main(["doctor", "--config", str(tmp_path / "mirror.yaml"), *_ZONE]) == Exit.FINE
-    told = _told(capsys)
+    told = _answers(capsys)
     assert {one["subject"] for one in told} == {str(tmp_path / "landing"), "planes"}
     assert {one["verdict"] for one in told} == {"ok", "not asked"}
 
@@ -55,7 +55,7 @@ def test_a_catalog_of_spark_is_not_asked_without_spark(tmp_path: Path, capsys: p
         "tables: {planes: {source: {catalog: hive, table: air.planes}, keys: [id]}}\n"
     )
     assert main(["doctor", "--config", str(tmp_path / "mirror.yaml"), *_ZONE]) == Exit.FAILED
-    (wrong,) = (one for one in _told(capsys) if one["verdict"] == "no")
+    (wrong,) = (one for one in _answers(capsys) if one["verdict"] == "no")
     assert "only Spark can ask it" in wrong["words"]
 
 
@@ -67,7 +67,7 @@ def test_a_source_that_is_not_there_fails_and_says_what_to_do(
     (tmp_path / "mirror.yaml").write_text(f"landing_zone: {{path: ./landing}}\n{more}")
     command = ["doctor", "--config", str(tmp_path / "mirror.yaml"), *_ZONE]
     assert main(command) == Exit.FAILED
-    (wrong,) = (one for one in _told(capsys) if one["verdict"] == "no")
+    (wrong,) = (one for one in _answers(capsys) if one["verdict"] == "no")
     assert wrong["subject"] == "none"
     assert "write the table first" in wrong["next_step"]
     assert main([*command, "--table", "planes"]) == Exit.FINE
@@ -87,7 +87,7 @@ def test_a_place_whose_tables_vanished_fails_and_says_what_to_do(
         assert main(["discover", *command]) in (Exit.FINE, Exit.FAILED)
     capsys.readouterr()
     assert main(["doctor", *command, *_ZONE]) == Exit.FAILED
-    (place,) = (one for one in _told(capsys) if one["question"] == FOUND)
+    (place,) = (one for one in _answers(capsys) if one["question"] == FOUND)
     assert "1 of 1 tables are no longer listed" in place["words"]
     assert "mirror-assets discover --accept" in place["next_step"]
 
@@ -106,13 +106,13 @@ def test_without_spark_none_is_loaded(tmp_path: Path) -> None:
     assert done.returncode == 0, done.stderr
 
 
-def test_onelake_passes_and_its_answers_are_told(
+def test_onelake_passes_and_its_answers_are_shown(
     onelake: LoopbackOneLake, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     write_table(tmp_path / "lake")
     file = on_onelake(onelake, tmp_path, monkeypatch)
     assert main(["doctor", "--config", str(file), *_ZONE]) == Exit.FINE
-    found = {one["question"]: one["words"] for one in _told(capsys)}
+    found = {one["question"]: one["words"] for one in _answers(capsys)}
     assert "PUT 409" in found["is a file written only where there is none?"]
     assert "which x-ms-version does it answer with?" in found
 

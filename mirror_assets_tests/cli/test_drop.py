@@ -54,7 +54,7 @@ def test_an_orphan_goes_from_zone_and_mirror(
     assert "there is nothing to drop" in capsys.readouterr().err
 
 
-def test_nobody_to_ask_is_a_wrong_command_line(zone: LocalStore, capsys: pytest.CaptureFixture[str]) -> None:
+def test_drop_without_a_terminal_requires_yes(zone: LocalStore, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["drop", "shop.orders"]) == 2
     told = capsys.readouterr().err
     assert "shop.orders: its landing files" in told
@@ -89,8 +89,8 @@ def test_a_table_that_is_still_configured_is_named_so(
     assert zone.list(TABLE.folder) == []
 
 
-def test_status_tells_of_orphans(zone: LocalStore, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """The source of the other table is not there: that keeps nobody from being told."""
+def test_status_reports_orphans(zone: LocalStore, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """The orphans are reported although the source of the other table is missing."""
     assert zone.list(TABLE.folder)
     main(["status"])
     assert "`mirror-assets drop shop.orders`" in capsys.readouterr().err

@@ -16,13 +16,13 @@ from mirror_assets.composition import Project
 from mirror_assets.config.load import load_config
 from mirror_assets.fabric.database import Definition, TargetProperties
 from mirror_assets.landing.format import Column
-from mirror_assets_tests.fabric.databases import LoopbackDatabase, told_table
+from mirror_assets_tests.fabric.databases import LoopbackDatabase, reported_table
 from mirror_assets_tests.fabric.interface import Answer
 from mirror_assets_tests.fabric.loopback import Fault, LoopbackFabric
 from mirror_assets_tests.landing.staging import cover
 
 
-def told(capsys: pytest.CaptureFixture[str]) -> dict[str, object]:
+def printed_line(capsys: pytest.CaptureFixture[str]) -> dict[str, object]:
     (line,) = json.loads(capsys.readouterr().out)
     assert isinstance(line, dict)
     return line
@@ -36,7 +36,7 @@ def test_create_needs_no_landing_zone(
     (tmp_path / "mirror.yaml").write_text(text, encoding="utf-8")
     create = ["fabric", "create", "new one", "--workspace", fabric.interface.workspace]
     assert main([*create, "--json"]) == 0
-    line = told(capsys)
+    line = printed_line(capsys)
     made = fabric.interface.databases[-1]
     assert line == {
         "name": "new one",
@@ -86,20 +86,20 @@ def test_start_of_what_was_stopped_says_what_it_means(
     assert main(["fabric", "start"]) == 1
     assert "without the files that Fabric has deleted" in capsys.readouterr().err
     assert main(["fabric", "start", "--replay", "--json"]) == 0
-    assert told(capsys)["state"] == "Starting"
+    assert printed_line(capsys)["state"] == "Starting"
 
 
 def test_status_shows_the_states_of_tables(database: LoopbackDatabase, capsys: pytest.CaptureFixture[str]) -> None:
     database.state = "Running"
-    tables = [told_table("shop", "orders", processedRows=12, lastSyncDateTime="2026-11-21T05:07:11Z")]
+    tables = [reported_table("shop", "orders", processedRows=12, lastSyncDateTime="2026-11-21T05:07:11Z")]
     database.tables = lambda: tables
     assert main(["fabric", "status"]) == 0
     shown = capsys.readouterr().out
     for text in ("is Running", "shop.orders", "Replicating", "gone", "12", "2026-11-21 05:07:11 UTC"):
         assert text in shown
-    tables.append(told_table("shop", "bad", "Failed", error={"errorCode": "X", "message": "type changed"}))
+    tables.append(reported_table("shop", "bad", "Failed", error={"errorCode": "X", "message": "type changed"}))
     assert main(["fabric", "status", "--json"]) == 1
-    found = told(capsys)
+    found = printed_line(capsys)
     assert (found["item"], found["state"]) == (database.id, "Running")
     listed = found["tables"]
     assert isinstance(listed, list)
@@ -122,7 +122,7 @@ def test_all_commands_report_a_database_that_runs_and_applies_nothing(
     cover(table.store, table.name, 0, state.table_id, state.schema_string, (Column(name="id", type="bigint"),))
     table.store.create(table.name.landing_file(1), b"waits")
     database.state = "Running"
-    database.tables = lambda: [told_table("shop", "orders")]
+    database.tables = lambda: [reported_table("shop", "orders")]
     time.sleep(1.5)  # the loopback's times have whole seconds
 
     def shown(*command: str) -> tuple[int, str]:
@@ -145,25 +145,25 @@ def test_all_commands_report_a_database_that_runs_and_applies_nothing(
     assert "nothing to do" not in results["fabric start"][1]
     assert database.starts == 0
     assert main(["fabric", "start", "--json"]) == 1
-    (problem,) = cast("list[dict[str, object]]", told(capsys)["problems"])
+    (problem,) = cast("list[dict[str, object]]", printed_line(capsys)["problems"])
     assert (problem["table"], problem["is_error"]) == ("shop.orders", True)
 
 
 def test_replicate_only_asks(database: LoopbackDatabase, capsys: pytest.CaptureFixture[str]) -> None:
-    database.tables = lambda: [told_table("shop", "orders", processedRows=12)]
+    database.tables = lambda: [reported_table("shop", "orders", processedRows=12)]
     assert main(["replicate"]) == 0
     shown = capsys.readouterr().out
     assert all(text in shown for text in ("shop.orders", "Replicating", "12"))
 
 
-def test_status_goes_on_where_fabric_does_not_tell(
+def test_status_shows_an_unknown_state_where_fabric_refuses(
     database: LoopbackDatabase, fabric: LoopbackFabric, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     orders = pa.table({"id": pa.array([1, 2], pa.int64())})
     write_deltalake(str(tmp_path / "lake" / "orders"), orders, configuration={"delta.enableChangeDataFeed": "true"})
-    database.tables = lambda: [told_table("shop", "orders", "Snapshotting")]
+    database.tables = lambda: [reported_table("shop", "orders", "Snapshotting")]
     assert main(["status", "--json"]) == 0
-    line = told(capsys)
+    line = printed_line(capsys)
     assert (line["state"], line["applied_files"], line["source_version"]) == ("Snapshotting", None, 0)
     fabric.faults.append(Fault("getTablesMirroringStatus", Answer.refusal(403, "InsufficientPrivileges")))
     assert main(["status", "--json"]) == 2

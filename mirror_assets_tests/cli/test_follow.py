@@ -37,7 +37,7 @@ def logged(kind: AssetKind, table: TableName, version: int) -> logging.LogRecord
     return record
 
 
-def told(level: int, message: str) -> logging.LogRecord:
+def message_record(level: int, message: str) -> logging.LogRecord:
     record = logging.LogRecord("x", level, "x", 1, message, None, None)
     record.dagster_meta = {"orig_message": message}
     return record
@@ -63,8 +63,8 @@ def test_the_table_has_the_newest_first_and_counts_slices(handler: follow._Lande
 def test_errors_are_printed_and_what_goes_well_is_not(
     handler: follow._Landed, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    handler.emit(told(logging.INFO, "slice 1.1-1"))
-    handler.emit(told(logging.ERROR, "shop.orders can't be read"))
+    handler.emit(message_record(logging.INFO, "slice 1.1-1"))
+    handler.emit(message_record(logging.ERROR, "shop.orders can't be read"))
     printed = capsys.readouterr()
     assert (printed.out, printed.err) == ("", "shop.orders can't be read\n")
 

@@ -52,7 +52,7 @@ def test_reconcile_of_a_table_that_was_never_mirrored_says_what_to_do(
     assert "shop.orders: nothing of it has landed: run `mirror-assets run --table shop.orders` first" in output.err
 
 
-def test_a_landing_zone_that_is_a_file_is_told_as_that(lab: Lab, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_landing_zone_that_is_a_file_is_reported_as_a_file(lab: Lab, capsys: pytest.CaptureFixture[str]) -> None:
     (lab.root / "landing").touch()
     for command in ("plan", "status", "run"):
         assert _main(lab, command) == 2

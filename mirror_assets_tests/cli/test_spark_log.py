@@ -37,7 +37,7 @@ def test_a_childs_errors_are_kept_in_a_file_that_is_named(end: str) -> None:
 
 
 @pytest.mark.parametrize(("end", "child"), [("log.keep = False", "from a child"), ("log.keep = True", "")])
-def test_a_file_that_nobody_needs_is_deleted(end: str, child: str) -> None:
+def test_a_log_file_that_is_not_needed_is_deleted(end: str, child: str) -> None:
     log, terminal = _run(end, child)
     assert not log.exists()
     assert terminal == "ours\nafter\n"

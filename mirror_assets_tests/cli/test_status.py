@@ -97,7 +97,7 @@ def test_watch_looks_again_until_it_is_interrupted(
     assert capsys.readouterr().out.count("Ctrl-C ends") == 2
 
 
-def test_watch_goes_on_while_somebody_edits_the_settings(
+def test_watch_continues_while_a_user_edits_the_settings(
     file: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     texts = ["tables: {", file.read_text()]
@@ -118,7 +118,7 @@ def test_watch_begins_with_no_wrong_settings(file: Path) -> None:
     assert main(["status", "--config", str(file), "--watch"]) == 2
 
 
-def test_watch_tells_what_concerns_no_table_alone(
+def test_watch_shows_an_error_that_concerns_all_tables(
     file: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def interrupted(_seconds: float) -> None:

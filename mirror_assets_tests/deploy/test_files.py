@@ -64,7 +64,7 @@ def test_every_service_has_a_program_a_health_check_and_a_restart_policy() -> No
     assert all((DEPLOY / volume).is_file() for volume in named if volume.startswith("."))
 
 
-def test_every_variable_is_read_and_told() -> None:
+def test_every_variable_is_read_and_documented() -> None:
     instance, workspace = references(text_of("dagster.yaml")), references(text_of("workspace.yaml"))
     configured = references(text_of("mirror.yaml"))
     found = services()

@@ -40,7 +40,7 @@ def test_a_session_has_what_the_context_started_with() -> None:
 
 
 @pytest.mark.usefixtures("spark")
-def test_an_owner_gets_its_session_again_with_the_settings_anew() -> None:
+def test_an_owner_gets_its_session_again_with_its_settings_restored() -> None:
     one = open_session({_PARTITIONS: "7"}, owner="a table")
     one.conf.set(_PARTITIONS, "8")
     again, other = open_session({_PARTITIONS: "7"}, owner="a table"), open_session({}, owner="another")

@@ -90,7 +90,7 @@ _MEANINGS: dict[str, tuple[tuple[tuple[str, str], ...], type[MirrorError] | Erro
 
 
 @pytest.mark.parametrize("told", _MEANINGS)
-def test_the_deepest_cause_is_told_and_decides(spark: SparkSession, told: str) -> None:
+def test_the_deepest_cause_is_shown_and_decides_the_error(spark: SparkSession, told: str) -> None:
     chain, meaning = _MEANINGS[told]
     error = spark_error(_raised(spark, *chain), "shop.orders, encoding")
     assert meaning in (type(error), error.code)
@@ -163,7 +163,7 @@ _S3A = {
 
 
 @pytest.mark.parametrize(("told", "cause"), _S3A.items(), ids=[cause.partition("s3://")[2] for cause in _S3A.values()])
-def test_a_fault_of_the_sources_store_is_told_as_the_log_tells_it(spark: SparkSession, told: str, cause: str) -> None:
+def test_a_fault_of_the_sources_store_is_reported_with_its_cause(spark: SparkSession, told: str, cause: str) -> None:
     error = spark_error(
         _raised(spark, (_FETCH, "x"), ("java.io.IOException", told)), "shop.orders, reading s3://lake/orders"
     )
@@ -187,7 +187,7 @@ def test_a_connection_of_sparks_own_is_not_the_stores(spark: SparkSession) -> No
     assert isinstance(error, SparkFailed | SparkInterrupted)
 
 
-def test_an_error_that_nobody_foresaw_is_told_by_its_root(spark: SparkSession) -> None:
+def test_an_unexpected_error_is_reported_by_its_root_cause(spark: SparkSession) -> None:
     error = unexpected("shop.orders", _raised(spark, (_FETCH, "outer"), ("java.io.IOException", "the very cause")))
     assert "the very cause" in error.what
     assert "An error occurred while calling" not in str(error)

@@ -83,7 +83,7 @@ def test_a_file_whose_name_spark_hides_is_read_or_refused_by_its_name(
 
 
 @pytest.mark.parametrize("way", ["feed", "files"])
-def test_another_file_under_the_same_name_is_a_break_that_a_rebuild_mends(
+def test_another_file_under_the_same_name_is_a_break_that_a_rebuild_repairs(
     spark: SparkSession, tmp_path: Path, way: str
 ) -> None:
     lab = Lab(spark, tmp_path)

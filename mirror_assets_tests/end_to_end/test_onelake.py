@@ -84,7 +84,7 @@ def test_a_landing_file_costs_two_requests_and_a_slice_twenty(uploading: OneLake
     assert sum(requested.values()) - 1 <= 20, requested
 
 
-def test_a_file_that_somebody_rewrote_is_found(landed: OneLakeLab) -> None:
+def test_a_rewritten_landing_file_is_detected(landed: OneLakeLab) -> None:
     landed.mirror()
     landed.lab.change()
     landed.mirror()

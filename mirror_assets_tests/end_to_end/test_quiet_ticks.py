@@ -94,7 +94,7 @@ def test_a_publication_that_was_interrupted_is_ended_by_the_next_tick(
     assert len(mirrored.files) == 4
 
 
-def test_other_columns_are_looked_at_when_the_code_is_loaded_anew(quiet: Location, mirrored: Lab) -> None:
+def test_other_columns_rebuild_the_table_after_the_code_is_reloaded(quiet: Location, mirrored: Lab) -> None:
     mirrored.configure(table="columns: [name]", defaults="on_drop_column: rebuild")
     assert quiet.skipped() == NOTHING
     again = Location.of(mirrored, quiet.instance)

@@ -100,7 +100,7 @@ def written(*roots: Path) -> Iterator[tuple[str, bytes]]:
         yield from ((str(path), path.read_bytes()) for path in root.rglob("*") if path.is_file())
 
 
-def test_runs_that_work_and_that_fail_tell_no_secret(
+def test_successful_and_failed_runs_show_no_secret(
     zone: OneLakeLab,
     home: Path,
     monkeypatch: pytest.MonkeyPatch,
@@ -123,7 +123,7 @@ def test_runs_that_work_and_that_fail_tell_no_secret(
     for secret in (right, PLANTED, *zone.server.entra.tokens):
         assert [name for name, text in told.items() if secret in text] == []
         assert [name for name, data in files.items() if secret.encode() in data] == []
-    assert "azure" in caplog.text, "the noisiest logs were not looked at"
+    assert "azure" in caplog.text, "the noisiest logs were not checked"
 
 
 def test_no_setting_of_spark_or_dagster_holds_a_secret(zone: OneLakeLab) -> None:
@@ -158,7 +158,7 @@ def test_settings_from_the_environment_reach_spark_and_nothing_of_dagsters(
 
 
 @pytest.mark.parametrize("command", ["run", "check"])
-def test_a_setting_that_spark_refuses_is_told_by_its_reference(
+def test_a_setting_that_spark_refuses_is_reported_by_its_reference(
     mirrored: Lab,
     home: Path,
     monkeypatch: pytest.MonkeyPatch,
@@ -179,7 +179,7 @@ def test_a_setting_that_spark_refuses_is_told_by_its_reference(
     assert [name for name, data in stored(home) if PLANTED.encode() in data] == []
 
 
-def test_a_crash_tells_no_value(mirrored: Lab, home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_crash_shows_no_secret_value(mirrored: Lab, home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The step of an asset fails with a traceback, and its causes, in the events of its run."""
     monkeypatch.setenv("PARTITIONS", PLANTED)
     mirrored.sql("UPDATE {t} SET amount = 300 WHERE id = 2")
@@ -189,7 +189,7 @@ def test_a_crash_tells_no_value(mirrored: Lab, home: Path, monkeypatch: pytest.M
     )
     assert main(["history", "--config", str(mirrored.config_file)]) != 0
     files = list(stored(home))
-    assert any(b"RedactedError" in data and b"${PARTITIONS}" in data for _, data in files), "no crash was looked at"
+    assert any(b"RedactedError" in data and b"${PARTITIONS}" in data for _, data in files), "no crash was checked"
     assert [name for name, data in files if PLANTED.encode() in data] == []
 
 

@@ -87,7 +87,7 @@ def test_a_rebuild_by_hand_is_the_only_one(waiting: Lab, instance: dg.DagsterIns
     assert (report.rebuilds, report.covered) == (0, 6)
 
 
-def test_failures_of_a_table_that_was_mended_count_no_more(
+def test_failures_of_a_table_that_was_repaired_no_longer_count(
     waiting: Lab, instance: dg.DagsterInstance, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     location = Location.of(waiting, instance)
@@ -169,7 +169,7 @@ def test_a_run_that_is_asked_for_what_is_no_slice_says_what_to_do(lab: Lab, inst
     assert "delete this one" in (told.description or "")
 
 
-def test_an_interrupted_rebuild_waits_for_whoever_goes_on_with_it(lab: Lab, instance: dg.DagsterInstance) -> None:
+def test_an_interrupted_rebuild_continues_once_the_lease_is_released(lab: Lab, instance: dg.DagsterInstance) -> None:
     lab.mirror()
     drive(begin_rebuild(TABLE), lab.store)
     location = Location.of(lab, instance)

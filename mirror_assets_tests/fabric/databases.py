@@ -37,12 +37,12 @@ class LoopbackDatabase:
     starts: int = 0
     id: str = field(default_factory=lambda: str(uuid.uuid4()))
 
-    def told_state(self) -> Json:
+    def status_answer(self) -> Json:
         """The answer to a question for its status."""
-        told = {"status": self.state} | ({"error": self.error} if self.error else {})
+        answer = {"status": self.state} | ({"error": self.error} if self.error else {})
         if self.coming:
             self.state = self.coming.pop(0)
-        return told
+        return answer
 
     def start(self) -> bool:
         """Start mirroring, if it can be started."""
@@ -53,7 +53,7 @@ class LoopbackDatabase:
         return True
 
 
-def told_table(schema: str | None, table: str, state: str = "Replicating", **more: object) -> Json:
+def reported_table(schema: str | None, table: str, state: str = "Replicating", **more: object) -> Json:
     """A table of getTablesMirroringStatus; `more` are the metrics, or the error."""
     metrics = {"processedBytes": 1, "processedRows": 0, "lastSyncLatencyInSeconds": 5, **more}
     error = {"error": metrics.pop("error")} if "error" in metrics else {}
@@ -62,18 +62,18 @@ def told_table(schema: str | None, table: str, state: str = "Replicating", **mor
 
 
 def replicating(replicator: LocalReplicator) -> Callable[[], list[Json]]:
-    """The tables of a service that replicates: it does an iteration before it is asked, and tells what Fabric tells."""
+    """The tables of a service that replicates: it runs an iteration per request, and reports what Fabric reports."""
 
     def tables() -> list[Json]:
-        return [_told(status) for status in replicator.poll()]
+        return [_reported(status) for status in replicator.poll()]
 
     return tables
 
 
-def _told(status: TableStatus) -> Json:
+def _reported(status: TableStatus) -> Json:
     synced = {"lastSyncDateTime": status.last_sync.isoformat()} if status.last_sync else {}
     failed = {"errorCode": status.error_code, "message": status.message}
-    return told_table(
+    return reported_table(
         status.name.schema or "dbo",
         status.name.table,
         status.state.value,

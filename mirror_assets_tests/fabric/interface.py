@@ -40,7 +40,7 @@ class Answer:
 
     @classmethod
     def refusal(cls, status: int, code: str, message: str = "The test wants it so.", **headers: str) -> Answer:
-        """An error as Fabric tells it: `errorCode`, not `error.code`."""
+        """An error as Fabric reports it: `errorCode`, not `error.code`."""
         return cls(status, {"errorCode": code, "message": message, "requestId": str(uuid.uuid4())}, headers)
 
 
@@ -79,7 +79,7 @@ class Interface:
         actions: Mapping[str, Callable[[], Answer]] = {
             "getDefinition": lambda: self._definition(database),
             "startMirroring": lambda: _started(database),
-            "getMirroringStatus": lambda: Answer(200, database.told_state()),
+            "getMirroringStatus": lambda: Answer(200, database.status_answer()),
             "getTablesMirroringStatus": lambda: self._page(request, "data", database.tables()),
         }
         if action not in actions:

@@ -25,7 +25,7 @@ from mirror_assets.fabric.database import (
 )
 from mirror_assets.fabric.errors import FabricRefused, FabricUnavailable
 from mirror_assets_tests.errors import Expected, raises
-from mirror_assets_tests.fabric.databases import OPEN_MIRROR, LoopbackDatabase, told_table
+from mirror_assets_tests.fabric.databases import OPEN_MIRROR, LoopbackDatabase, reported_table
 from mirror_assets_tests.fabric.interface import Answer
 from mirror_assets_tests.fabric.loopback import Fault, LoopbackFabric
 from mirror_assets_tests.onelake.server import LoopbackOneLake
@@ -117,12 +117,12 @@ def test_a_status_with_an_error_and_one_that_fabric_has_added(client: FabricClie
     assert found == DatabaseStatus(DatabaseState.UNKNOWN, "Fabric calls its state 'Hibernating'")
 
 
-def test_tables_with_all_that_fabric_tells(client: FabricClient, fabric: LoopbackFabric) -> None:
+def test_tables_have_every_value_that_fabric_reports(client: FabricClient, fabric: LoopbackFabric) -> None:
     tables = (
-        told_table(
+        reported_table(
             "shop", "orders", processedRows=7, processedBytes=9, lastSyncDateTime="2026-11-21T05:07:11.0663362Z"
         ),
-        told_table(None, "plain", "Failed", error={"errorCode": "TypeMismatch", "message": "column a"}),
+        reported_table(None, "plain", "Failed", error={"errorCode": "TypeMismatch", "message": "column a"}),
         {"sourceTableName": "bare", "status": "Initialized"},
     )
     orders, plain, bare = client.tables(added(fabric, LoopbackDatabase("sales", tables=lambda: tables)))
@@ -136,7 +136,7 @@ def test_tables_with_all_that_fabric_tells(client: FabricClient, fabric: Loopbac
 def test_tables_on_every_page_each_asked_with_post(client: FabricClient, fabric: LoopbackFabric) -> None:
     """Microsoft's client alone would fetch the second page with GET, which the interface does not have."""
     fabric.interface.page_size = 2
-    tables = [told_table("s", name) for name in "abcde"]
+    tables = [reported_table("s", name) for name in "abcde"]
     found = client.tables(added(fabric, LoopbackDatabase("sales", tables=lambda: tables)))
     assert [table.table for table in found] == list("abcde")
     assert requested(fabric) == ["POST getTablesMirroringStatus"] * 3
@@ -144,7 +144,7 @@ def test_tables_on_every_page_each_asked_with_post(client: FabricClient, fabric:
 
 def test_no_token_goes_to_another_host(client: FabricClient, fabric: LoopbackFabric) -> None:
     fabric.interface.page_size, fabric.interface.next_page_at = 1, "https://127.0.0.1:1"
-    tables = [told_table("s", name) for name in "ab"]
+    tables = [reported_table("s", name) for name in "ab"]
     database = added(fabric, LoopbackDatabase("sales", tables=lambda: tables))
     assert len(client.tables(database)) == 2
 

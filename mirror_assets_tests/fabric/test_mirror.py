@@ -15,7 +15,7 @@ from mirror_assets.fabric.mirror import FabricMirror, FabricTable
 from mirror_assets.fabric.monitoring import TableState
 from mirror_assets.landing.format import Manifest
 from mirror_assets.landing.names import PROCESSED, TableName
-from mirror_assets_tests.fabric.databases import OPEN_MIRROR, Json, LoopbackDatabase, definition, told_table
+from mirror_assets_tests.fabric.databases import OPEN_MIRROR, Json, LoopbackDatabase, definition, reported_table
 from mirror_assets_tests.fabric.interface import Answer
 from mirror_assets_tests.fabric.loopback import Fault, LoopbackFabric
 from mirror_assets_tests.landing.staging import TABLE, land_next, landed_manifest
@@ -40,7 +40,7 @@ def mirror(client: FabricClient, fabric: LoopbackFabric, store: MemoryStore, *ta
 
 def test_a_table_with_its_folder(client: FabricClient, fabric: LoopbackFabric) -> None:
     store = landed(3)
-    told = told_table("shop", "orders", processedRows=4, lastSyncDateTime=SYNCED)
+    told = reported_table("shop", "orders", processedRows=4, lastSyncDateTime=SYNCED)
     found = mirror(client, fabric, store, told).table(TABLE)
     assert found == FabricTable(
         name=TABLE,
@@ -60,7 +60,7 @@ def test_a_table_with_its_folder(client: FabricClient, fabric: LoopbackFabric) -
 
 
 def test_tables_without_a_schema_are_in_the_default_schema(client: FabricClient, fabric: LoopbackFabric) -> None:
-    told = (told_table("bronze", "orders"), told_table("dbo", "lines"))
+    told = (reported_table("bronze", "orders"), reported_table("dbo", "lines"))
     database = fabric.interface.add(LoopbackDatabase("sales", tables=lambda: told))
     requested = FabricMirror(client, UUID(database.id), MemoryStore(), URI, "bronze")
     found = requested.table(TableName(None, "orders"))
@@ -72,7 +72,7 @@ def test_tables_without_a_schema_are_in_the_default_schema(client: FabricClient,
 def test_a_dropped_table_is_none_and_one_without_folder_is_about_to_be(
     client: FabricClient, fabric: LoopbackFabric
 ) -> None:
-    requested = mirror(client, fabric, MemoryStore(), told_table("shop", "old", "Stopped"))
+    requested = mirror(client, fabric, MemoryStore(), reported_table("shop", "old", "Stopped"))
     assert requested.poll_table(TABLE) is None
     (old,) = requested.poll()
     assert (str(old.name), old.state, old.folder_present, old.waiting_files) == (
@@ -85,12 +85,12 @@ def test_a_dropped_table_is_none_and_one_without_folder_is_about_to_be(
 
 @pytest.mark.parametrize("folder", ["plain", "dbo.schema/plain"])
 @pytest.mark.parametrize("schema", ["dbo", None])
-def test_a_table_in_the_default_schema_is_told_by_its_folders_name(
+def test_a_table_in_the_default_schema_has_the_name_of_its_folder(
     client: FabricClient, fabric: LoopbackFabric, folder: str, schema: str | None
 ) -> None:
     store = MemoryStore()
     store.create(f"{folder}/_metadata.json", b"{}")
-    requested = mirror(client, fabric, store, told_table(schema, "plain"))
+    requested = mirror(client, fabric, store, reported_table(schema, "plain"))
     (found,) = requested.status()
     assert (found.name.folder, found.folder_present, found.location) == (folder, True, f"{URI}/dbo/plain")
     assert requested.table(found.name) == found
@@ -98,7 +98,7 @@ def test_a_table_in_the_default_schema_is_told_by_its_folders_name(
 
 
 def test_tables_come_by_name(client: FabricClient, fabric: LoopbackFabric) -> None:
-    tables = [told_table(schema, "t") for schema in ("b", "dbo", "a")]
+    tables = [reported_table(schema, "t") for schema in ("b", "dbo", "a")]
     assert [str(found.name) for found in mirror(client, fabric, MemoryStore(), *tables).status()] == [
         "a.t",
         "b.t",
@@ -107,7 +107,7 @@ def test_tables_come_by_name(client: FabricClient, fabric: LoopbackFabric) -> No
 
 
 def test_a_state_that_fabric_has_added_is_none_of_ours(client: FabricClient, fabric: LoopbackFabric) -> None:
-    (found,) = mirror(client, fabric, MemoryStore(), told_table("s", "t", "Resting")).status()
+    (found,) = mirror(client, fabric, MemoryStore(), reported_table("s", "t", "Resting")).status()
     assert (found.state, found.message) == (TableState.UNKNOWN, "Fabric calls its state 'Resting'")
 
 
@@ -119,7 +119,7 @@ def applied(client: FabricClient, fabric: LoopbackFabric) -> tuple[FabricTable, 
         path = TABLE.landing_file(number)
         store.create(f"{TABLE.folder}/{PROCESSED}/{path.rpartition('/')[2]}", store.read(path, 1 << 20).data)
         store.delete(path)
-    told = told_table("shop", "orders", processedRows=6, lastSyncDateTime=SYNCED)
+    told = reported_table("shop", "orders", processedRows=6, lastSyncDateTime=SYNCED)
     found = mirror(client, fabric, store, told).table(TABLE)
     assert found is not None
     return found, landed_manifest(store)
@@ -149,7 +149,7 @@ def test_any_sign_of_waiting_is_enough(applied: tuple[FabricTable, Manifest], be
 
 
 def test_many_tables_are_asked_for_at_once(client: FabricClient, fabric: LoopbackFabric) -> None:
-    tables = [told_table("shop", f"t{number}") for number in range(5)]
+    tables = [reported_table("shop", f"t{number}") for number in range(5)]
     at_once = mirror(client, fabric, MemoryStore(), *tables).at_once()
     for number in range(5):
         assert at_once.table(TableName("shop", f"t{number}")) is not None
@@ -158,8 +158,8 @@ def test_many_tables_are_asked_for_at_once(client: FabricClient, fabric: Loopbac
     assert (asked.count("getTablesMirroringStatus"), asked.count("getMirroringStatus")) == (1, 1)
 
 
-def test_an_error_is_told_to_all_who_ask_at_once(client: FabricClient, fabric: LoopbackFabric) -> None:
-    at_once = mirror(client, fabric, MemoryStore(), told_table("shop", "orders")).at_once()
+def test_an_error_of_a_shared_request_is_raised_to_every_caller(client: FabricClient, fabric: LoopbackFabric) -> None:
+    at_once = mirror(client, fabric, MemoryStore(), reported_table("shop", "orders")).at_once()
     fabric.faults.append(Fault("getMirroringStatus", Answer.refusal(403, "InsufficientPrivileges")))
     for _ in range(2):
         with pytest.raises(SettingError, match="InsufficientPrivileges"):

@@ -20,7 +20,7 @@ from mirror_assets.pipeline.rebuild import mirror_wait, rebuild_table
 from mirror_assets.pipeline.reconcile_table import reconcile_table
 from mirror_assets.verify.reconciliation import ReconcileState
 from mirror_assets_tests.errors import raises
-from mirror_assets_tests.fabric.databases import LoopbackDatabase, replicating, told_table
+from mirror_assets_tests.fabric.databases import LoopbackDatabase, replicating, reported_table
 from mirror_assets_tests.fabric.loopback import LoopbackFabric
 from mirror_assets_tests.lab import TABLE, Lab
 
@@ -44,7 +44,7 @@ def test_reconcile_waits_for_every_file_and_then_compares(
     mirror, manifest = requested(mirrored, client, database), mirrored.context.manifest()
     assert manifest is not None
     assert reconcile_table(mirrored.context, mirror).state is ReconcileState.PENDING
-    told = told_table("shop", "orders", processedRows=manifest.landed_rows, lastSyncDateTime=SYNCED)
+    told = reported_table("shop", "orders", processedRows=manifest.landed_rows, lastSyncDateTime=SYNCED)
     database.tables = lambda: [told]
     assert len(mirrored.files) == 3
     assert reconcile_table(mirrored.context, mirror).state is ReconcileState.PENDING, "all rows, but files are left"
@@ -57,7 +57,7 @@ def test_a_table_that_fabric_has_stopped_waits_for_a_person(
     mirrored: Lab, client: FabricClient, database: LoopbackDatabase
 ) -> None:
     error = {"errorCode": "SchemaMergeFailure", "message": "column amount"}
-    database.tables = lambda: [told_table("shop", "orders", "Failed", error=error)]
+    database.tables = lambda: [reported_table("shop", "orders", "Failed", error=error)]
     result = reconcile_table(mirrored.context, requested(mirrored, client, database))
     assert (result.state, result.reason) == (ReconcileState.STOPPED, "column amount")
 
@@ -78,7 +78,7 @@ def test_a_rebuild_waits_until_fabric_has_dropped_the_table_and_has_it_again(
 def test_a_rebuild_of_a_table_that_fabric_fails_says_why(
     mirrored: Lab, client: FabricClient, database: LoopbackDatabase
 ) -> None:
-    answers = [[], [told_table("shop", "orders", "Failed", error={"errorCode": "X", "message": "bad file"})]]
+    answers = [[], [reported_table("shop", "orders", "Failed", error={"errorCode": "X", "message": "bad file"})]]
     database.tables = lambda: answers.pop(0)
     with raises(StopError, ErrorCode.TABLE_STOPPED, match="bad file"):
         rebuild_table(mirrored.context, mirror_wait(requested(mirrored, client, database), TABLE), lambda _: None)

@@ -58,7 +58,7 @@ def test_another_database_of_this_name_is_refused(
     assert len(fabric.interface.databases) == 1
 
 
-def test_one_with_other_properties_is_found_and_they_are_told(client: FabricClient) -> None:
+def test_a_database_with_other_properties_is_found_and_the_differences_are_reported(client: FabricClient) -> None:
     wanted = TargetProperties(defaultSchema="bronze", retentionInDays=7, enableDeltaChangeDataFeed=True)
     assert create_database(client, "sales", wanted.model_copy(update={"retentionInDays": 1})).differences == ()
     found = create_database(client, "sales", wanted)
@@ -84,7 +84,7 @@ def test_a_repeated_request_meets_what_the_first_has_made(client: FabricClient, 
     assert [request.operation for request in fabric.log].count("create") == 2
 
 
-def test_other_refusals_are_told(client: FabricClient, fabric: LoopbackFabric) -> None:
+def test_other_refusals_are_raised(client: FabricClient, fabric: LoopbackFabric) -> None:
     fabric.faults.append(Fault("create", Answer.refusal(400, "InvalidDisplayName")))
     with pytest.raises(FabricRefused, match="InvalidDisplayName"):
         create_database(client, "?", PLAIN)

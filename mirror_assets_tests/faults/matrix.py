@@ -41,8 +41,8 @@ def _anything_else(mishap: Mishap) -> bool:
     return not _done_once(mishap) and not _late_once(mishap)
 
 
-# What was done although nobody was told, and what is done late, is the question for every request that changes
-# something; the rest is asked again, like all that is only read.
+# A request that changes something may take effect without a response, or late: both are tried for each of them. The
+# rest is asked again, like all that is only read.
 _CHOICES: tuple[Choice, ...] = (_done_once, _late_once, _anything_else)
 
 

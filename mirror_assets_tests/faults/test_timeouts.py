@@ -32,7 +32,7 @@ def slowed(bench: Bench, context: Work, at: int, moment: Moment) -> None:
 
 
 @pytest.mark.parametrize("moment", Moment)
-def test_a_request_that_nobody_waits_for_any_more_changes_nothing(
+def test_a_request_slower_than_its_timeout_lands_everything_once(
     bench: Bench, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, moment: Moment
 ) -> None:
     monkeypatch.setitem(clients._SETTINGS, "read_timeout", WAITS)

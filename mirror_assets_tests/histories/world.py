@@ -67,7 +67,7 @@ class World:
         """Make the source, with some rows."""
         self._setup.features_for(self.way).create(self.source)
         self.source.sql(f"INSERT INTO {{t}} ({COLUMNS}) {values({*pick.ids, *pick.others})}")
-        self._mend()
+        self._restore_properties()
         self.cut_by(limits)
 
     def cut_by(self, limits: Limits) -> None:
@@ -80,7 +80,7 @@ class World:
         for statement, pick in burst:
             if self._fits(statement, pick):
                 self._execute(statement, pick)
-        self._mend()
+        self._restore_properties()
 
     def run(self, run: Run, fault: Fault) -> None:
         """Run it; what is not disturbed is compared."""
@@ -153,7 +153,7 @@ class World:
         else:
             figures.report("statements of histories", "run", 1, case=statement.kind)
 
-    def _mend(self) -> None:
+    def _restore_properties(self) -> None:
         """Switch on again what the mirror rests on, where a statement has switched it off."""
         if (needed := self.way.needs) and self.source.configuration.get(f"delta.{needed}") != "true":
             self.source.properties(**{needed: "true"})

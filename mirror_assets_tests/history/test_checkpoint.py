@@ -36,7 +36,9 @@ def _sparks(checkpoint: StreamCheckpoint) -> Path:
 @pytest.mark.parametrize(
     "newest", [None, replace(KEPT, generation=5), replace(KEPT, table_id="other"), replace(KEPT, attempt="other")]
 )
-def test_behind_another_slice_a_stream_begins_anew(checkpoints: Path, newest: HistoryCommit | None) -> None:
+def test_after_another_slice_a_stream_starts_with_an_empty_checkpoint(
+    checkpoints: Path, newest: HistoryCommit | None
+) -> None:
     taken = take_checkpoint(checkpoints, newest)
     assert not taken.is_continued
     assert not _sparks(taken).exists()

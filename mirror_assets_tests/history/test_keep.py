@@ -112,7 +112,7 @@ def test_what_is_kept_is_not_kept_again_and_a_quiet_source_leaves_no_commit(spar
     keep(context)
     newest = context.history.newest()
     assert newest is not None
-    # What a commit of somebody else could outlive in the history's log is said again, once.
+    # After a commit of another writer, the history commits its state again, once: cleanup may delete the older entry.
     assert (newest.generation, newest.first, newest.last, newest.rows) == (2, 2, 1, 0)
     keep(place.context())
     place.append(9)

@@ -90,7 +90,7 @@ def test_another_table_in_the_historys_folder_is_left_alone(tmp_path: Path) -> N
     assert DeltaTable(tmp_path).version() == 0
 
 
-def test_rows_are_told_by_the_commit_alone() -> None:
+def test_the_text_of_a_commit_omits_its_row_count() -> None:
     kept = HistoryCommit(1, "id", 0, 4, "a", rows=7)
     assert "7" not in kept.text
     assert replace(kept, rows=0).text == kept.text

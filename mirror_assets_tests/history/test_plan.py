@@ -93,7 +93,7 @@ def test_a_feed_that_was_switched_on_later_is_kept_from_there(place: Place) -> N
     assert begun.snapshot_ms is not None
 
 
-def test_a_feed_that_is_off_is_told_with_the_statement(place: Place) -> None:
+def test_a_disabled_feed_is_reported_with_the_statement_that_enables_it(place: Place) -> None:
     place.create(feed=False)
     with raises(SettingError, ErrorCode.FEED_DISABLED, match=r"ALTER TABLE delta.*history: false"):
         plan_history(place.context(), None)
@@ -198,7 +198,7 @@ def test_where_the_history_has_lost_what_it_covers_a_person_says_where_to_go_on(
     assert plan_history(place.context(), unknown, skip_to=3).slices == ()
 
 
-def test_a_table_made_anew_is_kept_from_its_first_commit(place: Place) -> None:
+def test_the_history_of_a_recreated_table_starts_with_its_first_commit(place: Place) -> None:
     place.create()
     place.append(10)
     newest = covered(place, 1)

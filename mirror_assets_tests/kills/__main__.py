@@ -25,15 +25,15 @@ def main() -> int:
     with ExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="mirror-assets-kills-")))
         server = None if options.where is Where.DISK else stack.enter_context(LoopbackOneLake(folder / "onelake"))
-        tell(f"{options.kills} kills on {options.where}, seed {options.seed}")
+        print_line(f"{options.kills} kills on {options.where}, seed {options.seed}")
         place = stack.enter_context(opened(folder / "series", options.where, server))
-        series = Series(place, Random(options.seed), tell)
+        series = Series(place, Random(options.seed), print_line)
         series.kill_at_random(options.kills)
         verdict = series.finish()
     return 1 if verdict.problems else 0
 
 
-def tell(line: str) -> None:
+def print_line(line: str) -> None:
     """Print at once."""
     print(line, flush=True)  # noqa: T201 a program for people
 

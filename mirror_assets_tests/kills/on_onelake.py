@@ -51,7 +51,7 @@ class OnOneLake:
     _visible: dict[int, bytes] = field(default_factory=dict)
     _sent: dict[str, list[str]] = field(default_factory=dict)
     _runs: dict[str, Run] = field(default_factory=dict)
-    _told: int = 0
+    _released: int = 0
 
     @classmethod
     @contextmanager
@@ -105,8 +105,8 @@ class OnOneLake:
 
     def late(self) -> Sequence[Arrival]:
         """The requests that the server holds."""
-        held = self.server.faults.held[self._told :]
-        self._told += len(held)
+        held = self.server.faults.held[self._released :]
+        self._released += len(held)
         return [request.release for request in held]
 
     def settle(self) -> None:

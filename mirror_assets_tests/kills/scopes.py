@@ -35,7 +35,7 @@ from mirror_assets.landing.names import BATCH_LEASE, LEASES, heartbeat_path
 from mirror_assets.orchestration.batch_sensor import SENSOR
 from mirror_assets.pipeline.liveness import SILENT_SECONDS
 from mirror_assets_tests.dagster_processes import CODE_SERVER, DAEMON, DagsterProcesses
-from mirror_assets_tests.kills.__main__ import tell
+from mirror_assets_tests.kills.__main__ import print_line
 from mirror_assets_tests.kills.zone import Zone, made_home, until_landed
 
 _CONTAINER = ("unshare", "--pid", "--fork", "--mount-proc", "--kill-child")
@@ -135,7 +135,7 @@ class Scopes:
                 for name in ("desk", "rack"):
                     if self.locations[name].has_run and not self.locations[name].is_off:
                         self.locations[name].die()
-                        tell(f"{time.monotonic() - began:.0f} s: {name} killed for good")
+                        print_line(f"{time.monotonic() - began:.0f} s: {name} killed for good")
                         break
             living = [one for one in self.locations.values() if not one.is_off]
             victim = self.random.choice(living)
@@ -146,7 +146,7 @@ class Scopes:
             if kinds:
                 kind = self.random.choice(kinds)
                 victim.kill(kind)
-                tell(f"{time.monotonic() - began:.0f} s: {kind} of {victim.name} killed")
+                print_line(f"{time.monotonic() - began:.0f} s: {kind} of {victim.name} killed")
             self.watch(self.random.uniform(8.0, 25.0))
 
     def end(self) -> None:
@@ -254,29 +254,29 @@ def main() -> int:
         temporary = tempfile.TemporaryDirectory(prefix="mirror-assets-scopes-")
         folder = options.folder or Path(stack.enter_context(temporary))
         folder.mkdir(exist_ok=True)
-        tell(f"{options.minutes:g} minutes, seed {options.seed}")
+        print_line(f"{options.minutes:g} minutes, seed {options.seed}")
         scopes = Scopes.make(folder.resolve(), Random(options.seed))
         stack.callback(scopes.end)
-        tell(f"first load: {scopes.until_landed(_FIRST_LOAD_SECONDS):.0f} s")
+        print_line(f"first load: {scopes.until_landed(_FIRST_LOAD_SECONDS):.0f} s")
         for name in ("rack", "box"):
             scopes.locations[name].is_off = False
         scopes.watch(1.0)
         scopes.attack(options.minutes * 60)
-        tell(f"everything has landed {scopes.until_landed(_LANDED_SECONDS):.0f} s after the last commit")
+        print_line(f"everything has landed {scopes.until_landed(_LANDED_SECONDS):.0f} s after the last commit")
         scopes.watch(30.0)
         kills = {name: Counter(one.kills) for name, one in scopes.locations.items()}
         scopes.end()
         for name, one in scopes.locations.items():
             one.kills = kills[name]
         problems = {zone: zone.problems() for zone in {one.zone for one in scopes.locations.values()}}
-        tell("\n".join(found for found in problems.values() if found))
-        tell(
+        print_line("\n".join(found for found in problems.values() if found))
+        print_line(
             "| code location | killed | runs | failed | living marked failed | foreign | second runs | sensor | equal |"
         )
-        tell("| --- | --- | --: | --: | --: | --: | --: | --- | --- |")
+        print_line("| --- | --- | --: | --: | --: | --: | --: | --- | --- |")
         sights = [Sight.of(scopes, one) for one in scopes.locations.values()]
         for sight in sights:
-            tell(sight.line(problems[sight.location.zone]))
+            print_line(sight.line(problems[sight.location.zone]))
     touched = any(
         sight.living_failed or sight.foreign or max(sight.second, default=0.0) > _TICK_SECONDS for sight in sights
     )

@@ -24,10 +24,10 @@ _CHANCE = re.compile(r"([0-9a-f]{12})[0-9a-f]{20}|-[0-9a-f]{8}(?:-[0-9a-f]{4}){3
 
 
 class Series:
-    """The kills of one landing zone; `tell` gets a line for each publisher."""
+    """The kills of one landing zone; `show` gets a line for each publisher."""
 
-    def __init__(self, place: Place, random: Random, tell: Callable[[str], object]) -> None:
-        self.place, self.random, self._tell = place, random, tell
+    def __init__(self, place: Place, random: Random, show: Callable[[str], object]) -> None:
+        self.place, self.random, self._show = place, random, show
         self.pace = Pace()
         self.kills = self.together = self.late = 0
 
@@ -57,7 +57,7 @@ class Series:
         self.place.ground.source.touch()
         self.attack(None)
         verdict = judge(self.place)
-        self._tell(str(verdict))
+        self._show(str(verdict))
         return verdict
 
     def attack(self, *dooms: Doom) -> Attack:
@@ -96,7 +96,7 @@ class Series:
         self.pace = attack.pace(self.place) or self.pace
         self.together += len(attack.dooms) > 1
         for line in self._lines(attack):
-            self._tell(line)
+            self._show(line)
 
     def _lines(self, attack: Attack) -> Iterator[str]:
         """Where each publisher was, and what had landed when all had ended."""

@@ -45,13 +45,13 @@ def test_a_file_without_a_receipt_is_not_whole(whole: bytes) -> None:
     assert not is_whole(foreign.getvalue())
 
 
-def test_a_file_seen_by_halves_is_told(whole: bytes) -> None:
+def test_a_partial_file_is_reported(whole: bytes) -> None:
     eyes = Eyes()
     eyes.appeared(1, whole[:-1])
     assert eyes.wrong == ["1 was visible before it was whole"]
 
 
-def test_another_content_at_the_end_is_told(whole: bytes) -> None:
+def test_a_changed_or_unseen_file_is_reported_at_the_end(whole: bytes) -> None:
     eyes = Eyes()
     eyes.appeared(1, whole)
     eyes.recognise(1, whole)

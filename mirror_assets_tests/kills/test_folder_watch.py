@@ -49,13 +49,13 @@ def test_files_that_are_moved_in_whole_are_right(eyes: Eyes, folder: Path) -> No
     assert eyes.wrong == []
 
 
-def test_a_file_written_under_its_visible_name_is_told(eyes: Eyes, folder: Path) -> None:
+def test_a_file_written_under_its_visible_name_is_reported(eyes: Eyes, folder: Path) -> None:
     (folder / landing_name(1)).write_bytes(part_bytes(RECEIPT, 1))
     until(lambda: eyes.wrong)
     assert set(eyes.wrong) == {"1 was written while it was visible"}
 
 
-def test_a_file_that_is_changed_where_it_is_visible_is_told(eyes: Eyes, folder: Path) -> None:
+def test_a_visible_file_that_is_changed_is_reported(eyes: Eyes, folder: Path) -> None:
     landed = land(folder, 1)
     until(lambda: eyes.newest == 1)
     with landed.open("r+b") as file:
@@ -64,7 +64,7 @@ def test_a_file_that_is_changed_where_it_is_visible_is_told(eyes: Eyes, folder: 
     assert set(eyes.wrong) == {"1 was written while it was visible"}
 
 
-def test_a_number_that_lands_again_after_it_was_taken_is_told(eyes: Eyes, folder: Path) -> None:
+def test_a_number_that_lands_again_after_its_file_was_deleted_is_reported(eyes: Eyes, folder: Path) -> None:
     land(folder, 1).unlink()
     land(folder, 1)
     until(lambda: eyes.wrong)

@@ -11,7 +11,7 @@ import pytest
 
 from mirror_assets.landing.names import landing_name
 from mirror_assets_tests import figures
-from mirror_assets_tests.kills.__main__ import tell
+from mirror_assets_tests.kills.__main__ import print_line
 from mirror_assets_tests.kills.field import Where, opened
 from mirror_assets_tests.kills.on_disk import OnDisk
 from mirror_assets_tests.kills.points import Point, named
@@ -53,7 +53,7 @@ def test_everything_lands_once_whenever_runs_are_killed(
     campaign: Campaign, tmp_path: Path, onelake: LoopbackOneLake
 ) -> None:
     with opened(tmp_path / "series", campaign.where, onelake) as place:
-        series = Series(place, Random(_SEED), tell)
+        series = Series(place, Random(_SEED), print_line)
         series.kill_at(campaign.points)
         series.kill_at_random(campaign.random)
         verdict = series.finish()
@@ -74,7 +74,7 @@ def test_everything_lands_once_whenever_runs_are_killed(
 def test_a_run_that_does_not_redo_is_caught(tmp_path: Path) -> None:
     with opened(tmp_path / "series", Where.DISK) as place:
         assert isinstance(place, OnDisk)
-        series = Series(place, Random(0), tell)
+        series = Series(place, Random(0), print_line)
         series.attack(None)
         place.ground.source._insert(Random(0))
         series.attack(named("manifest swapped"))

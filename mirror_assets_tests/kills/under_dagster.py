@@ -22,7 +22,7 @@ from random import Random
 
 from benchmarks.postgres import Postgres, PostgresMissing, postgres
 from mirror_assets_tests.dagster_processes import CODE_SERVER, DAEMON, DagsterProcesses
-from mirror_assets_tests.kills.__main__ import tell
+from mirror_assets_tests.kills.__main__ import print_line
 from mirror_assets_tests.kills.zone import PROGRAM, Zone, made_home, until_landed
 
 _LIMIT_SECONDS = 180.0
@@ -91,7 +91,7 @@ def attack(deployment: Deployment, kills: int) -> list[float]:
             deployment.kill(victim)
             deployment.zone.commit()
             seconds.append(deployment.until_landed())
-        tell(f"{turn + 1}: {victim} killed; all had landed {seconds[-1]:.1f} s later")
+        print_line(f"{turn + 1}: {victim} killed; all had landed {seconds[-1]:.1f} s later")
     return seconds
 
 
@@ -103,23 +103,23 @@ def main() -> int:
     options = parser.parse_args()
     with ExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="mirror-assets-kills-")))
-        tell(f"{options.kills} kills, seed {options.seed}")
+        print_line(f"{options.kills} kills, seed {options.seed}")
         zone, settings, database = Zone.make(folder / "zone"), "", None
         try:
             database = stack.enter_context(postgres(dict(os.environ)))
             settings = f"\nstorage:\n  postgres:\n    postgres_url: {database.url}\n"
         except PostgresMissing as missing:
-            tell(f"without Postgres: {missing}")
+            print_line(f"without Postgres: {missing}")
         home = made_home(folder / "home", settings)
         processes = DagsterProcesses(home, {"MIRROR_CONFIG": str(zone.config)})
         deployment = Deployment(zone, Random(options.seed), processes, database)
         stack.callback(deployment.end)
         deployment.supervise()
-        tell(f"first load: {deployment.until_landed(300):.1f} s")
+        print_line(f"first load: {deployment.until_landed(300):.1f} s")
         seconds = attack(deployment, options.kills)
         deployment.end()
         problems = zone.problems()
-    tell(f"{len(seconds)} kills; landed within {max(seconds):.1f} s at most; problems: {problems or 'none'}")
+    print_line(f"{len(seconds)} kills; landed within {max(seconds):.1f} s at most; problems: {problems or 'none'}")
     return 1 if problems or max(seconds) > 60 else 0
 
 

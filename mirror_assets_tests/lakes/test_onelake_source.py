@@ -117,7 +117,7 @@ def test_what_is_busy_for_a_moment_is_asked_again(both: _Both, action: Reply, pa
     both.goes_on()
 
 
-def test_a_source_that_stays_busy_is_told_and_nothing_lands(both: _Both) -> None:
+def test_a_source_that_remains_busy_is_reported_and_mirrored_later(both: _Both) -> None:
     both.fail(_BUSY, "Tables/sales/orders/_delta_log/*.json", times=1_000)
     with pytest.raises(RetryError, match="orders"):
         plan_table(both.lab.context)
@@ -133,7 +133,7 @@ def test_tokens_that_end_are_replaced(short_lived: float, both: _Both) -> None:
     both.goes_on()
 
 
-def test_a_token_that_is_refused_is_told_and_the_next_is_taken(both: _Both) -> None:
+def test_a_refused_token_is_reported_and_the_next_one_is_used(both: _Both) -> None:
     both.fail(Reply(401, "InvalidAuthenticationInfo"), "Tables/sales/orders/_delta_log/*", times=1_000)
     with pytest.raises(Exception, match="orders") as caught:
         plan_table(both.lab.context)

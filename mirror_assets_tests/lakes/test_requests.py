@@ -80,7 +80,7 @@ def test_credentials_that_have_ended_are_a_setting_and_the_next_ones_are_used(
     assert context.log.earliest() == 0
 
 
-def test_a_file_that_may_not_be_read_is_told_by_name(context: TableContext, s3: S3Server) -> None:
+def test_a_file_without_read_permission_is_reported_by_name(context: TableContext, s3: S3Server) -> None:
     def denied(request: Request) -> Response | None:
         is_log = request.path.endswith("00000000000000000001.json")
         return Response("<Error><Code>AccessDenied</Code></Error>", 403) if is_log else None

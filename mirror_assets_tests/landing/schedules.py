@@ -167,19 +167,19 @@ class Search:
         zone, minds, flying, losses, crashes = world
         who, action, mind = "ABC"[publisher], step.action, minds[publisher]
 
-        def told(new: int) -> tuple[int, ...]:
+        def minds_with(new: int) -> tuple[int, ...]:
             return (*minds[:publisher], new, *minds[publisher + 1 :])
 
-        yield Move(who, action, step.answer), World(step.zone, told(step.mind), flying, losses, crashes)
+        yield Move(who, action, step.answer), World(step.zone, minds_with(step.mind), flying, losses, crashes)
         if losses and isinstance(action, WRITES):
-            unknown = told(self._minds.after(mind, _UNKNOWN))
+            unknown = minds_with(self._minds.after(mind, _UNKNOWN))
             delayed = tuple(sorted((*flying, self._sent(action))))
             yield Move(who, action, "done, but no answer"), World(step.zone, unknown, flying, losses - 1, crashes)
             yield Move(who, action, "delayed, no answer"), World(zone, unknown, delayed, losses - 1, crashes)
-            again = World(step.zone, told(step.mind), delayed, losses - 1, crashes)
+            again = World(step.zone, minds_with(step.mind), delayed, losses - 1, crashes)
             yield Move(who, action, "done, and repeated late"), again
         if crashes:
-            reborn = told(self._minds.reborn(mind))
+            reborn = minds_with(self._minds.reborn(mind))
             yield Move(who, action, "crashes before it"), World(zone, reborn, flying, losses, crashes - 1)
 
     def _step(self, zone: int, mind: int) -> Step | None:

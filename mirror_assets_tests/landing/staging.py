@@ -47,7 +47,7 @@ def hex_id(text: str) -> str:
 
 
 INCARNATION: Final = hex_id("epoch")
-# The part of a chunk tells the source's file that it holds, and, below this, which part of the chunk it is.
+# The number in a part of a chunk is the source's file times this, plus the number of the part in the chunk.
 FILE: Final = 10
 
 

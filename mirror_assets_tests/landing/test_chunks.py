@@ -45,7 +45,7 @@ def test_a_chunk_that_has_landed_is_not_sent_again(store: LocalStore) -> None:
     assert [land(store, first).outcome for _ in range(2)] == [Outcome.LANDED, Outcome.COVERED]
 
 
-def test_a_load_may_be_cut_anew_behind_what_has_landed(store: LocalStore) -> None:
+def test_a_load_may_be_split_again_after_its_landed_chunks(store: LocalStore) -> None:
     position = _loading(store)
     land(store, stage_chunk(store, position, end=5, of=2))
     require_exactly_once(store, [(7, 10), (7, 21), (7, 30), (7, 41), (7, 52)], covered=7)

@@ -78,7 +78,7 @@ def test_only_one_of_two_rebuilds_moves_the_record(store: LocalStore) -> None:
         drive(drop_again(TABLE, record), store)
 
 
-def test_what_cannot_be_mended_is_dropped_again_under_another_epoch(store: LocalStore) -> None:
+def test_a_rebuild_that_cannot_be_repaired_drops_again_under_the_next_epoch(store: LocalStore) -> None:
     record = drive(loading(TABLE), store)
     again = drive(drop_again(TABLE, record), store)
     assert (again.epoch, again.step) == (record.epoch + 1, RebuildStep.STAGING)

@@ -98,7 +98,9 @@ def test_copy_of_our_own_file_at_its_number_is_taken_for_landed(half_landed: Loc
     require_recovered(half_landed)
 
 
-def test_foreign_file_that_goes_while_it_is_looked_at(half_landed: LocalStore, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_foreign_file_that_disappears_during_its_check_does_not_stop_recovery(
+    half_landed: LocalStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
     foreign, real = half_landed.local_path(TABLE.landing_file(4)), half_landed.open
     foreign.write_bytes(b"not ours")
 

@@ -163,7 +163,7 @@ def test_without_manifest_and_newest_generations_nothing_is_made_up(store: Store
 
 
 @pytest.mark.usefixtures("small")
-def test_the_beginning_is_known_for_ever(store: Store) -> None:
+def test_the_first_generation_is_retained_after_roll_ups(store: Store) -> None:
     land(store, parts=0, generations=20)
     assert first_landed(store, TABLE, landed_manifest(store)) is None
     assert store.head(TABLE.history(1, 1)) is not None

@@ -159,11 +159,11 @@ def _keys(store: MemoryStore) -> tuple[str, ...] | None:
 
 def _content(store: MemoryStore, number: int) -> Part | None:
     """What the landing file holds; None when it is not ours, or its footer says another number."""
-    return _told(store.read(TABLE.landing_file(number), 1 << 20).data, number)
+    return _parsed_part(store.read(TABLE.landing_file(number), 1 << 20).data, number)
 
 
 @functools.cache
-def _told(data: bytes, number: int) -> Part | None:
+def _parsed_part(data: bytes, number: int) -> Part | None:
     try:
         metadata = pq.ParquetFile(io.BytesIO(data)).schema_arrow.metadata
     except pa.ArrowException:

@@ -9,7 +9,7 @@ from urllib.parse import unquote
 from mirror_assets_tests.onelake.refusals import ITEM_MISSING, NAMES_MIXED, WORKSPACE_MISSING, Refused
 from mirror_assets_tests.onelake.tree import Folder, Tree
 
-# What the abfs driver puts before the workspace when it is told of an endpoint: the account, or what it takes for one.
+# What the abfs driver puts before the workspace when an endpoint is set: the account, or what it takes for one.
 _ACCOUNTS = ("onelake", "null")
 LANDING_ZONE = "Files/LandingZone"
 

@@ -53,7 +53,7 @@ class Listener:
         request = self._request(incoming)
         try:
             request = replace(request, body=await incoming.read())
-        except ConnectionError:  # the body was cut: whoever sent it is gone
+        except ConnectionError:  # the body was cut: its sender has disconnected
             self._log.add(_record(request, None))
             return _hang_up(incoming)
         faults = self._faults.meet(request)

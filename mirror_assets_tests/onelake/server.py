@@ -19,7 +19,7 @@ from mirror_assets_tests.onelake.faults import Faults
 from mirror_assets_tests.onelake.item import LoopbackItem
 from mirror_assets_tests.onelake.listener import Listener
 from mirror_assets_tests.onelake.log import RequestLog
-from mirror_assets_tests.onelake.storage import Storage, nobody
+from mirror_assets_tests.onelake.storage import Storage, no_watch
 from mirror_assets_tests.onelake.tls import TlsServer
 
 
@@ -100,5 +100,5 @@ class LoopbackOneLake(TlsServer):
         """Forget faults, log and watch, and go back to usual tokens and pages; items stay."""
         self.faults.clear()
         self.log.reset()
-        self.entra.lifetime, self.storage.page_size, self.storage.watch = 3600.0, 5000, nobody
+        self.entra.lifetime, self.storage.page_size, self.storage.watch = 3600.0, 5000, no_watch
         self.storage.signature = None

@@ -38,8 +38,8 @@ _ON_ITEM: dict[Operation, Callable[[Item, Request], Answer]] = {
 }
 
 
-def nobody() -> None:
-    """Nobody watches."""
+def no_watch() -> None:
+    """Do nothing: the default of `watch`."""
 
 
 class Storage:
@@ -51,7 +51,7 @@ class Storage:
 
     def __init__(self, entra: Entra, base: str) -> None:
         self.account, self.lock, self.page_size = Account(), threading.RLock(), 5000
-        self.watch: Callable[[], object] = nobody
+        self.watch: Callable[[], object] = no_watch
         self.signature: str | None = None
         self._entra, self._base = entra, base
 

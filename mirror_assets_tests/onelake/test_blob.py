@@ -32,7 +32,7 @@ def test_a_blob_is_written_whole_with_the_folders_above(blob: BlobClient, item: 
     assert blob.get_blob_properties().etag == written["etag"]
 
 
-def test_a_blob_is_not_overwritten_unless_told(blob: BlobClient, item: LoopbackItem) -> None:
+def test_a_blob_is_not_overwritten_unless_overwrite_is_set(blob: BlobClient, item: LoopbackItem) -> None:
     item.write("a/file", b"theirs")
     with pytest.raises(ResourceExistsError) as error:
         blob.upload_blob(b"mine", overwrite=False)

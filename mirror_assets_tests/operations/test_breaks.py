@@ -25,11 +25,11 @@ def test_every_operation_that_cannot_be_followed_is_found_in_the_log(
 ) -> None:
     source = Source(spark, str(tmp_path / "orders"))
     begin(source)
-    wrong = [told for one in breaking if (told := _told(source, one))]
+    wrong = [found for one in breaking if (found := _mismatch(source, one))]
     assert wrong == []
 
 
-def _told(source: Source, breaking: Breaking) -> str | None:
+def _mismatch(source: Source, breaking: Breaking) -> str | None:
     """What is wrong with the break that the operation makes, if anything."""
     before = DeltaLog(source.uri).state()
     breaking.do(source)

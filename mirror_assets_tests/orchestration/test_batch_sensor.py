@@ -161,7 +161,7 @@ def test_the_next_run_is_requested_when_the_one_before_has_ended(resident: Deplo
     assert resident.tick() == f"run {run.run_id} is starting, for 3 tables"
 
 
-def test_a_run_of_other_definitions_is_told_to_end_and_no_other_is_started_before(
+def test_a_run_of_other_definitions_is_requested_to_end_before_another_starts(
     resident: Deployment, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     request = resident.requested()

@@ -20,7 +20,7 @@ from mirror_assets.orchestration.asset_names import AssetKind, asset_key
 from mirror_assets.orchestration.changed_mirrors import ChangedMirrors, MirrorMark
 from mirror_assets.orchestration.check_jobs import CHECKS
 from mirror_assets.orchestration.mirror_assets import MirrorAssets
-from mirror_assets_tests.fabric.databases import LoopbackDatabase, told_table
+from mirror_assets_tests.fabric.databases import LoopbackDatabase, reported_table
 from mirror_assets_tests.fabric.interface import Answer
 from mirror_assets_tests.fabric.loopback import Fault, LoopbackFabric
 from mirror_assets_tests.pipeline.paper import TABLE, Paper
@@ -130,8 +130,8 @@ class Observed:
     def check(self, rows: int) -> list[dg.DagsterEvent]:
         """Run `checks` with this status of the table; return the materializations of mirrors, and all results."""
         tables = [
-            told_table("shop", "orders", processedRows=rows, lastSyncDateTime=_SYNCED),
-            told_table("shop", "orphan"),
+            reported_table("shop", "orders", processedRows=rows, lastSyncDateTime=_SYNCED),
+            reported_table("shop", "orphan"),
         ]
         self.database.tables = lambda: tables
         job = self.definitions.resolve_job_def(CHECKS)

@@ -60,7 +60,7 @@ def test_an_answer_of_no_fails_the_run_with_the_next_step(tmp_path: Path) -> Non
     assert "Next: restore the table" in str(told.metadata["none: is the log reached?"].value)
 
 
-def test_a_place_that_is_in_trouble_since_the_definitions_were_loaded_is_told(
+def test_a_place_that_fails_after_the_definitions_were_loaded_is_reported(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
@@ -75,7 +75,7 @@ def test_a_place_that_is_in_trouble_since_the_definitions_were_loaded_is_told(
     assert (found.verdict, found.words) == (DoctorVerdict.NO, f"{lake.lake} can't be read: No such file or directory.")
 
 
-def test_a_landing_zone_that_can_not_be_is_told_without_a_stack_trace(tmp_path: Path) -> None:
+def test_an_unusable_landing_zone_is_reported_without_a_stack_trace(tmp_path: Path) -> None:
     (tmp_path / "landing").write_text("a file")
     result = _run(tmp_path, "orders: {source: ./orders, keys: [id]}")
     failed = [event.step_failure_data.user_failure_data for event in result.all_events if event.is_step_failure]

@@ -132,7 +132,7 @@ def test_while_definitions_load_the_sensor_goes_on_as_before(
     assert _pending(deployed.tick()) == ["shop.lines", "shop.orders"]
 
 
-def test_a_file_with_mistakes_is_not_loaded_anew(
+def test_definitions_are_not_reloaded_from_a_file_with_mistakes(
     lake: DiskLake, instance: dg.DagsterInstance, reloads: Reloads, caplog: pytest.LogCaptureFixture
 ) -> None:
     lake.add("orders")
@@ -178,7 +178,7 @@ def test_the_next_load_has_the_tables_and_not_those_that_are_gone(
     assert [str(name) for name in again.config.names] == ["shop.lines"]
 
 
-def test_without_rules_nobody_looks(
+def test_without_rules_discovery_does_not_run(
     lake: DiskLake, instance: dg.DagsterInstance, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     lake.add("orders")

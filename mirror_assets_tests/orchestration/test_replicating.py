@@ -12,7 +12,7 @@ from mirror_assets.landing.names import TableName
 from mirror_assets.landing.publish import publish
 from mirror_assets.landing.steps import drive
 from mirror_assets.orchestration.check_jobs import ALL_CHECKS, CHECK_OP, CHECKS, CheckTables
-from mirror_assets_tests.fabric.databases import LoopbackDatabase, told_table
+from mirror_assets_tests.fabric.databases import LoopbackDatabase, reported_table
 from mirror_assets_tests.fabric.interface import Answer
 from mirror_assets_tests.fabric.loopback import Fault, LoopbackFabric
 from mirror_assets_tests.landing.staging import CHECKS as PASSED
@@ -25,7 +25,9 @@ def running(database: LoopbackDatabase) -> LoopbackDatabase:
     store = Project.of(load_config()).store
     drive(publish(TableName.parse(str(TABLE)), stage(store, position_of(store), 0), PASSED), store)
     database.state = "Running"
-    database.tables = lambda: [told_table("shop", "orders", processedRows=2, lastSyncDateTime="2026-11-23T00:00:00Z")]
+    database.tables = lambda: [
+        reported_table("shop", "orders", processedRows=2, lastSyncDateTime="2026-11-23T00:00:00Z")
+    ]
     return database
 
 

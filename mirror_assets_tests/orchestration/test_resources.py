@@ -31,7 +31,7 @@ def test_tables_of_a_catalog_and_found_ones_are_opened(unity: LoopbackUnity, tmp
         "tables: {orders: {source: {catalog: main, table: sales.orders}, keys: [id]}}\n"
     )
     config = load_config(tmp_path / "mirror.yaml")
-    assert unity.log == []  # nobody asks a catalog before somebody reads
+    assert unity.log == []  # no catalog is asked before the first read
     assets = MirrorAssets(config)
     with dg.build_resources(resources.resources(assets)) as opened:
         composed = project(assets, opened, with_spark=False)
@@ -50,7 +50,7 @@ def test_the_folder_of_jars_is_kept_beside_what_asks_catalogs(tmp_path: Path, mo
     assert spark.jars_folder == str(tmp_path / "jars")
 
 
-def test_a_run_tells_that_spark_starts_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_run_reports_the_start_of_spark_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "mirror.yaml").write_text(f"{_ZONE}tables: {{orders: {{source: ./orders, keys: [id]}}}}\n")
     config, told, started = load_config(tmp_path / "mirror.yaml"), list[str](), list[str | None]()
     monkeypatch.setattr(session, "spark_has_started", lambda: bool(started))

@@ -27,7 +27,7 @@ def test_bytes_have_the_unit_that_leaves_few_digits(number: int, text: str) -> N
         (200_000, "2 d 7 h"),
     ],
 )
-def test_seconds_are_told_in_two_units_at_most(seconds: float, text: str) -> None:
+def test_a_duration_has_at_most_two_units(seconds: float, text: str) -> None:
     assert duration(seconds) == text
 
 

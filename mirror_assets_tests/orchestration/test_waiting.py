@@ -46,7 +46,7 @@ class Scripted:
         return self
 
 
-def told(table: MonitoredTable | None) -> Callable[[], MonitoredTable | None]:
+def answers(table: MonitoredTable | None) -> Callable[[], MonitoredTable | None]:
     return lambda: table
 
 
@@ -55,7 +55,7 @@ def fails() -> MonitoredTable | None:
 
 
 def test_dropped_is_what_the_mirror_no_longer_has() -> None:
-    mirror = Scripted([told(THERE), fails, told(replace(THERE, state=TableState.STOPPED)), told(None)])
+    mirror = Scripted([answers(THERE), fails, answers(replace(THERE, state=TableState.STOPPED)), answers(None)])
     wait = mirror_wait(mirror, TABLE)
     wait.until(wait.dropped, "it to go")
     assert mirror.requested == 4
@@ -63,15 +63,15 @@ def test_dropped_is_what_the_mirror_no_longer_has() -> None:
 
 def test_back_is_what_is_replicating_again() -> None:
     states = (TableState.INITIALIZED, TableState.SNAPSHOTTING, TableState.RESEEDING, TableState.UNKNOWN)
-    coming = [told(replace(THERE, state=state)) for state in states]
-    mirror = Scripted([told(None), *coming, fails, told(THERE)])
+    coming = [answers(replace(THERE, state=state)) for state in states]
+    mirror = Scripted([answers(None), *coming, fails, answers(THERE)])
     wait = mirror_wait(mirror, TABLE)
     wait.until(wait.returned, "it to come back")
     assert mirror.requested == 7
 
 
 def test_a_table_that_has_failed_is_not_waited_for() -> None:
-    wait = mirror_wait(Scripted([told(replace(THERE, state=TableState.FAILED, message="type changed"))]), TABLE)
+    wait = mirror_wait(Scripted([answers(replace(THERE, state=TableState.FAILED, message="type changed"))]), TABLE)
     with raises(StopError, ErrorCode.TABLE_STOPPED, match="type changed"):
         wait.until(wait.returned, "it to come back")
 

@@ -100,7 +100,7 @@ def _text(text: str) -> Callable[[Lab, pytest.MonkeyPatch], None]:
     return lambda lab, patch: _always(lab, patch, lambda: PySparkException(text))
 
 
-def _path_of_nobody(lab: Lab, patch: pytest.MonkeyPatch) -> None:
+def _missing_parts_folder(lab: Lab, patch: pytest.MonkeyPatch) -> None:
     """PATH_NOT_FOUND, as Spark itself raises it for a folder of staged parts."""
 
     def make() -> Exception:
@@ -293,7 +293,7 @@ INNOCENTS = (
         _not_found("File file:{lab}/landing/_scratchPad/shop.orders/4-x/parts/_temporary/0 does not exist"),
         "_temporary",
     ),
-    Innocent("PATH_NOT_FOUND of staged parts", DataFileMissing, _path_of_nobody, "PATH_NOT_FOUND"),
+    Innocent("PATH_NOT_FOUND of staged parts", DataFileMissing, _missing_parts_folder, "PATH_NOT_FOUND"),
     Innocent(
         "a file of the source that is there", DataFileMissing, _not_found("File file:{file} does not exist"), "part-"
     ),

@@ -85,7 +85,7 @@ def test_an_epoch_of_appends(events: Lab) -> None:
     assert file_continuity(lab.store, TABLE, None).passed
     assert lab.is_equal
 
-    # Rows that change stop the table behind what came before them, until a rebuild starts anew.
+    # Rows that change stop the table after the commits before them, until it is rebuilt.
     lab.sql("INSERT INTO {t} VALUES (7, 'g', 7, NULL)", "UPDATE {t} SET name = 'once' WHERE name = 'a' OR name IS NULL")
     with pytest.raises(RowsChanged, match=r"version \d+ \(UPDATE\)") as stopped:
         lab.mirror()

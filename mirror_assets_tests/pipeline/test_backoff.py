@@ -80,7 +80,7 @@ def test_a_record_that_cannot_be_read_counts_for_nothing_and_is_replaced(unspent
     assert failed(unspent, OTHERS[0]).count == 1
 
 
-def test_a_landing_zone_that_cannot_keep_the_record_is_told_of(unspent: Lab) -> None:
+def test_a_failure_that_cannot_be_recorded_is_reported(unspent: Lab) -> None:
     class Full(MemoryStore):
         def create(self, path: str, data: bytes) -> str:
             raise StoreFull(f"{path} ({len(data)} bytes)")

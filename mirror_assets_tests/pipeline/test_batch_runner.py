@@ -124,7 +124,7 @@ def test_of_mirrors_of_the_same_tables_that_began_at_once_the_oldest_run_stays()
         assert [run.reason_to_end() is None for run in runs] == [True, False, False]
 
 
-def test_a_record_that_cannot_be_read_is_written_anew() -> None:
+def test_an_unreadable_lease_is_replaced() -> None:
     store = MemoryStore()
     store.create(batch_lease(MIRROR, 0), b"{")
     assert batch_holder(store, MIRROR, 0) is None

@@ -236,7 +236,7 @@ class World:
         self.false_ends = False
         self.got: dict[ProblemKey, list[MessageKind]] = {key: [] for key in _KEYS}
 
-    def tell(self, key: ProblemKey, *, fails: bool) -> None:
+    def set_truth(self, key: ProblemKey, *, fails: bool) -> None:
         self.truth[key] = fails
         self.was_well[key] |= not fails
 
@@ -264,7 +264,7 @@ def test_three_evaluators_neither_double_nor_lose_a_message(steps: list[tuple[st
         if kind == "step":
             one.step(is_down=flag)
         elif kind == "truth":
-            world.tell(_KEYS[number], fails=flag)
+            world.set_truth(_KEYS[number], fails=flag)
         elif kind == "wait":
             world.now += (number + 1) * 2 * _MINUTE
             lost |= any(other.delivery is not None for other in evaluators)  # it stood still while it sent
@@ -277,7 +277,7 @@ def test_three_evaluators_neither_double_nor_lose_a_message(steps: list[tuple[st
     _settle(world, evaluators[0])
     for key, fails in world.truth.items():
         assert (world.got[key][-1:] == [MessageKind.BEGUN]) is fails, "what fails now has been reported"
-        world.tell(key, fails=False)
+        world.set_truth(key, fails=False)
     _settle(world, evaluators[2])
     assert not world.false_ends, "it has failed all the time"
     for kinds in world.got.values():

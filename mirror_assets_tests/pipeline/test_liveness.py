@@ -111,7 +111,7 @@ def test_a_process_of_this_machine_lives_and_dies_by_the_process_table() -> None
     assert state(store, ended_process()) is RunState.KILLED
 
 
-def test_a_killed_process_that_nobody_has_waited_for_is_gone() -> None:
+def test_a_killed_process_that_is_a_zombie_has_ended() -> None:
     process = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(60)"])
     started = Path(f"/proc/{process.pid}/stat").read_text().rpartition(")")[2].split()[19]
     mark = this_process().model_copy(update={"pid": process.pid, "started": int(started)})

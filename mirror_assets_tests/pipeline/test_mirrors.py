@@ -48,7 +48,7 @@ def test_one_client_serves_a_process() -> None:
     assert open_fabric(place, workspace) is not open_fabric(place, uuid4())
 
 
-def test_a_credential_without_its_variables_is_told_by_name(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_credential_without_its_variables_is_refused_with_their_names(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("AZURE_CLIENT_SECRET", raising=False)
     with raises(SettingError, ErrorCode.CREDENTIAL_UNFIT, match="AZURE_CLIENT_SECRET"):
         open_mirror(in_fabric("client_secret"), MemoryStore())

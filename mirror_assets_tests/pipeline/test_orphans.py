@@ -38,7 +38,7 @@ def test_a_folder_of_ours_that_is_not_named_is_an_orphan(zone: Store) -> None:
     assert "mirror-assets drop shop.orders" in orphan.message
 
 
-def test_a_rebuild_that_nobody_ends_is_an_orphan_and_one_that_has_ended_is_not(zone: Store) -> None:
+def test_an_unfinished_rebuild_is_an_orphan_and_a_finished_one_is_not(zone: Store) -> None:
     begun, ended = TableName("shop", "begun"), TableName(None, "ended")
     drive(begin_rebuild(begun), zone)
     drive(advance_rebuild(ended, drive(begin_rebuild(ended), zone), RebuildStep.FINISHED), zone)

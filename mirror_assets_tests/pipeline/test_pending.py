@@ -120,7 +120,7 @@ def test_nothing_waits_for_a_start_that_is_not_there_yet(paper: Paper, start: st
     assert table_lag(pending_commits(begins.context), _NOW) == Lag(4, 4, 0.0)
 
 
-def test_a_start_that_is_gone_is_told_as_plan_tells_it(paper: Paper) -> None:
+def test_a_deleted_start_is_refused_by_the_plan_and_reported_by_retention(paper: Paper) -> None:
     begins = Paper(paper.root, "start: {version: 1}")
     DeltaTable(paper.lake, version=3).create_checkpoint()
     for version in range(3):

@@ -225,7 +225,7 @@ def test_a_start_at_a_replaced_table_lands_that_one_up_to_the_next(tmp_path: Pat
     assert _keys(plan_table(paper.context)) == [(2, 3)]
 
 
-def test_a_start_that_waits_in_a_table_that_was_made_anew_is_a_break(tmp_path: Path) -> None:
+def test_a_pending_start_in_a_recreated_table_is_a_break(tmp_path: Path) -> None:
     """Nothing has landed, but the commits behind it are another table's from the first on."""
     paper = _replaced(tmp_path)
     cover(LocalStore(paper.zone), TABLE, 1, "table-0", _SCHEMA, COLUMNS, SliceKind.CHANGES)
@@ -278,7 +278,7 @@ def test_a_tables_start_is_not_merged_with_the_defaults(own: str) -> None:
     assert str(config.table("b").start) == "version 7"
 
 
-def test_a_feed_that_tells_of_changes_the_table_never_had_is_not_read(tmp_path: Path) -> None:
+def test_a_feed_with_changes_that_the_table_never_had_is_not_read(tmp_path: Path) -> None:
     """Change files alone, by hand or by a writer's mistake: the mirror would not be its source any more."""
     paper = _paper(tmp_path)
     paper.cover(4)
@@ -292,7 +292,7 @@ def test_a_feed_that_tells_of_changes_the_table_never_had_is_not_read(tmp_path: 
     assert slices == [(5, 6, 1, False), (7, 7, 1, True)]
 
 
-def test_a_column_that_can_not_land_is_told_with_its_table_and_may_be_left_out(tmp_path: Path) -> None:
+def test_a_column_that_can_not_land_is_reported_with_its_table_and_may_be_excluded(tmp_path: Path) -> None:
     schema = schema_string(column("id"), column("nothing", "void"))
     paper = Paper(tmp_path, "start: {version: 0}")
     paper.commit(0, _DAY, PROTOCOL, metadata_action(schema, **FEED))

@@ -95,12 +95,12 @@ def test_what_is_left_of_a_load_is_planned_at_its_version(loading: TableContext)
 
 
 @pytest.mark.usefixtures("loading")
-def test_other_limits_cut_what_is_left_anew(tmp_path: Path) -> None:
+def test_other_limits_split_the_remaining_rows_again(tmp_path: Path) -> None:
     (planned,) = plan_table(_context(tmp_path, max_rows=25)).slices
     assert (str(planned.chunk), planned.rows, planned.is_snapshot) == ("2 of 2", 20, True)
 
 
-def test_the_partition_stays_one_and_status_tells_how_far_it_is(
+def test_a_load_in_chunks_is_one_partition_and_status_shows_its_progress(
     loading: TableContext, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert [slice_key(planned) for planned in plan_table(loading).partitions] == [KEY]
@@ -132,7 +132,7 @@ def test_a_source_that_was_replaced_is_a_reason_to_rebuild(loading: TableContext
         plan_table(loading)
 
 
-def test_a_version_that_was_written_anew_is_a_reason_to_rebuild(loading: TableContext, tmp_path: Path) -> None:
+def test_a_version_that_was_rewritten_is_a_reason_to_rebuild(loading: TableContext, tmp_path: Path) -> None:
     for version in (2, 3):
         commit_file(tmp_path / "lake", version).unlink()
     for first in (20, 30):

@@ -66,7 +66,9 @@ def _standin(paper: Paper, applied: int) -> MonitoredTable:
 
 
 @pytest.mark.parametrize(("applied", "version"), [(3, 2), (2, 1), (1, 0), (0, None)])
-def test_the_version_of_the_source_is_told_for_a_file_number(paper: Paper, applied: int, version: int | None) -> None:
+def test_the_applied_file_number_gives_the_version_of_the_source(
+    paper: Paper, applied: int, version: int | None
+) -> None:
     seen = read_replication(paper.context, Scripted(_standin(paper, applied)), time.time())
     assert (seen.landed, seen.covered, seen.version) == (3, 2, version)
 
@@ -94,7 +96,7 @@ def test_a_mirror_that_can_not_be_asked_is_part_of_the_answer(paper: Paper) -> N
     assert seen.landed == 3
 
 
-def test_that_nothing_newer_lands_is_told_beside_a_mirror_that_is_well(paper: Paper) -> None:
+def test_failing_runs_are_reported_although_the_mirror_is_up_to_date(paper: Paper) -> None:
     record_failure(paper.context.store, TABLE, ErrorCode.STORE_FULL, "the disk is full", int(time.time() * 1000))
     seen = read_replication(paper.context, Scripted(_standin(paper, 3)), time.time())
     assert seen.stopped_before == "1 run of shop.orders failed, see the check not_failing"

@@ -103,7 +103,7 @@ _SPOILT: dict[str, Callable[[TableContext, SliceRecord], object]] = {
 
 
 @pytest.mark.parametrize("spoilt", _SPOILT)
-def test_one_that_cannot_land_is_staged_anew(paper: Paper, spoilt: str) -> None:
+def test_a_staged_slice_that_cannot_land_is_staged_again(paper: Paper, spoilt: str) -> None:
     context, planned, position = _next(paper)
     record = _staged(context, planned, position)
     _SPOILT[spoilt](context, record)
@@ -121,7 +121,7 @@ _ELSEWHERE: dict[str, Callable[[CommitPosition], CommitPosition]] = {
 
 
 @pytest.mark.parametrize("elsewhere", _ELSEWHERE)
-def test_one_that_stands_on_something_else_is_staged_anew(paper: Paper, elsewhere: str) -> None:
+def test_a_staged_slice_of_another_position_is_staged_again(paper: Paper, elsewhere: str) -> None:
     context, planned, position = _next(paper)
     _staged(context, planned, _ELSEWHERE[elsewhere](position))
     with pytest.raises(Encoded):

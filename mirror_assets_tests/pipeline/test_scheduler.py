@@ -136,7 +136,7 @@ def test_a_stop_with_a_limit_ends_at_it(stuck: threading.Event) -> None:
     assert time.monotonic() - began < 5
 
 
-def test_a_pool_runs_all_calls_in_few_threads_and_tells_their_errors() -> None:
+def test_a_pool_runs_all_calls_in_few_threads_and_raises_their_errors() -> None:
     pool, threads = DaemonPool("test", 3), set()
 
     def call(number: int) -> int:

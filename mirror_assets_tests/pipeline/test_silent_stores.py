@@ -39,7 +39,7 @@ def test_a_source_that_is_silent_is_not_asked_for_other_tables(tables: dict[str,
         with silent.asking(tables[name], source=True):
             pass
     with silent.asking(tables["t1"], source=False):
-        pass  # what the landing zone alone tells
+        pass  # a question that the landing zone alone answers
 
 
 def test_a_landing_zone_that_is_silent_is_asked_for_no_table(tables: dict[str, TableSettings]) -> None:

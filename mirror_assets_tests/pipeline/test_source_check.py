@@ -18,7 +18,9 @@ from mirror_assets.source.actions import Protocol
         (Protocol(1, 7, frozenset({"changeDataFeed"})), "writer version 7 doesn't change"),
     ],
 )
-def test_a_feed_that_is_off_tells_the_statement_and_its_consequences(protocol: Protocol, consequence: str) -> None:
+def test_the_error_of_a_disabled_feed_names_the_statement_and_its_consequences(
+    protocol: Protocol, consequence: str
+) -> None:
     told = not_recorded("shop.orders", "/lake/orders", protocol, Changes.FEED).next_step
     assert "ALTER TABLE delta.`/lake/orders` SET TBLPROPERTIES (delta.enableChangeDataFeed = true)" in told
     assert consequence in told
@@ -26,7 +28,7 @@ def test_a_feed_that_is_off_tells_the_statement_and_its_consequences(protocol: P
     assert "spark.databricks.delta.properties.defaults.enableChangeDataFeed = true" in told
 
 
-def test_row_tracking_that_is_off_tells_the_statement_and_its_cost() -> None:
+def test_the_error_of_disabled_row_tracking_names_the_statement_and_its_cost() -> None:
     told = not_recorded("shop.orders", "/lake/orders", Protocol(3, 7), Changes.ROW_TRACKING).next_step
     assert "ALTER TABLE delta.`/lake/orders` SET TBLPROPERTIES (delta.enableRowTracking = true)" in told
     assert "in several commits, which can take long" in told

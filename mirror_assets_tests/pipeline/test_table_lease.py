@@ -44,7 +44,7 @@ def left_behind(context: TableContext, process: Process) -> None:
     assert take_lease(context.store, TABLE.lease, made, lambda _: True) == made
 
 
-def test_a_table_has_a_holder_while_somebody_works_on_it(context: TableContext) -> None:
+def test_a_table_has_a_holder_while_a_process_works_on_it(context: TableContext) -> None:
     with leased(context, "0815"):
         found = holder(context.store, TABLE)
         assert found is not None
@@ -96,7 +96,7 @@ def test_a_lease_of_another_machine_holds_while_its_heartbeat_changes(
     assert failure.code is ErrorCode.RUN_KILLED
 
 
-def test_a_lease_that_a_store_did_not_delete_keeps_nobody_waiting(context: TableContext) -> None:
+def test_a_released_lease_that_the_store_did_not_delete_blocks_no_process(context: TableContext) -> None:
     """Seen: after one refused deletion, the process that had released the lease left the table alone for 66 minutes."""
     store = Refusing()
     stubborn = replace(context, store=store)

@@ -1,1 +1,1 @@
-"""Faults planted under a real daemon: who is told, when, by which words, and how it ends (`make planted`)."""
+"""Faults planted under a real daemon: which messages arrive, when, and how it ends (`make planted`)."""

@@ -1,4 +1,4 @@
-"""Plant seventeen faults under a real daemon with the usual settings, and print who was told what, and when.
+"""Plant seventeen faults under a real daemon with the usual settings, and print which messages arrived, and when.
 
 It takes about two hours: the checks run every five minutes.
 """
@@ -12,7 +12,7 @@ import time
 from contextlib import ExitStack
 from pathlib import Path
 
-from mirror_assets_tests.kills.__main__ import tell
+from mirror_assets_tests.kills.__main__ import print_line
 from mirror_assets_tests.planted.faults import HELD, NEVER_REBUILT, OF_ALL, OF_TABLES, TABLES, Fault
 from mirror_assets_tests.planted.site import Site, site
 from mirror_assets_tests.planted.watch import Watch
@@ -35,39 +35,39 @@ def _first_load(place: Site) -> float:
 
 
 def plant_of_tables(watch: Watch, faults: list[Fault]) -> None:
-    """Plant all at once; mend all when all are told."""
+    """Plant all at once; repair all when all are reported."""
     planted = [watch.plant(fault) for fault in faults]
-    tell(f"planted: {', '.join(fault.name for fault in faults)}")
+    print_line(f"planted: {', '.join(fault.name for fault in faults)}")
     watch.until_begun(planted)
-    for told in planted:
-        tell(told.line)
-    for told in planted:
-        watch.mend(told)
+    for found in planted:
+        print_line(found.line)
+    for found in planted:
+        watch.repair(found)
     watch.until_ended(planted)
-    for told in planted:
-        tell(told.line)
+    for found in planted:
+        print_line(found.line)
 
 
 def plant_of_all(watch: Watch, fault: Fault, down_seconds: float | None) -> None:
     """Plant the fault alone; `down_seconds` replaces the time for which it has the receiver down."""
     watch.site.hook.is_down = fault.down_seconds > 0
-    told = watch.plant(fault)
-    tell(f"planted: {fault.name}")
+    found = watch.plant(fault)
+    print_line(f"planted: {fault.name}")
     if fault.down_seconds:
         watch.stay(fault.down_seconds if down_seconds is None else down_seconds)
     watch.site.hook.is_down = False
-    watch.until_begun([told])
+    watch.until_begun([found])
     watch.stay(fault.lasts)
     for _ in range(fault.half_days):
         watch.site.advance_clock()
         watch.stay(_HALF_A_DAY_SECONDS)
-    watch.mend(told)
-    watch.until_ended([told])
-    tell(told.line)
+    watch.repair(found)
+    watch.until_ended([found])
+    print_line(found.line)
 
 
 def main() -> int:
-    """Exit code 0 when each fault was told once, its end once, and nothing else was told."""
+    """Exit code 0 when each fault was reported once, its end once, and nothing else was reported."""
     parser = argparse.ArgumentParser(prog="python -m mirror_assets_tests.planted", description=__doc__)
     parser.add_argument("--only", nargs="*", help="names of faults (default: all)")
     parser.add_argument("--folder", type=Path, help="a new folder, which is kept (default: one that is not)")
@@ -79,21 +79,21 @@ def main() -> int:
         folder = options.folder or Path(stack.enter_context(temporary))
         place = stack.enter_context(site(folder.resolve(), TABLES, HELD))
         watch = Watch(place)
-        tell(f"first load: {_first_load(place):.0f} s")
+        print_line(f"first load: {_first_load(place):.0f} s")
         if chosen:
             plant_of_tables(watch, chosen)
         for fault in OF_ALL:
             if not options.only or fault.name in options.only:
                 plant_of_all(watch, fault, options.down_seconds)
         watch.stay(60.0)
-        tell("| fault | seconds until told | until its end was told | messages | the first |\n|---|---|---|---|---|")
-        for told in watch.told:
-            tell(told.line)
+        print_line("| fault | seconds until reported | until its end | messages | the first |\n|---|---|---|---|---|")
+        for found in watch.faults:
+            print_line(found.line)
         for message in watch.others:
-            tell(f"unexplained: {message.event} {message}")
+            print_line(f"unexplained: {message.event} {message}")
         epochs = {table: place.epoch(table) for table in NEVER_REBUILT}
-        tell(f"epochs: {epochs}")
-    is_well = all(told.is_once and told.ended for told in watch.told) and set(epochs.values()) == {1}
+        print_line(f"epochs: {epochs}")
+    is_well = all(found.is_once and found.ended for found in watch.faults) and set(epochs.values()) == {1}
     return 0 if is_well and not watch.others else 1
 
 

@@ -1,4 +1,4 @@
-"""The faults: how each is planted and mended, and by which message it is known."""
+"""The faults: how each is planted and repaired, and which message reports it."""
 
 from __future__ import annotations
 
@@ -20,15 +20,15 @@ _AN_HOUR = 3600.0
 class Fault:
     """One fault. `table` is whose it is, of those that are one table's; `says` is in the text of its message.
 
-    Without `mend`, it ends by itself. `lasts` is how long it stays after it was told, in seconds: what else it leads to
-    has time to be told, too. `is_dead` is there for the fault that no alert can tell: it asks the metrics. For
+    Without `repair`, it ends automatically. `lasts` is how long it continues after its first message, in seconds: time
+    to report its consequences. `is_dead` is for the fault that no alert can report: it reads the metrics. For
     `down_seconds` from the plant on, the receiver answers 503. For each of `half_days`, the clock of all processes is
     advanced by half a day, and the fault is repeated once.
     """
 
     name: str
     plant: Callable[[Site], None]
-    mend: Callable[[Site], None] | None
+    repair: Callable[[Site], None] | None
     says: str
     table: str | None = None
     lasts: float = 0.0
@@ -69,7 +69,7 @@ HELD = ("prices", "bills")
 # Their epochs stay 1, whatever is planted.
 NEVER_REBUILT = ("mounted.invoices", "mounted.receipts", "mounted.refunds", "granted.leases", "granted.tenants")
 
-# Those of one table each are planted together: nobody may take one for another.
+# Those of one table each are planted together: each message must name the right one.
 OF_TABLES = (
     Fault("source away", _source_away, _source_back, "orders", "orders"),
     Fault(

@@ -64,7 +64,7 @@ _HALF_A_DAY, _PATIENCE_SECONDS = 43_200, 120.0
 class Site:
     """The place where faults are planted.
 
-    `tables` are all that are mirrored. `failed` are those that Fabric shows as failed, `told` is what it told last.
+    `tables` are all that are mirrored. `failed` are those that Fabric shows as failed, `reported` is its last report.
     `half_days` is how far the clock of the daemon and of all that it starts is advanced.
     """
 
@@ -81,7 +81,7 @@ class Site:
     unity: LoopbackUnity
     half_days: int = 0
     failed: set[str] = field(default_factory=set)
-    told: list[Json] = field(default_factory=list)
+    reported: list[Json] = field(default_factory=list)
 
     @property
     def config(self) -> Path:
@@ -145,10 +145,10 @@ class Site:
         _set_clock(self.folder, self.half_days)
 
     def fabric_tables(self, replicator: LocalReplicator) -> list[Json]:
-        """What Fabric tells of its tables."""
-        with suppress(MirrorError):  # it has the same identity, and tells what it knew while that is refused
-            self.told = replicating(replicator)()
-        return [_failed(one) if one["sourceTableName"] in self.failed else one for one in self.told]
+        """The tables as Fabric reports them."""
+        with suppress(MirrorError):  # it has the same identity: while that is refused, the last report stands
+            self.reported = replicating(replicator)()
+        return [_failed(one) if one["sourceTableName"] in self.failed else one for one in self.reported]
 
 
 def _backing(folder: Path) -> Path:
@@ -166,9 +166,9 @@ def _set_clock(folder: Path, half_days: int) -> None:
     new.rename(_clock(folder))
 
 
-def _failed(told: Json) -> Json:
+def _failed(reported: Json) -> Json:
     error = {"errorCode": "InvalidRowMarker", "message": "The file has a row marker that is not known."}
-    return {**told, "status": "Failed", "error": error}
+    return {**reported, "status": "Failed", "error": error}
 
 
 @contextmanager

@@ -1,4 +1,4 @@
-"""What a receiver was told of a fault: when, by which words, and how often."""
+"""The messages that a receiver got about a fault: when, with which text, and how often."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from typing import Any
 from mirror_assets_tests.planted.faults import Fault
 from mirror_assets_tests.planted.site import Site
 
-_TOLD_SECONDS, _ENDED_SECONDS = 1200.0, 1200.0
+_BEGUN_SECONDS, _ENDED_SECONDS = 1200.0, 1200.0
 _EVENTS = {"Ended: ": "ended", "Still: ": "reminder", "Worse: ": "worse"}
 _INCIDENT = re.compile(r"^Incident (\S+),", re.MULTILINE)
 
@@ -47,19 +47,19 @@ class Arrived:
 
 
 @dataclass
-class Told:
+class PlantedFault:
     """A planted fault; times are of `time.monotonic`. `messages` are those of its incident, in order."""
 
     fault: Fault
     planted: float
-    mended: float | None = None
+    repaired: float | None = None
     begun: float | None = None
     ended: float | None = None
     messages: list[Arrived] = field(default_factory=list)
 
     @property
     def is_once(self) -> bool:
-        """Whether it was told once, repeated once each half a day, and its end told once."""
+        """Whether it was reported once, repeated once each half a day, and its end reported once."""
         events = [message.event for message in self.messages]
         return self.fault.is_dead is not None or events == ["begun", *["reminder"] * self.fault.half_days, "ended"]
 
@@ -67,7 +67,7 @@ class Told:
     def line(self) -> str:
         """The fault as a line of a table."""
         until = "never" if self.begun is None else f"{self.begun - self.planted:.0f}"
-        end = "never" if self.ended is None or self.mended is None else f"{self.ended - self.mended:.0f}"
+        end = "never" if self.ended is None or self.repaired is None else f"{self.ended - self.repaired:.0f}"
         first = self.messages[0] if self.messages else ""
         return f"| {self.fault.name} | {until} | {end} | {self._sent} | {first} |"
 
@@ -85,32 +85,32 @@ class Watch:
 
     def __init__(self, site: Site) -> None:
         self.site = site
-        self.told: list[Told] = []
+        self.faults: list[PlantedFault] = []
         self.others: list[Arrived] = []
         self._seen = len(site.hook.bodies)
 
-    def plant(self, fault: Fault) -> Told:
+    def plant(self, fault: Fault) -> PlantedFault:
         """Plant the fault now."""
-        told = Told(fault, time.monotonic())
-        self.told.append(told)
+        planted = PlantedFault(fault, time.monotonic())
+        self.faults.append(planted)
         fault.plant(self.site)
-        return told
+        return planted
 
-    def mend(self, told: Told) -> None:
-        """Mend the fault; the time counts from the end of what a person does."""
-        if told.fault.mend is None:
-            told.mended = told.planted
+    def repair(self, planted: PlantedFault) -> None:
+        """Repair the fault; the time counts from the end of what a person does."""
+        if planted.fault.repair is None:
+            planted.repaired = planted.planted
             return
-        told.fault.mend(self.site)
-        told.mended = time.monotonic()
+        planted.fault.repair(self.site)
+        planted.repaired = time.monotonic()
 
-    def until_begun(self, wanted: Sequence[Told]) -> None:
-        """Wait until all are told, or it takes too long."""
-        self._until(lambda: all(told.begun is not None for told in wanted), _TOLD_SECONDS)
+    def until_begun(self, wanted: Sequence[PlantedFault]) -> None:
+        """Wait until all are reported, or it takes too long."""
+        self._until(lambda: all(planted.begun is not None for planted in wanted), _BEGUN_SECONDS)
 
-    def until_ended(self, wanted: Sequence[Told]) -> None:
-        """Wait until the end of all is told, or it takes too long."""
-        self._until(lambda: all(told.ended is not None for told in wanted), _ENDED_SECONDS)
+    def until_ended(self, wanted: Sequence[PlantedFault]) -> None:
+        """Wait until the end of all is reported, or it takes too long."""
+        self._until(lambda: all(planted.ended is not None for planted in wanted), _ENDED_SECONDS)
 
     def stay(self, seconds: float) -> None:
         """Watch for so long."""
@@ -123,24 +123,24 @@ class Watch:
             time.sleep(0.2)
 
     def _look(self) -> None:
-        for told in self.told:
-            if told.fault.is_dead is not None and told.ended is None:
-                self._ask(told)
+        for planted in self.faults:
+            if planted.fault.is_dead is not None and planted.ended is None:
+                self._ask(planted)
         arrived = self.site.hook.bodies[self._seen :]
         self._seen += len(arrived)
         for message in arrived:
             self._sort(Arrived.of(message))
 
-    def _ask(self, told: Told) -> None:
-        assert told.fault.is_dead is not None
-        is_dead = told.fault.is_dead(self.site)
-        if is_dead and told.begun is None:
-            told.begun = time.monotonic()
-        elif told.begun is not None and told.mended is not None and not is_dead:
-            told.ended = time.monotonic()
+    def _ask(self, planted: PlantedFault) -> None:
+        assert planted.fault.is_dead is not None
+        is_dead = planted.fault.is_dead(self.site)
+        if is_dead and planted.begun is None:
+            planted.begun = time.monotonic()
+        elif planted.begun is not None and planted.repaired is not None and not is_dead:
+            planted.ended = time.monotonic()
 
     def _sort(self, message: Arrived) -> None:
-        owner = next((told for told in self.told if _is_of(message, told)), None)
+        owner = next((planted for planted in self.faults if _is_of(message, planted)), None)
         if owner is None:
             self.others.append(message)
             return
@@ -151,12 +151,12 @@ class Watch:
             owner.begun = time.monotonic()
 
 
-def _is_of(message: Arrived, told: Told) -> bool:
+def _is_of(message: Arrived, planted: PlantedFault) -> bool:
     """Return whether the message is of the fault's incident, or begins it."""
-    if told.messages:
-        return message.incident == told.messages[0].incident
-    fault = told.fault
-    if fault.is_dead is not None or message.event != "begun" or told.ended is not None:
+    if planted.messages:
+        return message.incident == planted.messages[0].incident
+    fault = planted.fault
+    if fault.is_dead is not None or message.event != "begun" or planted.ended is not None:
         return False
     is_tables = fault.table is None or f"shop.{fault.table}" in str(message)
     return is_tables and fault.says in str(message)

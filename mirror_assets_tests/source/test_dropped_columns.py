@@ -67,12 +67,15 @@ def test_what_is_more_than_a_dropped_column_stays_a_break(commit: Commit, kind: 
     assert _kind(_plan(commit)) is kind
 
 
-def test_without_field_ids_nothing_tells_a_dropped_column_from_a_renamed_one() -> None:
+def test_without_field_ids_a_missing_column_counts_as_dropped() -> None:
+    """It may have been renamed: the log shows both alike."""
     plan = _plan(_alter(1, column("id")), landed=(column("id"), column("a")))
     assert _kind(plan) is BreakKind.DROPPED_COLUMN
 
 
-def test_a_dropped_member_of_a_struct_changes_the_text_of_rows_that_nobody_touched() -> None:
+def test_a_dropped_member_of_a_struct_counts_as_a_dropped_column() -> None:
+    """It changes the text of rows that no commit has changed."""
+
     def nested(*members: Action) -> Action:
         return column("a", {"type": "struct", "fields": list(members)}, mapped=(1, "p1"))
 

@@ -49,7 +49,7 @@ def test_a_file_is_read_by_the_name_that_a_listing_has(
         assert file.read() == name.encode()
 
 
-def test_what_is_not_there_is_told(files: tuple[PyFileSystem, ObjectStoreFiles]) -> None:
+def test_a_missing_file_is_reported_as_not_found(files: tuple[PyFileSystem, ObjectStoreFiles]) -> None:
     system, handler = files
     assert [info.type for info in system.get_file_info(["none", "plain"])] == [FileType.NotFound, FileType.File]
     assert system.get_file_info(FileSelector("none", allow_not_found=True)) == []
@@ -95,7 +95,7 @@ def test_other_threads_go_on_while_a_store_does_not_answer(
     assert ticks > 20
 
 
-def test_what_a_store_refuses_is_told_in_its_words(s3: S3Server) -> None:
+def test_a_refusal_has_the_error_code_of_the_store_and_no_secret(s3: S3Server) -> None:
     wrong = ObjectStoreFiles(f"s3://{BUCKET}", {**s3.options, "aws_secret_access_key": "hidden"})
     with pytest.raises(OSError, match="SignatureDoesNotMatch") as caught:
         wrong.read(quote("x"))

@@ -53,7 +53,7 @@ def test_a_folder_that_is_not_there_says_nothing(table: Path) -> None:
 
 
 @pytest.mark.parametrize("linked", ["day=1/a.parquet", "day=1"])
-def test_a_link_that_leads_nowhere_is_told_as_that(table: Path, linked: str) -> None:
+def test_a_broken_link_is_reported_with_its_target(table: Path, linked: str) -> None:
     (table / linked).rename(table.parent / "kept")
     (table / linked).symlink_to("/not/mounted")
     state = local_file_state("day=1/a.parquet", table)
@@ -62,7 +62,7 @@ def test_a_link_that_leads_nowhere_is_told_as_that(table: Path, linked: str) -> 
 
 
 @pytest.mark.parametrize("closed", ["day=1/a.parquet", "day=1"])
-def test_what_may_not_be_read_is_told_as_that(table: Path, closed: str) -> None:
+def test_a_path_without_permission_is_reported_as_denied(table: Path, closed: str) -> None:
     (table / closed).chmod(0)
     with _as_nobody():
         state = local_file_state("day=1/a.parquet", table)
@@ -71,7 +71,7 @@ def test_what_may_not_be_read_is_told_as_that(table: Path, closed: str) -> None:
     assert "Permission denied" in str(state.hindrance)
 
 
-def test_a_folder_in_a_files_place_is_told_as_that(table: Path) -> None:
+def test_a_folder_in_place_of_a_file_is_reported_as_a_folder(table: Path) -> None:
     assert "is a folder" in str(local_file_state("day=1", table).hindrance)
 
 

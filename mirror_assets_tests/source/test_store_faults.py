@@ -119,7 +119,7 @@ def test_a_host_without_an_address() -> None:
 
 
 @pytest.mark.parametrize("read", _READS)
-def test_a_certificate_that_nobody_signed_is_refused_until_its_authority_is_trusted(
+def test_a_certificate_of_an_unknown_authority_is_refused_until_the_authority_is_trusted(
     read: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     authority = Authority(tmp_path)

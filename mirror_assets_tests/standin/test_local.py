@@ -188,7 +188,7 @@ def test_two_folders_of_one_mirror_table(publisher: Publisher) -> None:
     assert publisher.rows("dbo.t")["v"].to_pylist() == ["second"]
 
 
-def test_second_replicator_is_told_that_the_mirror_is_busy(publisher: Publisher) -> None:
+def test_a_second_replicator_fails_while_the_mirror_is_locked(publisher: Publisher) -> None:
     publisher.declare()
     with MirrorLayout(publisher.mirror).locked(), pytest.raises(MirrorBusy) as caught:
         publisher.replicator().poll()

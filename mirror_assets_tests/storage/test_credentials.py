@@ -48,7 +48,7 @@ def test_each_kind_is_azures_class(kind: CredentialKind, tmp_path: Path) -> None
     assert isinstance(credential_of(kind, environment=environment), CLASSES[kind])
 
 
-def test_a_certificate_that_is_not_there_is_told() -> None:
+def test_a_missing_certificate_is_reported_with_its_path() -> None:
     with raises(SettingError, ErrorCode.CREDENTIAL_UNFIT, match=r"/run/certificate\.pem"):
         credential_of(CredentialKind.CERTIFICATE, environment=WHOLE)
 

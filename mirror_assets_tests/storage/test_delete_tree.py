@@ -63,11 +63,11 @@ def content(folder: Path) -> dict[str, str]:
     return {str(path.relative_to(folder)): path.read_text() for path in folder.rglob("*") if path.is_file()}
 
 
-def test_a_folder_made_anew_at_any_moment_keeps_its_files(local: LocalStore) -> None:
+def test_a_folder_that_is_recreated_at_any_moment_keeps_its_files(local: LocalStore) -> None:
     """Another rebuild deletes the folder and begins the next epoch in it, before each single call of the deletion."""
     folder, interrupted = Path(local.root) / "s.schema/t", 0
 
-    def begin_anew() -> None:
+    def recreate() -> None:
         shutil.rmtree(folder, ignore_errors=True)
         fill(folder, "new")
 
@@ -75,7 +75,7 @@ def test_a_folder_made_anew_at_any_moment_keeps_its_files(local: LocalStore) -> 
         shutil.rmtree(folder, ignore_errors=True)
         fill(folder, "old")
         identity = local.folder_identity("s.schema/t")
-        with interruption().before(call, begin_anew) as came:
+        with interruption().before(call, recreate) as came:
             local.delete_tree("s.schema/t", identity)
             if not came():
                 break
@@ -89,7 +89,7 @@ def test_of_two_that_delete_a_folder_the_slower_leaves_the_new_one(local: LocalS
     """Two publishers find the old epoch's folder; the quicker begins the new epoch while the slower is still at it."""
     names = {f"t/{name}" for name in ("_metadata.json", "_mirror.json", "_mirror/1.json")}
 
-    def begin_anew(identity: str | None) -> None:
+    def recreate(identity: str | None) -> None:
         local.delete_tree("t", identity)
         for name in sorted(names):
             local.create(name, b"new")
@@ -99,7 +99,7 @@ def test_of_two_that_delete_a_folder_the_slower_leaves_the_new_one(local: LocalS
         time.sleep(0.005)  # the next folder may have the inode again, but is born later
         identity = local.folder_identity("t")
         with ThreadPoolExecutor(2) as pool:
-            deletions = [pool.submit(local.delete_tree, "t", identity), pool.submit(begin_anew, identity)]
+            deletions = [pool.submit(local.delete_tree, "t", identity), pool.submit(recreate, identity)]
             for deletion in deletions:
                 deletion.result()
         assert content(Path(local.root)) == dict.fromkeys(names, "new")

@@ -41,7 +41,9 @@ def test_names_that_are_not_ascii(tmp_path: Path) -> None:
     assert (tmp_path / "\N{SNOWMAN}").read_bytes() == b"x"
 
 
-def test_a_library_without_the_call_is_told_apart(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_library_without_the_call_is_reported_as_not_implemented(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     (tmp_path / "a").write_bytes(b"x")
     monkeypatch.setattr(linux, "_libc", OldLibrary())
     with pytest.raises(OSError, match="not implemented") as refused:

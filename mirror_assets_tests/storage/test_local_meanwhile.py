@@ -62,7 +62,7 @@ def test_delete_tree_goes_on_when_another_deletes_too(local: LocalStore, monkeyp
     assert not folder.exists()
 
 
-def test_create_tells_the_etag_of_its_own_file(local: LocalStore, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_create_returns_the_etag_of_its_own_file(local: LocalStore, monkeypatch: pytest.MonkeyPatch) -> None:
     """Another publisher may have replaced it by the time create returns."""
     path, real = local.local_path("a/file"), local._move
 

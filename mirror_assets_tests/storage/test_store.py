@@ -169,7 +169,7 @@ def test_read_refuses_a_file_over_the_limit(store: Store) -> None:
     assert (refused.value.size, refused.value.limit) == (5, 4)
 
 
-def test_list_is_of_one_folder_by_name_and_tells_files_from_folders(store: Store) -> None:
+def test_list_returns_the_files_and_folders_of_one_folder_by_name(store: Store) -> None:
     etags = {path: store.create(path, b"x" * size) for size, path in enumerate(("z", "m/b", "m/a", "m/deep/c", "mm/d"))}
     assert store.list("m") == [
         FileInfo("m/a", 2, etags["m/a"]),
@@ -311,7 +311,7 @@ def test_delete_tree_of_one_folder_leaves_another_that_was_made_in_its_place(sto
     first = store.folder_identity("a")
     store.delete_tree("a")
     store.create("a/file", b"y")
-    with suppress(StoreUnavailable):  # of two folders made in one second, OneLake can't tell which is there
+    with suppress(StoreUnavailable):  # OneLake can't distinguish two folders that were made in one second
         store.delete_tree("a", first)
     assert content(store, "a/file") == b"y"
     store.delete_tree("a", store.folder_identity("a"))

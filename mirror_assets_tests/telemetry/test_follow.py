@@ -48,13 +48,13 @@ def story(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Story]:
     follower.create()
     follower.start()
     try:
-        yield _told(follower, collector, port)
+        yield _record_story(follower, collector, port)
     finally:
         follower.kill()
         collector.close()
 
 
-def _told(follower: Follower, collector: Collector, port: int) -> Story:
+def _record_story(follower: Follower, collector: Collector, port: int) -> Story:
     loaded = wait_for(port, lambda found: all(_covers(found, name, 0) for name in TABLES))
     follower.append(ORDERS, [4, 5])
     changed = wait_for(port, lambda found: _covers(found, ORDERS, 1))

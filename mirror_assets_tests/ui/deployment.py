@@ -42,7 +42,7 @@ def loaded_at(server: DevServer) -> float:
     return float(entry["updatedTimestamp"])
 
 
-def wait_until_loaded_anew(server: DevServer, before: float) -> None:
+def wait_until_reloaded(server: DevServer, before: float) -> None:
     """Wait until the webserver has definitions that were loaded later than `before`. Raises TimeoutError."""
     deadline = time.monotonic() + _RESTARTS_WITHIN_SECONDS
     while not (_is_loaded(server.url) and loaded_at(server) > before):

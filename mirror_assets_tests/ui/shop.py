@@ -64,7 +64,7 @@ class Shop:
         self.lake.append_null_key(ORDERS.table)
         return self._newest()
 
-    def mend(self) -> None:
+    def repair(self) -> None:
         """Delete the row whose key is NULL."""
         self.lake.open(ORDERS.table).delete("id IS NULL")
 

@@ -74,7 +74,7 @@ def test_a_page_says_what_it_is_whose_it_is_and_what_to_type(
     desk.picture(f"page_{kind.value}")
 
 
-def test_what_landed_is_told_in_a_sentence(desk: Desk) -> None:
+def test_a_landed_slice_is_described_in_a_sentence(desk: Desk) -> None:
     desk.open_asset(AssetKind.LANDING, ORDERS, "events")
     desk.sees("the table at version 1: 10 inserts in 1 file of")
     desk.picture("event")
@@ -113,8 +113,8 @@ def test_the_status_of_the_mirror_names_the_table_that_fails(desk: Desk) -> None
     assert desk.launch(CHECKS) == "SUCCESS"
 
 
-def test_a_rebuild_mends_it_and_leaves_nothing_red(desk: Desk) -> None:
-    desk.shop.mend()
+def test_a_rebuild_repairs_the_table_and_leaves_nothing_red(desk: Desk) -> None:
+    desk.shop.repair()
     config = f"ops: {{rebuild_table: {{config: {{confirm: {ORDERS}}}}}}}"
     assert desk.launch(REBUILD, config, str(ORDERS)) == "SUCCESS"
     desk.open_asset(AssetKind.LANDING, ORDERS, "partitions")
@@ -148,7 +148,7 @@ def test_the_sensors_page_says_what_it_does(desk: Desk) -> None:
     desk.picture("sensor")
 
 
-def test_all_checks_are_one_step_and_tell_on_the_tables_pages(desk: Desk) -> None:
+def test_all_checks_are_one_step_and_show_results_on_the_pages_of_tables(desk: Desk) -> None:
     assert desk.launch(REPLICATE) == "SUCCESS"
     assert desk.launch(ALL_CHECKS) == "SUCCESS"
     desk.sees(CHECK_OP)

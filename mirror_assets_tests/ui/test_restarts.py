@@ -16,7 +16,7 @@ import pytest
 from benchmarks.processes import pythons_of
 from mirror_assets.orchestration.asset_names import AssetKind
 from mirror_assets.orchestration.check_jobs import CHECKS
-from mirror_assets_tests.ui.deployment import loaded_at, supervised, wait_until_loaded_anew
+from mirror_assets_tests.ui.deployment import loaded_at, supervised, wait_until_reloaded
 from mirror_assets_tests.ui.desk import Desk
 from mirror_assets_tests.ui.shop import ORDERS
 
@@ -42,7 +42,7 @@ def _sees_all(desk: Desk) -> None:
     desk.sees("commits_behind")
 
 
-def test_a_killed_code_server_is_told_and_comes_back_by_a_click(desk: Desk) -> None:
+def test_a_killed_code_server_is_shown_as_failed_and_restarts_by_a_click(desk: Desk) -> None:
     assert desk.launch(CHECKS) == "SUCCESS"
     _kill(desk, _CODE_SERVER)
     desk.open("/deployment/locations")
@@ -67,6 +67,6 @@ def test_supervised_services_come_back_by_themselves(desk: Desk) -> None:
         _sees_all(there)
         before = loaded_at(server)
         _kill(there, _CODE_SERVER, _DAEMON)
-        wait_until_loaded_anew(server, before)
+        wait_until_reloaded(server, before)
         assert there.launch(CHECKS) == "SUCCESS"
         _sees_all(there)

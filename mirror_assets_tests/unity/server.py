@@ -148,7 +148,7 @@ class LoopbackUnity:
             return _response(fault)
         if request.headers.get("Authorization") != f"Bearer {TOKEN}":
             return _response(Answer.refusal(401, "UNAUTHENTICATED", "The token is not good here."))
-        # Whoever vends asks another server on this machine: not in the loop.
+        # Vending asks another server on this machine: not in the loop.
         return _response(await asyncio.to_thread(self._answer, request, path, body))
 
     def _answer(self, request: web.Request, path: str, body: bytes) -> Answer:

@@ -85,9 +85,7 @@ _DAMAGES: dict[str, Callable[[LocalStore], object]] = {
 
 
 @pytest.mark.parametrize("damage", _DAMAGES)
-def test_what_is_damaged_since_is_found_and_told_as_the_whole_check_tells_it(
-    verified: CountingStore, damage: str
-) -> None:
+def test_the_incremental_check_reports_new_damage_like_the_whole_check(verified: CountingStore, damage: str) -> None:
     _DAMAGES[damage](verified)
     for applied in (2, None):
         whole = file_continuity(verified, TABLE, applied)
@@ -126,7 +124,7 @@ def test_who_was_away_for_long_looks_at_everything(store: CountingStore) -> None
     assert store.requested == {"read": 2, "list": 1}
 
 
-def test_a_change_that_a_local_etag_does_not_tell_is_found_by_the_whole_check(verified: CountingStore) -> None:
+def test_a_change_that_a_local_etag_does_not_show_is_found_by_the_whole_check(verified: CountingStore) -> None:
     path, before = path_of(verified, 4), path_of(verified, 4).stat()
     _rewrite(path)
     os.utime(path, ns=(before.st_atime_ns, before.st_mtime_ns))
@@ -156,7 +154,7 @@ def test_an_older_verdict_that_comes_late_costs_only_work(verified: CountingStor
 
 
 @pytest.mark.parametrize("spoilt", [b"{", b"{}", b""])
-def test_a_verdict_that_cannot_be_read_is_given_anew(verified: CountingStore, spoilt: bytes) -> None:
+def test_an_unreadable_verdict_is_computed_and_stored_again(verified: CountingStore, spoilt: bytes) -> None:
     verified.local_path(TABLE.verified).write_bytes(spoilt)
     assert incremental_continuity(verified, TABLE, None).passed
     found = decode(Verified, TABLE.verified, verified.read(TABLE.verified, 1 << 20).data)

@@ -33,7 +33,7 @@ def store(request: pytest.FixtureRequest, tmp_path: Path) -> Store:
     return LocalStore(tmp_path / "zone") if request.param == "local" else MemoryStore()
 
 
-def test_a_folder_of_somebody_elses_is_refused_and_kept(tmp_path: Path) -> None:
+def test_a_folder_with_foreign_files_is_refused_and_unchanged(tmp_path: Path) -> None:
     (tmp_path / "mirror").mkdir()
     (tmp_path / "mirror/theirs").write_text("x")
     for touch in (claim_folder, clear_folder):
@@ -66,7 +66,7 @@ def test_a_folder_that_is_new_or_empty_may_be_taken(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("theirs", [PLANES.manifest, f"{PLANES.scratch}/1-a/slice.json", PLANES.rebuild_record])
-def test_tables_of_somebody_elses_in_a_landing_zone_are_refused_and_kept(store: Store, theirs: str) -> None:
+def test_foreign_tables_in_a_landing_zone_are_refused_and_unchanged(store: Store, theirs: str) -> None:
     store.create(theirs, b"x")
     for touch in (claim_tables, clear_tables):
         with raises(SettingError, ErrorCode.PATH_REFUSED):

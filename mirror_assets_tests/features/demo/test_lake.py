@@ -75,7 +75,7 @@ def test_a_finished_lake_has_nothing_to_continue(spark: SparkSession, demo: Demo
     assert versions(demo.root, demo.tables) == before
 
 
-def test_somebody_elses_lake_is_left_alone(spark: SparkSession, tmp_path: Path) -> None:
+def test_a_lake_with_foreign_files_is_refused_and_unchanged(spark: SparkSession, tmp_path: Path) -> None:
     theirs = tmp_path / "lake" / "flights"
     theirs.mkdir(parents=True)
     (theirs / "data.parquet").write_text("theirs")

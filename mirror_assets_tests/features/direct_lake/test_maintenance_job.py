@@ -150,8 +150,8 @@ def test_vacuum_is_refused_while_a_frame_needs_a_file_and_runs_when_none_does(la
     assert lab.spark.read.format("delta").load(lab.uri).count() == 10
 
 
-def test_files_that_were_just_rewritten_stay_for_models_to_be_framed_anew(lab: Lab) -> None:
-    """Nobody names a frame, and the table itself would let VACUUM take them at once."""
+def test_files_that_were_just_rewritten_are_not_vacuumed(lab: Lab) -> None:
+    """No model names a frame, and the retention of the table would let VACUUM delete them at once."""
     lab.sql("ALTER TABLE {t} SET TBLPROPERTIES (delta.deletedFileRetentionDuration = 'interval 0 hours')")
     _fragment(lab, commits=8)
     _age(lab, days=30)

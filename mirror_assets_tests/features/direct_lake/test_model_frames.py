@@ -112,7 +112,7 @@ def test_a_frame_at_a_version_or_a_time(log: DeltaLog) -> None:
             frame_at(log, point)
 
 
-def test_nobody_is_ahead_of_the_table(log: DeltaLog) -> None:
+def test_a_frame_or_mirror_after_the_newest_version_is_refused(log: DeltaLog) -> None:
     with raises(SettingError, ErrorCode.VERSION_REFUSED, match="frame v3"):
         plan_vacuum(log, 0, [Frame("frame", 3)])
     with raises(SettingError, ErrorCode.VERSION_REFUSED, match="mirror v4"):
@@ -126,7 +126,7 @@ def _forget_commits(log: DeltaLog) -> None:
         commit_file(Path(log.uri), version).unlink()
 
 
-def test_what_the_log_no_longer_tells(log: DeltaLog) -> None:
+def test_needed_versions_that_left_the_log_are_gone_and_vacuum_is_not_safe(log: DeltaLog) -> None:
     _forget_commits(log)
     plan = plan_vacuum(DeltaLog(log.uri), 0, [Frame("frame", 0)], MirrorNeeds(0))
     assert plan.gone == (Requirement("frame", 0), Requirement("mirror", 1))
@@ -134,6 +134,6 @@ def test_what_the_log_no_longer_tells(log: DeltaLog) -> None:
     assert (plan.unknown_frames, plan.is_safe) == ((Requirement("frame", 0),), False)
 
 
-def test_a_mirror_that_begins_anew_needs_nothing(log: DeltaLog) -> None:
+def test_a_mirror_whose_next_commit_left_the_log_needs_no_version(log: DeltaLog) -> None:
     _forget_commits(log)
     assert plan_vacuum(DeltaLog(log.uri), 0, mirror=MirrorNeeds(0)).is_safe

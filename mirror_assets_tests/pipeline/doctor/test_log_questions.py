@@ -120,7 +120,7 @@ def test_a_history_that_is_kept_each_night_needs_two_days(tmp_path: Path) -> Non
         (900.0, 100.0, DoctorVerdict.NOT_ASKED, "or its writer's clock is slow"),
     ],
 )
-def test_clocks_are_compared_as_far_as_the_log_tells(
+def test_clocks_are_compared_as_far_as_the_log_allows(
     stored: float, committed: float, verdict: DoctorVerdict, told: str
 ) -> None:
     found = compare_clocks("version 3", stored, committed, 1000.0)

@@ -38,7 +38,7 @@ def test_a_place_whose_tables_are_found_is_well(tmp_path: Path) -> None:
     assert (found.verdict, found.words) == (DoctorVerdict.OK, "1 tables are there, and 1 of them are mirrored")
 
 
-def test_tables_that_vanished_together_are_told_with_the_command_that_accepts_it(tmp_path: Path) -> None:
+def test_tables_that_vanished_together_are_reported_with_the_command_that_accepts_this(tmp_path: Path) -> None:
     lake = DiskLake(tmp_path)
     lake.add("orders", "lines")
     lake.configure("{from: {store: lake, path: '*/'}, keys: {default: [id]}}")
@@ -52,7 +52,7 @@ def test_tables_that_vanished_together_are_told_with_the_command_that_accepts_it
     assert "mirror-assets discover --accept" in found.next_step
 
 
-def test_a_place_that_can_not_be_listed_is_told(tmp_path: Path) -> None:
+def test_a_place_that_can_not_be_listed_is_reported(tmp_path: Path) -> None:
     lake = DiskLake(tmp_path)
     lake.add("orders")
     lake.configure("{from: {store: lake, path: '*/'}, keys: {default: [id]}}")
@@ -63,7 +63,7 @@ def test_a_place_that_can_not_be_listed_is_told(tmp_path: Path) -> None:
     assert "its credentials or permissions" in found.next_step
 
 
-def test_a_place_without_tables_is_told(tmp_path: Path) -> None:
+def test_a_place_without_tables_is_reported(tmp_path: Path) -> None:
     lake = DiskLake(tmp_path)
     lake.lake.mkdir()
     lake.configure("{from: {store: lake, path: '*/'}, keys: {default: [id]}}")

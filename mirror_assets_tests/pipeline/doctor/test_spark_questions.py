@@ -41,7 +41,7 @@ def test_repeated_keys_and_null_are_counted_in_one_aggregation(lab: Lab) -> None
     assert "choose `keys` that are unique" in found.next_step
 
 
-def test_a_part_of_the_rows_is_told_as_a_part(lab: Lab) -> None:
+def test_a_check_of_some_rows_is_reported_as_partial(lab: Lab) -> None:
     context = _project(lab).tables()[0]
     found = keys_are_unique(context, context.log.state(), thorough=False, sample=4)
     assert found.words == "id: no NULL, and none repeated, in 4 rows, a part; --thorough checks all"
@@ -49,7 +49,7 @@ def test_a_part_of_the_rows_is_told_as_a_part(lab: Lab) -> None:
     assert found.words == "id: no NULL, and none repeated, in all 10 rows"
 
 
-def test_a_table_that_is_not_there_is_told_alike_by_both(lab: Lab) -> None:
+def test_the_log_and_spark_report_a_missing_table_in_the_same_words(lab: Lab) -> None:
     shutil.rmtree(lab.uri)
     found = answers(_project(lab), with_spark=True)
     told = {found[_TABLE, question].words for question in (FIRST[0][0], SPARK_READS)}

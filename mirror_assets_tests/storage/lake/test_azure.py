@@ -35,7 +35,9 @@ def test_one_token_serves_all_tables(onelake_root: LakeAddress) -> None:
     assert first.storage_options()["azure_storage_token"] == second.storage_options()["azure_storage_token"]
 
 
-def test_a_wrong_secret_is_told_without_it(onelake_root: LakeAddress, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_wrong_secret_is_reported_without_its_value(
+    onelake_root: LakeAddress, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("AZURE_CLIENT_SECRET", "hidden")
     with pytest.raises(SettingError, match=r"^abfss://.* could not be reached as this identity") as caught:
         AzureStore(onelake_root, AzureCredential.CLIENT_SECRET).storage_options()

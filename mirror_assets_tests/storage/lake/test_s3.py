@@ -113,14 +113,16 @@ def test_deltalake_reads_with_each_kind_of_keys(
     assert "aws_session_token" in stores["role"].storage_options()
 
 
-def test_an_identity_that_is_not_there_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_missing_credential_profile_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("AWS_SHARED_CREDENTIALS_FILE", "/nowhere")
     monkeypatch.setenv("AWS_CONFIG_FILE", "/nowhere")
     with pytest.raises(SettingError, match=r"the AWS credential profile can't be used: .*no-such-profile"):
         AwsIdentity("profile", "no-such-profile").keys()
 
 
-def test_a_role_that_may_not_be_assumed_is_told(s3: S3Server, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_role_that_can_not_be_assumed_is_reported_without_the_secret(
+    s3: S3Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("AWS_ENDPOINT_URL_STS", s3.url)
     nobody = "arn:aws:iam::123456789012:role/nobody"
     refused = "<ErrorResponse><Error><Code>AccessDenied</Code><Message>not you</Message></Error></ErrorResponse>"

@@ -63,7 +63,7 @@ def test_credentials_are_asked_for_to_read(unity: LoopbackUnity) -> None:
     assert SECRET not in repr(vended) + str(vended) + repr(vended.aws_temp_credentials)
 
 
-def test_kinds_that_nobody_knows_are_named(unity: LoopbackUnity) -> None:
+def test_unknown_kinds_of_credentials_are_named_without_their_values(unity: LoopbackUnity) -> None:
     table = unity.add("main.sales.orders", "s3://lake/orders")
     unity.vend = lambda _: {"r2_temp_credentials": {"access_key_id": SECRET}, "expiration_time": 1}
     vended = client(unity).credentials("sales.orders", table.table_id)

@@ -48,7 +48,7 @@ def ask_in_vain(clock: Clock, limit_seconds: float, meanwhile: float = 0.0) -> i
 
 
 @given(st.floats(0, 300))
-def test_nobody_waits_beyond_the_limit(limit_seconds: float) -> None:
+def test_retries_wait_no_longer_than_the_limit(limit_seconds: float) -> None:
     clock = Clock()
     ask_in_vain(clock, limit_seconds)
     assert sum(clock.slept) <= limit_seconds

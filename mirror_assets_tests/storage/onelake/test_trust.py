@@ -30,7 +30,7 @@ def store_that_trusts(onelake: LoopbackOneLake, address: OneLakeAddress, ca: Pat
 
 
 @pytest.mark.parametrize("another", [True, False], ids=["another authority", "the usual authorities"])
-def test_a_server_that_nobody_vouches_for_is_refused_at_once(
+def test_a_server_with_an_untrusted_certificate_is_refused_at_once(
     onelake: LoopbackOneLake, item: LoopbackItem, tmp_path: Path, another: bool
 ) -> None:
     ca = Authority(tmp_path).ca if another else None
