@@ -19,18 +19,14 @@ from uuid import UUID
 from mirror_assets.config.locate import VendedTable, last_address
 from mirror_assets.config.model import Config
 from mirror_assets.config.places import FabricConfig, LandingZoneConfig, Staging
-from mirror_assets.config.setting_values import HistoryMode
-from mirror_assets.config.table_settings import HistoryStart, TableSettings
+from mirror_assets.config.table_settings import TableSettings
 from mirror_assets.config.variables import fill_settings, has_reference
 from mirror_assets.config.zone import open_zone
 from mirror_assets.errors import MirrorError
 from mirror_assets.fabric.database import Workspace
 from mirror_assets.fabric.monitoring import Mirror
-from mirror_assets.history.history_context import HistoryContext, StreamOptions
-from mirror_assets.history.history_log import HistoryLog
 from mirror_assets.landing.names import TableName
 from mirror_assets.pipeline.context import TableContext
-from mirror_assets.pipeline.plan_changes import limits_of
 from mirror_assets.redaction import hide
 from mirror_assets.source.access import Locate
 from mirror_assets.source.log import DeltaLog
@@ -219,20 +215,6 @@ def catalog_keys(source: DeltaLog) -> CatalogKeys | None:
         reach_settings(access.store),
         own_names(access.store),
     )
-
-
-def history_context(
-    config: Config, table: TableSettings, source: DeltaLog, session: Callable[[str | None], SparkSession]
-) -> HistoryContext:
-    """Return what keeping the table's history needs: its source and a session of its own, and no landing zone."""
-    name = table.name
-    folder, uri = config.history_checkpoints(name), config.history_uri(name)
-    stream = StreamOptions(folder, table.history_stream) if table.history is HistoryMode.STREAM else None
-    history = HistoryLog(str(name), uri, config.access(uri))
-    spark = session_factory(source, cache(partial(session, f"history of {name}")))
-    start = None if isinstance(table.history_start, HistoryStart) else table.history_start
-    is_complete = table.history_start is HistoryStart.SNAPSHOT
-    return HistoryContext(str(name), source, history, limits_of(table), spark, stream, start, is_complete)
 
 
 def no_spark(owner: str | None = None) -> NoReturn:

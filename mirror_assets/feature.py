@@ -2,22 +2,52 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from functools import cache
 from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     import click
+    import dagster as dg
 
+    from mirror_assets.config.document import Steps
+    from mirror_assets.config.model import Config
     from mirror_assets.config.rules import Rule
     from mirror_assets.config.setting_values import Section
+    from mirror_assets.config.table_settings import TableSettings
     from mirror_assets.orchestration.check import Check
     from mirror_assets.orchestration.dagster_internals import Job
     from mirror_assets.orchestration.mirror_assets import MirrorAssets
 
 # The folders of `features`, each with one `FEATURE`. Without its line here, a feature does not exist.
-_NAMES = ("demo", "direct_lake")
+_NAMES = ("demo", "direct_lake", "history")
+
+
+@dataclass(frozen=True)
+class Place:
+    """A folder or address that a feature writes, with words for it, such as `the folder of the histories`."""
+
+    what: str
+    uri: str
+
+
+@dataclass(frozen=True)
+class Timetable:
+    """When a job runs, in UTC. With `hours`, `checks` alerts if no run has ended well within twice this time."""
+
+    cron: str
+    hours: int | None = None
+
+
+@dataclass(frozen=True)
+class FeatureAsset:
+    """What a feature makes of a table: its Delta table, the kinds that Dagster shows, and a description."""
+
+    uri: str
+    kinds: frozenset[str]
+    paragraphs: tuple[str, str, str]
 
 
 class Feature:
@@ -25,6 +55,8 @@ class Feature:
 
     A method imports what it needs when it is called: a feature that is not used costs no import.
     """
+
+    # Settings.
 
     def settings(self) -> type[Section] | None:
         """Return its settings in mirror.yaml, a model that the whole inherits: `of` finds them there."""
@@ -38,21 +70,63 @@ class Feature:
         """Return its rules over several settings."""
         return ()
 
-    def commands(self) -> Sequence[click.Command]:
-        """Return its commands of `mirror-assets`."""
+    def folders(self) -> Mapping[Steps, str]:
+        """Return its settings that name a folder, with their defaults."""
+        return {}
+
+    def places(self, config: Config) -> Sequence[Place]:  # noqa: ARG002 features override it
+        """Return where it writes, so that no table is found there, and Spark can reach it."""
+        return ()
+
+    # Of a table.
+
+    def asset_of(self, config: Config, table: TableSettings) -> FeatureAsset | None:  # noqa: ARG002
+        """Return what it makes of the table, if that is configured."""
+        return None
+
+    def read_up_to(self, config: Config, table: TableSettings) -> int | None:  # noqa: ARG002
+        """Return the version up to which it has read the source's commits; None if it reads none of the table.
+
+        VACUUM and retention leave it the commits after that. Raises what reading its state raises.
+        """
+        return None
+
+    def reads_daily(self, table: TableSettings) -> bool:  # noqa: ARG002
+        """Return whether it reads the table's commits once a day, not when they come."""
+        return False
+
+    # In Dagster, and on the command line.
+
+    def assets(self, assets: MirrorAssets, table: TableSettings) -> Iterable[dg.AssetsDefinition]:  # noqa: ARG002
+        """Return the assets that it makes of the table."""
         return ()
 
     def checks(self) -> Sequence[Check]:
         """Return its asset checks; each says which tables have it."""
         return ()
 
-    def jobs(self, assets: MirrorAssets) -> Sequence[Job]:  # noqa: ARG002 features override it
+    def jobs(self, assets: MirrorAssets) -> Sequence[Job]:  # noqa: ARG002
         """Return its jobs, if the configuration uses it."""
         return ()
 
-    def crons(self) -> Mapping[str, str]:
-        """Return when its jobs run, in UTC, by their names."""
+    def timetables(self) -> Mapping[str, Timetable]:
+        """Return when its jobs run, by their names."""
         return {}
+
+    def commands(self) -> Sequence[click.Command]:
+        """Return its commands of `mirror-assets`."""
+        return ()
+
+
+def asset_of_feature(config: Config, table: TableSettings) -> FeatureAsset | None:
+    """Return what a feature makes of the table, if one does."""
+    return next((made for feature in features() if (made := feature.asset_of(config, table)) is not None), None)
+
+
+def read_by_features(config: Config, table: TableSettings) -> int | None:
+    """Return the version up to which all features have read the source's commits; None if none reads any."""
+    read = (feature.read_up_to(config, table) for feature in features())
+    return min((version for version in read if version is not None), default=None)
 
 
 @cache

@@ -14,7 +14,8 @@ from dagster_shared.serdes import serialize_value
 
 from mirror_assets.config.load import load_config
 from mirror_assets.definitions import build_definitions, defs
-from mirror_assets.orchestration.jobs import HISTORY, MIRROR_TABLE, REBUILD, build_jobs
+from mirror_assets.features.history import HISTORY
+from mirror_assets.orchestration.jobs import MIRROR_TABLE, REBUILD, build_jobs
 from mirror_assets.orchestration.jobs_first import jobs_first
 from mirror_assets.orchestration.mirror_assets import MirrorAssets
 

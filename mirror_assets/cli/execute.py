@@ -14,20 +14,16 @@ from mirror_assets.cli.options import RangeOptions
 from mirror_assets.cli.output import note, note_reported, show, show_json
 from mirror_assets.cli.run_job import StepFailed, execute, failures
 from mirror_assets.composition import Project
-from mirror_assets.config.errors import Problem
 from mirror_assets.config.find_tables import When
 from mirror_assets.config.load import load_config
 from mirror_assets.config.model import Config
 from mirror_assets.config.zone import open_zone
 from mirror_assets.encode.repair import RepairChanges
-from mirror_assets.errors import NEXT, ErrorCode, SettingError
+from mirror_assets.errors import NEXT, ErrorCode
 from mirror_assets.fabric.monitoring import MonitoredTable, TableState
-from mirror_assets.landing.names import TableName
 from mirror_assets.orchestration.asset_names import MIRROR_ALL, AssetKind, asset_key
-from mirror_assets.orchestration.assets import KeepHistory
 from mirror_assets.orchestration.check_jobs import ALL_CHECKS, CHECK_OP, CheckTables
 from mirror_assets.orchestration.jobs import (
-    HISTORY,
     REBUILD,
     REBUILD_OP,
     REPAIR,
@@ -66,19 +62,6 @@ class CheckLine:
     def is_error(self) -> bool:
         """Whether it makes the command fail."""
         return not self.passed and self.severity == dg.AssetCheckSeverity.ERROR.value
-
-
-@dataclass(frozen=True)
-class HistoryReport:
-    """The slices and rows that a run appended to a table's history, the covered version, and the error, if any."""
-
-    table: str
-    slices: int
-    rows: int
-    covered: int | None
-    path: str
-    error: str | None = None
-    family: str | None = None
 
 
 def run(path: Path | None, names: Sequence[str], commits: RangeOptions, *, as_json: bool) -> Exit:
@@ -242,58 +225,6 @@ def replicate(path: Path | None, *, as_json: bool) -> Exit:
     columns = ("table", "state", "applied file", "files waiting", "operations", "rows", "message")
     show("Mirror", columns, rows, tables, as_json=as_json)
     return Exit.FAILED if any(table.state is TableState.FAILED for table in tables) else Exit.FINE
-
-
-def history(path: Path | None, names: Sequence[str], skip_to: int | None, *, as_json: bool) -> Exit:
-    """Append to the histories of these tables, or all; a table that fails doesn't stop the others.
-
-    Raises TableUnknown, and ConfigInvalid for a table without a history.
-    """
-    config = load_config(path)
-    tables = [table for table in config.chosen(names) if names or table.keeps_history]
-    without = [Problem(f"tables.{t.name}.history", "write slices or stream") for t in tables if not t.keeps_history]
-    if not tables:
-        without = [Problem("defaults.history", "no table has a history: write slices or stream")]
-    if without:
-        raise config.invalid(tuple(without))
-    if skip_to is not None and len(names) != 1:
-        what, next_step = "--skip-to names a version of one table.", "name that table, and no other, with --table."
-        raise SettingError(what, next_step, code=ErrorCode.VERSION_REFUSED)
-    keys = {table.name: asset_key(AssetKind.HISTORY, table.name) for table in tables}
-    ops = {_step(key): KeepHistory(skip_to=skip_to) for key in keys.values()}
-    result = execute(config, HISTORY, ops, list(keys.values()))
-    reports = [_history_report(result, config, name, key) for name, key in keys.items()]
-    rows = [
-        (x.table, x.covered, x.slices, x.rows, "failed" if x.error else "kept" if x.slices else "nothing to do", x.path)
-        for x in reports
-    ]
-    show("Histories", ("table", "version", "slices", "rows", "result", "kept in"), rows, reports, as_json=as_json)
-    if not as_json:
-        note_reported(report.error for report in reports)
-    return exit_code(report.family for report in reports if report.family)
-
-
-def _step(key: dg.AssetKey) -> str:
-    """Return Dagster's name of the step that makes the asset."""
-    return "__".join(key.path)
-
-
-def _history_report(
-    result: dg.ExecuteInProcessResult, config: Config, table: TableName, key: dg.AssetKey
-) -> HistoryReport:
-    found = [one.materialization for one in result.get_asset_materialization_events() if one.asset_key == key]
-    metadata = found[-1].metadata if found else {}
-    numbers = {name: item.value for name, item in metadata.items() if isinstance(item, dg.IntMetadataValue)}
-    failed = next((one for one in failures(result) if one.step == _step(key)), None)
-    return HistoryReport(
-        table=str(table),
-        slices=numbers.get("slices") or 0,
-        rows=numbers.get("rows") or 0,
-        covered=numbers.get("covered_version"),
-        path=config.history_uri(table),
-        error=failed.text if failed else None,
-        family=failed.family if failed else None,
-    )
 
 
 def _failed(result: dg.ExecuteInProcessResult) -> Exit:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from pydantic import Field, PrivateAttr
 
@@ -18,10 +19,11 @@ from mirror_assets.config.document import Origin
 from mirror_assets.config.errors import ConfigInvalid, Problem, TableUnknown
 from mirror_assets.config.locate import InSpark, last_address, locate
 from mirror_assets.config.metrics import MetricsConfig
-from mirror_assets.config.places import HistoryConfig, LandingZoneConfig, MirrorConfig
-from mirror_assets.config.setting_values import Folder, Section, SparkName, SparkValue, TableKey, Text, is_uri
+from mirror_assets.config.places import LandingZoneConfig, MirrorConfig
+from mirror_assets.config.setting_values import Folder, Section, SparkName, SparkValue, TableKey, Text, with_settings
 from mirror_assets.config.stores import StoreConfig
 from mirror_assets.config.table_settings import StorePath, TableConfig, TableDefaults, TableSettings
+from mirror_assets.feature import features
 from mirror_assets.landing.names import TableName
 from mirror_assets.source.access import Access, Located
 from mirror_assets.storage.lake.lake_store import LakeStore
@@ -37,12 +39,11 @@ class SparkConfig(Section):
     )
 
 
-class Config(Section):
-    """mirror.yaml."""
+class CoreSections(Section):
+    """The settings of mirror.yaml without those of features."""
 
     landing_zone: LandingZoneConfig = Field(description="Place of the landing files.")
     mirror: MirrorConfig = Field(default={}, validate_default=True, description="Place of the mirrored tables.")
-    history: HistoryConfig = Field(default={}, validate_default=True, description="Place of the stored change feeds.")
     spark: SparkConfig = Field(default_factory=SparkConfig, description="Additions to the Spark session.")
     automation: AutomationConfig = Field(default_factory=AutomationConfig, description="Sensors and schedules.")
     alerts: AlertsConfig = Field(default_factory=AlertsConfig, description="Receivers of alerts.")
@@ -52,6 +53,19 @@ class Config(Section):
     defaults: TableDefaults = Field(default_factory=TableDefaults, description="Settings for every table.")
     discover: tuple[DiscoverRule, ...] = Field(default=(), description="Rules for table discovery.")
     tables: dict[TableKey, TableConfig] = Field(default_factory=dict, description="Tables by their name in the mirror.")
+
+
+if TYPE_CHECKING:
+
+    class Sections(CoreSections):
+        """The settings of mirror.yaml."""
+else:
+    Sections = with_settings(CoreSections, [feature.settings() for feature in features()])
+
+
+class Config(Sections):
+    """mirror.yaml, and the tables that its rules have found."""
+
     _origin: Origin = PrivateAttr(default_factory=Origin)
     # Merging and validating hundreds of tables at each tick would cost more than the tick.
     _merged: dict[str, TableSettings] = PrivateAttr(default_factory=dict)
@@ -133,8 +147,7 @@ class Config(Section):
         tables, places = self.all_tables(), (rule.place for rule in self.discover)
         roots = (self.stores[place.store].root for place in places if isinstance(place, FromStore))
         uris = [*(table.source for table in tables), *roots]
-        if any(table.keeps_history for table in tables):
-            uris.append(self.history.path)
+        uris += [place.uri for feature in features() for place in feature.places(self)]
         found = [store_of(uri, self._stores) for uri in uris]
         if any(not catalog.is_vending for catalog in self.catalogs.values()):
             found += [store.store for store in self.stores.values()]
@@ -171,15 +184,6 @@ class Config(Section):
     def chosen(self, names: Sequence[str]) -> tuple[TableSettings, ...]:
         """Return the tables with these names, each once, or all for no names. Raises TableUnknown."""
         return tuple(self.table(name) for name in dict.fromkeys(names)) if names else self.all_tables()
-
-    def history_uri(self, name: TableName) -> str:
-        """Return the address of the table's history; its path below `history.path` is that below the landing zone."""
-        return f"{self.history.path}/{name.folder}"
-
-    def history_checkpoints(self, name: TableName) -> Path:
-        """Return the folder of the history's stream: next to the history, or to this file if that is in a store."""
-        near = self.file.absolute().parent / "history" if is_uri(self.history.path) else Path(self.history.path)
-        return near / "_checkpoints" / name.folder
 
     def line_of(self, path: str) -> int | None:
         """Return the line of a setting by its dotted path, or of the nearest setting above it."""

@@ -1,4 +1,4 @@
-"""The places of the landing zone, the mirrored tables and the histories."""
+"""The places of the landing zone and the mirrored tables."""
 
 from __future__ import annotations
 
@@ -8,22 +8,17 @@ from pathlib import Path
 from typing import Annotated
 from urllib.parse import urlsplit
 
-from pydantic import BeforeValidator, Field, field_validator, model_validator
+from pydantic import BeforeValidator, Field, model_validator
 from typing_extensions import Self
 
-from mirror_assets.config.setting_values import Address, Folder, SchemaName, Section, Text
+from mirror_assets.config.setting_values import Folder, SchemaName, Section, Text
 from mirror_assets.fabric.database import DEFAULT_SCHEMA, PUBLIC_ENDPOINT
 from mirror_assets.storage.credentials import CredentialKind
-from mirror_assets.storage.lake.address import Scheme
 from mirror_assets.storage.onelake.address import OneLakeAddress
 
-MIRROR_PATH, HISTORY_PATH, STAGING_PATH = "./mirror", "./history", "./staging"
+MIRROR_PATH, STAGING_PATH = "./mirror", "./staging"
 
 _HOST = re.compile(r"[A-Za-z0-9.-]+(:[0-9]{1,5})?")
-_NOT_ON_S3 = (
-    "on S3, Spark detects concurrent commits only within one driver, so two runs could overwrite each other's; use a "
-    "folder of this machine, or an address abfss://, gs:// or hdfs://"
-)
 _CREDENTIAL_NEEDED = (
     "Spark can't use the credential `default`; set client_secret, managed_identity or workload_identity, or "
     "`staging: upload`"
@@ -108,20 +103,3 @@ class MirrorConfig(Section):
         if self.fabric is not None and "path" in self.model_fields_set:
             raise ValueError("set either `path` or `fabric`")
         return self
-
-
-class HistoryConfig(Section):
-    """The histories: change feeds that are stored permanently."""
-
-    path: Address = Field(
-        default=HISTORY_PATH,
-        validate_default=True,
-        description="Folder or address of the histories' Delta tables.",
-    )
-
-    @field_validator("path")
-    @classmethod
-    def _not_on_s3(cls, path: str) -> str:
-        if path.startswith(f"{Scheme.S3.value}://"):
-            raise ValueError(_NOT_ON_S3)
-        return path

@@ -14,8 +14,8 @@ from mirror_assets.config.catalogs import CatalogType, table_problem
 from mirror_assets.config.discover_rule import NewTables
 from mirror_assets.config.document import Document, Steps
 from mirror_assets.config.errors import did_you_mean
-from mirror_assets.config.places import HISTORY_PATH, MIRROR_PATH
-from mirror_assets.config.setting_values import Changes, HistoryMode, is_uri, local_source
+from mirror_assets.config.places import MIRROR_PATH
+from mirror_assets.config.setting_values import Changes, is_uri, local_source
 from mirror_assets.config.variables import has_reference
 from mirror_assets.feature import features
 from mirror_assets.landing.errors import NameRefused
@@ -68,7 +68,7 @@ def _rules(document: Document) -> list[Steps]:
     return [("discover", str(number)) for number in range(len(written))] if isinstance(written, list) else []
 
 
-def _effective(document: Document, settings: Steps, name: str) -> object:
+def effective(document: Document, settings: Steps, name: str) -> object:
     """Return a setting, or else that of the defaults."""
     return document.get(*settings, name) if name in document.names(*settings) else document.get("defaults", name)
 
@@ -123,8 +123,8 @@ def _places_known(document: Document) -> Mistakes:
 def _keys_needed(document: Document) -> Mistakes:
     """Require keys of tables whose rows are paired by them."""
     for own, settings, _ in written_tables(document):
-        keys = _effective(document, own, "keys")
-        changes = _effective(document, settings, "changes")
+        keys = effective(document, own, "keys")
+        changes = effective(document, settings, "changes")
         if not keys and changes in (None, *(one.value for one in Changes if one.needs_keys)):
             yield (*own, "keys"), _KEYS_NEEDED
 
@@ -164,15 +164,17 @@ def _separate_folders(document: Document) -> Mistakes:
     """Refuse a folder inside another one, where it would be read, replaced or dropped with it."""
     tables = [("tables", name) for name in document.names("tables")]
     ours: list[Steps] = [("landing_zone", "path"), ("mirror", "path")]
-    kept = (HistoryMode.SLICES.value, HistoryMode.STREAM.value)
-    if any(_effective(document, table, "history") in kept for table in tables):
-        ours.append(("history", "path"))
     sources = [(*table, "source") for table in tables]
     for one, other in [*combinations(ours, 2), *((one, source) for one in ours for source in sources)]:
-        here, there = _folder(document, one), _folder(document, other)
-        if here and there and (here.is_relative_to(there) or there.is_relative_to(here)):
-            line = document.line_of(one)
-            yield other, f"{there} overlaps with {'.'.join(one)} on line {line}; use separate folders"
+        yield from overlap(document, one, other)
+
+
+def overlap(document: Document, one: Steps, other: Steps) -> Mistakes:
+    """Report `other` if its folder is in that of the setting `one`, or the other way round."""
+    here, there = _folder(document, one), _folder(document, other)
+    if here and there and (here.is_relative_to(there) or there.is_relative_to(here)):
+        line = document.line_of(one)
+        yield other, f"{there} overlaps with {'.'.join(one)} on line {line}; use separate folders"
 
 
 def _folder(document: Document, steps: Steps) -> Path | None:
@@ -183,8 +185,8 @@ def _folder(document: Document, steps: Steps) -> Path | None:
         value = f"{root}/{path}" if isinstance(root, str) and isinstance(path, str) else None
     if value is None and steps == ("mirror", "path") and document.get(*FABRIC) is None:
         value = MIRROR_PATH
-    if value is None and steps == ("history", "path"):
-        value = HISTORY_PATH
+    if value is None:
+        value = next((place for feature in features() if (place := feature.folders().get(steps)) is not None), None)
     try:
         local = local_source(value)
     except ValueError:

@@ -80,14 +80,6 @@ class OnDropColumn(str, Enum):
     REBUILD = "rebuild"
 
 
-class HistoryMode(str, Enum):
-    """Whether and how the change data feed is stored permanently."""
-
-    OFF = "false"
-    SLICES = "slices"
-    STREAM = "stream"
-
-
 class Compression(str, Enum):
     """Compression of landing files."""
 
@@ -195,13 +187,6 @@ def _bytes(value: object) -> object:
     return parse_size(value) if isinstance(value, str) else _number(value)
 
 
-def _history(value: object) -> object:
-    if value is True or not isinstance(value, bool | str):
-        shown = "nothing" if value is None else str(value).lower()
-        raise ValueError(f"expected false, 'slices' or 'stream', got {shown}")
-    return HistoryMode.OFF if value is False else value
-
-
 def distinct_columns(names: Sequence[str]) -> tuple[str, ...]:
     """Return the names. Raises ValueError for two that are the same column, because Spark ignores case."""
     seen = dict[str, str]()
@@ -236,7 +221,6 @@ def _text(value: object) -> object:
 Count = Annotated[int, BeforeValidator(_number), Field(ge=1)]
 Bytes = Annotated[int, BeforeValidator(_bytes), Field(ge=1)]
 Seconds = Annotated[float, BeforeValidator(_number), Field(gt=0, allow_inf_nan=False)]
-KeepHistory = Annotated[HistoryMode, BeforeValidator(_history)]
 Text = Annotated[str, Field(min_length=1)]
 _VARIABLE = "the name of an environment variable, and not the secret itself"
 Variable = Annotated[Text, matching("[A-Za-z_][A-Za-z0-9_]*", _VARIABLE, is_secret=True)]

@@ -16,29 +16,22 @@ from mirror_assets.config.setting_values import (
     Changes,
     Compression,
     Count,
-    HistoryMode,
-    KeepHistory,
     Keys,
     OnBreak,
     OnDropColumn,
     Owners,
     Seconds,
     Section,
-    SparkValue,
     Tags,
     Text,
     address_of,
     with_settings,
 )
+from mirror_assets.config.start_point import dump_start, start_among
 from mirror_assets.feature import features
 from mirror_assets.landing.names import TableName
 from mirror_assets.markers import ROW_ID
-from mirror_assets.source.ranges import TimePoint, VersionPoint, parse_time
-
-# Delta's options for reading a change feed as a stream that only cut batches. `history/stream.py` keeps a commit whole
-# that they cut. All others leave out rows (excludeRegex, ignoreDeletes, ignoreChanges, skipChangeCommits,
-# failOnDataLoss), or change what is read and where it starts (readChangeFeed, startingVersion, schemaTrackingLocation).
-STREAM_OPTIONS = ("maxFilesPerTrigger", "maxBytesPerTrigger")
+from mirror_assets.source.ranges import TimePoint, VersionPoint
 
 
 class Start(str, Enum):
@@ -46,53 +39,6 @@ class Start(str, Enum):
 
     SNAPSHOT = "snapshot"
     LATEST = "latest"
-
-
-class HistoryStart(str, Enum):
-    """The first rows of a new history, unless a version or a time is set."""
-
-    SNAPSHOT = "snapshot"
-    EARLIEST = "earliest"
-
-
-_Start = Start | HistoryStart | VersionPoint | TimePoint
-
-
-def _start_among(named: type[Start | HistoryStart]) -> BeforeValidator:
-    """Return a validator for one of these names, a version or a time."""
-
-    def check(value: object) -> _Start:
-        if isinstance(value, named | VersionPoint | TimePoint):
-            return value
-        if isinstance(value, str) and value in list(named):
-            return named(value)
-        value = dict(value) if isinstance(value, tuple) else value
-        (name, point), *more = list(value.items()) if isinstance(value, dict) and value else [("", None)]
-        if name == "version" and isinstance(point, int) and not isinstance(point, bool) and point >= 0 and not more:
-            return VersionPoint(point)
-        if name == "timestamp" and isinstance(point, str) and not more:
-            return parse_time(point)
-        shown = "nothing" if value is None else repr(value)
-        if isinstance(value, dict):
-            shown = f"{{{', '.join(f'{name}: {below}' for name, below in value.items())}}}"
-        names = ", ".join(repr(start.value) for start in named)
-        raise ValueError(f"expected {names}, {{version: N}} or {{timestamp: yyyy-MM-dd HH:mm:ss}}, got {shown}")
-
-    return BeforeValidator(check)
-
-
-def _dump_start(start: _Start) -> Start | HistoryStart | tuple[tuple[str, int | str]]:
-    """Return no mapping: a table's own start replaces that of the defaults, and mappings would be merged."""
-    if isinstance(start, VersionPoint):
-        return (("version", start.version),)
-    return (("timestamp", str(start)),) if isinstance(start, TimePoint) else start
-
-
-def _stream_option(name: object) -> object:
-    if isinstance(name, str) and name not in STREAM_OPTIONS:
-        why = "any other option of Delta's can leave rows out, and the history would be false"
-        raise ValueError(f"expected one of {', '.join(STREAM_OPTIONS)}, got {name[:80]!r}; {why}")
-    return name
 
 
 @dataclass(frozen=True)
@@ -126,11 +72,7 @@ def _effective_source(value: object, info: ValidationInfo) -> object:
     return value if is_of_catalog else address_of(value, info)
 
 
-HowToStart = Annotated[Start | VersionPoint | TimePoint, _start_among(Start), PlainSerializer(_dump_start)]
-HowHistoryStarts = Annotated[
-    HistoryStart | VersionPoint | TimePoint, _start_among(HistoryStart), PlainSerializer(_dump_start)
-]
-StreamOption = Annotated[str, BeforeValidator(_stream_option)]
+HowToStart = Annotated[Start | VersionPoint | TimePoint, start_among(Start), PlainSerializer(dump_start)]
 # Without its own serializer, pydantic dumps it twice, and warns about the result.
 Source = Annotated[StorePath | CatalogTable | str, PlainValidator(_source), PlainSerializer(lambda source: source)]
 
@@ -184,13 +126,6 @@ class CoreSettings(Section):
     on_drop_column: OnDropColumn = Field(
         default=OnDropColumn.KEEP, description="Action when a mirrored column is dropped."
     )
-    history: KeepHistory = Field(
-        default=HistoryMode.OFF, description="Store the change feed permanently: slice by slice, or with a stream."
-    )
-    history_start: HowHistoryStarts = Field(default=HistoryStart.SNAPSHOT, description="First rows of a new history.")
-    history_stream: dict[StreamOption, SparkValue] = Field(
-        default_factory=dict, description="Delta's options for `history: stream`, by their names."
-    )
     slices: SliceLimits = Field(default_factory=SliceLimits, description="Limits of a slice.")
     files: FileSettings = Field(default_factory=FileSettings, description="Landing files.")
     lag: LagLimits = Field(default_factory=LagLimits, description="Limits of the check `lag`.")
@@ -236,11 +171,6 @@ class TableSettings(TableConfig):
     def mirror_keys(self) -> tuple[str, ...]:
         """The key columns of the mirror."""
         return (ROW_ID,) if self.is_keyless else self.keys
-
-    @property
-    def keeps_history(self) -> bool:
-        """Whether the change data feed is stored permanently."""
-        return self.history is not HistoryMode.OFF
 
     @property
     def is_net(self) -> bool:

@@ -1,28 +1,23 @@
-"""The assets of a table that this project makes: changes, landing and history; thin around the pipeline."""
+"""The assets of a table: source, changes, landing and mirror, and those of features; thin around the pipeline."""
 
 import time
 from collections.abc import Callable, Iterator, Sequence
 from typing import TypeAlias
 
 import dagster as dg
-from pydantic import Field
 
-from mirror_assets.composition import exporting_metrics, history_context, source_log
-from mirror_assets.config.model import Config
+from mirror_assets.composition import exporting_metrics
 from mirror_assets.config.table_settings import TableSettings
-from mirror_assets.errors import MirrorError
 from mirror_assets.fabric.monitoring import MonitoredTable
-from mirror_assets.history.history_context import HistoryContext
-from mirror_assets.history.history_log import HistoryCommit
-from mirror_assets.history.keep import keep_history
+from mirror_assets.feature import features
 from mirror_assets.landing.format import Manifest
 from mirror_assets.landing.names import SliceKey
 from mirror_assets.landing.publish import Outcome
-from mirror_assets.orchestration.asset_names import AssetKind, MetadataItem, step_name
+from mirror_assets.orchestration.asset_names import AssetKind, step_name
 from mirror_assets.orchestration.check_steps import checks_on_failure, log_checks
-from mirror_assets.orchestration.materialize import failure, materialize_slices, parse_slices
+from mirror_assets.orchestration.materialize import materialize_slices, parse_slices
 from mirror_assets.orchestration.mirror_assets import MirrorAssets
-from mirror_assets.orchestration.resources import project, resource_keys, sessions
+from mirror_assets.orchestration.resources import project, resource_keys
 from mirror_assets.orchestration.slice_metadata import (
     DATA_VERSION_TAG,
     Metadata,
@@ -33,7 +28,6 @@ from mirror_assets.orchestration.slice_metadata import (
     source_event,
     staged_metadata,
 )
-from mirror_assets.orchestration.translator import shown_place
 from mirror_assets.pipeline.context import TableContext
 from mirror_assets.pipeline.publish import publish_slice
 from mirror_assets.pipeline.stage_range import stage_range
@@ -53,8 +47,8 @@ def table_assets(assets: MirrorAssets, table: TableSettings) -> Iterator[dg.Asse
     yield _slices_asset(assets, table, AssetKind.CHANGES, _stage_slices)
     yield _slices_asset(assets, table, AssetKind.LANDING, _publish_slices)
     yield assets.spec(AssetKind.MIRROR, table.name)
-    if table.keeps_history:
-        yield _history_asset(assets, table)
+    for feature in features():
+        yield from feature.assets(assets, table)
 
 
 def _slices_asset(
@@ -128,52 +122,3 @@ def mirror_event(
         metadata={**mirrored_metadata(assets.config, status, manifest), **columns},
         tags={DATA_VERSION_TAG: data_version},
     )
-
-
-class KeepHistory(dg.Config):
-    """The version to continue a history from, when the commits before it can't be kept any more."""
-
-    skip_to: int | None = Field(default=None, ge=0)
-
-
-def _history_asset(assets: MirrorAssets, table: TableSettings) -> dg.AssetsDefinition:
-    """Return the asset that appends the feed to the history table."""
-    spec, settings = assets.spec(AssetKind.HISTORY, table.name), assets.config
-    key = spec.key
-
-    @dg.multi_asset(
-        name=step_name(key), specs=[spec], pool=step_name(key), required_resource_keys=resource_keys(assets)
-    )
-    def history(context: dg.AssetExecutionContext, config: KeepHistory) -> dg.MaterializeResult[None]:
-        session = sessions(assets, context.resources)
-        table_history = history_context(settings, table, source_log(settings, table, session), session)
-        kept: list[HistoryCommit] = []
-        try:
-            for slice_ in keep_history(table_history, context.log.info, config.skip_to):
-                kept.append(slice_)  # noqa: PERF402 the slices before an error are reported
-            return dg.MaterializeResult(asset_key=key, metadata=_history_metadata(settings, table_history, kept))
-        except MirrorError as error:
-            if kept:
-                context.log_event(
-                    dg.AssetMaterialization(key, metadata=_history_metadata(settings, table_history, kept))
-                )
-            raise failure(error) from error
-
-    return history
-
-
-def _history_metadata(
-    config: Config, table_history: HistoryContext, kept: Sequence[HistoryCommit]
-) -> dict[str, MetadataItem]:
-    """Return what a run has appended, and the version up to which the history is complete."""
-    newest = kept[-1] if kept else table_history.history.newest()
-    metadata: dict[str, MetadataItem] = {
-        "slices": len(kept),
-        "rows": sum(slice_.rows for slice_ in kept),
-        "table": dg.MetadataValue.path(shown_place(config, table_history.history.uri)),
-    }
-    if kept:
-        metadata |= {"first_version": kept[0].first, "last_version": kept[-1].last}
-    if newest is not None:
-        metadata |= {"covered_version": newest.last, "generation": newest.generation, "table_id": newest.table_id}
-    return metadata

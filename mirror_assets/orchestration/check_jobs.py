@@ -14,6 +14,7 @@ from pydantic import Field
 from mirror_assets.alerts.heartbeat import call_heartbeat
 from mirror_assets.composition import Project, exporting_metrics
 from mirror_assets.config.table_settings import TableSettings
+from mirror_assets.feature import features
 from mirror_assets.landing.problems import ProblemKey, Severity, StoredProblem
 from mirror_assets.orchestration.asset_names import MIRROR_ALL, AssetKind
 from mirror_assets.orchestration.changed_mirrors import ChangedMirrors
@@ -52,8 +53,6 @@ CHECKS = "checks"
 RECONCILE = "reconcile"
 CHECK_OP = "check_tables"
 
-# The schedule of the job that appends to histories (schedules.py).
-_HISTORY_HOURS = 24
 # The interval of evaluations where `checks` has no schedule.
 _MINUTES = 5
 # The number of failed checks named in the log of a scheduled run.
@@ -220,7 +219,9 @@ def _reported(
     known: frozenset[ProblemKey] | None = None
     if config.is_whole:
         automation = checks.composed.config.automation
-        hours = {RECONCILE: automation.reconcile_every_hours, AssetKind.HISTORY.value: _HISTORY_HOURS}
+        hours = {RECONCILE: automation.reconcile_every_hours}
+        for feature in features():
+            hours |= {job: timetable.hours for job, timetable in feature.timetables().items()}
         due_hours = {job: every for job, every in hours.items() if every is not None}
         results |= discovery_results(checks.composed.config)
         results |= overdue_results(context.instance, checks.assets, due_hours, time.time())

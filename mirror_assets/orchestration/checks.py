@@ -7,12 +7,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
 
-from mirror_assets.composition import history_context, no_spark
 from mirror_assets.config.model import Config
 from mirror_assets.config.table_settings import LagLimits, RetentionLimits, TableSettings
 from mirror_assets.errors import ErrorCode, SettingError
 from mirror_assets.feature import features
-from mirror_assets.history.history_context import HistoryContext
 from mirror_assets.orchestration.asset_names import AssetKind
 from mirror_assets.orchestration.check import Check, CheckedTable
 from mirror_assets.orchestration.settled_checks import settled
@@ -26,20 +24,18 @@ from mirror_assets.pipeline.next_action import (
     check_readable,
     running_rebuild,
 )
-from mirror_assets.pipeline.pending import deadline_at, feed_deadline, table_lag
+from mirror_assets.pipeline.pending import feed_deadline, table_lag
 from mirror_assets.pipeline.reconcile_table import reconcile_in_turn
 from mirror_assets.pipeline.replication import check_replication
-from mirror_assets.source.row_counts import feed_files
 from mirror_assets.verify.check_result import CheckResult
 from mirror_assets.verify.landed import file_continuity, incremental_continuity, metadata_unchanged
 from mirror_assets.verify.reconciliation import ReconcileState, check_reconciled
 from mirror_assets.verify.replicating import REPLICATING
-from mirror_assets.verify.timeliness import Consequence, ReadDeadline, check_lag, check_retention
+from mirror_assets.verify.timeliness import check_lag, check_retention
 
 RECONCILED = "reconciled"
-HISTORY_RETENTION = "history_retention"
 _WAITING = (ReconcileState.PENDING, ReconcileState.MISSING, ReconcileState.LOADING, ReconcileState.OUTDATED)
-_KEEP_FILES = "start a run that mirrors the pending commits, or execute the statement in the message: it retains files."
+KEEP_FILES = "start a run that mirrors the pending commits, or execute the statement in the message: it retains files."
 
 
 def _file_continuity(checked: CheckedTable) -> CheckResult:
@@ -63,34 +59,17 @@ def _lag(checked: CheckedTable) -> CheckResult:
     step = running_rebuild(checked.context, checked.zone, time.time())
     if step is not None:
         return CheckResult("lag", skipped=f"skipped: a rebuild runs ({step.value})")
-    return _by_limits(partial(check_lag, table_lag(checked.pending, time.time())), checked.table.lag)
+    return by_limits(partial(check_lag, table_lag(checked.pending, time.time())), checked.table.lag)
 
 
 def _retention(checked: CheckedTable) -> CheckResult:
     if checked.zone.needs_rebuild:
         return CheckResult("retention", skipped="skipped: the table waits for a rebuild")
     deadline = feed_deadline(checked.context, checked.pending, time.time())
-    return _by_limits(partial(check_retention, deadline, check="retention"), checked.table.retention)
+    return by_limits(partial(check_retention, deadline, check="retention"), checked.table.retention)
 
 
-def _history_retention(checked: CheckedTable) -> CheckResult:
-    table = checked.table
-    context = history_context(checked.composed.config, table, checked.composed.log(table.name), no_spark)
-    deadline = history_deadline(context, time.time())
-    return _by_limits(partial(check_retention, deadline, check=HISTORY_RETENTION), table.retention)
-
-
-def history_deadline(context: HistoryContext, now: float) -> ReadDeadline:
-    """Return until when the history can read its next commit, at `now` (seconds since 1970).
-
-    Reads both logs and lists the files that the commit needs. A history that has not begun has no next commit.
-    """
-    tip, newest = context.source.state(), context.history.newest()
-    times, next_read = context.source.times(tip), newest.last + 1 if newest else None
-    return deadline_at(context.source, tip, times, next_read, feed_files, Consequence.LOST, now)
-
-
-def _by_limits(check: Callable[[float | None], CheckResult], limits: LagLimits | RetentionLimits) -> CheckResult:
+def by_limits(check: Callable[[float | None], CheckResult], limits: LagLimits | RetentionLimits) -> CheckResult:
     """Return the check's error at the limit for errors, else its result at the limit for warnings, as a warning."""
     error = check(limits.error_seconds)
     return replace(check(limits.warn_seconds), is_warning=True) if error.passed else error
@@ -160,7 +139,7 @@ CHECKS: tuple[Check, ...] = (
         AssetKind.SOURCE,
         "How long the next commit can still be read.",
         _retention,
-        next_step=_KEEP_FILES,
+        next_step=KEEP_FILES,
         follows=(NOT_HELD,),
     ),
     *STAGED_CHECKS,
@@ -174,14 +153,6 @@ CHECKS: tuple[Check, ...] = (
         next_step="do what the message says; `mirror-assets fabric status` shows what Fabric reports.",
     ),
     Check(RECONCILED, AssetKind.MIRROR, "The mirror equals the source.", _reconciled, blocking=True, needs_spark=True),
-    Check(
-        HISTORY_RETENTION,
-        AssetKind.HISTORY,
-        "How long the next commit that the history appends can still be read.",
-        _history_retention,
-        next_step=_KEEP_FILES,
-        applies=lambda _, table: table.keeps_history,
-    ),
     *(check for feature in features() for check in feature.checks()),
 )
 CHECK_NAMES = tuple(sorted({check.name for check in CHECKS}))

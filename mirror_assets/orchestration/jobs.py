@@ -37,7 +37,6 @@ MIRROR_TABLE = "mirror_table"
 REPLICATE = "replicate"
 REBUILD = "rebuild"
 REPAIR = "repair"
-HISTORY = "history"
 TABLES_OP = "mirror_tables"
 REPLICATE_OP = "replicate_tables"
 REBUILD_OP = "rebuild_table"
@@ -84,7 +83,6 @@ def build_jobs(assets: MirrorAssets) -> list[Job]:
         _replicate_job(assets),
         _rebuild_job(assets),
         _repair_job(assets),
-        *history_jobs(assets),
         *(job for feature in features() for job in feature.jobs(assets)),
         *old_runs_jobs(assets),
         doctor_job(assets),
@@ -259,15 +257,3 @@ def _rebuild_job(assets: MirrorAssets) -> Job:
         return RebuildReport(str(table.name), manifest.epoch, manifest.covered, manifest.next_number - 1)
 
     return _job_of(assets, rebuild_op, REBUILD, _REBUILD, of_one_table=True)
-
-
-def history_jobs(assets: MirrorAssets) -> list[Job]:
-    """Return the job of all histories, if any table has one."""
-    keys = [assets.key(AssetKind.HISTORY, table.name) for table in assets.config.all_tables() if table.keeps_history]
-    if not keys:
-        return []
-    selection = dg.AssetSelection.assets(*keys)
-    text = f"Retain the change feed of {len(keys)} tables."
-    return [
-        dg.define_asset_job(assets.full_name(HISTORY), selection, description=text, executor_def=dg.in_process_executor)
-    ]

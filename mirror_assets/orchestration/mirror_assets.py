@@ -7,7 +7,9 @@ from dataclasses import dataclass, field, replace
 import dagster as dg
 
 from mirror_assets.config.model import Config
+from mirror_assets.config.table_settings import TableSettings
 from mirror_assets.errors import ErrorCode, SettingError
+from mirror_assets.feature import asset_of_feature
 from mirror_assets.landing.names import TableName
 from mirror_assets.orchestration.asset_names import OUTPUTS, TABLES, AssetKind, partitions_name
 from mirror_assets.orchestration.translator import MirrorTranslator, MirrorTranslatorData
@@ -97,9 +99,17 @@ class MirrorAssets:
 
     def own_keys(self) -> frozenset[dg.AssetKey]:
         """Return the keys of the assets of all tables, without the project's own assets that write sources."""
+        tables = self.config.all_tables()
         return frozenset(
-            self.key(kind, name) for name in self.config.names for kind in AssetKind if not self._is_own(kind, name)
+            self.key(kind, table.name)
+            for table in tables
+            for kind in self.kinds(table)
+            if not self._is_own(kind, table.name)
         )
+
+    def kinds(self, table: TableSettings) -> list[AssetKind]:
+        """Return the kinds of asset that the table has."""
+        return [kind for kind in AssetKind if kind is not AssetKind.HISTORY or asset_of_feature(self.config, table)]
 
     def partitions(self, table: TableName) -> dg.DynamicPartitionsDefinition:
         """Return the table's slices as partitions, shared by source, changes and landing.
@@ -122,9 +132,8 @@ class MirrorAssets:
         """Raise SettingError if the translator gives two assets one key."""
         known = dict[dg.AssetKey, str]()
         for table in self.config.all_tables():
-            for kind in AssetKind:
-                # An own asset may write the sources of several tables.
-                if self._is_own(kind, table.name) or (kind is AssetKind.HISTORY and not table.keeps_history):
+            for kind in self.kinds(table):
+                if self._is_own(kind, table.name):  # it may write the sources of several tables
                     continue
                 this, key = f"{kind.value} of {table.name}", self.key(kind, table.name)
                 if key in known:

@@ -11,7 +11,6 @@ from mirror_assets.feature import features
 from mirror_assets.orchestration.check_jobs import CHECKS, RECONCILE
 from mirror_assets.orchestration.check_tables import LONGEST_SECONDS
 from mirror_assets.orchestration.dagster_internals import Job
-from mirror_assets.orchestration.jobs import HISTORY
 from mirror_assets.orchestration.mirror_assets import MirrorAssets
 from mirror_assets.orchestration.old_runs import DELETE_OLD_RUNS
 from mirror_assets.orchestration.run_records import BUSY
@@ -35,18 +34,14 @@ def default_sensor_status() -> dg.DefaultSensorStatus:
 _NIGHT_SECONDS, _CHECKS_SECONDS = 6 * 3600.0, 2 * LONGEST_SECONDS
 # A process that Dagster has asked for has started within this time, or never does. A queued run waits for others.
 _START_SECONDS = 900.0
-_CRON = {
-    # Every night: the feed of a commit can be read for a week by default, so several nights may be missed.
-    HISTORY: "0 3 * * *",
-    DELETE_OLD_RUNS: "45 4 * * *",
-}
+_CRON = {DELETE_OLD_RUNS: "45 4 * * *"}
 
 
 def job_schedules(assets: MirrorAssets, jobs: Mapping[str, Job]) -> list[dg.ScheduleDefinition]:
     """Return the schedules of the jobs that exist; `jobs` has them by their full names."""
     named = _CRON | check_crons(assets.config)
     for feature in features():
-        named |= feature.crons()
+        named |= {name: timetable.cron for name, timetable in feature.timetables().items()}
     crons = {assets.full_name(name): cron for name, cron in named.items()}
     return [_schedule(assets, name, cron, jobs[name]) for name, cron in crons.items() if name in jobs]
 

@@ -19,6 +19,7 @@ from deltalake.exceptions import DeltaProtocolError
 from mirror_assets.composition import open_mirror, source_log
 from mirror_assets.config.zone import open_zone
 from mirror_assets.errors import ErrorCode, SettingError
+from mirror_assets.feature import asset_of_feature
 from mirror_assets.landing.names import TableName
 from mirror_assets.orchestration.asset_names import AssetKind
 from mirror_assets.orchestration.dagster_internals import TableSlice
@@ -76,14 +77,21 @@ class TableInputs(dg.IOManager):
 
     @cached_property
     def _known(self) -> dict[dg.AssetKey, tuple[AssetKind, TableName]]:
-        return {self._assets.key(kind, name): (kind, name) for name in self._assets.config.names for kind in LOADABLE}
+        assets, tables = self._assets, self._assets.config.all_tables()
+        return {
+            assets.key(kind, table.name): (kind, table.name)
+            for table in tables
+            for kind in assets.kinds(table)
+            if kind in LOADABLE
+        }
 
     def _access(self, kind: AssetKind, table: TableName) -> Access:
         config = self._assets.config
         if kind is AssetKind.SOURCE:
             return source_log(config, config.table(table)).access
-        if kind is AssetKind.HISTORY:
-            return config.access(config.history_uri(table))
+        made = asset_of_feature(config, config.table(table)) if kind is AssetKind.HISTORY else None
+        if made is not None:
+            return config.access(made.uri)
         status = open_mirror(config, open_zone(config.landing_zone)).table(table)
         if status is None:
             raise SettingError(

@@ -14,7 +14,7 @@ from functools import partial
 from mirror_assets.composition import Project
 from mirror_assets.errors import NEXT, MirrorError
 from mirror_assets.fabric.monitoring import Mirror, MonitoredTable
-from mirror_assets.history.history_log import HistoryLog
+from mirror_assets.feature import read_by_features
 from mirror_assets.landing.cost import daily_cost
 from mirror_assets.landing.names import TableName
 from mirror_assets.landing.problems import ProblemFile, ProblemStore, Severity
@@ -217,21 +217,12 @@ def _landed(table: TableContext, mirrored: Mapping[TableName, MonitoredTable] | 
         applied_files=status.applied_number if status else 0,
         state=status.state.value if status else absent,
         message=(status and status.message) or loading,
-        history_version=_history_version(table),
+        history_version=read_by_features(table.config, table.table),
         day_requests=round(cost.requests) if cost else None,
         day_cu_seconds=round(cost.capacity_seconds) if cost else None,
         unproved_commits=manifest.unproved_commits if manifest else None,
         commits_by_files=manifest.commits_by_files if manifest else None,
     )
-
-
-def _history_version(table: TableContext) -> int | None:
-    """Return the version up to which the table's history goes, or None."""
-    if not table.table.keeps_history:
-        return None
-    uri = table.config.history_uri(table.name)
-    newest = HistoryLog(str(table.name), uri, table.config.access(uri)).newest()
-    return newest.last if newest else None
 
 
 def _with_source(table: TableContext, line: StatusLine, mirror: _MirrorTables) -> StatusLine:

@@ -13,6 +13,7 @@ import dagster as dg
 from mirror_assets.config.model import Config
 from mirror_assets.config.table_settings import TableSettings
 from mirror_assets.fabric.database import DEFAULT_SCHEMA
+from mirror_assets.feature import asset_of_feature
 from mirror_assets.orchestration.asset_names import AssetKind, MetadataItem, asset_key, group_name
 from mirror_assets.orchestration.units import duration, size
 
@@ -22,7 +23,6 @@ _KINDS = {
     AssetKind.CHANGES: {"pyspark", "parquet"},
     AssetKind.LANDING: {"parquet"},
     AssetKind.MIRROR: {"deltalake"},
-    AssetKind.HISTORY: {"pyspark", "deltalake"},
 }
 
 
@@ -56,8 +56,12 @@ class MirrorTranslator:
 
 def _default_spec(config: Config, kind: AssetKind, table: TableSettings) -> dg.AssetSpec:
     """Return the definition. Source and mirror are external assets: others write them."""
-    kinds = _KINDS[kind] | ({"fabric"} if kind is AssetKind.MIRROR and config.mirror.fabric else set())
-    metadata: dict[str, MetadataItem] = {"dagster/uri": shown_place(config, _uri(config, kind, table))}
+    made = asset_of_feature(config, table) if kind is AssetKind.HISTORY else None
+    kinds = set(made.kinds) if made else _KINDS[kind]
+    if kind is AssetKind.MIRROR and config.mirror.fabric:
+        kinds = kinds | {"fabric"}
+    uri = made.uri if made else _uri(config, kind, table)
+    metadata: dict[str, MetadataItem] = {"dagster/uri": shown_place(config, uri)}
     if kind in (AssetKind.SOURCE, AssetKind.MIRROR):
         metadata["dagster/table_name"] = str(table.name)
     # The line that names the table, or the rule that found it. As a code reference, Dagster would show the file's path
@@ -70,7 +74,7 @@ def _default_spec(config: Config, kind: AssetKind, table: TableSettings) -> dg.A
         kinds=kinds,
         owners=table.owners,
         tags=table.tags,
-        description="\n\n".join(_paragraphs(config, kind, table)),
+        description="\n\n".join(made.paragraphs if made else _paragraphs(config, kind, table)),
         metadata=metadata,
     )
 
@@ -84,8 +88,6 @@ def shown_place(config: Config, place: str) -> str:
 def _uri(config: Config, kind: AssetKind, table: TableSettings) -> str:
     if kind is AssetKind.SOURCE:
         return table.source
-    if kind is AssetKind.HISTORY:
-        return config.history_uri(table.name)
     if kind is AssetKind.MIRROR:
         fabric, tables = config.mirror.fabric, config.fabric_tables
         root = tables.url if tables else str(config.mirror.path)
@@ -118,13 +120,10 @@ def _paragraphs(config: Config, kind: AssetKind, table: TableSettings) -> tuple[
         lag = f"`lag` warns at {duration(table.lag.warn_seconds)}; " if table.lag.warn_seconds else ""
         first = f"Landing files of {name}, numbered without a gap: each change once, in order."
         return first, f"{lag}at a break: `{table.on_break.value}`", f"`mirror-assets status --table {name}`"
-    if kind is AssetKind.MIRROR:
-        where, tables = (
-            "Written by the local stand-in for Fabric, which the sensor `replicator` runs",
-            config.fabric_tables,
-        )
-        if tables:
-            where = f"[Fabric's portal]({_PORTAL}/{tables.workspace}); the job `checks` records what has changed"
-        return f"Mirror of {name}: what the replicator has applied.", where, f"`mirror-assets reconcile --table {name}`"
-    first = f"Change feed of {name}, retained in an append-only Delta table."
-    return first, f"By `{table.history.value}`", f"`mirror-assets history --table {name}`"
+    where, tables = (
+        "Written by the local stand-in for Fabric, which the sensor `replicator` runs",
+        config.fabric_tables,
+    )
+    if tables:
+        where = f"[Fabric's portal]({_PORTAL}/{tables.workspace}); the job `checks` records what has changed"
+    return f"Mirror of {name}: what the replicator has applied.", where, f"`mirror-assets reconcile --table {name}`"

@@ -24,14 +24,6 @@ LINE = BASE.count("\n") + 1
 
 TABLE_MISTAKES = [
     ("archive: {}", f"archive: unknown setting; it is one of: {', '.join(TableConfig.model_fields)}"),
-    ("history_start: latest", "history_start: expected 'snapshot', 'earliest', {version: N} or {timestamp: yyyy-MM-dd HH:mm:ss}, got 'latest'"),
-    ("history: true", "history: expected false, 'slices' or 'stream', got true"),
-    ("history: always", "history: expected 'false', 'slices' or 'stream', got 'always'"),
-    ("history: ", "history: expected false, 'slices' or 'stream', got nothing"),
-    *(
-        (f"history_stream: {{{name}: x}}", f"history_stream.{name}: expected one of maxFilesPerTrigger, maxBytesPerTrigger, got '{name}'; any other option of Delta's can leave rows out, and the history would be false")
-        for name in ("maxFiles", "excludeRegex", "ignoreDeletes", "ignoreChanges", "skipChangeCommits", "failOnDataLoss", "startingVersion", "maxfilespertrigger")
-    ),
     ("onbreak: hold", "onbreak: unknown setting; did you mean 'on_break'?"),
     ("changes: cdc", "changes: expected 'feed', 'row_tracking', 'files' or 'append_only', got 'cdc'"),
     ("columns: []", "columns: it must not be empty"),
@@ -121,7 +113,6 @@ def test_mistakes_in_place_of_a_setting(old: str, new: str, expected: str) -> No
 ELSEWHERE = [
     ("landing: {}", "landing: unknown setting; did you mean 'landing_zone'?"),
     ("automation: {checks_every_minutes: 7}", "automation.checks_every_minutes: expected auto, null or one of 1, 2, 3, 4, 5, 6, 10, 12, 15, 20, 30, 60"),
-    ("history: {path: 4.2}", "history.path: expected text (quotes make it text), got 4.2"),
     ("mirror:", "mirror: expected settings below it (name: value), got nothing"),
     ("defaults: {source: x}", "defaults.source: unknown setting; did you mean 'source_asset'?"),
     ("spark: {settings: {sql.x: 1}}", "spark.settings.sql.x: expected a name that starts with `spark.`, because Spark ignores others, got 'sql.x'"),
@@ -146,15 +137,6 @@ def test_mistakes_beside_the_tables(text: str, expected: str) -> None:
 def test_secrets_must_come_from_the_environment(name: str, value: str) -> None:
     found = mistake(f"{BASE}spark: {{settings: {{{name}: {value}}}}}\n")
     assert found.startswith(f"{LINE}: spark.settings.{name}: this looks like a secret; keep it in an environment")
-
-
-def test_a_history_in_a_source_is_a_mistake_if_one_is_stored() -> None:
-    text = BASE.replace("lake/planes", "history/planes")
-    assert read(text).names
-    text += "    history: stream\n"
-    assert "5: tables.planes.source: /etc/history/planes overlaps with history.path" in mistake(text)
-    found = mistake(f"{text}history: {{path: landing/history}}\n")
-    assert f"{LINE + 1}: history.path: /etc/landing/history overlaps with landing_zone.path on line 2" in found
 
 
 def test_two_tables_in_one_folder() -> None:

@@ -11,7 +11,7 @@ from pydantic import ValidationError
 from mirror_assets.config.document import Origin
 from mirror_assets.config.errors import TableUnknown
 from mirror_assets.config.model import Config
-from mirror_assets.config.setting_values import Compression, HistoryMode, OnBreak, Section
+from mirror_assets.config.setting_values import Compression, OnBreak, Section
 from mirror_assets.landing.names import TableName
 from mirror_assets_tests.config.reading import read
 
@@ -71,14 +71,6 @@ def test_each_limit_comes_from_the_nearest_place(in_defaults: set[str], in_table
     for name, value in built_in.items():
         wanted = 22 if name in in_table else 11 if name in in_defaults else value
         assert getattr(slices, name) == wanted
-
-
-def test_a_history_is_kept_where_a_table_or_the_defaults_say_so() -> None:
-    assert [table.history for table in read(TEXT).all_tables()] == [HistoryMode.OFF, HistoryMode.OFF]
-    text = TEXT.replace("  on_break: hold", "  history: slices").replace("[order, line]", "[order]\n    history: false")
-    assert [table.keeps_history for table in read(text).all_tables()] == [False, True]
-    assert read(text).history.path == "/etc/history"
-    assert read(text + "history: {path: kept}\n").history.path == "/etc/kept"
 
 
 def test_an_unknown_table_is_refused_with_the_known_ones() -> None:

@@ -78,12 +78,3 @@ def test_a_secret_in_an_address_is_refused_and_not_shown() -> None:
 
 def test_a_source_in_a_folder_of_ours_is_found_also_in_a_store() -> None:
     assert "overlaps with landing_zone.path on line 1" in mistake(_BASE.replace("root: ./lake", "root: ./landing"))
-
-
-def test_a_history_may_be_in_a_store_but_not_on_s3() -> None:
-    stored = read(_BASE + 'defaults: {history: slices}\nhistory: {path: "abfss://h@acc.dfs.core.windows.net/h/"}\n')
-    assert stored.history_uri(stored.table("orders").name).startswith("abfss://h@acc.dfs.core.windows.net/h/")
-    assert "abfss://h@acc.dfs.core.windows.net" in {store.root.uri for store in stored.lake_stores()}
-    assert stored.history_checkpoints(stored.table("orders").name).is_relative_to("/etc/history")
-    found = mistake(_BASE + "history: {path: s3://acme/history}\n")
-    assert found.startswith("13: history.path: on S3, Spark detects concurrent commits only within one driver")

@@ -14,14 +14,7 @@ from mirror_assets.config.discovered import Discovered
 from mirror_assets.definitions import build_definitions
 from mirror_assets.errors import ErrorCode
 from mirror_assets.orchestration.asset_names import MIRROR_ALL
-from mirror_assets.orchestration.jobs import (
-    MIRROR_SCHEMA,
-    MIRROR_TABLE,
-    REBUILD,
-    REPAIR,
-    TABLES_OP,
-    MirrorTables,
-)
+from mirror_assets.orchestration.jobs import MIRROR_SCHEMA, MIRROR_TABLE, REBUILD, REPAIR, TABLES_OP, MirrorTables
 from mirror_assets.orchestration.run_reports import TableReport, summary
 from mirror_assets_tests.pipeline.paper import Paper
 

@@ -12,7 +12,7 @@ import click
 
 from mirror_assets.cli.commands.init import init
 from mirror_assets.cli.commands.inspect import check, feed, preview, reconcile, status
-from mirror_assets.cli.commands.mirror import drop, history, plan, rebuild, repair, replicate, run
+from mirror_assets.cli.commands.mirror import drop, plan, rebuild, repair, replicate, run
 from mirror_assets.cli.commands.services import alerts, fabric
 from mirror_assets.cli.commands.setup import discover, doctor, download_jars
 from mirror_assets.cli.exit import Exit
@@ -51,7 +51,7 @@ def _flush(code: Exit, **_: object) -> Exit:
 
 
 for _command in (
-    *(init, plan, run, discover, status, reconcile, feed, preview, history, check, doctor, download_jars),
+    *(init, plan, run, discover, status, reconcile, feed, preview, check, doctor, download_jars),
     *(replicate, repair, rebuild, drop, alerts, fabric),
     *(command for feature in features() for command in feature.commands()),
 ):

@@ -1,4 +1,4 @@
-"""Commands that mirror tables, or change the mirror: plan, run, history, replicate, repair, rebuild, drop."""
+"""Commands that mirror tables, or change the mirror: plan, run, replicate, repair, rebuild, drop."""
 
 from __future__ import annotations
 
@@ -17,7 +17,6 @@ from mirror_assets.cli.options import (
     require_tables,
     table,
     tables,
-    whole_number,
 )
 
 _NEW = "everything that has not landed"
@@ -75,22 +74,6 @@ def run(
     from mirror_assets.cli import execute
 
     return execute.run(config, names, commits, as_json=as_json)
-
-
-@click.command(epilog=examples("history", "history --table sales.orders --skip-to 120"))
-@tables
-@click.option(
-    "--skip-to",
-    type=whole_number("a version of the source", 0),
-    metavar="VERSION",
-    help="Continue the history of one table at this version; it will lack the commits before.",
-)
-@configured
-def history(config: Path | None, names: tuple[str, ...], skip_to: int | None, *, as_json: bool) -> Exit:
-    """Append new changes to the history of each table with the setting `history`."""
-    from mirror_assets.cli import execute
-
-    return execute.history(config, names, skip_to, as_json=as_json)
 
 
 @click.command(epilog=examples("replicate"))

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from mirror_assets.feature import Feature
+from mirror_assets.feature import Feature, Timetable
 
 if TYPE_CHECKING:
     import click
@@ -53,9 +53,9 @@ class _DirectLake(Feature):
 
         return (maintenance_job(assets, tables),)
 
-    def crons(self) -> Mapping[str, str]:
+    def timetables(self) -> Mapping[str, Timetable]:
         # Sundays, after the histories: models reload rewritten files, so rarely is better (reference `direct-lake` §4).
-        return {MAINTENANCE: "0 5 * * 0"}
+        return {MAINTENANCE: Timetable("0 5 * * 0")}
 
 
 FEATURE = _DirectLake()

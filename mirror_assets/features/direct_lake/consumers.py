@@ -7,12 +7,12 @@ from pathlib import Path
 
 from mirror_assets.config.model import Config
 from mirror_assets.config.table_settings import TableSettings
+from mirror_assets.feature import read_by_features
 from mirror_assets.features.direct_lake.errors import frames_unreadable
 from mirror_assets.features.direct_lake.framing import committed_by
 from mirror_assets.features.direct_lake.model_frames import Frame, exported_frames, frame_at
 from mirror_assets.features.direct_lake.settings import DirectLakeTable, FramesOf
 from mirror_assets.features.direct_lake.vacuum import MIRROR, MirrorNeeds, RetentionConsumers
-from mirror_assets.history.history_log import HistoryLog
 from mirror_assets.landing.format import Manifest
 from mirror_assets.source.log import DeltaLog
 from mirror_assets.source.ranges import TimePoint, VersionPoint
@@ -39,11 +39,7 @@ def source_consumers(
         mirrored = None
     if loading is not None and loading.key.last <= log.newest():
         frames = (*frames, Frame(MIRROR, loading.key.last))
-    kept = None
-    if table.keeps_history:
-        uri = config.history_uri(table.name)
-        newest = HistoryLog(str(table.name), uri, config.access(uri)).newest()
-        kept = newest.last if newest else None
+    kept = read_by_features(config, table)
     covered = [version for version in (mirrored, kept) if version is not None and version <= log.newest()]
     changes = table.changes if kept is None else None
     return RetentionConsumers(frames, MirrorNeeds(min(covered), changes) if covered else None)

@@ -16,7 +16,8 @@ from mirror_assets.errors import ErrorCode, SettingError
 from mirror_assets.features.direct_lake.consumers import source_consumers, table_frames
 from mirror_assets.features.direct_lake.settings import FramesOf
 from mirror_assets.features.direct_lake.vacuum import VacuumPlan, plan_vacuum
-from mirror_assets.history.history_log import APPLICATION, HistoryCommit
+from mirror_assets.features.history.history_log import APPLICATION, HistoryCommit
+from mirror_assets.features.history.opening import history_uri
 from mirror_assets.source.log import DeltaLog
 from mirror_assets_tests.errors import raises
 from mirror_assets_tests.pipeline.paper import TABLE, Paper
@@ -90,7 +91,7 @@ def _keep(paper: Paper, last: int) -> None:
     """Say in a history's log that it has kept everything up to the version."""
     kept = HistoryCommit(1, "table-1", 0, last, "a")
     info: Action = {"commitInfo": {"userMetadata": kept.text}}
-    write_commit(Path(paper.config.history_uri(TABLE)), 0, [info, {"txn": {"appId": APPLICATION, "version": 1}}])
+    write_commit(Path(history_uri(paper.config, TABLE)), 0, [info, {"txn": {"appId": APPLICATION, "version": 1}}])
 
 
 def test_frames_that_can_not_be_are_refused(paper: Paper) -> None:

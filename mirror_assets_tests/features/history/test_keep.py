@@ -14,19 +14,19 @@ from pyspark.sql import DataFrame, Row, SparkSession
 from pyspark.sql import functions as F
 
 from mirror_assets.errors import ErrorCode, StopError
-from mirror_assets.history import stream
-from mirror_assets.history.append import append_rows, next_commit
-from mirror_assets.history.errors import HistoryColumnsUnfit, HistoryOvertaken
-from mirror_assets.history.history_context import HistoryContext
-from mirror_assets.history.history_log import HistoryCommit
-from mirror_assets.history.history_plan import HistoryPlan, plan_history
-from mirror_assets.history.keep import keep_history
-from mirror_assets.history.stream import StreamCheckpoint
+from mirror_assets.features.history import stream
+from mirror_assets.features.history.append import append_rows, next_commit
+from mirror_assets.features.history.errors import HistoryColumnsUnfit, HistoryOvertaken
+from mirror_assets.features.history.history_context import HistoryContext
+from mirror_assets.features.history.history_log import HistoryCommit
+from mirror_assets.features.history.history_plan import HistoryPlan, plan_history
+from mirror_assets.features.history.keep import keep_history
+from mirror_assets.features.history.stream import StreamCheckpoint
 from mirror_assets.source.errors import SourceUnavailable
 from mirror_assets.source.ranges import VersionPoint
 from mirror_assets_tests.delta_reader import read_changes
 from mirror_assets_tests.errors import raises
-from mirror_assets_tests.history.sources import Place, keep, kept_rows, ranges
+from mirror_assets_tests.features.history.sources import Place, keep, kept_rows, ranges
 from mirror_assets_tests.scans import scanned_changes
 
 _PROPERTIES = (
@@ -312,7 +312,7 @@ def after_each_plan(monkeypatch: pytest.MonkeyPatch, happen: Callable[[], None])
         happen()
         return found
 
-    monkeypatch.setattr("mirror_assets.history.keep.plan_history", overtaken)
+    monkeypatch.setattr("mirror_assets.features.history.keep.plan_history", overtaken)
 
 
 def test_a_stream_that_a_new_schema_stops_is_started_again(

@@ -16,8 +16,8 @@ from pyspark.sql.types import DataType, StructType
 
 from mirror_assets.encode.columns import CHANGE_TYPE, COMMIT_TIMESTAMP, COMMIT_VERSION
 from mirror_assets.encode.spark_errors import spark_error
-from mirror_assets.history.errors import HistoryColumnsUnfit, HistoryOvertaken
-from mirror_assets.history.history_log import APPLICATION, HistoryCommit, HistoryLog
+from mirror_assets.features.history.errors import HistoryColumnsUnfit, HistoryOvertaken
+from mirror_assets.features.history.history_log import APPLICATION, HistoryCommit, HistoryLog
 from mirror_assets.spark_paths import spark_path
 from mirror_assets.sql_names import quoted
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mirror_assets.history.history_plan import _switched_on
+from mirror_assets.features.history.history_plan import _switched_on
 from mirror_assets.source.actions import Metadata, Protocol
 from mirror_assets.source.commits import Commit
 from mirror_assets.source.source_state import SourceState

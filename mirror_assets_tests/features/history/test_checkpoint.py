@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from mirror_assets.history.history_log import HistoryCommit
-from mirror_assets.history.stream import StreamCheckpoint, take_checkpoint
+from mirror_assets.features.history.history_log import HistoryCommit
+from mirror_assets.features.history.stream import StreamCheckpoint, take_checkpoint
 
 KEPT = HistoryCommit(4, "id", 7, 9, "attempt", 12)
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from mirror_assets.history.history_log import HistoryLog
+from mirror_assets.features.history.history_log import HistoryLog
 from mirror_assets.source.batching import Limits
 from mirror_assets.source.log import DeltaLog
 from mirror_assets.source.ranges import Point

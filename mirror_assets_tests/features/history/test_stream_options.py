@@ -8,13 +8,13 @@ from pathlib import Path
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 
-from mirror_assets.history import stream
-from mirror_assets.history.append import append_rows
-from mirror_assets.history.history_context import HistoryContext, StreamOptions
-from mirror_assets.history.history_log import HistoryCommit, HistoryLog
+from mirror_assets.features.history import stream
+from mirror_assets.features.history.append import append_rows
+from mirror_assets.features.history.history_context import HistoryContext, StreamOptions
+from mirror_assets.features.history.history_log import HistoryCommit, HistoryLog
 from mirror_assets.source.errors import SourceUnavailable
-from mirror_assets_tests.history.sources import Place, keep, kept_rows, ranges
-from mirror_assets_tests.history.test_keep import rows_of
+from mirror_assets_tests.features.history.sources import Place, keep, kept_rows, ranges
+from mirror_assets_tests.features.history.test_keep import rows_of
 
 _FEED_ON = "TBLPROPERTIES (delta.enableChangeDataFeed = true)"
 _STATEMENTS = (

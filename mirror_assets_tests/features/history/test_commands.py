@@ -14,7 +14,7 @@ from mirror_assets.config.load import load_config
 from mirror_assets.definitions import build_definitions
 from mirror_assets.orchestration.asset_names import AssetKind
 from mirror_assets_tests.asset_kinds import kind_of
-from mirror_assets_tests.history.sources import Place
+from mirror_assets_tests.features.history.sources import Place
 
 
 @pytest.fixture

@@ -12,12 +12,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mirror_assets.errors import ErrorCode, SettingError, StopError
-from mirror_assets.history.history_log import HistoryCommit
-from mirror_assets.history.history_plan import HistoryPlan, HistorySlice, plan_history
+from mirror_assets.features.history.history_log import HistoryCommit
+from mirror_assets.features.history.history_plan import HistoryPlan, HistorySlice, plan_history
 from mirror_assets.source.log import DeltaLog
 from mirror_assets.source.ranges import TimePoint, VersionPoint
 from mirror_assets_tests.errors import raises
-from mirror_assets_tests.history.sources import Place
+from mirror_assets_tests.features.history.sources import Place
 from mirror_assets_tests.source.handmade import commit_file
 
 OFF = {"delta__enableChangeDataFeed": "false"}

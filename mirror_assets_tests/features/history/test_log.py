@@ -13,8 +13,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mirror_assets.errors import ErrorCode, SettingError
-from mirror_assets.history.errors import HistoryUnknown
-from mirror_assets.history.history_log import APPLICATION, HistoryCommit, HistoryLog, parse_commit
+from mirror_assets.features.history.errors import HistoryUnknown
+from mirror_assets.features.history.history_log import APPLICATION, HistoryCommit, HistoryLog, parse_commit
 from mirror_assets_tests.errors import raises
 from mirror_assets_tests.source.handmade import commit_file
 

@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 from mirror_assets.errors import MirrorError
-from mirror_assets.history.errors import history_ahead, history_feed_off, history_gap
-from mirror_assets.history.history_context import HistoryContext
-from mirror_assets.history.history_log import HistoryCommit
+from mirror_assets.features.history.errors import history_ahead, history_feed_off, history_gap
+from mirror_assets.features.history.history_context import HistoryContext
+from mirror_assets.features.history.history_log import HistoryCommit
 from mirror_assets.source.actions import Actions, LoggedFile, Metadata
 from mirror_assets.source.batching import batch_commits
 from mirror_assets.source.commits import Commit

@@ -1,0 +1,53 @@
+"""Opens the history of a table: what its settings name."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import cache, partial
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from mirror_assets.composition import session_factory
+from mirror_assets.config.model import Config
+from mirror_assets.config.setting_values import is_uri
+from mirror_assets.config.table_settings import TableSettings
+from mirror_assets.features.history.history_context import HistoryContext, StreamOptions
+from mirror_assets.features.history.history_log import HistoryLog
+from mirror_assets.features.history.settings import HistoryMode, HistorySettings, HistoryStart, HistoryTable
+from mirror_assets.landing.names import TableName
+from mirror_assets.pipeline.plan_changes import limits_of
+from mirror_assets.source.log import DeltaLog
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+
+def open_history(
+    config: Config, table: TableSettings, source: DeltaLog, session: Callable[[str | None], SparkSession]
+) -> HistoryContext:
+    """Return what keeping the table's history needs: its source and a session of its own, and no landing zone."""
+    name, own = table.name, HistoryTable.of(table)
+    stream = StreamOptions(checkpoints(config, name), own.history_stream) if own.history is HistoryMode.STREAM else None
+    spark = session_factory(source, cache(partial(session, f"history of {name}")))
+    start = None if isinstance(own.history_start, HistoryStart) else own.history_start
+    is_complete = own.history_start is HistoryStart.SNAPSHOT
+    log = history_log(config, name)
+    return HistoryContext(str(name), source, log, limits_of(table), spark, stream, start, is_complete)
+
+
+def history_log(config: Config, name: TableName) -> HistoryLog:
+    """Return the log of the table's history; nothing is read yet."""
+    uri = history_uri(config, name)
+    return HistoryLog(str(name), uri, config.access(uri))
+
+
+def history_uri(config: Config, name: TableName) -> str:
+    """Return the address of the table's history; its path below `history.path` is that below the landing zone."""
+    return f"{HistorySettings.of(config).history.path}/{name.folder}"
+
+
+def checkpoints(config: Config, name: TableName) -> Path:
+    """Return the folder of the history's stream: next to the history, or to mirror.yaml if that is in a store."""
+    path = HistorySettings.of(config).history.path
+    near = config.file.absolute().parent / "history" if is_uri(path) else Path(path)
+    return near / "_checkpoints" / name.folder
