@@ -41,7 +41,11 @@ def test_the_borders_hold(copy: Path) -> None:
         ("standin/table_record.py", "import mirror_assets.source.log", "Packages import in one direction"),
         ("pipeline/context.py", "import mirror_assets.orchestration.resources", "Packages import in one direction"),
         ("source/planner.py", "import mirror_assets.landing.names", "The source side knows no landing zone"),
-        ("features/history/history_plan.py", "import mirror_assets.landing.names", "The source side knows no landing zone"),
+        (
+            "features/history/history_plan.py",
+            "import mirror_assets.landing.names",
+            "The source side knows no landing zone",
+        ),
         ("source/log_listing.py", "import mirror_assets.config.model", "Packages import in one direction"),
         ("source/log_listing.py", "import pyspark.sql", "The landing zone's side needs no Spark"),
         ("verify/reconcile.py", "import mirror_assets.encode.columns", "Reconcile shares nothing with what reads"),

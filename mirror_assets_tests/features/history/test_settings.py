@@ -82,4 +82,4 @@ def test_a_history_may_be_in_a_store_but_not_on_s3() -> None:
     assert "abfss://h@acc.dfs.core.windows.net" in {store.root.uri for store in stored.lake_stores()}
     assert checkpoints(stored, stored.table("orders").name).is_relative_to("/etc/history")
     found = mistake(_STORE + "history: {path: s3://acme/history}\n")
-    assert found.startswith("7: history.path: on S3, Spark detects concurrent commits only within one driver")
+    assert found.startswith("6: history.path: on S3, Spark detects concurrent commits only within one driver")
