@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from importlib import import_module
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
     import click
@@ -17,12 +17,13 @@ if TYPE_CHECKING:
     from mirror_assets.config.rules import Rule
     from mirror_assets.config.setting_values import Section
     from mirror_assets.config.table_settings import TableSettings
+    from mirror_assets.landing.problems import ProblemFile, ProblemKey, Sent, StoredProblem
     from mirror_assets.orchestration.check import Check
     from mirror_assets.orchestration.dagster_internals import Job
     from mirror_assets.orchestration.mirror_assets import MirrorAssets
 
 # The folders of `features`, each with one `FEATURE`. Without its line here, a feature does not exist.
-_NAMES = ("demo", "direct_lake", "history")
+_NAMES = ("alerts", "demo", "direct_lake", "history")
 
 
 @dataclass(frozen=True)
@@ -48,6 +49,27 @@ class FeatureAsset:
     uri: str
     kinds: frozenset[str]
     paragraphs: tuple[str, str, str]
+
+
+class Delivery(Protocol):
+    """Sends messages about problems, in three steps, so that of several evaluators only one sends each."""
+
+    def claim(self, file: ProblemFile, spoken_for: Callable[[StoredProblem], bool]) -> ProblemFile:
+        """Return the file with claims on the due problems that this evaluation speaks for; others leave them alone."""
+        ...
+
+    @property
+    def has_claims(self) -> bool:
+        """Whether there is something to send."""
+        ...
+
+    def deliver(self, file: ProblemFile) -> Mapping[ProblemKey, Mapping[str, Sent]]:
+        """Send what is due of the claimed problems; return what each receiver has accepted of each."""
+        ...
+
+    def settle(self, file: ProblemFile, accepted: Mapping[ProblemKey, Mapping[str, Sent]]) -> ProblemFile:
+        """Return the file with what was accepted, and without the claims."""
+        ...
 
 
 class Feature:
@@ -94,6 +116,15 @@ class Feature:
     def reads_daily(self, table: TableSettings) -> bool:  # noqa: ARG002
         """Return whether it reads the table's commits once a day, not when they come."""
         return False
+
+    # Of the problems that `checks` finds.
+
+    def delivery(self, config: Config, now_ms: int) -> Delivery | None:  # noqa: ARG002 features override it
+        """Return what sends messages about problems at this time, in ms since 1970, if it has receivers."""
+        return None
+
+    def after_checks(self, config: Config) -> None:
+        """Act after each evaluation of all checks."""
 
     # In Dagster, and on the command line.
 

@@ -19,7 +19,6 @@ from pydantic import BaseModel
 
 import mirror_assets
 from mirror_assets.cli.commands import app
-from mirror_assets.config.alerts import ReceiverConfig
 from mirror_assets.config.catalogs import CatalogConfig
 from mirror_assets.config.discover_rule import DiscoverRule
 from mirror_assets.config.load import parse_config
@@ -29,6 +28,7 @@ from mirror_assets.config.stores import StoreConfig
 from mirror_assets.config.table_settings import TableConfig, TableDefaults
 from mirror_assets.definitions import build_definitions
 from mirror_assets.errors import ErrorCode, MirrorError
+from mirror_assets.features.alerts.settings import ReceiverConfig
 from mirror_assets.landing.format import Manifest, Receipt
 from mirror_assets.orchestration.checks import CHECK_NAMES
 from mirror_assets.pipeline.check import BLOCKING_CHECKS

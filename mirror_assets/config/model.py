@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING
 from pydantic import Field, PrivateAttr
 
 from mirror_assets.config.access import access_to, store_of
-from mirror_assets.config.alerts import AlertsConfig
 from mirror_assets.config.automation import AutomationConfig
 from mirror_assets.config.catalogs import CatalogConfig, CatalogTable
 from mirror_assets.config.discover_rule import DiscoverRule, FromStore
@@ -46,7 +45,6 @@ class CoreSections(Section):
     mirror: MirrorConfig = Field(default={}, validate_default=True, description="Place of the mirrored tables.")
     spark: SparkConfig = Field(default_factory=SparkConfig, description="Additions to the Spark session.")
     automation: AutomationConfig = Field(default_factory=AutomationConfig, description="Sensors and schedules.")
-    alerts: AlertsConfig = Field(default_factory=AlertsConfig, description="Receivers of alerts.")
     metrics: MetricsConfig = Field(default_factory=MetricsConfig, description="Export of metrics and traces.")
     stores: dict[Text, StoreConfig] = Field(default_factory=dict, description="Stores of source tables, by name.")
     catalogs: dict[Text, CatalogConfig] = Field(default_factory=dict, description="Catalogs of source tables, by name.")

@@ -11,7 +11,6 @@ from itertools import chain
 import dagster as dg
 from pydantic import Field
 
-from mirror_assets.alerts.heartbeat import call_heartbeat
 from mirror_assets.composition import Project, exporting_metrics
 from mirror_assets.config.table_settings import TableSettings
 from mirror_assets.feature import features
@@ -242,7 +241,7 @@ def _reported(
 
 
 def _end_evaluation(context: dg.OpExecutionContext, assets: MirrorAssets, composed: Project) -> None:
-    """Show the status of all tables, tidy their partitions, and call the heartbeat URL.
+    """Show the status of all tables, tidy their partitions, and let features act.
 
     Raises dagster.Failure if another code location materializes the same assets.
     """
@@ -250,6 +249,7 @@ def _end_evaluation(context: dg.OpExecutionContext, assets: MirrorAssets, compos
         for key in delete_foreign_keys(context.instance, assets.partitions_name(name)):
             context.log.warning(f"{name}: partition {key!r} was deleted: it is not a slice, and can't be materialized")
     materialize_status(context, assets, composed, LONGEST_SECONDS / 10)
-    call_heartbeat(assets.config.alerts)
+    for feature in features():
+        feature.after_checks(assets.config)
     with failing():
         require_own_assets(context.instance, context.run, assets.keys(AssetKind.LANDING))

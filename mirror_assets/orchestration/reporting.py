@@ -15,12 +15,11 @@ from typing import Protocol
 import dagster as dg
 import pydantic
 
-from mirror_assets.alerts.delivery import Delivery, Send
-from mirror_assets.alerts.receivers import send
 from mirror_assets.composition import Project
 from mirror_assets.config.discovered import FoundState
 from mirror_assets.config.model import Config
 from mirror_assets.errors import NEXT, ErrorCode, MirrorError, StopError
+from mirror_assets.feature import features
 from mirror_assets.landing.problems import ProblemFile, ProblemKey, ProblemStore, Severity, StoredProblem
 from mirror_assets.orchestration.asset_names import AssetKind
 from mirror_assets.orchestration.check import SKIPPED, Check
@@ -107,7 +106,6 @@ class Reporting:
     owner: str
     outage: RunTagMemory
     interval_seconds: float
-    send: Send = send
     before: ProblemFile = field(init=False)
     zone_error: MirrorError | None = field(default=None, init=False)
     _began_ms: int = field(default_factory=lambda: int(time.time() * 1000), init=False)
@@ -146,15 +144,23 @@ class Reporting:
     ) -> list[StoredProblem]:
         interval_ms = round(self.interval_seconds * 1000)
         evaluation = Evaluation(self.owner, generation, self._began_ms, interval_ms, results, known)
-        delivery = Delivery(self.composed.config.alerts, int(time.time() * 1000), self.send)
+        config, now_ms = self.composed.config, int(time.time() * 1000)
+        deliveries = [one for feature in features() if (one := feature.delivery(config, now_ms)) is not None]
 
         def spoken_for(problem: StoredProblem) -> bool:
             return problem.key in results or problem.owner == self.owner
 
-        before, after = memory.change(lambda file: delivery.claim(evaluation.apply(file), spoken_for))
-        if delivery.has_claims:
-            accepted = delivery.deliver(after)
-            memory.change(partial(delivery.settle, accepted=accepted))
+        def evaluated(file: ProblemFile) -> ProblemFile:
+            file = evaluation.apply(file)
+            for delivery in deliveries:
+                file = delivery.claim(file, spoken_for)
+            return file
+
+        before, after = memory.change(evaluated)
+        for delivery in deliveries:
+            if delivery.has_claims:
+                accepted = delivery.deliver(after)
+                memory.change(partial(delivery.settle, accepted=accepted))
         return [one for one in newly_open(before, after) if not after.muted(one.subject, self._began_ms)]
 
 

@@ -23,11 +23,11 @@ from mirror_assets.landing.steps import drive
 from mirror_assets.orchestration.asset_names import MIRROR_ALL
 from mirror_assets.standin.replicator import LocalReplicator
 from mirror_assets.storage import Store
-from mirror_assets_tests.alerts.web import WebReceiver, web_receiver
 from mirror_assets_tests.dagster_processes import DagsterProcesses
 from mirror_assets_tests.end_to_end.disks import Disk, disk
 from mirror_assets_tests.fabric.databases import Json, LoopbackDatabase, replicating
 from mirror_assets_tests.fabric.loopback import LoopbackFabric
+from mirror_assets_tests.features.alerts.web import WebReceiver, web_receiver
 from mirror_assets_tests.onelake.server import LoopbackOneLake
 from mirror_assets_tests.onelake.stores import loopback_store
 from mirror_assets_tests.planted.lake import FEED, Lake

@@ -13,7 +13,7 @@ import click
 from mirror_assets.cli.commands.init import init
 from mirror_assets.cli.commands.inspect import check, feed, preview, reconcile, status
 from mirror_assets.cli.commands.mirror import drop, plan, rebuild, repair, replicate, run
-from mirror_assets.cli.commands.services import alerts, fabric
+from mirror_assets.cli.commands.services import fabric
 from mirror_assets.cli.commands.setup import discover, doctor, download_jars
 from mirror_assets.cli.exit import Exit
 from mirror_assets.cli.json_log import use_json
@@ -52,7 +52,7 @@ def _flush(code: Exit, **_: object) -> Exit:
 
 for _command in (
     *(init, plan, run, discover, status, reconcile, feed, preview, check, doctor, download_jars),
-    *(replicate, repair, rebuild, drop, alerts, fabric),
+    *(replicate, repair, rebuild, drop, fabric),
     *(command for feature in features() for command in feature.commands()),
 ):
     app.add_command(_command)

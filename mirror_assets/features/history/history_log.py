@@ -14,7 +14,7 @@ from mirror_assets.source.source_files import SourceFiles
 from mirror_assets.source.store_faults import translated
 
 # The application id of the history's transactions; their version is the generation.
-APPLICATION = "mirror_assets/features/history"
+APPLICATION = "mirror_assets/history"
 
 
 class _Txn(TypedDict):

@@ -19,6 +19,10 @@ from mirror_assets_tests.errors import raises
 from mirror_assets_tests.source.handmade import commit_file
 
 
+def test_the_application_is_that_of_histories_that_exist() -> None:
+    assert APPLICATION == "mirror_assets/history", "another one would begin each history again"
+
+
 def commit(kept: HistoryCommit) -> bytes:
     """The commit of a slice, as Spark writes it."""
     info = {"operation": "WRITE", "operationMetrics": {"numOutputRows": str(kept.rows)}, "userMetadata": kept.text}

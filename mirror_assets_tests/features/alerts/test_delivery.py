@@ -1,4 +1,4 @@
-"""Delivery: each receiver gets each message once, in order, however long it is down."""
+"""AlertDelivery: each receiver gets each message once, in order, however long it is down."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ from collections import Counter
 import hypothesis.strategies as st
 from hypothesis import given
 
-from mirror_assets.alerts.delivery import Delivery
-from mirror_assets.alerts.messages import Message
-from mirror_assets.config.alerts import AlertsConfig, ReceiverConfig
 from mirror_assets.errors import ErrorCode, RetryError
+from mirror_assets.features.alerts.delivery import AlertDelivery
+from mirror_assets.features.alerts.messages import Message
+from mirror_assets.features.alerts.settings import AlertsConfig, ReceiverConfig
 from mirror_assets.landing.problems import MessageKind, Mute, ProblemFile, Severity, StoredProblem
-from mirror_assets_tests.alerts.problems import problem
+from mirror_assets_tests.features.alerts.problems import problem
 
 _MINUTE, _HOUR = 60_000, 3_600_000
 
@@ -53,7 +53,7 @@ class Deliveries:
             for key, one in known.items()
             if key not in now
         ]
-        delivery = Delivery(self.settings, self.now, self.send)
+        delivery = AlertDelivery(self.settings, self.now, self.send)
         file = delivery.claim(self.file.model_copy(update={"problems": (*kept, *ended)}), lambda _: True)
         self.file = delivery.settle(file, delivery.deliver(file))
 

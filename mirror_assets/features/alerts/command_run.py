@@ -7,15 +7,15 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from mirror_assets.alerts.messages import test_message
-from mirror_assets.alerts.receivers import send
 from mirror_assets.cli.exit import Exit, exit_code
 from mirror_assets.cli.output import note, show, show_json
-from mirror_assets.config.alerts import ReceiverConfig
 from mirror_assets.config.errors import did_you_mean
 from mirror_assets.config.load import load_config
 from mirror_assets.config.zone import open_zone
 from mirror_assets.errors import MirrorError
+from mirror_assets.features.alerts.messages import test_message
+from mirror_assets.features.alerts.receivers import send
+from mirror_assets.features.alerts.settings import AlertSettings, ReceiverConfig
 from mirror_assets.landing.problems import Mute, ProblemStore
 
 
@@ -41,7 +41,7 @@ class MutedTable:
 
 def test(path: Path | None, names: Sequence[str], *, as_json: bool) -> Exit:
     """Test these receivers, or all; fails when one of them did not take the message."""
-    receivers = load_config(path).alerts.receivers
+    receivers = AlertSettings.of(load_config(path)).alerts.receivers
     unknown = [name for name in names if name not in receivers]
     if unknown or not receivers:
         what = f"no receiver {unknown[0]!r}{did_you_mean(unknown[0], receivers)}" if unknown else "none"

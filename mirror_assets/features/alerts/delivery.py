@@ -7,10 +7,10 @@ import time
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 
-from mirror_assets.alerts.messages import Message, message_of
-from mirror_assets.alerts.receivers import send
-from mirror_assets.config.alerts import AlertsConfig, ReceiverConfig
 from mirror_assets.errors import MirrorError
+from mirror_assets.features.alerts.messages import Message, message_of
+from mirror_assets.features.alerts.receivers import send
+from mirror_assets.features.alerts.settings import AlertsConfig, ReceiverConfig
 from mirror_assets.landing.problems import MessageKind, ProblemFile, ProblemKey, Sent, Severity, StoredProblem
 
 # How long one evaluation may send, and how long others leave its claims alone: a killed one loses no message.
@@ -41,7 +41,7 @@ def due(
 
 
 @dataclass
-class Delivery:
+class AlertDelivery:
     """Sends the messages of an evaluation at this time, in ms since 1970, about the problems that it claims."""
 
     settings: AlertsConfig

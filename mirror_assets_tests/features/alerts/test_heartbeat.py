@@ -9,8 +9,8 @@ from http.server import BaseHTTPRequestHandler, HTTPServer
 
 import pytest
 
-from mirror_assets.alerts.heartbeat import call_heartbeat
-from mirror_assets.config.alerts import AlertsConfig
+from mirror_assets.features.alerts.heartbeat import call_heartbeat
+from mirror_assets.features.alerts.settings import AlertsConfig
 
 _SETTINGS = AlertsConfig.model_validate({"heartbeat_url_variable": "BEAT_URL"})
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 import pytest
 
 from mirror_assets import docs_links
-from mirror_assets.alerts.messages import message_of
-from mirror_assets.config.alerts import AlertsConfig
 from mirror_assets.docs_links import DOCS_VARIABLE
+from mirror_assets.features.alerts.messages import message_of
+from mirror_assets.features.alerts.settings import AlertsConfig
 from mirror_assets.landing.problems import MessageKind, Severity, StoredProblem
-from mirror_assets_tests.alerts.problems import problem
+from mirror_assets_tests.features.alerts.problems import problem
 
 _AT = 1_767_225_600_000  # 2026-01-01 00:00 UTC
 _PAGES = AlertsConfig(dagster_url="https://dagster.example/")

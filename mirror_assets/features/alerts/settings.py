@@ -1,4 +1,4 @@
-"""Settings of alerts: the receivers, their minimum severity, and links."""
+"""The settings of alerts: the receivers, their minimum severity, and links."""
 
 from __future__ import annotations
 
@@ -37,3 +37,9 @@ class AlertsConfig(Section):
     remind_hours: Seconds | None = Field(
         default=6, description="Hours between repeats of an open incident; null: never."
     )
+
+
+class AlertSettings(Section):
+    """The receivers of alerts."""
+
+    alerts: AlertsConfig = Field(default_factory=AlertsConfig, description="Receivers of alerts.")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from mirror_assets.features.alerts.settings import AlertSettings
 from mirror_assets.landing.problems import Severity
 from mirror_assets_tests.config.reading import mistake, read
 from mirror_assets_tests.pages import DOCS
@@ -12,9 +13,9 @@ _REST = "landing_zone: {path: ./landing}\ntables: {orders: {source: ./orders, ke
 
 
 def test_receivers_are_read_and_there_are_none_by_default() -> None:
-    assert read(_REST).alerts.receivers == {}
+    assert AlertSettings.of(read(_REST)).alerts.receivers == {}
     written = "alerts: {receivers: {pager: {url_variable: PD, severity: error}, team: {url_variable: T}}}"
-    receivers = read(_REST + written).alerts.receivers
+    receivers = AlertSettings.of(read(_REST + written)).alerts.receivers
     assert [(name, one.url_variable, one.severity) for name, one in receivers.items()] == [
         ("pager", "PD", Severity.ERROR),
         ("team", "T", Severity.WARN),
@@ -40,4 +41,4 @@ def test_a_mistake_says_what_to_write(settings: str, message: str) -> None:
 
 def test_the_example_of_the_page_is_read() -> None:
     example = (DOCS / "alerts.md").read_text(encoding="utf-8").partition("```yaml\n")[2].partition("```")[0]
-    assert list(read(_REST + example).alerts.receivers) == ["oncall", "team", "data"]
+    assert list(AlertSettings.of(read(_REST + example)).alerts.receivers) == ["oncall", "team", "data"]

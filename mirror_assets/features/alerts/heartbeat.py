@@ -8,8 +8,8 @@ import urllib.request
 from collections.abc import Mapping
 from urllib.parse import urlsplit
 
-from mirror_assets.alerts.receivers import is_loopback
-from mirror_assets.config.alerts import AlertsConfig
+from mirror_assets.features.alerts.receivers import is_loopback
+from mirror_assets.features.alerts.settings import AlertsConfig
 from mirror_assets.redaction import hide, redacted
 
 _SECONDS = 10.0

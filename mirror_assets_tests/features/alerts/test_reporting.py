@@ -22,9 +22,9 @@ from mirror_assets.orchestration.reporting import OUTAGE_TAG, discovery_results
 from mirror_assets.source.log import DeltaLog
 from mirror_assets.storage import LocalStore
 from mirror_assets.storage.errors import StoreFull, StoreUnavailable
-from mirror_assets_tests.alerts.web import WebReceiver
 from mirror_assets_tests.discovery.lakes import DiskLake
-from mirror_assets_tests.orchestration.alerting import Deployment, kinds
+from mirror_assets_tests.features.alerts.alerting import Deployment, kinds
+from mirror_assets_tests.features.alerts.web import WebReceiver
 from mirror_assets_tests.pages import DOCS
 
 _DENIED = "the token for abfss://lake@acme.dfs.core.windows.net/{} has expired. Next: renew it."

@@ -12,10 +12,10 @@ from mirror_assets.config.find_tables import When, with_found_tables
 from mirror_assets.landing.metadata import metadata_bytes
 from mirror_assets.landing.names import TableName
 from mirror_assets.source.log import DeltaLog
-from mirror_assets_tests.alerts.web import WebReceiver
 from mirror_assets_tests.discovery.lakes import DiskLake
+from mirror_assets_tests.features.alerts.alerting import Deployment, kinds
+from mirror_assets_tests.features.alerts.web import WebReceiver
 from mirror_assets_tests.landing.staging import cover
-from mirror_assets_tests.orchestration.alerting import Deployment, kinds
 from mirror_assets_tests.pipeline.paper import COLUMNS
 
 _RULES = """\

@@ -1,0 +1,49 @@
+"""Alerts: receivers get one message when a problem begins and one when it ends; `checks` finds the problems."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from mirror_assets.feature import Feature
+
+if TYPE_CHECKING:
+    import click
+
+    from mirror_assets.config.model import Config
+    from mirror_assets.config.setting_values import Section
+    from mirror_assets.feature import Delivery
+
+
+class _Alerts(Feature):
+    def settings(self) -> type[Section]:
+        from mirror_assets.features.alerts.settings import AlertSettings
+
+        return AlertSettings
+
+    def delivery(self, config: Config, now_ms: int) -> Delivery | None:
+        from mirror_assets.features.alerts.settings import AlertSettings
+
+        settings = AlertSettings.of(config).alerts
+        if not settings.receivers:
+            return None
+        from mirror_assets.features.alerts.delivery import AlertDelivery
+
+        return AlertDelivery(settings, now_ms)
+
+    def after_checks(self, config: Config) -> None:
+        from mirror_assets.features.alerts.settings import AlertSettings
+
+        settings = AlertSettings.of(config).alerts
+        if settings.heartbeat_url_variable is not None:
+            from mirror_assets.features.alerts.heartbeat import call_heartbeat
+
+            call_heartbeat(settings)
+
+    def commands(self) -> Sequence[click.Command]:
+        from mirror_assets.features.alerts.command import alerts
+
+        return (alerts,)
+
+
+FEATURE = _Alerts()
