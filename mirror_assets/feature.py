@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from mirror_assets.orchestration.mirror_assets import MirrorAssets
 
 # The folders of `features`, each with one `FEATURE`. Without its line here, a feature does not exist.
-_NAMES = ("alerts", "demo", "direct_lake", "history")
+_NAMES = ("init", "demo", "history", "direct_lake", "alerts")
 
 
 @dataclass(frozen=True)

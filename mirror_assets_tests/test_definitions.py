@@ -14,7 +14,6 @@ from dagster_shared.serdes import serialize_value
 
 from mirror_assets.config.load import load_config
 from mirror_assets.definitions import build_definitions, defs
-from mirror_assets.features.history import HISTORY
 from mirror_assets.orchestration.jobs import MIRROR_TABLE, REBUILD, build_jobs
 from mirror_assets.orchestration.jobs_first import jobs_first
 from mirror_assets.orchestration.mirror_assets import MirrorAssets
@@ -90,7 +89,7 @@ def test_a_rebuild_has_the_tables_of_its_own_definitions_alone(config: Path) -> 
 @pytest.mark.usefixtures("config")
 def test_a_launchpad_asks_for_nothing_but_what_is_to_be_done() -> None:
     for job in defs().resolve_all_job_defs():
-        if job.name.startswith("__") or job.name == HISTORY:
+        if job.name.startswith("__"):
             continue
         asked = job.run_config_schema.config_type
         assert isinstance(asked, dg.Shape)

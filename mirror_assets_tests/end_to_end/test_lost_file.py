@@ -12,8 +12,8 @@ from deltalake import DeltaTable
 from mirror_assets.definitions import build_definitions
 from mirror_assets.orchestration.asset_names import MIRROR_ALL
 from mirror_assets.orchestration.check_jobs import CHECKS
-from mirror_assets_tests.features.alerts.web import WebReceiver, web_receiver
 from mirror_assets_tests.lab import TABLE, Lab
+from mirror_assets_tests.web import WebReceiver, web_receiver
 
 
 @pytest.fixture

@@ -27,12 +27,12 @@ from mirror_assets_tests.dagster_processes import DagsterProcesses
 from mirror_assets_tests.end_to_end.disks import Disk, disk
 from mirror_assets_tests.fabric.databases import Json, LoopbackDatabase, replicating
 from mirror_assets_tests.fabric.loopback import LoopbackFabric
-from mirror_assets_tests.features.alerts.web import WebReceiver, web_receiver
 from mirror_assets_tests.onelake.server import LoopbackOneLake
 from mirror_assets_tests.onelake.stores import loopback_store
 from mirror_assets_tests.planted.lake import FEED, Lake
 from mirror_assets_tests.telemetry.scrape import Series, free_port, scrape
 from mirror_assets_tests.unity.server import TOKEN, Answer, LoopbackUnity
+from mirror_assets_tests.web import WebReceiver, web_receiver
 
 _PROJECT = Path(__file__).parents[2]
 _STAGING_SIZE = "64m"

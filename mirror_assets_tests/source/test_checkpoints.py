@@ -17,7 +17,6 @@ from hypothesis import strategies as st
 from mirror_assets.source.errors import LogGap, SourceUnreadable
 from mirror_assets.source.log import DeltaLog
 from mirror_assets.source.replay import Snapshot
-from mirror_assets_tests.features.direct_lake.random_lakes import histories
 from mirror_assets_tests.source.handmade import (
     PROTOCOL,
     Action,
@@ -29,6 +28,7 @@ from mirror_assets_tests.source.handmade import (
     schema_string,
     write_commit,
 )
+from mirror_assets_tests.source.random_lakes import histories
 from mirror_assets_tests.source.rewritten import classic, compacted, in_parts, with_parsed_statistics, with_sidecars
 
 

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from mirror_assets.source.actions import Metadata, Vector
 from mirror_assets.source.log_paths import TablePaths, as_listed, is_absolute, is_hidden, spelled
 from mirror_assets.source.parsing import RawAction, read_vector, z85_decoded
-from mirror_assets_tests.features.direct_lake.random_lakes import z85_encoded
+from mirror_assets_tests.source.random_lakes import z85_encoded
 
 _HERE = TablePaths.of("/lake/a table")
 

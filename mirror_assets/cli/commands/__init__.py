@@ -10,7 +10,6 @@ from pathlib import Path
 
 import click
 
-from mirror_assets.cli.commands.init import init
 from mirror_assets.cli.commands.inspect import check, feed, preview, reconcile, status
 from mirror_assets.cli.commands.mirror import drop, plan, rebuild, repair, replicate, run
 from mirror_assets.cli.commands.services import fabric
@@ -51,7 +50,7 @@ def _flush(code: Exit, **_: object) -> Exit:
 
 
 for _command in (
-    *(init, plan, run, discover, status, reconcile, feed, preview, check, doctor, download_jars),
+    *(plan, run, discover, status, reconcile, feed, preview, check, doctor, download_jars),
     *(replicate, repair, rebuild, drop, fabric),
     *(command for feature in features() for command in feature.commands()),
 ):

@@ -24,7 +24,6 @@ from mirror_assets.landing.steps import drive
 from mirror_assets.orchestration.check_jobs import CHECK_OP, CHECKS, CheckTables
 from mirror_assets.source.log import DeltaLog
 from mirror_assets.storage import LocalStore
-from mirror_assets_tests.features.alerts.web import WebReceiver
 from mirror_assets_tests.landing.staging import cover
 from mirror_assets_tests.pipeline.paper import COLUMNS, FEED, SCHEMA
 from mirror_assets_tests.source.handmade import (
@@ -36,6 +35,7 @@ from mirror_assets_tests.source.handmade import (
     metadata_action,
     write_commit,
 )
+from mirror_assets_tests.web import WebReceiver
 
 _DAYS = 8
 

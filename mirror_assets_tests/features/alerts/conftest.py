@@ -10,7 +10,7 @@ import pytest
 
 from mirror_assets.docs_links import DOCS_VARIABLE
 from mirror_assets_tests.features.alerts.alerting import Deployment
-from mirror_assets_tests.features.alerts.web import WebReceiver, web_receiver
+from mirror_assets_tests.web import WebReceiver, web_receiver
 
 
 @pytest.fixture

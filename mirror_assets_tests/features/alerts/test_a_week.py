@@ -18,7 +18,7 @@ from mirror_assets.source.log import DeltaLog
 from mirror_assets.storage import LocalStore
 from mirror_assets.storage.errors import StoreFull, StoreUnavailable
 from mirror_assets_tests.features.alerts.alerting import Deployment
-from mirror_assets_tests.features.alerts.web import WebReceiver
+from mirror_assets_tests.web import WebReceiver
 
 pytestmark = [pytest.mark.soak, pytest.mark.long(60)]
 _KILLED = "sales.t001: run 17 ended while it worked on the table: it was killed."

@@ -13,7 +13,7 @@ import pytest
 from mirror_assets.cli import main
 from mirror_assets.landing.problems import ProblemStore
 from mirror_assets.storage import LocalStore
-from mirror_assets_tests.features.alerts.web import WebReceiver, web_receiver
+from mirror_assets_tests.web import WebReceiver, web_receiver
 
 
 @pytest.fixture

@@ -14,7 +14,7 @@ from mirror_assets.features.alerts.receivers import send
 from mirror_assets.features.alerts.settings import ReceiverConfig
 from mirror_assets.landing.problems import MessageKind, Severity
 from mirror_assets_tests.features.alerts.pagerduty import LoopbackPagerDuty
-from mirror_assets_tests.features.alerts.web import WebReceiver, web_receiver
+from mirror_assets_tests.web import WebReceiver, web_receiver
 
 _HOOK = ReceiverConfig.model_validate({"url_variable": "HOOK_URL"})
 _KEY = "0123456789abcdef0123456789abcdef"

@@ -24,8 +24,8 @@ from mirror_assets.storage import LocalStore
 from mirror_assets.storage.errors import StoreFull, StoreUnavailable
 from mirror_assets_tests.discovery.lakes import DiskLake
 from mirror_assets_tests.features.alerts.alerting import Deployment, kinds
-from mirror_assets_tests.features.alerts.web import WebReceiver
 from mirror_assets_tests.pages import DOCS
+from mirror_assets_tests.web import WebReceiver
 
 _DENIED = "the token for abfss://lake@acme.dfs.core.windows.net/{} has expired. Next: renew it."
 

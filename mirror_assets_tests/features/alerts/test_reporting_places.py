@@ -14,9 +14,9 @@ from mirror_assets.landing.names import TableName
 from mirror_assets.source.log import DeltaLog
 from mirror_assets_tests.discovery.lakes import DiskLake
 from mirror_assets_tests.features.alerts.alerting import Deployment, kinds
-from mirror_assets_tests.features.alerts.web import WebReceiver
 from mirror_assets_tests.landing.staging import cover
 from mirror_assets_tests.pipeline.paper import COLUMNS
+from mirror_assets_tests.web import WebReceiver
 
 _RULES = """\
 stores:

@@ -20,10 +20,10 @@ from mirror_assets.features.direct_lake.model_frames import Frame
 from mirror_assets.features.direct_lake.vacuum import MirrorNeeds, Requirement, VacuumPlan, plan_vacuum
 from mirror_assets.source.log import DeltaLog
 from mirror_assets_tests import figures
-from mirror_assets_tests.features.direct_lake.random_lakes import histories, moments
 from mirror_assets_tests.features.direct_lake.vacuums import Lake, small_tables
 from mirror_assets_tests.smoke import smoke_first
 from mirror_assets_tests.source.handmade import commit_file
+from mirror_assets_tests.source.random_lakes import histories, moments
 
 _WEEK_MS = 7 * 86_400_000
 _DAY_MS = 86_400_000

@@ -12,9 +12,9 @@ from mirror_assets.cli.output import note, show
 from mirror_assets.composition import Session, SparkSettings
 from mirror_assets.config.model import Config
 from mirror_assets.config.table_settings import StorePath
-from mirror_assets.init.draft import Draft, make_draft, require_new
-from mirror_assets.init.entries import counted
-from mirror_assets.init.lake import CatalogRequest, open_catalog, open_lake
+from mirror_assets.features.init.draft import Draft, make_draft, require_new
+from mirror_assets.features.init.entries import counted
+from mirror_assets.features.init.lake import CatalogRequest, open_catalog, open_lake
 
 
 @dataclass(frozen=True)

@@ -81,14 +81,14 @@ def init(
     for option, value in of_catalogs.items():
         if value and not catalog:
             raise click.UsageError(f"--{option} goes with --catalog")
-    from mirror_assets.cli import init as initial
-    from mirror_assets.init.lake import CatalogRequest
+    from mirror_assets.features.init import command_run
+    from mirror_assets.features.init.lake import CatalogRequest
 
     settings = {name: value for name, value in store.items() if value is not None}
     request = None
     if catalog:
         named = (catalog, schema or "*", token_variable, stores)
         request = CatalogRequest(lake, *named, settings, dict(spark_settings))
-    return initial.init(
+    return command_run.init(
         lake, settings, depth, request, file, sql, force=force, with_spark=not no_spark, as_json=as_json
     )

@@ -9,7 +9,7 @@ from enum import Enum
 from itertools import combinations
 
 from mirror_assets.config.source_fit import why_no_key
-from mirror_assets.init.survey import Survey
+from mirror_assets.features.init.survey import Survey
 
 # Microsoft advises fewer than five key columns.
 _MOST_COLUMNS = 4

@@ -22,7 +22,7 @@ from mirror_assets.config.setting_values import Changes, is_uri
 from mirror_assets.config.stores import StoreConfig
 from mirror_assets.config.table_settings import StorePath
 from mirror_assets.errors import ErrorCode, MirrorError, RetryError
-from mirror_assets.init.errors import lake_unfit, no_tables, no_tables_in_catalog
+from mirror_assets.features.init.errors import lake_unfit, no_tables, no_tables_in_catalog
 from mirror_assets.landing.names import TableName
 from mirror_assets.source.find_tables import find_tables
 from mirror_assets.sql_names import quoted

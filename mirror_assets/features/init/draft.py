@@ -13,12 +13,12 @@ from mirror_assets.composition import Session, session_factory
 from mirror_assets.config.load import parse_config
 from mirror_assets.config.model import Config
 from mirror_assets.errors import MirrorError
-from mirror_assets.init.entries import TableEntry, table_entry
-from mirror_assets.init.errors import file_exists, file_unwritable
-from mirror_assets.init.lake import Lake
-from mirror_assets.init.propose_keys import declared_key, key_candidates, likely_key
-from mirror_assets.init.survey import Survey, Unreadable, survey_lake
-from mirror_assets.init.write_files import config_text, sql_text
+from mirror_assets.features.init.entries import TableEntry, table_entry
+from mirror_assets.features.init.errors import file_exists, file_unwritable
+from mirror_assets.features.init.lake import Lake
+from mirror_assets.features.init.propose_keys import declared_key, key_candidates, likely_key
+from mirror_assets.features.init.survey import Survey, Unreadable, survey_lake
+from mirror_assets.features.init.write_files import config_text, sql_text
 
 # Tables that Spark reads at the same time.
 _AT_ONCE = 4
@@ -87,7 +87,7 @@ def _entry(session: Session | None, survey: Survey) -> TableEntry:
     declared = declared_key(survey)
     if declared or session is None or survey.state.rows == 0:
         return table_entry(survey, declared or likely_key(survey), "no column is a key by its name and statistics")
-    from mirror_assets.init.prove_keys import prove_key
+    from mirror_assets.features.init.prove_keys import prove_key
 
     try:
         # A session holds the credentials of one table at a time.

@@ -13,7 +13,7 @@ from pyspark.sql import functions as F
 
 from mirror_assets.encode.scan_reader import read_scan
 from mirror_assets.encode.spark_errors import spark_errors
-from mirror_assets.init.propose_keys import KeyCandidate, KeyProposal, Proof, column_sets
+from mirror_assets.features.init.propose_keys import KeyCandidate, KeyProposal, Proof, column_sets
 from mirror_assets.source.log import DeltaLog
 from mirror_assets.source.scan_builder import scan_version
 from mirror_assets.source.source_state import SourceState

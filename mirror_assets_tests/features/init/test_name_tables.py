@@ -6,7 +6,7 @@ import hypothesis.strategies as st
 import pytest
 from hypothesis import given
 
-from mirror_assets.init.name_tables import name_tables
+from mirror_assets.features.init.name_tables import name_tables
 from mirror_assets.landing.names import TableName
 
 

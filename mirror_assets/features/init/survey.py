@@ -12,8 +12,8 @@ import pydantic
 from mirror_assets.composition import source_log
 from mirror_assets.config.table_settings import TableSettings
 from mirror_assets.errors import MirrorError
-from mirror_assets.init.lake import Lake, LakeTable
-from mirror_assets.init.name_tables import name_tables
+from mirror_assets.features.init.lake import Lake, LakeTable
+from mirror_assets.features.init.name_tables import name_tables
 from mirror_assets.landing.names import TableName
 from mirror_assets.source.column_statistics import ColumnStatistics
 from mirror_assets.source.errors import ColumnUnfit

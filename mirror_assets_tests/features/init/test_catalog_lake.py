@@ -11,7 +11,7 @@ from deltalake import write_deltalake
 
 from mirror_assets.cli import main
 from mirror_assets.config.load import load_config
-from mirror_assets_tests.init.lake import FEED
+from mirror_assets_tests.features.init.lake import FEED
 from mirror_assets_tests.unity.server import TOKEN, LoopbackUnity, Table
 
 _SHORT = {**FEED, "delta.logRetentionDuration": "interval 1 days"}

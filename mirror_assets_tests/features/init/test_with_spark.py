@@ -11,7 +11,7 @@ from pyspark.sql import SparkSession
 
 from mirror_assets.cli import main
 from mirror_assets.config.load import load_config
-from mirror_assets_tests.init.lake import BY_DELTA_RS, BY_SPARK, UNREADABLE, make_by_delta_rs, make_by_spark
+from mirror_assets_tests.features.init.lake import BY_DELTA_RS, BY_SPARK, UNREADABLE, make_by_delta_rs, make_by_spark
 
 # One process makes the lake once for all of these.
 pytestmark = [pytest.mark.long(150), pytest.mark.xdist_group("init with Spark")]
