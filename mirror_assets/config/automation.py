@@ -13,6 +13,8 @@ from mirror_assets.config.setting_values import Count, Seconds, Section
 _RESIDENT_SECONDS, _BATCH_SECONDS = 2.0, 15.0
 # Checking a hundred tables takes five seconds of a core: at this interval, checks use 2 % of one at most.
 _CHECKS_MINUTES, _CHECKS_TABLES = 5, 100
+# A problem that a retry may resolve is reported after the second checks: within an hour.
+_LONGEST_MINUTES = 30
 
 
 def divisors(whole: int) -> list[int]:
@@ -68,7 +70,8 @@ class AutomationConfig(Section):
         if self.checks_every_minutes != "auto":
             return self.checks_every_minutes
         wanted = _CHECKS_MINUTES * tables / _CHECKS_TABLES
-        return min((fit for fit in divisors(60) if fit >= max(wanted, _CHECKS_MINUTES)), default=60)
+        fitting = (fit for fit in divisors(60) if max(wanted, _CHECKS_MINUTES) <= fit <= _LONGEST_MINUTES)
+        return min(fitting, default=_LONGEST_MINUTES)
 
     @property
     def every(self) -> float:
