@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import gc
 import warnings
+from collections.abc import Sequence
 
 import dagster as dg
 
 import mirror_assets.encode  # noqa: F401 first: without a supported Spark, its error says how to get one
 from mirror_assets.config.load import load_config
 from mirror_assets.config.model import Config
+from mirror_assets.feature import Feature, SliceCheck
 from mirror_assets.garbage import search_rarely
 from mirror_assets.orchestration.assets import table_assets
 from mirror_assets.orchestration.batch_sensor import mirror_sensor
@@ -29,14 +31,21 @@ _NEWEST: list[tuple[dict[str, object], dg.Definitions]] = []
 
 
 def build_definitions(
-    config: Config, *, translator: MirrorTranslator | None = None, name: str = "", spark: str | None = None
+    config: Config,
+    *,
+    translator: MirrorTranslator | None = None,
+    name: str = "",
+    spark: str | None = None,
+    features: Sequence[Feature | SliceCheck] = (),
 ) -> dg.Definitions:
     """Return the assets, checks, jobs, sensors, schedules and resources of a mirror; reads no source, starts no Spark.
 
     `translator` maps tables to asset definitions. `name` is the prefix of everything that is no asset, so that the
     definitions can be merged with others. `spark` is the key of a PySpark resource of the project, which replaces the
-    mirror's own. Raises SettingError if two assets have one key.
+    mirror's own. `features` are checks and features of the project, beside those that the setting `features` names.
+    Raises SettingError if two assets have one key.
     """
+    config = config.with_features(features)
     assets = MirrorAssets(config, translator or MirrorTranslator(), name, spark)
     assets.require_distinct_keys()
     tables = config.all_tables()

@@ -8,9 +8,12 @@ from functools import cache
 from importlib import import_module
 from typing import TYPE_CHECKING, Protocol
 
+from mirror_assets.markers import ROW_MARKER, Marker
+
 if TYPE_CHECKING:
     import click
     import dagster as dg
+    from pyspark.sql import DataFrame, SparkSession
 
     from mirror_assets.config.document import Steps
     from mirror_assets.config.model import Config
@@ -70,6 +73,47 @@ class Delivery(Protocol):
     def settle(self, file: ProblemFile, accepted: Mapping[ProblemKey, Mapping[str, Sent]]) -> ProblemFile:
         """Return the file with what was accepted, and without the claims."""
         ...
+
+
+@dataclass(frozen=True)
+class StagedRows:
+    """The staged rows of a slice, of which nothing has landed yet.
+
+    `parts` are the Parquet files, as Spark takes them, in the order in which they land. They have the mirrored columns,
+    and last `__rowMarker__`, unless all rows are inserts. A delete has its key alone. `spark` opens a session.
+    """
+
+    table: str
+    slice: str
+    keys: tuple[str, ...]
+    parts: tuple[str, ...]
+    spark: Callable[[], SparkSession]
+
+    @property
+    def rows(self) -> DataFrame:
+        """All rows as one frame, each with its `__rowMarker__`: 0 insert, 1 update, 2 delete, 4 upsert."""
+        found = self.spark().read.option("__globPaths__", "false").parquet(*self.parts)
+        return found if ROW_MARKER in found.columns else found.selectExpr("*", f"0 AS {ROW_MARKER}")
+
+    @property
+    def values(self) -> DataFrame:
+        """The rows that have values: all but deletes."""
+        return self.rows.where(f"{ROW_MARKER} <> {Marker.DELETE.value}")
+
+
+@dataclass(frozen=True)
+class SliceCheck:
+    """A check of your own of the staged rows of each slice: `problems` returns a sentence for each problem.
+
+    A slice with problems does not land if the check is `blocking`; else they are warnings. `tables` are the names of
+    the tables that have it; empty: all. A slice without rows passes.
+    """
+
+    name: str
+    description: str
+    problems: Callable[[StagedRows], Iterable[str]]
+    blocking: bool = True
+    tables: tuple[str, ...] = ()
 
 
 class Feature:
@@ -136,6 +180,10 @@ class Feature:
         """Return its asset checks; each says which tables have it."""
         return ()
 
+    def slice_checks(self) -> Sequence[SliceCheck]:
+        """Return its checks of staged rows, which run before a slice lands."""
+        return ()
+
     def jobs(self, assets: MirrorAssets) -> Sequence[Job]:  # noqa: ARG002
         """Return its jobs, if the configuration uses it."""
         return ()
@@ -151,17 +199,42 @@ class Feature:
 
 def asset_of_feature(config: Config, table: TableSettings) -> FeatureAsset | None:
     """Return what a feature makes of the table, if one does."""
-    return next((made for feature in features() if (made := feature.asset_of(config, table)) is not None), None)
+    return next(
+        (made for feature in config.all_features if (made := feature.asset_of(config, table)) is not None), None
+    )
 
 
 def read_by_features(config: Config, table: TableSettings) -> int | None:
     """Return the version up to which all features have read the source's commits; None if none reads any."""
-    read = (feature.read_up_to(config, table) for feature in features())
+    read = (feature.read_up_to(config, table) for feature in config.all_features)
     return min((version for version in read if version is not None), default=None)
+
+
+@dataclass(frozen=True)
+class _OwnCheck(Feature):
+    check: SliceCheck
+
+    def slice_checks(self) -> Sequence[SliceCheck]:
+        return (self.check,)
+
+
+def own_feature(given: Feature | SliceCheck) -> Feature:
+    """Return what a project adds as a feature. Raises TypeError for anything else."""
+    if isinstance(given, SliceCheck):
+        return _OwnCheck(given)
+    if not isinstance(given, Feature):
+        raise TypeError(f"expected a SliceCheck or a Feature, got {type(given).__name__}")
+    return given
+
+
+def slice_checks(config: Config, table: TableSettings) -> list[SliceCheck]:
+    """Return the features' checks of the table's staged rows."""
+    found = (check for feature in config.all_features for check in feature.slice_checks())
+    return [check for check in found if not check.tables or str(table.name) in check.tables]
 
 
 @cache
 def features() -> tuple[Feature, ...]:
-    """Return every feature, in the order of the list."""
+    """Return every feature of this package, in the order of the list."""
     found: list[Feature] = [import_module(f"mirror_assets.features.{name}").FEATURE for name in _NAMES]
     return tuple(found)

@@ -23,6 +23,7 @@ from mirror_assets.errors import NEXT, ErrorCode
 from mirror_assets.fabric.monitoring import MonitoredTable, TableState
 from mirror_assets.orchestration.asset_names import MIRROR_ALL, AssetKind, asset_key
 from mirror_assets.orchestration.check_jobs import ALL_CHECKS, CHECK_OP, CheckTables
+from mirror_assets.orchestration.checks import require_known
 from mirror_assets.orchestration.jobs import (
     REBUILD,
     REBUILD_OP,
@@ -97,10 +98,11 @@ def _mirror_all(config: Config, names: Sequence[str], commits: RangeOptions) -> 
 def check(path: Path | None, names: Sequence[str], only: Sequence[str], *, as_json: bool) -> Exit:
     """Run the asset checks of these tables, or all; fails if one fails with severity ERROR.
 
-    `only` names checks; none: all. Raises TableUnknown.
+    `only` names checks; none: all. Raises TableUnknown, and SettingError for an unknown check.
     """
     config = load_config(path)
     config.chosen(names)
+    require_known(config, only)
     result = execute(config, ALL_CHECKS, {CHECK_OP: CheckTables(tables=list(names), checks=list(only))})
     orphans = [] if names or only else orphan_lines(config)
     lines, broken = [*check_lines(result), *orphans], broken_checks(result)

@@ -125,15 +125,6 @@ def point(text: str) -> str:
     return text
 
 
-def check_name(text: str) -> str:
-    """Return the text if a check has this name. Raises click.BadParameter."""
-    from mirror_assets.orchestration.checks import CHECK_NAMES
-
-    if text not in CHECK_NAMES:
-        raise click.BadParameter(f"expected one of {', '.join(CHECK_NAMES)}, got {text!r}")
-    return text
-
-
 def duration(text: str) -> float:
     """Return the seconds of a time such as `5s`, `500ms`, `2min`, `4h` or `2d`. Raises click.BadParameter."""
     match = _DURATION.fullmatch(text.strip())

@@ -18,7 +18,6 @@ from mirror_assets.config.setting_values import Changes, is_uri
 from mirror_assets.config.table_settings import TableConfig
 from mirror_assets.discovery.finding import FolderFacts, FolderKind, FoundFolder, PlaceFinding
 from mirror_assets.errors import NEXT
-from mirror_assets.feature import features
 from mirror_assets.landing.errors import NameRefused
 from mirror_assets.landing.names import TableName
 from mirror_assets.storage.lake.address import LakeAddress
@@ -205,7 +204,7 @@ def _own_places(config: Config) -> list[tuple[str, str]]:
     zone, tables = config.landing_zone, config.fabric_tables
     landing = zone.onelake.address.abfss if zone.onelake else str(zone.path)
     mirror = tables.abfss if tables else str(config.mirror.path)
-    of_features = [place for feature in features() for place in feature.places(config)]
+    of_features = [place for feature in config.all_features for place in feature.places(config)]
     return [*((place.what, place.uri) for place in of_features), ("the landing zone", landing), ("the mirror", mirror)]
 
 

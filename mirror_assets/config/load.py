@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from importlib import import_module
 from pathlib import Path
 from typing import TypeVar, get_args
 
@@ -17,6 +18,7 @@ from mirror_assets.config.find_tables import When, with_found_tables
 from mirror_assets.config.model import Config
 from mirror_assets.config.places import FabricConfig
 from mirror_assets.config.rules import apply_rules
+from mirror_assets.feature import Feature, SliceCheck
 
 CONFIG_VARIABLE = "MIRROR_CONFIG"
 DEFAULT_FILE = "mirror.yaml"
@@ -60,11 +62,29 @@ def parse_config(text: bytes, file: Path, environment: Mapping[str, str]) -> Con
     """Return the configuration in `text`, the content of `file`. Raises ConfigInvalid."""
     document = read_document(text, file, environment)
     config = _validate(Config, document.value, document)
+    if config is not None:
+        config = config.with_features(list(_own_features(config.features, document)))
     apply_rules(document)
     if config is None or document.problems:
         in_order = sorted(document.problems, key=lambda problem: (problem.line or 0, problem.path))
         raise ConfigInvalid(file, tuple(in_order))
     return config
+
+
+def _own_features(names: Sequence[str], document: Document) -> Iterator[Feature | SliceCheck]:
+    """Yield the features that the file names, and report those that can't be imported."""
+    for number, name in enumerate(names):
+        module, _, attribute = name.partition(":")
+        try:
+            found: object = getattr(import_module(module), attribute)
+        except Exception as error:  # noqa: BLE001 the module is the project's, and may raise anything
+            document.report(("features", str(number)), f"{name} can't be imported: {type(error).__name__}: {error}")
+            continue
+        made = found() if isinstance(found, type) and issubclass(found, Feature) else found
+        if isinstance(made, Feature | SliceCheck):
+            yield made
+        else:
+            document.report(("features", str(number)), f"{name} is neither a SliceCheck nor a Feature")
 
 
 def load_fabric(path: Path | None = None, environment: Mapping[str, str] = os.environ) -> FabricConfig:

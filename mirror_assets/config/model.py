@@ -19,10 +19,19 @@ from mirror_assets.config.errors import ConfigInvalid, Problem, TableUnknown
 from mirror_assets.config.locate import InSpark, last_address, locate
 from mirror_assets.config.metrics import MetricsConfig
 from mirror_assets.config.places import LandingZoneConfig, MirrorConfig
-from mirror_assets.config.setting_values import Folder, Section, SparkName, SparkValue, TableKey, Text, with_settings
+from mirror_assets.config.setting_values import (
+    Folder,
+    PythonName,
+    Section,
+    SparkName,
+    SparkValue,
+    TableKey,
+    Text,
+    with_settings,
+)
 from mirror_assets.config.stores import StoreConfig
 from mirror_assets.config.table_settings import StorePath, TableConfig, TableDefaults, TableSettings
-from mirror_assets.feature import features
+from mirror_assets.feature import Feature, SliceCheck, features, own_feature
 from mirror_assets.landing.names import TableName
 from mirror_assets.source.access import Access, Located
 from mirror_assets.storage.lake.lake_store import LakeStore
@@ -51,6 +60,7 @@ class CoreSections(Section):
     defaults: TableDefaults = Field(default_factory=TableDefaults, description="Settings for every table.")
     discover: tuple[DiscoverRule, ...] = Field(default=(), description="Rules for table discovery.")
     tables: dict[TableKey, TableConfig] = Field(default_factory=dict, description="Tables by their name in the mirror.")
+    features: tuple[PythonName, ...] = Field(default=(), description="Your own checks and features, as `module:name`.")
 
 
 if TYPE_CHECKING:
@@ -68,6 +78,7 @@ class Config(Sections):
     # Merging and validating hundreds of tables at each tick would cost more than the tick.
     _merged: dict[str, TableSettings] = PrivateAttr(default_factory=dict)
     _discovered: Discovered = PrivateAttr(default_factory=Discovered)
+    _own: tuple[Feature, ...] = PrivateAttr(default=())
 
     def model_post_init(self, context: object, /) -> None:
         """Store the file, and the line of each setting."""
@@ -95,6 +106,22 @@ class Config(Sections):
         copied = self.model_copy(update={"tables": {**self.named_tables, **dict(sorted(tables.items()))}})
         copied._merged, copied._discovered = {}, discovered  # noqa: SLF001 its own
         return copied
+
+    def with_features(self, own: Sequence[Feature | SliceCheck]) -> Config:
+        """Return the configuration with these features of the project, beside those that it has."""
+        copied = self.model_copy()
+        copied._own = (*self._own, *map(own_feature, own))  # noqa: SLF001 its own
+        return copied
+
+    @property
+    def own_features(self) -> tuple[Feature, ...]:
+        """The features of the project."""
+        return self._own
+
+    @property
+    def all_features(self) -> tuple[Feature, ...]:
+        """The features of this package, and those of the project."""
+        return (*features(), *self._own)
 
     @property
     def _rule_of(self) -> dict[str, int]:
@@ -145,7 +172,7 @@ class Config(Sections):
         tables, places = self.all_tables(), (rule.place for rule in self.discover)
         roots = (self.stores[place.store].root for place in places if isinstance(place, FromStore))
         uris = [*(table.source for table in tables), *roots]
-        uris += [place.uri for feature in features() for place in feature.places(self)]
+        uris += [place.uri for feature in self.all_features for place in feature.places(self)]
         found = [store_of(uri, self._stores) for uri in uris]
         if any(not catalog.is_vending for catalog in self.catalogs.values()):
             found += [store.store for store in self.stores.values()]

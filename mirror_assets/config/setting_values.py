@@ -240,4 +240,6 @@ Tags = dict[
 TableKey = Annotated[str, AfterValidator(_table_key)]
 SchemaName = Annotated[str, AfterValidator(_schema_name)]
 SparkName = Annotated[str, matching(r"spark\..*", "a name that starts with `spark.`, because Spark ignores others")]
+_PYTHON = "a name in Python, `module:name`"
+PythonName = Annotated[str, matching(r"[A-Za-z_][\w.]*:[A-Za-z_]\w*", _PYTHON)]
 SparkValue = Annotated[str, BeforeValidator(_text)]

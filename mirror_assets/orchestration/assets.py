@@ -9,7 +9,6 @@ import dagster as dg
 from mirror_assets.composition import exporting_metrics
 from mirror_assets.config.table_settings import TableSettings
 from mirror_assets.fabric.monitoring import MonitoredTable
-from mirror_assets.feature import features
 from mirror_assets.landing.format import Manifest
 from mirror_assets.landing.names import SliceKey
 from mirror_assets.landing.publish import Outcome
@@ -47,7 +46,7 @@ def table_assets(assets: MirrorAssets, table: TableSettings) -> Iterator[dg.Asse
     yield _slices_asset(assets, table, AssetKind.CHANGES, _stage_slices)
     yield _slices_asset(assets, table, AssetKind.LANDING, _publish_slices)
     yield assets.spec(AssetKind.MIRROR, table.name)
-    for feature in features():
+    for feature in assets.config.all_features:
         yield from feature.assets(assets, table)
 
 

@@ -84,7 +84,8 @@ class Check:
 
     `run` returns None where there is nothing to check. A failed `blocking` check fails the run. `next_step` is for
     failures whose result names none. `applies` returns whether a table has the check. While one of the checks that it
-    `follows` fails, its own failure is no problem of its own. Nor is one that `may_pass` before it has lasted.
+    `follows` fails, its own failure is no problem of its own. Nor is one that `may_pass` before it has lasted. Its
+    `section` of the page of checks has its name, unless it has another one.
     """
 
     name: str
@@ -98,6 +99,7 @@ class Check:
     next_step: str = ""
     follows: tuple[str, ...] = ()
     may_pass: bool = False
+    section: str = ""
     applies: Callable[[Config, TableSettings], bool] = lambda *_: True
 
     def key(self, assets: MirrorAssets, table: TableName) -> dg.AssetCheckKey:
@@ -118,7 +120,7 @@ class Check:
         metadata: dict[str, MetadataItem] = {**found.metadata}
         if found.problems:
             code = found.metadata.get("code")
-            link = check_link(self.name) if code is None else error_link(str(code))
+            link = check_link(self.section or self.name) if code is None else error_link(str(code))
             metadata = {DOCS_URL: link_item(link), **metadata}
         if found.problems and (step := found.next_step or self.next_step):
             metadata = {"next_step": step, **metadata}

@@ -13,7 +13,6 @@ from pydantic import Field
 
 from mirror_assets.composition import Project, exporting_metrics
 from mirror_assets.config.table_settings import TableSettings
-from mirror_assets.feature import features
 from mirror_assets.landing.problems import ProblemKey, Severity, StoredProblem
 from mirror_assets.orchestration.asset_names import MIRROR_ALL, AssetKind
 from mirror_assets.orchestration.changed_mirrors import ChangedMirrors
@@ -89,7 +88,7 @@ def check_jobs(assets: MirrorAssets) -> list[dg.JobDefinition]:
     )
     def check_tables(context: dg.OpExecutionContext, config: CheckTables) -> Iterator[dg.AssetCheckEvaluation]:
         with failing():
-            tables, names = settings.chosen(config.tables), require_known(config.checks)
+            tables, names = settings.chosen(config.tables), require_known(settings, config.checks)
             composed = project(assets, context.resources, with_spark=config.spark, lands=False)
             mirror = composed.mirror().at_once()
         reporting = None if COMMAND_TAG in context.run.tags else _reporting(context, assets, composed, config)
@@ -219,7 +218,7 @@ def _reported(
     if config.is_whole:
         automation = checks.composed.config.automation
         hours = {RECONCILE: automation.reconcile_every_hours}
-        for feature in features():
+        for feature in checks.assets.config.all_features:
             hours |= {job: timetable.hours for job, timetable in feature.timetables().items()}
         due_hours = {job: every for job, every in hours.items() if every is not None}
         results |= discovery_results(checks.composed.config)
@@ -249,7 +248,7 @@ def _end_evaluation(context: dg.OpExecutionContext, assets: MirrorAssets, compos
         for key in delete_foreign_keys(context.instance, assets.partitions_name(name)):
             context.log.warning(f"{name}: partition {key!r} was deleted: it is not a slice, and can't be materialized")
     materialize_status(context, assets, composed, LONGEST_SECONDS / 10)
-    for feature in features():
+    for feature in assets.config.all_features:
         feature.after_checks(assets.config)
     with failing():
         require_own_assets(context.instance, context.run, assets.keys(AssetKind.LANDING))

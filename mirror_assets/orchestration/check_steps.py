@@ -19,7 +19,7 @@ from mirror_assets.orchestration.materialize import failing, failure, parse_slic
 from mirror_assets.orchestration.mirror_assets import MirrorAssets
 from mirror_assets.orchestration.recorded_checks import RecordedChecks
 from mirror_assets.orchestration.resources import project, resource_keys
-from mirror_assets.orchestration.staged_checks import STAGED_CHECKS, check_slices
+from mirror_assets.orchestration.staged_checks import check_slices, staged_checks
 from mirror_assets.orchestration.units import count, joined
 from mirror_assets.pipeline.stage_range import staged_ahead
 
@@ -82,10 +82,11 @@ def _staged_step(assets: MirrorAssets, table: TableSettings) -> dg.AssetChecksDe
     All of them run, whichever are selected, because a slice lands with the verdicts of all. When one fails, the step
     fails with the slice's error, and the checks of landing, which the run does not reach, are logged here.
     """
+    checks = staged_checks(assets.config, table)
 
     @dg.multi_asset_check(
         name=_checks_step(assets.key(AssetKind.CHANGES, table.name)),
-        specs=[check.spec(assets, table.name) for check in STAGED_CHECKS],
+        specs=[check.spec(assets, table.name) for check in checks],
         can_subset=True,
         required_resource_keys=resource_keys(assets),
     )
@@ -97,7 +98,7 @@ def _staged_step(assets: MirrorAssets, table: TableSettings) -> dg.AssetChecksDe
             staged = (one for one in staged_ahead(table_context) if requested is None or one.slice in requested)
             results, refused = check_slices(table_context, staged)
         selected = {key.name for key in context.selected_asset_check_keys}
-        for check in STAGED_CHECKS:
+        for check in checks:
             if check.name in selected:
                 yield check.result(assets, table.name, results[check.name])
         if refused is not None:
@@ -120,7 +121,8 @@ def _runs_slices(context: dg.AssetCheckExecutionContext) -> bool:
 def is_blocking_failure(result: dg.AssetCheckResult | dg.AssetCheckEvaluation) -> bool:
     """Return whether the result fails the run."""
     is_error = result.severity is dg.AssetCheckSeverity.ERROR
-    return not result.passed and is_error and result.check_name in BLOCKING
+    is_blocking = result.check_name in BLOCKING or (isinstance(result, dg.AssetCheckEvaluation) and result.blocking)
+    return not result.passed and is_error and bool(is_blocking)
 
 
 def checks_failed(failed: Sequence[dg.AssetCheckResult | dg.AssetCheckEvaluation]) -> StopError:

@@ -14,7 +14,7 @@ from mirror_assets.feature import features
 from mirror_assets.orchestration.asset_names import AssetKind
 from mirror_assets.orchestration.check import Check, CheckedTable
 from mirror_assets.orchestration.settled_checks import settled
-from mirror_assets.orchestration.staged_checks import STAGED_CHECKS
+from mirror_assets.orchestration.staged_checks import STAGED_CHECKS, own_staged_checks
 from mirror_assets.pipeline.next_action import (
     NOT_FAILING,
     NOT_HELD,
@@ -162,19 +162,16 @@ BLOCKING = frozenset(check.name for check in CHECKS if check.blocking)
 
 def checks_of(config: Config, table: TableSettings) -> Sequence[Check]:
     """Return the table's checks, in order."""
-    return [check for check in CHECKS if check.applies(config, table)]
+    own = (check for feature in config.own_features for check in feature.checks())
+    return [check for check in (*CHECKS, *own_staged_checks(config, table), *own) if check.applies(config, table)]
 
 
-def check_named(name: str, asset: AssetKind) -> Check:
-    """Return the check of this kind of asset."""
-    return next(check for check in CHECKS if check.name == name and check.asset is asset)
-
-
-def require_known(names: Sequence[str]) -> frozenset[str]:
+def require_known(config: Config, names: Sequence[str]) -> frozenset[str]:
     """Return the names. Raises SettingError for an unknown check: a run without checks would look successful."""
+    known = sorted({check.name for table in config.all_tables() for check in checks_of(config, table)} | {*CHECK_NAMES})
     for name in names:
-        if name not in CHECK_NAMES:
+        if name not in known:
             raise SettingError(
-                f"no check is called {name!r}.", f"use one of: {', '.join(CHECK_NAMES)}.", code=ErrorCode.CONFIG_INVALID
+                f"no check is called {name!r}.", f"use one of: {', '.join(known)}.", code=ErrorCode.CONFIG_INVALID
             )
     return frozenset(names)

@@ -9,7 +9,6 @@ from pydantic import Field
 from mirror_assets.composition import exporting_metrics
 from mirror_assets.errors import MirrorError
 from mirror_assets.fabric.monitoring import MonitoredTable
-from mirror_assets.feature import features
 from mirror_assets.orchestration.asset_names import DEFAULT_GROUP, MIRROR_ALL, AssetKind
 from mirror_assets.orchestration.changed_mirrors import ChangedMirrors
 from mirror_assets.orchestration.check_jobs import check_jobs
@@ -83,7 +82,7 @@ def build_jobs(assets: MirrorAssets) -> list[Job]:
         _replicate_job(assets),
         _rebuild_job(assets),
         _repair_job(assets),
-        *(job for feature in features() for job in feature.jobs(assets)),
+        *(job for feature in assets.config.all_features for job in feature.jobs(assets)),
         *old_runs_jobs(assets),
         doctor_job(assets),
         *check_jobs(assets),

@@ -19,7 +19,6 @@ from mirror_assets.composition import Project
 from mirror_assets.config.discovered import FoundState
 from mirror_assets.config.model import Config
 from mirror_assets.errors import NEXT, ErrorCode, MirrorError, StopError
-from mirror_assets.feature import features
 from mirror_assets.landing.problems import ProblemFile, ProblemKey, ProblemStore, Severity, StoredProblem
 from mirror_assets.orchestration.asset_names import AssetKind
 from mirror_assets.orchestration.check import SKIPPED, Check
@@ -145,7 +144,7 @@ class Reporting:
         interval_ms = round(self.interval_seconds * 1000)
         evaluation = Evaluation(self.owner, generation, self._began_ms, interval_ms, results, known)
         config, now_ms = self.composed.config, int(time.time() * 1000)
-        deliveries = [one for feature in features() if (one := feature.delivery(config, now_ms)) is not None]
+        deliveries = [one for feature in config.all_features if (one := feature.delivery(config, now_ms)) is not None]
 
         def spoken_for(problem: StoredProblem) -> bool:
             return problem.key in results or problem.owner == self.owner

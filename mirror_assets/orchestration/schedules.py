@@ -7,7 +7,6 @@ from collections.abc import Mapping
 import dagster as dg
 
 from mirror_assets.config.model import Config
-from mirror_assets.feature import features
 from mirror_assets.orchestration.check_jobs import CHECKS, RECONCILE
 from mirror_assets.orchestration.check_tables import LONGEST_SECONDS
 from mirror_assets.orchestration.dagster_internals import Job
@@ -40,7 +39,7 @@ _CRON = {DELETE_OLD_RUNS: "45 4 * * *"}
 def job_schedules(assets: MirrorAssets, jobs: Mapping[str, Job]) -> list[dg.ScheduleDefinition]:
     """Return the schedules of the jobs that exist; `jobs` has them by their full names."""
     named = _CRON | check_crons(assets.config)
-    for feature in features():
+    for feature in assets.config.all_features:
         named |= {name: timetable.cron for name, timetable in feature.timetables().items()}
     crons = {assets.full_name(name): cron for name, cron in named.items()}
     return [_schedule(assets, name, cron, jobs[name]) for name, cron in crons.items() if name in jobs]

@@ -7,6 +7,9 @@ from functools import partial
 
 import dagster as dg
 
+from mirror_assets.config.model import Config
+from mirror_assets.config.table_settings import TableSettings
+from mirror_assets.feature import slice_checks
 from mirror_assets.landing.format import Manifest, SliceRecord
 from mirror_assets.orchestration.asset_names import AssetKind
 from mirror_assets.orchestration.check import Check, CheckedTable
@@ -45,7 +48,8 @@ def check_slices(
         refused = refusal(context, record, results)
         if refused is not None:
             break
-    return {name: merged(name, checked) for name in BLOCKING_CHECKS}, refused
+    names = [check.name for check in staged_checks(context.config, context.table)]
+    return {name: merged(name, checked) for name in names}, refused
 
 
 def merged(name: str, checked: Sequence[tuple[str, Sequence[CheckResult]]]) -> CheckResult:
@@ -69,7 +73,10 @@ def merged(name: str, checked: Sequence[tuple[str, Sequence[CheckResult]]]) -> C
     skipped = "; ".join(f"slice {key}: {result.skipped}" for key, result in results if result.skipped)
     step = next((result.next_step for _, result in results if result.problems), "")
     warning = "; ".join(f"slice {key}: {result.warning}" for key, result in results if result.warning)
-    return CheckResult(name, problems, metadata, skipped=skipped, next_step=step, warning=warning)
+    is_warning = bool(problems) and not any(result.is_refusal for _, result in results)
+    return CheckResult(
+        name, problems, metadata, is_warning=is_warning, skipped=skipped, next_step=step, warning=warning
+    )
 
 
 def _run(name: str, checked: CheckedTable) -> CheckResult | None:
@@ -90,7 +97,8 @@ def _run(name: str, checked: CheckedTable) -> CheckResult | None:
 
 
 def _recorded(checked: CheckedTable) -> RecordedChecks:
-    keys = [check.key(checked.assets, checked.table.name) for check in STAGED_CHECKS]
+    checks = staged_checks(checked.composed.config, checked.table)
+    keys = [check.key(checked.assets, checked.table.name) for check in checks]
     return RecordedChecks(checked.instance, keys)
 
 
@@ -114,3 +122,23 @@ def _is_past(failed: dg.AssetCheckEvaluation, manifest: Manifest | None) -> bool
 STAGED_CHECKS = tuple(
     Check(name, AssetKind.CHANGES, _DESCRIPTIONS[name], partial(_run, name), blocking=True) for name in BLOCKING_CHECKS
 )
+
+
+def staged_checks(config: Config, table: TableSettings) -> list[Check]:
+    """Return the checks of the table's staged slices, the project's own among them."""
+    return [*STAGED_CHECKS, *own_staged_checks(config, table)]
+
+
+def own_staged_checks(config: Config, table: TableSettings) -> list[Check]:
+    """Return the project's own checks of the table's staged slices."""
+    return [
+        Check(
+            check.name,
+            AssetKind.CHANGES,
+            check.description,
+            partial(_run, check.name),
+            blocking=check.blocking,
+            section="your-own-checks",
+        )
+        for check in slice_checks(config, table)
+    ]

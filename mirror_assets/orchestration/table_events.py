@@ -17,14 +17,13 @@ from mirror_assets.landing.publish import Outcome, Published
 from mirror_assets.landing.rebuild import read_rebuild
 from mirror_assets.landing.steps import drive
 from mirror_assets.orchestration.asset_names import AssetKind
-from mirror_assets.orchestration.checks import check_named
 from mirror_assets.orchestration.event_queue import EventQueue
 from mirror_assets.orchestration.mirror_assets import MirrorAssets
 from mirror_assets.orchestration.partitions import delete_keys, ended_keys, surplus_keys
 from mirror_assets.orchestration.recorded_checks import HIDDEN_SECONDS
 from mirror_assets.orchestration.slice_metadata import landed_metadata, source_event, staged_metadata
-from mirror_assets.orchestration.staged_checks import merged
-from mirror_assets.pipeline.check import BLOCKING_CHECKS
+from mirror_assets.orchestration.staged_checks import merged, staged_checks
+from mirror_assets.pipeline.check import blocking_checks
 from mirror_assets.pipeline.context import TableContext
 from mirror_assets.pipeline.errors import ChecksFailed
 from mirror_assets.pipeline.plan import slice_key
@@ -152,7 +151,7 @@ class TableEvents:
         ]
         self.log([source_event(assets, table_context, state, manifest.slice, manifest.landed_rows), *events])
         key = str(manifest.slice)  # no part of a snapshot lands before it has passed
-        results = [CheckResult(check) for check in BLOCKING_CHECKS]
+        results = [CheckResult(check) for check in blocking_checks(table_context)]
         note = f"slice {key}, before the table folder was dropped"
         self._record_staged(name, self._evaluations(name, key, results, note))
 
@@ -177,9 +176,9 @@ class TableEvents:
         self, table: TableName, key: str, results: Sequence[CheckResult], note: str = ""
     ) -> list[dg.AssetCheckEvaluation]:
         """Return the results of a slice's checks as events; `note` is for those that passed."""
+        config = self._assets.config
+        named = {check.name: check for check in staged_checks(config, config.table(table))}
         return [
-            check_named(one.check, AssetKind.CHANGES).evaluation(
-                self._assets, table, replace(merged(one.check, [(key, (one,))]), note=note)
-            )
+            named[one.check].evaluation(self._assets, table, replace(merged(one.check, [(key, (one,))]), note=note))
             for one in results
         ]

@@ -9,6 +9,7 @@ from typing import Final
 
 import pyarrow as pa
 
+from mirror_assets.feature import SliceCheck, StagedRows, slice_checks
 from mirror_assets.landing.errors import LostRace
 from mirror_assets.landing.format import CheckVerdict, SliceKind, SliceRecord
 from mirror_assets.landing.staged_parts import add_verdicts, fetch_parts
@@ -40,6 +41,12 @@ _ROW_CHECKS: Final = ("key_uniqueness", "marker_values", ROW_CONSERVATION, "row_
 BLOCKING_CHECKS: Final = tuple(sorted(("key_presence", "parts_unchanged", "schema_compatibility", *_ROW_CHECKS)))
 
 
+def blocking_checks(context: TableContext) -> tuple[str, ...]:
+    """Return the checks that a slice of the table must pass, the project's own among them."""
+    own = (check.name for check in slice_checks(context.config, context.table) if check.blocking)
+    return (*BLOCKING_CHECKS, *own)
+
+
 def run_checks(context: TableContext, record: SliceRecord) -> tuple[SliceRecord, tuple[CheckResult, ...]]:
     """Run all blocking checks on a staged slice; return its record with the verdicts added, and the results.
 
@@ -53,17 +60,17 @@ def run_checks(context: TableContext, record: SliceRecord) -> tuple[SliceRecord,
             replace(result, next_step=_next_step(result.check, is_first_load=is_first_load))
             for result in check_staged(context, record)
         )
-        has_failed = any(result.problems for result in results)
+        has_failed = any(result.is_refusal for result in results)
         # Another run that lands this staged slice meanwhile moves its parts away: that is no failure.
         if has_failed and has_landed(context.manifest(), record.epoch, record.generation):
             raise LostRace(record.table, str(record.slice))
         for result in results:
             # A skipped check has not failed, as in Dagster: one cause is one failed check.
-            record_check(record.table, result.check, passed=not result.problems)
+            record_check(record.table, result.check, passed=not result.is_refusal)
         verdicts = [
             CheckVerdict(
                 check=result.check,
-                passed=result.passed,
+                passed=result.passed or result.is_warning,
                 etags=record.etags,
                 message=result.message,
                 unproved=result.unproved,
@@ -93,7 +100,7 @@ def require_passed(context: TableContext, record: SliceRecord, results: Sequence
 
 def refusal(context: TableContext, record: SliceRecord, results: Sequence[CheckResult]) -> ChecksFailed | None:
     """Return the error with the problems that the checks have found, or None if all have passed."""
-    has_failed = any(result.problems for result in results)
+    has_failed = any(result.is_refusal for result in results)
     return ChecksFailed(str(context.name), record.slice, tuple(results)) if has_failed else None
 
 
@@ -105,11 +112,11 @@ def check_staged(context: TableContext, record: SliceRecord) -> tuple[CheckResul
         if context.local_staging:
             fetch_parts(context.store, context.local_staging, record)
         with reading(context, source_read(context.table, record.kind, record.slice, record.compared)):
-            return (unchanged, *_check_content(context, staged))
+            return (unchanged, *_with_own(context, staged, _check_content(context, staged)))
     except (pa.ArrowException, OSError, PathMissing, FileUnfound, SparkFailed):
         if unchanged.passed:
             raise
-        return (unchanged, *_skipped(unchanged, BLOCKING_CHECKS))
+        return (unchanged, *_with_own(context, staged, _skipped(unchanged, BLOCKING_CHECKS)))
 
 
 def _check_content(context: TableContext, staged: StagedSlice) -> tuple[CheckResult, ...]:
@@ -151,6 +158,27 @@ def _check_content(context: TableContext, staged: StagedSlice) -> tuple[CheckRes
     range_ = CommitRange(record.slice.first, record.slice.last, record.source_table_id)
     reader = SparkChangeReader(context.spark, staged, lambda: scan_changes(context.log, range_), columns, projection)
     return (*results, unique, row_order(staged, keys, reader))
+
+
+def _with_own(context: TableContext, staged: StagedSlice, results: tuple[CheckResult, ...]) -> tuple[CheckResult, ...]:
+    """Add the results of the project's own checks, which read rows that have passed the others."""
+    checks, record = slice_checks(context.config, context.table), staged.record
+    if failed := next((result for result in results if result.problems), None):
+        return (*results, *_skipped(failed, [check.name for check in checks]))
+    parts = tuple(staged.copies.spark_path(path) for path in staged.paths)
+    rows = StagedRows(str(context.name), str(record.slice), record.keys, parts, context.spark)
+    return (*results, *(_own_result(check, rows) for check in checks))
+
+
+def _own_result(check: SliceCheck, rows: StagedRows) -> CheckResult:
+    """Return the result of one of the project's checks; one that raises has found a problem."""
+    if not rows.parts:
+        return CheckResult(check.name, note="the slice has no rows")
+    try:
+        problems = tuple(check.problems(rows))
+    except Exception as error:  # noqa: BLE001 the project's code may raise anything, and nothing is proved then
+        problems = (f"the check raised {type(error).__name__}: {error}",)
+    return CheckResult(check.name, problems, is_warning=not check.blocking)
 
 
 def check_rows(context: TableContext, record: SliceRecord) -> CheckResult:

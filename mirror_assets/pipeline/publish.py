@@ -14,7 +14,7 @@ from mirror_assets.landing.staged_parts import best_attempt, fitting_slices
 from mirror_assets.landing.state import CommitPosition, next_position
 from mirror_assets.landing.steps import drive
 from mirror_assets.pipeline.binding import is_bound
-from mirror_assets.pipeline.check import BLOCKING_CHECKS
+from mirror_assets.pipeline.check import blocking_checks
 from mirror_assets.pipeline.context import TableContext, not_overtaken
 from mirror_assets.pipeline.errors import snapshot_under_way
 from mirror_assets.telemetry.record import Stage, record_published, set_attempt, stage_span
@@ -51,7 +51,7 @@ def publish_repair(context: TableContext, record: SliceRecord) -> Published:
         not_overtaken(context, record.epoch, record.generation, record.slice),
     ):
         set_attempt(record.attempt)
-        published = drive(publish(context.name, record, BLOCKING_CHECKS), context.store)
+        published = drive(publish(context.name, record, blocking_checks(context)), context.store)
     if published.outcome is Outcome.VOID:  # a rebuild has begun another epoch
         raise LostRace(str(context.name), str(record.slice))
     _collect_copies(context, published)
@@ -92,7 +92,7 @@ def _publish_next(context: TableContext, key: SliceKey, rebuild_epoch: int | Non
     with not_overtaken(context, position.epoch, position.generation, key):
         record = _bound_attempt(context, key, position)
         set_attempt(record.attempt)
-        published = drive(publish(context.name, record, BLOCKING_CHECKS, rebuild_epoch), context.store)
+        published = drive(publish(context.name, record, blocking_checks(context), rebuild_epoch), context.store)
     _collect_copies(context, published)
     return published
 

@@ -32,6 +32,11 @@ class CheckResult:
         return not self.problems and not self.skipped
 
     @property
+    def is_refusal(self) -> bool:
+        """Whether its problems are errors: a slice with them does not land."""
+        return bool(self.problems) and not self.is_warning
+
+    @property
     def advice(self) -> str:
         """The message, and the next step if the result has one."""
         if not self.problems or not self.next_step:

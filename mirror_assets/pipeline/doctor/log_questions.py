@@ -10,7 +10,6 @@ from functools import cached_property
 
 from mirror_assets.config.setting_values import Changes, OnBreak
 from mirror_assets.errors import ErrorCode, RebuildError, SettingError
-from mirror_assets.feature import features
 from mirror_assets.pipeline.context import TableContext
 from mirror_assets.pipeline.doctor.answers import DoctorAnswer, failure, no, not_asked, ok, warn
 from mirror_assets.pipeline.errors import stop_error
@@ -93,7 +92,7 @@ def _retained(asked: Asked) -> DoctorAnswer:
     result = check_retention(deadline, _SPARE)
     if result.problems:
         return (no if deadline.is_gone else warn)(result.problems[0], _extend(deadline.retention))
-    is_daily = any(feature.reads_daily(context.table) for feature in features())
+    is_daily = any(feature.reads_daily(context.table) for feature in context.config.all_features)
     every = _DAY if is_daily else context.config.automation.every
     if deadline.clock.seconds < every + _SPARE:
         kept = f"{deadline.clock.name} keeps a commit for {deadline.clock.seconds / 3600:,.1f} hours"
