@@ -33,7 +33,7 @@ dev: java $(DEMO_INSTALLED) $(HOME_SETTINGS) $(MIRROR_CONFIG) ## Dagster's UI on
 	@cd $(dir $(HOME_SETTINGS)) && $(IN_HOME) $(settings) $(CURDIR)/$(BIN)/dg dev --workspace $(CURDIR)/workspace.yaml $(ARGS)
 
 onelake: java $(INSTALLED) ## a OneLake on this machine to try things on; ARGS="--port 8443" names its port
-	@$(BIN)/python -m mirror_assets_tests.onelake $(ARGS)
+	@$(BIN)/python -m mirror_assets_tests.worlds.onelake $(ARGS)
 
 test: java $(INSTALLED) ## run the tests; ARGS="-k name" picks some
 	$(BIN)/pytest -n 2 --dist loadgroup --no-loadscope-reorder $(ARGS)
@@ -48,16 +48,16 @@ soak: java $(INSTALLED) ## run the proofs with larger bounds, hours long; SEED=n
 	$(BIN)/pytest -m soak --timeout 0 --hypothesis-seed $(SEED) $(ARGS)
 
 kills: java $(INSTALLED) ## kill -9 a `mirror-assets run` KILLS times, then run it to the end and compare; ARGS="--where upload"
-	@$(BIN)/python -m mirror_assets_tests.kills --kills $(KILLS) $(ARGS)
+	@$(BIN)/python -m mirror_assets_tests.worlds.kills --kills $(KILLS) $(ARGS)
 
 kills-dagster: java $(INSTALLED) ## kill -9 the processes of a Dagster deployment KILLS times: nothing may be lost, and it goes on by itself
-	@$(BIN)/python -m mirror_assets_tests.kills.under_dagster --kills $(KILLS) $(ARGS)
+	@$(BIN)/python -m mirror_assets_tests.worlds.kills.under_dagster --kills $(KILLS) $(ARGS)
 
 kills-scopes: java $(INSTALLED) ## kill -9 mirrors that share a Dagster instance, a landing zone or a host name, for MINUTES
-	@$(BIN)/python -m mirror_assets_tests.kills.scopes --minutes $(MINUTES) $(ARGS)
+	@$(BIN)/python -m mirror_assets_tests.worlds.kills.scopes --minutes $(MINUTES) $(ARGS)
 
 planted: java $(INSTALLED) ## plant seventeen faults under a real daemon, and print the alerts; two hours
-	@$(BIN)/python -m mirror_assets_tests.planted $(ARGS)
+	@$(BIN)/python -m mirror_assets_tests.worlds.planted $(ARGS)
 
 docs: $(INSTALLED) ## build the documentation site into site/; ARGS=serve serves it while you write
 	$(BIN)/mkdocs $(or $(ARGS),build --strict)

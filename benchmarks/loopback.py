@@ -16,7 +16,7 @@ from azure.identity import ClientSecretCredential
 
 from mirror_assets.storage.onelake.address import OneLakeAddress
 from mirror_assets.storage.onelake.clients import Clients, open_clients
-from mirror_assets_tests.onelake import LoopbackOneLake, Operation, Principal
+from mirror_assets_tests.worlds.onelake import LoopbackOneLake, Operation, Principal
 
 
 @dataclass(frozen=True)

@@ -19,8 +19,8 @@ from mirror_assets.storage.lake.s3 import HADOOP_AWS
 from mirror_assets.storage.onelake.abfs import HADOOP_AZURE
 from mirror_assets_tests import quick_jvm
 from mirror_assets_tests.lab import Lab
-from mirror_assets_tests.lakes.s3_server import S3Server
-from mirror_assets_tests.onelake import LoopbackOneLake
+from mirror_assets_tests.worlds.lakes.s3_server import S3Server
+from mirror_assets_tests.worlds.onelake import LoopbackOneLake
 
 # How long an example takes is a matter of the machine.
 hypothesis.settings.register_profile("any machine", deadline=None)
@@ -28,10 +28,10 @@ hypothesis.settings.load_profile("any machine")
 
 pytest_plugins = [
     "mirror_assets_tests.figures",
-    "mirror_assets_tests.onelake.fixtures",
+    "mirror_assets_tests.worlds.onelake.fixtures",
     "mirror_assets_tests.fabric.fixtures",
-    "mirror_assets_tests.lakes.fixtures",
-    "mirror_assets_tests.unity.fixtures",
+    "mirror_assets_tests.worlds.lakes.fixtures",
+    "mirror_assets_tests.worlds.unity.fixtures",
 ]
 
 

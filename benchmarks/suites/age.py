@@ -22,8 +22,8 @@ from mirror_assets.landing.names import SliceKey
 from mirror_assets.pipeline.publish import publish_slice
 from mirror_assets.storage import LocalStore, Store
 from mirror_assets.verify.landed import file_continuity, incremental_continuity
-from mirror_assets_tests.onelake import LoopbackItem, LoopbackOneLake
-from mirror_assets_tests.onelake.stores import loopback_store
+from mirror_assets_tests.worlds.onelake import LoopbackItem, LoopbackOneLake
+from mirror_assets_tests.worlds.onelake.stores import loopback_store
 
 _ROUNDS = 5
 _STAGED_AHEAD = 100

@@ -14,9 +14,9 @@ from mirror_assets.cli import main
 from mirror_assets.pipeline.reconcile_table import reconcile_table
 from mirror_assets.verify.reconciliation import ReconcileState
 from mirror_assets_tests.lab import Lab
-from mirror_assets_tests.operations.features import FEED
-from mirror_assets_tests.operations.source import arrow
 from mirror_assets_tests.source.handmade import commit_file
+from mirror_assets_tests.worlds.operations.features import FEED
+from mirror_assets_tests.worlds.operations.source import arrow
 
 _HOLD, _REBUILD = "on_break: hold", "on_break: rebuild"
 _FEED = "delta.enableChangeDataFeed"

@@ -15,7 +15,7 @@ from mirror_assets.source.errors import LocationUnknown
 from mirror_assets.storage.lake.locations import KnownLocations, TableLocation
 from mirror_assets_tests.config.reading import mistake, read
 from mirror_assets_tests.errors import raises
-from mirror_assets_tests.unity.server import Answer, LoopbackUnity
+from mirror_assets_tests.worlds.unity.server import Answer, LoopbackUnity
 
 ORDERS = "catalog://main/sales.orders"
 KEYS = {"access_key_id": "ASIA1", "secret_access_key": "hush", "session_token": "hush-2"}

@@ -23,7 +23,7 @@ from mirror_assets.source.find_tables import MatchedFolders, match_folders
 from mirror_assets.storage import LocalStore
 from mirror_assets.storage.errors import StoreDenied, StoreUnavailable
 from mirror_assets_tests.discovery.lakes import DiskLake, names, states
-from mirror_assets_tests.onelake.server import LoopbackOneLake
+from mirror_assets_tests.worlds.onelake.server import LoopbackOneLake
 
 _RULE = '{from: {store: lake, path: "*/*/"}, keys: {default: [id]}}'
 

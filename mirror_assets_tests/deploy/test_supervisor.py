@@ -12,7 +12,7 @@ import pytest
 from benchmarks.postgres import PostgresMissing, postgres
 from mirror_assets_tests.deploy.services import CODE, DAEMON, WEBSERVER
 from mirror_assets_tests.deploy.supervisor import Supervisor
-from mirror_assets_tests.kills.zone import Zone, until_landed
+from mirror_assets_tests.worlds.kills.zone import Zone, until_landed
 
 pytestmark = pytest.mark.soak
 _LIMIT_SECONDS = 180.0

@@ -12,14 +12,14 @@ import pytest
 
 from mirror_assets.config.load import load_config
 from mirror_assets_tests import quick_jvm
-from mirror_assets_tests.hive import program
+from mirror_assets_tests.worlds.hive import program
 
 
 @pytest.mark.long(60)
 def test_a_table_of_a_metastore_lands_changes_and_is_replaced(tmp_path: Path) -> None:
     program.write_settings(tmp_path, quick_jvm.OPTIONS)
     environment = os.environ | {"XDG_CACHE_HOME": str(tmp_path / "cache")}
-    command = [sys.executable, "-m", "mirror_assets_tests.hive.program", str(tmp_path), quick_jvm.OPTIONS]
+    command = [sys.executable, "-m", "mirror_assets_tests.worlds.hive.program", str(tmp_path), quick_jvm.OPTIONS]
     made = subprocess.run(command, env=environment, capture_output=True, text=True, check=False, timeout=240)
     assert made.returncode == 0, made.stderr[-3000:]
     told = json.loads((tmp_path / "seen.json").read_text(encoding="utf-8"))

@@ -23,9 +23,9 @@ from mirror_assets.pipeline.stage import stage_attempt
 from mirror_assets.verify.landed import file_continuity
 from mirror_assets.verify.reconciliation import ReconcileState
 from mirror_assets_tests.lab import TABLE, Lab, wait_on
-from mirror_assets_tests.onelake import LoopbackOneLake, Operation
-from mirror_assets_tests.onelake.lab import OneLakeLab
-from mirror_assets_tests.onelake.stores import loopback_store
+from mirror_assets_tests.worlds.onelake import LoopbackOneLake, Operation
+from mirror_assets_tests.worlds.onelake.lab import OneLakeLab
+from mirror_assets_tests.worlds.onelake.stores import loopback_store
 
 
 @pytest.fixture(params=Staging)

@@ -17,8 +17,8 @@ from mirror_assets.source.log import DeltaLog
 from mirror_assets.source.source_state import SourceState
 from mirror_assets_tests.end_to_end.ticks import Location
 from mirror_assets_tests.lab import TABLE, Lab
-from mirror_assets_tests.onelake import LoopbackOneLake, Operation
-from mirror_assets_tests.onelake.lab import OneLakeLab
+from mirror_assets_tests.worlds.onelake import LoopbackOneLake, Operation
+from mirror_assets_tests.worlds.onelake.lab import OneLakeLab
 
 NOTHING = "nothing is pending of 1 tables"
 

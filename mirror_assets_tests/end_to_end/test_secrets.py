@@ -35,9 +35,9 @@ from mirror_assets.orchestration.resources import resources
 from mirror_assets.storage.onelake.clients import shared_clients
 from mirror_assets_tests import figures
 from mirror_assets_tests.lab import TABLE, Lab
-from mirror_assets_tests.lakes.s3_server import BUCKET, PREFIX, REGION, S3Server
-from mirror_assets_tests.onelake import LoopbackOneLake
-from mirror_assets_tests.onelake.lab import OneLakeLab
+from mirror_assets_tests.worlds.lakes.s3_server import BUCKET, PREFIX, REGION, S3Server
+from mirror_assets_tests.worlds.onelake import LoopbackOneLake
+from mirror_assets_tests.worlds.onelake.lab import OneLakeLab
 
 _FEED = {"delta.enableChangeDataFeed": "true"}
 _PARTITIONS = "spark.sql.shuffle.partitions"

@@ -20,9 +20,9 @@ from mirror_assets.errors import ErrorCode, MirrorError, RetryError, SettingErro
 from mirror_assets.landing.format import SliceKind
 from mirror_assets_tests import quick_jvm
 from mirror_assets_tests.errors import raises
-from mirror_assets_tests.unity.bucket import NAME, REGION, LoopbackBucket, S3Request
-from mirror_assets_tests.unity.lab import UnityLab
-from mirror_assets_tests.unity.server import TOKEN, Answer, LoopbackUnity, Table
+from mirror_assets_tests.worlds.unity.bucket import NAME, REGION, LoopbackBucket, S3Request
+from mirror_assets_tests.worlds.unity.lab import UnityLab
+from mirror_assets_tests.worlds.unity.server import TOKEN, Answer, LoopbackUnity, Table
 
 _CATALOG = ("--catalog", "main", "--token-variable", "UC_TOKEN")
 # Small enough for a test; users have Unity Catalog's own, half a minute.

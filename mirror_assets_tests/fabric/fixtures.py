@@ -10,7 +10,7 @@ import pytest
 from mirror_assets.fabric.client import FabricClient
 from mirror_assets_tests.fabric.databases import LoopbackDatabase
 from mirror_assets_tests.fabric.loopback import LoopbackFabric
-from mirror_assets_tests.onelake.server import LoopbackOneLake
+from mirror_assets_tests.worlds.onelake.server import LoopbackOneLake
 
 _SETTINGS = """\
 landing_zone:

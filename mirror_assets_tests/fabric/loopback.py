@@ -12,8 +12,8 @@ from aiohttp import web
 
 from mirror_assets.fabric.database import Workspace
 from mirror_assets_tests.fabric.interface import Answer, Interface, Request
-from mirror_assets_tests.onelake.entra import Entra
-from mirror_assets_tests.onelake.tls import TlsServer
+from mirror_assets_tests.worlds.onelake.entra import Entra
+from mirror_assets_tests.worlds.onelake.tls import TlsServer
 
 AUDIENCE = "https://api.fabric.microsoft.com"
 

@@ -28,7 +28,7 @@ from mirror_assets_tests.errors import Expected, raises
 from mirror_assets_tests.fabric.databases import OPEN_MIRROR, LoopbackDatabase, reported_table
 from mirror_assets_tests.fabric.interface import Answer
 from mirror_assets_tests.fabric.loopback import Fault, LoopbackFabric
-from mirror_assets_tests.onelake.server import LoopbackOneLake
+from mirror_assets_tests.worlds.onelake.server import LoopbackOneLake
 
 SYNCED = "2026-11-21T05:07:11.0663362Z"
 PLAIN = TargetProperties()

@@ -22,9 +22,9 @@ from mirror_assets.source.errors import SourceUnavailable
 from mirror_assets.source.log import DeltaLog
 from mirror_assets.source.source_files import commit_path
 from mirror_assets.storage import Store
-from mirror_assets_tests.onelake import LoopbackOneLake, Operation
-from mirror_assets_tests.onelake.stores import loopback_store
 from mirror_assets_tests.storage.memory import MemoryStore
+from mirror_assets_tests.worlds.onelake import LoopbackOneLake, Operation
+from mirror_assets_tests.worlds.onelake.stores import loopback_store
 
 TABLE = TableName("shop", "orders")
 

@@ -13,7 +13,7 @@ from mirror_assets.landing.steps import drive
 from mirror_assets.pipeline.drop import find_orphans
 from mirror_assets.storage import LocalStore, Store
 from mirror_assets_tests.landing.staging import CHECKS, TABLE, position_of, stage
-from mirror_assets_tests.onelake.stores import loopback_store
+from mirror_assets_tests.worlds.onelake.stores import loopback_store
 
 
 @pytest.fixture(params=["local", "loopback"])

@@ -14,7 +14,7 @@ from pyarrow.fs import FileSelector, FileType, PyFileSystem
 from werkzeug.wrappers import Request
 
 from mirror_assets.source.object_store import ObjectStoreFiles
-from mirror_assets_tests.lakes.s3_server import BUCKET, S3Server
+from mirror_assets_tests.worlds.lakes.s3_server import BUCKET, S3Server
 
 _NAMES = ("plain", "a b", "ü=1", "p=a%20b", "deep/er/file")
 

@@ -15,9 +15,9 @@ from mirror_assets.source.errors import SourceNotDelta, SourceUnavailable, Sourc
 from mirror_assets.source.log import DeltaLog
 from mirror_assets.source.store_faults import FAULTS, translated
 from mirror_assets_tests.errors import raises
-from mirror_assets_tests.onelake.certificates import Authority
 from mirror_assets_tests.pages import DOCS, codes, table
 from mirror_assets_tests.source.refusing_store import S3_ERRORS, S3Error, closed_port, refusing, silent
+from mirror_assets_tests.worlds.onelake.certificates import Authority
 
 _URI = "s3://acme-lake/sales/orders"
 _KEYS = {"aws_access_key_id": "a-key", "aws_secret_access_key": "a-secret", "aws_region": "us-east-1"}

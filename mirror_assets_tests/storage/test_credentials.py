@@ -18,7 +18,7 @@ from azure.identity import (
 from mirror_assets.errors import ErrorCode, SettingError
 from mirror_assets.storage.credentials import CredentialKind, authority_of, credential_of
 from mirror_assets_tests.errors import raises
-from mirror_assets_tests.onelake import LoopbackOneLake, Operation
+from mirror_assets_tests.worlds.onelake import LoopbackOneLake, Operation
 
 WHOLE = {
     "AZURE_TENANT_ID": "11111111-1111-1111-1111-111111111111",

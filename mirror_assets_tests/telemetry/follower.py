@@ -14,7 +14,7 @@ import pyarrow as pa
 from deltalake import write_deltalake
 
 from mirror_assets_tests import quick_jvm
-from mirror_assets_tests.kills.process import inherited
+from mirror_assets_tests.worlds.kills.process import inherited
 
 TABLES = ("shop.orders", "shop.lines")
 _LIMIT = 120.0

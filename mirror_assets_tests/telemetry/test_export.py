@@ -20,11 +20,11 @@ from mirror_assets.telemetry import record
 from mirror_assets.telemetry.export import exporting
 from mirror_assets.telemetry.record import Stage
 from mirror_assets.telemetry.scope import current_scope, table_scope
-from mirror_assets_tests.kills.process import inherited
 from mirror_assets_tests.telemetry.collector import Collector, attributes, exposed
 from mirror_assets_tests.telemetry.follower import Follower
 from mirror_assets_tests.telemetry.recorded import WORK, exported_metrics, gauges, record_everything
 from mirror_assets_tests.telemetry.scrape import free_port, scrape, value, wait_for
+from mirror_assets_tests.worlds.kills.process import inherited
 
 _PROMTOOL = shutil.which("promtool")
 _SDK_MODULES = "[name for name in sys.modules if name.startswith(('opentelemetry.sdk', 'opentelemetry.exp', 'prom'))]"

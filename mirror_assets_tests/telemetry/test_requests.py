@@ -10,12 +10,12 @@ from pyarrow.fs import FileSelector, PyFileSystem
 
 from mirror_assets.source.object_store import ObjectStoreFiles
 from mirror_assets.storage import PathExists
-from mirror_assets_tests.lakes.s3_server import BUCKET, S3Server
-from mirror_assets_tests.onelake import LoopbackOneLake
-from mirror_assets_tests.onelake.faults import Drop, Fault, Moment, Reply
-from mirror_assets_tests.onelake.operations import Operation
-from mirror_assets_tests.onelake.stores import loopback_store
 from mirror_assets_tests.telemetry.scrape import scrape
+from mirror_assets_tests.worlds.lakes.s3_server import BUCKET, S3Server
+from mirror_assets_tests.worlds.onelake import LoopbackOneLake
+from mirror_assets_tests.worlds.onelake.faults import Drop, Fault, Moment, Reply
+from mirror_assets_tests.worlds.onelake.operations import Operation
+from mirror_assets_tests.worlds.onelake.stores import loopback_store
 
 
 def counted(port: int) -> dict[tuple[str, str, str], int]:

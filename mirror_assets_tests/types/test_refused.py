@@ -13,7 +13,7 @@ from pyspark.sql import SparkSession
 from mirror_assets.cli import main
 from mirror_assets.markers import ROW_MARKER
 from mirror_assets_tests.lab import Lab
-from mirror_assets_tests.operations.features import FEED
+from mirror_assets_tests.worlds.operations.features import FEED
 
 
 def _void(lab: Lab) -> None:

@@ -9,7 +9,7 @@ from deltalake import DeltaTable, write_deltalake
 from pyspark.sql import SparkSession
 
 from mirror_assets_tests.lab import Lab
-from mirror_assets_tests.operations.features import FEED
+from mirror_assets_tests.worlds.operations.features import FEED
 
 _LAST = "c998"
 

@@ -9,7 +9,7 @@ from deltalake import DeltaTable
 
 from mirror_assets.landing.names import SliceKey, TableName
 from mirror_assets.standin.layout import MirrorLayout
-from mirror_assets_tests.planted.lake import Lake
+from mirror_assets_tests.worlds.planted.lake import Lake
 
 ORDERS, ITEMS, PRICES = (TableName("shop", name) for name in ("orders", "items", "prices"))
 _CONFIG = """landing_zone: {path: ./landing}

@@ -7,7 +7,7 @@ from typing import Any
 
 from aiohttp import web
 
-from mirror_assets_tests.onelake.tls import TlsServer
+from mirror_assets_tests.worlds.onelake.tls import TlsServer
 
 
 class LoopbackPagerDuty(TlsServer):

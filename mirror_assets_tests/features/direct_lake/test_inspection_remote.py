@@ -16,7 +16,7 @@ from deltalake import write_deltalake
 
 import mirror_assets
 from mirror_assets.cli.exit import Exit
-from mirror_assets_tests.onelake import LoopbackOneLake
+from mirror_assets_tests.worlds.onelake import LoopbackOneLake
 
 _COMMAND = "import sys; from mirror_assets.cli.main import main; sys.exit(main())"
 _AZ = """\

@@ -12,7 +12,7 @@ from deltalake import write_deltalake
 from mirror_assets.cli import main
 from mirror_assets.config.load import load_config
 from mirror_assets_tests.features.init.lake import FEED
-from mirror_assets_tests.unity.server import TOKEN, LoopbackUnity, Table
+from mirror_assets_tests.worlds.unity.server import TOKEN, LoopbackUnity, Table
 
 _SHORT = {**FEED, "delta.logRetentionDuration": "interval 1 days"}
 _ROWS = {"at": [1, 1, 2, 2], "order_id": [1, 2, 3, 4]}

@@ -9,7 +9,7 @@ from deltalake import DeltaTable, write_deltalake
 from mirror_assets.errors import ErrorCode, SettingError
 from mirror_assets.storage.lake.address import LakeAddress
 from mirror_assets.storage.lake.azure import AzureCredential, AzureStore
-from mirror_assets_tests.onelake.server import LoopbackOneLake
+from mirror_assets_tests.worlds.onelake.server import LoopbackOneLake
 
 _ACCOUNT = LakeAddress.parse("abfss://silver@acme.dfs.core.windows.net/lake")
 _WORKSPACE = LakeAddress.parse("abfss://w@onelake.dfs.fabric.microsoft.com/i/Tables")

@@ -13,7 +13,7 @@ from mirror_assets.errors import ErrorCode, SettingError
 from mirror_assets.storage.lake.address import LakeAddress
 from mirror_assets.storage.lake.aws_identity import AwsIdentity
 from mirror_assets.storage.lake.s3 import AwsCredential, S3Store
-from mirror_assets_tests.lakes.s3_server import BUCKET, PREFIX, REGION, S3Server
+from mirror_assets_tests.worlds.lakes.s3_server import BUCKET, PREFIX, REGION, S3Server
 
 _KEYS = {"AWS_ACCESS_KEY_ID": "key", "AWS_SECRET_ACCESS_KEY": "hidden"}
 _ROOT = LakeAddress.parse("s3://lake/silver")

@@ -9,7 +9,7 @@ import pytest
 from mirror_assets.errors import ErrorCode, MirrorError, RetryError, SettingError
 from mirror_assets.storage.lake.unity_client import UnityClient
 from mirror_assets_tests.errors import raises
-from mirror_assets_tests.unity.server import Answer, LoopbackUnity, Table
+from mirror_assets_tests.worlds.unity.server import Answer, LoopbackUnity, Table
 
 SECRET = "wJalrXUtnFEMI-hush-hush"  # noqa: S105 it opens nothing
 

@@ -14,10 +14,10 @@ from mirror_assets.storage.onelake.address import OneLakeAddress
 from mirror_assets.storage.onelake.clients import open_clients
 from mirror_assets.storage.onelake.onelake_store import OneLakeStore
 from mirror_assets_tests.errors import raises
-from mirror_assets_tests.onelake import Drop, Fault, LoopbackItem, LoopbackOneLake, Moment, Operation, Reply
-from mirror_assets_tests.onelake.stores import loopback_store
 from mirror_assets_tests.storage.onelake.wire import Clock, store_over
 from mirror_assets_tests.storage.onelake.wire import Reply as WireReply
+from mirror_assets_tests.worlds.onelake import Drop, Fault, LoopbackItem, LoopbackOneLake, Moment, Operation, Reply
+from mirror_assets_tests.worlds.onelake.stores import loopback_store
 
 NOBODY = "00000000-0000-0000-0000-000000000000"
 

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 from mirror_assets.range_reader import RangeReader
 from mirror_assets.storage import PathChanged
-from mirror_assets_tests.onelake import LoopbackOneLake, Operation
-from mirror_assets_tests.onelake.stores import loopback_store
+from mirror_assets_tests.worlds.onelake import LoopbackOneLake, Operation
+from mirror_assets_tests.worlds.onelake.stores import loopback_store
 
 Move = Callable[[io.RawIOBase | io.BytesIO], object]
 MOVES = st.one_of(

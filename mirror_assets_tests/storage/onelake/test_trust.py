@@ -12,9 +12,9 @@ from mirror_assets.storage.onelake.address import OneLakeAddress
 from mirror_assets.storage.onelake.clients import open_clients
 from mirror_assets.storage.onelake.onelake_store import OneLakeStore
 from mirror_assets_tests.errors import raises
-from mirror_assets_tests.onelake import LoopbackItem, LoopbackOneLake
-from mirror_assets_tests.onelake.certificates import Authority
 from mirror_assets_tests.storage.onelake.wire import Clock
+from mirror_assets_tests.worlds.onelake import LoopbackItem, LoopbackOneLake
+from mirror_assets_tests.worlds.onelake.certificates import Authority
 
 
 @pytest.fixture

@@ -9,7 +9,8 @@ import pytest
 from mirror_assets.storage import PathExists, PathMissing
 from mirror_assets.storage.errors import RequestUnknown, StoreUnavailable
 from mirror_assets.storage.onelake.onelake_store import OneLakeStore
-from mirror_assets_tests.onelake import (
+from mirror_assets_tests.storage.onelake.wire import Clock
+from mirror_assets_tests.worlds.onelake import (
     Action,
     Call,
     Drop,
@@ -21,8 +22,7 @@ from mirror_assets_tests.onelake import (
     Operation,
     Reply,
 )
-from mirror_assets_tests.onelake.stores import loopback_store
-from mirror_assets_tests.storage.onelake.wire import Clock
+from mirror_assets_tests.worlds.onelake.stores import loopback_store
 
 LOST = Drop(Moment.AFTER)
 NEVER = Drop(Moment.BEFORE)

@@ -10,9 +10,9 @@ from mirror_assets.storage.errors import RequestUnknown, StoreUnavailable
 from mirror_assets.storage.onelake import onelake_store as store
 from mirror_assets.storage.onelake.answers import raised_by_sdk
 from mirror_assets.storage.onelake.onelake_store import OneLakeStore
-from mirror_assets_tests.onelake import Action, CutBody, Fault, Garble, LoopbackItem, LoopbackOneLake, Operation
-from mirror_assets_tests.onelake.stores import loopback_store
 from mirror_assets_tests.storage.onelake.wire import Clock
+from mirror_assets_tests.worlds.onelake import Action, CutBody, Fault, Garble, LoopbackItem, LoopbackOneLake, Operation
+from mirror_assets_tests.worlds.onelake.stores import loopback_store
 
 DATA = b"0123456789"
 

@@ -1,0 +1,98 @@
+"""A first load and changes by a driver here and executors in other processes; the mirror equals its source.
+
+One executor is killed while it writes parts of changes, so its tasks run again elsewhere.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from random import Random
+
+import pytest
+from deltalake import DeltaTable
+
+from mirror_assets.config.load import load_config
+from mirror_assets.config.zone import open_zone
+from mirror_assets.landing.state import read_manifest
+from mirror_assets.landing.steps import drive
+from mirror_assets.standin.replicator import LocalReplicator
+from mirror_assets_tests.lab import TABLE
+from mirror_assets_tests.quick_jvm import ENVIRONMENT
+from mirror_assets_tests.worlds.cluster.standalone import NO_PYTHON, executors, standalone
+from mirror_assets_tests.worlds.kills.process import Run
+from mirror_assets_tests.worlds.kills.source import Orders
+
+_CONFIG = """\
+landing_zone: {{path: ./landing}}
+mirror: {{path: ./mirror}}
+spark:
+  settings:
+    spark.master: {master}
+    spark.executor.memory: 512m
+    spark.driver.host: 127.0.0.1
+    spark.pyspark.python: {python}
+defaults:
+  files: {{target_rows: 500}}
+tables:
+  {table}: {{source: {source}, keys: [id]}}
+"""
+_SECONDS = 120.0
+
+
+def _wait(run: Run, happened: Callable[[], object]) -> None:
+    """Return when it has happened; fail with what the run printed if that takes too long."""
+    deadline = time.monotonic() + _SECONDS
+    while not happened():
+        if not run.is_running or time.monotonic() > deadline:
+            run.kill()
+            raise AssertionError(run.end().output)
+        time.sleep(0.02)
+
+
+@pytest.mark.timeout(300)
+@pytest.mark.long(60)
+def test_a_cluster_without_python_lands_what_equals_the_source(tmp_path: Path) -> None:
+    source, yaml, zone = Orders(tmp_path / "orders"), tmp_path / "mirror.yaml", tmp_path / "landing"
+    source.create(rows=3_000, files=3)
+    loaded = source.tip
+    source.go_on(Random(0))
+    source.overwrite()
+    source.overwrite()
+    source.go_on(Random(3))
+    tip, later = source.tip, tmp_path / "later"
+    later.mkdir()
+    for entry in (source.path / "_delta_log").glob("*.json"):
+        if int(entry.stem) > loaded:
+            entry.rename(later / entry.name)
+
+    def covers(version: int) -> bool:
+        current = drive(read_manifest(TABLE), open_zone(load_config(yaml).landing_zone))
+        return current is not None and current.manifest.covered == version
+
+    with standalone(tmp_path / "cluster") as master:
+        text = _CONFIG.format(master=master, source=source.path, python=NO_PYTHON, table=TABLE)
+        yaml.write_text(text, encoding="utf-8")
+        program = str(Path(sys.executable).with_name("mirror-assets"))
+        run = Run("driver", [program, "run", "--follow", "--every", "100ms", "--config", str(yaml)], ENVIRONMENT)
+        try:
+            _wait(run, lambda: covers(loaded))
+            for entry in sorted(later.iterdir()):
+                entry.rename(source.path / "_delta_log" / entry.name)
+            _wait(run, lambda: any((zone / "_scratchPad").glob(f"{TABLE}/*/parts/*/_temporary")))
+            os.kill(executors(tmp_path / "cluster")[0], signal.SIGKILL)
+            _wait(run, lambda: covers(tip))
+            run.interrupt()
+            end = run.end()
+        finally:
+            run.kill()
+        assert end.code == 0, end.output
+        started = [path for path in (tmp_path / "cluster").glob("worker-*/app-*/*") if path.is_dir()]
+    assert len(started) > 2, "no executor came in the place of the lost one"
+    LocalReplicator(open_zone(load_config(yaml).landing_zone), tmp_path / "mirror").poll()
+    mirrored = DeltaTable(tmp_path / "mirror" / "shop" / "orders").to_pyarrow_table().sort_by("id")
+    assert mirrored.select(source.rows().column_names).equals(source.rows())

@@ -1,0 +1,53 @@
+"""The loopback OneLake as a bench: a zone that can be put back, a store on it whose waiting costs no time, a watch."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from mirror_assets.landing.names import PROCESSED, landing_number
+from mirror_assets.storage import Content
+from mirror_assets.storage.onelake.clients import unquoted
+from mirror_assets.storage.onelake.onelake_store import OneLakeStore
+from mirror_assets_tests.landing.staging import TABLE
+from mirror_assets_tests.storage.memory import MemoryStore
+from mirror_assets_tests.storage.onelake.wire import Clock
+from mirror_assets_tests.worlds.faults.watch import Watch
+from mirror_assets_tests.worlds.onelake import LoopbackOneLake
+from mirror_assets_tests.worlds.onelake.account import LANDING_ZONE
+from mirror_assets_tests.worlds.onelake.stores import loopback_store
+from mirror_assets_tests.worlds.onelake.tree import File, Node
+
+_PREFIX = f"{LANDING_ZONE}/"
+
+
+class Bench:
+    """One item of the server, the product's store on it through the real SDK, and a watch on its table folder."""
+
+    def __init__(self, server: LoopbackOneLake) -> None:
+        self.server, self.item = server, server.new_item()
+        self.store: OneLakeStore = loopback_store(server, self.item, Clock().policy(limit_seconds=2.0))
+        self.watch = Watch(self.item)
+        self._saved: Mapping[str, Node] = self.item.saved()
+
+    def save(self) -> None:
+        """Take the zone as it is now for the beginning of each trial."""
+        self._saved = self.item.saved()
+
+    def begin(self) -> None:
+        """Put the zone back, without faults, an empty log, and the watch on."""
+        self.server.reset()
+        self.item.restore(self._saved)
+        self.watch.begin()
+        self.server.storage.watch = self.watch.look
+
+    def consume(self) -> None:
+        """What the service does with files that it has applied: all but the last move away."""
+        for name in [name for name in self.item.names(TABLE.folder) if landing_number(name)][:-1]:
+            self.item.move(f"{TABLE.folder}/{name}", f"{TABLE.folder}/{PROCESSED}/{name}")
+
+    def memory(self) -> MemoryStore:
+        """The zone as it is now in memory, with the same ETags, where publishing costs no requests."""
+        files = {path: node for path, node in self.item.saved().items() if isinstance(node, File)}
+        return MemoryStore.holding(
+            {p.removeprefix(_PREFIX): Content(f.data, unquoted(f.etag)) for p, f in files.items()}
+        )

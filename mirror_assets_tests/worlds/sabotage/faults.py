@@ -1,0 +1,479 @@
+"""The faults, each with the world in which it matters and the check that finds it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+import pytest
+from pyroaring import BitMap64
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F
+from pyspark.sql.types import DataType, StructType
+
+from mirror_assets.encode import columns, differing_files, net, pairing, scan_reader
+from mirror_assets.encode.counted import Counted, ObservedRows
+from mirror_assets.landing.format import SliceRecord
+from mirror_assets.pipeline import check, repair
+from mirror_assets.pipeline.context import TableContext
+from mirror_assets.source import deletion_vectors, scan_builder, schema
+from mirror_assets.source.commits import Commit
+from mirror_assets.source.live_paths import LivePaths
+from mirror_assets.source.log import DeltaLog
+from mirror_assets.source.projection import Projection
+from mirror_assets.source.scan import ChosenRows, RowKind, Scan, ScannedFile
+from mirror_assets.verify import conservation, ledger_log
+from mirror_assets.verify.conservation import SliceRows
+from mirror_assets.verify.ledger import Balances, CommitBalance
+from mirror_assets_tests.worlds.histories.bugs import with_text
+from mirror_assets_tests.worlds.sabotage.planting import Inject, both, everywhere, landed, read_rows, scanned
+from mirror_assets_tests.worlds.sabotage.worlds import World
+
+RECONCILE, NOBODY = "reconcile", "nobody"
+CONSERVATION = "row_conservation"
+_PAIRED = ("encode.changes.paired_rows", "encode.changes.landed_in_parts")
+_UNPAIRED = ("pipeline.encode_slice.encode_differences",)
+_NET = ("pipeline.encode_slice.encode_net",)
+
+
+@dataclass(frozen=True)
+class Fault:
+    """A fault in a part of the product, planted in a world; `found_by` is the check that has to find it.
+
+    `read_again`: the slice is read by the files that differ instead, which lands the right rows. `blocks_only`: the
+    fault is in a check, and no wrong row would land without it.
+    """
+
+    name: str
+    part: str
+    world: World
+    inject: Inject
+    found_by: str = CONSERVATION
+    read_again: bool = False
+    blocks_only: bool = False
+
+    @property
+    def lands_wrong_rows(self) -> bool:
+        """Whether wrong rows would land without the checks."""
+        return not self.blocks_only
+
+    def __str__(self) -> str:
+        return f"{self.part}: {self.name} ({self.world.value})"
+
+
+def _of(version: int) -> Callable[[ScannedFile], bool]:
+    return lambda file: file.version == version
+
+
+def _both_versions_swapped(files: list[ScannedFile]) -> list[ScannedFile]:
+    swapped = {3: 4, 4: 3}
+    return [replace(file, version=swapped.get(file.version, file.version)) for file in files]
+
+
+def _rotated_partitions(files: list[ScannedFile]) -> list[ScannedFile]:
+    east, west = {"area": "east"}, {"area": "west"}
+    return [replace(file, partition=west if file.partition == east else east) for file in files]
+
+
+def _inverted(files: list[ScannedFile], most: int) -> list[ScannedFile]:
+    chosen = [file for file in files if file.chosen][:most]
+    return [_turned(file) if file in chosen else file for file in files]
+
+
+def _turned(file: ScannedFile) -> ScannedFile:
+    assert file.chosen is not None
+    return replace(file, chosen=ChosenRows(file.chosen.rows, not file.chosen.are_read))
+
+
+def _vectors(change: Callable[[BitMap64], BitMap64]) -> Inject:
+    right = deletion_vectors.read_vectors
+
+    def read_vectors(*arguments: Any) -> Mapping[str, BitMap64]:  # noqa: ANN401 passed on
+        return {id_: change(rows) for id_, rows in right(*arguments).items()}
+
+    return everywhere(right, read_vectors)
+
+
+def _other_version(back: int) -> Inject:
+    """Read the files of an earlier version."""
+    right = scan_builder.scan_version
+
+    def scan_version(log: DeltaLog, version: int, *arguments: Any) -> Scan:  # noqa: ANN401 passed on
+        return right(log, version - back, *arguments)
+
+    return everywhere(right, scan_version)
+
+
+_OTHER_KIND = {RowKind.INSERT: "delete", RowKind.DELETE: "insert"}
+
+
+def _without_first_new(files: list[ScannedFile]) -> list[ScannedFile]:
+    first = next((file for file in files if file.kind is RowKind.INSERT), None)
+    return [file for file in files if file is not first]
+
+
+def _chunk_without_last(right: Callable[..., Scan] = scan_builder.scan_version) -> Inject:
+    def scan_version(log: DeltaLog, version: int, part: Any = None) -> Scan:  # noqa: ANN401 passed on
+        found = right(log, version, part) if part else right(log, version)
+        is_chunk = part is not None and part.end is not None and part.end - part.first > 1
+        return replace(found, files=found.files[:-1]) if is_chunk else found
+
+    return everywhere(right, scan_version)
+
+
+def _commits(change: Callable[[Commit], Commit]) -> Inject:
+    right = DeltaLog.commits
+
+    def commits(log: DeltaLog, *arguments: Any, **options: Any) -> tuple[Commit, ...]:  # noqa: ANN401 passed on
+        return tuple(map(change, right(log, *arguments, **options)))
+
+    return lambda patch: patch.setattr(DeltaLog, "commits", commits)
+
+
+def _unplanned(version: int) -> Inject:
+    return _commits(lambda one: replace(one, changes_data=False, rows=0) if one.version == version else one)
+
+
+def _no_live_paths(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(LivePaths, "__contains__", lambda *_: False)
+
+
+def _believed(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr("mirror_assets.pipeline.plan_changes._unbelievable", lambda *_: {})
+
+
+def _projection(change: Callable[[Projection], Projection]) -> Inject:
+    right = columns.projected
+
+    def projected(rows: DataFrame, projection: Projection) -> DataFrame:
+        return right(rows, change(projection))
+
+    return everywhere(right, projected)
+
+
+def _json_without_field(patch: pytest.MonkeyPatch) -> None:
+    right = columns.json_text
+
+    def json_text(value: Column, kind: DataType) -> Column:
+        return right(value.dropFields("b") if isinstance(kind, StructType) else value, kind)
+
+    everywhere(right, json_text)(patch)
+
+
+def _float_as_double(patch: pytest.MonkeyPatch) -> None:
+    right = schema.landing_type
+    everywhere(right, lambda field: "double" if field.type == "float" else right(field))(patch)
+
+
+def _lost_in_encoder(*, counts: bool = False, landing_only: bool = False) -> Inject:
+    """Lose the row 78 between counting and pairing; with `counts`, the Observations have counted without it."""
+    right_pairs, right_counted = pairing.paired_rows, ObservedRows.counted
+
+    def paired_rows(changes: DataFrame, *arguments: Any) -> DataFrame:  # noqa: ANN401 passed on
+        return right_pairs(changes.where("id <> 78"), *arguments)
+
+    def counted_without(observed: ObservedRows) -> Counted:
+        found = right_counted(observed)
+        landing = replace(found.landing, insert=found.landing.insert - 1)
+        if landing_only:
+            return replace(found, landing=landing)
+        one_row = Counted.of_commit(6, replace(landing, insert=1, delete=0), landing).weighted
+        return Counted(replace(found.scanned, insert=found.scanned.insert - 1), landing, found.weighted - one_row)
+
+    def inject(patch: pytest.MonkeyPatch) -> None:
+        everywhere(right_pairs, paired_rows)(patch)
+        if counts:
+            patch.setattr(ObservedRows, "counted", counted_without)
+
+    return inject
+
+
+def _echo(patch: pytest.MonkeyPatch) -> None:
+    """Make the ledger return what was read."""
+    right = check._slice_rows
+
+    def slice_rows(context: TableContext, record: SliceRecord) -> SliceRows:
+        rows, read = right(context, record), record.scanned
+        assert read is not None
+        balance = CommitBalance(record.slice.last, read.new - read.old)
+        patch.setattr(type(rows.ledger), "by_statistics", Balances((balance,)))
+        return SliceRows(record, rows.ledger, by_commit=False)
+
+    patch.setattr(check, "_slice_rows", slice_rows)
+
+
+def _no_footers_of_change_files(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(conservation, "_FEW_CHANGE_FILES", 0)
+
+
+def _ledger_without_vectors(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(ledger_log, "read_vectors", lambda *_: {})
+
+
+def _repair_of_older(patch: pytest.MonkeyPatch) -> None:
+    right = scan_builder.scan_version
+    patch.setattr(repair, "scan_version", lambda log, version: right(log, version - 5))
+
+
+def _neighbours_ids(files: list[ScannedFile]) -> list[ScannedFile]:
+    return [replace(file, first_row_id=(file.first_row_id or 0) + 1) for file in files]
+
+
+_LOST = read_rows(lambda rows: rows.where("id <> 9"))
+_NO_MASK = _projection(lambda one: replace(one, computed=()))
+_LOST_UPDATE = read_rows(lambda rows: rows.where("id <> 7"))
+
+FAULTS = (
+    # Reader
+    Fault("a row is dropped", "reader", World.LOAD, _LOST),
+    Fault("a row is dropped", "reader", World.CHUNKS, _LOST),
+    Fault("a row is dropped", "reader", World.LOAD_WHERE, _LOST),
+    Fault("a row is doubled", "reader", World.LOAD, read_rows(lambda rows: rows.union(rows.where("id = 9")))),
+    Fault(
+        "a row in place of another",
+        "reader",
+        World.LOAD,
+        read_rows(lambda rows: rows.where("id <> 9").union(rows.where("id = 8"))),
+        "key_uniqueness",
+    ),
+    Fault("an updated row is dropped, its old and its new state", "reader", World.FEED, _LOST_UPDATE, RECONCILE),
+    Fault(
+        "the same, and the change files' footers are not read",
+        "reader",
+        World.FEED,
+        both(_LOST_UPDATE, _no_footers_of_change_files),
+        RECONCILE,
+    ),
+    Fault("an updated row is dropped, its old and its new state", "reader", World.NET, _LOST_UPDATE, RECONCILE),
+    Fault("an updated row is dropped, its old and its new state", "reader", World.FILES, _LOST_UPDATE, RECONCILE),
+    Fault(
+        "an added column is NULL",
+        "reader",
+        World.LOAD,
+        read_rows(lambda rows: rows.withColumn("note", F.lit(None).cast("string"))),
+        RECONCILE,
+    ),
+    Fault(
+        "added rows are read as removed, and removed ones as added",
+        "reader",
+        World.FEED,
+        everywhere(scan_reader._kind, lambda file: _OTHER_KIND.get(file.kind)),
+        read_again=True,
+    ),
+    # Scans
+    Fault("a file is left out", "scan", World.LOAD, scanned(_without_first_new)),
+    Fault("a file is left out", "scan", World.APPENDS, scanned(_without_first_new)),
+    Fault("a file is left out", "scan", World.FILES, scanned(_without_first_new)),
+    Fault("the last file of a chunk is left out", "scan", World.CHUNKS, _chunk_without_last()),
+    Fault("a file is read twice", "scan", World.LOAD, scanned(lambda files: [*files, files[0]])),
+    Fault("a file is read twice", "scan", World.APPENDS, scanned(lambda files: [*files, files[0]])),
+    Fault("the files of the version before", "scan", World.LOAD, _other_version(1), RECONCILE),
+    Fault("the files of a version with more rows", "scan", World.LOAD, _other_version(4)),
+    Fault("hidden rows are shown", "scan", World.LOAD, _vectors(lambda _: BitMap64())),
+    Fault("hidden rows are shown", "scan", World.FILES, _vectors(lambda _: BitMap64())),
+    Fault("a vector is inverted", "scan", World.LOAD, scanned(lambda files: _inverted(files, 1))),
+    Fault(
+        "all vectors are inverted",
+        "scan",
+        World.LOAD,
+        scanned(lambda files: _inverted(files, len(files))),
+        "key_uniqueness",
+    ),
+    Fault(
+        "a vector hides each row's neighbour",
+        "scan",
+        World.LOAD,
+        _vectors(lambda rows: BitMap64((row + 1) % 5 for row in rows)),
+        "key_uniqueness",
+    ),
+    Fault(
+        "a vector hides each row's neighbour",
+        "scan",
+        World.FILES,
+        _vectors(lambda rows: BitMap64((row + 1) % 5 for row in rows)),
+        RECONCILE,
+    ),
+    Fault("the partition values of the neighbour file", "scan", World.LOAD, scanned(_rotated_partitions), RECONCILE),
+    Fault("the row ids of the neighbour row", "scan", World.KEYLESS, scanned(_neighbours_ids), RECONCILE),
+    Fault(
+        "a commit that deletes is skipped",
+        "scan",
+        World.FEED,
+        scanned(lambda files: [file for file in files if not _of(5)(file)]),
+        read_again=True,
+    ),
+    Fault(
+        "a commit that updates is skipped",
+        "scan",
+        World.FEED,
+        scanned(lambda files: [file for file in files if not _of(8)(file)]),
+    ),
+    Fault(
+        "a commit that updates is skipped",
+        "scan",
+        World.NET,
+        scanned(lambda files: [file for file in files if not _of(8)(file)]),
+    ),
+    Fault(
+        "a commit is read twice",
+        "scan",
+        World.FEED,
+        scanned(lambda files: [*files, *(replace(file, version=7) for file in files if _of(6)(file))]),
+    ),
+    Fault("the rows of two commits are exchanged", "scan", World.FEED, scanned(_both_versions_swapped), RECONCILE),
+    Fault("the rows of two commits are exchanged", "scan", World.NET, scanned(_both_versions_swapped), RECONCILE),
+    Fault("a live file that is added again counts as new", "scan", World.ADDED_AGAIN, _no_live_paths),
+    # Planner
+    Fault("a commit is skipped", "planner", World.FEED, _unplanned(8), RECONCILE),
+    Fault("a `dataChange=false` that loses rows is believed", "planner", World.REWRITE, _believed),
+    # Encoder
+    Fault(
+        "an update lands as insert",
+        "encoder",
+        World.FEED,
+        with_text(pairing, _PAIRED, (".otherwise(int(Marker.UPDATE))", ".otherwise(int(Marker.INSERT))")),
+    ),
+    Fault(
+        "a delete lands as update",
+        "encoder",
+        World.FEED,
+        with_text(pairing, _PAIRED, (".otherwise(int(Marker.DELETE))", ".otherwise(int(Marker.UPDATE))")),
+    ),
+    Fault(
+        "INSERT and DELETE are exchanged",
+        "encoder",
+        World.FEED,
+        with_text(
+            pairing,
+            _PAIRED,
+            (".isNull(), int(Marker.INSERT))", ".isNull(), int(Marker.DELETE))"),
+            (".otherwise(int(Marker.DELETE))", ".otherwise(int(Marker.INSERT))"),
+        ),
+    ),
+    Fault(
+        "an update lands as insert",
+        "encoder",
+        World.NET,
+        with_text(net, _NET, ("F.when(there, int(Marker.UPDATE))", "F.when(there, int(Marker.INSERT))")),
+    ),
+    Fault(
+        "the first state of a key lands in place of its last",
+        "encoder",
+        World.NET,
+        with_text(
+            net, _NET, (".orderBy(COMMIT_VERSION, ours.is_new)", ".orderBy(F.desc(COMMIT_VERSION), ours.is_new)")
+        ),
+        RECONCILE,
+    ),
+    Fault(
+        "the last columns are not compared",
+        "encoder",
+        World.FILES,
+        with_text(
+            differing_files,
+            _UNPAIRED,
+            ("in columns.items() if name not in", "in [*columns.items()][:-6] if name not in"),
+        ),
+        RECONCILE,
+    ),
+    Fault(
+        "a key column is exchanged with a value",
+        "encoder",
+        World.FEED,
+        landed(id=lambda _: F.col("place"), place=lambda _: F.col("id")),
+        "row_order",
+    ),
+    Fault("a row is lost after it was counted", "encoder", World.FEED, _lost_in_encoder()),
+    Fault("the same, and the Observations counted without it", "encoder", World.FEED, _lost_in_encoder(counts=True)),
+    Fault(
+        "the same, and the Observations counted without it",
+        "encoder",
+        World.FEED_WHERE,
+        _lost_in_encoder(counts=True),
+    ),
+    Fault(
+        "the same, and the count of rows to land is wrong alike",
+        "encoder",
+        World.FEED_WHERE,
+        _lost_in_encoder(counts=True, landing_only=True),
+        "row_order",
+    ),
+    Fault(
+        "the condition is turned round",
+        "encoder",
+        World.LOAD_WHERE,
+        _projection(lambda one: replace(one, where=f"NOT ({one.where})")),
+        RECONCILE,
+    ),
+    Fault(
+        "the condition is turned round",
+        "encoder",
+        World.FEED_WHERE,
+        _projection(lambda one: replace(one, where=f"NOT ({one.where})" if one.where else "")),
+        RECONCILE,
+    ),
+    Fault(
+        "the condition is left off",
+        "encoder",
+        World.LOAD_WHERE,
+        _projection(lambda one: replace(one, where="")),
+        RECONCILE,
+    ),
+    Fault("a mask is left off", "encoder", World.LOAD_WHERE, _NO_MASK, RECONCILE),
+    Fault("a mask is left off", "encoder", World.FEED_WHERE, _NO_MASK, RECONCILE),
+    # Types
+    Fault(
+        "a decimal loses its fraction",
+        "types",
+        World.LOAD,
+        landed(price=lambda value: value.cast("decimal(10,0)").cast("decimal(10,2)")),
+        RECONCILE,
+    ),
+    Fault(
+        "a decimal loses its fraction",
+        "types",
+        World.FEED,
+        landed(price=lambda value: value.cast("decimal(10,0)").cast("decimal(10,2)")),
+        RECONCILE,
+    ),
+    Fault(
+        "a time is shifted by the time zone",
+        "types",
+        World.LOAD,
+        landed(at=lambda value: value + F.expr("INTERVAL 1 HOUR")),
+        RECONCILE,
+    ),
+    Fault(
+        "a time loses its milliseconds",
+        "types",
+        World.LOAD,
+        landed(at=lambda value: F.date_trunc("second", value)),
+        RECONCILE,
+    ),
+    Fault(
+        "a float goes through a decimal",
+        "types",
+        World.LOAD,
+        landed(weight=lambda value: value.cast("decimal(9,3)").cast("float")),
+        RECONCILE,
+    ),
+    Fault("a text is cut off", "types", World.LOAD, landed(name=lambda value: F.substring(value, 1, 6)), RECONCILE),
+    Fault("a CHAR loses its padding", "types", World.LOAD, landed(code=F.rtrim), RECONCILE),
+    Fault("an empty text lands as NULL", "types", World.LOAD, landed(name=lambda x: F.nullif(x, F.lit(""))), RECONCILE),
+    Fault("nested JSON lacks a field", "types", World.LOAD, _json_without_field, RECONCILE),
+    Fault("the type table says DOUBLE for FLOAT", "types", World.LOAD, _float_as_double, "schema_compatibility"),
+    Fault(
+        "the same, and the encoder converts to it",
+        "types",
+        World.LOAD,
+        both(_float_as_double, landed(weight=lambda value: value.cast("double"))),
+        RECONCILE,
+    ),
+    # Ledger
+    Fault("returns what was read, and the reader drops a row", "ledger", World.LOAD, both(_echo, _LOST), RECONCILE),
+    Fault("ignores deletion vectors", "ledger", World.LOAD, _ledger_without_vectors, blocks_only=True),
+    # Repair
+    Fault("the rows of an older version", "repair", World.REPAIR, _repair_of_older, RECONCILE),
+    Fault("a row is dropped", "repair", World.REPAIR, read_rows(lambda rows: rows.where("id <> 1"))),
+)
