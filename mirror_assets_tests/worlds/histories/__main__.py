@@ -1,4 +1,4 @@
-"""Wide histories: `python -m mirror_assets_tests.worlds.histories --histories 50 --seed 1`; a seed repeats its history."""
+"""Wide histories: `python -m mirror_assets_tests.worlds.histories --histories 50 --seed 1`; a seed repeats one."""
 
 from __future__ import annotations
 
