@@ -11,7 +11,8 @@ from dataclasses import dataclass
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
-from pyspark.sql.types import DoubleType, FloatType
+
+from mirror_assets.verify.landed_types import landed_as
 
 # A thousand keys that differ lie in buckets with 6 % of the rows; with 4,096 buckets, in 22 %. More would cost: the
 # sums of 4,096, 16,384 and 65,536 buckets took 2.3, 3.1 and 3.2 s of 6 million rows, as they leave processor caches.
@@ -116,7 +117,7 @@ def row_hash(side: DataFrame, names: Sequence[str], salt: int) -> Column:
 def _column_hash(side: DataFrame, name: str) -> Column:
     """Return the hash of one column: -0.0, 0.0 and NULL have different ones; all NaN have the same."""
     value = F.col(name)
-    if isinstance(side.schema[name].dataType, DoubleType | FloatType):
+    if landed_as(side.schema[name].dataType.typeName()).is_float:
         # Spark's hash and comparisons take both zeros for one; their texts differ.
         return F.xxhash64(value, (value == 0) & (value.cast("string") == "-0.0"))
     return F.xxhash64(value)

@@ -13,16 +13,9 @@ from pyspark.sql import functions as F
 from pyspark.sql.types import (
     ArrayType,
     BinaryType,
-    BooleanType,
-    ByteType,
     DataType,
     DecimalType,
-    DoubleType,
-    FloatType,
-    IntegerType,
-    LongType,
     MapType,
-    ShortType,
     StringType,
     StructType,
     TimestampNTZType,
@@ -32,9 +25,8 @@ from pyspark.sql.types import (
 
 from mirror_assets.source.projection import Projection
 from mirror_assets.sql_names import quoted
+from mirror_assets.verify.landed_types import landed_as
 
-_AS_TEXT = (StructType, ArrayType, MapType, VariantType)
-_WHOLE_NUMBERS = (ByteType, ShortType, IntegerType, LongType)
 _DAY_MICROSECONDS = 86_400_000_000
 # A JSON writer escapes these characters only.
 _TO_ESCAPE = r'["\\\x00-\x1F]'
@@ -45,7 +37,7 @@ _PLAIN_SCALE = 6
 
 def landed_type(kind: DataType) -> str:
     """Return the landing type of a source's column as Spark spells it."""
-    return "string" if isinstance(kind, (*_AS_TEXT, StringType)) else str(kind.simpleString())
+    return "string" if landed_as(kind.typeName()).landing == "string" else str(kind.simpleString())
 
 
 def is_shown(projection: Projection) -> Column:
@@ -83,10 +75,10 @@ def landed_value(rows: DataFrame, name: str, projection: Projection) -> Column:
     if field is None:  # the row id; this also works where the table has a column called `_metadata`
         return rows.metadataColumn("_metadata").getField("row_id")
     value = F.col(quoted(name))
-    if isinstance(field.dataType, _AS_TEXT):
-        return json_of(value, field.dataType)
+    if landed_type(field.dataType) != "string":
+        return value
     # A collation may call `a` and `A` equal; the mirror doesn't.
-    return value.cast("string") if isinstance(field.dataType, StringType) else value
+    return value.cast("string") if isinstance(field.dataType, StringType) else json_of(value, field.dataType)
 
 
 def json_of(value: Column, kind: DataType) -> Column:
@@ -111,11 +103,11 @@ def json_of(value: Column, kind: DataType) -> Column:
         return F.concat(F.lit("{"), F.array_join(entries, ","), F.lit("}"))
     if isinstance(kind, VariantType):  # only Spark knows its binary form
         return F.to_json(value, {"timeZone": "UTC"})
-    text = _text(value, kind)
-    if isinstance(kind, DoubleType | FloatType):
+    text, landed = _text(value, kind), landed_as(kind.typeName())
+    if landed.is_float:
         is_finite = ~F.isnan(value) & (F.abs(value) < float("inf"))
         return F.when(is_finite, text).otherwise(_quoted(text))
-    return text if isinstance(kind, (*_WHOLE_NUMBERS, DecimalType, BooleanType)) else _quoted(text)
+    return text if landed.is_bare else _quoted(text)
 
 
 def _or_null(value: Column, kind: DataType) -> Column:

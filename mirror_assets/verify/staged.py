@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -21,26 +20,12 @@ from mirror_assets.markers import ROW_MARKER, Marker
 from mirror_assets.row_values import shown_key
 from mirror_assets.storage import Store
 from mirror_assets.verify.check_result import CheckResult
+from mirror_assets.verify.landed_types import arrow_type
 from mirror_assets.verify.readable_rows import readable_rows
 
 Numbers = npt.NDArray[np.int64]
 _SAMPLES = 5
 _VALID_MARKERS = pa.array([int(marker) for marker in Marker], pa.int32())
-_SIMPLE: dict[str, pa.DataType] = {
-    "tinyint": pa.int8(),
-    "smallint": pa.int16(),
-    "int": pa.int32(),
-    "bigint": pa.int64(),
-    "float": pa.float32(),
-    "double": pa.float64(),
-    "boolean": pa.bool_(),
-    "string": pa.string(),
-    "binary": pa.binary(),
-    "date": pa.date32(),
-    "timestamp": pa.timestamp("us", tz="UTC"),
-    "timestamp_ntz": pa.timestamp("us"),
-}
-_DECIMAL = re.compile(r"decimal\((\d+),(\d+)\)")
 
 
 @dataclass(frozen=True)
@@ -227,11 +212,3 @@ def _schema_problems(staged: StagedSlice, path: str, file: pq.ParquetFile) -> li
         elif parquet.max_definition_level == 0 and field.name not in staged.record.keys:
             problems.append(f"{path}: column {field.name!r} is REQUIRED; a REQUIRED column can't be dropped later")
     return problems
-
-
-def arrow_type(landing_type: str) -> pa.DataType | None:
-    """Return the Arrow type that pyarrow reads for a landing type in Spark's spelling; None if the type can't land."""
-    decimal = _DECIMAL.fullmatch(landing_type)
-    if decimal:
-        return pa.decimal128(int(decimal[1]), int(decimal[2]))
-    return _SIMPLE.get(landing_type)
