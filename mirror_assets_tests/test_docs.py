@@ -33,8 +33,6 @@ from mirror_assets.landing.format import Manifest, Receipt
 from mirror_assets.orchestration.checks import CHECK_NAMES
 from mirror_assets.pipeline.check import BLOCKING_CHECKS
 from mirror_assets.source.breaks import BreakKind
-from mirror_assets.source.errors import ColumnUnfit
-from mirror_assets.source.schema import Field, landing_type
 from mirror_assets_tests.asset_kinds import kind_of
 from mirror_assets_tests.pages import DOCS, PAGES, ROOT, anchors, blocks, codes, sections, table
 
@@ -209,7 +207,7 @@ def test_every_step_of_a_slice_is_where_the_map_says() -> None:
         assert [name for name in functions if f"def {name}(" not in text] == [], number
 
 
-# Settings, files and types.
+# Settings and files.
 
 
 def _is_model(kind: object) -> TypeGuard[type[BaseModel]]:
@@ -275,19 +273,6 @@ def test_the_manifest_and_the_receipt_are_documented_field_by_field() -> None:
     assert {name for names, _ in rows for name in codes(names)} == set(Manifest.model_fields)
     receipt = page.read_text(encoding="utf-8").partition("**receipt**")[2].partition(". It is JSON")[0]
     assert set(codes(receipt)) == set(Receipt.model_fields)
-
-
-def test_every_type_lands_as_the_table_says() -> None:
-    samples = {"char(n)": "char(3)", "varchar(n)": "varchar(3)", "decimal(p,s)": "decimal(9,2)"}
-    nested = {"struct": "struct<a:int>", "array": "array<int>", "map": "map<string,int>"}
-    for sources, landed, *_ in table(DOCS / "encoding.md", "Types"):
-        for source in codes(sources):
-            field = Field("c", samples.get(source, nested.get(source, source)))
-            if landed == "refused":
-                with pytest.raises(ColumnUnfit):
-                    landing_type(field)
-            else:
-                assert landing_type(field) == samples.get(codes(landed)[0], codes(landed)[0])
 
 
 def test_every_failure_has_its_tests() -> None:

@@ -8,20 +8,15 @@ from typing import Annotated, TypeAlias
 
 from pydantic import AfterValidator, BeforeValidator, Discriminator, Field, Tag
 
+from mirror_assets.column_types import LANDING_TYPES, MOST_DIGITS, decimal_digits
 from mirror_assets.config.errors import did_you_mean
 from mirror_assets.config.setting_values import Section, Text, distinct_columns
-from mirror_assets.source.schema import LANDING_TYPES
-
-_DECIMAL = re.compile(r"decimal\((\d{1,2}),(\d{1,2})\)")
-_MOST_DIGITS = 38
 
 
 def _landing_type(text: str) -> str:
     kind = re.sub(r"\s+", "", text).lower()
-    digits = _DECIMAL.fullmatch(kind)
-    if digits and 1 <= int(digits[1]) <= _MOST_DIGITS and int(digits[2]) <= int(digits[1]):
-        return kind
-    if kind not in LANDING_TYPES:
+    precision, scale = decimal_digits(kind) or (0, 0)
+    if kind not in LANDING_TYPES and not (1 <= precision <= MOST_DIGITS and scale <= precision):
         raise ValueError(f"{text!r} can't land; it must be one of {', '.join(LANDING_TYPES)}, decimal(p,s)")
     return kind
 

@@ -2,26 +2,16 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Sequence
 from typing import TypeAlias
 
+from mirror_assets.column_types import column_type
 from mirror_assets.config.errors import Problem, did_you_mean
 from mirror_assets.config.setting_values import Changes
 from mirror_assets.config.table_settings import TableSettings
 from mirror_assets.markers import ROW_ID, ROW_MARKER
 
-_UNFIT_KEYS = {
-    "float": "floating-point numbers have no exact equality",
-    "double": "floating-point numbers have no exact equality",
-    "struct": "nested values can't be compared in Fabric",
-    "array": "nested values can't be compared in Fabric",
-    "map": "nested values can't be compared in Fabric",
-    "variant": "variants can't be compared in Fabric",
-    "void": "it only has NULLs",
-}
 _FEED_COLUMNS = ("_change_type", "_commit_version", "_commit_timestamp")
-_TYPE_NAME = re.compile(r"\w+")
 # The name and the type of each column, in the notation of Spark's `simpleString`.
 SourceColumns: TypeAlias = Sequence[tuple[str, str]]
 
@@ -80,12 +70,6 @@ def setting_of(table: TableSettings, computed: str) -> str:
     return f"{path}.{computed}" if index is None else f"{path}.{index}.{computed}"
 
 
-def why_no_key(column_type: str) -> str | None:
-    """Return the reason why a column of this type can't be a key, or None."""
-    kind = _TYPE_NAME.match(column_type)
-    return _UNFIT_KEYS.get(kind[0]) if kind else None
-
-
 def _unfit_keys(table: TableSettings, columns: SourceColumns) -> Iterator[str]:
     types = dict(columns)
     types |= {name: column.type or types.get(name, "") for name, column in table.computed.items()}
@@ -93,8 +77,7 @@ def _unfit_keys(table: TableSettings, columns: SourceColumns) -> Iterator[str]:
         if key not in types:
             yield f"the source has no column {key!r}{did_you_mean(key, types)}"
             continue
-        why = why_no_key(types[key])
-        if why:
+        if why := column_type(types[key]).why_no_key:
             yield f"{key!r} is {types[key]} and can't be a key: {why}"
 
 

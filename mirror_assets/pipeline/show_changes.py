@@ -8,6 +8,7 @@ from itertools import groupby, pairwise
 
 from pyspark.sql import SparkSession
 
+from mirror_assets.column_types import LAND_AS_TEXT, Family
 from mirror_assets.config.setting_values import Changes
 from mirror_assets.config.table_settings import TableSettings
 from mirror_assets.encode.differing_files import DifferencesSlice
@@ -99,8 +100,8 @@ def _shown_columns(table: TableSettings, schema: Schema) -> tuple[LandedColumn, 
 
 
 def _unmasked(field: Field) -> LandedColumn:
-    nested = field.is_nested
-    return LandedColumn(field.name, "string" if nested or field.is_text else field.type, nested=nested)
+    kind = "string" if field.kind.family in LAND_AS_TEXT else field.type
+    return LandedColumn(field.name, kind, nested=field.kind.family is Family.NESTED)
 
 
 def _made_keys(columns: Sequence[LandedColumn]) -> Projection:

@@ -8,6 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import lru_cache
 
+from mirror_assets.column_types import Family
 from mirror_assets.config.errors import Problem
 from mirror_assets.config.model import Config
 from mirror_assets.config.setting_values import Changes
@@ -18,7 +19,6 @@ from mirror_assets.errors import ErrorCode, SettingError
 from mirror_assets.landing.format import Column
 from mirror_assets.markers import ROW_ID
 from mirror_assets.source.actions import Metadata, Protocol
-from mirror_assets.source.errors import ColumnUnfit
 from mirror_assets.source.projection import Projection
 from mirror_assets.source.schema import Field, LandedColumn, Schema, landing_type
 from mirror_assets.source.source_state import SourceState, source_columns
@@ -36,17 +36,12 @@ def table_columns(table: TableSettings, schema: Schema) -> tuple[LandedColumn, .
     """
     new = {name.casefold(): name for name in table.computed}
     columns = [_ROW_ID] if table.is_keyless else []
-    try:
-        for source in schema.fields:
-            if name := new.pop(source.name.casefold(), None):
-                columns.append(_computed(table, name, source))
-            elif table.mirrors(source.name):
-                is_nested = source.is_nested or source.type == "variant"
-                columns.append(
-                    LandedColumn(source.name, landing_type(source), nested=is_nested, nullable=source.nullable)
-                )
-    except ColumnUnfit as error:
-        raise ColumnUnfit(error.column, error.column_type, str(table.name)) from error
+    for source in schema.fields:
+        if name := new.pop(source.name.casefold(), None):
+            columns.append(_computed(table, name, source))
+        elif table.mirrors(source.name):
+            kind, nested = landing_type(source, str(table.name)), source.kind.family is Family.NESTED
+            columns.append(LandedColumn(source.name, kind, nested=nested, nullable=source.nullable))
     columns += [_computed(table, name, None) for name in new.values() if table.computed[name].type]
     return tuple(columns)
 
@@ -54,7 +49,7 @@ def table_columns(table: TableSettings, schema: Schema) -> tuple[LandedColumn, .
 def _computed(table: TableSettings, name: str, source: Field | None) -> LandedColumn:
     """Return the column; one that Spark could regard as never NULL is written as OPTIONAL."""
     setting = table.computed[name]
-    kind = setting.type or (landing_type(source) if source else "")
+    kind = setting.type or (landing_type(source, str(table.name)) if source else "")
     sql = fill_sql(f"tables.{table.name}.columns.{name}", setting.sql, os.environ)
     return LandedColumn(name, kind, nullable=False, sql=sql, expression=_fingerprint(f"{kind} {sql}"))
 

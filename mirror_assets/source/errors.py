@@ -117,8 +117,7 @@ class ColumnUnfit(SettingError):
 
     code = ErrorCode.SOURCE_UNFIT
 
-    def __init__(self, column: str, column_type: str, table: str = "the source") -> None:
-        self.column, self.column_type, self.table = column, column_type, table
+    def __init__(self, column: str, column_type: str, table: str) -> None:
         super().__init__(
             f"{table}: column `{column}` has type {column_type}, which a landing file can't hold.",
             "cast it at the source, or name the other columns in the table's `columns`.",

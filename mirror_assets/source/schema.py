@@ -4,26 +4,14 @@ from __future__ import annotations
 
 import dataclasses
 import json
-import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from enum import Enum
 from functools import lru_cache
 from typing import Any
 
+from mirror_assets.column_types import LAND_AS_TEXT, SPARK_NAMES, ColumnType, Family, column_type, decimal_digits
 from mirror_assets.source.errors import ColumnUnfit, schema_unreadable
-
-# Delta's names (the protocol's "Schema Serialization Format") as Spark spells them.
-_SIMPLE = {
-    "byte": "tinyint",
-    "short": "smallint",
-    "integer": "int",
-    "long": "bigint",
-    **{name: name for name in ("float", "double", "boolean", "string", "binary", "date", "timestamp", "timestamp_ntz")},
-}
-LANDING_TYPES = tuple(_SIMPLE.values())
-_TEXT = ("string", "char(", "varchar(")
-_NESTED = ("struct<", "array<", "map<", "variant")
 
 
 @dataclass(frozen=True)
@@ -57,14 +45,9 @@ class Field:
     comment: str = dataclasses.field(default="", compare=False)
 
     @property
-    def is_nested(self) -> bool:
-        """Whether it lands as JSON text: a struct, an array, a map or a variant."""
-        return self.type.startswith(_NESTED)
-
-    @property
-    def is_text(self) -> bool:
-        """Whether it is stored as a string, as are char and varchar."""
-        return self.type.startswith(_TEXT)
+    def kind(self) -> ColumnType:
+        """The row of its type, without digits, lengths and members."""
+        return column_type(self.type)
 
 
 @dataclass(frozen=True)
@@ -98,16 +81,14 @@ def canonical(schema_string: str) -> str:
         raise schema_unreadable(str(error)) from error
 
 
-def landing_type(field: Field) -> str:
+def landing_type(field: Field, table: str) -> str:
     """Return the column's type in a landing file as Spark spells it; nested columns and variants land as JSON text.
 
     Raises ColumnUnfit for void, intervals and types unknown to us (reference `delta` §7).
     """
-    if field.is_nested or field.is_text:
-        return "string"
-    if field.type in LANDING_TYPES or field.type.startswith("decimal("):
-        return field.type
-    raise ColumnUnfit(field.name, field.type)
+    if field.kind.family is Family.REFUSED:
+        raise ColumnUnfit(field.name, field.type, table)
+    return "string" if field.kind.family in LAND_AS_TEXT else field.type
 
 
 def _fields(struct: Mapping[str, Any]) -> tuple[Field, ...]:
@@ -135,7 +116,7 @@ def _member(name: str, raw: str | Mapping[str, Any], *, nullable: bool) -> Field
     if not isinstance(name, str) or not isinstance(nullable, bool):
         raise TypeError(f"{name!r} is no column")
     if isinstance(raw, str):
-        return Field(name, _SIMPLE.get(raw, raw), nullable)
+        return Field(name, SPARK_NAMES.get(raw, raw), nullable)
     if raw["type"] == "array":
         children: tuple[Field, ...] = (_member("element", raw["elementType"], nullable=raw.get("containsNull", True)),)
     elif raw["type"] == "map":
@@ -145,9 +126,6 @@ def _member(name: str, raw: str | Mapping[str, Any], *, nullable: bool) -> Field
         children = _fields(raw)
     named = (f"{child.name}:{child.type}" if raw["type"] == "struct" else child.type for child in children)
     return Field(name, f"{raw['type']}<{','.join(named)}>", nullable, children=children)
-
-
-_INTEGERS = ("tinyint", "smallint", "int", "bigint")
 
 
 class SchemaChangeKind(str, Enum):
@@ -246,11 +224,8 @@ def _nullability(field: Field) -> str:
 
 def _same_landing(before: Field, after: Field, *, nested: bool) -> bool:
     """Whether the landed value of an unchanged row is the same under the new type."""
-    if before.is_text and after.is_text:
-        return True
-    if not nested:
-        return False
-    scales = [re.fullmatch(r"decimal\(\d+,(\d+)\)", field.type) for field in (before, after)]
-    if scales[0] and scales[1]:
-        return scales[0][1] == scales[1][1]
-    return before.type in _INTEGERS and after.type in _INTEGERS
+    families = {before.kind.family, after.kind.family}
+    if families == {Family.DECIMAL}:
+        scales = {digits[1] for field in (before, after) if (digits := decimal_digits(field.type))}
+        return nested and len(scales) == 1
+    return families == {Family.TEXT} or (nested and families == {Family.WHOLE})

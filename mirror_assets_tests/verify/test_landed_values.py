@@ -34,8 +34,7 @@ from pyspark.sql.types import (
 )
 
 from mirror_assets.encode.columns import json_text
-from mirror_assets.source.schema import landing_type, parse_schema
-from mirror_assets.verify.landed_values import json_of, landed_type
+from mirror_assets.verify.landed_values import json_of
 
 _UTC = datetime.timezone.utc
 _TIMES = st.datetimes()
@@ -152,16 +151,3 @@ def test_json_text_is_as_the_documents_say(spark: SparkSession, zone: str) -> No
     frames = [session.sql(f"SELECT {value} AS x") for value, _ in _STATED]
     found = [frame.select(json_of(F.col("x"), frame.schema["x"].dataType)).collect()[0][0] for frame in frames]
     assert found == [text for _, text in _STATED]
-
-
-_TYPES = (
-    "a TINYINT, b SMALLINT, c INT, d BIGINT, e FLOAT, f DOUBLE, g DECIMAL(12,3), h BOOLEAN, i STRING, j BINARY, "
-    "k DATE, l TIMESTAMP, m TIMESTAMP_NTZ, n STRUCT<a: INT>, o ARRAY<INT>, p MAP<STRING, INT>, q VARIANT"
-)
-
-
-def test_both_tables_of_types_agree(spark: SparkSession) -> None:
-    """Spark reads char and varchar as string."""
-    schema = spark.createDataFrame([], _TYPES).schema
-    ours = [landing_type(field) for field in parse_schema(schema.json()).fields]
-    assert [landed_type(field.dataType) for field in schema.fields] == ours

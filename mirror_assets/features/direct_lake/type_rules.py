@@ -10,16 +10,14 @@ from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from enum import Enum
 
+from mirror_assets.column_types import Family
 from mirror_assets.features.direct_lake.columns import ColumnNames, ParquetColumn
 from mirror_assets.sql_names import quoted, table_at
-from mirror_assets.verify.direct_lake_types import unloadable_columns
 
 # Unicode characters; each takes at least one byte.
 MOST_CHARACTERS = 32_764
 
 _DECLARED_LENGTH = re.compile(r"(?:var)?char\((\d+)\)")
-_FLOATS = ("float", "double")
-_LOADED = ("tinyint", "smallint", "int", "bigint", "boolean", "date", "timestamp", "timestamp_ntz", *_FLOATS)
 
 
 class Certainty(str, Enum):
@@ -53,13 +51,13 @@ def type_issues(
 ) -> tuple[TypeIssue, ...]:
     """Return all issues of the table at `uri`, in the order of its columns; `columns` are those of its files."""
     fields, longest = names.schema.fields, {column.path: column.longest_bytes for column in columns}
-    unloadable = {found.column: found.message for found in unloadable_columns(fields)}
     issues = []
     for column in fields:
         name, kind = quoted(column.name), column.type
-        if column.name in unloadable:
-            issues.append(TypeIssue(column.name, kind, Certainty.FAILS, unloadable[column.name]))
-        elif column.is_text:
+        family, why_not = column.kind.family, column.kind.direct_lake
+        if why_not:
+            issues.append(TypeIssue(column.name, kind, Certainty.FAILS, why_not))
+        elif family is Family.TEXT:
             declared = _DECLARED_LENGTH.fullmatch(kind)
             lengths = (int(declared[1]) if declared else None, longest.get(column.physical_name or column.name))
             most = min((length for length in lengths if length is not None), default=MOST_CHARACTERS + 1)
@@ -71,7 +69,7 @@ def type_issues(
                 )
                 statement = f"SELECT max(length({name})) FROM {table_at(uri)}"  # noqa: S608 for people to run
                 issues.append(TypeIssue(column.name, kind, Certainty.UNSEEN, message, statement))
-        elif kind in _FLOATS:
+        elif family is Family.FLOAT:
             message = (
                 "may hold NaN or infinity, which Direct Lake doesn't support and footers don't show: use DECIMAL, in a "
                 f"mirror by `{column.name}: {{sql: try_cast({name} AS DECIMAL(18,4)), type: 'decimal(18,4)'}}`"
@@ -79,7 +77,7 @@ def type_issues(
             test = f"isnan({name}) OR abs({name}) = double('infinity')"
             statement = f"SELECT count(*) FROM {table_at(uri)} WHERE {test}"  # noqa: S608 for people to run
             issues.append(TypeIssue(column.name, kind, Certainty.MAY_FAIL, message, statement))
-        elif kind not in _LOADED and not kind.startswith("decimal("):
+        elif why_not is None:
             message = f"has the undocumented type {kind}: cast it, or leave it out of the model"
             issues.append(TypeIssue(column.name, kind, Certainty.MAY_FAIL, message))
     return tuple(issues)

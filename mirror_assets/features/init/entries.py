@@ -16,7 +16,6 @@ from mirror_assets.landing.names import TableName
 from mirror_assets.source.source_state import source_columns
 from mirror_assets.source.table_properties import ROW_TRACKING_COST, Retention, feed_consequence
 from mirror_assets.sql_names import table_at
-from mirror_assets.verify.direct_lake_types import unloadable_columns
 
 _DAY = 86_400
 _RETAINED_DAYS = 7
@@ -109,10 +108,11 @@ def _notes(survey: Survey) -> Iterator[str]:
     if not on:
         enabled = "neither the change data feed nor row tracking is on"
     yield f"Version {state.version}, {rows}, {counted(state.files, 'file')}; {enabled}."
-    for error in survey.unfit:
-        yield f"Without `{error.column}`: a landing file can't hold its type, {error.column_type}."
-    for issue in unloadable_columns(state.schema.fields):
-        yield f"Direct Lake can't load `{issue.column}` of the source: it {issue.message}."
+    for field in survey.unfit:
+        yield f"Without `{field.name}`: a landing file can't hold its type, {field.type}."
+    for field in state.schema.fields:
+        if field.kind.direct_lake:
+            yield f"Direct Lake can't load `{field.name}` of the source: it {field.kind.direct_lake}."
 
 
 def _statements(survey: Survey, missing: Changes | None) -> Iterator[Statement]:

@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from enum import Enum
 from itertools import combinations
 
-from mirror_assets.config.source_fit import why_no_key
 from mirror_assets.features.init.survey import Survey
 
 # Microsoft advises fewer than five key columns.
@@ -23,7 +22,8 @@ _ALONE = frozenset({"id", "key", "pk", "sk", "uuid", "guid"})
 _STRONG = frozenset({"id", "key", "pk", "sk", "bk", "uuid", "guid"})
 _WEAK = frozenset({"no", "nr", "num", "nbr", "number", "code"})
 _PREFIXES = ("dim", "fact", "fct", "stg", "tbl", "raw")
-_TEXTS = ("string", "char", "varchar")
+# The cost of decimals without a fraction; others are nearly always measures.
+_WHOLE_DECIMAL = 0.5
 # A column with a lower cost has a name that suggests a key.
 _NAMED = 3.0
 
@@ -90,7 +90,8 @@ def key_candidates(survey: Survey) -> tuple[KeyCandidate, ...]:
     found = list[KeyCandidate]()
     for index, field in enumerate(survey.fields):
         unwritable = "${" in field.name or any("\ud800" <= character <= "\udfff" for character in field.name)
-        if unwritable or why_no_key(field.type) or field.type == "boolean":
+        of_type = _WHOLE_DECIMAL if field.type.endswith(",0)") else field.kind.key_cost
+        if unwritable or field.kind.why_no_key or of_type is None:
             continue
         statistics = known.get(field.name)
         most = statistics.distinct_at_most if statistics else None
@@ -98,7 +99,7 @@ def key_candidates(survey: Survey) -> tuple[KeyCandidate, ...]:
         if has_nulls or (most == 1 and rows != 1):
             continue
         repeats = rows is not None and most is not None and most < rows
-        cost = _name_cost(field.name, survey.name.table) + _type_cost(field.type) + min(0.05 * index, 1.0)
+        cost = _name_cost(field.name, survey.name.table) + of_type + min(0.05 * index, 1.0)
         found.append(KeyCandidate(field.name, index, cost, not repeats, most))
     return tuple(sorted(found, key=lambda candidate: candidate.cost))
 
@@ -141,12 +142,3 @@ def _nouns(table: str) -> Iterator[str]:
         yield name.removesuffix("s")
         yield name.removesuffix("es")
         yield name.removesuffix("ies") + "y" if name.endswith("ies") else name
-
-
-def _type_cost(column_type: str) -> float:
-    """Return the cost of a type: numbers are often measures, decimals nearly always; texts and dates rarely are."""
-    if column_type.startswith(_TEXTS):
-        return 0.0
-    if column_type.startswith("decimal(") and not column_type.endswith(",0)"):
-        return 4.0
-    return 2.0 if column_type in ("timestamp", "timestamp_ntz", "binary") else 0.5

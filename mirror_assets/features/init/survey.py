@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pydantic
 
+from mirror_assets.column_types import Family
 from mirror_assets.composition import source_log
 from mirror_assets.config.table_settings import TableSettings
 from mirror_assets.errors import MirrorError
@@ -16,9 +17,8 @@ from mirror_assets.features.init.lake import Lake, LakeTable
 from mirror_assets.features.init.name_tables import name_tables
 from mirror_assets.landing.names import TableName
 from mirror_assets.source.column_statistics import ColumnStatistics
-from mirror_assets.source.errors import ColumnUnfit
 from mirror_assets.source.log import DeltaLog
-from mirror_assets.source.schema import Field, landing_type
+from mirror_assets.source.schema import Field
 from mirror_assets.source.source_state import SourceState
 from mirror_assets.source.store_faults import translated
 
@@ -43,19 +43,12 @@ class Survey:
     @cached_property
     def fields(self) -> tuple[Field, ...]:
         """The columns that a landing file can hold."""
-        unfit = {error.column for error in self.unfit}
-        return tuple(field for field in self.state.schema.fields if field.name not in unfit)
+        return tuple(field for field in self.state.schema.fields if field not in self.unfit)
 
     @cached_property
-    def unfit(self) -> tuple[ColumnUnfit, ...]:
+    def unfit(self) -> tuple[Field, ...]:
         """The columns that a landing file can't hold."""
-        errors = []
-        for field in self.state.schema.fields:
-            try:
-                landing_type(field)
-            except ColumnUnfit as error:
-                errors.append(error)
-        return tuple(errors)
+        return tuple(field for field in self.state.schema.fields if field.kind.family is Family.REFUSED)
 
 
 @dataclass(frozen=True)

@@ -18,7 +18,6 @@ from mirror_assets.pipeline.plan import plan_table
 from mirror_assets.pipeline.source_check import check_source, table_columns
 from mirror_assets.source.source_state import SourceState
 from mirror_assets.source.table_properties import Retention
-from mirror_assets.verify.direct_lake_types import unloadable_columns
 from mirror_assets.verify.ledger import CommitBalance
 from mirror_assets.verify.ledger_log import audit
 from mirror_assets.verify.timeliness import MOST_APART_SECONDS, check_retention
@@ -150,7 +149,7 @@ def _adds_up(asked: Asked) -> DoctorAnswer:
 
 
 def _direct_lake(asked: Asked) -> DoctorAnswer:
-    found = [f"{one.column} {one.message}" for one in unloadable_columns(asked.state.schema.fields)]
+    found = [f"{one.name} {one.kind.direct_lake}" for one in asked.state.schema.fields if one.kind.direct_lake]
     if not found:
         return ok("no column has a type that Direct Lake can't load")
     return warn("; ".join(found), "nothing, if no semantic model reads the mirror by Direct Lake.")

@@ -163,7 +163,7 @@ def _json_without_field(patch: pytest.MonkeyPatch) -> None:
 
 def _float_as_double(patch: pytest.MonkeyPatch) -> None:
     right = schema.landing_type
-    everywhere(right, lambda field: "double" if field.type == "float" else right(field))(patch)
+    everywhere(right, lambda field, table: "double" if field.type == "float" else right(field, table))(patch)
 
 
 def _lost_in_encoder(*, counts: bool = False, landing_only: bool = False) -> Inject:
