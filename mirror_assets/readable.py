@@ -4,11 +4,9 @@ from __future__ import annotations
 
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
-from pyspark.sql.types import DateType, TimestampNTZType, TimestampType
 
+from mirror_assets.column_types import Family, column_type
 from mirror_assets.sql_names import quoted
-
-_WITH_A_YEAR = (DateType, TimestampType, TimestampNTZType)
 
 
 def readable(rows: DataFrame) -> DataFrame:
@@ -16,6 +14,6 @@ def readable(rows: DataFrame) -> DataFrame:
     texts = {
         field.name: F.col(quoted(field.name)).cast("string")
         for field in rows.schema
-        if isinstance(field.dataType, _WITH_A_YEAR)
+        if column_type(field.dataType.simpleString()).family is Family.TIME
     }
     return rows.withColumns(texts) if texts else rows

@@ -7,18 +7,9 @@ from dataclasses import dataclass, fields
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
-from pyspark.sql.types import (
-    ArrayType,
-    BinaryType,
-    DataType,
-    DateType,
-    MapType,
-    StringType,
-    StructType,
-    TimestampNTZType,
-    TimestampType,
-)
+from pyspark.sql.types import ArrayType, DataType, MapType, StringType, StructType
 
+from mirror_assets.column_types import Family, column_type
 from mirror_assets.markers import JSON_OPTIONS
 from mirror_assets.source.projection import Projection
 from mirror_assets.source.schema import LandedColumn
@@ -32,8 +23,7 @@ ROW_ID = "__mirror_row_id__"
 ROW_VERSION = "__mirror_row_version__"
 
 # `to_json` writes map keys of these types in Spark's internal form: days, microseconds, or an object's address.
-_WRITTEN_IN_INTERNAL_FORM = (BinaryType, DateType, TimestampType, TimestampNTZType)
-_NESTED_KEYS = (StructType, ArrayType)
+_INTERNAL_AS_KEY = (Family.BINARY, Family.TIME, Family.NESTED)
 
 
 def projected(rows: DataFrame, projection: Projection) -> DataFrame:
@@ -154,9 +144,10 @@ def _with_text_keys(value: Column, kind: DataType) -> Column:
         return F.transform(value, lambda member: _with_text_keys(member, element))
     assert isinstance(kind, MapType)  # noqa: S101 no other type has keys
     of_key, of_value = kind.keyType, kind.valueType
-    if isinstance(of_key, _NESTED_KEYS):
+    family = column_type(of_key.simpleString()).family
+    if family is Family.NESTED:
         value = F.transform_keys(value, lambda key, _: json_text(key, of_key))
-    elif isinstance(of_key, _WRITTEN_IN_INTERNAL_FORM):
+    elif family in _INTERNAL_AS_KEY:
         value = F.transform_keys(
             value, lambda key, _: F.get_json_object(F.to_json(F.struct(key.alias("k")), dict(JSON_OPTIONS)), "$.k")
         )
@@ -170,5 +161,6 @@ def _has_keys_to_convert(kind: DataType) -> bool:
         return any(_has_keys_to_convert(field.dataType) for field in kind.fields)
     if isinstance(kind, ArrayType):
         return _has_keys_to_convert(kind.elementType)
-    convertible = _WRITTEN_IN_INTERNAL_FORM + _NESTED_KEYS
-    return isinstance(kind, MapType) and (isinstance(kind.keyType, convertible) or _has_keys_to_convert(kind.valueType))
+    return isinstance(kind, MapType) and (
+        column_type(kind.keyType.simpleString()).family in _INTERNAL_AS_KEY or _has_keys_to_convert(kind.valueType)
+    )

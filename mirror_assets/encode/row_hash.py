@@ -6,22 +6,22 @@ from collections.abc import Sequence
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
-from pyspark.sql.types import DataType, DoubleType, FloatType
 
+from mirror_assets.column_types import Family, column_type
 from mirror_assets.encode.columns import landed_value
 from mirror_assets.source.schema import LandedColumn
 
 
-def row_hash(values: Sequence[tuple[Column, DataType]], salt: int = 0) -> Column:
+def row_hash(values: Sequence[tuple[Column, str]], salt: int = 0) -> Column:
     """Return a 64-bit hash of the values, which are given with their types; another salt gives an independent hash.
 
     Unlike Spark's `xxhash64`, it distinguishes -0.0 from 0.0, and values that moved into a NULL neighbour. All NaN are
     one value, as in Delta. Nested values can't be hashed: pass their JSON text, as it lands.
     """
     parts = [F.lit(salt)]
-    for value, type_ in values:
+    for value, kind in values:
         parts += [value, value.isNull()]
-        if isinstance(type_, DoubleType | FloatType):
+        if column_type(kind).family is Family.FLOAT:
             # Only a power is negative for -0.0 alone: comparisons, casts to decimal and `atan2` drop the sign.
             parts.append((value == 0) & (F.pow(value, F.lit(-1.0)) < 0))
     return F.xxhash64(*parts)
@@ -35,5 +35,5 @@ def value_stamp(rows: DataFrame, columns: Sequence[LandedColumn]) -> tuple[Colum
     values = []
     for column in columns:
         value = landed_value(column, rows) if column.name in rows.columns else F.lit(None)
-        values.append((value.cast(column.type), DataType.fromDDL(column.type)))
+        values.append((value.cast(column.type), column.type))
     return row_hash(values, salt=1), row_hash(values, salt=2)

@@ -19,7 +19,7 @@ _COLLATED = [
 
 def _hashes(spark: SparkSession, *rows: str, salt: int = 0) -> list[int]:
     frames = [projected(spark.sql(f"SELECT {row}"), ALL_ROWS) for row in rows]
-    values = [[(F.col(f"`{field.name}`"), field.dataType) for field in frame.schema.fields] for frame in frames]
+    values = [[(F.col(f"`{name}`"), kind) for name, kind in frame.dtypes] for frame in frames]
     return [frame.select(row_hash(of_row, salt)).collect()[0][0] for frame, of_row in zip(frames, values, strict=True)]
 
 

@@ -15,6 +15,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from sqlglot import exp
 
+from mirror_assets.column_types import Family, column_type
 from mirror_assets.encode.private.jvm import Jvm, items
 from mirror_assets.redaction import redacted, redacted_error
 from mirror_assets.source.projection import Projection
@@ -48,7 +49,6 @@ _REFUSED = {
 _SPARKS_OWN = "org.apache.spark.sql.catalyst.expressions."
 _REPLACEABLE = f"{_SPARKS_OWN}RuntimeReplaceable"
 _PARSERS = ("JsonToStructs", "CsvToStructs", "XmlToStructs")
-_FROM_WORDS = ("date", "timestamp", "timestamp_ntz")
 _WITH_A_DAY = exp.DataType.TEMPORAL_TYPES - {exp.DataType.Type.TIME, exp.DataType.Type.TIMETZ}
 # What Spark reads as a time that moves, in texts that don't depend on a row: special words, with or without a zone; and
 # as one of today: a time without a day.
@@ -64,7 +64,7 @@ _LOGGERS = (
 _REASON = re.compile(r"\] (.*?)(?: SQLSTATE|;|$)", re.DOTALL)
 _PLACE = re.compile(r"line (\d+),? pos (\d+)")
 _VALUE = "value"
-_UNFIT = ("struct", "array", "map", "variant", "interval", "object", "udt")
+_NO_COLUMNS = ("interval", "object", "udt")
 
 
 @dataclass(frozen=True)
@@ -196,7 +196,7 @@ def _read_time(part: JavaObject, name: str) -> str:
     if name not in ("Cast", "VariantGet", *_PARSERS):
         return ""
     source, made = (str(one.dataType().simpleString()) for one in (part.children().head(), part))
-    if name == "Cast" and source == "string" and made in _FROM_WORDS and part.child().foldable():
+    if name == "Cast" and source == "string" and column_type(made).family is Family.TIME and part.child().foldable():
         return _moving(_text_of(part.child()))
     is_open = _HAS_TEXT.search(source) and _HAS_TIMESTAMP.search(made)
     return _BY_TEXT if is_open and not (name in _PARSERS and part.options().contains("timestampFormat")) else ""
@@ -235,6 +235,6 @@ def _unread(rows: DataFrame, sql: str, schema: Schema) -> str:
 
 def _unfit(value: DataFrame, *, is_key: bool) -> str:
     kind = value.schema[_VALUE].dataType.simpleString()
-    if kind.startswith(_UNFIT):
+    if column_type(kind).family is Family.NESTED or kind.startswith(_NO_COLUMNS):
         return f"its value is {kind}, which can't land; to land it as text, use to_json"
     return "a key can't be NULL" if is_key and kind == "void" else ""
