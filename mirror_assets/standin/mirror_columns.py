@@ -9,36 +9,25 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
+from mirror_assets.column_types import COLUMN_TYPES
 from mirror_assets.standin.errors import StopReason, TableStopped
 
 REQUIRED = "mirror_assets.required"
-_PLAIN = frozenset(
-    [pa.bool_(), pa.int8(), pa.int16(), pa.int32(), pa.int64(), pa.float32(), pa.float64(), pa.date32()],
-)
-_STRINGS = (pa.types.is_string, pa.types.is_large_string, pa.types.is_string_view)
-_BINARIES = (
-    pa.types.is_binary,
-    pa.types.is_large_binary,
-    pa.types.is_binary_view,
-    pa.types.is_fixed_size_binary,
-)
-_MICROSECONDS = ("s", "ms", "us")
+_MIRRORED = frozenset(kind.arrow for kind in COLUMN_TYPES if kind.arrow is not None)
 
 
 def canonical_type(kind: pa.DataType) -> pa.DataType | None:
     """Return the type that the mirror stores for a Parquet column; None if no Delta type has all its values."""
     if pa.types.is_dictionary(kind):
         kind = kind.value_type
-    if kind in _PLAIN or pa.types.is_decimal128(kind):
-        return kind
-    if any(is_kind(kind) for is_kind in _STRINGS):
+    if pa.types.is_large_string(kind) or pa.types.is_string_view(kind):
         return pa.string()
-    if any(is_kind(kind) for is_kind in _BINARIES):
+    if pa.types.is_large_binary(kind) or pa.types.is_binary_view(kind) or pa.types.is_fixed_size_binary(kind):
         return pa.binary()
     # INT96 is also read as nanoseconds: it has no defined zone, and years outside 1677..2262 would wrap.
-    if pa.types.is_timestamp(kind) and kind.unit in _MICROSECONDS:
+    if pa.types.is_timestamp(kind) and kind.unit != "ns":
         return pa.timestamp("us", tz="UTC" if kind.tz else None)
-    return None
+    return kind if kind in _MIRRORED or pa.types.is_decimal128(kind) else None
 
 
 def canonical_schema(path: str, schema: pa.Schema) -> pa.Schema:

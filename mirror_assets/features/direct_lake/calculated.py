@@ -11,6 +11,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from mirror_assets.column_types import MOST_DIGITS, Family, column_type, decimal_digits
 from mirror_assets.features.direct_lake.layout import Advice, AdviceTopic
 from mirror_assets.source.schema import Schema
 from mirror_assets.sql_names import quoted
@@ -20,9 +21,6 @@ _NAME = re.compile(r"\s*([^=]+?)\s*=\s*(.+?)\s*", re.DOTALL)
 _OPERAND = r"(?:(?:'[^']+'|\w+)?\[(?P<column>[^\]]+)\]|\"(?P<text>(?:[^\"]|\"\")*)\"|(?P<number>\d+(?:\.\d+)?))"
 _FIRST = re.compile(rf"\s*{_OPERAND}\s*")
 _NEXT = re.compile(rf"\s*(?P<operator>[&*])\s*{_OPERAND}\s*")
-_DIGITS = {"tinyint": 3, "smallint": 5, "int": 10, "bigint": 19}
-_MOST_DIGITS = 38
-_DECIMAL = re.compile(r"decimal\((\d+),(\d+)\)")
 
 
 @dataclass(frozen=True)
@@ -89,14 +87,14 @@ def _product(kinds: Sequence[str]) -> str:
     """Return the type of a product: as Spark's of decimals, without its rounding to 38 digits."""
     precision, scale = -1, 0
     for kind in kinds:
-        if kind in ("float", "double"):
+        if column_type(kind).family is Family.FLOAT:
             return "double"
-        match = _DECIMAL.fullmatch(kind)
-        if match is None and kind not in _DIGITS:
+        digits, fraction = decimal_digits(kind) or (column_type(kind).digits, 0)
+        if not digits:
             raise ValueError(f"a product can't have a {kind}")
-        precision += 1 + (int(match[1]) if match else _DIGITS[kind])
-        scale += int(match[2]) if match else 0
-    return f"decimal({min(precision, _MOST_DIGITS)},{min(scale, _MOST_DIGITS)})"
+        precision += 1 + digits
+        scale += fraction
+    return f"decimal({min(precision, MOST_DIGITS)},{min(scale, MOST_DIGITS)})"
 
 
 def _yaml(text: str) -> str:

@@ -4,27 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from mirror_assets.column_types import column_type
 from mirror_assets.source.actions import Metadata
 from mirror_assets.source.schema import parse_schema
 from mirror_assets.sql_names import quoted
-
-_BARE = frozenset({"tinyint", "smallint", "int", "bigint", "boolean"})
-_TYPED = {"date": "DATE", "timestamp": "TIMESTAMP", "timestamp_ntz": "TIMESTAMP_NTZ"}
-# 1.1 alone would be a decimal, which no float is equal to.
-_CAST = frozenset({"float", "double", "binary"})
 
 PartitionKey = tuple[str | None, ...]
 """Values of the partition columns, in the order of the metadata."""
 
 
-def literal(value: str, column_type: str) -> str:
+def literal(value: str, kind: str) -> str:
     """Return a partition value of the log as a literal of its column's type."""
-    if column_type in _BARE or column_type.startswith("decimal("):
-        return value
     escaped = value.replace("\\", "\\\\").replace("'", "\\'")  # a backslash begins an escape in Spark
-    if column_type in _CAST:
-        return f"CAST('{escaped}' AS {column_type.upper()})"
-    return f"{_TYPED[column_type]} '{escaped}'" if column_type in _TYPED else f"'{escaped}'"
+    return column_type(kind).literal.format(escaped)
 
 
 def partition_predicate(metadata: Metadata, keys: Sequence[PartitionKey]) -> str:
