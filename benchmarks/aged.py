@@ -35,7 +35,7 @@ from mirror_assets.landing.steps import drive
 from mirror_assets.orchestration.asset_names import AssetKind, asset_key, partitions_name
 from mirror_assets.orchestration.mirror_assets import MirrorAssets
 from mirror_assets.orchestration.resources import resources
-from mirror_assets.pipeline.check import BLOCKING_CHECKS
+from mirror_assets.pipeline.check_slice import BLOCKING_CHECKS
 from mirror_assets.pipeline.context import TableContext
 from mirror_assets.source.log import DeltaLog
 from mirror_assets.source.source_state import SourceState

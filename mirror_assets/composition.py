@@ -18,10 +18,10 @@ from uuid import UUID
 
 from mirror_assets.config.locate import VendedTable, last_address
 from mirror_assets.config.model import Config
-from mirror_assets.config.places import FabricConfig, LandingZoneConfig, Staging
 from mirror_assets.config.table_settings import TableSettings
 from mirror_assets.config.variables import fill_settings, has_reference
 from mirror_assets.config.zone import open_zone
+from mirror_assets.config.zone_settings import FabricConfig, LandingZoneConfig, Staging
 from mirror_assets.errors import MirrorError
 from mirror_assets.fabric.database import Workspace
 from mirror_assets.fabric.monitoring import Mirror
@@ -37,9 +37,9 @@ from mirror_assets.storage.errors import spark_cannot_sign_in, stores_collide
 from mirror_assets.storage.lake.azure import storage_token
 from mirror_assets.storage.lake.catalog_errors import catalog_table_unfit, catalog_table_unknown
 from mirror_assets.storage.lake.token_server import VARIABLE, start_token_server
-from mirror_assets.storage.lake.vended import own_names, reach_settings
+from mirror_assets.storage.lake.vended_keys import own_names, reach_settings
 from mirror_assets.storage.onelake.abfs import HADOOP_AZURE, abfs_settings, onelake_settings
-from mirror_assets.storage.onelake.address import OneLakeAddress
+from mirror_assets.storage.onelake.onelake_address import OneLakeAddress
 from mirror_assets.telemetry.export import exporting
 from mirror_assets.telemetry.scope import current_scope
 
@@ -376,7 +376,7 @@ def open_mirror(config: Config, store: Store) -> Mirror:
     fabric, tables = config.mirror.fabric, config.fabric_tables
     if fabric is None or tables is None:
         return stand_in(config, store)
-    from mirror_assets.fabric.mirror import FabricMirror
+    from mirror_assets.fabric.fabric_mirror import FabricMirror
 
     client = open_fabric(fabric, UUID(tables.workspace))
     return FabricMirror(client, UUID(tables.item), store, tables.abfss, fabric.default_schema)

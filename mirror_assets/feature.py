@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from mirror_assets.config.setting_values import Section
     from mirror_assets.config.table_settings import TableSettings
     from mirror_assets.landing.problems import ProblemFile, ProblemKey, Sent, StoredProblem
-    from mirror_assets.orchestration.check import Check
+    from mirror_assets.orchestration.asset_check import Check
     from mirror_assets.orchestration.dagster_internals import Job
     from mirror_assets.orchestration.mirror_assets import MirrorAssets
 

@@ -28,10 +28,10 @@ from mirror_assets.config.stores import StoreConfig
 from mirror_assets.config.table_settings import TableConfig, TableDefaults
 from mirror_assets.definitions import build_definitions
 from mirror_assets.errors import ErrorCode, MirrorError
-from mirror_assets.features.alerts.settings import ReceiverConfig
+from mirror_assets.features.alerts.alert_settings import ReceiverConfig
 from mirror_assets.landing.format import Manifest, Receipt
 from mirror_assets.orchestration.checks import CHECK_NAMES
-from mirror_assets.pipeline.check import BLOCKING_CHECKS
+from mirror_assets.pipeline.check_slice import BLOCKING_CHECKS
 from mirror_assets.source.breaks import BreakKind
 from mirror_assets_tests.asset_kinds import kind_of
 from mirror_assets_tests.pages import DOCS, PAGES, ROOT, anchors, blocks, codes, sections, table

@@ -17,8 +17,8 @@ import pytest
 from mirror_assets import docs_links
 from mirror_assets.docs_links import DOCS_VARIABLE, check_link, error_link
 from mirror_assets.errors import ErrorCode, StopError
+from mirror_assets.features.alerts.alert_settings import AlertsConfig
 from mirror_assets.features.alerts.messages import links
-from mirror_assets.features.alerts.settings import AlertsConfig
 from mirror_assets.landing.names import TableName
 from mirror_assets.orchestration.asset_names import DOCS_URL
 from mirror_assets.orchestration.checks import CHECK_NAMES, CHECKS

@@ -18,9 +18,9 @@ from benchmarks.result import Case, Outcome
 from benchmarks.source import load_table
 from mirror_assets.config.zone import open_zone
 from mirror_assets.fabric.monitoring import Mirror
-from mirror_assets.pipeline.rebuild import mirror_wait, rebuild_table
+from mirror_assets.pipeline.rebuild_table import mirror_wait, rebuild_table
 from mirror_assets.pipeline.reconcile_table import reconcile_in_turn
-from mirror_assets.pipeline.repair import repair_table
+from mirror_assets.pipeline.repair_table import repair_table
 from mirror_assets.standin.replicator import LocalReplicator
 from mirror_assets.verify import reconcile
 from mirror_assets.verify.reconciliation import ReconcileState

@@ -19,7 +19,7 @@ from benchmarks.result import Case, Goal, Outcome
 from mirror_assets.landing.publish import publish
 from mirror_assets.landing.recover import recover
 from mirror_assets.landing.steps import drive
-from mirror_assets.pipeline.check import BLOCKING_CHECKS, run_checks
+from mirror_assets.pipeline.check_slice import BLOCKING_CHECKS, run_checks
 from mirror_assets.pipeline.context import TableContext
 from mirror_assets.pipeline.plan import plan_table
 from mirror_assets.pipeline.stage import stage_attempt

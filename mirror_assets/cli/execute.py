@@ -35,9 +35,9 @@ from mirror_assets.orchestration.jobs import (
     MirrorTables,
 )
 from mirror_assets.orchestration.run_reports import RebuildReport, RepairReport, TableReport
-from mirror_assets.pipeline.drop import find_orphans
-from mirror_assets.pipeline.rebuild import is_rebuilding, rebuild_consequence
-from mirror_assets.pipeline.repair import Repair, count_repair, plan_repair
+from mirror_assets.pipeline.drop_table import find_orphans
+from mirror_assets.pipeline.rebuild_table import is_rebuilding, rebuild_consequence
+from mirror_assets.pipeline.repair_table import Repair, count_repair, plan_repair
 
 
 @dataclass(frozen=True)

@@ -14,13 +14,13 @@ from mirror_assets.composition import Project, open_fabric
 from mirror_assets.config.errors import Problem
 from mirror_assets.config.load import load_config, load_fabric
 from mirror_assets.config.model import Config
-from mirror_assets.config.places import FabricConfig
+from mirror_assets.config.zone_settings import FabricConfig
 from mirror_assets.errors import NEXT
 from mirror_assets.fabric.database import DatabaseState, TargetProperties
 from mirror_assets.fabric.monitoring import MonitoredTable, TableState
 from mirror_assets.fabric.operate import create_database, start_mirroring
 from mirror_assets.pipeline.replication import check_replication
-from mirror_assets.storage.onelake.address import OneLakeAddress
+from mirror_assets.storage.onelake.onelake_address import OneLakeAddress
 
 
 @dataclass(frozen=True)

@@ -20,7 +20,7 @@ from mirror_assets.discovery.finding import FolderFacts, FolderKind, FoundFolder
 from mirror_assets.errors import NEXT
 from mirror_assets.landing.errors import NameRefused
 from mirror_assets.landing.names import TableName
-from mirror_assets.storage.lake.address import LakeAddress
+from mirror_assets.storage.lake.lake_address import LakeAddress
 
 if TYPE_CHECKING:
     from mirror_assets.discovery.places import Place

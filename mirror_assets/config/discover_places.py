@@ -12,7 +12,7 @@ from mirror_assets.config.discover_rule import DiscoverRule, FromCatalog
 from mirror_assets.config.locate import unity_client
 from mirror_assets.config.model import Config
 from mirror_assets.config.setting_values import ESCAPE, is_uri
-from mirror_assets.storage.lake.address import LakeAddress
+from mirror_assets.storage.lake.lake_address import LakeAddress
 
 if TYPE_CHECKING:
     from mirror_assets.discovery.places import Place

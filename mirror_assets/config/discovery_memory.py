@@ -10,8 +10,8 @@ from pydantic import Field
 
 from mirror_assets.config.discovered import DiscoveredTable
 from mirror_assets.config.errors import memory_damaged
-from mirror_assets.config.places import LandingZoneConfig
 from mirror_assets.config.zone import open_zone
+from mirror_assets.config.zone_settings import LandingZoneConfig
 from mirror_assets.discovery.finding import PlaceFinding
 from mirror_assets.landing.control_file import ControlFile, read_control_file, write_control_file
 from mirror_assets.landing.format import Record

@@ -8,20 +8,20 @@ from dataclasses import dataclass, field
 from functools import cache
 from typing import TYPE_CHECKING
 
-from mirror_assets.config.access import PATIENCE, StoreAccess, access_to, store_of
 from mirror_assets.config.catalogs import CatalogConfig, CatalogTable, CatalogType
 from mirror_assets.config.setting_values import is_uri, local_source
+from mirror_assets.config.store_access import PATIENCE, StoreAccess, access_to, store_of
 from mirror_assets.config.stores import StoreConfig
 from mirror_assets.source.access import Access, Located, PlainAccess
 from mirror_assets.source.errors import LocationUnknown, catalog_managed
-from mirror_assets.storage.lake.address import LakeAddress, Scheme
 from mirror_assets.storage.lake.catalog_errors import (
     catalog_location_unfit,
     catalog_table_unfit,
     credentials_not_vended,
 )
+from mirror_assets.storage.lake.lake_address import LakeAddress, Scheme
 from mirror_assets.storage.lake.locations import KnownLocations, TableLocation
-from mirror_assets.storage.lake.vended import RenewedKeys, VendedKeys, vended_options
+from mirror_assets.storage.lake.vended_keys import RenewedKeys, VendedKeys, vended_options
 
 if TYPE_CHECKING:
     # It loads a part of Azure's SDK, which a file without catalogs does not need.

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING
 
 from pydantic import Field, PrivateAttr
 
-from mirror_assets.config.access import access_to, store_of
 from mirror_assets.config.automation import AutomationConfig
 from mirror_assets.config.catalogs import CatalogConfig, CatalogTable
 from mirror_assets.config.discover_rule import DiscoverRule, FromStore
@@ -18,7 +17,6 @@ from mirror_assets.config.document import Origin
 from mirror_assets.config.errors import ConfigInvalid, Problem, TableUnknown
 from mirror_assets.config.locate import InSpark, last_address, locate
 from mirror_assets.config.metrics import MetricsConfig
-from mirror_assets.config.places import LandingZoneConfig, MirrorConfig
 from mirror_assets.config.setting_values import (
     Folder,
     PythonName,
@@ -29,13 +27,15 @@ from mirror_assets.config.setting_values import (
     Text,
     with_settings,
 )
+from mirror_assets.config.store_access import access_to, store_of
 from mirror_assets.config.stores import StoreConfig
 from mirror_assets.config.table_settings import StorePath, TableConfig, TableDefaults, TableSettings
+from mirror_assets.config.zone_settings import LandingZoneConfig, MirrorConfig
 from mirror_assets.feature import Feature, SliceCheck, features, own_feature
 from mirror_assets.landing.names import TableName
 from mirror_assets.source.access import Access, Located
 from mirror_assets.storage.lake.lake_store import LakeStore
-from mirror_assets.storage.onelake.address import OneLakeAddress
+from mirror_assets.storage.onelake.onelake_address import OneLakeAddress
 
 
 class SparkConfig(Section):

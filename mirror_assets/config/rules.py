@@ -14,9 +14,9 @@ from mirror_assets.config.catalogs import CatalogType, table_problem
 from mirror_assets.config.discover_rule import NewTables
 from mirror_assets.config.document import Document, Steps
 from mirror_assets.config.errors import did_you_mean
-from mirror_assets.config.places import MIRROR_PATH
 from mirror_assets.config.setting_values import Changes, is_uri, local_source
 from mirror_assets.config.variables import has_reference
+from mirror_assets.config.zone_settings import MIRROR_PATH
 from mirror_assets.feature import features
 from mirror_assets.landing.errors import NameRefused
 from mirror_assets.landing.names import TableName

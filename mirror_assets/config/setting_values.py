@@ -16,7 +16,7 @@ from typing_extensions import Self
 from mirror_assets.config.document import Origin
 from mirror_assets.landing.errors import NameRefused
 from mirror_assets.landing.names import TableName
-from mirror_assets.storage.lake.address import LakeAddress
+from mirror_assets.storage.lake.lake_address import LakeAddress
 
 # A password before the host, or a signed request of Azure Storage, S3 or Google Cloud Storage.
 _CREDENTIALS = re.compile(r"://[^/?#@]*:[^/?#@]*@|[?&](sig|x-amz-signature|x-goog-signature)=", re.IGNORECASE)

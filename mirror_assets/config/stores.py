@@ -11,10 +11,10 @@ from pydantic import Field, model_validator
 from typing_extensions import Self
 
 from mirror_assets.config.setting_values import Address, LocalFile, Section, Text, is_uri, matching
-from mirror_assets.storage.lake.address import LakeAddress, Scheme
 from mirror_assets.storage.lake.azure import AzureCredential, AzureStore
 from mirror_assets.storage.lake.google import GoogleCredential, GoogleStore
 from mirror_assets.storage.lake.hdfs import HdfsStore
+from mirror_assets.storage.lake.lake_address import LakeAddress, Scheme
 from mirror_assets.storage.lake.lake_store import LakeStore
 from mirror_assets.storage.lake.s3 import AwsCredential, S3Store
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from mirror_assets.config.places import LandingZoneConfig
+from mirror_assets.config.zone_settings import LandingZoneConfig
 from mirror_assets.storage import LocalStore, Store
 from mirror_assets.storage.errors import root_unusable
 

@@ -12,7 +12,7 @@ from mirror_assets.errors import ErrorCode, MirrorError, RetryError, SettingErro
 from mirror_assets.source.access import Access, PlainAccess
 from mirror_assets.source.delta_rs import newest_metadata
 from mirror_assets.source.errors import SourceNotDelta
-from mirror_assets.source.find_tables import match_folders
+from mirror_assets.source.find_folders import match_folders
 
 # Threads that read logs; for a store, they mostly wait.
 _THREADS = 16

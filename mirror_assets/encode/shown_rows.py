@@ -8,7 +8,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from mirror_assets.encode.columns import CHANGE_TYPE, COMMIT_TIMESTAMP, COMMIT_VERSION
-from mirror_assets.encode.differing_files import DifferencesSlice, DifferingRows
+from mirror_assets.encode.encode_differences import DifferencesSlice, DifferingRows
 from mirror_assets.markers import ROW_MARKER, Marker
 from mirror_assets.source.schema import LandedColumn
 from mirror_assets.sql_names import quoted

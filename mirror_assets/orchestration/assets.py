@@ -28,7 +28,7 @@ from mirror_assets.orchestration.slice_metadata import (
     staged_metadata,
 )
 from mirror_assets.pipeline.context import TableContext
-from mirror_assets.pipeline.publish import publish_slice
+from mirror_assets.pipeline.publish_slice import publish_slice
 from mirror_assets.pipeline.stage_range import stage_range
 
 _LANDED_BEFORE = "it has landed before"

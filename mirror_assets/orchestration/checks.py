@@ -11,8 +11,8 @@ from mirror_assets.config.model import Config
 from mirror_assets.config.table_settings import LagLimits, RetentionLimits, TableSettings
 from mirror_assets.errors import ErrorCode, SettingError
 from mirror_assets.feature import features
+from mirror_assets.orchestration.asset_check import Check, CheckedTable
 from mirror_assets.orchestration.asset_names import AssetKind
-from mirror_assets.orchestration.check import Check, CheckedTable
 from mirror_assets.orchestration.settled_checks import settled
 from mirror_assets.orchestration.staged_checks import STAGED_CHECKS, own_staged_checks
 from mirror_assets.pipeline.next_action import (

@@ -26,8 +26,8 @@ from mirror_assets.orchestration.run_reports import RebuildReport, RepairReport,
 from mirror_assets.orchestration.run_tags import tag_tables
 from mirror_assets.orchestration.table_events import TableEvents
 from mirror_assets.pipeline.context import manifest_or_none
-from mirror_assets.pipeline.rebuild import is_rebuilding, mirror_wait, rebuild_consequence, rebuild_table
-from mirror_assets.pipeline.repair import repair_table
+from mirror_assets.pipeline.rebuild_table import is_rebuilding, mirror_wait, rebuild_consequence, rebuild_table
+from mirror_assets.pipeline.repair_table import repair_table
 from mirror_assets.pipeline.table_lease import leased
 from mirror_assets.source.ranges import parse_range
 

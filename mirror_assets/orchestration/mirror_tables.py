@@ -17,8 +17,8 @@ from mirror_assets.encode.session import spark_has_ended
 from mirror_assets.errors import ErrorCode, MirrorError, RetryError, SettingError, UnknownOutcome
 from mirror_assets.landing.names import TableName
 from mirror_assets.landing.publish import Published
+from mirror_assets.orchestration.asset_check import CheckedTable
 from mirror_assets.orchestration.asset_names import AssetKind
-from mirror_assets.orchestration.check import CheckedTable
 from mirror_assets.orchestration.check_steps import evaluations
 from mirror_assets.orchestration.event_queue import EventQueue, is_storage_fault
 from mirror_assets.orchestration.materialize import INTERRUPTS
@@ -32,7 +32,7 @@ from mirror_assets.pipeline.batch_runner import BatchRunner
 from mirror_assets.pipeline.context import TableContext
 from mirror_assets.pipeline.errors import ChecksFailed, TableBusy, unexpected
 from mirror_assets.pipeline.next_action import NOT_FAILING, NOT_HELD, READABLE, Rest, failed_check
-from mirror_assets.pipeline.rebuild import mirror_wait
+from mirror_assets.pipeline.rebuild_table import mirror_wait
 from mirror_assets.pipeline.run import RunEvents, mirror_table
 from mirror_assets.pipeline.scheduler import Scheduler, TableWork, follow
 from mirror_assets.pipeline.table_lease import leased

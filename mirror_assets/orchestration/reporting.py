@@ -20,8 +20,8 @@ from mirror_assets.config.discovered import FoundState
 from mirror_assets.config.model import Config
 from mirror_assets.errors import NEXT, ErrorCode, MirrorError, StopError
 from mirror_assets.landing.problems import ProblemFile, ProblemKey, ProblemStore, Severity, StoredProblem
+from mirror_assets.orchestration.asset_check import SKIPPED, Check
 from mirror_assets.orchestration.asset_names import AssetKind
-from mirror_assets.orchestration.check import SKIPPED, Check
 from mirror_assets.orchestration.check_tables import EvaluatedCheck
 from mirror_assets.orchestration.run_tags import EVALUATED_ALL, EVALUATED_TAG
 from mirror_assets.orchestration.units import count, joined

@@ -24,8 +24,8 @@ from mirror_assets.composition import (
 )
 from mirror_assets.config.errors import tables_unconfirmed
 from mirror_assets.config.model import Config
-from mirror_assets.config.places import LandingZoneConfig, OneLakeConfig
 from mirror_assets.config.zone import open_zone
+from mirror_assets.config.zone_settings import LandingZoneConfig, OneLakeConfig
 from mirror_assets.encode.session import require_delta
 from mirror_assets.landing.metadata import ensure_partner_events
 from mirror_assets.orchestration.asset_names import LANDING_ZONE, OUTPUTS, SPARK, TABLES

@@ -11,11 +11,11 @@ from mirror_assets.config.model import Config
 from mirror_assets.config.table_settings import TableSettings
 from mirror_assets.feature import slice_checks
 from mirror_assets.landing.format import Manifest, SliceRecord
+from mirror_assets.orchestration.asset_check import Check, CheckedTable
 from mirror_assets.orchestration.asset_names import AssetKind
-from mirror_assets.orchestration.check import Check, CheckedTable
 from mirror_assets.orchestration.partitions import as_slice
 from mirror_assets.orchestration.recorded_checks import RecordedChecks
-from mirror_assets.pipeline.check import BLOCKING_CHECKS, refusal, run_checks
+from mirror_assets.pipeline.check_slice import BLOCKING_CHECKS, refusal, run_checks
 from mirror_assets.pipeline.context import TableContext
 from mirror_assets.pipeline.errors import ChecksFailed
 from mirror_assets.pipeline.stage_range import staged_ahead

@@ -23,7 +23,7 @@ from mirror_assets.orchestration.partitions import delete_keys, ended_keys, surp
 from mirror_assets.orchestration.recorded_checks import HIDDEN_SECONDS
 from mirror_assets.orchestration.slice_metadata import landed_metadata, source_event, staged_metadata
 from mirror_assets.orchestration.staged_checks import merged, staged_checks
-from mirror_assets.pipeline.check import blocking_checks
+from mirror_assets.pipeline.check_slice import blocking_checks
 from mirror_assets.pipeline.context import TableContext
 from mirror_assets.pipeline.errors import ChecksFailed
 from mirror_assets.pipeline.plan import slice_key

@@ -22,7 +22,7 @@ from mirror_assets.orchestration.units import duration
 from mirror_assets.pipeline.batch_runner import has_runs, tables_mirrored_twice
 from mirror_assets.pipeline.context import TableContext
 from mirror_assets.pipeline.daemon_pool import DaemonPool
-from mirror_assets.pipeline.drop import find_orphans
+from mirror_assets.pipeline.drop_table import find_orphans
 from mirror_assets.pipeline.pending import feed_deadline, pending_commits, table_lag
 from mirror_assets.pipeline.replication import read_replication
 from mirror_assets.pipeline.silent_stores import SilentStores

@@ -10,15 +10,15 @@ from mirror_assets.config.setting_values import Changes
 from mirror_assets.config.table_settings import TableSettings
 from mirror_assets.encode.changes import ChangesSlice, GroupRead, encode_changes
 from mirror_assets.encode.counted import Counted, observed_changes
-from mirror_assets.encode.differing_files import DifferencesSlice, encode_differences
+from mirror_assets.encode.encode_differences import DifferencesSlice, encode_differences
 from mirror_assets.encode.inserts import InsertsSlice, encode_inserts, encode_no_rows
 from mirror_assets.encode.net import NetSlice, encode_net
 from mirror_assets.encode.scan_reader import read_scan
 from mirror_assets.encode.spark_errors import spark_errors
 from mirror_assets.landing.format import Receipt, SliceKind, SliceRecord
 from mirror_assets.landing.receipt import receipt_metadata
+from mirror_assets.pipeline.check_expressions import checked_projection
 from mirror_assets.pipeline.context import TableContext
-from mirror_assets.pipeline.expressions import checked_projection
 from mirror_assets.source.commits import CommitRange
 from mirror_assets.source.log import DeltaLog
 from mirror_assets.source.planner import PlannedSlice

@@ -11,10 +11,10 @@ from mirror_assets.landing.errors import LostRace
 from mirror_assets.landing.format import SliceRecord, is_next
 from mirror_assets.landing.publish import Published
 from mirror_assets.landing.state import next_position
-from mirror_assets.pipeline.check import require_passed, run_checks
+from mirror_assets.pipeline.check_slice import require_passed, run_checks
 from mirror_assets.pipeline.context import TableContext
 from mirror_assets.pipeline.plan import TablePlan, chunk_of, slice_key
-from mirror_assets.pipeline.publish import publish_next
+from mirror_assets.pipeline.publish_slice import publish_next
 from mirror_assets.pipeline.stage import stage_slice
 from mirror_assets.source.planner import PlannedSlice
 from mirror_assets.source.source_state import SourceState

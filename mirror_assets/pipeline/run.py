@@ -21,8 +21,8 @@ from mirror_assets.pipeline.lag_gauges import note_covered, note_plan
 from mirror_assets.pipeline.next_action import may_rebuild
 from mirror_assets.pipeline.plan import Boundaries, no_boundaries, plan_table, recovered, slice_key
 from mirror_assets.pipeline.process import ProcessedSlice, process_slice
-from mirror_assets.pipeline.rebuild import MirrorWait, is_rebuilding, rebuild_table
-from mirror_assets.pipeline.repair import repair_table
+from mirror_assets.pipeline.rebuild_table import MirrorWait, is_rebuilding, rebuild_table
+from mirror_assets.pipeline.repair_table import repair_table
 from mirror_assets.source.losses import SparkInterrupted
 from mirror_assets.source.planner import PlannedSlice
 from mirror_assets.source.ranges import EVERYTHING, Range

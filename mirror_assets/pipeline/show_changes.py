@@ -11,7 +11,7 @@ from pyspark.sql import SparkSession
 from mirror_assets.column_types import LAND_AS_TEXT, Family
 from mirror_assets.config.setting_values import Changes
 from mirror_assets.config.table_settings import TableSettings
-from mirror_assets.encode.differing_files import DifferencesSlice
+from mirror_assets.encode.encode_differences import DifferencesSlice
 from mirror_assets.encode.net import NetSlice
 from mirror_assets.encode.scan_reader import read_scan
 from mirror_assets.encode.shown_rows import json_rows, net_changes

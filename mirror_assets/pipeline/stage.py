@@ -35,7 +35,7 @@ from mirror_assets.landing.staged_parts import (
 )
 from mirror_assets.landing.state import CommitPosition
 from mirror_assets.pipeline.binding import planned_binding
-from mirror_assets.pipeline.check import check_rows
+from mirror_assets.pipeline.check_slice import check_rows
 from mirror_assets.pipeline.context import TableContext, not_overtaken, reading, source_read
 from mirror_assets.pipeline.encode_slice import Encode, EncodedSlice, encode_slice, slice_kind
 from mirror_assets.pipeline.errors import ChecksFailed

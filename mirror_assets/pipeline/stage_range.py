@@ -22,7 +22,7 @@ from mirror_assets.pipeline.context import TableContext
 from mirror_assets.pipeline.plan import plan_key, plan_rest, plan_snapshot, position_after
 from mirror_assets.pipeline.plan_changes import BaseState
 from mirror_assets.pipeline.process import process_slice
-from mirror_assets.pipeline.publish import require_loading
+from mirror_assets.pipeline.publish_slice import require_loading
 from mirror_assets.pipeline.stage import stage_slice
 from mirror_assets.pipeline.start import begins_with_snapshot
 from mirror_assets.source.planner import PlannedSlice

@@ -11,7 +11,7 @@ from mirror_assets.errors import MirrorError, RetryError
 from mirror_assets.fabric.monitoring import Pace, TableState
 from mirror_assets.landing.names import TableName, record_to_table
 from mirror_assets.standin.errors import MirrorBusy, MirrorUnreadable, StopReason, TableStopped, first_line
-from mirror_assets.standin.layout import MirrorLayout, TableFolder, table_folders
+from mirror_assets.standin.mirror_layout import MirrorLayout, TableFolder, table_folders
 from mirror_assets.standin.table_poll import TablePoll
 from mirror_assets.standin.table_record import (
     ReplicatorFailure,

@@ -12,8 +12,8 @@ from mirror_assets.fabric.monitoring import TableState
 from mirror_assets.landing.receipt import read_receipt
 from mirror_assets.standin.errors import StopReason, TableStopped
 from mirror_assets.standin.landed_file import LandedFile, TableMetadata, read_landed_file, read_metadata
-from mirror_assets.standin.layout import FolderFiles, MirrorLayout, TableFolder, folder_files, retire
 from mirror_assets.standin.mirror_columns import MirrorColumns
+from mirror_assets.standin.mirror_layout import FolderFiles, MirrorLayout, TableFolder, folder_files, retire
 from mirror_assets.standin.mirror_table import Applied, MirrorTable
 from mirror_assets.standin.net_changes import net_changes
 from mirror_assets.standin.table_record import Evidence, ReplicatorFailure, TableRecord, write_json

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 
 from mirror_assets.config.discovery_memory import DiscoveryMemory, MemoryFile
-from mirror_assets.config.places import LandingZoneConfig
+from mirror_assets.config.zone_settings import LandingZoneConfig
 from mirror_assets.discovery.finding import FolderFacts, FolderKind, FoundFolder, PlaceFinding
 from mirror_assets.errors import ErrorCode, StopError
 from mirror_assets.landing.names import DISCOVERED

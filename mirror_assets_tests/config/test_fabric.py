@@ -8,7 +8,7 @@ import pytest
 
 from mirror_assets.config.errors import ConfigInvalid, ConfigMissing
 from mirror_assets.config.load import load_fabric
-from mirror_assets.config.places import FabricConfig
+from mirror_assets.config.zone_settings import FabricConfig
 from mirror_assets.storage.credentials import CredentialKind
 from mirror_assets_tests.config.reading import mistake, read
 

@@ -19,7 +19,7 @@ from mirror_assets.discovery.finding import PlaceFinding, scan
 from mirror_assets.errors import ErrorCode
 from mirror_assets.landing.names import DISCOVERED
 from mirror_assets.source.access import Access
-from mirror_assets.source.find_tables import MatchedFolders, match_folders
+from mirror_assets.source.find_folders import MatchedFolders, match_folders
 from mirror_assets.storage import LocalStore
 from mirror_assets.storage.errors import StoreDenied, StoreUnavailable
 from mirror_assets_tests.discovery.lakes import DiskLake, names, states

@@ -8,8 +8,8 @@ import pytest
 
 from mirror_assets.composition import SparkSettings, open_local_staging
 from mirror_assets.config.model import Config
-from mirror_assets.config.places import OneLakeConfig, Staging
 from mirror_assets.config.zone import open_zone
+from mirror_assets.config.zone_settings import OneLakeConfig, Staging
 from mirror_assets.errors import ErrorCode, SettingError
 from mirror_assets.storage.credentials import CredentialKind
 from mirror_assets.storage.onelake.abfs import HADOOP_AZURE

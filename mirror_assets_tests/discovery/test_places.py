@@ -20,7 +20,7 @@ from mirror_assets.errors import RetryError, SettingError
 from mirror_assets.source.access import Access, PlainAccess
 from mirror_assets.source.actions import Metadata
 from mirror_assets.source.delta_rs import newest_metadata
-from mirror_assets.source.find_tables import match_folders
+from mirror_assets.source.find_folders import match_folders
 from mirror_assets_tests.discovery.lakes import DiskLake
 from mirror_assets_tests.source.s3_server import S3Server, s3_server
 

@@ -26,7 +26,7 @@ from mirror_assets.orchestration.jobs import MIRROR_SCHEMA, MIRROR_TABLE, REBUIL
 from mirror_assets.orchestration.recorded_checks import RecordedChecks
 from mirror_assets.orchestration.staged_checks import NOTHING_STAGED
 from mirror_assets.pipeline import stage
-from mirror_assets.pipeline.check import BLOCKING_CHECKS
+from mirror_assets.pipeline.check_slice import BLOCKING_CHECKS
 from mirror_assets.pipeline.context import TableContext
 from mirror_assets.pipeline.errors import SourceBroke
 from mirror_assets.source.planner import PlannedSlice

@@ -9,15 +9,15 @@ import pytest
 
 from mirror_assets.composition import open_local_staging
 from mirror_assets.config.load import load_config
-from mirror_assets.config.places import Staging
+from mirror_assets.config.zone_settings import Staging
 from mirror_assets.landing.format import SliceRecord
 from mirror_assets.landing.names import PROCESSED, landing_name
 from mirror_assets.landing.publish import Outcome
-from mirror_assets.pipeline.check import require_passed, run_checks
+from mirror_assets.pipeline.check_slice import require_passed, run_checks
 from mirror_assets.pipeline.context import TableContext
 from mirror_assets.pipeline.plan import plan_table
-from mirror_assets.pipeline.publish import publish_slice
-from mirror_assets.pipeline.rebuild import rebuild_table
+from mirror_assets.pipeline.publish_slice import publish_slice
+from mirror_assets.pipeline.rebuild_table import rebuild_table
 from mirror_assets.pipeline.reconcile_table import reconcile_table
 from mirror_assets.pipeline.stage import stage_attempt
 from mirror_assets.verify.landed import file_continuity

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dagster as dg
 import pytest
 
-from mirror_assets.config.places import Staging
+from mirror_assets.config.zone_settings import Staging
 from mirror_assets.landing import publish
 from mirror_assets.landing.format import Manifest
 from mirror_assets.landing.names import TableName

@@ -24,7 +24,7 @@ from mirror_assets.cli import main
 from mirror_assets.composition import SparkSettings, open_spark
 from mirror_assets.config.errors import ConfigInvalid
 from mirror_assets.config.load import load_config
-from mirror_assets.config.places import Staging
+from mirror_assets.config.zone_settings import Staging
 from mirror_assets.definitions import build_definitions
 from mirror_assets.encode.private.jvm import Jvm
 from mirror_assets.orchestration.asset_names import MIRROR_ALL

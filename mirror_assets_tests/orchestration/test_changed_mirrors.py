@@ -12,7 +12,7 @@ import pytest
 
 from mirror_assets.config.load import load_config
 from mirror_assets.definitions import build_definitions
-from mirror_assets.fabric.mirror import FabricTable
+from mirror_assets.fabric.fabric_mirror import FabricTable
 from mirror_assets.fabric.monitoring import TableState
 from mirror_assets.landing.format import Column
 from mirror_assets.landing.names import TableName

@@ -14,7 +14,7 @@ from mirror_assets.feature import SliceCheck
 from mirror_assets.orchestration.checks import require_known
 from mirror_assets.orchestration.mirror_assets import MirrorAssets
 from mirror_assets.orchestration.staged_checks import STAGED_CHECKS, merged
-from mirror_assets.pipeline.check import BLOCKING_CHECKS
+from mirror_assets.pipeline.check_slice import BLOCKING_CHECKS
 from mirror_assets.verify.check_result import CheckResult
 from mirror_assets_tests.pipeline.paper import TABLE, Paper
 

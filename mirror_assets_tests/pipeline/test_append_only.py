@@ -16,7 +16,7 @@ from mirror_assets.errors import StopError
 from mirror_assets.landing.format import SliceKind
 from mirror_assets.pipeline.errors import ChecksFailed
 from mirror_assets.pipeline.process import ProcessedSlice
-from mirror_assets.pipeline.rebuild import rebuild_table
+from mirror_assets.pipeline.rebuild_table import rebuild_table
 from mirror_assets.pipeline.reconcile_table import reconcile_table
 from mirror_assets.source.commits import CommitRange
 from mirror_assets.source.errors import RowsChanged

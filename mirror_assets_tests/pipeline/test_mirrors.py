@@ -10,9 +10,9 @@ import pytest
 from mirror_assets.composition import SparkSettings, open_fabric, open_mirror
 from mirror_assets.config.load import parse_config
 from mirror_assets.config.model import Config
-from mirror_assets.config.places import FabricConfig
+from mirror_assets.config.zone_settings import FabricConfig
 from mirror_assets.errors import ErrorCode, SettingError
-from mirror_assets.fabric.mirror import FabricMirror
+from mirror_assets.fabric.fabric_mirror import FabricMirror
 from mirror_assets.standin.replicator import LocalReplicator
 from mirror_assets.storage.credentials import CredentialKind
 from mirror_assets.storage.onelake.abfs import HADOOP_AZURE

@@ -19,7 +19,7 @@ from mirror_assets.landing.steps import drive
 from mirror_assets.pipeline.context import TableContext
 from mirror_assets.pipeline.errors import SnapshotLost, SourceBroke
 from mirror_assets.pipeline.plan import plan_table, slice_key
-from mirror_assets.pipeline.publish import publish_slice
+from mirror_assets.pipeline.publish_slice import publish_slice
 from mirror_assets.pipeline.source_check import recorded_columns, table_columns
 from mirror_assets.pipeline.stage_range import stage_range
 from mirror_assets.source.log import DeltaLog

@@ -12,7 +12,7 @@ import pytest
 from mirror_assets.errors import ErrorCode
 from mirror_assets.fabric.database import DatabaseState, DatabaseStatus
 from mirror_assets.fabric.errors import FabricUnavailable
-from mirror_assets.fabric.mirror import FabricTable
+from mirror_assets.fabric.fabric_mirror import FabricTable
 from mirror_assets.fabric.monitoring import Mirror, MonitoredTable, TableState
 from mirror_assets.landing.failures import record_failure
 from mirror_assets.landing.names import TableName

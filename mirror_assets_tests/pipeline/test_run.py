@@ -10,11 +10,11 @@ from mirror_assets.landing.format import SliceRecord
 from mirror_assets.landing.publish import Outcome
 from mirror_assets.landing.rebuild import read_rebuild
 from mirror_assets.landing.steps import drive
-from mirror_assets.pipeline.check import run_checks
+from mirror_assets.pipeline.check_slice import run_checks
 from mirror_assets.pipeline.context import TableContext
 from mirror_assets.pipeline.errors import ChecksFailed, SourceBroke
-from mirror_assets.pipeline.publish import publish_slice
-from mirror_assets.pipeline.rebuild import MirrorWait, rebuild_table
+from mirror_assets.pipeline.publish_slice import publish_slice
+from mirror_assets.pipeline.rebuild_table import MirrorWait, rebuild_table
 from mirror_assets.pipeline.reconcile_table import reconcile_table
 from mirror_assets.source.errors import LogGap, SourceNotDelta
 from mirror_assets.verify.check_result import CheckResult

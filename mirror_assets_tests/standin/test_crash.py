@@ -10,7 +10,7 @@ import pytest
 from pydantic import BaseModel
 
 from mirror_assets.fabric.monitoring import TableState
-from mirror_assets.standin import layout as layout_module
+from mirror_assets.standin import mirror_layout as layout_module
 from mirror_assets.standin import replicator as local_module
 from mirror_assets.standin import table_poll
 from mirror_assets.standin import table_record as record

@@ -7,7 +7,7 @@ import pytest
 from mirror_assets.errors import ErrorCode, RetryError
 from mirror_assets.fabric.monitoring import TableState
 from mirror_assets.standin.errors import MirrorBusy
-from mirror_assets.standin.layout import MirrorLayout
+from mirror_assets.standin.mirror_layout import MirrorLayout
 from mirror_assets.standin.replicator import LocalReplicator
 from mirror_assets.storage import LocalStore, PathMissing
 from mirror_assets.storage.errors import StoreDenied, StoreUnavailable

@@ -10,8 +10,8 @@ import pytest
 
 from mirror_assets.storage import LocalStore, Store
 from mirror_assets.storage.credentials import CredentialKind
-from mirror_assets.storage.onelake.address import OneLakeAddress
 from mirror_assets.storage.onelake.clients import shared_clients
+from mirror_assets.storage.onelake.onelake_address import OneLakeAddress
 from mirror_assets.storage.onelake.onelake_store import OneLakeStore
 from mirror_assets_tests.storage.memory import MemoryStore
 from mirror_assets_tests.worlds.onelake.stores import loopback_store

@@ -8,7 +8,7 @@ from pathlib import Path
 from deltalake import DeltaTable
 
 from mirror_assets.landing.names import SliceKey, TableName
-from mirror_assets.standin.layout import MirrorLayout
+from mirror_assets.standin.mirror_layout import MirrorLayout
 from mirror_assets_tests.worlds.planted.lake import Lake
 
 ORDERS, ITEMS, PRICES = (TableName("shop", name) for name in ("orders", "items", "prices"))

@@ -9,7 +9,7 @@ import pytest
 
 from mirror_assets.fabric.database import DatabaseState, DatabaseStatus
 from mirror_assets.fabric.errors import FabricUnavailable, fabric_denied
-from mirror_assets.fabric.mirror import FabricTable
+from mirror_assets.fabric.fabric_mirror import FabricTable
 from mirror_assets.fabric.monitoring import TableState
 from mirror_assets.landing.names import TableName
 from mirror_assets.verify.replicating import Replication, check_replicating

@@ -126,6 +126,6 @@ def drop(config: Path | None, name: str, *, yes: bool, as_json: bool) -> Exit:
 
     TABLE is a table of mirror.yaml, or one that was removed from it. Continues an interrupted drop.
     """
-    from mirror_assets.cli import zone
+    from mirror_assets.cli import zone_commands
 
-    return zone.drop(config, name, yes=yes, as_json=as_json)
+    return zone_commands.drop(config, name, yes=yes, as_json=as_json)

@@ -17,12 +17,12 @@ if TYPE_CHECKING:
 
 class _Alerts(Feature):
     def settings(self) -> type[Section]:
-        from mirror_assets.features.alerts.settings import AlertSettings
+        from mirror_assets.features.alerts.alert_settings import AlertSettings
 
         return AlertSettings
 
     def delivery(self, config: Config, now_ms: int) -> Delivery | None:
-        from mirror_assets.features.alerts.settings import AlertSettings
+        from mirror_assets.features.alerts.alert_settings import AlertSettings
 
         settings = AlertSettings.of(config).alerts
         if not settings.receivers:
@@ -32,16 +32,16 @@ class _Alerts(Feature):
         return AlertDelivery(settings, now_ms)
 
     def after_checks(self, config: Config) -> None:
-        from mirror_assets.features.alerts.settings import AlertSettings
+        from mirror_assets.features.alerts.alert_settings import AlertSettings
 
         settings = AlertSettings.of(config).alerts
         if settings.heartbeat_url_variable is not None:
-            from mirror_assets.features.alerts.heartbeat import call_heartbeat
+            from mirror_assets.features.alerts.heartbeat_url import call_heartbeat
 
             call_heartbeat(settings)
 
     def commands(self) -> Sequence[click.Command]:
-        from mirror_assets.features.alerts.command import alerts
+        from mirror_assets.features.alerts.alert_command import alerts
 
         return (alerts,)
 

@@ -8,9 +8,9 @@ from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 
 from mirror_assets.errors import MirrorError
+from mirror_assets.features.alerts.alert_settings import AlertsConfig, ReceiverConfig
 from mirror_assets.features.alerts.messages import Message, message_of
 from mirror_assets.features.alerts.receivers import send
-from mirror_assets.features.alerts.settings import AlertsConfig, ReceiverConfig
 from mirror_assets.landing.problems import MessageKind, ProblemFile, ProblemKey, Sent, Severity, StoredProblem
 
 # How long one evaluation may send, and how long others leave its claims alone: a killed one loses no message.

@@ -9,7 +9,7 @@ from urllib.parse import quote
 
 from mirror_assets.docs_links import check_link, error_link
 from mirror_assets.errors import ErrorCode
-from mirror_assets.features.alerts.settings import AlertsConfig
+from mirror_assets.features.alerts.alert_settings import AlertsConfig
 from mirror_assets.landing.problems import MessageKind, Severity, StoredProblem
 
 _NAMED, _LONGEST_TITLE = 10, 250

@@ -8,8 +8,8 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, cast
 
 from mirror_assets.errors import ErrorCode, RetryError, SettingError
+from mirror_assets.features.alerts.alert_settings import ReceiverConfig
 from mirror_assets.features.alerts.messages import Message
-from mirror_assets.features.alerts.settings import ReceiverConfig
 from mirror_assets.landing.problems import MessageKind, Severity
 from mirror_assets.redaction import hide, redacted
 

@@ -16,7 +16,7 @@ from mirror_assets.config.load import load_config
 from mirror_assets.config.model import Config
 from mirror_assets.config.zone import open_zone
 from mirror_assets.features.demo.claim import claim_folder, claim_tables, clear_folder, clear_tables, write_config
-from mirror_assets.features.demo.lake import begin_lake, continue_lake
+from mirror_assets.features.demo.demo_lake import begin_lake, continue_lake
 from mirror_assets.landing.names import TableName
 from mirror_assets.orchestration.asset_names import AssetKind, asset_key
 from mirror_assets.orchestration.check_jobs import ALL_CHECKS

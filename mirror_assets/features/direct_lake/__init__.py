@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     from mirror_assets.config.rules import Rule
     from mirror_assets.config.setting_values import Section
-    from mirror_assets.orchestration.check import Check
+    from mirror_assets.orchestration.asset_check import Check
     from mirror_assets.orchestration.dagster_internals import Job
     from mirror_assets.orchestration.mirror_assets import MirrorAssets
 
@@ -24,12 +24,12 @@ MAINTENANCE = "maintenance"
 
 class _DirectLake(Feature):
     def table_settings(self) -> type[Section]:
-        from mirror_assets.features.direct_lake.settings import DirectLakeTable
+        from mirror_assets.features.direct_lake.direct_lake_settings import DirectLakeTable
 
         return DirectLakeTable
 
     def rules(self) -> Sequence[Rule]:
-        from mirror_assets.features.direct_lake.setting_rules import checked_frames, no_vended_maintenance
+        from mirror_assets.features.direct_lake.direct_lake_rules import checked_frames, no_vended_maintenance
 
         return (no_vended_maintenance, checked_frames)
 
@@ -39,12 +39,12 @@ class _DirectLake(Feature):
         return (direct_lake,)
 
     def checks(self) -> Sequence[Check]:
-        from mirror_assets.features.direct_lake.asset_checks import DIRECT_LAKE_CHECKS
+        from mirror_assets.features.direct_lake.direct_lake_checks import DIRECT_LAKE_CHECKS
 
         return DIRECT_LAKE_CHECKS
 
     def jobs(self, assets: MirrorAssets) -> Sequence[Job]:
-        from mirror_assets.features.direct_lake.settings import DirectLakeTable
+        from mirror_assets.features.direct_lake.direct_lake_settings import DirectLakeTable
 
         tables = [table for table in assets.config.all_tables() if DirectLakeTable.of(table).maintenance]
         if not tables:

@@ -6,7 +6,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from datetime import datetime, timezone
 
-from mirror_assets.features.direct_lake.columns import percent
+from mirror_assets.features.direct_lake.column_sizes import percent
+from mirror_assets.features.direct_lake.direct_lake_settings import DirectLakeMode
 from mirror_assets.features.direct_lake.guardrails import (
     CapacityFit,
     FitVerdict,
@@ -15,7 +16,6 @@ from mirror_assets.features.direct_lake.guardrails import (
     consequence,
 )
 from mirror_assets.features.direct_lake.layout import AdviceTopic, LayoutReport, advice
-from mirror_assets.features.direct_lake.settings import DirectLakeMode
 from mirror_assets.features.direct_lake.type_rules import Certainty, TypeIssue
 from mirror_assets.features.direct_lake.vacuum import NeededFile, Requirement, VacuumPlan
 from mirror_assets.source.actions import Metadata

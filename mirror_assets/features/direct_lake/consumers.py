@@ -8,10 +8,10 @@ from pathlib import Path
 from mirror_assets.config.model import Config
 from mirror_assets.config.table_settings import TableSettings
 from mirror_assets.feature import read_by_features
+from mirror_assets.features.direct_lake.direct_lake_settings import DirectLakeTable, FramesOf
 from mirror_assets.features.direct_lake.errors import frames_unreadable
 from mirror_assets.features.direct_lake.framing import committed_by
 from mirror_assets.features.direct_lake.model_frames import Frame, exported_frames, frame_at
-from mirror_assets.features.direct_lake.settings import DirectLakeTable, FramesOf
 from mirror_assets.features.direct_lake.vacuum import MIRROR, MirrorNeeds, RetentionConsumers
 from mirror_assets.landing.format import Manifest
 from mirror_assets.source.log import DeltaLog

@@ -10,9 +10,9 @@ from enum import Enum
 from math import ceil
 from statistics import linear_regression
 
+from mirror_assets.features.direct_lake.direct_lake_settings import CAPACITIES, DirectLakeMode
 from mirror_assets.features.direct_lake.footers import Footers
 from mirror_assets.features.direct_lake.framing import LogSpan, table_sizes
-from mirror_assets.features.direct_lake.settings import CAPACITIES, DirectLakeMode
 from mirror_assets.source.replay import Snapshot
 
 SOURCE = "Microsoft, Direct Lake overview, Fabric capacity requirements"

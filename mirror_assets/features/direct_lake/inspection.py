@@ -12,13 +12,14 @@ import click
 
 from mirror_assets.cli.exit import Exit
 from mirror_assets.cli.output import note, show_json
-from mirror_assets.config.access import access_to
 from mirror_assets.config.errors import ConfigMissing, TableUnknown
 from mirror_assets.config.load import load_config
 from mirror_assets.config.model import Config
+from mirror_assets.config.store_access import access_to
 from mirror_assets.config.table_settings import TableSettings
 from mirror_assets.features.direct_lake.calculated import CalculatedColumn
 from mirror_assets.features.direct_lake.consumers import named_frames, source_consumers
+from mirror_assets.features.direct_lake.direct_lake_settings import DirectLakeMode, DirectLakeTable
 from mirror_assets.features.direct_lake.footer_reader import FooterReader, cache_folder
 from mirror_assets.features.direct_lake.guardrails import (
     MODE_NAMES,
@@ -32,11 +33,10 @@ from mirror_assets.features.direct_lake.guardrails import (
 )
 from mirror_assets.features.direct_lake.printing import show_guardrails, show_report, show_vacuum
 from mirror_assets.features.direct_lake.report import InspectedTable, table_report
-from mirror_assets.features.direct_lake.settings import DirectLakeMode, DirectLakeTable
 from mirror_assets.features.direct_lake.vacuum import RetentionConsumers, VacuumPlan, plan_vacuum
 from mirror_assets.source.log import DeltaLog
 from mirror_assets.sql_names import quoted
-from mirror_assets.storage.lake.address import LakeAddress
+from mirror_assets.storage.lake.lake_address import LakeAddress
 
 
 @dataclass(frozen=True)

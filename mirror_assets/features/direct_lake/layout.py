@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from enum import Enum
 from statistics import median
 
-from mirror_assets.features.direct_lake.columns import ColumnNames, ParquetColumn, parquet_columns, percent
+from mirror_assets.features.direct_lake.column_sizes import ColumnNames, ParquetColumn, parquet_columns, percent
 from mirror_assets.features.direct_lake.footers import Footers
 from mirror_assets.source.actions import LiveFile
 from mirror_assets.source.replay import Snapshot

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from datetime import datetime, timezone
 
 from mirror_assets.cli.output import show_line, show_records, show_text
+from mirror_assets.features.direct_lake.direct_lake_settings import DirectLakeMode
 from mirror_assets.features.direct_lake.framing import FramingEffect
 from mirror_assets.features.direct_lake.guardrails import (
     MODE_NAMES,
@@ -19,7 +20,6 @@ from mirror_assets.features.direct_lake.guardrails import (
 )
 from mirror_assets.features.direct_lake.layout import LayoutReport
 from mirror_assets.features.direct_lake.report import DirectLakeReport
-from mirror_assets.features.direct_lake.settings import DirectLakeMode
 from mirror_assets.features.direct_lake.vacuum import NeededFile, VacuumPlan, hours, hours_at_least
 
 _USE_COLUMNS = ("of", "limit", "used", "allowed", "% free", "days left", "verdict")

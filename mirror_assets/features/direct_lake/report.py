@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from mirror_assets.features.direct_lake.calculated import CalculatedColumn, calculated_advice
-from mirror_assets.features.direct_lake.columns import (
+from mirror_assets.features.direct_lake.column_sizes import (
     ColumnAnswer,
     ColumnNames,
     dropped_bytes,

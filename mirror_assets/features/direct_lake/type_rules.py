@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from enum import Enum
 
 from mirror_assets.column_types import Family
-from mirror_assets.features.direct_lake.columns import ColumnNames, ParquetColumn
+from mirror_assets.features.direct_lake.column_sizes import ColumnNames, ParquetColumn
 from mirror_assets.sql_names import quoted, table_at
 
 # Unicode characters; each takes at least one byte.

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from mirror_assets.config.rules import Rule
     from mirror_assets.config.setting_values import Section
     from mirror_assets.config.table_settings import TableSettings
-    from mirror_assets.orchestration.check import Check
+    from mirror_assets.orchestration.asset_check import Check
     from mirror_assets.orchestration.dagster_internals import Job
     from mirror_assets.orchestration.mirror_assets import MirrorAssets
 
@@ -25,35 +25,35 @@ HISTORY = "history"
 
 class _History(Feature):
     def settings(self) -> type[Section]:
-        from mirror_assets.features.history.settings import HistorySettings
+        from mirror_assets.features.history.history_settings import HistorySettings
 
         return HistorySettings
 
     def table_settings(self) -> type[Section]:
-        from mirror_assets.features.history.settings import HistoryTable
+        from mirror_assets.features.history.history_settings import HistoryTable
 
         return HistoryTable
 
     def rules(self) -> Sequence[Rule]:
-        from mirror_assets.features.history.setting_rules import separate_histories
+        from mirror_assets.features.history.history_rules import separate_histories
 
         return (separate_histories,)
 
     def folders(self) -> Mapping[Steps, str]:
-        from mirror_assets.features.history.settings import HISTORY_PATH
+        from mirror_assets.features.history.history_settings import HISTORY_PATH
 
         return {("history", "path"): HISTORY_PATH}
 
     def places(self, config: Config) -> Sequence[Place]:
-        from mirror_assets.features.history.settings import HistorySettings
+        from mirror_assets.features.history.history_settings import HistorySettings
 
         return (Place("the folder of the histories", HistorySettings.of(config).history.path),)
 
     def asset_of(self, config: Config, table: TableSettings) -> FeatureAsset | None:
         if not _keeps(table):
             return None
+        from mirror_assets.features.history.history_settings import HistoryTable
         from mirror_assets.features.history.opening import history_uri
-        from mirror_assets.features.history.settings import HistoryTable
 
         paragraphs = (
             f"Change feed of {table.name}, retained in an append-only Delta table.",
@@ -81,7 +81,7 @@ class _History(Feature):
         return (history_asset(assets, table),)
 
     def checks(self) -> Sequence[Check]:
-        from mirror_assets.features.history.asset_checks import RETENTION_CHECK
+        from mirror_assets.features.history.history_check import RETENTION_CHECK
 
         return (RETENTION_CHECK,)
 
@@ -98,13 +98,13 @@ class _History(Feature):
         return {HISTORY: Timetable("0 3 * * *", hours=24)}
 
     def commands(self) -> Sequence[click.Command]:
-        from mirror_assets.features.history.command import history
+        from mirror_assets.features.history.history_command import history
 
         return (history,)
 
 
 def _keeps(table: TableSettings) -> bool:
-    from mirror_assets.features.history.settings import HistoryTable
+    from mirror_assets.features.history.history_settings import HistoryTable
 
     return HistoryTable.of(table).keeps_history
 

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 class _Init(Feature):
     def commands(self) -> Sequence[click.Command]:
-        from mirror_assets.features.init.command import init
+        from mirror_assets.features.init.init_command import init
 
         return (init,)
 

@@ -15,9 +15,9 @@ from mirror_assets.config.model import Config
 from mirror_assets.errors import MirrorError
 from mirror_assets.features.init.entries import TableEntry, table_entry
 from mirror_assets.features.init.errors import file_exists, file_unwritable
-from mirror_assets.features.init.lake import Lake
 from mirror_assets.features.init.propose_keys import declared_key, key_candidates, likely_key
 from mirror_assets.features.init.survey import Survey, Unreadable, survey_lake
+from mirror_assets.features.init.surveyed_lake import Lake
 from mirror_assets.features.init.write_files import config_text, sql_text
 
 # Tables that Spark reads at the same time.

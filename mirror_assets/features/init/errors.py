@@ -7,7 +7,7 @@ from urllib.parse import urlsplit
 
 from mirror_assets.errors import ErrorCode, SettingError
 from mirror_assets.source.errors import leave_out_version
-from mirror_assets.storage.lake.address import shown
+from mirror_assets.storage.lake.lake_address import shown
 
 
 def lake_unfit(place: str, why: str, next_step: str) -> SettingError:

@@ -12,9 +12,9 @@ from mirror_assets.encode.columns import projected
 from mirror_assets.encode.observed import observed
 from mirror_assets.encode.scan_reader import read_scan
 from mirror_assets.encode.spark_errors import spark_errors
+from mirror_assets.pipeline.check_expressions import checked_projection
 from mirror_assets.pipeline.context import TableContext, reading
 from mirror_assets.pipeline.doctor.answers import DoctorAnswer, no, ok, warn
-from mirror_assets.pipeline.expressions import checked_projection
 from mirror_assets.readable import readable
 from mirror_assets.row_values import shown_key
 from mirror_assets.source.errors import SourceNotDelta

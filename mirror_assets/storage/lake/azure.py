@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from mirror_assets.storage.credentials import CredentialKind, credential_of
 from mirror_assets.storage.errors import credential_incomplete, token_refused
-from mirror_assets.storage.lake.address import LakeAddress
+from mirror_assets.storage.lake.lake_address import LakeAddress
 from mirror_assets.storage.lake.lake_store import prefixed
 from mirror_assets.storage.lake.token_server import token_endpoint
 from mirror_assets.storage.onelake.abfs import (

@@ -9,7 +9,7 @@ from enum import Enum
 from pathlib import Path
 
 from mirror_assets.storage.errors import credential_incomplete
-from mirror_assets.storage.lake.address import LakeAddress
+from mirror_assets.storage.lake.lake_address import LakeAddress
 from mirror_assets.storage.onelake.abfs import variable
 
 # Part of Hadoop since 3.5.0, the Hadoop of Spark 4.2.

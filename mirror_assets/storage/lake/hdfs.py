@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from mirror_assets.storage.lake.address import LakeAddress
+from mirror_assets.storage.lake.lake_address import LakeAddress
 
 
 @dataclass(frozen=True)

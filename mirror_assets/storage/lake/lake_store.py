@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Protocol
 
-from mirror_assets.storage.lake.address import LakeAddress
+from mirror_assets.storage.lake.lake_address import LakeAddress
 
 
 class LakeStore(Protocol):

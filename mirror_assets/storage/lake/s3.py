@@ -9,8 +9,8 @@ from enum import Enum
 from urllib.parse import urlsplit
 
 from mirror_assets.storage.errors import credential_incomplete
-from mirror_assets.storage.lake.address import LakeAddress
 from mirror_assets.storage.lake.aws_identity import AwsIdentity
+from mirror_assets.storage.lake.lake_address import LakeAddress
 from mirror_assets.storage.lake.lake_store import prefixed
 from mirror_assets.storage.onelake.abfs import variable
 

@@ -17,7 +17,7 @@ from azure.storage.filedatalake import DataLakeDirectoryClient, DataLakeFileClie
 
 from mirror_assets.storage.credentials import CredentialKind, credential_of
 from mirror_assets.storage.errors import api_version_refused
-from mirror_assets.storage.onelake.address import LANDING_ZONE, OneLakeAddress
+from mirror_assets.storage.onelake.onelake_address import LANDING_ZONE, OneLakeAddress
 from mirror_assets.telemetry.record import count_request
 
 # A file of up to this size takes one request; ranges of larger ones are read in pieces of `_PIECE`.

@@ -30,7 +30,7 @@ from mirror_assets.storage.errors import (
     store_throttled,
     token_refused,
 )
-from mirror_assets.storage.onelake.answers import ErrorAnswer, Meaning, answer_of, raised_by_sdk
+from mirror_assets.storage.onelake.responses import ErrorAnswer, Meaning, answer_of, raised_by_sdk
 from mirror_assets.telemetry.record import count_request
 
 _Reply = TypeVar("_Reply")

@@ -8,9 +8,9 @@ import hypothesis.strategies as st
 from hypothesis import given
 
 from mirror_assets.errors import ErrorCode, RetryError
+from mirror_assets.features.alerts.alert_settings import AlertsConfig, ReceiverConfig
 from mirror_assets.features.alerts.delivery import AlertDelivery
 from mirror_assets.features.alerts.messages import Message
-from mirror_assets.features.alerts.settings import AlertsConfig, ReceiverConfig
 from mirror_assets.landing.problems import MessageKind, ProblemFile, ProblemKey
 from mirror_assets.pipeline.evaluation import Evaluation, FailedCheck, newly_open
 

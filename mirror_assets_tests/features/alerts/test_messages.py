@@ -6,8 +6,8 @@ import pytest
 
 from mirror_assets import docs_links
 from mirror_assets.docs_links import DOCS_VARIABLE
+from mirror_assets.features.alerts.alert_settings import AlertsConfig
 from mirror_assets.features.alerts.messages import message_of
-from mirror_assets.features.alerts.settings import AlertsConfig
 from mirror_assets.landing.problems import MessageKind, Severity, StoredProblem
 from mirror_assets_tests.features.alerts.problems import problem
 

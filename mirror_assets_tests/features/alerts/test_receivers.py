@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 from mirror_assets.errors import ErrorCode, RetryError, SettingError
+from mirror_assets.features.alerts.alert_settings import ReceiverConfig
 from mirror_assets.features.alerts.messages import Message
 from mirror_assets.features.alerts.receivers import send
-from mirror_assets.features.alerts.settings import ReceiverConfig
 from mirror_assets.landing.problems import MessageKind, Severity
 from mirror_assets_tests.features.alerts.pagerduty import LoopbackPagerDuty
 from mirror_assets_tests.web import WebReceiver, web_receiver

@@ -14,7 +14,7 @@ from mirror_assets.config.model import Config
 from mirror_assets.config.table_settings import TableSettings
 from mirror_assets.errors import ErrorCode, SettingError
 from mirror_assets.features.direct_lake.consumers import source_consumers, table_frames
-from mirror_assets.features.direct_lake.settings import FramesOf
+from mirror_assets.features.direct_lake.direct_lake_settings import FramesOf
 from mirror_assets.features.direct_lake.vacuum import VacuumPlan, plan_vacuum
 from mirror_assets.features.history.history_log import APPLICATION, HistoryCommit
 from mirror_assets.features.history.opening import history_uri

@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mirror_assets.features.direct_lake.check_rules import check_guardrails
+from mirror_assets.features.direct_lake.direct_lake_settings import CAPACITIES, DirectLakeMode
 from mirror_assets.features.direct_lake.guardrails import (
     GB,
     SKUS,
@@ -27,7 +28,6 @@ from mirror_assets.features.direct_lake.guardrails import (
     predicted_mirror,
     sku_of,
 )
-from mirror_assets.features.direct_lake.settings import CAPACITIES, DirectLakeMode
 
 _SMALL = TableSize("orders", files=10, row_groups=20, rows=1_000, hidden_rows=0, bytes=GB)
 _F2, _F64 = sku_of("F2"), sku_of("F64")

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pyspark.sql import SparkSession
 
-from mirror_assets.features.direct_lake.columns import DistinctValues
+from mirror_assets.features.direct_lake.column_sizes import DistinctValues
 from mirror_assets.features.direct_lake.layout import SizeSummary
 from mirror_assets.source.log import DeltaLog
 from mirror_assets_tests.features.direct_lake.tables import report

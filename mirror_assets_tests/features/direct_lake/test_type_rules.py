@@ -8,7 +8,7 @@ from pathlib import Path
 import pyarrow as pa
 from deltalake import write_deltalake
 
-from mirror_assets.features.direct_lake.columns import ColumnNames
+from mirror_assets.features.direct_lake.column_sizes import ColumnNames
 from mirror_assets.features.direct_lake.type_rules import MOST_CHARACTERS, Certainty, TypeIssue, type_issues
 from mirror_assets.source.actions import Metadata
 from mirror_assets_tests.features.direct_lake.tables import report

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from pathlib import Path
 
-from mirror_assets.features.history.asset_checks import history_deadline
+from mirror_assets.features.history.history_check import history_deadline
 from mirror_assets.features.history.history_log import HistoryCommit
 from mirror_assets.verify.timeliness import Consequence, check_retention
 from mirror_assets_tests.features.history.sources import Place

@@ -16,10 +16,10 @@ from mirror_assets.config.setting_values import Changes
 from mirror_assets.config.stores import StoreConfig
 from mirror_assets.config.table_settings import StorePath
 from mirror_assets.features.init.entries import Statement, TableEntry
-from mirror_assets.features.init.lake import Lake
 from mirror_assets.features.init.name_tables import name_tables
 from mirror_assets.features.init.propose_keys import KeyProposal, Proof
 from mirror_assets.features.init.survey import Unreadable
+from mirror_assets.features.init.surveyed_lake import Lake
 from mirror_assets.features.init.write_files import config_text, flow
 from mirror_assets.landing.names import TableName
 

@@ -7,8 +7,8 @@ import pytest
 from deltalake import DeltaTable, write_deltalake
 
 from mirror_assets.errors import ErrorCode, SettingError
-from mirror_assets.storage.lake.address import LakeAddress
 from mirror_assets.storage.lake.azure import AzureCredential, AzureStore
+from mirror_assets.storage.lake.lake_address import LakeAddress
 from mirror_assets_tests.worlds.onelake.server import LoopbackOneLake
 
 _ACCOUNT = LakeAddress.parse("abfss://silver@acme.dfs.core.windows.net/lake")

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from mirror_assets.errors import SettingError
-from mirror_assets.storage.lake.address import LakeAddress
 from mirror_assets.storage.lake.google import GoogleCredential, GoogleStore
+from mirror_assets.storage.lake.lake_address import LakeAddress
 
 _ROOT = LakeAddress.parse("gs://lake/silver")
 

@@ -10,8 +10,8 @@ from deltalake import DeltaTable, write_deltalake
 from werkzeug.wrappers import Response
 
 from mirror_assets.errors import ErrorCode, SettingError
-from mirror_assets.storage.lake.address import LakeAddress
 from mirror_assets.storage.lake.aws_identity import AwsIdentity
+from mirror_assets.storage.lake.lake_address import LakeAddress
 from mirror_assets.storage.lake.s3 import AwsCredential, S3Store
 from mirror_assets_tests.worlds.lakes.s3_server import BUCKET, PREFIX, REGION, S3Server
 

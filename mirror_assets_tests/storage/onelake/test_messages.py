@@ -10,8 +10,8 @@ import pytest
 
 from mirror_assets.errors import ErrorCode, MirrorError, RetryError, SettingError
 from mirror_assets.storage.errors import StoreUnavailable
-from mirror_assets.storage.onelake.address import OneLakeAddress
 from mirror_assets.storage.onelake.clients import open_clients
+from mirror_assets.storage.onelake.onelake_address import OneLakeAddress
 from mirror_assets.storage.onelake.onelake_store import OneLakeStore
 from mirror_assets_tests.errors import raises
 from mirror_assets_tests.storage.onelake.wire import Clock, store_over

@@ -8,8 +8,8 @@ import pytest
 from urllib3.util import connection
 
 from mirror_assets.errors import ErrorCode, SettingError
-from mirror_assets.storage.onelake.address import OneLakeAddress
 from mirror_assets.storage.onelake.clients import open_clients
+from mirror_assets.storage.onelake.onelake_address import OneLakeAddress
 from mirror_assets.storage.onelake.onelake_store import OneLakeStore
 from mirror_assets_tests.errors import raises
 from mirror_assets_tests.storage.onelake.wire import Clock

@@ -8,8 +8,8 @@ import pytest
 
 from mirror_assets.storage.errors import RequestUnknown, StoreUnavailable
 from mirror_assets.storage.onelake import onelake_store as store
-from mirror_assets.storage.onelake.answers import raised_by_sdk
 from mirror_assets.storage.onelake.onelake_store import OneLakeStore
+from mirror_assets.storage.onelake.responses import raised_by_sdk
 from mirror_assets_tests.storage.onelake.wire import Clock
 from mirror_assets_tests.worlds.onelake import Action, CutBody, Fault, Garble, LoopbackItem, LoopbackOneLake, Operation
 from mirror_assets_tests.worlds.onelake.stores import loopback_store

@@ -11,8 +11,9 @@ from types import ModuleType
 import pytest
 from pyspark.sql import DataFrame, Observation
 
-from mirror_assets.encode import differing_files, net, pairing, part_assignment
-from mirror_assets.pipeline.check import BLOCKING_CHECKS
+from mirror_assets.encode import encode_differences as differing_files
+from mirror_assets.encode import net, pairing, part_assignment
+from mirror_assets.pipeline.check_slice import BLOCKING_CHECKS
 from mirror_assets.source.schema import LandedColumn
 from mirror_assets.verify.check_result import CheckResult
 from mirror_assets_tests.worlds.histories.setup import Way
@@ -41,7 +42,7 @@ class Bug:
 def unchecked(patch: pytest.MonkeyPatch) -> None:
     """Let every staged slice land, and none be read by files because its rows disagree with the log."""
     passed = tuple(CheckResult(check, ()) for check in BLOCKING_CHECKS)
-    patch.setattr("mirror_assets.pipeline.check.check_staged", lambda *_: passed)
+    patch.setattr("mirror_assets.pipeline.check_slice.check_staged", lambda *_: passed)
     patch.setattr("mirror_assets.pipeline.stage._require_agreement", lambda *_: None)
 
 

@@ -19,7 +19,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from mirror_assets.errors import MirrorError
-from mirror_assets.pipeline.rebuild import rebuild_table
+from mirror_assets.pipeline.rebuild_table import rebuild_table
 from mirror_assets_tests.lab import Lab
 from mirror_assets_tests.landed_rows import Chosen, difference, landed_rows, source_rows
 from mirror_assets_tests.worlds.histories.rewritten_commits import REWRITINGS

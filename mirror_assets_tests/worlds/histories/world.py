@@ -18,10 +18,10 @@ from pyspark.sql import SparkSession
 from mirror_assets.encode.part_assignment import group_commits
 from mirror_assets.errors import MirrorError, RebuildError, RetryError, StopError, UnknownOutcome
 from mirror_assets.fabric.monitoring import TableState
-from mirror_assets.pipeline.check import run_checks
+from mirror_assets.pipeline.check_slice import run_checks
 from mirror_assets.pipeline.context import TableContext
 from mirror_assets.pipeline.plan import plan_table
-from mirror_assets.pipeline.rebuild import rebuild_table
+from mirror_assets.pipeline.rebuild_table import rebuild_table
 from mirror_assets.pipeline.run import RunEvents, mirror_table
 from mirror_assets.pipeline.stage import stage_slice
 from mirror_assets.source.errors import RowsChanged

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from mirror_assets.config.places import Staging
+from mirror_assets.config.zone_settings import Staging
 from mirror_assets.landing.names import landing_number
 from mirror_assets.storage import LocalStore
 from mirror_assets.storage.onelake.onelake_store import OneLakeStore

@@ -17,7 +17,7 @@ from typing_extensions import Self
 from werkzeug.serving import BaseWSGIServer, make_server
 from werkzeug.wrappers import Request, Response
 
-from mirror_assets.storage.lake.address import LakeAddress
+from mirror_assets.storage.lake.lake_address import LakeAddress
 from mirror_assets.storage.lake.s3 import AwsCredential, S3Store
 
 REGION, BUCKET = "eu-central-1", "acme-lake"

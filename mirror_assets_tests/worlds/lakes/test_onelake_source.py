@@ -11,11 +11,11 @@ from pyspark.sql import SparkSession
 
 from mirror_assets.errors import RetryError
 from mirror_assets.fabric.client import FabricClient
-from mirror_assets.fabric.mirror import FabricMirror
+from mirror_assets.fabric.fabric_mirror import FabricMirror
 from mirror_assets.landing.format import MarkerCounts
 from mirror_assets.pipeline.plan import plan_table
 from mirror_assets.pipeline.reconcile_table import reconcile_table
-from mirror_assets.pipeline.repair import repair_table
+from mirror_assets.pipeline.repair_table import repair_table
 from mirror_assets.verify.reconciliation import ReconcileState, Reconciliation
 from mirror_assets_tests.fabric.databases import LoopbackDatabase, replicating
 from mirror_assets_tests.fabric.loopback import LoopbackFabric

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from mirror_assets.storage.onelake.address import OneLakeAddress
 from mirror_assets.storage.onelake.clients import open_clients
+from mirror_assets.storage.onelake.onelake_address import OneLakeAddress
 from mirror_assets.storage.onelake.onelake_store import OneLakeStore
 from mirror_assets.storage.onelake.requests import RetryPolicy
 from mirror_assets_tests.worlds.onelake.item import LoopbackItem

@@ -12,10 +12,10 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql.types import DataType, StructType
 
-from mirror_assets.encode import columns, differing_files, net, pairing, scan_reader
+from mirror_assets.encode import columns, encode_differences, net, pairing, scan_reader
 from mirror_assets.encode.counted import Counted, ObservedRows
 from mirror_assets.landing.format import SliceRecord
-from mirror_assets.pipeline import check, repair
+from mirror_assets.pipeline import check_slice, repair_table
 from mirror_assets.pipeline.context import TableContext
 from mirror_assets.source import deletion_vectors, scan_builder, schema
 from mirror_assets.source.commits import Commit
@@ -191,7 +191,7 @@ def _lost_in_encoder(*, counts: bool = False, landing_only: bool = False) -> Inj
 
 def _echo(patch: pytest.MonkeyPatch) -> None:
     """Make the ledger return what was read."""
-    right = check._slice_rows
+    right = check_slice._slice_rows
 
     def slice_rows(context: TableContext, record: SliceRecord) -> SliceRows:
         rows, read = right(context, record), record.scanned
@@ -200,7 +200,7 @@ def _echo(patch: pytest.MonkeyPatch) -> None:
         patch.setattr(type(rows.ledger), "by_statistics", Balances((balance,)))
         return SliceRows(record, rows.ledger, by_commit=False)
 
-    patch.setattr(check, "_slice_rows", slice_rows)
+    patch.setattr(check_slice, "_slice_rows", slice_rows)
 
 
 def _no_footers_of_change_files(patch: pytest.MonkeyPatch) -> None:
@@ -213,7 +213,7 @@ def _ledger_without_vectors(patch: pytest.MonkeyPatch) -> None:
 
 def _repair_of_older(patch: pytest.MonkeyPatch) -> None:
     right = scan_builder.scan_version
-    patch.setattr(repair, "scan_version", lambda log, version: right(log, version - 5))
+    patch.setattr(repair_table, "scan_version", lambda log, version: right(log, version - 5))
 
 
 def _neighbours_ids(files: list[ScannedFile]) -> list[ScannedFile]:
@@ -371,7 +371,7 @@ FAULTS = (
         "encoder",
         World.FILES,
         with_text(
-            differing_files,
+            encode_differences,
             _UNPAIRED,
             ("in columns.items() if name not in", "in [*columns.items()][:-6] if name not in"),
         ),

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import pytest
 
 from mirror_assets.errors import MirrorError
-from mirror_assets.pipeline.check import BLOCKING_CHECKS
+from mirror_assets.pipeline.check_slice import BLOCKING_CHECKS
 from mirror_assets.pipeline.errors import ChecksFailed
 from mirror_assets.verify.reconciliation import ReconcileState
 from mirror_assets_tests.lab import Lab

@@ -19,7 +19,7 @@ from deltalake import DeltaTable, write_deltalake
 from pyspark.sql import SparkSession
 
 from mirror_assets.landing.format import SliceRecord
-from mirror_assets.pipeline.repair import repair_table
+from mirror_assets.pipeline.repair_table import repair_table
 from mirror_assets_tests.lab import TABLE, Lab
 
 BASE = 2

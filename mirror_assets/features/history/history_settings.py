@@ -1,0 +1,100 @@
+"""The settings of histories: their place, and for each table whether and how one is kept."""
+
+from __future__ import annotations
+
+from enum import Enum
+from typing import Annotated
+
+from pydantic import BeforeValidator, Field, PlainSerializer, field_validator
+
+from mirror_assets.config.setting_values import Address, Section, SparkValue
+from mirror_assets.config.start_point import dump_start, start_among
+from mirror_assets.source.ranges import TimePoint, VersionPoint
+from mirror_assets.storage.lake.lake_address import Scheme
+
+HISTORY_PATH = "./history"
+# Delta's options for reading a change feed as a stream that only cut batches. `stream.py` keeps a commit whole
+# that they cut. All others leave out rows (excludeRegex, ignoreDeletes, ignoreChanges, skipChangeCommits,
+# failOnDataLoss), or change what is read and where it starts (readChangeFeed, startingVersion, schemaTrackingLocation).
+STREAM_OPTIONS = ("maxFilesPerTrigger", "maxBytesPerTrigger")
+
+_NOT_ON_S3 = (
+    "on S3, Spark detects concurrent commits only within one driver, so two runs could overwrite each other's; use a "
+    "folder of this machine, or an address abfss://, gs:// or hdfs://"
+)
+
+
+class HistoryMode(str, Enum):
+    """Whether and how the change data feed is stored permanently."""
+
+    OFF = "false"
+    SLICES = "slices"
+    STREAM = "stream"
+
+
+class HistoryStart(str, Enum):
+    """The first rows of a new history, unless a version or a time is set."""
+
+    SNAPSHOT = "snapshot"
+    EARLIEST = "earliest"
+
+
+def _history(value: object) -> object:
+    if value is True or not isinstance(value, bool | str):
+        shown = "nothing" if value is None else str(value).lower()
+        raise ValueError(f"expected false, 'slices' or 'stream', got {shown}")
+    return HistoryMode.OFF if value is False else value
+
+
+def _stream_option(name: object) -> object:
+    if isinstance(name, str) and name not in STREAM_OPTIONS:
+        why = "any other option of Delta's can leave rows out, and the history would be false"
+        raise ValueError(f"expected one of {', '.join(STREAM_OPTIONS)}, got {name[:80]!r}; {why}")
+    return name
+
+
+KeepHistory = Annotated[HistoryMode, BeforeValidator(_history)]
+HowHistoryStarts = Annotated[
+    HistoryStart | VersionPoint | TimePoint, start_among(HistoryStart), PlainSerializer(dump_start)
+]
+StreamOption = Annotated[str, BeforeValidator(_stream_option)]
+
+
+class HistoryConfig(Section):
+    """The histories: change feeds that are stored permanently."""
+
+    path: Address = Field(
+        default=HISTORY_PATH,
+        validate_default=True,
+        description="Folder or address of the histories' Delta tables.",
+    )
+
+    @field_validator("path")
+    @classmethod
+    def _not_on_s3(cls, path: str) -> str:
+        if path.startswith(f"{Scheme.S3.value}://"):
+            raise ValueError(_NOT_ON_S3)
+        return path
+
+
+class HistorySettings(Section):
+    """The place of the histories."""
+
+    history: HistoryConfig = Field(default={}, validate_default=True, description="Place of the stored change feeds.")
+
+
+class HistoryTable(Section):
+    """Whether a table has a history, and how it is kept."""
+
+    history: KeepHistory = Field(
+        default=HistoryMode.OFF, description="Store the change feed permanently: slice by slice, or with a stream."
+    )
+    history_start: HowHistoryStarts = Field(default=HistoryStart.SNAPSHOT, description="First rows of a new history.")
+    history_stream: dict[StreamOption, SparkValue] = Field(
+        default_factory=dict, description="Delta's options for `history: stream`, by their names."
+    )
+
+    @property
+    def keeps_history(self) -> bool:
+        """Whether the change data feed is stored permanently."""
+        return self.history is not HistoryMode.OFF

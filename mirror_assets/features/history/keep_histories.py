@@ -1,0 +1,89 @@
+"""Runs `history`: appends to the histories, and reports each table."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import dagster as dg
+
+from mirror_assets.cli.exit import Exit, exit_code
+from mirror_assets.cli.output import note_reported, show
+from mirror_assets.cli.run_job import execute, failures
+from mirror_assets.config.errors import Problem
+from mirror_assets.config.load import load_config
+from mirror_assets.config.model import Config
+from mirror_assets.errors import ErrorCode, SettingError
+from mirror_assets.features.history import HISTORY
+from mirror_assets.features.history.history_asset import KeepHistory
+from mirror_assets.features.history.history_settings import HistoryTable
+from mirror_assets.features.history.opening import history_uri
+from mirror_assets.landing.names import TableName
+from mirror_assets.orchestration.asset_names import AssetKind, asset_key
+
+
+@dataclass(frozen=True)
+class HistoryReport:
+    """The slices and rows that a run appended to a table's history, the covered version, and the error, if any."""
+
+    table: str
+    slices: int
+    rows: int
+    covered: int | None
+    path: str
+    error: str | None = None
+    family: str | None = None
+
+
+def keep_histories(path: Path | None, names: Sequence[str], skip_to: int | None, *, as_json: bool) -> Exit:
+    """Append to the histories of these tables, or all; a table that fails doesn't stop the others.
+
+    Raises TableUnknown, and ConfigInvalid for a table without a history.
+    """
+    config = load_config(path)
+    tables = [table for table in config.chosen(names) if names or HistoryTable.of(table).keeps_history]
+    off = [table.name for table in tables if not HistoryTable.of(table).keeps_history]
+    without = [Problem(f"tables.{name}.history", "write slices or stream") for name in off]
+    if not tables:
+        without = [Problem("defaults.history", "no table has a history: write slices or stream")]
+    if without:
+        raise config.invalid(tuple(without))
+    if skip_to is not None and len(names) != 1:
+        what, next_step = "--skip-to names a version of one table.", "name that table, and no other, with --table."
+        raise SettingError(what, next_step, code=ErrorCode.VERSION_REFUSED)
+    keys = {table.name: asset_key(AssetKind.HISTORY, table.name) for table in tables}
+    ops = {_step(key): KeepHistory(skip_to=skip_to) for key in keys.values()}
+    result = execute(config, HISTORY, ops, list(keys.values()))
+    reports = [_history_report(result, config, name, key) for name, key in keys.items()]
+    rows = [
+        (x.table, x.covered, x.slices, x.rows, "failed" if x.error else "kept" if x.slices else "nothing to do", x.path)
+        for x in reports
+    ]
+    show("Histories", ("table", "version", "slices", "rows", "result", "kept in"), rows, reports, as_json=as_json)
+    if not as_json:
+        note_reported(report.error for report in reports)
+    return exit_code(report.family for report in reports if report.family)
+
+
+def _step(key: dg.AssetKey) -> str:
+    """Return Dagster's name of the step that makes the asset."""
+    return "__".join(key.path)
+
+
+def _history_report(
+    result: dg.ExecuteInProcessResult, config: Config, table: TableName, key: dg.AssetKey
+) -> HistoryReport:
+    found = [one.materialization for one in result.get_asset_materialization_events() if one.asset_key == key]
+    metadata = found[-1].metadata if found else {}
+    numbers = {name: item.value for name, item in metadata.items() if isinstance(item, dg.IntMetadataValue)}
+    failed = next((one for one in failures(result) if one.step == _step(key)), None)
+    return HistoryReport(
+        table=str(table),
+        slices=numbers.get("slices") or 0,
+        rows=numbers.get("rows") or 0,
+        covered=numbers.get("covered_version"),
+        path=history_uri(config, table),
+        error=failed.text if failed else None,
+        family=failed.family if failed else None,
+    )

@@ -1,0 +1,177 @@
+"""Rebuilds a table: stage a snapshot, drop the table folder, wait for the mirror to drop it, load, wait for its return.
+
+Each step is recorded outside the folder before it begins, so a rebuild that was killed continues where it was
+(reference `landing-zone` §4.35; docs/landing-folder.md).
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from mirror_assets.errors import MirrorError, RetryError
+from mirror_assets.fabric.monitoring import Mirror, TableState
+from mirror_assets.landing.errors import LandingDamaged, MetadataDiffers, SliceNotChecked, SliceNotStaged, SliceOutdated
+from mirror_assets.landing.names import SliceKey, TableName
+from mirror_assets.landing.publish import Outcome, Published
+from mirror_assets.landing.rebuild import (
+    RebuildRecord,
+    RebuildStep,
+    advance_rebuild,
+    begin_rebuild,
+    drop_again,
+    drop_table_folder,
+    read_rebuild,
+)
+from mirror_assets.landing.recover import recover
+from mirror_assets.landing.steps import drive
+from mirror_assets.pipeline.check_slice import require_passed, run_checks
+from mirror_assets.pipeline.context import TableContext
+from mirror_assets.pipeline.errors import SnapshotLost, SourceBroke, mirror_failed, mirror_slow
+from mirror_assets.pipeline.plan import plan_rest, plan_snapshot, slice_key
+from mirror_assets.pipeline.process import process_slice
+from mirror_assets.pipeline.publish_slice import publish_slice
+from mirror_assets.pipeline.source_check import check_source
+from mirror_assets.pipeline.stage import stage_slice
+
+
+@dataclass(frozen=True)
+class MirrorWait:
+    """How a rebuild polls the mirror: what it waits for, the pause between two polls, and the time limit.
+
+    `mirror` is the mirror itself, for a repair.
+    """
+
+    dropped: Callable[[], bool]
+    returned: Callable[[], bool]
+    pause_seconds: float = 2.0
+    limit_seconds: float = 600.0
+    mirror: Mirror | None = None
+
+    def until(self, condition: Callable[[], bool], what: str) -> None:
+        """Wait for the condition, also while the mirror can't answer. Raises mirror_slow at the limit."""
+        deadline = time.monotonic() + self.limit_seconds
+        while True:
+            unanswered: RetryError | None = None
+            try:
+                if condition():
+                    return
+            except RetryError as error:
+                unanswered = error
+            if time.monotonic() >= deadline:
+                raise mirror_slow(what, self.limit_seconds) from unanswered
+            time.sleep(self.pause_seconds)
+
+
+def rebuild_consequence(context: TableContext) -> str:
+    """Return what rebuilding the table now would delete and load again, for a person who is asked to confirm it.
+
+    Reads the source's log. Raises what `plan_snapshot` raises.
+    """
+    slices = plan_snapshot(context, context.log.state(), epoch=1).slices
+    rows, size = sum(one.rows for one in slices), sum(one.bytes for one in slices)
+    return (
+        f"rebuilding {context.name} deletes its table folder and loads {rows:,} rows ({size / 1e6:,.1f} MB) of the "
+        "source again: queries fail from when the mirror drops the table until it has applied the last row"
+    )
+
+
+def is_rebuilding(context: TableContext) -> bool:
+    """Return whether a rebuild or a drop was begun and has not ended."""
+    running = drive(read_rebuild(context.name), context.store)
+    return running is not None and running.is_running
+
+
+def rebuild_table(
+    context: TableContext, wait: MirrorWait, report: Callable[[str], None], reason: str | None = None
+) -> Published:
+    """Rebuild the table, or continue an interrupted rebuild, and return the publication of the new epoch.
+
+    `reason` is recorded; None: a person requested it.
+
+    The table folder is dropped when the new snapshot is staged and has passed its checks; when that fails, the rebuild
+    is cancelled and the landed files stay. Raises ChecksFailed, mirror_slow, and what staging raises.
+    """
+
+    def advance(step: RebuildStep) -> RebuildRecord:
+        return drive(advance_rebuild(context.name, record, step), context.store)
+
+    check_source(context.config, context.table, context.log.state())
+    record, staged = drive(begin_rebuild(context.name, reason), context.store), None
+    if record.step is RebuildStep.STAGING:
+        try:
+            staged = _stage(context, record, report)
+        except MirrorError:
+            advance(RebuildStep.FINISHED)
+            raise
+        record = advance(RebuildStep.DROPPING)
+    if record.step is RebuildStep.DROPPING:
+        staged = staged or _stage(context, record, report)
+        report(f"{context.name}: {record.step.value}")
+        drive(drop_table_folder(context.name, record), context.store)
+        wait.until(wait.dropped, f"{context.name} to be dropped from the mirror")
+        record = advance(RebuildStep.LOADING)
+    published = _load(context, record, staged, report)
+    if record.step is RebuildStep.LOADING:
+        record = advance(RebuildStep.RETURNING)
+    report(f"{context.name}: {record.step.value}")
+    wait.until(wait.returned, f"{context.name} to come back in the mirror")
+    advance(RebuildStep.FINISHED)
+    return published
+
+
+def _stage(context: TableContext, record: RebuildRecord, report: Callable[[str], None]) -> SliceKey:
+    """Stage and check all chunks of the new epoch's snapshot; return its key. Raises ChecksFailed."""
+    report(f"{context.name}: {RebuildStep.STAGING.value}")
+    plan = plan_snapshot(context, context.log.state(), record.epoch)
+    position = plan.position
+    for chunk in plan.slices:
+        staged, results = run_checks(context, stage_slice(context, chunk, position))
+        require_passed(context, staged, results)
+        position = position.behind(staged)
+    return slice_key(plan.slices[0])
+
+
+def _load(
+    context: TableContext, record: RebuildRecord, staged: SliceKey | None, report: Callable[[str], None]
+) -> Published:
+    """Publish the new epoch's snapshot, unless it has landed; stage again the chunks that are no longer staged.
+
+    A folder beyond repair is dropped by the next run.
+    """
+    epoch = record.epoch
+    try:
+        current = drive(recover(context.name, epoch), context.store)
+        if current is None:
+            report(f"{context.name}: {RebuildStep.LOADING.value}")
+            return publish_slice(context, staged or _stage(context, record, report), epoch)
+        if current.manifest.loading is None:
+            return Published(Outcome.COVERED, current.manifest)
+        report(f"{context.name}: {current.manifest.loading}")
+        try:
+            return publish_slice(context, current.manifest.loading.key, epoch)
+        except (SliceNotChecked, SliceNotStaged, SliceOutdated):
+            manifest = context.manifest()
+            if manifest is None or manifest.loading is None:
+                raise
+        plan = plan_rest(context, manifest, manifest.loading)
+        return [process_slice(context, plan, chunk, epoch).published for chunk in plan.slices][-1]
+    except (LandingDamaged, MetadataDiffers, SnapshotLost, SourceBroke):
+        drive(drop_again(context.name, record), context.store)
+        raise
+
+
+def mirror_wait(mirror: Mirror, table: TableName) -> MirrorWait:
+    """The wait for a table to be dropped from the mirror, and to come back. The latter raises mirror_failed."""
+
+    def dropped() -> bool:
+        return mirror.poll_table(table) is None
+
+    def returned() -> bool:
+        status = mirror.poll_table(table)
+        if status is not None and status.state is TableState.FAILED:
+            raise mirror_failed(str(table), status.message or "no reason given")
+        return status is not None and status.state is TableState.REPLICATING
+
+    return MirrorWait(dropped, returned, mirror.pace.pause_seconds, mirror.pace.limit_seconds, mirror)

@@ -1,0 +1,217 @@
+"""Repairs a table: lands only the difference between source and mirror, so the table stays available.
+
+The mirror has applied all landing files when it is read, and the slice is staged as the next generation: it lands only
+if no other slice has landed since. A repair that was interrupted is done again, because the mirror may have changed.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from functools import partial
+
+from pyspark.sql import DataFrame
+
+from mirror_assets.config.setting_values import OnDropColumn
+from mirror_assets.encode.columns import inserted_row, projected
+from mirror_assets.encode.counted import Counted
+from mirror_assets.encode.repair import MARKERS, RepairChanges, RepairSlice, encode_repair, repair_changes
+from mirror_assets.encode.scan_reader import read_scan
+from mirror_assets.errors import MirrorError
+from mirror_assets.fabric.monitoring import Mirror
+from mirror_assets.landing.format import Manifest, Receipt, SliceKind
+from mirror_assets.landing.receipt import receipt_metadata
+from mirror_assets.landing.recover import recover
+from mirror_assets.landing.steps import drive
+from mirror_assets.pipeline.check_expressions import checked_projection
+from mirror_assets.pipeline.check_slice import require_passed, run_checks
+from mirror_assets.pipeline.context import TableContext
+from mirror_assets.pipeline.encode_slice import EncodedSlice
+from mirror_assets.pipeline.errors import RepairRefused, repair_too_early
+from mirror_assets.pipeline.plan import position_after, slice_key
+from mirror_assets.pipeline.process import ProcessedSlice
+from mirror_assets.pipeline.publish_slice import publish_repair
+from mirror_assets.pipeline.reconcile_table import comparable
+from mirror_assets.pipeline.source_check import (
+    check_source,
+    condition_fingerprint,
+    recorded_columns,
+    table_columns,
+)
+from mirror_assets.pipeline.stage import stage_attempt
+from mirror_assets.source.batching import parts_for
+from mirror_assets.source.errors import SourceUnavailable
+from mirror_assets.source.planner import PlannedSlice, snapshot_slice
+from mirror_assets.source.projection import Projection
+from mirror_assets.source.scan_builder import scan_version
+from mirror_assets.source.schema import LandedColumn
+from mirror_assets.source.source_state import SourceState
+from mirror_assets.telemetry.record import slice_span
+from mirror_assets.verify.differing_rows import BUCKETS, differing_rows
+from mirror_assets.verify.reconcile import all_totals, opened
+from mirror_assets.verify.reconciliation import ReconcileRequest, ReconcileState, Reconciliation
+
+_EARLY = {
+    ReconcileState.PENDING: "landing files wait for the replicator",
+    ReconcileState.MISSING: "the mirror has no such table",
+}
+
+
+@dataclass(frozen=True)
+class Repair:
+    """A table's source at its newest version, compared with its mirror after all generations of the manifest.
+
+    `differs`: some rows do. `where` is the fingerprint of the condition for rows.
+    """
+
+    state: SourceState
+    manifest: Manifest
+    planned: PlannedSlice
+    slice: RepairSlice
+    differs: bool
+    where: str | None
+
+    @property
+    def is_needed(self) -> bool:
+        """Whether a row differs, a commit has not landed, or identity, columns or settings have changed."""
+        landed = self.manifest.source_table_id, self.manifest.where, set(self.manifest.live_columns)
+        source = self.state.table_id, self.where, set(recorded_columns(self.slice.columns))
+        return self.differs or self.state.version > self.manifest.covered or landed != source
+
+
+def plan_repair(context: TableContext, mirror: Mirror, report: Callable[[str], None]) -> Repair:
+    """Compare the mirror with the newest version of the source. Reads both, and changes nothing.
+
+    Raises RepairRefused where a repair can't help, repair_too_early, and what `reconcile` raises.
+    """
+    # The manifest first: what lands after it would make the source seem to end before it.
+    manifest, state = context.manifest(), context.log.state()
+    request = comparable(context, mirror, by_new_settings=True)
+    if manifest is None or isinstance(request, Reconciliation):
+        raise _not_comparable(context, request)
+    is_same, covered = state.table_id == manifest.source_table_id, manifest.covered
+    if state.version < covered and is_same and context.log.has_commit(covered):
+        why = f"it says that version {state.version} is the newest, and commit {covered} is in the log"
+        raise SourceUnavailable(context.log.uri, why)
+    columns = table_columns(context.table, state.schema)
+    _require_repairable(context, manifest, request, columns, state.version)
+    check_source(context.config, context.table, state)
+    landed = tuple((column.name, column.type) for column in columns)
+    projection = checked_projection(context, state.schema_string)
+    newest = replace(request, source_id=state.table_id, version=state.version, columns=landed, projection=projection)
+    read = opened(context.spark(), newest)
+    if read.unfit:
+        raise RepairRefused(str(context.name), f"the mirror has another type of {', '.join(read.unfit)}")
+    totals = all_totals(newest, read, report)
+    snapshot = snapshot_slice(state, manifest.epoch, context.table.files.target_rows)
+    # The rows of differing buckets; most of them are equal.
+    share = -(-len(totals.differing) * max(totals.source_rows, totals.mirror_rows) // BUCKETS)
+    parts = parts_for(share, snapshot.target_rows) if totals.differing else 0
+    first = min(manifest.covered + 1, state.version)
+    planned = replace(snapshot, first=first, is_snapshot=False, is_repair=True, assignments=(), parts=parts, rows=share)
+    slice_ = RepairSlice(
+        table=str(context.name),
+        version=state.version,
+        differing=differing_rows(read.sides, totals.differing),
+        keys={alias: read.names[int(alias[1:])] for alias in read.sides.identity},
+        rows_to_land=_rows_to_land(context, state, columns, projection),
+        columns=columns,
+        parts=max(1, parts),
+    )
+    return Repair(state, manifest, planned, slice_, bool(totals.differing), condition_fingerprint(context.table))
+
+
+def _rows_to_land(
+    context: TableContext, state: SourceState, columns: tuple[LandedColumn, ...], projection: Projection
+) -> DataFrame:
+    """Return all rows of the newest version as they land: what differs is found by another reader than lands."""
+    scan = scan_version(context.log, state.version)
+    is_keyless = any(column.is_row_id for column in columns)
+    rows = projected(read_scan(context.spark(), scan, row_ids=is_keyless), projection)
+    return rows.select(*inserted_row(rows, columns, {}))
+
+
+def count_repair(repair: Repair) -> RepairChanges:
+    """Return what the repair would land. Raises DuplicateKey."""
+    if not repair.differs:
+        return RepairChanges(dict.fromkeys(MARKERS, 0), {})
+    return repair_changes(repair.slice)
+
+
+def repair_table(context: TableContext, mirror: Mirror, report: Callable[[str], None]) -> ProcessedSlice | None:
+    """Land the difference between source and mirror; return None if there is none, and no commit either.
+
+    Finishes an interrupted publication first. Raises what `plan_repair` raises, DuplicateKey, ChecksFailed, and
+    LostRace when another slice has landed meanwhile: then nothing of the repair has.
+    """
+    began = time.monotonic()
+    drive(recover(context.name), context.store)
+    mirror.poll_table(context.name)
+    repair = plan_repair(context, mirror, report)
+    if not repair.is_needed:
+        report(f"{context.name}: the mirror equals version {repair.state.version} of the source")
+        return None
+    position = position_after(repair.manifest)
+    with slice_span(context.work(slice_key(repair.planned))):
+        record = stage_attempt(context, repair.planned, position, partial(_encode, repair.slice))
+        staged_at = time.monotonic()
+        record, results = run_checks(context, record)
+        require_passed(context, record, results)
+        checked_at = time.monotonic()
+        published = publish_repair(context, record)
+    ended = time.monotonic()
+    steps = {"stage": staged_at - began, "check": checked_at - staged_at, "publish": ended - checked_at}
+    return ProcessedSlice(repair.state, repair.planned, record, results, published, ended - began, steps)
+
+
+def _encode(
+    slice_: RepairSlice,
+    context: TableContext,
+    _planned: PlannedSlice,
+    _kind: SliceKind,
+    _columns: tuple[LandedColumn, ...],
+    folder: str,
+    receipt: Receipt,
+) -> EncodedSlice:
+    compression = context.table.files.compression.value
+    read = encode_repair(slice_, folder, compression, receipt_metadata(receipt))
+    return EncodedSlice(Counted(read, read))
+
+
+def _not_comparable(context: TableContext, found: ReconcileRequest | Reconciliation) -> MirrorError:
+    """Return the error for a mirror that has not applied everything, or never will."""
+    name = str(context.name)
+    if isinstance(found, Reconciliation) and found.state in _EARLY and found.version >= 0:
+        return repair_too_early(name, _EARLY[found.state])
+    reason = found.reason if isinstance(found, Reconciliation) else ""
+    return RepairRefused(name, reason or "nothing of it has landed")
+
+
+def _require_repairable(
+    context: TableContext,
+    manifest: Manifest,
+    request: ReconcileRequest,
+    columns: tuple[LandedColumn, ...],
+    version: int,
+) -> None:
+    """Raise RepairRefused where rows can't be identified, or where no later slice could follow."""
+    landed, new = {x.name: x.type for x in manifest.columns}, {x.name: x.type for x in recorded_columns(columns)}
+    retyped = [name for name, kind in new.items() if landed.get(name, kind) != kind]
+    again = [name for name in manifest.dropped if name.lower() in {other.lower() for other in new}]
+    lost, added = [x.name for x in manifest.live_columns if x.name not in new], new.keys() - landed.keys()
+    if context.table.on_drop_column is OnDropColumn.REBUILD or added:  # a renamed column is lost and added
+        again += lost
+    if not manifest.keys:
+        why = "it has no keys"
+    elif manifest.keys != context.table.mirror_keys:
+        why = f"its keys were {', '.join(manifest.keys)} when it was loaded"
+    elif request.since is not None:
+        why = f"it began with version {request.since}, so rows that the mirror lacks may have been left out on purpose"
+    elif version < manifest.covered:
+        why = f"the source ends at version {version}, before the covered version {manifest.covered}"
+    elif retyped or again:
+        why = f"the source has changed its columns {', '.join(retyped + again)}"
+    else:
+        return
+    raise RepairRefused(str(context.name), why)

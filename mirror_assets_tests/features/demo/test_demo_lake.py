@@ -1,0 +1,86 @@
+"""Building, building again, going on, and leaving other people's files alone."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+from deltalake import DeltaTable
+from pyspark.sql import SparkSession
+
+from mirror_assets.errors import ErrorCode, SettingError
+from mirror_assets.features.demo.demo_lake import begin_lake, continue_lake
+from mirror_assets.features.demo.histories import HISTORIES
+from mirror_assets_tests.errors import raises
+from mirror_assets_tests.features.demo.conftest import MONTHS, Demo, rows_at
+from mirror_assets_tests.features.demo.test_deliveries import KEYS
+
+# The lake is made once, in the process that runs all of these.
+pytestmark = [pytest.mark.long(30), pytest.mark.xdist_group("demo")]
+
+
+TABLES = tuple(history.table for history in HISTORIES)
+
+
+def versions(root: Path, tables: Iterable[str] = TABLES) -> dict[str, int]:
+    return {table: DeltaTable(root / "lake" / table).version() for table in tables}
+
+
+def contents(root: Path) -> dict[str, pa.Table]:
+    return {table: rows_at(root, table).sort_by([(key, "ascending") for key in KEYS[table]]) for table in TABLES}
+
+
+def test_each_commit_is_reported_in_order(demo: Demo) -> None:
+    expected = [f"{h.table} version {v}: {step.what}" for h in demo.histories for v, step in enumerate(h.steps)]
+    assert sorted(demo.reports) == sorted(expected)
+    for table in demo.tables:
+        mine = [report for report in demo.reports if report.startswith(f"{table} ")]
+        assert mine == [line for line in expected if line.startswith(f"{table} ")]
+
+
+def test_each_step_is_one_commit(demo: Demo) -> None:
+    assert versions(demo.root, demo.tables) == {one.table: len(one.steps) - 1 for one in demo.histories}
+
+
+def test_the_lake_holds_the_tables_and_no_deliveries_are_left(demo: Demo) -> None:
+    assert {path.name for path in (demo.root / "lake").iterdir() if path.is_dir()} == set(demo.tables)
+    assert list(demo.root.glob(".delivered-*")) == []
+
+
+@pytest.mark.soak
+def test_a_lake_built_again_is_the_same_and_other_files_stay(spark: SparkSession, tmp_path: Path) -> None:
+    begin_lake(spark, tmp_path, lambda _: None, MONTHS)
+    first = contents(tmp_path)
+    assert set(versions(tmp_path).values()) == {0}
+    continue_lake(spark, tmp_path, lambda _: None, MONTHS, commits=1)
+    second = contents(tmp_path)
+    assert set(versions(tmp_path).values()) == {1}
+    assert not any(second[table].equals(first[table]) for table in TABLES)
+    (tmp_path / "lake" / "notes.txt").write_text("mine")
+
+    begin_lake(spark, tmp_path, lambda _: None, MONTHS)
+    assert set(versions(tmp_path).values()) == {0}
+    assert contents(tmp_path) == first
+    continue_lake(spark, tmp_path, lambda _: None, MONTHS, commits=1)
+    assert contents(tmp_path) == second
+    assert (tmp_path / "lake" / "notes.txt").read_text() == "mine"
+
+
+def test_a_finished_lake_has_nothing_to_continue(spark: SparkSession, demo: Demo) -> None:
+    before, reports = versions(demo.root, demo.tables), list[str]()
+    continue_lake(spark, demo.root, reports.append, MONTHS, demo.histories)
+    assert reports == []
+    assert versions(demo.root, demo.tables) == before
+
+
+def test_a_lake_with_foreign_files_is_refused_and_unchanged(spark: SparkSession, tmp_path: Path) -> None:
+    theirs = tmp_path / "lake" / "flights"
+    theirs.mkdir(parents=True)
+    (theirs / "data.parquet").write_text("theirs")
+    for make in (begin_lake, continue_lake):
+        with raises(SettingError, ErrorCode.PATH_REFUSED) as refused:
+            make(spark, tmp_path, lambda _: None, MONTHS)
+        assert refused.value.what.startswith(f"{tmp_path / 'lake'} exists")
+    assert [path.name for path in tmp_path.rglob("*") if path.is_file()] == ["data.parquet"]
