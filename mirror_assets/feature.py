@@ -106,7 +106,7 @@ class SliceCheck:
     """A check of your own of the staged rows of each slice: `problems` returns a sentence for each problem.
 
     A slice with problems does not land if the check is `blocking`; else they are warnings. `tables` are the names of
-    the tables that have it; empty: all. A slice without rows passes.
+    the tables that have it; empty: all. A slice without rows passes. Raises ValueError for a name that Dagster refuses.
     """
 
     name: str
@@ -114,6 +114,11 @@ class SliceCheck:
     problems: Callable[[StagedRows], Iterable[str]]
     blocking: bool = True
     tables: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        """Check the name."""
+        if not self.name.isidentifier() or not self.name.isascii():
+            raise ValueError(f"a check's name has letters, digits and `_`, got {self.name!r}")
 
 
 class Feature:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from functools import cache
@@ -9,6 +10,7 @@ from typing import Final
 
 import pyarrow as pa
 
+from mirror_assets.errors import ErrorCode, SettingError
 from mirror_assets.feature import SliceCheck, StagedRows, slice_checks
 from mirror_assets.landing.errors import LostRace
 from mirror_assets.landing.format import CheckVerdict, SliceKind, SliceRecord
@@ -43,8 +45,17 @@ BLOCKING_CHECKS: Final = tuple(sorted(("key_presence", "parts_unchanged", "schem
 
 def blocking_checks(context: TableContext) -> tuple[str, ...]:
     """Return the checks that a slice of the table must pass, the project's own among them."""
-    own = (check.name for check in slice_checks(context.config, context.table) if check.blocking)
-    return (*BLOCKING_CHECKS, *own)
+    return (*BLOCKING_CHECKS, *(check.name for check in _own_checks(context) if check.blocking))
+
+
+def _own_checks(context: TableContext) -> list[SliceCheck]:
+    """Return the project's checks of the table. Raises SettingError for a name that a verdict can't have twice."""
+    own = slice_checks(context.config, context.table)
+    names = Counter([*BLOCKING_CHECKS, *(check.name for check in own)])
+    if taken := [name for name, number in names.items() if number > 1]:
+        what = f"{context.name} has two checks with the name {taken[0]!r}, one of them a SliceCheck of this project."
+        raise SettingError(what, "give the SliceCheck another name.", code=ErrorCode.CONFIG_INVALID)
+    return own
 
 
 def run_checks(context: TableContext, record: SliceRecord) -> tuple[SliceRecord, tuple[CheckResult, ...]]:
@@ -84,6 +95,8 @@ def _next_step(check: str, *, is_first_load: bool) -> str:
     """Return what to do when the check has refused a slice, of which nothing was published."""
     if check == "parts_unchanged":
         return "run again: the slice is staged again; find out who else writes into the folder _scratchPad."
+    if check not in BLOCKING_CHECKS:
+        return "correct this check of your project, or fix the source and launch the job `rebuild` for this table."
     if check == ROW_CONSERVATION:
         return "run the job `rebuild` for this table; if the check fails again, report its message. Others continue."
     if is_first_load:
@@ -162,7 +175,7 @@ def _check_content(context: TableContext, staged: StagedSlice) -> tuple[CheckRes
 
 def _with_own(context: TableContext, staged: StagedSlice, results: tuple[CheckResult, ...]) -> tuple[CheckResult, ...]:
     """Add the results of the project's own checks, which read rows that have passed the others."""
-    checks, record = slice_checks(context.config, context.table), staged.record
+    checks, record = _own_checks(context), staged.record
     if failed := next((result for result in results if result.problems), None):
         return (*results, *_skipped(failed, [check.name for check in checks]))
     parts = tuple(staged.copies.spark_path(path) for path in staged.paths)

@@ -10,7 +10,7 @@ from types import ModuleType
 
 import pytest
 
-from mirror_assets.errors import ErrorCode, MirrorError
+from mirror_assets.errors import ErrorCode, MirrorError, SettingError
 from mirror_assets.feature import Feature, SliceCheck, StagedRows
 from mirror_assets.pipeline.check_slice import run_checks
 from mirror_assets.pipeline.errors import ChecksFailed
@@ -79,6 +79,22 @@ def test_publishing_needs_the_verdict_of_a_check_that_is_newer_than_the_others(l
     with pytest.raises(MirrorError, match="ours"):
         publish_slice(later, key)
     assert lab.files == []
+
+
+@pytest.mark.parametrize("names", [("row_order",), ("ours", "ours")])
+def test_a_name_is_that_of_one_check(lab: Lab, names: tuple[str, ...]) -> None:
+    """Its verdict would replace that of the other, and a slice that the other has refused would land."""
+    with pytest.raises(SettingError, match=f"two checks with the name '{names[-1]}'"):
+        _mirror(lab, *map(_named, names))
+    assert lab.files == []
+    with pytest.raises(ValueError, match="letters, digits"):
+        _named("not a name")
+
+
+def test_a_refusal_says_what_to_do(lab: Lab) -> None:
+    with pytest.raises(ChecksFailed) as refused:
+        _mirror(lab, _named("ours", "wrong"))
+    assert refused.value.next_step.startswith("correct this check of your project, or fix the source")
 
 
 def test_it_gets_the_rows_of_its_tables_only(lab: Lab) -> None:
