@@ -14,18 +14,16 @@ from dataclasses import dataclass
 from functools import cache, cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn, TypeAlias
-from uuid import UUID
 
 from mirror_assets.config.locate import VendedTable, last_address
 from mirror_assets.config.model import Config
 from mirror_assets.config.table_settings import TableSettings
 from mirror_assets.config.variables import fill_settings, has_reference
 from mirror_assets.config.zone import open_zone
-from mirror_assets.config.zone_settings import FabricConfig, LandingZoneConfig, Staging
+from mirror_assets.config.zone_settings import LandingZoneConfig, Staging
 from mirror_assets.errors import MirrorError
-from mirror_assets.fabric.database import Workspace
-from mirror_assets.fabric.monitoring import Mirror
 from mirror_assets.landing.names import TableName
+from mirror_assets.monitoring import Mirror
 from mirror_assets.pipeline.context import TableContext
 from mirror_assets.redaction import hide
 from mirror_assets.source.access import Locate
@@ -48,7 +46,6 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from mirror_assets.encode.vended import CatalogKeys
-    from mirror_assets.fabric.client import FabricClient
     from mirror_assets.storage.onelake.clients import ResponseRecorder
 
 
@@ -359,11 +356,11 @@ def spark_reach(config: Config) -> tuple[dict[str, str], tuple[str, ...]]:
 
 def _onelake_reach(config: Config) -> dict[str, str]:
     """Return Hadoop's settings for the landing zone and the mirror."""
-    zone, fabric, tables = config.landing_zone.onelake, config.mirror.fabric, config.fabric_tables
+    zone, place = config.landing_zone.onelake, config.mirror_place
     if zone is not None and zone.staging is Staging.DIRECT:
         return _identity(zone.address, zone.credential)
-    if fabric is not None and tables is not None and fabric.credential is not CredentialKind.DEFAULT:
-        return _identity(tables, fabric.credential)
+    if place is not None and place.credential is not CredentialKind.DEFAULT:
+        return _identity(place.tables, place.credential)
     return {}
 
 
@@ -373,27 +370,10 @@ def _identity(address: OneLakeAddress, kind: CredentialKind) -> dict[str, str]:
 
 def open_mirror(config: Config, store: Store) -> Mirror:
     """Return the mirror of the landing zone in `store`; it makes no request yet. Raises credential_incomplete."""
-    fabric, tables = config.mirror.fabric, config.fabric_tables
-    if fabric is None or tables is None:
-        return stand_in(config, store)
-    from mirror_assets.fabric.fabric_mirror import FabricMirror
-
-    client = open_fabric(fabric, UUID(tables.workspace))
-    return FabricMirror(client, UUID(tables.item), store, tables.abfss, fabric.default_schema)
+    place = config.mirror_place
+    return stand_in(config, store) if place is None else place.open(store)
 
 
 def stand_in(config: Config, store: Store) -> LocalReplicator:
     """Return the local stand-in for Fabric's replicator."""
     return LocalReplicator(store, config.mirror.path)
-
-
-def open_fabric(fabric: FabricConfig, workspace: UUID) -> FabricClient:
-    """Return the client of this workspace, one for the process. Raises credential_incomplete."""
-    return _shared_client(Workspace(workspace, fabric.endpoint, fabric.ca_bundle), fabric.credential)
-
-
-@cache
-def _shared_client(workspace: Workspace, kind: CredentialKind) -> FabricClient:
-    from mirror_assets.fabric.client import FabricClient
-
-    return FabricClient(workspace, credential_of(kind, workspace.ca_bundle))

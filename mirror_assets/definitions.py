@@ -50,7 +50,7 @@ def build_definitions(
     assets.require_distinct_keys()
     tables = config.all_tables()
     jobs = build_jobs(assets)
-    stand_in = [] if config.mirror.fabric else [replicator_sensor(assets)]
+    stand_in = [] if config.mirror_place else [replicator_sensor(assets)]
     asset_checks = [checks for table in tables for checks in check_definitions(assets, table)]
     return dg.Definitions(
         assets=[*(asset for table in tables for asset in table_assets(assets, table)), status_asset(assets)],

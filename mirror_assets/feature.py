@@ -16,17 +16,22 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
     from mirror_assets.config.document import Steps
+    from mirror_assets.config.errors import Problem
     from mirror_assets.config.model import Config
     from mirror_assets.config.rules import Rule
     from mirror_assets.config.setting_values import Section
     from mirror_assets.config.table_settings import TableSettings
     from mirror_assets.landing.problems import ProblemFile, ProblemKey, Sent, StoredProblem
+    from mirror_assets.monitoring import Mirror
     from mirror_assets.orchestration.asset_check import Check
     from mirror_assets.orchestration.dagster_internals import Job
     from mirror_assets.orchestration.mirror_assets import MirrorAssets
+    from mirror_assets.storage import Store
+    from mirror_assets.storage.credentials import CredentialKind
+    from mirror_assets.storage.onelake.onelake_address import OneLakeAddress
 
 # The folders of `features`, each with one `FEATURE`. Without its line here, a feature does not exist.
-_NAMES = ("init", "demo", "history", "direct_lake", "alerts")
+_NAMES = ("init", "demo", "history", "direct_lake", "alerts", "fabric")
 
 
 @dataclass(frozen=True)
@@ -52,6 +57,23 @@ class FeatureAsset:
     uri: str
     kinds: frozenset[str]
     paragraphs: tuple[str, str, str]
+
+
+@dataclass(frozen=True)
+class MirrorPlace:
+    """A mirror that another system keeps, as `kind` in Dagster; `page` says where, in Markdown.
+
+    Its Delta tables are below `tables`, those without a schema in `default_schema`, and `credential` reads them.
+    `unreadable`: the reason why Spark can't.
+    """
+
+    kind: str
+    page: str
+    tables: OneLakeAddress
+    default_schema: str
+    credential: CredentialKind
+    open: Callable[[Store], Mirror]
+    unreadable: Problem | None = None
 
 
 class Delivery(Protocol):
@@ -135,6 +157,14 @@ class Feature:
 
     def table_settings(self) -> type[Section] | None:
         """Return its settings of a table, as `settings` does."""
+        return None
+
+    def mirror_settings(self) -> type[Section] | None:
+        """Return its settings in the section `mirror`, as `settings` does: one that is set replaces the stand-in."""
+        return None
+
+    def mirror(self, config: Config) -> MirrorPlace | None:  # noqa: ARG002 features override it
+        """Return the mirror that its settings name."""
         return None
 
     def rules(self) -> Sequence[Rule]:

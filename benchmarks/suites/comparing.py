@@ -17,7 +17,7 @@ from benchmarks.meter import Cost
 from benchmarks.result import Case, Outcome
 from benchmarks.source import load_table
 from mirror_assets.config.zone import open_zone
-from mirror_assets.fabric.monitoring import Mirror
+from mirror_assets.monitoring import Mirror
 from mirror_assets.pipeline.rebuild_table import mirror_wait, rebuild_table
 from mirror_assets.pipeline.reconcile_table import reconcile_in_turn
 from mirror_assets.pipeline.repair_table import repair_table

@@ -20,7 +20,7 @@ from mirror_assets.config.model import Config
 from mirror_assets.config.zone import open_zone
 from mirror_assets.encode.repair import RepairChanges
 from mirror_assets.errors import NEXT, ErrorCode
-from mirror_assets.fabric.monitoring import MonitoredTable, TableState
+from mirror_assets.monitoring import MonitoredTable, TableState
 from mirror_assets.orchestration.asset_names import MIRROR_ALL, AssetKind, asset_key
 from mirror_assets.orchestration.check_jobs import ALL_CHECKS, CHECK_OP, CheckTables
 from mirror_assets.orchestration.checks import require_known

@@ -201,9 +201,9 @@ def _location(config: Config, address: str) -> str:
 
 def _own_places(config: Config) -> list[tuple[str, str]]:
     """Return the folders that this project writes, each with words for it."""
-    zone, tables = config.landing_zone, config.fabric_tables
+    zone, place = config.landing_zone, config.mirror_place
     landing = zone.onelake.address.abfss if zone.onelake else str(zone.path)
-    mirror = tables.abfss if tables else str(config.mirror.path)
+    mirror = place.tables.abfss if place else str(config.mirror.path)
     of_features = [place for feature in config.all_features for place in feature.places(config)]
     return [*((place.what, place.uri) for place in of_features), ("the landing zone", landing), ("the mirror", mirror)]
 

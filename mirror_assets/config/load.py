@@ -17,7 +17,6 @@ from mirror_assets.config.errors import ConfigInvalid, ConfigMissing, did_you_me
 from mirror_assets.config.find_tables import When, with_found_tables
 from mirror_assets.config.model import Config
 from mirror_assets.config.rules import apply_rules
-from mirror_assets.config.zone_settings import FabricConfig
 from mirror_assets.feature import Feature, SliceCheck
 
 CONFIG_VARIABLE = "MIRROR_CONFIG"
@@ -87,18 +86,20 @@ def _own_features(names: Sequence[str], document: Document) -> Iterator[Feature 
             document.report(("features", str(number)), f"{name} is neither a SliceCheck nor a Feature")
 
 
-def load_fabric(path: Path | None = None, environment: Mapping[str, str] = os.environ) -> FabricConfig:
-    """Read `mirror.fabric` alone, before there is a landing zone; the rest of the file may still be wrong.
+def load_section(
+    model: type[_Model], steps: Steps, path: Path | None = None, environment: Mapping[str, str] = os.environ
+) -> _Model:
+    """Read one section alone; the rest of the file may still be wrong.
 
-    Raises ConfigMissing, and ConfigInvalid for mistakes in the YAML and in these settings.
+    Raises ConfigMissing, and ConfigInvalid for mistakes in the YAML and in this section.
     """
-    file, steps = path or config_file(environment), ("mirror", "fabric")
+    file = path or config_file(environment)
     document = read_document(_read(file), file, environment)
-    fabric = _validate(FabricConfig, document.get(*steps) or {}, document, steps)
-    problems = tuple(one for one in document.problems if not one.path or one.path.startswith("mirror.fabric"))
-    if fabric is None or problems:
+    section = _validate(model, document.get(*steps) or {}, document, steps)
+    problems = tuple(one for one in document.problems if not one.path or one.path.startswith(".".join(steps)))
+    if section is None or problems:
         raise ConfigInvalid(file, problems)
-    return fabric
+    return section
 
 
 def _read(file: Path) -> bytes:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -31,11 +30,10 @@ from mirror_assets.config.store_access import access_to, store_of
 from mirror_assets.config.stores import StoreConfig
 from mirror_assets.config.table_settings import StorePath, TableConfig, TableDefaults, TableSettings
 from mirror_assets.config.zone_settings import LandingZoneConfig, MirrorConfig
-from mirror_assets.feature import Feature, SliceCheck, features, own_feature
+from mirror_assets.feature import Feature, MirrorPlace, SliceCheck, features, own_feature
 from mirror_assets.landing.names import TableName
 from mirror_assets.source.access import Access, Located
 from mirror_assets.storage.lake.lake_store import LakeStore
-from mirror_assets.storage.onelake.onelake_address import OneLakeAddress
 
 
 class SparkConfig(Section):
@@ -190,17 +188,16 @@ class Config(Sections):
 
     @property
     def _stores(self) -> tuple[StoreConfig, ...]:
-        """The stores of the file, and the mirrored tables in Fabric."""
-        fabric, tables = self.mirror.fabric, self.fabric_tables
-        if fabric is None or tables is None:
+        """The stores of the file, and the mirrored tables of a feature."""
+        place = self.mirror_place
+        if place is None:
             return tuple(self.stores.values())
-        return (*self.stores.values(), StoreConfig(root=tables.abfss, credential=fabric.credential.value))
+        return (*self.stores.values(), StoreConfig(root=place.tables.abfss, credential=place.credential.value))
 
     @property
-    def fabric_tables(self) -> OneLakeAddress | None:
-        """The OneLake folder of the tables in Fabric, at the landing zone's endpoint; None for the stand-in."""
-        zone = self.landing_zone.onelake
-        return replace(zone.address, folder="Tables") if self.mirror.fabric and zone else None
+    def mirror_place(self) -> MirrorPlace | None:
+        """The mirror of a feature; None for the local stand-in."""
+        return next((place for feature in self.all_features if (place := feature.mirror(self)) is not None), None)
 
     def all_tables(self) -> tuple[TableSettings, ...]:
         """Return the effective settings of every table, in the file's order."""

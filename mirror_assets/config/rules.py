@@ -22,7 +22,6 @@ from mirror_assets.landing.errors import NameRefused
 from mirror_assets.landing.names import TableName
 
 _SECRET_WORD = re.compile(r"password|secret|(^|[.\-_])(key|token)($|[.\-_])", re.IGNORECASE)
-FABRIC = ("mirror", "fabric")
 _KEYS_NEEDED = (
     "`changes: feed` and `changes: files` need `keys`, the columns that identify a row; `changes: row_tracking` can do "
     "without, and so can `changes: append_only`, for a table whose rows never change"
@@ -39,7 +38,6 @@ Rule: TypeAlias = Callable[[Document], Mistakes]
 def apply_rules(document: Document) -> None:
     """Apply all rules, and report each violation in the document."""
     for rule in (
-        _zone_of_fabric,
         _some_tables,
         _unique_folders,
         _places_known,
@@ -71,12 +69,6 @@ def _rules(document: Document) -> list[Steps]:
 def effective(document: Document, settings: Steps, name: str) -> object:
     """Return a setting, or else that of the defaults."""
     return document.get(*settings, name) if name in document.names(*settings) else document.get("defaults", name)
-
-
-def _zone_of_fabric(document: Document) -> Mistakes:
-    """Require a landing zone on OneLake for a mirrored database in Fabric."""
-    if document.get(*FABRIC) is not None and document.get("landing_zone", "path") is not None:
-        yield FABRIC, "Fabric mirrors a landing zone on OneLake; set landing_zone.onelake, or mirror.path"
 
 
 def _some_tables(document: Document) -> Mistakes:
@@ -177,13 +169,18 @@ def overlap(document: Document, one: Steps, other: Steps) -> Mistakes:
         yield other, f"{there} overlaps with {'.'.join(one)} on line {line}; use separate folders"
 
 
+def _mirrors_elsewhere(document: Document) -> bool:
+    """Return whether a feature's mirror replaces the stand-in."""
+    return any(document.get("mirror", name) is not None for name in document.names("mirror") if name != "path")
+
+
 def _folder(document: Document, steps: Steps) -> Path | None:
     """Return the real folder of a setting, or None if it is not a path on this machine."""
     value = document.get(*steps)
     if isinstance(value, dict):  # a path in a store, which may be a folder of this machine
         root, path = document.get("stores", str(value.get("store")), "root"), value.get("path")
         value = f"{root}/{path}" if isinstance(root, str) and isinstance(path, str) else None
-    if value is None and steps == ("mirror", "path") and document.get(*FABRIC) is None:
+    if value is None and steps == ("mirror", "path") and not _mirrors_elsewhere(document):
         value = MIRROR_PATH
     if value is None:
         value = next((place for feature in features() if (place := feature.folders().get(steps)) is not None), None)

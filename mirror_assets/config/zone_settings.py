@@ -2,29 +2,26 @@
 
 from __future__ import annotations
 
-import re
 from enum import Enum
 from pathlib import Path
-from typing import Annotated
-from urllib.parse import urlsplit
+from typing import TYPE_CHECKING
 
-from pydantic import BeforeValidator, Field, model_validator
+from pydantic import Field, model_validator
 from typing_extensions import Self
 
-from mirror_assets.config.setting_values import Folder, SchemaName, Section, Text
-from mirror_assets.fabric.database import DEFAULT_SCHEMA, PUBLIC_ENDPOINT
+from mirror_assets.config.setting_values import Folder, Section, Text, with_settings
+from mirror_assets.feature import features
 from mirror_assets.storage.credentials import CredentialKind
 from mirror_assets.storage.onelake.onelake_address import OneLakeAddress
 
 MIRROR_PATH, STAGING_PATH = "./mirror", "./staging"
 
-_HOST = re.compile(r"[A-Za-z0-9.-]+(:[0-9]{1,5})?")
 _CREDENTIAL_NEEDED = (
     "Spark can't use the credential `default`; set client_secret, managed_identity or workload_identity, or "
     "`staging: upload`"
 )
-_TOKEN = "How to obtain a token."  # noqa: S105 a description
-_CA_BUNDLE = "PEM bundle of CAs to trust; null: the default ones."
+TOKEN = "How to obtain a token."  # noqa: S105 a description
+CA_BUNDLE = "PEM bundle of CAs to trust; null: the default ones."
 
 
 class Staging(str, Enum):
@@ -34,24 +31,17 @@ class Staging(str, Enum):
     UPLOAD = "upload"
 
 
-def _endpoint(value: object) -> object:
-    parts = urlsplit(value) if isinstance(value, str) else None
-    if parts is None or parts.scheme != "https" or not _HOST.fullmatch(parts.netloc) or parts.path.strip("/"):
-        raise ValueError(f"expected an endpoint such as {PUBLIC_ENDPOINT}, got {value!r}")
-    return f"https://{parts.netloc}"
-
-
 class OneLakeConfig(Section):
     """A landing zone on OneLake."""
 
     url: Text = Field(description="URL of the landing zone, copied from the portal.")
-    credential: CredentialKind = Field(default=CredentialKind.DEFAULT, description=_TOKEN)
+    credential: CredentialKind = Field(default=CredentialKind.DEFAULT, description=TOKEN)
     staging: Staging = Field(default=Staging.UPLOAD, description="Which process writes the staged parts.")
     staging_path: Folder = Field(
         default=Path(STAGING_PATH), validate_default=True, description="Folder for `staging: upload`."
     )
     api_version: Text | None = Field(default=None, description="`x-ms-version` to send; null: the SDK's newest.")
-    ca_bundle: Folder | None = Field(default=None, description=_CA_BUNDLE)
+    ca_bundle: Folder | None = Field(default=None, description=CA_BUNDLE)
 
     @model_validator(mode="after")
     def _check(self) -> Self:
@@ -79,27 +69,28 @@ class LandingZoneConfig(Section):
         return self
 
 
-class FabricConfig(Section):
-    """The mirrored database that applies the landing files; the landing zone's URL names it."""
-
-    endpoint: Annotated[str, BeforeValidator(_endpoint)] = Field(
-        default=PUBLIC_ENDPOINT, description="Address of Fabric's REST API."
-    )
-    credential: CredentialKind = Field(default=CredentialKind.DEFAULT, description=_TOKEN)
-    ca_bundle: Folder | None = Field(default=None, description=_CA_BUNDLE)
-    default_schema: SchemaName = Field(default=DEFAULT_SCHEMA, description="Schema of tables without one.")
-
-
-class MirrorConfig(Section):
-    """The mirrored tables: those of the local stand-in for Fabric's replicator, or of a mirrored database in Fabric."""
+class CoreMirror(Section):
+    """The tables of the local stand-in for Fabric's replicator."""
 
     path: Folder = Field(
         default=Path(MIRROR_PATH), validate_default=True, description="Folder of the stand-in's Delta tables."
     )
-    fabric: FabricConfig | None = Field(default=None, description="Mirrored database, instead of the stand-in.")
+
+
+if TYPE_CHECKING:
+
+    class MirrorSections(CoreMirror):
+        """The stand-in's tables, or what mirrors instead."""
+else:
+    MirrorSections = with_settings(CoreMirror, [feature.mirror_settings() for feature in features()])
+
+
+class MirrorConfig(MirrorSections):
+    """The mirrored tables: those of the local stand-in for Fabric's replicator, or of a feature's mirror."""
 
     @model_validator(mode="after")
     def _one_mirror(self) -> Self:
-        if self.fabric is not None and "path" in self.model_fields_set:
-            raise ValueError("set either `path` or `fabric`")
+        others = [name for name in sorted(self.model_fields_set - {"path"}) if getattr(self, name) is not None]
+        if others and "path" in self.model_fields_set:
+            raise ValueError(f"set either `path` or `{others[0]}`")
         return self

@@ -13,9 +13,9 @@ from mirror_assets.composition import Project
 from mirror_assets.config.model import Config
 from mirror_assets.config.table_settings import TableSettings
 from mirror_assets.docs_links import check_link, error_link
-from mirror_assets.fabric.monitoring import Mirror
 from mirror_assets.landing.names import TableName
 from mirror_assets.landing.problems import ProblemKey
+from mirror_assets.monitoring import Mirror
 from mirror_assets.orchestration.asset_names import DOCS_URL, AssetKind, MetadataItem, link_item
 from mirror_assets.orchestration.mirror_assets import MirrorAssets
 from mirror_assets.pipeline.context import TableContext

@@ -8,10 +8,10 @@ import dagster as dg
 
 from mirror_assets.composition import exporting_metrics
 from mirror_assets.config.table_settings import TableSettings
-from mirror_assets.fabric.monitoring import MonitoredTable
 from mirror_assets.landing.format import Manifest
 from mirror_assets.landing.names import SliceKey
 from mirror_assets.landing.publish import Outcome
+from mirror_assets.monitoring import MonitoredTable
 from mirror_assets.orchestration.asset_names import AssetKind, step_name
 from mirror_assets.orchestration.check_steps import checks_on_failure, log_checks
 from mirror_assets.orchestration.materialize import materialize_slices, parse_slices

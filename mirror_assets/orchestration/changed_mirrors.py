@@ -7,9 +7,9 @@ from dataclasses import dataclass
 
 import dagster as dg
 
-from mirror_assets.fabric.monitoring import MonitoredTable
 from mirror_assets.landing.format import Manifest
 from mirror_assets.landing.names import TableName
+from mirror_assets.monitoring import MonitoredTable
 from mirror_assets.orchestration.asset_names import AssetKind
 from mirror_assets.orchestration.assets import mirror_event
 from mirror_assets.orchestration.mirror_assets import MirrorAssets

@@ -11,7 +11,7 @@ import dagster as dg
 from mirror_assets.composition import Project
 from mirror_assets.config.table_settings import TableSettings
 from mirror_assets.errors import ErrorCode, MirrorError, StopError
-from mirror_assets.fabric.monitoring import Mirror
+from mirror_assets.monitoring import Mirror
 from mirror_assets.orchestration.asset_check import Check, CheckedTable
 from mirror_assets.orchestration.asset_names import RANGE_START, AssetKind, step_name
 from mirror_assets.orchestration.checks import BLOCKING, checks_of

@@ -13,9 +13,9 @@ import dagster as dg
 from mirror_assets.composition import Project
 from mirror_assets.config.table_settings import TableSettings
 from mirror_assets.errors import ErrorCode, MirrorError, RetryError, UnknownOutcome
-from mirror_assets.fabric.monitoring import Mirror
 from mirror_assets.landing.names import TableName
 from mirror_assets.landing.problems import ProblemKey
+from mirror_assets.monitoring import Mirror
 from mirror_assets.orchestration.asset_check import Check, CheckedTable
 from mirror_assets.orchestration.changed_mirrors import ChangedMirrors
 from mirror_assets.orchestration.checks import checks_of

@@ -41,7 +41,7 @@ KEEP_FILES = "start a run that mirrors the pending commits, or execute the state
 def _file_continuity(checked: CheckedTable) -> CheckResult:
     def run() -> CheckResult:
         applied = None  # Fabric does not report file numbers
-        if checked.composed.config.mirror.fabric is None:
+        if checked.composed.config.mirror_place is None:
             status = checked.composed.mirror().table(checked.table.name)
             applied = status.applied_number if status else 0
         continuity = incremental_continuity if checked.is_incremental else file_continuity

@@ -8,7 +8,7 @@ from pydantic import Field
 
 from mirror_assets.composition import exporting_metrics
 from mirror_assets.errors import MirrorError
-from mirror_assets.fabric.monitoring import MonitoredTable
+from mirror_assets.monitoring import MonitoredTable
 from mirror_assets.orchestration.asset_names import DEFAULT_GROUP, MIRROR_ALL, AssetKind
 from mirror_assets.orchestration.changed_mirrors import ChangedMirrors
 from mirror_assets.orchestration.check_jobs import check_jobs

@@ -13,12 +13,12 @@ from datetime import datetime, timezone
 import dagster as dg
 
 from mirror_assets.config.model import Config
-from mirror_assets.fabric.monitoring import MonitoredTable
 from mirror_assets.landing.cost import landing_cost
 from mirror_assets.landing.format import Manifest, MarkerCounts, SliceKind, SliceRecord
 from mirror_assets.landing.names import SliceKey, TableName, landing_name
 from mirror_assets.landing.publish import Outcome, Published
 from mirror_assets.markers import ROW_ID
+from mirror_assets.monitoring import MonitoredTable
 from mirror_assets.orchestration.asset_names import AssetKind, MetadataItem
 from mirror_assets.orchestration.mirror_assets import MirrorAssets
 from mirror_assets.orchestration.translator import shown_place

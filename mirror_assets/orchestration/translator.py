@@ -12,12 +12,11 @@ import dagster as dg
 
 from mirror_assets.config.model import Config
 from mirror_assets.config.table_settings import TableSettings
-from mirror_assets.fabric.database import DEFAULT_SCHEMA
 from mirror_assets.feature import asset_of_feature
+from mirror_assets.monitoring import DEFAULT_SCHEMA
 from mirror_assets.orchestration.asset_names import AssetKind, MetadataItem, asset_key, group_name
 from mirror_assets.orchestration.units import duration, size
 
-_PORTAL = "https://app.fabric.microsoft.com/groups"
 _KINDS = {
     AssetKind.SOURCE: {"deltalake"},
     AssetKind.CHANGES: {"pyspark", "parquet"},
@@ -58,8 +57,8 @@ def _default_spec(config: Config, kind: AssetKind, table: TableSettings) -> dg.A
     """Return the definition. Source and mirror are external assets: others write them."""
     made = asset_of_feature(config, table) if kind is AssetKind.HISTORY else None
     kinds = set(made.kinds) if made else _KINDS[kind]
-    if kind is AssetKind.MIRROR and config.mirror.fabric:
-        kinds = kinds | {"fabric"}
+    if kind is AssetKind.MIRROR and config.mirror_place:
+        kinds = kinds | {config.mirror_place.kind}
     uri = made.uri if made else _uri(config, kind, table)
     metadata: dict[str, MetadataItem] = {"dagster/uri": shown_place(config, uri)}
     if kind in (AssetKind.SOURCE, AssetKind.MIRROR):
@@ -89,9 +88,9 @@ def _uri(config: Config, kind: AssetKind, table: TableSettings) -> str:
     if kind is AssetKind.SOURCE:
         return table.source
     if kind is AssetKind.MIRROR:
-        fabric, tables = config.mirror.fabric, config.fabric_tables
-        root = tables.url if tables else str(config.mirror.path)
-        default = fabric.default_schema if fabric else DEFAULT_SCHEMA
+        mirror = config.mirror_place
+        root = mirror.tables.url if mirror else str(config.mirror.path)
+        default = mirror.default_schema if mirror else DEFAULT_SCHEMA
         return f"{root}/{table.name.schema or default}/{table.name.table}"
     place = config.landing_zone
     root = str(place.path) if place.onelake is None else place.onelake.address.url
@@ -120,10 +119,6 @@ def _paragraphs(config: Config, kind: AssetKind, table: TableSettings) -> tuple[
         lag = f"`lag` warns at {duration(table.lag.warn_seconds)}; " if table.lag.warn_seconds else ""
         first = f"Landing files of {name}, numbered without a gap: each change once, in order."
         return first, f"{lag}at a break: `{table.on_break.value}`", f"`mirror-assets status --table {name}`"
-    where, tables = (
-        "Written by the local stand-in for Fabric, which the sensor `replicator` runs",
-        config.fabric_tables,
-    )
-    if tables:
-        where = f"[Fabric's portal]({_PORTAL}/{tables.workspace}); the job `checks` records what has changed"
+    mirror = config.mirror_place
+    where = mirror.page if mirror else "Written by the local stand-in for Fabric, which the sensor `replicator` runs"
     return f"Mirror of {name}: what the replicator has applied.", where, f"`mirror-assets reconcile --table {name}`"

@@ -11,7 +11,6 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from mirror_assets.errors import MirrorError, RetryError
-from mirror_assets.fabric.monitoring import Mirror, TableState
 from mirror_assets.landing.errors import LandingDamaged, MetadataDiffers, SliceNotChecked, SliceNotStaged, SliceOutdated
 from mirror_assets.landing.names import SliceKey, TableName
 from mirror_assets.landing.publish import Outcome, Published
@@ -26,6 +25,7 @@ from mirror_assets.landing.rebuild import (
 )
 from mirror_assets.landing.recover import recover
 from mirror_assets.landing.steps import drive
+from mirror_assets.monitoring import Mirror, TableState
 from mirror_assets.pipeline.check_slice import require_passed, run_checks
 from mirror_assets.pipeline.context import TableContext
 from mirror_assets.pipeline.errors import SnapshotLost, SourceBroke, mirror_failed, mirror_slow

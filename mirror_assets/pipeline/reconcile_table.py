@@ -9,27 +9,20 @@ from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import replace
 
-from mirror_assets.config.errors import Problem
-from mirror_assets.fabric.monitoring import Mirror, TableState
 from mirror_assets.landing.control_file import read_control_file, write_control_file
 from mirror_assets.landing.format import Manifest, SliceKind
 from mirror_assets.landing.generations import EqualVersions, Reconciled
 from mirror_assets.landing.names import TableName
 from mirror_assets.landing.steps import drive
+from mirror_assets.monitoring import Mirror, TableState
 from mirror_assets.pipeline.context import TableContext
 from mirror_assets.pipeline.source_check import changed_expressions, table_columns, table_projection
 from mirror_assets.source.schema import parse_schema
 from mirror_assets.spark_paths import spark_path
 from mirror_assets.storage import Store
-from mirror_assets.storage.credentials import CredentialKind
 from mirror_assets.storage.errors import RequestUnknown, StoreDenied
 from mirror_assets.verify.reconcile import reconcile
 from mirror_assets.verify.reconciliation import ReconcileRequest, ReconcileState, Reconciliation, Share
-
-_NO_IDENTITY = (
-    "Spark can't read the mirror with the credential `default`; name client_secret, managed_identity or "
-    "workload_identity"
-)
 
 # A run of the schedule may start a little earlier than the one before.
 _START_MS = 3_600_000
@@ -124,9 +117,9 @@ def comparable(
         return Reconciliation(str(context.name), ReconcileState.LOADING, version=-1, reason=str(manifest.loading))
     if status is None or not status.has_applied(manifest):
         return Reconciliation(str(context.name), ReconcileState.PENDING, manifest.covered)
-    fabric = context.config.mirror.fabric
-    if fabric is not None and fabric.credential is CredentialKind.DEFAULT:
-        raise context.config.invalid((Problem("mirror.fabric.credential", _NO_IDENTITY),))
+    place = context.config.mirror_place
+    if place is not None and place.unreadable is not None:
+        raise context.config.invalid((place.unreadable,))
     schema = parse_schema(manifest.source_schema)
     landed = {column.name: column.expression for column in manifest.live_columns}
     changed = changed_expressions(context.table, table_columns(context.table, schema), landed, manifest.where)

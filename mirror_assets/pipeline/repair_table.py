@@ -19,11 +19,11 @@ from mirror_assets.encode.counted import Counted
 from mirror_assets.encode.repair import MARKERS, RepairChanges, RepairSlice, encode_repair, repair_changes
 from mirror_assets.encode.scan_reader import read_scan
 from mirror_assets.errors import MirrorError
-from mirror_assets.fabric.monitoring import Mirror
 from mirror_assets.landing.format import Manifest, Receipt, SliceKind
 from mirror_assets.landing.receipt import receipt_metadata
 from mirror_assets.landing.recover import recover
 from mirror_assets.landing.steps import drive
+from mirror_assets.monitoring import Mirror
 from mirror_assets.pipeline.check_expressions import checked_projection
 from mirror_assets.pipeline.check_slice import require_passed, run_checks
 from mirror_assets.pipeline.context import TableContext

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from mirror_assets.errors import MirrorError
-from mirror_assets.fabric.monitoring import Mirror, MonitoredTable
 from mirror_assets.landing.control_file import read_control_file
 from mirror_assets.landing.format import Manifest
 from mirror_assets.landing.names import TableName, landing_number
 from mirror_assets.landing.rebuild import read_rebuild
 from mirror_assets.landing.steps import drive
+from mirror_assets.monitoring import Mirror, MonitoredTable
 from mirror_assets.pipeline.backoff import unresolved_failure
 from mirror_assets.pipeline.context import TableContext
 from mirror_assets.storage import Store

@@ -11,9 +11,9 @@ from dataclasses import dataclass
 
 from mirror_assets.config.setting_values import OnBreak
 from mirror_assets.errors import RebuildError
-from mirror_assets.fabric.monitoring import TableState
 from mirror_assets.landing.errors import LostRace
 from mirror_assets.landing.publish import Published
+from mirror_assets.monitoring import TableState
 from mirror_assets.pipeline.backoff import note_well
 from mirror_assets.pipeline.context import TableContext
 from mirror_assets.pipeline.errors import RepairRefused, stop_error

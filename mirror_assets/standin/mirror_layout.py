@@ -11,9 +11,9 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from mirror_assets.fabric.database import DEFAULT_SCHEMA
 from mirror_assets.landing.folders import table_names
 from mirror_assets.landing.names import METADATA, PROCESSED, TableName, landing_number
+from mirror_assets.monitoring import DEFAULT_SCHEMA
 from mirror_assets.standin.errors import MirrorBusy
 from mirror_assets.storage import FileInfo, PathChanged, PathExists, PathMissing, Store
 

@@ -8,8 +8,8 @@ import pyarrow as pa
 from deltalake.exceptions import DeltaError
 
 from mirror_assets.errors import MirrorError, RetryError
-from mirror_assets.fabric.monitoring import Pace, TableState
 from mirror_assets.landing.names import TableName, record_to_table
+from mirror_assets.monitoring import Pace, TableState
 from mirror_assets.standin.errors import MirrorBusy, MirrorUnreadable, StopReason, TableStopped, first_line
 from mirror_assets.standin.mirror_layout import MirrorLayout, TableFolder, table_folders
 from mirror_assets.standin.table_poll import TablePoll

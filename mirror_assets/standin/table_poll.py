@@ -8,8 +8,8 @@ from contextlib import suppress
 from datetime import datetime, timezone
 
 from mirror_assets.errors import MirrorError
-from mirror_assets.fabric.monitoring import TableState
 from mirror_assets.landing.receipt import read_receipt
+from mirror_assets.monitoring import TableState
 from mirror_assets.standin.errors import StopReason, TableStopped
 from mirror_assets.standin.landed_file import LandedFile, TableMetadata, read_landed_file, read_metadata
 from mirror_assets.standin.mirror_columns import MirrorColumns

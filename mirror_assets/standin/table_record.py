@@ -14,10 +14,10 @@ from typing import Annotated, Literal
 import pydantic
 from pydantic import AfterValidator, AwareDatetime
 
-from mirror_assets.fabric.monitoring import MonitoredTable, TableState
 from mirror_assets.landing.errors import NameRefused
 from mirror_assets.landing.format import Count, Manifest, Record, first_problem
 from mirror_assets.landing.names import TableName
+from mirror_assets.monitoring import MonitoredTable, TableState
 from mirror_assets.standin.errors import MirrorUnreadable
 
 

@@ -5,8 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from mirror_assets.errors import MirrorError, RetryError, UnknownOutcome, rebuild_step
-from mirror_assets.fabric.database import DatabaseState, DatabaseStatus
-from mirror_assets.fabric.monitoring import MonitoredTable, TableState
+from mirror_assets.monitoring import DatabaseState, DatabaseStatus, MonitoredTable, TableState
 from mirror_assets.verify.check_result import CheckResult
 
 REPLICATING = "replicating"

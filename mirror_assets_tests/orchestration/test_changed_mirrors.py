@@ -12,18 +12,18 @@ import pytest
 
 from mirror_assets.config.load import load_config
 from mirror_assets.definitions import build_definitions
-from mirror_assets.fabric.fabric_mirror import FabricTable
-from mirror_assets.fabric.monitoring import TableState
+from mirror_assets.features.fabric.fabric_mirror import FabricTable
 from mirror_assets.landing.format import Column
 from mirror_assets.landing.names import TableName
+from mirror_assets.monitoring import TableState
 from mirror_assets.orchestration.asset_names import AssetKind, asset_key
 from mirror_assets.orchestration.changed_mirrors import ChangedMirrors, MirrorMark
 from mirror_assets.orchestration.check_jobs import CHECKS
 from mirror_assets.orchestration.mirror_assets import MirrorAssets
-from mirror_assets_tests.fabric.databases import LoopbackDatabase, reported_table
-from mirror_assets_tests.fabric.interface import Answer
-from mirror_assets_tests.fabric.loopback import Fault, LoopbackFabric
 from mirror_assets_tests.pipeline.paper import TABLE, Paper
+from mirror_assets_tests.worlds.fabric.databases import LoopbackDatabase, reported_table
+from mirror_assets_tests.worlds.fabric.interface import Answer
+from mirror_assets_tests.worlds.fabric.loopback import Fault, LoopbackFabric
 
 
 class Watched:
@@ -157,7 +157,9 @@ def test_a_table_in_fabric_that_has_changed_is_recorded_with_its_checks(observed
     metadata = {name: value.value for name, value in first.materialization.metadata.items()}
     assert (metadata["state"], metadata["processed_rows"]) == ("Replicating", 12)
     assert metadata["last_sync"] == datetime(2026, 11, 21, 5, 7, 11, tzinfo=timezone.utc).timestamp()
-    assert str(metadata["mirror"]).startswith(f"abfss://{load_config().fabric_tables.workspace}@")  # type: ignore[union-attr]
+    place = load_config().mirror_place
+    assert place is not None
+    assert str(metadata["mirror"]).startswith(f"abfss://{place.tables.workspace}@")
     assert not {"applied_number", "dagster/row_count"} & set(metadata)
     results = [event.asset_check_evaluation_data for event in checks]
     assert "replicating" in {found.check_name for found in results if found.asset_key == first.asset_key}

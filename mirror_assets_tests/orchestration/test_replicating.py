@@ -12,11 +12,11 @@ from mirror_assets.landing.names import TableName
 from mirror_assets.landing.publish import publish
 from mirror_assets.landing.steps import drive
 from mirror_assets.orchestration.check_jobs import ALL_CHECKS, CHECK_OP, CHECKS, CheckTables
-from mirror_assets_tests.fabric.databases import LoopbackDatabase, reported_table
-from mirror_assets_tests.fabric.interface import Answer
-from mirror_assets_tests.fabric.loopback import Fault, LoopbackFabric
 from mirror_assets_tests.landing.staging import CHECKS as PASSED
 from mirror_assets_tests.landing.staging import TABLE, position_of, stage
+from mirror_assets_tests.worlds.fabric.databases import LoopbackDatabase, reported_table
+from mirror_assets_tests.worlds.fabric.interface import Answer
+from mirror_assets_tests.worlds.fabric.loopback import Fault, LoopbackFabric
 
 
 @pytest.fixture

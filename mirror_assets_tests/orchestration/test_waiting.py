@@ -6,10 +6,10 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 
 from mirror_assets.errors import ErrorCode, RetryError, StopError
-from mirror_assets.fabric.errors import FabricUnavailable
-from mirror_assets.fabric.fabric_mirror import FabricTable
-from mirror_assets.fabric.monitoring import MonitoredTable, Pace, TableState
+from mirror_assets.features.fabric.errors import FabricUnavailable
+from mirror_assets.features.fabric.fabric_mirror import FabricTable
 from mirror_assets.landing.names import TableName
+from mirror_assets.monitoring import MonitoredTable, Pace, TableState
 from mirror_assets.pipeline.rebuild_table import mirror_wait
 from mirror_assets_tests.errors import raises
 

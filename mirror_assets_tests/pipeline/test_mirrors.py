@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 from pathlib import Path
-from uuid import uuid4
 
 import pytest
 
-from mirror_assets.composition import SparkSettings, open_fabric, open_mirror
+from mirror_assets.composition import SparkSettings, open_mirror
 from mirror_assets.config.load import parse_config
 from mirror_assets.config.model import Config
-from mirror_assets.config.zone_settings import FabricConfig
 from mirror_assets.errors import ErrorCode, SettingError
-from mirror_assets.fabric.fabric_mirror import FabricMirror
+from mirror_assets.features.fabric.fabric_mirror import FabricMirror
 from mirror_assets.standin.replicator import LocalReplicator
-from mirror_assets.storage.credentials import CredentialKind
 from mirror_assets.storage.onelake.abfs import HADOOP_AZURE
 from mirror_assets_tests.errors import raises
 from mirror_assets_tests.storage.memory import MemoryStore
@@ -38,14 +35,6 @@ def in_fabric(credential: str = "default") -> Config:
 def test_the_setting_chooses() -> None:
     assert isinstance(open_mirror(config("{path: ./m}"), MemoryStore()), LocalReplicator)
     assert isinstance(open_mirror(in_fabric(), MemoryStore()), FabricMirror)
-
-
-def test_one_client_serves_a_process() -> None:
-    place, workspace = FabricConfig(), uuid4()
-    assert open_fabric(place, workspace) is open_fabric(place, workspace)
-    for other in (FabricConfig(credential=CredentialKind.MANAGED_IDENTITY), FabricConfig(endpoint="https://x")):
-        assert open_fabric(place, workspace) is not open_fabric(other, workspace)
-    assert open_fabric(place, workspace) is not open_fabric(place, uuid4())
 
 
 def test_a_credential_without_its_variables_is_refused_with_their_names(monkeypatch: pytest.MonkeyPatch) -> None:

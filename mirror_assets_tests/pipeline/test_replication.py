@@ -10,14 +10,13 @@ from pathlib import Path
 import pytest
 
 from mirror_assets.errors import ErrorCode
-from mirror_assets.fabric.database import DatabaseState, DatabaseStatus
-from mirror_assets.fabric.errors import FabricUnavailable
-from mirror_assets.fabric.fabric_mirror import FabricTable
-from mirror_assets.fabric.monitoring import Mirror, MonitoredTable, TableState
+from mirror_assets.features.fabric.errors import FabricUnavailable
+from mirror_assets.features.fabric.fabric_mirror import FabricTable
 from mirror_assets.landing.failures import record_failure
 from mirror_assets.landing.names import TableName
 from mirror_assets.landing.publish import publish
 from mirror_assets.landing.steps import drive
+from mirror_assets.monitoring import DatabaseState, DatabaseStatus, Mirror, MonitoredTable, TableState
 from mirror_assets.pipeline.replication import read_replication
 from mirror_assets.standin.replicator import LocalReplicator
 from mirror_assets.storage import LocalStore

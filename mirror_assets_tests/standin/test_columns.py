@@ -8,7 +8,7 @@ from decimal import Decimal
 import pyarrow as pa
 import pytest
 
-from mirror_assets.fabric.monitoring import TableState
+from mirror_assets.monitoring import TableState
 from mirror_assets.standin.mirror_columns import MirrorColumns, aligned, canonical_type, first_columns
 from mirror_assets_tests.standin.publisher import Publisher, bag, pairs
 

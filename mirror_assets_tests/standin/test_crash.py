@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 from pydantic import BaseModel
 
-from mirror_assets.fabric.monitoring import TableState
+from mirror_assets.monitoring import TableState
 from mirror_assets.standin import mirror_layout as layout_module
 from mirror_assets.standin import replicator as local_module
 from mirror_assets.standin import table_poll

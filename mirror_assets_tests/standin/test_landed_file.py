@@ -8,9 +8,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from mirror_assets.fabric.monitoring import TableState
 from mirror_assets.landing.names import landing_name
 from mirror_assets.markers import ROW_MARKER
+from mirror_assets.monitoring import TableState
 from mirror_assets_tests.standin.publisher import Publisher, bag, pairs, parquet
 
 _GOOD = pairs((1, "a"), (2, "b"))

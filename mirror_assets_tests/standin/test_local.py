@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from mirror_assets.errors import ErrorCode, RetryError
-from mirror_assets.fabric.monitoring import TableState
+from mirror_assets.monitoring import TableState
 from mirror_assets.standin.errors import MirrorBusy
 from mirror_assets.standin.mirror_layout import MirrorLayout
 from mirror_assets.standin.replicator import LocalReplicator

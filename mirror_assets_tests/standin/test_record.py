@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from mirror_assets.errors import ErrorCode
-from mirror_assets.fabric.monitoring import TableState
 from mirror_assets.landing.names import TableName
+from mirror_assets.monitoring import TableState
 from mirror_assets.standin.errors import MirrorUnreadable
 from mirror_assets.standin.table_record import Evidence, ReplicatorFailure, TableRecord, read_record, write_json
 from mirror_assets_tests.standin.publisher import Publisher, pairs

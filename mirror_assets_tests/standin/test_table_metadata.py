@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from mirror_assets.fabric.monitoring import TableState
+from mirror_assets.monitoring import TableState
 from mirror_assets_tests.standin.publisher import Publisher, bag, pairs
 
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pyarrow as pa
 import pytest
 
-from mirror_assets.fabric.monitoring import TableState
 from mirror_assets.landing.names import landing_name
+from mirror_assets.monitoring import TableState
 from mirror_assets_tests.standin.publisher import Publisher, bag, pairs, parquet
 
 

@@ -7,11 +7,10 @@ from datetime import datetime, timezone
 
 import pytest
 
-from mirror_assets.fabric.database import DatabaseState, DatabaseStatus
-from mirror_assets.fabric.errors import FabricUnavailable, fabric_denied
-from mirror_assets.fabric.fabric_mirror import FabricTable
-from mirror_assets.fabric.monitoring import TableState
+from mirror_assets.features.fabric.errors import FabricUnavailable, fabric_denied
+from mirror_assets.features.fabric.fabric_mirror import FabricTable
 from mirror_assets.landing.names import TableName
+from mirror_assets.monitoring import DatabaseState, DatabaseStatus, TableState
 from mirror_assets.verify.replicating import Replication, check_replicating
 
 _SYNCED = datetime(2026, 11, 23, tzinfo=timezone.utc)

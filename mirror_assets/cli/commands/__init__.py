@@ -12,7 +12,6 @@ import click
 
 from mirror_assets.cli.commands.inspect import check, feed, preview, reconcile, status
 from mirror_assets.cli.commands.mirror import drop, plan, rebuild, repair, replicate, run
-from mirror_assets.cli.commands.services import fabric
 from mirror_assets.cli.commands.setup import discover, doctor, download_jars
 from mirror_assets.cli.exit import Exit
 from mirror_assets.cli.json_log import use_json
@@ -51,7 +50,7 @@ def _flush(code: Exit, **_: object) -> Exit:
 
 for _command in (
     *(plan, run, discover, status, reconcile, feed, preview, check, doctor, download_jars),
-    *(replicate, repair, rebuild, drop, fabric),
+    *(replicate, repair, rebuild, drop),
     *(command for feature in features() for command in feature.commands()),
 ):
     app.add_command(_command)

@@ -102,14 +102,14 @@ def _text(line: CheckLine) -> str:
 def _claim(config: Config) -> None:
     """Raise not_made_here, before anything is built, if files that the demo did not create would be deleted."""
     claim_tables(open_zone(config.landing_zone), config.names)
-    if config.mirror.fabric is None:
+    if config.mirror_place is None:
         claim_folder(config.mirror.path)
 
 
 def _clear(config: Config) -> None:
     """Delete the landing zone and the mirror of an earlier demo; its lake is built again."""
     clear_tables(open_zone(config.landing_zone), config.names)
-    if config.mirror.fabric is None:
+    if config.mirror_place is None:
         clear_folder(config.mirror.path)
 
 

@@ -52,7 +52,7 @@ def _source_results(checked: CheckedTable) -> _Results:
 
 def _mirror_results(checked: CheckedTable) -> _Results:
     table, config = checked.table, checked.composed.config
-    if config.mirror.fabric:
+    if config.mirror_place:
         source = _inspected(checked, str(table.name), checked.composed.log(table.name))
         return {GUARDRAILS: lambda: _guardrails(table, source.guardrails.mirror.size)}
     status = checked.mirror.table(table.name)
@@ -102,7 +102,7 @@ DIRECT_LAKE_CHECKS = (
         AssetKind.MIRROR,
         _mirror_results,
         # In Fabric, only the guardrails can be predicted.
-        lambda config, _, name: name == GUARDRAILS or config.mirror.fabric is None,
+        lambda config, _, name: name == GUARDRAILS or config.mirror_place is None,
     ),
 )
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from mirror_assets.config.catalogs import CatalogCredentials, CatalogType
 from mirror_assets.config.document import Document
-from mirror_assets.config.rules import FABRIC, Mistakes, written_tables
+from mirror_assets.config.rules import Mistakes, written_tables
 from mirror_assets.features.direct_lake.direct_lake_settings import FramesOf
 
 _FABRIC_FRAMES = (
@@ -31,7 +31,7 @@ def no_vended_maintenance(document: Document) -> Mistakes:
 
 def checked_frames(document: Document) -> Mistakes:
     """Refuse `frames_of: mirror` for a mirrored database: Fabric vacuums its tables itself."""
-    if document.get(*FABRIC) is None:
+    if document.get("mirror", "fabric") is None:
         return
     for place in (("defaults",), *(settings for _, settings, _ in written_tables(document))):
         steps = (*place, "direct_lake", "frames_of")

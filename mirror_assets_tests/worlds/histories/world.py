@@ -17,7 +17,7 @@ from pyspark.sql import SparkSession
 
 from mirror_assets.encode.part_assignment import group_commits
 from mirror_assets.errors import MirrorError, RebuildError, RetryError, StopError, UnknownOutcome
-from mirror_assets.fabric.monitoring import TableState
+from mirror_assets.monitoring import TableState
 from mirror_assets.pipeline.check_slice import run_checks
 from mirror_assets.pipeline.context import TableContext
 from mirror_assets.pipeline.plan import plan_table

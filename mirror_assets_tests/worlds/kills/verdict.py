@@ -10,12 +10,12 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from deltalake import DeltaTable
 
-from mirror_assets.fabric.monitoring import TableState
 from mirror_assets.landing.format import Manifest
 from mirror_assets.landing.names import PROCESSED, AttemptFolder, HistoryRange, landing_number
 from mirror_assets.landing.state import read_manifest
 from mirror_assets.landing.steps import drive
 from mirror_assets.markers import ROW_MARKER, Marker
+from mirror_assets.monitoring import TableState
 from mirror_assets.storage import Store
 from mirror_assets.verify.landed import file_continuity
 from mirror_assets_tests.lab import TABLE

@@ -10,16 +10,17 @@ import pytest
 from pyspark.sql import SparkSession
 
 from mirror_assets.errors import RetryError
-from mirror_assets.fabric.client import FabricClient
-from mirror_assets.fabric.fabric_mirror import FabricMirror
+from mirror_assets.features.fabric.client import FabricClient
+from mirror_assets.features.fabric.fabric_mirror import FabricMirror
 from mirror_assets.landing.format import MarkerCounts
 from mirror_assets.pipeline.plan import plan_table
 from mirror_assets.pipeline.reconcile_table import reconcile_table
 from mirror_assets.pipeline.repair_table import repair_table
 from mirror_assets.verify.reconciliation import ReconcileState, Reconciliation
-from mirror_assets_tests.fabric.databases import LoopbackDatabase, replicating
-from mirror_assets_tests.fabric.loopback import LoopbackFabric
+from mirror_assets_tests.features.fabric.conftest import place_of
 from mirror_assets_tests.lab import TABLE
+from mirror_assets_tests.worlds.fabric.databases import LoopbackDatabase, replicating
+from mirror_assets_tests.worlds.fabric.loopback import LoopbackFabric
 from mirror_assets_tests.worlds.lakes.lake import LakeLab, StoreAtHand
 from mirror_assets_tests.worlds.onelake.faults import Fault, Lag, Reply
 from mirror_assets_tests.worlds.onelake.operations import Operation
@@ -181,7 +182,7 @@ def test_a_quiet_table_costs_one_listing_and_the_plan_of_a_commit_some_requests(
 
 @pytest.mark.long(20)
 def test_a_mirror_in_onelake_is_compared_and_repaired(
-    both: _Both, client: FabricClient, fabric: LoopbackFabric
+    both: _Both, onelake: LoopbackOneLake, fabric: LoopbackFabric
 ) -> None:
     """The stand-in plays Fabric; its table is copied to where Fabric has it."""
     lab, zone = both.lab, both.lab.zone
@@ -193,6 +194,7 @@ def test_a_mirror_in_onelake_is_compared_and_repaired(
         lab.spark.sql(damage.format(m=f"delta.`{status.location}`"))
     database = fabric.interface.add(LoopbackDatabase("sales", state="Running"))
     database.tables = replicating(lab.replicator)
+    client = FabricClient(place_of(fabric), onelake.credential())
     mirror = FabricMirror(client, UUID(database.id), zone, both.tables)
 
     def compare() -> Reconciliation:

@@ -25,10 +25,10 @@ from mirror_assets.standin.replicator import LocalReplicator
 from mirror_assets.storage import Store
 from mirror_assets_tests.dagster_processes import DagsterProcesses
 from mirror_assets_tests.end_to_end.disks import Disk, disk
-from mirror_assets_tests.fabric.databases import Json, LoopbackDatabase, replicating
-from mirror_assets_tests.fabric.loopback import LoopbackFabric
 from mirror_assets_tests.telemetry.scrape import Series, free_port, scrape
 from mirror_assets_tests.web import WebReceiver, web_receiver
+from mirror_assets_tests.worlds.fabric.databases import Json, LoopbackDatabase, replicating
+from mirror_assets_tests.worlds.fabric.loopback import LoopbackFabric
 from mirror_assets_tests.worlds.onelake.server import LoopbackOneLake
 from mirror_assets_tests.worlds.onelake.stores import loopback_store
 from mirror_assets_tests.worlds.planted.lake import FEED, Lake

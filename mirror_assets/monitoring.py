@@ -1,4 +1,4 @@
-"""The interface to the mirrored tables, which Fabric and the local stand-in both implement."""
+"""The interface to the mirrored tables: Fabric's, and those of the local stand-in."""
 
 from __future__ import annotations
 
@@ -9,9 +9,32 @@ from datetime import datetime
 from enum import Enum
 from typing import Protocol
 
-from mirror_assets.fabric.database import DatabaseStatus
 from mirror_assets.landing.format import Manifest
 from mirror_assets.landing.names import TableName
+
+# The schema in which Fabric has tables without one.
+DEFAULT_SCHEMA = "dbo"
+
+
+class DatabaseState(str, Enum):
+    """Fabric's states of a mirrored database (reference `landing-zone` §4.42); UNKNOWN is any state that it adds."""
+
+    INITIALIZING = "Initializing"
+    INITIALIZED = "Initialized"
+    STARTING = "Starting"
+    RUNNING = "Running"
+    PAUSED = "Paused"
+    STOPPING = "Stopping"
+    STOPPED = "Stopped"
+    UNKNOWN = "Unknown"
+
+
+@dataclass(frozen=True)
+class DatabaseStatus:
+    """The state of a mirrored database, with Fabric's error message."""
+
+    state: DatabaseState
+    message: str | None
 
 
 class TableState(str, Enum):

@@ -6,12 +6,10 @@ import asyncio
 import json
 from dataclasses import dataclass
 from pathlib import Path
-from uuid import UUID
 
 from aiohttp import web
 
-from mirror_assets.fabric.database import Workspace
-from mirror_assets_tests.fabric.interface import Answer, Interface, Request
+from mirror_assets_tests.worlds.fabric.interface import Answer, Interface, Request
 from mirror_assets_tests.worlds.onelake.entra import Entra
 from mirror_assets_tests.worlds.onelake.tls import TlsServer
 
@@ -36,11 +34,6 @@ class LoopbackFabric(TlsServer):
         self.faults: list[Fault] = []
         self.log: list[Request] = []
         self.interface = Interface(self.url)
-
-    @property
-    def place(self) -> Workspace:
-        """The workspace, as the product's client wants it."""
-        return Workspace(UUID(self.interface.workspace), self.url, self.ca)
 
     def reset(self) -> None:
         """An empty workspace without faults, and an empty log."""

@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from urllib.parse import quote
 
-from mirror_assets_tests.fabric.databases import Json, LoopbackDatabase
+from mirror_assets_tests.worlds.fabric.databases import Json, LoopbackDatabase
 
 
 @dataclass(frozen=True)

@@ -10,15 +10,16 @@ from uuid import UUID
 
 from mirror_assets.cli.exit import Exit
 from mirror_assets.cli.output import note, show, show_json
-from mirror_assets.composition import Project, open_fabric
+from mirror_assets.composition import Project
 from mirror_assets.config.errors import Problem
-from mirror_assets.config.load import load_config, load_fabric
+from mirror_assets.config.load import load_config, load_section
 from mirror_assets.config.model import Config
-from mirror_assets.config.zone_settings import FabricConfig
 from mirror_assets.errors import NEXT
-from mirror_assets.fabric.database import DatabaseState, TargetProperties
-from mirror_assets.fabric.monitoring import MonitoredTable, TableState
-from mirror_assets.fabric.operate import create_database, start_mirroring
+from mirror_assets.features.fabric.database import TargetProperties
+from mirror_assets.features.fabric.fabric_settings import FabricConfig, FabricMirrorSettings
+from mirror_assets.features.fabric.open_database import open_fabric
+from mirror_assets.features.fabric.operate import create_database, start_mirroring
+from mirror_assets.monitoring import DatabaseState, MonitoredTable, TableState
 from mirror_assets.pipeline.replication import check_replication
 from mirror_assets.storage.onelake.onelake_address import OneLakeAddress
 
@@ -68,7 +69,7 @@ def create(
     as_json: bool,
 ) -> Exit:
     """Create the mirrored database, or find the one of this name; reads only mirror.fabric from mirror.yaml."""
-    fabric = load_fabric(path)
+    fabric = load_section(FabricConfig, ("mirror", "fabric"), path)
     target = TargetProperties(
         defaultSchema=fabric.default_schema,
         retentionInDays=retention_days,
@@ -156,6 +157,7 @@ def _note_problems(problems: Sequence[ReplicationProblem]) -> Exit:
 
 def _database(config: Config) -> tuple[FabricConfig, OneLakeAddress]:
     """Return the settings of the mirrored database, and the folder of its tables. Raises ConfigInvalid without one."""
-    if config.mirror.fabric is None or config.fabric_tables is None:
+    fabric, place = FabricMirrorSettings.of(config.mirror).fabric, config.mirror_place
+    if fabric is None or place is None:
         raise config.invalid((Problem("mirror.fabric", "this setting is missing: the local stand-in mirrors"),))
-    return config.mirror.fabric, config.fabric_tables
+    return fabric, place.tables

@@ -9,15 +9,16 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from uuid import UUID
 
-from mirror_assets.fabric.client import FabricClient
-from mirror_assets.fabric.database import Database, DatabaseState, TargetProperties
-from mirror_assets.fabric.errors import (
+from mirror_assets.features.fabric.client import FabricClient
+from mirror_assets.features.fabric.database import Database, TargetProperties
+from mirror_assets.features.fabric.errors import (
     FabricRefused,
     FabricUnavailable,
     fabric_item_unfit,
     fabric_not_ready,
     mirroring_stopped,
 )
+from mirror_assets.monitoring import DatabaseState
 
 _NAME_TAKEN = frozenset({"ItemDisplayNameAlreadyInUse", "ItemDisplayNameNotAvailableYet"})
 _CHANGING = (DatabaseState.INITIALIZING, DatabaseState.STOPPING)

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from mirror_assets.config.errors import ConfigInvalid, ConfigMissing
-from mirror_assets.config.load import load_fabric
-from mirror_assets.config.zone_settings import FabricConfig
+from mirror_assets.config.load import load_section
+from mirror_assets.features.fabric.fabric_settings import FabricConfig, FabricMirrorSettings
 from mirror_assets.storage.credentials import CredentialKind
 from mirror_assets_tests.config.reading import mistake, read
 
@@ -22,7 +22,8 @@ def config(fabric: str, zone: str = ZONE, tables: str = TABLES) -> str:
 
 
 def test_every_setting_has_a_default() -> None:
-    fabric = read(config("fabric: {}")).mirror.fabric
+    fabric = FabricMirrorSettings.of(read(config("fabric: {}")).mirror).fabric
+    assert fabric is not None
     assert fabric == FabricConfig()
     assert (fabric.endpoint, fabric.credential) == ("https://api.fabric.microsoft.com", CredentialKind.DEFAULT)
     assert fabric.default_schema == "dbo"
@@ -30,17 +31,18 @@ def test_every_setting_has_a_default() -> None:
 
 def test_every_setting_may_come_from_the_environment() -> None:
     written = "fabric: {endpoint: '${ENDPOINT}', credential: '${KIND}', ca_bundle: './${CA}'}"
-    fabric = read(config(written), ENDPOINT="https://127.0.0.1:8443/", KIND="client_secret", CA="ca.pem").mirror.fabric
+    mirror = read(config(written), ENDPOINT="https://127.0.0.1:8443/", KIND="client_secret", CA="ca.pem").mirror
+    fabric = FabricMirrorSettings.of(mirror).fabric
     assert fabric is not None
     assert fabric.endpoint == "https://127.0.0.1:8443"
     assert (fabric.credential, fabric.ca_bundle) == (CredentialKind.CLIENT_SECRET, Path("/etc/ca.pem"))
 
 
 def test_the_tables_are_at_the_landing_zones_endpoint() -> None:
-    tables = read(config("fabric: {}", ZONE.replace("//onelake", "//westeurope-onelake"))).fabric_tables
-    assert tables is not None
-    assert tables.abfss == f"abfss://{WORKSPACE}@westeurope-onelake.dfs.fabric.microsoft.com/{ITEM}/Tables"
-    assert read(config("path: ./m")).fabric_tables is None
+    place = read(config("fabric: {}", ZONE.replace("//onelake", "//westeurope-onelake"))).mirror_place
+    assert place is not None
+    assert place.tables.abfss == f"abfss://{WORKSPACE}@westeurope-onelake.dfs.fabric.microsoft.com/{ITEM}/Tables"
+    assert read(config("path: ./m")).mirror_place is None
 
 
 @pytest.mark.parametrize(
@@ -78,7 +80,7 @@ def test_the_stand_ins_default_folder_is_free_for_others() -> None:
 )
 def test_fabric_is_read_while_nothing_else_is_right(tmp_path: Path, text: str, schema: str) -> None:
     (tmp_path / "mirror.yaml").write_text(text)
-    assert load_fabric(tmp_path / "mirror.yaml", {}).default_schema == schema
+    assert load_section(FabricConfig, ("mirror", "fabric"), tmp_path / "mirror.yaml", {}).default_schema == schema
 
 
 @pytest.mark.parametrize(
@@ -92,6 +94,6 @@ def test_fabric_is_read_while_nothing_else_is_right(tmp_path: Path, text: str, s
 def test_mistakes_before_there_is_a_landing_zone(tmp_path: Path, text: str, message: str) -> None:
     (tmp_path / "mirror.yaml").write_text(text)
     with pytest.raises(ConfigInvalid, match=message):
-        load_fabric(tmp_path / "mirror.yaml", {})
+        load_section(FabricConfig, ("mirror", "fabric"), tmp_path / "mirror.yaml", {})
     with pytest.raises(ConfigMissing):
-        load_fabric(tmp_path / "none.yaml", {})
+        load_section(FabricConfig, ("mirror", "fabric"), tmp_path / "none.yaml", {})

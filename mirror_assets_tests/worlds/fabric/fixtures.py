@@ -7,9 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from mirror_assets.fabric.client import FabricClient
-from mirror_assets_tests.fabric.databases import LoopbackDatabase
-from mirror_assets_tests.fabric.loopback import LoopbackFabric
+from mirror_assets_tests.worlds.fabric.databases import LoopbackDatabase
+from mirror_assets_tests.worlds.fabric.loopback import LoopbackFabric
 from mirror_assets_tests.worlds.onelake.server import LoopbackOneLake
 
 _SETTINGS = """\
@@ -36,12 +35,6 @@ def fabric(fabric_server: LoopbackFabric) -> LoopbackFabric:
     """The server with an empty workspace, without faults, and with an empty log."""
     fabric_server.reset()
     return fabric_server
-
-
-@pytest.fixture
-def client(fabric: LoopbackFabric, onelake: LoopbackOneLake) -> FabricClient:
-    """The product's client of that workspace, with azure-identity's real credential."""
-    return FabricClient(fabric.place, onelake.credential())
 
 
 @pytest.fixture

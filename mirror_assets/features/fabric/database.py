@@ -6,15 +6,14 @@ import base64
 import json
 from dataclasses import dataclass
 from datetime import datetime
-from enum import Enum
 from pathlib import Path
 from uuid import UUID
 
 import pydantic
 from pydantic import AliasPath, Field
 
-PUBLIC_ENDPOINT = "https://api.fabric.microsoft.com"
-DEFAULT_SCHEMA = "dbo"
+from mirror_assets.features.fabric.fabric_settings import PUBLIC_ENDPOINT
+from mirror_assets.monitoring import DEFAULT_SCHEMA
 
 
 @dataclass(frozen=True)
@@ -32,27 +31,6 @@ class Database:
 
     id: UUID
     name: str
-
-
-class DatabaseState(str, Enum):
-    """Fabric's states of a mirrored database (reference `landing-zone` §4.42); UNKNOWN is any state that it adds."""
-
-    INITIALIZING = "Initializing"
-    INITIALIZED = "Initialized"
-    STARTING = "Starting"
-    RUNNING = "Running"
-    PAUSED = "Paused"
-    STOPPING = "Stopping"
-    STOPPED = "Stopped"
-    UNKNOWN = "Unknown"
-
-
-@dataclass(frozen=True)
-class DatabaseStatus:
-    """The state of a mirrored database, with Fabric's error message."""
-
-    state: DatabaseState
-    message: str | None
 
 
 @dataclass(frozen=True)

@@ -7,14 +7,14 @@ from uuid import UUID
 import pytest
 
 from mirror_assets.errors import ErrorCode, RetryError, SettingError, StopError
-from mirror_assets.fabric.client import FabricClient
-from mirror_assets.fabric.database import TargetProperties
-from mirror_assets.fabric.errors import FabricRefused, FabricUnavailable
-from mirror_assets.fabric.operate import create_database, start_mirroring
+from mirror_assets.features.fabric.client import FabricClient
+from mirror_assets.features.fabric.database import TargetProperties
+from mirror_assets.features.fabric.errors import FabricRefused, FabricUnavailable
+from mirror_assets.features.fabric.operate import create_database, start_mirroring
 from mirror_assets_tests.errors import raises
-from mirror_assets_tests.fabric.databases import OPEN_MIRROR, Json, LoopbackDatabase, definition
-from mirror_assets_tests.fabric.interface import Answer
-from mirror_assets_tests.fabric.loopback import Fault, LoopbackFabric
+from mirror_assets_tests.worlds.fabric.databases import OPEN_MIRROR, Json, LoopbackDatabase, definition
+from mirror_assets_tests.worlds.fabric.interface import Answer
+from mirror_assets_tests.worlds.fabric.loopback import Fault, LoopbackFabric
 
 PLAIN = TargetProperties()
 

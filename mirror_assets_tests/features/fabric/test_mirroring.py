@@ -12,17 +12,17 @@ import pytest
 from mirror_assets.config.errors import ConfigInvalid
 from mirror_assets.config.load import parse_config
 from mirror_assets.errors import ErrorCode, StopError
-from mirror_assets.fabric.client import FabricClient
-from mirror_assets.fabric.fabric_mirror import FabricMirror
+from mirror_assets.features.fabric.client import FabricClient
+from mirror_assets.features.fabric.fabric_mirror import FabricMirror
 from mirror_assets.pipeline.context import TableContext
 from mirror_assets.pipeline.drop_table import drop_table
 from mirror_assets.pipeline.rebuild_table import mirror_wait, rebuild_table
 from mirror_assets.pipeline.reconcile_table import reconcile_table
 from mirror_assets.verify.reconciliation import ReconcileState
 from mirror_assets_tests.errors import raises
-from mirror_assets_tests.fabric.databases import LoopbackDatabase, replicating, reported_table
-from mirror_assets_tests.fabric.loopback import LoopbackFabric
 from mirror_assets_tests.lab import TABLE, Lab
+from mirror_assets_tests.worlds.fabric.databases import LoopbackDatabase, replicating, reported_table
+from mirror_assets_tests.worlds.fabric.loopback import LoopbackFabric
 
 SYNCED = "2026-11-21T05:07:11Z"
 

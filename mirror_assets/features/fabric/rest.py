@@ -17,7 +17,7 @@ from azure.core.pipeline.policies import RetryPolicy
 from azure.core.rest import HttpRequest, HttpResponse
 
 from mirror_assets.errors import MirrorError
-from mirror_assets.fabric.errors import FabricRefused, FabricUnavailable, fabric_denied, fabric_item_missing
+from mirror_assets.features.fabric.errors import FabricRefused, FabricUnavailable, fabric_denied, fabric_item_missing
 
 _TRIES = 5
 _SECONDS = 180

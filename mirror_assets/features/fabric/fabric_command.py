@@ -43,9 +43,11 @@ def create(
 
     Reads mirror.fabric from mirror.yaml, and nothing else.
     """
-    from mirror_assets.cli import fabric
+    from mirror_assets.features.fabric import fabric_run
 
-    return fabric.create(config, name, workspace, retention_days, change_data_feed=change_data_feed, as_json=as_json)
+    return fabric_run.create(
+        config, name, workspace, retention_days, change_data_feed=change_data_feed, as_json=as_json
+    )
 
 
 @fabric.command(epilog=examples("fabric start"))
@@ -56,9 +58,9 @@ def start(config: Path | None, *, replay: bool, as_json: bool) -> Exit:
 
     Does nothing if it is running. Exit 1 if it is running and applies nothing.
     """
-    from mirror_assets.cli import fabric
+    from mirror_assets.features.fabric import fabric_run
 
-    return fabric.start(config, replay=replay, as_json=as_json)
+    return fabric_run.start(config, replay=replay, as_json=as_json)
 
 
 @fabric.command("status", epilog=examples("fabric status --json"))
@@ -68,6 +70,6 @@ def fabric_status(config: Path | None, *, as_json: bool) -> Exit:
 
     Exit 1 if a table has failed, or files wait too long.
     """
-    from mirror_assets.cli import fabric
+    from mirror_assets.features.fabric import fabric_run
 
-    return fabric.status(config, as_json=as_json)
+    return fabric_run.status(config, as_json=as_json)

@@ -8,19 +8,18 @@ from uuid import UUID
 from azure.core.credentials import TokenCredential
 from azure.core.rest import HttpRequest, HttpResponse
 
-from mirror_assets.fabric.database import (
+from mirror_assets.features.fabric.database import (
     PART,
     Database,
-    DatabaseState,
-    DatabaseStatus,
     Definition,
     ReportedTable,
     TargetProperties,
     Workspace,
     definition_payload,
 )
-from mirror_assets.fabric.errors import fabric_client_missing
-from mirror_assets.fabric.rest import FabricRetry, all_pages, fabric_errors, first_line, operation_result
+from mirror_assets.features.fabric.errors import fabric_client_missing
+from mirror_assets.features.fabric.rest import FabricRetry, all_pages, fabric_errors, first_line, operation_result
+from mirror_assets.monitoring import DatabaseState, DatabaseStatus
 
 if TYPE_CHECKING:
     from microsoft_fabric_api.generated.mirroreddatabase.models import ErrorResponse, TableMirroringStatusResponse

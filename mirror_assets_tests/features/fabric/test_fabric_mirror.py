@@ -9,17 +9,22 @@ from uuid import UUID
 import pytest
 
 from mirror_assets.errors import SettingError
-from mirror_assets.fabric.client import FabricClient
-from mirror_assets.fabric.database import DatabaseState
-from mirror_assets.fabric.fabric_mirror import FabricMirror, FabricTable
-from mirror_assets.fabric.monitoring import TableState
+from mirror_assets.features.fabric.client import FabricClient
+from mirror_assets.features.fabric.fabric_mirror import FabricMirror, FabricTable
 from mirror_assets.landing.format import Manifest
 from mirror_assets.landing.names import PROCESSED, TableName
-from mirror_assets_tests.fabric.databases import OPEN_MIRROR, Json, LoopbackDatabase, definition, reported_table
-from mirror_assets_tests.fabric.interface import Answer
-from mirror_assets_tests.fabric.loopback import Fault, LoopbackFabric
+from mirror_assets.monitoring import DatabaseState, TableState
 from mirror_assets_tests.landing.staging import TABLE, land_next, landed_manifest
 from mirror_assets_tests.storage.memory import MemoryStore
+from mirror_assets_tests.worlds.fabric.databases import (
+    OPEN_MIRROR,
+    Json,
+    LoopbackDatabase,
+    definition,
+    reported_table,
+)
+from mirror_assets_tests.worlds.fabric.interface import Answer
+from mirror_assets_tests.worlds.fabric.loopback import Fault, LoopbackFabric
 
 SYNCED = "2026-11-21T05:07:11Z"
 URI = "abfss://workspace@host/item/Tables"

@@ -9,15 +9,15 @@ from typing import TYPE_CHECKING, TypeVar, cast
 from uuid import UUID
 
 from mirror_assets.errors import MirrorError
-from mirror_assets.fabric.database import DEFAULT_SCHEMA, DatabaseStatus, ReportedTable
-from mirror_assets.fabric.monitoring import MonitoredTable, Pace, TableState
+from mirror_assets.features.fabric.database import ReportedTable
 from mirror_assets.landing.folders import table_names
 from mirror_assets.landing.format import Manifest
 from mirror_assets.landing.names import TableName, landing_number
+from mirror_assets.monitoring import DEFAULT_SCHEMA, DatabaseStatus, MonitoredTable, Pace, TableState
 from mirror_assets.storage import Store
 
 if TYPE_CHECKING:  # it loads a part of Azure's SDK
-    from mirror_assets.fabric.client import FabricClient
+    from mirror_assets.features.fabric.client import FabricClient
 
 _Response = TypeVar("_Response")
 

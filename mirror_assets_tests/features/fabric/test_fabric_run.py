@@ -14,12 +14,12 @@ from deltalake import write_deltalake
 from mirror_assets.cli import main
 from mirror_assets.composition import Project
 from mirror_assets.config.load import load_config
-from mirror_assets.fabric.database import Definition, TargetProperties
+from mirror_assets.features.fabric.database import Definition, TargetProperties
 from mirror_assets.landing.format import Column
-from mirror_assets_tests.fabric.databases import LoopbackDatabase, reported_table
-from mirror_assets_tests.fabric.interface import Answer
-from mirror_assets_tests.fabric.loopback import Fault, LoopbackFabric
 from mirror_assets_tests.landing.staging import cover
+from mirror_assets_tests.worlds.fabric.databases import LoopbackDatabase, reported_table
+from mirror_assets_tests.worlds.fabric.interface import Answer
+from mirror_assets_tests.worlds.fabric.loopback import Fault, LoopbackFabric
 
 
 def printed_line(capsys: pytest.CaptureFixture[str]) -> dict[str, object]:

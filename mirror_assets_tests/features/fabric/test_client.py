@@ -14,20 +14,15 @@ import pytest
 from azure.core.credentials import AccessToken
 
 from mirror_assets.errors import ErrorCode, SettingError
-from mirror_assets.fabric.client import FabricClient
-from mirror_assets.fabric.database import (
-    Database,
-    DatabaseState,
-    DatabaseStatus,
-    TargetProperties,
-    Workspace,
-    definition_payload,
-)
-from mirror_assets.fabric.errors import FabricRefused, FabricUnavailable
+from mirror_assets.features.fabric.client import FabricClient
+from mirror_assets.features.fabric.database import Database, TargetProperties, Workspace, definition_payload
+from mirror_assets.features.fabric.errors import FabricRefused, FabricUnavailable
+from mirror_assets.monitoring import DatabaseState, DatabaseStatus
 from mirror_assets_tests.errors import Expected, raises
-from mirror_assets_tests.fabric.databases import OPEN_MIRROR, LoopbackDatabase, reported_table
-from mirror_assets_tests.fabric.interface import Answer
-from mirror_assets_tests.fabric.loopback import Fault, LoopbackFabric
+from mirror_assets_tests.features.fabric.conftest import place_of
+from mirror_assets_tests.worlds.fabric.databases import OPEN_MIRROR, LoopbackDatabase, reported_table
+from mirror_assets_tests.worlds.fabric.interface import Answer
+from mirror_assets_tests.worlds.fabric.loopback import Fault, LoopbackFabric
 from mirror_assets_tests.worlds.onelake.server import LoopbackOneLake
 
 SYNCED = "2026-11-21T05:07:11.0663362Z"
@@ -67,7 +62,7 @@ def test_without_its_client_the_message_names_the_extra(
 ) -> None:
     monkeypatch.setitem(sys.modules, "microsoft_fabric_api.extensions.mirroreddatabase", None)
     with raises(SettingError, ErrorCode.CONFIG_INVALID, match=r"mirror-assets\[fabric\]"):
-        FabricClient(fabric.place, onelake.credential())
+        FabricClient(place_of(fabric), onelake.credential())
 
 
 def test_databases_on_every_page(client: FabricClient, fabric: LoopbackFabric) -> None:
@@ -286,18 +281,18 @@ class NoToken:
 
 def test_a_token_that_is_not_good_is_denied_and_not_shown(fabric: LoopbackFabric) -> None:
     with raises(SettingError, ErrorCode.FABRIC_REFUSED, match="Unauthorized") as caught:
-        FabricClient(fabric.place, NoToken()).databases()
+        FabricClient(place_of(fabric), NoToken()).databases()
     assert "planted" not in str(caught.value)
 
 
 def test_a_wrong_secret_is_denied_and_not_shown(fabric: LoopbackFabric, onelake: LoopbackOneLake) -> None:
     with raises(SettingError, ErrorCode.FABRIC_REFUSED, match="AADSTS7000215") as caught:
-        FabricClient(fabric.place, onelake.credential("planted-secret")).databases()
+        FabricClient(place_of(fabric), onelake.credential("planted-secret")).databases()
     assert "planted" not in str(caught.value)
 
 
 def test_a_server_with_an_unknown_certificate_gets_no_token(fabric: LoopbackFabric, onelake: LoopbackOneLake) -> None:
-    place = Workspace(fabric.place.id, fabric.url, onelake.ca)
+    place = Workspace(place_of(fabric).id, fabric.url, onelake.ca)
     with pytest.raises(FabricUnavailable, match="CERTIFICATE_VERIFY_FAILED"):
         FabricClient(place, onelake.credential()).create("sales", PLAIN)
     assert fabric.log == []

@@ -1,0 +1,45 @@
+"""The mirrored database in Fabric: its REST API, its tables and their states, and commands to create and start it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from mirror_assets.feature import Feature
+
+if TYPE_CHECKING:
+    import click
+
+    from mirror_assets.config.model import Config
+    from mirror_assets.config.rules import Rule
+    from mirror_assets.config.setting_values import Section
+    from mirror_assets.feature import MirrorPlace
+
+
+class _Fabric(Feature):
+    def mirror_settings(self) -> type[Section]:
+        from mirror_assets.features.fabric.fabric_settings import FabricMirrorSettings
+
+        return FabricMirrorSettings
+
+    def mirror(self, config: Config) -> MirrorPlace | None:
+        from mirror_assets.features.fabric.fabric_settings import FabricMirrorSettings
+
+        if FabricMirrorSettings.of(config.mirror).fabric is None:
+            return None
+        from mirror_assets.features.fabric.open_database import fabric_place
+
+        return fabric_place(config)
+
+    def rules(self) -> Sequence[Rule]:
+        from mirror_assets.features.fabric.fabric_rules import zone_of_fabric
+
+        return (zone_of_fabric,)
+
+    def commands(self) -> Sequence[click.Command]:
+        from mirror_assets.features.fabric.fabric_command import fabric
+
+        return (fabric,)
+
+
+FEATURE = _Fabric()

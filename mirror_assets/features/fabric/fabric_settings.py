@@ -1,0 +1,40 @@
+"""The settings of the mirrored database in Fabric."""
+
+from __future__ import annotations
+
+import re
+from typing import Annotated
+from urllib.parse import urlsplit
+
+from pydantic import BeforeValidator, Field
+
+from mirror_assets.config.setting_values import Folder, SchemaName, Section
+from mirror_assets.monitoring import DEFAULT_SCHEMA
+from mirror_assets.storage.credentials import CredentialKind
+
+PUBLIC_ENDPOINT = "https://api.fabric.microsoft.com"
+_HOST = re.compile(r"[A-Za-z0-9.-]+(:[0-9]{1,5})?")
+
+
+def _endpoint(value: object) -> object:
+    parts = urlsplit(value) if isinstance(value, str) else None
+    if parts is None or parts.scheme != "https" or not _HOST.fullmatch(parts.netloc) or parts.path.strip("/"):
+        raise ValueError(f"expected an endpoint such as {PUBLIC_ENDPOINT}, got {value!r}")
+    return f"https://{parts.netloc}"
+
+
+class FabricConfig(Section):
+    """The mirrored database that applies the landing files; the landing zone's URL names it."""
+
+    endpoint: Annotated[str, BeforeValidator(_endpoint)] = Field(
+        default=PUBLIC_ENDPOINT, description="Address of Fabric's REST API."
+    )
+    credential: CredentialKind = Field(default=CredentialKind.DEFAULT, description="How to obtain a token.")
+    ca_bundle: Folder | None = Field(default=None, description="PEM bundle of CAs to trust; null: the default ones.")
+    default_schema: SchemaName = Field(default=DEFAULT_SCHEMA, description="Schema of tables without one.")
+
+
+class FabricMirrorSettings(Section):
+    """The mirrored database, in the section `mirror`."""
+
+    fabric: FabricConfig | None = Field(default=None, description="Mirrored database, instead of the stand-in.")

@@ -1,0 +1,1 @@
+"""A local Fabric: its REST API for mirrored databases, over TLS."""
