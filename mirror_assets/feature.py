@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     import dagster as dg
     from pyspark.sql import DataFrame, SparkSession
 
+    from mirror_assets.config.discovered import When
     from mirror_assets.config.document import Steps
     from mirror_assets.config.errors import Problem
     from mirror_assets.config.model import Config
@@ -178,6 +179,14 @@ class Feature:
     def places(self, config: Config) -> Sequence[Place]:  # noqa: ARG002 features override it
         """Return where it writes, so that no table is found there, and Spark can reach it."""
         return ()
+
+    def reads(self, config: Config) -> Sequence[str]:  # noqa: ARG002
+        """Return the addresses that it reads beside the tables."""
+        return ()
+
+    def with_found_tables(self, config: Config, when: When) -> Config:  # noqa: ARG002
+        """Return the configuration with the tables that it finds. Raises nothing: `Config.discovered` has errors."""
+        return config
 
     # Of a table.
 

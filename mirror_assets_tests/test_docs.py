@@ -20,7 +20,6 @@ from pydantic import BaseModel
 import mirror_assets
 from mirror_assets.cli.commands import app
 from mirror_assets.config.catalogs import CatalogConfig
-from mirror_assets.config.discover_rule import DiscoverRule
 from mirror_assets.config.load import parse_config
 from mirror_assets.config.model import Config
 from mirror_assets.config.setting_values import parse_size
@@ -29,6 +28,7 @@ from mirror_assets.config.table_settings import TableConfig, TableDefaults
 from mirror_assets.definitions import build_definitions
 from mirror_assets.errors import ErrorCode, MirrorError
 from mirror_assets.features.alerts.alert_settings import ReceiverConfig
+from mirror_assets.features.init.discover_rule import DiscoverRule
 from mirror_assets.landing.format import Manifest, Receipt
 from mirror_assets.orchestration.checks import CHECK_NAMES
 from mirror_assets.pipeline.check_slice import BLOCKING_CHECKS

@@ -14,7 +14,7 @@ from mirror_assets.cli.options import RangeOptions
 from mirror_assets.cli.output import note, note_reported, show, show_json
 from mirror_assets.cli.run_job import StepFailed, execute, failures
 from mirror_assets.composition import Project
-from mirror_assets.config.find_tables import When
+from mirror_assets.config.discovered import When
 from mirror_assets.config.load import load_config
 from mirror_assets.config.model import Config
 from mirror_assets.config.zone import open_zone

@@ -20,7 +20,7 @@ from mirror_assets.cli.json_log import is_json
 from mirror_assets.cli.output import note, note_reported
 from mirror_assets.cli.run_events import JsonLines, MessageOnly, logged_event, materialization
 from mirror_assets.cli.run_job import execute
-from mirror_assets.config.find_tables import When
+from mirror_assets.config.discovered import When
 from mirror_assets.config.load import load_config
 from mirror_assets.config.model import Config
 from mirror_assets.orchestration.asset_names import MIRROR_ALL, AssetKind, asset_key

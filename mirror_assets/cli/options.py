@@ -64,7 +64,7 @@ def table(command: Decorated) -> Decorated:
 
 def require_tables(config: Path | None, names: Sequence[str]) -> None:
     """Raise TableUnknown for a table that mirror.yaml does not have: before Dagster is loaded, which takes seconds."""
-    from mirror_assets.config.find_tables import When
+    from mirror_assets.config.discovered import When
     from mirror_assets.config.load import load_config
 
     if names:
@@ -73,7 +73,7 @@ def require_tables(config: Path | None, names: Sequence[str]) -> None:
 
 def table_names(context: click.Context, _parameter: click.Parameter, typed: str) -> list[str]:
     """Return the tables of mirror.yaml that begin with the typed text, for the shell's completion."""
-    from mirror_assets.config.find_tables import When
+    from mirror_assets.config.discovered import When
     from mirror_assets.config.load import load_config
 
     try:

@@ -9,7 +9,21 @@ from typing import TYPE_CHECKING
 from mirror_assets.errors import MirrorError
 
 if TYPE_CHECKING:
-    from mirror_assets.config.discovery_memory import DiscoveryMemory
+    from mirror_assets.config.model import Config
+
+
+class When(Enum):
+    """When places are scanned: never, if they were never listed, or in any case.
+
+    The first two are limited to 20 seconds. `now` also reads folders again that were no tables a moment ago. `accept`
+    does the same, and removes all tables that are not listed, however many.
+    """
+
+    NEVER = "never"
+    UNKNOWN = "unknown"
+    REFRESH = "refresh"
+    NOW = "now"
+    ACCEPT = "accept"
 
 
 class FoundState(str, Enum):
@@ -82,14 +96,14 @@ class RuleOutcome:
 
 @dataclass(frozen=True)
 class Discovered:
-    """The result of all rules of a configuration, and the memory that it was made from; None if nothing is known.
+    """The result of all rules of a configuration, and what the feature that found it remembers; None if nothing.
 
     It is not confirmed if this process could not read the memory: a folder may have the name of a known table then.
     """
 
     tables: tuple[DiscoveredTable, ...] = ()
     rules: tuple[RuleOutcome, ...] = ()
-    memory: DiscoveryMemory | None = None
+    memory: object = None
     is_confirmed: bool = True
 
     @property
@@ -103,3 +117,10 @@ class Discovered:
         trouble, code = str(error), error.code.value
         rules = (rule if rule.trouble else replace(rule, trouble=trouble, code=code) for rule in self.rules)
         return replace(self, rules=tuple(rules))
+
+
+def with_found_tables(config: Config, when: When = When.UNKNOWN) -> Config:
+    """Return the configuration with the tables that its rules find, in place of those that they found before."""
+    for feature in config.all_features:
+        config = feature.with_found_tables(config, when)
+    return config

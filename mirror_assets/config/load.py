@@ -12,9 +12,9 @@ import pydantic
 from pydantic import BaseModel
 from pydantic_core import ErrorDetails
 
+from mirror_assets.config.discovered import When, with_found_tables
 from mirror_assets.config.document import Document, Steps, Value, read_document
 from mirror_assets.config.errors import ConfigInvalid, ConfigMissing, did_you_mean
-from mirror_assets.config.find_tables import When, with_found_tables
 from mirror_assets.config.model import Config
 from mirror_assets.config.rules import apply_rules
 from mirror_assets.feature import Feature, SliceCheck

@@ -10,7 +10,6 @@ from pydantic import Field, PrivateAttr
 
 from mirror_assets.config.automation import AutomationConfig
 from mirror_assets.config.catalogs import CatalogConfig, CatalogTable
-from mirror_assets.config.discover_rule import DiscoverRule, FromStore
 from mirror_assets.config.discovered import Discovered
 from mirror_assets.config.document import Origin
 from mirror_assets.config.errors import ConfigInvalid, Problem, TableUnknown
@@ -56,7 +55,6 @@ class CoreSections(Section):
     stores: dict[Text, StoreConfig] = Field(default_factory=dict, description="Stores of source tables, by name.")
     catalogs: dict[Text, CatalogConfig] = Field(default_factory=dict, description="Catalogs of source tables, by name.")
     defaults: TableDefaults = Field(default_factory=TableDefaults, description="Settings for every table.")
-    discover: tuple[DiscoverRule, ...] = Field(default=(), description="Rules for table discovery.")
     tables: dict[TableKey, TableConfig] = Field(default_factory=dict, description="Tables by their name in the mirror.")
     features: tuple[PythonName, ...] = Field(default=(), description="Your own checks and features, as `module:name`.")
 
@@ -167,9 +165,8 @@ class Config(Sections):
 
         The tables of a catalog that issues no credentials may be in any store of the file.
         """
-        tables, places = self.all_tables(), (rule.place for rule in self.discover)
-        roots = (self.stores[place.store].root for place in places if isinstance(place, FromStore))
-        uris = [*(table.source for table in tables), *roots]
+        uris = [table.source for table in self.all_tables()]
+        uris += [uri for feature in self.all_features for uri in feature.reads(self)]
         uris += [place.uri for feature in self.all_features for place in feature.places(self)]
         found = [store_of(uri, self._stores) for uri in uris]
         if any(not catalog.is_vending for catalog in self.catalogs.values()):

@@ -11,7 +11,6 @@ from typing import TypeAlias
 
 from mirror_assets.byte_settings import setting_problem
 from mirror_assets.config.catalogs import CatalogType, table_problem
-from mirror_assets.config.discover_rule import NewTables
 from mirror_assets.config.document import Document, Steps
 from mirror_assets.config.errors import did_you_mean
 from mirror_assets.config.setting_values import Changes, is_uri, local_source
@@ -42,7 +41,6 @@ def apply_rules(document: Document) -> None:
         _unique_folders,
         _places_known,
         _keys_needed,
-        _useful_rules,
         _no_plain_secrets,
         _fixed_spark_settings,
         _separate_folders,
@@ -57,11 +55,12 @@ def written_tables(document: Document) -> Iterator[tuple[Steps, Steps, Steps]]:
     for name in document.names("tables"):
         table = ("tables", name)
         yield table, table, (*table, "source")
-    for rule in _rules(document):
+    for rule in discover_rules(document):
         yield rule, (*rule, "settings"), (*rule, "from")
 
 
-def _rules(document: Document) -> list[Steps]:
+def discover_rules(document: Document) -> list[Steps]:
+    """Return the steps of the rules that find tables."""
     written = document.get("discover")
     return [("discover", str(number)) for number in range(len(written))] if isinstance(written, list) else []
 
@@ -119,15 +118,6 @@ def _keys_needed(document: Document) -> Mistakes:
         changes = effective(document, settings, "changes")
         if not keys and changes in (None, *(one.value for one in Changes if one.needs_keys)):
             yield (*own, "keys"), _KEYS_NEEDED
-
-
-def _useful_rules(document: Document) -> Mistakes:
-    """Refuse settings of a rule of `discover` that have no effect."""
-    for rule in _rules(document):
-        if "keys" in document.names(*rule, "settings"):
-            yield (*rule, "settings", "keys"), "set them as `keys: {default: […]}` of the rule"
-        if document.get(*rule, "approved") and document.get(*rule, "new_tables") != NewTables.HOLD.value:
-            yield (*rule, "approved"), "it needs `new_tables: hold`; otherwise no table waits for approval"
 
 
 def _no_plain_secrets(document: Document) -> Mistakes:

@@ -8,7 +8,6 @@ from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
 
-from mirror_assets.orchestration.asset_names import AssetKind
 from mirror_assets.orchestration.mirror_assets import MirrorAssets
 
 _PACKAGE = Path(__file__).parents[1]
@@ -20,8 +19,9 @@ def code_mark(assets: MirrorAssets) -> str:
     """Return a digest of the settings, the tables and their assets, the code, and the environment of credentials."""
     settings = assets.config.model_dump_json()
     digest = hashlib.sha256(settings.encode())
-    for key in assets.keys(*AssetKind):
-        digest.update(key.to_string().encode())
+    for table in assets.config.all_tables():
+        for kind in assets.kinds(table):
+            digest.update(assets.key(kind, table.name).to_string().encode())
     for variable in _environment(settings):
         digest.update(variable.encode())
     digest.update(_code().encode())

@@ -6,7 +6,7 @@ from itertools import chain
 import dagster as dg
 from pydantic import Field
 
-from mirror_assets.config.find_tables import When, with_found_tables
+from mirror_assets.config.discovered import When, with_found_tables
 from mirror_assets.orchestration.fixed_config import fixed_config
 from mirror_assets.orchestration.materialize import failing
 from mirror_assets.orchestration.mirror_assets import MirrorAssets

@@ -8,7 +8,7 @@ import time
 from dataclasses import dataclass
 from functools import partial
 
-from mirror_assets.config.find_tables import When, with_found_tables
+from mirror_assets.config.discovered import When, with_found_tables
 from mirror_assets.config.load import load_config
 from mirror_assets.config.model import Config
 from mirror_assets.orchestration.dagster_internals import CodeLocationOrigin, GrpcServerCodeLocationOrigin
@@ -38,7 +38,7 @@ class Rediscovery:
 
         `server` has loaded the definitions, which may take it `reload_seconds`; a test has none.
         """
-        if not self.assets.config.discover or (self._work is not None and self._work.is_alive()):
+        if not self.assets.config.discovered.rules or (self._work is not None and self._work.is_alive()):
             return
         if self._found is not None:  # the definitions were reloaded, and this process still runs
             self.assets, self._found = self.assets.with_config(self._found), None

@@ -10,7 +10,7 @@ import pytest
 
 from benchmarks.dev_server import DevServer, Storage, dagster_home, dev_server
 from mirror_assets_tests import figures
-from mirror_assets_tests.discovery.lakes import DiskLake
+from mirror_assets_tests.worlds.disk_lake import DiskLake
 
 _PROOF = "found tables under make dev"
 _WITHIN_SECONDS = 300.0

@@ -22,7 +22,7 @@ from dagster._serdes import deserialize_value
 
 from benchmarks.postgres import free_port
 from mirror_assets.orchestration.batch_sensor import SENSOR
-from mirror_assets_tests.discovery.lakes import DiskLake
+from mirror_assets_tests.worlds.disk_lake import DiskLake
 
 _PROJECT = Path(__file__).parents[2]
 _STARTS_WITHIN_SECONDS = 90.0

@@ -8,7 +8,7 @@ from pathlib import Path
 import dagster as dg
 import pytest
 
-from mirror_assets.config.find_tables import When
+from mirror_assets.config.discovered import When
 from mirror_assets.config.load import load_config
 from mirror_assets.config.model import Config
 from mirror_assets.definitions import build_definitions
@@ -16,8 +16,8 @@ from mirror_assets.encode import session
 from mirror_assets.orchestration.doctor_job import DOCTOR, SOURCES_OP, DoctorConfig
 from mirror_assets.pipeline.doctor.answers import DoctorVerdict
 from mirror_assets.pipeline.doctor.mirror_questions import FOUND
-from mirror_assets_tests.discovery.lakes import DiskLake
 from mirror_assets_tests.pipeline.doctor.lake import write_table
+from mirror_assets_tests.worlds.disk_lake import DiskLake
 
 
 @pytest.fixture(autouse=True)

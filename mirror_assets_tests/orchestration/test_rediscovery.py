@@ -16,8 +16,8 @@ from mirror_assets.orchestration import rediscovery
 from mirror_assets.orchestration.asset_names import AssetKind, asset_key
 from mirror_assets.orchestration.jobs import TABLES_OP
 from mirror_assets_tests.asset_kinds import kind_of
-from mirror_assets_tests.discovery.lakes import DiskLake
 from mirror_assets_tests.orchestration.test_batch_sensor import Deployment
+from mirror_assets_tests.worlds.disk_lake import DiskLake
 
 _RULE = '{from: {store: lake, path: "*"}, schema: shop, keys: {default: [id]}}'
 

@@ -12,7 +12,7 @@ import click
 
 from mirror_assets.cli.commands.inspect import check, feed, preview, reconcile, status
 from mirror_assets.cli.commands.mirror import drop, plan, rebuild, repair, replicate, run
-from mirror_assets.cli.commands.setup import discover, doctor, download_jars
+from mirror_assets.cli.commands.setup import doctor, download_jars
 from mirror_assets.cli.exit import Exit
 from mirror_assets.cli.json_log import use_json
 from mirror_assets.cli.options import CONFIG_HELP, PATH
@@ -49,7 +49,7 @@ def _flush(code: Exit, **_: object) -> Exit:
 
 
 for _command in (
-    *(plan, run, discover, status, reconcile, feed, preview, check, doctor, download_jars),
+    *(plan, run, status, reconcile, feed, preview, check, doctor, download_jars),
     *(replicate, repair, rebuild, drop),
     *(command for feature in features() for command in feature.commands()),
 ):

@@ -1,4 +1,4 @@
-"""Commands that prepare a mirror: discover, doctor, download-jars."""
+"""Commands that prepare a mirror: doctor, download-jars."""
 
 from __future__ import annotations
 
@@ -12,19 +12,6 @@ from mirror_assets.cli.options import (
     examples,
     tables,
 )
-
-
-@click.command(epilog=examples("discover", "discover --accept", "discover --json"))
-@click.option("--accept", is_flag=True, help="Remove all tables that are no longer listed.")
-@configured
-def discover(config: Path | None, *, accept: bool, as_json: bool) -> Exit:
-    """Show the tables that the rules find.
-
-    Scans now, and shows for each folder whether it is mirrored, and if not, why. Exit 1 if a rule finds no table.
-    """
-    from mirror_assets.cli import discover
-
-    return discover.discover(config, accept=accept, as_json=as_json)
 
 
 @click.command(epilog=examples("doctor", "doctor --no-spark --json", "doctor --table sales.orders --thorough"))

@@ -10,7 +10,7 @@ from unittest import mock
 
 import dagster as dg
 
-from mirror_assets.config.find_tables import When, with_found_tables
+from mirror_assets.config.discovered import When, with_found_tables
 from mirror_assets.config.load import parse_config
 from mirror_assets.config.model import Config
 from mirror_assets.definitions import build_definitions

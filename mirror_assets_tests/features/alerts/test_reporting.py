@@ -11,7 +11,7 @@ import dagster as dg
 import pytest
 from dagster._core.utils import make_new_run_id
 
-from mirror_assets.config.find_tables import When
+from mirror_assets.config.discovered import When
 from mirror_assets.errors import ErrorCode, RetryError
 from mirror_assets.landing.names import TableName
 from mirror_assets.landing.problems import Mute, ProblemStore
@@ -22,10 +22,10 @@ from mirror_assets.orchestration.reporting import OUTAGE_TAG, discovery_results
 from mirror_assets.source.log import DeltaLog
 from mirror_assets.storage import LocalStore
 from mirror_assets.storage.errors import StoreFull, StoreUnavailable
-from mirror_assets_tests.discovery.lakes import DiskLake
 from mirror_assets_tests.features.alerts.alerting import Deployment, kinds
 from mirror_assets_tests.pages import DOCS
 from mirror_assets_tests.web import WebReceiver
+from mirror_assets_tests.worlds.disk_lake import DiskLake
 
 _DENIED = "the token for abfss://lake@acme.dfs.core.windows.net/{} has expired. Next: renew it."
 

@@ -8,15 +8,15 @@ from pathlib import Path
 import dagster as dg
 import pytest
 
-from mirror_assets.config.find_tables import When, with_found_tables
+from mirror_assets.config.discovered import When, with_found_tables
 from mirror_assets.landing.metadata import metadata_bytes
 from mirror_assets.landing.names import TableName
 from mirror_assets.source.log import DeltaLog
-from mirror_assets_tests.discovery.lakes import DiskLake
 from mirror_assets_tests.features.alerts.alerting import Deployment, kinds
 from mirror_assets_tests.landing.staging import cover
 from mirror_assets_tests.pipeline.paper import COLUMNS
 from mirror_assets_tests.web import WebReceiver
+from mirror_assets_tests.worlds.disk_lake import DiskLake
 
 _RULES = """\
 stores:

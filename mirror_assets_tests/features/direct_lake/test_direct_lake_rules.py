@@ -45,7 +45,7 @@ def test_discovered_tables_are_not_maintained_with_credentials_for_reading() -> 
     ):
         assert mistake(f"{_DISCOVERED}{line}\n").startswith(f"7: {steps}.maintenance: the catalog's credentials")
     stores = _DISCOVERED.replace('"https://host"', '"https://host", credentials: stores')
-    assert read(f"{stores}    settings: {{maintenance: [vacuum]}}\n").discover
+    assert read(f"{stores}    settings: {{maintenance: [vacuum]}}\n")
 
 
 def test_tables_that_can_only_be_read_are_not_maintained() -> None:

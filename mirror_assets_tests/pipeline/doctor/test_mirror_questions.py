@@ -8,15 +8,15 @@ from pathlib import Path
 import pytest
 
 from mirror_assets.composition import Project, no_spark
-from mirror_assets.config.find_tables import When
+from mirror_assets.config.discovered import When
 from mirror_assets.config.load import load_config
 from mirror_assets.config.model import Config
 from mirror_assets.pipeline.doctor import mirror_questions
 from mirror_assets.pipeline.doctor.answers import DoctorAnswer, DoctorVerdict
 from mirror_assets.pipeline.doctor.mirror_questions import FOUND, LIMITS, examine_mirror, within_limits
-from mirror_assets_tests.discovery.lakes import DiskLake
 from mirror_assets_tests.landing.staging import cover
 from mirror_assets_tests.pipeline.doctor.lake import project
+from mirror_assets_tests.worlds.disk_lake import DiskLake
 
 
 def _of_places(config: Config) -> list[DoctorAnswer]:

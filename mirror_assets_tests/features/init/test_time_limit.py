@@ -6,8 +6,8 @@ from threading import Event
 
 import pytest
 
-from mirror_assets.config.time_limit import TimeLimit
 from mirror_assets.errors import ErrorCode, MirrorError, StopError
+from mirror_assets.features.init.time_limit import TimeLimit
 from mirror_assets.source.errors import SourceNotDelta
 
 

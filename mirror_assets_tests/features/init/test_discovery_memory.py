@@ -10,10 +10,10 @@ import hypothesis.strategies as st
 import pytest
 from hypothesis import given, settings
 
-from mirror_assets.config.discovery_memory import DiscoveryMemory, MemoryFile
 from mirror_assets.config.zone_settings import LandingZoneConfig
-from mirror_assets.discovery.finding import FolderFacts, FolderKind, FoundFolder, PlaceFinding
 from mirror_assets.errors import ErrorCode, StopError
+from mirror_assets.features.init.discovery_memory import DiscoveryMemory, MemoryFile
+from mirror_assets.features.init.finding import FolderFacts, FolderKind, FoundFolder, PlaceFinding
 from mirror_assets.landing.names import DISCOVERED
 
 _PLACE = "s3://lake sales/*"

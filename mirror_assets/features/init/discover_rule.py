@@ -133,3 +133,9 @@ class DiscoverRule(Section):
             if known in self.keys:
                 return self.keys[known]
         return None
+
+
+class DiscoverSettings(Section):
+    """The rules that find tables."""
+
+    discover: tuple[DiscoverRule, ...] = Field(default=(), description="Rules for table discovery.")

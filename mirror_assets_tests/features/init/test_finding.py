@@ -7,7 +7,14 @@ import pytest
 from hypothesis import given
 from pydantic import ValidationError
 
-from mirror_assets.discovery.finding import FolderFacts, FolderKind, FoundFolder, Listing, PlaceFinding, after_listing
+from mirror_assets.features.init.finding import (
+    FolderFacts,
+    FolderKind,
+    FoundFolder,
+    Listing,
+    PlaceFinding,
+    after_listing,
+)
 
 TABLE, NONE = FolderFacts(kind=FolderKind.TABLE, table_id="t"), FolderFacts(kind=FolderKind.NOT_A_TABLE)
 _PLACE = "/lake *"

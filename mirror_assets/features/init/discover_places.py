@@ -8,20 +8,20 @@ from pathlib import PurePosixPath
 from typing import TYPE_CHECKING
 
 from mirror_assets.config.catalogs import table_problem
-from mirror_assets.config.discover_rule import DiscoverRule, FromCatalog
 from mirror_assets.config.locate import unity_client
 from mirror_assets.config.model import Config
 from mirror_assets.config.setting_values import ESCAPE, is_uri
+from mirror_assets.features.init.discover_rule import DiscoverRule, FromCatalog
 from mirror_assets.storage.lake.lake_address import LakeAddress
 
 if TYPE_CHECKING:
-    from mirror_assets.discovery.places import Place
+    from mirror_assets.features.init.found_places import Place
 
 
 def place_of(config: Config, rule: DiscoverRule) -> Place:
     """Return the place of a rule; it makes no request yet."""
     # These load deltalake, which a file without rules does not need.
-    from mirror_assets.discovery.places import Place, list_catalog, list_folders
+    from mirror_assets.features.init.found_places import Place, list_catalog, list_folders
 
     if isinstance(rule.place, FromCatalog):
         place, label, pattern = rule.place, rule.place.catalog, rule.place.schema_name

@@ -11,8 +11,7 @@ from pathlib import Path
 import pyarrow as pa
 from deltalake import write_deltalake
 
-from mirror_assets.config.discovered import FoundState
-from mirror_assets.config.find_tables import When
+from mirror_assets.config.discovered import FoundState, When
 from mirror_assets.config.load import load_config
 from mirror_assets.config.model import Config
 

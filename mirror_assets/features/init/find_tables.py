@@ -6,21 +6,22 @@ import logging
 import time
 from collections.abc import Sequence
 from dataclasses import replace
-from enum import Enum
 from functools import partial
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING
 
-from mirror_assets.config.choose_tables import RuleFinding, choose_tables
-from mirror_assets.config.discover_places import place_of
-from mirror_assets.config.discovery_memory import DiscoveryMemory, MemoryFile
+from mirror_assets.config.discovered import When
 from mirror_assets.config.model import Config
-from mirror_assets.config.time_limit import TimeLimit
-from mirror_assets.discovery.finding import PlaceFinding, scan
 from mirror_assets.errors import MirrorError
+from mirror_assets.features.init.choose_tables import RuleFinding, choose_tables
+from mirror_assets.features.init.discover_places import place_of
+from mirror_assets.features.init.discover_rule import DiscoverSettings
+from mirror_assets.features.init.discovery_memory import DiscoveryMemory, MemoryFile
+from mirror_assets.features.init.finding import PlaceFinding, scan
+from mirror_assets.features.init.time_limit import TimeLimit
 
 if TYPE_CHECKING:
-    from mirror_assets.discovery.places import Place
+    from mirror_assets.features.init.found_places import Place
 
 # Dagster ends a code server that does not answer for half a minute.
 _LOADING_SECONDS = 20.0
@@ -32,30 +33,14 @@ _TRIES = 5
 _LOG = logging.getLogger(__name__)
 
 
-class When(Enum):
-    """When places are scanned: never, if they were never listed, or in any case.
-
-    The first two are limited to 20 seconds. `now` also reads folders again that were no tables a moment ago. `accept`
-    does the same, and removes all tables that are not listed, however many.
-    """
-
-    NEVER = "never"
-    UNKNOWN = "unknown"
-    REFRESH = "refresh"
-    NOW = "now"
-    ACCEPT = "accept"
-
-
-def with_found_tables(config: Config, when: When = When.UNKNOWN) -> Config:
+def find_tables(config: Config, when: When) -> Config:
     """Return the configuration with the tables that its rules find, in place of those that they found before.
 
     Raises nothing: a place that can't be scanned retains its known tables, also while the landing zone with discovery's
     memory can't be read, and `Config.discovered` has the reason.
     """
-    if not config.discover:
-        return config
     limit = TimeLimit(_LOADING_SECONDS if when in (When.NEVER, When.UNKNOWN) else None)
-    places = [place_of(config, rule) for rule in config.discover]
+    places = [place_of(config, rule) for rule in DiscoverSettings.of(config).discover]
     found, is_saved, tries = config, False, 0
     while not is_saved and tries < _TRIES:
         found, is_saved = _find(config, places, when, limit)
@@ -68,7 +53,8 @@ def with_found_tables(config: Config, when: When = When.UNKNOWN) -> Config:
 
 def _find(config: Config, places: Sequence[Place], when: When, limit: TimeLimit) -> tuple[Config, bool]:
     """Read the memory, scan the places that are due, and save what has changed; return False if another process has."""
-    file, trouble, own = None, None, config.discovered.memory
+    file, trouble, known = None, None, config.discovered.memory
+    own = known if isinstance(known, DiscoveryMemory) else None
     try:
         read = partial(MemoryFile.read, config.landing_zone, replaces_damaged=when is When.ACCEPT)
         file = limit.call(_ZONE, read, at_most=_ZONE_SECONDS)
@@ -104,7 +90,7 @@ def _findings(
         RuleFinding(
             number, rule, place, scanned.get(place.name) or memory.finding(place.name), is_scanned=place.name in scanned
         )
-        for number, (rule, place) in enumerate(zip(config.discover, places, strict=True))
+        for number, (rule, place) in enumerate(zip(DiscoverSettings.of(config).discover, places, strict=True))
     ]
 
 
@@ -117,7 +103,11 @@ def _scanned(
     limit: TimeLimit,
 ) -> PlaceFinding:
     """Scan the place; return the known finding with the reason if that fails."""
-    rules = [(number, rule) for number, rule in enumerate(config.discover) if places[number].name == place.name]
+    rules = [
+        (number, rule)
+        for number, rule in enumerate(DiscoverSettings.of(config).discover)
+        if places[number].name == place.name
+    ]
 
     def is_wanted(path: str) -> bool:
         return not all(rule.excludes(PurePosixPath(place.label, path)) for _, rule in rules)

@@ -12,7 +12,7 @@ from mirror_assets.config.discovered import DiscoveredTable
 from mirror_assets.config.errors import memory_damaged
 from mirror_assets.config.zone import open_zone
 from mirror_assets.config.zone_settings import LandingZoneConfig
-from mirror_assets.discovery.finding import PlaceFinding
+from mirror_assets.features.init.finding import PlaceFinding
 from mirror_assets.landing.control_file import ControlFile, read_control_file, write_control_file
 from mirror_assets.landing.format import Record
 from mirror_assets.landing.names import DISCOVERED, TableName
@@ -20,7 +20,7 @@ from mirror_assets.landing.steps import drive
 from mirror_assets.storage import Store
 
 if TYPE_CHECKING:
-    from mirror_assets.config.choose_tables import RuleFinding
+    from mirror_assets.features.init.choose_tables import RuleFinding
 
 
 class DiscoveryMemory(Record):

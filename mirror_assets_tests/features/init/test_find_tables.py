@@ -10,19 +10,18 @@ from threading import Event
 
 import pytest
 
-from mirror_assets.config import find_tables
-from mirror_assets.config.discovered import FoundState
-from mirror_assets.config.discovery_memory import MemoryFile
-from mirror_assets.config.find_tables import When, with_found_tables
+from mirror_assets.config.discovered import FoundState, When, with_found_tables
 from mirror_assets.config.model import Config
-from mirror_assets.discovery.finding import PlaceFinding, scan
 from mirror_assets.errors import ErrorCode
+from mirror_assets.features.init import find_tables
+from mirror_assets.features.init.discovery_memory import MemoryFile
+from mirror_assets.features.init.finding import PlaceFinding, scan
 from mirror_assets.landing.names import DISCOVERED
 from mirror_assets.source.access import Access
 from mirror_assets.source.find_folders import MatchedFolders, match_folders
 from mirror_assets.storage import LocalStore
 from mirror_assets.storage.errors import StoreDenied, StoreUnavailable
-from mirror_assets_tests.discovery.lakes import DiskLake, names, states
+from mirror_assets_tests.worlds.disk_lake import DiskLake, names, states
 from mirror_assets_tests.worlds.onelake.server import LoopbackOneLake
 
 _RULE = '{from: {store: lake, path: "*/*/"}, keys: {default: [id]}}'
@@ -323,7 +322,7 @@ def test_definitions_load_while_nothing_responds(lake: DiskLake, monkeypatch: py
         patched.setattr(find_tables, "_LOADING_SECONDS", 0.5)
         patched.setattr(find_tables, "_ZONE_SECONDS", 0.2)
         patched.setattr(LocalStore, "read", hang)
-        patched.setattr("mirror_assets.discovery.places.match_folders", hang)
+        patched.setattr("mirror_assets.features.init.found_places.match_folders", hang)
         for when in (When.UNKNOWN, When.NEVER):
             config = lake.load(when)
             assert names(config) == []
@@ -338,7 +337,7 @@ def test_definitions_load_whatever_a_library_raises(
     def fail(*_: object) -> MatchedFolders:
         raise KeyError("answer")
 
-    monkeypatch.setattr("mirror_assets.discovery.places.match_folders", fail)
+    monkeypatch.setattr("mirror_assets.features.init.found_places.match_folders", fail)
     ((code, trouble),) = _troubles(lake.load(when))
     assert (code, "KeyError: 'answer'" in trouble) == (ErrorCode.UNEXPECTED.value, True)
 
@@ -350,7 +349,7 @@ def test_two_rules_of_one_place_list_it_once(lake: DiskLake, monkeypatch: pytest
         listed.append(pattern)
         return match_folders(root, pattern)
 
-    monkeypatch.setattr("mirror_assets.discovery.places.match_folders", counted)
+    monkeypatch.setattr("mirror_assets.features.init.found_places.match_folders", counted)
     lake.add("sales/orders", "sales/lines", "sales/items", "stock/parts")
     lake.configure(f"{_RULE}\n  - {_RULE}")
     lake.load()

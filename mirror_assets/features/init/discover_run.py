@@ -7,11 +7,11 @@ from pathlib import Path
 
 from mirror_assets.cli.exit import Exit
 from mirror_assets.cli.output import note, show
-from mirror_assets.config.discovered import RuleOutcome
+from mirror_assets.config.discovered import RuleOutcome, When
 from mirror_assets.config.errors import Problem
-from mirror_assets.config.find_tables import When
 from mirror_assets.config.load import load_config
 from mirror_assets.config.model import Config
+from mirror_assets.features.init.discover_rule import DiscoverSettings
 
 
 @dataclass(frozen=True)
@@ -33,7 +33,7 @@ def discover(path: Path | None, *, accept: bool, as_json: bool) -> Exit:
     listed any more are removed.
     """
     config = load_config(path, when=When.ACCEPT if accept else When.NOW)
-    if not config.discover:
+    if not DiscoverSettings.of(config).discover:
         raise config.invalid((Problem("discover", "no rule finds tables"),))
     lines = [
         FoundLine(row.name, row.address, config.place(f"discover.{row.rule}"), row.state.value, row.reason, row.keys)

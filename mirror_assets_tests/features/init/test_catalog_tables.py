@@ -6,10 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from mirror_assets.config.discovered import FoundState
-from mirror_assets.config.find_tables import When
+from mirror_assets.config.discovered import FoundState, When
 from mirror_assets.config.model import Config
-from mirror_assets_tests.discovery.lakes import DiskLake, names
+from mirror_assets_tests.worlds.disk_lake import DiskLake, names
 from mirror_assets_tests.worlds.unity.server import Answer, LoopbackUnity, Table
 
 _DENIED = Answer.refusal(403, "PERMISSION_DENIED", "No USE SCHEMA.")

@@ -7,8 +7,8 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 
-from mirror_assets.discovery.finding import FolderFacts, FolderKind, Listing
 from mirror_assets.errors import ErrorCode, MirrorError, RetryError, SettingError
+from mirror_assets.features.init.finding import FolderFacts, FolderKind, Listing
 from mirror_assets.source.access import Access, PlainAccess
 from mirror_assets.source.delta_rs import newest_metadata
 from mirror_assets.source.errors import SourceNotDelta

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
 if TYPE_CHECKING:
-    from mirror_assets.discovery.places import Place
+    from mirror_assets.features.init.found_places import Place
 
 # A table that one listing does not have may be in the middle of being replaced.
 _LISTINGS = 2

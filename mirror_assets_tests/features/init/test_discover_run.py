@@ -10,7 +10,7 @@ import pytest
 
 from mirror_assets.cli import main
 from mirror_assets.config.load import load_config
-from mirror_assets_tests.discovery.lakes import DiskLake, names
+from mirror_assets_tests.worlds.disk_lake import DiskLake, names
 
 
 @pytest.fixture

@@ -10,9 +10,9 @@ from tempfile import TemporaryDirectory
 import hypothesis.strategies as st
 from hypothesis import given, settings
 
-from mirror_assets.config.find_tables import When, with_found_tables
+from mirror_assets.config.discovered import When, with_found_tables
 from mirror_assets.config.model import Config
-from mirror_assets_tests.discovery.lakes import DiskLake
+from mirror_assets_tests.worlds.disk_lake import DiskLake
 
 _FOLDERS = st.sampled_from([f"{parent}/{name}" for parent in "abc" for name in ("orders", "Items")])
 _PROCESSES = st.sampled_from([0, 1])

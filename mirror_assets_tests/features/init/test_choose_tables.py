@@ -10,11 +10,11 @@ from pathlib import Path
 
 import pytest
 
-from mirror_assets.config.discovered import FoundState
-from mirror_assets.config.find_tables import When, with_found_tables
+from mirror_assets.config.discovered import FoundState, When, with_found_tables
 from mirror_assets.config.setting_values import Changes
+from mirror_assets.features.init.discover_rule import DiscoverSettings
 from mirror_assets_tests.config.reading import mistake, mistakes, read
-from mirror_assets_tests.discovery.lakes import FEED, DiskLake, names, states
+from mirror_assets_tests.worlds.disk_lake import FEED, DiskLake, names, states
 
 BASE = """\
 landing_zone: {path: landing}
@@ -94,7 +94,7 @@ def test_a_rule_needs_keys_unless_its_changes_do_without() -> None:
     without = BASE.replace("    keys: {default: [id]}\n", "")
     assert mistake(without).startswith("5: discover.0.keys: `changes: feed` and `changes: files` need `keys`")
     for text in (f"{without}    settings: {{changes: append_only}}\n", f"{without}defaults: {{keys: [id]}}\n"):
-        assert len(read(text).discover) == 1
+        assert len(DiscoverSettings.of(read(text)).discover) == 1
 
 
 def test_neither_tables_nor_rules() -> None:

@@ -13,16 +13,16 @@ from pathlib import Path
 
 import pytest
 
-from mirror_assets.discovery import places
-from mirror_assets.discovery.finding import FolderKind, PlaceFinding, scan
-from mirror_assets.discovery.places import Place, list_folders
 from mirror_assets.errors import RetryError, SettingError
+from mirror_assets.features.init import found_places as places
+from mirror_assets.features.init.finding import FolderKind, PlaceFinding, scan
+from mirror_assets.features.init.found_places import Place, list_folders
 from mirror_assets.source.access import Access, PlainAccess
 from mirror_assets.source.actions import Metadata
 from mirror_assets.source.delta_rs import newest_metadata
 from mirror_assets.source.find_folders import match_folders
-from mirror_assets_tests.discovery.lakes import DiskLake
 from mirror_assets_tests.source.s3_server import S3Server, s3_server
+from mirror_assets_tests.worlds.disk_lake import DiskLake
 
 
 def folders(root: str, pattern: str, access: Callable[[str], Access]) -> Place:
