@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import dagster as dg
 import pytest
 
 from mirror_assets.landing.names import TableName
@@ -25,8 +26,8 @@ def test_other_tables_settings_and_assets_are_other_definitions() -> None:
     marks.add(code_mark(assets_of([ORDERS], "keys: [id], where: 'id > 3'")))
 
     class Elsewhere(MirrorAssets):
-        def keys(self, *kinds: AssetKind) -> list[object]:  # type: ignore[override]
-            return [key.with_prefix("elsewhere") for key in super().keys(*kinds)]
+        def key(self, kind: AssetKind, table: TableName) -> dg.AssetKey:
+            return super().key(kind, table).with_prefix("elsewhere")
 
     marks.add(code_mark(Elsewhere(assets_of([ORDERS]).config)))
     assert len(marks) == 5
