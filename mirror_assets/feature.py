@@ -150,6 +150,11 @@ class Feature:
     A method imports what it needs when it is called: a feature that is not used costs no import.
     """
 
+    @property
+    def module(self) -> str:
+        """The module with its code: a resident run ends when that has changed."""
+        return type(self).__module__
+
     # Settings.
 
     def settings(self) -> type[Section] | None:
@@ -257,6 +262,10 @@ def read_by_features(config: Config, table: TableSettings) -> int | None:
 @dataclass(frozen=True)
 class _OwnCheck(Feature):
     check: SliceCheck
+
+    @property
+    def module(self) -> str:
+        return self.check.problems.__module__
 
     def slice_checks(self) -> Sequence[SliceCheck]:
         return (self.check,)

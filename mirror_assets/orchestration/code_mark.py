@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import sys
 from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
@@ -24,7 +25,8 @@ def code_mark(assets: MirrorAssets) -> str:
             digest.update(assets.key(kind, table.name).to_string().encode())
     for variable in _environment(settings):
         digest.update(variable.encode())
-    digest.update(_code().encode())
+    own = {feature.module for feature in assets.config.own_features}
+    digest.update(_code(tuple(sorted(own))).encode())
     return digest.hexdigest()[:32]
 
 
@@ -36,10 +38,11 @@ def _environment(settings: str) -> Iterator[str]:
 
 
 @cache
-def _code() -> str:
-    """Return a digest of the package's files as they were when this process first asked."""
+def _code(own: tuple[str, ...]) -> str:
+    """Return a digest of the files of the package and of the project's own features, when this process first asked."""
     digest = hashlib.sha256()
-    for file in sorted(_PACKAGE.rglob("*.py")):
+    files = (sys.modules[name].__file__ for name in own if name in sys.modules)
+    for file in (*sorted(_PACKAGE.rglob("*.py")), *(Path(file) for file in files if file)):
         about = file.stat()
         digest.update(f"{file} {about.st_mtime_ns} {about.st_size}".encode())
     return digest.hexdigest()

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import importlib
 from pathlib import Path
 
 import dagster as dg
 import pytest
 
+from mirror_assets.feature import SliceCheck
 from mirror_assets.landing.names import TableName
 from mirror_assets.orchestration import code_mark as module
 from mirror_assets.orchestration.asset_names import AssetKind
@@ -49,10 +51,23 @@ def test_a_variable_that_a_setting_names_counts(monkeypatch: pytest.MonkeyPatch)
     assert code_mark(assets) != loaded
 
 
+def test_other_code_of_a_check_of_the_project_is_another_load(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.syspath_prepend(tmp_path)
+    digests = set[str]()
+    for text in ("", "# longer"):
+        (tmp_path / "checks_of_a_project.py").write_text(f"def none(_):\n    return ()\n{text}")
+        problems = importlib.import_module("checks_of_a_project").none
+        assets = assets_of([ORDERS])
+        config = assets.config.with_features([SliceCheck("ours", "One of ours.", problems)])
+        module._code.cache_clear()
+        digests |= {code_mark(assets.with_config(config))}
+    assert len(digests) == 2
+
+
 def test_other_code_is_another_load(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "_PACKAGE", tmp_path)
     digests = set[str]()
     for text in ("1", "12"):
         (tmp_path / "a.py").write_text(text)
-        digests |= {module._code.__wrapped__()}
+        digests |= {module._code.__wrapped__(())}
     assert len(digests) == 2
