@@ -15,10 +15,12 @@ from mirror_assets.config.setting_values import Section, Text, distinct_columns
 
 def _landing_type(text: str) -> str:
     kind = re.sub(r"\s+", "", text).lower()
+    if kind in LANDING_TYPES:
+        return kind
     precision, scale = decimal_digits(kind) or (0, 0)
-    if kind not in LANDING_TYPES and not (1 <= precision <= MOST_DIGITS and scale <= precision):
+    if not (1 <= precision <= MOST_DIGITS and scale <= precision):
         raise ValueError(f"{text!r} can't land; it must be one of {', '.join(LANDING_TYPES)}, decimal(p,s)")
-    return kind
+    return f"decimal({precision},{scale})"  # as Spark writes it: 05 is 5
 
 
 LandingType = Annotated[str, AfterValidator(_landing_type)]

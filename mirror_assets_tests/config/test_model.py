@@ -112,3 +112,9 @@ def test_the_model_round_trips() -> None:
     config = read(TEXT)
     again = Config.model_validate(config.model_dump(exclude_unset=True), context=Origin(config.file))
     assert again.model_dump() == config.model_dump()
+
+
+def test_a_decimal_is_written_as_spark_writes_it() -> None:
+    """The manifest has the type, and the mirror's is compared with it."""
+    text = TEXT.replace("[order, line]", "[order]\n    columns: {a: {sql: b, type: 'DECIMAL( 05, 02 )'}}")
+    assert read(text).table("sales.orders").computed["a"].type == "decimal(5,2)"
