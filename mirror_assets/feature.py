@@ -147,8 +147,8 @@ class SliceCheck:
 class Feature:
     """The entry point of a feature; what a method does not return, the feature does not have.
 
-    A method imports what it needs when it is called: a feature that is not used costs no import. A project's own feature
-    has no settings, rules, folders and commands: mirror.yaml names it, so these are known before it.
+    A method imports what it needs when it is called: a feature that is not used costs no import. A project's own
+    feature has no settings, rules, folders and commands: mirror.yaml names it, so these are known before it.
     """
 
     @property
