@@ -174,7 +174,7 @@ def test_commits_whose_files_are_gone_are_a_gap_that_one_can_accept(
 
 def as_of(spark: SparkSession, context: HistoryContext, version: int) -> list[Row]:
     """The rows that the page's question for a time gives, asked for a version."""
-    page = (Path(__file__).parents[2] / "docs" / "history.md").read_text()
+    page = (Path(__file__).parents[3] / "docs" / "history.md").read_text()
     (question,) = (sql for sql in page.partition("```sql\n")[2].partition("```")[0].split("\n\n") if "PARTITION" in sql)
     question = question.replace("order_id", "id").replace("history/sales.schema/orders", context.history.uri)
     then = question.replace("_commit_timestamp <= '2026-01-31 18:30:00'", f"_commit_version <= {version}")
