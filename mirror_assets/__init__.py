@@ -12,6 +12,8 @@ if TYPE_CHECKING:
     from mirror_assets.components.component import MirrorComponent as MirrorComponent
     from mirror_assets.config.load import load_config as load_config
     from mirror_assets.definitions import build_definitions as build_definitions
+    from mirror_assets.feature import SliceCheck as SliceCheck
+    from mirror_assets.feature import StagedRows as StagedRows
     from mirror_assets.orchestration.translator import MirrorTranslator as MirrorTranslator
     from mirror_assets.orchestration.translator import MirrorTranslatorData as MirrorTranslatorData
 
@@ -21,8 +23,10 @@ _PUBLIC = {
     "MirrorComponent": "mirror_assets.components.component",
     "MirrorTranslator": "mirror_assets.orchestration.translator",
     "MirrorTranslatorData": "mirror_assets.orchestration.translator",
+    "SliceCheck": "mirror_assets.feature",
+    "StagedRows": "mirror_assets.feature",
     "build_definitions": "mirror_assets.definitions",
-    "load_config": "mirror_assets.config",
+    "load_config": "mirror_assets.config.load",
 }
 
 

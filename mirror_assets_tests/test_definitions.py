@@ -12,6 +12,7 @@ import pytest
 from dagster._core.remote_representation.external_data import RepositorySnap
 from dagster_shared.serdes import serialize_value
 
+import mirror_assets
 from mirror_assets.config.load import load_config
 from mirror_assets.definitions import build_definitions, defs
 from mirror_assets.orchestration.jobs import MIRROR_TABLE, REBUILD, build_jobs
@@ -109,3 +110,7 @@ def test_definitions_load_nothing_that_their_settings_do_not_need() -> None:
     loaded = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.split()
     assert "mirror_assets" in loaded
     assert not {"azure", "opentelemetry.sdk", "obstore"} & set(loaded)
+
+
+def test_every_public_name_is_there() -> None:
+    assert [name for name in mirror_assets._PUBLIC if not hasattr(mirror_assets, name)] == []
