@@ -71,7 +71,6 @@ def test_commands_that_read_logs_import_no_spark(tmp_path: Path, command: str) -
     ("typed", "offered"),
     [
         ("recon", ["reconcile"]),
-        ("fabric st", ["start", "status"]),
         ("run --table shop", ["shop.orders", "shop.customers"]),
         ("rebuild sh", ["shop.orders", "shop.customers"]),
     ],

@@ -16,6 +16,7 @@ from mirror_assets.composition import Project
 from mirror_assets.config.load import load_config
 from mirror_assets.features.fabric.database import Definition, TargetProperties
 from mirror_assets.landing.format import Column
+from mirror_assets_tests.cli import test_help
 from mirror_assets_tests.landing.staging import cover
 from mirror_assets_tests.worlds.fabric.databases import LoopbackDatabase, reported_table
 from mirror_assets_tests.worlds.fabric.interface import Answer
@@ -198,3 +199,7 @@ def test_there_is_no_stop_and_the_help_says_why(capsys: pytest.CaptureFixture[st
     with pytest.raises(SystemExit):
         main(["fabric", "--help"])
     assert "replays all files" in " ".join(capsys.readouterr().out.split())
+
+
+def test_a_shell_completes_its_commands(tmp_path: Path) -> None:
+    test_help.test_a_shell_completes_commands_and_tables(tmp_path, "fabric st", ["start", "status"])
