@@ -38,6 +38,15 @@ def test_the_core_names_no_feature() -> None:
     assert [file for file in core if named.search(file.read_text(encoding="utf-8"))] == []
 
 
+@pytest.mark.parametrize(
+    "file", sorted((ROOT / "mirror_assets/features").glob("*/*_check*.py")), ids=lambda file: file.stem
+)
+def test_its_checks_can_be_imported_first(file: Path) -> None:
+    """The list of all checks imports them, so they can't import it."""
+    module = ".".join(file.relative_to(ROOT).with_suffix("").parts)
+    subprocess.run([sys.executable, "-c", f"import {module}"], check=True)
+
+
 @pytest.mark.soak
 @pytest.mark.parametrize("name", _FOLDERS)
 def test_the_core_runs_without_the_feature(tmp_path: Path, name: str) -> None:

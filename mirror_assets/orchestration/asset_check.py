@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Final, TypeVar, cast
 
@@ -11,7 +11,7 @@ import dagster as dg
 
 from mirror_assets.composition import Project
 from mirror_assets.config.model import Config
-from mirror_assets.config.table_settings import TableSettings
+from mirror_assets.config.table_settings import LagLimits, RetentionLimits, TableSettings
 from mirror_assets.docs_links import check_link, error_link
 from mirror_assets.landing.names import TableName
 from mirror_assets.landing.problems import ProblemKey
@@ -26,6 +26,8 @@ from mirror_assets.verify.check_result import CheckResult
 
 # Metadata of a result that was skipped because another check failed: alerts report that one only.
 SKIPPED: Final = "skipped"
+# What to do when a commit can soon no longer be read.
+KEEP_FILES = "start a run that mirrors the pending commits, or execute the statement in the message: it retains files."
 _Shared = TypeVar("_Shared")
 
 
@@ -151,3 +153,9 @@ class Check:
             description=result.description,
             blocking=self.blocking,
         )
+
+
+def by_limits(check: Callable[[float | None], CheckResult], limits: LagLimits | RetentionLimits) -> CheckResult:
+    """Return the check's error at the limit for errors, else its result at the limit for warnings, as a warning."""
+    error = check(limits.error_seconds)
+    return replace(check(limits.warn_seconds), is_warning=True) if error.passed else error

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
 
 from mirror_assets.config.model import Config
-from mirror_assets.config.table_settings import LagLimits, RetentionLimits, TableSettings
+from mirror_assets.config.table_settings import TableSettings
 from mirror_assets.errors import ErrorCode, SettingError
 from mirror_assets.feature import features
-from mirror_assets.orchestration.asset_check import Check, CheckedTable
+from mirror_assets.orchestration.asset_check import KEEP_FILES, Check, CheckedTable, by_limits
 from mirror_assets.orchestration.asset_names import AssetKind
 from mirror_assets.orchestration.settled_checks import settled
 from mirror_assets.orchestration.staged_checks import STAGED_CHECKS, own_staged_checks
@@ -35,7 +35,6 @@ from mirror_assets.verify.timeliness import check_lag, check_retention
 
 RECONCILED = "reconciled"
 _WAITING = (ReconcileState.PENDING, ReconcileState.MISSING, ReconcileState.LOADING, ReconcileState.OUTDATED)
-KEEP_FILES = "start a run that mirrors the pending commits, or execute the statement in the message: it retains files."
 
 
 def _file_continuity(checked: CheckedTable) -> CheckResult:
@@ -67,12 +66,6 @@ def _retention(checked: CheckedTable) -> CheckResult:
         return CheckResult("retention", skipped="skipped: the table waits for a rebuild")
     deadline = feed_deadline(checked.context, checked.pending, time.time())
     return by_limits(partial(check_retention, deadline, check="retention"), checked.table.retention)
-
-
-def by_limits(check: Callable[[float | None], CheckResult], limits: LagLimits | RetentionLimits) -> CheckResult:
-    """Return the check's error at the limit for errors, else its result at the limit for warnings, as a warning."""
-    error = check(limits.error_seconds)
-    return replace(check(limits.warn_seconds), is_warning=True) if error.passed else error
 
 
 def _reconciled(checked: CheckedTable) -> CheckResult:
@@ -168,10 +161,9 @@ def checks_of(config: Config, table: TableSettings) -> Sequence[Check]:
 
 def require_known(config: Config, names: Sequence[str]) -> frozenset[str]:
     """Return the names. Raises SettingError for an unknown check: a run without checks would look successful."""
-    known = sorted({check.name for table in config.all_tables() for check in checks_of(config, table)} | {*CHECK_NAMES})
-    for name in names:
-        if name not in known:
-            raise SettingError(
-                f"no check is called {name!r}.", f"use one of: {', '.join(known)}.", code=ErrorCode.CONFIG_INVALID
-            )
+    if more := frozenset(names).difference(CHECK_NAMES):
+        known = {*CHECK_NAMES, *(check.name for table in config.all_tables() for check in checks_of(config, table))}
+        for name in sorted(more - known):
+            what, next_step = f"no check is called {name!r}.", f"use one of: {', '.join(sorted(known))}."
+            raise SettingError(what, next_step, code=ErrorCode.CONFIG_INVALID)
     return frozenset(names)
