@@ -183,11 +183,11 @@ class Feature:
         return {}
 
     def places(self, config: Config) -> Sequence[Place]:  # noqa: ARG002 features override it
-        """Return where it writes, so that no table is found there, and Spark can reach it."""
+        """Return where it may write: no table is found there."""
         return ()
 
     def reads(self, config: Config) -> Sequence[str]:  # noqa: ARG002
-        """Return the addresses that it reads beside the tables."""
+        """Return the addresses that it uses beside the tables, so that Spark can reach them."""
         return ()
 
     def with_found_tables(self, config: Config, when: When) -> Config:  # noqa: ARG002

@@ -167,7 +167,6 @@ class Config(Sections):
         """
         uris = [table.source for table in self.all_tables()]
         uris += [uri for feature in self.all_features for uri in feature.reads(self)]
-        uris += [place.uri for feature in self.all_features for place in feature.places(self)]
         found = [store_of(uri, self._stores) for uri in uris]
         if any(not catalog.is_vending for catalog in self.catalogs.values()):
             found += [store.store for store in self.stores.values()]

@@ -49,6 +49,10 @@ class _History(Feature):
 
         return (Place("the folder of the histories", HistorySettings.of(config).history.path),)
 
+    def reads(self, config: Config) -> Sequence[str]:
+        is_kept = any(_keeps(table) for table in config.all_tables())
+        return [place.uri for place in self.places(config)] if is_kept else ()
+
     def asset_of(self, config: Config, table: TableSettings) -> FeatureAsset | None:
         if not _keeps(table):
             return None

@@ -81,5 +81,7 @@ def test_a_history_may_be_in_a_store_but_not_on_s3() -> None:
     assert history_uri(stored, stored.table("orders").name).startswith("abfss://h@acc.dfs.core.windows.net/h/")
     assert "abfss://h@acc.dfs.core.windows.net" in {store.root.uri for store in stored.lake_stores()}
     assert checkpoints(stored, stored.table("orders").name).is_relative_to("/etc/history")
+    unused = read(_STORE + 'history: {path: "abfss://h@acc.dfs.core.windows.net/h/"}\n')
+    assert unused.lake_stores() == (), "Spark doesn't have to reach a place that no table uses"
     found = mistake(_STORE + "history: {path: s3://acme/history}\n")
     assert found.startswith("6: history.path: on S3, Spark detects concurrent commits only within one driver")
