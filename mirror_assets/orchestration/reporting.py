@@ -149,13 +149,13 @@ class Reporting:
         def spoken_for(problem: StoredProblem) -> bool:
             return problem.key in results or problem.owner == self.owner
 
-        def evaluated(file: ProblemFile) -> ProblemFile:
+        def with_claims(file: ProblemFile) -> ProblemFile:
             file = evaluation.apply(file)
             for delivery in deliveries:
                 file = delivery.claim(file, spoken_for)
             return file
 
-        before, after = memory.change(evaluated)
+        before, after = memory.change(with_claims)
         for delivery in deliveries:
             if delivery.has_claims:
                 accepted = delivery.deliver(after)

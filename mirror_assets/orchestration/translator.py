@@ -57,8 +57,8 @@ def _default_spec(config: Config, kind: AssetKind, table: TableSettings) -> dg.A
     """Return the definition. Source and mirror are external assets: others write them."""
     made = asset_of_feature(config, table) if kind is AssetKind.HISTORY else None
     kinds = set(made.kinds) if made else _KINDS[kind]
-    if kind is AssetKind.MIRROR and config.mirror_place:
-        kinds = kinds | {config.mirror_place.kind}
+    if kind is AssetKind.MIRROR and (mirror := config.mirror_place) is not None:
+        kinds = kinds | {mirror.kind}
     uri = made.uri if made else _uri(config, kind, table)
     metadata: dict[str, MetadataItem] = {"dagster/uri": shown_place(config, uri)}
     if kind in (AssetKind.SOURCE, AssetKind.MIRROR):
