@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from mirror_assets.errors import ErrorCode, SettingError
+from mirror_assets.errors import ErrorCode, ErrorRow, SettingError
 
 # Spark passes settings with this prefix on to Hadoop.
 HADOOP = "spark.hadoop."
@@ -336,24 +336,31 @@ def require_fixed(settings: Mapping[str, str]) -> None:
     for name, value in settings.items():
         problem = setting_problem(name, value)
         if problem is not None:
-            raise setting_fixed(name, problem)
+            raise SETTING_FIXED(name=name, problem=problem)
 
 
-def setting_fixed(name: str, problem: str) -> SettingError:
-    """Return the error for a setting that decides rows and has another value."""
-    return SettingError(
-        f"spark.settings: {name}: {problem}.",
-        "remove it; the value that this package sets needs no line.",
-        code=ErrorCode.CONFIG_INVALID,
-    )
+SETTING_FIXED = ErrorRow(
+    ErrorCode.CONFIG_INVALID,
+    SettingError,
+    "A setting that decides rows and has another value.",
+    "spark.settings: {name}: {problem}.",
+    "remove it; the value that this package sets needs no line.",
+    "mirror-assets plan --config path/to/mirror.yaml    # lists all mistakes with their lines",
+)
+
+
+CONTEXT_UNFIT = ErrorRow(
+    ErrorCode.SESSION_UNFIT,
+    SettingError,
+    "A Spark context has a setting that decides rows and that no session can change.",
+    "the Spark context has {name}={found}: {reason}.",
+    "{step} where the context is started (spark-defaults.conf, core-site.xml or the project's Spark resource), then "
+    "start the process again.",
+    "mirror-assets doctor --table TABLE",
+)
 
 
 def context_unfit(setting: ContextSetting, found: str) -> SettingError:
-    """Return the error for a Spark context with a setting that decides rows and that no session can change."""
+    """Return CONTEXT_UNFIT for a setting with the value `found`."""
     step = "remove it" if setting.value is None else f"set it to {setting.value}"
-    return SettingError(
-        f"the Spark context has {setting.name}={found}: {setting.reason}.",
-        f"{step} where the context is started (spark-defaults.conf, core-site.xml or the project's Spark resource), "
-        "then start the process again.",
-        code=ErrorCode.SESSION_UNFIT,
-    )
+    return CONTEXT_UNFIT(name=setting.name, found=found, reason=setting.reason, step=step)

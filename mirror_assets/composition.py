@@ -31,9 +31,9 @@ from mirror_assets.source.log import DeltaLog
 from mirror_assets.standin.replicator import LocalReplicator
 from mirror_assets.storage import LocalStore, Store
 from mirror_assets.storage.credentials import CredentialKind, credential_of
-from mirror_assets.storage.errors import spark_cannot_sign_in, stores_collide
+from mirror_assets.storage.errors import SPARK_CANNOT_SIGN_IN, STORES_COLLIDE
 from mirror_assets.storage.lake.azure import storage_token
-from mirror_assets.storage.lake.catalog_errors import catalog_table_unfit, catalog_table_unknown
+from mirror_assets.storage.lake.catalog_errors import CATALOG_TABLE_UNFIT, CATALOG_TABLE_UNKNOWN
 from mirror_assets.storage.lake.token_server import VARIABLE, start_token_server
 from mirror_assets.storage.lake.vended_keys import own_names, reach_settings
 from mirror_assets.storage.onelake.abfs import HADOOP_AZURE, abfs_settings, onelake_settings
@@ -172,9 +172,11 @@ def find_in_spark(session: Session, table: str, catalog: str, name: str) -> str:
 
     found = find_table(session("catalogs"), catalog, name)
     if found is None:
-        raise catalog_table_unknown(f"{table}, {name}", catalog, "Spark does not find it")
+        raise CATALOG_TABLE_UNKNOWN(what=f"{table}, {name}", catalog=catalog, why="Spark does not find it")
     if found.provider != "delta" or found.location is None:
-        raise catalog_table_unfit(f"{table}, {name}", catalog, f"a {found.kind} {found.provider}".strip())
+        raise CATALOG_TABLE_UNFIT(
+            what=f"{table}, {name}", catalog=catalog, kind=f"a {found.kind} {found.provider}".strip()
+        )
     return found.location
 
 
@@ -293,7 +295,7 @@ class SparkSettings:
         shown, secret = self._filled_apart()
         if any(f"{{env.{VARIABLE}}}" in value for value in self.reach.values()):
             if not shown["spark.master"].startswith("local"):
-                raise spark_cannot_sign_in(shown["spark.master"])
+                raise SPARK_CANNOT_SIGN_IN(master=shown["spark.master"])
             start_token_server(storage_token)
         return open_session(for_brief_work(shown) if is_brief else shown, secret, owner)
 
@@ -350,7 +352,7 @@ def spark_reach(config: Config) -> tuple[dict[str, str], tuple[str, ...]]:
     for store in stores:
         for name, value in store.hadoop_settings().items():
             if reach.setdefault(name, value) != value:
-                raise stores_collide(store.root.uri, name)
+                raise STORES_COLLIDE(root=store.root.uri, setting=name)
     return {f"spark.hadoop.{name}": value for name, value in reach.items()}, tuple(packages)
 
 

@@ -7,15 +7,19 @@
     ├── StopError       a state that the project did not leave: a person decides
     └── UnknownOutcome  a request may or may not have taken effect: read the result back
 
-Each package's `errors.py` has its errors, with their messages: what happened, where, and the next step. An error that
-is caught by type is a class with its facts as attributes. Any other is a function that takes the facts and returns an
-error of its family with a code. `family` is the branch in one word, for errors as data.
+Each package's `errors.py` is a table: a row has the code, the message (what happened, and where), the next step and a
+command. docs/errors.md is written from the rows. A row is called with the facts of its message, and returns the error.
+Only an error that is caught by type has a class of its own below its family, with those facts that the catcher needs.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from dataclasses import dataclass
 from enum import Enum
-from typing import ClassVar
+from inspect import get_annotations
+from types import MappingProxyType
+from typing import Any, ClassVar, Generic, TypeVar
 
 
 class ErrorCode(str, Enum):
@@ -98,18 +102,13 @@ NEXT = " Next: "
 class MirrorError(Exception):
     """Root of the tree. The message is `what`, then the next step."""
 
-    code: ErrorCode
-    family: ClassVar[str] = "error"
+    row: ErrorRow[MirrorError] | None = None
+    facts: Mapping[str, Any] = MappingProxyType({})  # those that the message was made of
+    family: ClassVar[str] = "error"  # the branch in one word, for errors as data
 
-    def __init__(self, what: str, next_step: str, *, code: ErrorCode | None = None) -> None:
-        """Keep both halves of the message; `what` names the table, file or setting.
-
-        `code` is for an error that is not caught by its class: a function of the package creates it.
-        """
-        self.what = what
-        self.next_step = next_step
-        if code is not None:
-            self.code = code
+    def __init__(self, what: str, next_step: str, *, code: ErrorCode) -> None:
+        """Keep both halves of the message; `what` names the table, file or setting."""
+        self.what, self.next_step, self.code = what, next_step, code
         super().__init__(f"{what}{NEXT}{next_step}")
 
 
@@ -147,6 +146,43 @@ class UnknownOutcome(MirrorError):
     family = "unknown"
 
 
+_Raised_co = TypeVar("_Raised_co", bound=MirrorError, covariant=True)
+
+
+@dataclass(frozen=True)
+class ErrorRow(Generic[_Raised_co]):
+    """A row of a package's table of errors: `LOG_GAP(uri=uri, version=3)` returns the error, for `raise`.
+
+    `message` and `next_step` are templates: `{uri}` is the fact of this name, and docs/errors.md shows it as URI.
+    `cause` says in general what has happened. `commands` are lines for a shell. A catcher compares `error.row`.
+    """
+
+    code: ErrorCode
+    raises: type[_Raised_co]
+    cause: str
+    message: str
+    next_step: str
+    commands: str = ""
+
+    def __call__(self, *, next_step: str | None = None, **facts: object) -> _Raised_co:
+        """Return the error; the facts that its class declares become its attributes.
+
+        `next_step` replaces the row's where the caller knows a better one. Names in a tuple or list are shown in a row.
+        """
+        texts = {
+            name: ", ".join(map(str, fact)) if isinstance(fact, tuple | list) else fact for name, fact in facts.items()
+        }
+        step = self.next_step.format(**texts) if next_step is None else next_step
+        error = self.raises(self.message.format(**texts), step, code=self.code)
+        error.row, error.facts = self, facts
+        for name in get_annotations(self.raises).keys() & facts.keys():
+            setattr(error, name, facts[name])
+        return error
+
+
+REBUILD_STEP = "launch the job `rebuild`, or run `mirror-assets rebuild {table}`"
+
+
 def rebuild_step(table: str) -> str:
     """Return the step that starts a rebuild of the table: the job, then the command."""
-    return f"launch the job `rebuild`, or run `mirror-assets rebuild {table}`"
+    return REBUILD_STEP.format(table=table)

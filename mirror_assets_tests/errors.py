@@ -1,4 +1,4 @@
-"""Asserting on an error by its family and its code, as callers see it."""
+"""Asserting on an error by its row, or by its family and its code, as callers see it."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import TypeVar
 
 import pytest
 
-from mirror_assets.errors import ErrorCode, MirrorError
+from mirror_assets.errors import ErrorCode, ErrorRow, MirrorError
 
 Expected = tuple[type[MirrorError], ErrorCode]
 _Family = TypeVar("_Family", bound=MirrorError)
@@ -15,3 +15,8 @@ _Family = TypeVar("_Family", bound=MirrorError)
 def raises(family: type[_Family], code: ErrorCode, match: str | None = None) -> pytest.RaisesExc[_Family]:
     """What `pytest.raises` gives, for an error of exactly this family and this code."""
     return pytest.raises(family, match=match, check=lambda error: type(error) is family and error.code is code)
+
+
+def raises_row(row: ErrorRow[_Family], match: str | None = None) -> pytest.RaisesExc[_Family]:
+    """What `pytest.raises` gives, for the error of exactly this row."""
+    return pytest.raises(row.raises, match=match, check=lambda error: error.row is row)

@@ -7,9 +7,10 @@ from pathlib import Path
 import pytest
 
 from mirror_assets.byte_settings import BYTE_SETTINGS, CONTEXT_SETTINGS, PINNED, require_fixed, setting_problem
-from mirror_assets.config.errors import ConfigInvalid
+from mirror_assets.config.errors import MISTAKES
 from mirror_assets.config.load import parse_config
 from mirror_assets.errors import SettingError
+from mirror_assets_tests.errors import raises_row
 from mirror_assets_tests.pages import DOCS, codes, table
 
 _BASE = "landing_zone: {path: ./landing}\ntables: {orders: {source: ./orders, keys: [order_id]}}\n"
@@ -21,7 +22,7 @@ def _parse(settings: str) -> None:
 
 @pytest.mark.parametrize("value", ["false", "'false'", '"False "'])
 def test_another_value_in_mirror_yaml_is_refused_with_line_setting_and_reason(value: str) -> None:
-    with pytest.raises(ConfigInvalid) as refused:
+    with raises_row(MISTAKES) as refused:
         _parse(f"spark.sql.ansi.enabled: {value}")
     expected = (
         "mirror.yaml:5: spark.settings.spark.sql.ansi.enabled: it decides which rows land, and can only be 'true'"

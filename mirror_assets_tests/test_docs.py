@@ -2,22 +2,20 @@
 
 from __future__ import annotations
 
-import importlib
-import inspect
-import pkgutil
+import ast
 import re
 import shlex
 from collections.abc import Iterator
 from enum import Enum
 from pathlib import Path
-from types import ModuleType, UnionType
+from string import Formatter
+from types import UnionType
 from typing import TypeGuard, Union, get_args, get_origin
 
 import click
 import pytest
 from pydantic import BaseModel
 
-import mirror_assets
 from mirror_assets.cli.commands import app
 from mirror_assets.config.catalogs import CatalogConfig
 from mirror_assets.config.load import parse_config
@@ -26,7 +24,7 @@ from mirror_assets.config.setting_values import parse_size
 from mirror_assets.config.stores import StoreConfig
 from mirror_assets.config.table_settings import TableConfig, TableDefaults
 from mirror_assets.definitions import build_definitions
-from mirror_assets.errors import ErrorCode, MirrorError
+from mirror_assets.errors import ErrorCode, ErrorRow, MirrorError
 from mirror_assets.features.alerts.alert_settings import ReceiverConfig
 from mirror_assets.features.init.discover_rule import DiscoverRule
 from mirror_assets.landing.format import Manifest, Receipt
@@ -34,6 +32,7 @@ from mirror_assets.orchestration.checks import CHECK_NAMES
 from mirror_assets.pipeline.check_slice import BLOCKING_CHECKS
 from mirror_assets.source.breaks import BreakKind
 from mirror_assets_tests.asset_kinds import kind_of
+from mirror_assets_tests.errors_page import PAGE, error_rows, modules, page
 from mirror_assets_tests.pages import DOCS, PAGES, ROOT, anchors, blocks, codes, sections, table
 
 _PACKAGE, _TESTS = ROOT / "mirror_assets", ROOT / "mirror_assets_tests"
@@ -62,21 +61,37 @@ def test_every_check_is_in_the_table_with_its_asset_and_whether_it_blocks() -> N
     assert {name for name, asset, _ in told if asset == "changes"} == set(BLOCKING_CHECKS)
 
 
-def test_every_error_code_has_a_section_with_cause_and_next_step_of_each_family() -> None:
-    families = {family.family: family.__name__ for family in MirrorError.__subclasses__()}
-    told = [
-        (families[family], code, cause, next_step)
-        for code, section in sections(DOCS / "errors.md").items()
-        for family, cause, next_step in _CAUSE.findall(section)
-    ]
-    rows = {(family, code) for family, code, _, _ in told}
-    assert len(rows) == len(told), "a family is told twice"
-    assert all(text.endswith((".", "`")) for _, _, *texts in told for text in texts)
-    raised = _raised()
-    assert raised - rows == set()
-    still = {code for _, code in raised}
-    assert {(family, code) for family, code in rows - raised if code in still} == set()
-    assert {code for _, code in rows} == {code.value for code in ErrorCode}
+def test_the_page_of_errors_is_written_from_the_tables() -> None:
+    text = PAGE.read_text(encoding="utf-8")
+    assert text == page(text), "run `make docs`, which writes it"
+
+
+def test_every_error_code_has_a_row() -> None:
+    assert {row.code for row in error_rows()} == set(ErrorCode)
+
+
+@pytest.mark.parametrize("row", error_rows(), ids=lambda row: f"{row.code.value}: {row.cause}")
+def test_a_row_tells_cause_and_next_step_in_whole_sentences(row: ErrorRow[MirrorError]) -> None:
+    assert row.cause.endswith(".")
+    assert row.next_step.endswith((".", "`", "}", ":"))
+    assert row.code.value in row.code.name.lower()
+
+
+def _facts(row: ErrorRow[MirrorError]) -> set[str]:
+    """Return the names of the facts that the row's texts need."""
+    fields = [field for text in (row.message, row.next_step) for _, field, _, _ in Formatter().parse(text)]
+    return {field.partition(".")[0] for field in fields if field}
+
+
+def test_every_error_is_made_with_the_facts_of_its_row() -> None:
+    rows = {name: row for module in modules() for name, row in vars(module).items() if isinstance(row, ErrorRow)}
+    wrong = list[str]()
+    for path in _PACKAGE.rglob("*.py"):
+        for call in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(call, ast.Call) and isinstance(call.func, ast.Name) and call.func.id in rows:
+                missing = _facts(rows[call.func.id]) - {keyword.arg for keyword in call.keywords}
+                wrong += [f"{path}:{call.lineno}: {missing}"] if missing or call.args else []
+    assert wrong == []
 
 
 def test_every_check_has_a_section_with_its_condition_and_what_to_do() -> None:
@@ -110,34 +125,6 @@ def _parse(command: click.Command, arguments: list[str], parent: click.Context |
 def test_every_family_is_documented() -> None:
     told = {(codes(name)[0], codes(family)[0]) for name, family, *_ in table(DOCS / "errors.md", "Families")}
     assert told == {(family.family, family.__name__) for family in MirrorError.__subclasses__()}
-
-
-def _raised() -> set[tuple[str, str]]:
-    """Return family and code of every error of the package."""
-    modules = [
-        importlib.import_module(module.name)
-        for module in pkgutil.walk_packages(mirror_assets.__path__, "mirror_assets.")
-    ]
-    classes = {
-        (family.__name__, error.code.value) for family in MirrorError.__subclasses__() for error in _below(family)
-    }
-    return classes | {found for module in modules for found in _made_by_functions(module)}
-
-
-def _below(error: type[MirrorError]) -> Iterator[type[MirrorError]]:
-    for child in error.__subclasses__():
-        yield child
-        yield from _below(child)
-
-
-def _made_by_functions(module: ModuleType) -> Iterator[tuple[str, str]]:
-    """Yield family and code of the errors that the module's functions return: each names its codes."""
-    families = {family.__name__ for family in MirrorError.__subclasses__()}
-    for _, function in inspect.getmembers(module, inspect.isfunction):
-        family = function.__annotations__.get("return")
-        if function.__module__ == module.__name__ and family in families:
-            made = [code for code in function.__code__.co_names if code in ErrorCode.__members__]
-            yield from ((str(family), ErrorCode[code].value) for code in made)
 
 
 # Links and references.

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
-from mirror_assets.errors import ErrorCode, RetryError, SettingError, StopError
+from mirror_assets.errors import ErrorCode, ErrorRow, RetryError, SettingError, StopError
 from mirror_assets.redaction import redacted
 
 
@@ -36,77 +36,95 @@ def did_you_mean(name: str, known: Iterable[str]) -> str:
     return f"; did you mean {by_lower[near[0]]!r}?" if near else f"; it is one of: {', '.join(by_lower.values())}"
 
 
-class ConfigInvalid(SettingError):
-    """mirror.yaml has mistakes; the message lists all of them, one per line."""
-
-    code = ErrorCode.CONFIG_INVALID
-
-    def __init__(self, file: Path, problems: tuple[Problem, ...]) -> None:
-        self.problems = problems
-        count = "one mistake" if len(problems) == 1 else f"{len(problems)} mistakes"
-        listed = "".join(f"{problem.at(file)}\n" for problem in problems)
-        super().__init__(f"{file} has {count}:\n{listed}", "correct these lines, then run again.")
+MISTAKES = ErrorRow(
+    ErrorCode.CONFIG_INVALID,
+    SettingError,
+    "mirror.yaml has mistakes; the message lists all of them, one per line.",
+    "{file} has {count}:\n{listed}",
+    "correct these lines, then run again.",
+    "mirror-assets plan    # validates mirror.yaml",
+)
 
 
-class ConfigMissing(SettingError):
-    """mirror.yaml doesn't exist, or can't be read."""
-
-    code = ErrorCode.CONFIG_INVALID
-
-    def __init__(self, file: Path, why: str) -> None:
-        super().__init__(
-            f"the configuration {file} can't be read: {why}.",
-            "run in the folder of your mirror.yaml, or name the file with --config or the variable MIRROR_CONFIG.",
-        )
-
-
-class TableUnknown(SettingError):
-    """mirror.yaml has no table of this name."""
-
-    code = ErrorCode.CONFIG_INVALID
-
-    def __init__(self, file: Path, name: str, known: tuple[str, ...]) -> None:
-        super().__init__(f"{file} has no table {name!r}.", f"use one of its tables{did_you_mean(name, known)}")
-
-
-def variable_unset(setting: str, problem: str) -> SettingError:
-    """A setting refers to an environment variable that is not set."""
-    what, next_step = f"{setting}: {problem}.", "set it in this process's environment."
-    return SettingError(what, next_step, code=ErrorCode.CONFIG_INVALID)
-
-
-def memory_damaged(path: str) -> StopError:
-    """Return the error for a file of discovered tables that this program did not write."""
-    return StopError(
-        f"{path} is not a valid list of discovered tables.",
-        "restore it from a backup, or run `mirror-assets discover --accept`, which scans and writes it again.",
-        code=ErrorCode.LANDING_DAMAGED,
+def config_invalid(file: Path, problems: tuple[Problem, ...]) -> SettingError:
+    """Return the error that lists all mistakes of the file."""
+    count = "one mistake" if len(problems) == 1 else f"{len(problems)} mistakes"
+    return MISTAKES(
+        file=file, count=count, listed="".join(f"{problem.at(file)}\n" for problem in problems), problems=problems
     )
 
 
-def no_response(what: str) -> RetryError:
-    """Return the error for a place of tables, or a landing zone, that responds too late for loading definitions."""
-    return RetryError(
-        f"{what} did not respond in time to load the definitions.",
-        "check the network and the address; the sensor `mirror` scans again.",
-        code=ErrorCode.SOURCE_UNAVAILABLE,
-    )
+CONFIG_MISSING = ErrorRow(
+    ErrorCode.CONFIG_INVALID,
+    SettingError,
+    "Mirror.yaml doesn't exist, or can't be read.",
+    "the configuration {file} can't be read: {why}.",
+    "run in the folder of your mirror.yaml, or name the file with --config or the variable MIRROR_CONFIG.",
+    "mirror-assets plan --config path/to/mirror.yaml    # lists all mistakes with their lines",
+)
+
+
+TABLE_UNKNOWN = ErrorRow(
+    ErrorCode.CONFIG_INVALID,
+    SettingError,
+    "mirror.yaml has no table of this name.",
+    "{file} has no table {name!r}.",
+    "use one of its tables{meant}",
+    "mirror-assets plan    # validates mirror.yaml",
+)
+
+
+VARIABLE_UNSET = ErrorRow(
+    ErrorCode.CONFIG_INVALID,
+    SettingError,
+    "A setting refers to an environment variable that is not set.",
+    "{setting}: {problem}.",
+    "set it in this process's environment.",
+    "mirror-assets plan    # validates mirror.yaml",
+)
+
+
+MEMORY_DAMAGED = ErrorRow(
+    ErrorCode.LANDING_DAMAGED,
+    StopError,
+    "A file of discovered tables that this program did not write.",
+    "{path} is not a valid list of discovered tables.",
+    "restore it from a backup, or run `mirror-assets discover --accept`, which scans and writes it again.",
+    "mirror-assets check --table TABLE --only file_continuity\nmirror-assets rebuild TABLE",
+)
+
+
+NO_RESPONSE = ErrorRow(
+    ErrorCode.SOURCE_UNAVAILABLE,
+    RetryError,
+    "A place of tables, or a landing zone, that responds too late for loading definitions.",
+    "{what} did not respond in time to load the definitions.",
+    "check the network and the address; the sensor `mirror` scans again.",
+    "mirror-assets doctor --table TABLE",
+)
+
+
+REQUEST_FAILED = ErrorRow(
+    ErrorCode.UNEXPECTED,
+    StopError,
+    "A library raised an exception while tables were discovered.",
+    "{what} can't be read: {why}.",
+    "check its address and credential; the next scan tries again. If the error persists, report it.",
+    "mirror-assets doctor",
+)
 
 
 def request_failed(what: str, error: Exception) -> StopError:
-    """Return the error for an exception of a library while tables are discovered."""
-    return StopError(
-        f"{what} can't be read: {redacted(f'{type(error).__name__}: {error}')[:300]}.",
-        "check its address and credential; the next scan tries again. If the error persists, report it.",
-        code=ErrorCode.UNEXPECTED,
-    )
+    """Return REQUEST_FAILED for an exception of a library, without secrets."""
+    return REQUEST_FAILED(what=what, why=redacted(f"{type(error).__name__}: {error}")[:300])
 
 
-def tables_unconfirmed() -> RetryError:
-    """Return the error of a process that has discovered tables without knowing which folder has which name."""
-    return RetryError(
-        "the tables that `discover` has found are not confirmed: the landing zone could not be read when this process "
-        "loaded them, and another folder may have the name of a known table.",
-        "nothing: the next run reads it again. If the error persists, run `mirror-assets doctor`.",
-        code=ErrorCode.STORE_UNAVAILABLE,
-    )
+TABLES_UNCONFIRMED = ErrorRow(
+    ErrorCode.STORE_UNAVAILABLE,
+    RetryError,
+    "A process that has discovered tables without knowing which folder has which name.",
+    "the tables that `discover` has found are not confirmed: the landing zone could not be read when this process"
+    " loaded them, and another folder may have the name of a known table.",
+    "nothing: the next run reads it again. If the error persists, run `mirror-assets doctor`.",
+    "mirror-assets doctor --no-spark    # tests the landing zone\nmirror-assets run",
+)

@@ -14,7 +14,7 @@ from pydantic_core import ErrorDetails
 
 from mirror_assets.config.discovered import When, with_found_tables
 from mirror_assets.config.document import Document, Steps, Value, read_document
-from mirror_assets.config.errors import ConfigInvalid, ConfigMissing, did_you_mean
+from mirror_assets.config.errors import CONFIG_MISSING, config_invalid, did_you_mean
 from mirror_assets.config.model import Config
 from mirror_assets.config.rules import apply_rules
 from mirror_assets.feature import Feature, SliceCheck
@@ -66,7 +66,7 @@ def parse_config(text: bytes, file: Path, environment: Mapping[str, str]) -> Con
     apply_rules(document)
     if config is None or document.problems:
         in_order = sorted(document.problems, key=lambda problem: (problem.line or 0, problem.path))
-        raise ConfigInvalid(file, tuple(in_order))
+        raise config_invalid(file, tuple(in_order))
     return config
 
 
@@ -98,7 +98,7 @@ def load_section(
     section = _validate(model, document.get(*steps) or {}, document, steps)
     problems = tuple(one for one in document.problems if not one.path or one.path.startswith(".".join(steps)))
     if section is None or problems:
-        raise ConfigInvalid(file, problems)
+        raise config_invalid(file, problems)
     return section
 
 
@@ -106,7 +106,7 @@ def _read(file: Path) -> bytes:
     try:
         return file.read_bytes()
     except OSError as error:
-        raise ConfigMissing(file, error.strerror or str(error)) from error
+        raise CONFIG_MISSING(file=file, why=error.strerror or str(error)) from error
 
 
 def _validate(model: type[_Model], value: Value, document: Document, above: Steps = ()) -> _Model | None:

@@ -13,11 +13,11 @@ from mirror_assets.config.setting_values import is_uri, local_source
 from mirror_assets.config.store_access import PATIENCE, StoreAccess, access_to, store_of
 from mirror_assets.config.stores import StoreConfig
 from mirror_assets.source.access import Access, Located, PlainAccess
-from mirror_assets.source.errors import LocationUnknown, catalog_managed
+from mirror_assets.source.errors import CATALOG_MANAGED, LOCATION_UNKNOWN
 from mirror_assets.storage.lake.catalog_errors import (
-    catalog_location_unfit,
-    catalog_table_unfit,
-    credentials_not_vended,
+    CATALOG_LOCATION_UNFIT,
+    CATALOG_TABLE_UNFIT,
+    CREDENTIALS_NOT_VENDED,
 )
 from mirror_assets.storage.lake.lake_address import LakeAddress, Scheme
 from mirror_assets.storage.lake.locations import KnownLocations, TableLocation
@@ -108,7 +108,7 @@ def _location(named: CatalogTable, catalog: CatalogConfig, in_spark: InSpark | N
     elif last is not None and not last.is_older_than(_TRUSTED_WITHOUT_SPARK_SECONDS):
         return last
     else:
-        raise LocationUnknown(named.table, named.catalog)
+        raise LOCATION_UNKNOWN(table=named.table, catalog=named.catalog)
     _KNOWN.remember(identity, named.table, found)
     return found
 
@@ -116,10 +116,12 @@ def _location(named: CatalogTable, catalog: CatalogConfig, in_spark: InSpark | N
 def _in_unity(named: CatalogTable, catalog: CatalogConfig) -> TableLocation:
     table = unity_client(named.catalog, catalog).table(named.table)
     if table.is_catalog_managed:
-        raise catalog_managed(f"{named.table} in the catalog {named.catalog}")
+        raise CATALOG_MANAGED(uri=f"{named.table} in the catalog {named.catalog}")
     if not table.is_delta:
         kind = " ".join(filter(None, (table.table_type.lower(), (table.data_source_format or "").lower())))
-        raise catalog_table_unfit(named.table, named.catalog, f"a {kind or 'table of unknown format'}")
+        raise CATALOG_TABLE_UNFIT(
+            what=named.table, catalog=named.catalog, kind=f"a {kind or 'table of unknown format'}"
+        )
     uri = _address(named, table.storage_location or "")
     return TableLocation(uri=uri, table_id=table.table_id, said=time.time())
 
@@ -130,7 +132,7 @@ def _address(named: CatalogTable, location: str) -> str:
         local = str(local_source(location))
         return LakeAddress.parse(local).uri if is_uri(local) else local.rstrip("/")
     except ValueError as error:
-        raise catalog_location_unfit(named.table, named.catalog, str(error)) from error
+        raise CATALOG_LOCATION_UNFIT(what=named.table, catalog=named.catalog, why=str(error)) from error
 
 
 def _identity(named: CatalogTable, catalog: CatalogConfig) -> str:
@@ -142,7 +144,7 @@ def _vended(
 ) -> VendedTable:
     store, address = store_of(found.uri, stores), LakeAddress.parse(found.uri)
     if found.table_id is None or store is None:
-        raise credentials_not_vended(named.table, named.catalog, "the catalog has no id for it")
+        raise CREDENTIALS_NOT_VENDED(what=named.table, catalog=named.catalog, why="the catalog has no id for it")
     client = unity_client(named.catalog, catalog)
     keys = _renewed(client, named, found.table_id, address.scheme)
     return VendedTable(
@@ -160,9 +162,9 @@ def _renewed(client: UnityClient, named: CatalogTable, table_id: str, scheme: Sc
         if keys is not None and keys.scheme is scheme:
             return keys
         if not vended.kinds:
-            raise credentials_not_vended(named.table, named.catalog, "its answer has none")
+            raise CREDENTIALS_NOT_VENDED(what=named.table, catalog=named.catalog, why="its answer has none")
         kinds = _GOOGLE_UNUSABLE if "gcp_oauth_token" in vended.kinds else ", ".join(vended.kinds)
         why = f"it vends {kinds}, for a table at {scheme.value}://"
-        raise credentials_not_vended(named.table, named.catalog, why)
+        raise CREDENTIALS_NOT_VENDED(what=named.table, catalog=named.catalog, why=why)
 
     return RenewedKeys(fetch)

@@ -12,7 +12,7 @@ from mirror_assets.config.automation import AutomationConfig
 from mirror_assets.config.catalogs import CatalogConfig, CatalogTable
 from mirror_assets.config.discovered import Discovered
 from mirror_assets.config.document import Origin
-from mirror_assets.config.errors import ConfigInvalid, Problem, TableUnknown
+from mirror_assets.config.errors import TABLE_UNKNOWN, Problem, config_invalid
 from mirror_assets.config.locate import InSpark, last_address, locate
 from mirror_assets.config.metrics import MetricsConfig
 from mirror_assets.config.setting_values import (
@@ -29,6 +29,7 @@ from mirror_assets.config.store_access import access_to, store_of
 from mirror_assets.config.stores import StoreConfig
 from mirror_assets.config.table_settings import StorePath, TableConfig, TableDefaults, TableSettings
 from mirror_assets.config.zone_settings import LandingZoneConfig, MirrorConfig
+from mirror_assets.errors import SettingError
 from mirror_assets.feature import Feature, MirrorPlace, SliceCheck, features, own_feature
 from mirror_assets.landing.names import TableName
 from mirror_assets.source.access import Access, Located
@@ -139,7 +140,7 @@ class Config(Sections):
     def _table(self, name: str) -> TableSettings:
         own = self.tables.get(name)
         if own is None:
-            raise TableUnknown(self.file, name, tuple(self.tables))
+            raise TABLE_UNKNOWN(file=self.file, name=name, meant=tuple(self.tables))
         merged = _merge(
             self.defaults.model_dump(exclude_unset=True), own.model_dump(exclude_unset=True, exclude={"source"})
         )
@@ -216,12 +217,12 @@ class Config(Sections):
         rules = ((name, rule) for name, rule in self._rule_of.items() if f"{path}.".startswith(f"tables.{name}."))
         return next((f"discover.{rule}" for _, rule in rules), path)
 
-    def invalid(self, problems: tuple[Problem, ...]) -> ConfigInvalid:
+    def invalid(self, problems: tuple[Problem, ...]) -> SettingError:
         """Return the error for mistakes that only the source or Fabric can show, each with its setting's line."""
         placed = (
             Problem(of.path, of.message, self.line_of(of.path) if of.line is None else of.line) for of in problems
         )
-        return ConfigInvalid(self.file, tuple(placed))
+        return config_invalid(self.file, tuple(placed))
 
 
 def _merge(defaults: dict[str, object], own: dict[str, object]) -> dict[str, object]:

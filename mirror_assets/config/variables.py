@@ -11,7 +11,7 @@ import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
-from mirror_assets.config.errors import variable_unset
+from mirror_assets.config.errors import VARIABLE_UNSET
 from mirror_assets.redaction import hide
 
 _REFERENCE = re.compile(r"\$\{(?:([A-Za-z_][A-Za-z0-9_]*)(?::-([^}]*))?\})?")
@@ -86,7 +86,7 @@ def _fill_hidden(setting: str, text: str, environment: Mapping[str, str], escape
         hide(name, escaped(value))
     filled = fill(text, environment, escaped)
     if filled.problems:
-        raise variable_unset(setting, "; ".join(filled.problems))
+        raise VARIABLE_UNSET(setting=setting, problem="; ".join(filled.problems))
     return filled.text
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from mirror_assets.config.zone_settings import LandingZoneConfig
 from mirror_assets.storage import LocalStore, Store
-from mirror_assets.storage.errors import root_unusable
+from mirror_assets.storage.errors import ROOT_UNUSABLE
 
 
 def open_zone(config: LandingZoneConfig) -> Store:
@@ -14,7 +14,7 @@ def open_zone(config: LandingZoneConfig) -> Store:
     """
     if config.path is not None:
         if config.path.exists() and not config.path.is_dir():
-            raise root_unusable(str(config.path), "it is a file, not a folder")
+            raise ROOT_UNUSABLE(root=str(config.path), why="it is a file, not a folder")
         return LocalStore(config.path)
     from mirror_assets.storage.onelake.clients import shared_clients
     from mirror_assets.storage.onelake.onelake_store import OneLakeStore

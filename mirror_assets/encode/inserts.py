@@ -12,7 +12,7 @@ from mirror_assets.encode.columns import described, inserted_row, projected
 from mirror_assets.encode.counted import Counted, number_of
 from mirror_assets.encode.scan_reader import read_scan
 from mirror_assets.encode.spark_errors import spark_errors
-from mirror_assets.source.errors import RowsChanged
+from mirror_assets.source.errors import ROWS_CHANGED
 from mirror_assets.source.projection import ALL_ROWS, Projection
 from mirror_assets.source.row_counts import ReadRows
 from mirror_assets.source.scan import RowKind, Scan
@@ -64,7 +64,7 @@ def encode_inserts(
     """
     removing = min((file.version for file in slice_.scan.files if file.kind is not RowKind.INSERT), default=None)
     if removing is not None:
-        raise RowsChanged(slice_.table, removing, f"version {removing} removes rows")
+        raise ROWS_CHANGED(table=slice_.table, version=removing, why=f"version {removing} removes rows")
     with spark_errors(f"{slice_.table}, encoding version {slice_.version} of {slice_.scan.uri} into {folder}"):
         is_keyless = any(column.is_row_id for column in slice_.columns)
         read = read_scan(spark, slice_.scan, row_ids=is_keyless)

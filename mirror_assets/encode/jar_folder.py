@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from mirror_assets.encode.quick_start import PACKAGES, QuickStart
-from mirror_assets.errors import ErrorCode, SettingError
+from mirror_assets.errors import ErrorCode, ErrorRow, SettingError
 
 
 def jars_in(folder: Path, packages: Sequence[str]) -> tuple[Path, ...]:
@@ -16,7 +16,7 @@ def jars_in(folder: Path, packages: Sequence[str]) -> tuple[Path, ...]:
     wanted = {package: "-".join(package.split(":")[1:3]) for package in packages}
     lacking = [package for package, name in wanted.items() if not any(jar.stem.endswith(name) for jar in jars)]
     if lacking:
-        raise jars_missing(folder, lacking)
+        raise JARS_MISSING(folder=folder, packages=lacking)
     return jars
 
 
@@ -32,24 +32,26 @@ def fill_jar_folder(folder: Path, settings: Mapping[str, str]) -> tuple[Path, ..
         open_session(settings)
     jars = QuickStart.of(settings).jars
     if not jars:
-        raise jars_unknown(settings.get(PACKAGES, ""))
+        raise JARS_UNKNOWN(packages=settings.get(PACKAGES, ""))
     folder.mkdir(parents=True, exist_ok=True)
     return tuple(Path(shutil.copy(jar, folder)) for jar in jars)
 
 
-def jars_missing(folder: Path, packages: Sequence[str]) -> SettingError:
-    """Return the error for a folder without the JARs of these packages."""
-    return SettingError(
-        f"spark.jars_folder {folder} has no JAR of {', '.join(packages)}.",
-        "run `mirror-assets download-jars FOLDER` on a machine that can download them, and copy the folder here.",
-        code=ErrorCode.SESSION_UNFIT,
-    )
+JARS_MISSING = ErrorRow(
+    ErrorCode.SESSION_UNFIT,
+    SettingError,
+    "A folder of JARs lacks some that the session needs.",
+    "spark.jars_folder {folder} has no JAR of {packages}.",
+    "run `mirror-assets download-jars FOLDER` on a machine that can download them, and copy the folder here.",
+    "mirror-assets doctor --table TABLE",
+)
 
 
-def jars_unknown(packages: str) -> SettingError:
-    """Return the error for packages whose JARs Spark doesn't report."""
-    return SettingError(
-        f"can't determine the JARs of {packages or 'no packages'}.",
-        "remove spark.jars, spark.jars.ivy and spark.jars.packages from spark.settings, use a local master, and retry.",
-        code=ErrorCode.SESSION_UNFIT,
-    )
+JARS_UNKNOWN = ErrorRow(
+    ErrorCode.SESSION_UNFIT,
+    SettingError,
+    "Spark doesn't report the JARs of these packages.",
+    "can't determine the JARs of {packages}.",
+    "remove spark.jars, spark.jars.ivy and spark.jars.packages from spark.settings, use a local master, and retry.",
+    "mirror-assets doctor --table TABLE",
+)

@@ -21,7 +21,7 @@ from pyspark.sql import functions as F
 from pyspark.sql.types import ArrayType, DataType, LongType, MapType, StringType, StructField, StructType
 
 from mirror_assets.encode.columns import CHANGE_TYPE, COMMIT_TIMESTAMP, COMMIT_VERSION, ROW_ID, ROW_VERSION
-from mirror_assets.source.errors import source_unsupported
+from mirror_assets.source.errors import SOURCE_UNSUPPORTED
 from mirror_assets.source.log_paths import hadoop_path, java_encoded
 from mirror_assets.source.scan import ChosenRows, RowKind, Scan, ScannedFile
 from mirror_assets.sql_names import quoted
@@ -139,7 +139,9 @@ class _ScanReader:
         for one in schema.fields:
             default = one.metadata.get(_DEFAULT)
             if default is not None and not _CONSTANT.fullmatch(str(default)):
-                raise source_unsupported(self.scan.uri, f"{default!r} as the old default of its column `{one.name}`")
+                raise SOURCE_UNSUPPORTED(
+                    uri=self.scan.uri, why=f"{default!r} as the old default of its column `{one.name}`"
+                )
         object.__setattr__(self, "_schema", schema)
 
     def no_rows(self) -> DataFrame:

@@ -24,8 +24,8 @@ from mirror_assets.encode.jar_folder import jars_in
 from mirror_assets.encode.jvm_start import resolving_alone, start_jvm
 from mirror_assets.encode.private.jvm import Jvm
 from mirror_assets.encode.quick_start import EXCLUDES, PACKAGES, QuickStart
-from mirror_assets.encode.spark_errors import SparkNotStarted, package_refused, spark_unfit
-from mirror_assets.encode.spark_version import connect_unsupported, minor_version, require_classic, with_version
+from mirror_assets.encode.spark_errors import PACKAGE_REFUSED, SPARK_UNFIT, spark_not_started
+from mirror_assets.encode.spark_version import CONNECT_UNSUPPORTED, minor_version, require_classic, with_version
 from mirror_assets.redaction import redacted, redacted_error
 
 _EXTENSIONS, _DELTA_EXTENSION = "spark.sql.extensions", "io.delta.sql.DeltaSparkSessionExtension"
@@ -121,7 +121,7 @@ def open_session(
         require_context(shared)
         return _with_settings(shared, {**settings, **(secrets or {})}, owner)
     except (PySparkException, Py4JJavaError) as error:
-        raise SparkNotStarted(_first_line(error)) from redacted_error(error)
+        raise spark_not_started(_first_line(error)) from redacted_error(error)
 
 
 def own_session(handed: SparkSession, owner: str | None = None) -> SparkSession:
@@ -163,13 +163,13 @@ def require_context(spark: SparkSession) -> None:
 def require_delta(spark: SparkSession) -> None:
     """Raise SettingError unless the session of a project can read Delta tables as this package does."""
     if not hasattr(spark, "_jsparkSession"):
-        raise connect_unsupported()
+        raise CONNECT_UNSUPPORTED()
     _hide_expressions()
     wanted = {_EXTENSIONS: _DELTA_EXTENSION, _CATALOG: _DELTA_CATALOG}
     missing = [f"{name}={value}" for name, value in wanted.items() if value not in spark.conf.get(name, "").split(",")]
     if missing:
         step = f"add {', '.join(missing)} to spark_config of the resource, and the package {delta_package()}."
-        raise spark_unfit("it lacks settings of Delta Lake", step)
+        raise SPARK_UNFIT(why="it lacks settings of Delta Lake", next_step=step)
 
 
 def _hide_expressions() -> None:
@@ -201,7 +201,7 @@ def _merged_packages(ours: Sequence[str], wanted: str | None) -> str:
     theirs = _items(wanted or "")
     for coordinate in theirs:
         if coordinate.startswith(_DELTA) and coordinate != delta_package():
-            raise package_refused(coordinate, delta_package())
+            raise PACKAGE_REFUSED(wanted=coordinate, installed=delta_package())
     replaced = {_artefact(coordinate) for coordinate in theirs if coordinate not in ours}
     return _joined((*(own for own in ours if _artefact(own) not in replaced), *theirs))
 
@@ -243,7 +243,7 @@ def _start(settings: Mapping[str, str]) -> SparkSession:
             session = builder.getOrCreate()
         except (PySparkException, Py4JJavaError) as error:
             lines = [redacted(line) for line in last_lines]
-            raise SparkNotStarted(_first_line(error), lines) from redacted_error(error)
+            raise spark_not_started(_first_line(error), lines) from redacted_error(error)
         quick.keep_jars(session)
     return session
 

@@ -9,15 +9,15 @@ from contextlib import contextmanager
 from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
 
-from mirror_assets.errors import ErrorCode, MirrorError, RetryError, SettingError, StopError
+from mirror_assets.errors import ErrorCode, ErrorRow, MirrorError, RetryError, SettingError, StopError
 from mirror_assets.redaction import redacted_error
 from mirror_assets.source.losses import (
-    FeedRefused,
-    FileDamaged,
-    FileUnfound,
-    HistoryRefused,
-    SparkFailed,
-    SparkInterrupted,
+    FEED_REFUSED,
+    FILE_DAMAGED,
+    FILE_UNFOUND,
+    HISTORY_REFUSED,
+    SPARK_FAILED,
+    SPARK_INTERRUPTED,
 )
 from mirror_assets.source.store_faults import store_error, store_named
 from mirror_assets.spark_facts import spark_facts
@@ -62,17 +62,13 @@ def spark_error(error: Exception, place: str) -> MirrorError:  # noqa: PLR0911 e
     facts = spark_facts(error)
     why, text = facts.why, facts.classes_and_text
     if _NO_FEED in facts.conditions:
-        return FeedRefused(place, why)
+        return FEED_REFUSED(place=place, why=why)
     if _EXPIRED in facts.conditions:
-        return HistoryRefused(place, why)
+        return HISTORY_REFUSED(place=place, why=why)
     if _DATA_EXCEPTION.search(text):
-        return expression_failed(place, min(facts.conditions, default="a data exception"))
+        return EXPRESSION_FAILED(place=place, condition=min(facts.conditions, default="a data exception"))
     if _NO_SPACE.search(text):
-        return RetryError(
-            f"{place}: no space left for Spark: {why}.",
-            "free space on the named disk, then run again; nothing was lost.",
-            code=ErrorCode.STORE_FULL,
-        )
+        return SPARK_DISK_FULL(place=place, why=why)
     # A fault of the store that Spark reads from, not of the one that it writes to.
     what, _, written = place.partition(" into ")
     store = store_named(text)
@@ -81,77 +77,99 @@ def spark_error(error: Exception, place: str) -> MirrorError:  # noqa: PLR0911 e
         if fault is not None:
             return fault
     if facts.unfound is not None:
-        return FileUnfound(place, facts.unfound)
+        return FILE_UNFOUND(place=place, why=facts.unfound)
     if _ACCESS_DENIED.search(text):
-        return SettingError(
-            f"{place}: the store denied Spark access: {why}.",
-            "grant the account that Spark runs as read and write access to the named path, or correct its credentials; "
-            "then run again.",
-            code=ErrorCode.STORE_DENIED,
-        )
+        return SPARK_DENIED(place=place, why=why)
     if _TRANSIENT.search(text):
-        return SparkInterrupted(place, why)
-    return FileDamaged(place, why) if _DAMAGED.search(text) else SparkFailed(place, why)
+        return SPARK_INTERRUPTED(place=place, why=why)
+    return FILE_DAMAGED(place=place, why=why) if _DAMAGED.search(text) else SPARK_FAILED(place=place, why=why)
 
 
-class DuplicateKey(StopError):
-    """The source has several rows with the same key; a mirror with keys can hold only one of them."""
-
-    code = ErrorCode.DUPLICATE_KEY
-
-    def __init__(self, table: str, rows: int, samples: tuple[str, ...]) -> None:
-        self.table, self.rows, self.samples = table, rows, samples
-        super().__init__(
-            f"{table}: {rows} changes repeat a key within one commit, for example {'; '.join(samples)}; "
-            "nothing of the slice was published.",
-            "remove the duplicate rows from the source, or choose `keys` that are unique; then run "
-            f"`mirror-assets rebuild {table}`: the commit stays in the feed.",
-        )
+DUPLICATE_KEY = ErrorRow(
+    ErrorCode.DUPLICATE_KEY,
+    StopError,
+    "The source has several rows with the same key; a mirror with keys can hold only one of them.",
+    "{table}: {rows} changes repeat a key within one commit, for example {samples}; nothing of the slice was "
+    "published.",
+    "remove the duplicate rows from the source, or choose `keys` that are unique; then run `mirror-assets rebuild "
+    "{table}`: the commit stays in the feed.",
+    "mirror-assets rebuild TABLE",
+)
 
 
-def rows_misplaced(table: str, rows: int, first: int, last: int) -> StopError:
-    """Return the error for rows that Spark wrote into other files than planned."""
-    return StopError(
-        f"{table}: Spark wrote {rows} rows of versions {first} to {last} into other files than planned; nothing of "
-        "the slice was published.",
-        "run again; if it repeats, remove settings that move partitions from `spark.settings`, and report it.",
-        code=ErrorCode.ROWS_MISPLACED,
-    )
+ROWS_MISPLACED = ErrorRow(
+    ErrorCode.ROWS_MISPLACED,
+    StopError,
+    "Spark wrote rows into other parts than planned.",
+    "{table}: Spark wrote {rows} rows of versions {first} to {last} into other files than planned; nothing of the"
+    " slice was published.",
+    "run again; if it repeats, remove settings that move partitions from `spark.settings`, and report it.",
+    "mirror-assets run --table TABLE",
+)
 
 
-def expression_failed(place: str, condition: str) -> SettingError:
-    """Return the error for a value of a row with which an expression of the table can't be computed."""
-    return SettingError(
-        f"{place}: an expression of `columns`, or `where`, fails for a row: {condition}.",
-        "correct the expression, for example with try_cast, try_divide or nullif, then run again; nothing was lost. "
-        "`mirror-assets preview` shows its values.",
-        code=ErrorCode.EXPRESSION_FAILED,
-    )
+EXPRESSION_FAILED = ErrorRow(
+    ErrorCode.EXPRESSION_FAILED,
+    SettingError,
+    "`where` or an expression of `columns` can't be computed for a row, such as a division by zero or a text that"
+    " is no number. The message has Spark's condition, and not the row's values.",
+    "{place}: an expression of `columns`, or `where`, fails for a row: {condition}.",
+    "correct the expression, for example with try_cast, try_divide or nullif, then run again; nothing was lost. "
+    "`mirror-assets preview` shows its values.",
+    "mirror-assets preview TABLE --limit 100",
+)
 
 
-def spark_unfit(why: str, next_step: str) -> SettingError:
-    """Return the error for the Spark session of a project's own resource that can't read Delta tables."""
-    return SettingError(f"the project's Spark session can't be used: {why}.", next_step, code=ErrorCode.SESSION_UNFIT)
+SPARK_UNFIT = ErrorRow(
+    ErrorCode.SESSION_UNFIT,
+    SettingError,
+    "The Spark session of a project's own resource can't read Delta tables.",
+    "the project's Spark session can't be used: {why}.",
+    "correct what the message names where the session is created, then start the process again.",
+    "mirror-assets doctor --table TABLE",
+)
 
 
-class SparkNotStarted(SettingError):
-    """Spark did not start, or rejected a setting."""
-
-    code = ErrorCode.SESSION_UNFIT
-
-    def __init__(self, why: str, printed: Sequence[str] = ()) -> None:
-        """`printed` are the last lines of the JVM, without secrets."""
-        said = "\n  ".join((" The JVM's last lines:", *printed)) + "\n" if printed else ""
-        super().__init__(
-            f"Spark did not start: {why}.{said}",
-            "correct what the message names, in `spark.settings` or on the machine that runs Spark; then run again.",
-        )
+SPARK_NOT_STARTED = ErrorRow(
+    ErrorCode.SESSION_UNFIT,
+    SettingError,
+    "Spark did not start, or rejected a setting.",
+    "Spark did not start: {why}.{said}",
+    "correct what the message names, in `spark.settings` or on the machine that runs Spark; then run again.",
+    "mirror-assets doctor --table TABLE",
+)
 
 
-def package_refused(wanted: str, installed: str) -> SettingError:
-    """Return the error for `spark.jars.packages` with another Delta version than the installed delta-spark."""
-    return SettingError(
-        f"spark.settings: spark.jars.packages names {wanted}; the installed delta-spark needs {installed}.",
-        "remove it: Delta's JARs are added without it; for another Delta version, install another delta-spark.",
-        code=ErrorCode.CONFIG_INVALID,
-    )
+def spark_not_started(why: str, printed: Sequence[str] = ()) -> SettingError:
+    """Return SPARK_NOT_STARTED; `printed` are the last lines of the JVM, without secrets."""
+    said = "\n  ".join((" The JVM's last lines:", *printed)) + "\n" if printed else ""
+    return SPARK_NOT_STARTED(why=why, said=said)
+
+
+PACKAGE_REFUSED = ErrorRow(
+    ErrorCode.CONFIG_INVALID,
+    SettingError,
+    "`spark.jars.packages` with another Delta version than the installed delta-spark.",
+    "spark.settings: spark.jars.packages names {wanted}; the installed delta-spark needs {installed}.",
+    "remove it: Delta's JARs are added without it; for another Delta version, install another delta-spark.",
+    "mirror-assets plan --config path/to/mirror.yaml    # lists all mistakes with their lines",
+)
+
+
+SPARK_DISK_FULL = ErrorRow(
+    ErrorCode.STORE_FULL,
+    RetryError,
+    "No space was left in a folder of Spark. Nothing was published.",
+    "{place}: no space left for Spark: {why}.",
+    "free space on the named disk, then run again; nothing was lost.",
+    "df -h\nmirror-assets run",
+)
+SPARK_DENIED = ErrorRow(
+    ErrorCode.STORE_DENIED,
+    SettingError,
+    "A store, or the file system, denied Spark access.",
+    "{place}: the store denied Spark access: {why}.",
+    "grant the account that Spark runs as read and write access to the named path, or correct its credentials; then "
+    "run again.",
+    "mirror-assets doctor --table TABLE    # as this process and as Spark",
+)

@@ -6,7 +6,7 @@ import os
 from collections.abc import Mapping
 from importlib.metadata import version
 
-from mirror_assets.errors import ErrorCode, SettingError
+from mirror_assets.errors import ErrorCode, ErrorRow, SettingError
 
 # The supported versions of Spark, and of the Hadoop that each brings.
 _HADOOP = {"4.0": "3.4.1", "4.1": "3.4.2", "4.2": "3.5.0"}
@@ -21,9 +21,9 @@ def require_spark() -> None:
 
         version("delta-spark")
     except ImportError as error:  # also of metadata that is not found
-        raise spark_missing((error.name or "pyspark").partition(".")[0]) from error
+        raise SPARK_MISSING(package=(error.name or "pyspark").partition(".")[0]) from error
     if minor_version(__version__) not in _HADOOP:
-        raise spark_unsupported(__version__)
+        raise SPARK_UNSUPPORTED(found=__version__, supported=tuple(_HADOOP))
 
 
 def minor_version(full: str) -> str:
@@ -42,32 +42,35 @@ def require_classic(settings: Mapping[str, str], environment: Mapping[str, str] 
     """Raise connect_unsupported if Spark's builder would connect to a Spark Connect server, or has done so."""
     mode = settings.get(_API_MODE) or environment.get("SPARK_API_MODE", "")
     if "spark.remote" in settings or any(map(environment.get, _REMOTE)) or mode.lower() == "connect":
-        raise connect_unsupported()
+        raise CONNECT_UNSUPPORTED()
 
 
-def spark_missing(package: str) -> SettingError:
-    """Return the error for a missing package of Spark."""
-    return SettingError(
-        f"the Python package {package} is not installed, and this step needs Spark.",
-        f"run `{_INSTALL}`; with a Spark of the platform's own, see docs/spark-versions.md.",
-        code=ErrorCode.SESSION_UNFIT,
-    )
+SPARK_MISSING = ErrorRow(
+    ErrorCode.SESSION_UNFIT,
+    SettingError,
+    "A Python package of Spark is not installed.",
+    "the Python package {package} is not installed, and this step needs Spark.",
+    f"run `{_INSTALL}`; with a Spark of the platform's own, see docs/spark-versions.md.",
+    "mirror-assets doctor --table TABLE",
+)
 
 
-def spark_unsupported(found: str) -> SettingError:
-    """Return the error for a PySpark of another version."""
-    return SettingError(
-        f"PySpark {found} is installed, and mirror_assets runs on Spark {', '.join(_HADOOP)}.",
-        f"run `{_INSTALL}` in an environment of its own, or choose a runtime with Spark 4.",
-        code=ErrorCode.SESSION_UNFIT,
-    )
+SPARK_UNSUPPORTED = ErrorRow(
+    ErrorCode.SESSION_UNFIT,
+    SettingError,
+    "The installed PySpark has another version than those that this program supports.",
+    "PySpark {found} is installed, and mirror_assets runs on Spark {supported}.",
+    f"run `{_INSTALL}` in an environment of its own, or choose a runtime with Spark 4.",
+    "mirror-assets doctor --table TABLE",
+)
 
 
-def connect_unsupported() -> SettingError:
-    """Return the error for Spark Connect."""
-    return SettingError(
-        "mirror_assets needs a classic Spark session: Spark Connect doesn't offer Delta's own classes.",
-        "unset SPARK_REMOTE, SPARK_API_MODE, spark.remote and spark.api.mode, and set spark.master in `spark.settings` "
-        "to the cluster, or to local[*].",
-        code=ErrorCode.SESSION_UNFIT,
-    )
+CONNECT_UNSUPPORTED = ErrorRow(
+    ErrorCode.SESSION_UNFIT,
+    SettingError,
+    "Spark Connect.",
+    "mirror_assets needs a classic Spark session: Spark Connect doesn't offer Delta's own classes.",
+    "unset SPARK_REMOTE, SPARK_API_MODE, spark.remote and spark.api.mode, and set spark.master in "
+    "`spark.settings` to the cluster, or to local[*].",
+    "java -version    # 17 or newer\npip show pyspark delta-spark\nmirror-assets doctor --table TABLE",
+)

@@ -16,7 +16,7 @@ from pyspark.sql import SparkSession
 
 from mirror_assets.encode.private.jvm import Jvm
 from mirror_assets.encode.spark_errors import spark_errors
-from mirror_assets.errors import ErrorCode, RetryError
+from mirror_assets.errors import ErrorCode, ErrorRow, RetryError
 
 # Keys themselves, which the classes would only begin with: they fetch their own.
 _SECRETS = ("fs.s3a.init.", "fs.azure.init.", "fs.gs.init.")
@@ -65,7 +65,7 @@ def use_keys(spark: SparkSession, keys: CatalogKeys | None) -> None:
         for part in file_system.split("."):
             found = getattr(found, part)
         if not isinstance(found, JavaClass):
-            raise file_system_missing(keys.table, keys.scheme)
+            raise FILE_SYSTEM_MISSING(table=keys.table, scheme=keys.scheme)
     with spark_errors(f"{keys.table}: Spark asks the catalog for keys"):
         made = _settings_by_catalog(jvm, keys)
     settings = {name: value for name, value in made.items() if not name.startswith(_SECRETS)}
@@ -90,10 +90,11 @@ def _settings_by_catalog(jvm: Jvm, keys: CatalogKeys) -> dict[str, str]:
     return {str(pair.getKey()): str(pair.getValue()) for pair in pairs}
 
 
-def file_system_missing(table: str, scheme: str) -> RetryError:
-    """Return the error for a Spark that was started before a table in such a store was known."""
-    return RetryError(
-        f"{table}: it is stored at {scheme}://, and Spark was started without the JARs for it.",
-        "start the process again, which will load them; to have them from the start, name the store in `stores`.",
-        code=ErrorCode.SPARK_INTERRUPTED,
-    )
+FILE_SYSTEM_MISSING = ErrorRow(
+    ErrorCode.SPARK_INTERRUPTED,
+    RetryError,
+    "A Spark that was started before a table in such a store was known.",
+    "{table}: it is stored at {scheme}://, and Spark was started without the JARs for it.",
+    "start the process again, which will load them; to have them from the start, name the store in `stores`.",
+    "mirror-assets run --table TABLE",
+)

@@ -5,10 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Generic
 
+from mirror_assets.errors import MirrorError
 from mirror_assets.landing.errors import ManifestCorrupt
 from mirror_assets.landing.format import RecordT, decode, encode
-from mirror_assets.landing.steps import Create, Read, Replace, Steps
-from mirror_assets.storage import Content, PathChanged, PathExists, PathMissing
+from mirror_assets.landing.steps import Create, Read, Replace, Steps, drive
+from mirror_assets.storage import Content, PathChanged, PathExists, PathMissing, Store
+from mirror_assets.storage.errors import REQUEST_UNKNOWN, STORE_DENIED
 
 
 @dataclass(frozen=True)
@@ -46,3 +48,12 @@ def write_control_file(found: ControlFile[RecordT], record: RecordT) -> Steps[bo
     except (PathExists, PathChanged, PathMissing):
         return False
     return True
+
+
+def write_hint(found: ControlFile[RecordT], record: RecordT, store: Store) -> None:
+    """Write a record that only saves work: another writer may be faster, and this account may have no permission."""
+    try:
+        drive(write_control_file(found, record), store)
+    except MirrorError as error:
+        if error.row not in (STORE_DENIED, REQUEST_UNKNOWN):
+            raise

@@ -12,7 +12,7 @@ from typing import Annotated, Literal, TypeVar
 import pydantic
 from pydantic import Field
 
-from mirror_assets.landing.errors import ManifestCorrupt, NameRefused
+from mirror_assets.landing.errors import MANIFEST_CORRUPT, NameRefused
 from mirror_assets.landing.names import AttemptFolder, SliceKey, TableName, part_place
 
 RECEIPT_KEY = "mirror_assets"
@@ -418,7 +418,7 @@ def decode(model: type[RecordT], path: str, data: bytes) -> RecordT:
     try:
         return model.model_validate_json(data)
     except pydantic.ValidationError as error:
-        raise ManifestCorrupt(path, first_problem(error)) from None
+        raise MANIFEST_CORRUPT(path=path, why=first_problem(error)) from None
 
 
 def first_problem(error: pydantic.ValidationError) -> str:

@@ -6,7 +6,7 @@ import json
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 
-from mirror_assets.landing.errors import MetadataDiffers, TableDropped
+from mirror_assets.landing.errors import METADATA_DIFFERS, TABLE_DROPPED
 from mirror_assets.landing.names import PARTNER_EVENTS, TableName
 from mirror_assets.landing.steps import Create, Read, Replace, Steps
 from mirror_assets.storage import Content, PathChanged, PathExists, PathMissing, Store
@@ -42,13 +42,13 @@ def ensure_metadata(table: TableName, keys: Sequence[str], landed: Sequence[str]
             pass  # another publisher has declared them: its file is compared below
         content = yield from Read(table.metadata)
         if content is None:
-            raise TableDropped(str(table), "while its keys were declared")
+            raise TABLE_DROPPED(table=str(table), step="while its keys were declared")
     if keys and not landed and declared_keys(content.data) == ():
         content = yield from _add_keys(table, keys, content)
     found = declared_keys(content.data)
     if found != tuple(keys):
         shown = "no readable keyColumns" if found is None else f"keyColumns {list(found)}"
-        raise MetadataDiffers(str(table), table.metadata, shown, str(list(keys)))
+        raise METADATA_DIFFERS(table=str(table), path=table.metadata, found=shown, wanted=str(list(keys)))
 
 
 def _add_keys(table: TableName, keys: Sequence[str], content: Content) -> Steps[Content]:
@@ -62,7 +62,7 @@ def _add_keys(table: TableName, keys: Sequence[str], content: Content) -> Steps[
         pass  # another publisher has written the file, or a drop has deleted it: the current file decides
     found = yield from Read(table.metadata)
     if found is None:
-        raise TableDropped(str(table), "while its keys were declared")
+        raise TABLE_DROPPED(table=str(table), step="while its keys were declared")
     return found
 
 

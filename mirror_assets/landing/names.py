@@ -9,7 +9,7 @@ import hashlib
 import re
 from dataclasses import dataclass
 
-from mirror_assets.landing.errors import NameRefused
+from mirror_assets.landing.errors import NAME_REFUSED, NameRefused
 
 SCRATCH = "_scratchPad"
 PROCESSED = "_ProcessedFiles"
@@ -61,7 +61,7 @@ class TableName:
         for part in (schema, table) if dot else (table,):
             _check_name(text, part)
         if len(text.encode()) > _MAX_BYTES:
-            raise NameRefused(text, f"it is longer than {_MAX_BYTES} bytes")
+            raise NAME_REFUSED(name=text, why=f"it is longer than {_MAX_BYTES} bytes")
         return cls(schema if dot else None, table)
 
     @property
@@ -164,15 +164,17 @@ def is_run_file(name: str) -> bool:
 
 def _check_name(whole: str, part: str) -> None:
     if not part:
-        raise NameRefused(whole, "it has an empty part")
+        raise NAME_REFUSED(name=whole, why="it has an empty part")
     if "." in part:
-        raise NameRefused(whole, "it has more than one dot; write [schema.]table")
+        raise NAME_REFUSED(name=whole, why="it has more than one dot; write [schema.]table")
     if part.startswith("_"):
-        raise NameRefused(whole, "Fabric ignores names that start with an underscore")
+        raise NAME_REFUSED(name=whole, why="Fabric ignores names that start with an underscore")
     if _FORBIDDEN.search(part) or part != part.strip():
-        raise NameRefused(whole, 'it has a space at an end or one of \\ / : * ? " < > | or a control character')
+        raise NAME_REFUSED(
+            name=whole, why='it has a space at an end or one of \\ / : * ? " < > | or a control character'
+        )
     if len(part) > _MAX_NAME:
-        raise NameRefused(whole, f"a part of it is longer than {_MAX_NAME} characters")
+        raise NAME_REFUSED(name=whole, why=f"a part of it is longer than {_MAX_NAME} characters")
 
 
 def folder_to_table(folder: str) -> TableName | None:
@@ -323,17 +325,17 @@ class SliceKey:
         """Return the slice that a file in the landing zone names. Raises NameRefused."""
         key = cls._match(_RECORDED_SLICE, text, "a recorded slice is epoch-first-last with 4, 8 and 8 digits")
         if key.recorded != text:
-            raise NameRefused(text, "its versions have extra leading zeros")
+            raise NAME_REFUSED(name=text, why="its versions have extra leading zeros")
         return key
 
     @classmethod
     def _match(cls, pattern: re.Pattern[str], text: str, expected: str) -> SliceKey:
         match = pattern.fullmatch(text)
         if match is None:
-            raise NameRefused(text, expected)
+            raise NAME_REFUSED(name=text, why=expected)
         key = cls(int(match[1]), int(match[2]), int(match[3]))
         if key.first > key.last:
-            raise NameRefused(text, "its first version is after its last")
+            raise NAME_REFUSED(name=text, why="its first version is after its last")
         return key
 
     @property

@@ -12,8 +12,8 @@ from typing import Literal, NamedTuple
 
 from pydantic import Field
 
-from mirror_assets.errors import ErrorCode, RetryError
 from mirror_assets.landing.control_file import ControlFile, read_control_file, write_control_file
+from mirror_assets.landing.errors import PROBLEMS_BUSY
 from mirror_assets.landing.format import Count, Record
 from mirror_assets.landing.names import PROBLEMS
 from mirror_assets.landing.steps import drive
@@ -157,11 +157,7 @@ class ProblemStore:
             after = after.model_copy(update={"generation": before.generation + 1})
             if drive(write_control_file(found, after), self._store):
                 return before, after
-        raise RetryError(
-            f"{PROBLEMS} was changed by other processes {_TRIES} times in a row.",
-            "nothing: the next evaluation repeats the change.",
-            code=ErrorCode.OUTCOME_UNKNOWN,
-        )
+        raise PROBLEMS_BUSY(path=PROBLEMS, tries=_TRIES)
 
     def _found(self) -> ControlFile[ProblemFile]:
         return drive(read_control_file(ProblemFile, PROBLEMS, is_hint=True), self._store)

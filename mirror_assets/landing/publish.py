@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from enum import Enum
 
 from mirror_assets.errors import UnknownOutcome
-from mirror_assets.landing.errors import LostRace, SliceMissing, SliceNotChecked, SliceNotStaged
+from mirror_assets.landing.errors import LOST_RACE, SLICE_MISSING, SLICE_NOT_STAGED, slice_not_checked
 from mirror_assets.landing.format import Entry, Manifest, SliceKind, SliceRecord, continues
 from mirror_assets.landing.metadata import ensure_metadata
 from mirror_assets.landing.names import TableName
@@ -101,12 +101,12 @@ def _require_fit(record: SliceRecord, current: VersionedManifest | None) -> None
     table, key = record.table, str(record.slice)
     if current is None:
         if record.kind is not SliceKind.SNAPSHOT and record.generation != 1:
-            raise SliceMissing(table, key, 0)
+            raise SLICE_MISSING(table=table, key=key, wanted_first=0)
         fits = record.generation == 1 and record.first_number == 1 and record.follows(None)
     else:
         manifest = current.manifest
         if record.slice.first > manifest.covered + 1:
-            raise SliceMissing(table, key, manifest.covered + 1)
+            raise SLICE_MISSING(table=table, key=key, wanted_first=manifest.covered + 1)
         fits = (
             (record.kind is not SliceKind.SNAPSHOT) == (manifest.loading is None)
             and record.follows(manifest.loading)
@@ -117,7 +117,7 @@ def _require_fit(record: SliceRecord, current: VersionedManifest | None) -> None
             and continues(record.kind, record.slice, manifest.covered)
         )
     if not fits:
-        raise SliceNotStaged(table, key)
+        raise SLICE_NOT_STAGED(table=table, key=key)
 
 
 def _require_verdicts(record: SliceRecord, checks: Sequence[str]) -> None:
@@ -126,7 +126,7 @@ def _require_verdicts(record: SliceRecord, checks: Sequence[str]) -> None:
     missing = tuple(check for check in checks if check not in verdicts)
     failed = tuple(check for check in checks if check in verdicts and not verdicts[check].passed)
     if missing or failed:
-        raise SliceNotChecked(record.table, str(record.slice), missing, failed)
+        raise slice_not_checked(record.table, str(record.slice), missing, failed)
 
 
 def _require_parts(record: SliceRecord, manifest: Manifest) -> Steps[None]:
@@ -137,7 +137,7 @@ def _require_parts(record: SliceRecord, manifest: Manifest) -> Steps[None]:
     for folder in record.part_folders:
         found |= {info.path: info.etag for info in (yield from ListFolder(folder))}
     if any(found.get(entry.staged) != entry.etag for entry in manifest.entries):
-        raise SliceNotStaged(record.table, str(record.slice))
+        raise SLICE_NOT_STAGED(table=record.table, key=str(record.slice))
 
 
 def _manifest(record: SliceRecord, current: VersionedManifest | None) -> Manifest:
@@ -188,4 +188,4 @@ def _commit(table: TableName, manifest: Manifest, current: VersionedManifest | N
     except (PathExists, PathChanged, PathMissing, UnknownOutcome):
         found = yield from read_manifest(table)
         if found is None or found.manifest.attempt != manifest.attempt:
-            raise LostRace(str(table), str(manifest.slice)) from None
+            raise LOST_RACE(table=str(table), key=str(manifest.slice)) from None

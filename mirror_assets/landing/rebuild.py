@@ -8,7 +8,7 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from mirror_assets.landing.control_file import ControlFile, read_control_file, write_control_file
-from mirror_assets.landing.errors import LostRace, ManifestCorrupt, RebuildRunning, TableDropped
+from mirror_assets.landing.errors import LOST_RACE, REBUILD_RUNNING, TABLE_DROPPED, ManifestCorrupt
 from mirror_assets.landing.format import Record, SliceRecord
 from mirror_assets.landing.names import AttemptFolder, HistoryRange, TableName
 from mirror_assets.landing.state import read_manifest
@@ -80,12 +80,12 @@ def require_alive(table: TableName, epoch: int) -> Steps[None]:
     if record is None or record.epoch <= epoch:
         return
     if record.is_drop:
-        raise TableDropped(str(table), record.step.value)
+        raise TABLE_DROPPED(table=str(table), step=record.step.value)
     if record.is_running:
-        raise RebuildRunning(str(table), record.step.value)
+        raise REBUILD_RUNNING(table=str(table), step=record.step.value)
     current = yield from read_manifest(table)
     if current is None or current.manifest.epoch != epoch:  # else that rebuild was abandoned
-        raise LostRace(str(table), "of an earlier epoch")
+        raise LOST_RACE(table=str(table), key="of an earlier epoch")
 
 
 def begin_rebuild(table: TableName, reason: str | None = None) -> Steps[RebuildRecord]:
@@ -97,7 +97,7 @@ def begin_rebuild(table: TableName, reason: str | None = None) -> Steps[RebuildR
     found = yield from read_record(table)
     record = found.record
     if record is not None and record.step is RebuildStep.REMOVING:
-        raise TableDropped(str(table), record.step.value)
+        raise TABLE_DROPPED(table=str(table), step=record.step.value)
     if record is not None and record.is_running:
         return record
     return (yield from put_record(table, RebuildStep.STAGING, found, reason))
@@ -152,14 +152,14 @@ def put_record(
     epoch = yield from _last_epoch(table, found.record.epoch if found.record else 1)
     record = RebuildRecord(table=str(table), epoch=epoch + 1, step=step, reason=reason and reason[:_LONGEST_REASON])
     if not (yield from write_control_file(found, record)):
-        raise RebuildRunning(str(table), "started by another process")
+        raise REBUILD_RUNNING(table=str(table), step="started by another process")
     return record
 
 
 def _swap_record(table: TableName, record: RebuildRecord, moved: RebuildRecord) -> Steps[RebuildRecord]:
     found = yield from require_record(table, record)
     if not (yield from write_control_file(found, moved)):
-        raise RebuildRunning(str(table), "continued by another process")
+        raise REBUILD_RUNNING(table=str(table), step="continued by another process")
     return moved
 
 
@@ -167,7 +167,7 @@ def require_record(table: TableName, record: RebuildRecord) -> Steps[ControlFile
     """Read the record again. Raises RebuildRunning if another process has changed it."""
     found = yield from read_record(table)
     if found.record != record:
-        raise RebuildRunning(str(table), found.record.step.value if found.record else "unknown")
+        raise REBUILD_RUNNING(table=str(table), step=found.record.step.value if found.record else "unknown")
     return found
 
 

@@ -6,13 +6,13 @@ from collections.abc import Sequence
 
 from mirror_assets.errors import UnknownOutcome
 from mirror_assets.landing.errors import (
-    EpochEnded,
-    ForeignFile,
-    LostRace,
-    ManifestLost,
-    RebuildRunning,
-    StagedFileLost,
-    TableDropped,
+    EPOCH_ENDED,
+    FOREIGN_FILE,
+    LOST_RACE,
+    MANIFEST_LOST,
+    REBUILD_RUNNING,
+    STAGED_FILE_LOST,
+    TABLE_DROPPED,
 )
 from mirror_assets.landing.format import Entry, Manifest, decode, encode
 from mirror_assets.landing.generations import range_path
@@ -39,7 +39,7 @@ def recover(table: TableName, rebuild_epoch: int | None = None) -> Steps[Version
     current = yield from read_manifest(table)
     if current is None or current.manifest.epoch < epoch:
         if current is not None and rebuild is not None and rebuild.is_drop:
-            raise EpochEnded(str(table), current.manifest.epoch)
+            raise EPOCH_ENDED(table=str(table), epoch=current.manifest.epoch)
         current = yield from _restore(table, epoch, rebuild)
     if current is not None:
         yield from redo(table, current.manifest)
@@ -51,9 +51,9 @@ def _first_that_counts(rebuild: RebuildRecord | None, rebuild_epoch: int | None)
     if rebuild is None or rebuild.step is RebuildStep.FINISHED:
         return 1
     if rebuild.step is RebuildStep.REMOVING:
-        raise TableDropped(rebuild.table, rebuild.step.value)
+        raise TABLE_DROPPED(table=rebuild.table, step=rebuild.step.value)
     if rebuild.is_running and (rebuild.epoch != rebuild_epoch or not rebuild.is_loading):
-        raise RebuildRunning(rebuild.table, rebuild.step.value)
+        raise REBUILD_RUNNING(table=rebuild.table, step=rebuild.step.value)
     return rebuild.epoch
 
 
@@ -131,7 +131,7 @@ def _land(table: TableName, manifest: Manifest, entry: Entry) -> Steps[None]:
             # Another publisher has moved it, or we have and the reply was lost: then it has landed.
             if not (yield from _has_landed(table, entry.number)):
                 yield from _require_current(table, manifest)
-                raise StagedFileLost(str(table), entry.staged, entry.number) from None
+                raise STAGED_FILE_LOST(table=str(table), staged=entry.staged, number=entry.number) from None
             return
         except PathExists:
             try:
@@ -139,7 +139,7 @@ def _land(table: TableName, manifest: Manifest, entry: Entry) -> Steps[None]:
             except PathMissing:
                 continue  # deleted meanwhile: the number is free again, or the replicator has moved our file
             if found != manifest.receipt:
-                raise ForeignFile(str(table), target, "its footer is not the committed one") from None
+                raise FOREIGN_FILE(table=str(table), path=target, why="its footer is not the committed one") from None
             return
         except UnknownOutcome:
             unanswered += 1
@@ -154,7 +154,7 @@ def _require_current(table: TableName, manifest: Manifest) -> Steps[None]:
     yield from require_alive(table, manifest.epoch)
     current = yield from read_manifest(table)
     if current is None or current.manifest.epoch != manifest.epoch:
-        raise LostRace(str(table), str(manifest.slice))
+        raise LOST_RACE(table=str(table), key=str(manifest.slice))
 
 
 def _keep_history(table: TableName, manifest: Manifest) -> Steps[None]:
@@ -180,16 +180,18 @@ def _restore(table: TableName, epoch: int, rebuild: RebuildRecord | None) -> Ste
         if highest or newest:
             yield from _require_same(table, rebuild)
             why = f"{highest} files have landed, but {table.history_folder} does not have the newest generation"
-            raise ManifestLost(str(table), why)
+            raise MANIFEST_LOST(table=str(table), why=why)
         return None
     path = range_path(table, newest)
     content = yield from Read(path)
     if content is None:
-        raise LostRace(str(table), "the newest")
+        raise LOST_RACE(table=str(table), key="the newest")
     manifest = decode(Manifest, path, content.data)
     if highest >= manifest.next_number:
         yield from _require_same(table, rebuild)
-        raise ManifestLost(str(table), f"file {highest} landed after the newest generation in {table.history_folder}")
+        raise MANIFEST_LOST(
+            table=str(table), why=f"file {highest} landed after the newest generation in {table.history_folder}"
+        )
     try:
         yield from put_manifest(table, manifest, etag=None)
     except PathExists:
@@ -200,4 +202,4 @@ def _restore(table: TableName, epoch: int, rebuild: RebuildRecord | None) -> Ste
 def _require_same(table: TableName, rebuild: RebuildRecord | None) -> Steps[None]:
     """Raise LostRace if a rebuild or drop has started since this record was read, which explains missing files."""
     if (yield from read_rebuild(table)) != rebuild:
-        raise LostRace(str(table), "the newest")
+        raise LOST_RACE(table=str(table), key="the newest")

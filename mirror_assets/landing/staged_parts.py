@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from mirror_assets.landing.control_file import read_control_file, write_control_file
-from mirror_assets.landing.errors import SliceNotStaged
+from mirror_assets.landing.errors import SLICE_NOT_STAGED
 from mirror_assets.landing.format import CheckVerdict, MarkerCounts, SliceKind, SliceRecord, StagedPart, encode
 from mirror_assets.landing.names import AttemptFolder, SliceKey, TableName, is_part_folder, part_place
 from mirror_assets.landing.recover import list_attempts
@@ -132,7 +132,7 @@ def fitting_slices(store: Store, table: TableName, key: SliceKey, position: Comm
     staged = staged_slices(store, table, position.generation)
     fitting = tuple(record for record in staged if record.slice.last == key.last and stands_on(record, position))
     if not fitting:
-        raise SliceNotStaged(str(table), str(key))
+        raise SLICE_NOT_STAGED(table=str(table), key=str(key))
     return fitting
 
 
@@ -197,4 +197,4 @@ def add_verdicts(store: Store, record: SliceRecord, verdicts: Sequence[CheckVerd
         updated = current.model_copy(update={"verdicts": (*others, *verdicts)})
         if drive(write_control_file(found, updated), store):
             return updated
-    raise SliceNotStaged(record.table, str(record.slice))
+    raise SLICE_NOT_STAGED(table=record.table, key=str(record.slice))

@@ -16,11 +16,12 @@ import dagster as dg
 from mirror_assets.composition import Project
 from mirror_assets.config.automation import Mode
 from mirror_assets.config.table_settings import TableSettings
-from mirror_assets.errors import ErrorCode, RetryError, SettingError, UnknownOutcome
+from mirror_assets.errors import RetryError, UnknownOutcome
 from mirror_assets.landing.lease import Lease
 from mirror_assets.landing.names import batch_lease
 from mirror_assets.orchestration.asset_names import BATCH_TAG, MIRROR_ALL
 from mirror_assets.orchestration.code_mark import code_mark
+from mirror_assets.orchestration.errors import TOO_FEW_RUNS
 from mirror_assets.orchestration.jobs import TABLES_OP, MirrorTables
 from mirror_assets.orchestration.mirror_assets import MirrorAssets
 from mirror_assets.orchestration.mirror_tables import FollowSources
@@ -98,12 +99,7 @@ def _require_room(instance: dg.DagsterInstance, batches: int) -> None:
     queue = instance.get_concurrency_config().run_queue_config
     at_once = queue.max_concurrent_runs if queue else -1
     if 0 <= at_once <= batches:
-        raise SettingError(
-            f"automation.batches is {batches}, and Dagster starts at most {at_once} runs at a time: none is left for "
-            "checks and rebuilds.",
-            f"set concurrency.runs.max_concurrent_runs in dagster.yaml to {batches + 2} or more.",
-            code=ErrorCode.CONFIG_INVALID,
-        )
+        raise TOO_FEW_RUNS(batches=batches, at_once=at_once, wanted=batches + 2)
 
 
 @dataclass(frozen=True)

@@ -10,11 +10,12 @@ import dagster as dg
 
 from mirror_assets.composition import Project
 from mirror_assets.config.table_settings import TableSettings
-from mirror_assets.errors import ErrorCode, MirrorError, StopError
+from mirror_assets.errors import MirrorError, StopError
 from mirror_assets.monitoring import Mirror
 from mirror_assets.orchestration.asset_check import Check, CheckedTable
 from mirror_assets.orchestration.asset_names import RANGE_START, AssetKind, step_name
 from mirror_assets.orchestration.checks import BLOCKING, checks_of
+from mirror_assets.orchestration.errors import RUN_CHECKS_FAILED
 from mirror_assets.orchestration.materialize import failing, failure, parse_slices
 from mirror_assets.orchestration.mirror_assets import MirrorAssets
 from mirror_assets.orchestration.recorded_checks import RecordedChecks
@@ -128,10 +129,13 @@ def is_blocking_failure(result: dg.AssetCheckResult | dg.AssetCheckEvaluation) -
 def checks_failed(failed: Sequence[dg.AssetCheckResult | dg.AssetCheckEvaluation]) -> StopError:
     """Return the error of a run in which blocking checks failed, with the next step of the first."""
     texts = [f"{x.check_name} of {'/'.join(x.asset_key.path if x.asset_key else ())}: {x.description}" for x in failed]
-    what = f"{count(len(texts), 'blocking check')} failed: {joined(texts)}."
     step = (failed[0].metadata or {}).get("next_step")
-    next_step = str(step.value) if isinstance(step, dg.TextMetadataValue) else str(step or "do what the message says.")
-    return StopError(what, next_step, code=ErrorCode.CHECKS_FAILED)
+    text = step.value if isinstance(step, dg.TextMetadataValue) else step
+    return RUN_CHECKS_FAILED(
+        count=count(len(texts), "blocking check"),
+        failed=joined(texts),
+        next_step=str(text) if text else None,
+    )
 
 
 def evaluations(

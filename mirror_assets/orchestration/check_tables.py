@@ -19,6 +19,7 @@ from mirror_assets.monitoring import Mirror
 from mirror_assets.orchestration.asset_check import Check, CheckedTable
 from mirror_assets.orchestration.changed_mirrors import ChangedMirrors
 from mirror_assets.orchestration.checks import checks_of
+from mirror_assets.orchestration.errors import CHECKS_LATE
 from mirror_assets.orchestration.mirror_assets import MirrorAssets
 from mirror_assets.pipeline.daemon_pool import DaemonPool
 from mirror_assets.pipeline.errors import unexpected
@@ -134,11 +135,7 @@ class TableChecks:
 
     def _unanswered(self, table: TableSettings) -> EvaluatedCheck:
         """Return the result for a table whose checks have not ended in time."""
-        error = RetryError(
-            f"the checks of {table.name} have not ended after {LONGEST_SECONDS:.0f} s: a store does not respond.",
-            "check that this machine reaches the stores of the source and of the landing zone.",
-            code=ErrorCode.STORE_UNAVAILABLE,
-        )
+        error = CHECKS_LATE(table=table.name, seconds=LONGEST_SECONDS)
         first = self.selected(table)[0]
         return self._evaluated(table, first, self._unable(table, first, error))
 

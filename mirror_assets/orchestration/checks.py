@@ -9,10 +9,10 @@ from functools import partial
 
 from mirror_assets.config.model import Config
 from mirror_assets.config.table_settings import TableSettings
-from mirror_assets.errors import ErrorCode, SettingError
 from mirror_assets.feature import features
 from mirror_assets.orchestration.asset_check import KEEP_FILES, Check, CheckedTable, by_limits
 from mirror_assets.orchestration.asset_names import AssetKind
+from mirror_assets.orchestration.errors import CHECK_UNKNOWN
 from mirror_assets.orchestration.settled_checks import settled
 from mirror_assets.orchestration.staged_checks import STAGED_CHECKS, own_staged_checks
 from mirror_assets.pipeline.next_action import (
@@ -164,6 +164,5 @@ def require_known(config: Config, names: Sequence[str]) -> frozenset[str]:
     if more := frozenset(names).difference(CHECK_NAMES):
         known = {*CHECK_NAMES, *(check.name for table in config.all_tables() for check in checks_of(config, table))}
         for name in sorted(more - known):
-            what, next_step = f"no check is called {name!r}.", f"use one of: {', '.join(sorted(known))}."
-            raise SettingError(what, next_step, code=ErrorCode.CONFIG_INVALID)
+            raise CHECK_UNKNOWN(name=name, known=sorted(known))
     return frozenset(names)

@@ -9,10 +9,11 @@ from typing import NoReturn
 import dagster as dg
 
 from mirror_assets.docs_links import error_link
-from mirror_assets.errors import ErrorCode, MirrorError, RetryError, SettingError, UnknownOutcome
+from mirror_assets.errors import MirrorError, RetryError, UnknownOutcome
 from mirror_assets.landing.errors import NameRefused
 from mirror_assets.landing.names import SliceKey
 from mirror_assets.orchestration.asset_names import DOCS_URL, MetadataItem, link_item
+from mirror_assets.orchestration.errors import PARTITION_UNKNOWN
 from mirror_assets.orchestration.partitions import as_slice
 from mirror_assets.orchestration.run_tags import COMMAND_TAG, tag_slices
 from mirror_assets.orchestration.slice_metadata import Metadata
@@ -33,14 +34,7 @@ def parse_slices(partitions: Sequence[str]) -> list[SliceKey]:
         try:
             keys.append(SliceKey.parse(partition))
         except NameRefused:
-            error = SettingError(
-                f"partition {partition!r} is not a slice of the table: a slice is `epoch.first-last`, such as 1.5-7 "
-                "for versions 5 to 7 of epoch 1.",
-                "choose partitions that the sensor or `mirror_all` has registered, and delete this one (in Dagster's "
-                "UI: the asset's menu, Delete partitions).",
-                code=ErrorCode.NO_SLICE,
-            )
-            raise failure(error) from None
+            raise failure(PARTITION_UNKNOWN(partition=partition)) from None
     return sorted(keys)
 
 

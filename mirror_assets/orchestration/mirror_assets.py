@@ -8,10 +8,10 @@ import dagster as dg
 
 from mirror_assets.config.model import Config
 from mirror_assets.config.table_settings import TableSettings
-from mirror_assets.errors import ErrorCode, SettingError
 from mirror_assets.feature import asset_of_feature
 from mirror_assets.landing.names import TableName
 from mirror_assets.orchestration.asset_names import OUTPUTS, TABLES, AssetKind, partitions_name
+from mirror_assets.orchestration.errors import KEY_TAKEN
 from mirror_assets.orchestration.translator import MirrorTranslator, MirrorTranslatorData
 
 _SENSOR = "mirror"
@@ -137,11 +137,7 @@ class MirrorAssets:
                     continue
                 this, key = f"{kind.value} of {table.name}", self.key(kind, table.name)
                 if key in known:
-                    raise SettingError(
-                        f"asset key {key.to_user_string()} is that of the {known[key]} and of the {this}.",
-                        "give each asset its own key in `translation`, for example with {{ stage }} in it.",
-                        code=ErrorCode.CONFIG_INVALID,
-                    )
+                    raise KEY_TAKEN(key=key.to_user_string(), known=known[key], this=this)
                 known[key] = this
 
 

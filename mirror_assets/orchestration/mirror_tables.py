@@ -30,7 +30,7 @@ from mirror_assets.orchestration.table_events import TableEvents
 from mirror_assets.pipeline.backoff import note_failure
 from mirror_assets.pipeline.batch_runner import BatchRunner
 from mirror_assets.pipeline.context import TableContext
-from mirror_assets.pipeline.errors import ChecksFailed, TableBusy, unexpected
+from mirror_assets.pipeline.errors import TABLE_BUSY, ChecksFailed, unexpected
 from mirror_assets.pipeline.next_action import NOT_FAILING, NOT_HELD, READABLE, Rest, failed_check
 from mirror_assets.pipeline.rebuild_table import mirror_wait
 from mirror_assets.pipeline.run import RunEvents, mirror_table
@@ -106,10 +106,11 @@ class _TableRuns:
         try:
             with leased(table, self._context.run_id):
                 yield from self._slices(table, rebuild_because)
-        except TableBusy as busy:
-            self._queue.info(busy.what)
-            self.reports[table.name] = self.reports[table.name].left_to(busy)
         except MirrorError as error:
+            if error.row is TABLE_BUSY:
+                self._queue.info(error.what)
+                self.reports[table.name] = self.reports[table.name].left_to(error)
+                return
             self._fail(table, error, str(error))  # the message says what to do; a traceback adds nothing
         except Exception as error:  # noqa: BLE001 a defect of one table must not stop the others
             self._fail(table, unexpected(str(table.name), error), f"{table.name} failed\n{traceback.format_exc()}")

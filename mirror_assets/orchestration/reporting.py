@@ -23,6 +23,7 @@ from mirror_assets.landing.problems import ProblemFile, ProblemKey, ProblemStore
 from mirror_assets.orchestration.asset_check import SKIPPED, Check
 from mirror_assets.orchestration.asset_names import AssetKind
 from mirror_assets.orchestration.check_tables import EvaluatedCheck
+from mirror_assets.orchestration.errors import NEW_PROBLEMS
 from mirror_assets.orchestration.run_tags import EVALUATED_ALL, EVALUATED_TAG
 from mirror_assets.orchestration.units import count, joined
 from mirror_assets.pipeline.evaluation import Evaluation, FailedCheck, newly_open
@@ -235,9 +236,5 @@ def without_lost_tables(results: Results, config: Config) -> dict[ProblemKey, Fa
 
 def new_problems(problems: list[StoredProblem]) -> StopError:
     """Return the error of a run of `checks` that has found new errors."""
-    found = joined([f"{one.subject}: {one.what}: {one.text}" for one in problems])
-    return StopError(
-        f"{count(len(problems), 'new problem')}: {found.removesuffix('.')}.",
-        problems[0].next_step or "open the check that the message names. The next run succeeds if nothing else fails.",
-        code=ErrorCode.CHECKS_FAILED,
-    )
+    found = joined([f"{one.subject}: {one.what}: {one.text}" for one in problems]).removesuffix(".")
+    return NEW_PROBLEMS(count=count(len(problems), "new problem"), found=found, next_step=problems[0].next_step or None)

@@ -22,7 +22,7 @@ from mirror_assets.composition import (
     packages_of_catalogs,
     reporting_start,
 )
-from mirror_assets.config.errors import tables_unconfirmed
+from mirror_assets.config.errors import TABLES_UNCONFIRMED
 from mirror_assets.config.model import Config
 from mirror_assets.config.zone import open_zone
 from mirror_assets.config.zone_settings import LandingZoneConfig, OneLakeConfig
@@ -174,7 +174,7 @@ def project(
     while discovery's memory could not be read.
     """
     if lands and with_spark and not assets.config.discovered.is_confirmed:
-        raise tables_unconfirmed()
+        raise TABLES_UNCONFIRMED()
     zone = zone_of(assets, opened)
     store = zone.store() if with_spark and lands else zone.open()
     session = reporting_start(sessions(assets, opened), report) if with_spark else no_spark

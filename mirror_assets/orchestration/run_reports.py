@@ -12,7 +12,6 @@ from mirror_assets.errors import ErrorCode, MirrorError
 from mirror_assets.landing.format import MarkerCounts
 from mirror_assets.landing.publish import Published
 from mirror_assets.orchestration.units import count
-from mirror_assets.pipeline.errors import TableBusy
 from mirror_assets.pipeline.process import ProcessedSlice
 
 
@@ -79,7 +78,7 @@ class TableReport:
         files = self.files + manifest.next_number - 1
         return replace(self, rebuilds=self.rebuilds + 1, files=files, covered=manifest.covered)
 
-    def left_to(self, busy: TableBusy) -> TableReport:
+    def left_to(self, busy: MirrorError) -> TableReport:
         """Return the report of a table that is skipped because another run works on it."""
         return replace(self, busy=busy.what)
 

@@ -8,9 +8,9 @@ from typing import NamedTuple
 import dagster as dg
 
 from mirror_assets.config.model import Config
-from mirror_assets.errors import ErrorCode, SettingError
 from mirror_assets.landing.names import SliceKey, TableName
 from mirror_assets.orchestration.dagster_internals import REPOSITORY_LABEL_TAG, CodeLocationOrigin, SqlRunStorage
+from mirror_assets.orchestration.errors import LOCATION_SHARED
 from mirror_assets.pipeline.batch_runner import tables_digest
 from mirror_assets.pipeline.liveness import this_process
 
@@ -107,12 +107,8 @@ def require_own_assets(instance: dg.DagsterInstance, run: dg.DagsterRun, keys: S
     for other in instance.get_runs(dg.RunsFilter(run_ids=list(newest), statuses=[dg.DagsterRunStatus.STARTED])):
         label = other.tags_for_storage().get(REPOSITORY_LABEL_TAG, here)
         if label != here:
-            raise SettingError(
-                f"asset {newest[other.run_id].to_user_string()} also belongs to the code location "
-                f"{label.rpartition('@')[2]}: its run {other.run_id} materializes it. Each shows the other's events.",
-                "mirror tables of the same name in separate Dagster instances (DAGSTER_HOME), or remove them from one "
-                "mirror.yaml.",
-                code=ErrorCode.CONFIG_INVALID,
+            raise LOCATION_SHARED(
+                asset=newest[other.run_id].to_user_string(), location=label.rpartition("@")[2], run=other.run_id
             )
 
 

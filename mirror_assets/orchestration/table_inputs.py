@@ -18,11 +18,11 @@ from deltalake.exceptions import DeltaProtocolError
 
 from mirror_assets.composition import open_mirror, source_log
 from mirror_assets.config.zone import open_zone
-from mirror_assets.errors import ErrorCode, SettingError
 from mirror_assets.feature import asset_of_feature
 from mirror_assets.landing.names import TableName
 from mirror_assets.orchestration.asset_names import AssetKind
 from mirror_assets.orchestration.dagster_internals import TableSlice
+from mirror_assets.orchestration.errors import INPUT_UNSUPPORTED, NOT_MIRRORED_YET
 from mirror_assets.orchestration.materialize import failing
 from mirror_assets.orchestration.mirror_assets import LOADABLE, MirrorAssets
 from mirror_assets.source.access import Access
@@ -94,11 +94,7 @@ class TableInputs(dg.IOManager):
             return config.access(made.uri)
         status = open_mirror(config, open_zone(config.landing_zone)).table(table)
         if status is None:
-            raise SettingError(
-                f"{table} can't be loaded: the mirror does not have the table yet.",
-                "run it again when the replicator has applied its first files; `mirror-assets status` shows when.",
-                code=ErrorCode.MIRROR_UNREADABLE,
-            )
+            raise NOT_MIRRORED_YET(table=table)
         return config.access(status.location)
 
 
@@ -122,11 +118,6 @@ def _handler(wanted: type) -> DeltalakeBaseArrowTypeHandler[object]:
     with suppress(ImportError):
         if package:
             return cast("DeltalakeBaseArrowTypeHandler[object]", getattr(import_module(package), handler)())
-    raise SettingError(
-        f"a table can't be loaded as {name}" + (f": {package} is not installed." if package else "."),
-        f"pip install {package.replace('_', '-')}"
-        if package
-        else "annotate the input with pyarrow.Table, "
-        "pyarrow.RecordBatchReader, pyarrow.dataset.Dataset, pandas.DataFrame, polars.DataFrame or polars.LazyFrame.",
-        code=ErrorCode.CONFIG_INVALID,
-    )
+    why = f": {package} is not installed" if package else ""
+    install = f"pip install {package.replace('_', '-')}" if package else None
+    raise INPUT_UNSUPPORTED(name=name, why=why, next_step=install)

@@ -10,7 +10,7 @@ from mirror_assets.landing.format import Manifest
 from mirror_assets.landing.names import SliceKey
 from mirror_assets.landing.rebuild import RebuildRecord
 from mirror_assets.pipeline.context import TableContext
-from mirror_assets.pipeline.errors import TableBusy
+from mirror_assets.pipeline.errors import TABLE_BUSY
 from mirror_assets.pipeline.liveness import now_ms
 from mirror_assets.telemetry.record import count_failure
 
@@ -25,7 +25,7 @@ def note_failure(
     Records a needed rebuild when only reading the source's rows shows it: a break in the log is found again anyway.
     Returns False if the landing zone can't keep the record; that is reported, and is not a second failure.
     """
-    if isinstance(error, TableBusy):
+    if error.row is TABLE_BUSY:
         return True
     count_failure(str(context.name), error.code.value)
     rebuild = error.what if isinstance(error, RebuildError) and error.needs_reading else None

@@ -10,18 +10,17 @@ from typing import Final
 
 import pyarrow as pa
 
-from mirror_assets.errors import ErrorCode, SettingError
 from mirror_assets.feature import SliceCheck, StagedRows, slice_checks
-from mirror_assets.landing.errors import LostRace
+from mirror_assets.landing.errors import LOST_RACE
 from mirror_assets.landing.format import CheckVerdict, SliceKind, SliceRecord
 from mirror_assets.landing.staged_parts import add_verdicts, fetch_parts
 from mirror_assets.pipeline.context import TableContext, has_landed, not_overtaken, reading, source_read
 from mirror_assets.pipeline.count_again import ScanCounter
 from mirror_assets.pipeline.encode_slice import versions_compared
-from mirror_assets.pipeline.errors import ChecksFailed
+from mirror_assets.pipeline.errors import CHECK_NAME_TAKEN, ChecksFailed, slice_checks_failed
 from mirror_assets.pipeline.source_check import table_columns, table_projection
 from mirror_assets.source.commits import Commit, CommitRange
-from mirror_assets.source.losses import FileUnfound, SparkFailed
+from mirror_assets.source.losses import FILE_UNFOUND, SparkFailed, SparkInterrupted
 from mirror_assets.source.scan_builder import scan_changes, scan_version
 from mirror_assets.source.schema import parse_schema
 from mirror_assets.storage import PathMissing
@@ -53,8 +52,7 @@ def _own_checks(context: TableContext) -> list[SliceCheck]:
     own = slice_checks(context.config, context.table)
     names = Counter([*BLOCKING_CHECKS, *(check.name for check in own)])
     if taken := [name for name, number in names.items() if number > 1]:
-        what = f"{context.name} has two checks with the name {taken[0]!r}, one of them a SliceCheck of this project."
-        raise SettingError(what, "give the SliceCheck another name.", code=ErrorCode.CONFIG_INVALID)
+        raise CHECK_NAME_TAKEN(table=context.name, name=taken[0])
     return own
 
 
@@ -74,7 +72,7 @@ def run_checks(context: TableContext, record: SliceRecord) -> tuple[SliceRecord,
         has_failed = any(result.is_refusal for result in results)
         # Another run that lands this staged slice meanwhile moves its parts away: that is no failure.
         if has_failed and has_landed(context.manifest(), record.epoch, record.generation):
-            raise LostRace(record.table, str(record.slice))
+            raise LOST_RACE(table=record.table, key=str(record.slice))
         for result in results:
             # A skipped check has not failed, as in Dagster: one cause is one failed check.
             record_check(record.table, result.check, passed=not result.is_refusal)
@@ -114,7 +112,7 @@ def require_passed(context: TableContext, record: SliceRecord, results: Sequence
 def refusal(context: TableContext, record: SliceRecord, results: Sequence[CheckResult]) -> ChecksFailed | None:
     """Return the error with the problems that the checks have found, or None if all have passed."""
     has_failed = any(result.is_refusal for result in results)
-    return ChecksFailed(str(context.name), record.slice, tuple(results)) if has_failed else None
+    return slice_checks_failed(str(context.name), record.slice, tuple(results)) if has_failed else None
 
 
 def check_staged(context: TableContext, record: SliceRecord) -> tuple[CheckResult, ...]:
@@ -126,8 +124,9 @@ def check_staged(context: TableContext, record: SliceRecord) -> tuple[CheckResul
             fetch_parts(context.store, context.local_staging, record)
         with reading(context, source_read(context.table, record.kind, record.slice, record.compared)):
             return (unchanged, *_with_own(context, staged, _check_content(context, staged)))
-    except (pa.ArrowException, OSError, PathMissing, FileUnfound, SparkFailed):
-        if unchanged.passed:
+    except (pa.ArrowException, OSError, PathMissing, SparkInterrupted, SparkFailed) as error:
+        is_lost = not isinstance(error, SparkInterrupted) or error.row is FILE_UNFOUND
+        if unchanged.passed or not is_lost:
             raise
         return (unchanged, *_with_own(context, staged, _skipped(unchanged, BLOCKING_CHECKS)))
 

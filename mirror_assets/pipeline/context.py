@@ -11,15 +11,15 @@ from mirror_assets.config.model import Config
 from mirror_assets.config.setting_values import Changes
 from mirror_assets.config.table_settings import TableSettings
 from mirror_assets.errors import MirrorError
-from mirror_assets.landing.errors import LostRace
+from mirror_assets.landing.errors import LOST_RACE
 from mirror_assets.landing.format import ComparedVersions, Manifest, SliceKind
 from mirror_assets.landing.names import SliceKey, TableName
 from mirror_assets.landing.state import read_manifest
 from mirror_assets.landing.steps import drive
-from mirror_assets.pipeline.errors import SnapshotLost
+from mirror_assets.pipeline.errors import SNAPSHOT_LOST
 from mirror_assets.source.differing_files import Compared
 from mirror_assets.source.log import DeltaLog
-from mirror_assets.source.losses import DataFileMissing, SourceRead, proved
+from mirror_assets.source.losses import DATA_FILE_MISSING, SourceRead, proved
 from mirror_assets.spark_paths import spark_path
 from mirror_assets.storage import LocalStore, Store
 from mirror_assets.telemetry.record import SliceWork
@@ -123,7 +123,7 @@ def not_overtaken(context: TableContext, epoch: int, generation: int, key: Slice
         if manifest is None or manifest.epoch < epoch:
             raise
         if has_landed(manifest, epoch, generation):
-            raise LostRace(str(context.name), str(key)) from error
-        if isinstance(error, DataFileMissing) and manifest.loading is not None:
-            raise SnapshotLost(str(context.name), manifest.loading, error.what) from error
+            raise LOST_RACE(table=str(context.name), key=str(key)) from error
+        if error.row is DATA_FILE_MISSING and manifest.loading is not None:
+            raise SNAPSHOT_LOST(table=str(context.name), loading=manifest.loading, why=error.what) from error
         raise

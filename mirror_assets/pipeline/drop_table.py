@@ -12,13 +12,14 @@ from typing import TYPE_CHECKING
 
 from mirror_assets.config.errors import did_you_mean
 from mirror_assets.config.model import Config
-from mirror_assets.errors import ErrorCode, RetryError, SettingError, UnknownOutcome
+from mirror_assets.errors import RetryError, UnknownOutcome
 from mirror_assets.landing.drop import begin_drop, end_drop, is_dropped, remove_table
 from mirror_assets.landing.errors import ManifestCorrupt
 from mirror_assets.landing.folders import rebuilt_names, table_names
 from mirror_assets.landing.names import TableName
 from mirror_assets.landing.rebuild import read_rebuild
 from mirror_assets.landing.steps import drive
+from mirror_assets.pipeline.errors import TABLE_NOWHERE
 from mirror_assets.storage import Store
 
 if TYPE_CHECKING:
@@ -32,11 +33,7 @@ def require_table(config: Config, store: Store, table: TableName) -> None:
         return
     if drive(read_rebuild(table), store) is None:
         known = tuple(str(name) for name in sorted({*config.names, *landed}))
-        raise SettingError(
-            f"neither {config.file} nor {store.root} has a table {str(table)!r}.",
-            f"use a table of one of them{did_you_mean(str(table), known)}",
-            code=ErrorCode.CONFIG_INVALID,
-        )
+        raise TABLE_NOWHERE(file=config.file, root=store.root, table=str(table), meant=did_you_mean(str(table), known))
 
 
 def drop_table(store: Store, table: TableName, wait: MirrorWait, report: Callable[[str], None]) -> None:

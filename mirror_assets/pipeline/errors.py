@@ -2,158 +2,210 @@
 
 from __future__ import annotations
 
-from mirror_assets.errors import ErrorCode, MirrorError, RebuildError, RetryError, SettingError, StopError, rebuild_step
-from mirror_assets.landing.format import Loading
+from mirror_assets.errors import (
+    REBUILD_STEP,
+    ErrorCode,
+    ErrorRow,
+    MirrorError,
+    RebuildError,
+    RetryError,
+    SettingError,
+    StopError,
+)
 from mirror_assets.landing.names import SliceKey, TableName
 from mirror_assets.redaction import redacted
 from mirror_assets.source.breaks import Break, BreakKind
-from mirror_assets.source.errors import RowsChanged
+from mirror_assets.source.errors import ROWS_CHANGED
+from mirror_assets.source.losses import SourceLoss
 from mirror_assets.verify.check_result import CheckResult
 
-
-def mirror_slow(what: str, seconds: float) -> RetryError:
-    """Return the error for a mirror that has not dropped or reloaded a table in time."""
-    return RetryError(
-        f"waited {seconds:.0f} s for {what}.",
-        "see that the replicator runs (`mirror-assets replicate`, or `mirror-assets fabric status`), then run the "
-        "same command again: it continues where it stopped.",
-        code=ErrorCode.TABLE_BUSY,
-    )
-
-
-class TableBusy(RetryError):
-    """Another run works on the table."""
-
-    code = ErrorCode.TABLE_BUSY
-
-    def __init__(self, table: str, who: str) -> None:
-        super().__init__(
-            f"{table}: {who}.",
-            "wait for it, or end it, then run again; the lease of a process that was killed on another machine expires "
-            "after 5 minutes.",
-        )
+MIRROR_SLOW = ErrorRow(
+    ErrorCode.TABLE_BUSY,
+    RetryError,
+    "A mirror that has not dropped or reloaded a table in time.",
+    "waited {seconds:.0f} s for {what}.",
+    "see that the replicator runs (`mirror-assets replicate`, or `mirror-assets fabric status`), then run the "
+    "same command again: it continues where it stopped.",
+    "mirror-assets status --table TABLE    # the other run and its host",
+)
 
 
-class TableHeld(StopError):
-    """The table needs a rebuild that only a person may start (`on_break: hold`)."""
-
-    code = ErrorCode.TABLE_HELD
-
-    def __init__(self, table: str, why: str) -> None:
-        super().__init__(
-            f"{table} is on hold for approval: {why.removeprefix(f'{table}: ')}",
-            f"{rebuild_step(table)}; or fix what the message names and materialize the slice that failed.",
-        )
-
-
-class RepairRefused(StopError):
-    """A slice of differences can't make the mirror equal; a rebuild can."""
-
-    code = ErrorCode.REPAIR_REFUSED
-
-    def __init__(self, table: str, why: str) -> None:
-        super().__init__(
-            f"{table} can't be repaired: {why}. Nothing was changed.",
-            f"run `mirror-assets run --table {table}` if it loads or lands; else `mirror-assets rebuild {table}`.",
-        )
+TABLE_BUSY = ErrorRow(
+    ErrorCode.TABLE_BUSY,
+    RetryError,
+    "Another run works on the table.",
+    "{table}: {who}.",
+    "wait for it, or end it, then run again; the lease of a process that was killed on another machine expires "
+    "after 5 minutes.",
+    "mirror-assets status --table TABLE    # the other run and its host",
+)
 
 
-def repair_too_early(table: str, why: str) -> RetryError:
-    """Return the error for a repair while the mirror has not applied all landing files."""
-    return RetryError(
-        f"{table} can't be repaired yet: {why}. Nothing was changed.",
-        "wait for the replicator (`mirror-assets replicate`, or `mirror-assets fabric status`), then repair again.",
-        code=ErrorCode.TABLE_BUSY,
-    )
+RUN_KILLED = ErrorRow(
+    ErrorCode.RUN_KILLED,
+    SettingError,
+    "A run that worked on the table was killed, or ran out of memory.",
+    "{table}: run {run} ended while it worked on the table: it was killed.",
+    "nothing: the table is retried, from the second time on after a pause. If the error persists, read the run's "
+    "log, and give Spark more memory (`spark.driver.memory`) or use smaller slices.",
+    "mirror-assets status --table TABLE    # the reason",
+)
 
 
-class SourceBroke(RebuildError):
-    """A commit of the source can't follow the landed commits; `undo` says what to try before a rebuild, if anything."""
-
-    code = ErrorCode.SOURCE_BREAK
-
-    def __init__(self, table: str, version: int, why: str, undo: str = "") -> None:
-        super().__init__(
-            f"{table}: version {version} of the source can't follow the landed commits: {why}.",
-            f"{undo}{rebuild_step(table)}, or set on_break: rebuild.",
-        )
+TABLE_HELD = ErrorRow(
+    ErrorCode.TABLE_HELD,
+    StopError,
+    "The table needs a rebuild that only a person may start (`on_break: hold`).",
+    "{table} is on hold for approval: {why}",
+    REBUILD_STEP + "; or fix what the message names and materialize the slice that failed.",
+    "mirror-assets rebuild TABLE",
+)
 
 
-class SnapshotLost(RebuildError):
-    """The version whose snapshot is being loaded in chunks can't be read any more."""
-
-    code = ErrorCode.DATA_FILE_MISSING
-    needs_reading = True
-
-    def __init__(self, table: str, loading: Loading, why: str) -> None:
-        super().__init__(
-            f"{table}: {loading.chunk} chunks of version {loading.key.last} have landed, others can't be read: {why}",
-            f"{rebuild_step(table)}: it begins with the source's newest version; keep "
-            "delta.deletedFileRetentionDuration longer than a load takes.",
-        )
+REPAIR_REFUSED = ErrorRow(
+    ErrorCode.REPAIR_REFUSED,
+    StopError,
+    "A repair can't make the mirror equal to the source: the table has no keys, its columns or keys have changed,"
+    " its first load has not finished, or the source ends before the covered version. Nothing was changed.",
+    "{table} can't be repaired: {why}. Nothing was changed.",
+    "run `mirror-assets run --table {table}` if it loads or lands; else `mirror-assets rebuild {table}`.",
+    "mirror-assets rebuild TABLE",
+)
 
 
-def snapshot_under_way(table: str, key: str, loading: Loading) -> StopError:
-    """Return the error for a slice that must wait until another snapshot is loaded."""
-    return StopError(
-        f"{table}: slice {key} can't land yet: {loading}.",
-        f"materialize slice {loading.key} first; it continues where it stopped.",
-        code=ErrorCode.SLICE_NOT_READY,
-    )
+REPAIR_TOO_EARLY = ErrorRow(
+    ErrorCode.TABLE_BUSY,
+    RetryError,
+    "A repair while the mirror has not applied all landing files.",
+    "{table} can't be repaired yet: {why}. Nothing was changed.",
+    "wait for the replicator (`mirror-assets replicate`, or `mirror-assets fabric status`), then repair again.",
+    "mirror-assets status --table TABLE    # the other run and its host",
+)
+
+
+SOURCE_BROKE = ErrorRow(
+    ErrorCode.SOURCE_BREAK,
+    RebuildError,
+    "A commit of the source can't follow the landed commits; `undo` says what to try before a rebuild, if anything.",
+    "{table}: version {version} of the source can't follow the landed commits: {why}.",
+    "{undo}" + REBUILD_STEP + ", or set on_break: rebuild.",
+    "mirror-assets plan --table TABLE      # the commit that stops the table, and why\nmirror-assets rebuild TABLE",
+)
+
+
+SNAPSHOT_LOST = ErrorRow(
+    ErrorCode.DATA_FILE_MISSING,
+    SourceLoss,
+    "The version whose snapshot is being loaded in chunks can't be read any more.",
+    "{table}: {loading.chunk} chunks of version {loading.key.last} have landed, others can't be read: {why}",
+    REBUILD_STEP
+    + ": it begins with the source's newest version; keep delta.deletedFileRetentionDuration longer than a "
+    "load takes.",
+    "mirror-assets rebuild TABLE",
+)
+
+
+SNAPSHOT_UNDER_WAY = ErrorRow(
+    ErrorCode.SLICE_NOT_READY,
+    StopError,
+    "A slice must wait until another snapshot is loaded.",
+    "{table}: slice {key} can't land yet: {loading}.",
+    "materialize slice {loading.key} first; it continues where it stopped.",
+    "mirror-assets run --table TABLE",
+)
+
+
+NO_SLICE = ErrorRow(
+    ErrorCode.NO_SLICE,
+    SettingError,
+    "The range of a partition key can't be one slice.",
+    "{table}: partition {key} is not one slice: {why}.",
+    "materialize the slices that runs register, or that `mirror-assets plan` shows.",
+    "mirror-assets plan --table TABLE",
+)
 
 
 def not_one_slice(table: str, key: str, version: int | None) -> SettingError:
-    """Return the error for a partition key whose range can't be one slice; a slice begins at `version`, if any."""
+    """Return NO_SLICE; another slice begins at `version`, or the source has no such commit if it is None."""
     why = "the source has no such commit" if version is None else f"another slice begins at version {version}"
-    return SettingError(
-        f"{table}: partition {key} is not one slice: {why}.",
-        "materialize the slices that runs register, or that `mirror-assets plan` shows.",
-        code=ErrorCode.NO_SLICE,
-    )
+    return NO_SLICE(table=table, key=key, why=why)
 
 
 class ChecksFailed(StopError):
-    """Blocking checks failed; nothing of the slice was published. `results` are those of all its checks.
+    """Blocking checks failed; nothing of the slice was published. `results` are those of all its checks."""
 
-    The next step is that of the first check that failed.
-    """
-
-    code = ErrorCode.CHECKS_FAILED
-
-    def __init__(self, table: str, key: SliceKey, results: tuple[CheckResult, ...]) -> None:
-        self.key, self.results = key, results
-        failed = [result for result in results if result.problems]
-        problems = "; ".join(f"{result.check}: {result.message}" for result in failed)
-        super().__init__(f"{table}: slice {key} was not published: {problems}.", failed[0].next_step)
+    key: SliceKey
+    results: tuple[CheckResult, ...]
 
 
-def mirror_failed(table: str, why: str) -> StopError:
-    """Return the error for a table that the replicator has stopped during its rebuild."""
-    return StopError(
-        f"{table}: the replicator has stopped the table: {why}.",
-        f"fix what the message names, then {rebuild_step(table)} again: it continues where it stopped.",
-        code=ErrorCode.TABLE_STOPPED,
-    )
+CHECKS_FAILED = ErrorRow(
+    ErrorCode.CHECKS_FAILED,
+    ChecksFailed,
+    "Blocking checks failed; nothing of the slice was published.",
+    "{table}: slice {key} was not published: {problems}.",
+    "do what the message of the check says.",
+    "mirror-assets check --table TABLE",
+)
+
+
+def slice_checks_failed(table: str, key: SliceKey, results: tuple[CheckResult, ...]) -> ChecksFailed:
+    """Return CHECKS_FAILED with the next step of the first check that failed."""
+    failed = [result for result in results if result.problems]
+    problems = "; ".join(f"{result.check}: {result.message}" for result in failed)
+    return CHECKS_FAILED(table=table, key=key, problems=problems, results=results, next_step=failed[0].next_step)
+
+
+MIRROR_FAILED = ErrorRow(
+    ErrorCode.TABLE_STOPPED,
+    StopError,
+    "A table that the replicator has stopped during its rebuild.",
+    "{table}: the replicator has stopped the table: {why}.",
+    "fix what the message names, then " + REBUILD_STEP + " again: it continues where it stopped.",
+    "mirror-assets rebuild TABLE",
+)
+
+
+UNEXPECTED = ErrorRow(
+    ErrorCode.UNEXPECTED,
+    StopError,
+    "An exception that is not one of these: a defect of this program, or of a library.",
+    "{table}: unexpected {kind}: {why}.",
+    "run again; if the error persists, report it with Spark's messages. No slice was partly published.",
+    "mirror-assets doctor",
+)
 
 
 def unexpected(table: str, error: Exception) -> StopError:
-    """Return the error for an exception that is not ours: a defect here, or in a library."""
+    """Return UNEXPECTED for an exception, without secrets."""
     why = str(error).strip().partition("\n")[0]
     if type(error).__module__.startswith(("py4j", "pyspark")):
         from mirror_assets.spark_facts import spark_facts  # loaded already when such an error occurs
 
         why = spark_facts(error).why  # the innermost cause: the message begins with the call
-    why = redacted(why)[:400].rstrip(". ")
-    return StopError(
-        f"{table}: unexpected {type(error).__name__}: {why}.",
-        "run again; if the error persists, report it with Spark's messages. No slice was partly published.",
-        code=ErrorCode.UNEXPECTED,
-    )
+    return UNEXPECTED(table=table, kind=type(error).__name__, why=redacted(why)[:400].rstrip(". "))
 
 
 def stop_error(table: TableName, stop: Break) -> MirrorError:
     """Return the error of a break; its family says whether a rebuild may follow."""
     if stop.kind is BreakKind.ROWS_CHANGED:
-        return RowsChanged(str(table), stop.version, stop.message)
+        return ROWS_CHANGED(table=str(table), version=stop.version, why=stop.message)
     undo = "set these settings back, or " if stop.kind is BreakKind.COLUMNS_CHANGED else ""
-    return SourceBroke(str(table), stop.version, stop.message, undo)
+    return SOURCE_BROKE(table=str(table), version=stop.version, why=stop.message, undo=undo)
+
+
+CHECK_NAME_TAKEN = ErrorRow(
+    ErrorCode.CONFIG_INVALID,
+    SettingError,
+    "Two checks of a table have the same name.",
+    "{table} has two checks with the name {name!r}, one of them a SliceCheck of this project.",
+    "give the SliceCheck another name.",
+    "mirror-assets plan    # validates mirror.yaml",
+)
+TABLE_NOWHERE = ErrorRow(
+    ErrorCode.CONFIG_INVALID,
+    SettingError,
+    "Neither mirror.yaml nor the landing zone has a table of this name.",
+    "neither {file} nor {root} has a table {table!r}.",
+    "use a table of one of them{meant}",
+    "mirror-assets status",
+)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from mirror_assets.config.setting_values import OnBreak
 from mirror_assets.config.table_settings import Start
-from mirror_assets.errors import ErrorCode, MirrorError, RebuildError, SettingError, StopError
+from mirror_assets.errors import ErrorCode, MirrorError, RebuildError, RetryError, SettingError, StopError
 from mirror_assets.landing.failures import FailureRecord
 from mirror_assets.landing.format import Manifest
 from mirror_assets.landing.names import REBUILDS, TableName
@@ -15,10 +15,10 @@ from mirror_assets.landing.rebuild import RebuildRecord, RebuildStep, read_recor
 from mirror_assets.landing.steps import CONTROL_FILE_LIMIT, drive
 from mirror_assets.pipeline.backoff import failure_pause, note_well, unresolved_failure
 from mirror_assets.pipeline.context import TableContext
-from mirror_assets.pipeline.errors import TableHeld, stop_error
+from mirror_assets.pipeline.errors import TABLE_HELD, stop_error
 from mirror_assets.pipeline.plan import Boundaries, TablePlan, plan_table, recovered
 from mirror_assets.pipeline.table_lease import holder_now
-from mirror_assets.source.errors import LocationUnknown
+from mirror_assets.source.errors import LOCATION_UNKNOWN
 from mirror_assets.source.log import DeltaLog
 from mirror_assets.source.log_listing import TipMark
 from mirror_assets.source.ranges import EVERYTHING, Range
@@ -135,7 +135,7 @@ Plan = Callable[[], TablePlan]
 
 def failed_check(error: MirrorError) -> str:
     """Return the check that reports this error of a table: `not_held`, `readable` or `not_failing`."""
-    if isinstance(error, RebuildError | TableHeld):
+    if isinstance(error, RebuildError) or error.row is TABLE_HELD:
         return NOT_HELD
     return READABLE if error.code in _UNREADABLE else NOT_FAILING
 
@@ -164,7 +164,7 @@ def check_not_held(context: TableContext, zone: ZoneState, plan: Plan) -> CheckR
         why = error.what
     if why is None or may_rebuild(context):
         return passed
-    held = TableHeld(str(context.name), why)
+    held = TABLE_HELD(table=str(context.name), why=why)
     return CheckResult(NOT_HELD, (held.what,), next_step=held.next_step)
 
 
@@ -228,7 +228,7 @@ def _step_began(context: TableContext) -> float | None:
 
 def _rebuild(context: TableContext, why: str) -> Rebuild:
     if not may_rebuild(context):
-        raise TableHeld(str(context.name), why)
+        raise TABLE_HELD(table=str(context.name), why=why)
     return Rebuild(why)
 
 
@@ -244,7 +244,9 @@ def _pending(context: TableContext, zone: ZoneState, boundaries: Boundaries, *, 
         # Read before the plan, so that a later commit differs from the mark.
         tip = context.log.tip_mark(current.manifest.covered) if current else None
         plan = plan_table(context, registered)
-    except LocationUnknown:
+    except RetryError as error:
+        if error.row is not LOCATION_UNKNOWN:
+            raise
         return Land()  # a run has Spark, which can ask the catalog
     if plan.slices:
         return Land()
@@ -288,7 +290,9 @@ def is_quiet(mark: QuietMark, table: TableName, store: Store, log: DeltaLog) -> 
     )
     try:
         return is_landed and log.is_still_tip(mark.tip)
-    except LocationUnknown:
+    except RetryError as error:
+        if error.row is not LOCATION_UNKNOWN:
+            raise
         return False
 
 

@@ -13,7 +13,7 @@ from mirror_assets.landing.recover import recover
 from mirror_assets.landing.state import CommitPosition, VersionedManifest, next_position
 from mirror_assets.landing.steps import drive
 from mirror_assets.pipeline.context import TableContext
-from mirror_assets.pipeline.errors import SnapshotLost, SourceBroke, not_one_slice, stop_error
+from mirror_assets.pipeline.errors import SNAPSHOT_LOST, SOURCE_BROKE, not_one_slice, stop_error
 from mirror_assets.pipeline.plan_changes import NO_LIMITS, BaseState, limits_of, plan_changes
 from mirror_assets.pipeline.source_check import (
     RECORD,
@@ -27,7 +27,7 @@ from mirror_assets.pipeline.source_check import (
 from mirror_assets.pipeline.start import beginning, begins_with_snapshot
 from mirror_assets.source.batching import chunk_files, is_small
 from mirror_assets.source.breaks import Break
-from mirror_assets.source.errors import LogGap, range_refused
+from mirror_assets.source.errors import RANGE_REFUSED, LogGap
 from mirror_assets.source.planner import PlannedSlice, snapshot_slice
 from mirror_assets.source.ranges import EVERYTHING, Bounds, Range, resolve
 from mirror_assets.source.source_state import SourceState
@@ -136,17 +136,25 @@ def plan_rest(context: TableContext, manifest: Manifest, loading: Loading) -> Ta
     try:
         state = context.log.state(loading.key.last)
     except LogGap as error:
-        raise SnapshotLost(str(context.name), loading, error.what) from error
+        raise SNAPSHOT_LOST(table=str(context.name), loading=loading, why=error.what) from error
     if state.table_id != manifest.source_table_id:
-        raise SourceBroke(str(context.name), state.version, f"it is another table now, and {loading}")
+        raise SOURCE_BROKE(
+            table=str(context.name), undo="", version=state.version, why=f"it is another table now, and {loading}"
+        )
     if manifest.commit_digest not in (None, state.digest):
-        raise SourceBroke(
-            str(context.name), state.version, f"its log was rolled back, so this is another version, and {loading}"
+        raise SOURCE_BROKE(
+            table=str(context.name),
+            undo="",
+            version=state.version,
+            why=f"its log was rolled back, so this is another version, and {loading}",
         )
     landing = recorded_columns(table_columns(context.table, state.schema)), condition_fingerprint(context.table)
     if landing != (manifest.columns, manifest.where):
-        raise SourceBroke(
-            str(context.name), state.version, f"its columns or `where` are not the landed ones, and {loading}"
+        raise SOURCE_BROKE(
+            table=str(context.name),
+            undo="",
+            version=state.version,
+            why=f"its columns or `where` are not the landed ones, and {loading}",
         )
     return TablePlan(state, manifest, position_after(manifest), _chunks(context, state, manifest.epoch, loading), None)
 
@@ -168,12 +176,16 @@ def _first_plan(
         state = tip if last == tip.version else context.log.state(last)
         changes = context.table.changes
         if is_recorded(changes, tip.metadata) and not is_recorded(changes, state.metadata):
-            raise range_refused(context.log.uri, f"{RECORD[changes]} was off at version {last}", _LATER)
+            raise RANGE_REFUSED(
+                uri=context.log.uri, why=f"{RECORD[changes]} was off at version {last}", next_step=_LATER
+            )
         return plan_snapshot(context, state, epoch)
     start, base = beginning(context, tip, epoch)
     first = () if start is None else (start,)
     if bounds is not None and last < base.covered:
-        raise range_refused(context.log.uri, f"the mirror begins with version {base.covered + 1}", _LATER)
+        raise RANGE_REFUSED(
+            uri=context.log.uri, why=f"the mirror begins with version {base.covered + 1}", next_step=_LATER
+        )
     if bounds is not None and _is_over(context, bounds, base.covered, tip):
         return TablePlan(tip, None, position, first, None)
     plan = plan_changes(context, base, epoch, tip, limits_of(context.table), boundaries, last)
@@ -185,7 +197,9 @@ def _is_over(context: TableContext, bounds: Bounds, covered: int, tip: SourceSta
     first = 0 if bounds.first is None else bounds.first
     if covered + 1 < first <= bounds.last:
         gap = f"--from {first} would leave out what has not landed, from version {covered + 1} on"
-        raise range_refused(context.log.uri, gap, f"give --from {covered + 1}, an earlier one, or none.")
+        raise RANGE_REFUSED(
+            uri=context.log.uri, why=gap, next_step=f"give --from {covered + 1}, an earlier one, or none."
+        )
     return bounds.is_empty or bounds.last <= covered <= tip.version
 
 

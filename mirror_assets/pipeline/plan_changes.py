@@ -15,10 +15,10 @@ from mirror_assets.row_values import without_values
 from mirror_assets.source.batching import Limits
 from mirror_assets.source.breaks import Break, BreakKind, Needs
 from mirror_assets.source.commits import Commit
-from mirror_assets.source.errors import LogGap, SourceUnavailable
+from mirror_assets.source.errors import SOURCE_UNAVAILABLE, LogGap
 from mirror_assets.source.file_states import FileStates
 from mirror_assets.source.log import CommitReplaced, DeltaLog
-from mirror_assets.source.losses import DataFileMissing, FeedMissing, HistoryExpired
+from mirror_assets.source.losses import SourceLoss
 from mirror_assets.source.planner import Plan, PlannedSlice, PlanRequest, plan_slices, read_by_files
 from mirror_assets.source.schema import canonical, parse_schema
 from mirror_assets.source.source_state import SourceState
@@ -141,7 +141,7 @@ def plan_changes(
         return Plan((), dropped)
     if tip.version < base.covered and tip.table_id == base.table_id and log.has_commit(base.covered):
         why = f"it says that version {tip.version} is the newest, and commit {base.covered} is in the log"
-        raise SourceUnavailable(context.log.uri, why)
+        raise SOURCE_UNAVAILABLE(uri=context.log.uri, why=why)
     end = tip.version if last is None else min(last, tip.version)
     is_tracked = table.changes is Changes.ROW_TRACKING
     if is_tracked and not base.is_planned and not log.state(base.covered).metadata.row_tracking:
@@ -294,7 +294,7 @@ def instead_of_feed(context: TableContext, planned: PlannedSlice, error: MirrorE
         return None
     try:
         commits = context.log.commits(planned.first, planned.last, with_files=True)
-        is_lost = isinstance(error, DataFileMissing | FeedMissing | HistoryExpired)
+        is_lost = isinstance(error, SourceLoss)
         if not is_lost and not any(commit.has_cdc for commit in commits):
             return None
         instead = read_by_files(planned, commits, without_values(error.what).rstrip("."))

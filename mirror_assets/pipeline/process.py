@@ -7,7 +7,7 @@ import uuid
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from mirror_assets.landing.errors import LostRace
+from mirror_assets.landing.errors import LOST_RACE
 from mirror_assets.landing.format import SliceRecord, is_next
 from mirror_assets.landing.publish import Published
 from mirror_assets.landing.state import next_position
@@ -52,7 +52,7 @@ def process_slice(
         position = next_position(context.manifest(), epoch=planned.epoch, incarnation=uuid.uuid4().hex)
         fits = position.covered < 0 and is_next(slice_key(planned), chunk_of(planned), position.loading)
         if planned.is_snapshot and not fits:  # another run was earlier
-            raise LostRace(str(context.name), str(slice_key(planned)))
+            raise LOST_RACE(table=str(context.name), key=str(slice_key(planned)))
         record = stage_slice(context, planned, position)
         staged_at = time.monotonic()
         record, results = run_checks(context, record)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import uuid
 
 from mirror_assets.landing.cost import landing_cost
-from mirror_assets.landing.errors import LostRace, SliceMissing, SliceOutdated
+from mirror_assets.landing.errors import LOST_RACE, SLICE_MISSING, SLICE_OUTDATED
 from mirror_assets.landing.format import MarkerCounts, SliceRecord
 from mirror_assets.landing.names import SliceKey
 from mirror_assets.landing.publish import Outcome, Published, publish
@@ -16,7 +16,7 @@ from mirror_assets.landing.steps import drive
 from mirror_assets.pipeline.binding import is_bound
 from mirror_assets.pipeline.check_slice import blocking_checks
 from mirror_assets.pipeline.context import TableContext, not_overtaken
-from mirror_assets.pipeline.errors import snapshot_under_way
+from mirror_assets.pipeline.errors import SNAPSHOT_UNDER_WAY
 from mirror_assets.telemetry.record import Stage, record_published, set_attempt, stage_span
 
 
@@ -53,7 +53,7 @@ def publish_repair(context: TableContext, record: SliceRecord) -> Published:
         set_attempt(record.attempt)
         published = drive(publish(context.name, record, blocking_checks(context)), context.store)
     if published.outcome is Outcome.VOID:  # a rebuild has begun another epoch
-        raise LostRace(str(context.name), str(record.slice))
+        raise LOST_RACE(table=str(context.name), key=str(record.slice))
     _collect_copies(context, published)
     return _recorded(context, published)
 
@@ -88,7 +88,7 @@ def _publish_next(context: TableContext, key: SliceKey, rebuild_epoch: int | Non
     position = next_position(manifest, epoch=key.epoch, incarnation=uuid.uuid4().hex)
     require_loading(str(context.name), key, position)
     if key.first > position.covered + 1:
-        raise SliceMissing(str(context.name), str(key), position.covered + 1)
+        raise SLICE_MISSING(table=str(context.name), key=str(key), wanted_first=position.covered + 1)
     with not_overtaken(context, position.epoch, position.generation, key):
         record = _bound_attempt(context, key, position)
         set_attempt(record.attempt)
@@ -102,7 +102,7 @@ def _bound_attempt(context: TableContext, key: SliceKey, position: CommitPositio
     fitting = fitting_slices(context.store, context.name, key, position)
     bound = [record for record in fitting if is_bound(context.table, record)]
     if not bound:
-        raise SliceOutdated(str(context.name), str(key))
+        raise SLICE_OUTDATED(table=str(context.name), key=str(key))
     return best_attempt(bound)
 
 
@@ -116,4 +116,4 @@ def _collect_copies(context: TableContext, published: Published) -> None:
 def require_loading(table: str, key: SliceKey, position: CommitPosition) -> None:
     """Raise snapshot_under_way for a snapshot that is not the one of which chunks have landed."""
     if position.loading is not None and key.first == 0 and key != position.loading.key:
-        raise snapshot_under_way(table, str(key), position.loading)
+        raise SNAPSHOT_UNDER_WAY(table=table, key=str(key), loading=position.loading)

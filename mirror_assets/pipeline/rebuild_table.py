@@ -11,7 +11,15 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from mirror_assets.errors import MirrorError, RetryError
-from mirror_assets.landing.errors import LandingDamaged, MetadataDiffers, SliceNotChecked, SliceNotStaged, SliceOutdated
+from mirror_assets.landing.errors import (
+    MANIFEST_CORRUPT,
+    MANIFEST_LOST,
+    METADATA_DIFFERS,
+    SLICE_NOT_CHECKED,
+    SLICE_NOT_STAGED,
+    SLICE_OUTDATED,
+    STAGED_FILE_LOST,
+)
 from mirror_assets.landing.names import SliceKey, TableName
 from mirror_assets.landing.publish import Outcome, Published
 from mirror_assets.landing.rebuild import (
@@ -28,7 +36,7 @@ from mirror_assets.landing.steps import drive
 from mirror_assets.monitoring import Mirror, TableState
 from mirror_assets.pipeline.check_slice import require_passed, run_checks
 from mirror_assets.pipeline.context import TableContext
-from mirror_assets.pipeline.errors import SnapshotLost, SourceBroke, mirror_failed, mirror_slow
+from mirror_assets.pipeline.errors import MIRROR_FAILED, MIRROR_SLOW, SNAPSHOT_LOST, SOURCE_BROKE
 from mirror_assets.pipeline.plan import plan_rest, plan_snapshot, slice_key
 from mirror_assets.pipeline.process import process_slice
 from mirror_assets.pipeline.publish_slice import publish_slice
@@ -60,7 +68,7 @@ class MirrorWait:
             except RetryError as error:
                 unanswered = error
             if time.monotonic() >= deadline:
-                raise mirror_slow(what, self.limit_seconds) from unanswered
+                raise MIRROR_SLOW(what=what, seconds=self.limit_seconds) from unanswered
             time.sleep(self.pause_seconds)
 
 
@@ -151,15 +159,23 @@ def _load(
         report(f"{context.name}: {current.manifest.loading}")
         try:
             return publish_slice(context, current.manifest.loading.key, epoch)
-        except (SliceNotChecked, SliceNotStaged, SliceOutdated):
+        except MirrorError as error:
+            if error.row not in (SLICE_NOT_CHECKED, SLICE_NOT_STAGED, SLICE_OUTDATED):
+                raise
             manifest = context.manifest()
             if manifest is None or manifest.loading is None:
                 raise
         plan = plan_rest(context, manifest, manifest.loading)
         return [process_slice(context, plan, chunk, epoch).published for chunk in plan.slices][-1]
-    except (LandingDamaged, MetadataDiffers, SnapshotLost, SourceBroke):
+    except MirrorError as error:
+        if error.row not in _DROPPED_AGAIN:
+            raise
         drive(drop_again(context.name, record), context.store)
         raise
+
+
+# The table folder is dropped again: what has landed in it can't be continued.
+_DROPPED_AGAIN = (MANIFEST_CORRUPT, MANIFEST_LOST, STAGED_FILE_LOST, METADATA_DIFFERS, SNAPSHOT_LOST, SOURCE_BROKE)
 
 
 def mirror_wait(mirror: Mirror, table: TableName) -> MirrorWait:
@@ -171,7 +187,7 @@ def mirror_wait(mirror: Mirror, table: TableName) -> MirrorWait:
     def returned() -> bool:
         status = mirror.poll_table(table)
         if status is not None and status.state is TableState.FAILED:
-            raise mirror_failed(str(table), status.message or "no reason given")
+            raise MIRROR_FAILED(table=str(table), why=status.message or "no reason given")
         return status is not None and status.state is TableState.REPLICATING
 
     return MirrorWait(dropped, returned, mirror.pace.pause_seconds, mirror.pace.limit_seconds, mirror)

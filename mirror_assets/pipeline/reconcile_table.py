@@ -6,10 +6,9 @@ import hashlib
 import json
 import time
 from collections.abc import Callable
-from contextlib import suppress
 from dataclasses import replace
 
-from mirror_assets.landing.control_file import read_control_file, write_control_file
+from mirror_assets.landing.control_file import read_control_file, write_hint
 from mirror_assets.landing.format import Manifest, SliceKind
 from mirror_assets.landing.generations import EqualVersions, Reconciled
 from mirror_assets.landing.names import TableName
@@ -20,7 +19,6 @@ from mirror_assets.pipeline.source_check import changed_expressions, table_colum
 from mirror_assets.source.schema import parse_schema
 from mirror_assets.spark_paths import spark_path
 from mirror_assets.storage import Store
-from mirror_assets.storage.errors import RequestUnknown, StoreDenied
 from mirror_assets.verify.reconcile import reconcile
 from mirror_assets.verify.reconciliation import ReconcileRequest, ReconcileState, Reconciliation, Share
 
@@ -68,9 +66,7 @@ def reconcile_in_turn(context: TableContext, mirror: Mirror, *, scheduled: bool)
     found = reconcile(context.spark(), request)
     if found.equal_versions is not None:
         record = _reconciled(found, found.equal_versions, compared, last, now_ms)
-        # It only saves work, so ignore that another comparison was faster, or that this account may not write.
-        with suppress(StoreDenied, RequestUnknown):
-            drive(write_control_file(stored, record), context.store)
+        write_hint(stored, record, context.store)
     return found
 
 

@@ -28,7 +28,7 @@ from mirror_assets.pipeline.check_expressions import checked_projection
 from mirror_assets.pipeline.check_slice import require_passed, run_checks
 from mirror_assets.pipeline.context import TableContext
 from mirror_assets.pipeline.encode_slice import EncodedSlice
-from mirror_assets.pipeline.errors import RepairRefused, repair_too_early
+from mirror_assets.pipeline.errors import REPAIR_REFUSED, REPAIR_TOO_EARLY
 from mirror_assets.pipeline.plan import position_after, slice_key
 from mirror_assets.pipeline.process import ProcessedSlice
 from mirror_assets.pipeline.publish_slice import publish_repair
@@ -41,7 +41,7 @@ from mirror_assets.pipeline.source_check import (
 )
 from mirror_assets.pipeline.stage import stage_attempt
 from mirror_assets.source.batching import parts_for
-from mirror_assets.source.errors import SourceUnavailable
+from mirror_assets.source.errors import SOURCE_UNAVAILABLE
 from mirror_assets.source.planner import PlannedSlice, snapshot_slice
 from mirror_assets.source.projection import Projection
 from mirror_assets.source.scan_builder import scan_version
@@ -93,7 +93,7 @@ def plan_repair(context: TableContext, mirror: Mirror, report: Callable[[str], N
     is_same, covered = state.table_id == manifest.source_table_id, manifest.covered
     if state.version < covered and is_same and context.log.has_commit(covered):
         why = f"it says that version {state.version} is the newest, and commit {covered} is in the log"
-        raise SourceUnavailable(context.log.uri, why)
+        raise SOURCE_UNAVAILABLE(uri=context.log.uri, why=why)
     columns = table_columns(context.table, state.schema)
     _require_repairable(context, manifest, request, columns, state.version)
     check_source(context.config, context.table, state)
@@ -102,7 +102,7 @@ def plan_repair(context: TableContext, mirror: Mirror, report: Callable[[str], N
     newest = replace(request, source_id=state.table_id, version=state.version, columns=landed, projection=projection)
     read = opened(context.spark(), newest)
     if read.unfit:
-        raise RepairRefused(str(context.name), f"the mirror has another type of {', '.join(read.unfit)}")
+        raise REPAIR_REFUSED(table=str(context.name), why=f"the mirror has another type of {', '.join(read.unfit)}")
     totals = all_totals(newest, read, report)
     snapshot = snapshot_slice(state, manifest.epoch, context.table.files.target_rows)
     # The rows of differing buckets; most of them are equal.
@@ -183,9 +183,9 @@ def _not_comparable(context: TableContext, found: ReconcileRequest | Reconciliat
     """Return the error for a mirror that has not applied everything, or never will."""
     name = str(context.name)
     if isinstance(found, Reconciliation) and found.state in _EARLY and found.version >= 0:
-        return repair_too_early(name, _EARLY[found.state])
+        return REPAIR_TOO_EARLY(table=name, why=_EARLY[found.state])
     reason = found.reason if isinstance(found, Reconciliation) else ""
-    return RepairRefused(name, reason or "nothing of it has landed")
+    return REPAIR_REFUSED(table=name, why=reason or "nothing of it has landed")
 
 
 def _require_repairable(
@@ -214,4 +214,4 @@ def _require_repairable(
         why = f"the source has changed its columns {', '.join(retyped + again)}"
     else:
         return
-    raise RepairRefused(str(context.name), why)
+    raise REPAIR_REFUSED(table=str(context.name), why=why)

@@ -10,13 +10,13 @@ from collections.abc import Callable, Generator, Iterator, Sequence
 from dataclasses import dataclass
 
 from mirror_assets.config.setting_values import OnBreak
-from mirror_assets.errors import RebuildError
+from mirror_assets.errors import RebuildError, StopError
 from mirror_assets.landing.errors import LostRace
 from mirror_assets.landing.publish import Published
 from mirror_assets.monitoring import TableState
 from mirror_assets.pipeline.backoff import note_well
 from mirror_assets.pipeline.context import TableContext
-from mirror_assets.pipeline.errors import RepairRefused, stop_error
+from mirror_assets.pipeline.errors import REPAIR_REFUSED, stop_error
 from mirror_assets.pipeline.lag_gauges import note_covered, note_plan
 from mirror_assets.pipeline.next_action import may_rebuild
 from mirror_assets.pipeline.plan import Boundaries, no_boundaries, plan_table, recovered, slice_key
@@ -92,7 +92,9 @@ def _follow_break(
     if context.table.on_break is OnBreak.REPAIR and reason is not None and not is_rebuilding(context):
         try:
             yield from _repair(context, wait, events)
-        except RepairRefused as error:
+        except StopError as error:
+            if error.row is not REPAIR_REFUSED:
+                raise
             events.report(f"rebuild, because {error.what}")
         except LostRace as error:
             events.report(f"again, because {error.what}")
@@ -106,7 +108,7 @@ def _repair(context: TableContext, wait: MirrorWait, events: RunEvents) -> Itera
     """Wait until the mirror has applied all landing files, and yield the repair that lands, if any."""
     mirror = wait.mirror
     if mirror is None:
-        raise RepairRefused(str(context.name), "this run knows no mirror")
+        raise REPAIR_REFUSED(table=str(context.name), why="this run knows no mirror")
     manifest = recovered(context, events.boundaries)[0]
 
     def has_applied() -> bool:
@@ -118,7 +120,7 @@ def _repair(context: TableContext, wait: MirrorWait, events: RunEvents) -> Itera
         wait.until(has_applied, f"{context.name} to be applied")
     repaired = repair_table(context, mirror, events.report)
     if repaired is None:  # planning again would meet the same break
-        raise RepairRefused(str(context.name), "the mirror equals the source, and the break remains")
+        raise REPAIR_REFUSED(table=str(context.name), why="the mirror equals the source, and the break remains")
     events.planned((repaired.planned,))
     yield repaired
 

@@ -20,9 +20,15 @@ from mirror_assets.errors import MirrorError, SettingError
 from mirror_assets.pipeline.source_check import RECORD, is_recorded, not_recorded, table_columns
 from mirror_assets.source.actions import Metadata
 from mirror_assets.source.commits import Commit, CommitRange
-from mirror_assets.source.errors import LogGap, range_refused
+from mirror_assets.source.errors import RANGE_REFUSED, LogGap
 from mirror_assets.source.log import DeltaLog
-from mirror_assets.source.losses import DataFileMissing, HistoryExpired, SourceRead, proved
+from mirror_assets.source.losses import (
+    DATA_FILE_MISSING,
+    FEED_MISSING,
+    SourceLoss,
+    SourceRead,
+    proved,
+)
 from mirror_assets.source.projection import ALL_ROWS, Projection
 from mirror_assets.source.ranges import Range, VersionPoint, resolve
 from mirror_assets.source.row_counts import feed_files
@@ -81,7 +87,7 @@ def show_changes(
                 rows = json_rows(frame, limit)
         except MirrorError as error:
             meant = proved(str(table.name), log, read, error)
-            if isinstance(meant, DataFileMissing | HistoryExpired):
+            if isinstance(meant, SourceLoss) and meant.row is not FEED_MISSING:
                 raise _lost(log, tip, read, meant) from error
             raise meant from error
         limit -= len(rows)
@@ -123,8 +129,8 @@ def _steps(table: TableSettings, log: DeltaLog, tip: SourceState, commits: Range
     except LogGap as gap:
         readable = _first_readable(log, tip.version)
         next_step = f"choose commits from version {readable} on (--from {readable})."
-        raise range_refused(
-            log.uri, f"version {first} can't be read any more, its log was cleaned up", next_step
+        raise RANGE_REFUSED(
+            uri=log.uri, why=f"version {first} can't be read any more, its log was cleaned up", next_step=next_step
         ) from gap
     for commit in log.commits(first, bounds.last):
         known = commit.metadata or known
@@ -132,7 +138,7 @@ def _steps(table: TableSettings, log: DeltaLog, tip: SourceState, commits: Range
     changes = table.changes if table.changes.compares_versions else Changes.FEED
     if changes.compares_versions and not first and steps[0].commit.changes_data:
         why = f"`changes: {changes.value}` compares each version with the one before, and version 0 has none"
-        raise range_refused(log.uri, why, "choose commits from version 1 on (--from 1).")
+        raise RANGE_REFUSED(uri=log.uri, why=why, next_step="choose commits from version 1 on (--from 1).")
     off = [step.commit.version for step in steps if not is_recorded(changes, step.metadata)]
     if not off:
         return tuple(steps)
@@ -141,7 +147,7 @@ def _steps(table: TableSettings, log: DeltaLog, tip: SourceState, commits: Range
         raise not_recorded(str(table.name), log.uri, tip.protocol, changes)
     shown = " or ".join(f"{run[0].commit.version} to {run[-1].commit.version}" for run in runs)
     next_step = f"choose commits among versions {shown}." if runs else "choose commits before it, or after it."
-    raise range_refused(log.uri, f"{RECORD[changes]} was off at version {off[0]}", next_step)
+    raise RANGE_REFUSED(uri=log.uri, why=f"{RECORD[changes]} was off at version {off[0]}", next_step=next_step)
 
 
 def _first_readable(log: DeltaLog, last: int) -> int:
@@ -165,11 +171,11 @@ def _pieces(steps: Sequence[_Step], *, one_each: bool) -> Iterator[tuple[_Step, 
     return (tuple(steps[begin:end]) for begin, end in pairwise([0, *begins, len(steps)]) if begin < end)
 
 
-def _lost(log: DeltaLog, tip: SourceState, read: SourceRead, meant: DataFileMissing | HistoryExpired) -> SettingError:
+def _lost(log: DeltaLog, tip: SourceState, read: SourceRead, meant: SourceLoss) -> SettingError:
     """Return the refusal that names the lost files and the first version after them that can be read."""
     lost = {version: log.lost_files(version, feed_files) for version in range(read.first, read.last + 1)}
     named = [f"{file}, of version {version}," for version, files in lost.items() for file in files]
-    if not named and isinstance(meant, DataFileMissing):
+    if not named and meant.row is DATA_FILE_MISSING:
         named = [f"{meant.file}, of version {meant.version},"]
     why = f"deleted from the store: {' '.join(named).rstrip(',')}" if named else meant.what.rstrip(".")
     begin = max([meant.version, *(version for version, files in lost.items() if files)]) + 1
@@ -177,4 +183,4 @@ def _lost(log: DeltaLog, tip: SourceState, read: SourceRead, meant: DataFileMiss
     readable = next(later, None)
     restore = "restore the files, or wait for the next commit: no later commit can be read."
     next_step = restore if readable is None else f"choose commits from version {readable} on (--from {readable})."
-    return range_refused(log.uri, why, next_step)
+    return RANGE_REFUSED(uri=log.uri, why=why, next_step=next_step)

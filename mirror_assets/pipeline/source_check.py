@@ -15,7 +15,7 @@ from mirror_assets.config.setting_values import Changes
 from mirror_assets.config.source_fit import alike_columns, missing_columns, setting_of, source_problems
 from mirror_assets.config.table_settings import TableSettings
 from mirror_assets.config.variables import fill_sql
-from mirror_assets.errors import ErrorCode, SettingError
+from mirror_assets.errors import ErrorCode, ErrorRow, SettingError
 from mirror_assets.landing.format import Column
 from mirror_assets.markers import ROW_ID
 from mirror_assets.source.actions import Metadata, Protocol
@@ -133,20 +133,30 @@ def is_recorded(changes: Changes, metadata: Metadata) -> bool:
     return changes is not Changes.FEED or metadata.feed_enabled
 
 
+ROW_TRACKING_OFF = ErrorRow(
+    ErrorCode.ROW_TRACKING_DISABLED,
+    SettingError,
+    "`changes: row_tracking` is set, and the source's row tracking is off.",
+    "{table}: row tracking of {uri} is off, so its changes can't be derived from its files.",
+    "run `{statement}`, then run again. " + ROW_TRACKING_COST,
+    "ALTER TABLE delta.`/lake/orders` SET TBLPROPERTIES (delta.enableRowTracking = true)",
+)
+FEED_OFF = ErrorRow(
+    ErrorCode.FEED_DISABLED,
+    SettingError,
+    "The source records no change data feed.",
+    "{table}: the change data feed of {uri} is off, so its changes can't be read.",
+    "{how} The feed begins with that commit: what is in the table by then lands as a snapshot. Or set `changes: "
+    "files`, which needs no property of the source.",
+    "ALTER TABLE delta.`/lake/orders` SET TBLPROPERTIES (delta.enableChangeDataFeed = true)",
+)
+
+
 def not_recorded(table: str, uri: str, protocol: Protocol, changes: Changes) -> SettingError:
     """Return the error for a source whose change data feed, or row tracking, is off."""
     if changes is Changes.ROW_TRACKING:
-        return SettingError(
-            f"{table}: row tracking of {uri} is off, so its changes can't be derived from its files.",
-            f"run `{enable_row_tracking(uri)}`, then run again. {ROW_TRACKING_COST}",
-            code=ErrorCode.ROW_TRACKING_DISABLED,
-        )
-    return SettingError(
-        f"{table}: the change data feed of {uri} is off, so its changes can't be read.",
-        f"{how_to_enable(uri, protocol)} The feed begins with that commit: what is in the table by then lands as a "
-        "snapshot. Or set `changes: files`, which needs no property of the source.",
-        code=ErrorCode.FEED_DISABLED,
-    )
+        return ROW_TRACKING_OFF(table=table, uri=uri, statement=enable_row_tracking(uri))
+    return FEED_OFF(table=table, uri=uri, how=how_to_enable(uri, protocol))
 
 
 def check_source(config: Config, table: TableSettings, state: SourceState) -> None:

@@ -9,7 +9,6 @@ from dataclasses import asdict
 
 from mirror_assets.encode.changes import GroupRead
 from mirror_assets.encode.counted import Counted
-from mirror_assets.encode.spark_errors import DuplicateKey
 from mirror_assets.errors import MirrorError
 from mirror_assets.landing.format import (
     ChangeCounts,
@@ -38,25 +37,15 @@ from mirror_assets.pipeline.binding import planned_binding
 from mirror_assets.pipeline.check_slice import check_rows
 from mirror_assets.pipeline.context import TableContext, not_overtaken, reading, source_read
 from mirror_assets.pipeline.encode_slice import Encode, EncodedSlice, encode_slice, slice_kind
-from mirror_assets.pipeline.errors import ChecksFailed
+from mirror_assets.pipeline.errors import ChecksFailed, slice_checks_failed
 from mirror_assets.pipeline.plan import chunk_of, slice_key
 from mirror_assets.pipeline.plan_changes import instead_of_feed
 from mirror_assets.pipeline.source_check import condition_fingerprint, recorded_columns, table_columns
-from mirror_assets.source.errors import ChangeFileIncomplete
-from mirror_assets.source.losses import DataFileMissing, FeedMissing, FileDamaged, HistoryExpired
 from mirror_assets.source.planner import PlannedSlice
 from mirror_assets.source.row_counts import ReadRows
 from mirror_assets.telemetry.record import Stage, set_attempt, stage_span
 
-_MAY_BE_OF_THE_FEED = (
-    ChangeFileIncomplete,
-    ChecksFailed,
-    DataFileMissing,
-    DuplicateKey,
-    FeedMissing,
-    FileDamaged,
-    HistoryExpired,
-)
+_MAY_BE_OF_THE_FEED = (ChecksFailed,)
 
 
 def stage_slice(context: TableContext, planned: PlannedSlice, position: CommitPosition) -> SliceRecord:
@@ -178,7 +167,7 @@ def _require_agreement(context: TableContext, record: SliceRecord) -> None:
     """Raise ChecksFailed if the change files of a slice contradict the actions of its commits."""
     found = check_rows(context, record)
     if found.problems:
-        raise ChecksFailed(record.table, record.slice, (found,))
+        raise slice_checks_failed(record.table, record.slice, (found,))
 
 
 def counted_rows(encoded: EncodedSlice, last: int, parts: Sequence[StagedPart]) -> Counted:

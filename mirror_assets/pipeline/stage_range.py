@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from functools import cache
 from itertools import groupby
 
-from mirror_assets.landing.errors import SliceMissing
+from mirror_assets.landing.errors import SLICE_MISSING
 from mirror_assets.landing.format import SliceRecord
 from mirror_assets.landing.names import SliceKey
 from mirror_assets.landing.rebuild import first_epoch
@@ -48,7 +48,7 @@ def stage_range(context: TableContext, keys: Sequence[SliceKey]) -> Iterator[Sli
             yield None
             continue
         if key.first > position.covered + 1:
-            raise SliceMissing(str(context.name), str(key), position.covered + 1)
+            raise SLICE_MISSING(table=str(context.name), key=str(key), wanted_first=position.covered + 1)
         require_loading(str(context.name), key, position)
         if base is None and begins_with_snapshot(context, key.epoch):
             planned, position = _all_but_the_last(context, key, position)

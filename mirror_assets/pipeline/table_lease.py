@@ -6,7 +6,7 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 
-from mirror_assets.errors import ErrorCode, MirrorError
+from mirror_assets.errors import MirrorError
 from mirror_assets.landing.control_file import read_control_file
 from mirror_assets.landing.failures import record_failure
 from mirror_assets.landing.format import SliceRecord
@@ -15,7 +15,7 @@ from mirror_assets.landing.names import TableName
 from mirror_assets.landing.staged_parts import staged_folders
 from mirror_assets.landing.steps import drive
 from mirror_assets.pipeline.context import TableContext
-from mirror_assets.pipeline.errors import TableBusy
+from mirror_assets.pipeline.errors import RUN_KILLED, TABLE_BUSY
 from mirror_assets.pipeline.heartbeat import beating, delete_lease, lease_state
 from mirror_assets.pipeline.liveness import RunState, new_lease, now_ms
 from mirror_assets.storage import Store
@@ -59,7 +59,7 @@ def leased(context: TableContext, run: str, wait_seconds: float = 0.0) -> Iterat
     with beating(context.store, run, context.name.lease):
         while other := _acquire(context, run):
             if time.monotonic() >= deadline:
-                raise TableBusy(str(context.name), str(other))
+                raise TABLE_BUSY(table=str(context.name), who=str(other))
             time.sleep(_PAUSE_SECONDS)
         try:
             yield
@@ -91,8 +91,8 @@ def _acquire(context: TableContext, run: str) -> Lease | None:
 
 def _bury(context: TableContext, left: Lease) -> None:
     """Record that the run was killed, and delete the attempts that it did not complete: they could fill the disk."""
-    what = f"{context.name}: run {left.run} ended while it worked on the table: it was killed."
-    record_failure(context.store, context.name, ErrorCode.RUN_KILLED, what, now_ms())
+    killed = RUN_KILLED(table=str(context.name), run=left.run)
+    record_failure(context.store, context.name, killed.code, str(killed), now_ms())
     for store in {context.store, context.staging}:
         for folder in staged_folders(store, context.name):
             if drive(read_control_file(SliceRecord, folder.record), context.store).record is None:

@@ -9,9 +9,9 @@ from collections.abc import Iterable, Mapping
 from pyroaring import BitMap64
 
 from mirror_assets.source.actions import Vector
-from mirror_assets.source.errors import SourceUnreadable
+from mirror_assets.source.errors import SOURCE_UNREADABLE
 from mirror_assets.source.log_paths import hadoop_path
-from mirror_assets.source.losses import FileUnfound
+from mirror_assets.source.losses import FILE_UNFOUND
 from mirror_assets.source.parsing import z85_decoded
 from mirror_assets.source.source_files import SourceFiles
 
@@ -48,7 +48,7 @@ def _read_file(files: SourceFiles, uri: str, path: str | None, vectors: Iterable
                 block = file.read(_LENGTH.size + vector.bytes + _CHECKSUM.size)
                 found[vector.id] = _bitmap(_checked(block, vector, uri, place), vector, uri, place)
     except FileNotFoundError as error:
-        raise FileUnfound(uri, f"{hadoop_path(uri, path)} is not found") from error
+        raise FILE_UNFOUND(place=uri, why=f"{hadoop_path(uri, path)} is not found") from error
     return found
 
 
@@ -57,17 +57,17 @@ def _checked(block: bytes, vector: Vector, uri: str, place: str) -> bytes:
     data = block[_LENGTH.size : -_CHECKSUM.size]
     is_whole = len(data) == vector.bytes and _LENGTH.unpack_from(block)[0] == vector.bytes
     if not is_whole or _CHECKSUM.unpack_from(block, len(block) - _CHECKSUM.size)[0] != zlib.crc32(data):
-        raise SourceUnreadable(uri, f"{place} is damaged: length or checksum differ")
+        raise SOURCE_UNREADABLE(uri=uri, why=f"{place} is damaged: length or checksum differ")
     return data
 
 
 def _bitmap(data: bytes, vector: Vector, uri: str, place: str) -> BitMap64:
     if len(data) < _MAGIC.size or _MAGIC.unpack_from(data)[0] != _PORTABLE:
-        raise SourceUnreadable(uri, f"{place} has another format than Delta's protocol describes")
+        raise SOURCE_UNREADABLE(uri=uri, why=f"{place} has another format than Delta's protocol describes")
     try:
         rows = BitMap64.deserialize(data[_MAGIC.size :])
     except (ValueError, RuntimeError) as error:
-        raise SourceUnreadable(uri, f"{place} is damaged: {error}") from error
+        raise SOURCE_UNREADABLE(uri=uri, why=f"{place} is damaged: {error}") from error
     if len(rows) != vector.rows:
-        raise SourceUnreadable(uri, f"{place} hides {len(rows)} rows, and the log says {vector.rows}")
+        raise SOURCE_UNREADABLE(uri=uri, why=f"{place} hides {len(rows)} rows, and the log says {vector.rows}")
     return rows

@@ -12,7 +12,7 @@ from deltalake.exceptions import DeltaError
 from mirror_assets.source.access import Access
 from mirror_assets.source.actions import Metadata, Protocol
 from mirror_assets.source.column_statistics import FileStatistics
-from mirror_assets.source.errors import LogGap, SourceUnreadable
+from mirror_assets.source.errors import SOURCE_UNREADABLE, LogGap
 from mirror_assets.source.schema import canonical
 from mirror_assets.source.store_faults import translated
 
@@ -42,7 +42,7 @@ def newest_metadata(access: Access) -> Metadata:
         with translated(access.uri):
             return metadata_of(load_table(access))
     except (LogGap, FileNotFoundError) as gap:
-        raise SourceUnreadable(access.uri, str(gap)) from gap
+        raise SOURCE_UNREADABLE(uri=access.uri, why=str(gap)) from gap
 
 
 def metadata_of(table: DeltaTable) -> Metadata:

@@ -4,7 +4,15 @@ from __future__ import annotations
 
 import re
 
-from mirror_assets.errors import ErrorCode, RebuildError, RetryError, SettingError, StopError, rebuild_step
+from mirror_assets.errors import (
+    REBUILD_STEP,
+    ErrorCode,
+    ErrorRow,
+    RebuildError,
+    RetryError,
+    SettingError,
+    StopError,
+)
 
 # Delta's shorthands for one version of a table, such as `orders@v2` and `orders@20240428091500000`.
 _ONE_VERSION = re.compile(r"@(?:v\d+|\d{17})/*\Z", re.IGNORECASE)
@@ -22,200 +30,210 @@ def leave_out_version(address: str) -> str | None:
 class SourceNotDelta(SettingError):
     """The address has no Delta log."""
 
-    code = ErrorCode.SOURCE_NOT_DELTA
 
-    def __init__(self, uri: str) -> None:
-        self.uri = uri
-        super().__init__(
-            f"{uri} is not a Delta table: it has no commits in `_delta_log`.",
-            leave_out_version(uri)
-            or "restore the table if it was moved or unmounted: mirroring then continues automatically. For a new "
-            "table, correct its address (the setting `source`), or write the table first.",
-        )
+SOURCE_NOT_DELTA = ErrorRow(
+    ErrorCode.SOURCE_NOT_DELTA,
+    SourceNotDelta,
+    "The address has no Delta log.",
+    "{uri} is not a Delta table: it has no commits in `_delta_log`.",
+    "restore the table if it was moved or unmounted: mirroring then continues automatically. For a new table, "
+    "correct its address (the setting `source`), or write the table first.",
+    "mirror-assets doctor --table TABLE",
+)
 
 
 class SourceUnreadable(SettingError):
     """The source can't be read because of its address, its credentials or its log."""
 
-    code = ErrorCode.SOURCE_UNREADABLE
-
-    def __init__(self, uri: str, why: str, next_step: str | None = None) -> None:
-        self.uri, self.why = uri, why
-        super().__init__(
-            f"{uri} can't be read: {why}.",
-            next_step
-            or "correct its address (of a table of mirror.yaml, the setting `source`), its credentials or permissions, "
-            "or restore the damaged files of its log; then run again.",
-        )
+    why: str
 
 
-class ChangeFileIncomplete(SourceUnreadable):
-    """The log lacks a change file's partition values. The data files of the commit may have them."""
-
-    def __init__(self, uri: str, path: str) -> None:
-        why = f"its log has the change file {path} without its partition values"
-        super().__init__(uri, why, "rebuild the table's mirror, or set `changes: files` for it.")
-
-
-class SourceUnavailable(RetryError):
-    """The source's store did not answer, or is busy."""
-
-    code = ErrorCode.SOURCE_UNAVAILABLE
-
-    def __init__(
-        self,
-        uri: str,
-        why: str,
-        next_step: str = "run again. If the error persists, check the host in the table's address and its credentials.",
-    ) -> None:
-        self.uri, self.why = uri, why
-        super().__init__(f"{uri} can't be read now: {why}.", next_step)
+SOURCE_UNREADABLE = ErrorRow(
+    ErrorCode.SOURCE_UNREADABLE,
+    SourceUnreadable,
+    "The source can't be read because of its address, its credentials or its log.",
+    "{uri} can't be read: {why}.",
+    "correct its address (of a table of mirror.yaml, the setting `source`), its credentials or permissions, or "
+    "restore the damaged files of its log; then run again.",
+    "mirror-assets doctor --table TABLE",
+)
 
 
-class LocationUnknown(RetryError):
-    """A table is in a catalog that only Spark can query, and this process has no Spark session."""
+CHANGE_FILE_INCOMPLETE = ErrorRow(
+    ErrorCode.SOURCE_UNREADABLE,
+    SourceUnreadable,
+    "The log lacks a change file's partition values. The data files of the commit may have them.",
+    "{uri} can't be read: its log has the change file {path} without its partition values.",
+    "rebuild the table's mirror, or set `changes: files` for it.",
+    "mirror-assets rebuild TABLE",
+)
 
-    code = ErrorCode.LOCATION_UNKNOWN
 
-    def __init__(self, table: str, catalog: str) -> None:
-        self.table, self.catalog = table, catalog
-        super().__init__(
-            f"{table}: its address in the catalog {catalog} is not known yet, and only Spark can ask it.",
-            "mirror the table once (`mirror-assets run`, or its sensor's run). The address is then cached for an hour.",
-        )
+SOURCE_UNAVAILABLE = ErrorRow(
+    ErrorCode.SOURCE_UNAVAILABLE,
+    RetryError,
+    "The source's store did not answer, or is busy.",
+    "{uri} can't be read now: {why}.",
+    "run again. If the error persists, check the host in the table's address and its credentials.",
+    "mirror-assets doctor --table TABLE",
+)
+
+
+LOCATION_UNKNOWN = ErrorRow(
+    ErrorCode.LOCATION_UNKNOWN,
+    RetryError,
+    "A table is in a catalog of Spark, which only Spark can query, and no run has queried it yet.",
+    "{table}: its address in the catalog {catalog} is not known yet, and only Spark can ask it.",
+    "mirror the table once (`mirror-assets run`, or its sensor's run). The address is then cached for an hour.",
+    "mirror-assets run --table TABLE",
+)
 
 
 class LogGap(RebuildError):
     """A required commit is not in the log."""
 
-    code = ErrorCode.LOG_GAP
-
-    def __init__(self, uri: str, version: int) -> None:
-        self.uri, self.version = uri, version
-        super().__init__(
-            f"{uri}: commit {version} is not in the Delta log (cleaned up, or lost).",
-            "restore the file if the table is unreadable without it, else rebuild its mirror; to retain commits "
-            "longer, increase `delta.logRetentionDuration` or run more often.",
-        )
+    version: int
 
 
-class FileOverwritten(RebuildError):
-    """The log has two data files of one name, so the rows of the first one can't be read."""
-
-    code = ErrorCode.SOURCE_BREAK
-
-    def __init__(self, uri: str, path: str) -> None:
-        self.uri, self.path = uri, path
-        super().__init__(
-            f"{uri}: a commit adds another file under the same name, {path}, so its old rows are lost.",
-            "rebuild the table's mirror. The source's writer must give each data file a new name.",
-        )
+LOG_GAP = ErrorRow(
+    ErrorCode.LOG_GAP,
+    LogGap,
+    "A required commit is not in the Delta log.",
+    "{uri}: commit {version} is not in the Delta log (cleaned up, or lost).",
+    "restore the file if the table is unreadable without it, else rebuild its mirror; to retain commits longer, "
+    "increase `delta.logRetentionDuration` or run more often.",
+    "mirror-assets doctor --table TABLE --no-spark\nmirror-assets rebuild TABLE",
+)
 
 
-class ColumnUnfit(SettingError):
-    """A column's type has no counterpart in the landing zone."""
-
-    code = ErrorCode.SOURCE_UNFIT
-
-    def __init__(self, column: str, column_type: str, table: str) -> None:
-        super().__init__(
-            f"{table}: column `{column}` has type {column_type}, which a landing file can't hold.",
-            "cast it at the source, or name the other columns in the table's `columns`.",
-        )
+FILE_OVERWRITTEN = ErrorRow(
+    ErrorCode.SOURCE_BREAK,
+    RebuildError,
+    "The log has two data files of one name, so the rows of the first one can't be read.",
+    "{uri}: a commit adds another file under the same name, {path}, so its old rows are lost.",
+    "rebuild the table's mirror. The source's writer must give each data file a new name.",
+    "mirror-assets plan --table TABLE      # the commit that stops the table, and why\nmirror-assets rebuild TABLE",
+)
 
 
-class RowsChanged(StopError):
-    """A commit changes or removes rows of a table that is mirrored as append-only."""
-
-    code = ErrorCode.ROWS_CHANGED
-
-    def __init__(self, table: str, version: int, why: str) -> None:
-        self.table, self.version, self.why = table, version, why
-        super().__init__(
-            f"{table}: `changes: append_only` can't continue: {why}.",
-            f"{rebuild_step(table)}, which starts again with a snapshot after this commit; or, if the "
-            "source's change data feed was on by then, set `changes: feed` with `keys`, which mirrors such commits.",
-        )
+COLUMN_UNFIT = ErrorRow(
+    ErrorCode.SOURCE_UNFIT,
+    SettingError,
+    "A column's type has no counterpart in the landing zone.",
+    "{table}: column `{column}` has type {column_type}, which a landing file can't hold.",
+    "cast it at the source, or name the other columns in the table's `columns`.",
+    "mirror-assets doctor --table TABLE",
+)
 
 
-def source_unsupported(uri: str, why: str) -> SettingError:
-    """Return the error for a table that requires a feature, a version or a type that the log reader doesn't support."""
-    return SettingError(
-        f"{uri} uses {why}, which this reader doesn't support.",
-        f"remove it at the source (a table feature: `ALTER TABLE delta.`{uri}` DROP FEATURE …`), or mirror a copy "
-        "without it.",
-        code=ErrorCode.SOURCE_UNFIT,
-    )
+ROWS_CHANGED = ErrorRow(
+    ErrorCode.ROWS_CHANGED,
+    StopError,
+    "A commit changes or removes rows of a table with `changes: append_only`.",
+    "{table}: `changes: append_only` can't continue: {why}.",
+    REBUILD_STEP
+    + ", which starts again with a snapshot after this commit; or, if the source's change data feed was on by then,"
+    " set `changes: feed` with `keys`, which mirrors such commits.",
+    "mirror-assets plan --table TABLE      # the commit\nmirror-assets rebuild TABLE",
+)
 
 
-def columns_alike(uri: str, name: str) -> SettingError:
-    """Return the error for a table with two columns, or fields of a struct, whose names differ in case only."""
-    return SettingError(
-        f"{uri} has {name!r} and another column or field whose name differs from it in case only. Spark and Fabric "
-        "ignore case, so they can't distinguish the two.",
-        "rename one of them, with the program that made them.",
-        code=ErrorCode.SOURCE_UNFIT,
-    )
+SOURCE_UNSUPPORTED = ErrorRow(
+    ErrorCode.SOURCE_UNFIT,
+    SettingError,
+    "A table that requires a feature, a version or a type that the log reader doesn't support.",
+    "{uri} uses {why}, which this reader doesn't support.",
+    "remove it at the source (a table feature: `ALTER TABLE delta.`{uri}` DROP FEATURE …`), or mirror a copy "
+    "without it.",
+    "mirror-assets doctor --table TABLE",
+)
 
 
-def catalog_managed(uri: str) -> SettingError:
-    """Return the error for a table whose catalog holds its newest commits."""
-    return SettingError(
-        f"{uri} is managed by a catalog: its log doesn't have the newest commits, so it can't be read by its address.",
-        "move its commits back to the log (in Databricks, with Runtime 18.0 or later: `ALTER TABLE … DROP FEATURE "
-        "catalogManaged`), or mirror a copy that no catalog manages.",
-        code=ErrorCode.SOURCE_UNFIT,
-    )
+COLUMNS_ALIKE = ErrorRow(
+    ErrorCode.SOURCE_UNFIT,
+    SettingError,
+    "A table with two columns, or fields of a struct, whose names differ in case only.",
+    "{uri} has {name!r} and another column or field whose name differs from it in case only. Spark and Fabric "
+    "ignore case, so they can't distinguish the two.",
+    "rename one of them, with the program that made them.",
+    "mirror-assets doctor --table TABLE",
+)
 
 
-def no_columns(uri: str) -> SettingError:
-    """Return the error for a table that was created before its columns were known."""
-    return SettingError(
-        f"{uri} has no columns yet: its log has an empty schema, or none.",
-        "write its first rows, or add columns; if it has columns now, create a checkpoint. Then run again.",
-        code=ErrorCode.SOURCE_UNFIT,
-    )
+CATALOG_MANAGED = ErrorRow(
+    ErrorCode.SOURCE_UNFIT,
+    SettingError,
+    "A table whose catalog holds its newest commits.",
+    "{uri} is managed by a catalog: its log doesn't have the newest commits, so it can't be read by its address.",
+    "move its commits back to the log (in Databricks, with Runtime 18.0 or later: `ALTER TABLE … DROP FEATURE "
+    "catalogManaged`), or mirror a copy that no catalog manages.",
+    "mirror-assets doctor --table TABLE",
+)
 
 
-def databricks_only(uri: str) -> SettingError:
-    """Return the error for an address that only a cluster of Databricks can open."""
-    return SettingError(
-        f"{uri} is an address that only Databricks' own clusters can open.",
-        "use the address of the underlying storage, like `abfss://container@account.dfs.core.windows.net/path` or "
-        "`s3://bucket/path`: `dbutils.fs.mounts()` lists those of mounts. Copy tables from the root of DBFS, which has "
-        "no such address, to storage of yours.",
-        code=ErrorCode.SOURCE_UNREADABLE,
-    )
+NO_COLUMNS = ErrorRow(
+    ErrorCode.SOURCE_UNFIT,
+    SettingError,
+    "A table that was created before its columns were known.",
+    "{uri} has no columns yet: its log has an empty schema, or none.",
+    "write its first rows, or add columns; if it has columns now, create a checkpoint. Then run again.",
+    "mirror-assets doctor --table TABLE",
+)
 
 
-def property_unreadable(uri: str, name: str, why: str) -> SettingError:
-    """Return the error for a table property with a value that Delta doesn't write."""
-    return SettingError(
-        f"the property {name} of {uri} can't be read: {why}.",
-        f"set it, like ALTER TABLE delta.`{uri}` SET TBLPROPERTIES ({name} = 'interval 30 days').",
-        code=ErrorCode.SOURCE_UNFIT,
-    )
+DATABRICKS_ONLY = ErrorRow(
+    ErrorCode.SOURCE_UNREADABLE,
+    SettingError,
+    "An address that only a cluster of Databricks can open.",
+    "{uri} is an address that only Databricks' own clusters can open.",
+    "use the address of the underlying storage, like `abfss://container@account.dfs.core.windows.net/path` or "
+    "`s3://bucket/path`: `dbutils.fs.mounts()` lists those of mounts. Copy tables from the root of DBFS, which "
+    "has no such address, to storage of yours.",
+    "mirror-assets doctor --table TABLE",
+)
 
 
-def schema_unreadable(why: str) -> SettingError:
-    """Return the error for a schema in the log that Delta doesn't write."""
-    return SettingError(
-        f"the source's schema can't be parsed: {why}.",
-        "leave the table out of mirror.yaml, or copy it into a table of plain types.",
-        code=ErrorCode.SOURCE_UNFIT,
-    )
+PROPERTY_UNREADABLE = ErrorRow(
+    ErrorCode.SOURCE_UNFIT,
+    SettingError,
+    "A table property with a value that Delta doesn't write.",
+    "the property {name} of {uri} can't be read: {why}.",
+    "set it, like ALTER TABLE delta.`{uri}` SET TBLPROPERTIES ({name} = 'interval 30 days').",
+    "mirror-assets doctor --table TABLE",
+)
 
 
-def range_refused(uri: str, why: str, next_step: str) -> SettingError:
-    """Return the error for a range of commits that the source doesn't have, or that can't be mirrored."""
-    return SettingError(f"{uri} has no such range: {why}.", next_step, code=ErrorCode.VERSION_REFUSED)
+SCHEMA_UNREADABLE = ErrorRow(
+    ErrorCode.SOURCE_UNFIT,
+    SettingError,
+    "A schema in the log that Delta doesn't write.",
+    "the source's schema can't be parsed: {why}.",
+    "leave the table out of mirror.yaml, or copy it into a table of plain types.",
+    "mirror-assets doctor --table TABLE",
+)
+
+
+RANGE_REFUSED = ErrorRow(
+    ErrorCode.VERSION_REFUSED,
+    SettingError,
+    "The source doesn't have this range of commits, or it can't be mirrored.",
+    "{uri} has no such range: {why}.",
+    "choose another range.",
+    "mirror-assets plan --table TABLE",
+)
+
+
+START_REFUSED = ErrorRow(
+    ErrorCode.VERSION_REFUSED,
+    SettingError,
+    "The mirror can't begin at the table's `start`.",
+    "the mirror of {uri} can't begin with `start: {start}`: {why}.",
+    "{advice}, `start: latest`, or `start: snapshot`, which lands the whole table; then run again.",
+    "mirror-assets plan --table TABLE",
+)
 
 
 def start_refused(uri: str, start: str, why: str, readable: int | None = None) -> SettingError:
-    """Return the error for a `start` at which the mirror can't begin; `readable` is the first version that it can."""
+    """Return START_REFUSED; `readable` is the first version with which the mirror can begin, if known."""
     advice = "choose another start" if readable is None else f"set `start: {{version: {readable}}}`, the earliest"
-    return SettingError(
-        f"the mirror of {uri} can't begin with `start: {start}`: {why}.",
-        f"{advice}, `start: latest`, or `start: snapshot`, which lands the whole table; then run again.",
-        code=ErrorCode.VERSION_REFUSED,
-    )
+    return START_REFUSED(uri=uri, start=start, why=why, advice=advice)

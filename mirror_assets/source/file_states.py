@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from functools import cache, cached_property
 
 from mirror_assets.source.actions import Actions, LiveFile, Metadata, Tombstone, is_other_file
-from mirror_assets.source.errors import FileOverwritten
+from mirror_assets.source.errors import FILE_OVERWRITTEN
 from mirror_assets.source.live_paths import LivePaths
 from mirror_assets.source.log import DeltaLog
 from mirror_assets.source.replay import physical_partitions, with_physical_names
@@ -105,7 +105,7 @@ class FileStates:
             after: FileState | None = new or (None if is_removed else before)
             old = before or self._removed.get(key)
             if new and old and is_other_file(old, new):
-                raise FileOverwritten(self.uri, new.path)
+                raise FILE_OVERWRITTEN(uri=self.uri, path=new.path)
             if before and is_removed:
                 self._removed[key] = before
             self.first.setdefault(key, before)

@@ -12,7 +12,7 @@ from functools import partial
 from pyarrow.fs import FileSelector, FileType
 
 from mirror_assets.source.access import Access
-from mirror_assets.source.errors import SourceUnreadable, leave_out_version
+from mirror_assets.source.errors import SOURCE_UNREADABLE, SourceUnreadable, leave_out_version
 from mirror_assets.source.log_paths import local_folder
 from mirror_assets.source.source_files import has_folder, remote_files
 from mirror_assets.source.store_faults import translated
@@ -127,7 +127,9 @@ class _Folders:
                 names = [entry.name for entry in entries if entry.is_dir()]
         except OSError as error:
             hint = leave_out_version(self._uri) if isinstance(error, FileNotFoundError) and not path else None
-            raise SourceUnreadable(_join(self._uri, path), error.strerror or str(error), hint) from error
+            raise SOURCE_UNREADABLE(
+                uri=_join(self._uri, path), why=error.strerror or str(error), next_step=hint
+            ) from error
         # No reader of Delta tables can open names that are not UTF-8.
         return [name for name in names if name.isascii() or name.encode(errors="replace").decode() == name]
 

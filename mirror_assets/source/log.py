@@ -25,12 +25,15 @@ from mirror_assets.source.delta_rs import (
     statistics_of,
 )
 from mirror_assets.source.errors import (
+    LOG_GAP,
+    NO_COLUMNS,
+    SOURCE_NOT_DELTA,
+    SOURCE_UNAVAILABLE,
+    SOURCE_UNREADABLE,
+    SOURCE_UNSUPPORTED,
     LogGap,
     SourceNotDelta,
-    SourceUnavailable,
     SourceUnreadable,
-    no_columns,
-    source_unsupported,
 )
 from mirror_assets.source.live_paths import LivePaths
 from mirror_assets.source.log_checkpoint import read_checkpoint
@@ -143,7 +146,7 @@ class DeltaLog:
         require_readable(self.uri, state.protocol)
         if state.metadata.commit_coordinator:
             feature = "the table feature `coordinatedCommits-preview` (a coordinator has the newest commits)"
-            raise source_unsupported(self.uri, feature)
+            raise SOURCE_UNSUPPORTED(uri=self.uri, why=feature)
         return state
 
     def data_files(self, version: int) -> tuple[DataFile, ...]:
@@ -217,8 +220,10 @@ class DeltaLog:
         def read(version: int) -> Actions:
             data = self._commit_data(version)
             if planned.get(version, "") not in ("", commit_digest(data)):
-                raise SourceUnavailable(
-                    self.uri, f"commit {version} was replaced", "run again: it is planned again as it is now."
+                raise SOURCE_UNAVAILABLE(
+                    uri=self.uri,
+                    why=f"commit {version} was replaced",
+                    next_step="run again: it is planned again as it is now.",
                 )
             return self._parsed(version, data)
 
@@ -303,7 +308,7 @@ class DeltaLog:
         """Return the newest version of the history."""
         newest = self._listing.newest
         if newest is None:
-            raise SourceNotDelta(self.uri)
+            raise SOURCE_NOT_DELTA(uri=self.uri)
         return newest
 
     def versions(self) -> tuple[int, ...]:
@@ -342,7 +347,7 @@ class DeltaLog:
         versions = range(first, last + 1)
         missing = next((version for version in versions if version not in self._listing.commits), None)
         if missing is not None:
-            raise LogGap(self.uri, missing)
+            raise LOG_GAP(uri=self.uri, version=missing)
         metadata = self.snapshot().metadata
         return tuple(
             LoggedCommit(
@@ -411,7 +416,7 @@ class DeltaLog:
                     missing = self.files.log().gap_since_checkpoint(version)
                     if missing is None:
                         raise
-                    raise LogGap(self.uri, missing) from error
+                    raise LOG_GAP(uri=self.uri, version=missing) from error
                 return table
         except LogGap as gap:
             raise self._absence(gap.version) from gap
@@ -489,7 +494,7 @@ class DeltaLog:
         except SourceNotDelta:
             raise refusal from refusal.__cause__
         if not snapshot.metadata.columns:
-            raise no_columns(self.uri)
+            raise NO_COLUMNS(uri=self.uri)
         return snapshot
 
     def _info(self, version: int, *, is_newest: bool) -> tuple[CommitInfo, str]:
@@ -504,7 +509,7 @@ class DeltaLog:
                 "run again when it has been written. If the error persists, its writer failed: restore the file, or "
                 "delete it, with the writer's tools."
             )
-            raise SourceUnavailable(self.uri, why, step)
+            raise SOURCE_UNAVAILABLE(uri=self.uri, why=why, next_step=step)
         return parse_info(data), commit_digest(data)
 
     def _writers_time(self, version: int, info: CommitInfo) -> int:
@@ -515,14 +520,14 @@ class DeltaLog:
         """Return the versions since the last gap, and when their files were written."""
         unbroken = self.files.log().unbroken()
         if not unbroken:
-            raise SourceNotDelta(self.uri)
+            raise SOURCE_NOT_DELTA(uri=self.uri)
         return unbroken
 
     def _time(self, version: int, in_commit_since: int | None) -> int:
         written = self._listing.dated.get(version)
         if written is None:
             if version not in self._listing.arrivals:
-                raise LogGap(self.uri, version)
+                raise LOG_GAP(uri=self.uri, version=version)
             return self._listing.arrivals[version].modified_ms
         if in_commit_since is None or version < in_commit_since:
             return written
@@ -541,7 +546,7 @@ class DeltaLog:
         while True:
             steps = self._listing.steps(version, have)
             if steps is None or version < 0:
-                raise refused or LogGap(self.uri, self._listing.gap(version))
+                raise refused or LOG_GAP(uri=self.uri, version=self._listing.gap(version))
             try:
                 return steps, self.files.each(lambda step: self._step(step, among), steps)
             except _AuxiliaryUnread as error:
@@ -558,7 +563,7 @@ class DeltaLog:
                 actions = parse_actions(file.read(), self.files.paths)
             require_reconciled(actions)
         except FileNotFoundError as error:
-            raise _AuxiliaryUnread(step.paths, LogGap(self.uri, step.last)) from error
+            raise _AuxiliaryUnread(step.paths, LOG_GAP(uri=self.uri, version=step.last)) from error
         except (ValueError, KeyError, TypeError, pa.ArrowException) as error:
             raise _AuxiliaryUnread(step.paths, self._not_of_delta(", ".join(step.paths), error)) from error
         return actions
@@ -587,13 +592,15 @@ class DeltaLog:
     def _absence(self, version: int) -> MirrorError:
         """Return the error for a commit that was not found; only an existing log can lack one."""
         if not self.files.log().files:
-            return SourceNotDelta(self.uri)
+            return SOURCE_NOT_DELTA(uri=self.uri)
         state = self.files.state_of(commit_path(version))
         if state.is_gone:
-            return LogGap(self.uri, version)
+            return LOG_GAP(uri=self.uri, version=version)
         if state.hindrance is not None:
-            return SourceUnreadable(self.uri, state.hindrance)
-        return SourceUnavailable(self.uri, f"commit {version} is in its log, but could not be read a moment before")
+            return SOURCE_UNREADABLE(uri=self.uri, why=state.hindrance)
+        return SOURCE_UNAVAILABLE(
+            uri=self.uri, why=f"commit {version} is in its log, but could not be read a moment before"
+        )
 
     def _not_of_delta(self, name: str, error: Exception) -> SourceUnreadable:
-        return SourceUnreadable(self.uri, f"{name} does not follow Delta's protocol: {error}")
+        return SOURCE_UNREADABLE(uri=self.uri, why=f"{name} does not follow Delta's protocol: {error}")

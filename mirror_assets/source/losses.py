@@ -9,117 +9,109 @@ from __future__ import annotations
 import re
 import time
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from urllib.parse import unquote
 
-from mirror_assets.errors import ErrorCode, MirrorError, RebuildError, RetryError, StopError, rebuild_step
+from mirror_assets.errors import (
+    REBUILD_STEP,
+    ErrorCode,
+    ErrorRow,
+    MirrorError,
+    RebuildError,
+    RetryError,
+    StopError,
+)
 from mirror_assets.source.actions import LiveFile, Tombstone
-from mirror_assets.source.errors import LogGap, SourceUnavailable, SourceUnreadable
+from mirror_assets.source.errors import (
+    SOURCE_UNAVAILABLE,
+    SOURCE_UNREADABLE,
+    LogGap,
+    SourceUnreadable,
+)
 from mirror_assets.source.log import DeltaLog
 from mirror_assets.source.log_paths import TablePaths, is_absolute
 from mirror_assets.source.table_properties import Retention
 
 
-class DataFileMissing(RebuildError):
-    """A file that the log names for a version to read is not in the store, for example after VACUUM."""
+class SourceLoss(RebuildError):
+    """Rows of the source that log and store prove to be lost; only reading them shows it."""
 
-    code = ErrorCode.DATA_FILE_MISSING
     needs_reading = True
-
-    def __init__(self, table: str, uri: str, file: str, version: int) -> None:
-        self.table, self.uri, self.file, self.version = table, uri, file, version
-        super().__init__(f"{table}: {file}, a file of version {version} of {uri}, was deleted.", _longer(table))
-
-
-class FeedMissing(RebuildError):
-    """The log says that the change data feed was off at a commit to read."""
-
-    code = ErrorCode.FEED_DISABLED
-    needs_reading = True
-
-    def __init__(self, table: str, uri: str, version: int) -> None:
-        self.table, self.uri, self.version = table, uri, version
-        super().__init__(
-            f"{table}: the change data feed of {uri} was off at version {version}, which has not landed.",
-            f"{rebuild_step(table)}; leave delta.enableChangeDataFeed on.",
-        )
-
-
-class HistoryExpired(RebuildError):
-    """Delta refuses to read a version that is older than the table's retention of deleted files."""
-
-    code = ErrorCode.DATA_FILE_MISSING
-    needs_reading = True
-
-    def __init__(self, table: str, uri: str, version: int, age_hours: float) -> None:
-        self.table, self.uri, self.version, self.age_hours = table, uri, version, age_hours
-        super().__init__(
-            f"{table}: Delta refuses to read version {version} of {uri}: it is {age_hours:,.1f} hours old, older than "
-            "its delta.deletedFileRetentionDuration.",
-            _longer(table),
-        )
-
-
-def _longer(table: str) -> str:
-    """Return the next step for a file that the source should have retained longer."""
-    return f"{rebuild_step(table)}; set delta.deletedFileRetentionDuration to more than the lag."
+    version: int
+    file: str
 
 
 class SparkInterrupted(RetryError):
-    """Spark lost one of its own files or a connection; the source is not affected."""
+    """Spark was interrupted, or a file was not found: one of the source, or one of Spark's own; `why` names it."""
 
-    code = ErrorCode.SPARK_INTERRUPTED
-
-    def __init__(self, place: str, why: str) -> None:
-        self.place, self.why = place, why
-        super().__init__(
-            f"{place}: Spark was interrupted: {why}.",
-            "run again; if the error persists, make sure that no program deletes files in spark.local.dir while Spark "
-            "works.",
-        )
-
-
-class FileUnfound(SparkInterrupted):
-    """A file was not found: one of the source, or one of Spark's own. `why` names the file."""
+    why: str
 
 
 class SparkFailed(StopError):
     """Spark failed for another reason."""
 
-    code = ErrorCode.SPARK_FAILED
 
-    def __init__(
-        self,
-        place: str,
-        why: str,
-        what: str = "Spark failed",
-        next_step: str = "correct the cause that the message names, or read Spark's log; then run again.",
-    ) -> None:
-        self.place, self.why = place, why
-        super().__init__(f"{place}: {what}: {why}.", next_step)
-
-
-class FileDamaged(SparkFailed):
-    """A file exists, but its content is not what was written."""
-
-    code = ErrorCode.DATA_FILE_UNREADABLE
-
-    def __init__(self, place: str, why: str) -> None:
-        super().__init__(
-            place,
-            why,
-            "a file can't be read as it was written",
-            "restore the file that the message names, or write its rows again at the source and run `mirror-assets "
-            "rebuild`; nothing of the slice was published.",
-        )
-
-
-class FeedRefused(SparkFailed):
-    """Delta says that the change data feed was off."""
-
-
-class HistoryRefused(SparkFailed):
-    """Delta says that a version is too old to be read."""
+_LONGER = REBUILD_STEP + "; set delta.deletedFileRetentionDuration to more than the lag."
+DATA_FILE_MISSING = ErrorRow(
+    ErrorCode.DATA_FILE_MISSING,
+    SourceLoss,
+    "A file that the log names for a version to read is not in the store, for example after VACUUM.",
+    "{table}: {file}, a file of version {version} of {uri}, was deleted.",
+    _LONGER,
+    "mirror-assets rebuild TABLE",
+)
+FEED_MISSING = ErrorRow(
+    ErrorCode.FEED_DISABLED,
+    SourceLoss,
+    "The log says that the change data feed was off at a commit to read.",
+    "{table}: the change data feed of {uri} was off at version {version}, which has not landed.",
+    REBUILD_STEP + "; leave delta.enableChangeDataFeed on.",
+    "mirror-assets rebuild TABLE",
+)
+HISTORY_EXPIRED = ErrorRow(
+    ErrorCode.DATA_FILE_MISSING,
+    SourceLoss,
+    "Delta refuses to read a version that is older than the table's retention of deleted files.",
+    "{table}: Delta refuses to read version {version} of {uri}: it is {age_hours:,.1f} hours old, older than its "
+    "delta.deletedFileRetentionDuration.",
+    _LONGER,
+    "mirror-assets rebuild TABLE",
+)
+SPARK_INTERRUPTED = ErrorRow(
+    ErrorCode.SPARK_INTERRUPTED,
+    SparkInterrupted,
+    "Spark lost one of its own files or a connection; the source is not affected.",
+    "{place}: Spark was interrupted: {why}.",
+    "run again; if the error persists, make sure that no program deletes files in spark.local.dir while Spark works.",
+    "mirror-assets run --table TABLE",
+)
+FILE_UNFOUND = replace(
+    SPARK_INTERRUPTED,
+    cause="A file was not found: one of the source that is not proved to be lost, or one of Spark's own.",
+)
+SPARK_FAILED = ErrorRow(
+    ErrorCode.SPARK_FAILED,
+    SparkFailed,
+    "Spark failed for another reason.",
+    "{place}: Spark failed: {why}.",
+    "correct the cause that the message names, or read Spark's log; then run again.",
+    "mirror-assets doctor --table TABLE",
+)
+FEED_REFUSED = replace(
+    SPARK_FAILED, cause="Delta says that the change data feed was off, and the log doesn't prove it."
+)
+HISTORY_REFUSED = replace(
+    SPARK_FAILED, cause="Delta says that a version is too old to be read, and the log doesn't prove it."
+)
+FILE_DAMAGED = ErrorRow(
+    ErrorCode.DATA_FILE_UNREADABLE,
+    SparkFailed,
+    "A file exists, but its content is not what was written.",
+    "{place}: a file can't be read as it was written: {why}.",
+    "restore the file that the message names, or write its rows again at the source and run `mirror-assets rebuild`; "
+    "nothing of the slice was published.",
+    "mirror-assets rebuild TABLE",
+)
 
 
 _AUTHORITY = re.compile(r"^[A-Za-z][A-Za-z0-9+.-]*://[^/]*")
@@ -139,25 +131,25 @@ class SourceRead:
 def proved(table: str, source: DeltaLog, read: SourceRead, error: MirrorError) -> MirrorError:
     """Return the loss that caused an error of Spark, if log and store prove it; else a better error, or the same.
 
-    A loss is DataFileMissing, FeedMissing or HistoryExpired; SourceUnreadable, a file that exists but can't be read.
+    A loss is a SourceLoss; SourceUnreadable, a file that exists but can't be read.
     Raises the log's errors, such as SourceNotDelta for a folder that is not mounted, but never LogGap, because a log
     that lacks commits proves nothing.
     """
-    if isinstance(error, SourceUnreadable | SourceUnavailable):
+    if isinstance(error, SourceUnreadable) or error.row is SOURCE_UNAVAILABLE:
         source.has_commit(read.last)  # if the store refuses this also, its reason is better than the one that Spark got
-    if not isinstance(error, FileUnfound | SparkFailed):
+    if error.row is not FILE_UNFOUND and not isinstance(error, SparkFailed):
         return error
     try:
         source.has_commit(read.last)  # raises SourceNotDelta if the source does not exist at all
-        if isinstance(error, FileUnfound):
+        if isinstance(error, SparkInterrupted):
             return _file_loss(table, source, read, error.why) or error
-        if isinstance(error, FeedRefused):
+        if error.row is FEED_REFUSED:
             commits = source.commits(read.first, read.last)
             off = [commit.version for commit in commits if commit.metadata and not commit.metadata.feed_enabled]
             if not off and not source.state(read.first).feed_enabled:
                 off = [read.first]
-            return FeedMissing(table, source.uri, off[0]) if off else error
-        if isinstance(error, HistoryRefused):
+            return FEED_MISSING(table=table, uri=source.uri, version=off[0]) if off else error
+        if error.row is HISTORY_REFUSED:
             return _history_loss(table, source, read) or error
     except LogGap:
         pass
@@ -173,9 +165,9 @@ def _file_loss(table: str, source: DeltaLog, read: SourceRead, message: str) -> 
     path, version = found
     state = log.files.state_of(path)
     if state.is_gone:
-        return DataFileMissing(table, source.uri, path, version)
+        return DATA_FILE_MISSING(table=table, uri=source.uri, file=path, version=version)
     if state.hindrance is not None:
-        return SourceUnreadable(source.uri, f"{path}, a file of version {version}: {state.hindrance}")
+        return SOURCE_UNREADABLE(uri=source.uri, why=f"{path}, a file of version {version}: {state.hindrance}")
     return None
 
 
@@ -187,7 +179,7 @@ def _history_loss(table: str, source: DeltaLog, read: SourceRead) -> MirrorError
     age = time.time() - times.at(read.first) / 1000
     if age <= Retention.of(source.uri, tip.metadata).files.seconds:
         return None
-    return HistoryExpired(table, source.uri, read.first, age / 3600)
+    return HISTORY_EXPIRED(table=table, uri=source.uri, version=read.first, age_hours=age / 3600)
 
 
 def _files(log: DeltaLog, read: SourceRead) -> Iterator[tuple[str, int]]:

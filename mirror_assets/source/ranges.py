@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from datetime import datetime, timezone, tzinfo
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
-from mirror_assets.source.errors import LogGap, range_refused
+from mirror_assets.source.errors import LOG_GAP, RANGE_REFUSED
 
 
 @dataclass(frozen=True)
@@ -179,23 +179,29 @@ def resolve(uri: str, times: CommitTimes, requested: Range) -> Bounds:
     LogGap for a log without its newest commit.
     """
     if not times.written:
-        raise LogGap(uri, times.last)
+        raise LOG_GAP(uri=uri, version=times.last)
     for name, point in (("from", requested.first), ("to", requested.last)):
         if point is not None and times.end_before(point) and not requested.clip:
-            raise range_refused(
-                uri,
-                f"--{name} {point} is after its newest commit, version {times.last}",
-                "wait for that commit, or add --clip to end the range at the newest commit.",
+            raise RANGE_REFUSED(
+                uri=uri,
+                why=f"--{name} {point} is after its newest commit, version {times.last}",
+                next_step="wait for that commit, or add --clip to end the range at the newest commit.",
             )
     first = None if requested.first is None else times.first_from(requested.first)
     if requested.first is not None and first is None:
         first = times.last + 1  # clipped: no commit of the range exists yet
     last = times.last if requested.last is None else times.last_until(requested.last)
     if last is None:
-        raise range_refused(
-            uri, f"--to {requested.last} is before its log begins, at version {times.first}", "give a later --to."
+        raise RANGE_REFUSED(
+            uri=uri,
+            why=f"--to {requested.last} is before its log begins, at version {times.first}",
+            next_step="give a later --to.",
         )
     bounds = Bounds(first, min(last, times.last))
     if first is not None and bounds.last < first <= times.last:
-        raise range_refused(uri, f"--from {requested.first} comes after --to {requested.last}", "swap --from and --to.")
+        raise RANGE_REFUSED(
+            uri=uri,
+            why=f"--from {requested.first} comes after --to {requested.last}",
+            next_step="swap --from and --to.",
+        )
     return bounds

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import TypeVar
 
 from mirror_assets.source.actions import Actions, LiveFile, Metadata, Protocol, Tombstone
-from mirror_assets.source.errors import SourceUnreadable, catalog_managed, source_unsupported
+from mirror_assets.source.errors import CATALOG_MANAGED, SOURCE_UNREADABLE, SOURCE_UNSUPPORTED
 from mirror_assets.source.schema import parse_schema
 
 _READER_VERSION = 3
@@ -32,12 +32,12 @@ def require_readable(uri: str, protocol: Protocol) -> None:
     """Raise catalog_managed, or source_unsupported for a reader version or feature that is not supported."""
     features = {feature.removesuffix(_PREVIEW): feature for feature in sorted(protocol.reader_features)}
     if features.keys() & _CATALOG:
-        raise catalog_managed(uri)
+        raise CATALOG_MANAGED(uri=uri)
     if protocol.reader > _READER_VERSION:
-        raise source_unsupported(uri, f"reader version {protocol.reader} of Delta's protocol")
+        raise SOURCE_UNSUPPORTED(uri=uri, why=f"reader version {protocol.reader} of Delta's protocol")
     for name, feature in features.items():
         if name not in _KNOWN:
-            raise source_unsupported(uri, f"the table feature `{feature}`")
+            raise SOURCE_UNSUPPORTED(uri=uri, why=f"the table feature `{feature}`")
 
 
 _Key = tuple[str, str]
@@ -88,7 +88,7 @@ class Replay:
     def metadata(self) -> Metadata:
         """The newest metadata. Raises SourceUnreadable before the first metaData action."""
         if self._metadata is None:
-            raise SourceUnreadable(self._uri, "its log has no metaData action")
+            raise SOURCE_UNREADABLE(uri=self._uri, why="its log has no metaData action")
         return self._metadata
 
     def snapshot(self, version: int, timestamp_ms: int) -> Snapshot:
@@ -97,7 +97,7 @@ class Replay:
         Raises SourceUnreadable without metadata or protocol, catalog_managed and source_unsupported.
         """
         if self._protocol is None:
-            raise SourceUnreadable(self._uri, "its log has no protocol action")
+            raise SOURCE_UNREADABLE(uri=self._uri, why="its log has no protocol action")
         require_readable(self._uri, self._protocol)
         return Snapshot(
             uri=self._uri,

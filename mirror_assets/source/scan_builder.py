@@ -12,7 +12,12 @@ from pyroaring import BitMap64
 from mirror_assets.source.actions import ChangeFile, Metadata, Protocol, Vector
 from mirror_assets.source.commits import CommitRange
 from mirror_assets.source.deletion_vectors import read_vectors
-from mirror_assets.source.errors import ChangeFileIncomplete, LogGap, SourceUnavailable, SourceUnreadable
+from mirror_assets.source.errors import (
+    CHANGE_FILE_INCOMPLETE,
+    SOURCE_UNAVAILABLE,
+    SOURCE_UNREADABLE,
+    LogGap,
+)
 from mirror_assets.source.file_states import FileState, FileStates, Transition, partition_names
 from mirror_assets.source.live_paths import LivePaths
 from mirror_assets.source.log import DeltaLog
@@ -43,7 +48,7 @@ def scan_version(log: DeltaLog, version: int, part: VersionPart = VersionPart())
     _require_same_table(log, version, snapshot.metadata.table_id, part.table_id)
     if part.files not in (None, len(snapshot.files)):
         why = f"version {version} had {part.files} files, and has {len(snapshot.files)} now"
-        raise SourceUnavailable(log.uri, why, _PLAN_AGAIN)
+        raise SOURCE_UNAVAILABLE(uri=log.uri, why=why, next_step=_PLAN_AGAIN)
     files = with_physical_names(snapshot.files[part.first : part.end], snapshot.metadata)
     made = _Builder(fresh, snapshot.metadata)
     live = [Transition(file.path, None, file, data_change=True) for file in files]
@@ -99,7 +104,9 @@ _PLAN_AGAIN = "run again: the next plan starts from the table that is there now.
 def _require_same_table(log: DeltaLog, version: int, found: str, wanted: str | None) -> None:
     """Raise SourceUnavailable if the version is not of the table with the wanted id."""
     if wanted not in (None, found):
-        raise SourceUnavailable(log.uri, f"version {version} is of another table now (id {found})", _PLAN_AGAIN)
+        raise SOURCE_UNAVAILABLE(
+            uri=log.uri, why=f"version {version} is of another table now (id {found})", next_step=_PLAN_AGAIN
+        )
 
 
 class _History:
@@ -135,7 +142,7 @@ class _History:
         if self._range.first == 0:
             first = self.commits[0][1]
             if first.metadata is None or first.protocol is None:
-                raise SourceUnreadable(self._log.uri, "commit 0 has no metaData or no protocol")
+                raise SOURCE_UNREADABLE(uri=self._log.uri, why="commit 0 has no metaData or no protocol")
             return FileStates(LivePaths.of(-1, first.metadata, first.protocol, []), first.metadata, dict, self._log.uri)
         try:
             return FileStates.after(self._log, self._range.first - 1, self._range.table_id, self.commits)
@@ -165,7 +172,7 @@ class _Builder:
         for one in found:
             if isinstance(one, ChangeFile):
                 if not self._partition_names <= one.partition.keys():
-                    raise ChangeFileIncomplete(self.log.uri, one.path)
+                    raise CHANGE_FILE_INCOMPLETE(uri=self.log.uri, path=one.path)
                 values, path = self._logical(one.partition, one.path), self._listable(one.path)
                 yield ScannedFile(path, one.bytes, values, version, RowKind.AS_ROWS_SAY)
             else:
@@ -210,7 +217,7 @@ class _Builder:
             step = (
                 "rewrite the file's rows at the source, for example by an UPDATE of them or by REORG; then run again."
             )
-            raise SourceUnreadable(self.log.uri, why, step)
+            raise SOURCE_UNREADABLE(uri=self.log.uri, why=why, next_step=step)
         return path
 
     def _logical(self, partition: Mapping[str, str | None] | None, path: str) -> Mapping[str, str | None]:
@@ -220,7 +227,7 @@ class _Builder:
         lacking = [name for name, physical in stored.items() if physical not in values]
         if lacking:
             why = f"it names {path} without its value of the partition column `{lacking[0]}`"
-            raise SourceUnreadable(self.log.uri, why, "rebuild the table's mirror.")
+            raise SOURCE_UNREADABLE(uri=self.log.uri, why=why, next_step="rebuild the table's mirror.")
         return {name: values[physical] for name, physical in stored.items()}
 
     @cached_property

@@ -11,7 +11,7 @@ from functools import lru_cache
 from typing import Any
 
 from mirror_assets.column_types import LAND_AS_TEXT, SPARK_NAMES, ColumnType, Family, column_type, decimal_digits
-from mirror_assets.source.errors import ColumnUnfit, schema_unreadable
+from mirror_assets.source.errors import COLUMN_UNFIT, SCHEMA_UNREADABLE
 
 
 @dataclass(frozen=True)
@@ -70,7 +70,7 @@ def parse_schema(text: str) -> Schema:
     try:
         return Schema(_fields(json.loads(text)))
     except (ValueError, KeyError, TypeError, AttributeError) as error:
-        raise schema_unreadable(repr(error)) from error
+        raise SCHEMA_UNREADABLE(why=repr(error)) from error
 
 
 def canonical(schema_string: str) -> str:
@@ -78,7 +78,7 @@ def canonical(schema_string: str) -> str:
     try:
         return json.dumps(json.loads(schema_string), sort_keys=True, separators=(",", ":"))
     except json.JSONDecodeError as error:
-        raise schema_unreadable(str(error)) from error
+        raise SCHEMA_UNREADABLE(why=str(error)) from error
 
 
 def landing_type(field: Field, table: str) -> str:
@@ -87,7 +87,7 @@ def landing_type(field: Field, table: str) -> str:
     Raises ColumnUnfit for void, intervals and types unknown to us (reference `delta` §7).
     """
     if field.kind.family is Family.REFUSED:
-        raise ColumnUnfit(field.name, field.type, table)
+        raise COLUMN_UNFIT(column=field.name, column_type=field.type, table=table)
     return "string" if field.kind.family in LAND_AS_TEXT else field.type
 
 

@@ -14,17 +14,18 @@ from urllib.parse import unquote
 
 from deltalake.exceptions import DeltaError, TableNotFoundError
 
-from mirror_assets.errors import MirrorError
+from mirror_assets.errors import MirrorError, RetryError
 from mirror_assets.source.errors import (
-    LogGap,
-    SourceNotDelta,
-    SourceUnavailable,
+    CATALOG_MANAGED,
+    COLUMNS_ALIKE,
+    DATABRICKS_ONLY,
+    LOG_GAP,
+    NO_COLUMNS,
+    SOURCE_NOT_DELTA,
+    SOURCE_UNAVAILABLE,
+    SOURCE_UNREADABLE,
+    SOURCE_UNSUPPORTED,
     SourceUnreadable,
-    catalog_managed,
-    columns_alike,
-    databricks_only,
-    no_columns,
-    source_unsupported,
 )
 
 _TRUST = (
@@ -199,7 +200,7 @@ _VARIABLES = {
 _ENDPOINTS = {"s3": " (by default AWS_ENDPOINT_URL_S3 or AWS_ENDPOINT_URL)"}
 
 
-def store_error(subject: str, store: str | None, text: str) -> SourceUnreadable | SourceUnavailable | None:
+def store_error(subject: str, store: str | None, text: str) -> SourceUnreadable | RetryError | None:
     """Return the error for the fault of a store in a reader's message; None when the message has none.
 
     `subject` names the table, and `store` is the store's address, if it is known.
@@ -216,7 +217,7 @@ def store_error(subject: str, store: str | None, text: str) -> SourceUnreadable 
     next_step = fault.next_step.format(
         variables=_VARIABLES.get(scheme, "its variables"), endpoint=_ENDPOINTS.get(scheme, "")
     )
-    return (SourceUnavailable if fault.passes else SourceUnreadable)(subject, why, next_step)
+    return (SOURCE_UNAVAILABLE if fault.passes else SOURCE_UNREADABLE)(uri=subject, why=why, next_step=next_step)
 
 
 _STORE = re.compile(r"\b(s3|s3a|s3n|abfss?|wasbs?|gs|hdfs)://([^/\s'\"`,?()]+)")
@@ -239,33 +240,33 @@ _TABLE_ERRORS: tuple[tuple[str, Callable[[str, re.Match[str]], MirrorError]], ..
     # The version before the gap comes first.
     (
         r"Expected contiguous commit files, but found gap: .*?version: (\d+)",
-        lambda uri, found: LogGap(uri, int(found[1]) + 1),
+        lambda uri, found: LOG_GAP(uri=uri, version=int(found[1]) + 1),
     ),
     # A listing has a commit's checksum, but not yet the commit.
     (
         r"CRC file version \d+ is newer than log segment version \d+",
-        lambda uri, _: SourceUnavailable(uri, "its store does not list the newest commit yet"),
+        lambda uri, _: SOURCE_UNAVAILABLE(uri=uri, why="its store does not list the newest commit yet"),
     ),
-    (r"(?i)catalog-managed|Feature 'catalogOwned'", lambda uri, _: catalog_managed(uri)),
-    (r"with empty schema|unmasked nulls.*\bschemaString\b", lambda uri, _: no_columns(uri)),
+    (r"(?i)catalog-managed|Feature 'catalogOwned'", lambda uri, _: CATALOG_MANAGED(uri=uri)),
+    (r"with empty schema|unmasked nulls.*\bschemaString\b", lambda uri, _: NO_COLUMNS(uri=uri)),
     (
         r"Duplicate field name \(case-insensitive\): '(.+?)'",
-        lambda uri, found: columns_alike(uri, found[1]),
+        lambda uri, found: COLUMNS_ALIKE(uri=uri, name=found[1]),
     ),
     (
         r"Feature '(.+?)' is not supported",
-        lambda uri, found: source_unsupported(uri, f"the table feature `{found[1]}`"),
+        lambda uri, found: SOURCE_UNSUPPORTED(uri=uri, why=f"the table feature `{found[1]}`"),
     ),
     (
         r"Unsupported minimum reader version (\d+)",
-        lambda uri, found: source_unsupported(uri, f"reader version {found[1]} of Delta's protocol"),
+        lambda uri, found: SOURCE_UNSUPPORTED(uri=uri, why=f"reader version {found[1]} of Delta's protocol"),
     ),
     (
         r"Unsupported Delta table type: '(.+?)'",
-        lambda uri, found: source_unsupported(uri, f"a column of type `{found[1]}`"),
+        lambda uri, found: SOURCE_UNSUPPORTED(uri=uri, why=f"a column of type `{found[1]}`"),
     ),
-    (r".*Unsupported.*", lambda uri, found: source_unsupported(uri, found[0])),
-    (r".*", lambda uri, found: SourceUnreadable(uri, found[0])),
+    (r".*Unsupported.*", lambda uri, found: SOURCE_UNSUPPORTED(uri=uri, why=found[0])),
+    (r".*", lambda uri, found: SOURCE_UNREADABLE(uri=uri, why=found[0])),
 )
 # deltalake has one OSError for every answer of a store. These messages need a person's correction.
 _SETTING = re.compile(
@@ -303,11 +304,11 @@ def _translation(uri: str, error: DeltaError | OSError, message: str) -> MirrorE
     if store and _BY_STORE.search(message) and (fault := store_error(uri, store, message)):
         return fault
     if isinstance(error, TableNotFoundError):
-        return SourceNotDelta(uri) if _NO_LOG.search(message) else SourceUnreadable(uri, message)
+        return SOURCE_NOT_DELTA(uri=uri) if _NO_LOG.search(message) else SOURCE_UNREADABLE(uri=uri, why=message)
     if isinstance(error, OSError):
-        return (SourceUnreadable if _SETTING.search(message) else SourceUnavailable)(uri, message)
+        return (SOURCE_UNREADABLE if _SETTING.search(message) else SOURCE_UNAVAILABLE)(uri=uri, why=message)
     if uri.lower().startswith("dbfs:"):
-        return databricks_only(uri)
+        return DATABRICKS_ONLY(uri=uri)
     return next(make(uri, found) for pattern, make in _TABLE_ERRORS if (found := re.search(pattern, message)))
 
 

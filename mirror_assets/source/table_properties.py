@@ -6,7 +6,7 @@ import re
 from dataclasses import dataclass
 
 from mirror_assets.source.actions import Metadata, Protocol
-from mirror_assets.source.errors import property_unreadable
+from mirror_assets.source.errors import PROPERTY_UNREADABLE
 
 _SECONDS = {
     "week": 604_800.0,
@@ -110,7 +110,7 @@ def _clock(uri: str, metadata: Metadata, name: str) -> Clock:
     try:
         return Clock(name, parse_interval(text))
     except ValueError as error:
-        raise property_unreadable(uri, name, str(error)) from error
+        raise PROPERTY_UNREADABLE(uri=uri, name=name, why=str(error)) from error
 
 
 _FEATURE = "changeDataFeed"

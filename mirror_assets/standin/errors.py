@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from enum import Enum
-from pathlib import Path
 
-from mirror_assets.errors import ErrorCode, MirrorError, RetryError, StopError
+from mirror_assets.errors import ErrorCode, ErrorRow, MirrorError, RetryError, StopError
 
 
 class StopReason(str, Enum):
@@ -44,34 +43,47 @@ _NEXT_STEPS = {
 class TableStopped(StopError):
     """Replication of a table has stopped; `path` is the file that stopped it."""
 
-    code = ErrorCode.TABLE_STOPPED
-
-    def __init__(self, path: str, reason: StopReason, why: str) -> None:
-        self.path, self.reason = path, reason
-        super().__init__(f"{path}: {why}.", _NEXT_STEPS.get(reason, _REPLACE_FILE))
+    path: str
+    reason: StopReason
 
 
-class MirrorBusy(RetryError):
-    """Another process polls the same mirror."""
+TABLE_STOPPED = ErrorRow(
+    ErrorCode.TABLE_STOPPED,
+    TableStopped,
+    "Replication of a table has stopped.",
+    "{path}: {why}.",
+    _REPLACE_FILE,
+    "mirror-assets status --table TABLE",
+)
 
-    code = ErrorCode.TABLE_BUSY
 
-    def __init__(self, root: Path) -> None:
-        self.root = root
-        super().__init__(f"another replicator is polling into {root}.", "poll again when it has finished.")
+def table_stopped(path: str, reason: StopReason, why: str) -> TableStopped:
+    """Return TABLE_STOPPED with the next step of this reason."""
+    return TABLE_STOPPED(path=path, reason=reason, why=why, next_step=_NEXT_STEPS.get(reason))
+
+
+MIRROR_BUSY = ErrorRow(
+    ErrorCode.TABLE_BUSY,
+    RetryError,
+    "Another process polls the same mirror.",
+    "another replicator is polling into {root}.",
+    "poll again when it has finished.",
+    "mirror-assets status --table TABLE    # the other run and its host",
+)
 
 
 class MirrorUnreadable(StopError):
     """A mirror table or its status file can't be read."""
 
-    code = ErrorCode.MIRROR_UNREADABLE
 
-    def __init__(self, path: str, why: str) -> None:
-        self.path = path
-        super().__init__(
-            f"{path} can't be read: {why}.",
-            "if it is a status file, delete it and poll again; else rebuild its table.",
-        )
+MIRROR_UNREADABLE = ErrorRow(
+    ErrorCode.MIRROR_UNREADABLE,
+    MirrorUnreadable,
+    "A table of the stand-in, or its status file, can't be read.",
+    "{path} can't be read: {why}.",
+    "if it is a status file, delete it and poll again; else rebuild its table.",
+    "mirror-assets replicate\nmirror-assets rebuild TABLE",
+)
 
 
 def first_line(error: BaseException) -> str:

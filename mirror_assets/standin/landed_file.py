@@ -15,7 +15,7 @@ import pydantic
 
 from mirror_assets.landing.format import first_problem
 from mirror_assets.markers import ROW_MARKER, Marker
-from mirror_assets.standin.errors import StopReason, TableStopped, first_line
+from mirror_assets.standin.errors import StopReason, first_line, table_stopped
 from mirror_assets.standin.mirror_columns import MirrorColumns, canonical_schema, first_columns
 from mirror_assets.storage import FileInfo, Store
 from mirror_assets.storage.errors import FileTooLarge
@@ -42,14 +42,14 @@ def read_landed_file(
     lowered = [name.lower() for name in raw.column_names]
     repeated = sorted({name for name in raw.column_names if lowered.count(name.lower()) > 1})
     if repeated:
-        raise TableStopped(info.path, StopReason.COLUMN_REPEATED, f"columns {repeated} occur more than once")
+        raise table_stopped(info.path, StopReason.COLUMN_REPEATED, f"columns {repeated} occur more than once")
     if not set(raw.column_names) - {ROW_MARKER}:
-        raise TableStopped(info.path, StopReason.FILE_INVALID, "it has no data column")
+        raise table_stopped(info.path, StopReason.FILE_INVALID, "it has no data column")
     markers = _markers(info.path, raw, metadata)
     data = raw.drop_columns([ROW_MARKER]) if ROW_MARKER in raw.column_names else raw
     missing = [key for key in metadata.keys if key not in data.column_names]
     if missing:
-        raise TableStopped(info.path, StopReason.KEY_COLUMN_MISSING, f"it lacks the key columns {missing}")
+        raise table_stopped(info.path, StopReason.KEY_COLUMN_MISSING, f"it lacks the key columns {missing}")
     landed = canonical_schema(info.path, data.schema)
     if columns is None:
         merged = first_columns(landed)
@@ -63,7 +63,7 @@ def read_landed_file(
 def _read(store: Store, info: FileInfo) -> pa.Table:
     """Read the whole Parquet file. Raises TableStopped for every error of Arrow."""
     if info.size == 0:
-        raise TableStopped(info.path, StopReason.FILE_EMPTY, "the Parquet file has 0 bytes")
+        raise table_stopped(info.path, StopReason.FILE_EMPTY, "the Parquet file has 0 bytes")
     with store.open(info.path) as stream:
         local = store.local_path(info.path)
         try:
@@ -75,7 +75,7 @@ def _read(store: Store, info: FileInfo) -> pa.Table:
             if isinstance(error, OSError) and error.errno is not None:
                 raise  # an error of the disk or the network, not of the file
             why = f"not a valid Parquet file: {first_line(error)}"
-            raise TableStopped(info.path, StopReason.FILE_INVALID, why) from None
+            raise table_stopped(info.path, StopReason.FILE_INVALID, why) from None
 
 
 def _markers(path: str, raw: pa.Table, metadata: TableMetadata) -> pa.ChunkedArray | None:
@@ -90,21 +90,21 @@ def _markers(path: str, raw: pa.Table, metadata: TableMetadata) -> pa.ChunkedArr
         return None
     if not metadata.keys:
         why = "it has updates, deletes or upserts, and _metadata.json declares no keyColumns"
-        raise TableStopped(path, StopReason.MARKER_NEEDS_KEYS, why)
+        raise table_stopped(path, StopReason.MARKER_NEEDS_KEYS, why)
     return markers
 
 
 def _checked_markers(path: str, column: pa.ChunkedArray) -> pa.ChunkedArray:
     if not pa.types.is_integer(column.type):
-        raise TableStopped(path, StopReason.MARKER_INVALID, f"{ROW_MARKER} has type {column.type}, not an integer")
+        raise table_stopped(path, StopReason.MARKER_INVALID, f"{ROW_MARKER} has type {column.type}, not an integer")
     if column.null_count:
-        raise TableStopped(path, StopReason.MARKER_INVALID, f"{ROW_MARKER} is NULL in {column.null_count} rows")
+        raise table_stopped(path, StopReason.MARKER_INVALID, f"{ROW_MARKER} is NULL in {column.null_count} rows")
     # Not a constant: Arrow's first array from Python values imports pandas, which `status` doesn't need.
     allowed = pc.is_in(column, value_set=pa.array([int(marker) for marker in Marker], column.type))
     if not pc.all(allowed, min_count=0).as_py():
         found = sorted(pc.unique(column.filter(pc.invert(allowed))).to_pylist())[:10]
         why = f"{ROW_MARKER} has values {found}; only 0, 1, 2 and 4 are defined"
-        raise TableStopped(path, StopReason.MARKER_INVALID, why)
+        raise table_stopped(path, StopReason.MARKER_INVALID, why)
     return column.cast(pa.int8())
 
 
@@ -118,7 +118,7 @@ def _check_required(path: str, data: pa.Table, markers: pa.ChunkedArray | None, 
     for name in sorted(columns.required):
         if name not in live.column_names or live[name].null_count:
             why = f"column {name!r} was landed as not nullable, and this file drops it or holds NULLs in it"
-            raise TableStopped(path, StopReason.SCHEMA_MERGE_FAILURE, why)
+            raise table_stopped(path, StopReason.SCHEMA_MERGE_FAILURE, why)
 
 
 class _Document(pydantic.BaseModel):
@@ -144,16 +144,16 @@ def read_metadata(store: Store, info: FileInfo) -> TableMetadata:
     try:
         document = _Document.model_validate_json(store.read(path, _LIMIT).data)
     except pydantic.ValidationError as error:
-        raise TableStopped(path, StopReason.METADATA_INVALID, first_problem(error)) from None
+        raise table_stopped(path, StopReason.METADATA_INVALID, first_problem(error)) from None
     except FileTooLarge as error:
-        raise TableStopped(path, StopReason.METADATA_INVALID, f"{error.size} bytes are too many") from None
+        raise table_stopped(path, StopReason.METADATA_INVALID, f"{error.size} bytes are too many") from None
     if document.fileDetectionStrategy != "SequentialFileName":
         why = f"the stand-in does not support fileDetectionStrategy {document.fileDetectionStrategy!r}"
-        raise TableStopped(path, StopReason.METADATA_UNSUPPORTED, why)
+        raise table_stopped(path, StopReason.METADATA_UNSUPPORTED, why)
     if document.FileFormat != "Parquet":
         why = f"the stand-in does not support FileFormat {document.FileFormat!r}"
-        raise TableStopped(path, StopReason.METADATA_UNSUPPORTED, why)
+        raise table_stopped(path, StopReason.METADATA_UNSUPPORTED, why)
     keys = document.keyColumns or ()
     if len(set(keys)) != len(keys):
-        raise TableStopped(path, StopReason.METADATA_INVALID, f"keyColumns {list(keys)} repeat a column")
+        raise table_stopped(path, StopReason.METADATA_INVALID, f"keyColumns {list(keys)} repeat a column")
     return TableMetadata(keys, Marker.UPSERT if document.isUpsertDefaultRowMarker else Marker.INSERT)

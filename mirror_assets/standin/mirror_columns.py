@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import pyarrow as pa
 
 from mirror_assets.column_types import COLUMN_TYPES
-from mirror_assets.standin.errors import StopReason, TableStopped
+from mirror_assets.standin.errors import StopReason, table_stopped
 
 REQUIRED = "mirror_assets.required"
 _MIRRORED = frozenset(kind.arrow for kind in COLUMN_TYPES if kind.arrow is not None)
@@ -37,7 +37,7 @@ def canonical_schema(path: str, schema: pa.Schema) -> pa.Schema:
         kind = canonical_type(field.type)
         if kind is None:
             why = f"column {field.name!r} has type {field.type}, which a mirror does not support"
-            raise TableStopped(path, StopReason.TYPE_UNSUPPORTED, why)
+            raise table_stopped(path, StopReason.TYPE_UNSUPPORTED, why)
         fields.append(pa.field(field.name, kind, field.nullable))
     return pa.schema(fields)
 
@@ -58,10 +58,10 @@ class MirrorColumns:
                 continue
             if known.name != field.name:
                 why = f"column {field.name!r} differs from the mirror's {known.name!r} only by case"
-                raise TableStopped(path, StopReason.COLUMN_REPEATED, why)
+                raise table_stopped(path, StopReason.COLUMN_REPEATED, why)
             if known.type != field.type:
                 why = f"column {field.name!r} changed its type from {known.type} to {field.type}"
-                raise TableStopped(path, StopReason.TYPE_CHANGED, why)
+                raise table_stopped(path, StopReason.TYPE_CHANGED, why)
 
     def merged(self, landed: pa.Schema) -> MirrorColumns:
         """Return these columns followed by the landed ones that are new, which are nullable."""

@@ -14,7 +14,7 @@ from pathlib import Path
 from mirror_assets.landing.folders import table_names
 from mirror_assets.landing.names import METADATA, PROCESSED, TableName, landing_number
 from mirror_assets.monitoring import DEFAULT_SCHEMA
-from mirror_assets.standin.errors import MirrorBusy
+from mirror_assets.standin.errors import MIRROR_BUSY
 from mirror_assets.storage import FileInfo, PathChanged, PathExists, PathMissing, Store
 
 
@@ -138,5 +138,5 @@ class MirrorLayout:
             try:
                 fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except BlockingIOError:
-                raise MirrorBusy(self.root) from None
+                raise MIRROR_BUSY(root=self.root) from None
             yield

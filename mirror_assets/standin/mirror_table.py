@@ -17,7 +17,7 @@ from deltalake import CommitProperties, DeltaTable, Schema, Transaction
 from deltalake.exceptions import DeltaError, TableNotFoundError
 from deltalake.transaction import AddAction, RemoveAction, create_table_with_add_actions
 
-from mirror_assets.standin.errors import MirrorUnreadable, first_line
+from mirror_assets.standin.errors import MIRROR_UNREADABLE, first_line
 from mirror_assets.standin.mirror_columns import REQUIRED, MirrorColumns, aligned, canonical_type
 from mirror_assets.standin.net_changes import NetChanges
 
@@ -54,7 +54,7 @@ class MirrorTable:
         except TableNotFoundError:
             return None
         except DeltaError as error:
-            raise MirrorUnreadable(str(self._path), first_line(error)) from None
+            raise MIRROR_UNREADABLE(path=str(self._path), why=first_line(error)) from None
 
     @property
     def exists(self) -> bool:

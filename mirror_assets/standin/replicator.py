@@ -10,7 +10,14 @@ from deltalake.exceptions import DeltaError
 from mirror_assets.errors import MirrorError, RetryError
 from mirror_assets.landing.names import TableName, record_to_table
 from mirror_assets.monitoring import Pace, TableState
-from mirror_assets.standin.errors import MirrorBusy, MirrorUnreadable, StopReason, TableStopped, first_line
+from mirror_assets.standin.errors import (
+    MIRROR_BUSY,
+    MirrorUnreadable,
+    StopReason,
+    TableStopped,
+    first_line,
+    table_stopped,
+)
 from mirror_assets.standin.mirror_layout import MirrorLayout, TableFolder, table_folders
 from mirror_assets.standin.table_poll import TablePoll
 from mirror_assets.standin.table_record import (
@@ -89,8 +96,9 @@ class LocalReplicator:
         """Poll all tables, unless another process is polling, and return the status of one."""
         try:
             self.poll()
-        except MirrorBusy:
-            pass
+        except RetryError as error:
+            if error.row is not MIRROR_BUSY:
+                raise
         return self.table(name)
 
     def _status(self, record: TableRecord) -> TableStatus:
@@ -142,7 +150,7 @@ class LocalReplicator:
         rival = self._layout.rival(folder.name)
         record = read_record(self._layout.record(rival)) if rival and rival in present else None
         if record and rival and not _is_name_taken(record):
-            raise TableStopped(folder.name.folder, StopReason.NAME_TAKEN, f"{rival.folder} is the same table")
+            raise table_stopped(folder.name.folder, StopReason.NAME_TAKEN, f"{rival.folder} is the same table")
 
 
 def _record_or_failure(path: Path, name: TableName) -> TableRecord | None:

@@ -10,7 +10,7 @@ from datetime import datetime, timezone
 from mirror_assets.errors import MirrorError
 from mirror_assets.landing.receipt import read_receipt
 from mirror_assets.monitoring import TableState
-from mirror_assets.standin.errors import StopReason, TableStopped
+from mirror_assets.standin.errors import StopReason, TableStopped, table_stopped
 from mirror_assets.standin.landed_file import LandedFile, TableMetadata, read_landed_file, read_metadata
 from mirror_assets.standin.mirror_columns import MirrorColumns
 from mirror_assets.standin.mirror_layout import FolderFiles, MirrorLayout, TableFolder, folder_files, retire
@@ -74,7 +74,7 @@ class TablePoll:
         keys = self.record.key_columns
         if keys is not None and metadata.keys != keys:
             why = f"keyColumns were declared as {list(keys)} and are now {list(metadata.keys)}"
-            raise TableStopped(declared.path, StopReason.KEYS_CHANGED, why)
+            raise table_stopped(declared.path, StopReason.KEYS_CHANGED, why)
         exists = (self._layout.table(self._folder.name) / "_delta_log").is_dir()
         self._check_mirror(exists=exists)
         # Keys can't change once files are applied with them, so they are recorded first.
@@ -92,7 +92,7 @@ class TablePoll:
     def _check_mirror(self, *, exists: bool) -> None:
         if self.record.applied_number and not exists:
             why = f"the mirror table, to which {self.record.applied_number} landing files were applied, was deleted"
-            raise TableStopped(str(self._layout.table(self._folder.name)), StopReason.MIRROR_LOST, why)
+            raise table_stopped(str(self._layout.table(self._folder.name)), StopReason.MIRROR_LOST, why)
 
     def _apply(self, files: FolderFiles, metadata: TableMetadata) -> None:
         """Apply the waiting files in batches that fit in memory, up to a bad file."""

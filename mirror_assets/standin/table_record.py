@@ -18,7 +18,7 @@ from mirror_assets.landing.errors import NameRefused
 from mirror_assets.landing.format import Count, Manifest, Record, first_problem
 from mirror_assets.landing.names import TableName
 from mirror_assets.monitoring import MonitoredTable, TableState
-from mirror_assets.standin.errors import MirrorUnreadable
+from mirror_assets.standin.errors import MIRROR_UNREADABLE
 
 
 @dataclass(frozen=True)
@@ -112,7 +112,7 @@ def read_record(path: Path) -> TableRecord | None:
     except FileNotFoundError:
         return None
     except pydantic.ValidationError as error:
-        raise MirrorUnreadable(str(path), first_problem(error)) from None
+        raise MIRROR_UNREADABLE(path=str(path), why=first_problem(error)) from None
 
 
 def write_json(path: Path, record: pydantic.BaseModel) -> None:

@@ -10,7 +10,7 @@ from enum import Enum
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from mirror_assets.storage.errors import certificate_refused, credential_incomplete, credential_unfit
+from mirror_assets.storage.errors import CERTIFICATE_REFUSED, CREDENTIAL_INCOMPLETE, CREDENTIAL_UNFIT
 
 if TYPE_CHECKING:
     from azure.core.credentials import TokenCredential
@@ -49,16 +49,18 @@ def credential_of(
     """
     missing = tuple(name for name in kind.variables if not environment.get(name))
     if missing:
-        raise credential_incomplete(kind.value, missing)
+        raise CREDENTIAL_INCOMPLETE(kind=kind.value, missing=missing)
     if ca_bundle:
         try:
             ssl.create_default_context(cafile=ca_bundle)
         except OSError as error:
-            raise certificate_refused(str(ca_bundle), f"it has no readable authority ({error.strerror})") from error
+            raise CERTIFICATE_REFUSED(
+                where=str(ca_bundle), why=f"it has no readable authority ({error.strerror})"
+            ) from error
     try:
         return _new_credential(kind, ca_bundle, environment)
     except (ValueError, OSError) as error:  # the certificate may be missing or invalid
-        raise credential_unfit(kind.value, str(error)) from error
+        raise CREDENTIAL_UNFIT(kind=kind.value, why=str(error)) from error
 
 
 def _new_credential(kind: CredentialKind, ca_bundle: Path | None, environment: Mapping[str, str]) -> TokenCredential:

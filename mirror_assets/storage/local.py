@@ -15,16 +15,17 @@ from typing import BinaryIO
 
 from mirror_assets.spark_paths import spark_path
 from mirror_assets.storage.errors import (
-    FileTooLarge,
-    PathChanged,
-    PathExists,
+    FILE_SYSTEM_UNFIT,
+    FILE_TOO_LARGE,
+    PATH_CHANGED,
+    PATH_EXISTS,
+    PATH_MISSING,
+    PATH_REFUSED,
+    REQUEST_UNKNOWN,
+    STORE_DENIED,
+    STORE_FULL,
+    STORE_UNAVAILABLE,
     PathMissing,
-    PathRefused,
-    RequestUnknown,
-    StoreDenied,
-    StoreFull,
-    StoreUnavailable,
-    file_system_unfit,
 )
 from mirror_assets.storage.linux import delete_folder, identity_of, rename_noreplace
 from mirror_assets.storage.store import Content, FileInfo, checked
@@ -43,19 +44,19 @@ def _translated(path: str) -> Iterator[None]:
     try:
         yield
     except (FileNotFoundError, NotADirectoryError, IsADirectoryError) as error:
-        raise PathMissing(path) from error
+        raise PATH_MISSING(path=path) from error
     except FileExistsError as error:
-        raise PathExists(path) from error
+        raise PATH_EXISTS(path=path) from error
     except PermissionError as error:
-        raise StoreDenied(str(error.filename or path), error.strerror or "denied") from error
+        raise STORE_DENIED(path=str(error.filename or path), why=error.strerror or "denied") from error
     except OSError as error:
         if error.errno in (errno.ENOSPC, errno.EDQUOT):
-            raise StoreFull(path) from error
+            raise STORE_FULL(path=path) from error
         if error.errno == errno.EROFS:
-            raise StoreDenied(path, "read-only file system") from error
+            raise STORE_DENIED(path=path, why="read-only file system") from error
         if error.errno == errno.ENAMETOOLONG:
-            raise PathRefused(path, "a name in it is longer than the file system allows") from error
-        raise StoreUnavailable(path, error.strerror or str(error)) from error
+            raise PATH_REFUSED(path=path, why="a name in it is longer than the file system allows") from error
+        raise STORE_UNAVAILABLE(path=path, why=error.strerror or str(error)) from error
 
 
 @contextmanager
@@ -64,7 +65,7 @@ def _unsure(path: str) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        raise RequestUnknown(path, error.strerror or str(error)) from error
+        raise REQUEST_UNKNOWN(path=path, why=error.strerror or str(error)) from error
 
 
 def _fsync(path: Path) -> None:
@@ -162,7 +163,7 @@ class LocalStore:
         with _translated(path), self._at(path).open("rb") as file:
             found = os.fstat(file.fileno())
             if found.st_size > limit:
-                raise FileTooLarge(path, found.st_size, limit)
+                raise FILE_TOO_LARGE(path=path, size=found.st_size, limit=limit)
             return Content(file.read(), _etag(found))
 
     def read_if_changed(self, path: str, etag: str, limit: int) -> Content | None:
@@ -191,7 +192,7 @@ class LocalStore:
             with _translated(path):
                 found = target.stat()
                 if _etag(found) != etag:
-                    raise PathChanged(path, etag, _etag(found))
+                    raise PATH_CHANGED(path=path, wanted=etag, found=_etag(found))
                 # The modification time increases with each content: inodes are reused, and clocks are coarse.
                 later = max(twin.stat().st_mtime_ns, found.st_mtime_ns + 1)
                 os.utime(twin, ns=(later, later))
@@ -206,7 +207,7 @@ class LocalStore:
         with _translated(source):
             found = _etag(self._at(source).stat())
         if found != etag:
-            raise PathChanged(source, etag, found)
+            raise PATH_CHANGED(path=source, wanted=etag, found=found)
         self._move(self._at(source), self._at(target), target)
 
     def delete(self, path: str) -> None:
@@ -270,7 +271,7 @@ class LocalStore:
                 rename_noreplace(source, target)
             except OSError as error:
                 if error.errno in (errno.EINVAL, errno.ENOSYS):
-                    raise file_system_unfit(self.root) from error
+                    raise FILE_SYSTEM_UNFIT(root=self.root) from error
                 raise
         with _unsure(path):
             _fsync(target.parent)

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import BinaryIO, Protocol
 
-from mirror_assets.storage.errors import PathRefused
+from mirror_assets.storage.errors import PATH_REFUSED
 
 _UNWRITABLE = re.compile(r"[\\\x00-\x1f\x7f-\x9f\ud800-\udfff]")
 
@@ -132,9 +132,9 @@ def checked(path: str) -> str:
     Each store checks each path, so that no setting or manifest can point outside the root.
     """
     if not path or path.startswith("/"):
-        raise PathRefused(path, "it is empty or absolute")
+        raise PATH_REFUSED(path=path, why="it is empty or absolute")
     if _UNWRITABLE.search(path):
-        raise PathRefused(path, "it holds a backslash, a control character or half a surrogate pair")
+        raise PATH_REFUSED(path=path, why="it holds a backslash, a control character or half a surrogate pair")
     if any(segment in ("", ".", "..") for segment in path.split("/")):
-        raise PathRefused(path, "it has an empty, `.` or `..` segment")
+        raise PATH_REFUSED(path=path, why="it has an empty, `.` or `..` segment")
     return path

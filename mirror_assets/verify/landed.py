@@ -13,9 +13,8 @@ every waiting file again.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from contextlib import suppress
 
-from mirror_assets.landing.control_file import ControlFile, read_control_file, write_control_file
+from mirror_assets.landing.control_file import ControlFile, read_control_file, write_hint
 from mirror_assets.landing.format import Manifest
 from mirror_assets.landing.generations import Generation, Verified, VerifiedFile
 from mirror_assets.landing.metadata import declared_keys
@@ -24,7 +23,6 @@ from mirror_assets.landing.roll_up import KEPT
 from mirror_assets.landing.state import read_manifest
 from mirror_assets.landing.steps import drive
 from mirror_assets.storage import Store
-from mirror_assets.storage.errors import RequestUnknown, StoreDenied
 from mirror_assets.verify.check_result import CheckResult
 from mirror_assets.verify.table_folder import (
     CheckedFolder,
@@ -152,6 +150,4 @@ def _remember(store: Store, folder: CheckedFolder, before: ControlFile[Verified]
     )
     if before.record == verified:
         return
-    # The stored result only saves work, so ignore that another check was faster, or that this account may not write.
-    with suppress(StoreDenied, RequestUnknown):
-        drive(write_control_file(before, verified), store)
+    write_hint(before, verified, store)

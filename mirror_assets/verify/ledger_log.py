@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 from mirror_assets.errors import MirrorError
 from mirror_assets.source.actions import Actions, Protocol
 from mirror_assets.source.delta_rs import live_files
-from mirror_assets.source.errors import LogGap, SourceUnreadable
+from mirror_assets.source.errors import LOG_GAP, SOURCE_UNREADABLE, LogGap
 from mirror_assets.source.log import DeltaLog
 from mirror_assets.source.log_checkpoint import may_be_among, read_checkpoint
 from mirror_assets.source.log_listing import LogStep
@@ -200,7 +200,7 @@ def read_commit(log: DeltaLog, version: int) -> Actions:
     """Read the actions of a commit. Raises LogGap for a missing commit, and SourceUnreadable for an invalid one."""
     data = log.files.commit(version)
     if data is None:
-        raise LogGap(log.uri, version)
+        raise LOG_GAP(uri=log.uri, version=version)
     return _parsed(log, data, f"commit {version}")
 
 
@@ -212,7 +212,7 @@ def read_vectors(log: DeltaLog, version: int, among: Collection[str] | None = No
     listing = log.files.log()
     steps = listing.steps(version)
     if steps is None:
-        raise LogGap(log.uri, listing.gap(version))
+        raise LOG_GAP(uri=log.uri, version=listing.gap(version))
     live: dict[str, dict[str, int]] = {}
     for actions in log.files.each(lambda step: _read_step(log, step, among), steps):
         for removed in actions.removed:
@@ -236,16 +236,18 @@ def _read_step(log: DeltaLog, step: LogStep, among: Collection[str] | None) -> A
         with log.files.open(step.paths[0]) as file:
             return _parsed(log, file.read(), step.paths[0])
     except FileNotFoundError as error:
-        raise LogGap(log.uri, step.last) from error
+        raise LOG_GAP(uri=log.uri, version=step.last) from error
     except pa.ArrowException as error:
-        raise SourceUnreadable(log.uri, f"{', '.join(step.paths)} is not what Delta writes ({error!r})") from error
+        raise SOURCE_UNREADABLE(
+            uri=log.uri, why=f"{', '.join(step.paths)} is not what Delta writes ({error!r})"
+        ) from error
 
 
 def _parsed(log: DeltaLog, data: bytes, name: str) -> Actions:
     try:
         return parse_actions(data, log.files.paths)
     except (ValueError, KeyError, TypeError) as error:
-        raise SourceUnreadable(log.uri, f"{name} is not what Delta writes ({error!r})") from error
+        raise SOURCE_UNREADABLE(uri=log.uri, why=f"{name} is not what Delta writes ({error!r})") from error
 
 
 def _counted(commits: Iterable[CommitFiles]) -> list[str]:

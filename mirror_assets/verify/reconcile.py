@@ -18,7 +18,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, Observation, SparkSession
 from pyspark.sql import functions as F
 
-from mirror_assets.errors import ErrorCode, RetryError, StopError
+from mirror_assets.errors import ErrorCode, ErrorRow, RetryError, StopError
 from mirror_assets.landing.generations import EqualVersions
 from mirror_assets.markers import ROW_ID
 from mirror_assets.readable import readable
@@ -26,7 +26,7 @@ from mirror_assets.redaction import redacted_error
 from mirror_assets.source.projection import Projection
 from mirror_assets.spark_facts import spark_facts
 from mirror_assets.sql_names import quoted
-from mirror_assets.standin.errors import MirrorUnreadable
+from mirror_assets.standin.errors import MIRROR_UNREADABLE
 from mirror_assets.verify.delta_reader import DeltaReader
 from mirror_assets.verify.differing_rows import BUCKETS, COUNTS, BucketTotals, Sides, bucket_totals, differing_rows
 from mirror_assets.verify.landed_values import is_shown, landed_types, landed_value, with_absent_columns
@@ -267,24 +267,28 @@ def source_errors(request: ReconcileRequest) -> Iterator[None]:
         facts, version = spark_facts(safe), f"{request.table}: version {request.version} of {request.source}"
         gone = min(facts.conditions & _GONE, default=None)
         if gone is not None:
-            raise _covered_version_gone(version, gone) from safe
-        raise _source_unreadable(version, facts.why) from safe
+            raise _COVERED_VERSION_GONE(version=version, why=gone) from safe
+        raise _SOURCE_UNREADABLE(version=version, why=facts.why) from safe
 
 
-def _covered_version_gone(version: str, why: str) -> RetryError:
-    return RetryError(
-        f"{version} can't be read any more ({why}).",
-        "mirror the later commits, poll the replicator, then reconcile the newer version.",
-        code=ErrorCode.COVERED_VERSION_GONE,
-    )
+_COVERED_VERSION_GONE = ErrorRow(
+    ErrorCode.COVERED_VERSION_GONE,
+    RetryError,
+    "The source is no longer readable at the version that the mirror covers.",
+    "{version} can't be read any more ({why}).",
+    "mirror the later commits, poll the replicator, then reconcile the newer version.",
+    "mirror-assets run --table TABLE\nmirror-assets replicate\nmirror-assets reconcile --table TABLE",
+)
 
 
-def _source_unreadable(version: str, why: str) -> StopError:
-    return StopError(
-        f"{version} can't be read: {why}.",
-        "check that the source is a readable Delta table, then reconcile again.",
-        code=ErrorCode.SOURCE_UNREADABLE,
-    )
+_SOURCE_UNREADABLE = ErrorRow(
+    ErrorCode.SOURCE_UNREADABLE,
+    StopError,
+    "The source can't be read for a comparison.",
+    "{version} can't be read: {why}.",
+    "check that the source is a readable Delta table, then reconcile again.",
+    "mirror-assets doctor --table TABLE",
+)
 
 
 @contextmanager
@@ -294,4 +298,4 @@ def mirror_errors(request: ReconcileRequest) -> Iterator[None]:
         yield
     except (PySparkException, Py4JJavaError) as error:
         safe = redacted_error(error)
-        raise MirrorUnreadable(request.mirror, spark_facts(safe).why) from safe
+        raise MIRROR_UNREADABLE(path=request.mirror, why=spark_facts(safe).why) from safe

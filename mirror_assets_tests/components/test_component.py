@@ -11,7 +11,7 @@ from dagster.components.core.package_entry import discover_entry_point_package_o
 from dagster.components.testing import create_defs_folder_sandbox
 
 from mirror_assets import MirrorComponent
-from mirror_assets.config.errors import ConfigInvalid
+from mirror_assets.errors import SettingError
 
 # Dagster warns of its own loader.
 pytestmark = pytest.mark.filterwarnings("ignore::dagster.PreviewWarning", "ignore::dagster.BetaWarning")
@@ -85,5 +85,5 @@ def test_post_processing_applies_to_the_assets() -> None:
 def test_a_wrong_mirror_yaml_names_its_line() -> None:
     with pytest.raises(ComponentTreeException) as raised:
         loaded({}, _MIRROR.replace("landing_zone", "landing_zon"))
-    assert isinstance(raised.value.__cause__, ConfigInvalid)
+    assert isinstance(raised.value.__cause__, SettingError)
     assert "mirror.yaml:1: landing_zon" in str(raised.value.__cause__)

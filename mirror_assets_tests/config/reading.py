@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import pytest
-
-from mirror_assets.config.errors import ConfigInvalid
+from mirror_assets.config.errors import MISTAKES
 from mirror_assets.config.load import parse_config
 from mirror_assets.config.model import Config
+from mirror_assets_tests.errors import raises_row
 
 FILE = Path("/etc/mirror.yaml")
 
@@ -20,9 +19,9 @@ def read(text: str, **environment: str) -> Config:
 
 def mistakes(text: str, **environment: str) -> list[str]:
     """Return the mistakes, each with its line: `7: tables.orders.keys: …`."""
-    with pytest.raises(ConfigInvalid) as invalid:
+    with raises_row(MISTAKES) as invalid:
         read(text, **environment)
-    parts = [(str(problem.line), problem.path, problem.message) for problem in invalid.value.problems]
+    parts = [(str(problem.line), problem.path, problem.message) for problem in invalid.value.facts["problems"]]
     return [": ".join(filter(None, part)) for part in parts]
 
 

@@ -11,10 +11,10 @@ from mirror_assets.config.locate import VendedTable
 from mirror_assets.config.model import Config
 from mirror_assets.errors import ErrorCode, RetryError, SettingError
 from mirror_assets.source.access import PlainAccess
-from mirror_assets.source.errors import LocationUnknown
+from mirror_assets.source.errors import LOCATION_UNKNOWN
 from mirror_assets.storage.lake.locations import KnownLocations, TableLocation
 from mirror_assets_tests.config.reading import mistake, read
-from mirror_assets_tests.errors import raises
+from mirror_assets_tests.errors import raises, raises_row
 from mirror_assets_tests.worlds.unity.server import Answer, LoopbackUnity
 
 ORDERS = "catalog://main/sales.orders"
@@ -191,7 +191,7 @@ def test_a_catalog_that_is_away_is_asked_again_later(unity: LoopbackUnity, monke
 
 def test_a_catalog_of_spark_is_asked_by_those_who_have_spark(known_locations: KnownLocations) -> None:
     made = config("{type: spark}")
-    with pytest.raises(LocationUnknown, match="only Spark can ask"):
+    with raises_row(LOCATION_UNKNOWN, match="only Spark can ask"):
         made.locate(ORDERS)
     asked: list[tuple[str, str]] = []
 
@@ -208,5 +208,5 @@ def test_a_catalog_of_spark_is_asked_by_those_who_have_spark(known_locations: Kn
     made.locate(ORDERS, in_spark)
     assert len(asked) == 2
     known_locations.remember(identity, "sales.orders", TableLocation(uri="/lake/orders", said=time.time() - 4000))
-    with pytest.raises(LocationUnknown):
+    with raises_row(LOCATION_UNKNOWN):
         made.locate(ORDERS)

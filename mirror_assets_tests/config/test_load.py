@@ -7,10 +7,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mirror_assets.composition import SparkSettings
-from mirror_assets.config.errors import ConfigInvalid, ConfigMissing
+from mirror_assets.config.errors import CONFIG_MISSING, MISTAKES
 from mirror_assets.config.load import config_file, load_config, parse_config
 from mirror_assets.errors import ErrorCode
 from mirror_assets_tests.config.reading import read
+from mirror_assets_tests.errors import raises_row
 
 MINIMAL = """\
 landing_zone:
@@ -107,16 +108,16 @@ def test_the_file_named_by_the_environment(tmp_path: Path, monkeypatch: pytest.M
 
 
 def test_no_file(tmp_path: Path) -> None:
-    with pytest.raises(ConfigMissing, match=r"No such file.*MIRROR_CONFIG") as missing:
+    with raises_row(CONFIG_MISSING, match=r"No such file.*MIRROR_CONFIG") as missing:
         load_config(tmp_path / "mirror.yaml")
     assert missing.value.code is ErrorCode.CONFIG_INVALID
-    with pytest.raises(ConfigMissing, match="Is a directory"):
+    with raises_row(CONFIG_MISSING, match="Is a directory"):
         load_config(tmp_path)
 
 
 def test_all_mistakes_are_reported_at_once_by_line() -> None:
     text = MINIMAL.replace("path: landing", "pat: landing").replace("[tailnum]", "tailnum") + "  planes: {}\n"
-    with pytest.raises(ConfigInvalid) as invalid:
+    with raises_row(MISTAKES) as invalid:
         read(text)
     first, *mistakes = str(invalid.value).splitlines()[:4]
     assert first == "/etc/mirror.yaml has 3 mistakes:"
@@ -128,20 +129,20 @@ def test_all_mistakes_are_reported_at_once_by_line() -> None:
 
 
 def test_a_file_that_is_not_utf_8_names_the_line() -> None:
-    with pytest.raises(ConfigInvalid, match=":7: it is not UTF-8: byte 0xE9; save it as UTF-8"):
+    with raises_row(MISTAKES, match=":7: it is not UTF-8: byte 0xE9; save it as UTF-8"):
         parse_config((MINIMAL + "    # caf\xe9\n").encode("latin-1"), Path("mirror.yaml"), {})
 
 
 @given(st.binary(max_size=60))
 def test_any_bytes_are_read_or_refused(text: bytes) -> None:
-    with pytest.raises(ConfigInvalid) as invalid:
+    with raises_row(MISTAKES) as invalid:
         parse_config(text, Path("mirror.yaml"), {})
-    assert invalid.value.problems
+    assert invalid.value.facts["problems"]
 
 
 @given(st.recursive(st.none() | st.booleans() | st.integers() | st.text(max_size=4), st.lists))
 def test_any_value_of_any_setting_is_read_or_refused(value: object) -> None:
     settings = ("landing_zone", "history", "mirror", "spark", "defaults", "tables")
     text = "\n".join(f"{setting}: {value!r}" for setting in settings)
-    with pytest.raises(ConfigInvalid):
+    with raises_row(MISTAKES):
         read(text)

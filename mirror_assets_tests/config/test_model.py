@@ -9,11 +9,12 @@ from hypothesis import strategies as st
 from pydantic import ValidationError
 
 from mirror_assets.config.document import Origin
-from mirror_assets.config.errors import TableUnknown
+from mirror_assets.config.errors import TABLE_UNKNOWN
 from mirror_assets.config.model import Config
 from mirror_assets.config.setting_values import Compression, OnBreak, Section
 from mirror_assets.landing.names import TableName
 from mirror_assets_tests.config.reading import read
+from mirror_assets_tests.errors import raises_row
 
 TEXT = """\
 landing_zone: {path: landing}
@@ -74,9 +75,9 @@ def test_each_limit_comes_from_the_nearest_place(in_defaults: set[str], in_table
 
 
 def test_an_unknown_table_is_refused_with_the_known_ones() -> None:
-    with pytest.raises(TableUnknown, match=r"/etc/mirror\.yaml has no table 'other'.*sales\.orders, customers"):
+    with raises_row(TABLE_UNKNOWN, match=r"/etc/mirror\.yaml has no table 'other'.*sales\.orders, customers"):
         read(TEXT).table("other")
-    with pytest.raises(TableUnknown, match=r"has no table 'orders'.*did you mean 'sales\.orders'"):
+    with raises_row(TABLE_UNKNOWN, match=r"has no table 'orders'.*did you mean 'sales\.orders'"):
         read(TEXT).table("orders")
 
 

@@ -95,5 +95,5 @@ def test_all_problems_get_their_lines() -> None:
     config = read("landing_zone: {path: l}\ntables:\n  planes:\n    source: s\n    keys: [a, speed]\n")
     columns = (*COLUMNS, ("__rowmarker__", "int"))
     error = config.invalid(source_problems(config.table("planes"), columns))
-    assert [problem.line for problem in error.problems] == [5, 5, 4]
+    assert [problem.line for problem in error.facts["problems"]] == [5, 5, 4]
     assert "mirror.yaml:5: tables.planes.keys: 'speed' is double" in str(error)

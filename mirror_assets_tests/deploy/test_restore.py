@@ -11,8 +11,9 @@ from pathlib import Path
 import pytest
 
 from mirror_assets.cli import main
-from mirror_assets.landing.errors import ManifestLost
+from mirror_assets.landing.errors import MANIFEST_LOST
 from mirror_assets.landing.names import HISTORY, TableName
+from mirror_assets_tests.errors import raises_row
 from mirror_assets_tests.lab import TABLE, Lab
 from mirror_assets_tests.pages import DOCS
 
@@ -91,7 +92,7 @@ def test_a_copy_that_is_too_old_is_refused_and_a_rebuild_restores_the_table(
     _lose_control_files(mirrored)
     if has_copy:
         _restore(mirrored)
-    with pytest.raises(ManifestLost):
+    with raises_row(MANIFEST_LOST):
         mirrored.mirror()
     _run(mirrored, monkeypatch, _commands("Restore")[2])
     mirrored.sql("DELETE FROM {t} WHERE id = 3")

@@ -12,16 +12,17 @@ import pytest
 from pyspark.sql import SparkSession
 
 from mirror_assets.encode.changes import ChangesSlice, GroupRead, encode_changes, encoded_groups
-from mirror_assets.encode.spark_errors import DuplicateKey
+from mirror_assets.encode.spark_errors import DUPLICATE_KEY
 from mirror_assets.markers import ROW_MARKER, Marker
 from mirror_assets.source.batching import PartAssignment
 from mirror_assets.source.commits import CommitRange
 from mirror_assets.source.log import DeltaLog
-from mirror_assets.source.losses import FileUnfound
+from mirror_assets.source.losses import FILE_UNFOUND
 from mirror_assets.source.scan_builder import scan_changes
 from mirror_assets.source.schema import LandedColumn
 from mirror_assets_tests.delta_reader import read_changes
 from mirror_assets_tests.encode.histories import History, random_history
+from mirror_assets_tests.errors import raises_row
 from mirror_assets_tests.smoke import smoke_first
 
 # One process makes the histories once for all tests that read them.
@@ -164,9 +165,9 @@ def test_footers_carry_the_receipt_and_optional_columns(spark: SparkSession, tmp
 def test_two_rows_of_one_key_in_a_commit_are_refused_with_examples(spark: SparkSession, tmp_path: Path) -> None:
     uri = _empty(spark, tmp_path / "t")
     spark.sql(f"INSERT INTO delta.`{uri}` VALUES (1, 0, 'a', 1), (7, 0, 'b', 1), (7, 0, 'c', 1)")
-    with pytest.raises(DuplicateKey, match="id=7") as caught:
+    with raises_row(DUPLICATE_KEY, match="id=7") as caught:
         encode_changes(spark, _slice(uri, 1, 1, 1), str(tmp_path / "out"), "zstd", {})
-    assert caught.value.rows == 1
+    assert caught.value.facts["rows"] == 1
 
 
 def test_a_file_that_is_not_found_is_named(spark: SparkSession, tmp_path: Path) -> None:
@@ -174,7 +175,7 @@ def test_a_file_that_is_not_found_is_named(spark: SparkSession, tmp_path: Path) 
     for file in Path(history.uri).rglob("*.parquet"):
         if "_delta_log" not in str(file):
             file.unlink()
-    with pytest.raises(FileUnfound, match=r"t, encoding changes of .*t/.*parquet"):
+    with raises_row(FILE_UNFOUND, match=r"t, encoding changes of .*t/.*parquet"):
         encode_changes(spark, _slice(history.uri, 1, history.tip, 1), str(tmp_path / "out"), "zstd", {})
 
 

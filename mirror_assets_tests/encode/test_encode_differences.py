@@ -19,13 +19,14 @@ from mirror_assets.encode.encode_differences import DifferencesSlice, DifferingR
 from mirror_assets.encode.inserts import write_parts
 from mirror_assets.encode.net import NetSlice
 from mirror_assets.encode.row_hash import value_stamp
-from mirror_assets.encode.spark_errors import DuplicateKey
+from mirror_assets.encode.spark_errors import DUPLICATE_KEY
 from mirror_assets.markers import ROW_MARKER, Marker
 from mirror_assets.source.commits import CommitRange
 from mirror_assets.source.log import DeltaLog
 from mirror_assets.source.row_counts import ReadRows
 from mirror_assets.source.scan_builder import scan_differences
 from mirror_assets.source.schema import LandedColumn
+from mirror_assets_tests.errors import raises_row
 
 _TYPES = {
     "a": "double",
@@ -149,5 +150,5 @@ def test_two_rows_of_one_key_are_refused_with_the_key(
     uri = changed.scans.last.uri
     spark.sql(f"INSERT INTO delta.`{uri}` VALUES (77, 'a'), (77, 'a')")
     twice = _differences(uri, 1, 2)
-    with pytest.raises(DuplicateKey, match="«id=77» at version 2"):
+    with raises_row(DUPLICATE_KEY, match="«id=77» at version 2"):
         encode_differences(spark, twice, str(tmp_path / "parts"), "zstd", {})

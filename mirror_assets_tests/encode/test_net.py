@@ -14,7 +14,7 @@ from mirror_assets.encode.columns import COMMIT_VERSION
 from mirror_assets.encode.counted import observed_changes
 from mirror_assets.encode.net import NetSlice, encode_net, net_rows
 from mirror_assets.encode.scan_reader import read_scan
-from mirror_assets.encode.spark_errors import DuplicateKey
+from mirror_assets.encode.spark_errors import DUPLICATE_KEY
 from mirror_assets.markers import ROW_MARKER, Marker
 from mirror_assets.source.commits import CommitRange
 from mirror_assets.source.log import DeltaLog
@@ -23,6 +23,7 @@ from mirror_assets.source.row_counts import ReadRows
 from mirror_assets.source.scan_builder import scan_changes
 from mirror_assets.source.schema import LandedColumn
 from mirror_assets_tests.encode.histories import History
+from mirror_assets_tests.errors import raises_row
 
 # One process makes the histories once for all tests that read them.
 pytestmark = pytest.mark.xdist_group("random histories")
@@ -69,7 +70,7 @@ def test_what_came_and_went_lands_nothing_and_all_else_once(spark: SparkSession,
 
 def test_two_live_rows_of_one_key_are_refused_with_the_key(spark: SparkSession, tmp_path: Path) -> None:
     twice = feed(spark, (NEW, 2, 1, "a"), (NEW, 2, 1, "b"))
-    with pytest.raises(DuplicateKey, match="«id=1» at version 2"):
+    with raises_row(DUPLICATE_KEY, match="«id=1» at version 2"):
         encode_net(observed_changes(twice, ALL_ROWS), _SLICE, str(tmp_path / "parts"), "zstd", {})
 
 

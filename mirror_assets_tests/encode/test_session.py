@@ -20,8 +20,9 @@ from mirror_assets.byte_settings import PINNED, ContextSetting
 from mirror_assets.encode import session
 from mirror_assets.encode.private.jvm import Jvm
 from mirror_assets.encode.session import delta_package, open_session, own_session, require_delta, spark_settings
-from mirror_assets.encode.spark_errors import SparkNotStarted
+from mirror_assets.encode.spark_errors import SPARK_NOT_STARTED
 from mirror_assets.errors import SettingError
+from mirror_assets_tests.errors import raises_row
 
 _PARTITIONS = "spark.sql.shuffle.partitions"
 _OURS = "io.delta.sql.DeltaSparkSessionExtension"
@@ -131,7 +132,7 @@ def test_a_small_query_does_not_wait_for_a_large_one(spark: SparkSession) -> Non
 
 @pytest.mark.usefixtures("spark")
 def test_a_setting_that_spark_refuses_is_named() -> None:
-    with pytest.raises(SparkNotStarted, match=r"spark\.sql\.shuffle\.partitions"):
+    with raises_row(SPARK_NOT_STARTED, match=r"spark\.sql\.shuffle\.partitions"):
         open_session({_PARTITIONS: "many"})
 
 

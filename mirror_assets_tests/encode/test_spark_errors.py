@@ -11,11 +11,19 @@ from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from mirror_assets.encode.spark_errors import spark_error, spark_errors
-from mirror_assets.errors import ErrorCode, MirrorError, SettingError
+from mirror_assets.errors import ErrorCode, ErrorRow, MirrorError, SettingError
 from mirror_assets.pipeline.errors import unexpected
-from mirror_assets.source.errors import SourceUnavailable, SourceUnreadable
-from mirror_assets.source.losses import FileDamaged, FileUnfound, SparkFailed, SparkInterrupted
+from mirror_assets.source.errors import SOURCE_UNAVAILABLE, SOURCE_UNREADABLE
+from mirror_assets.source.losses import (
+    FILE_DAMAGED,
+    FILE_UNFOUND,
+    SPARK_FAILED,
+    SPARK_INTERRUPTED,
+    SparkFailed,
+    SparkInterrupted,
+)
 from mirror_assets.spark_facts import spark_facts
+from mirror_assets_tests.errors import raises_row
 from mirror_assets_tests.lab import Lab
 
 _READING = "[FAILED_READ_FILE.{}] Encountered error while reading file file:/t/a.parquet. Some advice. SQLSTATE: KD001"
@@ -33,19 +41,19 @@ def _raised(spark: SparkSession, *chain: tuple[str, str]) -> Py4JJavaError:
 
 
 _FETCH = "org.apache.spark.SparkException"
-_MEANINGS: dict[str, tuple[tuple[tuple[str, str], ...], type[MirrorError] | ErrorCode]] = {
+_MEANINGS: dict[str, tuple[tuple[tuple[str, str], ...], ErrorRow[MirrorError] | ErrorCode]] = {
     "File file:/t/dv.bin does not exist": (
         (
             (_FETCH, _READING.format("FILE_NOT_EXIST")),
             ("java.io.FileNotFoundException", "File file:/t/dv.bin does not exist"),
         ),
-        FileUnfound,
+        FILE_UNFOUND,
     ),
     "/t/b.parquet (No such file or directory)": (
         (("java.io.FileNotFoundException", "/t/b.parquet (No such file or directory)"),),
-        FileUnfound,
+        FILE_UNFOUND,
     ),
-    "NoSuchFileException: /t/c.parquet": ((("java.nio.file.NoSuchFileException", "/t/c.parquet"),), FileUnfound),
+    "NoSuchFileException: /t/c.parquet": ((("java.nio.file.NoSuchFileException", "/t/c.parquet"),), FILE_UNFOUND),
     "/t/a.parquet (Permission denied)": (
         (
             (_FETCH, _READING.format("FILE_NOT_EXIST")),
@@ -60,17 +68,17 @@ _MEANINGS: dict[str, tuple[tuple[tuple[str, str], ...], type[MirrorError] | Erro
     ),
     "/t/a.parquet (Is a directory)": (
         (("java.io.FileNotFoundException", "/t/a.parquet (Is a directory)"),),
-        SparkFailed,
+        SPARK_FAILED,
     ),
     "/t/a.parquet (Too many open files)": (
         (("java.io.FileNotFoundException", "/t/a.parquet (Too many open files)"),),
-        SparkInterrupted,
+        SPARK_INTERRUPTED,
     ),
     "Missing an output location for shuffle 3": (
         ((_FETCH, "Job aborted due to stage failure: Missing an output location for shuffle 3 partition 0"),),
-        SparkInterrupted,
+        SPARK_INTERRUPTED,
     ),
-    "Connection reset": ((("java.net.SocketException", "Connection reset"),), SparkInterrupted),
+    "Connection reset": ((("java.net.SocketException", "Connection reset"),), SPARK_INTERRUPTED),
     "No space left on device": (
         ((_FETCH, "Job aborted"), ("java.io.IOException", "/scratch/x: No space left on device")),
         ErrorCode.STORE_FULL,
@@ -80,11 +88,11 @@ _MEANINGS: dict[str, tuple[tuple[tuple[str, str], ...], type[MirrorError] | Erro
             ("java.io.UncheckedIOException", ""),
             ("java.io.IOException", "Checksum error: file:/t/_delta_log/2.json at 0"),
         ),
-        FileDamaged,
+        FILE_DAMAGED,
     ),
     "EOFException (while reading file:/t/a.parquet)": (
         ((_FETCH, _READING.format("NO_HINT")), ("java.io.EOFException", "EOFException")),
-        FileDamaged,
+        FILE_DAMAGED,
     ),
 }
 
@@ -93,7 +101,7 @@ _MEANINGS: dict[str, tuple[tuple[tuple[str, str], ...], type[MirrorError] | Erro
 def test_the_deepest_cause_is_shown_and_decides_the_error(spark: SparkSession, told: str) -> None:
     chain, meaning = _MEANINGS[told]
     error = spark_error(_raised(spark, *chain), "shop.orders, encoding")
-    assert meaning in (type(error), error.code)
+    assert meaning in (error.row, error.code)
     assert told in str(error)
     assert str(error).startswith("shop.orders, encoding: ")
     assert "An error occurred while calling" not in str(error)
@@ -113,7 +121,7 @@ def test_a_commit_with_a_wrong_checksum_is_named(lab: Lab) -> None:
     commit.write_text(commit.read_text().replace("WRITE", "WRYTE"))
     lab.spark._jvm.org.apache.spark.sql.delta.DeltaLog.clearCache()
     told = r"shop.orders, reading: a file can't be read as it was written: .*Checksum error: file:[^ ]*0001\.json at 0"
-    with pytest.raises(FileDamaged, match=told) as caught, spark_errors("shop.orders, reading"):
+    with raises_row(FILE_DAMAGED, match=told) as caught, spark_errors("shop.orders, reading"):
         lab.spark.read.format("delta").option("versionAsOf", 1).load(lab.uri).collect()
     assert str(caught.value).count("0001.json") == 1
 
@@ -167,7 +175,7 @@ def test_a_fault_of_the_sources_store_is_reported_with_its_cause(spark: SparkSes
     error = spark_error(
         _raised(spark, (_FETCH, "x"), ("java.io.IOException", told)), "shop.orders, reading s3://lake/orders"
     )
-    assert isinstance(error, SourceUnreadable | SourceUnavailable), error
+    assert error.row in (SOURCE_UNREADABLE, SOURCE_UNAVAILABLE), error
     assert error.what.startswith("shop.orders can't be read")
     assert cause in error.what
 

@@ -28,7 +28,7 @@ from mirror_assets.orchestration.staged_checks import NOTHING_STAGED
 from mirror_assets.pipeline import stage
 from mirror_assets.pipeline.check_slice import BLOCKING_CHECKS
 from mirror_assets.pipeline.context import TableContext
-from mirror_assets.pipeline.errors import SourceBroke
+from mirror_assets.pipeline.errors import SOURCE_BROKE
 from mirror_assets.source.planner import PlannedSlice
 from mirror_assets_tests.end_to_end.ticks import materialize, slices
 from mirror_assets_tests.lab import TABLE, Lab, key
@@ -212,7 +212,7 @@ def encoded(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     def planted(context: TableContext, planned: PlannedSlice, position: CommitPosition) -> SliceRecord:
         found.append(planned.first)
         if found == [2, 3, 4]:
-            raise SourceBroke(str(TABLE), 4, "planted")
+            raise SOURCE_BROKE(table=str(TABLE), version=4, why="planted")
         return real(context, planned, position)
 
     monkeypatch.setattr("mirror_assets.pipeline.stage.stage_attempt", planted)

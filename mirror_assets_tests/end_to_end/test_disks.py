@@ -11,8 +11,9 @@ from mirror_assets.errors import ErrorCode, RetryError, SettingError
 from mirror_assets.landing.names import landing_name
 from mirror_assets.pipeline.run import RunEvents, mirror_table
 from mirror_assets.storage import LocalStore
-from mirror_assets.storage.errors import StoreDenied, StoreFull
+from mirror_assets.storage.errors import STORE_DENIED, STORE_FULL
 from mirror_assets_tests.end_to_end.disks import Disk, disk
+from mirror_assets_tests.errors import raises_row
 from mirror_assets_tests.lab import Lab
 
 
@@ -60,7 +61,7 @@ def test_disk_full_while_spark_encodes(lab: Lab, small: Disk) -> None:
 @pytest.mark.parametrize("name", ["slice.json", "_mirror.json", "_mirror/"])
 def test_disk_full_while_a_control_file_is_written(lab: Lab, small: Disk, name: str) -> None:
     lab.sql("UPDATE {t} SET amount = 100 WHERE id < 5")
-    with pytest.raises(StoreFull):
+    with raises_row(STORE_FULL):
         _mirror_struck(lab, Struck(small, name, Disk.fill))
     assert len(lab.files) == 1
     small.free()
@@ -80,7 +81,7 @@ def test_read_only_disk(lab: Lab, small: Disk) -> None:
 
 def test_disk_that_becomes_read_only_between_commit_and_landing(lab: Lab, small: Disk) -> None:
     lab.sql("UPDATE {t} SET amount = 100 WHERE id < 5")
-    with pytest.raises(StoreDenied):
+    with raises_row(STORE_DENIED):
         _mirror_struck(lab, Struck(small, landing_name(2), lambda disk_: disk_.remount("ro")))
     manifest = lab.context.manifest()
     assert manifest is not None

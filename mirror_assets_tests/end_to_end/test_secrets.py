@@ -22,7 +22,7 @@ from werkzeug.wrappers import Response
 
 from mirror_assets.cli import main
 from mirror_assets.composition import SparkSettings, open_spark
-from mirror_assets.config.errors import ConfigInvalid
+from mirror_assets.config.errors import MISTAKES
 from mirror_assets.config.load import load_config
 from mirror_assets.config.zone_settings import Staging
 from mirror_assets.definitions import build_definitions
@@ -34,6 +34,7 @@ from mirror_assets.orchestration.mirror_assets import MirrorAssets
 from mirror_assets.orchestration.resources import resources
 from mirror_assets.storage.onelake.clients import shared_clients
 from mirror_assets_tests import figures
+from mirror_assets_tests.errors import raises_row
 from mirror_assets_tests.lab import TABLE, Lab
 from mirror_assets_tests.worlds.lakes.s3_server import BUCKET, PREFIX, REGION, S3Server
 from mirror_assets_tests.worlds.onelake import LoopbackOneLake
@@ -198,7 +199,7 @@ def test_a_mistake_in_the_file_shows_what_is_written_there(lab: Lab, monkeypatch
     monkeypatch.setenv("PLANTED", secret)
     text = lab.config_file.read_text().replace("keys: [id]", 'keys: "${PLANTED}"\n    start: "${PLANTED}"')
     lab.config_file.write_text(text.replace("{path: ./mirror}", '"${PLANTED}"'))
-    with pytest.raises(ConfigInvalid) as raised:
+    with raises_row(MISTAKES) as raised:
         load_config(lab.config_file)
     assert str(raised.value).count("${PLANTED}") == 3
     assert PLANTED not in str(raised.value)

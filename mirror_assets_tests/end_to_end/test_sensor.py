@@ -16,7 +16,7 @@ from mirror_assets.orchestration import table_events
 from mirror_assets.orchestration.asset_names import AssetKind, asset_key, partitions_name
 from mirror_assets.orchestration.jobs import REBUILD, TABLES_OP
 from mirror_assets.pipeline import table_watch
-from mirror_assets.pipeline.errors import SourceBroke
+from mirror_assets.pipeline.errors import SOURCE_BROKE
 from mirror_assets.pipeline.next_action import check_not_held, zone_state
 from mirror_assets.pipeline.plan import plan_table
 from mirror_assets.pipeline.table_lease import leased
@@ -145,7 +145,7 @@ def test_a_run_that_finds_the_lease_of_a_killed_one_records_it(lab: Lab) -> None
 
 
 def _broken(*_: object) -> SliceRecord:
-    raise SourceBroke(str(TABLE), 0, "planted")
+    raise SOURCE_BROKE(table=str(TABLE), version=0, why="planted")
 
 
 def test_partitions_that_a_person_has_registered_are_left_alone(waiting: Lab, instance: dg.DagsterInstance) -> None:

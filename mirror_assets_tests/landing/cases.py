@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from mirror_assets.errors import MirrorError
-from mirror_assets.landing.errors import MetadataDiffers
+from mirror_assets.landing.errors import METADATA_DIFFERS
 from mirror_assets.landing.format import SliceRecord
 from mirror_assets.landing.names import AttemptFolder
 from mirror_assets.landing.publish import publish
@@ -102,7 +102,7 @@ def keyed(zone: MemoryStore, keys: tuple[tuple[str, ...], ...] = (KEYS, KEYS)) -
     land(zone, landed)
     staged = [stage(zone, position_of(zone), 8, attempt=attempt) for attempt in "abc"[: len(keys)]]
     attempts = [record.model_copy(update={"keys": own}) for record, own in zip(staged, keys, strict=True)]
-    refusals = () if len(set(keys)) == 1 else (MetadataDiffers,)
+    refusals = () if len(set(keys)) == 1 else (METADATA_DIFFERS,)
     histories = (history(landed, attempts[0]),)
     return Case(zone, tuple(publisher(attempt) for attempt in attempts), histories, refusals=refusals)
 

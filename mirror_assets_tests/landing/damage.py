@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from mirror_assets.landing.errors import ForeignFile, SliceNotChecked, SliceNotStaged, StagedFileLost
+from mirror_assets.landing.errors import FOREIGN_FILE, SLICE_NOT_CHECKED, SLICE_NOT_STAGED, STAGED_FILE_LOST
 from mirror_assets.landing.format import SliceRecord
 from mirror_assets.landing.publish import publish
 from mirror_assets.landing.steps import Rename
@@ -18,7 +18,7 @@ def foreign_file(zone: MemoryStore) -> Case:
     """Somebody else's file stands where the next one belongs."""
     case = following(zone)
     zone.create(TABLE.landing_file(2), b"no file of ours")
-    return replace(case, zone=zone, histories=(((7, 0),),), refusals=(ForeignFile,))
+    return replace(case, zone=zone, histories=(((7, 0),),), refusals=(FOREIGN_FILE,))
 
 
 def lost_part(zone: MemoryStore) -> Case:
@@ -30,7 +30,7 @@ def lost_part(zone: MemoryStore) -> Case:
     while not isinstance(request, Rename):
         request = steps.send(request.perform(zone))
     zone.delete(request.source)
-    return Case(zone, (publisher(record),) * 2, (history(landed),), refusals=(StagedFileLost,))
+    return Case(zone, (publisher(record),) * 2, (history(landed),), refusals=(STAGED_FILE_LOST,))
 
 
 def rewritten_part(zone: MemoryStore) -> Case:
@@ -39,7 +39,7 @@ def rewritten_part(zone: MemoryStore) -> Case:
     record = stage(zone, position_of(zone), last=8)
     path = record.folder.part(record.parts[0].name)
     zone.replace(path, b"other rows", record.parts[0].etag)
-    return Case(zone, (publisher(record),) * 2, (history(landed),), refusals=(SliceNotStaged,))
+    return Case(zone, (publisher(record),) * 2, (history(landed),), refusals=(SLICE_NOT_STAGED,))
 
 
 def unchecked_part(zone: MemoryStore) -> Case:
@@ -49,7 +49,7 @@ def unchecked_part(zone: MemoryStore) -> Case:
     path, part = record.folder.part(record.parts[0].name), record.parts[0]
     etag = zone.replace(path, zone.read(path, 1 << 20).data, part.etag)
     changed = _with_etag(record, etag)
-    return Case(zone, (publisher(changed),) * 2, (history(landed),), refusals=(SliceNotChecked,))
+    return Case(zone, (publisher(changed),) * 2, (history(landed),), refusals=(SLICE_NOT_CHECKED,))
 
 
 def _with_etag(record: SliceRecord, etag: str) -> SliceRecord:

@@ -9,7 +9,7 @@ from enum import Enum
 from mirror_assets.errors import MirrorError
 from mirror_assets.landing.steps import Create, Delete, DeleteTree, Rename, Replace, Request, Steps
 from mirror_assets.storage import Store
-from mirror_assets.storage.errors import RequestUnknown, StoreUnavailable
+from mirror_assets.storage.errors import REQUEST_UNKNOWN, STORE_UNAVAILABLE
 
 WRITES = (Create, Replace, Rename, Delete, DeleteTree)
 
@@ -62,8 +62,8 @@ def _answered(request: Request, store: Store, fault: Fault | None) -> object:
     if fault is Fault.CRASH_AFTER:
         raise Crashed
     if fault is not None:
-        lost = RequestUnknown if isinstance(request, WRITES) else StoreUnavailable
-        raise lost(shown(request), "no answer")
+        lost = REQUEST_UNKNOWN if isinstance(request, WRITES) else STORE_UNAVAILABLE
+        raise lost(path=shown(request), why="no answer")
     return reply
 
 

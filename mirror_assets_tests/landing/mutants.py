@@ -13,6 +13,7 @@ from mirror_assets.landing.rebuild import RebuildRecord
 from mirror_assets.landing.state import VersionedManifest, read_manifest
 from mirror_assets.landing.steps import Create, Delete, DeleteTree, FolderIdentity, ListFolder, Replace, Steps
 from mirror_assets.storage import PathChanged, PathExists, Store
+from mirror_assets.storage.errors import PATH_EXISTS
 from mirror_assets_tests.landing.cases import chained, first, following, keyed, restaged, run, runs
 from mirror_assets_tests.landing.chunk_cases import gone_on_with
 from mirror_assets_tests.landing.damage import foreign_file, lost_part, manifest_lost, rewritten_part, unchecked_part
@@ -142,7 +143,7 @@ def delete_any(request: DeleteTree, store: Store) -> None:
 
 def same_id(zone: MemoryStore) -> Case:
     """Two runs whose attempts have one id; that the second finds its parts written is not the point."""
-    return replace(runs(zone), publishers=(run("a", (7, 1)), run("a", (7, 1))), refusals=(PathExists,))
+    return replace(runs(zone), publishers=(run("a", (7, 1)), run("a", (7, 1))), refusals=(PATH_EXISTS,))
 
 
 def patch(name: str, mutant: object) -> tuple[str, object]:
@@ -170,21 +171,21 @@ MUTANTS = (
         "1: commit is compare-and-swap",
         "A lands; B, which planned before, swaps its manifest over A's: both own the number",
         following,
-        "ForeignFile",
+        "was not published by this mirror",
         store=CarelessSwap,
     ),
     Mutant(
         "1: the first commit is put-if-absent",
         "A lands; B, which saw no manifest, creates its own over A's",
         first,
-        "ForeignFile",
+        "was not published by this mirror",
         store=CarelessCreate,
     ),
     Mutant(
         "2: redo comes before plan",
         "A commits and dies; B, which did not finish that, collects A's part as garbage",
         chained,
-        "StagedFileLost",
+        "neither staged nor landed",
         patch=patch("publish.recover", just_read),
     ),
     Mutant(
@@ -212,7 +213,7 @@ MUTANTS = (
         "5: an attempt has its id alone",
         "A commits; B fails to stage under the same id, and clears away what it takes for its own",
         same_id,
-        "StagedFileLost",
+        "neither staged nor landed",
         sound=runs,
     ),
     Mutant(
@@ -226,14 +227,14 @@ MUTANTS = (
         "a refused commit is read back",
         "A commits; B's swap is refused, and it lands its part all the same",
         following,
-        "ForeignFile",
+        "was not published by this mirror",
         patch=patch("publish._commit", commit_and_believe),
     ),
     Mutant(
         "parts are looked at before the commit",
         "a part that was rewritten is committed, and can't land",
         rewritten_part,
-        "StagedFileLost",
+        "neither staged nor landed",
         patch=patch("publish._require_parts", nothing),
     ),
     Mutant(
@@ -317,14 +318,14 @@ MUTANTS = (
         "garbage is listed before the rebuild record is read",
         "B, still in the ended epoch, lists and collects generation 1 of the next",
         rebuilt_beside_a_publisher,
-        "StagedFileLost",
+        "neither staged nor landed",
         patch=patch("publish.collect", collect_late),
     ),
     Mutant(
         "what a rebuild cleared away is not lost",
         "B misses its part, which A has cleared away with the rest of the epoch, and calls for a person",
         rebuilt_beside_a_publisher,
-        "StagedFileLost",
+        "neither staged nor landed",
         patch=patch("recover._require_current", nothing),
     ),
 )

@@ -14,11 +14,11 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 from unittest.mock import patch
 
-from mirror_assets.errors import MirrorError, RetryError, UnknownOutcome
-from mirror_assets.landing.errors import SliceMissing
+from mirror_assets.errors import ErrorRow, MirrorError, RetryError, UnknownOutcome
+from mirror_assets.landing.errors import SLICE_MISSING
 from mirror_assets.landing.recover import recover
 from mirror_assets.landing.steps import Steps
-from mirror_assets.storage.errors import RequestUnknown
+from mirror_assets.storage.errors import REQUEST_UNKNOWN
 from mirror_assets_tests.landing.faults import WRITES, shown
 from mirror_assets_tests.landing.minds import Ended, Minds, Raised, Start
 from mirror_assets_tests.landing.service import Remove, Service, keeps_the_last
@@ -26,10 +26,10 @@ from mirror_assets_tests.landing.staging import TABLE
 from mirror_assets_tests.landing.zones import Action, History, Zones
 from mirror_assets_tests.storage.memory import MemoryStore
 
-_TRY_AGAIN = (RetryError, UnknownOutcome, SliceMissing)
+_TRY_AGAIN = (RetryError, UnknownOutcome)
 # A publisher that is started when all have ended; each start counts, because an attempt id is used once.
 _AFTERWARDS = 9
-_UNKNOWN = Raised("no answer", RequestUnknown("the file", "no answer"))
+_UNKNOWN = Raised("no answer", REQUEST_UNKNOWN(path="the file", why="no answer"))
 
 
 class Violation(AssertionError):
@@ -54,7 +54,7 @@ class Case:
     losses: int = 0
     crashes: int = 0
     service: Service = keeps_the_last
-    refusals: tuple[type[MirrorError], ...] = ()
+    refusals: tuple[ErrorRow[MirrorError], ...] = ()
     manifest_lost: bool = False
     next_runs: Callable[[MemoryStore], None] | None = None
     roll_ups: Mapping[str, int] = field(default_factory=dict)
@@ -111,7 +111,6 @@ class Search:
 
     def __init__(self, case: Case) -> None:
         self._case = case
-        self._allowed = (*_TRY_AGAIN, *case.refusals)
         self._minds = Minds((*case.publishers, _recovery))
         self._zones = Zones(case.histories + case.ended)
         self._steps: dict[tuple[int, int], Step | None] = {}
@@ -188,7 +187,8 @@ class Search:
             return self._steps[zone, mind]
         wanted, step = self._minds.wants(mind), None
         if isinstance(wanted, Ended):
-            assert wanted.error is None or isinstance(wanted.error, self._allowed), f"ended with {wanted.error!r}"
+            ended, rows = wanted.error, (SLICE_MISSING, *self._case.refusals)
+            assert ended is None or isinstance(ended, _TRY_AGAIN) or ended.row in rows, f"ended with {ended!r}"
         else:
             after, answer = self._zones.after(zone, wanted)
             step = Step(wanted, answer, after, self._minds.after(mind, answer))

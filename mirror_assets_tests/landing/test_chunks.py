@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from mirror_assets.landing.errors import SliceMissing, SliceNotStaged
+from mirror_assets.landing.errors import SLICE_MISSING, SLICE_NOT_STAGED
 from mirror_assets.landing.format import Chunk, Loading
 from mirror_assets.landing.names import SliceKey
 from mirror_assets.landing.publish import Outcome
@@ -15,6 +15,7 @@ from mirror_assets.landing.state import CommitPosition
 from mirror_assets.landing.steps import drive
 from mirror_assets.storage import LocalStore
 from mirror_assets.verify.landed import file_continuity
+from mirror_assets_tests.errors import raises_row
 from mirror_assets_tests.landing.staging import TABLE, land, land_next, landed_manifest, position_of, stage, stage_chunk
 from mirror_assets_tests.landing.zone import require_exactly_once
 
@@ -53,7 +54,7 @@ def test_a_load_may_be_split_again_after_its_landed_chunks(store: LocalStore) ->
 
 def test_changes_wait_for_the_last_chunk(store: LocalStore) -> None:
     position = _loading(store)
-    with pytest.raises(SliceMissing):
+    with raises_row(SLICE_MISSING):
         land(store, stage(store, position.after(covered=7, files=0), last=8))
 
 
@@ -70,7 +71,7 @@ def test_changes_wait_for_the_last_chunk(store: LocalStore) -> None:
 )
 def test_only_the_next_chunk_may_follow(store: LocalStore, last: int, chunk: Chunk | None) -> None:
     record = stage(store, _loading(store), last, 1, "other", chunk)
-    with pytest.raises(SliceNotStaged):
+    with raises_row(SLICE_NOT_STAGED):
         land(store, record)
     assert position_of(store).generation == 2
 
@@ -85,7 +86,7 @@ def test_a_load_starts_with_its_first_chunk_and_an_epoch(
 ) -> None:
     for last in landed:
         land_next(store, last)
-    with pytest.raises(SliceNotStaged):
+    with raises_row(SLICE_NOT_STAGED):
         land(store, stage(store, position_of(store), 9, 1, "one", chunk))
 
 

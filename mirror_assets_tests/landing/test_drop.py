@@ -7,7 +7,7 @@ from collections.abc import Callable
 import pytest
 
 from mirror_assets.landing.drop import begin_drop, is_dropped, remove_table
-from mirror_assets.landing.errors import EpochEnded, RebuildRunning, TableDropped
+from mirror_assets.landing.errors import EPOCH_ENDED, REBUILD_RUNNING, TABLE_DROPPED
 from mirror_assets.landing.format import encode
 from mirror_assets.landing.metadata import metadata_bytes
 from mirror_assets.landing.publish import Outcome, publish
@@ -15,6 +15,7 @@ from mirror_assets.landing.rebuild import RebuildStep, advance_rebuild, begin_re
 from mirror_assets.landing.recover import recover
 from mirror_assets.landing.steps import drive
 from mirror_assets.storage import LocalStore, Store
+from mirror_assets_tests.errors import raises_row
 from mirror_assets_tests.landing.drops import NEW_SLICE, drop, mirrored, new_epoch, nothing_left
 from mirror_assets_tests.landing.faults import points, run_with
 from mirror_assets_tests.landing.staging import (
@@ -66,7 +67,7 @@ def test_publishers_and_rebuilds_wait_while_a_table_is_dropped(store: LocalStore
     record = stage(store, position_of(store), last=3)
     drive(begin_drop(TABLE), store)
     for steps in (publish(TABLE, record, CHECKS), recover(TABLE), recover(TABLE, 2), begin_rebuild(TABLE)):
-        with pytest.raises(TableDropped, match="mirror-assets drop"):
+        with raises_row(TABLE_DROPPED, match="mirror-assets drop"):
             drive(steps, store)
 
 
@@ -74,7 +75,7 @@ def test_what_was_staged_for_the_dropped_epoch_is_refused(store: LocalStore) -> 
     record = stage(store, position_of(store), last=7)
     drive(drop(), store)
     stage(store, position_of(store), last=7)
-    with pytest.raises(TableDropped):
+    with raises_row(TABLE_DROPPED):
         land(store, record)
     assert manifest_of(store) is None
     assert store.list(TABLE.folder) == []
@@ -93,7 +94,7 @@ def test_a_drop_takes_over_from_a_rebuild(store: LocalStore, step: RebuildStep) 
         rebuild = drive(advance_rebuild(TABLE, rebuild, step), store)
     dropped = drive(drop(), store)
     assert dropped.epoch > rebuild.epoch
-    with pytest.raises(RebuildRunning, match="dropped for good"):
+    with raises_row(REBUILD_RUNNING, match="dropped for good"):
         drive(advance_rebuild(TABLE, rebuild, RebuildStep.FINISHED), store)
 
 
@@ -102,7 +103,7 @@ def test_a_drop_whose_record_has_moved_on_deletes_no_new_epoch(store: LocalStore
     stalled = drive(begin_drop(TABLE), store)
     drive(drop(), store)
     land(store, new_epoch(store))
-    with pytest.raises(RebuildRunning):
+    with raises_row(REBUILD_RUNNING):
         drive(remove_table(TABLE, stalled), store)
     assert landed(store) == [(1, (NEW_SLICE, 0))]
 
@@ -128,7 +129,7 @@ def test_a_manifest_that_comes_late_leads_to_a_rebuild_and_another_drop_clears_i
     ended = mirrored(store)
     drive(drop(), store)
     store.create(TABLE.manifest, encode(ended))
-    with pytest.raises(EpochEnded, match="epoch 1, which ended"):
+    with raises_row(EPOCH_ENDED, match="epoch 1, which ended"):
         drive(recover(TABLE), store)
     assert not drive(is_dropped(TABLE), store)
     drive(drop(), store)

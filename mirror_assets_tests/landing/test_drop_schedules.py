@@ -8,8 +8,8 @@ from functools import partial
 
 import pytest
 
-from mirror_assets.errors import MirrorError
-from mirror_assets.landing.errors import EpochEnded, MetadataDiffers
+from mirror_assets.errors import MirrorError, RebuildError, StopError
+from mirror_assets.landing.errors import METADATA_DIFFERS
 from mirror_assets.landing.format import SliceRecord, encode
 from mirror_assets.landing.metadata import metadata_bytes
 from mirror_assets.landing.names import TableName
@@ -48,7 +48,7 @@ def publisher(record: SliceRecord) -> Start:
     def start(_epoch: int) -> Steps[None]:
         try:
             yield from publish(TABLE, record, CHECKS)
-        except EpochEnded:
+        except RebuildError:
             return  # it was started again, and finds what it had left behind itself: a rebuild clears that
 
     return start
@@ -67,7 +67,7 @@ def newcomer(started: int) -> Steps[None]:
             epoch = yield from first_epoch(TABLE)
             record = yield from staged(epoch, f"new {started}")
             yield from publish(TABLE, record, CHECKS)
-    except EpochEnded:
+    except RebuildError:
         yield from rebuild("again", NEW_SLICE)(started)
 
 
@@ -218,9 +218,9 @@ def any_epoch(*_: object) -> int:
     return 1
 
 
-def keys_differ(table: str, _step: str) -> MetadataDiffers:
+def keys_differ(table: str, _step: str) -> StopError:
     """The error for declared keys, although they were deleted with the table folder."""
-    return MetadataDiffers(table, TABLE.metadata, "nothing", str(KEYS))
+    return METADATA_DIFFERS(table=table, path=TABLE.metadata, found="nothing", wanted=str(KEYS))
 
 
 @pytest.mark.parametrize(
@@ -232,16 +232,26 @@ def keys_differ(table: str, _step: str) -> MetadataDiffers:
             "a slice",
             "something is left|gap before|a drop has left",
         ),
-        ("mirror_assets.landing.publish.collect", collect_late, "a slice, and a run after it", "StagedFileLost"),
-        ("mirror_assets.landing.recover._require_current", nothing, "a slice", "StagedFileLost"),
+        (
+            "mirror_assets.landing.publish.collect",
+            collect_late,
+            "a slice, and a run after it",
+            "neither staged nor landed",
+        ),
+        ("mirror_assets.landing.recover._require_current", nothing, "a slice", "neither staged nor landed"),
         (
             "mirror_assets.landing.recover._first_that_counts",
             any_epoch,
             "a first load, and a run after it",
-            "TableDropped",
+            "is being dropped",
         ),
-        ("mirror_assets.landing.recover._require_same", nothing, "what has just landed, and a run", "ManifestLost"),
-        ("mirror_assets.landing.metadata.TableDropped", keys_differ, "a first load", "MetadataDiffers"),
+        (
+            "mirror_assets.landing.recover._require_same",
+            nothing,
+            "what has just landed, and a run",
+            "the manifest is missing",
+        ),
+        ("mirror_assets.landing.metadata.TABLE_DROPPED", keys_differ, "a first load", "declared keys can't be changed"),
     ],
 )
 def test_a_drop_without_a_rule_breaks(

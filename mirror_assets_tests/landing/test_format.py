@@ -67,7 +67,7 @@ def read_or_corrupt(model: type[pydantic.BaseModel], data: bytes) -> pydantic.Ba
     try:
         return decode(model, "the/path", data)
     except ManifestCorrupt as error:
-        return None if str(error).encode() and error.path == "the/path" else RECEIPT
+        return None if str(error).encode() and error.facts["path"] == "the/path" else RECEIPT
 
 
 def spoilt(record: pydantic.BaseModel, spoil: Callable[[dict[str, Json]], object]) -> bytes:

@@ -9,10 +9,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mirror_assets.landing.errors import MetadataDiffers
+from mirror_assets.landing.errors import METADATA_DIFFERS
 from mirror_assets.landing.metadata import declared_keys, ensure_metadata, ensure_partner_events, metadata_bytes
 from mirror_assets.landing.steps import drive
 from mirror_assets.storage import LocalStore
+from mirror_assets_tests.errors import raises_row
 from mirror_assets_tests.landing.staging import TABLE
 
 LIMIT = 1 << 20
@@ -31,9 +32,9 @@ def test_declared_keys_are_never_changed(store: LocalStore) -> None:
     drive(ensure_metadata(TABLE, ["a", "b"]), store)
     before = store.read(TABLE.metadata, LIMIT)
     for keys in (["b", "a"], ["a"], ["a", "b", "c"], []):
-        with pytest.raises(MetadataDiffers) as refused:
+        with raises_row(METADATA_DIFFERS) as refused:
             drive(ensure_metadata(TABLE, keys), store)
-        assert refused.value.path == TABLE.metadata
+        assert refused.value.facts["path"] == TABLE.metadata
     assert store.read(TABLE.metadata, LIMIT) == before
 
 
@@ -61,7 +62,7 @@ def test_other_settings_beside_the_keys_are_left_alone(store: LocalStore) -> Non
 def test_unreadable_declaration_is_refused_and_left_alone(store: LocalStore, data: bytes) -> None:
     assert declared_keys(data) is None
     store.create(TABLE.metadata, data)
-    with pytest.raises(MetadataDiffers, match="no readable keyColumns"):
+    with raises_row(METADATA_DIFFERS, match="no readable keyColumns"):
         drive(ensure_metadata(TABLE, ["id"]), store)
     assert store.read(TABLE.metadata, LIMIT).data == data
 
@@ -76,7 +77,7 @@ def test_publisher_that_meets_another_compares_with_what_that_one_wrote(
         return create(path, data)
 
     monkeypatch.setattr(store, "create", be_late)
-    with pytest.raises(MetadataDiffers, match="theirs"):
+    with raises_row(METADATA_DIFFERS, match="theirs"):
         drive(ensure_metadata(TABLE, ["ours"]), store)
     drive(ensure_metadata(TABLE, ["theirs"]), store)
 
@@ -100,9 +101,9 @@ def test_keys_are_added_beside_what_is_there(store: LocalStore, data: bytes) -> 
 
 def test_keys_that_were_taken_away_are_not_put_back(store: LocalStore) -> None:
     store.create(TABLE.metadata, b"{}")
-    with pytest.raises(MetadataDiffers):
+    with raises_row(METADATA_DIFFERS):
         drive(ensure_metadata(TABLE, ["id"], landed=["id"]), store)
-    with pytest.raises(MetadataDiffers):
+    with raises_row(METADATA_DIFFERS):
         drive(ensure_metadata(TABLE, ["other"], landed=["id"]), store)
     assert store.read(TABLE.metadata, LIMIT).data == b"{}"
 
@@ -120,7 +121,7 @@ def test_of_two_who_add_keys_one_declares_them(
 
     monkeypatch.setattr(store, "replace", be_late)
     if refused:
-        with pytest.raises(MetadataDiffers, match="other"):
+        with raises_row(METADATA_DIFFERS, match="other"):
             drive(ensure_metadata(TABLE, ["id"]), store)
     else:
         drive(ensure_metadata(TABLE, ["id"]), store)

@@ -75,7 +75,7 @@ def test_table_paths(text: str, folder: str, scratch: str) -> None:
 def test_refused_table_names(text: str) -> None:
     with pytest.raises(NameRefused) as refused:
         TableName.parse(text)
-    assert refused.value.name == text
+    assert refused.value.facts["name"] == text
 
 
 def test_name_that_no_disk_could_hold_is_refused() -> None:

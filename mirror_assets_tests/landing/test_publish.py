@@ -7,13 +7,13 @@ from pathlib import Path
 import pytest
 
 from mirror_assets.landing.errors import (
-    ForeignFile,
+    FOREIGN_FILE,
+    METADATA_DIFFERS,
+    REBUILD_RUNNING,
+    SLICE_MISSING,
+    SLICE_NOT_CHECKED,
+    SLICE_NOT_STAGED,
     LostRace,
-    MetadataDiffers,
-    RebuildRunning,
-    SliceMissing,
-    SliceNotChecked,
-    SliceNotStaged,
 )
 from mirror_assets.landing.format import Column, ComparedVersions, SliceKind
 from mirror_assets.landing.metadata import metadata_bytes
@@ -24,6 +24,7 @@ from mirror_assets.landing.receipt import read_receipt
 from mirror_assets.landing.state import CommitPosition
 from mirror_assets.landing.steps import drive
 from mirror_assets.storage import LocalStore
+from mirror_assets_tests.errors import raises_row
 from mirror_assets_tests.landing.staging import (
     CHECKS,
     INCARNATION,
@@ -120,9 +121,9 @@ def test_slice_of_an_earlier_epoch_is_void(store: LocalStore) -> None:
 def test_gap_names_the_version_that_is_next(store: LocalStore) -> None:
     land_next(store, last=7)
     record = stage(store, CommitPosition(1, INCARNATION, generation=2, first_number=2, covered=9), last=12)
-    with pytest.raises(SliceMissing, match="version 8") as refused:
+    with raises_row(SLICE_MISSING, match="version 8") as refused:
         land(store, record)
-    assert refused.value.wanted_first == 8
+    assert refused.value.facts["wanted_first"] == 8
     require_exactly_once(store, [(7, 0)], covered=7)
 
 
@@ -142,14 +143,14 @@ def test_gap_names_the_version_that_is_next(store: LocalStore) -> None:
 def test_slice_staged_for_another_position_is_refused(store: LocalStore, position: CommitPosition) -> None:
     land_next(store, last=7)
     record = stage(store, position, last=8, attempt="wrong")
-    with pytest.raises(SliceNotStaged):
+    with raises_row(SLICE_NOT_STAGED):
         land(store, record)
     require_exactly_once(store, [(7, 0)], covered=7)
 
 
 @pytest.mark.parametrize(("generation", "first_number"), [(2, 1), (1, 2)])
 def test_first_slice_must_be_staged_as_the_first(store: LocalStore, generation: int, first_number: int) -> None:
-    with pytest.raises(SliceNotStaged):
+    with raises_row(SLICE_NOT_STAGED):
         land(store, stage(store, CommitPosition(1, INCARNATION, generation, first_number, -1), last=7))
     assert landed(store) == []
     assert manifest_of(store) is None
@@ -171,9 +172,9 @@ def test_slice_without_a_passed_verdict_of_every_check_is_refused(
     verdicts = list(record.verdicts)
     verdicts[check] = verdicts[check].model_copy(update=update)
     before = disk(store)
-    with pytest.raises(SliceNotChecked) as refused:
+    with raises_row(SLICE_NOT_CHECKED) as refused:
         land(store, record.model_copy(update={"verdicts": tuple(verdicts)}))
-    assert (refused.value.missing, refused.value.failed) == (missing, failed)
+    assert (refused.value.facts["missing"], refused.value.facts["failed"]) == (missing, failed)
     assert disk(store) == before
     assert land(store, record).outcome is Outcome.LANDED
 
@@ -188,7 +189,7 @@ def test_part_that_changed_after_its_checks_is_not_committed(store: LocalStore, 
         part.unlink()
     else:
         part.write_bytes(b"other rows")
-    with pytest.raises(SliceNotStaged):
+    with raises_row(SLICE_NOT_STAGED):
         land(store, record)
     require_exactly_once(store, [(7, 0)], covered=7)
     land_next(store, last=8, parts=2, attempt="again")
@@ -199,9 +200,9 @@ def test_foreign_file_at_the_next_number_stays_untouched(store: LocalStore) -> N
     land_next(store, last=7)
     foreign = store.local_path(TABLE.landing_file(2))
     foreign.write_bytes(b"not ours")
-    with pytest.raises(ForeignFile) as refused:
+    with raises_row(FOREIGN_FILE) as refused:
         land_next(store, last=8, parts=2)
-    assert refused.value.path == TABLE.landing_file(2)
+    assert refused.value.facts["path"] == TABLE.landing_file(2)
     assert foreign.read_bytes() == b"not ours"
     foreign.unlink()
     land_next(store, last=9, attempt="later")
@@ -212,7 +213,7 @@ def test_landing_file_of_another_slice_of_ours_is_foreign_too(store: LocalStore)
     land_next(store, last=7)
     copy = store.local_path(TABLE.landing_file(1)).read_bytes()
     store.local_path(TABLE.landing_file(2)).write_bytes(copy)
-    with pytest.raises(ForeignFile):
+    with raises_row(FOREIGN_FILE):
         land_next(store, last=8)
     assert store.local_path(TABLE.landing_file(2)).read_bytes() == copy
 
@@ -221,7 +222,7 @@ def test_keys_that_differ_from_the_declared_ones(store: LocalStore) -> None:
     store.create(TABLE.metadata, metadata_bytes(["other"]))
     record = stage(store, position_of(store), last=7)
     before = disk(store)
-    with pytest.raises(MetadataDiffers, match="other"):
+    with raises_row(METADATA_DIFFERS, match="other"):
         land(store, record)
     assert disk(store) == before
 
@@ -247,7 +248,7 @@ def test_nothing_is_published_while_a_rebuild_runs(store: LocalStore) -> None:
     record = stage(store, position_of(store), last=8)
     rebuild = drive(begin_rebuild(TABLE), store)
     before = disk(store)
-    with pytest.raises(RebuildRunning):
+    with raises_row(REBUILD_RUNNING):
         land(store, record)
     assert disk(store) == before
     drive(advance_rebuild(TABLE, rebuild, RebuildStep.FINISHED), store)
@@ -257,7 +258,7 @@ def test_nothing_is_published_while_a_rebuild_runs(store: LocalStore) -> None:
 def test_the_rebuild_itself_may_publish(store: LocalStore) -> None:
     drive(advance_rebuild(TABLE, drive(begin_rebuild(TABLE), store), RebuildStep.LOADING), store)
     record = stage(store, CommitPosition(2, hex_id("second epoch"), 1, 1, -1), last=5)
-    with pytest.raises(RebuildRunning):
+    with raises_row(REBUILD_RUNNING):
         land(store, record, rebuild_epoch=1)
     assert land(store, record, rebuild_epoch=2).outcome is Outcome.LANDED
 
@@ -304,7 +305,7 @@ def test_a_snapshot_in_the_middle_of_an_epoch_is_refused(store: LocalStore) -> N
     """Its rows are inserts: behind those that have landed they would be doubled."""
     land_next(store, last=7)
     record = stage(store, position_of(store), last=8).model_copy(update={"kind": SliceKind.SNAPSHOT})
-    with pytest.raises(SliceNotStaged):
+    with raises_row(SLICE_NOT_STAGED):
         land(store, record)
     require_exactly_once(store, [(7, 0)], covered=7)
 
@@ -327,5 +328,5 @@ def test_a_repair_lands_by_its_generation_and_not_by_its_versions(last: int) -> 
     assert land(store, repair).outcome is Outcome.COVERED
     assert (landed_manifest(store).covered, landed_manifest(store).generation) == (last, 2)
     land(overtaken, other)
-    with pytest.raises(SliceNotStaged):
+    with raises_row(SLICE_NOT_STAGED):
         land(overtaken, repair)

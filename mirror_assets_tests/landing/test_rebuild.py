@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from mirror_assets.landing.errors import MetadataDiffers, RebuildRunning
+from mirror_assets.landing.errors import METADATA_DIFFERS, REBUILD_RUNNING
 from mirror_assets.landing.format import Manifest, encode
 from mirror_assets.landing.metadata import metadata_bytes
 from mirror_assets.landing.names import AttemptFolder
@@ -23,6 +23,7 @@ from mirror_assets.landing.recover import recover
 from mirror_assets.landing.state import CommitPosition
 from mirror_assets.landing.steps import drive
 from mirror_assets.storage import LocalStore, Store
+from mirror_assets_tests.errors import raises_row
 from mirror_assets_tests.landing.epochs import dropping, loading
 from mirror_assets_tests.landing.staging import TABLE, hex_id, land, land_next, manifest_of, position_of, stage
 from mirror_assets_tests.landing.zone import landed
@@ -72,9 +73,9 @@ def test_only_one_of_two_rebuilds_moves_the_record(store: LocalStore) -> None:
     record = drive(loading(TABLE), store)
     drive(advance_rebuild(TABLE, record, RebuildStep.RETURNING), store)
     for stale in (RebuildStep.RETURNING, RebuildStep.FINISHED):
-        with pytest.raises(RebuildRunning, match="waiting for the table"):
+        with raises_row(REBUILD_RUNNING, match="waiting for the table"):
             drive(advance_rebuild(TABLE, record, stale), store)
-    with pytest.raises(RebuildRunning):
+    with raises_row(REBUILD_RUNNING):
         drive(drop_again(TABLE, record), store)
 
 
@@ -106,7 +107,7 @@ def test_a_rebuild_that_was_overtaken_drops_nothing(store: LocalStore) -> None:
     land(store, stage(store, SECOND_EPOCH, last=9), rebuild_epoch=2)
     ahead = stage(store, position_of(store), last=10)
     for record in (moved, moved.model_copy(update={"step": RebuildStep.FINISHED})):
-        with pytest.raises(RebuildRunning):
+        with raises_row(REBUILD_RUNNING):
             drive(drop_table_folder(TABLE, stale), store)
         store.replace(TABLE.rebuild_record, encode(record), store.read(TABLE.rebuild_record, 1 << 20).etag)
     assert landed(store) == [(1, (9, 0))]
@@ -145,6 +146,6 @@ def test_declared_keys_that_come_late_are_an_error_and_not_overwritten(store: Lo
     begun_epoch(store)
     drive(loading(TABLE), store)
     store.create(TABLE.metadata, metadata_bytes(["other"]))
-    with pytest.raises(MetadataDiffers):
+    with raises_row(METADATA_DIFFERS):
         land(store, stage(store, SECOND_EPOCH, last=9), rebuild_epoch=2)
     assert manifest_of(store) is None

@@ -7,13 +7,14 @@ from pathlib import Path
 
 import pytest
 
-from mirror_assets.landing.errors import ForeignFile, ManifestCorrupt, ManifestLost, RebuildRunning, StagedFileLost
+from mirror_assets.landing.errors import FOREIGN_FILE, MANIFEST_LOST, REBUILD_RUNNING, STAGED_FILE_LOST, ManifestCorrupt
 from mirror_assets.landing.names import HISTORY, PROCESSED, READY_TO_DELETE, AttemptFolder
 from mirror_assets.landing.rebuild import RebuildStep, advance_rebuild, begin_rebuild, drop_table_folder
 from mirror_assets.landing.recover import landed_numbers, recover
 from mirror_assets.landing.steps import drive
 from mirror_assets.storage import FileInfo, LocalStore
-from mirror_assets.storage.errors import RequestUnknown
+from mirror_assets.storage.errors import REQUEST_UNKNOWN, RequestUnknown
+from mirror_assets_tests.errors import raises_row
 from mirror_assets_tests.landing.staging import TABLE, land_next, landed_manifest, manifest_of
 from mirror_assets_tests.landing.zone import consume, landed, landed_paths, require_exactly_once
 
@@ -66,15 +67,15 @@ def test_committed_file_that_is_gone_stops_everything(half_landed: LocalStore, l
     entry = landed_manifest(half_landed).entries[lost - 3]
     half_landed.delete(entry.staged)
     for _ in range(2):
-        with pytest.raises(StagedFileLost) as stopped:
+        with raises_row(STAGED_FILE_LOST) as stopped:
             drive(recover(TABLE), half_landed)
-        assert (stopped.value.number, stopped.value.staged) == (lost, entry.staged)
+        assert (stopped.value.facts["number"], stopped.value.facts["staged"]) == (lost, entry.staged)
     assert [number for number, _ in landed(half_landed)] == list(range(1, lost))
 
 
 def test_committed_file_that_was_rewritten_stops_everything(half_landed: LocalStore) -> None:
     half_landed.local_path(landed_manifest(half_landed).entries[1].staged).write_bytes(b"other rows")
-    with pytest.raises(StagedFileLost):
+    with raises_row(STAGED_FILE_LOST):
         drive(recover(TABLE), half_landed)
     assert [number for number, _ in landed(half_landed)] == [1, 2, 3]
 
@@ -82,7 +83,7 @@ def test_committed_file_that_was_rewritten_stops_everything(half_landed: LocalSt
 def test_foreign_file_in_the_way_of_a_recovery(half_landed: LocalStore) -> None:
     foreign = half_landed.local_path(TABLE.landing_file(4))
     foreign.write_bytes(b"")
-    with pytest.raises(ForeignFile):
+    with raises_row(FOREIGN_FILE):
         drive(recover(TABLE), half_landed)
     assert foreign.read_bytes() == b""
     foreign.unlink()
@@ -121,7 +122,7 @@ def test_rename_without_an_answer_is_asked_again_and_then_goes_up(
 
     def never_answer(source: str, _target: str, _etag: str) -> None:
         requested.append(source)
-        raise RequestUnknown(source, "the line is dead")
+        raise REQUEST_UNKNOWN(path=source, why="the line is dead")
 
     with monkeypatch.context() as patch:
         patch.setattr(half_landed, "rename", never_answer)
@@ -159,7 +160,7 @@ def test_manifest_and_newest_generation_deleted(store: LocalStore, keep: int) ->
     for generation in (1, 2)[keep:]:
         store.delete(TABLE.history(1, generation))
     before = landed_paths(store)
-    with pytest.raises(ManifestLost):
+    with raises_row(MANIFEST_LOST):
         drive(recover(TABLE), store)
     assert manifest_of(store) is None
     assert landed_paths(store) == before
@@ -167,7 +168,7 @@ def test_manifest_and_newest_generation_deleted(store: LocalStore, keep: int) ->
 
 def test_foreign_files_without_any_manifest_are_not_adopted(store: LocalStore) -> None:
     store.create(TABLE.landing_file(1), b"not ours")
-    with pytest.raises(ManifestLost):
+    with raises_row(MANIFEST_LOST):
         drive(recover(TABLE), store)
     assert store.head(TABLE.manifest) is None
 
@@ -198,16 +199,16 @@ def test_rebuild_lets_only_itself_through(store: LocalStore) -> None:
     land_next(store, last=7)
     record = drive(begin_rebuild(TABLE), store)
     for epoch in (None, 1, 2, 3):
-        with pytest.raises(RebuildRunning, match="staging"):
+        with raises_row(REBUILD_RUNNING, match="staging"):
             drive(recover(TABLE, epoch), store)
     record = drive(advance_rebuild(TABLE, record, RebuildStep.DROPPING), store)
     for epoch in (None, 1, 2, 3):
-        with pytest.raises(RebuildRunning, match="dropping"):
+        with raises_row(REBUILD_RUNNING, match="dropping"):
             drive(recover(TABLE, epoch), store)
     drive(drop_table_folder(TABLE, record), store)
     record = drive(advance_rebuild(TABLE, record, RebuildStep.LOADING), store)
     for epoch in (None, 1, 3):
-        with pytest.raises(RebuildRunning, match="loading"):
+        with raises_row(REBUILD_RUNNING, match="loading"):
             drive(recover(TABLE, epoch), store)
     assert drive(recover(TABLE, 2), store) is None
     drive(advance_rebuild(TABLE, record, RebuildStep.FINISHED), store)

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from mirror_assets.landing.errors import ManifestLost
+from mirror_assets.landing.errors import MANIFEST_LOST
 from mirror_assets.landing.format import Manifest, encode
 from mirror_assets.landing.generations import Generation
 from mirror_assets.landing.names import PROCESSED, HistoryRange
@@ -18,6 +18,7 @@ from mirror_assets.pipeline.reconcile_table import first_landed
 from mirror_assets.storage import Store
 from mirror_assets.verify.landed import file_continuity
 from mirror_assets.verify.table_folder import read_history
+from mirror_assets_tests.errors import raises_row
 from mirror_assets_tests.landing.schedules import roll_ups_of
 from mirror_assets_tests.landing.staging import TABLE, land_next, landed_manifest, position_of
 from mirror_assets_tests.landing.zone import consume
@@ -158,7 +159,7 @@ def test_without_manifest_and_newest_generations_nothing_is_made_up(store: Store
     for number in range(5, 10):
         store.delete(TABLE.history(1, number))
     store.delete(TABLE.history(1, 1))
-    with pytest.raises(ManifestLost):
+    with raises_row(MANIFEST_LOST):
         drive(recover(TABLE), store)
 
 

@@ -9,8 +9,8 @@ from functools import partial
 
 import pytest
 
-from mirror_assets.errors import MirrorError
-from mirror_assets.landing.errors import StagedFileLost
+from mirror_assets.errors import ErrorRow, MirrorError
+from mirror_assets.landing.errors import STAGED_FILE_LOST
 from mirror_assets_tests import figures
 from mirror_assets_tests.landing.cases import (
     chained,
@@ -54,7 +54,7 @@ class Bounds:
     losses: int = 0
     crashes: int = 0
     service: Service = keeps_the_last
-    refusals: tuple[type[MirrorError], ...] = ()
+    refusals: tuple[ErrorRow[MirrorError], ...] = ()
 
     def __str__(self) -> str:
         faults = (("crashes", self.crashes), ("losses", self.losses))
@@ -92,7 +92,7 @@ CI = (
     Bounds("next slice", following, 60_000, losses=2),
     Bounds("next slice, three publishers", THREE, 200_000),
     Bounds("next slice, even the last file put aside", following, 20_000, losses=1, service=puts_all_aside),
-    Bounds("next slice, even the last file removed", following, 5_000, 0, 1, takes_all, (StagedFileLost,)),
+    Bounds("next slice, even the last file removed", following, 5_000, 0, 1, takes_all, (STAGED_FILE_LOST,)),
     Bounds("keys are added", keyed, 5_000, losses=1),
     Bounds("keys are added, and one knows of none", partial(keyed, keys=(("id",), ())), 5_000, losses=1),
     Bounds("one is overtaken by two slices", stalled, 5_000),
@@ -132,7 +132,7 @@ SOAK = (
     Bounds("one attempt, three publishers", partial(doubled, publishers=3), 450_000),
     Bounds("next slice of two files", TWO, 700_000, losses=1, crashes=1),
     Bounds("next slice", following, 400_000, losses=3),
-    Bounds("next slice, even the last file removed", following, 500_000, 1, 1, takes_all, (StagedFileLost,)),
+    Bounds("next slice, even the last file removed", following, 500_000, 1, 1, takes_all, (STAGED_FILE_LOST,)),
     Bounds("one is overtaken by two slices", stalled, 1_000_000, losses=1, crashes=1),
     Bounds("cut as two slices and as one", cut_twice, 200_000, losses=1),
     Bounds("cut as two slices and as one", partial(cut_twice, parts=2), 600_000, crashes=1),

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from mirror_assets.landing.errors import ManifestCorrupt, SliceNotStaged
+from mirror_assets.landing.errors import SLICE_NOT_STAGED, ManifestCorrupt
 from mirror_assets.landing.format import CheckVerdict, MarkerCounts, SliceRecord, encode
 from mirror_assets.landing.names import AttemptFolder, SliceKey
 from mirror_assets.landing.staged_parts import (
@@ -26,6 +26,7 @@ from mirror_assets.landing.staged_parts import (
 from mirror_assets.landing.state import CommitPosition
 from mirror_assets.markers import ROW_MARKER
 from mirror_assets.storage import FileInfo, LocalStore, PathMissing
+from mirror_assets_tests.errors import raises_row
 from mirror_assets_tests.landing.staging import INCARNATION, TABLE, hex_id, stage
 
 FIRST = CommitPosition(1, INCARNATION, 1, 1, -1)
@@ -106,9 +107,9 @@ def test_fitting_slice_stands_where_the_manifest_stands(store: LocalStore) -> No
     for number, position in enumerate(wrong):
         stage(store, position, last=9, attempt=f"wrong {number}")
     stage(store, NEXT, last=8, attempt="other slice")
-    with pytest.raises(SliceNotStaged) as refused:
+    with raises_row(SLICE_NOT_STAGED) as refused:
         fitting(store, NEXT, last=9)
-    assert refused.value.key == str(SliceKey(1, 8, 9))
+    assert refused.value.facts["key"] == str(SliceKey(1, 8, 9))
     right = stage(store, NEXT, last=9, attempt="right")
     assert fitting(store, NEXT, last=9) == right
 
@@ -166,7 +167,7 @@ def test_verdicts_are_added_and_replaced(store: LocalStore) -> None:
 def test_verdict_on_a_slice_that_was_collected(store: LocalStore) -> None:
     record = stage(store, FIRST, last=7)
     store.delete_tree(TABLE.scratch)
-    with pytest.raises(SliceNotStaged):
+    with raises_row(SLICE_NOT_STAGED):
         add_verdicts(store, record, record.verdicts)
     assert store.folder_identity(TABLE.scratch) is None
 

@@ -43,7 +43,7 @@ def test_a_stores_refusal_is_thrown_where_it_was_asked(store: LocalStore) -> Non
         try:
             yield from Create("a/file", b"again")
         except PathExists as refused:
-            return refused.path
+            return str(refused.facts["path"])
         return "not refused"
 
     assert drive(steps(), store) == "not refused"

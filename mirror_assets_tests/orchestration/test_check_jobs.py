@@ -32,7 +32,7 @@ from mirror_assets.pipeline.stage_range import staged_ahead
 from mirror_assets.source.log import DeltaLog
 from mirror_assets.source.source_state import SourceState
 from mirror_assets.storage import LocalStore
-from mirror_assets.storage.errors import StoreUnavailable
+from mirror_assets.storage.errors import STORE_UNAVAILABLE
 from mirror_assets_tests.pipeline.paper import TABLE, Paper
 
 _LAG = dg.AssetCheckKey(asset_key(AssetKind.LANDING, TABLE), "lag")
@@ -166,7 +166,7 @@ def test_a_landing_zone_that_is_away_is_one_failed_check_of_each_table(
 
     def away(_store: LocalStore, path: str, *_: object) -> NoReturn:
         asked.append(path)
-        raise StoreUnavailable(path, "503, again and again for 120 s")
+        raise STORE_UNAVAILABLE(path=path, why="503, again and again for 120 s")
 
     for verb in ("head", "list", "read", "read_if_changed"):
         monkeypatch.setattr(LocalStore, verb, away)

@@ -26,7 +26,7 @@ from mirror_assets.pipeline.batch_runner import has_runs
 from mirror_assets.pipeline.context import TableContext
 from mirror_assets.pipeline.scheduler import Scheduler
 from mirror_assets.storage import LocalStore
-from mirror_assets.storage.errors import StoreDenied
+from mirror_assets.storage.errors import STORE_DENIED
 
 
 @dataclass
@@ -90,10 +90,10 @@ def test_a_failure_that_the_landing_zone_cannot_record_pauses_the_table(
     def refuse(store: LocalStore, path: str, data: bytes) -> str:
         if path == PARTNER_EVENTS:  # which is written when the zone is opened
             return real(store, path, data)
-        raise StoreDenied(path, "read-only")
+        raise STORE_DENIED(path=path, why="read-only")
 
     monkeypatch.setattr(LocalStore, "create", refuse)
-    mirrored.failures = [StoreDenied("_scratchPad", "read-only")]
+    mirrored.failures = [STORE_DENIED(path="_scratchPad", why="read-only")]
     assert not mirrored.follow(3.0).success
     assert mirrored.attempts == {"a": 1, "b": 1}
     assert read_failure(mirrored.store, TableName(None, "a")) is None

@@ -10,7 +10,7 @@ from dagster._core.remote_representation.external_data import RepositorySnap
 from dagster._serdes import serialize_value
 
 from benchmarks.many import ManyTables
-from mirror_assets.config.errors import ConfigInvalid
+from mirror_assets.config.errors import MISTAKES
 from mirror_assets.config.load import load_config, parse_config
 from mirror_assets.config.model import Config
 from mirror_assets.definitions import build_definitions
@@ -18,6 +18,7 @@ from mirror_assets.landing.names import TableName
 from mirror_assets.orchestration.asset_names import AssetKind, asset_key
 from mirror_assets.orchestration.mirror_assets import MirrorAssets
 from mirror_assets.orchestration.translator import MirrorTranslator, MirrorTranslatorData
+from mirror_assets_tests.errors import raises_row
 
 _TABLE = TableName("sales", "orders")
 _TEXT = """landing_zone: {path: ./landing}
@@ -77,13 +78,13 @@ def test_a_mirror_in_fabric_links_to_the_portal() -> None:
 
 @pytest.mark.parametrize("owner", ["sales", "team:", "team: sales", "anna", "anna@example", "@example.com"])
 def test_an_owner_that_dagster_would_refuse_is_a_mistake_in_the_file(owner: str) -> None:
-    with pytest.raises(ConfigInvalid, match=r"7: .*owners.*: expected an owner"):
+    with raises_row(MISTAKES, match=r"7: .*owners.*: expected an owner"):
         config(_TEXT.replace("[team:sales, anna@example.com]", f"['{owner}']"))
 
 
 @pytest.mark.parametrize("tag", ["'a b': c", "dagster/kind/x: y", "a: 'b c'", f"a: {'x' * 64}"])
 def test_a_tag_that_dagster_would_refuse_is_a_mistake_in_the_file(tag: str) -> None:
-    with pytest.raises(ConfigInvalid, match=r"expected a tag's (name|value)"):
+    with raises_row(MISTAKES, match=r"expected a tag's (name|value)"):
         config(_TEXT.replace("tags: {domain: orders}", f"tags: {{{tag}}}"))
 
 

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 
 from mirror_assets.errors import ErrorCode, RetryError, StopError
-from mirror_assets.features.fabric.errors import FabricUnavailable
+from mirror_assets.features.fabric.errors import FABRIC_UNAVAILABLE
 from mirror_assets.features.fabric.fabric_mirror import FabricTable
 from mirror_assets.landing.names import TableName
 from mirror_assets.monitoring import MonitoredTable, Pace, TableState
@@ -51,7 +51,7 @@ def answers(table: MonitoredTable | None) -> Callable[[], MonitoredTable | None]
 
 
 def fails() -> MonitoredTable | None:
-    raise FabricUnavailable("tell", "429")
+    raise FABRIC_UNAVAILABLE(what="tell", why="429")
 
 
 def test_dropped_is_what_the_mirror_no_longer_has() -> None:
@@ -81,5 +81,6 @@ def test_the_pace_is_the_mirrors_and_the_last_refusal_is_kept() -> None:
     wait = mirror_wait(mirror, TABLE)
     with raises(RetryError, ErrorCode.TABLE_BUSY) as caught:
         wait.until(wait.dropped, "it to go")
-    assert isinstance(caught.value.__cause__, FabricUnavailable)
+    assert isinstance(caught.value.__cause__, RetryError)
+    assert caught.value.__cause__.row is FABRIC_UNAVAILABLE
     assert mirror.requested > 1

@@ -16,15 +16,15 @@ from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
 
 from mirror_assets.encode.spark_errors import spark_errors
-from mirror_assets.errors import RebuildError
+from mirror_assets.errors import ErrorRow, RebuildError
 from mirror_assets.landing.drop import begin_drop, end_drop, remove_table
-from mirror_assets.landing.errors import EpochEnded
+from mirror_assets.landing.errors import EPOCH_ENDED
 from mirror_assets.landing.steps import drive
 from mirror_assets.pipeline.encode_slice import encode_slice
-from mirror_assets.pipeline.errors import SnapshotLost, SourceBroke
+from mirror_assets.pipeline.errors import SNAPSHOT_LOST, SOURCE_BROKE
 from mirror_assets.pipeline.run import RunEvents, mirror_table
-from mirror_assets.source.errors import FileOverwritten, LogGap
-from mirror_assets.source.losses import DataFileMissing, FeedMissing, HistoryExpired
+from mirror_assets.source.errors import FILE_OVERWRITTEN, LOG_GAP
+from mirror_assets.source.losses import DATA_FILE_MISSING, FEED_MISSING, HISTORY_EXPIRED
 from mirror_assets.source.source_files import SourceFiles
 from mirror_assets_tests.lab import TABLE, Lab
 
@@ -41,7 +41,7 @@ class Innocent:
     """
 
     name: str
-    taken_for: type[RebuildError]
+    taken_for: ErrorRow[RebuildError]
     strike: Callable[[Lab, pytest.MonkeyPatch], object]
     says: str | None
     epoch: int = 1
@@ -274,14 +274,14 @@ def _dropped_before(lab: Lab, _: pytest.MonkeyPatch) -> None:
 INNOCENTS = (
     Innocent(
         "Spark's block file, by its name",
-        DataFileMissing,
+        DATA_FILE_MISSING,
         _not_found("/scratch/blockmgr-1/1e/temp_shuffle_a (No such file or directory)"),
         "temp_shuffle_a",
     ),
-    Innocent("Spark's block files, taken from a running job", DataFileMissing, _block_files, None),
+    Innocent("Spark's block files, taken from a running job", DATA_FILE_MISSING, _block_files, None),
     Innocent(
         "a staged part",
-        DataFileMissing,
+        DATA_FILE_MISSING,
         _not_found(
             "File file:{lab}/landing/_scratchPad/shop.orders/4-x/parts/part-00000-a.snappy.parquet does not exist"
         ),
@@ -289,42 +289,44 @@ INNOCENTS = (
     ),
     Innocent(
         "a staged folder that another run collected",
-        DataFileMissing,
+        DATA_FILE_MISSING,
         _not_found("File file:{lab}/landing/_scratchPad/shop.orders/4-x/parts/_temporary/0 does not exist"),
         "_temporary",
     ),
-    Innocent("PATH_NOT_FOUND of staged parts", DataFileMissing, _missing_parts_folder, "PATH_NOT_FOUND"),
+    Innocent("PATH_NOT_FOUND of staged parts", DATA_FILE_MISSING, _missing_parts_folder, "PATH_NOT_FOUND"),
     Innocent(
-        "a file of the source that is there", DataFileMissing, _not_found("File file:{file} does not exist"), "part-"
+        "a file of the source that is there", DATA_FILE_MISSING, _not_found("File file:{file} does not exist"), "part-"
     ),
     Innocent(
         "the same, and there at the second look",
-        DataFileMissing,
+        DATA_FILE_MISSING,
         _not_found("File file:{file} does not exist", times=2),
         None,
     ),
     Innocent(
         "a file of the source that may not be read",
-        DataFileMissing,
+        DATA_FILE_MISSING,
         _not_found("{file} (Permission denied)"),
         "denied",
     ),
-    Innocent("too many open files", DataFileMissing, _not_found("{file} (Too many open files)"), "Too many open files"),
-    Innocent("a file of an older version that VACUUM took", DataFileMissing, _old_file, "does not exist"),
     Innocent(
-        "the source is unmounted while it is read", DataFileMissing, _while_it_reads(_unmount), "not a Delta table"
+        "too many open files", DATA_FILE_MISSING, _not_found("{file} (Too many open files)"), "Too many open files"
     ),
-    Innocent("links in place of files lead nowhere", DataFileMissing, _while_it_reads(_dangle), "is a link to"),
-    Innocent("a loaded version's file that is there", SnapshotLost, _unread_chunk, "part-", epoch=3),
-    Innocent("a checkpoint that the library can't read", SnapshotLost, _unread_checkpoint, None, epoch=3),
-    Innocent("the feed was on all the time", FeedMissing, _text("[DELTA_MISSING_CHANGE_DATA] no feed."), "no feed"),
-    Innocent("the commit is young", HistoryExpired, _text(f"[{_EXPIRED}] too old."), "too old"),
-    Innocent("a commit that is not found and there", LogGap, _unread_commit, "could not be read"),
-    Innocent("the library sees a hole where there is none", LogGap, _library_sees_a_hole, "could not be read"),
-    Innocent("a link in place of a commit leads nowhere", LogGap, _dangling_commit, "is a link to"),
-    Innocent("a listing that is stale", SourceBroke, _stale_listing, "is in the log"),
-    Innocent("properties set again, RESTORE without another schema", SourceBroke, _same_again, None),
-    Innocent("a file removed and added again by its name", FileOverwritten, _added_again, None),
-    Innocent("the same columns, named in another order", SourceBroke, _same_columns, None),
-    Innocent("a drop before this epoch", EpochEnded, _dropped_before, None, epoch=3),
+    Innocent("a file of an older version that VACUUM took", DATA_FILE_MISSING, _old_file, "does not exist"),
+    Innocent(
+        "the source is unmounted while it is read", DATA_FILE_MISSING, _while_it_reads(_unmount), "not a Delta table"
+    ),
+    Innocent("links in place of files lead nowhere", DATA_FILE_MISSING, _while_it_reads(_dangle), "is a link to"),
+    Innocent("a loaded version's file that is there", SNAPSHOT_LOST, _unread_chunk, "part-", epoch=3),
+    Innocent("a checkpoint that the library can't read", SNAPSHOT_LOST, _unread_checkpoint, None, epoch=3),
+    Innocent("the feed was on all the time", FEED_MISSING, _text("[DELTA_MISSING_CHANGE_DATA] no feed."), "no feed"),
+    Innocent("the commit is young", HISTORY_EXPIRED, _text(f"[{_EXPIRED}] too old."), "too old"),
+    Innocent("a commit that is not found and there", LOG_GAP, _unread_commit, "could not be read"),
+    Innocent("the library sees a hole where there is none", LOG_GAP, _library_sees_a_hole, "could not be read"),
+    Innocent("a link in place of a commit leads nowhere", LOG_GAP, _dangling_commit, "is a link to"),
+    Innocent("a listing that is stale", SOURCE_BROKE, _stale_listing, "is in the log"),
+    Innocent("properties set again, RESTORE without another schema", SOURCE_BROKE, _same_again, None),
+    Innocent("a file removed and added again by its name", FILE_OVERWRITTEN, _added_again, None),
+    Innocent("the same columns, named in another order", SOURCE_BROKE, _same_columns, None),
+    Innocent("a drop before this epoch", EPOCH_ENDED, _dropped_before, None, epoch=3),
 )

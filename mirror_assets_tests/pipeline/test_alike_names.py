@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from mirror_assets.cli import main
-from mirror_assets.config.errors import ConfigInvalid
+from mirror_assets.config.errors import MISTAKES
 from mirror_assets.errors import ErrorCode, SettingError
-from mirror_assets_tests.errors import raises
+from mirror_assets_tests.errors import raises, raises_row
 from mirror_assets_tests.lab import Lab
 
 
@@ -44,11 +44,11 @@ def test_a_new_column_of_the_source_is_not_mixed_up_with_a_computed_one(lab: Lab
     lab.configure('columns: {label: {sql: "upper(name)", type: string}}')
     lab.mirror()
     lab.sql("ALTER TABLE {t} ADD COLUMNS (Label STRING)", "UPDATE {t} SET Label = 'x', name = 'y' WHERE id = 1")
-    with pytest.raises(ConfigInvalid, match="'label' differs from the source's column 'Label' in case only"):
+    with raises_row(MISTAKES, match="'label' differs from the source's column 'Label' in case only"):
         lab.mirror()
 
 
 def test_a_key_has_the_spelling_of_the_column(lab: Lab) -> None:
     lab.configure(keys="[ID]")
-    with pytest.raises(ConfigInvalid, match=r"the source has no column .ID.; did you mean .id.\?"):
+    with raises_row(MISTAKES, match=r"the source has no column .ID.; did you mean .id.\?"):
         lab.mirror()

@@ -19,12 +19,13 @@ from mirror_assets.pipeline.process import ProcessedSlice
 from mirror_assets.pipeline.rebuild_table import rebuild_table
 from mirror_assets.pipeline.reconcile_table import reconcile_table
 from mirror_assets.source.commits import CommitRange
-from mirror_assets.source.errors import RowsChanged
+from mirror_assets.source.errors import ROWS_CHANGED
 from mirror_assets.source.log import DeltaLog
 from mirror_assets.source.scan_builder import scan_changes
 from mirror_assets.source.schema import LandedColumn
 from mirror_assets.verify.landed import file_continuity, metadata_unchanged
 from mirror_assets.verify.reconciliation import ReconcileState
+from mirror_assets_tests.errors import raises_row
 from mirror_assets_tests.lab import TABLE, Lab
 
 _APPEND_ONLY = "changes: append_only"
@@ -87,10 +88,10 @@ def test_an_epoch_of_appends(events: Lab) -> None:
 
     # Rows that change stop the table after the commits before them, until it is rebuilt.
     lab.sql("INSERT INTO {t} VALUES (7, 'g', 7, NULL)", "UPDATE {t} SET name = 'once' WHERE name = 'a' OR name IS NULL")
-    with pytest.raises(RowsChanged, match=r"version \d+ \(UPDATE\)") as stopped:
+    with raises_row(ROWS_CHANGED, match=r"version \d+ \(UPDATE\)") as stopped:
         lab.mirror()
     assert isinstance(stopped.value, StopError)
-    assert lab.manifest().covered == stopped.value.version - 1
+    assert lab.manifest().covered == stopped.value.facts["version"] - 1
     lab.sql("DELETE FROM {t} WHERE name = 'once'")
     rebuild_table(lab.context, lab.wait, lambda _: None)
     lab.sql("INSERT INTO {t} VALUES (8, 'h', 8, NULL)")
@@ -128,7 +129,7 @@ def test_appends_need_no_shuffle_and_no_feed_and_removed_rows_are_never_encoded(
     slice_ = InsertsSlice("t", appended, 2, columns, 1, 1000)
     assert encode_inserts(events.spark, slice_, str(tmp_path / "one"), "zstd", {}) is None
     assert [row["id"] for row in pq.read_table(tmp_path / "one").to_pylist()] == [3]
-    with pytest.raises(RowsChanged, match="version 3 removes rows"):
+    with raises_row(ROWS_CHANGED, match="version 3 removes rows"):
         encode_inserts(events.spark, replace(slice_, scan=removed), str(tmp_path / "two"), "zstd", {})
     assert not (tmp_path / "two").exists()
 

@@ -8,23 +8,29 @@ from pathlib import Path
 import pytest
 
 from mirror_assets.errors import MirrorError
-from mirror_assets.landing.errors import EpochEnded, LostRace
+from mirror_assets.landing.errors import EPOCH_ENDED, LOST_RACE
 from mirror_assets.landing.failures import FailureRecord, read_failure
 from mirror_assets.landing.format import Chunk, Loading
 from mirror_assets.pipeline.backoff import note_failure, pause_left, unresolved_failure
-from mirror_assets.pipeline.errors import SnapshotLost, SourceBroke, TableBusy
-from mirror_assets.source.losses import DataFileMissing, FeedMissing, HistoryExpired
-from mirror_assets.storage.errors import StoreFull
+from mirror_assets.pipeline.errors import SNAPSHOT_LOST, SOURCE_BROKE, TABLE_BUSY
+from mirror_assets.source.losses import DATA_FILE_MISSING, FEED_MISSING, HISTORY_EXPIRED
+from mirror_assets.storage.errors import STORE_FULL
 from mirror_assets_tests.lab import TABLE, Lab, key
 from mirror_assets_tests.storage.memory import MemoryStore
 
 ONLY_A_RUN_SEES = (
-    DataFileMissing("shop.orders", "lake", "2.parquet", 2),
-    HistoryExpired("shop.orders", "lake", 2, 200.0),
-    FeedMissing("shop.orders", "lake", 2),
-    SnapshotLost("shop.orders", Loading(key(0, 2), Chunk(number=1, of=3, first=0, end=1)), "vacuumed"),
+    DATA_FILE_MISSING(table="shop.orders", uri="lake", file="2.parquet", version=2),
+    HISTORY_EXPIRED(table="shop.orders", uri="lake", version=2, age_hours=200.0),
+    FEED_MISSING(table="shop.orders", uri="lake", version=2),
+    SNAPSHOT_LOST(
+        table="shop.orders", loading=Loading(key(0, 2), Chunk(number=1, of=3, first=0, end=1)), why="vacuumed"
+    ),
 )
-OTHERS = (SourceBroke("shop.orders", 4, "renamed"), EpochEnded("shop.orders", 1), LostRace("shop.orders", "1"))
+OTHERS = (
+    SOURCE_BROKE(table="shop.orders", version=4, why="renamed"),
+    EPOCH_ENDED(table="shop.orders", epoch=1),
+    LOST_RACE(table="shop.orders", key="1"),
+)
 
 
 def failed(lab: Lab, error: MirrorError) -> FailureRecord:
@@ -65,12 +71,12 @@ def test_what_the_sensor_sees_for_itself_asks_for_nothing(unspent: Lab, error: M
 
 def test_failures_add_up_and_a_reason_to_rebuild_stays(unspent: Lab) -> None:
     failed(unspent, ONLY_A_RUN_SEES[0])
-    record = failed(unspent, LostRace("shop.orders", "1"))
+    record = failed(unspent, LOST_RACE(table="shop.orders", key="1"))
     assert (record.count, record.rebuild) == (2, ONLY_A_RUN_SEES[0].what)
 
 
 def test_a_table_that_is_busy_has_not_failed(unspent: Lab) -> None:
-    note_failure(unspent.context, TableBusy("shop.orders", "run 1 works on it"), pytest.fail)
+    note_failure(unspent.context, TABLE_BUSY(table="shop.orders", who="run 1 works on it"), pytest.fail)
     assert read_failure(unspent.store, TABLE) is None
 
 
@@ -83,7 +89,7 @@ def test_a_record_that_cannot_be_read_counts_for_nothing_and_is_replaced(unspent
 def test_a_failure_that_cannot_be_recorded_is_reported(unspent: Lab) -> None:
     class Full(MemoryStore):
         def create(self, path: str, data: bytes) -> str:
-            raise StoreFull(f"{path} ({len(data)} bytes)")
+            raise STORE_FULL(path=f"{path} ({len(data)} bytes)")
 
     told: list[str] = []
     assert not note_failure(replace(unspent.context, store=Full()), OTHERS[0], told.append)

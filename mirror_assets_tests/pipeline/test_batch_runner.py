@@ -20,7 +20,7 @@ from mirror_assets.pipeline.batch_runner import (
     request_end,
     tables_mirrored_twice,
 )
-from mirror_assets.storage.errors import StoreUnavailable
+from mirror_assets.storage.errors import STORE_UNAVAILABLE
 from mirror_assets_tests.storage.memory import MemoryStore
 
 
@@ -140,7 +140,7 @@ def test_a_store_that_keeps_none_ends_no_run_and_gets_the_lease_later() -> None:
 
         def create(self, path: str, data: bytes) -> str:
             if self.is_full:
-                raise StoreUnavailable(path, f"{len(data)} bytes are too many")
+                raise STORE_UNAVAILABLE(path=path, why=f"{len(data)} bytes are too many")
             return super().create(path, data)
 
     store = Unavailable()

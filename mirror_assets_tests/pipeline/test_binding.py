@@ -8,7 +8,7 @@ from typing import NoReturn
 import pytest
 
 from mirror_assets.config.table_settings import TableSettings
-from mirror_assets.landing.errors import SliceNotStaged, SliceOutdated
+from mirror_assets.landing.errors import SLICE_NOT_STAGED, SLICE_OUTDATED
 from mirror_assets.landing.format import CheckVerdict, SliceRecord, encode
 from mirror_assets.landing.names import AttemptFolder, attempt_id, attempt_ms
 from mirror_assets.landing.publish import Outcome
@@ -19,6 +19,7 @@ from mirror_assets.pipeline.context import TableContext
 from mirror_assets.pipeline.plan import plan_table, slice_key
 from mirror_assets.pipeline.publish_slice import publish_slice
 from mirror_assets.pipeline.stage_range import staged_ahead
+from mirror_assets_tests.errors import raises_row
 from mirror_assets_tests.landing.staging import new_record, part_bytes, receipt_for
 from mirror_assets_tests.pipeline.paper import TABLE, Paper
 
@@ -70,7 +71,7 @@ def test_a_slice_of_other_settings_does_not_land(paper: Paper, setting: str) -> 
     """Above all not without a mask that was added since it was staged."""
     record = _stage(paper.context, _NOW_MS)
     other = Paper(paper.root, setting).context
-    with pytest.raises(SliceOutdated, match="materialize changes for this partition again"):
+    with raises_row(SLICE_OUTDATED, match="materialize changes for this partition again"):
         publish_slice(other, record.slice)
     assert staged_ahead(other) == ()
     assert publish_slice(paper.context, record.slice).outcome is Outcome.LANDED
@@ -99,14 +100,14 @@ def test_a_slice_that_is_bound_to_nothing_does_not_land(paper: Paper) -> None:
     found = paper.context.store.head(path)
     assert found is not None
     paper.context.store.replace(path, encode(unbound), found.etag)
-    with pytest.raises(SliceOutdated):
+    with raises_row(SLICE_OUTDATED):
         publish_slice(paper.context, record.slice)
 
 
 def test_without_a_staged_slice_it_is_not_outdated(paper: Paper) -> None:
     record = _stage(paper.context, _NOW_MS)
     paper.context.store.delete_tree(record.folder.path)
-    with pytest.raises(SliceNotStaged):
+    with raises_row(SLICE_NOT_STAGED):
         publish_slice(paper.context, record.slice)
 
 

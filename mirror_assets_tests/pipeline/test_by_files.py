@@ -8,14 +8,15 @@ import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import SparkSession
 
-from mirror_assets.encode.spark_errors import DuplicateKey
+from mirror_assets.encode.spark_errors import DUPLICATE_KEY
 from mirror_assets.errors import SettingError
 from mirror_assets.landing.format import SliceKind
 from mirror_assets.markers import ROW_MARKER, Marker
 from mirror_assets.pipeline.doctor.answers import DoctorVerdict
 from mirror_assets.pipeline.doctor.log_questions import THEN, Asked
 from mirror_assets.pipeline.plan import plan_table
-from mirror_assets.source.losses import DataFileMissing
+from mirror_assets.source.losses import DATA_FILE_MISSING
+from mirror_assets_tests.errors import raises_row
 from mirror_assets_tests.handmade_table import HandmadeTable, commit_info, remove
 from mirror_assets_tests.lab import Lab
 from mirror_assets_tests.pipeline.test_row_tracking import landed, vacuum
@@ -107,7 +108,7 @@ def test_commits_that_only_rewrite_rows_cost_nothing(files: Lab) -> None:
 def test_two_rows_of_one_key_are_reported_with_examples(files: Lab) -> None:
     files.mirror()
     files.sql("INSERT INTO {t} VALUES (77, 'a', 1), (77, 'b', 1)")
-    with pytest.raises(DuplicateKey, match="id=77"):
+    with raises_row(DUPLICATE_KEY, match="id=77"):
         files.mirror()
 
 
@@ -116,7 +117,7 @@ def test_files_that_are_vacuumed_before_they_are_read_mean_a_rebuild(files: Lab)
     files.mirror()
     files.sql("UPDATE {t} SET amount = 5 WHERE id = 1")
     vacuum(files)
-    with pytest.raises(DataFileMissing):
+    with raises_row(DATA_FILE_MISSING):
         files.mirror()
 
 
@@ -192,7 +193,7 @@ def test_lost_change_files_and_lost_data_files_mean_a_rebuild(fed: Lab) -> None:
     for file in Path(fed.uri, "_change_data").glob("*.parquet"):
         file.unlink()
     vacuum(fed)
-    with pytest.raises(DataFileMissing):
+    with raises_row(DATA_FILE_MISSING):
         fed.mirror()
     fed.configure("", _WHOLE)
     fed.mirror()

@@ -16,16 +16,16 @@ from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
 from mirror_assets import redaction
-from mirror_assets.config.errors import ConfigInvalid
+from mirror_assets.config.errors import MISTAKES
 from mirror_assets.config.variables import fill_sql
 from mirror_assets.errors import ErrorCode, SettingError
 from mirror_assets.landing.format import MarkerCounts, SliceKind
 from mirror_assets.pipeline.check_expressions import landing_rows
 from mirror_assets.pipeline.doctor.spark_questions import spark_reads
-from mirror_assets.pipeline.errors import ChecksFailed, SourceBroke
+from mirror_assets.pipeline.errors import SOURCE_BROKE, ChecksFailed
 from mirror_assets.pipeline.repair_table import repair_table
 from mirror_assets.verify.reconciliation import ReconcileState
-from mirror_assets_tests.errors import raises
+from mirror_assets_tests.errors import raises, raises_row
 from mirror_assets_tests.lab import TABLE, Lab
 
 SALT = "planted-secret '\\ of the lake"
@@ -197,9 +197,9 @@ def test_each_bad_expression_is_refused_with_its_line(lab: Lab) -> None:
     lab.spark.udf.register("ours", lambda name: name)
     columns = (f"c{index}: {{sql: {json.dumps(sql)}, type: string}}" for index, sql in enumerate(BAD))
     _configure(lab, *columns, where="max(id) > 3")
-    with pytest.raises(ConfigInvalid) as refused:
+    with raises_row(MISTAKES) as refused:
         lab.mirror()
-    found = {problem.path: problem for problem in refused.value.problems}
+    found = {problem.path: problem for problem in refused.value.facts["problems"]}
     for index, (sql, message) in enumerate(BAD.items()):
         problem = found.pop(f"tables.shop.orders.columns.c{index}")
         assert message in problem.message, (sql, problem.message)
@@ -217,7 +217,7 @@ def test_expressions_that_only_look_like_those_are_accepted(lab: Lab) -> None:
 
 def test_a_text_that_lands_as_a_timestamp_needs_its_format(lab: Lab) -> None:
     _configure(lab, "at: {sql: name, type: timestamp}")
-    with pytest.raises(ConfigInvalid, match="it reads a text as a timestamp"):
+    with raises_row(MISTAKES, match="it reads a text as a timestamp"):
         lab.mirror()
 
 
@@ -234,7 +234,7 @@ def test_a_text_that_lands_as_a_timestamp_needs_its_format(lab: Lab) -> None:
 )
 def test_each_bad_column_is_refused(lab: Lab, column: str, message: str) -> None:
     _configure(lab, column)
-    with pytest.raises(ConfigInvalid, match=re.escape(message)):
+    with raises_row(MISTAKES, match=re.escape(message)):
         lab.mirror()
 
 
@@ -253,7 +253,7 @@ def test_a_dropped_column_that_an_expression_uses_is_a_break(lab: Lab) -> None:
     _configure(lab, "label: {sql: \"concat('x', amount)\", type: string}", more="on_break: hold")
     lab.mirror()
     lab.sql("ALTER TABLE {t} DROP COLUMN amount")
-    with pytest.raises(SourceBroke, match="`amount` was dropped"):
+    with raises_row(SOURCE_BROKE, match="`amount` was dropped"):
         lab.mirror()
 
 
@@ -281,7 +281,7 @@ def test_only_columns_that_are_listed_or_used_can_break(lab: Lab, statement: str
     assert lab.is_equal
     assert [row["label"] for row in _mirrored_rows(lab)] == ["0n0", "2n2", "3n3", "4n4"]
     lab.sql(statement)
-    with pytest.raises(SourceBroke, match=broken):
+    with raises_row(SOURCE_BROKE, match=broken):
         lab.mirror()
 
 
@@ -342,14 +342,14 @@ def test_a_preview_shows_masked_rows_before_anything_has_landed(lab: Lab) -> Non
 
 def test_the_doctor_checks_expressions(lab: Lab) -> None:
     _configure(lab, MASK, where="id < current_date()")
-    with pytest.raises(ConfigInvalid, match=r"tables\.shop\.orders\.where"):
+    with raises_row(MISTAKES, match=r"tables\.shop\.orders\.where"):
         spark_reads(lab.context, lab.context.log.state())
 
 
 def test_an_unset_variable_is_a_mistake(lab: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("SALT")
     _configure(lab, MASK)
-    with pytest.raises(ConfigInvalid, match="environment variable SALT is not set"):
+    with raises_row(MISTAKES, match="environment variable SALT is not set"):
         lab.mirror()
 
 

@@ -9,9 +9,10 @@ import pytest
 from deltalake import DeltaTable
 from pyspark.sql import SparkSession
 
-from mirror_assets.config.errors import ConfigInvalid
-from mirror_assets.pipeline.errors import SourceBroke
+from mirror_assets.config.errors import MISTAKES
+from mirror_assets.pipeline.errors import SOURCE_BROKE
 from mirror_assets.verify.reconciliation import ReconcileState
+from mirror_assets_tests.errors import raises_row
 from mirror_assets_tests.lab import TABLE, Lab
 
 
@@ -43,7 +44,7 @@ def _mirror(lab: Lab) -> dict[object, dict[str, object]]:
 def test_a_choice_of_columns_and_what_becomes_of_it(wide: Lab) -> None:
     lab = wide
     _configure(lab, "[amount, name, color]")
-    with pytest.raises(ConfigInvalid, match=r"columns\.2: the source has no column 'color'"):
+    with raises_row(MISTAKES, match=r"columns\.2: the source has no column 'color'"):
         lab.mirror()
     _configure(lab, "[amount, name]")
     lab.mirror()
@@ -76,7 +77,7 @@ def test_a_choice_of_columns_and_what_becomes_of_it(wide: Lab) -> None:
     # It comes back: untouched rows of the mirror have its old values, so only a rebuild is right.
     _configure(lab, "[amount, name]", "on_break: hold")
     lab.sql("ALTER TABLE {t} ADD COLUMNS (name STRING)")
-    with pytest.raises(SourceBroke, match="`name` was added again"):
+    with raises_row(SOURCE_BROKE, match="`name` was added again"):
         lab.mirror()
     _configure(lab, "[amount, name]")
     lab.mirror()
@@ -91,5 +92,5 @@ def test_a_choice_of_columns_and_what_becomes_of_it(wide: Lab) -> None:
     assert lab.is_equal
     assert _mirror(lab)[20]["amount"] is None
     _configure(lab, "[name, remark, amount]", "on_break: hold")
-    with pytest.raises(SourceBroke, match=r"`amount`, `remark`.*set these settings back"):
+    with raises_row(SOURCE_BROKE, match=r"`amount`, `remark`.*set these settings back"):
         lab.mirror()

@@ -18,8 +18,12 @@ from mirror_assets.pipeline.drop_table import drop_table, require_table
 from mirror_assets.pipeline.rebuild_table import MirrorWait, mirror_wait
 from mirror_assets.standin.replicator import LocalReplicator
 from mirror_assets.storage import LocalStore
-from mirror_assets.storage.errors import RequestUnknown, StoreDenied, StoreUnavailable
-from mirror_assets_tests.errors import raises
+from mirror_assets.storage.errors import (
+    REQUEST_UNKNOWN,
+    STORE_DENIED,
+    STORE_UNAVAILABLE,
+)
+from mirror_assets_tests.errors import raises, raises_row
 from mirror_assets_tests.landing.staging import CHECKS, TABLE, position_of, stage
 
 
@@ -74,7 +78,7 @@ def test_the_stand_in_drops_the_table_while_it_is_waited_for(zone: LocalStore, t
 
 @pytest.mark.parametrize("done", [False, True])
 def test_a_folder_in_use_is_deleted_by_another_request(tmp_path: Path, done: bool) -> None:
-    errors = (StoreUnavailable(TABLE.folder, "in use"), RequestUnknown(TABLE.folder, "no answer"))
+    errors = (STORE_UNAVAILABLE(path=TABLE.folder, why="in use"), REQUEST_UNKNOWN(path=TABLE.folder, why="no answer"))
     store = Busy(tmp_path / "zone", errors, done=done)
     landed(store)
     assert any("in use" in line for line in drop(store, at_once()))
@@ -83,9 +87,9 @@ def test_a_folder_in_use_is_deleted_by_another_request(tmp_path: Path, done: boo
 
 
 def test_a_folder_that_stays_in_use_is_given_up_and_deleted_later(tmp_path: Path) -> None:
-    store = Busy(tmp_path / "zone", (StoreUnavailable(TABLE.folder, "in use"),) * 1000)
+    store = Busy(tmp_path / "zone", (STORE_UNAVAILABLE(path=TABLE.folder, why="in use"),) * 1000)
     landed(store)
-    with pytest.raises(StoreUnavailable, match="in use"):
+    with raises_row(STORE_UNAVAILABLE, match="in use"):
         drop(store, at_once(limit=0.05))
     record = drive(read_rebuild(TABLE), store)
     assert record is not None
@@ -96,9 +100,9 @@ def test_a_folder_that_stays_in_use_is_given_up_and_deleted_later(tmp_path: Path
 
 
 def test_a_missing_permission_is_reported_at_once(tmp_path: Path) -> None:
-    store = Busy(tmp_path / "zone", (StoreDenied(TABLE.folder, "403"),))
+    store = Busy(tmp_path / "zone", (STORE_DENIED(path=TABLE.folder, why="403"),))
     landed(store)
-    with pytest.raises(StoreDenied):
+    with raises_row(STORE_DENIED):
         drop(store, at_once())
 
 
@@ -120,7 +124,7 @@ def test_a_mirror_that_does_not_respond_now_is_waited_for(zone: LocalStore) -> N
     def dropped() -> bool:
         if answers:
             answers.clear()
-            raise StoreUnavailable("mirror", "asleep")
+            raise STORE_UNAVAILABLE(path="mirror", why="asleep")
         return True
 
     drop(zone, at_once(dropped=dropped))

@@ -18,10 +18,11 @@ from mirror_assets.landing.rebuild import begin_rebuild
 from mirror_assets.landing.steps import drive
 from mirror_assets.pipeline.next_action import QuietMark, is_quiet
 from mirror_assets.source import log as source_log
-from mirror_assets.source.errors import SourceUnavailable
+from mirror_assets.source.errors import SOURCE_UNAVAILABLE
 from mirror_assets.source.log import DeltaLog
 from mirror_assets.source.source_files import commit_path
 from mirror_assets.storage import Store
+from mirror_assets_tests.errors import raises_row
 from mirror_assets_tests.storage.memory import MemoryStore
 from mirror_assets_tests.worlds.onelake import LoopbackOneLake, Operation
 from mirror_assets_tests.worlds.onelake.stores import loopback_store
@@ -140,10 +141,10 @@ def test_a_source_that_does_not_answer_is_not_quiet(source: Path, monkeypatch: p
     mark, log = marked(store, source), DeltaLog(str(source))
 
     def broken(_: object) -> None:
-        raise SourceUnavailable(str(source), "no route")
+        raise SOURCE_UNAVAILABLE(uri=str(source), why="no route")
 
     monkeypatch.setattr(log, "is_still_tip", broken)
-    with pytest.raises(SourceUnavailable):
+    with raises_row(SOURCE_UNAVAILABLE):
         is_quiet(mark, TABLE, store, log)
 
 

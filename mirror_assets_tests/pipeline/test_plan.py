@@ -9,17 +9,17 @@ import pytest
 from deltalake import DeltaTable, Field, Schema, write_deltalake
 from deltalake.schema import PrimitiveType
 
-from mirror_assets.config.errors import ConfigInvalid
+from mirror_assets.config.errors import MISTAKES
 from mirror_assets.config.load import parse_config
 from mirror_assets.errors import ErrorCode, SettingError
 from mirror_assets.landing.format import SliceKind
 from mirror_assets.pipeline.next_action import may_rebuild
 from mirror_assets.pipeline.plan import TablePlan, plan_key, plan_table, slice_key
 from mirror_assets.source.breaks import BreakKind
-from mirror_assets.source.errors import ColumnUnfit
+from mirror_assets.source.errors import COLUMN_UNFIT
 from mirror_assets.source.ranges import EVERYTHING, Range, parse_range
 from mirror_assets.storage import LocalStore
-from mirror_assets_tests.errors import raises
+from mirror_assets_tests.errors import raises, raises_row
 from mirror_assets_tests.landing.staging import cover
 from mirror_assets_tests.pipeline.paper import COLUMNS, FEED, TABLE, Paper
 from mirror_assets_tests.source.handmade import (
@@ -262,7 +262,7 @@ def test_who_has_chosen_no_snapshot_is_not_given_one_before_anything_has_landed(
 def test_a_tables_start_takes_the_place_of_the_defaults(tmp_path: Path) -> None:
     assert str(_paper(tmp_path, "start: {version: 3}").context.table.start) == "version 3"
     for wrong in ("{version: -1}", "{version: 1, timestamp: 1970-01-01}", "{}", "{timestamp: soon}", "now"):
-        with pytest.raises(ConfigInvalid, match="start: expected"):
+        with raises_row(MISTAKES, match="start: expected"):
             _ = Paper(tmp_path, f"start: {wrong}").config
 
 
@@ -296,7 +296,7 @@ def test_a_column_that_can_not_land_is_reported_with_its_table_and_may_be_exclud
     schema = schema_string(column("id"), column("nothing", "void"))
     paper = Paper(tmp_path, "start: {version: 0}")
     paper.commit(0, _DAY, PROTOCOL, metadata_action(schema, **FEED))
-    with pytest.raises(ColumnUnfit, match=r"^shop\.orders: column `nothing` has type void.*`columns`"):
+    with raises_row(COLUMN_UNFIT, match=r"^shop\.orders: column `nothing` has type void.*`columns`"):
         plan_table(paper.context)
     paper.commit(1, 2 * _DAY)
     assert _keys(plan_table(Paper(tmp_path, "columns: [id]\n    start: {version: 0}").context)) == [(0, 1)]

@@ -17,14 +17,14 @@ from mirror_assets.landing.names import SliceKey
 from mirror_assets.landing.publish import publish
 from mirror_assets.landing.steps import drive
 from mirror_assets.pipeline.context import TableContext
-from mirror_assets.pipeline.errors import SnapshotLost, SourceBroke
+from mirror_assets.pipeline.errors import SNAPSHOT_LOST, SOURCE_BROKE
 from mirror_assets.pipeline.plan import plan_table, slice_key
 from mirror_assets.pipeline.publish_slice import publish_slice
 from mirror_assets.pipeline.source_check import recorded_columns, table_columns
 from mirror_assets.pipeline.stage_range import stage_range
 from mirror_assets.source.log import DeltaLog
 from mirror_assets.storage import LocalStore
-from mirror_assets_tests.errors import raises
+from mirror_assets_tests.errors import raises, raises_row
 from mirror_assets_tests.landing.staging import CHECKS, TABLE, position_of, stage_chunk
 from mirror_assets_tests.source.handmade import commit_file
 
@@ -119,7 +119,7 @@ def test_a_version_that_left_the_log_is_a_reason_to_rebuild(loading: TableContex
     DeltaTable(tmp_path / "lake").create_checkpoint()
     for version in (0, 1, 2):
         commit_file(tmp_path / "lake", version).unlink()
-    with pytest.raises(SnapshotLost, match="1 of 3 chunks of version 2 have landed"):
+    with raises_row(SNAPSHOT_LOST, match="1 of 3 chunks of version 2 have landed"):
         plan_table(loading)
 
 
@@ -128,7 +128,7 @@ def test_a_source_that_was_replaced_is_a_reason_to_rebuild(loading: TableContext
     for number in range(3):
         rows, feed = pa.table({"id": [1, 2]}), None if number else _FEED
         write_deltalake(tmp_path / "lake", rows, mode="append", configuration=feed)
-    with pytest.raises(SourceBroke, match="another table now"):
+    with raises_row(SOURCE_BROKE, match="another table now"):
         plan_table(loading)
 
 
@@ -137,11 +137,11 @@ def test_a_version_that_was_rewritten_is_a_reason_to_rebuild(loading: TableConte
         commit_file(tmp_path / "lake", version).unlink()
     for first in (20, 30):
         write_deltalake(tmp_path / "lake", pa.table({"id": list(range(first, first + 10))}), mode="append")
-    with pytest.raises(SourceBroke, match="its log was rolled back, so this is another version, and loading: 1 of 3"):
+    with raises_row(SOURCE_BROKE, match="its log was rolled back, so this is another version, and loading: 1 of 3"):
         plan_table(loading)
 
 
 def test_columns_that_would_land_otherwise_are_a_reason_to_rebuild(lake: TableContext) -> None:
     _land_first(lake, (Column(name="id", type="int"),))
-    with pytest.raises(SourceBroke, match="its columns or `where` are not the landed ones, and loading: 1 of 3 chunks"):
+    with raises_row(SOURCE_BROKE, match="its columns or `where` are not the landed ones, and loading: 1 of 3 chunks"):
         plan_table(lake)

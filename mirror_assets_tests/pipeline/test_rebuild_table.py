@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from mirror_assets.landing.errors import ManifestCorrupt, MetadataDiffers, RebuildRunning
+from mirror_assets.landing.errors import METADATA_DIFFERS, REBUILD_RUNNING, ManifestCorrupt
 from mirror_assets.landing.metadata import metadata_bytes
 from mirror_assets.landing.publish import Outcome
 from mirror_assets.landing.rebuild import RebuildRecord, RebuildStep, advance_rebuild, read_rebuild
@@ -14,6 +14,7 @@ from mirror_assets.pipeline.publish_slice import publish_slice
 from mirror_assets.pipeline.rebuild_table import rebuild_table
 from mirror_assets.pipeline.reconcile_table import reconcile_table
 from mirror_assets.verify.reconciliation import ReconcileState
+from mirror_assets_tests.errors import raises_row
 from mirror_assets_tests.lab import TABLE, Lab, key
 from mirror_assets_tests.landing.epochs import dropping, loading
 
@@ -36,7 +37,7 @@ def _require_new_epoch(lab: Lab, epoch: int) -> None:
 
 def test_publishers_wait_and_the_next_run_ends_it(mirrored: Lab) -> None:
     drive(loading(TABLE), mirrored.store)  # a rebuild that was killed when its table folder was deleted
-    with pytest.raises(RebuildRunning):
+    with raises_row(REBUILD_RUNNING):
         publish_slice(mirrored.context, key(6, 6))
     assert mirrored.mirror() == []
     _require_new_epoch(mirrored, epoch=2)
@@ -73,7 +74,7 @@ def test_keys_declared_by_a_killed_rebuild_are_dropped_with_its_folder(mirrored:
     """Its keys were changed in mirror.yaml before it was run again; declared keys can't be changed in place."""
     drive(loading(TABLE), mirrored.store)  # a rebuild that was killed when its table folder was deleted
     mirrored.store.create(TABLE.metadata, metadata_bytes(["other"]))
-    with pytest.raises(MetadataDiffers, match="rebuild"):
+    with raises_row(METADATA_DIFFERS, match="rebuild"):
         _rebuild(mirrored)
     assert _rebuild(mirrored) is Outcome.LANDED
     _require_new_epoch(mirrored, epoch=3)

@@ -11,19 +11,19 @@ import pytest
 from deltalake import DeltaTable, write_deltalake
 from pyspark.sql import DataFrame, SparkSession
 
-from mirror_assets.encode.spark_errors import DuplicateKey
+from mirror_assets.encode.spark_errors import DUPLICATE_KEY
 from mirror_assets.errors import ErrorCode, RetryError
 from mirror_assets.landing.errors import LostRace
 from mirror_assets.landing.format import MarkerCounts, SliceKind
 from mirror_assets.markers import Marker
 from mirror_assets.pipeline import repair_table as repair
-from mirror_assets.pipeline.errors import ChecksFailed, RepairRefused
+from mirror_assets.pipeline.errors import REPAIR_REFUSED, ChecksFailed
 from mirror_assets.pipeline.process import ProcessedSlice
 from mirror_assets.pipeline.rebuild_table import rebuild_table
 from mirror_assets.pipeline.repair_table import count_repair, plan_repair, repair_table
 from mirror_assets.pipeline.stage import stage_attempt
 from mirror_assets.verify.landed import file_continuity
-from mirror_assets_tests.errors import raises
+from mirror_assets_tests.errors import raises, raises_row
 from mirror_assets_tests.lab import TABLE, Lab
 from mirror_assets_tests.pipeline.test_row_tracking import vacuum
 from mirror_assets_tests.smoke import smoke_first
@@ -259,7 +259,7 @@ def test_a_repair_that_a_rebuild_overtakes_lands_nothing(mirrored: Lab, monkeypa
 
 
 def test_a_table_of_which_nothing_has_landed_is_refused(lab: Lab) -> None:
-    with pytest.raises(RepairRefused, match="nothing of it has landed"):
+    with raises_row(REPAIR_REFUSED, match="nothing of it has landed"):
         plan_repair(lab.context, lab.replicator, lambda _: None)
 
 
@@ -267,7 +267,7 @@ def test_a_key_twice_in_the_source_lands_nothing(mirrored: Lab) -> None:
     mirrored.replicator.poll()
     mirrored.sql("INSERT INTO {t} VALUES (1, 'again', 1)")
     before = mirrored.manifest()
-    with pytest.raises(DuplicateKey, match="id=1"):
+    with raises_row(DUPLICATE_KEY, match="id=1"):
         _repair(mirrored)
     assert mirrored.manifest() == before
 

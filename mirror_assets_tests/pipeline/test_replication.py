@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from mirror_assets.errors import ErrorCode
-from mirror_assets.features.fabric.errors import FabricUnavailable
+from mirror_assets.features.fabric.errors import FABRIC_UNAVAILABLE
 from mirror_assets.features.fabric.fabric_mirror import FabricTable
 from mirror_assets.landing.failures import record_failure
 from mirror_assets.landing.names import TableName
@@ -47,7 +47,7 @@ class Scripted(LocalReplicator):
 
     def database(self) -> DatabaseStatus | None:  # type: ignore[override]
         if self.refuses:
-            raise FabricUnavailable("tell the status", "CapacityNotActive: paused")
+            raise FABRIC_UNAVAILABLE(what="tell the status", why="CapacityNotActive: paused")
         return self.running
 
     def table(self, name: TableName) -> MonitoredTable | None:  # type: ignore[override]

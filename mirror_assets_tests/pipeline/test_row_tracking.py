@@ -11,9 +11,9 @@ from pyspark.sql import SparkSession
 from mirror_assets.errors import ErrorCode, SettingError
 from mirror_assets.landing.format import ChangeCounts
 from mirror_assets.markers import ROW_ID, ROW_MARKER, Marker
-from mirror_assets.pipeline.errors import SourceBroke
-from mirror_assets.source.losses import DataFileMissing
-from mirror_assets_tests.errors import raises
+from mirror_assets.pipeline.errors import SOURCE_BROKE
+from mirror_assets.source.losses import DATA_FILE_MISSING
+from mirror_assets_tests.errors import raises, raises_row
 from mirror_assets_tests.lab import Lab
 
 _WHOLE = "slices: {max_commits: 100}"
@@ -120,10 +120,10 @@ def test_row_tracking_that_was_off_meanwhile_means_a_rebuild(tracked: Lab) -> No
     tracked.mirror()
     switch = "ALTER TABLE {{t}} SET TBLPROPERTIES (delta.enableRowTracking = {})"
     tracked.sql(switch.format("false"))
-    with pytest.raises(SourceBroke, match="row tracking off"):
+    with raises_row(SOURCE_BROKE, match="row tracking off"):
         tracked.mirror()
     tracked.sql("UPDATE {t} SET amount = 5 WHERE id = 1", switch.format("true"))
-    with pytest.raises(SourceBroke, match="row tracking off"):
+    with raises_row(SOURCE_BROKE, match="row tracking off"):
         tracked.mirror()
     tracked.configure("changes: row_tracking")
     tracked.mirror()
@@ -136,7 +136,7 @@ def test_row_tracking_switched_on_behind_what_has_landed_means_a_rebuild(spark: 
     lab.create()
     lab.mirror()
     lab.configure("changes: row_tracking\n    on_break: hold")
-    with pytest.raises(SourceBroke, match="row tracking was off at version 1"):
+    with raises_row(SOURCE_BROKE, match="row tracking was off at version 1"):
         lab.mirror()
     lab.configure("changes: row_tracking")
     with raises(SettingError, ErrorCode.ROW_TRACKING_DISABLED, match="ALTER TABLE"):
@@ -154,7 +154,7 @@ def test_files_that_are_vacuumed_before_they_are_read_mean_a_rebuild(tracked: La
     tracked.mirror()
     tracked.sql("UPDATE {t} SET amount = 5 WHERE id = 1")
     vacuum(tracked)
-    with pytest.raises(DataFileMissing):
+    with raises_row(DATA_FILE_MISSING):
         tracked.mirror()
     tracked.configure("changes: row_tracking")
     tracked.mirror()

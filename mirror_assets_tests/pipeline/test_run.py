@@ -4,22 +4,22 @@ from __future__ import annotations
 
 import pytest
 
-from mirror_assets.encode.spark_errors import DuplicateKey
-from mirror_assets.errors import ErrorCode, MirrorError, RetryError, SettingError
+from mirror_assets.encode.spark_errors import DUPLICATE_KEY
+from mirror_assets.errors import ErrorCode, ErrorRow, MirrorError, RetryError, SettingError
 from mirror_assets.landing.format import SliceRecord
 from mirror_assets.landing.publish import Outcome
 from mirror_assets.landing.rebuild import read_rebuild
 from mirror_assets.landing.steps import drive
 from mirror_assets.pipeline.check_slice import run_checks
 from mirror_assets.pipeline.context import TableContext
-from mirror_assets.pipeline.errors import ChecksFailed, SourceBroke
+from mirror_assets.pipeline.errors import CHECKS_FAILED, SOURCE_BROKE, ChecksFailed
 from mirror_assets.pipeline.publish_slice import publish_slice
 from mirror_assets.pipeline.rebuild_table import MirrorWait, rebuild_table
 from mirror_assets.pipeline.reconcile_table import reconcile_table
 from mirror_assets.source.errors import LogGap, SourceNotDelta
 from mirror_assets.verify.check_result import CheckResult
 from mirror_assets.verify.reconciliation import ReconcileState
-from mirror_assets_tests.errors import raises
+from mirror_assets_tests.errors import raises, raises_row
 from mirror_assets_tests.lab import TABLE, Lab, key
 
 
@@ -60,7 +60,7 @@ def test_a_break_rebuilds_the_table(mirrored: Lab) -> None:
 def test_a_break_is_held_when_asked(mirrored: Lab) -> None:
     mirrored.configure("on_break: hold")
     mirrored.sql("CREATE OR REPLACE TABLE {t} USING delta AS SELECT 1 AS id")
-    with pytest.raises(SourceBroke, match="version 6"):
+    with raises_row(SOURCE_BROKE, match="version 6"):
         mirrored.mirror()
     assert len(mirrored.files) == 3
 
@@ -83,28 +83,28 @@ def test_a_rebuild_that_waits_too_long_goes_on_where_it_was(mirrored: Lab) -> No
 @pytest.mark.parametrize(
     ("is_first_load", "rows", "error", "match"),
     [
-        (False, "(NULL, 'x', 1)", ChecksFailed, r"key_presence.*'id' is NULL in 1 row of commit "),
-        (False, "(300, 'x', 1), (300, 'y', 1)", DuplicateKey, "id=300"),
-        (True, "(1, 'again', 1)", ChecksFailed, r"key_uniqueness.*id=1"),
+        (False, "(NULL, 'x', 1)", CHECKS_FAILED, r"key_presence.*'id' is NULL in 1 row of commit "),
+        (False, "(300, 'x', 1), (300, 'y', 1)", DUPLICATE_KEY, "id=300"),
+        (True, "(1, 'again', 1)", CHECKS_FAILED, r"key_uniqueness.*id=1"),
     ],
 )
 def test_bad_keys_publish_nothing(
-    lab: Lab, is_first_load: bool, rows: str, error: type[MirrorError], match: str
+    lab: Lab, is_first_load: bool, rows: str, error: ErrorRow[MirrorError], match: str
 ) -> None:
     if not is_first_load:
         lab.mirror()
     landed = lab.files
     lab.sql(f"INSERT INTO {{t}} VALUES {rows}")
-    with pytest.raises(error, match=match):
+    with raises_row(error, match=match):
         lab.mirror()
     lab.sql("DELETE FROM {t} WHERE id IS NULL OR id = 300")
-    if error is DuplicateKey:  # the slice has both commits now, and its versions are compared: the key is in neither
+    if error is DUPLICATE_KEY:  # the slice has both commits now, and its versions are compared: the key is in neither
         assert [done.planned.last for done in lab.mirror()] == [lab.context.log.newest()]
         lab.replicator.poll()
         assert lab.is_equal
         return
     if not is_first_load:  # the commit remains in the feed
-        with pytest.raises(error):
+        with raises_row(error):
             lab.mirror()
     assert lab.files == landed
 

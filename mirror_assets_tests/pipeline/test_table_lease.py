@@ -19,11 +19,12 @@ from mirror_assets.landing.lease import Lease, Process, read_lease, take_lease, 
 from mirror_assets.landing.names import AttemptFolder, heartbeat_path
 from mirror_assets.pipeline import heartbeat, liveness
 from mirror_assets.pipeline.context import TableContext
-from mirror_assets.pipeline.errors import TableBusy
+from mirror_assets.pipeline.errors import TABLE_BUSY
 from mirror_assets.pipeline.heartbeat import beating
 from mirror_assets.pipeline.table_lease import holder, holder_now, leased
 from mirror_assets.storage import Store
-from mirror_assets.storage.errors import StoreUnavailable
+from mirror_assets.storage.errors import STORE_UNAVAILABLE
+from mirror_assets_tests.errors import raises_row
 from mirror_assets_tests.lab import TABLE, Lab
 from mirror_assets_tests.pipeline.test_liveness import elsewhere, ended_process, living_process
 from mirror_assets_tests.storage.memory import MemoryStore
@@ -54,7 +55,7 @@ def test_a_table_has_a_holder_while_a_process_works_on_it(context: TableContext)
 
 def test_another_run_is_refused_and_the_same_one_is_not(context: TableContext) -> None:
     with leased(context, "1"):
-        with pytest.raises(TableBusy, match=r"run 1 works on shop\.orders"), leased(context, "2"):
+        with raises_row(TABLE_BUSY, match=r"run 1 works on shop\.orders"), leased(context, "2"):
             pytest.fail("it was let in")
         with leased(context, "1"):
             pass
@@ -87,7 +88,7 @@ def test_a_lease_of_another_machine_holds_while_its_heartbeat_changes(
         monkeypatch.setattr(liveness, "SILENT_SECONDS", 300.0)
         write_heartbeat(context.store, "gone", elsewhere())
         assert holder(context.store, TABLE) is not None
-    with pytest.raises(TableBusy), leased(context, "2"):
+    with raises_row(TABLE_BUSY), leased(context, "2"):
         pytest.fail("it was let in")
     monkeypatch.setattr(liveness, "SILENT_SECONDS", 0.0)
     with leased(context, "2"):
@@ -134,7 +135,7 @@ class Refusing(MemoryStore):
 
     def delete(self, path: str) -> None:
         if self.refuses:
-            raise StoreUnavailable(path, "503")
+            raise STORE_UNAVAILABLE(path=path, why="503")
         super().delete(path)
 
 
@@ -169,7 +170,7 @@ def test_the_last_of_two_steps_deletes_the_lease(context: TableContext) -> None:
 
 def test_a_busy_lease_is_not_deleted_by_the_run_that_was_refused(context: TableContext) -> None:
     left_behind(context, elsewhere())
-    with pytest.raises(TableBusy), leased(context, "2"):
+    with raises_row(TABLE_BUSY), leased(context, "2"):
         pytest.fail("it was let in")
     assert read_lease(context.store, TABLE.lease) is not None
     assert heartbeats(context.store) == ["_run-gone.json"]
@@ -248,7 +249,7 @@ def test_a_lease_that_cannot_be_read_is_nobodys(context: TableContext) -> None:
 def test_a_store_that_keeps_none_is_no_obstacle(context: TableContext) -> None:
     class Unavailable(MemoryStore):
         def create(self, path: str, data: bytes) -> str:
-            raise StoreUnavailable(path, f"{len(data)} bytes are too many")
+            raise STORE_UNAVAILABLE(path=path, why=f"{len(data)} bytes are too many")
 
     with leased(replace(context, store=Unavailable()), "1"):
         pass

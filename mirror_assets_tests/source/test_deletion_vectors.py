@@ -14,8 +14,9 @@ from mirror_assets.errors import SettingError
 from mirror_assets.source.access import PlainAccess
 from mirror_assets.source.actions import Vector
 from mirror_assets.source.deletion_vectors import read_vectors
-from mirror_assets.source.losses import FileUnfound
+from mirror_assets.source.losses import FILE_UNFOUND
 from mirror_assets.source.source_files import SourceFiles
+from mirror_assets_tests.errors import raises_row
 
 _MAGIC = struct.pack("<i", 1681511377)
 
@@ -55,5 +56,5 @@ def test_a_vector_that_is_not_what_the_log_says_is_refused(tmp_path: Path, files
     with pytest.raises(SettingError, match="another format"):
         read_vectors(files, "t", [Vector("a", "v.bin", length, 1, 1)])
     place.unlink()
-    with pytest.raises(FileUnfound, match=r"v\.bin is not found"):
+    with raises_row(FILE_UNFOUND, match=r"v\.bin is not found"):
         read_vectors(files, "t", [vector])

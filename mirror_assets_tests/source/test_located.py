@@ -5,12 +5,12 @@ from __future__ import annotations
 from pathlib import Path
 
 import pyarrow as pa
-import pytest
 from deltalake import write_deltalake
 
 from mirror_assets.source.access import Located, PlainAccess
-from mirror_assets.source.errors import LocationUnknown
+from mirror_assets.source.errors import LOCATION_UNKNOWN
 from mirror_assets.source.log import DeltaLog
+from mirror_assets_tests.errors import raises_row
 
 
 def made(path: Path, commits: int) -> Located:
@@ -58,10 +58,10 @@ def test_a_table_that_moved_is_not_quiet(tmp_path: Path) -> None:
 
 def test_the_catalogs_error_is_the_logs(tmp_path: Path) -> None:
     def unknown() -> Located:
-        raise LocationUnknown("sales.t", "hive")
+        raise LOCATION_UNKNOWN(table="sales.t", catalog="hive")
 
     log = DeltaLog("catalog://hive/sales.t", locate=unknown)
     for ask in (log.state, lambda: log.uri, lambda: log.has_commit(0)):
-        with pytest.raises(LocationUnknown):
+        with raises_row(LOCATION_UNKNOWN):
             ask()
     assert not list(tmp_path.iterdir())

@@ -13,9 +13,10 @@ from deltalake import DeltaTable, write_deltalake
 from deltalake.exceptions import DeltaError
 
 from mirror_assets.errors import ErrorCode
-from mirror_assets.source.errors import LogGap, SourceNotDelta, SourceUnavailable, SourceUnreadable
+from mirror_assets.source.errors import SOURCE_UNAVAILABLE, LogGap, SourceNotDelta, SourceUnreadable
 from mirror_assets.source.log import DeltaLog
 from mirror_assets.source.source_state import source_columns
+from mirror_assets_tests.errors import raises_row
 from mirror_assets_tests.source.handmade import (
     PROTOCOL,
     column,
@@ -337,7 +338,7 @@ def test_the_newest_commit_is_not_read_before_it_is_written(tmp_path: Path, part
     newest = commit_file(tmp_path, 1)
     whole = newest.read_bytes().rstrip()
     newest.write_bytes(whole[:part])
-    with pytest.raises(SourceUnavailable, match=r"the newest commit, .* is empty or cut off"):
+    with raises_row(SOURCE_UNAVAILABLE, match=r"the newest commit, .* is empty or cut off"):
         DeltaLog(str(tmp_path)).state()
     newest.write_bytes(whole)
     assert DeltaLog(str(tmp_path)).state().rows == 6

@@ -7,9 +7,9 @@ import pytest
 
 from mirror_assets.column_types import Family
 from mirror_assets.errors import ErrorCode, SettingError
-from mirror_assets.source.errors import ColumnUnfit
+from mirror_assets.source.errors import COLUMN_UNFIT
 from mirror_assets.source.schema import Field, canonical, landing_type, parse_schema
-from mirror_assets_tests.errors import raises
+from mirror_assets_tests.errors import raises, raises_row
 from mirror_assets_tests.source.handmade import column, schema_string
 
 _LIST_OF_INT = {"type": "array", "elementType": "integer", "containsNull": True}
@@ -44,7 +44,7 @@ def test_a_limited_or_collated_string_lands_as_string() -> None:
 
 @pytest.mark.parametrize("unfit", ["void", "interval year", "time(6)", "timestamp(9)", "geometry(4326)", "new_type"])
 def test_a_type_without_a_counterpart_is_refused_by_name(unfit: str) -> None:
-    with pytest.raises(ColumnUnfit, match=rf"^t: column `c` has type {re.escape(unfit)}, .* cast it"):
+    with raises_row(COLUMN_UNFIT, match=rf"^t: column `c` has type {re.escape(unfit)}, .* cast it"):
         landing_type(_only(unfit), "t")
 
 

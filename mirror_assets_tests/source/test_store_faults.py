@@ -11,7 +11,12 @@ import pytest
 
 from mirror_assets.errors import ErrorCode, MirrorError, SettingError
 from mirror_assets.source.access import PlainAccess
-from mirror_assets.source.errors import SourceNotDelta, SourceUnavailable, SourceUnreadable
+from mirror_assets.source.errors import (
+    SOURCE_UNAVAILABLE,
+    SOURCE_UNREADABLE,
+    SourceNotDelta,
+    SourceUnreadable,
+)
 from mirror_assets.source.log import DeltaLog
 from mirror_assets.source.store_faults import FAULTS, translated
 from mirror_assets_tests.errors import raises
@@ -67,7 +72,7 @@ def test_an_error_of_the_store_is_reported_by_its_cause(code: str, read: str) ->
         error = _error(endpoint, read)
     assert cause in error.what
     assert named in error.next_step
-    assert type(error) is (SourceUnavailable if passes else SourceUnreadable)
+    assert error.row is (SOURCE_UNAVAILABLE if passes else SOURCE_UNREADABLE)
 
 
 @pytest.mark.parametrize(
@@ -86,7 +91,7 @@ def test_an_answer_without_a_code_is_known_by_its_status(status: int, cause: str
     with refusing(S3Error(status, "")) as endpoint, pytest.raises(MirrorError) as caught:
         DeltaLog(_URI, replace(access, options={**access.options, "aws_endpoint_url": endpoint})).state()
     assert cause in caught.value.what
-    assert type(caught.value) is (SourceUnavailable if passes else SourceUnreadable)
+    assert caught.value.row is (SOURCE_UNAVAILABLE if passes else SOURCE_UNREADABLE)
 
 
 def test_what_is_denied_is_named() -> None:
@@ -103,7 +108,7 @@ def test_a_closed_port(read: str) -> None:
     error = _error(closed_port(), read)
     assert "gives no answer (Connection refused)" in error.what
     assert "`endpoint` of the store in `stores`" in error.next_step
-    assert isinstance(error, SourceUnavailable)
+    assert error.row is SOURCE_UNAVAILABLE
 
 
 def test_a_server_that_never_answers() -> None:
@@ -115,7 +120,7 @@ def test_a_server_that_never_answers() -> None:
 def test_a_host_without_an_address() -> None:
     error = _error("http://nohost.invalid:9000")
     assert "has a host whose name is not found" in error.what
-    assert isinstance(error, SourceUnavailable)
+    assert error.row is SOURCE_UNAVAILABLE
 
 
 @pytest.mark.parametrize("read", _READS)

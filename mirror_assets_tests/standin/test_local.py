@@ -6,12 +6,13 @@ import pytest
 
 from mirror_assets.errors import ErrorCode, RetryError
 from mirror_assets.monitoring import TableState
-from mirror_assets.standin.errors import MirrorBusy
+from mirror_assets.standin.errors import MIRROR_BUSY
 from mirror_assets.standin.mirror_layout import MirrorLayout
 from mirror_assets.standin.replicator import LocalReplicator
-from mirror_assets.storage import LocalStore, PathMissing
-from mirror_assets.storage.errors import StoreDenied, StoreUnavailable
+from mirror_assets.storage import LocalStore
+from mirror_assets.storage.errors import PATH_MISSING, STORE_DENIED, STORE_UNAVAILABLE
 from mirror_assets.storage.store import FileInfo
+from mirror_assets_tests.errors import raises_row
 from mirror_assets_tests.standin.publisher import TABLE, Publisher, bag, pairs
 
 
@@ -190,7 +191,7 @@ def test_two_folders_of_one_mirror_table(publisher: Publisher) -> None:
 
 def test_a_second_replicator_fails_while_the_mirror_is_locked(publisher: Publisher) -> None:
     publisher.declare()
-    with MirrorLayout(publisher.mirror).locked(), pytest.raises(MirrorBusy) as caught:
+    with MirrorLayout(publisher.mirror).locked(), raises_row(MIRROR_BUSY) as caught:
         publisher.replicator().poll()
     assert isinstance(caught.value, RetryError)
     assert caught.value.code is ErrorCode.TABLE_BUSY
@@ -200,9 +201,9 @@ def test_a_second_replicator_fails_while_the_mirror_is_locked(publisher: Publish
 @pytest.mark.parametrize(
     ("error", "state"),
     [
-        (StoreUnavailable("t", "timeout"), TableState.REPLICATING),
-        (PathMissing("t/_metadata.json"), TableState.REPLICATING),
-        (StoreDenied("t", "403"), TableState.FAILED),
+        (STORE_UNAVAILABLE(path="t", why="timeout"), TableState.REPLICATING),
+        (PATH_MISSING(path="t/_metadata.json"), TableState.REPLICATING),
+        (STORE_DENIED(path="t", why="403"), TableState.FAILED),
     ],
 )
 def test_store_that_fails_is_tried_again(publisher: Publisher, error: Exception, state: TableState) -> None:

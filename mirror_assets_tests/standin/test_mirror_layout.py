@@ -7,8 +7,9 @@ from pathlib import Path
 import pytest
 
 from mirror_assets.landing.names import TableName
-from mirror_assets.standin.errors import MirrorBusy
+from mirror_assets.standin.errors import MIRROR_BUSY
 from mirror_assets.standin.mirror_layout import MirrorLayout
+from mirror_assets_tests.errors import raises_row
 
 
 def test_a_status_file_has_the_tables_name_unless_no_file_can(tmp_path: Path) -> None:
@@ -32,5 +33,5 @@ def test_lock_is_free_again_whatever_happened_inside(tmp_path: Path) -> None:
     layout = MirrorLayout(tmp_path)
     with pytest.raises(ZeroDivisionError), layout.locked():
         _ = 1 / 0
-    with layout.locked(), pytest.raises(MirrorBusy, match="another replicator"), layout.locked():
+    with layout.locked(), raises_row(MIRROR_BUSY, match="another replicator"), layout.locked():
         pass

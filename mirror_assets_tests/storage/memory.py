@@ -8,8 +8,11 @@ from collections.abc import Hashable, Mapping
 from pathlib import Path, PurePosixPath
 from typing import BinaryIO
 
-from mirror_assets.storage import Content, FileInfo, PathChanged, PathExists, PathMissing
-from mirror_assets.storage.errors import FileTooLarge
+from mirror_assets.storage import (
+    Content,
+    FileInfo,
+)
+from mirror_assets.storage.errors import FILE_TOO_LARGE, PATH_CHANGED, PATH_EXISTS, PATH_MISSING
 from mirror_assets.storage.store import checked
 
 
@@ -84,7 +87,7 @@ class MemoryStore:
         """The whole file with its ETag."""
         content = self._content(path)
         if len(content.data) > limit:
-            raise FileTooLarge(path, len(content.data), limit)
+            raise FILE_TOO_LARGE(path=path, size=len(content.data), limit=limit)
         return content
 
     def read_if_changed(self, path: str, etag: str, limit: int) -> Content | None:
@@ -99,7 +102,7 @@ class MemoryStore:
         """Write a new file, and the folders above it."""
         with self._lock:
             if checked(path) in self._files or path in self._folders:
-                raise PathExists(path)
+                raise PATH_EXISTS(path=path)
             self._make_folders(path)
             return self._put(path, data)
 
@@ -114,9 +117,9 @@ class MemoryStore:
         with self._lock:
             content = self._require(source, etag)
             if checked(target) in self._files or target in self._folders:
-                raise PathExists(target)
+                raise PATH_EXISTS(path=target)
             if any(folder not in self._folders for folder in _folders_above(target)):
-                raise PathMissing(target)
+                raise PATH_MISSING(path=target)
             self._files[target] = content
             del self._files[source]
 
@@ -145,7 +148,7 @@ class MemoryStore:
         """Make the folder inside one that exists."""
         with self._lock:
             if any(folder not in self._folders for folder in _folders_above(checked(path))):
-                raise PathMissing(path)
+                raise PATH_MISSING(path=path)
             self._make_folders(f"{path}/within")
 
     def upload(self, source: Path, path: str) -> FileInfo:
@@ -157,12 +160,12 @@ class MemoryStore:
         try:
             return self._files[checked(path)]
         except KeyError:
-            raise PathMissing(path) from None
+            raise PATH_MISSING(path=path) from None
 
     def _require(self, path: str, etag: str) -> Content:
         content = self._content(path)
         if content.etag != etag:
-            raise PathChanged(path, etag, content.etag)
+            raise PATH_CHANGED(path=path, wanted=etag, found=content.etag)
         return content
 
     def _put(self, path: str, data: bytes) -> str:
@@ -173,7 +176,7 @@ class MemoryStore:
     def _make_folders(self, path: str) -> None:
         above = _folders_above(path)
         if any(folder in self._files for folder in above):
-            raise PathExists(path)
+            raise PATH_EXISTS(path=path)
         for folder in above:
             if folder not in self._folders:
                 self._born[folder] = self._born.get(folder, 0) + 1

@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 
 from mirror_assets.storage import FileInfo, LocalStore, PathExists
-from mirror_assets.storage.errors import PathRefused
+from mirror_assets.storage.errors import PATH_REFUSED
+from mirror_assets_tests.errors import raises_row
 
 
 def test_root_is_absolute(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -57,7 +58,7 @@ def test_replaced_file_never_gets_an_older_etag_back(local: LocalStore) -> None:
 def test_too_long_a_name_is_a_refused_path(local: LocalStore) -> None:
     local.create(f"a/{'x' * 240}", b"x")
     for ask in (lambda: local.create(f"a/{'x' * 300}", b"x"), lambda: local.head("a/" + "x" * 300)):
-        with pytest.raises(PathRefused):
+        with raises_row(PATH_REFUSED):
             ask()
 
 

@@ -11,10 +11,10 @@ from pathlib import Path
 
 import pytest
 
-from mirror_assets.errors import ErrorCode, MirrorError, SettingError
+from mirror_assets.errors import ErrorCode, ErrorRow, MirrorError, SettingError
 from mirror_assets.storage import LocalStore
-from mirror_assets.storage.errors import RequestUnknown, StoreDenied, StoreFull, StoreUnavailable
-from mirror_assets_tests.errors import raises
+from mirror_assets.storage.errors import STORE_DENIED, STORE_FULL, STORE_UNAVAILABLE, RequestUnknown
+from mirror_assets_tests.errors import raises, raises_row
 
 
 def failing(code: int) -> Callable[..., None]:
@@ -75,22 +75,22 @@ def stocked(local: LocalStore) -> LocalStore:
 @pytest.mark.parametrize(
     ("code", "error"),
     [
-        (errno.ENOSPC, StoreFull),
-        (errno.EDQUOT, StoreFull),
-        (errno.EROFS, StoreDenied),
-        (errno.EACCES, StoreDenied),
-        (errno.EIO, StoreUnavailable),
+        (errno.ENOSPC, STORE_FULL),
+        (errno.EDQUOT, STORE_FULL),
+        (errno.EROFS, STORE_DENIED),
+        (errno.EACCES, STORE_DENIED),
+        (errno.EIO, STORE_UNAVAILABLE),
     ],
 )
 def test_failed_write_says_why_and_leaves_nothing(
-    stocked: LocalStore, monkeypatch: pytest.MonkeyPatch, code: int, error: type[MirrorError]
+    stocked: LocalStore, monkeypatch: pytest.MonkeyPatch, code: int, error: ErrorRow[MirrorError]
 ) -> None:
     store = stocked
     content = store.read("a/file", 10)
     monkeypatch.setattr(os, "fsync", failing(code))
-    with pytest.raises(error, match="a/new"):
+    with raises_row(error, match="a/new"):
         store.create("a/new", b"data")
-    with pytest.raises(error, match="a/file"):
+    with raises_row(error, match="a/file"):
         store.replace("a/file", b"data", content.etag)
     assert visible(store) == ["a/file"]
     assert store.read("a/file", 10) == content
@@ -99,9 +99,9 @@ def test_failed_write_says_why_and_leaves_nothing(
 def test_full_disk(tiny_disk: Path) -> None:
     store = LocalStore(tiny_disk)
     etag = store.create("a/file", b"old")
-    with pytest.raises(StoreFull):
+    with raises_row(STORE_FULL):
         store.create("a/new", b"x" * 100_000)
-    with pytest.raises(StoreFull):
+    with raises_row(STORE_FULL):
         store.replace("a/file", b"x" * 100_000, etag)
     assert visible(store) == ["a/file"]
     assert store.read("a/file", 10).data == b"old"
@@ -121,7 +121,7 @@ def test_read_only_disk(tiny_disk: Path) -> None:
         lambda: store.delete_tree("a"),
     )
     for write in writes:
-        with pytest.raises(StoreDenied):
+        with raises_row(STORE_DENIED):
             write()
     assert store.read("a/file", 10).data == b"old"
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from mirror_assets.storage import FileInfo, Store
-from mirror_assets.storage.errors import StoreUnavailable
+from mirror_assets.storage.errors import STORE_UNAVAILABLE
 from mirror_assets.storage.probe import QUESTIONS, Diagnosis, examine
 from mirror_assets_tests.storage.memory import MemoryStore
 
@@ -93,7 +93,7 @@ def test_a_broken_promise_is_found(store: MemoryStore, words: str) -> None:
 def test_a_store_that_can_not_be_asked_fails_every_question() -> None:
     class Down(MemoryStore):
         def create(self, path: str, data: bytes) -> str:  # noqa: ARG002 the store's signature
-            raise StoreUnavailable(path, "it is down")
+            raise STORE_UNAVAILABLE(path=path, why="it is down")
 
     found = diagnoses(Down())
     assert [one.passed for one in found] == [False] * len(QUESTIONS) + [True]

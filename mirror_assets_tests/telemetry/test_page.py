@@ -6,8 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from mirror_assets.config.errors import ConfigInvalid
+from mirror_assets.config.errors import MISTAKES
 from mirror_assets.config.load import parse_config
+from mirror_assets_tests.errors import raises_row
 from mirror_assets_tests.pages import DOCS, codes, table
 from mirror_assets_tests.telemetry.recorded import ExportedMetric, exported_metrics
 
@@ -34,7 +35,7 @@ def test_the_table_has_every_metric() -> None:
     ],
 )
 def test_other_settings_are_refused(metrics: str) -> None:
-    with pytest.raises(ConfigInvalid):
+    with raises_row(MISTAKES):
         parse_config(f"{_MINIMAL}metrics: {metrics}\n".encode(), Path("mirror.yaml"), {})
 
 

@@ -15,7 +15,7 @@ from mirror_assets.landing.names import PROCESSED
 from mirror_assets.landing.publish import publish
 from mirror_assets.landing.steps import drive
 from mirror_assets.storage import LocalStore
-from mirror_assets.storage.errors import StoreDenied
+from mirror_assets.storage.errors import STORE_DENIED
 from mirror_assets.verify.landed import file_continuity, incremental_continuity
 from mirror_assets_tests.landing.schedules import roll_ups_of
 from mirror_assets_tests.landing.staging import CHECKS, TABLE, position_of, stage
@@ -171,7 +171,7 @@ def test_a_verdict_of_another_epoch_counts_for_nothing(verified: CountingStore) 
 
 def test_who_may_only_read_can_look(verified: CountingStore, monkeypatch: pytest.MonkeyPatch) -> None:
     def denied(path: str, *_: object) -> str:
-        raise StoreDenied(path, "read only")
+        raise STORE_DENIED(path=path, why="read only")
 
     monkeypatch.setattr(verified, "replace", denied)
     assert incremental_continuity(verified, TABLE, None).passed

@@ -7,7 +7,7 @@ from datetime import datetime, timezone
 
 import pytest
 
-from mirror_assets.features.fabric.errors import FabricUnavailable, fabric_denied
+from mirror_assets.features.fabric.errors import FABRIC_DENIED, FABRIC_UNAVAILABLE
 from mirror_assets.features.fabric.fabric_mirror import FabricTable
 from mirror_assets.landing.names import TableName
 from mirror_assets.monitoring import DatabaseState, DatabaseStatus, TableState
@@ -48,9 +48,17 @@ def test_each_state_of_the_table_is_known(state: TableState) -> None:
 @pytest.mark.parametrize(
     ("changed", "verdict", "said"),
     [
-        (Replication(0, -1, refused=FabricUnavailable("tell", "paused")), "passed", "nothing of the table has landed"),
-        (replace(_WELL, refused=FabricUnavailable("tell", "CapacityNotActive")), "WARN", "CapacityNotActive"),
-        (replace(_WELL, refused=fabric_denied("tell", "403")), "ERROR", "its status: Fabric refused to tell: 403"),
+        (
+            Replication(0, -1, refused=FABRIC_UNAVAILABLE(what="tell", why="paused")),
+            "passed",
+            "nothing of the table has landed",
+        ),
+        (replace(_WELL, refused=FABRIC_UNAVAILABLE(what="tell", why="CapacityNotActive")), "WARN", "CapacityNotActive"),
+        (
+            replace(_WELL, refused=FABRIC_DENIED(what="tell", why="403")),
+            "ERROR",
+            "its status: Fabric refused to tell: 403",
+        ),
         (
             replace(_WELL, database=DatabaseStatus(DatabaseState.PAUSED, "capacity paused")),
             "ERROR",

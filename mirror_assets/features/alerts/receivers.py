@@ -7,7 +7,7 @@ import os
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, cast
 
-from mirror_assets.errors import ErrorCode, RetryError, SettingError
+from mirror_assets.errors import ErrorCode, ErrorRow, RetryError, SettingError
 from mirror_assets.features.alerts.alert_settings import ReceiverConfig
 from mirror_assets.features.alerts.messages import Message
 from mirror_assets.landing.problems import MessageKind, Severity
@@ -28,7 +28,7 @@ def send(name: str, receiver: ReceiverConfig, message: Message, environment: Map
     variable = receiver.url_variable
     url = environment.get(variable, "").strip()
     if not url:
-        raise _unusable(name, f"the environment variable {variable} is not set")
+        raise RECEIVER_UNUSABLE(name=name, why=f"the environment variable {variable} is not set")
     hide(variable, url)
     if url.startswith(_PAGERDUTY):
         key, _, host = url.removeprefix(_PAGERDUTY).rstrip("/").partition("@")
@@ -38,19 +38,28 @@ def send(name: str, receiver: ReceiverConfig, message: Message, environment: Map
         _send_by_apprise(name, url, message)
 
 
-def _unusable(name: str, why: str) -> SettingError:
-    next_step = f"correct alerts.receivers.{name} or its variable, then run `mirror-assets alerts test`."
-    return SettingError(
-        f"alerts: the receiver {name} can't be used: {why}.", next_step, code=ErrorCode.RECEIVER_REFUSED
-    )
+RECEIVER_UNUSABLE = ErrorRow(
+    ErrorCode.RECEIVER_REFUSED,
+    SettingError,
+    "A receiver of alerts, or its variable, is not valid.",
+    "alerts: the receiver {name} can't be used: {why}.",
+    "correct alerts.receivers.{name} or its variable, then run `mirror-assets alerts test`.",
+    "mirror-assets alerts test",
+)
+
+
+RECEIVER_FAILED = ErrorRow(
+    ErrorCode.RECEIVER_REFUSED,
+    RetryError,
+    "A receiver did not take an alert.",
+    "alerts: the receiver {name} did not take the message: {why}",
+    "nothing: it is sent again. If the error persists, check the receiver's URL and the network.",
+    "mirror-assets alerts test",
+)
 
 
 def _failed(name: str, why: str) -> RetryError:
-    return RetryError(
-        f"alerts: the receiver {name} did not take the message: {redacted(why)[:_LONGEST_ANSWER]}",
-        "nothing: it is sent again. If the error persists, check the receiver's URL and the network.",
-        code=ErrorCode.RECEIVER_REFUSED,
-    )
+    return RECEIVER_FAILED(name=name, why=redacted(why)[:_LONGEST_ANSWER])
 
 
 def _send_by_apprise(name: str, url: str, message: Message) -> None:
@@ -60,9 +69,11 @@ def _send_by_apprise(name: str, url: str, message: Message) -> None:
     asset = apprise.AppriseAsset(app_id="mirror_assets", app_desc="mirror_assets", http_redirects=False)
     service = apprise.Apprise.instantiate(url, asset=asset)
     if service is None:
-        raise _unusable(name, "Apprise doesn't know this kind of URL, or a part of it is missing")
+        raise RECEIVER_UNUSABLE(name=name, why="Apprise doesn't know this kind of URL, or a part of it is missing")
     if _is_unencrypted(service, url):
-        raise _unusable(name, "its URL is not encrypted; use the form with TLS, such as jsons:// for json://")
+        raise RECEIVER_UNUSABLE(
+            name=name, why="its URL is not encrypted; use the form with TLS, such as jsons:// for json://"
+        )
     kind = "success" if message.kind is MessageKind.ENDED else _APPRISE_TYPES[message.severity]
     result = apprise.Apprise([service]).notify(
         body=message.body,

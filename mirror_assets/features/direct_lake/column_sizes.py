@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from mirror_assets.features.direct_lake.errors import column_unknown
+from mirror_assets.features.direct_lake.errors import COLUMN_UNKNOWN
 from mirror_assets.features.direct_lake.footers import Coding, Footers
 from mirror_assets.source.actions import Metadata
 from mirror_assets.source.schema import Field, Schema, parse_schema
@@ -210,7 +210,7 @@ def loaded_bytes(columns: Sequence[ParquetColumn], names: ColumnNames, used: Seq
     sizes = {field_.name: 0 for field_ in names.schema.fields}
     for name in used:
         if name not in sizes:
-            raise column_unknown(name, ", ".join(sizes))
+            raise COLUMN_UNKNOWN(column=name, known=", ".join(sizes))
     for column in columns:
         if column.name is not None:
             sizes[column.name] += column.compressed

@@ -9,7 +9,7 @@ from mirror_assets.config.model import Config
 from mirror_assets.config.table_settings import TableSettings
 from mirror_assets.feature import read_by_features
 from mirror_assets.features.direct_lake.direct_lake_settings import DirectLakeTable, FramesOf
-from mirror_assets.features.direct_lake.errors import frames_unreadable
+from mirror_assets.features.direct_lake.errors import FRAMES_UNREADABLE
 from mirror_assets.features.direct_lake.framing import committed_by
 from mirror_assets.features.direct_lake.model_frames import Frame, exported_frames, frame_at
 from mirror_assets.features.direct_lake.vacuum import MIRROR, MirrorNeeds, RetentionConsumers
@@ -69,5 +69,5 @@ def named_frames(
         try:
             texts[str(path)] = path.read_text(encoding="utf-8")
         except (OSError, UnicodeDecodeError) as error:
-            raise frames_unreadable(str(path), f"it can't be read ({error})") from error
+            raise FRAMES_UNREADABLE(source=str(path), why=f"it can't be read ({error})") from error
     return (*frames, *exported_frames(texts, model_table)) if texts else frames

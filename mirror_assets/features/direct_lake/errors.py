@@ -2,69 +2,82 @@
 
 from __future__ import annotations
 
-from mirror_assets.errors import ErrorCode, SettingError, StopError
+from mirror_assets.errors import ErrorCode, ErrorRow, SettingError, StopError
+
+FRAMES_UNREADABLE = ErrorRow(
+    ErrorCode.CONFIG_INVALID,
+    SettingError,
+    "An export of a model's frames that is not the result of the DAX query.",
+    "{source} has no readable frames of a model: {why}.",
+    "run EVALUATE INFO.DELTATABLEMETADATASTORAGES() on the model as its administrator, and export the whole "
+    "result, as CSV or JSON; or name versions instead.",
+    "mirror-assets plan --config path/to/mirror.yaml    # lists all mistakes with their lines",
+)
 
 
-def frames_unreadable(source: str, why: str) -> SettingError:
-    """Return the error for an export of a model's frames that is not the result of the DAX query."""
-    return SettingError(
-        f"{source} has no readable frames of a model: {why}.",
-        "run EVALUATE INFO.DELTATABLEMETADATASTORAGES() on the model as its administrator, and export the whole "
-        "result, as CSV or JSON; or name versions instead.",
-        code=ErrorCode.CONFIG_INVALID,
-    )
+LIVE_FILE_MISSING = ErrorRow(
+    ErrorCode.DATA_FILE_MISSING,
+    StopError,
+    "A file of the version that a Direct Lake report reads was deleted.",
+    "{uri}: {path} is missing, though the version needs it (deleted by VACUUM, or by hand).",
+    "read a newer version; if this is the newest, restore the file, or remove it from the log with deltalake's "
+    "`DeltaTable.repair()`, which loses its rows.",
+    "mirror-assets rebuild TABLE",
+)
 
 
-def live_file_missing(uri: str, path: str) -> StopError:
-    """Return the error for a data file of the version that doesn't exist."""
-    return StopError(
-        f"{uri}: {path} is missing, though the version needs it (deleted by VACUUM, or by hand).",
-        "read a newer version; if this is the newest, restore the file, or remove it from the log with deltalake's "
-        "`DeltaTable.repair()`, which loses its rows.",
-        code=ErrorCode.DATA_FILE_MISSING,
-    )
+FOOTER_UNREADABLE = ErrorRow(
+    ErrorCode.DATA_FILE_UNREADABLE,
+    StopError,
+    "A data file that is not a complete Parquet file.",
+    "{uri}: the footer of {path} can't be read: {why}.",
+    "compare the file's size with the log's; restore it, or write its rows again.",
+    "mirror-assets rebuild TABLE    # after the rows were written again",
+)
 
 
-def footer_unreadable(uri: str, path: str, why: str) -> StopError:
-    """Return the error for a data file that is not a complete Parquet file."""
-    return StopError(
-        f"{uri}: the footer of {path} can't be read: {why}.",
-        "compare the file's size with the log's; restore it, or write its rows again.",
-        code=ErrorCode.DATA_FILE_UNREADABLE,
-    )
+CACHE_UNUSABLE = ErrorRow(
+    ErrorCode.CONFIG_INVALID,
+    SettingError,
+    "A cache of footers that can't be read or written.",
+    "the footer cache {folder} can't be used: {why}.",
+    "name a folder that this user may write, or use --no-cache, which reads every footer each time.",
+    "mirror-assets plan --config path/to/mirror.yaml    # lists all mistakes with their lines",
+)
 
 
-def cache_unusable(folder: str, why: str) -> SettingError:
-    """Return the error for a cache of footers that can't be read or written."""
-    return SettingError(
-        f"the footer cache {folder} can't be used: {why}.",
-        "name a folder that this user may write, or use --no-cache, which reads every footer each time.",
-        code=ErrorCode.CONFIG_INVALID,
-    )
+COLUMN_UNKNOWN = ErrorRow(
+    ErrorCode.CONFIG_INVALID,
+    SettingError,
+    "A column that the table doesn't have.",
+    "the table has no column `{column}`.",
+    "name columns among {known}.",
+    "mirror-assets plan --config path/to/mirror.yaml    # lists all mistakes with their lines",
+)
 
 
-def column_unknown(column: str, known: str) -> SettingError:
-    """Return the error for a column that the table doesn't have."""
-    return SettingError(
-        f"the table has no column `{column}`.", f"name columns among {known}.", code=ErrorCode.CONFIG_INVALID
-    )
+FRAME_REFUSED = ErrorRow(
+    ErrorCode.VERSION_REFUSED,
+    SettingError,
+    "A frame at a version or time that the table can't have.",
+    "{uri} has no version for the frame `{frame}`: {why}.",
+    "name a version of this table, or a time at which it existed; check that it is the right table.",
+    "mirror-assets plan --table TABLE",
+)
 
 
-def frame_refused(uri: str, frame: str, why: str) -> SettingError:
-    """Return the error for a frame at a version or time that the table can't have."""
-    return SettingError(
-        f"{uri} has no version for the frame `{frame}`: {why}.",
-        "name a version of this table, or a time at which it existed; check that it is the right table.",
-        code=ErrorCode.VERSION_REFUSED,
-    )
+VACUUM_REFUSED = ErrorRow(
+    ErrorCode.VACUUM_REFUSED,
+    SettingError,
+    "VACUUM did not run, because it would delete files that are still needed.",
+    "{table}: VACUUM {what} files of its source that are needed by {needed_by}.",
+    "refresh the model and remove its old frame from mirror.yaml; or mirror the pending commits, if the mirror or the "
+    "history needs the files; or keep files longer: {statement}.",
+    "mirror-assets direct-lake --table TABLE",
+)
 
 
 def vacuum_refused(table: str, files: int, needed_by: tuple[str, ...], statement: str) -> SettingError:
-    """Return the error for a VACUUM that did not run, because it would delete files that are still needed."""
+    """Return VACUUM_REFUSED for a number of files; 0 if it is unknown."""
     what = f"would delete {files:,}" if files else "might delete"
-    return SettingError(
-        f"{table}: VACUUM {what} files of its source that are needed by {', '.join(needed_by)}.",
-        "refresh the model and remove its old frame from mirror.yaml; or mirror the pending commits, if the mirror or "
-        f"the history needs the files; or keep files longer: {statement}.",
-        code=ErrorCode.VACUUM_REFUSED,
-    )
+    return VACUUM_REFUSED(table=table, what=what, needed_by=needed_by, statement=statement)

@@ -19,10 +19,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from mirror_assets.errors import MirrorError
-from mirror_assets.features.direct_lake.errors import cache_unusable, footer_unreadable, live_file_missing
+from mirror_assets.features.direct_lake.errors import CACHE_UNUSABLE, FOOTER_UNREADABLE, LIVE_FILE_MISSING
 from mirror_assets.features.direct_lake.footers import FOOTER_SCHEMA, Footer, Footers, as_table, read_footer
 from mirror_assets.source.actions import LiveFile
-from mirror_assets.source.errors import SourceUnavailable, SourceUnreadable
+from mirror_assets.source.errors import SOURCE_UNAVAILABLE, SOURCE_UNREADABLE
 from mirror_assets.source.source_files import SourceFiles
 from mirror_assets.source.store_faults import translated
 from mirror_assets.user_cache import user_cache
@@ -114,16 +114,16 @@ class FooterReader:
         except FileNotFoundError as error:
             raise self._not_found(file.path) from error
         except ValueError as error:
-            raise footer_unreadable(self.uri, file.path, " ".join(str(error).split())) from error
+            raise FOOTER_UNREADABLE(uri=self.uri, path=file.path, why=" ".join(str(error).split())) from error
 
     def _not_found(self, path: str) -> MirrorError:
         """Return the error for a file that could not be opened."""
         state = self.opener.state_of(path)
         if state.is_gone:
-            return live_file_missing(self.uri, path)
+            return LIVE_FILE_MISSING(uri=self.uri, path=path)
         if state.hindrance is not None:
-            return SourceUnreadable(self.uri, f"{path}: {state.hindrance}")
-        return SourceUnavailable(self.uri, f"{path} exists, but could not be read a moment before")
+            return SOURCE_UNREADABLE(uri=self.uri, why=f"{path}: {state.hindrance}")
+        return SOURCE_UNAVAILABLE(uri=self.uri, why=f"{path} exists, but could not be read a moment before")
 
 
 def _keys(footers: pa.Table) -> Iterator[tuple[str, int]]:
@@ -143,4 +143,4 @@ def _cache_errors(path: Path) -> Iterator[None]:
         yield
     except OSError as error:
         if error.errno is not None:
-            raise cache_unusable(str(path.parent), error.strerror or str(error)) from error
+            raise CACHE_UNUSABLE(folder=str(path.parent), why=error.strerror or str(error)) from error

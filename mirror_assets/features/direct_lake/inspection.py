@@ -12,11 +12,12 @@ import click
 
 from mirror_assets.cli.exit import Exit
 from mirror_assets.cli.output import note, show_json
-from mirror_assets.config.errors import ConfigMissing, TableUnknown
+from mirror_assets.config.errors import CONFIG_MISSING, TABLE_UNKNOWN
 from mirror_assets.config.load import load_config
 from mirror_assets.config.model import Config
 from mirror_assets.config.store_access import access_to
 from mirror_assets.config.table_settings import TableSettings
+from mirror_assets.errors import SettingError
 from mirror_assets.features.direct_lake.calculated import CalculatedColumn
 from mirror_assets.features.direct_lake.consumers import named_frames, source_consumers
 from mirror_assets.features.direct_lake.direct_lake_settings import DirectLakeMode, DirectLakeTable
@@ -108,8 +109,8 @@ class Inspection:
         try:
             config = load_config(self.config)
             return config, config.table(self.table)
-        except (ConfigMissing, TableUnknown):
-            if Path(self.table).is_dir():
+        except SettingError as error:
+            if error.row in (CONFIG_MISSING, TABLE_UNKNOWN) and Path(self.table).is_dir():
                 note(f"{self.table} is taken for a name of mirror.yaml; for the folder, write ./{self.table}")
             raise
 

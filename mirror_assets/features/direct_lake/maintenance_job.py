@@ -15,7 +15,7 @@ from mirror_assets.features.direct_lake import MAINTENANCE
 from mirror_assets.features.direct_lake.column_sizes import ColumnNames, dropped_bytes
 from mirror_assets.features.direct_lake.consumers import source_consumers
 from mirror_assets.features.direct_lake.direct_lake_settings import DirectLakeTable, Maintenance
-from mirror_assets.features.direct_lake.errors import live_file_missing, vacuum_refused
+from mirror_assets.features.direct_lake.errors import LIVE_FILE_MISSING, vacuum_refused
 from mirror_assets.features.direct_lake.footer_reader import FooterReader
 from mirror_assets.features.direct_lake.guardrails import sku_of
 from mirror_assets.features.direct_lake.maintenance_plan import MaintenanceStep, StepKind, rewrite_steps, vacuum_steps
@@ -29,7 +29,14 @@ from mirror_assets.orchestration.run_reports import MaintenanceReport, require_a
 from mirror_assets.pipeline.context import TableContext
 from mirror_assets.pipeline.errors import unexpected
 from mirror_assets.source.log import DeltaLog
-from mirror_assets.source.losses import DataFileMissing, FileUnfound, SourceRead, proved
+from mirror_assets.source.losses import (
+    DATA_FILE_MISSING,
+    FILE_UNFOUND,
+    SourceLoss,
+    SourceRead,
+    SparkInterrupted,
+    proved,
+)
 from mirror_assets.spark_paths import spark_path
 from mirror_assets.sql_names import table_at
 
@@ -180,11 +187,15 @@ def _execute(context: TableContext, statement: str) -> None:
     try:
         with spark_errors(f"{context.name}, {statement}"):
             context.spark().sql(statement).collect()
-    except FileUnfound as error:
+    except SparkInterrupted as error:
+        if error.row is not FILE_UNFOUND:
+            raise
         newest = context.log.state().version
         cause = proved(str(context.name), context.log, SourceRead(newest, newest, versions=(newest,)), error)
-        if isinstance(cause, DataFileMissing):  # the newest version needs the file, so a rebuild would fail also
-            raise live_file_missing(context.log.uri, cause.file) from error
+        if (
+            isinstance(cause, SourceLoss) and cause.row is DATA_FILE_MISSING
+        ):  # the newest version needs the file, so a rebuild would fail also
+            raise LIVE_FILE_MISSING(uri=context.log.uri, path=cause.file) from error
         raise cause from error
 
 

@@ -20,7 +20,7 @@ from itertools import pairwise
 from typing import Final, NamedTuple
 
 from mirror_assets.config.setting_values import Changes
-from mirror_assets.features.direct_lake.errors import frame_refused
+from mirror_assets.features.direct_lake.errors import FRAME_REFUSED
 from mirror_assets.features.direct_lake.model_frames import Frame
 from mirror_assets.source.actions import Actions, LiveFile, Metadata, Tombstone
 from mirror_assets.source.log import DeltaLog
@@ -141,7 +141,7 @@ def plan_vacuum(
     readers = [(frame.reader, frame.version) for frame in frames]
     for reader, version in [*readers, *([(MIRROR, mirror.covered)] if mirror else [])]:
         if version > log.newest():
-            raise frame_refused(log.uri, f"{reader} v{version}", f"its newest version is {log.newest()}")
+            raise FRAME_REFUSED(uri=log.uri, frame=f"{reader} v{version}", why=f"its newest version is {log.newest()}")
     snapshot, stored = log.snapshot(), frozenset(file.path for file in log.stored_files(hidden=True))
     needs = _Needs(log)
     needs.add_frames(frames)

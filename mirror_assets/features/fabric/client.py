@@ -17,7 +17,7 @@ from mirror_assets.features.fabric.database import (
     Workspace,
     definition_payload,
 )
-from mirror_assets.features.fabric.errors import fabric_client_missing
+from mirror_assets.features.fabric.errors import FABRIC_CLIENT_MISSING
 from mirror_assets.features.fabric.rest import FabricRetry, all_pages, fabric_errors, first_line, operation_result
 from mirror_assets.monitoring import DatabaseState, DatabaseStatus
 
@@ -37,7 +37,7 @@ class FabricClient:
         try:
             from microsoft_fabric_api.extensions.mirroreddatabase import FabricMirroredDatabaseClient
         except ImportError as error:
-            raise fabric_client_missing() from error
+            raise FABRIC_CLIENT_MISSING() from error
 
         verify = {"connection_verify": str(workspace.ca_bundle)} if workspace.ca_bundle else {}
         base = f"{workspace.endpoint.rstrip('/')}/"

@@ -9,14 +9,15 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from uuid import UUID
 
+from mirror_assets.errors import MirrorError, RetryError
 from mirror_assets.features.fabric.client import FabricClient
 from mirror_assets.features.fabric.database import Database, TargetProperties
 from mirror_assets.features.fabric.errors import (
+    FABRIC_ITEM_UNFIT,
+    FABRIC_NOT_READY,
+    FABRIC_UNAVAILABLE,
+    MIRRORING_STOPPED,
     FabricRefused,
-    FabricUnavailable,
-    fabric_item_unfit,
-    fabric_not_ready,
-    mirroring_stopped,
 )
 from mirror_assets.monitoring import DatabaseState
 
@@ -41,9 +42,10 @@ def create_database(client: FabricClient, name: str, target: TargetProperties) -
         return replace(found, was_there=True)
     try:
         return Created(client.create(name, target), was_there=False)
-    except (FabricUnavailable, FabricRefused) as error:
+    except MirrorError as error:
         # The response was lost, or a retry failed because the first request had created the database.
-        if isinstance(error, FabricRefused) and error.answer not in _NAME_TAKEN:
+        is_taken = isinstance(error, FabricRefused) and error.answer in _NAME_TAKEN
+        if error.row is not FABRIC_UNAVAILABLE and not is_taken:
             raise
         found = _find(client, name, target)
         if found is None:
@@ -61,13 +63,13 @@ def start_mirroring(client: FabricClient, database: UUID, *, replay: bool = Fals
     if state in _STARTED:
         return False
     if state in _CHANGING:
-        raise fabric_not_ready(str(database), state.value)
+        raise FABRIC_NOT_READY(item=str(database), state=state.value)
     if state is DatabaseState.STOPPED and not replay:
-        raise mirroring_stopped(str(database))
+        raise MIRRORING_STOPPED(item=str(database))
     try:
         client.start(database)
-    except FabricUnavailable:
-        if client.status(database).state not in _STARTED:
+    except RetryError as error:
+        if error.row is not FABRIC_UNAVAILABLE or client.status(database).state not in _STARTED:
             raise
     return True
 
@@ -80,6 +82,6 @@ def _find(client: FabricClient, name: str, target: TargetProperties) -> Created 
     definition = client.definition(found.id)
     why = definition.misfit(target.defaultSchema)
     if why is not None:
-        raise fabric_item_unfit(name, str(found.id), why)
+        raise FABRIC_ITEM_UNFIT(name=name, item=str(found.id), why=why)
     differences = definition.target.differences(target) if definition.target else ()
     return Created(found, was_there=False, differences=differences)

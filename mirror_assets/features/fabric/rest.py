@@ -17,7 +17,7 @@ from azure.core.pipeline.policies import RetryPolicy
 from azure.core.rest import HttpRequest, HttpResponse
 
 from mirror_assets.errors import MirrorError
-from mirror_assets.features.fabric.errors import FabricRefused, FabricUnavailable, fabric_denied, fabric_item_missing
+from mirror_assets.features.fabric.errors import FABRIC_DENIED, FABRIC_ITEM_MISSING, FABRIC_REFUSED, FABRIC_UNAVAILABLE
 
 _TRIES = 5
 _SECONDS = 180
@@ -60,9 +60,9 @@ def fabric_errors(what: str) -> Iterator[None]:
     except HttpResponseError as error:
         raise _refusal(what, error) from error
     except AzureError as error:
-        raise FabricUnavailable(what, first_line(str(error))) from error
+        raise FABRIC_UNAVAILABLE(what=what, why=first_line(str(error))) from error
     except ValueError as error:  # an invalid response: of azure-core, of pydantic, or of a conversion
-        raise FabricRefused(what, f"its response can't be read ({first_line(str(error))})") from error
+        raise FABRIC_REFUSED(what=what, why=f"its response can't be read ({first_line(str(error))})") from error
 
 
 def first_line(text: str) -> str:
@@ -73,16 +73,16 @@ def first_line(text: str) -> str:
 
 def _refusal(what: str, error: HttpResponseError) -> MirrorError:
     if isinstance(error, ClientAuthenticationError) and error.response is None:
-        return fabric_denied(what, first_line(str(error)))  # the credential got no token
+        return FABRIC_DENIED(what=what, why=first_line(str(error)))  # the credential got no token
     status, body = error.status_code or 0, _error_body(error)
     why = f"{body.errorCode or status}: {first_line(body.message or error.reason or '')}"
     if body.isRetriable or body.errorCode in _CAPACITY or status in _PASSING or status >= 500:
-        return FabricUnavailable(what, why)
+        return FABRIC_UNAVAILABLE(what=what, why=why)
     if status in _DENIED:
-        return fabric_denied(what, why)
+        return FABRIC_DENIED(what=what, why=why)
     if status in _MISSING:
-        return fabric_item_missing(what, why)
-    return FabricRefused(what, why, body.errorCode)
+        return FABRIC_ITEM_MISSING(what=what, why=why)
+    return FABRIC_REFUSED(what=what, why=why, answer=body.errorCode)
 
 
 def _error_body(error: HttpResponseError) -> FabricErrorBody:
@@ -144,7 +144,7 @@ def operation_result(accepted: HttpResponse, what: str, get: Callable[[str], Htt
     try:
         path = f"operations/{UUID(accepted.headers.get('x-ms-operation-id', ''))}"
     except ValueError:
-        raise FabricRefused(what, "its response names no operation") from None
+        raise FABRIC_REFUSED(what=what, why="its response names no operation") from None
     deadline, answer = time.monotonic() + _LIMIT_SECONDS, accepted
     while time.monotonic() < deadline:
         requested = answer.headers.get("Retry-After", "")
@@ -155,7 +155,9 @@ def operation_result(accepted: HttpResponse, what: str, get: Callable[[str], Htt
             return get(f"{path}/result")
         if operation.status not in _RUNNING:
             body = operation.error or FabricErrorBody()
-            raise FabricRefused(
-                what, f"{body.errorCode or operation.status}: {first_line(body.message)}", body.errorCode
+            raise FABRIC_REFUSED(
+                what=what,
+                why=f"{body.errorCode or operation.status}: {first_line(body.message)}",
+                answer=body.errorCode,
             )
-    raise FabricUnavailable(what, f"the operation is still running after {_LIMIT_SECONDS:.0f} s")
+    raise FABRIC_UNAVAILABLE(what=what, why=f"the operation is still running after {_LIMIT_SECONDS:.0f} s")

@@ -16,7 +16,12 @@ from pyspark.sql.types import DataType, StructType
 
 from mirror_assets.encode.columns import CHANGE_TYPE, COMMIT_TIMESTAMP, COMMIT_VERSION
 from mirror_assets.encode.spark_errors import spark_error
-from mirror_assets.features.history.errors import HistoryColumnsUnfit, HistoryOvertaken
+from mirror_assets.errors import RetryError
+from mirror_assets.features.history.errors import (
+    HISTORY_COLUMNS_UNFIT,
+    HISTORY_OVERTAKEN,
+    HistoryColumnsUnfit,
+)
 from mirror_assets.features.history.history_log import APPLICATION, HistoryCommit, HistoryLog
 from mirror_assets.spark_paths import spark_path
 from mirror_assets.sql_names import quoted
@@ -67,8 +72,10 @@ def append_rows(rows: DataFrame, history: HistoryLog, kept: HistoryCommit) -> Hi
     return found
 
 
-def _overtaken(history: HistoryLog, kept: HistoryCommit) -> HistoryOvertaken:
-    return HistoryOvertaken(history.table, f"another run has committed generation {kept.generation} of the history")
+def _overtaken(history: HistoryLog, kept: HistoryCommit) -> RetryError:
+    return HISTORY_OVERTAKEN(
+        table=history.table, why=f"another run has committed generation {kept.generation} of the history"
+    )
 
 
 def append_nothing(spark: SparkSession, history: HistoryLog, kept: HistoryCommit) -> HistoryCommit:
@@ -82,7 +89,7 @@ def _with_own_columns(rows: DataFrame, history: HistoryLog, kept: HistoryCommit)
     taken = [name for name in rows.columns if name.casefold() == TABLE_ID]
     if taken:
         why = f"the source has a column `{taken[0]}`, which is the history's own"
-        raise HistoryColumnsUnfit(history.table, history.uri, kept.first, kept.last, why)
+        raise HISTORY_COLUMNS_UNFIT(table=history.table, path=history.uri, first=kept.first, last=kept.last, why=why)
     table_id = F.lit(kept.table_id).alias(TABLE_ID)
     return rows.select(table_id, *(F.col(quoted(name)) for name in (*OWN_COLUMNS[1:], *columns)))
 
@@ -133,5 +140,7 @@ def _translated(history: HistoryLog, kept: HistoryCommit) -> Iterator[None]:
         if unfit:
             message = text[unfit.end() :].lstrip("] ").partition("\n")[0][:_MAX_TEXT].rstrip(".")
             why = f"{message} ({unfit[0]})"
-            raise HistoryColumnsUnfit(history.table, history.uri, kept.first, kept.last, why) from error
+            raise HISTORY_COLUMNS_UNFIT(
+                table=history.table, path=history.uri, first=kept.first, last=kept.last, why=why
+            ) from error
         raise spark_error(error, history.uri) from error

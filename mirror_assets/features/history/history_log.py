@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TypedDict
 
-from mirror_assets.features.history.errors import HistoryUnknown, no_history
+from mirror_assets.features.history.errors import HISTORY_UNKNOWN, NO_HISTORY
 from mirror_assets.source.access import Access, PlainAccess
 from mirror_assets.source.delta_rs import load_table
 from mirror_assets.source.source_files import SourceFiles
@@ -83,8 +83,8 @@ class HistoryLog:
         if found is None and versions:
             generation = self._generation()
             if generation is None:
-                raise no_history(self.table, self.uri)
-            raise HistoryUnknown(self.table, self.uri, generation)
+                raise NO_HISTORY(table=self.table, path=self.uri)
+            raise HISTORY_UNKNOWN(table=self.table, path=self.uri, generation=generation)
         return found
 
     def commit(self, generation: int) -> HistoryCommit | None:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 from mirror_assets.errors import MirrorError
-from mirror_assets.features.history.errors import history_ahead, history_feed_off, history_gap
+from mirror_assets.features.history.errors import HISTORY_AHEAD, HISTORY_FEED_OFF, HISTORY_GAP
 from mirror_assets.features.history.history_context import HistoryContext
 from mirror_assets.features.history.history_log import HistoryCommit
 from mirror_assets.source.actions import Actions, LoggedFile, Metadata
@@ -89,9 +89,9 @@ def lost_behind(context: HistoryContext, first: int, last: int, why: str) -> Mir
     readable = readable_from(context.source, first, tip)
     readable = readable if readable > first else last + 1
     if readable > tip.version and not tip.feed_enabled:
-        return history_feed_off(context.table, context.source.uri, tip.protocol)
+        return HISTORY_FEED_OFF(table=context.table, uri=context.source.uri, how=tip.protocol)
     lost = f"version {first}" if readable == first + 1 else f"versions {first} to {readable - 1}"
-    return history_gap(context.table, lost, why, readable)
+    return HISTORY_GAP(table=context.table, lost=lost, why=why, next_version=readable)
 
 
 def _first(context: HistoryContext, tip: SourceState, newest: HistoryCommit | None, skip_to: int | None) -> int:
@@ -109,7 +109,7 @@ def _first(context: HistoryContext, tip: SourceState, newest: HistoryCommit | No
     if newest is not None and begin > 0:
         between = f"what came after version {newest.last} of the table with the id {newest.table_id}"
         why = f"the source is the table with the id {tip.table_id} now, readable from version {begin} on"
-        raise history_gap(context.table, between, why, begin)
+        raise HISTORY_GAP(table=context.table, lost=between, why=why, next_version=begin)
     return _snapshot_from(context.source, begin, tip) if _needs_snapshot(context, newest, begin) else begin
 
 
@@ -126,7 +126,7 @@ def _is_same_log(context: HistoryContext, tip: SourceState, newest: HistoryCommi
         return False
     if tip.version < newest.last:
         if tip.table_id == newest.table_id:
-            raise history_ahead(context.table, context.history.uri, tip.version, newest.last)
+            raise HISTORY_AHEAD(table=context.table, path=context.history.uri, tip=tip.version, covered=newest.last)
         return False
     try:
         return tip.table_id == newest.table_id or context.source.state(newest.last).table_id == newest.table_id

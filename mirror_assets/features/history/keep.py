@@ -15,15 +15,15 @@ from pyspark.sql import functions as F
 from mirror_assets.encode.columns import CHANGE_TYPE, COMMIT_TIMESTAMP, COMMIT_VERSION
 from mirror_assets.encode.scan_reader import read_scan
 from mirror_assets.encode.spark_errors import spark_errors
-from mirror_assets.errors import MirrorError
+from mirror_assets.errors import MirrorError, RetryError
 from mirror_assets.features.history.append import append_nothing, append_rows, next_commit
-from mirror_assets.features.history.errors import HistoryOvertaken, HistoryUnknown
+from mirror_assets.features.history.errors import HISTORY_OVERTAKEN, HistoryUnknown
 from mirror_assets.features.history.history_context import HistoryContext
 from mirror_assets.features.history.history_log import HistoryCommit
 from mirror_assets.features.history.history_plan import HistoryPlan, HistorySlice, lost_behind, plan_history
 from mirror_assets.features.history.stream import read_by_stream
 from mirror_assets.source.commits import CommitRange
-from mirror_assets.source.losses import DataFileMissing, FeedMissing, HistoryExpired, SourceRead, proved
+from mirror_assets.source.losses import SourceLoss, SourceRead, proved
 from mirror_assets.source.scan_builder import scan_changes, scan_version
 
 
@@ -54,7 +54,9 @@ def keep_history(
                     again = next_commit(newest, newest.table_id, newest.last + 1, newest.last)
                     append_nothing(context.spark(), context.history, again)
                 return
-        except HistoryOvertaken as error:
+        except RetryError as error:
+            if error.row is not HISTORY_OVERTAKEN:
+                raise
             report(error.what)
 
 
@@ -107,7 +109,7 @@ def _losses_translated(context: HistoryContext, first: int, last: int, *, is_fee
         yield
     except MirrorError as error:
         meant = proved(context.table, context.source, SourceRead(first, last, () if is_feed else (last,)), error)
-        if isinstance(meant, DataFileMissing | FeedMissing | HistoryExpired):
+        if isinstance(meant, SourceLoss):
             raise lost_behind(context, first, last, meant.what.rstrip(".")) from error
         if meant is error:
             raise

@@ -14,8 +14,8 @@ from mirror_assets.cli.run_job import execute, failures
 from mirror_assets.config.errors import Problem
 from mirror_assets.config.load import load_config
 from mirror_assets.config.model import Config
-from mirror_assets.errors import ErrorCode, SettingError
 from mirror_assets.features.history import HISTORY
+from mirror_assets.features.history.errors import SKIP_TO_NEEDS_A_TABLE
 from mirror_assets.features.history.history_asset import KeepHistory
 from mirror_assets.features.history.history_settings import HistoryTable
 from mirror_assets.features.history.opening import history_uri
@@ -50,8 +50,7 @@ def keep_histories(path: Path | None, names: Sequence[str], skip_to: int | None,
     if without:
         raise config.invalid(tuple(without))
     if skip_to is not None and len(names) != 1:
-        what, next_step = "--skip-to names a version of one table.", "name that table, and no other, with --table."
-        raise SettingError(what, next_step, code=ErrorCode.VERSION_REFUSED)
+        raise SKIP_TO_NEEDS_A_TABLE()
     keys = {table.name: asset_key(AssetKind.HISTORY, table.name) for table in tables}
     ops = {_step(key): KeepHistory(skip_to=skip_to) for key in keys.values()}
     result = execute(config, HISTORY, ops, list(keys.values()))

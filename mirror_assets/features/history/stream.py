@@ -25,11 +25,11 @@ from mirror_assets.encode.columns import COMMIT_VERSION, projected
 from mirror_assets.encode.spark_errors import spark_error
 from mirror_assets.errors import MirrorError
 from mirror_assets.features.history.append import append_nothing, append_rows, next_commit
-from mirror_assets.features.history.errors import HistoryOvertaken
+from mirror_assets.features.history.errors import HISTORY_OVERTAKEN
 from mirror_assets.features.history.history_context import HistoryContext, StreamOptions
 from mirror_assets.features.history.history_log import HistoryCommit
 from mirror_assets.features.history.history_plan import HistorySlice
-from mirror_assets.source.losses import SparkFailed
+from mirror_assets.source.losses import SPARK_FAILED, SparkFailed
 from mirror_assets.source.projection import ALL_ROWS
 from mirror_assets.spark_paths import spark_path
 
@@ -61,11 +61,15 @@ def read_by_stream(
         if batches.error is not None:
             raise batches.error from error
         if checkpoint.is_continued or _has_changed(context, newest, slices[-1]):
-            raise HistoryOvertaken(context.table, f"the stream could not continue: {_reason(error)}") from error
+            raise HISTORY_OVERTAKEN(
+                table=context.table, why=f"the stream could not continue: {_reason(error)}"
+            ) from error
         failure = batches.failure or error
         known = spark_error(failure, context.source.uri)
         # Every stream fails with one error class, so only the text names the failure.
-        raise (SparkFailed(context.source.uri, _reason(failure)) if type(known) is SparkFailed else known) from error
+        raise (
+            SPARK_FAILED(place=context.source.uri, why=_reason(failure)) if type(known) is SparkFailed else known
+        ) from error
     batches.end(checkpoint)
     return batches.made
 

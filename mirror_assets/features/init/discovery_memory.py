@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Literal
 from pydantic import Field
 
 from mirror_assets.config.discovered import DiscoveredTable
-from mirror_assets.config.errors import memory_damaged
+from mirror_assets.config.errors import MEMORY_DAMAGED
 from mirror_assets.config.zone import open_zone
 from mirror_assets.config.zone_settings import LandingZoneConfig
 from mirror_assets.features.init.finding import PlaceFinding
@@ -72,7 +72,7 @@ class MemoryFile:
         store = open_zone(zone)
         found = drive(read_control_file(DiscoveryMemory, DISCOVERED, is_hint=True), store)
         if found.content is not None and found.record is None and not replaces_damaged:
-            raise memory_damaged(f"{store.root}/{DISCOVERED}")
+            raise MEMORY_DAMAGED(path=f"{store.root}/{DISCOVERED}")
         return cls(store, found)
 
     @property

@@ -14,7 +14,7 @@ from mirror_assets.config.load import parse_config
 from mirror_assets.config.model import Config
 from mirror_assets.errors import MirrorError
 from mirror_assets.features.init.entries import TableEntry, table_entry
-from mirror_assets.features.init.errors import file_exists, file_unwritable
+from mirror_assets.features.init.errors import FILE_EXISTS, FILE_UNWRITABLE
 from mirror_assets.features.init.propose_keys import declared_key, key_candidates, likely_key
 from mirror_assets.features.init.survey import Survey, Unreadable, survey_lake
 from mirror_assets.features.init.surveyed_lake import Lake
@@ -55,14 +55,14 @@ class Draft:
                 beside.write_text(content, encoding="utf-8")
                 beside.replace(file)
             except OSError as error:
-                raise file_unwritable(file, error.strerror or str(error)) from error
+                raise FILE_UNWRITABLE(file=file, why=error.strerror or str(error)) from error
 
 
 def require_new(*files: Path) -> None:
     """Raise file_exists for the first file that exists."""
     for file in files:
         if file.exists():
-            raise file_exists(file)
+            raise FILE_EXISTS(file=file)
 
 
 def make_draft(lake: Lake, file: Path, sql: Path, spark: Callable[[Config], Session] | None) -> Draft:

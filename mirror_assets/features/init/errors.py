@@ -2,46 +2,67 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from urllib.parse import urlsplit
 
-from mirror_assets.errors import ErrorCode, SettingError
-from mirror_assets.source.errors import leave_out_version
+from mirror_assets.errors import ErrorCode, ErrorRow, SettingError
 from mirror_assets.storage.lake.lake_address import shown
+
+LAKE_UNFIT = ErrorRow(
+    ErrorCode.SOURCE_UNREADABLE,
+    SettingError,
+    "The address that `init` or `discover` was given is not one of a lake.",
+    "{place} can't be used as a lake: {why}.",
+    "correct the address.",
+    "mirror-assets doctor",
+)
 
 
 def lake_unfit(place: str, why: str, next_step: str) -> SettingError:
-    """The lake can't be read under this name."""
-    safe = shown(urlsplit(place)) if "://" in place else place
-    return SettingError(f"{safe} can't be used as a lake: {why}.", next_step, code=ErrorCode.SOURCE_UNREADABLE)
+    """Return LAKE_UNFIT for an address, which is shown without secrets."""
+    return LAKE_UNFIT(place=shown(urlsplit(place)) if "://" in place else place, why=why, next_step=next_step)
 
 
-def no_tables(place: str, depth: int) -> SettingError:
-    """The lake has no table."""
-    return SettingError(
-        f"{place} has no Delta tables, down to {depth} folders below it.",
-        leave_out_version(place) or "correct the address, or scan deeper folders with --depth.",
-        code=ErrorCode.SOURCE_NOT_DELTA,
-    )
+NO_TABLES = ErrorRow(
+    ErrorCode.SOURCE_NOT_DELTA,
+    SettingError,
+    "The lake has no table.",
+    "{place} has no Delta tables, down to {depth} folders below it.",
+    "correct the address, or scan deeper folders with --depth.",
+    "mirror-assets doctor",
+)
+
+
+NO_TABLES_IN_CATALOG = ErrorRow(
+    ErrorCode.SOURCE_NOT_DELTA,
+    SettingError,
+    "The catalog lists no Delta table.",
+    "the catalog {catalog} lists no Delta tables in schemas like {schema!r}{also}.",
+    "correct --catalog or --schema, or grant the token's owner USE SCHEMA and SELECT.",
+    "mirror-assets doctor",
+)
 
 
 def no_tables_in_catalog(catalog: str, schema: str, others: int) -> SettingError:
-    """The catalog lists no Delta table."""
+    """Return NO_TABLES_IN_CATALOG; `others` is the number of its other tables and views."""
     also = f", and {others} views or tables of other formats" if others else ""
-    return SettingError(
-        f"the catalog {catalog} lists no Delta tables in schemas like {schema!r}{also}.",
-        "correct --catalog or --schema, or grant the token's owner USE SCHEMA and SELECT.",
-        code=ErrorCode.SOURCE_NOT_DELTA,
-    )
+    return NO_TABLES_IN_CATALOG(catalog=catalog, schema=schema, also=also)
 
 
-def file_exists(file: Path) -> SettingError:
-    """A file exists that would be overwritten."""
-    return SettingError(
-        f"{file} exists.", "choose another with --out, or overwrite it with --force.", code=ErrorCode.PATH_REFUSED
-    )
+FILE_EXISTS = ErrorRow(
+    ErrorCode.PATH_REFUSED,
+    SettingError,
+    "A file exists that would be overwritten.",
+    "{file} exists.",
+    "choose another with --out, or overwrite it with --force.",
+    "mirror-assets plan    # validates mirror.yaml",
+)
 
 
-def file_unwritable(file: Path, why: str) -> SettingError:
-    """A file can't be written."""
-    return SettingError(f"{file} can't be written: {why}.", "choose another with --out.", code=ErrorCode.PATH_REFUSED)
+FILE_UNWRITABLE = ErrorRow(
+    ErrorCode.PATH_REFUSED,
+    SettingError,
+    "A file can't be written.",
+    "{file} can't be written: {why}.",
+    "choose another with --out.",
+    "mirror-assets plan    # validates mirror.yaml",
+)

@@ -22,7 +22,7 @@ from mirror_assets.config.store_access import access_to
 from mirror_assets.config.stores import StoreConfig
 from mirror_assets.config.table_settings import StorePath
 from mirror_assets.errors import ErrorCode, MirrorError, RetryError
-from mirror_assets.features.init.errors import lake_unfit, no_tables, no_tables_in_catalog
+from mirror_assets.features.init.errors import NO_TABLES, lake_unfit, no_tables_in_catalog
 from mirror_assets.landing.names import TableName
 from mirror_assets.source.find_folders import find_tables
 from mirror_assets.sql_names import quoted
@@ -111,7 +111,7 @@ def open_lake(place: str, settings: Mapping[str, object], depth: int, beside: Pa
         if not any((Path(root) / x.path).resolve().is_relative_to(folder) for folder in ours)
     )
     if not tables:
-        raise no_tables(place, depth)
+        raise NO_TABLES(place=place, depth=depth)
     return Lake(root, {STORE: store}, tables)
 
 

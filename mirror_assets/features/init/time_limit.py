@@ -9,7 +9,7 @@ from concurrent.futures import Future, wait
 from math import inf
 from typing import TypeVar
 
-from mirror_assets.config.errors import no_response, request_failed
+from mirror_assets.config.errors import NO_RESPONSE, request_failed
 from mirror_assets.errors import MirrorError
 
 _Result = TypeVar("_Result")
@@ -34,7 +34,7 @@ class TimeLimit:
             return done.result()
         threading.Thread(target=_complete, args=(done, what, request), name=f"request to {what}", daemon=True).start()
         if not wait([done], max(0.0, min(at_most, self._end - spare - time.monotonic()))).done:
-            raise no_response(what)
+            raise NO_RESPONSE(what=what)
         return done.result()
 
 

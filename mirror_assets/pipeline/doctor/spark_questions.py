@@ -17,8 +17,8 @@ from mirror_assets.pipeline.context import TableContext, reading
 from mirror_assets.pipeline.doctor.answers import DoctorAnswer, no, ok, warn
 from mirror_assets.readable import readable
 from mirror_assets.row_values import shown_key
-from mirror_assets.source.errors import SourceNotDelta
-from mirror_assets.source.losses import FileUnfound, SourceRead
+from mirror_assets.source.errors import SOURCE_NOT_DELTA
+from mirror_assets.source.losses import FILE_UNFOUND, SourceRead, SparkInterrupted
 from mirror_assets.source.projection import ALL_ROWS, Projection
 from mirror_assets.source.scan_builder import scan_version
 from mirror_assets.source.source_state import SourceState
@@ -110,9 +110,9 @@ def _spark_reading(context: TableContext, state: SourceState | None, projection:
         try:
             with spark_errors(f"{context.name}, reading the newest version of {uri}"):
                 yield projected(spark.read.format("delta").load(context.source), projection)
-        except FileUnfound as error:
-            if _NO_PATH in error.why:
-                raise SourceNotDelta(uri) from error
+        except SparkInterrupted as error:
+            if error.row is FILE_UNFOUND and _NO_PATH in error.why:
+                raise SOURCE_NOT_DELTA(uri=uri) from error
             raise
         return
     version = state.version

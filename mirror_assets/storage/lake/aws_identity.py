@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from functools import cache, partial
 from typing import Any, Protocol
 
-from mirror_assets.storage.errors import aws_identity_unfit, package_missing
+from mirror_assets.storage.errors import PACKAGE_MISSING, aws_identity_unfit
 
 # botocore's names of the providers of a credential.
 _PROVIDERS = {"web_identity": ("assume-role-with-web-identity",), "instance": ("container-role", "iam-role")}
@@ -43,7 +43,7 @@ class AwsIdentity:
         try:
             from botocore.exceptions import BotoCoreError, ClientError
         except ImportError as error:
-            raise package_missing("botocore", "s3") from error
+            raise PACKAGE_MISSING(package="botocore", extra="s3") from error
         try:
             keys: Keys = _credentials(self).get_frozen_credentials()
         except (BotoCoreError, ClientError) as error:

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from mirror_assets.storage.credentials import CredentialKind, credential_of
-from mirror_assets.storage.errors import credential_incomplete, token_refused
+from mirror_assets.storage.errors import CREDENTIAL_INCOMPLETE, token_refused
 from mirror_assets.storage.lake.lake_address import LakeAddress
 from mirror_assets.storage.lake.lake_store import prefixed
 from mirror_assets.storage.lake.token_server import token_endpoint
@@ -110,7 +110,7 @@ class AzureStore:
         if self.credential is AzureCredential.SAS:
             name = self.env_prefix + SAS_TOKEN
             if not self.environment.get(name):
-                raise credential_incomplete(self.credential.value, (name,))
+                raise CREDENTIAL_INCOMPLETE(kind=self.credential.value, missing=(name,))
             return {"azure_storage_sas_key": self.environment[name]}
         from azure.core.exceptions import ClientAuthenticationError
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from enum import Enum
 from pathlib import Path
 
-from mirror_assets.storage.errors import credential_incomplete
+from mirror_assets.storage.errors import CREDENTIAL_INCOMPLETE
 from mirror_assets.storage.lake.lake_address import LakeAddress
 from mirror_assets.storage.onelake.abfs import variable
 
@@ -53,7 +53,7 @@ class GoogleStore:
         name = self.env_prefix + KEY_FILE
         file = str(self.key_file) if self.key_file else self.environment.get(name)
         if not file:
-            raise credential_incomplete(self.credential.value, (name,))
+            raise CREDENTIAL_INCOMPLETE(kind=self.credential.value, missing=(name,))
         return {"google_service_account": file}
 
     def hadoop_settings(self) -> dict[str, str]:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from enum import Enum
 from urllib.parse import urlsplit
 
-from mirror_assets.storage.errors import credential_incomplete
+from mirror_assets.storage.errors import CREDENTIAL_INCOMPLETE
 from mirror_assets.storage.lake.aws_identity import AwsIdentity
 from mirror_assets.storage.lake.lake_address import LakeAddress
 from mirror_assets.storage.lake.lake_store import prefixed
@@ -138,7 +138,7 @@ class S3Store:
             keys = {name: self._named.get(name) for name in (KEY, SECRET, TOKEN)}
             missing = tuple(self.env_prefix + name for name in (KEY, SECRET) if not keys[name])
             if missing:
-                raise credential_incomplete(self.credential.value, missing)
+                raise CREDENTIAL_INCOMPLETE(kind=self.credential.value, missing=missing)
         # deltalake's names are those of the environment in lower case.
         return {name.lower(): value for name, value in keys.items() if value}
 

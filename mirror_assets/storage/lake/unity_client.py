@@ -6,7 +6,7 @@ It uses azure-core's pipeline, which is installed anyway: the official client is
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from functools import cached_property
 from typing import TypeVar
 from urllib.parse import quote, urlencode
@@ -17,14 +17,14 @@ from azure.core.exceptions import AzureError, HttpResponseError
 from azure.core.pipeline.policies import RetryPolicy
 from azure.core.rest import HttpRequest, HttpResponse
 
-from mirror_assets.errors import MirrorError
+from mirror_assets.errors import ErrorRow, MirrorError
 from mirror_assets.storage.lake.catalog_errors import (
-    catalog_denied,
-    catalog_refused,
-    catalog_table_unknown,
-    catalog_token_missing,
-    catalog_unavailable,
-    credentials_not_vended,
+    CATALOG_DENIED,
+    CATALOG_REFUSED,
+    CATALOG_TABLE_UNKNOWN,
+    CATALOG_TOKEN_MISSING,
+    CATALOG_UNAVAILABLE,
+    CREDENTIALS_NOT_VENDED,
     first_line,
 )
 from mirror_assets.storage.lake.unity_answers import (
@@ -37,14 +37,14 @@ from mirror_assets.storage.lake.unity_answers import (
 
 _TRIES, _SECONDS, _CONNECT_SECONDS = 3, 60, 10
 _Answer = TypeVar("_Answer", bound=pydantic.BaseModel)
-_Refused = Callable[[str, str, str], MirrorError]
+_Refused = ErrorRow[MirrorError]
 
 
 class UnityClient:
     """One catalog of a server; threads may share it.
 
-    Its methods raise catalog_unavailable (RetryError), and catalog_denied, catalog_table_unknown, catalog_refused and
-    catalog_token_missing (SettingError).
+    Its methods raise CATALOG_UNAVAILABLE, CATALOG_DENIED, CATALOG_TABLE_UNKNOWN, CATALOG_REFUSED and
+    CATALOG_TOKEN_MISSING.
     """
 
     def __init__(
@@ -60,7 +60,7 @@ class UnityClient:
             return None
         token = environment.get(self.token_variable)
         if not token:
-            raise catalog_token_missing(self.label, self.token_variable)
+            raise CATALOG_TOKEN_MISSING(catalog=self.label, variable=self.token_variable)
         return token
 
     def table(self, name: str) -> UnityTable:
@@ -69,10 +69,10 @@ class UnityClient:
         return self._answer(UnityTable, HttpRequest("GET", self._base + path), name)
 
     def credentials(self, name: str, table_id: str) -> TemporaryCredentials:
-        """Return credentials to read the table, new ones at each call. Also raises credentials_not_vended."""
+        """Return credentials to read the table, new ones at each call. Also raises CREDENTIALS_NOT_VENDED."""
         body = {"table_id": table_id, "operation": "READ"}
         request = HttpRequest("POST", f"{self._base}/temporary-table-credentials", json=body)
-        return self._answer(TemporaryCredentials, request, name, credentials_not_vended)
+        return self._answer(TemporaryCredentials, request, name, CREDENTIALS_NOT_VENDED)
 
     def schemas(self) -> Iterator[str]:
         """Yield the names of the catalog's schemas."""
@@ -97,7 +97,7 @@ class UnityClient:
             query["page_token"] = token
 
     def _answer(
-        self, model: type[_Answer], request: HttpRequest, what: str, refused: _Refused = catalog_refused
+        self, model: type[_Answer], request: HttpRequest, what: str, refused: _Refused = CATALOG_REFUSED
     ) -> _Answer:
         """Send the request and return its answer; `refused` is the error for a refusal without another meaning."""
         request.headers["User-Agent"] = "mirror-assets"
@@ -108,16 +108,22 @@ class UnityClient:
             response: HttpResponse = self._client.send_request(request)
             response.raise_for_status()
             if response.status_code != 200:
-                raise catalog_refused(what, self.label, f"it answers with status {response.status_code}")
+                raise CATALOG_REFUSED(
+                    what=what, catalog=self.label, why=f"it answers with status {response.status_code}"
+                )
             return model.model_validate_json(response.read())
         except HttpResponseError as error:
-            raise _meaning(error.status_code or 0, refused)(what, self.label, _reason(error)) from error
+            raise _meaning(error.status_code or 0, refused)(
+                what=what, catalog=self.label, why=_reason(error)
+            ) from error
         except AzureError as error:
-            raise catalog_unavailable(what, self.label, first_line(str(error))) from error
+            raise CATALOG_UNAVAILABLE(what=what, catalog=self.label, why=first_line(str(error))) from error
         except pydantic.ValidationError as error:
             # Pydantic's message would quote the answer, which may contain keys.
             fields = ", ".join(".".join(map(str, detail["loc"])) or "the whole" for detail in error.errors()[:3])
-            raise catalog_refused(what, self.label, f"its answer is not of the interface ({fields})") from None
+            raise CATALOG_REFUSED(
+                what=what, catalog=self.label, why=f"its answer is not of the interface ({fields})"
+            ) from None
 
     @cached_property
     def _client(self) -> PipelineClient[HttpRequest, HttpResponse]:
@@ -130,10 +136,10 @@ class UnityClient:
 
 def _meaning(status: int, refused: _Refused) -> _Refused:
     if status in (408, 425, 429) or status >= 500:
-        return catalog_unavailable
+        return CATALOG_UNAVAILABLE
     if status in (401, 403):
-        return catalog_denied
-    return catalog_table_unknown if status == 404 else refused
+        return CATALOG_DENIED
+    return CATALOG_TABLE_UNKNOWN if status == 404 else refused
 
 
 def _reason(error: HttpResponseError) -> str:

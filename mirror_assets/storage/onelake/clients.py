@@ -16,7 +16,7 @@ from azure.storage.blob import BlobClient, ContainerClient
 from azure.storage.filedatalake import DataLakeDirectoryClient, DataLakeFileClient, FileSystemClient
 
 from mirror_assets.storage.credentials import CredentialKind, credential_of
-from mirror_assets.storage.errors import api_version_refused
+from mirror_assets.storage.errors import API_VERSION_REFUSED
 from mirror_assets.storage.onelake.onelake_address import LANDING_ZONE, OneLakeAddress
 from mirror_assets.telemetry.record import count_request
 
@@ -92,7 +92,7 @@ def open_clients(
             **settings,
         )
     except ValueError as error:
-        raise api_version_refused(api_version or "", str(error)) from error
+        raise API_VERSION_REFUSED(version=api_version or "", why=str(error)) from error
     return Clients(address, files, blobs)
 
 

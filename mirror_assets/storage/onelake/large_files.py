@@ -8,7 +8,14 @@ from pathlib import Path
 from azure.core import MatchConditions
 from azure.storage.filedatalake import DataLakeFileClient
 
-from mirror_assets.storage.errors import PathChanged, PathExists, PathMissing, RequestUnknown, item_missing
+from mirror_assets.storage.errors import (
+    ITEM_MISSING,
+    PATH_EXISTS,
+    REQUEST_UNKNOWN,
+    PathChanged,
+    PathMissing,
+    RequestUnknown,
+)
 from mirror_assets.storage.onelake.clients import quoted, unquoted
 from mirror_assets.storage.onelake.requests import Requests
 
@@ -33,9 +40,9 @@ class ChunkedUpload:
         except RequestUnknown:
             empty = self._etag_of(0)
         except PathChanged as error:
-            raise PathExists(self._path) from error
+            raise PATH_EXISTS(path=self._path) from error
         except PathMissing as error:
-            raise item_missing(self._requests.root, "no landing zone there") from error
+            raise ITEM_MISSING(root=self._requests.root, code="no landing zone there") from error
         with source.open("rb") as file:
             for offset in range(0, size, _CHUNK):
                 chunk = file.read(_CHUNK)
@@ -60,5 +67,5 @@ class ChunkedUpload:
         except PathMissing:
             found = None
         if found is None or found.size != size:
-            raise RequestUnknown(self._path, "its reply was lost, and it has no effect yet") from None
+            raise REQUEST_UNKNOWN(path=self._path, why="its reply was lost, and it has no effect yet") from None
         return unquoted(found.etag)

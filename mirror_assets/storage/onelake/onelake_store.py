@@ -15,13 +15,18 @@ from azure.storage.filedatalake import PathProperties
 
 from mirror_assets.range_reader import RangeReader
 from mirror_assets.storage.errors import (
+    FILE_TOO_LARGE,
+    ITEM_MISSING,
+    PATH_CHANGED,
+    PATH_EXISTS,
+    PATH_MISSING,
+    REQUEST_UNKNOWN,
+    STORE_UNAVAILABLE,
     FileTooLarge,
     PathChanged,
     PathExists,
     PathMissing,
     RequestUnknown,
-    StoreUnavailable,
-    item_missing,
 )
 from mirror_assets.storage.onelake.clients import SMALL, Clients, quoted, unquoted
 from mirror_assets.storage.onelake.large_files import ChunkedUpload
@@ -44,14 +49,14 @@ class ByteRange:
 def _creation_time(folder: BlobProperties, path: str) -> str:
     """Return when the folder was created, which changes of its content don't change."""
     if folder.creation_time is None:
-        raise StoreUnavailable(path, "its answer lacks the time when the folder was created")
+        raise STORE_UNAVAILABLE(path=path, why="its answer lacks the time when the folder was created")
     return f"{folder.creation_time:%Y%m%d%H%M%S}"
 
 
 def _first_bytes(path: str, stream: StorageStreamDownloader[bytes], limit: int) -> ByteRange:
     """Return the first bytes of a download, at most `limit`. Raises PathMissing for a folder."""
     if _FOLDER_MARK in (stream.properties.metadata or {}):
-        raise PathMissing(path)
+        raise PATH_MISSING(path=path)
     data = stream.read(min(limit, stream.size)) if stream.size else b""
     return ByteRange(data, stream.size, unquoted(stream.properties.etag))
 
@@ -59,7 +64,7 @@ def _first_bytes(path: str, stream: StorageStreamDownloader[bytes], limit: int) 
 def _content(path: str, found: ByteRange, limit: int) -> Content:
     """Return the file if it has no more than `limit` bytes. Raises FileTooLarge."""
     if found.size > limit:
-        raise FileTooLarge(path, found.size, limit)
+        raise FILE_TOO_LARGE(path=path, size=found.size, limit=limit)
     return Content(found.data, found.etag)
 
 
@@ -111,7 +116,7 @@ class OneLakeStore:
         if line.name and line.is_directory:
             return FileInfo(self._address.relative(line.name), 0, "", is_folder=True)
         if not line.name or line.content_length is None or not line.etag:
-            raise StoreUnavailable(folder, "a line of its listing has no name, size or ETag")
+            raise STORE_UNAVAILABLE(path=folder, why="a line of its listing has no name, size or ETag")
         modified = line.last_modified.timestamp() if line.last_modified else None
         return FileInfo(self._address.relative(line.name), line.content_length, unquoted(line.etag), modified=modified)
 
@@ -199,7 +204,7 @@ class OneLakeStore:
         except PathChanged:
             found = self._folder(folder)
             if found is not None and _creation_time(found, folder) == born:
-                raise StoreUnavailable(folder, "the folder changed while it was deleted") from None
+                raise STORE_UNAVAILABLE(path=folder, why="the folder changed while it was deleted") from None
 
     def make_folder(self, path: str) -> None:
         """Make the folder; no error when it exists."""
@@ -240,18 +245,20 @@ class OneLakeStore:
             written = self._requests.write(path, put if etag is None else partial(put, etag=quoted(etag)))
         except PathChanged as error:
             if etag is None:
-                raise PathExists(path) from error
+                raise PATH_EXISTS(path=path) from error
             info = self.head(path)
-            raise (PathMissing(path) if info is None else PathChanged(path, etag, info.etag)) from error
+            raise (
+                PATH_MISSING(path=path) if info is None else PATH_CHANGED(path=path, wanted=etag, found=info.etag)
+            ) from error
         except PathMissing as error:
-            raise (item_missing(self.root, "no landing zone there") if etag is None else error) from error
+            raise (ITEM_MISSING(root=self.root, code="no landing zone there") if etag is None else error) from error
         except RequestUnknown:
             try:
                 found = self.read(path, len(data))
             except (PathMissing, FileTooLarge):
                 found = None
             if found is None or found.data != data:
-                raise RequestUnknown(path, "its reply was lost, and the file has other content") from None
+                raise REQUEST_UNKNOWN(path=path, why="its reply was lost, and the file has other content") from None
             return found.etag
         return unquoted(written["etag"])
 
@@ -267,14 +274,14 @@ class OneLakeStore:
         """Determine the condition that failed, or the missing path, which OneLake's answers don't contain."""
         info = self.head(source)
         if info is None:
-            return PathMissing(source)
+            return PATH_MISSING(path=source)
         if info.etag != etag:
-            return PathChanged(source, etag, info.etag)
+            return PATH_CHANGED(path=source, wanted=etag, found=info.etag)
         if self.head(target) is not None:
-            return PathExists(target)
+            return PATH_EXISTS(path=target)
         if isinstance(refusal, PathMissing):
-            return PathMissing(target)  # the folder above it
-        return RequestUnknown(target, "it was refused, but could take effect now")
+            return PATH_MISSING(path=target)  # the folder above it
+        return REQUEST_UNKNOWN(path=target, why="it was refused, but could take effect now")
 
     def _beginning(self, path: str, limit: int) -> ByteRange:
         """Read the file's first bytes, at most `limit` of them."""

@@ -17,17 +17,18 @@ from urllib.parse import urlsplit
 from azure.core.exceptions import AzureError
 
 from mirror_assets.storage.errors import (
-    PathChanged,
-    PathExists,
+    API_VERSION_REFUSED,
+    CERTIFICATE_REFUSED,
+    ITEM_MISSING,
+    PATH_CHANGED,
+    PATH_EXISTS,
+    PATH_MISSING,
+    REQUEST_UNKNOWN,
+    STORE_DENIED,
+    STORE_REFUSED,
+    STORE_THROTTLED,
+    STORE_UNAVAILABLE,
     PathMissing,
-    RequestUnknown,
-    StoreDenied,
-    StoreUnavailable,
-    api_version_refused,
-    certificate_refused,
-    item_missing,
-    store_refused,
-    store_throttled,
     token_refused,
 )
 from mirror_assets.storage.onelake.responses import ErrorAnswer, Meaning, answer_of, raised_by_sdk
@@ -82,7 +83,7 @@ class Requests:
         try:
             self._ask("", self._find_item, repeatable=True)
         except PathMissing as error:
-            raise item_missing(self.root, "404") from error
+            raise ITEM_MISSING(root=self.root, code="404") from error
         self._succeeded = now
 
     def _ask(self, path: str, call: Callable[[], _Reply], *, repeatable: bool) -> _Reply:
@@ -98,7 +99,7 @@ class Requests:
             if getattr(cause, "response", None) is None:
                 count_request(urlsplit(self.root).hostname or "", "any", "no answer")
             if unsure and answer.meaning in _CONFLICTS:
-                raise RequestUnknown(path, f"a retry was answered {answer.code}") from cause
+                raise REQUEST_UNKNOWN(path=path, why=f"a retry was answered {answer.code}") from cause
             if not answer.is_passing:
                 raise self._refusal(path, answer) from cause
             unsure = unsure or (answer.may_have_worked and not repeatable)
@@ -111,25 +112,25 @@ class Requests:
 
     def _refusal(self, path: str, answer: ErrorAnswer) -> Exception:
         errors = {
-            Meaning.NO_ITEM: item_missing(self.root, answer.code),
+            Meaning.NO_ITEM: ITEM_MISSING(root=self.root, code=answer.code),
             Meaning.NO_TOKEN: token_refused(self.root, answer.code),
-            Meaning.UNTRUSTED: certificate_refused(self.root, answer.code),
-            Meaning.VERSION: api_version_refused(self._api_version, answer.code),
-            Meaning.MISSING: PathMissing(path),
-            Meaning.EXISTS: PathExists(path),
-            Meaning.CONDITION: PathChanged(path, "the requested one"),
-            Meaning.DENIED: StoreDenied(f"{self.root}/{path}", answer.code),
+            Meaning.UNTRUSTED: CERTIFICATE_REFUSED(where=self.root, why=answer.code),
+            Meaning.VERSION: API_VERSION_REFUSED(version=self._api_version, why=answer.code),
+            Meaning.MISSING: PATH_MISSING(path=path),
+            Meaning.EXISTS: PATH_EXISTS(path=path),
+            Meaning.CONDITION: PATH_CHANGED(path=path, wanted="the requested one", found="unknown"),
+            Meaning.DENIED: STORE_DENIED(path=f"{self.root}/{path}", why=answer.code),
         }
-        return errors.get(answer.meaning) or store_refused(path, answer.code)
+        return errors.get(answer.meaning) or STORE_REFUSED(path=path, answer=answer.code)
 
     @staticmethod
     def _timeout(path: str, answer: ErrorAnswer, waited: float, *, unsure: bool) -> Exception:
         if unsure:
-            return RequestUnknown(path, f"{answer.code}, repeatedly for {waited:.0f} s")
+            return REQUEST_UNKNOWN(path=path, why=f"{answer.code}, repeatedly for {waited:.0f} s")
         if answer.meaning is Meaning.THROTTLED:
-            return store_throttled(path, answer.code, waited)
+            return STORE_THROTTLED(path=path, why=answer.code, seconds=waited)
         what = "no token: " if answer.meaning is Meaning.TOKEN_LATER else ""
-        return StoreUnavailable(path, f"{what}{answer.code}, repeatedly for {waited:.0f} s")
+        return STORE_UNAVAILABLE(path=path, why=f"{what}{answer.code}, repeatedly for {waited:.0f} s")
 
 
 _DOUBLINGS = 30  # more would overflow a float, and no longest pause needs more

@@ -16,7 +16,7 @@ from mirror_assets.orchestration.asset_names import AssetKind, asset_key
 from mirror_assets.orchestration.recorded_checks import RecordedChecks
 from mirror_assets.source.log import DeltaLog
 from mirror_assets.storage import LocalStore
-from mirror_assets.storage.errors import StoreFull, StoreUnavailable
+from mirror_assets.storage.errors import STORE_FULL, STORE_UNAVAILABLE
 from mirror_assets_tests.features.alerts.alerting import Deployment
 from mirror_assets_tests.web import WebReceiver
 
@@ -76,11 +76,11 @@ def _silent(*_: object) -> NoReturn:
 
 
 def _away(_store: object, path: str, *_: object) -> NoReturn:
-    raise StoreUnavailable(path, "503")
+    raise STORE_UNAVAILABLE(path=path, why="503")
 
 
 def _full(_store: object, path: str, *_: object) -> NoReturn:
-    raise StoreFull(path)
+    raise STORE_FULL(path=path)
 
 
 def _database_away(*_: object, **__: object) -> NoReturn:

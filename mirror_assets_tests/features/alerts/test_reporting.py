@@ -21,7 +21,7 @@ from mirror_assets.orchestration.check_jobs import ALL_CHECKS, CheckTables
 from mirror_assets.orchestration.reporting import OUTAGE_TAG, discovery_results
 from mirror_assets.source.log import DeltaLog
 from mirror_assets.storage import LocalStore
-from mirror_assets.storage.errors import StoreFull, StoreUnavailable
+from mirror_assets.storage.errors import STORE_FULL, STORE_UNAVAILABLE
 from mirror_assets_tests.features.alerts.alerting import Deployment, kinds
 from mirror_assets_tests.pages import DOCS
 from mirror_assets_tests.web import WebReceiver
@@ -35,7 +35,7 @@ def _silent(*_: object) -> NoReturn:
 
 
 def _away(_store: object, path: str, *_: object) -> NoReturn:
-    raise StoreUnavailable(path, "503, again and again for 120 s")
+    raise STORE_UNAVAILABLE(path=path, why="503, again and again for 120 s")
 
 
 def test_nothing_is_reported_or_stored_where_nothing_is_wrong(deployment: Deployment, receiver: WebReceiver) -> None:
@@ -164,7 +164,7 @@ def test_a_landing_zone_that_refuses_writes_is_one_message(
     deployment.commit("t000", 30)
 
     def full(_store: object, path: str, *_: object) -> NoReturn:
-        raise StoreFull(path)
+        raise STORE_FULL(path=path)
 
     with monkeypatch.context() as patched:
         patched.setattr(LocalStore, "create", full)

@@ -13,12 +13,12 @@ from uuid import UUID, uuid4
 import pytest
 from azure.core.credentials import AccessToken
 
-from mirror_assets.errors import ErrorCode, SettingError
+from mirror_assets.errors import ErrorCode, RetryError, SettingError
 from mirror_assets.features.fabric.client import FabricClient
 from mirror_assets.features.fabric.database import Database, TargetProperties, Workspace, definition_payload
-from mirror_assets.features.fabric.errors import FabricRefused, FabricUnavailable
+from mirror_assets.features.fabric.errors import FABRIC_REFUSED, FABRIC_UNAVAILABLE, FabricRefused
 from mirror_assets.monitoring import DatabaseState, DatabaseStatus
-from mirror_assets_tests.errors import Expected, raises
+from mirror_assets_tests.errors import Expected, raises, raises_row
 from mirror_assets_tests.features.fabric.conftest import place_of
 from mirror_assets_tests.worlds.fabric.databases import OPEN_MIRROR, LoopbackDatabase, reported_table
 from mirror_assets_tests.worlds.fabric.interface import Answer
@@ -85,14 +85,14 @@ def test_an_operation_that_fails_is_no_reason_to_wait(client: FabricClient, fabr
     database = added(fabric)
     fabric.interface.slow = 2
     fabric.interface.outcome = {"status": "Failed", "error": {"errorCode": "Corrupt", "message": "no such thing"}}
-    with pytest.raises(FabricRefused, match=r"read the definition of .*: Corrupt: no such thing\. Next"):
+    with raises_row(FABRIC_REFUSED, match=r"read the definition of .*: Corrupt: no such thing\. Next"):
         client.definition(database)
 
 
 def test_an_accepted_request_without_an_operation_is_refused(client: FabricClient, fabric: LoopbackFabric) -> None:
     database = added(fabric)
     fabric.faults.append(Fault("getDefinition", Answer(202, None, {"x-ms-operation-id": "../../other"})))
-    with pytest.raises(FabricRefused, match="names no operation"):
+    with raises_row(FABRIC_REFUSED, match="names no operation"):
         client.definition(database)
 
 
@@ -147,14 +147,14 @@ def test_no_token_goes_to_another_host(client: FabricClient, fabric: LoopbackFab
 @pytest.mark.parametrize("address", ["https://x/y", "https://x/y?continuationToken=", "::"])
 def test_a_next_page_without_a_token_is_refused(client: FabricClient, fabric: LoopbackFabric, address: str) -> None:
     fabric.faults.append(Fault("getTablesMirroringStatus", Answer(200, {"data": [], "continuationUri": address})))
-    with pytest.raises(FabricRefused, match="no new token"):
+    with raises_row(FABRIC_REFUSED, match="no new token"):
         client.tables(added(fabric))
 
 
 def test_pages_that_never_end_are_refused(client: FabricClient, fabric: LoopbackFabric) -> None:
     page = Answer(200, {"data": [], "continuationUri": "https://x/y?continuationToken=same"})
     fabric.faults += [Fault("getTablesMirroringStatus", page)] * 9
-    with pytest.raises(FabricRefused, match="no new token"):
+    with raises_row(FABRIC_REFUSED, match="no new token"):
         client.tables(added(fabric))
 
 
@@ -173,7 +173,7 @@ CALLS: dict[str, Callable[[FabricClient, UUID], object]] = {
 DENIED: Expected = (SettingError, ErrorCode.FABRIC_REFUSED)
 MISSING: Expected = (SettingError, ErrorCode.FABRIC_REFUSED)
 REFUSED: Expected = (FabricRefused, ErrorCode.FABRIC_REFUSED)
-UNAVAILABLE: Expected = (FabricUnavailable, ErrorCode.FABRIC_UNAVAILABLE)
+UNAVAILABLE: Expected = (RetryError, ErrorCode.FABRIC_UNAVAILABLE)
 QUESTIONS, CHANGES = ("getMirroringStatus", "getDefinition"), ("startMirroring", "create")
 
 
@@ -229,7 +229,7 @@ def test_a_change_whose_answer_is_lost_is_left_to_the_caller(
     client: FabricClient, fabric: LoopbackFabric, operation: str, after: bool
 ) -> None:
     fabric.faults += [Fault(operation, None, after)]
-    with pytest.raises(FabricUnavailable):
+    with raises_row(FABRIC_UNAVAILABLE):
         CALLS[operation](client, added(fabric))
     assert len(fabric.log) == 1
 
@@ -257,7 +257,7 @@ def test_an_answer_that_cannot_be_read_is_refused(
         "getTablesMirroringStatus": lambda: client.tables(database),
     }
     fabric.faults.append(Fault(operation, Answer(201 if operation == "create" else 200, document)))
-    with pytest.raises(FabricRefused, match="can't be read"):
+    with raises_row(FABRIC_REFUSED, match="can't be read"):
         calls[operation]()
 
 
@@ -293,6 +293,6 @@ def test_a_wrong_secret_is_denied_and_not_shown(fabric: LoopbackFabric, onelake:
 
 def test_a_server_with_an_unknown_certificate_gets_no_token(fabric: LoopbackFabric, onelake: LoopbackOneLake) -> None:
     place = Workspace(place_of(fabric).id, fabric.url, onelake.ca)
-    with pytest.raises(FabricUnavailable, match="CERTIFICATE_VERIFY_FAILED"):
+    with raises_row(FABRIC_UNAVAILABLE, match="CERTIFICATE_VERIFY_FAILED"):
         FabricClient(place, onelake.credential()).create("sales", PLAIN)
     assert fabric.log == []

@@ -6,11 +6,12 @@ from pathlib import Path
 
 import pytest
 
-from mirror_assets.config.errors import ConfigInvalid, ConfigMissing
+from mirror_assets.config.errors import CONFIG_MISSING, MISTAKES
 from mirror_assets.config.load import load_section
 from mirror_assets.features.fabric.fabric_settings import FabricConfig, FabricMirrorSettings
 from mirror_assets.storage.credentials import CredentialKind
 from mirror_assets_tests.config.reading import mistake, read
+from mirror_assets_tests.errors import raises_row
 
 WORKSPACE, ITEM = "11111111-aaaa-4bbb-8ccc-000000000001", "22222222-aaaa-4bbb-8ccc-000000000002"
 ZONE = f"landing_zone: {{onelake: {{url: 'https://onelake.dfs.fabric.microsoft.com/{WORKSPACE}/{ITEM}/Files/LandingZone'}}}}"
@@ -93,7 +94,7 @@ def test_fabric_is_read_while_nothing_else_is_right(tmp_path: Path, text: str, s
 )
 def test_mistakes_before_there_is_a_landing_zone(tmp_path: Path, text: str, message: str) -> None:
     (tmp_path / "mirror.yaml").write_text(text)
-    with pytest.raises(ConfigInvalid, match=message):
+    with raises_row(MISTAKES, match=message):
         load_section(FabricConfig, ("mirror", "fabric"), tmp_path / "mirror.yaml", {})
-    with pytest.raises(ConfigMissing):
+    with raises_row(CONFIG_MISSING):
         load_section(FabricConfig, ("mirror", "fabric"), tmp_path / "none.yaml", {})

@@ -9,7 +9,7 @@ from uuid import UUID
 
 import pytest
 
-from mirror_assets.config.errors import ConfigInvalid
+from mirror_assets.config.errors import MISTAKES
 from mirror_assets.config.load import parse_config
 from mirror_assets.errors import ErrorCode, StopError
 from mirror_assets.features.fabric.client import FabricClient
@@ -19,7 +19,7 @@ from mirror_assets.pipeline.drop_table import drop_table
 from mirror_assets.pipeline.rebuild_table import mirror_wait, rebuild_table
 from mirror_assets.pipeline.reconcile_table import reconcile_table
 from mirror_assets.verify.reconciliation import ReconcileState
-from mirror_assets_tests.errors import raises
+from mirror_assets_tests.errors import raises, raises_row
 from mirror_assets_tests.lab import TABLE, Lab
 from mirror_assets_tests.worlds.fabric.databases import LoopbackDatabase, replicating, reported_table
 from mirror_assets_tests.worlds.fabric.loopback import LoopbackFabric
@@ -105,5 +105,5 @@ def test_spark_is_not_sent_without_an_identity(
     config = parse_config(text.encode(), mirrored.config_file, {})
     context = TableContext(config, config.table(TABLE), mirrored.context.log, mirrored.store, lambda: mirrored.spark)
     database.tables = replicating(mirrored.replicator)
-    with pytest.raises(ConfigInvalid, match=r":3: mirror\.fabric\.credential: Spark can't read the mirror"):
+    with raises_row(MISTAKES, match=r":3: mirror\.fabric\.credential: Spark can't read the mirror"):
         reconcile_table(context, requested(mirrored, client, database))

@@ -9,9 +9,9 @@ import pytest
 from mirror_assets.errors import ErrorCode, RetryError, SettingError, StopError
 from mirror_assets.features.fabric.client import FabricClient
 from mirror_assets.features.fabric.database import TargetProperties
-from mirror_assets.features.fabric.errors import FabricRefused, FabricUnavailable
+from mirror_assets.features.fabric.errors import FABRIC_REFUSED, FABRIC_UNAVAILABLE
 from mirror_assets.features.fabric.operate import create_database, start_mirroring
-from mirror_assets_tests.errors import raises
+from mirror_assets_tests.errors import raises, raises_row
 from mirror_assets_tests.worlds.fabric.databases import OPEN_MIRROR, Json, LoopbackDatabase, definition
 from mirror_assets_tests.worlds.fabric.interface import Answer
 from mirror_assets_tests.worlds.fabric.loopback import Fault, LoopbackFabric
@@ -71,7 +71,7 @@ def test_a_lost_answer_is_looked_up(client: FabricClient, fabric: LoopbackFabric
     if done:
         assert not create_database(client, "sales", PLAIN).was_there
     else:
-        with pytest.raises(FabricUnavailable):
+        with raises_row(FABRIC_UNAVAILABLE):
             create_database(client, "sales", PLAIN)
     assert len(fabric.interface.databases) == done
     assert create_database(client, "sales", PLAIN).was_there is done
@@ -86,7 +86,7 @@ def test_a_repeated_request_meets_what_the_first_has_made(client: FabricClient, 
 
 def test_other_refusals_are_raised(client: FabricClient, fabric: LoopbackFabric) -> None:
     fabric.faults.append(Fault("create", Answer.refusal(400, "InvalidDisplayName")))
-    with pytest.raises(FabricRefused, match="InvalidDisplayName"):
+    with raises_row(FABRIC_REFUSED, match="InvalidDisplayName"):
         create_database(client, "?", PLAIN)
 
 
@@ -123,6 +123,6 @@ def test_a_start_whose_answer_is_lost(client: FabricClient, fabric: LoopbackFabr
     if done:
         assert start_mirroring(client, UUID(database.id))
     else:
-        with pytest.raises(FabricUnavailable):
+        with raises_row(FABRIC_UNAVAILABLE):
             start_mirroring(client, UUID(database.id))
     assert database.starts == done

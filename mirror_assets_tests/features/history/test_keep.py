@@ -16,16 +16,16 @@ from pyspark.sql import functions as F
 from mirror_assets.errors import ErrorCode, StopError
 from mirror_assets.features.history import stream
 from mirror_assets.features.history.append import append_rows, next_commit
-from mirror_assets.features.history.errors import HistoryColumnsUnfit, HistoryOvertaken
+from mirror_assets.features.history.errors import HISTORY_COLUMNS_UNFIT, HISTORY_OVERTAKEN
 from mirror_assets.features.history.history_context import HistoryContext
 from mirror_assets.features.history.history_log import HistoryCommit
 from mirror_assets.features.history.history_plan import HistoryPlan, plan_history
 from mirror_assets.features.history.keep import keep_history
 from mirror_assets.features.history.stream import StreamCheckpoint
-from mirror_assets.source.errors import SourceUnavailable
+from mirror_assets.source.errors import SOURCE_UNAVAILABLE
 from mirror_assets.source.ranges import VersionPoint
 from mirror_assets_tests.delta_reader import read_changes
-from mirror_assets_tests.errors import raises
+from mirror_assets_tests.errors import raises, raises_row
 from mirror_assets_tests.features.history.sources import Place, keep, kept_rows, ranges
 from mirror_assets_tests.scans import scanned_changes
 
@@ -94,7 +94,7 @@ def _widen(spark: SparkSession, place: Place, context: HistoryContext) -> None:
     """A type that grew is kept when the history may widen its own, and not before."""
     spark.sql(f"ALTER TABLE delta.`{place.source}` ALTER COLUMN id TYPE BIGINT")
     spark.sql(f"UPDATE delta.`{place.source}` SET id = 5000000000 WHERE id = 100")
-    with pytest.raises(HistoryColumnsUnfit, match=r"versions 8 to 9 .*'id' and 'id'.*enableTypeWidening"):
+    with raises_row(HISTORY_COLUMNS_UNFIT, match=r"versions 8 to 9 .*'id' and 'id'.*enableTypeWidening"):
         keep(context)
     spark.sql(f"ALTER TABLE delta.`{context.history.uri}` SET TBLPROPERTIES (delta.enableTypeWidening = true)")
     assert ranges(keep(context)) == [(8, 9)]
@@ -132,7 +132,7 @@ def test_a_run_that_planned_before_another_kept_something_keeps_none_of_it_twice
     rows = scanned_changes(spark, place.source, 1, 2)
     # Of the two commits the other run has kept one, so that the late one has more to keep, too.
     assert ranges([next(keep_history(place.context(lambda: spark, max_commits=1), print))]) == [(1, 1)]
-    with pytest.raises(HistoryOvertaken, match="another run has committed generation 2"):
+    with raises_row(HISTORY_OVERTAKEN, match="another run has committed generation 2"):
         append_rows(rows, context.history, late)
     assert ranges(keep(context)) == [(2, 2)]
     assert versions_of(spark, context) == [0, 0, 0, 1, 2]
@@ -291,14 +291,14 @@ def test_a_stream_that_dies_at_any_step_goes_on_behind_what_is_kept(
     keep(context)
 
     def die(*_: object) -> None:
-        raise SourceUnavailable(place.source, "killed")
+        raise SOURCE_UNAVAILABLE(uri=place.source, why="killed")
 
     for version, (owner, step) in enumerate(((stream, "append_rows"), (StreamCheckpoint, "leave")), start=1):
         place.append(10 + version)
         with monkeypatch.context() as killed:
             killed.setattr(owner, step, die)
             killed.setattr(StreamCheckpoint, "discard", lambda _: None)  # who dies clears nothing away
-            with pytest.raises(SourceUnavailable):
+            with raises_row(SOURCE_UNAVAILABLE):
                 keep(context)
         keep(context)
     assert versions_of(spark, context) == [0, 0, 0, 1, 2]
@@ -339,7 +339,7 @@ def test_a_source_with_the_historys_own_column_is_refused(spark: SparkSession, p
     place.create()
     place.append(10, _Table_ID=pa.array(["x"]))
     context = place.context(lambda: spark)
-    with pytest.raises(HistoryColumnsUnfit, match="a column `_Table_ID`, which is the history's own"):
+    with raises_row(HISTORY_COLUMNS_UNFIT, match="a column `_Table_ID`, which is the history's own"):
         keep(context)
     assert versions_of(spark, context) == [0, 0, 0]
 

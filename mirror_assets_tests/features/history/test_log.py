@@ -7,15 +7,14 @@ from dataclasses import replace
 from pathlib import Path
 
 import pyarrow as pa
-import pytest
 from deltalake import CommitProperties, DeltaTable, Transaction, write_deltalake
 from hypothesis import given
 from hypothesis import strategies as st
 
 from mirror_assets.errors import ErrorCode, SettingError
-from mirror_assets.features.history.errors import HistoryUnknown
+from mirror_assets.features.history.errors import HISTORY_UNKNOWN
 from mirror_assets.features.history.history_log import APPLICATION, HistoryCommit, HistoryLog, parse_commit
-from mirror_assets_tests.errors import raises
+from mirror_assets_tests.errors import raises, raises_row
 from mirror_assets_tests.source.handmade import commit_file
 
 
@@ -82,7 +81,7 @@ def test_a_log_that_lost_its_slices_knows_the_generation_and_says_what_to_do(tmp
     DeltaTable(tmp_path).create_checkpoint()
     for version in range(3):
         commit_file(tmp_path, version).unlink()
-    with pytest.raises(HistoryUnknown, match="--skip-to VERSION") as unknown:
+    with raises_row(HISTORY_UNKNOWN, match="--skip-to VERSION") as unknown:
         HistoryLog("t", str(tmp_path)).newest()
     assert unknown.value.generation == 3
 

@@ -12,7 +12,8 @@ from mirror_assets.features.history import stream
 from mirror_assets.features.history.append import append_rows
 from mirror_assets.features.history.history_context import HistoryContext, StreamOptions
 from mirror_assets.features.history.history_log import HistoryCommit, HistoryLog
-from mirror_assets.source.errors import SourceUnavailable
+from mirror_assets.source.errors import SOURCE_UNAVAILABLE
+from mirror_assets_tests.errors import raises_row
 from mirror_assets_tests.features.history.sources import Place, keep, kept_rows, ranges
 from mirror_assets_tests.features.history.test_keep import rows_of
 
@@ -73,12 +74,12 @@ def test_a_stream_that_dies_while_it_holds_half_a_commit_loses_and_doubles_nothi
 
     def die_behind_the_first(rows: DataFrame, history: HistoryLog, commit: HistoryCommit) -> HistoryCommit:
         if commit.generation > 1:
-            raise SourceUnavailable(place.source, "killed")
+            raise SOURCE_UNAVAILABLE(uri=place.source, why="killed")
         return append_rows(rows, history, commit)
 
     with monkeypatch.context() as killed:
         killed.setattr(stream, "append_rows", die_behind_the_first)
-        with pytest.raises(SourceUnavailable):
+        with raises_row(SOURCE_UNAVAILABLE):
             keep(by_stream)
     assert ranges(keep(by_stream))[-1][1] == 4
     assert rows_of(kept_rows(spark, by_stream)) == rows_of(kept_rows(spark, by_slices))

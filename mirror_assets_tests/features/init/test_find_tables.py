@@ -20,7 +20,7 @@ from mirror_assets.landing.names import DISCOVERED
 from mirror_assets.source.access import Access
 from mirror_assets.source.find_folders import MatchedFolders, match_folders
 from mirror_assets.storage import LocalStore
-from mirror_assets.storage.errors import StoreDenied, StoreUnavailable
+from mirror_assets.storage.errors import STORE_DENIED, STORE_UNAVAILABLE
 from mirror_assets_tests.worlds.disk_lake import DiskLake, names, states
 from mirror_assets_tests.worlds.onelake.server import LoopbackOneLake
 
@@ -41,7 +41,7 @@ def _zone_is_unreachable(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def _fail(monkeypatch: pytest.MonkeyPatch, method: str) -> None:
     def fail(_: LocalStore, path: str, *__: object) -> None:
-        raise StoreUnavailable(path, "connection refused")
+        raise STORE_UNAVAILABLE(path=path, why="connection refused")
 
     monkeypatch.setattr(LocalStore, method, fail)
 
@@ -268,7 +268,7 @@ def test_a_landing_zone_that_can_not_be_written_is_reported_and_holds_up_nothing
     lake.add("sales/lines")
 
     def refuse(_: LocalStore, path: str, *__: object) -> None:
-        raise StoreDenied(path, "Permission denied")
+        raise STORE_DENIED(path=path, why="Permission denied")
 
     monkeypatch.setattr(LocalStore, "replace", refuse)
     config = lake.load(When.REFRESH)

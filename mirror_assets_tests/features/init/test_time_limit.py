@@ -8,7 +8,7 @@ import pytest
 
 from mirror_assets.errors import ErrorCode, MirrorError, StopError
 from mirror_assets.features.init.time_limit import TimeLimit
-from mirror_assets.source.errors import SourceNotDelta
+from mirror_assets.source.errors import SOURCE_NOT_DELTA, SourceNotDelta
 
 
 @pytest.mark.parametrize("limit", [TimeLimit(60), TimeLimit(None)])
@@ -16,7 +16,7 @@ def test_the_result_or_error_is_that_of_the_request(limit: TimeLimit) -> None:
     assert limit.call("the store", lambda: 7) == 7
 
     def fail() -> None:
-        raise SourceNotDelta("/lake/orders")
+        raise SOURCE_NOT_DELTA(uri="/lake/orders")
 
     with pytest.raises(SourceNotDelta):
         limit.call("the store", fail)

@@ -9,12 +9,12 @@ from pathlib import Path
 import pytest
 
 from mirror_assets.composition import Project
-from mirror_assets.encode.spark_errors import SparkNotStarted
+from mirror_assets.encode.spark_errors import spark_not_started
 from mirror_assets.pipeline.doctor.answers import DoctorVerdict
 from mirror_assets.pipeline.doctor.examination import KEYS_UNIQUE, SPARK_READS
 from mirror_assets.pipeline.doctor.log_questions import FIRST
 from mirror_assets.pipeline.doctor.spark_questions import keys_are_unique
-from mirror_assets.source.errors import SourceUnreadable
+from mirror_assets.source.errors import SOURCE_UNREADABLE
 from mirror_assets.source.log import DeltaLog
 from mirror_assets_tests.lab import Lab
 from mirror_assets_tests.pipeline.doctor.lake import answers
@@ -58,7 +58,7 @@ def test_the_log_and_spark_report_a_missing_table_in_the_same_words(lab: Lab) ->
 
 def test_spark_is_asked_where_the_log_can_not_be_read(lab: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
     def refuse(_: object) -> None:
-        raise SourceUnreadable(lab.uri, "a feature that is not known here")
+        raise SOURCE_UNREADABLE(uri=lab.uri, why="a feature that is not known here")
 
     monkeypatch.setattr(DeltaLog, "newest", refuse)
     found = answers(_project(lab), with_spark=True)
@@ -80,7 +80,7 @@ def test_a_damaged_file_is_an_answer_with_its_name(lab: Lab) -> None:
 
 def test_a_spark_that_does_not_start_is_an_answer(lab: Lab) -> None:
     def refuse(_: str | None) -> None:
-        raise SparkNotStarted("no Java")
+        raise spark_not_started("no Java")
 
     found = answers(replace(_project(lab), session=refuse), with_spark=True)
     assert found[_TABLE, SPARK_READS].words == "Spark did not start: no Java."

@@ -9,11 +9,11 @@ from pathlib import Path
 import pytest
 
 from mirror_assets.errors import ErrorCode, MirrorError, RetryError, SettingError
-from mirror_assets.storage.errors import StoreUnavailable
+from mirror_assets.storage.errors import STORE_UNAVAILABLE
 from mirror_assets.storage.onelake.clients import open_clients
 from mirror_assets.storage.onelake.onelake_address import OneLakeAddress
 from mirror_assets.storage.onelake.onelake_store import OneLakeStore
-from mirror_assets_tests.errors import raises
+from mirror_assets_tests.errors import raises, raises_row
 from mirror_assets_tests.storage.onelake.wire import Clock, store_over
 from mirror_assets_tests.storage.onelake.wire import Reply as WireReply
 from mirror_assets_tests.worlds.onelake import Drop, Fault, LoopbackItem, LoopbackOneLake, Moment, Operation, Reply
@@ -138,7 +138,7 @@ def test_an_authority_that_is_down_is_no_wrong_setting(
 ) -> None:
     monkeypatch.setattr("azure.core.pipeline.transport._base.HttpTransport.sleep", lambda *_: None)
     onelake.faults.add(Fault(Reply(503, "ServerBusy"), on=Operation.TOKEN, times=999))
-    with pytest.raises(StoreUnavailable) as error:
+    with raises_row(STORE_UNAVAILABLE) as error:
         store.create("file", b"data")
     said(error.value, RetryError, "no token", "run again")
 

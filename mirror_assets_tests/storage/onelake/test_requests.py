@@ -9,9 +9,9 @@ from azure.core.exceptions import ServiceResponseError
 
 from mirror_assets.errors import ErrorCode, MirrorError, RetryError, SettingError, StopError
 from mirror_assets.storage import PathChanged, PathExists, PathMissing
-from mirror_assets.storage.errors import RequestUnknown, StoreDenied, StoreUnavailable
+from mirror_assets.storage.errors import STORE_UNAVAILABLE, RequestUnknown
 from mirror_assets.storage.onelake.requests import Requests
-from mirror_assets_tests.errors import Expected, raises
+from mirror_assets_tests.errors import Expected, raises, raises_row
 from mirror_assets_tests.storage.onelake.wire import Clock, Reply, refused, store_over
 
 BUSY = (503, "ServerBusy")
@@ -118,7 +118,7 @@ def test_a_write_that_was_never_begun_ends_as_throttled() -> None:
 
 
 def test_a_read_ends_as_unavailable() -> None:
-    with pytest.raises(StoreUnavailable, match=r"repeatedly for 1[0-9][0-9] s"):
+    with raises_row(STORE_UNAVAILABLE, match=r"repeatedly for 1[0-9][0-9] s"):
         without_end(BUSY).read()
 
 
@@ -133,7 +133,7 @@ def test_a_read_ends_as_unavailable() -> None:
         ),
         (
             (403, "AuthorizationPermissionMismatch"),
-            (StoreDenied, ErrorCode.STORE_DENIED),
+            (SettingError, ErrorCode.STORE_DENIED),
             "root/file .403 AuthorizationPermissionMismatch.*grant read and write",
         ),
         ((400, "UnsupportedHeader"), (StopError, ErrorCode.STORE_REFUSED), "doctor"),

@@ -21,9 +21,10 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from mirror_assets.errors import MirrorError
-from mirror_assets.storage.errors import StoreUnavailable
+from mirror_assets.storage.errors import STORE_UNAVAILABLE
 from mirror_assets.storage.onelake.onelake_store import OneLakeStore
 from mirror_assets.storage.onelake.responses import ErrorAnswer, Meaning, answer_of
+from mirror_assets_tests.errors import raises_row
 from mirror_assets_tests.storage.onelake.wire import TOKEN, Clock, Reply, refused, store_over
 
 IDENTITY = "0x1-20250101000000"
@@ -224,5 +225,5 @@ def test_whatever_is_answered_only_errors_of_ours_come_out_and_no_token(name: st
 
 def test_a_folder_of_no_age_is_an_answer_to_ask_for_again() -> None:
     store = store_over(lambda _: Reply(200, {"x-ms-meta-hdi_isfolder": "true"}), Clock().policy(limit_seconds=2.0))
-    with pytest.raises(StoreUnavailable, match="when the folder was created"):
+    with raises_row(STORE_UNAVAILABLE, match="when the folder was created"):
         store.folder_identity("a")

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import pytest
 from azure.core.exceptions import ServiceResponseError
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mirror_assets.storage.errors import StoreUnavailable
+from mirror_assets.storage.errors import STORE_UNAVAILABLE
 from mirror_assets.storage.onelake.requests import Requests, RetryPolicy
+from mirror_assets_tests.errors import raises_row
 from mirror_assets_tests.storage.onelake.wire import Clock
 
 JITTERS = st.floats(0, 1, exclude_max=True)
@@ -42,7 +42,7 @@ def ask_in_vain(clock: Clock, limit_seconds: float, meanwhile: float = 0.0) -> i
         clock.now += meanwhile
         raise ServiceResponseError("aborted")
 
-    with pytest.raises(StoreUnavailable):
+    with raises_row(STORE_UNAVAILABLE):
         Requests("root", clock.policy(limit_seconds)).read("file", call)
     return requested
 

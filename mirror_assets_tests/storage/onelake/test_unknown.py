@@ -7,8 +7,9 @@ from pathlib import Path
 import pytest
 
 from mirror_assets.storage import PathExists, PathMissing
-from mirror_assets.storage.errors import RequestUnknown, StoreUnavailable
+from mirror_assets.storage.errors import STORE_UNAVAILABLE, RequestUnknown
 from mirror_assets.storage.onelake.onelake_store import OneLakeStore
+from mirror_assets_tests.errors import raises_row
 from mirror_assets_tests.storage.onelake.wire import Clock
 from mirror_assets_tests.worlds.onelake import (
     Action,
@@ -181,5 +182,5 @@ def test_a_folder_whose_making_got_no_answer_is_not_taken_for_made(
     store.make_folder("a")
     assert item.names() == ["a/"]
     onelake.faults.add(Fault(NEVER, on=Operation.CREATE_FOLDER, times=9))
-    with pytest.raises(StoreUnavailable):
+    with raises_row(STORE_UNAVAILABLE):
         store.make_folder("b")

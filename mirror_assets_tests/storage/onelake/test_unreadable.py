@@ -6,10 +6,11 @@ from collections.abc import Callable
 
 import pytest
 
-from mirror_assets.storage.errors import RequestUnknown, StoreUnavailable
+from mirror_assets.storage.errors import STORE_UNAVAILABLE, RequestUnknown
 from mirror_assets.storage.onelake import onelake_store as store
 from mirror_assets.storage.onelake.onelake_store import OneLakeStore
 from mirror_assets.storage.onelake.responses import raised_by_sdk
+from mirror_assets_tests.errors import raises_row
 from mirror_assets_tests.storage.onelake.wire import Clock
 from mirror_assets_tests.worlds.onelake import Action, CutBody, Fault, Garble, LoopbackItem, LoopbackOneLake, Operation
 from mirror_assets_tests.worlds.onelake.stores import loopback_store
@@ -97,7 +98,7 @@ def test_a_write_whose_answer_cannot_be_read_is_read_back(onelake: LoopbackOneLa
 )
 def test_a_listing_that_lacks_what_is_always_said(onelake: LoopbackOneLake, zone: OneLakeStore, line: bytes) -> None:
     onelake.faults.add(Fault(Garble(body=b'{"paths":[%s]}' % line), on=Operation.LIST))
-    with pytest.raises(StoreUnavailable, match="no name, size or ETag"):
+    with raises_row(STORE_UNAVAILABLE, match="no name, size or ETag"):
         zone.list("a")
 
 

@@ -10,7 +10,7 @@ from io import IOBase
 from pathlib import Path
 
 from mirror_assets.storage import LocalStore
-from mirror_assets.storage.errors import RequestUnknown
+from mirror_assets.storage.errors import REQUEST_UNKNOWN
 
 
 class Killed(BaseException):
@@ -56,14 +56,14 @@ class FaultyStore(LocalStore):
         if happening is Happening.KILLED_BEFORE:
             raise Killed
         if happening is Happening.NOT_DONE and writes:
-            raise RequestUnknown(path, "no answer")
+            raise REQUEST_UNKNOWN(path=path, why="no answer")
         reply = request()
         if happening is Happening.KILLED_AFTER:
             if isinstance(reply, IOBase):
                 reply.close()  # as the system does for a process that is gone
             raise Killed
         if happening is Happening.ANSWER_LOST and writes:
-            raise RequestUnknown(path, "no answer")
+            raise REQUEST_UNKNOWN(path=path, why="no answer")
         return reply
 
     def _due(self, *, writes: bool) -> Happening | None:

@@ -24,7 +24,7 @@ from mirror_assets.pipeline.plan import plan_table
 from mirror_assets.pipeline.rebuild_table import rebuild_table
 from mirror_assets.pipeline.run import RunEvents, mirror_table
 from mirror_assets.pipeline.stage import stage_slice
-from mirror_assets.source.errors import RowsChanged
+from mirror_assets.source.errors import ROWS_CHANGED
 from mirror_assets_tests import figures
 from mirror_assets_tests.lab import TABLE, Lab
 from mirror_assets_tests.worlds.histories.equal import require_equal
@@ -172,7 +172,7 @@ class World:
     def _explained(self) -> tuple[type[MirrorError], ...]:
         """What a run may end with beside what passes."""
         held = (RebuildError,) if self._setup.hold else ()
-        return (*held, RowsChanged) if self.way is Way.APPENDS else held
+        return (*held, StopError) if self.way is Way.APPENDS else held
 
     def _meet_bad_rows(self, *, null: bool) -> None:
         """Nothing of their slice is published. When they are gone, only a rebuild leaves out their commit."""
@@ -191,7 +191,7 @@ class World:
 
     def _require_reason(self, error: MirrorError) -> None:
         """A table of appends stops right behind what is covered, before a commit that removes files."""
-        if isinstance(error, RowsChanged):
+        if error.row is ROWS_CHANGED:
             commit = Path(self._lab.uri, "_delta_log", f"{(self._covered or 0) + 1:020d}.json")
             self._may_break = True
             actions = [json.loads(line) for line in commit.read_text().splitlines()]
