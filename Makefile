@@ -60,6 +60,7 @@ planted: java $(INSTALLED) ## plant seventeen faults under a real daemon, and pr
 	@$(BIN)/python -m mirror_assets_tests.worlds.planted $(ARGS)
 
 docs: $(INSTALLED) ## build the documentation site into site/; ARGS=serve serves it while you write
+	$(BIN)/python -m mirror_assets_tests.errors_page
 	$(BIN)/mkdocs $(or $(ARGS),build --strict)
 
 check: $(INSTALLED) ## lint, format, types, import borders, language and the documentation site

@@ -12,7 +12,7 @@ from mirror_assets.config.automation import AutomationConfig
 from mirror_assets.config.catalogs import CatalogConfig, CatalogTable
 from mirror_assets.config.discovered import Discovered
 from mirror_assets.config.document import Origin
-from mirror_assets.config.errors import TABLE_UNKNOWN, Problem, config_invalid
+from mirror_assets.config.errors import TABLE_UNKNOWN, Problem, config_invalid, did_you_mean
 from mirror_assets.config.locate import InSpark, last_address, locate
 from mirror_assets.config.metrics import MetricsConfig
 from mirror_assets.config.setting_values import (
@@ -140,7 +140,7 @@ class Config(Sections):
     def _table(self, name: str) -> TableSettings:
         own = self.tables.get(name)
         if own is None:
-            raise TABLE_UNKNOWN(file=self.file, name=name, meant=tuple(self.tables))
+            raise TABLE_UNKNOWN(file=self.file, name=name, meant=did_you_mean(name, tuple(self.tables)))
         merged = _merge(
             self.defaults.model_dump(exclude_unset=True), own.model_dump(exclude_unset=True, exclude={"source"})
         )

@@ -24,7 +24,7 @@ from mirror_assets.encode.pairing import (
 )
 from mirror_assets.encode.part_assignment import EncodeGroup, group_commits
 from mirror_assets.encode.scan_reader import read_scan
-from mirror_assets.encode.spark_errors import DUPLICATE_KEY, ROWS_MISPLACED, spark_errors
+from mirror_assets.encode.spark_errors import ROWS_MISPLACED, duplicate_key, spark_errors
 from mirror_assets.source.batching import PartAssignment
 from mirror_assets.source.projection import ALL_ROWS, Projection
 from mirror_assets.source.scan import RowKind, Scan
@@ -95,9 +95,7 @@ class EncodedGroup:
             return GroupRead(self.group, self._counted, number_of(self._read) if is_counted_apart else None)
         counts = observed(self._pairs)
         if repeats := counts[DUPLICATES]:
-            raise DUPLICATE_KEY(
-                table=self._slice.table, rows=repeats, samples=repeated_key_samples(self._landing, self._slice.keys)
-            )
+            raise duplicate_key(self._slice.table, repeats, repeated_key_samples(self._landing, self._slice.keys))
         if misplaced := counts[MISPLACED]:
             raise ROWS_MISPLACED(table=self._slice.table, rows=misplaced, first=self.group.first, last=self.group.last)
         return GroupRead(self.group, self._observed.counted())

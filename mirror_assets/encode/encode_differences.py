@@ -24,7 +24,7 @@ from mirror_assets.encode.net import NetSlice
 from mirror_assets.encode.observed import observed
 from mirror_assets.encode.row_hash import value_stamp
 from mirror_assets.encode.scan_reader import read_scan
-from mirror_assets.encode.spark_errors import DUPLICATE_KEY, spark_errors
+from mirror_assets.encode.spark_errors import duplicate_key, spark_errors
 from mirror_assets.markers import ROW_MARKER, Marker
 from mirror_assets.readable import readable
 from mirror_assets.row_values import shown_key
@@ -78,7 +78,7 @@ def encode_differences(
         try:
             counts = changed.agg(*differing.counts()).collect()[0]
             if counts["repeats"]:
-                raise DUPLICATE_KEY(table=table, rows=counts["repeats"], samples=differing.repeated_keys(changed))
+                raise duplicate_key(table, counts["repeats"], differing.repeated_keys(changed))
             parts = slice_.net.parts_for(counts["keys"])
             rows = differing.landed_rows(changed, footer, parts, is_few=counts["keys"] <= _BROADCAST_KEYS)
             write_parts(rows, folder, compression)

@@ -32,7 +32,7 @@ def fill_jar_folder(folder: Path, settings: Mapping[str, str]) -> tuple[Path, ..
         open_session(settings)
     jars = QuickStart.of(settings).jars
     if not jars:
-        raise JARS_UNKNOWN(packages=settings.get(PACKAGES, ""))
+        raise JARS_UNKNOWN(packages=settings.get(PACKAGES) or "no packages")
     folder.mkdir(parents=True, exist_ok=True)
     return tuple(Path(shutil.copy(jar, folder)) for jar in jars)
 

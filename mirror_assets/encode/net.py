@@ -18,7 +18,7 @@ from mirror_assets.encode.counted import Counted, ObservedRows
 from mirror_assets.encode.inserts import write_parts
 from mirror_assets.encode.observed import observed
 from mirror_assets.encode.pairing import repeated_key_samples
-from mirror_assets.encode.spark_errors import DUPLICATE_KEY, spark_errors
+from mirror_assets.encode.spark_errors import duplicate_key, spark_errors
 from mirror_assets.markers import ROW_MARKER, Marker
 from mirror_assets.source.batching import parts_for
 from mirror_assets.source.schema import LandedColumn
@@ -57,7 +57,7 @@ def encode_net(
     with spark_errors(f"{slice_.table}, encoding into {folder}"):
         write_parts(net_rows(changes.rows, slice_, footer, repeats), folder, compression)
         if found := observed(repeats)[_REPEATS]:
-            raise DUPLICATE_KEY(table=slice_.table, rows=found, samples=repeated_key_samples(changes.rows, slice_.keys))
+            raise duplicate_key(slice_.table, found, repeated_key_samples(changes.rows, slice_.keys))
         return changes.counted()
 
 

@@ -11,7 +11,7 @@ from pyspark.sql import functions as F
 
 from mirror_assets.encode.columns import HelperNames, described
 from mirror_assets.encode.inserts import write_parts
-from mirror_assets.encode.spark_errors import DUPLICATE_KEY, spark_errors
+from mirror_assets.encode.spark_errors import duplicate_key, spark_errors
 from mirror_assets.markers import ROW_MARKER, Marker
 from mirror_assets.readable import readable
 from mirror_assets.row_values import shown_key
@@ -103,7 +103,7 @@ def _counted(slice_: RepairSlice, marked: DataFrame) -> dict[Marker, int]:
     if repeats := counts[_REPEATS]:
         rows = readable(marked.where("source_rows > 1").limit(_SAMPLES)).collect()
         such = tuple(f"{_shown(row.asDict(), slice_)} at version {slice_.version}" for row in rows)
-        raise DUPLICATE_KEY(table=slice_.table, rows=repeats, samples=such)
+        raise duplicate_key(slice_.table, repeats, such)
     return {marker: counts[marker.name] for marker in MARKERS}
 
 

@@ -97,6 +97,11 @@ DUPLICATE_KEY = ErrorRow(
 )
 
 
+def duplicate_key(table: str, rows: int, samples: tuple[str, ...]) -> StopError:
+    """Return DUPLICATE_KEY for a number of rows, with samples of their keys."""
+    return DUPLICATE_KEY(table=table, rows=rows, samples="; ".join(samples))
+
+
 ROWS_MISPLACED = ErrorRow(
     ErrorCode.ROWS_MISPLACED,
     StopError,

@@ -164,7 +164,7 @@ def check_not_held(context: TableContext, zone: ZoneState, plan: Plan) -> CheckR
         why = error.what
     if why is None or may_rebuild(context):
         return passed
-    held = TABLE_HELD(table=str(context.name), why=why)
+    held = TABLE_HELD(table=str(context.name), why=why.removeprefix(f"{context.name}: "))
     return CheckResult(NOT_HELD, (held.what,), next_step=held.next_step)
 
 
@@ -228,7 +228,7 @@ def _step_began(context: TableContext) -> float | None:
 
 def _rebuild(context: TableContext, why: str) -> Rebuild:
     if not may_rebuild(context):
-        raise TABLE_HELD(table=str(context.name), why=why)
+        raise TABLE_HELD(table=str(context.name), why=why.removeprefix(f"{context.name}: "))
     return Rebuild(why)
 
 

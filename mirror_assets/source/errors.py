@@ -42,6 +42,11 @@ SOURCE_NOT_DELTA = ErrorRow(
 )
 
 
+def source_not_delta(uri: str) -> SourceNotDelta:
+    """Return SOURCE_NOT_DELTA, with the next step for an address that names one version of a table."""
+    return SOURCE_NOT_DELTA(uri=uri, next_step=leave_out_version(uri))
+
+
 class SourceUnreadable(SettingError):
     """The source can't be read because of its address, its credentials or its log."""
 

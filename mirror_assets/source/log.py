@@ -27,13 +27,13 @@ from mirror_assets.source.delta_rs import (
 from mirror_assets.source.errors import (
     LOG_GAP,
     NO_COLUMNS,
-    SOURCE_NOT_DELTA,
     SOURCE_UNAVAILABLE,
     SOURCE_UNREADABLE,
     SOURCE_UNSUPPORTED,
     LogGap,
     SourceNotDelta,
     SourceUnreadable,
+    source_not_delta,
 )
 from mirror_assets.source.live_paths import LivePaths
 from mirror_assets.source.log_checkpoint import read_checkpoint
@@ -308,7 +308,7 @@ class DeltaLog:
         """Return the newest version of the history."""
         newest = self._listing.newest
         if newest is None:
-            raise SOURCE_NOT_DELTA(uri=self.uri)
+            raise source_not_delta(self.uri)
         return newest
 
     def versions(self) -> tuple[int, ...]:
@@ -520,7 +520,7 @@ class DeltaLog:
         """Return the versions since the last gap, and when their files were written."""
         unbroken = self.files.log().unbroken()
         if not unbroken:
-            raise SOURCE_NOT_DELTA(uri=self.uri)
+            raise source_not_delta(self.uri)
         return unbroken
 
     def _time(self, version: int, in_commit_since: int | None) -> int:
@@ -592,7 +592,7 @@ class DeltaLog:
     def _absence(self, version: int) -> MirrorError:
         """Return the error for a commit that was not found; only an existing log can lack one."""
         if not self.files.log().files:
-            return SOURCE_NOT_DELTA(uri=self.uri)
+            return source_not_delta(self.uri)
         state = self.files.state_of(commit_path(version))
         if state.is_gone:
             return LOG_GAP(uri=self.uri, version=version)

@@ -21,11 +21,11 @@ from mirror_assets.source.errors import (
     DATABRICKS_ONLY,
     LOG_GAP,
     NO_COLUMNS,
-    SOURCE_NOT_DELTA,
     SOURCE_UNAVAILABLE,
     SOURCE_UNREADABLE,
     SOURCE_UNSUPPORTED,
     SourceUnreadable,
+    source_not_delta,
 )
 
 _TRUST = (
@@ -304,7 +304,7 @@ def _translation(uri: str, error: DeltaError | OSError, message: str) -> MirrorE
     if store and _BY_STORE.search(message) and (fault := store_error(uri, store, message)):
         return fault
     if isinstance(error, TableNotFoundError):
-        return SOURCE_NOT_DELTA(uri=uri) if _NO_LOG.search(message) else SOURCE_UNREADABLE(uri=uri, why=message)
+        return source_not_delta(uri) if _NO_LOG.search(message) else SOURCE_UNREADABLE(uri=uri, why=message)
     if isinstance(error, OSError):
         return (SOURCE_UNREADABLE if _SETTING.search(message) else SOURCE_UNAVAILABLE)(uri=uri, why=message)
     if uri.lower().startswith("dbfs:"):

@@ -269,7 +269,7 @@ MUTANTS = (
         "the newest generation is not rolled up",
         "the manifest is lost, and no generation is there to make it again from",
         partial(rolled_up_and_lost, kept=0),
-        "ManifestLost",
+        "the manifest is missing",
         sound=rolled_up_and_lost,
     ),
     Mutant(

@@ -218,7 +218,7 @@ def any_epoch(*_: object) -> int:
     return 1
 
 
-def keys_differ(table: str, _step: str) -> StopError:
+def keys_differ(table: str, **_: str) -> StopError:
     """The error for declared keys, although they were deleted with the table folder."""
     return METADATA_DIFFERS(table=table, path=TABLE.metadata, found="nothing", wanted=str(KEYS))
 

@@ -73,7 +73,7 @@ VACUUM_REFUSED = ErrorRow(
     "{table}: VACUUM {what} files of its source that are needed by {needed_by}.",
     "refresh the model and remove its old frame from mirror.yaml; or mirror the pending commits, if the mirror or the "
     "history needs the files; or keep files longer: {statement}.",
-    "mirror-assets direct-lake --table TABLE",
+    "mirror-assets direct-lake vacuum-plan TABLE",
 )
 
 

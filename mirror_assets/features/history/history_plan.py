@@ -18,6 +18,7 @@ from mirror_assets.source.errors import LogGap
 from mirror_assets.source.log import DeltaLog
 from mirror_assets.source.row_counts import feed_files
 from mirror_assets.source.source_state import SourceState
+from mirror_assets.source.table_properties import how_to_enable
 
 _NOT_IN_LOG = "they are not in the Delta log any more"
 _THREADS = 16  # each asks the store which of a commit's files exist
@@ -89,7 +90,9 @@ def lost_behind(context: HistoryContext, first: int, last: int, why: str) -> Mir
     readable = readable_from(context.source, first, tip)
     readable = readable if readable > first else last + 1
     if readable > tip.version and not tip.feed_enabled:
-        return HISTORY_FEED_OFF(table=context.table, uri=context.source.uri, how=tip.protocol)
+        return HISTORY_FEED_OFF(
+            table=context.table, uri=context.source.uri, how=how_to_enable(context.source.uri, tip.protocol)
+        )
     lost = f"version {first}" if readable == first + 1 else f"versions {first} to {readable - 1}"
     return HISTORY_GAP(table=context.table, lost=lost, why=why, next_version=readable)
 

@@ -24,6 +24,7 @@ from mirror_assets.config.table_settings import StorePath
 from mirror_assets.errors import ErrorCode, MirrorError, RetryError
 from mirror_assets.features.init.errors import NO_TABLES, lake_unfit, no_tables_in_catalog
 from mirror_assets.landing.names import TableName
+from mirror_assets.source.errors import leave_out_version
 from mirror_assets.source.find_folders import find_tables
 from mirror_assets.sql_names import quoted
 
@@ -111,7 +112,7 @@ def open_lake(place: str, settings: Mapping[str, object], depth: int, beside: Pa
         if not any((Path(root) / x.path).resolve().is_relative_to(folder) for folder in ours)
     )
     if not tables:
-        raise NO_TABLES(place=place, depth=depth)
+        raise NO_TABLES(place=place, depth=depth, next_step=leave_out_version(place))
     return Lake(root, {STORE: store}, tables)
 
 

@@ -17,7 +17,7 @@ from mirror_assets.pipeline.context import TableContext, reading
 from mirror_assets.pipeline.doctor.answers import DoctorAnswer, no, ok, warn
 from mirror_assets.readable import readable
 from mirror_assets.row_values import shown_key
-from mirror_assets.source.errors import SOURCE_NOT_DELTA
+from mirror_assets.source.errors import source_not_delta
 from mirror_assets.source.losses import FILE_UNFOUND, SourceRead, SparkInterrupted
 from mirror_assets.source.projection import ALL_ROWS, Projection
 from mirror_assets.source.scan_builder import scan_version
@@ -112,7 +112,7 @@ def _spark_reading(context: TableContext, state: SourceState | None, projection:
                 yield projected(spark.read.format("delta").load(context.source), projection)
         except SparkInterrupted as error:
             if error.row is FILE_UNFOUND and _NO_PATH in error.why:
-                raise SOURCE_NOT_DELTA(uri=uri) from error
+                raise source_not_delta(uri) from error
             raise
         return
     version = state.version

@@ -92,7 +92,7 @@ def open_clients(
             **settings,
         )
     except ValueError as error:
-        raise API_VERSION_REFUSED(version=api_version or "", why=str(error)) from error
+        raise API_VERSION_REFUSED(version=api_version or "", why=str(error).partition("\n")[0]) from error
     return Clients(address, files, blobs)
 
 
