@@ -11,7 +11,6 @@ from pyspark.sql import SparkSession
 
 from mirror_assets.config.load import load_config
 from mirror_assets.config.model import Config
-from mirror_assets.config.zone import open_zone
 from mirror_assets.landing.format import SliceRecord
 from mirror_assets.landing.names import TableName
 from mirror_assets.landing.publish import publish
@@ -24,6 +23,7 @@ from mirror_assets.pipeline.run import RunEvents, mirror_table
 from mirror_assets.pipeline.stage import stage_attempt
 from mirror_assets.source.log import DeltaLog
 from mirror_assets.source.ranges import EVERYTHING, Range, VersionPoint
+from mirror_assets.zones.landing_zone import open_zone
 
 _TABLE = TableName("bench", "orders")
 _CONFIG = """\

@@ -15,38 +15,40 @@ from functools import cache, cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn, TypeAlias
 
-from mirror_assets.config.locate import VendedTable, last_address
 from mirror_assets.config.model import Config
 from mirror_assets.config.table_settings import TableSettings
 from mirror_assets.config.variables import fill_settings, has_reference
-from mirror_assets.config.zone import open_zone
-from mirror_assets.config.zone_settings import LandingZoneConfig, Staging
 from mirror_assets.errors import MirrorError
+from mirror_assets.lakes.access import Locate
+from mirror_assets.lakes.azure import VARIABLE, start_token_server, storage_token
+from mirror_assets.lakes.azure_identity import (
+    HADOOP_AZURE,
+    CredentialKind,
+    abfs_settings,
+    credential_of,
+    onelake_settings,
+)
+from mirror_assets.lakes.catalogs import VendedTable, last_address
+from mirror_assets.lakes.errors import CATALOG_TABLE_UNFIT, CATALOG_TABLE_UNKNOWN, SPARK_CANNOT_SIGN_IN, STORES_COLLIDE
+from mirror_assets.lakes.vended_keys import own_names, reach_settings
 from mirror_assets.landing.names import TableName
 from mirror_assets.monitoring import Mirror
 from mirror_assets.pipeline.context import TableContext
 from mirror_assets.redaction import hide
-from mirror_assets.source.access import Locate
 from mirror_assets.source.log import DeltaLog
 from mirror_assets.standin.replicator import LocalReplicator
-from mirror_assets.storage import LocalStore, Store
-from mirror_assets.storage.credentials import CredentialKind, credential_of
-from mirror_assets.storage.errors import SPARK_CANNOT_SIGN_IN, STORES_COLLIDE
-from mirror_assets.storage.lake.azure import storage_token
-from mirror_assets.storage.lake.catalog_errors import CATALOG_TABLE_UNFIT, CATALOG_TABLE_UNKNOWN
-from mirror_assets.storage.lake.token_server import VARIABLE, start_token_server
-from mirror_assets.storage.lake.vended_keys import own_names, reach_settings
-from mirror_assets.storage.onelake.abfs import HADOOP_AZURE, abfs_settings, onelake_settings
-from mirror_assets.storage.onelake.onelake_address import OneLakeAddress
 from mirror_assets.telemetry.export import exporting
 from mirror_assets.telemetry.scope import current_scope
+from mirror_assets.zones import LocalStore, Store
+from mirror_assets.zones.landing_zone import LandingZoneConfig, Staging, open_zone
+from mirror_assets.zones.onelake.onelake_address import OneLakeAddress
 
 if TYPE_CHECKING:
     # Loaded when something opens that needs them: commands that read logs do without.
     from pyspark.sql import SparkSession
 
     from mirror_assets.encode.vended import CatalogKeys
-    from mirror_assets.storage.onelake.clients import ResponseRecorder
+    from mirror_assets.zones.onelake.clients import ResponseRecorder
 
 
 # Opens the Spark session of an owner, or a new one for None.
@@ -223,8 +225,8 @@ def no_spark(owner: str | None = None) -> NoReturn:
 
 def open_watched_zone(config: LandingZoneConfig) -> tuple[Store, ResponseRecorder]:
     """Return the store, and what records the responses that it receives; a local folder has none."""
-    from mirror_assets.storage.onelake.clients import ResponseRecorder, open_clients
-    from mirror_assets.storage.onelake.onelake_store import OneLakeStore
+    from mirror_assets.zones.onelake.clients import ResponseRecorder, open_clients
+    from mirror_assets.zones.onelake.onelake_store import OneLakeStore
 
     recorder, place = ResponseRecorder(), config.onelake
     if place is None:

@@ -20,16 +20,16 @@ if TYPE_CHECKING:
     from mirror_assets.config.errors import Problem
     from mirror_assets.config.model import Config
     from mirror_assets.config.rules import Rule
-    from mirror_assets.config.setting_values import Section
     from mirror_assets.config.table_settings import TableSettings
+    from mirror_assets.lakes.azure_identity import CredentialKind
     from mirror_assets.landing.problems import ProblemFile, ProblemKey, Sent, StoredProblem
     from mirror_assets.monitoring import Mirror
     from mirror_assets.orchestration.asset_check import Check
     from mirror_assets.orchestration.dagster_internals import Job
     from mirror_assets.orchestration.mirror_assets import MirrorAssets
-    from mirror_assets.storage import Store
-    from mirror_assets.storage.credentials import CredentialKind
-    from mirror_assets.storage.onelake.onelake_address import OneLakeAddress
+    from mirror_assets.settings import Section
+    from mirror_assets.zones import Store
+    from mirror_assets.zones.onelake.onelake_address import OneLakeAddress
 
 # The folders of `features`, each with one `FEATURE`. Without its line here, a feature does not exist.
 _NAMES = ("init", "demo", "history", "direct_lake", "alerts", "fabric")

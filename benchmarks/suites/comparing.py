@@ -16,7 +16,6 @@ from benchmarks.bench_table import BenchTable
 from benchmarks.meter import Cost
 from benchmarks.result import Case, Outcome
 from benchmarks.source import load_table
-from mirror_assets.config.zone import open_zone
 from mirror_assets.monitoring import Mirror
 from mirror_assets.pipeline.rebuild_table import mirror_wait, rebuild_table
 from mirror_assets.pipeline.reconcile_table import reconcile_in_turn
@@ -24,6 +23,7 @@ from mirror_assets.pipeline.repair_table import repair_table
 from mirror_assets.standin.replicator import LocalReplicator
 from mirror_assets.verify import reconcile
 from mirror_assets.verify.reconciliation import ReconcileState
+from mirror_assets.zones.landing_zone import open_zone
 
 _WHOLE, _DIFFERING = "all rows", "all rows, one differs"
 _SHARE, _UNCHANGED = "a share of the columns", "neither side has changed"

@@ -8,8 +8,8 @@ from benchmarks.bench import Bench
 from benchmarks.bench_table import BenchTable
 from benchmarks.result import Case, Goal, Outcome
 from benchmarks.source import make_source
-from mirror_assets.config.zone import open_zone
 from mirror_assets.standin.replicator import LocalReplicator
+from mirror_assets.zones.landing_zone import open_zone
 
 
 def run(bench: Bench) -> Outcome:

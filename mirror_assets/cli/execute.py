@@ -17,7 +17,6 @@ from mirror_assets.composition import Project
 from mirror_assets.config.discovered import When
 from mirror_assets.config.load import load_config
 from mirror_assets.config.model import Config
-from mirror_assets.config.zone import open_zone
 from mirror_assets.encode.repair import RepairChanges
 from mirror_assets.errors import NEXT, ErrorCode
 from mirror_assets.monitoring import MonitoredTable, TableState
@@ -38,6 +37,7 @@ from mirror_assets.orchestration.run_reports import RebuildReport, RepairReport,
 from mirror_assets.pipeline.drop_table import find_orphans
 from mirror_assets.pipeline.rebuild_table import is_rebuilding, rebuild_consequence
 from mirror_assets.pipeline.repair_table import Repair, count_repair, plan_repair
+from mirror_assets.zones.landing_zone import open_zone
 
 
 @dataclass(frozen=True)

@@ -9,31 +9,21 @@ from typing import TYPE_CHECKING
 from pydantic import Field, PrivateAttr
 
 from mirror_assets.config.automation import AutomationConfig
-from mirror_assets.config.catalogs import CatalogConfig, CatalogTable
 from mirror_assets.config.discovered import Discovered
-from mirror_assets.config.document import Origin
 from mirror_assets.config.errors import TABLE_UNKNOWN, Problem, config_invalid
-from mirror_assets.config.locate import InSpark, last_address, locate
 from mirror_assets.config.metrics import MetricsConfig
-from mirror_assets.config.setting_values import (
-    Folder,
-    PythonName,
-    Section,
-    SparkName,
-    SparkValue,
-    TableKey,
-    Text,
-    with_settings,
-)
-from mirror_assets.config.store_access import access_to, store_of
-from mirror_assets.config.stores import StoreConfig
+from mirror_assets.config.mirror_settings import MirrorConfig
+from mirror_assets.config.setting_values import PythonName, SparkName, SparkValue, TableKey
 from mirror_assets.config.table_settings import StorePath, TableConfig, TableDefaults, TableSettings
-from mirror_assets.config.zone_settings import LandingZoneConfig, MirrorConfig
 from mirror_assets.errors import SettingError
 from mirror_assets.feature import Feature, MirrorPlace, SliceCheck, features, own_feature
+from mirror_assets.lakes.access import Access, Located, access_to, store_of
+from mirror_assets.lakes.catalogs import CatalogConfig, CatalogTable, InSpark, last_address, locate
+from mirror_assets.lakes.lake_store import LakeStore
+from mirror_assets.lakes.stores import StoreConfig
 from mirror_assets.landing.names import TableName
-from mirror_assets.source.access import Access, Located
-from mirror_assets.storage.lake.lake_store import LakeStore
+from mirror_assets.settings import Folder, Origin, Section, Text, with_settings
+from mirror_assets.zones.landing_zone import LandingZoneConfig
 
 
 class SparkConfig(Section):

@@ -24,14 +24,13 @@ from mirror_assets.composition import (
 )
 from mirror_assets.config.errors import TABLES_UNCONFIRMED
 from mirror_assets.config.model import Config
-from mirror_assets.config.zone import open_zone
-from mirror_assets.config.zone_settings import LandingZoneConfig, OneLakeConfig
 from mirror_assets.encode.session import require_delta
 from mirror_assets.landing.metadata import ensure_partner_events
 from mirror_assets.orchestration.asset_names import LANDING_ZONE, OUTPUTS, SPARK, TABLES
 from mirror_assets.orchestration.mirror_assets import MirrorAssets
 from mirror_assets.orchestration.table_inputs import TableInputs
-from mirror_assets.storage import LocalStore, Store
+from mirror_assets.zones import LocalStore, Store
+from mirror_assets.zones.landing_zone import LandingZoneConfig, OneLakeConfig, open_zone
 
 # `partnerName` in _partnerEvents.json. Fabric requires that it never changes.
 _PARTNER = "mirror_assets"

@@ -17,16 +17,16 @@ from deltalake import DeltaTable, QueryBuilder
 from deltalake.exceptions import DeltaProtocolError
 
 from mirror_assets.composition import open_mirror, source_log
-from mirror_assets.config.zone import open_zone
 from mirror_assets.feature import asset_of_feature
+from mirror_assets.lakes.access import Access
 from mirror_assets.landing.names import TableName
 from mirror_assets.orchestration.asset_names import AssetKind
 from mirror_assets.orchestration.dagster_internals import TableSlice
 from mirror_assets.orchestration.errors import INPUT_UNSUPPORTED, NOT_MIRRORED_YET
 from mirror_assets.orchestration.materialize import failing
 from mirror_assets.orchestration.mirror_assets import LOADABLE, MirrorAssets
-from mirror_assets.source.access import Access
 from mirror_assets.source.delta_rs import load_table
+from mirror_assets.zones.landing_zone import open_zone
 
 # Types beside pyarrow's, each with the package of its handler.
 _MORE_TYPES = {

@@ -27,7 +27,7 @@ from mirror_assets.pipeline.pending import feed_deadline, pending_commits, table
 from mirror_assets.pipeline.replication import read_replication
 from mirror_assets.pipeline.silent_stores import SilentStores
 from mirror_assets.pipeline.table_health import Urgency, table_health
-from mirror_assets.storage import Store
+from mirror_assets.zones import Store
 
 
 @dataclass(frozen=True)

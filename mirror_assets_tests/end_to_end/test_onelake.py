@@ -9,7 +9,6 @@ import pytest
 
 from mirror_assets.composition import open_local_staging
 from mirror_assets.config.load import load_config
-from mirror_assets.config.zone_settings import Staging
 from mirror_assets.landing.format import SliceRecord
 from mirror_assets.landing.names import PROCESSED, landing_name
 from mirror_assets.landing.publish import Outcome
@@ -22,6 +21,7 @@ from mirror_assets.pipeline.reconcile_table import reconcile_table
 from mirror_assets.pipeline.stage import stage_attempt
 from mirror_assets.verify.landed import file_continuity
 from mirror_assets.verify.reconciliation import ReconcileState
+from mirror_assets.zones.landing_zone import Staging
 from mirror_assets_tests.lab import TABLE, Lab, wait_on
 from mirror_assets_tests.worlds.onelake import LoopbackOneLake, Operation
 from mirror_assets_tests.worlds.onelake.lab import OneLakeLab

@@ -14,7 +14,6 @@ from pyspark.sql import SparkSession
 from mirror_assets.composition import open_mirror
 from mirror_assets.config.load import load_config
 from mirror_assets.config.model import Config
-from mirror_assets.config.zone import open_zone
 from mirror_assets.definitions import build_definitions
 from mirror_assets.orchestration.asset_names import MIRROR_ALL
 from mirror_assets.orchestration.jobs import TABLES_OP
@@ -23,6 +22,7 @@ from mirror_assets.pipeline.context import TableContext
 from mirror_assets.pipeline.reconcile_table import reconcile_table
 from mirror_assets.source.log import DeltaLog
 from mirror_assets.verify.reconciliation import ReconcileState
+from mirror_assets.zones.landing_zone import open_zone
 
 MODES = ("none", "name", "id")
 _ROWS = "SELECT CAST(id AS INT), CAST(id % 3 AS SMALLINT), concat('n', id) FROM range({rows})"

@@ -11,12 +11,12 @@ from mirror_assets.cli.exit import Exit, exit_code
 from mirror_assets.cli.output import note, show, show_json
 from mirror_assets.config.errors import did_you_mean
 from mirror_assets.config.load import load_config
-from mirror_assets.config.zone import open_zone
 from mirror_assets.errors import MirrorError
 from mirror_assets.features.alerts.alert_settings import AlertSettings, ReceiverConfig
 from mirror_assets.features.alerts.messages import test_message
 from mirror_assets.features.alerts.receivers import send
 from mirror_assets.landing.problems import Mute, ProblemStore
+from mirror_assets.zones.landing_zone import open_zone
 
 
 @dataclass(frozen=True)

@@ -14,7 +14,6 @@ from mirror_assets.cli.run_job import execute, failures
 from mirror_assets.composition import open_spark
 from mirror_assets.config.load import load_config
 from mirror_assets.config.model import Config
-from mirror_assets.config.zone import open_zone
 from mirror_assets.features.demo.claim import claim_folder, claim_tables, clear_folder, clear_tables, write_config
 from mirror_assets.features.demo.demo_lake import begin_lake, continue_lake
 from mirror_assets.landing.names import TableName
@@ -22,6 +21,7 @@ from mirror_assets.orchestration.asset_names import AssetKind, asset_key
 from mirror_assets.orchestration.check_jobs import ALL_CHECKS
 from mirror_assets.orchestration.jobs import REPLICATE
 from mirror_assets.orchestration.run_reports import TableReport
+from mirror_assets.zones.landing_zone import open_zone
 
 _EQUAL = "equal to source"
 

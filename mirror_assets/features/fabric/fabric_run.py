@@ -21,7 +21,7 @@ from mirror_assets.features.fabric.open_database import open_fabric
 from mirror_assets.features.fabric.operate import create_database, start_mirroring
 from mirror_assets.monitoring import DatabaseState, MonitoredTable, TableState
 from mirror_assets.pipeline.replication import check_replication
-from mirror_assets.storage.onelake.onelake_address import OneLakeAddress
+from mirror_assets.zones.onelake.onelake_address import OneLakeAddress
 
 
 @dataclass(frozen=True)

@@ -12,9 +12,9 @@ from mirror_assets.config.model import Config
 from mirror_assets.feature import MirrorPlace
 from mirror_assets.features.fabric.database import Workspace
 from mirror_assets.features.fabric.fabric_settings import FabricConfig, FabricMirrorSettings
+from mirror_assets.lakes.azure_identity import CredentialKind, credential_of
 from mirror_assets.monitoring import Mirror
-from mirror_assets.storage import Store
-from mirror_assets.storage.credentials import CredentialKind, credential_of
+from mirror_assets.zones import Store
 
 if TYPE_CHECKING:  # it loads a part of Azure's SDK
     from mirror_assets.features.fabric.client import FabricClient

@@ -21,9 +21,9 @@ from mirror_assets.features.demo.claim import (
     clear_tables,
 )
 from mirror_assets.landing.names import TableName
-from mirror_assets.storage import LocalStore, Store
+from mirror_assets.zones import LocalStore, Store
 from mirror_assets_tests.errors import raises
-from mirror_assets_tests.storage.memory import MemoryStore
+from mirror_assets_tests.zones.memory import MemoryStore
 
 PLANES, OTHER = TableName("nycflights", "planes"), TableName("sales", "orders")
 

@@ -9,7 +9,7 @@ import pytest
 from mirror_assets.config.errors import CONFIG_MISSING, MISTAKES
 from mirror_assets.config.load import load_section
 from mirror_assets.features.fabric.fabric_settings import FabricConfig, FabricMirrorSettings
-from mirror_assets.storage.credentials import CredentialKind
+from mirror_assets.lakes.azure_identity import CredentialKind
 from mirror_assets_tests.config.reading import mistake, read
 from mirror_assets_tests.errors import raises_row
 

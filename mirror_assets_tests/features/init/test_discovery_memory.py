@@ -10,11 +10,11 @@ import hypothesis.strategies as st
 import pytest
 from hypothesis import given, settings
 
-from mirror_assets.config.zone_settings import LandingZoneConfig
 from mirror_assets.errors import ErrorCode, StopError
 from mirror_assets.features.init.discovery_memory import DiscoveryMemory, MemoryFile
 from mirror_assets.features.init.finding import FolderFacts, FolderKind, FoundFolder, PlaceFinding
 from mirror_assets.landing.names import DISCOVERED
+from mirror_assets.zones.landing_zone import LandingZoneConfig
 
 _PLACE = "s3://lake sales/*"
 _TIMES = st.floats(min_value=0, max_value=4e9)

@@ -16,11 +16,11 @@ from mirror_assets.errors import ErrorCode
 from mirror_assets.features.init import find_tables
 from mirror_assets.features.init.discovery_memory import MemoryFile
 from mirror_assets.features.init.finding import PlaceFinding, scan
+from mirror_assets.lakes.access import Access
 from mirror_assets.landing.names import DISCOVERED
-from mirror_assets.source.access import Access
 from mirror_assets.source.find_folders import MatchedFolders, match_folders
-from mirror_assets.storage import LocalStore
-from mirror_assets.storage.errors import STORE_DENIED, STORE_UNAVAILABLE
+from mirror_assets.zones import LocalStore
+from mirror_assets.zones.errors import STORE_DENIED, STORE_UNAVAILABLE
 from mirror_assets_tests.worlds.disk_lake import DiskLake, names, states
 from mirror_assets_tests.worlds.onelake.server import LoopbackOneLake
 

@@ -17,10 +17,10 @@ import pytest
 from deltalake import DeltaTable
 
 from mirror_assets.config.load import load_config
-from mirror_assets.config.zone import open_zone
 from mirror_assets.landing.state import read_manifest
 from mirror_assets.landing.steps import drive
 from mirror_assets.standin.replicator import LocalReplicator
+from mirror_assets.zones.landing_zone import open_zone
 from mirror_assets_tests.lab import TABLE
 from mirror_assets_tests.quick_jvm import ENVIRONMENT
 from mirror_assets_tests.worlds.cluster.standalone import NO_PYTHON, executors, standalone
