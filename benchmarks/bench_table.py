@@ -23,7 +23,6 @@ from mirror_assets.pipeline.run import RunEvents, mirror_table
 from mirror_assets.pipeline.stage import stage_attempt
 from mirror_assets.source.log import DeltaLog
 from mirror_assets.source.ranges import EVERYTHING, Range, VersionPoint
-from mirror_assets.zones.landing_zone import open_zone
 
 _TABLE = TableName("bench", "orders")
 _CONFIG = """\
@@ -49,7 +48,7 @@ class BenchTable:
     def context(self) -> TableContext:
         """The table's work."""
         config = self._config()
-        store = open_zone(config.landing_zone)
+        store = config.zone.open()
         return TableContext(config, config.table(_TABLE), DeltaLog(self.uri), store, lambda: self.spark)
 
     def land(self, last: int | None = None) -> int:

@@ -23,7 +23,6 @@ from mirror_assets.pipeline.repair_table import repair_table
 from mirror_assets.standin.replicator import LocalReplicator
 from mirror_assets.verify import reconcile
 from mirror_assets.verify.reconciliation import ReconcileState
-from mirror_assets.zones.landing_zone import open_zone
 
 _WHOLE, _DIFFERING = "all rows", "all rows, one differs"
 _SHARE, _UNCHANGED = "a share of the columns", "neither side has changed"
@@ -44,7 +43,7 @@ class _Compared:
         self._bench, self.rows, self.uri = bench, rows, str(bench.folder / "source")
         load_table(bench.spark, self.uri, rows, vectors=True)
         self.table = BenchTable(bench.spark, bench.folder / "zone", self.uri, "keys: [id]")
-        store = open_zone(self.table.context().config.landing_zone)
+        store = self.table.context().config.zone.open()
         self.mirror: Mirror = LocalReplicator(store, self.table.root / "mirror").at_once()
         self.costs: dict[str, list[Cost]] = {}
         self.away: dict[str, list[float]] = {}

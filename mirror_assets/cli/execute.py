@@ -37,7 +37,6 @@ from mirror_assets.orchestration.run_reports import RebuildReport, RepairReport,
 from mirror_assets.pipeline.drop_table import find_orphans
 from mirror_assets.pipeline.rebuild_table import is_rebuilding, rebuild_consequence
 from mirror_assets.pipeline.repair_table import Repair, count_repair, plan_repair
-from mirror_assets.zones.landing_zone import open_zone
 
 
 @dataclass(frozen=True)
@@ -138,7 +137,7 @@ def check_lines(result: dg.ExecuteInProcessResult) -> list[CheckLine]:
 
 def orphan_lines(config: Config) -> list[CheckLine]:
     """Return a warning for each table folder that is not in mirror.yaml: it has no asset to attach a check to."""
-    warning, orphans = dg.AssetCheckSeverity.WARN.value, find_orphans(open_zone(config.landing_zone), config.names)
+    warning, orphans = dg.AssetCheckSeverity.WARN.value, find_orphans(config.zone.open(), config.names)
     assets = {x.name: asset_key(AssetKind.LANDING, x.name).to_user_string() for x in orphans}
     return [CheckLine(assets[x.name], "orphans", passed=False, severity=warning, message=x.message) for x in orphans]
 

@@ -24,6 +24,7 @@ from mirror_assets.lakes.stores import StoreConfig
 from mirror_assets.landing.names import TableName
 from mirror_assets.settings import Folder, Origin, Section, Text, with_settings
 from mirror_assets.zones.landing_zone import LandingZoneConfig
+from mirror_assets.zones.store import Zone
 
 
 class SparkConfig(Section):
@@ -143,7 +144,7 @@ class Config(Sections):
         return self.locate(uri).access if self.is_of_catalog(uri) else access_to(uri, self._stores)
 
     def locate(self, source: str, in_spark: InSpark | None = None) -> Located:
-        """Return the location of a source; a catalog's table is resolved by its catalog. Raises as `config.locate`."""
+        """Return the location of a source; a catalog's table is resolved by its catalog. Raises as `locate`."""
         return locate(source, self.catalogs, self._stores, in_spark)
 
     @staticmethod
@@ -179,7 +180,12 @@ class Config(Sections):
         place = self.mirror_place
         if place is None:
             return tuple(self.stores.values())
-        return (*self.stores.values(), StoreConfig(root=place.tables.abfss, credential=place.credential.value))
+        return (*self.stores.values(), StoreConfig(root=place.tables, credential=place.credential))
+
+    @property
+    def zone(self) -> Zone:
+        """The landing zone."""
+        return self.landing_zone.zone
 
     @property
     def mirror_place(self) -> MirrorPlace | None:

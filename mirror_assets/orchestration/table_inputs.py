@@ -26,7 +26,6 @@ from mirror_assets.orchestration.errors import INPUT_UNSUPPORTED, NOT_MIRRORED_Y
 from mirror_assets.orchestration.materialize import failing
 from mirror_assets.orchestration.mirror_assets import LOADABLE, MirrorAssets
 from mirror_assets.source.delta_rs import load_table
-from mirror_assets.zones.landing_zone import open_zone
 
 # Types beside pyarrow's, each with the package of its handler.
 _MORE_TYPES = {
@@ -92,7 +91,7 @@ class TableInputs(dg.IOManager):
         made = asset_of_feature(config, config.table(table)) if kind is AssetKind.HISTORY else None
         if made is not None:
             return config.access(made.uri)
-        status = open_mirror(config, open_zone(config.landing_zone)).table(table)
+        status = open_mirror(config, config.zone.open()).table(table)
         if status is None:
             raise NOT_MIRRORED_YET(table=table)
         return config.access(status.location)

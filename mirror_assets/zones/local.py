@@ -10,8 +10,9 @@ import stat
 import uuid
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
+from dataclasses import dataclass
 from pathlib import Path
-from typing import BinaryIO
+from typing import TYPE_CHECKING, BinaryIO
 
 from mirror_assets.spark_paths import spark_path
 from mirror_assets.zones.errors import (
@@ -22,13 +23,17 @@ from mirror_assets.zones.errors import (
     PATH_MISSING,
     PATH_REFUSED,
     REQUEST_UNKNOWN,
+    ROOT_UNUSABLE,
     STORE_DENIED,
     STORE_FULL,
     STORE_UNAVAILABLE,
     PathMissing,
 )
 from mirror_assets.zones.linux import delete_folder, identity_of, rename_noreplace
-from mirror_assets.zones.store import Content, FileInfo, checked
+from mirror_assets.zones.store import Content, FileInfo, Store, checked
+
+if TYPE_CHECKING:
+    from mirror_assets.zones.probe import ResponseRecorder
 
 _TRIES = 10
 
@@ -107,6 +112,32 @@ def _listed(folder: str, entry: os.DirEntry[str]) -> FileInfo | None:
     if stat.S_ISDIR(found.st_mode):
         return FileInfo(path, 0, "", is_folder=True)
     return FileInfo(path, found.st_size, _etag(found), modified=found.st_ctime)
+
+
+@dataclass(frozen=True)
+class LocalZone:
+    """A landing zone in a folder of this machine."""
+
+    path: Path
+
+    @property
+    def root(self) -> str:
+        """The folder's path."""
+        return str(self.path)
+
+    uri = root
+    is_metered = False
+    spark_reach = None
+
+    def open(self, recorder: ResponseRecorder | None = None) -> Store:  # noqa: ARG002 a folder sends no responses
+        """Return the folder's store. Raises SettingError for a path that is not a folder."""
+        if self.path.exists() and not self.path.is_dir():
+            raise ROOT_UNUSABLE(root=self.root, why="it is a file, not a folder")
+        return LocalStore(self.path)
+
+    def local_staging(self) -> LocalStore | None:
+        """Return None: Spark writes to the folder."""
+        return None
 
 
 class LocalStore:

@@ -11,11 +11,17 @@ import uuid
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from mirror_assets.errors import MirrorError
 from mirror_assets.zones.errors import PathChanged, PathExists, PathMissing
 from mirror_assets.zones.store import Store
 
+if TYPE_CHECKING:
+    from azure.core.pipeline import PipelineResponse
+    from azure.core.rest import HttpRequest, HttpResponse
+
+_RETRY_HEADERS = ("Retry-After", "x-ms-retry-after-ms", "RateLimit-Remaining", "x-ms-ratelimit-remaining")
 _LIMIT = 1 << 20
 _LARGE = (8 << 20) + 1
 
@@ -29,6 +35,28 @@ class Diagnosis:
     question: str
     passed: bool
     saw: str
+
+
+class ResponseRecorder:
+    """A hook of a store's clients that records the answers: status, error code and Retry-After."""
+
+    def __init__(self) -> None:
+        self._heard: list[str] = []
+        self.versions: set[str] = set()
+
+    def __call__(self, response: PipelineResponse[HttpRequest, HttpResponse]) -> None:
+        """Record an answer; nothing recorded is secret."""
+        answer, request = response.http_response, response.http_request
+        code = answer.headers.get("x-ms-error-code", "")
+        waiting = [f"{name}: {answer.headers[name]}" for name in _RETRY_HEADERS if name in answer.headers]
+        self._heard.append(" ".join([request.method, str(answer.status_code), code, *waiting]).strip())
+        if version := answer.headers.get("x-ms-version"):
+            self.versions.add(version)
+
+    def heard(self) -> str:
+        """Return the answers recorded since the last call, as one line."""
+        heard, self._heard = self._heard, []
+        return ", ".join(heard)
 
 
 def examine(store: Store, scratch: str, heard: Callable[[], str]) -> Iterator[Diagnosis]:

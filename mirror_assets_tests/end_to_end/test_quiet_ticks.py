@@ -14,7 +14,7 @@ from mirror_assets.orchestration.jobs import TABLES_OP
 from mirror_assets.pipeline import table_watch
 from mirror_assets.source.log import DeltaLog
 from mirror_assets.source.source_state import SourceState
-from mirror_assets.zones.landing_zone import Staging
+from mirror_assets.zones.onelake.onelake_zone import Staging
 from mirror_assets_tests.end_to_end.ticks import Location
 from mirror_assets_tests.lab import TABLE, Lab
 from mirror_assets_tests.worlds.onelake import LoopbackOneLake, Operation

@@ -31,8 +31,8 @@ from mirror_assets.orchestration.check_jobs import ALL_CHECKS
 from mirror_assets.orchestration.jobs import REPLICATE
 from mirror_assets.orchestration.mirror_assets import MirrorAssets
 from mirror_assets.orchestration.resources import resources
-from mirror_assets.zones.landing_zone import Staging
 from mirror_assets.zones.onelake.clients import shared_clients
+from mirror_assets.zones.onelake.onelake_zone import Staging
 from mirror_assets_tests import figures
 from mirror_assets_tests.errors import raises_row
 from mirror_assets_tests.lab import TABLE, Lab

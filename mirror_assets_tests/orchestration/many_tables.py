@@ -22,7 +22,6 @@ from mirror_assets.pipeline.context import TableContext
 from mirror_assets.pipeline.reconcile_table import reconcile_table
 from mirror_assets.source.log import DeltaLog
 from mirror_assets.verify.reconciliation import ReconcileState
-from mirror_assets.zones.landing_zone import open_zone
 
 MODES = ("none", "name", "id")
 _ROWS = "SELECT CAST(id AS INT), CAST(id % 3 AS SMALLINT), concat('n', id) FROM range({rows})"
@@ -102,7 +101,7 @@ class Lake:
 
     def differences(self) -> list[str]:
         """Tables whose mirror is not equal to its source, and why."""
-        config, store = self.config, open_zone(self.config.landing_zone)
+        config, store = self.config, self.config.zone.open()
         mirror = open_mirror(config, store)
         mirror.poll()
         works = (

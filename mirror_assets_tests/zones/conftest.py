@@ -11,8 +11,8 @@ import pytest
 from mirror_assets.lakes.azure_identity import CredentialKind
 from mirror_assets.zones import LocalStore, Store
 from mirror_assets.zones.onelake.clients import shared_clients
-from mirror_assets.zones.onelake.onelake_address import OneLakeAddress
 from mirror_assets.zones.onelake.onelake_store import OneLakeStore
+from mirror_assets.zones.onelake.onelake_zone import OneLakeAddress
 from mirror_assets_tests.worlds.onelake.stores import loopback_store
 from mirror_assets_tests.zones.memory import MemoryStore
 

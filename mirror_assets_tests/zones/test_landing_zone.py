@@ -6,12 +6,12 @@ from pathlib import Path
 
 import pytest
 
-from mirror_assets.composition import SparkSettings, open_local_staging
+from mirror_assets.composition import SparkSettings
 from mirror_assets.config.model import Config
 from mirror_assets.errors import ErrorCode, SettingError
 from mirror_assets.lakes.azure_identity import HADOOP_AZURE, CredentialKind
-from mirror_assets.zones.landing_zone import OneLakeConfig, Staging, open_zone
 from mirror_assets.zones.onelake.clients import shared_clients
+from mirror_assets.zones.onelake.onelake_zone import OneLakeConfig, Staging
 from mirror_assets_tests.config.reading import mistake, read
 from mirror_assets_tests.errors import raises
 
@@ -79,8 +79,8 @@ def test_spark_reaches_it_only_where_it_writes_there() -> None:
     direct, upload = parsed(f"{HERE}, staging: direct, credential: client_secret"), parsed(HERE)
     assert HADOOP_AZURE in SparkSettings.of(direct).filled()["spark.jars.packages"]
     assert [name for name in SparkSettings.of(upload).filled() if "azure" in name] == []
-    assert open_local_staging(direct.landing_zone) is None
-    local_staging = open_local_staging(upload.landing_zone)
+    assert direct.zone.local_staging() is None
+    local_staging = upload.zone.local_staging()
     assert local_staging is not None
     assert local_staging.root == f"/etc/staging/{ITEM}"
 
@@ -92,10 +92,10 @@ def test_a_credential_without_its_variables_names_them(monkeypatch: pytest.Monke
     with raises(
         SettingError, ErrorCode.CREDENTIAL_UNFIT, match="AZURE_TENANT_ID, AZURE_CLIENT_ID, AZURE_CLIENT_SECRET"
     ):
-        open_zone(parsed(f"{HERE}, credential: client_secret").landing_zone)
+        parsed(f"{HERE}, credential: client_secret").zone.open()
 
 
 def test_an_api_version_that_the_sdk_does_not_speak_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("AZURE_TENANT_ID", WORKSPACE)
     with raises(SettingError, ErrorCode.STORE_REFUSED, match="api_version '1999-01-01' can't be used"):
-        open_zone(parsed(f"{HERE}, api_version: '1999-01-01'").landing_zone)
+        parsed(f"{HERE}, api_version: '1999-01-01'").zone.open()

@@ -16,7 +16,6 @@ from mirror_assets.features.alerts.alert_settings import AlertSettings, Receiver
 from mirror_assets.features.alerts.messages import test_message
 from mirror_assets.features.alerts.receivers import send
 from mirror_assets.landing.problems import Mute, ProblemStore
-from mirror_assets.zones.landing_zone import open_zone
 
 
 @dataclass(frozen=True)
@@ -58,7 +57,7 @@ def mute(path: Path | None, name: str, seconds: float, reason: str, *, as_json: 
     config = load_config(path)
     table, now_ms = str(config.table(name).name), time.time_ns() // 1_000_000
     muted = Mute(subject=table, until_ms=now_ms + round(seconds * 1000), reason=reason)
-    ProblemStore(open_zone(config.landing_zone)).change(lambda file: file.with_mute(muted, now_ms))
+    ProblemStore(config.zone.open()).change(lambda file: file.with_mute(muted, now_ms))
     if as_json:
         show_json([MutedTable(table, muted.until_ms if seconds else None, reason)])
     else:

@@ -201,11 +201,9 @@ def _location(config: Config, address: str) -> str:
 
 def _own_places(config: Config) -> list[tuple[str, str]]:
     """Return the folders that this project writes, each with words for it."""
-    zone, place = config.landing_zone, config.mirror_place
-    landing = zone.onelake.address.abfss if zone.onelake else str(zone.path)
-    mirror = place.tables.abfss if place else str(config.mirror.path)
-    of_features = [place for feature in config.all_features for place in feature.places(config)]
-    return [*((place.what, place.uri) for place in of_features), ("the landing zone", landing), ("the mirror", mirror)]
+    mirror = config.mirror_place.tables if config.mirror_place else str(config.mirror.path)
+    of_features = [(place.what, place.uri) for feature in config.all_features for place in feature.places(config)]
+    return [*of_features, ("the landing zone", config.zone.uri), ("the mirror", mirror)]
 
 
 def _holds(folder: str, address: str) -> bool:

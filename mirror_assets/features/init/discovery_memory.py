@@ -16,7 +16,7 @@ from mirror_assets.landing.format import Record
 from mirror_assets.landing.names import DISCOVERED, TableName
 from mirror_assets.landing.steps import drive
 from mirror_assets.zones import Store
-from mirror_assets.zones.landing_zone import LandingZoneConfig, open_zone
+from mirror_assets.zones.store import Zone
 
 if TYPE_CHECKING:
     from mirror_assets.features.init.choose_tables import RuleFinding
@@ -66,9 +66,9 @@ class MemoryFile:
     found: ControlFile[DiscoveryMemory]
 
     @classmethod
-    def read(cls, zone: LandingZoneConfig, *, replaces_damaged: bool) -> MemoryFile:
+    def read(cls, zone: Zone, *, replaces_damaged: bool) -> MemoryFile:
         """Read the file. Raises memory_damaged, unless it is to be replaced, and what a landing zone's store raises."""
-        store = open_zone(zone)
+        store = zone.open()
         found = drive(read_control_file(DiscoveryMemory, DISCOVERED, is_hint=True), store)
         if found.content is not None and found.record is None and not replaces_damaged:
             raise MEMORY_DAMAGED(path=f"{store.root}/{DISCOVERED}")

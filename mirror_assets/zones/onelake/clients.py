@@ -18,7 +18,7 @@ from azure.storage.filedatalake import DataLakeDirectoryClient, DataLakeFileClie
 from mirror_assets.lakes.azure_identity import CredentialKind, credential_of
 from mirror_assets.telemetry.record import count_request
 from mirror_assets.zones.errors import API_VERSION_REFUSED
-from mirror_assets.zones.onelake.onelake_address import LANDING_ZONE, OneLakeAddress
+from mirror_assets.zones.onelake.onelake_zone import LANDING_ZONE, OneLakeAddress
 
 # A file of up to this size takes one request; ranges of larger ones are read in pieces of `_PIECE`.
 SMALL = 1 << 20
@@ -104,28 +104,3 @@ def unquoted(etag: str | None) -> str:
 def quoted(etag: str) -> str:
     """Return the ETag in quotes, as in the conditions of a request."""
     return f'"{etag}"'
-
-
-_RETRY_HEADERS = ("Retry-After", "x-ms-retry-after-ms", "RateLimit-Remaining", "x-ms-ratelimit-remaining")
-
-
-class ResponseRecorder:
-    """A hook of clients that records their answers: status, error code and Retry-After."""
-
-    def __init__(self) -> None:
-        self._heard: list[str] = []
-        self.versions: set[str] = set()
-
-    def __call__(self, response: PipelineResponse[HttpRequest, HttpResponse]) -> None:
-        """Record an answer; nothing recorded is secret."""
-        answer, request = response.http_response, response.http_request
-        code = answer.headers.get("x-ms-error-code", "")
-        waiting = [f"{name}: {answer.headers[name]}" for name in _RETRY_HEADERS if name in answer.headers]
-        self._heard.append(" ".join([request.method, str(answer.status_code), code, *waiting]).strip())
-        if version := answer.headers.get("x-ms-version"):
-            self.versions.add(version)
-
-    def heard(self) -> str:
-        """Return the answers recorded since the last call, as one line."""
-        heard, self._heard = self._heard, []
-        return ", ".join(heard)

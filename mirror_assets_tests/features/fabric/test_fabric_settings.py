@@ -42,7 +42,7 @@ def test_every_setting_may_come_from_the_environment() -> None:
 def test_the_tables_are_at_the_landing_zones_endpoint() -> None:
     place = read(config("fabric: {}", ZONE.replace("//onelake", "//westeurope-onelake"))).mirror_place
     assert place is not None
-    assert place.tables.abfss == f"abfss://{WORKSPACE}@westeurope-onelake.dfs.fabric.microsoft.com/{ITEM}/Tables"
+    assert place.tables == f"abfss://{WORKSPACE}@westeurope-onelake.dfs.fabric.microsoft.com/{ITEM}/Tables"
     assert read(config("path: ./m")).mirror_place is None
 
 

@@ -143,7 +143,7 @@ def test_two_mirrors_of_one_landing_zone_lose_no_finding_of_the_other(
 
     monkeypatch.setattr(find_tables, "scan", interrupted)
     assert names(lake.load(When.REFRESH)) == ["orders"]
-    memory = MemoryFile.read(lake.load(When.NEVER).landing_zone, replaces_damaged=False).memory
+    memory = MemoryFile.read(lake.load(When.NEVER).zone, replaces_damaged=False).memory
     assert memory is not None
     assert [one.place for one in memory.places] == [f"{lake.lake} sales/*", f"{lake.lake} stock/*"]
     assert memory.sources == {"orders": f"{lake.lake}/sales/orders", "parts": f"{lake.lake}/stock/parts"}

@@ -11,8 +11,8 @@ import pytest
 from mirror_assets.errors import ErrorCode, MirrorError, RetryError, SettingError
 from mirror_assets.zones.errors import STORE_UNAVAILABLE
 from mirror_assets.zones.onelake.clients import open_clients
-from mirror_assets.zones.onelake.onelake_address import OneLakeAddress
 from mirror_assets.zones.onelake.onelake_store import OneLakeStore
+from mirror_assets.zones.onelake.onelake_zone import OneLakeAddress
 from mirror_assets_tests.errors import raises, raises_row
 from mirror_assets_tests.worlds.onelake import Drop, Fault, LoopbackItem, LoopbackOneLake, Moment, Operation, Reply
 from mirror_assets_tests.worlds.onelake.stores import loopback_store

@@ -9,8 +9,8 @@ from urllib3.util import connection
 
 from mirror_assets.errors import ErrorCode, SettingError
 from mirror_assets.zones.onelake.clients import open_clients
-from mirror_assets.zones.onelake.onelake_address import OneLakeAddress
 from mirror_assets.zones.onelake.onelake_store import OneLakeStore
+from mirror_assets.zones.onelake.onelake_zone import OneLakeAddress
 from mirror_assets_tests.errors import raises
 from mirror_assets_tests.worlds.onelake import LoopbackItem, LoopbackOneLake
 from mirror_assets_tests.worlds.onelake.certificates import Authority

@@ -17,8 +17,8 @@ from requests.adapters import HTTPAdapter
 from urllib3 import HTTPResponse
 
 from mirror_assets.zones.onelake.clients import Clients
-from mirror_assets.zones.onelake.onelake_address import OneLakeAddress
 from mirror_assets.zones.onelake.onelake_store import OneLakeStore
+from mirror_assets.zones.onelake.onelake_zone import OneLakeAddress
 from mirror_assets.zones.onelake.requests import RetryPolicy
 
 ADDRESS = OneLakeAddress("00000000-0000-0000-0000-000000000001", "00000000-0000-0000-0000-000000000002")

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mirror_assets.zones.onelake.onelake_address import ENDPOINT, OneLakeAddress
+from mirror_assets.zones.onelake.onelake_zone import ENDPOINT, OneLakeAddress
 
 WORKSPACE, ITEM = "1f0c6a5e-0a4b-4c53-9a4b-9f1f4a7f1d11", "2d5a7f2c-6d57-4f0e-8a37-3c1de43e6c22"
 URL = f"{ENDPOINT}/{WORKSPACE}/{ITEM}/Files/LandingZone"
