@@ -23,7 +23,6 @@ from mirror_assets.lakes.access import Locate
 from mirror_assets.lakes.azure import VARIABLE, start_token_server, storage_token
 from mirror_assets.lakes.catalogs import VendedTable, last_address
 from mirror_assets.lakes.errors import CATALOG_TABLE_UNFIT, CATALOG_TABLE_UNKNOWN, SPARK_CANNOT_SIGN_IN, STORES_COLLIDE
-from mirror_assets.lakes.vended_keys import own_names, reach_settings
 from mirror_assets.landing.names import TableName
 from mirror_assets.monitoring import Mirror
 from mirror_assets.pipeline.context import TableContext
@@ -202,8 +201,8 @@ def catalog_keys(source: DeltaLog) -> CatalogKeys | None:
         access.table_id,
         access.address.scheme.value,
         token,
-        reach_settings(access.store),
-        own_names(access.store),
+        access.store.reach_settings(),
+        access.store.own_names(),
     )
 
 

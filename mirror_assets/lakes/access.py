@@ -65,11 +65,11 @@ PATIENCE = {"retry_timeout": "30s"}
 
 @dataclass(frozen=True)
 class StoreAccess:
-    """The access to a table of a store; `resolve` returns the access to another address."""
+    """The access to a table of a store; other addresses are in any of `stores`."""
 
     store: LakeStore
     address: LakeAddress
-    resolve: Callable[[str], Access] = field(repr=False)
+    stores: tuple[StoreConfig, ...] = field(repr=False)
 
     @property
     def uri(self) -> str:
@@ -82,7 +82,7 @@ class StoreAccess:
 
     def elsewhere(self, uri: str) -> Access:
         """Return the access to another address."""
-        return self.resolve(uri)
+        return access_to(uri, self.stores)
 
 
 def access_to(uri: str, stores: Iterable[StoreConfig]) -> Access:
@@ -91,7 +91,7 @@ def access_to(uri: str, stores: Iterable[StoreConfig]) -> Access:
     store = store_of(uri, known)
     if store is None:
         return PlainAccess(uri)
-    return StoreAccess(store, LakeAddress.parse(uri), lambda other: access_to(other, known))
+    return StoreAccess(store, LakeAddress.parse(uri), known)
 
 
 def store_of(uri: str, stores: Iterable[StoreConfig]) -> LakeStore | None:

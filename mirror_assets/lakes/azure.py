@@ -8,7 +8,7 @@ import secrets
 import threading
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import Enum
 from functools import cache
 from pathlib import Path
@@ -26,7 +26,7 @@ from mirror_assets.lakes.azure_identity import (
     variable,
 )
 from mirror_assets.lakes.errors import CREDENTIAL_INCOMPLETE, token_refused
-from mirror_assets.lakes.lake_store import LakeAddress, prefixed
+from mirror_assets.lakes.lake_store import LakeAddress, LakeStore, prefixed
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -57,23 +57,19 @@ class AzureCredential(str, Enum):
 
 
 @dataclass(frozen=True)
-class AzureStore:
+class AzureStore(LakeStore):
     """A container of a storage account, a workspace of OneLake, or a folder of one.
 
     `endpoint` replaces the account's own address, such as a server of this machine. `env_prefix` is the prefix of the
     environment variables, for a second tenant.
     """
 
-    root: LakeAddress
     credential: AzureCredential = AzureCredential.DEFAULT
     endpoint: str | None = None
     env_prefix: str = ""
     environment: Mapping[str, str] = field(default_factory=lambda: os.environ, repr=False, compare=False)
 
-    @property
-    def packages(self) -> tuple[str, ...]:
-        """Hadoop's file system for Azure."""
-        return (HADOOP_AZURE,)
+    packages = (HADOOP_AZURE,)
 
     def delta_uri(self, address: LakeAddress) -> str:
         """Return the address; without the host if deltalake doesn't know it, because it then gets the endpoint."""
@@ -107,6 +103,16 @@ class AzureStore:
             endpoint = token_endpoint(kind, self.env_prefix)
             return about | msi_settings(host, container, {"msi.endpoint": endpoint, "msi.tenant": "any"})
         return about | abfs_settings(host, kind, container, self.env_prefix)
+
+    def with_keys(self, variables: Mapping[str, str]) -> AzureStore:
+        """Return the store with a vended SAS."""
+        known = {self.env_prefix + name: value for name, value in variables.items()}
+        return replace(self, credential=AzureCredential.SAS, environment=known)
+
+    def own_names(self) -> dict[str, str]:
+        """Return the settings of the identity by account."""
+        names = ("account.auth.type", "sas.token.provider.type", "account.hns.enabled")
+        return {f"fs.azure.{name}": f"fs.azure.{name}.{self.root.host}" for name in names}
 
     @property
     def _is_known(self) -> bool:

@@ -19,7 +19,7 @@ import pydantic
 from pydantic import BeforeValidator, Field, model_validator
 from typing_extensions import Self
 
-from mirror_assets.lakes.access import PATIENCE, Access, Located, PlainAccess, StoreAccess, access_to, store_of
+from mirror_assets.lakes.access import PATIENCE, Located, PlainAccess, StoreAccess, access_to, store_of
 from mirror_assets.lakes.errors import (
     CATALOG_LOCATION_UNFIT,
     CATALOG_MANAGED,
@@ -29,7 +29,7 @@ from mirror_assets.lakes.errors import (
 )
 from mirror_assets.lakes.lake_store import LakeAddress, Scheme
 from mirror_assets.lakes.stores import StoreConfig
-from mirror_assets.lakes.vended_keys import RenewedKeys, VendedKeys, vended_options
+from mirror_assets.lakes.vended_keys import RenewedKeys, VendedKeys
 from mirror_assets.settings import Section, Text, Variable, is_uri, local_source
 from mirror_assets.user_cache import user_cache
 
@@ -215,7 +215,6 @@ InSpark = Callable[[str, str], str]
 class VendedTable(StoreAccess):
     """The access to a table with credentials that its catalog issues, for deltalake and Spark."""
 
-    resolve: Callable[[str], Access] = field(repr=False, compare=False)
     client: UnityClient = field(compare=False)
     name: str
     table_id: str
@@ -223,7 +222,7 @@ class VendedTable(StoreAccess):
 
     def storage_options(self) -> dict[str, str]:
         """Return deltalake's options, with credentials that are valid now. Raises what the catalog's client raises."""
-        return {**PATIENCE, **vended_options(self.store, self.keys.current())}
+        return {**PATIENCE, **self.store.with_keys(self.keys.current().variables).storage_options()}
 
 
 def locate(
@@ -321,9 +320,7 @@ def _vended(
         raise CREDENTIALS_NOT_VENDED(what=named.table, catalog=named.catalog, why="the catalog has no id for it")
     client = unity_client(named.catalog, catalog)
     keys = _renewed(client, named, found.table_id, address.scheme)
-    return VendedTable(
-        store, address, lambda other: access_to(other, stores), client, named.table, found.table_id, keys
-    )
+    return VendedTable(store, address, stores, client, named.table, found.table_id, keys)
 
 
 @cache

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from mirror_assets.lakes.azure_identity import variable
 from mirror_assets.lakes.errors import CREDENTIAL_INCOMPLETE
-from mirror_assets.lakes.lake_store import LakeAddress
+from mirror_assets.lakes.lake_store import LakeStore
 
 # Part of Hadoop since 3.5.0, the Hadoop of Spark 4.2.
 HADOOP_GCP = "org.apache.hadoop:hadoop-gcp:3.5.0"
@@ -26,23 +26,15 @@ class GoogleCredential(str, Enum):
 
 
 @dataclass(frozen=True)
-class GoogleStore:
+class GoogleStore(LakeStore):
     """A bucket, or a folder of one. `key_file` is a service account's; by default that of the environment."""
 
-    root: LakeAddress
     credential: GoogleCredential = GoogleCredential.DEFAULT
     key_file: Path | None = None
     env_prefix: str = ""
     environment: Mapping[str, str] = field(default_factory=lambda: os.environ, repr=False, compare=False)
 
-    @property
-    def packages(self) -> tuple[str, ...]:
-        """Hadoop's file system for Google."""
-        return (HADOOP_GCP,)
-
-    def delta_uri(self, address: LakeAddress) -> str:
-        """Return the address."""
-        return address.uri
+    packages = (HADOOP_GCP,)
 
     def storage_options(self) -> dict[str, str]:
         """Return deltalake's options. Raises credential_incomplete."""

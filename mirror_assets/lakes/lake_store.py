@@ -1,4 +1,4 @@
-"""Stores of source tables: the address of a folder in one, and the interface for both readers."""
+"""Stores of source tables: the address of a folder in one, and the base of all kinds, for both readers."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from enum import Enum
-from typing import Protocol
+from typing import ClassVar
 from urllib.parse import SplitResult, unquote, urlsplit
 
 
@@ -126,56 +126,49 @@ def _clean(path: str, parts: SplitResult | None = None) -> str:
     return "/".join(names)
 
 
-class LakeStore(Protocol):
-    """A store of source tables, and the identity that reads it. Nothing in it is secret."""
+@dataclass(frozen=True)
+class LakeStore:
+    """A store of source tables, and the identity that reads it. Nothing in it is secret.
 
-    @property
-    def root(self) -> LakeAddress:
-        """The folder above all of its tables."""
-        ...
+    This one is for HDFS: both readers take its address, and read their settings from `HADOOP_CONF_DIR`.
+    """
 
-    @property
-    def packages(self) -> tuple[str, ...]:
-        """Maven coordinates of the JARs that Spark needs for it."""
-        ...
+    root: LakeAddress
+    """The folder above all of its tables."""
+    packages: ClassVar[tuple[str, ...]] = ()
+    """Maven coordinates of the JARs that Spark needs for it."""
 
     def delta_uri(self, address: LakeAddress) -> str:
         """Return the address of a folder as deltalake takes it."""
-        ...
+        return address.uri
 
     def storage_options(self) -> dict[str, str]:
         """Return deltalake's options, with credentials that are valid now. Raises credential_incomplete."""
-        ...
+        return {}
 
     def hadoop_settings(self) -> dict[str, str]:
         """Return Hadoop's settings by name. Secrets in it are references to environment variables (`${env.NAME}`)."""
-        ...
+        return {}
+
+    def with_keys(self, variables: Mapping[str, str]) -> LakeStore:
+        """Return the store with vended keys in place of its own identity: region and server remain.
+
+        The keys are by the names of the environment variables that the store's SDKs read.
+        """
+        raise TypeError(f"{self.root.uri} is in a store that can't be read with {', '.join(variables)}")
+
+    def reach_settings(self) -> dict[str, str]:
+        """Return Hadoop's settings of its region and server, without an identity."""
+        return {}
+
+    def own_names(self) -> dict[str, str]:
+        """Return Hadoop's settings of an identity, and their names for this bucket or account only.
+
+        A setting for one bucket or account overrides one for all, which may be that of another table of the store.
+        """
+        return {}
 
 
 def prefixed(prefix: str, environment: Mapping[str, str]) -> dict[str, str]:
     """Return the environment of one identity: its variables with the prefix, by the names that the SDKs use."""
     return {name[len(prefix) :]: value for name, value in environment.items() if name.startswith(prefix)}
-
-
-@dataclass(frozen=True)
-class HdfsStore:
-    """A cluster's file system, or a folder of it."""
-
-    root: LakeAddress
-
-    @property
-    def packages(self) -> tuple[str, ...]:
-        """None: Spark brings Hadoop's client."""
-        return ()
-
-    def delta_uri(self, address: LakeAddress) -> str:
-        """Return the address."""
-        return address.uri
-
-    def storage_options(self) -> dict[str, str]:
-        """Return no options."""
-        return {}
-
-    def hadoop_settings(self) -> dict[str, str]:
-        """Return no settings."""
-        return {}

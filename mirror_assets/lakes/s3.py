@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import Enum
 from functools import cache, partial
 from typing import Any, Protocol
@@ -17,7 +17,7 @@ from urllib.parse import urlsplit
 
 from mirror_assets.lakes.azure_identity import variable
 from mirror_assets.lakes.errors import CREDENTIAL_INCOMPLETE, PACKAGE_MISSING, aws_identity_unfit
-from mirror_assets.lakes.lake_store import LakeAddress, prefixed
+from mirror_assets.lakes.lake_store import LakeStore, prefixed
 
 # botocore's names of the providers of a credential.
 _BOTOCORE = {"web_identity": ("assume-role-with-web-identity",), "instance": ("container-role", "iam-role")}
@@ -86,6 +86,7 @@ HADOOP_AWS = "org.apache.hadoop:hadoop-aws"
 KEY, SECRET, TOKEN = "AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN"
 _REGIONS = ("AWS_REGION", "AWS_DEFAULT_REGION")
 _ENDPOINTS = ("AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL")
+_PROVIDER = "aws.credentials.provider"
 _S3A = "org.apache.hadoop.fs.s3a"
 _SDK = "software.amazon.awssdk.auth.credentials"
 
@@ -121,14 +122,13 @@ _PROVIDERS = {
 
 
 @dataclass(frozen=True)
-class S3Store:
+class S3Store(LakeStore):
     """A bucket, or a folder of one.
 
     `role` is the ARN of a role to assume with the credential. `env_prefix` is the prefix of the environment variables
     with the keys, for a second account. `region` and `endpoint` are by default those of the environment.
     """
 
-    root: LakeAddress
     credential: AwsCredential = AwsCredential.DEFAULT
     region: str | None = None
     endpoint: str | None = None
@@ -138,14 +138,7 @@ class S3Store:
     env_prefix: str = ""
     environment: Mapping[str, str] = field(default_factory=lambda: os.environ, repr=False, compare=False)
 
-    @property
-    def packages(self) -> tuple[str, ...]:
-        """Hadoop's file system for S3, with AWS's SDK."""
-        return (HADOOP_AWS,)
-
-    def delta_uri(self, address: LakeAddress) -> str:
-        """Return the address."""
-        return address.uri
+    packages = (HADOOP_AWS,)
 
     def storage_options(self) -> dict[str, str]:
         """Return deltalake's options. Raises credential_incomplete, and what `AwsIdentity.keys` raises."""
@@ -169,9 +162,27 @@ class S3Store:
             **_PATIENCE,
             **self._provider(),
         }
-        bucket = f"fs.s3a.bucket.{self.root.container}"
-        own = {f"{bucket}.{name}": value for name, value in named.items() if value}
+        own = {f"{self._bucket}{name}": value for name, value in named.items() if value}
         return {f"fs.{scheme}.impl": f"{_S3A}.S3AFileSystem" for scheme in ("s3", "s3n")} | own
+
+    def with_keys(self, variables: Mapping[str, str]) -> S3Store:
+        """Return the store with vended keys."""
+        known = {**self.environment, **{self.env_prefix + name: value for name, value in variables.items()}}
+        return replace(self, credential=AwsCredential.ENVIRONMENT, profile=None, role=None, environment=known)
+
+    def reach_settings(self) -> dict[str, str]:
+        """Return the settings of this bucket without an identity."""
+        settings = replace(self, credential=AwsCredential.ANONYMOUS, profile=None, role=None).hadoop_settings()
+        identity = self.own_names().values()
+        return {n: value for n, value in settings.items() if n.startswith(self._bucket) and n not in identity}
+
+    def own_names(self) -> dict[str, str]:
+        """Return the setting of the identity by bucket."""
+        return {f"fs.s3a.{_PROVIDER}": f"{self._bucket}{_PROVIDER}"}
+
+    @property
+    def _bucket(self) -> str:
+        return f"fs.s3a.bucket.{self.root.container}."
 
     @property
     def _named(self) -> dict[str, str]:
@@ -221,10 +232,10 @@ class S3Store:
             own = {"auth.profile.name": self.profile or ""} if self.credential is AwsCredential.PROFILE else {}
             provider = _PROVIDERS[self.credential]
         if self.role is None:
-            return {**own, "aws.credentials.provider": provider}
+            return {**own, _PROVIDER: provider}
         settings = {
             **own,
-            "aws.credentials.provider": f"{_S3A}.auth.AssumedRoleCredentialProvider",
+            _PROVIDER: f"{_S3A}.auth.AssumedRoleCredentialProvider",
             "assumed.role.credentials.provider": provider,
             "assumed.role.arn": self.role,
         }

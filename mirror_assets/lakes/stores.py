@@ -13,7 +13,7 @@ from typing_extensions import Self
 
 from mirror_assets.lakes.azure import AzureCredential, AzureStore
 from mirror_assets.lakes.google import GoogleCredential, GoogleStore
-from mirror_assets.lakes.lake_store import HdfsStore, LakeAddress, LakeStore, Scheme
+from mirror_assets.lakes.lake_store import LakeAddress, LakeStore, Scheme
 from mirror_assets.lakes.s3 import AwsCredential, S3Store
 from mirror_assets.settings import LocalFile, Section, Text, is_uri, local_path, local_source, matching
 
@@ -125,7 +125,7 @@ class StoreConfig(Section):
             return AzureStore(address, AzureCredential(kind), self.endpoint, prefix)
         if address.scheme is Scheme.GOOGLE:
             return GoogleStore(address, GoogleCredential(kind), self.key_file, prefix)
-        return HdfsStore(address)
+        return LakeStore(address)
 
     def table(self, path: str) -> str:
         """Return the address of the table at a path below the root. Raises ValueError for one that leads elsewhere."""

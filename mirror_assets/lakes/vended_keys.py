@@ -5,12 +5,12 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from mirror_assets.lakes.azure import SAS_TOKEN, AzureCredential, AzureStore
-from mirror_assets.lakes.lake_store import LakeStore, Scheme
-from mirror_assets.lakes.s3 import KEY, SECRET, TOKEN, AwsCredential, S3Store
+from mirror_assets.lakes.azure import SAS_TOKEN
+from mirror_assets.lakes.lake_store import Scheme
+from mirror_assets.lakes.s3 import KEY, SECRET, TOKEN
 
 if TYPE_CHECKING:
     # It loads a part of Azure's SDK.
@@ -62,41 +62,3 @@ class RenewedKeys:
                 left = _DEFAULT_SECONDS if self._keys.ends is None else self._keys.ends - began
                 self._renew_at = began + max(left - _RENEWED_BEFORE_SECONDS, left / 2)
             return self._keys
-
-
-def vended_options(store: LakeStore, keys: VendedKeys) -> dict[str, str]:
-    """Return deltalake's options for a store with these keys in place of its own identity: region and server remain."""
-    if isinstance(store, S3Store):
-        known = {**store.environment, **{store.env_prefix + name: value for name, value in keys.variables.items()}}
-        own = replace(store, credential=AwsCredential.ENVIRONMENT, profile=None, role=None, environment=known)
-        return own.storage_options()
-    if isinstance(store, AzureStore):
-        variables = {store.env_prefix + name: value for name, value in keys.variables.items()}
-        return replace(store, credential=AzureCredential.SAS, environment=variables).storage_options()
-    raise TypeError(f"{store.root.uri} is in a store that can't be read with vended keys")
-
-
-def reach_settings(store: LakeStore) -> dict[str, str]:
-    """Return Hadoop's settings of a store's region and server, without an identity."""
-    if isinstance(store, S3Store):
-        anonymous = replace(store, credential=AwsCredential.ANONYMOUS, profile=None, role=None).hadoop_settings()
-        bucket = f"fs.s3a.bucket.{store.root.container}."
-        return {
-            name: value
-            for name, value in anonymous.items()
-            if name.startswith(bucket) and not name.endswith("aws.credentials.provider")
-        }
-    return {}
-
-
-def own_names(store: LakeStore) -> dict[str, str]:
-    """Return Hadoop's settings of an identity, and their names for this bucket or account only.
-
-    A setting for one bucket or account overrides one for all, which may be that of another table of the store.
-    """
-    if isinstance(store, S3Store):
-        return {"fs.s3a.aws.credentials.provider": f"fs.s3a.bucket.{store.root.container}.aws.credentials.provider"}
-    if isinstance(store, AzureStore):
-        names = ("fs.azure.account.auth.type", "fs.azure.sas.token.provider.type", "fs.azure.account.hns.enabled")
-        return {name: f"{name}.{store.root.host}" for name in names}
-    return {}

@@ -15,7 +15,7 @@ from mirror_assets.lakes.catalogs import KnownLocations, TableLocation
 from mirror_assets.lakes.lake_store import LakeAddress, Scheme
 from mirror_assets.lakes.s3 import AwsCredential, S3Store
 from mirror_assets.lakes.unity import TemporaryCredentials
-from mirror_assets.lakes.vended_keys import RenewedKeys, VendedKeys, own_names, reach_settings, vended_options
+from mirror_assets.lakes.vended_keys import RenewedKeys, VendedKeys
 
 AWS = TemporaryCredentials.model_validate(
     {
@@ -36,7 +36,7 @@ def keys_of(vended: TemporaryCredentials) -> VendedKeys:
 def test_keys_for_s3_take_the_place_of_the_identity_alone() -> None:
     environment = {"AWS_ACCESS_KEY_ID": "AKIA-own", "AWS_SECRET_ACCESS_KEY": "own", "AWS_REGION": "eu-west-1"}
     store = S3Store(BUCKET, AwsCredential.PROFILE, profile="p", endpoint="http://127.0.0.1:9", environment=environment)
-    assert vended_options(store, keys_of(AWS)) == {
+    assert store.with_keys(keys_of(AWS).variables).storage_options() == {
         "aws_access_key_id": "ASIA1",
         "aws_secret_access_key": "hush",
         "aws_session_token": "hush-2",
@@ -49,20 +49,20 @@ def test_keys_for_s3_take_the_place_of_the_identity_alone() -> None:
 def test_a_sas_for_azure() -> None:
     address = LakeAddress.parse("abfss://lake@acme.dfs.core.windows.net/orders")
     store = AzureStore(address, AzureCredential.DEFAULT, env_prefix="SALES_")
-    assert vended_options(store, keys_of(AZURE)) == {
+    assert store.with_keys(keys_of(AZURE).variables).storage_options() == {
         "azure_storage_account_name": "acme",
         "azure_storage_sas_key": "sv=1&sig=hush",
     }
-    assert own_names(store)["fs.azure.account.auth.type"] == "fs.azure.account.auth.type.acme.dfs.core.windows.net"
+    assert store.own_names()["fs.azure.account.auth.type"] == "fs.azure.account.auth.type.acme.dfs.core.windows.net"
 
 
 def test_spark_gets_the_way_to_the_store_and_no_identity() -> None:
     store = S3Store(BUCKET, AwsCredential.ENVIRONMENT, "eu-west-1", "http://127.0.0.1:9", environment={})
-    settings = reach_settings(store)
+    settings = store.reach_settings()
     assert settings["fs.s3a.bucket.lake.endpoint.region"] == "eu-west-1"
     assert settings["fs.s3a.bucket.lake.endpoint"] == "http://127.0.0.1:9"
     assert not [name for name in settings if "key" in name or "credentials" in name]
-    assert own_names(store) == {
+    assert store.own_names() == {
         "fs.s3a.aws.credentials.provider": "fs.s3a.bucket.lake.aws.credentials.provider",
     }
 

@@ -35,55 +35,6 @@ from mirror_assets.zones.store import Content, FileInfo, checked
 _CHUNK = 16 << 20
 
 
-class ChunkedUpload:
-    """Uploads one file in chunks of 16 MiB, each with its offset and a checksum, so that each can be retried.
-
-    The final flush is conditional on the ETag of the empty file, so a repeated or late one changes nothing. Only one
-    attempt writes to the path.
-    """
-
-    def __init__(self, requests: Requests, client: DataLakeFileClient, path: str) -> None:
-        self._requests, self._client, self._path = requests, client, path
-
-    def run(self, source: Path, size: int) -> str:
-        """Upload the file and return its ETag. Raises PathExists, and RequestUnknown for an unknown outcome."""
-        create = partial(self._client.create_file, match_condition=MatchConditions.IfMissing)
-        try:
-            empty = unquoted(str(self._requests.write(self._path, create)["etag"]))
-        except RequestUnknown:
-            empty = self._etag_of(0)
-        except PathChanged as error:
-            raise PATH_EXISTS(path=self._path) from error
-        except PathMissing as error:
-            raise ITEM_MISSING(root=self._requests.root, code="no landing zone there") from error
-        with source.open("rb") as file:
-            for offset in range(0, size, _CHUNK):
-                chunk = file.read(_CHUNK)
-                append = partial(self._client.append_data, chunk, offset, len(chunk), validate_content=True)
-                self._requests.read(self._path, append)
-        end = partial(
-            self._client.flush_data,
-            size,
-            close=True,
-            etag=quoted(empty),
-            match_condition=MatchConditions.IfNotModified,
-        )
-        try:
-            return unquoted(self._requests.write(self._path, end)["etag"])
-        except RequestUnknown:
-            return self._etag_of(size)
-
-    def _etag_of(self, size: int) -> str:
-        """Return the ETag if the file has this size: it has no other writer. Raises RequestUnknown."""
-        try:
-            found = self._requests.read(self._path, self._client.get_file_properties)
-        except PathMissing:
-            found = None
-        if found is None or found.size != size:
-            raise REQUEST_UNKNOWN(path=self._path, why="its reply was lost, and it has no effect yet") from None
-        return unquoted(found.etag)
-
-
 _WHOLE = 8 << 20  # a file of up to this size is one atomic request; a larger one is written chunk by chunk
 _FOLDER_MARK = "hdi_isfolder"
 
@@ -275,8 +226,46 @@ class OneLakeStore:
         size = source.stat().st_size
         if size <= _WHOLE:
             return FileInfo(path, size, self.create(path, source.read_bytes()))
-        upload = ChunkedUpload(self._requests, self._clients.file(checked(path)), path)
-        return FileInfo(path, size, upload.run(source, size))
+        return FileInfo(path, size, self._upload_chunks(source, path, size))
+
+    def _upload_chunks(self, source: Path, path: str, size: int) -> str:
+        """Upload the file in chunks of 16 MiB, each with its offset and a checksum, so that each can be retried.
+
+        The final flush is conditional on the ETag of the empty file, so a repeated or late one changes nothing. Only
+        one attempt writes to the path. Raises PathExists, and RequestUnknown for an unknown outcome.
+        """
+        client = self._clients.file(checked(path))
+        create = partial(client.create_file, match_condition=MatchConditions.IfMissing)
+        try:
+            empty = unquoted(str(self._requests.write(path, create)["etag"]))
+        except RequestUnknown:
+            empty = self._etag_of(client, path, 0)
+        except PathChanged as error:
+            raise PATH_EXISTS(path=path) from error
+        except PathMissing as error:
+            raise ITEM_MISSING(root=self.root, code="no landing zone there") from error
+        with source.open("rb") as file:
+            for offset in range(0, size, _CHUNK):
+                chunk = file.read(_CHUNK)
+                append = partial(client.append_data, chunk, offset, len(chunk), validate_content=True)
+                self._requests.read(path, append)
+        end = partial(
+            client.flush_data, size, close=True, etag=quoted(empty), match_condition=MatchConditions.IfNotModified
+        )
+        try:
+            return unquoted(self._requests.write(path, end)["etag"])
+        except RequestUnknown:
+            return self._etag_of(client, path, size)
+
+    def _etag_of(self, client: DataLakeFileClient, path: str, size: int) -> str:
+        """Return the ETag if the file has this size: it has no other writer. Raises RequestUnknown."""
+        try:
+            found = self._requests.read(path, client.get_file_properties)
+        except PathMissing:
+            found = None
+        if found is None or found.size != size:
+            raise REQUEST_UNKNOWN(path=path, why="its reply was lost, and it has no effect yet") from None
+        return unquoted(found.etag)
 
     def _put(self, path: str, data: bytes, etag: str | None) -> str:
         """Write the whole file, on condition that none exists, or that it has the ETag.
