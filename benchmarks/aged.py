@@ -39,7 +39,7 @@ from mirror_assets.pipeline.check_slice import BLOCKING_CHECKS
 from mirror_assets.pipeline.context import TableContext
 from mirror_assets.source.log import DeltaLog
 from mirror_assets.source.source_state import SourceState
-from mirror_assets.storage import LocalStore, Store
+from mirror_assets.zones import LocalStore, Store
 from mirror_assets_tests.orchestration.mirrors import evaluate
 
 TABLE = TableName("bench", "aged")

@@ -11,7 +11,6 @@ from pyspark.sql import SparkSession
 
 from mirror_assets.config.load import load_config
 from mirror_assets.config.model import Config
-from mirror_assets.config.zone import open_zone
 from mirror_assets.landing.format import SliceRecord
 from mirror_assets.landing.names import TableName
 from mirror_assets.landing.publish import publish
@@ -49,7 +48,7 @@ class BenchTable:
     def context(self) -> TableContext:
         """The table's work."""
         config = self._config()
-        store = open_zone(config.landing_zone)
+        store = config.zone.open()
         return TableContext(config, config.table(_TABLE), DeltaLog(self.uri), store, lambda: self.spark)
 
     def land(self, last: int | None = None) -> int:

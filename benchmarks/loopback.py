@@ -14,8 +14,8 @@ from pathlib import Path
 from azure.core.credentials import TokenCredential
 from azure.identity import ClientSecretCredential
 
-from mirror_assets.storage.onelake.clients import Clients, open_clients
-from mirror_assets.storage.onelake.onelake_address import OneLakeAddress
+from mirror_assets.zones.onelake.clients import Clients, open_clients
+from mirror_assets.zones.onelake.onelake_zone import OneLakeAddress
 from mirror_assets_tests.worlds.onelake import LoopbackOneLake, Operation, Principal
 
 

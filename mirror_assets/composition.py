@@ -15,38 +15,29 @@ from functools import cache, cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn, TypeAlias
 
-from mirror_assets.config.locate import VendedTable, last_address
 from mirror_assets.config.model import Config
 from mirror_assets.config.table_settings import TableSettings
 from mirror_assets.config.variables import fill_settings, has_reference
-from mirror_assets.config.zone import open_zone
-from mirror_assets.config.zone_settings import LandingZoneConfig, Staging
 from mirror_assets.errors import MirrorError
+from mirror_assets.lakes.access import Locate
+from mirror_assets.lakes.azure import VARIABLE, start_token_server, storage_token
+from mirror_assets.lakes.catalogs import VendedTable, last_address
+from mirror_assets.lakes.errors import CATALOG_TABLE_UNFIT, CATALOG_TABLE_UNKNOWN, SPARK_CANNOT_SIGN_IN, STORES_COLLIDE
 from mirror_assets.landing.names import TableName
 from mirror_assets.monitoring import Mirror
 from mirror_assets.pipeline.context import TableContext
 from mirror_assets.redaction import hide
-from mirror_assets.source.access import Locate
 from mirror_assets.source.log import DeltaLog
 from mirror_assets.standin.replicator import LocalReplicator
-from mirror_assets.storage import LocalStore, Store
-from mirror_assets.storage.credentials import CredentialKind, credential_of
-from mirror_assets.storage.errors import SPARK_CANNOT_SIGN_IN, STORES_COLLIDE
-from mirror_assets.storage.lake.azure import storage_token
-from mirror_assets.storage.lake.catalog_errors import CATALOG_TABLE_UNFIT, CATALOG_TABLE_UNKNOWN
-from mirror_assets.storage.lake.token_server import VARIABLE, start_token_server
-from mirror_assets.storage.lake.vended_keys import own_names, reach_settings
-from mirror_assets.storage.onelake.abfs import HADOOP_AZURE, abfs_settings, onelake_settings
-from mirror_assets.storage.onelake.onelake_address import OneLakeAddress
 from mirror_assets.telemetry.export import exporting
 from mirror_assets.telemetry.scope import current_scope
+from mirror_assets.zones import LocalStore, Store
 
 if TYPE_CHECKING:
     # Loaded when something opens that needs them: commands that read logs do without.
     from pyspark.sql import SparkSession
 
     from mirror_assets.encode.vended import CatalogKeys
-    from mirror_assets.storage.onelake.clients import ResponseRecorder
 
 
 # Opens the Spark session of an owner, or a new one for None.
@@ -72,15 +63,14 @@ class Project:
         """Compose what mirror.yaml names; `session` replaces Spark's; `report` takes a line when Spark starts.
 
         A session that `session` returns is never changed: its owner gets one that is made from it. Raises what
-        `open_zone` raises.
+        `Zone.open` raises.
         """
         settings = cache(partial(SparkSettings.of, config))  # of every source's store: only Spark needs them
         if session is None:
             opened = reporting_start(lambda owner: settings().open(owner), report)
         else:
             opened = session if session is no_spark else partial(session_from, session)
-        zone = config.landing_zone
-        return cls(config, open_zone(zone), open_local_staging(zone), opened)
+        return cls(config, config.zone.open(), config.zone.local_staging(), opened)
 
     def log(self, name: TableName) -> DeltaLog:
         """Return the log of the table's source; nothing is read yet."""
@@ -211,37 +201,14 @@ def catalog_keys(source: DeltaLog) -> CatalogKeys | None:
         access.table_id,
         access.address.scheme.value,
         token,
-        reach_settings(access.store),
-        own_names(access.store),
+        access.store.reach_settings(),
+        access.store.own_names(),
     )
 
 
 def no_spark(owner: str | None = None) -> NoReturn:
     """Stand in the place of a session where only logs and the landing zone are read. Raises RuntimeError."""
     raise RuntimeError(f"{owner} asks for Spark where none may start")
-
-
-def open_watched_zone(config: LandingZoneConfig) -> tuple[Store, ResponseRecorder]:
-    """Return the store, and what records the responses that it receives; a local folder has none."""
-    from mirror_assets.storage.onelake.clients import ResponseRecorder, open_clients
-    from mirror_assets.storage.onelake.onelake_store import OneLakeStore
-
-    recorder, place = ResponseRecorder(), config.onelake
-    if place is None:
-        return open_zone(config), recorder
-    credential = credential_of(place.credential, place.ca_bundle)
-    clients = open_clients(place.address, credential, place.api_version, place.ca_bundle, recorder)
-    return OneLakeStore(clients), recorder
-
-
-def open_local_staging(config: LandingZoneConfig) -> LocalStore | None:
-    """Return the folder that Spark and this process share for `staging: upload`; None when Spark reaches the zone.
-
-    Each landing zone has its own: a publisher deletes outdated attempts by the manifests of its own zone.
-    """
-    if config.onelake is None or config.onelake.staging is Staging.DIRECT:
-        return None
-    return LocalStore(config.onelake.staging_path / config.onelake.address.item)
 
 
 @dataclass(frozen=True)
@@ -341,33 +308,19 @@ def open_spark(config: Config, owner: str | None = None, *, is_brief: bool = Fal
 
 
 def spark_reach(config: Config) -> tuple[dict[str, str], tuple[str, ...]]:
-    """Return the Spark settings and the packages for the stores of the sources, and for OneLake where Spark goes there.
+    """Return the Spark settings and the packages for the stores of the sources, and for the landing zone.
 
-    It does for `staging: direct`, and to read mirrored tables in Fabric. Raises stores_collide.
+    Where Spark doesn't write to the landing zone, for the mirrored tables of a feature. Raises stores_collide.
     """
-    reach, stores = _onelake_reach(config), config.lake_stores()
-    packages = {package: None for store in stores for package in store.packages}
-    if reach:
-        packages[HADOOP_AZURE] = None
+    place, stores = config.mirror_place, config.lake_stores()
+    own = config.zone.spark_reach or (place.spark_reach if place else None)
+    reach = dict(own.settings) if own else {}
+    packages = (*(package for store in stores for package in store.packages), *(own.packages if own else ()))
     for store in stores:
         for name, value in store.hadoop_settings().items():
             if reach.setdefault(name, value) != value:
                 raise STORES_COLLIDE(root=store.root.uri, setting=name)
-    return {f"spark.hadoop.{name}": value for name, value in reach.items()}, tuple(packages)
-
-
-def _onelake_reach(config: Config) -> dict[str, str]:
-    """Return Hadoop's settings for the landing zone and the mirror."""
-    zone, place = config.landing_zone.onelake, config.mirror_place
-    if zone is not None and zone.staging is Staging.DIRECT:
-        return _identity(zone.address, zone.credential)
-    if place is not None and place.credential is not CredentialKind.DEFAULT:
-        return _identity(place.tables, place.credential)
-    return {}
-
-
-def _identity(address: OneLakeAddress, kind: CredentialKind) -> dict[str, str]:
-    return onelake_settings(address.host) | abfs_settings(address.host, kind, address.workspace)
+    return {f"spark.hadoop.{name}": value for name, value in reach.items()}, tuple(dict.fromkeys(packages))
 
 
 def open_mirror(config: Config, store: Store) -> Mirror:

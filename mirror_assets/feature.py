@@ -20,16 +20,15 @@ if TYPE_CHECKING:
     from mirror_assets.config.errors import Problem
     from mirror_assets.config.model import Config
     from mirror_assets.config.rules import Rule
-    from mirror_assets.config.setting_values import Section
     from mirror_assets.config.table_settings import TableSettings
     from mirror_assets.landing.problems import ProblemFile, ProblemKey, Sent, StoredProblem
     from mirror_assets.monitoring import Mirror
     from mirror_assets.orchestration.asset_check import Check
     from mirror_assets.orchestration.dagster_internals import Job
     from mirror_assets.orchestration.mirror_assets import MirrorAssets
-    from mirror_assets.storage import Store
-    from mirror_assets.storage.credentials import CredentialKind
-    from mirror_assets.storage.onelake.onelake_address import OneLakeAddress
+    from mirror_assets.settings import Section
+    from mirror_assets.zones import Store
+    from mirror_assets.zones.store import SparkReach
 
 # The folders of `features`, each with one `FEATURE`. Without its line here, a feature does not exist.
 _NAMES = ("init", "demo", "history", "direct_lake", "alerts", "fabric")
@@ -64,16 +63,19 @@ class FeatureAsset:
 class MirrorPlace:
     """A mirror that another system keeps, as `kind` in Dagster; `page` says where, in Markdown.
 
-    Its Delta tables are below `tables`, those without a schema in `default_schema`, and `credential` reads them.
-    `unreadable`: the reason why Spark can't.
+    Its Delta tables are below `tables`, as Spark names the folder, whose page is at `url`. Those without a schema are
+    in `default_schema`. `credential` reads them as a store's; Spark does by `spark_reach`, or not for the reason
+    `unreadable`.
     """
 
     kind: str
     page: str
-    tables: OneLakeAddress
+    tables: str
+    url: str
     default_schema: str
-    credential: CredentialKind
+    credential: str
     open: Callable[[Store], Mirror]
+    spark_reach: SparkReach | None = None
     unreadable: Problem | None = None
 
 

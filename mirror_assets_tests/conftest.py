@@ -15,8 +15,8 @@ from dagster._core.storage.defs_state import base as defs_state
 from pyspark.sql import SparkSession
 
 from mirror_assets.encode.session import open_session, own_session, spark_settings
-from mirror_assets.storage.lake.s3 import HADOOP_AWS
-from mirror_assets.storage.onelake.abfs import HADOOP_AZURE
+from mirror_assets.lakes.azure_identity import HADOOP_AZURE
+from mirror_assets.lakes.s3 import HADOOP_AWS
 from mirror_assets_tests import quick_jvm
 from mirror_assets_tests.lab import Lab
 from mirror_assets_tests.worlds.lakes.s3_server import S3Server

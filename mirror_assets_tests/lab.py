@@ -22,8 +22,8 @@ from mirror_assets.pipeline.reconcile_table import reconcile_table
 from mirror_assets.pipeline.run import RunEvents, mirror_table
 from mirror_assets.source.log import DeltaLog
 from mirror_assets.standin.replicator import LocalReplicator
-from mirror_assets.storage import LocalStore
 from mirror_assets.verify.reconciliation import ReconcileState, Reconciliation
+from mirror_assets.zones import LocalStore
 
 TABLE = TableName("shop", "orders")
 _STATISTICS = "spark.databricks.delta.stats.collect"

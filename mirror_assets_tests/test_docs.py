@@ -17,19 +17,19 @@ import pytest
 from pydantic import BaseModel
 
 from mirror_assets.cli.commands import app
-from mirror_assets.config.catalogs import CatalogConfig
 from mirror_assets.config.load import parse_config
 from mirror_assets.config.model import Config
-from mirror_assets.config.setting_values import parse_size
-from mirror_assets.config.stores import StoreConfig
 from mirror_assets.config.table_settings import TableConfig, TableDefaults
 from mirror_assets.definitions import build_definitions
 from mirror_assets.errors import ErrorCode, ErrorRow, MirrorError
 from mirror_assets.features.alerts.alert_settings import ReceiverConfig
 from mirror_assets.features.init.discover_rule import DiscoverRule
+from mirror_assets.lakes.catalogs import CatalogConfig
+from mirror_assets.lakes.stores import StoreConfig
 from mirror_assets.landing.format import Manifest, Receipt
 from mirror_assets.orchestration.checks import CHECK_NAMES
 from mirror_assets.pipeline.check_slice import BLOCKING_CHECKS
+from mirror_assets.settings import parse_size
 from mirror_assets.source.breaks import BreakKind
 from mirror_assets_tests.asset_kinds import kind_of
 from mirror_assets_tests.errors_page import PAGE, error_rows, modules, page

@@ -36,7 +36,7 @@ def test_the_borders_hold(copy: Path) -> None:
 @pytest.mark.parametrize(
     ("file", "line", "border"),
     [
-        ("storage/store.py", "import mirror_assets.landing", "Packages import in one direction"),
+        ("zones/store.py", "import mirror_assets.landing", "Packages import in one direction"),
         ("landing/names.py", "import mirror_assets.source.log", "Packages import in one direction"),
         ("standin/table_record.py", "import mirror_assets.source.log", "Packages import in one direction"),
         ("pipeline/context.py", "import mirror_assets.orchestration.resources", "Packages import in one direction"),
@@ -56,10 +56,10 @@ def test_the_borders_hold(copy: Path) -> None:
         ("landing/staged_parts.py", "import pyspark.sql", "The landing zone's side needs no Spark"),
         ("standin/replicator.py", "from pyspark.sql import SparkSession", "The landing zone's side needs no Spark"),
         ("landing/staged_parts.py", "import deltalake", "delta-rs stays where Delta logs are read or written"),
-        ("landing/staged_parts.py", "import azure.core", "Azure's SDK stays in storage and fabric"),
+        ("landing/staged_parts.py", "import azure.core", "Azure's SDK stays in lakes, zones and fabric"),
         ("pipeline/context.py", "import microsoft_fabric_api", "Fabric's client stays in fabric"),
-        ("storage/store.py", "import opentelemetry.metrics", "OpenTelemetry stays in telemetry"),
-        ("telemetry/record.py", "import mirror_assets.storage", "Packages import in one direction"),
+        ("zones/store.py", "import opentelemetry.metrics", "OpenTelemetry stays in telemetry"),
+        ("telemetry/record.py", "import mirror_assets.zones", "Packages import in one direction"),
         ("monitoring.py", "import mirror_assets.standin.replicator", "Packages import in one direction"),
     ],
 )

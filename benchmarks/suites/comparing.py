@@ -16,7 +16,6 @@ from benchmarks.bench_table import BenchTable
 from benchmarks.meter import Cost
 from benchmarks.result import Case, Outcome
 from benchmarks.source import load_table
-from mirror_assets.config.zone import open_zone
 from mirror_assets.monitoring import Mirror
 from mirror_assets.pipeline.rebuild_table import mirror_wait, rebuild_table
 from mirror_assets.pipeline.reconcile_table import reconcile_in_turn
@@ -44,7 +43,7 @@ class _Compared:
         self._bench, self.rows, self.uri = bench, rows, str(bench.folder / "source")
         load_table(bench.spark, self.uri, rows, vectors=True)
         self.table = BenchTable(bench.spark, bench.folder / "zone", self.uri, "keys: [id]")
-        store = open_zone(self.table.context().config.landing_zone)
+        store = self.table.context().config.zone.open()
         self.mirror: Mirror = LocalReplicator(store, self.table.root / "mirror").at_once()
         self.costs: dict[str, list[Cost]] = {}
         self.away: dict[str, list[float]] = {}

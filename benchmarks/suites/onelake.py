@@ -30,8 +30,8 @@ from mirror_assets.landing.names import AttemptFolder, SliceKey, TableName, atte
 from mirror_assets.landing.publish import publish
 from mirror_assets.landing.staged_parts import upload_parts, write_record
 from mirror_assets.landing.steps import drive
-from mirror_assets.storage import LocalStore
-from mirror_assets.storage.onelake.onelake_store import OneLakeStore
+from mirror_assets.zones import LocalStore
+from mirror_assets.zones.onelake.onelake_store import OneLakeStore
 
 _TABLE = TableName("bench", "files")
 _CHECK = "bench"

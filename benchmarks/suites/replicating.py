@@ -8,7 +8,6 @@ from benchmarks.bench import Bench
 from benchmarks.bench_table import BenchTable
 from benchmarks.result import Case, Goal, Outcome
 from benchmarks.source import make_source
-from mirror_assets.config.zone import open_zone
 from mirror_assets.standin.replicator import LocalReplicator
 
 
@@ -20,7 +19,7 @@ def run(bench: Bench) -> Outcome:
     costs = []
     for turn in range(bench.rounds):
         zone = table.copied(bench.folder / f"zone-{turn}")
-        store = open_zone(zone.context().config.landing_zone)
+        store = zone.context().config.zone.open()
         replicator = LocalReplicator(store, zone.root / "mirror")
         costs.append(bench.meter.measured(replicator.poll))
         applied = sum(status.processed_rows for status in replicator.status())

@@ -8,11 +8,12 @@ from pathlib import Path
 
 from mirror_assets.cli.exit import Exit
 from mirror_assets.cli.output import note, show_json, show_line
-from mirror_assets.composition import Project, no_spark, open_watched_zone
+from mirror_assets.composition import Project, no_spark
 from mirror_assets.config.load import load_config
 from mirror_assets.pipeline.doctor.answers import DoctorAnswer, DoctorVerdict, is_well
 from mirror_assets.pipeline.doctor.examination import examine_sources, examine_zone
 from mirror_assets.pipeline.doctor.mirror_questions import examine_mirror
+from mirror_assets.zones.probe import ResponseRecorder
 
 _SHOWN = {
     DoctorVerdict.OK: "pass",
@@ -31,7 +32,8 @@ def doctor(path: Path | None, names: Sequence[str], *, with_spark: bool, thoroug
     tables, answers = project.tables(names), list[DoctorAnswer]()
 
     def examine() -> Iterator[DoctorAnswer]:
-        store, recorder = open_watched_zone(project.config.landing_zone)
+        recorder = ResponseRecorder()
+        store = project.config.zone.open(recorder)
         note(f"Probing {store.root}")
         yield from examine_zone(store, recorder.heard)
         if recorder.versions:

@@ -17,7 +17,6 @@ from mirror_assets.composition import Project
 from mirror_assets.config.discovered import When
 from mirror_assets.config.load import load_config
 from mirror_assets.config.model import Config
-from mirror_assets.config.zone import open_zone
 from mirror_assets.encode.repair import RepairChanges
 from mirror_assets.errors import NEXT, ErrorCode
 from mirror_assets.monitoring import MonitoredTable, TableState
@@ -138,7 +137,7 @@ def check_lines(result: dg.ExecuteInProcessResult) -> list[CheckLine]:
 
 def orphan_lines(config: Config) -> list[CheckLine]:
     """Return a warning for each table folder that is not in mirror.yaml: it has no asset to attach a check to."""
-    warning, orphans = dg.AssetCheckSeverity.WARN.value, find_orphans(open_zone(config.landing_zone), config.names)
+    warning, orphans = dg.AssetCheckSeverity.WARN.value, find_orphans(config.zone.open(), config.names)
     assets = {x.name: asset_key(AssetKind.LANDING, x.name).to_user_string() for x in orphans}
     return [CheckLine(assets[x.name], "orphans", passed=False, severity=warning, message=x.message) for x in orphans]
 

@@ -84,7 +84,7 @@ _ROOMY = 120
 def _table(found: Status, title: str) -> Table:
     lines = found.by_urgency
     cells = [{name: cell(line) for name, cell in CELLS.items()} for line in lines]
-    more = _WITH_ROOM | (_COST if found.in_onelake else frozenset()) if width() >= _ROOMY else frozenset()
+    more = _WITH_ROOM | (_COST if found.is_metered else frozenset()) if width() >= _ROOMY else frozenset()
     filled = {name for row in cells for name, value in row.items() if value is not None}
     columns = [name for name in CELLS if name in _ALWAYS or name in more & filled]
     rows = [[row[name] for name in columns] for row in cells]

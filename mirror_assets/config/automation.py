@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 
 from pydantic import BeforeValidator, Field
 
-from mirror_assets.config.setting_values import Count, Seconds, Section
+from mirror_assets.settings import Count, Seconds, Section
 
 # A poll costs one request per table. A resident run may poll often; a sensor that has to start a run needn't.
 _RESIDENT_SECONDS, _BATCH_SECONDS = 2.0, 15.0

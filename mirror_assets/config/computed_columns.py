@@ -10,7 +10,8 @@ from pydantic import AfterValidator, BeforeValidator, Discriminator, Field, Tag
 
 from mirror_assets.column_types import LANDING_TYPES, MOST_DIGITS, decimal_digits
 from mirror_assets.config.errors import did_you_mean
-from mirror_assets.config.setting_values import Section, Text, distinct_columns
+from mirror_assets.config.setting_values import distinct_columns
+from mirror_assets.settings import Section, Text
 
 
 def _landing_type(text: str) -> str:

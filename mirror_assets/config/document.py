@@ -6,7 +6,6 @@ last of two equal names; ruamel.yaml stops at the first, accepts unknown tags, a
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -16,6 +15,7 @@ import yaml
 
 from mirror_assets.config.errors import Problem
 from mirror_assets.config.variables import Filled, fill
+from mirror_assets.settings import Origin
 
 Value: TypeAlias = bool | int | float | str | list["Value"] | dict[str, "Value"] | None
 Steps: TypeAlias = tuple[str, ...]
@@ -26,31 +26,6 @@ _TEXT = {f"{_TAG}{name}" for name in ("str", "timestamp", "value", "merge")}  # 
 _SPARK_SETTINGS = ("spark", "settings")
 # The number of steps to the settings of tables, by the first step.
 _STEPS_TO_SETTINGS = {"tables": 2, "defaults": 1, "discover": 3}
-
-
-@dataclass(frozen=True)
-class Origin:
-    """The file of a configuration, and the line of each setting by its dotted path; the root's path is empty."""
-
-    file: Path = Path("mirror.yaml")
-    lines: Mapping[str, int] = field(default_factory=dict)
-
-    def line_of(self, path: str) -> int | None:
-        """Return the line of a setting, or of the nearest setting above it, or None."""
-        while path:
-            if path in self.lines:
-                return self.lines[path]
-            path = path.rpartition(".")[0]
-        return None
-
-    def place(self, path: str) -> str:
-        """Return `mirror.yaml:12`, or the file alone without a known line."""
-        line = self.line_of(path)
-        return f"{self.file}:{line}" if line else str(self.file)
-
-    def absolute(self, path: str | Path) -> Path:
-        """Return the path; a relative one starts at the file's folder."""
-        return Path(os.path.normpath(self.file.absolute().parent / path))
 
 
 @dataclass

@@ -7,7 +7,7 @@ from urllib.parse import urlsplit
 
 from pydantic import AfterValidator, Field
 
-from mirror_assets.config.setting_values import Section
+from mirror_assets.settings import Section
 
 
 def _collector(text: str) -> str:

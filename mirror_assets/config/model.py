@@ -9,31 +9,22 @@ from typing import TYPE_CHECKING
 from pydantic import Field, PrivateAttr
 
 from mirror_assets.config.automation import AutomationConfig
-from mirror_assets.config.catalogs import CatalogConfig, CatalogTable
 from mirror_assets.config.discovered import Discovered
-from mirror_assets.config.document import Origin
 from mirror_assets.config.errors import TABLE_UNKNOWN, Problem, config_invalid, did_you_mean
-from mirror_assets.config.locate import InSpark, last_address, locate
 from mirror_assets.config.metrics import MetricsConfig
-from mirror_assets.config.setting_values import (
-    Folder,
-    PythonName,
-    Section,
-    SparkName,
-    SparkValue,
-    TableKey,
-    Text,
-    with_settings,
-)
-from mirror_assets.config.store_access import access_to, store_of
-from mirror_assets.config.stores import StoreConfig
+from mirror_assets.config.mirror_settings import MirrorConfig
+from mirror_assets.config.setting_values import PythonName, SparkName, SparkValue, TableKey
 from mirror_assets.config.table_settings import StorePath, TableConfig, TableDefaults, TableSettings
-from mirror_assets.config.zone_settings import LandingZoneConfig, MirrorConfig
 from mirror_assets.errors import SettingError
 from mirror_assets.feature import Feature, MirrorPlace, SliceCheck, features, own_feature
+from mirror_assets.lakes.access import Access, Located, access_to, store_of
+from mirror_assets.lakes.catalogs import CatalogConfig, CatalogTable, InSpark, last_address, locate
+from mirror_assets.lakes.lake_store import LakeStore
+from mirror_assets.lakes.stores import StoreConfig
 from mirror_assets.landing.names import TableName
-from mirror_assets.source.access import Access, Located
-from mirror_assets.storage.lake.lake_store import LakeStore
+from mirror_assets.settings import Folder, Origin, Section, Text, with_settings
+from mirror_assets.zones.landing_zone import LandingZoneConfig
+from mirror_assets.zones.store import Zone
 
 
 class SparkConfig(Section):
@@ -153,7 +144,7 @@ class Config(Sections):
         return self.locate(uri).access if self.is_of_catalog(uri) else access_to(uri, self._stores)
 
     def locate(self, source: str, in_spark: InSpark | None = None) -> Located:
-        """Return the location of a source; a catalog's table is resolved by its catalog. Raises as `config.locate`."""
+        """Return the location of a source; a catalog's table is resolved by its catalog. Raises as `locate`."""
         return locate(source, self.catalogs, self._stores, in_spark)
 
     @staticmethod
@@ -189,7 +180,12 @@ class Config(Sections):
         place = self.mirror_place
         if place is None:
             return tuple(self.stores.values())
-        return (*self.stores.values(), StoreConfig(root=place.tables.abfss, credential=place.credential.value))
+        return (*self.stores.values(), StoreConfig(root=place.tables, credential=place.credential))
+
+    @property
+    def zone(self) -> Zone:
+        """The landing zone."""
+        return self.landing_zone.zone
 
     @property
     def mirror_place(self) -> MirrorPlace | None:

@@ -10,15 +10,16 @@ from pathlib import Path
 from typing import TypeAlias
 
 from mirror_assets.byte_settings import setting_problem
-from mirror_assets.config.catalogs import CatalogType, table_problem
 from mirror_assets.config.document import Document, Steps
 from mirror_assets.config.errors import did_you_mean
-from mirror_assets.config.setting_values import Changes, is_uri, local_source
+from mirror_assets.config.mirror_settings import MIRROR_PATH
+from mirror_assets.config.setting_values import Changes
 from mirror_assets.config.variables import has_reference
-from mirror_assets.config.zone_settings import MIRROR_PATH
 from mirror_assets.feature import features
+from mirror_assets.lakes.catalogs import CatalogType, table_problem
 from mirror_assets.landing.errors import NameRefused
 from mirror_assets.landing.names import TableName
+from mirror_assets.settings import is_uri, local_source
 
 _SECRET_WORD = re.compile(r"password|secret|(^|[.\-_])(key|token)($|[.\-_])", re.IGNORECASE)
 _KEYS_NEEDED = (

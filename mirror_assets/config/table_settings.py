@@ -9,28 +9,15 @@ from typing import TYPE_CHECKING, Annotated
 from pydantic import BeforeValidator, Field, PlainSerializer, PlainValidator, ValidationInfo
 from pydantic_core import PydanticKnownError
 
-from mirror_assets.config.catalogs import CatalogTable
 from mirror_assets.config.computed_columns import Columns, ComputedColumn, computed_in, listed_in
-from mirror_assets.config.setting_values import (
-    Bytes,
-    Changes,
-    Compression,
-    Count,
-    Keys,
-    OnBreak,
-    OnDropColumn,
-    Owners,
-    Seconds,
-    Section,
-    Tags,
-    Text,
-    address_of,
-    with_settings,
-)
+from mirror_assets.config.setting_values import Changes, Compression, Keys, OnBreak, OnDropColumn, Owners, Tags
 from mirror_assets.config.start_point import dump_start, start_among
 from mirror_assets.feature import features
+from mirror_assets.lakes.catalogs import CatalogTable
+from mirror_assets.lakes.stores import address_of
 from mirror_assets.landing.names import TableName
 from mirror_assets.markers import ROW_ID
+from mirror_assets.settings import Bytes, Count, Seconds, Section, Text, with_settings
 from mirror_assets.source.ranges import TimePoint, VersionPoint
 
 

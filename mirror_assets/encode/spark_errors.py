@@ -10,6 +10,7 @@ from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
 
 from mirror_assets.errors import ErrorCode, ErrorRow, MirrorError, RetryError, SettingError, StopError
+from mirror_assets.lakes.store_faults import store_error, store_named
 from mirror_assets.redaction import redacted_error
 from mirror_assets.source.losses import (
     FEED_REFUSED,
@@ -19,7 +20,6 @@ from mirror_assets.source.losses import (
     SPARK_FAILED,
     SPARK_INTERRUPTED,
 )
-from mirror_assets.source.store_faults import store_error, store_named
 from mirror_assets.spark_facts import spark_facts
 
 _DAMAGED = re.compile(

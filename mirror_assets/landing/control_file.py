@@ -9,8 +9,8 @@ from mirror_assets.errors import MirrorError
 from mirror_assets.landing.errors import ManifestCorrupt
 from mirror_assets.landing.format import RecordT, decode, encode
 from mirror_assets.landing.steps import Create, Read, Replace, Steps, drive
-from mirror_assets.storage import Content, PathChanged, PathExists, PathMissing, Store
-from mirror_assets.storage.errors import REQUEST_UNKNOWN, STORE_DENIED
+from mirror_assets.zones import Content, PathChanged, PathExists, PathMissing, Store
+from mirror_assets.zones.errors import REQUEST_UNKNOWN, STORE_DENIED
 
 
 @dataclass(frozen=True)

@@ -17,7 +17,7 @@ from mirror_assets.landing.names import SliceKey, TableName
 from mirror_assets.landing.rebuild import RebuildRecord, read_rebuild
 from mirror_assets.landing.state import read_manifest
 from mirror_assets.landing.steps import drive
-from mirror_assets.storage import Store
+from mirror_assets.zones import Store
 
 _LONGEST_MESSAGE = 4000
 

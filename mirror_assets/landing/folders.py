@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from mirror_assets.landing.names import REBUILDS, TableName, folder_to_table, is_schema_folder, record_to_table
-from mirror_assets.storage import Store
+from mirror_assets.zones import Store
 
 
 def table_names(store: Store) -> tuple[TableName, ...]:

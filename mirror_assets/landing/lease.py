@@ -15,7 +15,7 @@ from mirror_assets.landing.control_file import read_control_file, write_control_
 from mirror_assets.landing.format import Count, Record
 from mirror_assets.landing.names import heartbeat_path
 from mirror_assets.landing.steps import drive
-from mirror_assets.storage import Store
+from mirror_assets.zones import Store
 
 
 class Process(Record):

@@ -9,7 +9,7 @@ from contextlib import suppress
 from mirror_assets.landing.errors import METADATA_DIFFERS, TABLE_DROPPED
 from mirror_assets.landing.names import PARTNER_EVENTS, TableName
 from mirror_assets.landing.steps import Create, Read, Replace, Steps
-from mirror_assets.storage import Content, PathChanged, PathExists, PathMissing, Store
+from mirror_assets.zones import Content, PathChanged, PathExists, PathMissing, Store
 
 
 def metadata_bytes(keys: Sequence[str]) -> bytes:

@@ -17,7 +17,7 @@ from mirror_assets.landing.errors import PROBLEMS_BUSY
 from mirror_assets.landing.format import Count, Record
 from mirror_assets.landing.names import PROBLEMS
 from mirror_assets.landing.steps import drive
-from mirror_assets.storage import Store
+from mirror_assets.zones import Store
 
 _TRIES = 20
 

@@ -21,7 +21,7 @@ from mirror_assets.landing.recover import collect, list_attempts, recover, redo
 from mirror_assets.landing.roll_up import roll_up
 from mirror_assets.landing.state import VersionedManifest, put_manifest, read_manifest
 from mirror_assets.landing.steps import ListFolder, Steps
-from mirror_assets.storage import PathChanged, PathExists, PathMissing
+from mirror_assets.zones import PathChanged, PathExists, PathMissing
 
 
 class Outcome(str, Enum):

@@ -13,7 +13,7 @@ from mirror_assets.landing.format import Record, SliceRecord
 from mirror_assets.landing.names import AttemptFolder, HistoryRange, TableName
 from mirror_assets.landing.state import read_manifest
 from mirror_assets.landing.steps import DeleteTree, FolderIdentity, ListFolder, Steps
-from mirror_assets.storage import FileInfo
+from mirror_assets.zones import FileInfo
 
 _LONGEST_REASON = 1000
 

@@ -14,7 +14,7 @@ import pyarrow.parquet as pq
 
 from mirror_assets.landing.errors import ManifestCorrupt
 from mirror_assets.landing.format import RECEIPT_KEY, Receipt, decode
-from mirror_assets.storage import Store
+from mirror_assets.zones import Store
 
 _SPARK_SCHEMA = b"org.apache.spark.sql.parquet.row.metadata"
 

@@ -20,7 +20,7 @@ from mirror_assets.landing.names import AttemptFolder, HistoryRange, TableName, 
 from mirror_assets.landing.rebuild import RebuildRecord, RebuildStep, read_rebuild, require_alive
 from mirror_assets.landing.state import VersionedManifest, put_manifest, read_manifest
 from mirror_assets.landing.steps import Create, DeleteTree, Head, ListFolder, Read, ReadReceipt, Rename, Steps
-from mirror_assets.storage import PathChanged, PathExists, PathMissing
+from mirror_assets.zones import PathChanged, PathExists, PathMissing
 
 # A rename without a reply is repeated this often before the error is raised; the next publication redoes it.
 _TRIES = 5

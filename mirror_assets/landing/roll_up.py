@@ -16,7 +16,7 @@ from mirror_assets.landing.generations import Generation, RollUp, content_hash, 
 from mirror_assets.landing.names import HistoryRange, TableName
 from mirror_assets.landing.recover import landed_numbers
 from mirror_assets.landing.steps import Create, Delete, ListFolder, Read, Steps
-from mirror_assets.storage import Content, PathExists
+from mirror_assets.zones import Content, PathExists
 
 # A roll-up ends with each hundredth generation, or earlier if it has this many files: it is read whole.
 GENERATIONS: Final = 100

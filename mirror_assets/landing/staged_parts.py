@@ -18,7 +18,7 @@ from mirror_assets.landing.recover import list_attempts
 from mirror_assets.landing.state import CommitPosition
 from mirror_assets.landing.steps import drive
 from mirror_assets.markers import ROW_MARKER, Marker
-from mirror_assets.storage import FileInfo, LocalStore, Store
+from mirror_assets.zones import FileInfo, LocalStore, Store
 
 _CHUNK = 4 << 20
 _UPLOADS = 4

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from mirror_assets.landing.format import Loading, Manifest, SliceRecord, decode, encode
 from mirror_assets.landing.names import TableName
 from mirror_assets.landing.steps import Create, Read, Replace, Steps
-from mirror_assets.storage import PathExists
+from mirror_assets.zones import PathExists
 
 
 @dataclass(frozen=True)

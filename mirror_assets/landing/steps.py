@@ -14,7 +14,7 @@ from typing import Any, Generic, TypeVar
 from mirror_assets.errors import MirrorError
 from mirror_assets.landing.format import Receipt
 from mirror_assets.landing.receipt import read_receipt
-from mirror_assets.storage import Content, FileInfo, PathMissing, Store
+from mirror_assets.zones import Content, FileInfo, PathMissing, Store
 
 CONTROL_FILE_LIMIT = 64 << 20
 _Reply = TypeVar("_Reply")

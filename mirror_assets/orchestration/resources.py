@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import dagster as dg
 from dagster_pyspark import LazyPySparkResource, PySparkResource
@@ -18,60 +18,43 @@ from mirror_assets.composition import (
     Session,
     SparkSettings,
     no_spark,
-    open_local_staging,
     packages_of_catalogs,
     reporting_start,
 )
 from mirror_assets.config.errors import TABLES_UNCONFIRMED
 from mirror_assets.config.model import Config
-from mirror_assets.config.zone import open_zone
-from mirror_assets.config.zone_settings import LandingZoneConfig, OneLakeConfig
 from mirror_assets.encode.session import require_delta
 from mirror_assets.landing.metadata import ensure_partner_events
 from mirror_assets.orchestration.asset_names import LANDING_ZONE, OUTPUTS, SPARK, TABLES
 from mirror_assets.orchestration.mirror_assets import MirrorAssets
 from mirror_assets.orchestration.table_inputs import TableInputs
-from mirror_assets.storage import LocalStore, Store
+from mirror_assets.zones import Store
+from mirror_assets.zones.landing_zone import LandingZoneConfig
+from mirror_assets.zones.store import Zone
 
 # `partnerName` in _partnerEvents.json. Fabric requires that it never changes.
 _PARTNER = "mirror_assets"
 
 
-class OneLake(dg.Config):
-    """A mirrored database on OneLake; docs/configuration.md says what each setting means. None of them is a secret."""
-
-    url: str
-    credential: str = "default"
-    staging: str = "upload"
-    staging_path: str = "staging"
-    api_version: str | None = None
-    ca_bundle: str | None = None
-
-
 class LandingZone(dg.ConfigurableResource[None]):
-    """Where landing files go: a folder of this machine (`path`), or a mirrored database on OneLake (`onelake`)."""
+    """Where landing files go. Dagster stores and shows the settings, of which none is a secret."""
 
-    path: str | None = Field(default=None, description="Folder of the landing zone on this machine.")
-    onelake: OneLake | None = Field(default=None, description="The landing zone on OneLake.")
+    settings: dict[str, Any] = Field(description="`landing_zone` of mirror.yaml (docs/configuration.md).")
+
+    @property
+    def zone(self) -> Zone:
+        """The landing zone."""
+        return LandingZoneConfig.model_validate(self.settings).zone
 
     def open(self) -> Store:
         """Return the landing zone's store; it makes no request yet."""
-        return open_zone(self._place())
+        return self.zone.open()
 
     def store(self) -> Store:
         """Return the store with its partner file in place, for publishers."""
         store = self.open()
         ensure_partner_events(store, _PARTNER, {"sourceType": "Delta Lake", "sourceVersion": ""})
         return store
-
-    def local_staging(self) -> LocalStore | None:
-        """Return the folder where Spark stages parts, or None when it reaches the landing zone itself."""
-        return open_local_staging(self._place())
-
-    def _place(self) -> LandingZoneConfig:
-        if self.onelake is None:
-            return LandingZoneConfig.model_validate({"path": self.path})
-        return LandingZoneConfig(onelake=OneLakeConfig.model_validate(self.onelake.model_dump()))
 
 
 class SparkSessions(LazyPySparkResource):  # type: ignore[misc]  # it has no types
@@ -125,11 +108,7 @@ Resource: TypeAlias = LandingZone | SparkSessions | dg.ResourceDefinition
 
 def resources(assets: MirrorAssets) -> dict[str, Resource]:
     """Return the resources of the mirror by their full names; the project's own PySpark resource replaces `spark`."""
-    place = assets.config.landing_zone
-    zone = LandingZone(
-        path=None if place.path is None else str(place.path),
-        onelake=None if place.onelake is None else OneLake(**place.onelake.model_dump(mode="json")),
-    )
+    zone = LandingZone(settings=assets.config.landing_zone.model_dump(mode="json", exclude_none=True))
     found: dict[str, Resource] = {
         assets.full_name(LANDING_ZONE): zone,
         assets.full_name(OUTPUTS): dg.mem_io_manager,
@@ -178,7 +157,7 @@ def project(
     zone = zone_of(assets, opened)
     store = zone.store() if with_spark and lands else zone.open()
     session = reporting_start(sessions(assets, opened), report) if with_spark else no_spark
-    return Project(assets.config, store, zone.local_staging(), session)
+    return Project(assets.config, store, zone.zone.local_staging(), session)
 
 
 def sessions(assets: MirrorAssets, opened: dg.Resources) -> Session:

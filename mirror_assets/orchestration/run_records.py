@@ -15,7 +15,7 @@ from mirror_assets.orchestration.mirror_assets import MirrorAssets
 from mirror_assets.orchestration.run_tags import PROCESS_TAG, Location
 from mirror_assets.pipeline.backoff import pause_left
 from mirror_assets.pipeline.liveness import RunState, has_ended, run_state
-from mirror_assets.storage import Store
+from mirror_assets.zones import Store
 
 _NEWEST_RUNS = 20
 # Dagster has to start a run, and the run has to write its heartbeat, within this time.

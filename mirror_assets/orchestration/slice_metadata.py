@@ -119,7 +119,7 @@ def landed_metadata(
     }
     if manifest.chunk:
         metadata["chunks"] = f"{manifest.chunk.of}, this is the last"
-    if published.outcome is Outcome.LANDED and assets.config.landing_zone.onelake is not None:  # as estimated
+    if published.outcome is Outcome.LANDED and assets.config.zone.is_metered:  # as estimated
         cost = landing_cost(1, len(published.entries))
         metadata |= {"onelake_requests": round(cost.requests), "onelake_cu_seconds": round(cost.capacity_seconds, 1)}
     if entries:

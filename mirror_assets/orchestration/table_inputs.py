@@ -17,15 +17,14 @@ from deltalake import DeltaTable, QueryBuilder
 from deltalake.exceptions import DeltaProtocolError
 
 from mirror_assets.composition import open_mirror, source_log
-from mirror_assets.config.zone import open_zone
 from mirror_assets.feature import asset_of_feature
+from mirror_assets.lakes.access import Access
 from mirror_assets.landing.names import TableName
 from mirror_assets.orchestration.asset_names import AssetKind
 from mirror_assets.orchestration.dagster_internals import TableSlice
 from mirror_assets.orchestration.errors import INPUT_UNSUPPORTED, NOT_MIRRORED_YET
 from mirror_assets.orchestration.materialize import failing
 from mirror_assets.orchestration.mirror_assets import LOADABLE, MirrorAssets
-from mirror_assets.source.access import Access
 from mirror_assets.source.delta_rs import load_table
 
 # Types beside pyarrow's, each with the package of its handler.
@@ -92,7 +91,7 @@ class TableInputs(dg.IOManager):
         made = asset_of_feature(config, config.table(table)) if kind is AssetKind.HISTORY else None
         if made is not None:
             return config.access(made.uri)
-        status = open_mirror(config, open_zone(config.landing_zone)).table(table)
+        status = open_mirror(config, config.zone.open()).table(table)
         if status is None:
             raise NOT_MIRRORED_YET(table=table)
         return config.access(status.location)

@@ -27,7 +27,7 @@ from mirror_assets.pipeline.pending import feed_deadline, pending_commits, table
 from mirror_assets.pipeline.replication import read_replication
 from mirror_assets.pipeline.silent_stores import SilentStores
 from mirror_assets.pipeline.table_health import Urgency, table_health
-from mirror_assets.storage import Store
+from mirror_assets.zones import Store
 
 
 @dataclass(frozen=True)
@@ -66,14 +66,14 @@ class StatusLine:
 class Status:
     """The status of all tables: a line of each, in the file's order, notes, and errors.
 
-    `unreadable` are those of the sources. `in_onelake`: the landing zone is where requests cost.
+    `unreadable` are those of the sources. `is_metered`: requests to the landing zone cost.
     """
 
     lines: tuple[StatusLine, ...]
     notes: tuple[str, ...]
     errors: tuple[MirrorError, ...]
     unreadable: tuple[MirrorError, ...]
-    in_onelake: bool = False
+    is_metered: bool = False
 
     @property
     def by_urgency(self) -> list[StatusLine]:
@@ -142,8 +142,7 @@ def read_status(project: Project, names: Sequence[str], pool: DaemonPool, limit:
             notes += [orphan.message for orphan in find_orphans(project.store, project.config.names)]
         except MirrorError as error:
             errors.append(error)
-    in_onelake = project.config.landing_zone.onelake is not None
-    return Status(tuple(lines), tuple(notes), tuple(errors), tuple(unreadable), in_onelake)
+    return Status(tuple(lines), tuple(notes), tuple(errors), tuple(unreadable), project.config.zone.is_metered)
 
 
 @dataclass(frozen=True)

@@ -89,13 +89,11 @@ def _uri(config: Config, kind: AssetKind, table: TableSettings) -> str:
         return table.source
     if kind is AssetKind.MIRROR:
         mirror = config.mirror_place
-        root = mirror.tables.url if mirror else str(config.mirror.path)
+        root = mirror.url if mirror else str(config.mirror.path)
         default = mirror.default_schema if mirror else DEFAULT_SCHEMA
         return f"{root}/{table.name.schema or default}/{table.name.table}"
-    place = config.landing_zone
-    root = str(place.path) if place.onelake is None else place.onelake.address.url
     folder = table.name.scratch if kind is AssetKind.CHANGES else table.name.folder
-    return f"{root}/{folder}"
+    return f"{config.zone.root}/{folder}"
 
 
 def _paragraphs(config: Config, kind: AssetKind, table: TableSettings) -> tuple[str, str, str]:

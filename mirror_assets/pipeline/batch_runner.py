@@ -19,7 +19,7 @@ from mirror_assets.landing.lease import Lease, read_lease, take_lease
 from mirror_assets.landing.names import BATCH_LEASE, LEASES, batch_lease
 from mirror_assets.pipeline.heartbeat import beating, lease_state
 from mirror_assets.pipeline.liveness import RunState, new_lease, now_ms
-from mirror_assets.storage import Store
+from mirror_assets.zones import Store
 
 _READ_AFTER_SECONDS = 15.0
 _OTHERS_AFTER_SECONDS = 60.0

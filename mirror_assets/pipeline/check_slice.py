@@ -23,7 +23,6 @@ from mirror_assets.source.commits import Commit, CommitRange
 from mirror_assets.source.losses import FILE_UNFOUND, SparkFailed, SparkInterrupted
 from mirror_assets.source.scan_builder import scan_changes, scan_version
 from mirror_assets.source.schema import parse_schema
-from mirror_assets.storage import PathMissing
 from mirror_assets.telemetry.record import Stage, record_check, set_attempt, stage_span
 from mirror_assets.verify.check_result import CheckResult
 from mirror_assets.verify.conservation import ROW_CONSERVATION, SliceRows, row_conservation
@@ -37,6 +36,7 @@ from mirror_assets.verify.staged import (
     schema_compatibility,
 )
 from mirror_assets.verify.uniqueness import inspect_keys, key_uniqueness, version_uniqueness
+from mirror_assets.zones import PathMissing
 
 _ROW_CHECKS: Final = ("key_uniqueness", "marker_values", ROW_CONSERVATION, "row_order")
 BLOCKING_CHECKS: Final = tuple(sorted(("key_presence", "parts_unchanged", "schema_compatibility", *_ROW_CHECKS)))

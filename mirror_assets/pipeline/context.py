@@ -21,9 +21,9 @@ from mirror_assets.source.differing_files import Compared
 from mirror_assets.source.log import DeltaLog
 from mirror_assets.source.losses import DATA_FILE_MISSING, SourceRead, proved
 from mirror_assets.spark_paths import spark_path
-from mirror_assets.storage import LocalStore, Store
 from mirror_assets.telemetry.record import SliceWork
 from mirror_assets.verify.check_result import CheckResult
+from mirror_assets.zones import LocalStore, Store
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession  # planning and status start without loading it

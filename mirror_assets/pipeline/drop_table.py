@@ -20,7 +20,7 @@ from mirror_assets.landing.names import TableName
 from mirror_assets.landing.rebuild import read_rebuild
 from mirror_assets.landing.steps import drive
 from mirror_assets.pipeline.errors import TABLE_NOWHERE
-from mirror_assets.storage import Store
+from mirror_assets.zones import Store
 
 if TYPE_CHECKING:
     from mirror_assets.pipeline.rebuild_table import MirrorWait  # loads PySpark, which finding orphans does not need

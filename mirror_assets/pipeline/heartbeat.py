@@ -16,7 +16,7 @@ from mirror_assets.errors import MirrorError
 from mirror_assets.landing.lease import Lease, read_lease, write_heartbeat
 from mirror_assets.landing.names import LEASES, heartbeat_path, is_run_file
 from mirror_assets.pipeline.liveness import RunState, run_state, this_process
-from mirror_assets.storage import Store
+from mirror_assets.zones import Store
 
 _BEAT_SECONDS = 30.0
 # A killed run leaves its heartbeat behind, for those who find its leases. By then, all of them have been found.

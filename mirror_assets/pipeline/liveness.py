@@ -19,7 +19,7 @@ from pathlib import Path
 from mirror_assets.errors import MirrorError
 from mirror_assets.landing.lease import Lease, Process
 from mirror_assets.landing.names import LEASES, clock_path, heartbeat_path
-from mirror_assets.storage import Store
+from mirror_assets.zones import Store
 
 # A request to a store is retried for up to two minutes, and a heartbeat is written every thirty seconds.
 SILENT_SECONDS = 300.0

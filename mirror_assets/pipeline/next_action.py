@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from mirror_assets.config.setting_values import OnBreak
 from mirror_assets.config.table_settings import Start
 from mirror_assets.errors import ErrorCode, MirrorError, RebuildError, RetryError, SettingError, StopError
+from mirror_assets.lakes.errors import LOCATION_UNKNOWN
 from mirror_assets.landing.failures import FailureRecord
 from mirror_assets.landing.format import Manifest
 from mirror_assets.landing.names import REBUILDS, TableName
@@ -18,12 +19,11 @@ from mirror_assets.pipeline.context import TableContext
 from mirror_assets.pipeline.errors import TABLE_HELD, stop_error
 from mirror_assets.pipeline.plan import Boundaries, TablePlan, plan_table, recovered
 from mirror_assets.pipeline.table_lease import holder_now
-from mirror_assets.source.errors import LOCATION_UNKNOWN
 from mirror_assets.source.log import DeltaLog
 from mirror_assets.source.log_listing import TipMark
 from mirror_assets.source.ranges import EVERYTHING, Range
-from mirror_assets.storage import PathMissing, Store
 from mirror_assets.verify.check_result import CheckResult
+from mirror_assets.zones import PathMissing, Store
 
 NOT_HELD = "not_held"
 NOT_FAILING = "not_failing"

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from mirror_assets.config.setting_values import Changes, OnDropColumn
 from mirror_assets.config.table_settings import TableSettings
 from mirror_assets.errors import MirrorError
+from mirror_assets.lakes.errors import SOURCE_UNAVAILABLE
 from mirror_assets.landing.format import Manifest, SliceKind, SliceRecord
 from mirror_assets.pipeline.context import TableContext
 from mirror_assets.pipeline.source_check import changed_expressions, table_columns, table_projection
@@ -15,7 +16,7 @@ from mirror_assets.row_values import without_values
 from mirror_assets.source.batching import Limits
 from mirror_assets.source.breaks import Break, BreakKind, Needs
 from mirror_assets.source.commits import Commit
-from mirror_assets.source.errors import SOURCE_UNAVAILABLE, LogGap
+from mirror_assets.source.errors import LogGap
 from mirror_assets.source.file_states import FileStates
 from mirror_assets.source.log import CommitReplaced, DeltaLog
 from mirror_assets.source.losses import SourceLoss

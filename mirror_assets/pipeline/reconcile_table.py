@@ -18,9 +18,9 @@ from mirror_assets.pipeline.context import TableContext
 from mirror_assets.pipeline.source_check import changed_expressions, table_columns, table_projection
 from mirror_assets.source.schema import parse_schema
 from mirror_assets.spark_paths import spark_path
-from mirror_assets.storage import Store
 from mirror_assets.verify.reconcile import reconcile
 from mirror_assets.verify.reconciliation import ReconcileRequest, ReconcileState, Reconciliation, Share
+from mirror_assets.zones import Store
 
 # A run of the schedule may start a little earlier than the one before.
 _START_MS = 3_600_000

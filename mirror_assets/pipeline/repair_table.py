@@ -19,6 +19,7 @@ from mirror_assets.encode.counted import Counted
 from mirror_assets.encode.repair import MARKERS, RepairChanges, RepairSlice, encode_repair, repair_changes
 from mirror_assets.encode.scan_reader import read_scan
 from mirror_assets.errors import MirrorError
+from mirror_assets.lakes.errors import SOURCE_UNAVAILABLE
 from mirror_assets.landing.format import Manifest, Receipt, SliceKind
 from mirror_assets.landing.receipt import receipt_metadata
 from mirror_assets.landing.recover import recover
@@ -41,7 +42,6 @@ from mirror_assets.pipeline.source_check import (
 )
 from mirror_assets.pipeline.stage import stage_attempt
 from mirror_assets.source.batching import parts_for
-from mirror_assets.source.errors import SOURCE_UNAVAILABLE
 from mirror_assets.source.planner import PlannedSlice, snapshot_slice
 from mirror_assets.source.projection import Projection
 from mirror_assets.source.scan_builder import scan_version

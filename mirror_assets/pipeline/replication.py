@@ -11,9 +11,9 @@ from mirror_assets.landing.steps import drive
 from mirror_assets.monitoring import Mirror, MonitoredTable
 from mirror_assets.pipeline.backoff import unresolved_failure
 from mirror_assets.pipeline.context import TableContext
-from mirror_assets.storage import Store
 from mirror_assets.verify.check_result import CheckResult
 from mirror_assets.verify.replicating import Replication, check_replicating
+from mirror_assets.zones import Store
 
 # The version of an applied file is searched in this many generations: a mirror that lags further is shown without one.
 _READ_BACK = 20

@@ -18,7 +18,7 @@ from mirror_assets.pipeline.context import TableContext
 from mirror_assets.pipeline.errors import RUN_KILLED, TABLE_BUSY
 from mirror_assets.pipeline.heartbeat import beating, delete_lease, lease_state
 from mirror_assets.pipeline.liveness import RunState, new_lease, now_ms
-from mirror_assets.storage import Store
+from mirror_assets.zones import Store
 
 _PAUSE_SECONDS = 1.0
 

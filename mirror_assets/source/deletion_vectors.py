@@ -8,8 +8,8 @@ from collections.abc import Iterable, Mapping
 
 from pyroaring import BitMap64
 
+from mirror_assets.lakes.errors import SOURCE_UNREADABLE
 from mirror_assets.source.actions import Vector
-from mirror_assets.source.errors import SOURCE_UNREADABLE
 from mirror_assets.source.log_paths import hadoop_path
 from mirror_assets.source.losses import FILE_UNFOUND
 from mirror_assets.source.parsing import z85_decoded

@@ -9,12 +9,13 @@ import pyarrow.compute as pc
 from deltalake import DeltaTable
 from deltalake.exceptions import DeltaError
 
-from mirror_assets.source.access import Access
+from mirror_assets.lakes.access import Access
+from mirror_assets.lakes.errors import SOURCE_UNREADABLE
 from mirror_assets.source.actions import Metadata, Protocol
 from mirror_assets.source.column_statistics import FileStatistics
-from mirror_assets.source.errors import SOURCE_UNREADABLE, LogGap
+from mirror_assets.source.errors import LogGap
+from mirror_assets.source.read_errors import translated
 from mirror_assets.source.schema import canonical
-from mirror_assets.source.store_faults import translated
 
 
 def load_table(access: Access, version: int | None = None) -> DeltaTable:

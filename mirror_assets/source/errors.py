@@ -9,10 +9,10 @@ from mirror_assets.errors import (
     ErrorCode,
     ErrorRow,
     RebuildError,
-    RetryError,
     SettingError,
     StopError,
 )
+from mirror_assets.lakes.errors import SourceUnreadable
 
 # Delta's shorthands for one version of a table, such as `orders@v2` and `orders@20240428091500000`.
 _ONE_VERSION = re.compile(r"@(?:v\d+|\d{17})/*\Z", re.IGNORECASE)
@@ -47,23 +47,6 @@ def source_not_delta(uri: str) -> SourceNotDelta:
     return SOURCE_NOT_DELTA(uri=uri, next_step=leave_out_version(uri))
 
 
-class SourceUnreadable(SettingError):
-    """The source can't be read because of its address, its credentials or its log."""
-
-    why: str
-
-
-SOURCE_UNREADABLE = ErrorRow(
-    ErrorCode.SOURCE_UNREADABLE,
-    SourceUnreadable,
-    "The source can't be read because of its address, its credentials or its log.",
-    "{uri} can't be read: {why}.",
-    "correct its address (of a table of mirror.yaml, the setting `source`), its credentials or permissions, or "
-    "restore the damaged files of its log; then run again.",
-    "mirror-assets doctor --table TABLE",
-)
-
-
 CHANGE_FILE_INCOMPLETE = ErrorRow(
     ErrorCode.SOURCE_UNREADABLE,
     SourceUnreadable,
@@ -71,26 +54,6 @@ CHANGE_FILE_INCOMPLETE = ErrorRow(
     "{uri} can't be read: its log has the change file {path} without its partition values.",
     "rebuild the table's mirror, or set `changes: files` for it.",
     "mirror-assets rebuild TABLE",
-)
-
-
-SOURCE_UNAVAILABLE = ErrorRow(
-    ErrorCode.SOURCE_UNAVAILABLE,
-    RetryError,
-    "The source's store did not answer, or is busy.",
-    "{uri} can't be read now: {why}.",
-    "run again. If the error persists, check the host in the table's address and its credentials.",
-    "mirror-assets doctor --table TABLE",
-)
-
-
-LOCATION_UNKNOWN = ErrorRow(
-    ErrorCode.LOCATION_UNKNOWN,
-    RetryError,
-    "A table is in a catalog of Spark, which only Spark can query, and no run has queried it yet.",
-    "{table}: its address in the catalog {catalog} is not known yet, and only Spark can ask it.",
-    "mirror the table once (`mirror-assets run`, or its sensor's run). The address is then cached for an hour.",
-    "mirror-assets run --table TABLE",
 )
 
 
@@ -161,17 +124,6 @@ COLUMNS_ALIKE = ErrorRow(
     "{uri} has {name!r} and another column or field whose name differs from it in case only. Spark and Fabric "
     "ignore case, so they can't distinguish the two.",
     "rename one of them, with the program that made them.",
-    "mirror-assets doctor --table TABLE",
-)
-
-
-CATALOG_MANAGED = ErrorRow(
-    ErrorCode.SOURCE_UNFIT,
-    SettingError,
-    "A table whose catalog holds its newest commits.",
-    "{uri} is managed by a catalog: its log doesn't have the newest commits, so it can't be read by its address.",
-    "move its commits back to the log (in Databricks, with Runtime 18.0 or later: `ALTER TABLE … DROP FEATURE "
-    "catalogManaged`), or mirror a copy that no catalog manages.",
     "mirror-assets doctor --table TABLE",
 )
 

@@ -11,11 +11,12 @@ from functools import partial
 
 from pyarrow.fs import FileSelector, FileType
 
-from mirror_assets.source.access import Access
-from mirror_assets.source.errors import SOURCE_UNREADABLE, SourceUnreadable, leave_out_version
+from mirror_assets.lakes.access import Access
+from mirror_assets.lakes.errors import SOURCE_UNREADABLE, SourceUnreadable
+from mirror_assets.source.errors import leave_out_version
 from mirror_assets.source.log_paths import local_folder
+from mirror_assets.source.read_errors import translated
 from mirror_assets.source.source_files import has_folder, remote_files
-from mirror_assets.source.store_faults import translated
 
 _LOG = "_delta_log"
 _THREADS = 16

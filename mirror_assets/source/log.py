@@ -10,7 +10,8 @@ from deltalake import DeltaTable
 from deltalake.exceptions import DeltaError
 
 from mirror_assets.errors import MirrorError, SettingError
-from mirror_assets.source.access import Access, Locate, Located, PlainAccess
+from mirror_assets.lakes.access import Access, Locate, Located, PlainAccess
+from mirror_assets.lakes.errors import SOURCE_UNAVAILABLE, SOURCE_UNREADABLE, SourceUnreadable
 from mirror_assets.source.actions import Actions, CommitInfo, LoggedFile, Metadata
 from mirror_assets.source.batching import DataFile
 from mirror_assets.source.column_statistics import ColumnStatistics, column_statistics
@@ -27,13 +28,9 @@ from mirror_assets.source.delta_rs import (
 from mirror_assets.source.errors import (
     LOG_GAP,
     NO_COLUMNS,
-    SOURCE_UNAVAILABLE,
-    SOURCE_UNREADABLE,
     SOURCE_UNSUPPORTED,
     LogGap,
     SourceNotDelta,
-    SourceUnreadable,
-    source_not_delta,
 )
 from mirror_assets.source.live_paths import LivePaths
 from mirror_assets.source.log_checkpoint import read_checkpoint
@@ -41,10 +38,10 @@ from mirror_assets.source.log_listing import LogListing, LogStep, TipMark
 from mirror_assets.source.log_paths import is_hidden, spelled
 from mirror_assets.source.parsing import InvalidAction, deleted_rows, is_whole, parse_actions, parse_info
 from mirror_assets.source.ranges import CommitTimes, increasing
+from mirror_assets.source.read_errors import translated
 from mirror_assets.source.replay import Replay, Snapshot, require_readable, require_reconciled, with_logical_names
 from mirror_assets.source.source_files import SourceFiles, StoredFile, commit_path
 from mirror_assets.source.source_state import SourceState
-from mirror_assets.source.store_faults import translated
 
 # A store lists this many files of a log in one page.
 _SHORT_LOG = 1000

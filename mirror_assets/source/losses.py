@@ -21,13 +21,9 @@ from mirror_assets.errors import (
     RetryError,
     StopError,
 )
+from mirror_assets.lakes.errors import SOURCE_UNAVAILABLE, SOURCE_UNREADABLE, SourceUnreadable
 from mirror_assets.source.actions import LiveFile, Tombstone
-from mirror_assets.source.errors import (
-    SOURCE_UNAVAILABLE,
-    SOURCE_UNREADABLE,
-    LogGap,
-    SourceUnreadable,
-)
+from mirror_assets.source.errors import LogGap
 from mirror_assets.source.log import DeltaLog
 from mirror_assets.source.log_paths import TablePaths, is_absolute
 from mirror_assets.source.table_properties import Retention

@@ -6,8 +6,9 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import TypeVar
 
+from mirror_assets.lakes.errors import CATALOG_MANAGED, SOURCE_UNREADABLE
 from mirror_assets.source.actions import Actions, LiveFile, Metadata, Protocol, Tombstone
-from mirror_assets.source.errors import CATALOG_MANAGED, SOURCE_UNREADABLE, SOURCE_UNSUPPORTED
+from mirror_assets.source.errors import SOURCE_UNSUPPORTED
 from mirror_assets.source.schema import parse_schema
 
 _READER_VERSION = 3

@@ -9,15 +9,11 @@ from functools import cached_property
 
 from pyroaring import BitMap64
 
+from mirror_assets.lakes.errors import SOURCE_UNAVAILABLE, SOURCE_UNREADABLE
 from mirror_assets.source.actions import ChangeFile, Metadata, Protocol, Vector
 from mirror_assets.source.commits import CommitRange
 from mirror_assets.source.deletion_vectors import read_vectors
-from mirror_assets.source.errors import (
-    CHANGE_FILE_INCOMPLETE,
-    SOURCE_UNAVAILABLE,
-    SOURCE_UNREADABLE,
-    LogGap,
-)
+from mirror_assets.source.errors import CHANGE_FILE_INCOMPLETE, LogGap
 from mirror_assets.source.file_states import FileState, FileStates, Transition, partition_names
 from mirror_assets.source.live_paths import LivePaths
 from mirror_assets.source.log import DeltaLog

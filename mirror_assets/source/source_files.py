@@ -18,13 +18,13 @@ from deltalake.fs import DeltaStorageHandler
 from pyarrow import NativeFile
 from pyarrow.fs import FileInfo, FileSelector, FileSystem, FileType, LocalFileSystem, PyFileSystem, SubTreeFileSystem
 
-from mirror_assets.source.access import Access
+from mirror_assets.lakes.access import Access
+from mirror_assets.lakes.object_store import SCHEMES as OBJECT_STORES
+from mirror_assets.lakes.object_store import ObjectStoreFiles
 from mirror_assets.source.actions import LoggedFile
 from mirror_assets.source.log_listing import LogListing, TipMark, written_ms
 from mirror_assets.source.log_paths import TablePaths, has_scheme, is_absolute, local_folder
-from mirror_assets.source.object_store import SCHEMES as OBJECT_STORES
-from mirror_assets.source.object_store import ObjectStoreFiles
-from mirror_assets.source.store_faults import translated
+from mirror_assets.source.read_errors import translated
 
 _LOG = "_delta_log"
 # Files of a log are small, so reading them remotely is mostly latency.

@@ -17,8 +17,8 @@ from mirror_assets.landing.format import first_problem
 from mirror_assets.markers import ROW_MARKER, Marker
 from mirror_assets.standin.errors import StopReason, first_line, table_stopped
 from mirror_assets.standin.mirror_columns import MirrorColumns, canonical_schema, first_columns
-from mirror_assets.storage import FileInfo, Store
-from mirror_assets.storage.errors import FileTooLarge
+from mirror_assets.zones import FileInfo, Store
+from mirror_assets.zones.errors import FileTooLarge
 
 _LIMIT = 1 << 20
 

@@ -15,7 +15,7 @@ from mirror_assets.landing.folders import table_names
 from mirror_assets.landing.names import METADATA, PROCESSED, TableName, landing_number
 from mirror_assets.monitoring import DEFAULT_SCHEMA
 from mirror_assets.standin.errors import MIRROR_BUSY
-from mirror_assets.storage import FileInfo, PathChanged, PathExists, PathMissing, Store
+from mirror_assets.zones import FileInfo, PathChanged, PathExists, PathMissing, Store
 
 
 @dataclass(frozen=True)

@@ -27,7 +27,7 @@ from mirror_assets.standin.table_record import (
     read_record,
     write_json,
 )
-from mirror_assets.storage import PathMissing, Store
+from mirror_assets.zones import PathMissing, Store
 
 _FAILED_OTHERWISE = "mirror_error"
 _PACE = Pace(pause_seconds=2.0, limit_seconds=600.0)

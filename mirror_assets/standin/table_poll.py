@@ -17,8 +17,8 @@ from mirror_assets.standin.mirror_layout import FolderFiles, MirrorLayout, Table
 from mirror_assets.standin.mirror_table import Applied, MirrorTable
 from mirror_assets.standin.net_changes import net_changes
 from mirror_assets.standin.table_record import Evidence, ReplicatorFailure, TableRecord, write_json
-from mirror_assets.storage import FileInfo, Store
 from mirror_assets.telemetry.record import SliceWork, record_applied, table_gauges
+from mirror_assets.zones import FileInfo, Store
 
 _BATCH_BYTES = 512 << 20
 

@@ -22,7 +22,6 @@ from mirror_assets.landing.names import PROCESSED, READY_TO_DELETE, TableName, l
 from mirror_assets.landing.roll_up import KEPT
 from mirror_assets.landing.state import read_manifest
 from mirror_assets.landing.steps import drive
-from mirror_assets.storage import Store
 from mirror_assets.verify.check_result import CheckResult
 from mirror_assets.verify.table_folder import (
     CheckedFolder,
@@ -32,6 +31,7 @@ from mirror_assets.verify.table_folder import (
     read_history,
     visible_files,
 )
+from mirror_assets.zones import Store
 
 FILE_CONTINUITY = "file_continuity"
 _METADATA_LIMIT = 1 << 20

@@ -10,15 +10,16 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from mirror_assets.errors import MirrorError
+from mirror_assets.lakes.errors import SOURCE_UNREADABLE
 from mirror_assets.source.actions import Actions, Protocol
 from mirror_assets.source.delta_rs import live_files
-from mirror_assets.source.errors import LOG_GAP, SOURCE_UNREADABLE, LogGap
+from mirror_assets.source.errors import LOG_GAP, LogGap
 from mirror_assets.source.log import DeltaLog
 from mirror_assets.source.log_checkpoint import may_be_among, read_checkpoint
 from mirror_assets.source.log_listing import LogStep
 from mirror_assets.source.log_paths import spelled
 from mirror_assets.source.parsing import parse_actions
-from mirror_assets.source.store_faults import translated
+from mirror_assets.source.read_errors import translated
 from mirror_assets.verify.ledger import (
     NO_FILES,
     Balances,

@@ -18,10 +18,10 @@ from mirror_assets.landing.format import Column, SliceKind, SliceRecord, StagedP
 from mirror_assets.landing.staged_parts import count_markers, found_parts
 from mirror_assets.markers import ROW_MARKER, Marker
 from mirror_assets.row_values import shown_key
-from mirror_assets.storage import Store
 from mirror_assets.verify.check_result import CheckResult
 from mirror_assets.verify.landed_types import arrow_type
 from mirror_assets.verify.readable_rows import readable_rows
+from mirror_assets.zones import Store
 
 Numbers = npt.NDArray[np.int64]
 _SAMPLES = 5

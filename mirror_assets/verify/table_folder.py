@@ -22,7 +22,7 @@ from mirror_assets.landing.receipt import read_receipt
 from mirror_assets.landing.roll_up import list_history
 from mirror_assets.landing.staged_parts import count_markers, sha256
 from mirror_assets.landing.steps import drive
-from mirror_assets.storage import FileInfo, Store
+from mirror_assets.zones import FileInfo, Store
 
 
 @dataclass(frozen=True)

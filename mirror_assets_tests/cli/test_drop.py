@@ -15,7 +15,7 @@ from mirror_assets.config.load import load_config
 from mirror_assets.landing.publish import publish
 from mirror_assets.landing.steps import drive
 from mirror_assets.standin.replicator import LocalReplicator
-from mirror_assets.storage import LocalStore
+from mirror_assets.zones import LocalStore
 from mirror_assets_tests.lab import Lab
 from mirror_assets_tests.landing.staging import CHECKS, TABLE, position_of, stage
 

@@ -19,7 +19,7 @@ from mirror_assets.landing.names import TableName
 from mirror_assets.pipeline.batch_runner import BatchRunner
 from mirror_assets.source.log import DeltaLog
 from mirror_assets.standin.replicator import LocalReplicator
-from mirror_assets.storage import LocalStore
+from mirror_assets.zones import LocalStore
 from mirror_assets_tests.pipeline.paper import TABLE, Paper
 from mirror_assets_tests.worlds.onelake import Fault, LoopbackOneLake, Reply
 

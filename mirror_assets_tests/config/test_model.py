@@ -8,11 +8,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from mirror_assets.config.document import Origin
 from mirror_assets.config.errors import TABLE_UNKNOWN
 from mirror_assets.config.model import Config
-from mirror_assets.config.setting_values import Compression, OnBreak, Section
+from mirror_assets.config.setting_values import Compression, OnBreak
 from mirror_assets.landing.names import TableName
+from mirror_assets.settings import Origin, Section
 from mirror_assets_tests.config.reading import read
 from mirror_assets_tests.errors import raises_row
 

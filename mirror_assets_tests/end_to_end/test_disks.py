@@ -10,8 +10,8 @@ import pytest
 from mirror_assets.errors import ErrorCode, RetryError, SettingError
 from mirror_assets.landing.names import landing_name
 from mirror_assets.pipeline.run import RunEvents, mirror_table
-from mirror_assets.storage import LocalStore
-from mirror_assets.storage.errors import STORE_DENIED, STORE_FULL
+from mirror_assets.zones import LocalStore
+from mirror_assets.zones.errors import STORE_DENIED, STORE_FULL
 from mirror_assets_tests.end_to_end.disks import Disk, disk
 from mirror_assets_tests.errors import raises_row
 from mirror_assets_tests.lab import Lab

@@ -7,9 +7,7 @@ from dataclasses import replace
 
 import pytest
 
-from mirror_assets.composition import open_local_staging
 from mirror_assets.config.load import load_config
-from mirror_assets.config.zone_settings import Staging
 from mirror_assets.landing.format import SliceRecord
 from mirror_assets.landing.names import PROCESSED, landing_name
 from mirror_assets.landing.publish import Outcome
@@ -22,6 +20,7 @@ from mirror_assets.pipeline.reconcile_table import reconcile_table
 from mirror_assets.pipeline.stage import stage_attempt
 from mirror_assets.verify.landed import file_continuity
 from mirror_assets.verify.reconciliation import ReconcileState
+from mirror_assets.zones.onelake.onelake_zone import Staging
 from mirror_assets_tests.lab import TABLE, Lab, wait_on
 from mirror_assets_tests.worlds.onelake import LoopbackOneLake, Operation
 from mirror_assets_tests.worlds.onelake.lab import OneLakeLab
@@ -122,7 +121,7 @@ def test_two_mirrors_of_one_folder_stage_at_once(uploading: OneLakeLab) -> None:
     file = uploading.lab.root / "other.yaml"
     file.write_text(uploading.lab.config_file.read_text().replace(uploading.item.url, other.url))
     config, store = load_config(file), loopback_store(uploading.server, other)
-    local_staging = open_local_staging(config.landing_zone)
+    local_staging = config.zone.local_staging()
     context = replace(uploading.context, config=config, store=store, local_staging=local_staging)
     record = stage_next(context)
     copies = uploading.staged

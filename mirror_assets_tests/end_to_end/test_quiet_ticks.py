@@ -5,7 +5,6 @@ from __future__ import annotations
 import dagster as dg
 import pytest
 
-from mirror_assets.config.zone_settings import Staging
 from mirror_assets.landing import publish
 from mirror_assets.landing.format import Manifest
 from mirror_assets.landing.names import TableName
@@ -15,6 +14,7 @@ from mirror_assets.orchestration.jobs import TABLES_OP
 from mirror_assets.pipeline import table_watch
 from mirror_assets.source.log import DeltaLog
 from mirror_assets.source.source_state import SourceState
+from mirror_assets.zones.onelake.onelake_zone import Staging
 from mirror_assets_tests.end_to_end.ticks import Location
 from mirror_assets_tests.lab import TABLE, Lab
 from mirror_assets_tests.worlds.onelake import LoopbackOneLake, Operation

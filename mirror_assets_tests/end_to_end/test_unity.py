@@ -12,11 +12,11 @@ import boto3
 import pytest
 from pyspark.sql import SparkSession
 
-from mirror_assets.config import locate
 from mirror_assets.config.load import load_config
 from mirror_assets.encode.session import own_session
 from mirror_assets.encode.vended import use_keys
 from mirror_assets.errors import ErrorCode, MirrorError, RetryError, SettingError
+from mirror_assets.lakes import catalogs as locate
 from mirror_assets.landing.format import SliceKind
 from mirror_assets_tests import quick_jvm
 from mirror_assets_tests.errors import raises

@@ -28,7 +28,7 @@ from mirror_assets_tests.landing.staging import (
     staging,
 )
 from mirror_assets_tests.landing.zones import History
-from mirror_assets_tests.storage.memory import MemoryStore
+from mirror_assets_tests.zones.memory import MemoryStore
 
 
 def publisher(*records: SliceRecord, rebuild_epoch: int | None = None) -> Start:

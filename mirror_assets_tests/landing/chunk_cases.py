@@ -12,7 +12,7 @@ from mirror_assets_tests.landing.minds import Start
 from mirror_assets_tests.landing.schedules import Case
 from mirror_assets_tests.landing.staging import CHECKS, TABLE, hex_id, land, position_of, stage_chunk, staging
 from mirror_assets_tests.landing.zones import History
-from mirror_assets_tests.storage.memory import MemoryStore
+from mirror_assets_tests.zones.memory import MemoryStore
 
 # The second and the third file of the source, as chunks of their own and as one.
 _HISTORIES: tuple[History, ...] = (((7, 10), (7, 20), (7, 30)), ((7, 10), (7, 20), (7, 31)))

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from mirror_assets.storage import LocalStore
+from mirror_assets.zones import LocalStore
 
 
 @pytest.fixture

@@ -11,7 +11,7 @@ from mirror_assets.landing.steps import Rename
 from mirror_assets_tests.landing.cases import following, history, publisher, started
 from mirror_assets_tests.landing.schedules import Case
 from mirror_assets_tests.landing.staging import CHECKS, TABLE, position_of, stage
-from mirror_assets_tests.storage.memory import MemoryStore
+from mirror_assets_tests.zones.memory import MemoryStore
 
 
 def foreign_file(zone: MemoryStore) -> Case:

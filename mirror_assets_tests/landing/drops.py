@@ -7,7 +7,7 @@ from mirror_assets.landing.format import Manifest, SliceRecord
 from mirror_assets.landing.rebuild import RebuildRecord, first_epoch
 from mirror_assets.landing.state import CommitPosition
 from mirror_assets.landing.steps import Steps, drive
-from mirror_assets.storage import Store
+from mirror_assets.zones import Store
 from mirror_assets_tests.landing.staging import TABLE, hex_id, land_next, landed_manifest, position_of, stage
 
 NEW_SLICE = 20

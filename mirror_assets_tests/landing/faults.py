@@ -8,8 +8,8 @@ from enum import Enum
 
 from mirror_assets.errors import MirrorError
 from mirror_assets.landing.steps import Create, Delete, DeleteTree, Rename, Replace, Request, Steps
-from mirror_assets.storage import Store
-from mirror_assets.storage.errors import REQUEST_UNKNOWN, STORE_UNAVAILABLE
+from mirror_assets.zones import Store
+from mirror_assets.zones.errors import REQUEST_UNKNOWN, STORE_UNAVAILABLE
 
 WRITES = (Create, Replace, Rename, Delete, DeleteTree)
 

@@ -12,8 +12,8 @@ from mirror_assets.landing.names import AttemptFolder, TableName
 from mirror_assets.landing.rebuild import RebuildRecord
 from mirror_assets.landing.state import VersionedManifest, read_manifest
 from mirror_assets.landing.steps import Create, Delete, DeleteTree, FolderIdentity, ListFolder, Replace, Steps
-from mirror_assets.storage import PathChanged, PathExists, Store
-from mirror_assets.storage.errors import PATH_EXISTS
+from mirror_assets.zones import PathChanged, PathExists, Store
+from mirror_assets.zones.errors import PATH_EXISTS
 from mirror_assets_tests.landing.cases import chained, first, following, keyed, restaged, run, runs
 from mirror_assets_tests.landing.chunk_cases import gone_on_with
 from mirror_assets_tests.landing.damage import foreign_file, lost_part, manifest_lost, rewritten_part, unchecked_part
@@ -26,7 +26,7 @@ from mirror_assets_tests.landing.rebuild_cases import (
 from mirror_assets_tests.landing.roll_up_cases import rolled_up, rolled_up_again, rolled_up_and_lost
 from mirror_assets_tests.landing.schedules import Case
 from mirror_assets_tests.landing.staging import TABLE
-from mirror_assets_tests.storage.memory import MemoryStore
+from mirror_assets_tests.zones.memory import MemoryStore
 
 
 class CarelessSwap(MemoryStore):

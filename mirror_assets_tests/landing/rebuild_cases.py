@@ -13,7 +13,7 @@ from mirror_assets_tests.landing.epochs import loading
 from mirror_assets_tests.landing.minds import Start
 from mirror_assets_tests.landing.schedules import Case
 from mirror_assets_tests.landing.staging import CHECKS, TABLE, hex_id, landed_manifest, position_of, stage
-from mirror_assets_tests.storage.memory import MemoryStore
+from mirror_assets_tests.zones.memory import MemoryStore
 
 
 def rebuild(name: str, last: int) -> Start:

@@ -7,7 +7,7 @@ from dataclasses import replace
 from mirror_assets_tests.landing.cases import history, publisher
 from mirror_assets_tests.landing.schedules import Case, roll_ups_of
 from mirror_assets_tests.landing.staging import land, position_of, stage
-from mirror_assets_tests.storage.memory import MemoryStore
+from mirror_assets_tests.zones.memory import MemoryStore
 
 
 def limits(kept: int = 1) -> dict[str, int]:

@@ -18,13 +18,13 @@ from mirror_assets.errors import ErrorRow, MirrorError, RetryError, UnknownOutco
 from mirror_assets.landing.errors import SLICE_MISSING
 from mirror_assets.landing.recover import recover
 from mirror_assets.landing.steps import Steps
-from mirror_assets.storage.errors import REQUEST_UNKNOWN
+from mirror_assets.zones.errors import REQUEST_UNKNOWN
 from mirror_assets_tests.landing.faults import WRITES, shown
 from mirror_assets_tests.landing.minds import Ended, Minds, Raised, Start
 from mirror_assets_tests.landing.service import Remove, Service, keeps_the_last
 from mirror_assets_tests.landing.staging import TABLE
 from mirror_assets_tests.landing.zones import Action, History, Zones
-from mirror_assets_tests.storage.memory import MemoryStore
+from mirror_assets_tests.zones.memory import MemoryStore
 
 _TRY_AGAIN = (RetryError, UnknownOutcome)
 # A publisher that is started when all have ended; each start counts, because an attempt id is used once.

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from mirror_assets.landing.names import PROCESSED, landing_name
 from mirror_assets_tests.landing.staging import TABLE
 from mirror_assets_tests.landing.zones import Action
-from mirror_assets_tests.storage.memory import MemoryStore
+from mirror_assets_tests.zones.memory import MemoryStore
 
 
 @dataclass(frozen=True)

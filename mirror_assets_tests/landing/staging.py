@@ -31,7 +31,7 @@ from mirror_assets.landing.publish import Published, publish
 from mirror_assets.landing.state import CommitPosition, next_position, put_manifest, read_manifest
 from mirror_assets.landing.steps import Create, Steps, drive
 from mirror_assets.markers import ROW_MARKER
-from mirror_assets.storage import Store
+from mirror_assets.zones import Store
 
 TABLE: Final = TableName.parse("shop.orders")
 CHECKS: Final = ("key_presence", "row_conservation")

@@ -13,8 +13,8 @@ from mirror_assets.landing.publish import Outcome
 from mirror_assets.landing.recover import recover
 from mirror_assets.landing.state import CommitPosition
 from mirror_assets.landing.steps import drive
-from mirror_assets.storage import LocalStore
 from mirror_assets.verify.landed import file_continuity
+from mirror_assets.zones import LocalStore
 from mirror_assets_tests.errors import raises_row
 from mirror_assets_tests.landing.staging import TABLE, land, land_next, landed_manifest, position_of, stage, stage_chunk
 from mirror_assets_tests.landing.zone import require_exactly_once

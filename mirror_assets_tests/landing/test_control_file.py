@@ -9,8 +9,8 @@ from mirror_assets.landing.errors import ManifestCorrupt
 from mirror_assets.landing.format import encode
 from mirror_assets.landing.rebuild import RebuildRecord, RebuildStep
 from mirror_assets.landing.steps import drive
-from mirror_assets.storage import LocalStore
-from mirror_assets.storage.errors import FileTooLarge
+from mirror_assets.zones import LocalStore
+from mirror_assets.zones.errors import FileTooLarge
 
 PATH = "_rebuild/t.json"
 FIRST, SECOND = (RebuildRecord(table="t", epoch=epoch, step=RebuildStep.LOADING) for epoch in (2, 3))

@@ -12,7 +12,7 @@ from mirror_assets.landing.cost import daily_bytes, landing_cost
 from mirror_assets.landing.names import attempt_id, attempt_ms
 from mirror_assets_tests.landing.staging import TABLE, land_next
 from mirror_assets_tests.pages import DOCS, table
-from mirror_assets_tests.storage.memory import MemoryStore
+from mirror_assets_tests.zones.memory import MemoryStore
 
 
 def test_the_formula_is_the_page_s() -> None:

@@ -14,12 +14,12 @@ import pytest
 from mirror_assets.landing.format import SliceRecord
 from mirror_assets.landing.publish import Outcome, publish
 from mirror_assets.landing.steps import Request, Steps
-from mirror_assets.storage import LocalStore, Store
+from mirror_assets.zones import LocalStore, Store
 from mirror_assets_tests.landing import zone
 from mirror_assets_tests.landing.faults import Fault, Point, points, run_with, shown
 from mirror_assets_tests.landing.mutants import nothing
 from mirror_assets_tests.landing.staging import CHECKS, TABLE, land, land_next, position_of, stage, stage_repair
-from mirror_assets_tests.storage.memory import MemoryStore
+from mirror_assets_tests.zones.memory import MemoryStore
 
 
 @dataclass(frozen=True)

@@ -14,7 +14,7 @@ from mirror_assets.landing.publish import Outcome, publish
 from mirror_assets.landing.rebuild import RebuildStep, advance_rebuild, begin_rebuild, drop_table_folder, read_rebuild
 from mirror_assets.landing.recover import recover
 from mirror_assets.landing.steps import drive
-from mirror_assets.storage import LocalStore, Store
+from mirror_assets.zones import LocalStore, Store
 from mirror_assets_tests.errors import raises_row
 from mirror_assets_tests.landing.drops import NEW_SLICE, drop, mirrored, new_epoch, nothing_left
 from mirror_assets_tests.landing.faults import points, run_with
@@ -29,7 +29,7 @@ from mirror_assets_tests.landing.staging import (
     stage,
 )
 from mirror_assets_tests.landing.zone import landed
-from mirror_assets_tests.storage.memory import MemoryStore
+from mirror_assets_tests.zones.memory import MemoryStore
 
 
 def test_folder_and_staged_attempts_go_and_the_record_stays(store: LocalStore) -> None:

@@ -18,7 +18,7 @@ from mirror_assets.landing.rebuild import RebuildRecord, RebuildStep, first_epoc
 from mirror_assets.landing.recover import recover
 from mirror_assets.landing.state import CommitPosition
 from mirror_assets.landing.steps import Create, DeleteTree, ListFolder, Steps, drive
-from mirror_assets.storage import Store
+from mirror_assets.zones import Store
 from mirror_assets_tests import figures
 from mirror_assets_tests.landing.drops import NEW_SLICE, drop, mirrored, nothing_left
 from mirror_assets_tests.landing.minds import Start
@@ -36,7 +36,7 @@ from mirror_assets_tests.landing.staging import (
     staging,
 )
 from mirror_assets_tests.landing.zone import landed
-from mirror_assets_tests.storage.memory import MemoryStore
+from mirror_assets_tests.zones.memory import MemoryStore
 
 # What may land, in this order, in one epoch or another of these cases.
 HISTORIES = (((0, 0), (8, 0), (8, 1)), ((7, 0), (7, 1)), ((NEW_SLICE, 0),))

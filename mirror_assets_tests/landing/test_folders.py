@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from mirror_assets.landing.folders import table_names
-from mirror_assets_tests.storage.memory import MemoryStore
+from mirror_assets_tests.zones.memory import MemoryStore
 
 
 def test_tables_with_and_without_schema_by_name_and_nothing_else() -> None:

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from mirror_assets.landing.errors import METADATA_DIFFERS
 from mirror_assets.landing.metadata import declared_keys, ensure_metadata, ensure_partner_events, metadata_bytes
 from mirror_assets.landing.steps import drive
-from mirror_assets.storage import LocalStore
+from mirror_assets.zones import LocalStore
 from mirror_assets_tests.errors import raises_row
 from mirror_assets_tests.landing.staging import TABLE
 

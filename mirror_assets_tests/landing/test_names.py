@@ -21,7 +21,7 @@ from mirror_assets.landing.names import (
     landing_number,
     part_place,
 )
-from mirror_assets.storage.store import checked
+from mirror_assets.zones.store import checked
 
 NUMBERS = st.integers(0, 10**20 - 1)
 VERSIONS = st.integers(0, 10**8 - 1)

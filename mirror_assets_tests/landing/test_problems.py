@@ -10,7 +10,7 @@ from mirror_assets.errors import RetryError
 from mirror_assets.landing import problems
 from mirror_assets.landing.names import PROBLEMS
 from mirror_assets.landing.problems import Mute, ProblemFile, ProblemStore
-from mirror_assets.storage import LocalStore
+from mirror_assets.zones import LocalStore
 
 
 def _muted(file: ProblemFile, subject: str) -> ProblemFile:

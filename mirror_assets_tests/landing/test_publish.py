@@ -23,7 +23,7 @@ from mirror_assets.landing.rebuild import RebuildStep, advance_rebuild, begin_re
 from mirror_assets.landing.receipt import read_receipt
 from mirror_assets.landing.state import CommitPosition
 from mirror_assets.landing.steps import drive
-from mirror_assets.storage import LocalStore
+from mirror_assets.zones import LocalStore
 from mirror_assets_tests.errors import raises_row
 from mirror_assets_tests.landing.staging import (
     CHECKS,
@@ -39,7 +39,7 @@ from mirror_assets_tests.landing.staging import (
     stage_repair,
 )
 from mirror_assets_tests.landing.zone import consume, landed, require_exactly_once, staged_generations
-from mirror_assets_tests.storage.memory import MemoryStore
+from mirror_assets_tests.zones.memory import MemoryStore
 
 
 def disk(store: LocalStore) -> dict[str, bytes]:

@@ -22,7 +22,7 @@ from mirror_assets.landing.rebuild import (
 from mirror_assets.landing.recover import recover
 from mirror_assets.landing.state import CommitPosition
 from mirror_assets.landing.steps import drive
-from mirror_assets.storage import LocalStore, Store
+from mirror_assets.zones import LocalStore, Store
 from mirror_assets_tests.errors import raises_row
 from mirror_assets_tests.landing.epochs import dropping, loading
 from mirror_assets_tests.landing.staging import TABLE, hex_id, land, land_next, manifest_of, position_of, stage

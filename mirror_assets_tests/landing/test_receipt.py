@@ -15,9 +15,9 @@ from mirror_assets.landing.format import RECEIPT_KEY, Receipt
 from mirror_assets.landing.names import SliceKey
 from mirror_assets.landing.receipt import parse_receipt, read_receipt, receipt_metadata
 from mirror_assets.landing.state import CommitPosition
-from mirror_assets.storage import PathMissing, Store
+from mirror_assets.zones import PathMissing, Store
 from mirror_assets_tests.landing.staging import INCARNATION, SPARK_SCHEMA, part_bytes, receipt_for, spark_schema
-from mirror_assets_tests.storage.memory import MemoryStore
+from mirror_assets_tests.zones.memory import MemoryStore
 
 RECEIPT = receipt_for(CommitPosition(1, INCARNATION, 2, 4, 7), SliceKey(1, 8, 9), INCARNATION)
 PART = part_bytes(RECEIPT, 0)

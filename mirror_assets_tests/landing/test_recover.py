@@ -12,8 +12,8 @@ from mirror_assets.landing.names import HISTORY, PROCESSED, READY_TO_DELETE, Att
 from mirror_assets.landing.rebuild import RebuildStep, advance_rebuild, begin_rebuild, drop_table_folder
 from mirror_assets.landing.recover import landed_numbers, recover
 from mirror_assets.landing.steps import drive
-from mirror_assets.storage import FileInfo, LocalStore
-from mirror_assets.storage.errors import REQUEST_UNKNOWN, RequestUnknown
+from mirror_assets.zones import FileInfo, LocalStore
+from mirror_assets.zones.errors import REQUEST_UNKNOWN, RequestUnknown
 from mirror_assets_tests.errors import raises_row
 from mirror_assets_tests.landing.staging import TABLE, land_next, landed_manifest, manifest_of
 from mirror_assets_tests.landing.zone import consume, landed, landed_paths, require_exactly_once

@@ -15,14 +15,14 @@ from mirror_assets.landing.names import PROCESSED, HistoryRange
 from mirror_assets.landing.recover import recover
 from mirror_assets.landing.steps import drive
 from mirror_assets.pipeline.reconcile_table import first_landed
-from mirror_assets.storage import Store
 from mirror_assets.verify.landed import file_continuity
 from mirror_assets.verify.table_folder import read_history
+from mirror_assets.zones import Store
 from mirror_assets_tests.errors import raises_row
 from mirror_assets_tests.landing.schedules import roll_ups_of
 from mirror_assets_tests.landing.staging import TABLE, land_next, landed_manifest, position_of
 from mirror_assets_tests.landing.zone import consume
-from mirror_assets_tests.storage.memory import MemoryStore
+from mirror_assets_tests.zones.memory import MemoryStore
 
 SIZES = {"GENERATIONS": 4, "KEPT": 2, "FILES": 6}
 

@@ -41,7 +41,7 @@ from mirror_assets_tests.landing.rebuild_cases import (
 from mirror_assets_tests.landing.roll_up_cases import rolled_up, rolled_up_again, rolled_up_and_lost
 from mirror_assets_tests.landing.schedules import Case, Search, worlds_of
 from mirror_assets_tests.landing.service import Service, keeps_the_last, puts_all_aside, takes_all
-from mirror_assets_tests.storage.memory import MemoryStore
+from mirror_assets_tests.zones.memory import MemoryStore
 
 
 @dataclass(frozen=True)

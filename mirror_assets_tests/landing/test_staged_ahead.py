@@ -10,7 +10,7 @@ import pytest
 from mirror_assets.landing.names import SliceKey
 from mirror_assets.landing.staged_parts import clear_refused, fitting_slices, staged_slices
 from mirror_assets_tests.landing.staging import TABLE, land, position_of, stage
-from mirror_assets_tests.storage.counting import CountingStore
+from mirror_assets_tests.zones.counting import CountingStore
 
 _AHEAD = 20
 

@@ -25,7 +25,7 @@ from mirror_assets.landing.staged_parts import (
 )
 from mirror_assets.landing.state import CommitPosition
 from mirror_assets.markers import ROW_MARKER
-from mirror_assets.storage import FileInfo, LocalStore, PathMissing
+from mirror_assets.zones import FileInfo, LocalStore, PathMissing
 from mirror_assets_tests.errors import raises_row
 from mirror_assets_tests.landing.staging import INCARNATION, TABLE, hex_id, stage
 

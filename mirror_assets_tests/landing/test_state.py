@@ -5,7 +5,7 @@ from __future__ import annotations
 from mirror_assets.landing.format import encode
 from mirror_assets.landing.state import CommitPosition, next_position, read_manifest
 from mirror_assets.landing.steps import drive
-from mirror_assets.storage import LocalStore
+from mirror_assets.zones import LocalStore
 from mirror_assets_tests.landing.staging import INCARNATION, TABLE
 from mirror_assets_tests.landing.test_format import MANIFEST
 

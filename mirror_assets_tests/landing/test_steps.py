@@ -16,7 +16,7 @@ from mirror_assets.landing.steps import (
     Steps,
     drive,
 )
-from mirror_assets.storage import LocalStore, PathExists, PathMissing
+from mirror_assets.zones import LocalStore, PathExists, PathMissing
 
 
 def tour() -> Steps[list[object]]:

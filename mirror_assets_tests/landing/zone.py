@@ -12,7 +12,7 @@ from mirror_assets.landing.names import (
     landing_name,
     landing_number,
 )
-from mirror_assets.storage import Store
+from mirror_assets.zones import Store
 from mirror_assets_tests.landing.staging import KEYS, TABLE, content_of, landed_manifest
 
 LIMIT = 1 << 20

@@ -22,7 +22,7 @@ from mirror_assets.landing.steps import FolderIdentity, Head, ListFolder, Read, 
 from mirror_assets_tests.landing.minds import Raised
 from mirror_assets_tests.landing.staging import FILE, SPARK_SCHEMA, TABLE, content_of
 from mirror_assets_tests.landing.zone import PLACES
-from mirror_assets_tests.storage.memory import MemoryStore
+from mirror_assets_tests.zones.memory import MemoryStore
 
 # What a landing file holds: the last version of its slice, and which part of it.
 Part = tuple[int, int]

@@ -14,7 +14,6 @@ from pyspark.sql import SparkSession
 from mirror_assets.composition import open_mirror
 from mirror_assets.config.load import load_config
 from mirror_assets.config.model import Config
-from mirror_assets.config.zone import open_zone
 from mirror_assets.definitions import build_definitions
 from mirror_assets.orchestration.asset_names import MIRROR_ALL
 from mirror_assets.orchestration.jobs import TABLES_OP
@@ -102,7 +101,7 @@ class Lake:
 
     def differences(self) -> list[str]:
         """Tables whose mirror is not equal to its source, and why."""
-        config, store = self.config, open_zone(self.config.landing_zone)
+        config, store = self.config, self.config.zone.open()
         mirror = open_mirror(config, store)
         mirror.poll()
         works = (

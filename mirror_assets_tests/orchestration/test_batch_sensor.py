@@ -37,7 +37,7 @@ from mirror_assets.orchestration.tick_errors import TickFailed
 from mirror_assets.pipeline import liveness, table_watch
 from mirror_assets.pipeline.batch_runner import BatchRunner, batch_holder
 from mirror_assets.source.log import DeltaLog
-from mirror_assets.storage import LocalStore
+from mirror_assets.zones import LocalStore
 from mirror_assets_tests.orchestration.mirrors import evaluate
 from mirror_assets_tests.pipeline.test_liveness import elsewhere, ended_process, living_process
 

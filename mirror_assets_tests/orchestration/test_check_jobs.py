@@ -31,8 +31,8 @@ from mirror_assets.pipeline.plan import plan_table
 from mirror_assets.pipeline.stage_range import staged_ahead
 from mirror_assets.source.log import DeltaLog
 from mirror_assets.source.source_state import SourceState
-from mirror_assets.storage import LocalStore
-from mirror_assets.storage.errors import STORE_UNAVAILABLE
+from mirror_assets.zones import LocalStore
+from mirror_assets.zones.errors import STORE_UNAVAILABLE
 from mirror_assets_tests.pipeline.paper import TABLE, Paper
 
 _LAG = dg.AssetCheckKey(asset_key(AssetKind.LANDING, TABLE), "lag")

@@ -25,8 +25,8 @@ from mirror_assets.orchestration.mirror_tables import FollowSources
 from mirror_assets.pipeline.batch_runner import has_runs
 from mirror_assets.pipeline.context import TableContext
 from mirror_assets.pipeline.scheduler import Scheduler
-from mirror_assets.storage import LocalStore
-from mirror_assets.storage.errors import STORE_DENIED
+from mirror_assets.zones import LocalStore
+from mirror_assets.zones.errors import STORE_DENIED
 
 
 @dataclass

@@ -13,7 +13,7 @@ from mirror_assets.landing.format import Column
 from mirror_assets.landing.names import TableName
 from mirror_assets.pipeline.context import TableContext
 from mirror_assets.source.log import DeltaLog
-from mirror_assets.storage import LocalStore
+from mirror_assets.zones import LocalStore
 from mirror_assets_tests.landing.staging import cover
 from mirror_assets_tests.source.handmade import (
     PROTOCOL,

@@ -14,9 +14,9 @@ from mirror_assets.landing.format import Chunk, Loading
 from mirror_assets.pipeline.backoff import note_failure, pause_left, unresolved_failure
 from mirror_assets.pipeline.errors import SNAPSHOT_LOST, SOURCE_BROKE, TABLE_BUSY
 from mirror_assets.source.losses import DATA_FILE_MISSING, FEED_MISSING, HISTORY_EXPIRED
-from mirror_assets.storage.errors import STORE_FULL
+from mirror_assets.zones.errors import STORE_FULL
 from mirror_assets_tests.lab import TABLE, Lab, key
-from mirror_assets_tests.storage.memory import MemoryStore
+from mirror_assets_tests.zones.memory import MemoryStore
 
 ONLY_A_RUN_SEES = (
     DATA_FILE_MISSING(table="shop.orders", uri="lake", file="2.parquet", version=2),

@@ -20,8 +20,8 @@ from mirror_assets.pipeline.batch_runner import (
     request_end,
     tables_mirrored_twice,
 )
-from mirror_assets.storage.errors import STORE_UNAVAILABLE
-from mirror_assets_tests.storage.memory import MemoryStore
+from mirror_assets.zones.errors import STORE_UNAVAILABLE
+from mirror_assets_tests.zones.memory import MemoryStore
 
 
 @pytest.fixture(autouse=True)

@@ -17,12 +17,8 @@ from mirror_assets.landing.steps import drive
 from mirror_assets.pipeline.drop_table import drop_table, require_table
 from mirror_assets.pipeline.rebuild_table import MirrorWait, mirror_wait
 from mirror_assets.standin.replicator import LocalReplicator
-from mirror_assets.storage import LocalStore
-from mirror_assets.storage.errors import (
-    REQUEST_UNKNOWN,
-    STORE_DENIED,
-    STORE_UNAVAILABLE,
-)
+from mirror_assets.zones import LocalStore
+from mirror_assets.zones.errors import REQUEST_UNKNOWN, STORE_DENIED, STORE_UNAVAILABLE
 from mirror_assets_tests.errors import raises, raises_row
 from mirror_assets_tests.landing.staging import CHECKS, TABLE, position_of, stage
 

@@ -20,9 +20,9 @@ from mirror_assets.pipeline.heartbeat import beating
 from mirror_assets.pipeline.liveness import this_process
 from mirror_assets.pipeline.scheduler import Scheduler, TableWork
 from mirror_assets.pipeline.table_lease import leased
-from mirror_assets.storage import LocalStore
+from mirror_assets.zones import LocalStore
 from mirror_assets_tests.pipeline.test_liveness import Clocked
-from mirror_assets_tests.storage.memory import MemoryStore
+from mirror_assets_tests.zones.memory import MemoryStore
 
 _TABLES = 100
 

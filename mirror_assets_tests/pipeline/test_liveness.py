@@ -13,8 +13,8 @@ import pytest
 
 from mirror_assets.landing.lease import Process, write_heartbeat
 from mirror_assets.pipeline.liveness import RunState, has_ended, run_state, this_process
-from mirror_assets.storage import FileInfo
-from mirror_assets_tests.storage.memory import MemoryStore
+from mirror_assets.zones import FileInfo
+from mirror_assets_tests.zones.memory import MemoryStore
 
 
 def ended_process() -> Process:

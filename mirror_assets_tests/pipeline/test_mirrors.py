@@ -11,10 +11,10 @@ from mirror_assets.config.load import parse_config
 from mirror_assets.config.model import Config
 from mirror_assets.errors import ErrorCode, SettingError
 from mirror_assets.features.fabric.fabric_mirror import FabricMirror
+from mirror_assets.lakes.azure_identity import HADOOP_AZURE
 from mirror_assets.standin.replicator import LocalReplicator
-from mirror_assets.storage.onelake.abfs import HADOOP_AZURE
 from mirror_assets_tests.errors import raises
-from mirror_assets_tests.storage.memory import MemoryStore
+from mirror_assets_tests.zones.memory import MemoryStore
 
 URL = (
     "https://onelake.dfs.fabric.microsoft.com/11111111-aaaa-4bbb-8ccc-000000000001/"

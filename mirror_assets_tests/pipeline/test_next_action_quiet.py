@@ -13,19 +13,19 @@ import pyarrow as pa
 import pytest
 from deltalake import DeltaTable, write_deltalake
 
+from mirror_assets.lakes.errors import SOURCE_UNAVAILABLE
 from mirror_assets.landing.names import TableName
 from mirror_assets.landing.rebuild import begin_rebuild
 from mirror_assets.landing.steps import drive
 from mirror_assets.pipeline.next_action import QuietMark, is_quiet
 from mirror_assets.source import log as source_log
-from mirror_assets.source.errors import SOURCE_UNAVAILABLE
 from mirror_assets.source.log import DeltaLog
 from mirror_assets.source.source_files import commit_path
-from mirror_assets.storage import Store
+from mirror_assets.zones import Store
 from mirror_assets_tests.errors import raises_row
-from mirror_assets_tests.storage.memory import MemoryStore
 from mirror_assets_tests.worlds.onelake import LoopbackOneLake, Operation
 from mirror_assets_tests.worlds.onelake.stores import loopback_store
+from mirror_assets_tests.zones.memory import MemoryStore
 
 TABLE = TableName("shop", "orders")
 

@@ -11,7 +11,7 @@ from mirror_assets.landing.publish import publish
 from mirror_assets.landing.rebuild import RebuildStep, advance_rebuild, begin_rebuild
 from mirror_assets.landing.steps import drive
 from mirror_assets.pipeline.drop_table import find_orphans
-from mirror_assets.storage import LocalStore, Store
+from mirror_assets.zones import LocalStore, Store
 from mirror_assets_tests.landing.staging import CHECKS, TABLE, position_of, stage
 from mirror_assets_tests.worlds.onelake.stores import loopback_store
 

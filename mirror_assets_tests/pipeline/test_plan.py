@@ -18,7 +18,7 @@ from mirror_assets.pipeline.plan import TablePlan, plan_key, plan_table, slice_k
 from mirror_assets.source.breaks import BreakKind
 from mirror_assets.source.errors import COLUMN_UNFIT
 from mirror_assets.source.ranges import EVERYTHING, Range, parse_range
-from mirror_assets.storage import LocalStore
+from mirror_assets.zones import LocalStore
 from mirror_assets_tests.errors import raises, raises_row
 from mirror_assets_tests.landing.staging import cover
 from mirror_assets_tests.pipeline.paper import COLUMNS, FEED, TABLE, Paper

@@ -23,7 +23,7 @@ from mirror_assets.pipeline.publish_slice import publish_slice
 from mirror_assets.pipeline.source_check import recorded_columns, table_columns
 from mirror_assets.pipeline.stage_range import stage_range
 from mirror_assets.source.log import DeltaLog
-from mirror_assets.storage import LocalStore
+from mirror_assets.zones import LocalStore
 from mirror_assets_tests.errors import raises, raises_row
 from mirror_assets_tests.landing.staging import CHECKS, TABLE, position_of, stage_chunk
 from mirror_assets_tests.source.handmade import commit_file

@@ -22,12 +22,12 @@ from mirror_assets.pipeline.context import TableContext
 from mirror_assets.pipeline.errors import TABLE_BUSY
 from mirror_assets.pipeline.heartbeat import beating
 from mirror_assets.pipeline.table_lease import holder, holder_now, leased
-from mirror_assets.storage import Store
-from mirror_assets.storage.errors import STORE_UNAVAILABLE
+from mirror_assets.zones import Store
+from mirror_assets.zones.errors import STORE_UNAVAILABLE
 from mirror_assets_tests.errors import raises_row
 from mirror_assets_tests.lab import TABLE, Lab
 from mirror_assets_tests.pipeline.test_liveness import elsewhere, ended_process, living_process
-from mirror_assets_tests.storage.memory import MemoryStore
+from mirror_assets_tests.zones.memory import MemoryStore
 
 
 @pytest.fixture

@@ -14,7 +14,8 @@ from deltalake import DeltaTable, write_deltalake
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mirror_assets.source.errors import LogGap, SourceUnreadable
+from mirror_assets.lakes.errors import SourceUnreadable
+from mirror_assets.source.errors import LogGap
 from mirror_assets.source.log import DeltaLog
 from mirror_assets.source.replay import Snapshot
 from mirror_assets_tests.source.handmade import (

@@ -11,7 +11,7 @@ import pytest
 from pyroaring import BitMap64
 
 from mirror_assets.errors import SettingError
-from mirror_assets.source.access import PlainAccess
+from mirror_assets.lakes.access import PlainAccess
 from mirror_assets.source.actions import Vector
 from mirror_assets.source.deletion_vectors import read_vectors
 from mirror_assets.source.losses import FILE_UNFOUND

@@ -7,8 +7,8 @@ from pathlib import Path
 import pyarrow as pa
 from deltalake import write_deltalake
 
-from mirror_assets.source.access import Located, PlainAccess
-from mirror_assets.source.errors import LOCATION_UNKNOWN
+from mirror_assets.lakes.access import Located, PlainAccess
+from mirror_assets.lakes.errors import LOCATION_UNKNOWN
 from mirror_assets.source.log import DeltaLog
 from mirror_assets_tests.errors import raises_row
 

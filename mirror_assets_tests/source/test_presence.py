@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from mirror_assets.source.access import PlainAccess
+from mirror_assets.lakes.access import PlainAccess
 from mirror_assets.source.source_files import FileState, SourceFiles, local_file_state
 
 _NOBODY = 65534

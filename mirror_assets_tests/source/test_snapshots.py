@@ -10,7 +10,8 @@ import pyarrow as pa
 import pytest
 from deltalake import DeltaTable, write_deltalake
 
-from mirror_assets.source.errors import LogGap, SourceNotDelta, SourceUnreadable
+from mirror_assets.lakes.errors import SourceUnreadable
+from mirror_assets.source.errors import LogGap, SourceNotDelta
 from mirror_assets.source.log import DeltaLog
 from mirror_assets.source.replay import Snapshot
 from mirror_assets_tests.source.handmade import commit_file, info

@@ -16,7 +16,7 @@ from mirror_assets.landing.names import TableName, landing_name
 from mirror_assets.markers import ROW_MARKER
 from mirror_assets.standin.replicator import LocalReplicator
 from mirror_assets.standin.table_record import TableStatus
-from mirror_assets.storage import LocalStore
+from mirror_assets.zones import LocalStore
 
 Value = int | float | str | bytes | bool | None
 TABLE = TableName.parse("t")

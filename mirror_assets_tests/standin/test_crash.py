@@ -16,7 +16,7 @@ from mirror_assets.standin import table_poll
 from mirror_assets.standin import table_record as record
 from mirror_assets.standin.mirror_table import MirrorTable
 from mirror_assets.standin.replicator import LocalReplicator
-from mirror_assets.storage import LocalStore
+from mirror_assets.zones import LocalStore
 from mirror_assets_tests.standin.publisher import Publisher, bag, pairs
 
 

@@ -9,9 +9,9 @@ from mirror_assets.monitoring import TableState
 from mirror_assets.standin.errors import MIRROR_BUSY
 from mirror_assets.standin.mirror_layout import MirrorLayout
 from mirror_assets.standin.replicator import LocalReplicator
-from mirror_assets.storage import LocalStore
-from mirror_assets.storage.errors import PATH_MISSING, STORE_DENIED, STORE_UNAVAILABLE
-from mirror_assets.storage.store import FileInfo
+from mirror_assets.zones import LocalStore
+from mirror_assets.zones.errors import PATH_MISSING, STORE_DENIED, STORE_UNAVAILABLE
+from mirror_assets.zones.store import FileInfo
 from mirror_assets_tests.errors import raises_row
 from mirror_assets_tests.standin.publisher import TABLE, Publisher, bag, pairs
 

@@ -8,8 +8,8 @@ from collections import Counter
 import pytest
 from pyarrow.fs import FileSelector, PyFileSystem
 
-from mirror_assets.source.object_store import ObjectStoreFiles
-from mirror_assets.storage import PathExists
+from mirror_assets.lakes.object_store import ObjectStoreFiles
+from mirror_assets.zones import PathExists
 from mirror_assets_tests.telemetry.scrape import scrape
 from mirror_assets_tests.worlds.lakes.s3_server import BUCKET, S3Server
 from mirror_assets_tests.worlds.onelake import LoopbackOneLake

@@ -12,8 +12,8 @@ from mirror_assets.landing.format import MarkerCounts, SliceRecord, StagedPart
 from mirror_assets.landing.names import SliceKey
 from mirror_assets.landing.state import CommitPosition
 from mirror_assets.markers import ROW_MARKER
-from mirror_assets.storage import LocalStore
 from mirror_assets.verify.staged import StagedSlice
+from mirror_assets.zones import LocalStore
 from mirror_assets_tests.landing.staging import new_record
 
 Row = tuple[int, str, int]

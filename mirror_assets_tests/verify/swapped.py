@@ -15,10 +15,10 @@ from mirror_assets.landing.format import MarkerCounts, SliceRecord, StagedPart
 from mirror_assets.landing.names import SliceKey
 from mirror_assets.landing.state import CommitPosition
 from mirror_assets.markers import ROW_MARKER, Marker
-from mirror_assets.storage import LocalStore
 from mirror_assets.verify.order import CommitPlaces, CommitSums, row_order
 from mirror_assets.verify.staged import StagedSlice
 from mirror_assets.verify.uniqueness import inspect_keys, key_uniqueness
+from mirror_assets.zones import LocalStore
 from mirror_assets_tests.landing.staging import new_record
 
 _Numbers = npt.NDArray[np.int64]

@@ -14,13 +14,13 @@ from mirror_assets.landing.generations import Verified
 from mirror_assets.landing.names import PROCESSED
 from mirror_assets.landing.publish import publish
 from mirror_assets.landing.steps import drive
-from mirror_assets.storage import LocalStore
-from mirror_assets.storage.errors import STORE_DENIED
 from mirror_assets.verify.landed import file_continuity, incremental_continuity
+from mirror_assets.zones import LocalStore
+from mirror_assets.zones.errors import STORE_DENIED
 from mirror_assets_tests.landing.schedules import roll_ups_of
 from mirror_assets_tests.landing.staging import CHECKS, TABLE, position_of, stage
 from mirror_assets_tests.landing.zone import consume
-from mirror_assets_tests.storage.counting import CountingStore
+from mirror_assets_tests.zones.counting import CountingStore
 
 
 @pytest.fixture

@@ -9,7 +9,7 @@ from mirror_assets.landing.publish import publish
 from mirror_assets.landing.steps import drive
 from mirror_assets.verify.landed import metadata_unchanged
 from mirror_assets_tests.landing.staging import CHECKS, TABLE, position_of, stage
-from mirror_assets_tests.storage.memory import MemoryStore
+from mirror_assets_tests.zones.memory import MemoryStore
 
 
 @pytest.mark.parametrize(

@@ -11,8 +11,8 @@ if TYPE_CHECKING:
     import click
 
     from mirror_assets.config.model import Config
-    from mirror_assets.config.setting_values import Section
     from mirror_assets.feature import Delivery
+    from mirror_assets.settings import Section
 
 
 class _Alerts(Feature):

@@ -6,8 +6,8 @@ from typing import Annotated
 
 from pydantic import Field
 
-from mirror_assets.config.setting_values import Seconds, Section, Text, Variable, matching
 from mirror_assets.landing.problems import Severity
+from mirror_assets.settings import Seconds, Section, Text, Variable, matching
 
 WebAddress = Annotated[
     Text,

@@ -11,7 +11,6 @@ from mirror_assets.cli.exit import Exit, exit_code
 from mirror_assets.cli.output import note, show, show_json
 from mirror_assets.config.errors import did_you_mean
 from mirror_assets.config.load import load_config
-from mirror_assets.config.zone import open_zone
 from mirror_assets.errors import MirrorError
 from mirror_assets.features.alerts.alert_settings import AlertSettings, ReceiverConfig
 from mirror_assets.features.alerts.messages import test_message
@@ -58,7 +57,7 @@ def mute(path: Path | None, name: str, seconds: float, reason: str, *, as_json: 
     config = load_config(path)
     table, now_ms = str(config.table(name).name), time.time_ns() // 1_000_000
     muted = Mute(subject=table, until_ms=now_ms + round(seconds * 1000), reason=reason)
-    ProblemStore(open_zone(config.landing_zone)).change(lambda file: file.with_mute(muted, now_ms))
+    ProblemStore(config.zone.open()).change(lambda file: file.with_mute(muted, now_ms))
     if as_json:
         show_json([MutedTable(table, muted.until_ms if seconds else None, reason)])
     else:

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from mirror_assets.errors import ErrorCode, ErrorRow, SettingError
 from mirror_assets.landing.names import TableName
-from mirror_assets.storage import PathExists, Store
+from mirror_assets.zones import PathExists, Store
 
 MARK = ".made_by_mirror_assets_demo"
 # In a landing zone the mark begins with an underscore, so that Fabric ignores it.

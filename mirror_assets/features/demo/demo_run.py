@@ -14,7 +14,6 @@ from mirror_assets.cli.run_job import execute, failures
 from mirror_assets.composition import open_spark
 from mirror_assets.config.load import load_config
 from mirror_assets.config.model import Config
-from mirror_assets.config.zone import open_zone
 from mirror_assets.features.demo.claim import claim_folder, claim_tables, clear_folder, clear_tables, write_config
 from mirror_assets.features.demo.demo_lake import begin_lake, continue_lake
 from mirror_assets.landing.names import TableName
@@ -83,7 +82,7 @@ def run_demo(folder: Path, months: int, others: Path | None, *, as_json: bool) -
     checks = check_lines(checked)
     clock.comparing += clock.lap()
     lines = [_line(reports, checks) for reports in zip(*rounds, strict=True)]
-    _show(lines, open_zone(config.landing_zone).root, clock, as_json=as_json)
+    _show(lines, config.zone.open().root, clock, as_json=as_json)
     problems = [report.error for reports in rounds for report in reports if report.error]
     problems += [_text(line) for line in checks if line.is_error]
     problems += [failed.text for failed in (*failures(replicated), *broken_checks(checked))]
@@ -101,14 +100,14 @@ def _text(line: CheckLine) -> str:
 
 def _claim(config: Config) -> None:
     """Raise not_made_here, before anything is built, if files that the demo did not create would be deleted."""
-    claim_tables(open_zone(config.landing_zone), config.names)
+    claim_tables(config.zone.open(), config.names)
     if config.mirror_place is None:
         claim_folder(config.mirror.path)
 
 
 def _clear(config: Config) -> None:
     """Delete the landing zone and the mirror of an earlier demo; its lake is built again."""
-    clear_tables(open_zone(config.landing_zone), config.names)
+    clear_tables(config.zone.open(), config.names)
     if config.mirror_place is None:
         clear_folder(config.mirror.path)
 

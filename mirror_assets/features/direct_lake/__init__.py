@@ -14,10 +14,10 @@ if TYPE_CHECKING:
     import click
 
     from mirror_assets.config.rules import Rule
-    from mirror_assets.config.setting_values import Section
     from mirror_assets.orchestration.asset_check import Check
     from mirror_assets.orchestration.dagster_internals import Job
     from mirror_assets.orchestration.mirror_assets import MirrorAssets
+    from mirror_assets.settings import Section
 
 MAINTENANCE = "maintenance"
 

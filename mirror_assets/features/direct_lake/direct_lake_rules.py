@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from mirror_assets.config.catalogs import CatalogCredentials, CatalogType
 from mirror_assets.config.document import Document
 from mirror_assets.config.rules import Mistakes, written_tables
 from mirror_assets.features.direct_lake.direct_lake_settings import FramesOf
+from mirror_assets.lakes.catalogs import CatalogCredentials, CatalogType
 
 _FABRIC_FRAMES = (
     "nothing checks the frames of a mirror in Fabric, because Fabric vacuums its tables; set it to `source`, or mirror "

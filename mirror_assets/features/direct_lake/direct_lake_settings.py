@@ -7,7 +7,7 @@ from typing import Annotated
 
 from pydantic import BeforeValidator, Field
 
-from mirror_assets.config.setting_values import LocalFile, Section, Text
+from mirror_assets.settings import LocalFile, Section, Text
 from mirror_assets.source.ranges import parse_point
 
 # Fabric's capacities with limits for Direct Lake, which guardrails.py has; some have several names.

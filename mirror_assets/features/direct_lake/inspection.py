@@ -15,7 +15,6 @@ from mirror_assets.cli.output import note, show_json
 from mirror_assets.config.errors import CONFIG_MISSING, TABLE_UNKNOWN
 from mirror_assets.config.load import load_config
 from mirror_assets.config.model import Config
-from mirror_assets.config.store_access import access_to
 from mirror_assets.config.table_settings import TableSettings
 from mirror_assets.errors import SettingError
 from mirror_assets.features.direct_lake.calculated import CalculatedColumn
@@ -35,9 +34,10 @@ from mirror_assets.features.direct_lake.guardrails import (
 from mirror_assets.features.direct_lake.printing import show_guardrails, show_report, show_vacuum
 from mirror_assets.features.direct_lake.report import InspectedTable, table_report
 from mirror_assets.features.direct_lake.vacuum import RetentionConsumers, VacuumPlan, plan_vacuum
+from mirror_assets.lakes.access import access_to
+from mirror_assets.lakes.lake_store import LakeAddress
 from mirror_assets.source.log import DeltaLog
 from mirror_assets.sql_names import quoted
-from mirror_assets.storage.lake.lake_address import LakeAddress
 
 
 @dataclass(frozen=True)

@@ -12,8 +12,8 @@ if TYPE_CHECKING:
 
     from mirror_assets.config.model import Config
     from mirror_assets.config.rules import Rule
-    from mirror_assets.config.setting_values import Section
     from mirror_assets.feature import MirrorPlace
+    from mirror_assets.settings import Section
 
 
 class _Fabric(Feature):

@@ -14,7 +14,7 @@ from mirror_assets.landing.folders import table_names
 from mirror_assets.landing.format import Manifest
 from mirror_assets.landing.names import TableName, landing_number
 from mirror_assets.monitoring import DEFAULT_SCHEMA, DatabaseStatus, MonitoredTable, Pace, TableState
-from mirror_assets.storage import Store
+from mirror_assets.zones import Store
 
 if TYPE_CHECKING:  # it loads a part of Azure's SDK
     from mirror_assets.features.fabric.client import FabricClient

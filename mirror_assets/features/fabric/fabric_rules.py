@@ -10,5 +10,6 @@ _FABRIC = ("mirror", "fabric")
 
 def zone_of_fabric(document: Document) -> Mistakes:
     """Require a landing zone on OneLake for a mirrored database in Fabric."""
-    if document.get(*_FABRIC) is not None and document.get("landing_zone", "path") is not None:
+    others = (name for name in document.names("landing_zone") if name != "onelake")
+    if document.get(*_FABRIC) is not None and any(document.get("landing_zone", name) is not None for name in others):
         yield _FABRIC, "Fabric mirrors a landing zone on OneLake; set landing_zone.onelake, or mirror.path"

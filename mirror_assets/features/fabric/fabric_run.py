@@ -17,11 +17,11 @@ from mirror_assets.config.model import Config
 from mirror_assets.errors import NEXT
 from mirror_assets.features.fabric.database import TargetProperties
 from mirror_assets.features.fabric.fabric_settings import FabricConfig, FabricMirrorSettings
-from mirror_assets.features.fabric.open_database import open_fabric
+from mirror_assets.features.fabric.open_database import folder_of_tables, open_fabric
 from mirror_assets.features.fabric.operate import create_database, start_mirroring
 from mirror_assets.monitoring import DatabaseState, MonitoredTable, TableState
 from mirror_assets.pipeline.replication import check_replication
-from mirror_assets.storage.onelake.onelake_address import OneLakeAddress
+from mirror_assets.zones.onelake.onelake_zone import OneLakeAddress
 
 
 @dataclass(frozen=True)
@@ -157,7 +157,7 @@ def _note_problems(problems: Sequence[ReplicationProblem]) -> Exit:
 
 def _database(config: Config) -> tuple[FabricConfig, OneLakeAddress]:
     """Return the settings of the mirrored database, and the folder of its tables. Raises ConfigInvalid without one."""
-    fabric, place = FabricMirrorSettings.of(config.mirror).fabric, config.mirror_place
-    if fabric is None or place is None:
+    fabric, tables = FabricMirrorSettings.of(config.mirror).fabric, folder_of_tables(config)
+    if fabric is None or tables is None:
         raise config.invalid((Problem("mirror.fabric", "this setting is missing: the local stand-in mirrors"),))
-    return fabric, place.tables
+    return fabric, tables

@@ -8,9 +8,10 @@ from urllib.parse import urlsplit
 
 from pydantic import BeforeValidator, Field
 
-from mirror_assets.config.setting_values import Folder, SchemaName, Section
+from mirror_assets.config.setting_values import SchemaName
+from mirror_assets.lakes.azure_identity import CredentialKind
 from mirror_assets.monitoring import DEFAULT_SCHEMA
-from mirror_assets.storage.credentials import CredentialKind
+from mirror_assets.settings import Folder, Section
 
 PUBLIC_ENDPOINT = "https://api.fabric.microsoft.com"
 _HOST = re.compile(r"[A-Za-z0-9.-]+(:[0-9]{1,5})?")

@@ -12,9 +12,10 @@ from mirror_assets.config.model import Config
 from mirror_assets.feature import MirrorPlace
 from mirror_assets.features.fabric.database import Workspace
 from mirror_assets.features.fabric.fabric_settings import FabricConfig, FabricMirrorSettings
+from mirror_assets.lakes.azure_identity import CredentialKind, credential_of
 from mirror_assets.monitoring import Mirror
-from mirror_assets.storage import Store
-from mirror_assets.storage.credentials import CredentialKind, credential_of
+from mirror_assets.zones import Store
+from mirror_assets.zones.onelake.onelake_zone import OneLakeAddress, spark_reach
 
 if TYPE_CHECKING:  # it loads a part of Azure's SDK
     from mirror_assets.features.fabric.client import FabricClient
@@ -28,10 +29,9 @@ _NO_IDENTITY = (
 
 def fabric_place(config: Config) -> MirrorPlace | None:
     """Return the mirrored database at the landing zone's endpoint; None without its settings."""
-    fabric, zone = FabricMirrorSettings.of(config.mirror).fabric, config.landing_zone.onelake
-    if fabric is None or zone is None:
+    fabric, tables = FabricMirrorSettings.of(config.mirror).fabric, folder_of_tables(config)
+    if fabric is None or tables is None:
         return None
-    tables = replace(zone.address, folder="Tables")
 
     def opened(store: Store) -> Mirror:
         from mirror_assets.features.fabric.fabric_mirror import FabricMirror
@@ -43,12 +43,20 @@ def fabric_place(config: Config) -> MirrorPlace | None:
     return MirrorPlace(
         "fabric",
         f"[Fabric's portal]({_PORTAL}/{tables.workspace}); the job `checks` records what has changed",
-        tables,
+        tables.abfss,
+        tables.url,
         fabric.default_schema,
-        fabric.credential,
+        fabric.credential.value,
         opened,
+        None if is_unreadable else spark_reach(tables, fabric.credential),
         Problem("mirror.fabric.credential", _NO_IDENTITY) if is_unreadable else None,
     )
+
+
+def folder_of_tables(config: Config) -> OneLakeAddress | None:
+    """Return the folder of the mirrored tables, in the item of the landing zone; None if that is not on OneLake."""
+    zone = config.landing_zone.onelake
+    return None if zone is None else replace(zone.address, folder="Tables")
 
 
 def open_fabric(fabric: FabricConfig, workspace: UUID) -> FabricClient:

@@ -14,11 +14,11 @@ if TYPE_CHECKING:
     from mirror_assets.config.document import Steps
     from mirror_assets.config.model import Config
     from mirror_assets.config.rules import Rule
-    from mirror_assets.config.setting_values import Section
     from mirror_assets.config.table_settings import TableSettings
     from mirror_assets.orchestration.asset_check import Check
     from mirror_assets.orchestration.dagster_internals import Job
     from mirror_assets.orchestration.mirror_assets import MirrorAssets
+    from mirror_assets.settings import Section
 
 HISTORY = "history"
 

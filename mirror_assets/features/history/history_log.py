@@ -8,10 +8,10 @@ from functools import cached_property
 from typing import TypedDict
 
 from mirror_assets.features.history.errors import HISTORY_UNKNOWN, NO_HISTORY
-from mirror_assets.source.access import Access, PlainAccess
+from mirror_assets.lakes.access import Access, PlainAccess
 from mirror_assets.source.delta_rs import load_table
+from mirror_assets.source.read_errors import translated
 from mirror_assets.source.source_files import SourceFiles
-from mirror_assets.source.store_faults import translated
 
 # The application id of the history's transactions; their version is the generation.
 APPLICATION = "mirror_assets/history"

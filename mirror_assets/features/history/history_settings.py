@@ -7,10 +7,12 @@ from typing import Annotated
 
 from pydantic import BeforeValidator, Field, PlainSerializer, field_validator
 
-from mirror_assets.config.setting_values import Address, Section, SparkValue
+from mirror_assets.config.setting_values import SparkValue
 from mirror_assets.config.start_point import dump_start, start_among
+from mirror_assets.lakes.lake_store import Scheme
+from mirror_assets.lakes.stores import Address
+from mirror_assets.settings import Section
 from mirror_assets.source.ranges import TimePoint, VersionPoint
-from mirror_assets.storage.lake.lake_address import Scheme
 
 HISTORY_PATH = "./history"
 # Delta's options for reading a change feed as a stream that only cut batches. `stream.py` keeps a commit whole

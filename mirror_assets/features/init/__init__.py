@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from mirror_assets.config.discovered import When
     from mirror_assets.config.model import Config
     from mirror_assets.config.rules import Rule
-    from mirror_assets.config.setting_values import Section
+    from mirror_assets.settings import Section
 
 
 class _Init(Feature):

@@ -8,19 +8,19 @@ from dataclasses import dataclass, replace
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING
 
-from mirror_assets.config.catalogs import CatalogTable
 from mirror_assets.config.discovered import Discovered, DiscoveredTable, FoundState, RuleOutcome
-from mirror_assets.config.locate import last_address
 from mirror_assets.config.model import Config
-from mirror_assets.config.setting_values import Changes, is_uri
+from mirror_assets.config.setting_values import Changes
 from mirror_assets.config.table_settings import TableConfig
 from mirror_assets.errors import NEXT
 from mirror_assets.features.init.discover_rule import DEFAULT_KEYS, DiscoverRule, NewTables
 from mirror_assets.features.init.discovery_memory import name_key
 from mirror_assets.features.init.finding import FolderFacts, FolderKind, FoundFolder, PlaceFinding
+from mirror_assets.lakes.catalogs import CatalogTable, last_address
+from mirror_assets.lakes.lake_store import LakeAddress
 from mirror_assets.landing.errors import NameRefused
 from mirror_assets.landing.names import TableName
-from mirror_assets.storage.lake.lake_address import LakeAddress
+from mirror_assets.settings import is_uri
 
 if TYPE_CHECKING:
     from mirror_assets.features.init.found_places import Place
@@ -201,11 +201,9 @@ def _location(config: Config, address: str) -> str:
 
 def _own_places(config: Config) -> list[tuple[str, str]]:
     """Return the folders that this project writes, each with words for it."""
-    zone, place = config.landing_zone, config.mirror_place
-    landing = zone.onelake.address.abfss if zone.onelake else str(zone.path)
-    mirror = place.tables.abfss if place else str(config.mirror.path)
-    of_features = [place for feature in config.all_features for place in feature.places(config)]
-    return [*((place.what, place.uri) for place in of_features), ("the landing zone", landing), ("the mirror", mirror)]
+    mirror = config.mirror_place.tables if config.mirror_place else str(config.mirror.path)
+    of_features = [(place.what, place.uri) for feature in config.all_features for place in feature.places(config)]
+    return [*of_features, ("the landing zone", config.zone.uri), ("the mirror", mirror)]
 
 
 def _holds(folder: str, address: str) -> bool:

@@ -7,12 +7,11 @@ from functools import partial
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING
 
-from mirror_assets.config.catalogs import table_problem
-from mirror_assets.config.locate import unity_client
 from mirror_assets.config.model import Config
-from mirror_assets.config.setting_values import ESCAPE, is_uri
 from mirror_assets.features.init.discover_rule import DiscoverRule, FromCatalog
-from mirror_assets.storage.lake.lake_address import LakeAddress
+from mirror_assets.lakes.catalogs import table_problem, unity_client
+from mirror_assets.lakes.lake_store import LakeAddress
+from mirror_assets.settings import ESCAPE, is_uri
 
 if TYPE_CHECKING:
     from mirror_assets.features.init.found_places import Place

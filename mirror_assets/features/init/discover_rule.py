@@ -10,10 +10,11 @@ from typing import Annotated
 from pydantic import AfterValidator, BeforeValidator, Field, ValidationInfo
 from pydantic_core import PydanticKnownError
 
-from mirror_assets.config.catalogs import CatalogTable
 from mirror_assets.config.errors import did_you_mean
-from mirror_assets.config.setting_values import Keys, Section, Text
+from mirror_assets.config.setting_values import Keys
 from mirror_assets.config.table_settings import StorePath, TableDefaults
+from mirror_assets.lakes.catalogs import CatalogTable
+from mirror_assets.settings import Section, Text
 
 DEFAULT_KEYS = "default"
 _PLACEHOLDERS = ("folder", "table")

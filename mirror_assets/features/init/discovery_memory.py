@@ -10,14 +10,13 @@ from pydantic import Field
 
 from mirror_assets.config.discovered import DiscoveredTable
 from mirror_assets.config.errors import MEMORY_DAMAGED
-from mirror_assets.config.zone import open_zone
-from mirror_assets.config.zone_settings import LandingZoneConfig
 from mirror_assets.features.init.finding import PlaceFinding
 from mirror_assets.landing.control_file import ControlFile, read_control_file, write_control_file
 from mirror_assets.landing.format import Record
 from mirror_assets.landing.names import DISCOVERED, TableName
 from mirror_assets.landing.steps import drive
-from mirror_assets.storage import Store
+from mirror_assets.zones import Store
+from mirror_assets.zones.store import Zone
 
 if TYPE_CHECKING:
     from mirror_assets.features.init.choose_tables import RuleFinding
@@ -67,9 +66,9 @@ class MemoryFile:
     found: ControlFile[DiscoveryMemory]
 
     @classmethod
-    def read(cls, zone: LandingZoneConfig, *, replaces_damaged: bool) -> MemoryFile:
+    def read(cls, zone: Zone, *, replaces_damaged: bool) -> MemoryFile:
         """Read the file. Raises memory_damaged, unless it is to be replaced, and what a landing zone's store raises."""
-        store = open_zone(zone)
+        store = zone.open()
         found = drive(read_control_file(DiscoveryMemory, DISCOVERED, is_hint=True), store)
         if found.content is not None and found.record is None and not replaces_damaged:
             raise MEMORY_DAMAGED(path=f"{store.root}/{DISCOVERED}")

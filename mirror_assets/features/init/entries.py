@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from mirror_assets.config.catalogs import CatalogTable
 from mirror_assets.config.setting_values import Changes
 from mirror_assets.config.source_fit import source_problems
 from mirror_assets.config.table_settings import RetentionLimits, StorePath
 from mirror_assets.errors import MirrorError
 from mirror_assets.features.init.propose_keys import KeyProposal, Proof
 from mirror_assets.features.init.survey import Survey
+from mirror_assets.lakes.catalogs import CatalogTable
 from mirror_assets.landing.names import TableName
 from mirror_assets.source.source_state import source_columns
 from mirror_assets.source.table_properties import ROW_TRACKING_COST, Retention, feed_consequence

@@ -5,7 +5,7 @@ from __future__ import annotations
 from urllib.parse import urlsplit
 
 from mirror_assets.errors import ErrorCode, ErrorRow, SettingError
-from mirror_assets.storage.lake.lake_address import shown
+from mirror_assets.lakes.lake_store import shown
 
 LAKE_UNFIT = ErrorRow(
     ErrorCode.SOURCE_UNREADABLE,

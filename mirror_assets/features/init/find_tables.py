@@ -56,7 +56,7 @@ def _find(config: Config, places: Sequence[Place], when: When, limit: TimeLimit)
     file, trouble, known = None, None, config.discovered.memory
     own = known if isinstance(known, DiscoveryMemory) else None
     try:
-        read = partial(MemoryFile.read, config.landing_zone, replaces_damaged=when is When.ACCEPT)
+        read = partial(MemoryFile.read, config.zone, replaces_damaged=when is When.ACCEPT)
         file = limit.call(_ZONE, read, at_most=_ZONE_SECONDS)
     except MirrorError as error:
         trouble = error

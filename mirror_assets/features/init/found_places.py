@@ -9,7 +9,7 @@ from fnmatch import fnmatchcase
 
 from mirror_assets.errors import ErrorCode, MirrorError, RetryError, SettingError
 from mirror_assets.features.init.finding import FolderFacts, FolderKind, Listing
-from mirror_assets.source.access import Access, PlainAccess
+from mirror_assets.lakes.access import Access, PlainAccess
 from mirror_assets.source.delta_rs import newest_metadata
 from mirror_assets.source.errors import SourceNotDelta
 from mirror_assets.source.find_folders import match_folders

@@ -18,9 +18,9 @@ from mirror_assets.features.init.surveyed_lake import Lake, LakeTable
 from mirror_assets.landing.names import TableName
 from mirror_assets.source.column_statistics import ColumnStatistics
 from mirror_assets.source.log import DeltaLog
+from mirror_assets.source.read_errors import translated
 from mirror_assets.source.schema import Field
 from mirror_assets.source.source_state import SourceState
-from mirror_assets.source.store_faults import translated
 
 _THREADS = 16
 

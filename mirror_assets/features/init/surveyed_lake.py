@@ -13,17 +13,23 @@ from typing import TypeVar
 import pydantic
 
 from mirror_assets.composition import Session, find_in_spark
-from mirror_assets.config.catalogs import CatalogConfig, CatalogCredentials, CatalogTable, CatalogType, table_problem
-from mirror_assets.config.document import Origin
-from mirror_assets.config.locate import unity_client
 from mirror_assets.config.model import Config
-from mirror_assets.config.setting_values import Changes, is_uri
-from mirror_assets.config.store_access import access_to
-from mirror_assets.config.stores import StoreConfig
+from mirror_assets.config.setting_values import Changes
 from mirror_assets.config.table_settings import StorePath
 from mirror_assets.errors import ErrorCode, MirrorError, RetryError
 from mirror_assets.features.init.errors import NO_TABLES, lake_unfit, no_tables_in_catalog
+from mirror_assets.lakes.access import access_to
+from mirror_assets.lakes.catalogs import (
+    CatalogConfig,
+    CatalogCredentials,
+    CatalogTable,
+    CatalogType,
+    table_problem,
+    unity_client,
+)
+from mirror_assets.lakes.stores import StoreConfig
 from mirror_assets.landing.names import TableName
+from mirror_assets.settings import Origin, is_uri
 from mirror_assets.source.errors import leave_out_version
 from mirror_assets.source.find_folders import find_tables
 from mirror_assets.sql_names import quoted

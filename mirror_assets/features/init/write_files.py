@@ -9,11 +9,11 @@ from pathlib import Path
 
 import yaml
 
-from mirror_assets.config.setting_values import is_uri
-from mirror_assets.config.stores import StoreConfig
 from mirror_assets.features.init.entries import TableEntry
 from mirror_assets.features.init.survey import Unreadable
 from mirror_assets.features.init.surveyed_lake import Lake
+from mirror_assets.lakes.stores import StoreConfig
+from mirror_assets.settings import is_uri
 from mirror_assets.source.table_properties import FEED_BY_DEFAULT
 
 _WIDTH = 110

@@ -13,8 +13,8 @@ from mirror_assets.pipeline.doctor.answers import DoctorAnswer, DoctorVerdict, f
 from mirror_assets.pipeline.doctor.log_questions import FIRST, THEN, Asked
 from mirror_assets.pipeline.errors import unexpected
 from mirror_assets.source.source_state import SourceState
-from mirror_assets.storage import Store
-from mirror_assets.storage.probe import examine
+from mirror_assets.zones import Store
+from mirror_assets.zones.probe import examine
 
 _TABLES_AT_ONCE = 8
 SPARK_READS = "does Spark read it?"

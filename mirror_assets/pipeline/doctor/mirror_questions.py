@@ -13,7 +13,7 @@ from mirror_assets.landing.cost import daily_bytes
 from mirror_assets.pipeline.context import TableContext
 from mirror_assets.pipeline.daemon_pool import DaemonPool
 from mirror_assets.pipeline.doctor.answers import DoctorAnswer, no, ok, warn
-from mirror_assets.storage import Store
+from mirror_assets.zones import Store
 
 FOUND = "does `discover` find its tables?"
 LIMITS = "is the mirror within Fabric's limits?"

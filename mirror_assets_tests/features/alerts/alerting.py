@@ -23,7 +23,7 @@ from mirror_assets.landing.state import read_manifest
 from mirror_assets.landing.steps import drive
 from mirror_assets.orchestration.check_jobs import CHECK_OP, CHECKS, CheckTables
 from mirror_assets.source.log import DeltaLog
-from mirror_assets.storage import LocalStore
+from mirror_assets.zones import LocalStore
 from mirror_assets_tests.landing.staging import cover
 from mirror_assets_tests.pipeline.paper import COLUMNS, FEED, SCHEMA
 from mirror_assets_tests.source.handmade import (

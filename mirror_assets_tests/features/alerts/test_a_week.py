@@ -15,8 +15,8 @@ from mirror_assets.landing.names import TableName
 from mirror_assets.orchestration.asset_names import AssetKind, asset_key
 from mirror_assets.orchestration.recorded_checks import RecordedChecks
 from mirror_assets.source.log import DeltaLog
-from mirror_assets.storage import LocalStore
-from mirror_assets.storage.errors import STORE_FULL, STORE_UNAVAILABLE
+from mirror_assets.zones import LocalStore
+from mirror_assets.zones.errors import STORE_FULL, STORE_UNAVAILABLE
 from mirror_assets_tests.features.alerts.alerting import Deployment
 from mirror_assets_tests.web import WebReceiver
 

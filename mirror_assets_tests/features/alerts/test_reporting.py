@@ -20,8 +20,8 @@ from mirror_assets.landing.steps import drive
 from mirror_assets.orchestration.check_jobs import ALL_CHECKS, CheckTables
 from mirror_assets.orchestration.reporting import OUTAGE_TAG, discovery_results
 from mirror_assets.source.log import DeltaLog
-from mirror_assets.storage import LocalStore
-from mirror_assets.storage.errors import STORE_FULL, STORE_UNAVAILABLE
+from mirror_assets.zones import LocalStore
+from mirror_assets.zones.errors import STORE_FULL, STORE_UNAVAILABLE
 from mirror_assets_tests.features.alerts.alerting import Deployment, kinds
 from mirror_assets_tests.pages import DOCS
 from mirror_assets_tests.web import WebReceiver

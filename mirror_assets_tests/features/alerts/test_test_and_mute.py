@@ -12,7 +12,7 @@ import pytest
 
 from mirror_assets.cli import main
 from mirror_assets.landing.problems import ProblemStore
-from mirror_assets.storage import LocalStore
+from mirror_assets.zones import LocalStore
 from mirror_assets_tests.web import WebReceiver, web_receiver
 
 

@@ -21,9 +21,10 @@ from mirror_assets.features.demo.claim import (
     clear_tables,
 )
 from mirror_assets.landing.names import TableName
-from mirror_assets.storage import LocalStore, Store
+from mirror_assets.zones import LocalStore, Store
+from mirror_assets.zones.onelake.onelake_zone import OneLakeConfig
 from mirror_assets_tests.errors import raises
-from mirror_assets_tests.storage.memory import MemoryStore
+from mirror_assets_tests.zones.memory import MemoryStore
 
 PLANES, OTHER = TableName("nycflights", "planes"), TableName("sales", "orders")
 
@@ -112,7 +113,7 @@ def test_a_mirror_in_fabric_leaves_every_folder_alone(tmp_path: Path, monkeypatc
     config = parse_config(text.encode(), tmp_path / "mirror.yaml", {})
     LocalStore(tmp_path).create("mirror/theirs", b"x")
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(demo, "open_zone", lambda _: MemoryStore())
+    monkeypatch.setattr(OneLakeConfig, "open", lambda _: MemoryStore())
     demo._claim(config)
     demo._clear(config)
     assert (tmp_path / "mirror/theirs").exists()

@@ -9,7 +9,7 @@ import pyarrow.parquet as pq
 
 from mirror_assets.features.direct_lake.footer_reader import FooterReader
 from mirror_assets.features.direct_lake.footers import Footers
-from mirror_assets.source.access import PlainAccess
+from mirror_assets.lakes.access import PlainAccess
 from mirror_assets.source.actions import LiveFile
 from mirror_assets.source.source_files import SourceFiles
 

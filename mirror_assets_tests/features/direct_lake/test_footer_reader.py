@@ -15,7 +15,7 @@ from pyarrow.parquet.encryption import CryptoFactory, EncryptionConfiguration, K
 from mirror_assets.errors import ErrorCode, SettingError, StopError
 from mirror_assets.features.direct_lake.footer_reader import FooterReader
 from mirror_assets.features.direct_lake.footers import Footers
-from mirror_assets.source.access import PlainAccess
+from mirror_assets.lakes.access import PlainAccess
 from mirror_assets.source.source_files import FileState, SourceFiles, local_file_state
 from mirror_assets_tests.errors import raises
 from mirror_assets_tests.features.direct_lake.parquet_files import live, named, read, reader, write

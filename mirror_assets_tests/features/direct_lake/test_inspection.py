@@ -18,7 +18,7 @@ import mirror_assets
 from mirror_assets.cli.exit import Exit
 from mirror_assets.cli.main import main
 from mirror_assets.landing.names import TableName
-from mirror_assets.storage import LocalStore
+from mirror_assets.zones import LocalStore
 from mirror_assets_tests.landing.staging import cover
 from mirror_assets_tests.source.handmade import commit_file
 

@@ -15,7 +15,6 @@ from mirror_assets.landing.format import Manifest
 from mirror_assets.landing.names import PROCESSED, TableName
 from mirror_assets.monitoring import DatabaseState, TableState
 from mirror_assets_tests.landing.staging import TABLE, land_next, landed_manifest
-from mirror_assets_tests.storage.memory import MemoryStore
 from mirror_assets_tests.worlds.fabric.databases import (
     OPEN_MIRROR,
     Json,
@@ -25,6 +24,7 @@ from mirror_assets_tests.worlds.fabric.databases import (
 )
 from mirror_assets_tests.worlds.fabric.interface import Answer
 from mirror_assets_tests.worlds.fabric.loopback import Fault, LoopbackFabric
+from mirror_assets_tests.zones.memory import MemoryStore
 
 SYNCED = "2026-11-21T05:07:11Z"
 URI = "abfss://workspace@host/item/Tables"

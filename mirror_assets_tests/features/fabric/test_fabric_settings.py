@@ -9,7 +9,7 @@ import pytest
 from mirror_assets.config.errors import CONFIG_MISSING, MISTAKES
 from mirror_assets.config.load import load_section
 from mirror_assets.features.fabric.fabric_settings import FabricConfig, FabricMirrorSettings
-from mirror_assets.storage.credentials import CredentialKind
+from mirror_assets.lakes.azure_identity import CredentialKind
 from mirror_assets_tests.config.reading import mistake, read
 from mirror_assets_tests.errors import raises_row
 
@@ -42,7 +42,7 @@ def test_every_setting_may_come_from_the_environment() -> None:
 def test_the_tables_are_at_the_landing_zones_endpoint() -> None:
     place = read(config("fabric: {}", ZONE.replace("//onelake", "//westeurope-onelake"))).mirror_place
     assert place is not None
-    assert place.tables.abfss == f"abfss://{WORKSPACE}@westeurope-onelake.dfs.fabric.microsoft.com/{ITEM}/Tables"
+    assert place.tables == f"abfss://{WORKSPACE}@westeurope-onelake.dfs.fabric.microsoft.com/{ITEM}/Tables"
     assert read(config("path: ./m")).mirror_place is None
 
 

@@ -6,7 +6,7 @@ from uuid import uuid4
 
 from mirror_assets.features.fabric.fabric_settings import FabricConfig
 from mirror_assets.features.fabric.open_database import open_fabric
-from mirror_assets.storage.credentials import CredentialKind
+from mirror_assets.lakes.azure_identity import CredentialKind
 
 
 def test_one_client_serves_a_process() -> None:

@@ -22,7 +22,7 @@ from mirror_assets.features.history.history_log import HistoryCommit
 from mirror_assets.features.history.history_plan import HistoryPlan, plan_history
 from mirror_assets.features.history.keep import keep_history
 from mirror_assets.features.history.stream import StreamCheckpoint
-from mirror_assets.source.errors import SOURCE_UNAVAILABLE
+from mirror_assets.lakes.errors import SOURCE_UNAVAILABLE
 from mirror_assets.source.ranges import VersionPoint
 from mirror_assets_tests.delta_reader import read_changes
 from mirror_assets_tests.errors import raises, raises_row

@@ -12,7 +12,7 @@ from mirror_assets.features.history import stream
 from mirror_assets.features.history.append import append_rows
 from mirror_assets.features.history.history_context import HistoryContext, StreamOptions
 from mirror_assets.features.history.history_log import HistoryCommit, HistoryLog
-from mirror_assets.source.errors import SOURCE_UNAVAILABLE
+from mirror_assets.lakes.errors import SOURCE_UNAVAILABLE
 from mirror_assets_tests.errors import raises_row
 from mirror_assets_tests.features.history.sources import Place, keep, kept_rows, ranges
 from mirror_assets_tests.features.history.test_keep import rows_of

@@ -10,11 +10,11 @@ import hypothesis.strategies as st
 import pytest
 from hypothesis import given, settings
 
-from mirror_assets.config.zone_settings import LandingZoneConfig
 from mirror_assets.errors import ErrorCode, StopError
 from mirror_assets.features.init.discovery_memory import DiscoveryMemory, MemoryFile
 from mirror_assets.features.init.finding import FolderFacts, FolderKind, FoundFolder, PlaceFinding
 from mirror_assets.landing.names import DISCOVERED
+from mirror_assets.zones.local import LocalZone
 
 _PLACE = "s3://lake sales/*"
 _TIMES = st.floats(min_value=0, max_value=4e9)
@@ -48,29 +48,28 @@ _MEMORY = DiscoveryMemory(places=(_FINDING,), sources={"orders": "s3://lake/sale
 
 
 @pytest.fixture
-def zone(tmp_path: Path) -> LandingZoneConfig:
-    return LandingZoneConfig(path=tmp_path / "landing")
+def zone(tmp_path: Path) -> LocalZone:
+    return LocalZone(tmp_path / "landing")
 
 
-def _read(zone: LandingZoneConfig, *, replaces_damaged: bool = False) -> MemoryFile:
+def _read(zone: LocalZone, *, replaces_damaged: bool = False) -> MemoryFile:
     return MemoryFile.read(zone, replaces_damaged=replaces_damaged)
 
 
-def _path(zone: LandingZoneConfig) -> Path:
-    assert zone.path is not None
+def _path(zone: LocalZone) -> Path:
     return zone.path / DISCOVERED
 
 
 @settings(max_examples=30)
 @given(memory=_MEMORIES)
 def test_what_is_written_is_read(tmp_path_factory: pytest.TempPathFactory, memory: DiscoveryMemory) -> None:
-    zone = LandingZoneConfig(path=tmp_path_factory.mktemp("landing"))
+    zone = LocalZone(tmp_path_factory.mktemp("landing"))
     assert _read(zone).memory is None
     assert _read(zone).write(memory)
     assert _read(zone).memory == memory
 
 
-def test_of_two_processes_the_later_one_has_to_read_again(zone: LandingZoneConfig) -> None:
+def test_of_two_processes_the_later_one_has_to_read_again(zone: LocalZone) -> None:
     first, second = _read(zone), _read(zone)
     assert first.write(_MEMORY)
     other = DiscoveryMemory(places=(_FINDING.model_copy(update={"place": "s3://lake *"}),))
@@ -79,7 +78,7 @@ def test_of_two_processes_the_later_one_has_to_read_again(zone: LandingZoneConfi
     assert _read(zone).write(other)
 
 
-def test_an_unchanged_memory_is_not_written(zone: LandingZoneConfig) -> None:
+def test_an_unchanged_memory_is_not_written(zone: LocalZone) -> None:
     _read(zone).write(_MEMORY)
     before = _path(zone).stat()
     assert _read(zone).write(_MEMORY)
@@ -99,7 +98,7 @@ _DAMAGES: dict[str, Callable[[str], str]] = {
 
 
 @pytest.mark.parametrize("damage", _DAMAGES)
-def test_a_damaged_file_is_replaced_only_on_request(zone: LandingZoneConfig, damage: str) -> None:
+def test_a_damaged_file_is_replaced_only_on_request(zone: LocalZone, damage: str) -> None:
     _read(zone).write(_MEMORY)
     before = _path(zone).read_text()
     _path(zone).write_text(_DAMAGES[damage](before))

@@ -16,11 +16,11 @@ from mirror_assets.errors import ErrorCode
 from mirror_assets.features.init import find_tables
 from mirror_assets.features.init.discovery_memory import MemoryFile
 from mirror_assets.features.init.finding import PlaceFinding, scan
+from mirror_assets.lakes.access import Access
 from mirror_assets.landing.names import DISCOVERED
-from mirror_assets.source.access import Access
 from mirror_assets.source.find_folders import MatchedFolders, match_folders
-from mirror_assets.storage import LocalStore
-from mirror_assets.storage.errors import STORE_DENIED, STORE_UNAVAILABLE
+from mirror_assets.zones import LocalStore
+from mirror_assets.zones.errors import STORE_DENIED, STORE_UNAVAILABLE
 from mirror_assets_tests.worlds.disk_lake import DiskLake, names, states
 from mirror_assets_tests.worlds.onelake.server import LoopbackOneLake
 
@@ -143,7 +143,7 @@ def test_two_mirrors_of_one_landing_zone_lose_no_finding_of_the_other(
 
     monkeypatch.setattr(find_tables, "scan", interrupted)
     assert names(lake.load(When.REFRESH)) == ["orders"]
-    memory = MemoryFile.read(lake.load(When.NEVER).landing_zone, replaces_damaged=False).memory
+    memory = MemoryFile.read(lake.load(When.NEVER).zone, replaces_damaged=False).memory
     assert memory is not None
     assert [one.place for one in memory.places] == [f"{lake.lake} sales/*", f"{lake.lake} stock/*"]
     assert memory.sources == {"orders": f"{lake.lake}/sales/orders", "parts": f"{lake.lake}/stock/parts"}

@@ -17,7 +17,7 @@ from mirror_assets.errors import RetryError, SettingError
 from mirror_assets.features.init import found_places as places
 from mirror_assets.features.init.finding import FolderKind, PlaceFinding, scan
 from mirror_assets.features.init.found_places import Place, list_folders
-from mirror_assets.source.access import Access, PlainAccess
+from mirror_assets.lakes.access import Access, PlainAccess
 from mirror_assets.source.actions import Metadata
 from mirror_assets.source.delta_rs import newest_metadata
 from mirror_assets.source.find_folders import match_folders

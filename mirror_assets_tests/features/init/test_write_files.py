@@ -13,7 +13,6 @@ from hypothesis import given
 from mirror_assets.config.load import parse_config
 from mirror_assets.config.model import Config
 from mirror_assets.config.setting_values import Changes
-from mirror_assets.config.stores import StoreConfig
 from mirror_assets.config.table_settings import StorePath
 from mirror_assets.features.init.entries import Statement, TableEntry
 from mirror_assets.features.init.name_tables import name_tables
@@ -21,6 +20,7 @@ from mirror_assets.features.init.propose_keys import KeyProposal, Proof
 from mirror_assets.features.init.survey import Unreadable
 from mirror_assets.features.init.surveyed_lake import Lake
 from mirror_assets.features.init.write_files import config_text, flow
+from mirror_assets.lakes.stores import StoreConfig
 from mirror_assets.landing.names import TableName
 
 _FILE = Path("/project/mirror.yaml")

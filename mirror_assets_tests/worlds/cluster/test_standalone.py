@@ -17,7 +17,6 @@ import pytest
 from deltalake import DeltaTable
 
 from mirror_assets.config.load import load_config
-from mirror_assets.config.zone import open_zone
 from mirror_assets.landing.state import read_manifest
 from mirror_assets.landing.steps import drive
 from mirror_assets.standin.replicator import LocalReplicator
@@ -71,7 +70,7 @@ def test_a_cluster_without_python_lands_what_equals_the_source(tmp_path: Path) -
             entry.rename(later / entry.name)
 
     def covers(version: int) -> bool:
-        current = drive(read_manifest(TABLE), open_zone(load_config(yaml).landing_zone))
+        current = drive(read_manifest(TABLE), load_config(yaml).zone.open())
         return current is not None and current.manifest.covered == version
 
     with standalone(tmp_path / "cluster") as master:
@@ -93,6 +92,6 @@ def test_a_cluster_without_python_lands_what_equals_the_source(tmp_path: Path) -
         assert end.code == 0, end.output
         started = [path for path in (tmp_path / "cluster").glob("worker-*/app-*/*") if path.is_dir()]
     assert len(started) > 2, "no executor came in the place of the lost one"
-    LocalReplicator(open_zone(load_config(yaml).landing_zone), tmp_path / "mirror").poll()
+    LocalReplicator(load_config(yaml).zone.open(), tmp_path / "mirror").poll()
     mirrored = DeltaTable(tmp_path / "mirror" / "shop" / "orders").to_pyarrow_table().sort_by("id")
     assert mirrored.select(source.rows().column_names).equals(source.rows())

@@ -5,17 +5,17 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from mirror_assets.landing.names import PROCESSED, landing_number
-from mirror_assets.storage import Content
-from mirror_assets.storage.onelake.clients import unquoted
-from mirror_assets.storage.onelake.onelake_store import OneLakeStore
+from mirror_assets.zones import Content
+from mirror_assets.zones.onelake.clients import unquoted
+from mirror_assets.zones.onelake.onelake_store import OneLakeStore
 from mirror_assets_tests.landing.staging import TABLE
-from mirror_assets_tests.storage.memory import MemoryStore
-from mirror_assets_tests.storage.onelake.wire import Clock
 from mirror_assets_tests.worlds.faults.watch import Watch
 from mirror_assets_tests.worlds.onelake import LoopbackOneLake
 from mirror_assets_tests.worlds.onelake.account import LANDING_ZONE
 from mirror_assets_tests.worlds.onelake.stores import loopback_store
 from mirror_assets_tests.worlds.onelake.tree import File, Node
+from mirror_assets_tests.zones.memory import MemoryStore
+from mirror_assets_tests.zones.onelake.wire import Clock
 
 _PREFIX = f"{LANDING_ZONE}/"
 

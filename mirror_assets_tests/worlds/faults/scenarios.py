@@ -21,7 +21,7 @@ from mirror_assets.landing.recover import recover
 from mirror_assets.landing.staged_parts import add_verdicts, upload_parts, write_record
 from mirror_assets.landing.state import CommitPosition
 from mirror_assets.landing.steps import drive
-from mirror_assets.storage import LocalStore, Store
+from mirror_assets.zones import LocalStore, Store
 from mirror_assets_tests.landing.staging import CHECKS, TABLE, hex_id, position_of, stage, with_verdicts
 from mirror_assets_tests.worlds.faults.bench import Bench
 

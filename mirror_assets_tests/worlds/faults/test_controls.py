@@ -10,10 +10,10 @@ import pytest
 
 from mirror_assets.landing.names import TableName
 from mirror_assets.landing.steps import Steps
-from mirror_assets.storage import Store
-from mirror_assets.storage.onelake import clients
-from mirror_assets.storage.onelake.onelake_store import OneLakeStore
-from mirror_assets.storage.onelake.requests import Requests
+from mirror_assets.zones import Store
+from mirror_assets.zones.onelake import clients
+from mirror_assets.zones.onelake.onelake_store import OneLakeStore
+from mirror_assets.zones.onelake.requests import Requests
 from mirror_assets_tests import figures
 from mirror_assets_tests.landing.staging import TABLE
 from mirror_assets_tests.worlds.faults.bench import Bench

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from mirror_assets.storage.onelake import clients
+from mirror_assets.zones.onelake import clients
 from mirror_assets_tests import figures
 from mirror_assets_tests.worlds.faults.bench import Bench
 from mirror_assets_tests.worlds.faults.kinds import CHANGING

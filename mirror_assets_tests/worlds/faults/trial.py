@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from enum import Enum
 
 from mirror_assets.errors import MirrorError, RetryError, UnknownOutcome
-from mirror_assets.storage import Store
+from mirror_assets.zones import Store
 from mirror_assets_tests.landing import zone
 from mirror_assets_tests.landing.staging import position_of, stage
 from mirror_assets_tests.worlds.faults.bench import Bench

@@ -9,8 +9,8 @@ from functools import wraps
 from io import IOBase
 from pathlib import Path
 
-from mirror_assets.storage import LocalStore
-from mirror_assets.storage.errors import REQUEST_UNKNOWN
+from mirror_assets.zones import LocalStore
+from mirror_assets.zones.errors import REQUEST_UNKNOWN
 
 
 class Killed(BaseException):

@@ -12,7 +12,7 @@ import pytest
 from mirror_assets.landing.names import PROCESSED
 from mirror_assets.landing.publish import publish
 from mirror_assets.landing.steps import drive
-from mirror_assets.storage import LocalStore
+from mirror_assets.zones import LocalStore
 from mirror_assets_tests.landing.epochs import loading
 from mirror_assets_tests.landing.staging import CHECKS, TABLE, position_of, stage
 from mirror_assets_tests.worlds.histories.watch import Watch

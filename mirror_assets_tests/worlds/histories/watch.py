@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from mirror_assets.landing.format import Manifest, Receipt, decode
 from mirror_assets.landing.names import PROCESSED, READY_TO_DELETE, TableName, landing_number
 from mirror_assets.landing.receipt import read_receipt
-from mirror_assets.storage import FileInfo, LocalStore
+from mirror_assets.zones import FileInfo, LocalStore
 
 
 @dataclass

@@ -11,14 +11,14 @@ from pathlib import Path
 
 from mirror_assets.cli import main as mirror_assets
 from mirror_assets.composition import Project, open_spark
-from mirror_assets.config import locate
 from mirror_assets.config.load import load_config
 from mirror_assets.errors import MirrorError
+from mirror_assets.lakes import catalogs as locate
 from mirror_assets.landing.names import TableName
 from mirror_assets.pipeline.reconcile_table import reconcile_table
 from mirror_assets.pipeline.run import RunEvents, mirror_table
 from mirror_assets.standin.replicator import LocalReplicator
-from mirror_assets.storage import LocalStore
+from mirror_assets.zones import LocalStore
 from mirror_assets_tests.lab import wait_on
 
 ORDERS, PLAIN, ABSENT, VIEW = (TableName("shop", name) for name in ("orders", "plain", "absent", "seen"))

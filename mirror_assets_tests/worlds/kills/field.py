@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from enum import Enum
 from pathlib import Path
 
-from mirror_assets.config.zone_settings import Staging
+from mirror_assets.zones.onelake.onelake_zone import Staging
 from mirror_assets_tests.worlds.kills.on_disk import OnDisk
 from mirror_assets_tests.worlds.kills.on_onelake import OnOneLake
 from mirror_assets_tests.worlds.kills.place import Ground, Place

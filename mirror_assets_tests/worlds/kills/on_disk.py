@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from mirror_assets.storage import LocalStore
+from mirror_assets.zones import LocalStore
 from mirror_assets_tests.lab import TABLE
 from mirror_assets_tests.worlds.kills.eyes import Eyes
 from mirror_assets_tests.worlds.kills.folder_watch import FolderWatch

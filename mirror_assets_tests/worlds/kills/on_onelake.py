@@ -8,10 +8,10 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from mirror_assets.config.zone_settings import Staging
 from mirror_assets.landing.names import landing_number
-from mirror_assets.storage import LocalStore
-from mirror_assets.storage.onelake.onelake_store import OneLakeStore
+from mirror_assets.zones import LocalStore
+from mirror_assets.zones.onelake.onelake_store import OneLakeStore
+from mirror_assets.zones.onelake.onelake_zone import Staging
 from mirror_assets_tests.lab import TABLE
 from mirror_assets_tests.worlds.kills.eyes import Eyes
 from mirror_assets_tests.worlds.kills.place import Arrival, Ground

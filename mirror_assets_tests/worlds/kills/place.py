@@ -9,7 +9,7 @@ from types import MappingProxyType
 from typing import Protocol
 
 from mirror_assets.standin.replicator import LocalReplicator
-from mirror_assets.storage import Store
+from mirror_assets.zones import Store
 from mirror_assets_tests.lab import TABLE
 from mirror_assets_tests.quick_jvm import OPTIONS
 from mirror_assets_tests.worlds.kills.eyes import Eyes

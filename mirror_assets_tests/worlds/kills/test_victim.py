@@ -16,7 +16,7 @@ from mirror_assets_tests.worlds.kills.process import inherited
 _DEEDS = """
 import sys
 from pathlib import Path
-from mirror_assets.storage import LocalStore
+from mirror_assets.zones import LocalStore
 from mirror_assets_tests.worlds.kills.points import named
 from mirror_assets_tests.worlds.kills.victim import watch_store
 

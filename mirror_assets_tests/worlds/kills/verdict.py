@@ -16,8 +16,8 @@ from mirror_assets.landing.state import read_manifest
 from mirror_assets.landing.steps import drive
 from mirror_assets.markers import ROW_MARKER, Marker
 from mirror_assets.monitoring import TableState
-from mirror_assets.storage import Store
 from mirror_assets.verify.landed import file_continuity
+from mirror_assets.zones import Store
 from mirror_assets_tests.lab import TABLE
 from mirror_assets_tests.worlds.kills.place import Place
 from mirror_assets_tests.worlds.kills.source import Change

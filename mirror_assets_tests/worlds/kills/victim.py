@@ -21,7 +21,7 @@ from mirror_assets.landing import recover
 from mirror_assets.landing.format import Manifest
 from mirror_assets.landing.names import TableName
 from mirror_assets.landing.steps import Steps
-from mirror_assets.storage import FileInfo, LocalStore
+from mirror_assets.zones import FileInfo, LocalStore
 from mirror_assets_tests.worlds.kills.points import Point, Side, Write, named
 
 _REQUESTS = {

@@ -18,7 +18,7 @@ import dagster as dg
 from mirror_assets.landing.names import TableName
 from mirror_assets.landing.state import read_manifest
 from mirror_assets.landing.steps import drive
-from mirror_assets.storage import LocalStore
+from mirror_assets.zones import LocalStore
 from mirror_assets_tests.worlds.planted.lake import Lake
 
 PROJECT = Path(__file__).parents[3]

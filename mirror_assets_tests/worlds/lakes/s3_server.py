@@ -17,8 +17,8 @@ from typing_extensions import Self
 from werkzeug.serving import BaseWSGIServer, make_server
 from werkzeug.wrappers import Request, Response
 
-from mirror_assets.storage.lake.lake_address import LakeAddress
-from mirror_assets.storage.lake.s3 import AwsCredential, S3Store
+from mirror_assets.lakes.lake_store import LakeAddress
+from mirror_assets.lakes.s3 import AwsCredential, S3Store
 
 REGION, BUCKET = "eu-central-1", "acme-lake"
 # What stands before the names of the keys' variables: not the names that AWS's tools read by themselves.

@@ -13,8 +13,8 @@ import pyarrow as pa
 import pytest
 from deltalake import write_deltalake
 
-from mirror_assets.storage.lake.azure import AzureCredential, AzureStore
-from mirror_assets.storage.lake.lake_address import LakeAddress
+from mirror_assets.lakes.azure import AzureCredential, AzureStore
+from mirror_assets.lakes.lake_store import LakeAddress
 from mirror_assets_tests.worlds.lakes.s3_server import REGION, S3Server
 from mirror_assets_tests.worlds.onelake.certificates import TRUSTSTORE_PASSWORD
 from mirror_assets_tests.worlds.onelake.server import LoopbackOneLake

@@ -6,8 +6,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from mirror_assets.storage.lake import azure
-from mirror_assets.storage.onelake.clients import shared_clients
+from mirror_assets.lakes import azure
+from mirror_assets.zones.onelake.clients import shared_clients
 from mirror_assets_tests.worlds.onelake.server import LoopbackOneLake
 
 

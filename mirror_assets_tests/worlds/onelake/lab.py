@@ -6,16 +6,15 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from mirror_assets.composition import open_local_staging
 from mirror_assets.config.load import load_config
 from mirror_assets.config.model import Config
-from mirror_assets.config.zone_settings import Staging
 from mirror_assets.pipeline.context import TableContext
 from mirror_assets.pipeline.process import ProcessedSlice
 from mirror_assets.pipeline.run import RunEvents, mirror_table
 from mirror_assets.source.log import DeltaLog
 from mirror_assets.standin.replicator import LocalReplicator
-from mirror_assets.storage.onelake.onelake_store import OneLakeStore
+from mirror_assets.zones.onelake.onelake_store import OneLakeStore
+from mirror_assets.zones.onelake.onelake_zone import Staging
 from mirror_assets_tests.lab import TABLE, Lab, wait_on
 from mirror_assets_tests.worlds.onelake.item import LoopbackItem
 from mirror_assets_tests.worlds.onelake.server import LoopbackOneLake
@@ -57,7 +56,7 @@ class OneLakeLab:
     def context(self) -> TableContext:
         """The table's work."""
         config, log = self.config, DeltaLog(self.lab.uri)
-        local_staging = open_local_staging(config.landing_zone)
+        local_staging = config.zone.local_staging()
         return TableContext(config, config.table(TABLE), log, self.store, lambda: self.lab.spark, local_staging)
 
     @property

@@ -11,8 +11,7 @@ from aiohttp import web
 from azure.identity import ClientSecretCredential
 from azure.storage.filedatalake import DataLakeServiceClient
 
-from mirror_assets.storage.credentials import CredentialKind
-from mirror_assets.storage.onelake.abfs import abfs_settings, onelake_settings
+from mirror_assets.lakes.azure_identity import CredentialKind, abfs_settings, onelake_settings
 from mirror_assets_tests.worlds.onelake.certificates import TRUSTSTORE_PASSWORD
 from mirror_assets_tests.worlds.onelake.entra import Entra, Principal
 from mirror_assets_tests.worlds.onelake.faults import Faults

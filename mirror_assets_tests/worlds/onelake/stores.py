@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from mirror_assets.storage.onelake.clients import open_clients
-from mirror_assets.storage.onelake.onelake_address import OneLakeAddress
-from mirror_assets.storage.onelake.onelake_store import OneLakeStore
-from mirror_assets.storage.onelake.requests import RetryPolicy
+from mirror_assets.zones.onelake.clients import open_clients
+from mirror_assets.zones.onelake.onelake_store import OneLakeStore
+from mirror_assets.zones.onelake.onelake_zone import OneLakeAddress
+from mirror_assets.zones.onelake.requests import RetryPolicy
 from mirror_assets_tests.worlds.onelake.item import LoopbackItem
 from mirror_assets_tests.worlds.onelake.server import LoopbackOneLake
 

@@ -22,7 +22,7 @@ from mirror_assets.landing.state import read_manifest
 from mirror_assets.landing.steps import drive
 from mirror_assets.orchestration.asset_names import MIRROR_ALL
 from mirror_assets.standin.replicator import LocalReplicator
-from mirror_assets.storage import Store
+from mirror_assets.zones import Store
 from mirror_assets_tests.dagster_processes import DagsterProcesses
 from mirror_assets_tests.end_to_end.disks import Disk, disk
 from mirror_assets_tests.telemetry.scrape import Series, free_port, scrape

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from mirror_assets.config import locate
-from mirror_assets.storage.lake.locations import KnownLocations
+from mirror_assets.lakes import catalogs as locate
+from mirror_assets.lakes.catalogs import KnownLocations
 from mirror_assets_tests.worlds.unity.bucket import LoopbackBucket
 from mirror_assets_tests.worlds.unity.server import TOKEN, LoopbackUnity
 

@@ -19,8 +19,8 @@ from mirror_assets.pipeline.process import ProcessedSlice
 from mirror_assets.pipeline.reconcile_table import reconcile_table
 from mirror_assets.pipeline.run import RunEvents, mirror_table
 from mirror_assets.standin.replicator import LocalReplicator
-from mirror_assets.storage import LocalStore
 from mirror_assets.verify.reconciliation import ReconcileState
+from mirror_assets.zones import LocalStore
 from mirror_assets_tests.lab import wait_on
 from mirror_assets_tests.worlds.unity.bucket import REGION, LoopbackBucket
 from mirror_assets_tests.worlds.unity.server import LoopbackUnity, Table

@@ -1,0 +1,109 @@
+"""Access to a table by deltalake: its address for the library, and options with credentials that are valid now."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from mirror_assets.lakes.lake_store import LakeAddress, LakeStore
+from mirror_assets.lakes.stores import StoreConfig
+
+
+class Access(Protocol):
+    """Access to one table; each kind of store has its own."""
+
+    @property
+    def uri(self) -> str:
+        """The table's address as deltalake takes it."""
+        ...
+
+    def storage_options(self) -> Mapping[str, str]:
+        """Return deltalake's options; they may change with time. Raises SettingError without credentials."""
+        ...
+
+    def elsewhere(self, uri: str) -> Access:
+        """Return the access to another address, such as that of a shallow clone's files."""
+        ...
+
+
+@dataclass(frozen=True)
+class PlainAccess:
+    """Access with options that never change: by default none, as for a table of this machine."""
+
+    uri: str
+    options: Mapping[str, str] = field(default_factory=dict, repr=False)
+
+    def storage_options(self) -> Mapping[str, str]:
+        """Return the options."""
+        return self.options
+
+    def elsewhere(self, uri: str) -> Access:
+        """Return the access with the same options."""
+        return PlainAccess(uri, self.options)
+
+
+@dataclass(frozen=True)
+class Located:
+    """A table's address as Spark takes it, and its access by deltalake.
+
+    `table_id` is the id of the table in its catalog, which differs from that in the Delta log.
+    """
+
+    uri: str
+    access: Access = field(compare=False)
+    table_id: str | None = None
+
+
+Locate = Callable[[], Located]
+"""Asks a catalog for the current address of a table."""
+
+
+# deltalake would wait three minutes for an unreachable host; callers retry after a pause.
+PATIENCE = {"retry_timeout": "30s"}
+
+
+@dataclass(frozen=True)
+class StoreAccess:
+    """The access to a table of a store; other addresses are in any of `stores`."""
+
+    store: LakeStore
+    address: LakeAddress
+    stores: tuple[StoreConfig, ...] = field(repr=False)
+
+    @property
+    def uri(self) -> str:
+        """The address as deltalake takes it."""
+        return self.store.delta_uri(self.address)
+
+    def storage_options(self) -> dict[str, str]:
+        """Return deltalake's options, with credentials that are valid now. Raises SettingError without any."""
+        return {**PATIENCE, **self.store.storage_options()}
+
+    def elsewhere(self, uri: str) -> Access:
+        """Return the access to another address."""
+        return access_to(uri, self.stores)
+
+
+def access_to(uri: str, stores: Iterable[StoreConfig]) -> Access:
+    """Return the access to an address, with the identity of its store; local paths need none."""
+    known = tuple(stores)
+    store = store_of(uri, known)
+    if store is None:
+        return PlainAccess(uri)
+    return StoreAccess(store, LakeAddress.parse(uri), known)
+
+
+def store_of(uri: str, stores: Iterable[StoreConfig]) -> LakeStore | None:
+    """Return the store with the longest root that contains the address, or else one with the default identity.
+
+    Returns None for a path of this machine, and for an address that only Databricks can resolve.
+    """
+    try:
+        address = LakeAddress.parse(uri)
+    except ValueError:
+        return None
+    holding = [one for one in stores if one.address is not None and one.address.holds(address)]
+    if holding:
+        return max(holding, key=lambda one: len(one.root)).store
+    return StoreConfig(root=LakeAddress(address.scheme, address.authority).uri).store

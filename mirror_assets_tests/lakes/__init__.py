@@ -1,0 +1,1 @@
+"""Tests of mirror_assets.lakes."""

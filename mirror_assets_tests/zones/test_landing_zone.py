@@ -1,0 +1,101 @@
+"""`landing_zone.onelake`: the portal's URL, and each mistake at its line."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from mirror_assets.composition import SparkSettings
+from mirror_assets.config.model import Config
+from mirror_assets.errors import ErrorCode, SettingError
+from mirror_assets.lakes.azure_identity import HADOOP_AZURE, CredentialKind
+from mirror_assets.zones.onelake.clients import shared_clients
+from mirror_assets.zones.onelake.onelake_zone import OneLakeConfig, Staging
+from mirror_assets_tests.config.reading import mistake, read
+from mirror_assets_tests.errors import raises
+
+WORKSPACE, ITEM = "98ec4459-3486-45c8-9d24-d7b02fb718e4", "faada021-2ced-476e-b4b1-64f0e8cc0bd5"
+URL = f"https://onelake.dfs.fabric.microsoft.com/{WORKSPACE}/{ITEM}/Files/LandingZone"
+REST = "tables: {planes: {source: ./lake, keys: [id]}}\n"
+HERE = f"url: '{URL}'"
+
+
+def parsed(settings: str) -> Config:
+    return read(f"landing_zone:\n  onelake: {{{settings}}}\n{REST}")
+
+
+def onelake(settings: str) -> OneLakeConfig:
+    place = parsed(settings).landing_zone.onelake
+    assert place is not None
+    return place
+
+
+@pytest.mark.parametrize("settings", [HERE, f"url: '{URL}/'", f"url: '{URL.replace(ITEM, ITEM.upper())}'"])
+def test_the_portals_url_names_the_place(settings: str) -> None:
+    place = onelake(settings)
+    assert place.address.url == URL
+    assert place.address.abfss == f"abfss://{WORKSPACE}@onelake.dfs.fabric.microsoft.com/{ITEM}/Files/LandingZone"
+    assert (place.staging, place.credential) == (Staging.UPLOAD, CredentialKind.DEFAULT)
+    assert place.staging_path == Path("/etc/staging")
+
+
+def test_another_endpoint_has_another_host_for_reads_too() -> None:
+    address = onelake(f"url: '{URL.replace('//onelake', '//westeurope-onelake')}'").address
+    assert address.endpoint == "https://westeurope-onelake.dfs.fabric.microsoft.com"
+    assert address.blob_endpoint == "https://westeurope-onelake.blob.fabric.microsoft.com"
+
+
+_NOT_THE_PORTALS = "onelake: expected the landing zone's URL as the portal shows it, got "
+
+
+@pytest.mark.parametrize(
+    ("settings", "expected"),
+    [
+        ("", "onelake.url: this setting is missing"),
+        (HERE.replace(WORKSPACE, "Sales"), "onelake: expected the workspace's GUID in small letters, got 'sales'"),
+        ("url: lake", _NOT_THE_PORTALS),
+        (f'url: "{URL}?sig=x"', _NOT_THE_PORTALS),
+        (HERE.replace("https", "http"), _NOT_THE_PORTALS),
+        (HERE.replace("//", "//u:p@"), _NOT_THE_PORTALS),
+        (HERE.replace("LandingZone", ".."), "onelake: expected a URL that ends with /Files/LandingZone"),
+        (HERE.replace("onelake.dfs", "a b"), "onelake: expected an endpoint such as https://onelake"),
+        (f"{HERE}, staging: direct", "onelake: Spark can't use the credential `default`; set client_secret"),
+        (f"{HERE}, staging: sideways", "onelake.staging: expected 'direct' or 'upload', got 'sideways'"),
+        (f"{HERE}, verify: false", "onelake.verify: unknown setting; it is one of: url, credential"),
+        (f"{HERE}, connection_verify: false", "onelake.connection_verify: unknown setting"),
+    ],
+)
+def test_mistakes(settings: str, expected: str) -> None:
+    assert mistake(f"landing_zone:\n  onelake: {{{settings}}}\n{REST}").startswith(f"2: landing_zone.{expected}")
+
+
+@pytest.mark.parametrize("settings", [f"{{path: ./landing, onelake: {{{HERE}}}}}", "{}"])
+def test_a_landing_zone_is_in_one_place(settings: str) -> None:
+    assert "set either `path` or `onelake`" in mistake(f"landing_zone: {settings}\n{REST}")
+
+
+def test_spark_reaches_it_only_where_it_writes_there() -> None:
+    direct, upload = parsed(f"{HERE}, staging: direct, credential: client_secret"), parsed(HERE)
+    assert HADOOP_AZURE in SparkSettings.of(direct).filled()["spark.jars.packages"]
+    assert [name for name in SparkSettings.of(upload).filled() if "azure" in name] == []
+    assert direct.zone.local_staging() is None
+    local_staging = upload.zone.local_staging()
+    assert local_staging is not None
+    assert local_staging.root == f"/etc/staging/{ITEM}"
+
+
+def test_a_credential_without_its_variables_names_them(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("AZURE_TENANT_ID", "AZURE_CLIENT_ID", "AZURE_CLIENT_SECRET"):
+        monkeypatch.delenv(name, raising=False)
+    shared_clients.cache_clear()
+    with raises(
+        SettingError, ErrorCode.CREDENTIAL_UNFIT, match="AZURE_TENANT_ID, AZURE_CLIENT_ID, AZURE_CLIENT_SECRET"
+    ):
+        parsed(f"{HERE}, credential: client_secret").zone.open()
+
+
+def test_an_api_version_that_the_sdk_does_not_speak_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("AZURE_TENANT_ID", WORKSPACE)
+    with raises(SettingError, ErrorCode.STORE_REFUSED, match="api_version '1999-01-01' can't be used"):
+        parsed(f"{HERE}, api_version: '1999-01-01'").zone.open()

@@ -1,0 +1,101 @@
+"""The doctor finds a sound store sound, and each broken promise where it is broken."""
+
+from __future__ import annotations
+
+import pytest
+
+from mirror_assets.zones import FileInfo, Store
+from mirror_assets.zones.errors import STORE_UNAVAILABLE
+from mirror_assets.zones.probe import QUESTIONS, Diagnosis, examine
+from mirror_assets_tests.zones.memory import MemoryStore
+
+
+def diagnoses(store: Store) -> list[Diagnosis]:
+    return list(examine(store, "scratch", lambda: "heard"))
+
+
+def failed(store: Store) -> list[str]:
+    return [found.question for found in diagnoses(store) if not found.passed]
+
+
+def test_a_sound_store_passes_and_is_left_as_it_was(store: Store) -> None:
+    found = diagnoses(store)
+    assert [one.question for one in found if not one.passed] == []
+    assert len(found) == len(QUESTIONS) + 1
+    assert store.list("scratch") == []
+
+
+class WritesOver(MemoryStore):
+    def create(self, path: str, data: bytes) -> str:
+        self.delete(path)
+        return super().create(path, data)
+
+
+class SwapsAnything(MemoryStore):
+    def replace(self, path: str, data: bytes, etag: str) -> str:
+        head = self.head(path)
+        return super().replace(path, data, head.etag if head else etag)
+
+
+class MovesAnything(MemoryStore):
+    def rename(self, source: str, target: str, etag: str) -> None:
+        head = self.head(source)
+        super().rename(source, target, head.etag if head else etag)
+
+
+class MovesOver(MemoryStore):
+    def rename(self, source: str, target: str, etag: str) -> None:
+        self.delete(target)
+        super().rename(source, target, etag)
+
+
+class Copies(MemoryStore):
+    def rename(self, source: str, target: str, etag: str) -> None:
+        data = self.read(source, 1 << 30).data
+        super().rename(source, target, etag)
+        self._put(source, data)
+        self._born[source] -= 1
+
+
+class NewEtags(MemoryStore):
+    def rename(self, source: str, target: str, etag: str) -> None:
+        super().rename(source, target, etag)
+        self._put(target, self.read(target, 1 << 30).data)
+
+
+class ListsLate(MemoryStore):
+    def list(self, folder: str) -> list[FileInfo]:
+        return super().list(folder)[:-1]
+
+
+class KeepsFolders(MemoryStore):
+    def delete_tree(self, folder: str, identity: str | None = None) -> None:
+        """It forgets to."""
+
+
+@pytest.mark.parametrize(
+    ("store", "words"),
+    [
+        (WritesOver(), "written only where there is none"),
+        (SwapsAnything(), "replaced only while it has the ETag"),
+        (MovesAnything(), "refuse a source that has changed"),
+        (MovesOver(), "refuse a target that is taken"),
+        (Copies(), "does a rename move a file"),
+        (NewEtags(), "keep its ETag"),
+        (ListsLate(), "listing show new files"),
+        (KeepsFolders(), "a deleted folder removed"),
+    ],
+)
+def test_a_broken_promise_is_found(store: MemoryStore, words: str) -> None:
+    assert any(words in question for question in failed(store))
+
+
+def test_a_store_that_can_not_be_asked_fails_every_question() -> None:
+    class Down(MemoryStore):
+        def create(self, path: str, data: bytes) -> str:  # noqa: ARG002 the store's signature
+            raise STORE_UNAVAILABLE(path=path, why="it is down")
+
+    found = diagnoses(Down())
+    assert [one.passed for one in found] == [False] * len(QUESTIONS) + [True]
+    assert "it is down" in found[0].saw
+    assert "heard" in found[0].saw
