@@ -8,32 +8,26 @@ import dagster as dg
 
 from mirror_assets.composition import exporting_metrics
 from mirror_assets.config.table_settings import TableSettings
-from mirror_assets.landing.format import Manifest
 from mirror_assets.landing.names import SliceKey
 from mirror_assets.landing.publish import Outcome
-from mirror_assets.monitoring import MonitoredTable
 from mirror_assets.orchestration.asset_names import AssetKind, step_name
 from mirror_assets.orchestration.check_steps import checks_on_failure, log_checks
-from mirror_assets.orchestration.materialize import materialize_slices, parse_slices
-from mirror_assets.orchestration.mirror_assets import MirrorAssets
-from mirror_assets.orchestration.resources import project, resource_keys
-from mirror_assets.orchestration.slice_metadata import (
-    DATA_VERSION_TAG,
+from mirror_assets.orchestration.event_metadata import (
     Metadata,
     landed_metadata,
-    mirrored_columns,
-    mirrored_metadata,
     skipped_metadata,
     source_event,
     staged_metadata,
 )
+from mirror_assets.orchestration.materialize import materialize_slices, parse_slices
+from mirror_assets.orchestration.mirror_assets import MirrorAssets
+from mirror_assets.orchestration.resources import project, resource_keys
 from mirror_assets.pipeline.context import TableContext
 from mirror_assets.pipeline.publish_slice import publish_slice
 from mirror_assets.pipeline.stage_range import stage_range
 
 _LANDED_BEFORE = "it has landed before"
 _VOID = "a rebuild has overtaken it"
-
 ProcessSlices: TypeAlias = Callable[
     [dg.AssetExecutionContext, MirrorAssets, TableContext, Sequence[SliceKey]], Iterator[Metadata]
 ]
@@ -106,18 +100,3 @@ def _publish_slices(
         is_newest = published.manifest.slice == key
         known = landed_metadata(assets, table_context, published) if is_newest else {}
         yield skipped_metadata(_VOID if published.outcome is Outcome.VOID else _LANDED_BEFORE, key, known)
-
-
-def mirror_event(
-    assets: MirrorAssets, status: MonitoredTable, manifest: Manifest | None, data_version: str
-) -> dg.AssetMaterialization:
-    """Return the materialization of a mirrored table that has changed.
-
-    `manifest` is what has landed; without it, no version of the source is named.
-    """
-    columns = {} if manifest is None else mirrored_columns(assets, status.name, manifest)
-    return dg.AssetMaterialization(
-        assets.key(AssetKind.MIRROR, status.name),
-        metadata={**mirrored_metadata(assets.config, status, manifest), **columns},
-        tags={DATA_VERSION_TAG: data_version},
-    )

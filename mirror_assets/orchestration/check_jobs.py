@@ -15,11 +15,11 @@ from mirror_assets.composition import Project, exporting_metrics
 from mirror_assets.config.table_settings import TableSettings
 from mirror_assets.landing.problems import ProblemKey, Severity, StoredProblem
 from mirror_assets.orchestration.asset_names import MIRROR_ALL, AssetKind
-from mirror_assets.orchestration.changed_mirrors import ChangedMirrors
 from mirror_assets.orchestration.check_steps import checks_failed, is_blocking_failure
 from mirror_assets.orchestration.check_tables import LONGEST_SECONDS, EvaluatedCheck, EvaluatedTable, TableChecks
 from mirror_assets.orchestration.checks import RECONCILED, checks_of, require_known
 from mirror_assets.orchestration.dagster_internals import MAX_RETRIES_TAG, REPOSITORY_LABEL_TAG
+from mirror_assets.orchestration.event_metadata import ChangedMirrors
 from mirror_assets.orchestration.fixed_config import fixed_config
 from mirror_assets.orchestration.materialize import failing, failure
 from mirror_assets.orchestration.mirror_assets import MirrorAssets

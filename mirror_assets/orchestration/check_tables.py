@@ -17,9 +17,9 @@ from mirror_assets.landing.names import TableName
 from mirror_assets.landing.problems import ProblemKey
 from mirror_assets.monitoring import Mirror
 from mirror_assets.orchestration.asset_check import Check, CheckedTable
-from mirror_assets.orchestration.changed_mirrors import ChangedMirrors
 from mirror_assets.orchestration.checks import checks_of
 from mirror_assets.orchestration.errors import CHECKS_LATE
+from mirror_assets.orchestration.event_metadata import ChangedMirrors
 from mirror_assets.orchestration.mirror_assets import MirrorAssets
 from mirror_assets.pipeline.daemon_pool import DaemonPool
 from mirror_assets.pipeline.errors import unexpected

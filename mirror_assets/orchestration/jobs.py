@@ -10,11 +10,11 @@ from mirror_assets.composition import exporting_metrics
 from mirror_assets.errors import MirrorError
 from mirror_assets.monitoring import MonitoredTable
 from mirror_assets.orchestration.asset_names import DEFAULT_GROUP, MIRROR_ALL, AssetKind
-from mirror_assets.orchestration.changed_mirrors import ChangedMirrors
 from mirror_assets.orchestration.check_jobs import check_jobs
 from mirror_assets.orchestration.check_steps import log_checks
 from mirror_assets.orchestration.dagster_internals import PARTITION_NAME_TAG, Job
 from mirror_assets.orchestration.doctor_job import doctor_job
+from mirror_assets.orchestration.event_metadata import ChangedMirrors
 from mirror_assets.orchestration.event_queue import EventQueue
 from mirror_assets.orchestration.fixed_config import fixed_config
 from mirror_assets.orchestration.materialize import WAIT_SECONDS, cancel, failing, stopping

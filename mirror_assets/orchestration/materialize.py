@@ -14,9 +14,9 @@ from mirror_assets.landing.errors import NameRefused
 from mirror_assets.landing.names import SliceKey
 from mirror_assets.orchestration.asset_names import DOCS_URL, MetadataItem, link_item
 from mirror_assets.orchestration.errors import PARTITION_UNKNOWN
+from mirror_assets.orchestration.event_metadata import Metadata
 from mirror_assets.orchestration.partitions import as_slice
 from mirror_assets.orchestration.run_tags import COMMAND_TAG, tag_slices
-from mirror_assets.orchestration.slice_metadata import Metadata
 from mirror_assets.pipeline.context import TableContext
 from mirror_assets.pipeline.table_lease import leased
 

@@ -1,7 +1,7 @@
 """Translates a table and a kind of asset into the asset's definition: key, description, group, owners, tags, links.
 
 Dagster's daemon reads the definitions every minute, so anything long, such as columns, is metadata of events
-(slice_metadata.py).
+(event_metadata.py).
 """
 
 from __future__ import annotations

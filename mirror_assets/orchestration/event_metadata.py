@@ -1,4 +1,4 @@
-"""The metadata of a slice's events: a sentence first, then numbers that the UI plots.
+"""The events of a table's assets and their metadata: a sentence first, then numbers that the UI plots.
 
 Dagster stores some 150 bytes for each number, and SQLite stores them twice. What the sentence says, or is the same for
 every slice, is left out.
@@ -6,8 +6,10 @@ every slice, is left out.
 
 from __future__ import annotations
 
+import hashlib
 import time
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from datetime import datetime, timezone
 
 import dagster as dg
@@ -280,3 +282,72 @@ def _table_schema(
         return dg.TableColumn(name, type_, comment or None, constraints)
 
     return dg.TableSchema([described(name, type_) for name, type_ in columns])
+
+
+def mirror_event(
+    assets: MirrorAssets, status: MonitoredTable, manifest: Manifest | None, data_version: str
+) -> dg.AssetMaterialization:
+    """Return the materialization of a mirrored table that has changed.
+
+    `manifest` is what has landed; without it, no version of the source is named.
+    """
+    columns = {} if manifest is None else mirrored_columns(assets, status.name, manifest)
+    return dg.AssetMaterialization(
+        assets.key(AssetKind.MIRROR, status.name),
+        metadata={**mirrored_metadata(assets.config, status, manifest), **columns},
+        tags={DATA_VERSION_TAG: data_version},
+    )
+
+
+@dataclass(frozen=True)
+class MirrorMark:
+    """What is new when it changes: state, processed rows, and epoch, version and columns, empty while unknown.
+
+    It is the data version of a materialization, so a new process knows what was recorded.
+    """
+
+    state: str
+    processed_rows: int
+    contents: str = ""
+
+    def __str__(self) -> str:
+        return f"{self.state} {self.processed_rows} {self.contents}".rstrip()
+
+    @classmethod
+    def parse(cls, text: str) -> MirrorMark | None:
+        """Return the mark that the text is, or None."""
+        state, _, rest = text.partition(" ")
+        rows, _, contents = rest.partition(" ")
+        return cls(state, int(rows), contents) if rows.isdecimal() else None
+
+    @classmethod
+    def of(cls, status: MonitoredTable, manifest: Manifest | None, before: MirrorMark | None) -> MirrorMark:
+        """Return the table's mark; its contents are those of `before` while the mirror has not applied everything."""
+        contents = before.contents if before is not None else ""
+        if manifest is not None and manifest.loading is None and status.has_applied(manifest):
+            columns = repr([(column.name, column.type) for column in manifest.columns])
+            digest = hashlib.sha256(columns.encode()).hexdigest()[:8]
+            contents = f"{manifest.epoch}.{manifest.covered} {digest}"
+        return cls(status.state.value, status.processed_rows, contents)
+
+
+class ChangedMirrors:
+    """Makes the events of mirrored tables that have changed since their newest materialization in Dagster."""
+
+    def __init__(self, instance: dg.DagsterInstance, assets: MirrorAssets) -> None:
+        """Read the marks of the tables' newest materializations, by one query."""
+        self._assets, self._marks = assets, dict[TableName, MirrorMark]()
+        names = {assets.key(AssetKind.MIRROR, name): name for name in assets.config.names}
+        for key, entry in instance.get_latest_materialization_events(list(names)).items():
+            newest = entry.asset_materialization if entry else None
+            mark = MirrorMark.parse((newest.tags or {}).get(DATA_VERSION_TAG, "")) if newest else None
+            if mark is not None:
+                self._marks[names[key]] = mark
+
+    def event(self, status: MonitoredTable | None, manifest: Manifest | None) -> dg.AssetMaterialization | None:
+        """Return the event of a table that has changed; `manifest` is what has landed, if that could be read."""
+        if status is None:
+            return None
+        before = self._marks.get(status.name)
+        mark = MirrorMark.of(status, manifest, before)
+        return None if mark == before else mirror_event(self._assets, status, manifest, str(mark))
