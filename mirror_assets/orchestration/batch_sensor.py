@@ -29,7 +29,7 @@ from mirror_assets.orchestration.partitions import registered_boundaries
 from mirror_assets.orchestration.rediscovery import Rediscovery
 from mirror_assets.orchestration.resources import project, resource_keys
 from mirror_assets.orchestration.run_records import BatchRuns, busy_rebuild
-from mirror_assets.orchestration.run_tags import Location, mirror_name
+from mirror_assets.orchestration.runs import Location, mirror_name
 from mirror_assets.orchestration.schedules import default_sensor_status
 from mirror_assets.orchestration.sensor_assets import AssetJobSensor
 from mirror_assets.orchestration.tick_errors import coded_tick

@@ -21,7 +21,6 @@ from mirror_assets.orchestration.checks import RECONCILED, checks_of, require_kn
 from mirror_assets.orchestration.dagster_internals import MAX_RETRIES_TAG, REPOSITORY_LABEL_TAG
 from mirror_assets.orchestration.event_metadata import ChangedMirrors
 from mirror_assets.orchestration.fixed_config import fixed_config
-from mirror_assets.orchestration.materialize import failing, failure
 from mirror_assets.orchestration.mirror_assets import MirrorAssets
 from mirror_assets.orchestration.mirror_status import materialize_status
 from mirror_assets.orchestration.overdue import overdue_results
@@ -36,11 +35,13 @@ from mirror_assets.orchestration.reporting import (
     without_lost_tables,
 )
 from mirror_assets.orchestration.resources import project, resource_keys
-from mirror_assets.orchestration.run_tags import (
+from mirror_assets.orchestration.runs import (
     COMMAND_TAG,
     EVALUATED_ALL,
     EVALUATED_SOME,
     EVALUATED_TAG,
+    failing,
+    failure,
     mirror_name,
     require_own_assets,
     tag_failing,

@@ -16,10 +16,11 @@ from mirror_assets.orchestration.asset_check import Check, CheckedTable
 from mirror_assets.orchestration.asset_names import RANGE_START, AssetKind, step_name
 from mirror_assets.orchestration.checks import BLOCKING, checks_of
 from mirror_assets.orchestration.errors import RUN_CHECKS_FAILED
-from mirror_assets.orchestration.materialize import failing, failure, parse_slices
 from mirror_assets.orchestration.mirror_assets import MirrorAssets
+from mirror_assets.orchestration.partitions import parse_slices
 from mirror_assets.orchestration.recorded_checks import RecordedChecks
 from mirror_assets.orchestration.resources import project, resource_keys
+from mirror_assets.orchestration.runs import failing, failure
 from mirror_assets.orchestration.staged_checks import check_slices, staged_checks
 from mirror_assets.orchestration.units import count, joined
 from mirror_assets.pipeline.stage_range import staged_ahead

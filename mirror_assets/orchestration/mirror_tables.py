@@ -21,11 +21,10 @@ from mirror_assets.orchestration.asset_check import CheckedTable
 from mirror_assets.orchestration.asset_names import AssetKind
 from mirror_assets.orchestration.check_steps import evaluations
 from mirror_assets.orchestration.event_queue import EventQueue, is_storage_fault
-from mirror_assets.orchestration.materialize import INTERRUPTS
 from mirror_assets.orchestration.mirror_assets import MirrorAssets
 from mirror_assets.orchestration.partitions import LastBoundaries
 from mirror_assets.orchestration.run_reports import TableReport
-from mirror_assets.orchestration.run_tags import COMMAND_TAG, mirror_name, tag_process
+from mirror_assets.orchestration.runs import COMMAND_TAG, INTERRUPTS, mirror_name, tag_process
 from mirror_assets.orchestration.table_events import TableEvents
 from mirror_assets.pipeline.backoff import note_failure
 from mirror_assets.pipeline.batch_runner import BatchRunner

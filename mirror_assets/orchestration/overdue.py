@@ -9,7 +9,7 @@ import dagster as dg
 
 from mirror_assets.landing.problems import ProblemKey, Severity
 from mirror_assets.orchestration.mirror_assets import MirrorAssets
-from mirror_assets.orchestration.run_tags import EVALUATED_ALL, EVALUATED_SOME, EVALUATED_TAG, mirror_tags
+from mirror_assets.orchestration.runs import EVALUATED_ALL, EVALUATED_SOME, EVALUATED_TAG, mirror_tags
 from mirror_assets.pipeline.evaluation import FailedCheck
 
 OVERDUE = "overdue"

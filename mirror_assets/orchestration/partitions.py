@@ -12,8 +12,10 @@ import dagster as dg
 
 from mirror_assets.landing.errors import NameRefused
 from mirror_assets.landing.names import SliceKey, TableName
+from mirror_assets.orchestration.errors import PARTITION_UNKNOWN
 from mirror_assets.orchestration.event_queue import is_storage_fault
 from mirror_assets.orchestration.mirror_assets import MirrorAssets
+from mirror_assets.orchestration.runs import failure
 from mirror_assets.pipeline.plan import Boundaries
 
 _PAGE = 200
@@ -26,6 +28,20 @@ def as_slice(key: str) -> SliceKey | None:
         return SliceKey.parse(key)
     except NameRefused:
         return None
+
+
+def parse_slices(partitions: Sequence[str]) -> list[SliceKey]:
+    """Return the slices that the partitions name, by version; Dagster's order is that of registration.
+
+    Raises dagster.Failure for a partition that is not a slice: one that was added by hand.
+    """
+    keys = []
+    for partition in partitions:
+        try:
+            keys.append(SliceKey.parse(partition))
+        except NameRefused:
+            raise failure(PARTITION_UNKNOWN(partition=partition)) from None
+    return sorted(keys)
 
 
 def registered_boundaries(instance: dg.DagsterInstance, assets: MirrorAssets, table: TableName) -> Boundaries:

@@ -6,8 +6,7 @@ from mirror_assets.composition import stand_in
 from mirror_assets.orchestration.jobs import REPLICATE
 from mirror_assets.orchestration.mirror_assets import MirrorAssets
 from mirror_assets.orchestration.resources import resource_keys, zone_of
-from mirror_assets.orchestration.run_records import BUSY
-from mirror_assets.orchestration.run_tags import Location
+from mirror_assets.orchestration.runs import BUSY, Location
 from mirror_assets.orchestration.schedules import default_sensor_status
 from mirror_assets.orchestration.sensor_assets import AssetJobSensor
 from mirror_assets.orchestration.tick_errors import coded_tick

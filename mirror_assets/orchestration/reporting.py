@@ -24,7 +24,7 @@ from mirror_assets.orchestration.asset_check import SKIPPED, Check
 from mirror_assets.orchestration.asset_names import AssetKind
 from mirror_assets.orchestration.check_tables import EvaluatedCheck
 from mirror_assets.orchestration.errors import NEW_PROBLEMS
-from mirror_assets.orchestration.run_tags import EVALUATED_ALL, EVALUATED_TAG
+from mirror_assets.orchestration.runs import EVALUATED_ALL, EVALUATED_TAG
 from mirror_assets.orchestration.units import count, joined
 from mirror_assets.pipeline.evaluation import Evaluation, FailedCheck, newly_open
 

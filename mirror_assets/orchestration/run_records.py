@@ -12,7 +12,7 @@ from mirror_assets.orchestration.asset_names import BATCH_TAG
 from mirror_assets.orchestration.dagster_internals import PARTITION_NAME_TAG
 from mirror_assets.orchestration.jobs import REBUILD
 from mirror_assets.orchestration.mirror_assets import MirrorAssets
-from mirror_assets.orchestration.run_tags import PROCESS_TAG, Location
+from mirror_assets.orchestration.runs import BUSY, BUSY_WORDS, PROCESS_TAG, Location
 from mirror_assets.pipeline.backoff import pause_left
 from mirror_assets.pipeline.liveness import RunState, has_ended, run_state
 from mirror_assets.storage import Store
@@ -20,14 +20,6 @@ from mirror_assets.storage import Store
 _NEWEST_RUNS = 20
 # Dagster has to start a run, and the run has to write its heartbeat, within this time.
 _START_SECONDS = 600.0
-_WORDS = {
-    dg.DagsterRunStatus.QUEUED: "waits in Dagster's queue",
-    dg.DagsterRunStatus.NOT_STARTED: "is starting",
-    dg.DagsterRunStatus.STARTING: "is starting",
-    dg.DagsterRunStatus.STARTED: "is starting or ending",
-    dg.DagsterRunStatus.CANCELING: "is being canceled",
-}
-BUSY = list(_WORDS)
 
 
 class BatchRuns:
@@ -61,7 +53,7 @@ class BatchRuns:
     def active(self) -> str | None:
         """Return that a run is queued, starting or running; None if none is."""
         runs = (record.dagster_run for record in self._records)
-        return next((f"run {run.run_id} {_WORDS[run.status]}" for run in runs if run.status in _WORDS), None)
+        return next((f"run {run.run_id} {BUSY_WORDS[run.status]}" for run in runs if run.status in BUSY_WORDS), None)
 
     def pause(self, lease: Lease | None, now: float) -> float:
         """Return the seconds to wait because runs have failed, one after another, before they held the lease."""

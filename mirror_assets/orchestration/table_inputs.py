@@ -23,8 +23,8 @@ from mirror_assets.landing.names import TableName
 from mirror_assets.orchestration.asset_names import AssetKind
 from mirror_assets.orchestration.dagster_internals import TableSlice
 from mirror_assets.orchestration.errors import INPUT_UNSUPPORTED, NOT_MIRRORED_YET
-from mirror_assets.orchestration.materialize import failing
 from mirror_assets.orchestration.mirror_assets import LOADABLE, MirrorAssets
+from mirror_assets.orchestration.runs import failing
 from mirror_assets.source.access import Access
 from mirror_assets.source.delta_rs import load_table
 

@@ -15,7 +15,7 @@ from mirror_assets.orchestration.asset_names import MIRROR_ALL, AssetKind, asset
 from mirror_assets.orchestration.check_jobs import CHECKS, RECONCILE
 from mirror_assets.orchestration.checks import RECONCILED
 from mirror_assets.orchestration.jobs import REBUILD, REBUILD_OP, REPAIR, REPLICATE
-from mirror_assets.orchestration.run_tags import COMMAND_TAG
+from mirror_assets.orchestration.runs import COMMAND_TAG
 from mirror_assets.pipeline.scheduler import Scheduler
 from mirror_assets_tests.lab import TABLE, Lab
 

@@ -26,7 +26,7 @@ from mirror_assets.orchestration import event_queue
 from mirror_assets.orchestration.asset_names import AssetKind, asset_key, partitions_name
 from mirror_assets.orchestration.jobs import TABLES_OP, MirrorTables
 from mirror_assets.orchestration.mirror_tables import FollowSources
-from mirror_assets.orchestration.run_tags import mirror_name
+from mirror_assets.orchestration.runs import mirror_name
 from mirror_assets.pipeline import batch_runner
 from mirror_assets.pipeline.batch_runner import batch_holder, has_runs, request_end
 from mirror_assets.pipeline.scheduler import Scheduler

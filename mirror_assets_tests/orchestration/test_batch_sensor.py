@@ -31,7 +31,7 @@ from mirror_assets.orchestration.jobs import TABLES_OP
 from mirror_assets.orchestration.mirror_assets import MirrorAssets
 from mirror_assets.orchestration.resources import resources
 from mirror_assets.orchestration.run_records import BatchRuns
-from mirror_assets.orchestration.run_tags import PROCESS_TAG, Location, mirror_name
+from mirror_assets.orchestration.runs import PROCESS_TAG, Location, mirror_name
 from mirror_assets.orchestration.schedules import SENSORS_VARIABLE, default_sensor_status
 from mirror_assets.orchestration.tick_errors import TickFailed
 from mirror_assets.pipeline import liveness, table_watch

@@ -1,15 +1,23 @@
-"""Tags that say in a run's header, and in the list of runs, which tables and slices it works on."""
+"""The runs of a mirror in Dagster: the tags that say what they work on, and how a step fails, stops or is canceled."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import NamedTuple
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import NamedTuple, NoReturn
 
 import dagster as dg
 
 from mirror_assets.config.model import Config
+from mirror_assets.docs_links import error_link
+from mirror_assets.errors import MirrorError, RetryError, UnknownOutcome
 from mirror_assets.landing.names import SliceKey, TableName
-from mirror_assets.orchestration.dagster_internals import REPOSITORY_LABEL_TAG, CodeLocationOrigin, SqlRunStorage
+from mirror_assets.orchestration.asset_names import DOCS_URL, MetadataItem, link_item
+from mirror_assets.orchestration.dagster_internals import (
+    REPOSITORY_LABEL_TAG,
+    CodeLocationOrigin,
+    SqlRunStorage,
+)
 from mirror_assets.orchestration.errors import LOCATION_SHARED
 from mirror_assets.pipeline.batch_runner import tables_digest
 from mirror_assets.pipeline.liveness import this_process
@@ -26,6 +34,14 @@ FAILING_TAG = "mirror/failing"
 SLICE_TAG = "mirror/slice"
 VERSIONS_TAG = "mirror/versions"
 _NAMED = 3
+BUSY_WORDS = {
+    dg.DagsterRunStatus.QUEUED: "waits in Dagster's queue",
+    dg.DagsterRunStatus.NOT_STARTED: "is starting",
+    dg.DagsterRunStatus.STARTING: "is starting",
+    dg.DagsterRunStatus.STARTED: "is starting or ending",
+    dg.DagsterRunStatus.CANCELING: "is being canceled",
+}
+BUSY = list(BUSY_WORDS)
 
 
 class Location(NamedTuple):
@@ -114,3 +130,60 @@ def require_own_assets(instance: dg.DagsterInstance, run: dg.DagsterRun, keys: S
 
 def _many(tables: Sequence[TableName]) -> str:
     return f"{len(tables)} tables"
+
+
+# A step waits this long for another run that works on the table.
+WAIT_SECONDS = 120.0
+
+
+def failure(error: MirrorError, key: SliceKey | None = None) -> dg.Failure:
+    """Return the error as Dagster shows it: what happened, its code, the next step, and a link to its documentation."""
+    metadata: dict[str, MetadataItem] = {
+        "code": error.code.value,
+        "family": error.family,
+        "next_step": error.next_step,
+        DOCS_URL: link_item(error_link(error.code.value)),
+    }
+    if key is not None:
+        metadata["slice"] = str(key)
+    return dg.Failure(
+        description=str(error), metadata=metadata, allow_retries=isinstance(error, RetryError | UnknownOutcome)
+    )
+
+
+INTERRUPTS = (KeyboardInterrupt, dg.DagsterExecutionInterruptedError)
+STOPPED = "Stopped by a person. Nothing is lost: the next run continues after the last slice that has landed."
+
+
+def cancel(context: dg.OpExecutionContext, text: str) -> NoReturn:
+    """End the run as canceled, with a sentence: nothing has failed. Raises dagster.Failure."""
+    run = context.instance.get_run_by_id(context.run_id)
+    if run is not None:
+        context.instance.report_run_canceling(run, text)
+    raise dg.Failure(text, allow_retries=False)
+
+
+@contextmanager
+def stopping(context: dg.OpExecutionContext) -> Iterator[None]:
+    """End a step that a person interrupts with one sentence, and its run as canceled. Raises dagster.Failure.
+
+    An interrupt without such a request, as from a machine that shuts down, is raised again: Dagster may retry the run.
+    """
+    try:
+        yield
+    except INTERRUPTS:
+        run = context.instance.get_run_by_id(context.run_id)
+        if run is not None and COMMAND_TAG in run.tags:
+            context.instance.report_run_canceling(run, STOPPED)
+        elif run is None or run.status is not dg.DagsterRunStatus.CANCELING:
+            raise
+        raise dg.Failure(STOPPED, allow_retries=False) from None
+
+
+@contextmanager
+def failing() -> Iterator[None]:
+    """Fail the step with the error's own message. Raises dagster.Failure."""
+    try:
+        yield
+    except MirrorError as error:
+        raise failure(error) from error
