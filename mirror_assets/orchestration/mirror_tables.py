@@ -6,6 +6,7 @@ import time
 import traceback
 from collections.abc import Sequence
 from contextlib import nullcontext
+from dataclasses import dataclass, field
 from functools import partial
 
 import dagster as dg
@@ -20,17 +21,17 @@ from mirror_assets.landing.publish import Published
 from mirror_assets.orchestration.asset_check import CheckedTable
 from mirror_assets.orchestration.asset_names import AssetKind
 from mirror_assets.orchestration.check_steps import evaluations
-from mirror_assets.orchestration.event_queue import EventQueue, is_storage_fault
 from mirror_assets.orchestration.mirror_assets import MirrorAssets
-from mirror_assets.orchestration.partitions import LastBoundaries
+from mirror_assets.orchestration.partitions import registered_boundaries
 from mirror_assets.orchestration.run_reports import TableReport
 from mirror_assets.orchestration.runs import COMMAND_TAG, INTERRUPTS, mirror_name, tag_process
-from mirror_assets.orchestration.table_events import TableEvents
+from mirror_assets.orchestration.table_events import EventQueue, TableEvents, is_storage_fault
 from mirror_assets.pipeline.backoff import note_failure
 from mirror_assets.pipeline.batch_runner import BatchRunner
 from mirror_assets.pipeline.context import TableContext
 from mirror_assets.pipeline.errors import TABLE_BUSY, ChecksFailed, unexpected
 from mirror_assets.pipeline.next_action import NOT_FAILING, NOT_HELD, READABLE, Rest, failed_check
+from mirror_assets.pipeline.plan import Boundaries
 from mirror_assets.pipeline.rebuild_table import mirror_wait
 from mirror_assets.pipeline.run import RunEvents, mirror_table
 from mirror_assets.pipeline.scheduler import Scheduler, TableWork, follow
@@ -66,6 +67,29 @@ class FollowSources(dg.Config):
     def is_resident(self) -> bool:
         """Whether the run continues when nothing is pending."""
         return self.minutes is None or self.minutes > 0
+
+
+@dataclass(frozen=True)
+class LastBoundaries:
+    """The registered slices of tables, as last read while Dagster's storage does not respond."""
+
+    instance: dg.DagsterInstance
+    assets: MirrorAssets
+    _known: dict[TableName, frozenset[int]] = field(default_factory=dict)
+
+    def of(self, table: TableName) -> Boundaries:
+        """Return the function as `registered_boundaries` does."""
+        read = registered_boundaries(self.instance, self.assets, table)
+
+        def boundaries(epoch: int, covered: int) -> frozenset[int]:
+            try:
+                self._known[table] = read(epoch, covered)
+            except Exception as error:
+                if not is_storage_fault(error):
+                    raise
+            return self._known.get(table, frozenset())
+
+        return boundaries
 
 
 class _TableRuns:
