@@ -20,7 +20,6 @@ from mirror_assets.orchestration.check_tables import LONGEST_SECONDS, EvaluatedC
 from mirror_assets.orchestration.checks import RECONCILED, checks_of, require_known
 from mirror_assets.orchestration.dagster_internals import MAX_RETRIES_TAG, REPOSITORY_LABEL_TAG
 from mirror_assets.orchestration.event_metadata import ChangedMirrors
-from mirror_assets.orchestration.fixed_config import fixed_config
 from mirror_assets.orchestration.mirror_assets import MirrorAssets
 from mirror_assets.orchestration.mirror_status import materialize_status
 from mirror_assets.orchestration.overdue import overdue_results
@@ -34,7 +33,7 @@ from mirror_assets.orchestration.reporting import (
     new_problems,
     without_lost_tables,
 )
-from mirror_assets.orchestration.resources import project, resource_keys
+from mirror_assets.orchestration.resources import fixed_config, project, resource_keys
 from mirror_assets.orchestration.runs import (
     COMMAND_TAG,
     EVALUATED_ALL,

@@ -7,9 +7,8 @@ import dagster as dg
 from pydantic import Field
 
 from mirror_assets.config.discovered import When, with_found_tables
-from mirror_assets.orchestration.fixed_config import fixed_config
 from mirror_assets.orchestration.mirror_assets import MirrorAssets
-from mirror_assets.orchestration.resources import project, resource_keys, zone_of
+from mirror_assets.orchestration.resources import fixed_config, project, resource_keys, zone_of
 from mirror_assets.orchestration.runs import failing
 from mirror_assets.pipeline.doctor.answers import DoctorAnswer, DoctorVerdict
 from mirror_assets.pipeline.doctor.examination import examine_sources, examine_zone

@@ -15,11 +15,10 @@ from mirror_assets.orchestration.check_steps import log_checks
 from mirror_assets.orchestration.dagster_internals import PARTITION_NAME_TAG, Job
 from mirror_assets.orchestration.doctor_job import doctor_job
 from mirror_assets.orchestration.event_metadata import ChangedMirrors
-from mirror_assets.orchestration.fixed_config import fixed_config
 from mirror_assets.orchestration.mirror_assets import MirrorAssets
 from mirror_assets.orchestration.mirror_tables import FollowSources, follow_tables, mirror_tables
 from mirror_assets.orchestration.old_runs import old_runs_jobs
-from mirror_assets.orchestration.resources import project, resource_keys
+from mirror_assets.orchestration.resources import fixed_config, project, resource_keys
 from mirror_assets.orchestration.run_reports import RebuildReport, RepairReport, TableReport, require_all, summary
 from mirror_assets.orchestration.runs import WAIT_SECONDS, cancel, failing, stopping, tag_tables
 from mirror_assets.orchestration.table_events import EventQueue, TableEvents

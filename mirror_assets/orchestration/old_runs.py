@@ -20,10 +20,10 @@ from mirror_assets.orchestration.dagster_internals import (
     RemoteRepositoryOrigin,
     SqliteEventLogStorage,
 )
-from mirror_assets.orchestration.fixed_config import fixed_config
 from mirror_assets.orchestration.mirror_assets import MirrorAssets
 from mirror_assets.orchestration.mirror_status import status_asset
 from mirror_assets.orchestration.partitions import delete_keys
+from mirror_assets.orchestration.resources import fixed_config
 
 DELETE_OLD_RUNS = "delete_old_runs"
 _DAY_SECONDS = 86_400.0
