@@ -17,7 +17,7 @@ from mirror_assets.feature import Feature, SliceCheck
 from mirror_assets.garbage import search_rarely
 from mirror_assets.orchestration.assets import table_assets
 from mirror_assets.orchestration.batch_sensor import mirror_sensor
-from mirror_assets.orchestration.check_steps import check_definitions
+from mirror_assets.orchestration.check_runs import check_definitions
 from mirror_assets.orchestration.dagster_internals import (
     SINGLETON_REPOSITORY_NAME,
     DefinitionsLoadContext,

@@ -12,7 +12,7 @@ from mirror_assets.errors import MirrorError
 from mirror_assets.landing.names import SliceKey
 from mirror_assets.landing.publish import Outcome
 from mirror_assets.orchestration.asset_names import AssetKind, step_name
-from mirror_assets.orchestration.check_steps import checks_on_failure, log_checks
+from mirror_assets.orchestration.check_runs import checks_on_failure, log_checks
 from mirror_assets.orchestration.event_metadata import (
     Metadata,
     landed_metadata,

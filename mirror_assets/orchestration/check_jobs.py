@@ -15,14 +15,19 @@ from mirror_assets.composition import Project, exporting_metrics
 from mirror_assets.config.table_settings import TableSettings
 from mirror_assets.landing.problems import ProblemKey, Severity, StoredProblem
 from mirror_assets.orchestration.asset_names import MIRROR_ALL, AssetKind
-from mirror_assets.orchestration.check_steps import checks_failed, is_blocking_failure
-from mirror_assets.orchestration.check_tables import LONGEST_SECONDS, EvaluatedCheck, EvaluatedTable, TableChecks
+from mirror_assets.orchestration.check_runs import (
+    LONGEST_SECONDS,
+    EvaluatedCheck,
+    EvaluatedTable,
+    TableChecks,
+    checks_failed,
+    is_blocking_failure,
+)
 from mirror_assets.orchestration.checks import RECONCILED, checks_of, require_known
 from mirror_assets.orchestration.dagster_internals import MAX_RETRIES_TAG, REPOSITORY_LABEL_TAG
 from mirror_assets.orchestration.event_metadata import ChangedMirrors
 from mirror_assets.orchestration.mirror_assets import MirrorAssets
 from mirror_assets.orchestration.mirror_status import materialize_status
-from mirror_assets.orchestration.overdue import overdue_results
 from mirror_assets.orchestration.partitions import delete_foreign_keys
 from mirror_assets.orchestration.recorded_checks import RecordedChecks
 from mirror_assets.orchestration.reporting import (
@@ -31,6 +36,7 @@ from mirror_assets.orchestration.reporting import (
     discovery_results,
     evaluated,
     new_problems,
+    overdue_results,
     without_lost_tables,
 )
 from mirror_assets.orchestration.resources import fixed_config, project, resource_keys

@@ -11,7 +11,7 @@ from mirror_assets.errors import MirrorError
 from mirror_assets.monitoring import MonitoredTable
 from mirror_assets.orchestration.asset_names import DEFAULT_GROUP, MIRROR_ALL, AssetKind
 from mirror_assets.orchestration.check_jobs import check_jobs
-from mirror_assets.orchestration.check_steps import log_checks
+from mirror_assets.orchestration.check_runs import log_checks
 from mirror_assets.orchestration.dagster_internals import PARTITION_NAME_TAG, Job
 from mirror_assets.orchestration.doctor_job import doctor_job
 from mirror_assets.orchestration.event_metadata import ChangedMirrors

@@ -20,7 +20,7 @@ from mirror_assets.landing.names import TableName
 from mirror_assets.landing.publish import Published
 from mirror_assets.orchestration.asset_check import CheckedTable
 from mirror_assets.orchestration.asset_names import AssetKind
-from mirror_assets.orchestration.check_steps import evaluations
+from mirror_assets.orchestration.check_runs import evaluations
 from mirror_assets.orchestration.mirror_assets import MirrorAssets
 from mirror_assets.orchestration.partitions import registered_boundaries
 from mirror_assets.orchestration.run_reports import TableReport
