@@ -16,7 +16,6 @@ from mirror_assets.config.model import Config
 from mirror_assets.feature import Feature, SliceCheck
 from mirror_assets.garbage import search_rarely
 from mirror_assets.orchestration.assets import table_assets
-from mirror_assets.orchestration.batch_sensor import mirror_sensor
 from mirror_assets.orchestration.check_runs import check_definitions
 from mirror_assets.orchestration.dagster_internals import (
     SINGLETON_REPOSITORY_NAME,
@@ -27,9 +26,9 @@ from mirror_assets.orchestration.dagster_internals import (
 from mirror_assets.orchestration.jobs import build_jobs
 from mirror_assets.orchestration.mirror_assets import MirrorAssets
 from mirror_assets.orchestration.mirror_status import status_asset
-from mirror_assets.orchestration.replicator_sensor import replicator_sensor
 from mirror_assets.orchestration.resources import resources
 from mirror_assets.orchestration.schedules import job_schedules
+from mirror_assets.orchestration.sensors import mirror_sensor, replicator_sensor
 from mirror_assets.orchestration.translator import MirrorTranslator
 
 # Single-run backfills have been beta for years, and Dagster would say so once for each table.

@@ -17,8 +17,9 @@ from mirror_assets.orchestration.check_runs import log_checks
 from mirror_assets.orchestration.dagster_internals import PARTITION_NAME_TAG, Job
 from mirror_assets.orchestration.event_metadata import ChangedMirrors
 from mirror_assets.orchestration.mirror_assets import MirrorAssets
-from mirror_assets.orchestration.mirror_tables import FollowSources, follow_tables, mirror_tables
+from mirror_assets.orchestration.mirror_tables import mirror_tables
 from mirror_assets.orchestration.old_runs import old_runs_jobs
+from mirror_assets.orchestration.resident import FollowSources, follow_tables
 from mirror_assets.orchestration.resources import fixed_config, project, resource_keys, zone_of
 from mirror_assets.orchestration.run_reports import RebuildReport, RepairReport, TableReport, require_all, summary
 from mirror_assets.orchestration.runs import WAIT_SECONDS, cancel, failing, stopping, tag_tables

@@ -25,7 +25,7 @@ from mirror_assets.landing.names import batch_lease
 from mirror_assets.orchestration import table_events
 from mirror_assets.orchestration.asset_names import AssetKind, asset_key, partitions_name
 from mirror_assets.orchestration.jobs import TABLES_OP, MirrorTables
-from mirror_assets.orchestration.mirror_tables import FollowSources
+from mirror_assets.orchestration.resident import FollowSources
 from mirror_assets.orchestration.runs import mirror_name
 from mirror_assets.pipeline import batch_runner
 from mirror_assets.pipeline.batch_runner import batch_holder, has_runs, request_end
