@@ -19,9 +19,8 @@ from dagster._core.remote_origin import RegisteredCodeLocationOrigin, RemoteRepo
 from benchmarks.many import ManyTables
 from mirror_assets.config.load import load_config
 from mirror_assets.definitions import build_definitions
-from mirror_assets.orchestration.asset_names import MIRROR_ALL
 from mirror_assets.orchestration.check_jobs import CHECKS
-from mirror_assets.orchestration.mirror_assets import MirrorAssets
+from mirror_assets.orchestration.mirror_assets import MIRROR_ALL, MirrorAssets
 from mirror_assets.orchestration.old_runs import delete_old_runs
 
 _CHECK_RUNS, _SLICES = 12, 11

@@ -11,7 +11,6 @@ from mirror_assets.config.table_settings import TableSettings
 from mirror_assets.errors import MirrorError
 from mirror_assets.landing.names import SliceKey
 from mirror_assets.landing.publish import Outcome
-from mirror_assets.orchestration.asset_names import AssetKind, step_name
 from mirror_assets.orchestration.check_runs import checks_on_failure, log_checks
 from mirror_assets.orchestration.event_metadata import (
     Metadata,
@@ -20,10 +19,11 @@ from mirror_assets.orchestration.event_metadata import (
     source_event,
     staged_metadata,
 )
-from mirror_assets.orchestration.mirror_assets import MirrorAssets
+from mirror_assets.orchestration.mirror_assets import MirrorAssets, step_name
 from mirror_assets.orchestration.partitions import as_slice, parse_slices
 from mirror_assets.orchestration.resources import project, resource_keys
 from mirror_assets.orchestration.runs import WAIT_SECONDS, failure, stopping, tag_slices
+from mirror_assets.orchestration.translator import AssetKind
 from mirror_assets.pipeline.context import TableContext
 from mirror_assets.pipeline.publish_slice import publish_slice
 from mirror_assets.pipeline.stage_range import stage_range

@@ -14,7 +14,6 @@ from pydantic import Field
 from mirror_assets.composition import Project, exporting_metrics
 from mirror_assets.config.table_settings import TableSettings
 from mirror_assets.landing.problems import ProblemKey, Severity, StoredProblem
-from mirror_assets.orchestration.asset_names import MIRROR_ALL, AssetKind
 from mirror_assets.orchestration.check_runs import (
     LONGEST_SECONDS,
     EvaluatedCheck,
@@ -26,7 +25,7 @@ from mirror_assets.orchestration.check_runs import (
 from mirror_assets.orchestration.checks import RECONCILED, checks_of, require_known
 from mirror_assets.orchestration.dagster_internals import MAX_RETRIES_TAG, REPOSITORY_LABEL_TAG
 from mirror_assets.orchestration.event_metadata import ChangedMirrors
-from mirror_assets.orchestration.mirror_assets import MirrorAssets
+from mirror_assets.orchestration.mirror_assets import MIRROR_ALL, MirrorAssets
 from mirror_assets.orchestration.mirror_status import materialize_status
 from mirror_assets.orchestration.partitions import delete_foreign_keys
 from mirror_assets.orchestration.recorded_checks import RecordedChecks
@@ -51,6 +50,7 @@ from mirror_assets.orchestration.runs import (
     require_own_assets,
     tag_failing,
 )
+from mirror_assets.orchestration.translator import AssetKind
 
 ALL_CHECKS = "all_checks"
 CHECKS = "checks"

@@ -1,8 +1,4 @@
-"""Runs asset checks: in Dagster's asset runs a step for each asset, in jobs those of many tables at once.
-
-One step for each asset, because step definitions are most of what a code location with hundreds of tables costs to
-load.
-"""
+"""Dagster's names for a table by default, and names that Dagster accepts."""
 
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import TimeoutError as NotDone
@@ -20,15 +16,15 @@ from mirror_assets.landing.names import TableName
 from mirror_assets.landing.problems import ProblemKey
 from mirror_assets.monitoring import Mirror
 from mirror_assets.orchestration.asset_check import Check, CheckedTable
-from mirror_assets.orchestration.asset_names import RANGE_START, AssetKind, step_name
 from mirror_assets.orchestration.checks import BLOCKING, check_slices, checks_of, staged_checks
 from mirror_assets.orchestration.errors import CHECKS_LATE, RUN_CHECKS_FAILED
 from mirror_assets.orchestration.event_metadata import ChangedMirrors
-from mirror_assets.orchestration.mirror_assets import MirrorAssets
+from mirror_assets.orchestration.mirror_assets import MirrorAssets, step_name
 from mirror_assets.orchestration.partitions import parse_slices
 from mirror_assets.orchestration.recorded_checks import RecordedChecks
 from mirror_assets.orchestration.resources import project, resource_keys
 from mirror_assets.orchestration.runs import failing, failure
+from mirror_assets.orchestration.translator import AssetKind
 from mirror_assets.orchestration.units import count, joined
 from mirror_assets.pipeline.daemon_pool import DaemonPool
 from mirror_assets.pipeline.errors import unexpected
@@ -37,6 +33,7 @@ from mirror_assets.pipeline.stage_range import staged_ahead
 from mirror_assets.telemetry.record import record_check
 from mirror_assets.verify.check_result import CheckResult
 
+RANGE_START = "dagster/asset_partition_range_start"
 _PARTITION = "dagster/partition"
 # Checks without Spark wait for stores most of the time; with Spark, each table at once takes memory.
 _TABLES_AT_ONCE, _WITH_SPARK_AT_ONCE = 16, 4

@@ -16,10 +16,10 @@ from mirror_assets.landing.format import Manifest, SliceRecord
 from mirror_assets.landing.state import read_manifest
 from mirror_assets.landing.steps import drive
 from mirror_assets.orchestration.asset_check import KEEP_FILES, Check, CheckedTable, by_limits
-from mirror_assets.orchestration.asset_names import AssetKind
 from mirror_assets.orchestration.errors import CHECK_UNKNOWN
 from mirror_assets.orchestration.partitions import as_slice
 from mirror_assets.orchestration.recorded_checks import RecordedChecks
+from mirror_assets.orchestration.translator import AssetKind
 from mirror_assets.pipeline.check_slice import BLOCKING_CHECKS, refusal, run_checks
 from mirror_assets.pipeline.context import TableContext
 from mirror_assets.pipeline.errors import ChecksFailed

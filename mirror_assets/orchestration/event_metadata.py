@@ -11,6 +11,7 @@ import time
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timezone
+from typing import Final
 
 import dagster as dg
 
@@ -21,9 +22,8 @@ from mirror_assets.landing.names import SliceKey, TableName, landing_name
 from mirror_assets.landing.publish import Outcome, Published
 from mirror_assets.markers import ROW_ID
 from mirror_assets.monitoring import MonitoredTable
-from mirror_assets.orchestration.asset_names import AssetKind, MetadataItem
 from mirror_assets.orchestration.mirror_assets import MirrorAssets
-from mirror_assets.orchestration.translator import shown_place
+from mirror_assets.orchestration.translator import AssetKind, MetadataItem, shown_place
 from mirror_assets.orchestration.units import count, duration, size
 from mirror_assets.pipeline.context import TableContext
 from mirror_assets.source.schema import Schema, parse_schema
@@ -31,11 +31,18 @@ from mirror_assets.source.source_state import SourceState, source_columns
 from mirror_assets.source.sql_columns import SqlNotParsed, columns_used
 
 Metadata = Mapping[str, MetadataItem]
+# Metadata of failures and failed checks: the link to the documentation.
+DOCS_URL: Final = "docs_url"
 DATA_VERSION_TAG = "dagster/data_version"
 # The lineage of a wider table would make each of its events some 100 kB large.
 _MOST_COLUMNS = 500
 # Each event repeats the comments of all columns.
 _LONGEST_COMMENT = 200
+
+
+def link_item(link: str) -> MetadataItem:
+    """Return the link as metadata: a web address can be clicked, a path in the repository is text."""
+    return dg.MetadataValue.url(link) if link.startswith("http") else link
 
 
 def source_event(

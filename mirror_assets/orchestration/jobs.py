@@ -11,12 +11,11 @@ from mirror_assets.composition import exporting_metrics
 from mirror_assets.config.discovered import When, with_found_tables
 from mirror_assets.errors import MirrorError
 from mirror_assets.monitoring import MonitoredTable
-from mirror_assets.orchestration.asset_names import DEFAULT_GROUP, MIRROR_ALL, AssetKind
 from mirror_assets.orchestration.check_jobs import check_jobs
 from mirror_assets.orchestration.check_runs import log_checks
 from mirror_assets.orchestration.dagster_internals import PARTITION_NAME_TAG, Job
 from mirror_assets.orchestration.event_metadata import ChangedMirrors
-from mirror_assets.orchestration.mirror_assets import MirrorAssets
+from mirror_assets.orchestration.mirror_assets import MIRROR_ALL, MirrorAssets
 from mirror_assets.orchestration.mirror_tables import mirror_tables
 from mirror_assets.orchestration.old_runs import old_runs_jobs
 from mirror_assets.orchestration.resident import FollowSources, follow_tables
@@ -24,6 +23,7 @@ from mirror_assets.orchestration.resources import fixed_config, project, resourc
 from mirror_assets.orchestration.run_reports import RebuildReport, RepairReport, TableReport, require_all, summary
 from mirror_assets.orchestration.runs import WAIT_SECONDS, cancel, failing, stopping, tag_tables
 from mirror_assets.orchestration.table_events import EventQueue, TableEvents
+from mirror_assets.orchestration.translator import DEFAULT_GROUP, AssetKind
 from mirror_assets.pipeline.context import manifest_or_none
 from mirror_assets.pipeline.doctor.answers import DoctorAnswer, DoctorVerdict
 from mirror_assets.pipeline.doctor.examination import examine_sources, examine_zone

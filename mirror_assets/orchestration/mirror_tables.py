@@ -16,13 +16,13 @@ from mirror_assets.errors import ErrorCode, MirrorError, RetryError, SettingErro
 from mirror_assets.landing.names import TableName
 from mirror_assets.landing.publish import Published
 from mirror_assets.orchestration.asset_check import CheckedTable
-from mirror_assets.orchestration.asset_names import AssetKind
 from mirror_assets.orchestration.check_runs import evaluations
 from mirror_assets.orchestration.mirror_assets import MirrorAssets
 from mirror_assets.orchestration.partitions import registered_boundaries
 from mirror_assets.orchestration.run_reports import TableReport
 from mirror_assets.orchestration.runs import COMMAND_TAG, INTERRUPTS
 from mirror_assets.orchestration.table_events import EventQueue, TableEvents, is_storage_fault
+from mirror_assets.orchestration.translator import AssetKind
 from mirror_assets.pipeline.backoff import note_failure
 from mirror_assets.pipeline.context import TableContext
 from mirror_assets.pipeline.errors import TABLE_BUSY, ChecksFailed, unexpected

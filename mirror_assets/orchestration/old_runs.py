@@ -12,7 +12,6 @@ from pathlib import Path
 
 import dagster as dg
 
-from mirror_assets.orchestration.asset_names import AssetKind
 from mirror_assets.orchestration.check_jobs import CHECKS
 from mirror_assets.orchestration.dagster_internals import (
     IMPLICIT_ASSET_JOB_NAME,
@@ -24,6 +23,7 @@ from mirror_assets.orchestration.mirror_assets import MirrorAssets
 from mirror_assets.orchestration.mirror_status import status_asset
 from mirror_assets.orchestration.partitions import delete_keys
 from mirror_assets.orchestration.resources import fixed_config
+from mirror_assets.orchestration.translator import AssetKind
 
 DELETE_OLD_RUNS = "delete_old_runs"
 _DAY_SECONDS = 86_400.0

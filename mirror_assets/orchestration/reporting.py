@@ -22,11 +22,11 @@ from mirror_assets.config.model import Config
 from mirror_assets.errors import NEXT, ErrorCode, MirrorError, StopError
 from mirror_assets.landing.problems import ProblemFile, ProblemKey, ProblemStore, Severity, StoredProblem
 from mirror_assets.orchestration.asset_check import SKIPPED, Check
-from mirror_assets.orchestration.asset_names import AssetKind
 from mirror_assets.orchestration.check_runs import EvaluatedCheck
 from mirror_assets.orchestration.errors import NEW_PROBLEMS
 from mirror_assets.orchestration.mirror_assets import MirrorAssets
 from mirror_assets.orchestration.runs import EVALUATED_ALL, EVALUATED_SOME, EVALUATED_TAG, mirror_tags
+from mirror_assets.orchestration.translator import AssetKind
 from mirror_assets.orchestration.units import count, joined
 from mirror_assets.pipeline.evaluation import Evaluation, FailedCheck, newly_open
 

@@ -17,11 +17,11 @@ from pydantic import Field
 from mirror_assets.composition import Project
 from mirror_assets.config.table_settings import TableSettings
 from mirror_assets.landing.lease import Lease, Process
-from mirror_assets.orchestration.asset_names import BATCH_TAG
 from mirror_assets.orchestration.mirror_assets import MirrorAssets
 from mirror_assets.orchestration.mirror_tables import STOP_SECONDS, TABLES_AT_ONCE, TableRuns
 from mirror_assets.orchestration.run_reports import TableReport
 from mirror_assets.orchestration.runs import (
+    BATCH_TAG,
     BUSY_WORDS,
     INTERRUPTS,
     PROCESS_TAG,

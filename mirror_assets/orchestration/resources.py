@@ -40,11 +40,11 @@ from mirror_assets.encode.session import require_delta
 from mirror_assets.feature import asset_of_feature
 from mirror_assets.landing.metadata import ensure_partner_events
 from mirror_assets.landing.names import TableName
-from mirror_assets.orchestration.asset_names import LANDING_ZONE, OUTPUTS, SPARK, TABLES, AssetKind
 from mirror_assets.orchestration.dagster_internals import TableSlice
 from mirror_assets.orchestration.errors import INPUT_UNSUPPORTED, NOT_MIRRORED_YET
-from mirror_assets.orchestration.mirror_assets import LOADABLE, MirrorAssets
+from mirror_assets.orchestration.mirror_assets import LANDING_ZONE, LOADABLE, OUTPUTS, SPARK, TABLES, MirrorAssets
 from mirror_assets.orchestration.runs import failing
+from mirror_assets.orchestration.translator import AssetKind
 from mirror_assets.source.access import Access
 from mirror_assets.source.delta_rs import load_table
 from mirror_assets.storage import LocalStore, Store

@@ -1,4 +1,4 @@
-"""The runs of a mirror in Dagster: the tags that say what they work on, and how a step fails, stops or is canceled."""
+"""Dagster's names for a table by default, and names that Dagster accepts."""
 
 from __future__ import annotations
 
@@ -12,16 +12,19 @@ from mirror_assets.config.model import Config
 from mirror_assets.docs_links import error_link
 from mirror_assets.errors import MirrorError, RetryError, UnknownOutcome
 from mirror_assets.landing.names import SliceKey, TableName
-from mirror_assets.orchestration.asset_names import DOCS_URL, MetadataItem, link_item
 from mirror_assets.orchestration.dagster_internals import (
     REPOSITORY_LABEL_TAG,
     CodeLocationOrigin,
     SqlRunStorage,
 )
 from mirror_assets.orchestration.errors import LOCATION_SHARED
+from mirror_assets.orchestration.event_metadata import DOCS_URL, link_item
+from mirror_assets.orchestration.translator import MetadataItem
 from mirror_assets.pipeline.batch_runner import tables_digest
 from mirror_assets.pipeline.liveness import this_process
 
+# Dagster's UI hides tags with this prefix, which only sensors read.
+BATCH_TAG = ".dagster/mirror_batch"
 # The process of a run of the sensor `mirror`, hidden in Dagster's UI.
 PROCESS_TAG = ".dagster/mirror_process"
 # What a schedule mirrors, hidden as well.

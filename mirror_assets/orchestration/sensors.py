@@ -26,7 +26,6 @@ from mirror_assets.config.table_settings import TableSettings
 from mirror_assets.errors import ErrorCode, MirrorError, RetryError, UnknownOutcome
 from mirror_assets.landing.lease import Lease
 from mirror_assets.landing.names import TableName, batch_lease
-from mirror_assets.orchestration.asset_names import BATCH_TAG, MIRROR_ALL
 from mirror_assets.orchestration.dagster_internals import (
     PARTITION_NAME_TAG,
     CodeLocationOrigin,
@@ -35,11 +34,11 @@ from mirror_assets.orchestration.dagster_internals import (
 )
 from mirror_assets.orchestration.errors import TOO_FEW_RUNS
 from mirror_assets.orchestration.jobs import REBUILD, REPLICATE, TABLES_OP, MirrorTables
-from mirror_assets.orchestration.mirror_assets import MirrorAssets
+from mirror_assets.orchestration.mirror_assets import MIRROR_ALL, MirrorAssets
 from mirror_assets.orchestration.partitions import registered_boundaries
 from mirror_assets.orchestration.resident import BatchRuns, FollowSources, code_mark
 from mirror_assets.orchestration.resources import project, resource_keys, zone_of
-from mirror_assets.orchestration.runs import BUSY, Location, mirror_name
+from mirror_assets.orchestration.runs import BATCH_TAG, BUSY, Location, mirror_name
 from mirror_assets.orchestration.schedules import default_sensor_status
 from mirror_assets.pipeline.batch_runner import (
     batch_holder,

@@ -23,13 +23,13 @@ from mirror_assets.landing.names import TableName
 from mirror_assets.landing.publish import Outcome, Published
 from mirror_assets.landing.rebuild import read_rebuild
 from mirror_assets.landing.steps import drive
-from mirror_assets.orchestration.asset_names import AssetKind
 from mirror_assets.orchestration.checks import merged, staged_checks
 from mirror_assets.orchestration.dagster_internals import CheckError
 from mirror_assets.orchestration.event_metadata import landed_metadata, source_event, staged_metadata
 from mirror_assets.orchestration.mirror_assets import MirrorAssets
 from mirror_assets.orchestration.partitions import delete_keys, ended_keys, surplus_keys
 from mirror_assets.orchestration.recorded_checks import HIDDEN_SECONDS
+from mirror_assets.orchestration.translator import AssetKind
 from mirror_assets.pipeline.check_slice import blocking_checks
 from mirror_assets.pipeline.context import TableContext
 from mirror_assets.pipeline.errors import ChecksFailed

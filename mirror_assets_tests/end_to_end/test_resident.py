@@ -23,10 +23,11 @@ from mirror_assets.landing.failures import read_failure
 from mirror_assets.landing.format import SliceRecord
 from mirror_assets.landing.names import batch_lease
 from mirror_assets.orchestration import table_events
-from mirror_assets.orchestration.asset_names import AssetKind, asset_key, partitions_name
 from mirror_assets.orchestration.jobs import TABLES_OP, MirrorTables
+from mirror_assets.orchestration.mirror_assets import partitions_name
 from mirror_assets.orchestration.resident import FollowSources
 from mirror_assets.orchestration.runs import mirror_name
+from mirror_assets.orchestration.translator import AssetKind, asset_key
 from mirror_assets.pipeline import batch_runner
 from mirror_assets.pipeline.batch_runner import batch_holder, has_runs, request_end
 from mirror_assets.pipeline.scheduler import Scheduler

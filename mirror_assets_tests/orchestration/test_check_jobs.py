@@ -22,9 +22,10 @@ from mirror_assets.landing.format import SliceRecord
 from mirror_assets.landing.metadata import metadata_bytes
 from mirror_assets.landing.names import SliceKey
 from mirror_assets.orchestration import check_jobs, check_runs, checks, recorded_checks
-from mirror_assets.orchestration.asset_names import AssetKind, asset_key, partitions_name
 from mirror_assets.orchestration.check_jobs import ALL_CHECKS, CHECK_OP, CHECKS, CheckTables
+from mirror_assets.orchestration.mirror_assets import partitions_name
 from mirror_assets.orchestration.recorded_checks import RecordedChecks
+from mirror_assets.orchestration.translator import AssetKind, asset_key
 from mirror_assets.pipeline.backoff import note_failure
 from mirror_assets.pipeline.context import TableContext
 from mirror_assets.pipeline.plan import plan_table

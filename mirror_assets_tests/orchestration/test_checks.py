@@ -13,9 +13,9 @@ from mirror_assets.config.load import load_config
 from mirror_assets.definitions import build_definitions
 from mirror_assets.errors import SettingError
 from mirror_assets.feature import SliceCheck
-from mirror_assets.orchestration.asset_names import AssetKind, asset_key
 from mirror_assets.orchestration.checks import STAGED_CHECKS, merged, require_known, settled
 from mirror_assets.orchestration.mirror_assets import MirrorAssets
+from mirror_assets.orchestration.translator import AssetKind, asset_key
 from mirror_assets.pipeline.check_slice import BLOCKING_CHECKS
 from mirror_assets.pipeline.table_lease import leased
 from mirror_assets.verify.check_result import CheckResult

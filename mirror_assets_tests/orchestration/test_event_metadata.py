@@ -20,7 +20,6 @@ from mirror_assets.landing.names import SliceKey, TableName
 from mirror_assets.landing.publish import Outcome, Published
 from mirror_assets.landing.state import next_position
 from mirror_assets.monitoring import TableState
-from mirror_assets.orchestration.asset_names import AssetKind, asset_key
 from mirror_assets.orchestration.check_jobs import CHECKS
 from mirror_assets.orchestration.event_metadata import (
     ChangedMirrors,
@@ -32,6 +31,7 @@ from mirror_assets.orchestration.event_metadata import (
     staged_metadata,
 )
 from mirror_assets.orchestration.mirror_assets import MirrorAssets
+from mirror_assets.orchestration.translator import AssetKind, asset_key
 from mirror_assets_tests.landing.staging import INCARNATION, hex_id, new_record
 from mirror_assets_tests.landing.test_format import MANIFEST
 from mirror_assets_tests.pipeline.paper import TABLE, Paper

@@ -17,7 +17,6 @@ from mirror_assets.config.model import Config
 from mirror_assets.definitions import build_definitions
 from mirror_assets.encode import session
 from mirror_assets.errors import ErrorCode
-from mirror_assets.orchestration.asset_names import MIRROR_ALL
 from mirror_assets.orchestration.jobs import (
     DOCTOR,
     MIRROR_SCHEMA,
@@ -29,6 +28,7 @@ from mirror_assets.orchestration.jobs import (
     DoctorConfig,
     MirrorTables,
 )
+from mirror_assets.orchestration.mirror_assets import MIRROR_ALL
 from mirror_assets.orchestration.run_reports import TableReport, summary
 from mirror_assets.pipeline.doctor.answers import DoctorVerdict
 from mirror_assets.pipeline.doctor.mirror_questions import FOUND

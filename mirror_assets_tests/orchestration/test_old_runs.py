@@ -12,9 +12,9 @@ from dagster._core.utils import make_new_run_id
 from mirror_assets.config.load import parse_config
 from mirror_assets.definitions import build_definitions
 from mirror_assets.landing.names import TableName
-from mirror_assets.orchestration.asset_names import AssetKind, asset_key, partitions_name
-from mirror_assets.orchestration.mirror_assets import MirrorAssets
+from mirror_assets.orchestration.mirror_assets import MirrorAssets, partitions_name
 from mirror_assets.orchestration.old_runs import DELETE_OLD_RUNS, delete_old_runs
+from mirror_assets.orchestration.translator import AssetKind, asset_key
 
 TABLE = TableName(None, "orders")
 CONFIG = "landing_zone: {path: ./landing}\ntables: {orders: {source: ./lake, keys: [id]}}\n"

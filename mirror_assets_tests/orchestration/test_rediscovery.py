@@ -13,8 +13,8 @@ import pytest
 from mirror_assets.config.load import load_config
 from mirror_assets.landing.names import heartbeat_path
 from mirror_assets.orchestration import sensors
-from mirror_assets.orchestration.asset_names import AssetKind, asset_key
 from mirror_assets.orchestration.jobs import TABLES_OP
+from mirror_assets.orchestration.translator import AssetKind, asset_key
 from mirror_assets_tests.asset_kinds import kind_of
 from mirror_assets_tests.orchestration.test_sensors import Deployment
 from mirror_assets_tests.worlds.disk_lake import DiskLake

@@ -21,10 +21,10 @@ from mirror_assets.feature import SliceCheck
 from mirror_assets.landing.failures import read_failure
 from mirror_assets.landing.names import PARTNER_EVENTS, TableName
 from mirror_assets.orchestration import mirror_tables, resident
-from mirror_assets.orchestration.asset_names import MIRROR_ALL, AssetKind
 from mirror_assets.orchestration.jobs import TABLES_OP, MirrorTables
-from mirror_assets.orchestration.mirror_assets import MirrorAssets
+from mirror_assets.orchestration.mirror_assets import MIRROR_ALL, MirrorAssets
 from mirror_assets.orchestration.resident import FollowSources, code_mark
+from mirror_assets.orchestration.translator import AssetKind
 from mirror_assets.pipeline.batch_runner import has_runs
 from mirror_assets.pipeline.context import TableContext
 from mirror_assets.pipeline.scheduler import Scheduler

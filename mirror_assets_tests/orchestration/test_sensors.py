@@ -28,14 +28,14 @@ from mirror_assets.landing.names import TableName, batch_lease, heartbeat_path
 from mirror_assets.landing.steps import drive
 from mirror_assets.orchestration import resident as resident_runs
 from mirror_assets.orchestration import sensors
-from mirror_assets.orchestration.asset_names import BATCH_TAG, MIRROR_ALL, AssetKind, asset_key
 from mirror_assets.orchestration.jobs import REPLICATE, TABLES_OP
-from mirror_assets.orchestration.mirror_assets import MirrorAssets
+from mirror_assets.orchestration.mirror_assets import MIRROR_ALL, MirrorAssets
 from mirror_assets.orchestration.resident import BatchRuns, code_mark
 from mirror_assets.orchestration.resources import resources
-from mirror_assets.orchestration.runs import PROCESS_TAG, Location, mirror_name
+from mirror_assets.orchestration.runs import BATCH_TAG, PROCESS_TAG, Location, mirror_name
 from mirror_assets.orchestration.schedules import SENSORS_VARIABLE, default_sensor_status
 from mirror_assets.orchestration.sensors import MIRROR_SENSOR, REPLICATOR_SENSOR, TickFailed
+from mirror_assets.orchestration.translator import AssetKind, asset_key
 from mirror_assets.pipeline import liveness, table_watch
 from mirror_assets.pipeline.batch_runner import BatchRunner, batch_holder
 from mirror_assets.source.log import DeltaLog
