@@ -46,7 +46,8 @@ from mirror_assets.orchestration.runs import (
     EVALUATED_TAG,
     failing,
     failure,
-    mirror_name,
+    location_label,
+    mirror_of_run,
     require_own_assets,
     tag_failing,
 )
@@ -197,17 +198,13 @@ def _reporting(
     context: dg.OpExecutionContext, assets: MirrorAssets, composed: Project, config: CheckTables
 ) -> Reporting:
     """Begin to report the evaluation of this run."""
-    origin = context.run.remote_job_origin
-    location = origin.repository_origin.code_location_origin if origin else None
-    owner = mirror_name(context.instance, location, assets.name)
     automation = assets.config.automation
     minutes = automation.checks_minutes(len(assets.config.tables)) or _MINUTES
     hours = automation.reconcile_every_hours if config.checks == [RECONCILED] else None
-    # Dagster stores a run's code location as a tag, but leaves it out of `run.tags`.
-    label = context.run.tags_for_storage().get(REPOSITORY_LABEL_TAG)
+    label = location_label(context.run)
     tags = {} if label is None else {REPOSITORY_LABEL_TAG: label}
     outage = RunTagMemory(context.instance, context.run, tags)
-    return Reporting(composed, owner, outage, 3600.0 * hours if hours else 60.0 * minutes)
+    return Reporting(composed, mirror_of_run(context, assets.name), outage, 3600.0 * hours if hours else 60.0 * minutes)
 
 
 def _reported(

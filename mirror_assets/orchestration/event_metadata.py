@@ -135,7 +135,7 @@ def landed_metadata(
         names = [landing_name(entry.number) for entry in entries]
         metadata["landing_files"] = names[0] if len(names) == 1 else f"{names[0]} to {names[-1]}"
     # The staged parts have the same columns: naming them twice would double the size of a slice's events.
-    return metadata | _columns(assets, AssetKind.LANDING, table_context.name, manifest)
+    return metadata | columns_metadata(assets, AssetKind.LANDING, table_context.name, manifest)
 
 
 def skipped_metadata(why: str, key: SliceKey, known: Metadata | None = None) -> Metadata:
@@ -169,16 +169,7 @@ def mirrored_metadata(config: Config, status: MonitoredTable, manifest: Manifest
         metadata["applied_number"] = status.applied_number
     if status.message:
         metadata["message"] = status.message
-    return metadata | {"mirror": _place(config, status.location)}
-
-
-def _place(config: Config, place: str) -> MetadataItem:
-    return dg.MetadataValue.path(shown_place(config, place))
-
-
-def mirrored_columns(assets: MirrorAssets, table: TableName, manifest: Manifest) -> Metadata:
-    """Return the mirror's columns, and where each comes from."""
-    return _columns(assets, AssetKind.MIRROR, table, manifest)
+    return metadata | {"mirror": dg.MetadataValue.path(shown_place(config, status.location))}
 
 
 def versions(key: SliceKey, kind: SliceKind | None = None) -> str:
@@ -192,11 +183,8 @@ def versions(key: SliceKey, kind: SliceKind | None = None) -> str:
 
 def changes(rows: MarkerCounts) -> str:
     """Return `3 inserts, 1 update`; `no change` for none."""
-    return ", ".join(count(number, noun) for noun, number in _named(rows).items() if number) or "no change"
-
-
-def _named(rows: MarkerCounts) -> dict[str, int]:
-    return {"insert": rows.inserts, "update": rows.updates, "delete": rows.deletes, "upsert": rows.upserts}
+    named = {"insert": rows.inserts, "update": rows.updates, "delete": rows.deletes, "upsert": rows.upserts}
+    return ", ".join(count(number, noun) for noun, number in named.items() if number) or "no change"
 
 
 def _last_commit(record: SliceRecord) -> dict[str, MetadataItem]:
@@ -226,7 +214,9 @@ def _seconds(seconds: Mapping[str, float] | None) -> dict[str, MetadataItem]:
     return {f"{step}_seconds": round(took, 3) for step, took in (seconds or {}).items()}
 
 
-def _columns(assets: MirrorAssets, kind: AssetKind, table: TableName, manifest: Manifest) -> dict[str, MetadataItem]:
+def columns_metadata(
+    assets: MirrorAssets, kind: AssetKind, table: TableName, manifest: Manifest
+) -> dict[str, MetadataItem]:
     """Return the columns of the landing files or the mirror, each with the columns that it comes from.
 
     A row id is made here. Those of the landing files come from the source's, computed ones from all that they use.
@@ -298,7 +288,7 @@ def mirror_event(
 
     `manifest` is what has landed; without it, no version of the source is named.
     """
-    columns = {} if manifest is None else mirrored_columns(assets, status.name, manifest)
+    columns = {} if manifest is None else columns_metadata(assets, AssetKind.MIRROR, status.name, manifest)
     return dg.AssetMaterialization(
         assets.key(AssetKind.MIRROR, status.name),
         metadata={**mirrored_metadata(assets.config, status, manifest), **columns},

@@ -11,7 +11,6 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timezone
 from functools import partial
-from typing import Protocol
 
 import dagster as dg
 import pydantic
@@ -48,14 +47,6 @@ Results = Mapping[ProblemKey, FailedCheck | None]
 OVERDUE = "overdue"
 
 
-class _Memory(Protocol):
-    """Where problems are stored."""
-
-    def change(self, change: Callable[[ProblemFile], ProblemFile]) -> tuple[ProblemFile, ProblemFile]:
-        """Replace the problems; return them before and after."""
-        ...
-
-
 @dataclass
 class RunTagMemory:
     """The problems in a tag of the newest run of a job that evaluated all; a run without problems has no tag.
@@ -81,19 +72,17 @@ class RunTagMemory:
 
     def read(self) -> ProblemFile:
         """Return the problems; those of the newest run are read once."""
-        if self._known is None:
-            self._known = self._newest()
-        return self._known
-
-    def _newest(self) -> ProblemFile:
+        if self._known is not None:
+            return self._known
         tags = {**self.tags, EVALUATED_TAG: EVALUATED_ALL}  # a run of some checks knows nothing of an outage
         filters = dg.RunsFilter(job_name=self.run.job_name, tags=tags, statuses=_ENDED)
         newest = self.instance.get_runs(filters, limit=1)
         text = newest[0].tags.get(OUTAGE_TAG) if newest else None
         try:
-            return ProblemFile.model_validate_json(text) if text else ProblemFile()
+            self._known = ProblemFile.model_validate_json(text) if text else ProblemFile()
         except pydantic.ValidationError:  # another version wrote it
-            return ProblemFile()
+            self._known = ProblemFile()
+        return self._known
 
 
 @dataclass
@@ -142,7 +131,11 @@ class Reporting:
         return new
 
     def _report(
-        self, memory: _Memory, generation: int, results: Results, known: frozenset[ProblemKey] | None
+        self,
+        memory: ProblemStore | RunTagMemory,
+        generation: int,
+        results: Results,
+        known: frozenset[ProblemKey] | None,
     ) -> list[StoredProblem]:
         interval_ms = round(self.interval_seconds * 1000)
         evaluation = Evaluation(self.owner, generation, self._began_ms, interval_ms, results, known)

@@ -26,7 +26,7 @@ from mirror_assets.orchestration.runs import (
     INTERRUPTS,
     PROCESS_TAG,
     Location,
-    mirror_name,
+    mirror_of_run,
     tag_process,
 )
 from mirror_assets.orchestration.table_events import EventQueue
@@ -157,11 +157,9 @@ def _batch_runner(
     """Return the run as the one that mirrors its batch, and tag it with its process; None for a run without a batch."""
     if following.batch is None:
         return None
-    origin = context.run.remote_job_origin
-    location = origin.repository_origin.code_location_origin if origin else None
-    mirror = mirror_name(context.instance, location, assets.name)
     queue.record(partial(tag_process, context.instance, context.run_id))
     names = tuple(str(table.name) for table in tables)
+    mirror = mirror_of_run(context, assets.name)
     return BatchRunner(project.store, mirror, following.batch, context.run_id, following.code, names)
 
 

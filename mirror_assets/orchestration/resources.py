@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from functools import cached_property, partial
 from importlib import import_module
 from pathlib import Path
-from typing import TypeAlias, TypedDict, cast
+from typing import Any, TypeAlias, cast
 
 import dagster as dg
 import pyarrow as pa
@@ -262,15 +262,7 @@ def resource_keys(assets: MirrorAssets, *, with_spark: bool = True) -> set[str]:
     return {assets.full_name(LANDING_ZONE)} | ({assets.spark or assets.full_name(SPARK)} if with_spark else set())
 
 
-class Fixed(TypedDict):
-    """The arguments of a job that need no configuration."""
-
-    resource_defs: Mapping[str, dg.ResourceDefinition]
-    executor_def: dg.ExecutorDefinition
-    logger_defs: Mapping[str, dg.LoggerDefinition]
-
-
-def fixed_config(assets: MirrorAssets) -> Fixed:
+def fixed_config(assets: MirrorAssets) -> dict[str, Any]:
     """Return a job's resources, executor and logger, with their configuration fixed.
 
     Otherwise each launchpad would begin with the configuration of every resource, and Dagster's daemon would read its
@@ -287,11 +279,11 @@ def fixed_config(assets: MirrorAssets) -> Fixed:
             for name, one in resources(assets).items()
         }
     )
-    return Fixed(
-        resource_defs=found,
-        executor_def=dg.in_process_executor.configured({}),
-        logger_defs={"console": dg.colored_console_logger.configured({})},
-    )
+    return {
+        "resource_defs": found,
+        "executor_def": dg.in_process_executor.configured({}),
+        "logger_defs": {"console": dg.colored_console_logger.configured({})},
+    }
 
 
 def zone_of(assets: MirrorAssets, opened: dg.Resources) -> LandingZone:

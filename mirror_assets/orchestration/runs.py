@@ -82,7 +82,8 @@ def tag_slices(instance: dg.DagsterInstance, run: dg.DagsterRun, table: TableNam
 
 def tag_tables(instance: dg.DagsterInstance, run_id: str, tables: Sequence[TableName]) -> None:
     """Tag a run of a job with the names of its tables, or with how many they are."""
-    instance.add_run_tags(run_id, {TABLE_TAG: ", ".join(map(str, tables)) if len(tables) <= _NAMED else _many(tables)})
+    text = ", ".join(map(str, tables)) if len(tables) <= _NAMED else f"{len(tables)} tables"
+    instance.add_run_tags(run_id, {TABLE_TAG: text})
 
 
 def mirror_name(instance: dg.DagsterInstance, origin: CodeLocationOrigin | None, name: str = "") -> str:
@@ -91,6 +92,17 @@ def mirror_name(instance: dg.DagsterInstance, origin: CodeLocationOrigin | None,
     known = storage.get_run_storage_id() if isinstance(storage, SqlRunStorage) else ""
     location = origin.location_name if origin else "mirror_assets"
     return f"{location}{f'.{name}' if name else ''} of {known}"
+
+
+def mirror_of_run(context: dg.OpExecutionContext, name: str) -> str:
+    """Return the name of the mirror `name` in the code location of this run."""
+    origin = context.run.remote_job_origin
+    return mirror_name(context.instance, origin.repository_origin.code_location_origin if origin else None, name)
+
+
+def location_label(run: dg.DagsterRun) -> str | None:
+    """Return the label of the run's code location: Dagster stores it as a tag, but leaves it out of `run.tags`."""
+    return run.tags_for_storage().get(REPOSITORY_LABEL_TAG)
 
 
 def mirror_tags(config: Config) -> dict[str, str]:
@@ -118,21 +130,16 @@ def tag_failing(instance: dg.DagsterInstance, job: str, location: Mapping[str, s
 
 def require_own_assets(instance: dg.DagsterInstance, run: dg.DagsterRun, keys: Sequence[dg.AssetKey]) -> None:
     """Raise SettingError if a running run of another code location materialized one of these assets last."""
-    # Dagster stores a run's code location as a tag, but leaves it out of `run.tags`.
-    here = run.tags_for_storage().get(REPOSITORY_LABEL_TAG)
+    here = location_label(run)
     newest = {event.run_id: key for key, event in instance.get_latest_materialization_events(keys).items() if event}
     if here is None or not newest:
         return
     for other in instance.get_runs(dg.RunsFilter(run_ids=list(newest), statuses=[dg.DagsterRunStatus.STARTED])):
-        label = other.tags_for_storage().get(REPOSITORY_LABEL_TAG, here)
-        if label != here:
+        label = location_label(other)
+        if label is not None and label != here:
             raise LOCATION_SHARED(
                 asset=newest[other.run_id].to_user_string(), location=label.rpartition("@")[2], run=other.run_id
             )
-
-
-def _many(tables: Sequence[TableName]) -> str:
-    return f"{len(tables)} tables"
 
 
 # A step waits this long for another run that works on the table.

@@ -7,7 +7,6 @@ the landing zone, so a missed tick loses nothing. It has no cursor and no run ke
 from __future__ import annotations
 
 import logging
-import re
 import threading
 import time
 from collections.abc import Collection, Iterator, Sequence
@@ -23,7 +22,7 @@ from mirror_assets.config.discovered import When, with_found_tables
 from mirror_assets.config.load import load_config
 from mirror_assets.config.model import Config
 from mirror_assets.config.table_settings import TableSettings
-from mirror_assets.errors import ErrorCode, MirrorError, RetryError, UnknownOutcome
+from mirror_assets.errors import MirrorError, RetryError, UnknownOutcome
 from mirror_assets.landing.lease import Lease
 from mirror_assets.landing.names import TableName, batch_lease
 from mirror_assets.orchestration.dagster_internals import (
@@ -62,8 +61,6 @@ _REPLICATE_SECONDS = 20
 # A tick waits this long for a scan; a later tick reads the result of a slower one.
 _TICK_WAITS_SECONDS = 5.0
 _NAMED = 5
-_ENDING = re.compile(r"\s*\((\w+)\)$")
-_CODES = frozenset(code.value for code in ErrorCode)
 # A resident run ends after this time, so that each log file has an end.
 RESIDENT_MINUTES = 240
 # Of Dagster's queue: runs that people start wait for the mirror, and not the mirror for them.
@@ -104,14 +101,6 @@ def coded_tick() -> Iterator[None]:
         yield
     except MirrorError as error:
         raise TickFailed(error) from error
-
-
-def split_code(text: str) -> tuple[str, str | None]:
-    """Return the text of a tick's error without its code, and the code, or None where it has none."""
-    found = _ENDING.search(text)
-    if found is None or found[1] not in _CODES:
-        return text, None
-    return text[: found.start()], found[1]
 
 
 def mirror_sensor(assets: MirrorAssets) -> dg.SensorDefinition:
@@ -304,10 +293,8 @@ class Rediscovery:
         before, found = self.assets.config.tables, with_found_tables(self.assets.config, When.REFRESH)
         if found.tables == before:
             return
-        new, removed = (
-            [name for name in found.tables if name not in before],
-            [x for x in before if x not in found.tables],
-        )
+        new = [name for name in found.tables if name not in before]
+        removed = [name for name in before if name not in found.tables]
         changes = [f"{len(x)} {what} ({_some(x)})" for what, x in (("new", new), ("removed", removed)) if x]
         self._message = f"tables: {', '.join(changes) or 'same names, other places'}"
         try:

@@ -81,7 +81,7 @@ class EventQueue:
         """Make the calls, or queue them while others wait."""
         with self._lock:
             self._calls.extend(partial(copy_context().run, call) for call in calls)
-            self._flush()
+            self.flush()
 
     def info(self, message: str) -> None:
         """Log a line."""
@@ -96,9 +96,29 @@ class EventQueue:
         self._write(logging.ERROR, message)
 
     def flush(self) -> None:
-        """Retry the calls that wait, if it is time."""
+        """Make the calls that wait, if it is time."""
         with self._lock:
-            self._flush()
+            while self._calls and time.monotonic() >= self._retry_at:
+                try:
+                    self._calls[0]()
+                except Exception as error:
+                    if not self.keeps_events:
+                        self._calls.clear()
+                        raise
+                    if is_storage_fault(error):
+                        self._wait(error)
+                        return
+                    _LOG.exception("an event can't be recorded in Dagster")
+                self._calls.popleft()
+            if self._waits_since is not None and not self._calls:
+                seconds, self._waits_since = time.monotonic() - self._waits_since, None
+                self.warning(f"Dagster's storage did not respond for {seconds:.0f} s: events were recorded later")
+
+    def _wait(self, error: Exception) -> None:
+        self._retry_at = time.monotonic() + _RETRY_SECONDS
+        if self._waits_since is None:
+            self._waits_since = time.monotonic()
+            _LOG.warning("Dagster's storage does not respond; mirroring continues, and events wait: %s", error)
 
     def wait_for_room(self, is_stopping: Callable[[], bool]) -> None:
         """Wait while the queue is full, so that no event is lost; give up when the run is stopping."""
@@ -122,30 +142,6 @@ class EventQueue:
     def _write(self, level: int, message: str) -> None:
         if len(self._calls) < _FULL:
             self.record(partial(self.run_log.log, level, message))
-
-    def _flush(self) -> None:
-        while self._calls and time.monotonic() >= self._retry_at:
-            try:
-                self._calls[0]()
-            except Exception as error:
-                if not self.keeps_events:
-                    self._calls.clear()
-                    raise
-                if is_storage_fault(error):
-                    self._wait(error)
-                    return
-                _LOG.exception("an event can't be recorded in Dagster")
-            self._calls.popleft()
-        if self._waits_since is not None and not self._calls:
-            seconds, self._waits_since = time.monotonic() - self._waits_since, None
-            self.warning(f"Dagster's storage did not respond for {seconds:.0f} s: events were recorded later")
-
-    def _wait(self, error: Exception) -> None:
-        now = time.monotonic()
-        self._retry_at = now + _RETRY_SECONDS
-        if self._waits_since is None:
-            self._waits_since = now
-            _LOG.warning("Dagster's storage does not respond; mirroring continues, and events wait: %s", error)
 
 
 class TableEvents:

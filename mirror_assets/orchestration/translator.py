@@ -68,34 +68,31 @@ class MirrorTranslator:
     def get_asset_spec(self, data: MirrorTranslatorData) -> dg.AssetSpec:
         """Return the asset's definition; reads nothing but the configuration.
 
-        Dependencies on other assets of the table, and partitions, are added to it.
+        Dependencies on other assets of the table, and partitions, are added to it. Source and mirror are external
+        assets: others write them.
         """
-        return _default_spec(data.config, data.kind, data.table)
-
-
-def _default_spec(config: Config, kind: AssetKind, table: TableSettings) -> dg.AssetSpec:
-    """Return the definition. Source and mirror are external assets: others write them."""
-    made = asset_of_feature(config, table) if kind is AssetKind.HISTORY else None
-    kinds = set(made.kinds) if made else _KINDS[kind]
-    if kind is AssetKind.MIRROR and (mirror := config.mirror_place) is not None:
-        kinds = kinds | {mirror.kind}
-    uri = made.uri if made else _uri(config, kind, table)
-    metadata: dict[str, MetadataItem] = {"dagster/uri": shown_place(config, uri)}
-    if kind in (AssetKind.SOURCE, AssetKind.MIRROR):
-        metadata["dagster/table_name"] = str(table.name)
-    # The line that names the table, or the rule that found it. As a code reference, Dagster would show the file's path
-    # on the server, as a link to a local editor.
-    line = config.line_of(f"tables.{table.name}")
-    metadata["settings"] = f"{config.file.name}, line {line}" if line else config.file.name
-    return dg.AssetSpec(
-        asset_key(kind, table.name),
-        group_name=group_name(table.name),
-        kinds=kinds,
-        owners=table.owners,
-        tags=table.tags,
-        description="\n\n".join(made.paragraphs if made else _paragraphs(config, kind, table)),
-        metadata=metadata,
-    )
+        config, kind, table = data.config, data.kind, data.table
+        made = asset_of_feature(config, table) if kind is AssetKind.HISTORY else None
+        kinds = set(made.kinds) if made else _KINDS[kind]
+        if kind is AssetKind.MIRROR and (mirror := config.mirror_place) is not None:
+            kinds = kinds | {mirror.kind}
+        uri = made.uri if made else _uri(config, kind, table)
+        metadata: dict[str, MetadataItem] = {"dagster/uri": shown_place(config, uri)}
+        if kind in (AssetKind.SOURCE, AssetKind.MIRROR):
+            metadata["dagster/table_name"] = str(table.name)
+        # The line that names the table, or the rule that found it. As a code reference, Dagster would show the file's
+        # path on the server, as a link to a local editor.
+        line = config.line_of(f"tables.{table.name}")
+        metadata["settings"] = f"{config.file.name}, line {line}" if line else config.file.name
+        return dg.AssetSpec(
+            asset_key(kind, table.name),
+            group_name=group_name(table.name),
+            kinds=kinds,
+            owners=table.owners,
+            tags=table.tags,
+            description="\n\n".join(made.paragraphs if made else _paragraphs(config, kind, table)),
+            metadata=metadata,
+        )
 
 
 def safe(text: str) -> str:

@@ -25,8 +25,8 @@ from mirror_assets.orchestration.event_metadata import (
     ChangedMirrors,
     Metadata,
     MirrorMark,
+    columns_metadata,
     landed_metadata,
-    mirrored_columns,
     source_event,
     staged_metadata,
 )
@@ -245,7 +245,7 @@ def test_the_mirror_has_them_as_the_source_had_at_the_landed_version(paper: Pape
     landed = MANIFEST.model_copy(
         update={"source_schema": paper.context.log.state().schema_string, "keys": ("id", "note"), "columns": columns}
     )
-    found = _columns(mirrored_columns(MirrorAssets(paper.config), TABLE, landed))
+    found = _columns(columns_metadata(MirrorAssets(paper.config), AssetKind.MIRROR, TABLE, landed))
     assert found["id"].description == "The order's number"
     assert found["id"].constraints == dg.TableColumnConstraints(nullable=False, other=["key"]), "half a key repeats"
     assert found["gone"].constraints == dg.TableColumnConstraints(), "a column that the source has dropped"
@@ -265,7 +265,7 @@ def test_a_computed_column_comes_from_all_columns_that_it_uses(paper: Paper) -> 
     found = {name: [dep.column_name for dep in deps] for name, deps in lineage.deps_by_column.items()}
     assert found == {"id": ["id"], "placed": ["placed"], "note": ["note"], "odd": ["odd"], "both": ["odd", "placed"]}
     assert _columns(metadata)["both"].description == "Two"
-    assert _columns(mirrored_columns(assets, TABLE, landed))["both"].description == "Two"
+    assert _columns(columns_metadata(assets, AssetKind.MIRROR, TABLE, landed))["both"].description == "Two"
 
 
 def test_the_cost_on_onelake_is_that_of_a_landing_zone_on_onelake(paper: Paper) -> None:
