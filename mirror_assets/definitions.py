@@ -77,7 +77,9 @@ def defs() -> dg.Definitions | dg.RepositoryDefinition:
     """
     search_rarely()
     config = load_config()
-    if not _NEWEST and is_for_a_run():
+    context = DefinitionsLoadContext
+    is_for_a_run = context.is_set() and context.get().load_type is DefinitionsLoadType.RECONSTRUCTION
+    if not _NEWEST and is_for_a_run:
         return jobs_first(lambda: build_jobs(MirrorAssets(config)), lambda: _built(config))
     return _built(config)
 
@@ -92,12 +94,6 @@ def _built(config: Config) -> dg.Definitions:
     # They live as long as the process. With many tables, visiting them takes most of a garbage collection.
     gc.freeze()
     return _NEWEST[0][1]
-
-
-def is_for_a_run() -> bool:
-    """Return whether Dagster asks for definitions that a code server has loaded before, as for a run."""
-    context = DefinitionsLoadContext
-    return context.is_set() and context.get().load_type is DefinitionsLoadType.RECONSTRUCTION
 
 
 def jobs_first(jobs: Callable[[], Sequence[Job]], whole: Callable[[], dg.Definitions]) -> dg.RepositoryDefinition:

@@ -87,7 +87,7 @@ def build_jobs(assets: MirrorAssets) -> list[Job]:
             name=assets.full_name(name), partitions_def=keys, description=description, **fixed_config(assets)
         )
 
-    return [
+    jobs = [
         mirror.to_job(name=assets.full_name(MIRROR_ALL), description=all_tables, **fixed_config(assets)),
         partitioned(MIRROR_SCHEMA, "Mirror the tables of one schema: choose its partition."),
         partitioned(MIRROR_TABLE, "Mirror one table: choose its partition."),
@@ -95,10 +95,10 @@ def build_jobs(assets: MirrorAssets) -> list[Job]:
         _rebuild_job(assets),
         _repair_job(assets),
         *(job for feature in assets.config.all_features for job in feature.jobs(assets)),
-        *old_runs_jobs(assets),
         doctor_job(assets),
         *check_jobs(assets),
     ]
+    return [*jobs, *old_runs_jobs(assets, [job.name for job in jobs])]
 
 
 def _partition(context: dg.OpExecutionContext, keys: Collection[str]) -> str:

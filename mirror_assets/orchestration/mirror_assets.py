@@ -65,8 +65,12 @@ class MirrorAssets:
         """Return the key of the table's asset. Raises TableUnknown."""
         if (kind, table) not in self._translated:
             own = self.config.table(table).source_asset if kind is AssetKind.SOURCE else None
-            data = MirrorTranslatorData(self.config, self.config.table(table), kind)
-            spec = self.translator.get_asset_spec(data) if own is None else dg.AssetSpec(_source_key(own, table))
+            if own is None:
+                data = MirrorTranslatorData(self.config, self.config.table(table), kind)
+                spec = self.translator.get_asset_spec(data)
+            else:  # the asset of the project that writes the source
+                named = own.replace("{schema}", table.schema or "").replace("{table}", table.table)
+                spec = dg.AssetSpec(dg.AssetKey.from_user_string(named))
             self._translated[kind, table] = spec
         return self._translated[kind, table].key
 
@@ -155,8 +159,3 @@ class MirrorAssets:
                 if key in known:
                     raise KEY_TAKEN(key=key.to_user_string(), known=known[key], this=this)
                 known[key] = this
-
-
-def _source_key(named: str, table: TableName) -> dg.AssetKey:
-    """Return the key that `source_asset` names; `{schema}` and `{table}` are the table's in the mirror."""
-    return dg.AssetKey.from_user_string(named.replace("{schema}", table.schema or "").replace("{table}", table.table))

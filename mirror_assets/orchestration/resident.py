@@ -6,7 +6,7 @@ import hashlib
 import os
 import sys
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Sequence
 from contextlib import nullcontext
 from functools import cache, partial
 from pathlib import Path
@@ -83,7 +83,11 @@ def follow_tables(
 
     An interrupt ends it after the running slices.
     """
-    batch = _batch_runner(context, assets, project, tables, following, queue)
+    batch = None
+    if following.batch is not None:
+        queue.record(partial(tag_process, context.instance, context.run_id))
+        mirror, names = mirror_of_run(context, assets.name), tuple(str(table.name) for table in tables)
+        batch = BatchRunner(project.store, mirror, following.batch, context.run_id, following.code, names)
     with batch.running() if batch is not None else nullcontext():
         if batch is not None and (reason := batch.reason_to_end()):
             queue.info(f"the run ends: {reason}")
@@ -146,23 +150,6 @@ def _follow(
         raise dg.Failure("Spark's JVM has ended, and this process can't start another. The next run continues.")
 
 
-def _batch_runner(
-    context: dg.OpExecutionContext,
-    assets: MirrorAssets,
-    project: Project,
-    tables: Sequence[TableSettings],
-    following: FollowSources,
-    queue: EventQueue,
-) -> BatchRunner | None:
-    """Return the run as the one that mirrors its batch, and tag it with its process; None for a run without a batch."""
-    if following.batch is None:
-        return None
-    queue.record(partial(tag_process, context.instance, context.run_id))
-    names = tuple(str(table.name) for table in tables)
-    mirror = mirror_of_run(context, assets.name)
-    return BatchRunner(project.store, mirror, following.batch, context.run_id, following.code, names)
-
-
 def _reason_to_end(
     following: FollowSources, batch: BatchRunner | None, scheduler: Scheduler, began: float, *, is_idle: bool
 ) -> str | None:
@@ -185,18 +172,12 @@ def code_mark(assets: MirrorAssets) -> str:
     for table in assets.config.all_tables():
         for kind in assets.kinds(table):
             digest.update(assets.key(kind, table.name).to_string().encode())
-    for variable in _environment(settings):
-        digest.update(variable.encode())
+    for name, value in sorted(os.environ.items()):  # credentials, by their prefix or because a setting is their name
+        if name.startswith(_VARIABLES) or f'"{name}"' in settings:
+            digest.update(f"{name}={value}".encode())
     own = {feature.module for feature in assets.config.own_features}
     digest.update(_code(tuple(sorted(own))).encode())
     return digest.hexdigest()[:32]
-
-
-def _environment(settings: str) -> Iterator[str]:
-    """Yield the variables of credentials, by their prefix or because a setting is their name."""
-    for name, value in sorted(os.environ.items()):
-        if name.startswith(_VARIABLES) or f'"{name}"' in settings:
-            yield f"{name}={value}"
 
 
 @cache
@@ -245,13 +226,10 @@ class BatchRuns:
 
     def pause(self, lease: Lease | None, now: float) -> float:
         """Return the seconds to wait because runs have failed, one after another, before they held the lease."""
-        failure = dg.DagsterRunStatus.FAILURE
-        failed = [one.end_time or 0.0 for one in self._newer(lease) if one.dagster_run.status is failure]
-        return pause_left(len(failed) - 1, max(failed, default=0.0), now)
-
-    def _newer(self, lease: Lease | None) -> Iterable[dg.RunRecord]:
         since = lease.since_ms / 1000 if lease else 0.0
-        return [record for record in self._records if record.create_timestamp.timestamp() > since]
+        newer = [one for one in self._records if one.create_timestamp.timestamp() > since]
+        failed = [one.end_time or 0.0 for one in newer if one.dagster_run.status is dg.DagsterRunStatus.FAILURE]
+        return pause_left(len(failed) - 1, max(failed, default=0.0), now)
 
 
 def _death(record: dg.RunRecord, store: Store, now: float) -> str | None:

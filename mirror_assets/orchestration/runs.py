@@ -60,14 +60,9 @@ class Location(NamedTuple):
         return cls(context.repository_name or "", origin.location_name if origin else "")
 
     @property
-    def label(self) -> str:
-        """The text that identifies it among all locations of an instance."""
-        return f"{self.repository}@{self.name}"
-
-    @property
     def tags(self) -> dict[str, str]:
         """The tag that Dagster gives to each run of the location; runs of the command line have none."""
-        return {REPOSITORY_LABEL_TAG: self.label} if self.name else {}
+        return {REPOSITORY_LABEL_TAG: f"{self.repository}@{self.name}"} if self.name else {}
 
 
 def tag_slices(instance: dg.DagsterInstance, run: dg.DagsterRun, table: TableName, keys: Sequence[SliceKey]) -> None:

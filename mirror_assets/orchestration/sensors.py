@@ -295,7 +295,11 @@ class Rediscovery:
             return
         new = [name for name in found.tables if name not in before]
         removed = [name for name in before if name not in found.tables]
-        changes = [f"{len(x)} {what} ({_some(x)})" for what, x in (("new", new), ("removed", removed)) if x]
+        changes = [
+            f"{len(names)} {what} ({', '.join(names[:_NAMED])}{', …' if len(names) > _NAMED else ''})"
+            for what, names in (("new", new), ("removed", removed))
+            if names
+        ]
         self._message = f"tables: {', '.join(changes) or 'same names, other places'}"
         try:
             load_config(found.file, when=When.NEVER)  # an invalid file would leave no code server
@@ -313,10 +317,6 @@ def reload_definitions(server: CodeLocationOrigin | None, seconds: int) -> None:
     """
     if isinstance(server, GrpcServerCodeLocationOrigin):
         server.create_client().reload_code(timeout=seconds)
-
-
-def _some(names: list[str]) -> str:
-    return ", ".join(names[:_NAMED]) + (", …" if len(names) > _NAMED else "")
 
 
 def replicator_sensor(assets: MirrorAssets) -> dg.SensorDefinition:
