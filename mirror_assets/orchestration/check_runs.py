@@ -230,7 +230,7 @@ class EvaluatedTable:
 
 @dataclass(frozen=True)
 class TableChecks:
-    """The checks of a project's tables.
+    """The checks of a project's tables, several tables at once; one that does not respond holds up no other.
 
     `names` selects checks; empty: all. Without `with_spark`, those that need Spark are left out. A scheduled run reads
     only landing files that are new. A check that can't run because a store does not respond is a warning in it, unless

@@ -166,7 +166,10 @@ def _reason_to_end(
 
 
 def code_mark(assets: MirrorAssets) -> str:
-    """Return a digest of the settings, the tables and their assets, the code, and the environment of credentials."""
+    """Return a digest of the settings, the tables and their assets, the code, and the environment of credentials.
+
+    A run ends when it was started for others, and not at each reload of the same.
+    """
     settings = assets.config.model_dump_json()
     digest = hashlib.sha256(settings.encode())
     for table in assets.config.all_tables():

@@ -143,7 +143,7 @@ class SparkSessions(LazyPySparkResource):  # type: ignore[misc]  # it has no typ
 
 
 class TableInputs(dg.IOManager):
-    """Loads the Delta table of an asset as the type that the input is annotated with.
+    """Loads the Delta table of an asset as the type of the input, through dagster-deltalake's type handlers.
 
     .. code-block:: python
 

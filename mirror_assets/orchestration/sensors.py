@@ -71,7 +71,10 @@ _LOG = logging.getLogger(__name__)
 class AssetJobSensor(dg.SensorDefinition):
     """A sensor that starts runs of a job of ops, shown on the pages of the assets of `groups`.
 
-    A selection of assets by name would be a query of many lines on the sensor's page.
+    A page lists a sensor if the sensor selects the asset, or starts a job of assets. The mirror's job has ops in place
+    of assets, since tables differ in their partitions. Dagster refuses a sensor that names both a job and assets, but
+    the snapshot of a sensor has a field for each; the code server fills both for a sensor whose job it has made from
+    assets. A selection of assets by name would be a query of many lines on the sensor's page.
     """
 
     groups: Collection[str] = ()
@@ -261,7 +264,8 @@ def busy_rebuild(
 class Rediscovery:
     """The tables that this process mirrors, which are those that it was loaded with, or that it has found since.
 
-    When they change, runs end, because their mark is another (`code_mark`); the next ones load the definitions.
+    It scans in a thread beside the sensor's ticks, and reloads the definitions (docs/decisions/0014). When the tables
+    change, runs end, because their mark is another (`code_mark`); the next ones load the definitions.
     """
 
     assets: MirrorAssets
