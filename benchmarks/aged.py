@@ -32,9 +32,9 @@ from mirror_assets.landing.names import AttemptFolder, SliceKey, TableName, atte
 from mirror_assets.landing.publish import publish
 from mirror_assets.landing.state import CommitPosition, next_position, read_manifest
 from mirror_assets.landing.steps import drive
-from mirror_assets.orchestration.asset_names import AssetKind, asset_key, partitions_name
-from mirror_assets.orchestration.mirror_assets import MirrorAssets
+from mirror_assets.orchestration.mirror_assets import MirrorAssets, partitions_name
 from mirror_assets.orchestration.resources import resources
+from mirror_assets.orchestration.translator import AssetKind, asset_key
 from mirror_assets.pipeline.check_slice import BLOCKING_CHECKS
 from mirror_assets.pipeline.context import TableContext
 from mirror_assets.source.log import DeltaLog

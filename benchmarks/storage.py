@@ -19,9 +19,9 @@ from dagster._core.remote_origin import RegisteredCodeLocationOrigin, RemoteRepo
 from benchmarks.many import ManyTables
 from mirror_assets.config.load import load_config
 from mirror_assets.definitions import build_definitions
-from mirror_assets.orchestration.asset_names import MIRROR_ALL
 from mirror_assets.orchestration.check_jobs import CHECKS
-from mirror_assets.orchestration.mirror_assets import MirrorAssets
+from mirror_assets.orchestration.jobs import build_jobs
+from mirror_assets.orchestration.mirror_assets import MIRROR_ALL, MirrorAssets
 from mirror_assets.orchestration.old_runs import delete_old_runs
 
 _CHECK_RUNS, _SLICES = 12, 11
@@ -108,7 +108,9 @@ def main() -> None:
             )
         )
         kept, ended = site.bytes, time.time() + 60
-        deleted = delete_old_runs(instance, MirrorAssets(load_config(lake.config)), _REPOSITORY, ended)
+        mirror = MirrorAssets(load_config(lake.config))
+        jobs = [job.name for job in build_jobs(mirror)]
+        deleted = delete_old_runs(instance, mirror, jobs, _REPOSITORY, ended)
         print(f"a run of checks takes {seconds / _CHECK_RUNS:.1f} s here")
         print(f"{deleted} runs deleted: {kept / 1e6:.1f} MB before, {site.bytes / 1e6:.1f} MB behind it")
 

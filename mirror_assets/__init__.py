@@ -9,7 +9,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from mirror_assets.components.component import MirrorComponent as MirrorComponent
+    from mirror_assets.components import MirrorComponent as MirrorComponent
     from mirror_assets.config.load import load_config as load_config
     from mirror_assets.definitions import build_definitions as build_definitions
     from mirror_assets.feature import SliceCheck as SliceCheck
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 # Loaded when they are asked for: a command that needs no Dagster starts in a tenth of the time.
 _PUBLIC = {
-    "MirrorComponent": "mirror_assets.components.component",
+    "MirrorComponent": "mirror_assets.components",
     "MirrorTranslator": "mirror_assets.orchestration.translator",
     "MirrorTranslatorData": "mirror_assets.orchestration.translator",
     "SliceCheck": "mirror_assets.feature",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dagster as dg
 
-from mirror_assets.orchestration.asset_names import AssetKind
+from mirror_assets.orchestration.translator import AssetKind
 
 
 def kind_of(key: dg.AssetKey) -> AssetKind:

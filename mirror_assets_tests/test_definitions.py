@@ -14,9 +14,8 @@ from dagster_shared.serdes import serialize_value
 
 import mirror_assets
 from mirror_assets.config.load import load_config
-from mirror_assets.definitions import build_definitions, defs
+from mirror_assets.definitions import build_definitions, defs, jobs_first
 from mirror_assets.orchestration.jobs import MIRROR_TABLE, REBUILD, build_jobs
-from mirror_assets.orchestration.jobs_first import jobs_first
 from mirror_assets.orchestration.mirror_assets import MirrorAssets
 
 _CONFIG = "landing_zone: {path: ./landing}\ntables:\n  shop.orders: {source: ./orders, keys: [id]}\n"

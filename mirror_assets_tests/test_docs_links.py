@@ -20,9 +20,9 @@ from mirror_assets.errors import ErrorCode, StopError
 from mirror_assets.features.alerts.alert_settings import AlertsConfig
 from mirror_assets.features.alerts.messages import links
 from mirror_assets.landing.names import TableName
-from mirror_assets.orchestration.asset_names import DOCS_URL
 from mirror_assets.orchestration.checks import CHECK_NAMES, CHECKS
-from mirror_assets.orchestration.materialize import failure
+from mirror_assets.orchestration.event_metadata import DOCS_URL
+from mirror_assets.orchestration.runs import failure
 from mirror_assets.verify.check_result import CheckResult
 from mirror_assets_tests.features.alerts.problems import problem
 from mirror_assets_tests.orchestration.mirrors import assets_of

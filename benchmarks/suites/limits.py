@@ -24,7 +24,8 @@ from benchmarks.result import Goal, Outcome
 from mirror_assets.config.load import load_config
 from mirror_assets.definitions import build_definitions
 from mirror_assets.landing.names import SliceKey, TableName
-from mirror_assets.orchestration.asset_names import AssetKind, asset_key, partitions_name
+from mirror_assets.orchestration.mirror_assets import partitions_name
+from mirror_assets.orchestration.translator import AssetKind, asset_key
 
 _EVENTS = 200
 _RELOAD = """mutation { reloadRepositoryLocation(repositoryLocationName: "mirror_assets") {

@@ -23,10 +23,11 @@ from mirror_assets.cli.run_job import execute
 from mirror_assets.config.discovered import When
 from mirror_assets.config.load import load_config
 from mirror_assets.config.model import Config
-from mirror_assets.orchestration.asset_names import MIRROR_ALL, AssetKind, asset_key
 from mirror_assets.orchestration.jobs import TABLES_OP, MirrorTables
-from mirror_assets.orchestration.mirror_tables import FollowSources
+from mirror_assets.orchestration.mirror_assets import MIRROR_ALL
+from mirror_assets.orchestration.resident import FollowSources
 from mirror_assets.orchestration.run_reports import TableReport
+from mirror_assets.orchestration.translator import AssetKind, asset_key
 
 # Lines of the live table: tables that landed something last come first.
 _LINES = 20

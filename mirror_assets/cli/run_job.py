@@ -25,8 +25,7 @@ from mirror_assets.orchestration.dagster_internals import (
     RemoteRepositoryOrigin,
     ephemeral_instance,
 )
-from mirror_assets.orchestration.materialize import STOPPED
-from mirror_assets.orchestration.run_tags import COMMAND_TAG
+from mirror_assets.orchestration.runs import COMMAND_TAG, STOPPED
 
 _LOGGER = "plain"
 # As in workspace.yaml and pyproject.toml.

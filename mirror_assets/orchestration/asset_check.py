@@ -16,8 +16,9 @@ from mirror_assets.docs_links import check_link, error_link
 from mirror_assets.landing.names import TableName
 from mirror_assets.landing.problems import ProblemKey
 from mirror_assets.monitoring import Mirror
-from mirror_assets.orchestration.asset_names import DOCS_URL, AssetKind, MetadataItem, link_item
+from mirror_assets.orchestration.event_metadata import DOCS_URL, link_item
 from mirror_assets.orchestration.mirror_assets import MirrorAssets
+from mirror_assets.orchestration.translator import AssetKind, MetadataItem
 from mirror_assets.pipeline.context import TableContext
 from mirror_assets.pipeline.next_action import ZoneState, zone_state
 from mirror_assets.pipeline.pending import PendingCommits, pending_commits

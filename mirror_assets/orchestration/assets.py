@@ -8,32 +8,29 @@ import dagster as dg
 
 from mirror_assets.composition import exporting_metrics
 from mirror_assets.config.table_settings import TableSettings
-from mirror_assets.landing.format import Manifest
+from mirror_assets.errors import MirrorError
 from mirror_assets.landing.names import SliceKey
 from mirror_assets.landing.publish import Outcome
-from mirror_assets.monitoring import MonitoredTable
-from mirror_assets.orchestration.asset_names import AssetKind, step_name
-from mirror_assets.orchestration.check_steps import checks_on_failure, log_checks
-from mirror_assets.orchestration.materialize import materialize_slices, parse_slices
-from mirror_assets.orchestration.mirror_assets import MirrorAssets
-from mirror_assets.orchestration.resources import project, resource_keys
-from mirror_assets.orchestration.slice_metadata import (
-    DATA_VERSION_TAG,
+from mirror_assets.orchestration.check_runs import checks_on_failure, log_checks
+from mirror_assets.orchestration.event_metadata import (
     Metadata,
     landed_metadata,
-    mirrored_columns,
-    mirrored_metadata,
     skipped_metadata,
     source_event,
     staged_metadata,
 )
+from mirror_assets.orchestration.mirror_assets import MirrorAssets, step_name
+from mirror_assets.orchestration.partitions import as_slice, parse_slices
+from mirror_assets.orchestration.resources import project, resource_keys
+from mirror_assets.orchestration.runs import WAIT_SECONDS, failure, stopping, tag_slices
+from mirror_assets.orchestration.translator import AssetKind
 from mirror_assets.pipeline.context import TableContext
 from mirror_assets.pipeline.publish_slice import publish_slice
 from mirror_assets.pipeline.stage_range import stage_range
+from mirror_assets.pipeline.table_lease import leased
 
 _LANDED_BEFORE = "it has landed before"
 _VOID = "a rebuild has overtaken it"
-
 ProcessSlices: TypeAlias = Callable[
     [dg.AssetExecutionContext, MirrorAssets, TableContext, Sequence[SliceKey]], Iterator[Metadata]
 ]
@@ -108,16 +105,61 @@ def _publish_slices(
         yield skipped_metadata(_VOID if published.outcome is Outcome.VOID else _LANDED_BEFORE, key, known)
 
 
-def mirror_event(
-    assets: MirrorAssets, status: MonitoredTable, manifest: Manifest | None, data_version: str
-) -> dg.AssetMaterialization:
-    """Return the materialization of a mirrored table that has changed.
+def materialize_slices(
+    context: dg.AssetExecutionContext,
+    asset: dg.AssetKey,
+    table_context: TableContext,
+    keys: Sequence[SliceKey],
+    done: Iterator[Metadata],
+) -> Iterator[dg.MaterializeResult[None]]:
+    """Materialize the slices; `done` processes one slice per item and yields its metadata.
 
-    `manifest` is what has landed; without it, no version of the source is named.
+    When a slice fails, or a person stops the step, the slices before it are logged as materialized, and the step fails
+    with that slice's name. A slice that was skipped (`landed_before`) keeps the metadata of its newest event. The
+    newest event of the asset is that of its newest slice. Waits while another run works on the table. Raises
+    dagster.Failure.
     """
-    columns = {} if manifest is None else mirrored_columns(assets, status.name, manifest)
-    return dg.AssetMaterialization(
-        assets.key(AssetKind.MIRROR, status.name),
-        metadata={**mirrored_metadata(assets.config, status, manifest), **columns},
-        tags={DATA_VERSION_TAG: data_version},
-    )
+    finished: dict[SliceKey, Metadata] = {}
+    newest = context.instance.get_latest_materialization_event(asset)
+    before = newest.asset_materialization if newest else None
+    tag_slices(context.instance, context.run, table_context.name, keys)
+    try:
+        with (
+            stopping(context.op_execution_context),
+            leased(table_context, context.run.run_id, WAIT_SECONDS),
+        ):
+            for key, metadata in zip(keys, done, strict=True):
+                why = metadata.get("landed_before")
+                finished[key] = metadata if why is None else _skipped(context.instance, asset, key, metadata)
+                context.log.info(f"{asset.to_user_string()}: slice {key} {why or metadata.get('summary') or 'done'}")
+    except (MirrorError, dg.Failure) as error:
+        for key, metadata in finished.items():
+            context.log_event(dg.AssetMaterialization(asset, partition=str(key), metadata=metadata))
+        if isinstance(error, dg.Failure):
+            raise
+        raise failure(error, keys[len(finished)]) from error
+    for key, metadata in finished.items():
+        context.add_asset_metadata(metadata, asset_key=asset, partition_key=str(key))
+    yield dg.MaterializeResult(asset_key=asset)
+    # Dagster has logged the slices in no order, and its pages show the newest event.
+    events = {str(key): dg.AssetMaterialization(asset, partition=str(key), metadata=finished[key]) for key in keys}
+    if before is not None and before.partition is not None:
+        events.setdefault(before.partition, before)
+    known = {found: name for name in events if (found := as_slice(name)) is not None}
+    last = context.instance.get_latest_materialization_event(asset)
+    shown = last.asset_materialization if last else None
+    if shown is not None and shown.partition != known[max(known)]:
+        context.log_event(events[known[max(known)]])
+
+
+def _skipped(instance: dg.DagsterInstance, asset: dg.AssetKey, key: SliceKey, skipped: Metadata) -> Metadata:
+    """Return the metadata of the slice's newest event, with the reason why nothing was left to do in its summary."""
+    filters = dg.AssetRecordsFilter(asset, asset_partitions=[str(key)])
+    newest = instance.fetch_materializations(filters, limit=1).records
+    event = newest[0].asset_materialization if newest else None
+    if event is None:
+        return skipped
+    why = str(skipped["landed_before"])
+    summary = event.metadata.get("summary")
+    text = str(summary.value) if isinstance(summary, dg.TextMetadataValue) else ""
+    return {**event.metadata, "summary": f"{why}: {text.removeprefix(f'{why}: ')}", "landed_before": why}

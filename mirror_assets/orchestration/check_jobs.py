@@ -14,17 +14,19 @@ from pydantic import Field
 from mirror_assets.composition import Project, exporting_metrics
 from mirror_assets.config.table_settings import TableSettings
 from mirror_assets.landing.problems import ProblemKey, Severity, StoredProblem
-from mirror_assets.orchestration.asset_names import MIRROR_ALL, AssetKind
-from mirror_assets.orchestration.changed_mirrors import ChangedMirrors
-from mirror_assets.orchestration.check_steps import checks_failed, is_blocking_failure
-from mirror_assets.orchestration.check_tables import LONGEST_SECONDS, EvaluatedCheck, EvaluatedTable, TableChecks
+from mirror_assets.orchestration.check_runs import (
+    LONGEST_SECONDS,
+    EvaluatedCheck,
+    EvaluatedTable,
+    TableChecks,
+    checks_failed,
+    is_blocking_failure,
+)
 from mirror_assets.orchestration.checks import RECONCILED, checks_of, require_known
 from mirror_assets.orchestration.dagster_internals import MAX_RETRIES_TAG, REPOSITORY_LABEL_TAG
-from mirror_assets.orchestration.fixed_config import fixed_config
-from mirror_assets.orchestration.materialize import failing, failure
-from mirror_assets.orchestration.mirror_assets import MirrorAssets
+from mirror_assets.orchestration.event_metadata import ChangedMirrors
+from mirror_assets.orchestration.mirror_assets import MIRROR_ALL, MirrorAssets
 from mirror_assets.orchestration.mirror_status import materialize_status
-from mirror_assets.orchestration.overdue import overdue_results
 from mirror_assets.orchestration.partitions import delete_foreign_keys
 from mirror_assets.orchestration.recorded_checks import RecordedChecks
 from mirror_assets.orchestration.reporting import (
@@ -33,18 +35,23 @@ from mirror_assets.orchestration.reporting import (
     discovery_results,
     evaluated,
     new_problems,
+    overdue_results,
     without_lost_tables,
 )
-from mirror_assets.orchestration.resources import project, resource_keys
-from mirror_assets.orchestration.run_tags import (
+from mirror_assets.orchestration.resources import fixed_config, project, resource_keys
+from mirror_assets.orchestration.runs import (
     COMMAND_TAG,
     EVALUATED_ALL,
     EVALUATED_SOME,
     EVALUATED_TAG,
-    mirror_name,
+    failing,
+    failure,
+    location_label,
+    mirror_of_run,
     require_own_assets,
     tag_failing,
 )
+from mirror_assets.orchestration.translator import AssetKind
 
 ALL_CHECKS = "all_checks"
 CHECKS = "checks"
@@ -191,17 +198,13 @@ def _reporting(
     context: dg.OpExecutionContext, assets: MirrorAssets, composed: Project, config: CheckTables
 ) -> Reporting:
     """Begin to report the evaluation of this run."""
-    origin = context.run.remote_job_origin
-    location = origin.repository_origin.code_location_origin if origin else None
-    owner = mirror_name(context.instance, location, assets.name)
     automation = assets.config.automation
     minutes = automation.checks_minutes(len(assets.config.tables)) or _MINUTES
     hours = automation.reconcile_every_hours if config.checks == [RECONCILED] else None
-    # Dagster stores a run's code location as a tag, but leaves it out of `run.tags`.
-    label = context.run.tags_for_storage().get(REPOSITORY_LABEL_TAG)
+    label = location_label(context.run)
     tags = {} if label is None else {REPOSITORY_LABEL_TAG: label}
     outage = RunTagMemory(context.instance, context.run, tags)
-    return Reporting(composed, owner, outage, 3600.0 * hours if hours else 60.0 * minutes)
+    return Reporting(composed, mirror_of_run(context, assets.name), outage, 3600.0 * hours if hours else 60.0 * minutes)
 
 
 def _reported(

@@ -1,31 +1,33 @@
-"""Jobs: mirror all tables, one schema or one table, replicate, rebuild, keep histories, run all checks."""
+"""Jobs: mirror all tables, one schema or one table, replicate, repair, rebuild, ask the doctor; and those of others."""
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from functools import partial
+from itertools import chain
 
 import dagster as dg
 from pydantic import Field
 
 from mirror_assets.composition import exporting_metrics
+from mirror_assets.config.discovered import When, with_found_tables
 from mirror_assets.errors import MirrorError
 from mirror_assets.monitoring import MonitoredTable
-from mirror_assets.orchestration.asset_names import DEFAULT_GROUP, MIRROR_ALL, AssetKind
-from mirror_assets.orchestration.changed_mirrors import ChangedMirrors
 from mirror_assets.orchestration.check_jobs import check_jobs
-from mirror_assets.orchestration.check_steps import log_checks
+from mirror_assets.orchestration.check_runs import log_checks
 from mirror_assets.orchestration.dagster_internals import PARTITION_NAME_TAG, Job
-from mirror_assets.orchestration.doctor_job import doctor_job
-from mirror_assets.orchestration.event_queue import EventQueue
-from mirror_assets.orchestration.fixed_config import fixed_config
-from mirror_assets.orchestration.materialize import WAIT_SECONDS, cancel, failing, stopping
-from mirror_assets.orchestration.mirror_assets import MirrorAssets
-from mirror_assets.orchestration.mirror_tables import FollowSources, follow_tables, mirror_tables
+from mirror_assets.orchestration.event_metadata import ChangedMirrors
+from mirror_assets.orchestration.mirror_assets import MIRROR_ALL, MirrorAssets
+from mirror_assets.orchestration.mirror_tables import mirror_tables
 from mirror_assets.orchestration.old_runs import old_runs_jobs
-from mirror_assets.orchestration.resources import project, resource_keys
+from mirror_assets.orchestration.resident import FollowSources, follow_tables
+from mirror_assets.orchestration.resources import fixed_config, project, resource_keys, zone_of
 from mirror_assets.orchestration.run_reports import RebuildReport, RepairReport, TableReport, require_all, summary
-from mirror_assets.orchestration.run_tags import tag_tables
-from mirror_assets.orchestration.table_events import TableEvents
+from mirror_assets.orchestration.runs import WAIT_SECONDS, cancel, failing, stopping, tag_tables
+from mirror_assets.orchestration.table_events import EventQueue, TableEvents
+from mirror_assets.orchestration.translator import DEFAULT_GROUP, AssetKind
 from mirror_assets.pipeline.context import manifest_or_none
+from mirror_assets.pipeline.doctor.answers import DoctorAnswer, DoctorVerdict
+from mirror_assets.pipeline.doctor.examination import examine_sources, examine_zone
+from mirror_assets.pipeline.doctor.mirror_questions import examine_mirror
 from mirror_assets.pipeline.rebuild_table import is_rebuilding, mirror_wait, rebuild_consequence, rebuild_table
 from mirror_assets.pipeline.repair_table import repair_table
 from mirror_assets.pipeline.table_lease import leased
@@ -36,10 +38,12 @@ MIRROR_TABLE = "mirror_table"
 REPLICATE = "replicate"
 REBUILD = "rebuild"
 REPAIR = "repair"
+DOCTOR = "doctor"
 TABLES_OP = "mirror_tables"
 REPLICATE_OP = "replicate_tables"
 REBUILD_OP = "rebuild_table"
 REPAIR_OP = "repair_table"
+ZONE_OP, SOURCES_OP = "examine_landing_zone", "examine_sources"
 _REPAIR = "Land the difference between one table's source and its mirror: choose the table's partition."
 _REBUILD = "Rebuild one table from a snapshot of its source: choose the table's partition."
 
@@ -53,6 +57,14 @@ class MirrorTables(dg.Config):
     # A default of this kind is left out of the launchpad.
     clip: bool = Field(default_factory=bool)
     follow: FollowSources | None = None
+
+
+class DoctorConfig(dg.Config):
+    """The tables to examine (empty: all), whether with Spark, and whether to check the keys of all rows."""
+
+    tables: list[str] = Field(default_factory=list)
+    spark: bool = True
+    thorough: bool = False
 
 
 def build_jobs(assets: MirrorAssets) -> list[Job]:
@@ -75,7 +87,7 @@ def build_jobs(assets: MirrorAssets) -> list[Job]:
             name=assets.full_name(name), partitions_def=keys, description=description, **fixed_config(assets)
         )
 
-    return [
+    jobs = [
         mirror.to_job(name=assets.full_name(MIRROR_ALL), description=all_tables, **fixed_config(assets)),
         partitioned(MIRROR_SCHEMA, "Mirror the tables of one schema: choose its partition."),
         partitioned(MIRROR_TABLE, "Mirror one table: choose its partition."),
@@ -83,10 +95,10 @@ def build_jobs(assets: MirrorAssets) -> list[Job]:
         _rebuild_job(assets),
         _repair_job(assets),
         *(job for feature in assets.config.all_features for job in feature.jobs(assets)),
-        *old_runs_jobs(assets),
         doctor_job(assets),
         *check_jobs(assets),
     ]
+    return [*jobs, *old_runs_jobs(assets, [job.name for job in jobs])]
 
 
 def _partition(context: dg.OpExecutionContext, keys: Collection[str]) -> str:
@@ -256,3 +268,61 @@ def _rebuild_job(assets: MirrorAssets) -> Job:
         return RebuildReport(str(table.name), manifest.epoch, manifest.covered, manifest.next_number - 1)
 
     return _job_of(assets, rebuild_op, REBUILD, _REBUILD, of_one_table=True)
+
+
+def doctor_job(assets: MirrorAssets) -> dg.JobDefinition:
+    """Return the job; without Spark, it starts no JVM."""
+
+    @dg.op(
+        name=assets.full_name(ZONE_OP),
+        description="Probe the landing zone, in a scratch folder, for what publishing needs.",
+        out=assets.out,
+        required_resource_keys=resource_keys(assets, with_spark=False),
+    )
+    def zone_op(context: dg.OpExecutionContext) -> list[DoctorAnswer]:
+        with failing():
+            return _logged(context, examine_zone(zone_of(assets, context.resources).open()))
+
+    @dg.op(
+        name=assets.full_name(SOURCES_OP),
+        description="Ask each source, through both readers, whether it can be mirrored.",
+        out=assets.out,
+        required_resource_keys=resource_keys(assets),
+    )
+    def sources_op(context: dg.OpExecutionContext, config: DoctorConfig) -> list[DoctorAnswer]:
+        with failing():
+            composed = project(assets, context.resources, with_spark=config.spark, lands=False)
+            tables = composed.tables(config.tables)
+            found = with_found_tables(assets.config, When.NEVER)  # the definitions may be older than the newest scan
+            of_mirror = examine_mirror(found, composed.store, tables)
+            of_sources = examine_sources(tables, with_spark=config.spark, thorough=config.thorough)
+            return _logged(context, chain(of_mirror, of_sources))
+
+    @dg.op(name=assets.full_name("all_well"), description="Fail the run when an answer is no.")
+    def all_well(of_zone: list[DoctorAnswer], of_sources: list[DoctorAnswer]) -> None:
+        answers = (*of_zone, *of_sources)
+        wrong = {f"{one.subject}: {one.question}": one.text for one in answers if one.verdict is DoctorVerdict.NO}
+        if wrong:
+            first = next(f"{asked} {text}" for asked, text in wrong.items())
+            what = f"{len(wrong)} of {len(answers)} answers are no: {first}"
+            raise dg.Failure(what, metadata=wrong, allow_retries=False)
+
+    @dg.job(
+        name=assets.full_name(DOCTOR),
+        description="Ask landing zone and sources whether mirroring can work.",
+        **fixed_config(assets),
+    )
+    def doctor() -> None:
+        all_well(zone_op(), sources_op())
+
+    return doctor
+
+
+def _logged(context: dg.OpExecutionContext, answers: Iterable[DoctorAnswer]) -> list[DoctorAnswer]:
+    """Log each answer when it arrives; return all."""
+    found = list[DoctorAnswer]()
+    for one in answers:
+        found.append(one)
+        log = context.log.info if one.verdict in (DoctorVerdict.OK, DoctorVerdict.NOT_ASKED) else context.log.warning
+        log(f"{one.verdict.value}: {one.subject}: {one.question} {one.text}")
+    return found

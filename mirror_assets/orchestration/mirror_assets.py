@@ -1,4 +1,4 @@
-"""The assets of a mirror in a Dagster project: their specs and keys, and the names of everything else."""
+"""Dagster's names for a table by default, and names that Dagster accepts."""
 
 from __future__ import annotations
 
@@ -10,10 +10,13 @@ from mirror_assets.config.model import Config
 from mirror_assets.config.table_settings import TableSettings
 from mirror_assets.feature import asset_of_feature
 from mirror_assets.landing.names import TableName
-from mirror_assets.orchestration.asset_names import OUTPUTS, TABLES, AssetKind, partitions_name
 from mirror_assets.orchestration.errors import KEY_TAKEN
-from mirror_assets.orchestration.translator import MirrorTranslator, MirrorTranslatorData
+from mirror_assets.orchestration.translator import AssetKind, MirrorTranslator, MirrorTranslatorData, safe
 
+# The job whose runs mirror all tables, before the mirror's prefix.
+MIRROR_ALL = "mirror_all"
+# Resources, before the mirror's prefix.
+LANDING_ZONE, SPARK, TABLES, OUTPUTS = "landing_zone", "spark", "tables", "outputs"
 _SENSOR = "mirror"
 _UPSTREAM = {
     AssetKind.CHANGES: AssetKind.SOURCE,
@@ -25,6 +28,19 @@ _UPSTREAM = {
 _HAS_SLICES = (AssetKind.SOURCE, AssetKind.CHANGES, AssetKind.LANDING)
 # Downstream assets can load these, which are Delta tables.
 LOADABLE = (AssetKind.SOURCE, AssetKind.MIRROR, AssetKind.HISTORY)
+
+
+def step_name(key: dg.AssetKey) -> str:
+    """Return the name of the step that materializes the asset."""
+    return "__".join(safe(part) for part in key.path)
+
+
+def partitions_name(landing: dg.AssetKey) -> str:
+    """Return the name of the dynamic partitions of the table whose landing asset has this key.
+
+    An instance has one set of partitions for each name, so that of an asset is unique.
+    """
+    return f"slices_{step_name(landing)}"
 
 
 @dataclass(frozen=True, eq=False)
@@ -49,8 +65,12 @@ class MirrorAssets:
         """Return the key of the table's asset. Raises TableUnknown."""
         if (kind, table) not in self._translated:
             own = self.config.table(table).source_asset if kind is AssetKind.SOURCE else None
-            data = MirrorTranslatorData(self.config, self.config.table(table), kind)
-            spec = self.translator.get_asset_spec(data) if own is None else dg.AssetSpec(_source_key(own, table))
+            if own is None:
+                data = MirrorTranslatorData(self.config, self.config.table(table), kind)
+                spec = self.translator.get_asset_spec(data)
+            else:  # the asset of the project that writes the source
+                named = own.replace("{schema}", table.schema or "").replace("{table}", table.table)
+                spec = dg.AssetSpec(dg.AssetKey.from_user_string(named))
             self._translated[kind, table] = spec
         return self._translated[kind, table].key
 
@@ -139,8 +159,3 @@ class MirrorAssets:
                 if key in known:
                     raise KEY_TAKEN(key=key.to_user_string(), known=known[key], this=this)
                 known[key] = this
-
-
-def _source_key(named: str, table: TableName) -> dg.AssetKey:
-    """Return the key that `source_asset` names; `{schema}` and `{table}` are the table's in the mirror."""
-    return dg.AssetKey.from_user_string(named.replace("{schema}", table.schema or "").replace("{table}", table.table))

@@ -7,12 +7,10 @@ belong to no run: Dagster can delete them only with the whole history of an asse
 import time
 from collections.abc import Collection, Iterator
 from datetime import datetime, timezone
-from functools import partial
 from pathlib import Path
 
 import dagster as dg
 
-from mirror_assets.orchestration.asset_names import AssetKind
 from mirror_assets.orchestration.check_jobs import CHECKS
 from mirror_assets.orchestration.dagster_internals import (
     IMPLICIT_ASSET_JOB_NAME,
@@ -20,10 +18,11 @@ from mirror_assets.orchestration.dagster_internals import (
     RemoteRepositoryOrigin,
     SqliteEventLogStorage,
 )
-from mirror_assets.orchestration.fixed_config import fixed_config
 from mirror_assets.orchestration.mirror_assets import MirrorAssets
 from mirror_assets.orchestration.mirror_status import status_asset
 from mirror_assets.orchestration.partitions import delete_keys
+from mirror_assets.orchestration.resources import fixed_config
+from mirror_assets.orchestration.translator import AssetKind
 
 DELETE_OLD_RUNS = "delete_old_runs"
 _DAY_SECONDS = 86_400.0
@@ -33,8 +32,8 @@ _PAGE = 200
 _ENDED = [dg.DagsterRunStatus.SUCCESS, dg.DagsterRunStatus.FAILURE, dg.DagsterRunStatus.CANCELED]
 
 
-def old_runs_jobs(assets: MirrorAssets) -> list[dg.JobDefinition]:
-    """Return the job, unless runs are retained permanently."""
+def old_runs_jobs(assets: MirrorAssets, others: Collection[str]) -> list[dg.JobDefinition]:
+    """Return the job, unless runs are retained permanently; `others` are the names of all other jobs of the mirror."""
     days = assets.config.automation.keep_runs_days
     if days is None:
         return []
@@ -48,7 +47,8 @@ def old_runs_jobs(assets: MirrorAssets) -> list[dg.JobDefinition]:
         if origin is None:
             raise dg.Failure("Runs are selected by their code location, and this run has none. Launch it in Dagster.")
         before = time.time() - days * _DAY_SECONDS
-        deleted = delete_old_runs(context.instance, assets, origin.repository_origin, before)
+        jobs = {*others, context.job_name}
+        deleted = delete_old_runs(context.instance, assets, jobs, origin.repository_origin, before)
         context.log.info(f"{deleted} runs of more than {days} days ago are deleted")
 
     @dg.job(
@@ -63,18 +63,22 @@ def old_runs_jobs(assets: MirrorAssets) -> list[dg.JobDefinition]:
 
 
 def delete_old_runs(
-    instance: dg.DagsterInstance, mirror: MirrorAssets, repository: RemoteRepositoryOrigin, before: float
+    instance: dg.DagsterInstance,
+    mirror: MirrorAssets,
+    jobs: Collection[str],
+    repository: RemoteRepositoryOrigin,
+    before: float,
 ) -> int:
     """Delete the mirror's runs in the repository that ended before that time (seconds since 1970); return how many.
 
-    These are runs of its jobs, and runs of assets that select no other asset than the mirror's. A run that has an
+    These are runs of its `jobs`, and runs of assets that select no other asset than the mirror's. A run that has an
     asset's newest event is kept: Dagster's pages show the asset's state by it. The partitions of slices that a deleted
     run has landed are deleted, because Dagster would show them as missing.
     """
     zones = {mirror.key(AssetKind.LANDING, name): mirror.partitions_name(name) for name in mirror.config.names}
     assets = [*mirror.own_keys(), status_asset(mirror).key]
     newest = {entry.last_run_id for entry in (one.asset_entry for one in instance.get_asset_records(assets))}
-    deleted = _old_runs(instance, mirror, repository, before) - newest
+    deleted = _old_runs(instance, mirror, jobs, repository, before) - newest
     for run in deleted:
         for asset, partition in _materialized(instance, run):
             if asset in zones and partition is not None:
@@ -88,32 +92,29 @@ def delete_old_runs(
 
 
 def _old_runs(
-    instance: dg.DagsterInstance, mirror: MirrorAssets, repository: RemoteRepositoryOrigin, before: float
+    instance: dg.DagsterInstance,
+    mirror: MirrorAssets,
+    jobs: Collection[str],
+    repository: RemoteRepositoryOrigin,
+    before: float,
 ) -> set[str]:
     """Return the ids of the mirror's runs in the repository that ended before that time."""
-    from mirror_assets.orchestration.jobs import build_jobs  # it imports this module
 
-    ended = partial(dg.RunsFilter, statuses=_ENDED, tags={REPOSITORY_LABEL_TAG: repository.get_label()})
-    checks, found = mirror.full_name(CHECKS), set[str]()
-    for job in build_jobs(mirror):
-        since = max(before, time.time() - _CHECKS_SECONDS) if job.name == checks else before
-        found |= set(instance.get_run_ids(ended(job_name=job.name, updated_before=_time(since))))
+    def ended(job: str, since: float) -> dg.RunsFilter:
+        at, tags = datetime.fromtimestamp(since, timezone.utc), {REPOSITORY_LABEL_TAG: repository.get_label()}
+        return dg.RunsFilter(job_name=job, statuses=_ENDED, tags=tags, updated_before=at)
+
+    found = set[str]()
+    for job in jobs:
+        since = max(before, time.time() - _CHECKS_SECONDS) if job == mirror.full_name(CHECKS) else before
+        found |= set(instance.get_run_ids(ended(job, since)))
     own, cursor = mirror.own_keys(), None
-    of_assets = ended(job_name=IMPLICIT_ASSET_JOB_NAME, updated_before=_time(before))
-    while page := instance.get_runs(of_assets, cursor=cursor, limit=_PAGE):
-        found |= {run.run_id for run in page if _selects_only(run, own)}
+    while page := instance.get_runs(ended(IMPLICIT_ASSET_JOB_NAME, before), cursor=cursor, limit=_PAGE):
+        for run in page:  # it may have materialized or checked assets of others as well
+            selected = {*(run.asset_selection or ()), *(check.asset_key for check in run.asset_check_selection or ())}
+            found |= {run.run_id} if selected and selected <= own else set()
         cursor = page[-1].run_id
     return found
-
-
-def _selects_only(run: dg.DagsterRun, own: Collection[dg.AssetKey]) -> bool:
-    """Return whether the run materialized or checked nothing but these assets."""
-    selected = {*(run.asset_selection or ()), *(check.asset_key for check in run.asset_check_selection or ())}
-    return bool(selected) and selected <= set(own)
-
-
-def _time(seconds: float) -> datetime:
-    return datetime.fromtimestamp(seconds, timezone.utc)
 
 
 def _materialized(instance: dg.DagsterInstance, run_id: str) -> Iterator[tuple[dg.AssetKey, str | None]]:

@@ -6,14 +6,14 @@ A tick reads the newest pages only: the number of partitions grows with the age 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 
 import dagster as dg
 
 from mirror_assets.landing.errors import NameRefused
 from mirror_assets.landing.names import SliceKey, TableName
-from mirror_assets.orchestration.event_queue import is_storage_fault
+from mirror_assets.orchestration.errors import PARTITION_UNKNOWN
 from mirror_assets.orchestration.mirror_assets import MirrorAssets
+from mirror_assets.orchestration.runs import failure
 from mirror_assets.pipeline.plan import Boundaries
 
 _PAGE = 200
@@ -26,6 +26,20 @@ def as_slice(key: str) -> SliceKey | None:
         return SliceKey.parse(key)
     except NameRefused:
         return None
+
+
+def parse_slices(partitions: Sequence[str]) -> list[SliceKey]:
+    """Return the slices that the partitions name, by version; Dagster's order is that of registration.
+
+    Raises dagster.Failure for a partition that is not a slice: one that was added by hand.
+    """
+    keys = []
+    for partition in partitions:
+        try:
+            keys.append(SliceKey.parse(partition))
+        except NameRefused:
+            raise failure(PARTITION_UNKNOWN(partition=partition)) from None
+    return sorted(keys)
 
 
 def registered_boundaries(instance: dg.DagsterInstance, assets: MirrorAssets, table: TableName) -> Boundaries:
@@ -47,29 +61,6 @@ def registered_boundaries(instance: dg.DagsterInstance, assets: MirrorAssets, ta
             cursor = page.cursor
 
     return boundaries
-
-
-@dataclass(frozen=True)
-class LastBoundaries:
-    """The registered slices of tables, as last read while Dagster's storage does not respond."""
-
-    instance: dg.DagsterInstance
-    assets: MirrorAssets
-    _known: dict[TableName, frozenset[int]] = field(default_factory=dict)
-
-    def of(self, table: TableName) -> Boundaries:
-        """Return the function as `registered_boundaries` does."""
-        read = registered_boundaries(self.instance, self.assets, table)
-
-        def boundaries(epoch: int, covered: int) -> frozenset[int]:
-            try:
-                self._known[table] = read(epoch, covered)
-            except Exception as error:
-                if not is_storage_fault(error):
-                    raise
-            return self._known.get(table, frozenset())
-
-        return boundaries
 
 
 def _is_pending(key: SliceKey, epoch: int, covered: int) -> bool:

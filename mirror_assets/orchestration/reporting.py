@@ -9,8 +9,8 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from datetime import datetime, timezone
 from functools import partial
-from typing import Protocol
 
 import dagster as dg
 import pydantic
@@ -21,10 +21,11 @@ from mirror_assets.config.model import Config
 from mirror_assets.errors import NEXT, ErrorCode, MirrorError, StopError
 from mirror_assets.landing.problems import ProblemFile, ProblemKey, ProblemStore, Severity, StoredProblem
 from mirror_assets.orchestration.asset_check import SKIPPED, Check
-from mirror_assets.orchestration.asset_names import AssetKind
-from mirror_assets.orchestration.check_tables import EvaluatedCheck
+from mirror_assets.orchestration.check_runs import EvaluatedCheck
 from mirror_assets.orchestration.errors import NEW_PROBLEMS
-from mirror_assets.orchestration.run_tags import EVALUATED_ALL, EVALUATED_TAG
+from mirror_assets.orchestration.mirror_assets import MirrorAssets
+from mirror_assets.orchestration.runs import EVALUATED_ALL, EVALUATED_SOME, EVALUATED_TAG, mirror_tags
+from mirror_assets.orchestration.translator import AssetKind
 from mirror_assets.orchestration.units import count, joined
 from mirror_assets.pipeline.evaluation import Evaluation, FailedCheck, newly_open
 
@@ -42,16 +43,8 @@ _LOST = {
         ErrorCode.CATALOG_UNAVAILABLE,
     )
 }
-
 Results = Mapping[ProblemKey, FailedCheck | None]
-
-
-class _Memory(Protocol):
-    """Where problems are stored."""
-
-    def change(self, change: Callable[[ProblemFile], ProblemFile]) -> tuple[ProblemFile, ProblemFile]:
-        """Replace the problems; return them before and after."""
-        ...
+OVERDUE = "overdue"
 
 
 @dataclass
@@ -79,19 +72,17 @@ class RunTagMemory:
 
     def read(self) -> ProblemFile:
         """Return the problems; those of the newest run are read once."""
-        if self._known is None:
-            self._known = self._newest()
-        return self._known
-
-    def _newest(self) -> ProblemFile:
+        if self._known is not None:
+            return self._known
         tags = {**self.tags, EVALUATED_TAG: EVALUATED_ALL}  # a run of some checks knows nothing of an outage
         filters = dg.RunsFilter(job_name=self.run.job_name, tags=tags, statuses=_ENDED)
         newest = self.instance.get_runs(filters, limit=1)
         text = newest[0].tags.get(OUTAGE_TAG) if newest else None
         try:
-            return ProblemFile.model_validate_json(text) if text else ProblemFile()
+            self._known = ProblemFile.model_validate_json(text) if text else ProblemFile()
         except pydantic.ValidationError:  # another version wrote it
-            return ProblemFile()
+            self._known = ProblemFile()
+        return self._known
 
 
 @dataclass
@@ -140,7 +131,11 @@ class Reporting:
         return new
 
     def _report(
-        self, memory: _Memory, generation: int, results: Results, known: frozenset[ProblemKey] | None
+        self,
+        memory: ProblemStore | RunTagMemory,
+        generation: int,
+        results: Results,
+        known: frozenset[ProblemKey] | None,
     ) -> list[StoredProblem]:
         interval_ms = round(self.interval_seconds * 1000)
         evaluation = Evaluation(self.owner, generation, self._began_ms, interval_ms, results, known)
@@ -215,6 +210,43 @@ def discovery_results(config: Config) -> Iterator[tuple[ProblemKey, FailedCheck 
             text, _, next_step = row.reason.partition(NEXT)
             what = f"is not mirrored: the name {row.name} is taken"
             yield ProblemKey(row.address, "", "name_taken"), FailedCheck(what, text, Severity.WARN, next_step)
+
+
+def overdue_results(
+    instance: dg.DagsterInstance, assets: MirrorAssets, hours: Mapping[str, int], now: float
+) -> Iterator[tuple[ProblemKey, FailedCheck | None]]:
+    """Yield for each of these jobs whether a run has ended well within twice its interval in `hours`.
+
+    A run of checks that found a problem has ended well. A job that its schedule has never started is not overdue: the
+    schedule is off. `now` is in seconds since 1970.
+    """
+    mirror = mirror_tags(assets.config)
+    for base, interval in hours.items():
+        job = assets.full_name(base)
+        scheduled = dg.RunsFilter(job_name=job, tags=mirror)
+        first = instance.get_run_records(scheduled, limit=1, ascending=True)
+        if not first:
+            continue
+        evaluated = {**mirror, EVALUATED_TAG: [EVALUATED_ALL, EVALUATED_SOME]}
+        succeeded = dg.RunsFilter(job_name=job, tags=mirror, statuses=[dg.DagsterRunStatus.SUCCESS])
+        ended = [
+            *instance.get_run_records(succeeded, limit=1),
+            *instance.get_run_records(dg.RunsFilter(job_name=job, tags=evaluated), limit=1),
+        ]
+        since = max((one.end_time or 0.0 for one in ended), default=first[0].create_timestamp.timestamp())
+        key = ProblemKey(job, "", OVERDUE)
+        if now - since <= 2 * interval * 3600:
+            yield key, None
+            continue
+        ended_at = f"{datetime.fromtimestamp(since, timezone.utc):%Y-%m-%d %H:%M} UTC"
+        failed = FailedCheck(
+            "is overdue",
+            f"No run of the job {job} has ended well since {ended_at}; one is due every {interval} hours.",
+            Severity.WARN,
+            next_step=f"open the newest run of {job} in Dagster and read its error; check that its schedule is on.",
+            page=f"jobs/{job}",
+        )
+        yield key, failed
 
 
 def without_lost_tables(results: Results, config: Config) -> dict[ProblemKey, FailedCheck | None]:

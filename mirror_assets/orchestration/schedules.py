@@ -8,12 +8,11 @@ import dagster as dg
 
 from mirror_assets.config.model import Config
 from mirror_assets.orchestration.check_jobs import CHECKS, RECONCILE
-from mirror_assets.orchestration.check_tables import LONGEST_SECONDS
+from mirror_assets.orchestration.check_runs import LONGEST_SECONDS
 from mirror_assets.orchestration.dagster_internals import Job
 from mirror_assets.orchestration.mirror_assets import MirrorAssets
 from mirror_assets.orchestration.old_runs import DELETE_OLD_RUNS
-from mirror_assets.orchestration.run_records import BUSY
-from mirror_assets.orchestration.run_tags import mirror_tags
+from mirror_assets.orchestration.runs import BUSY, mirror_tags
 
 SENSORS_VARIABLE = "MIRROR_SENSORS"
 

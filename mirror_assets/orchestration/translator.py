@@ -1,21 +1,41 @@
-"""Translates a table and a kind of asset into the asset's definition: key, description, group, owners, tags, links.
+"""The kinds of asset of a table, their names, and the translator of a table to the definitions of its assets.
 
 Dagster's daemon reads the definitions every minute, so anything long, such as columns, is metadata of events
-(slice_metadata.py).
+(event_metadata.py).
 """
 
 from __future__ import annotations
 
+import hashlib
+import re
 from dataclasses import dataclass
+from enum import Enum
+from typing import Any, TypeAlias
 
 import dagster as dg
 
 from mirror_assets.config.model import Config
 from mirror_assets.config.table_settings import TableSettings
 from mirror_assets.feature import asset_of_feature
+from mirror_assets.landing.names import TableName
 from mirror_assets.monitoring import DEFAULT_SCHEMA
-from mirror_assets.orchestration.asset_names import AssetKind, MetadataItem, asset_key, group_name
 from mirror_assets.orchestration.units import duration, size
+
+DEFAULT_GROUP = "default"
+_UNSAFE = re.compile(r"[^A-Za-z0-9_]")
+# MetadataValue is generic in the value that it wraps, which doesn't matter here.
+MetadataItem: TypeAlias = str | int | float | dg.MetadataValue[Any] | dg.TableSchema | dg.TableColumnLineage | None
+
+
+class AssetKind(str, Enum):
+    """The kinds of asset of a table; `history` only where it is enabled."""
+
+    SOURCE = "source"
+    CHANGES = "changes"
+    LANDING = "landing"
+    MIRROR = "mirror"
+    HISTORY = "history"
+
 
 _KINDS = {
     AssetKind.SOURCE: {"deltalake"},
@@ -48,34 +68,48 @@ class MirrorTranslator:
     def get_asset_spec(self, data: MirrorTranslatorData) -> dg.AssetSpec:
         """Return the asset's definition; reads nothing but the configuration.
 
-        Dependencies on other assets of the table, and partitions, are added to it.
+        Dependencies on other assets of the table, and partitions, are added to it. Source and mirror are external
+        assets: others write them.
         """
-        return _default_spec(data.config, data.kind, data.table)
+        config, kind, table = data.config, data.kind, data.table
+        made = asset_of_feature(config, table) if kind is AssetKind.HISTORY else None
+        kinds = set(made.kinds) if made else _KINDS[kind]
+        if kind is AssetKind.MIRROR and (mirror := config.mirror_place) is not None:
+            kinds = kinds | {mirror.kind}
+        uri = made.uri if made else _uri(config, kind, table)
+        metadata: dict[str, MetadataItem] = {"dagster/uri": shown_place(config, uri)}
+        if kind in (AssetKind.SOURCE, AssetKind.MIRROR):
+            metadata["dagster/table_name"] = str(table.name)
+        # The line that names the table, or the rule that found it. As a code reference, Dagster would show the file's
+        # path on the server, as a link to a local editor.
+        line = config.line_of(f"tables.{table.name}")
+        metadata["settings"] = f"{config.file.name}, line {line}" if line else config.file.name
+        return dg.AssetSpec(
+            asset_key(kind, table.name),
+            group_name=group_name(table.name),
+            kinds=kinds,
+            owners=table.owners,
+            tags=table.tags,
+            description="\n\n".join(made.paragraphs if made else _paragraphs(config, kind, table)),
+            metadata=metadata,
+        )
 
 
-def _default_spec(config: Config, kind: AssetKind, table: TableSettings) -> dg.AssetSpec:
-    """Return the definition. Source and mirror are external assets: others write them."""
-    made = asset_of_feature(config, table) if kind is AssetKind.HISTORY else None
-    kinds = set(made.kinds) if made else _KINDS[kind]
-    if kind is AssetKind.MIRROR and (mirror := config.mirror_place) is not None:
-        kinds = kinds | {mirror.kind}
-    uri = made.uri if made else _uri(config, kind, table)
-    metadata: dict[str, MetadataItem] = {"dagster/uri": shown_place(config, uri)}
-    if kind in (AssetKind.SOURCE, AssetKind.MIRROR):
-        metadata["dagster/table_name"] = str(table.name)
-    # The line that names the table, or the rule that found it. As a code reference, Dagster would show the file's path
-    # on the server, as a link to a local editor.
-    line = config.line_of(f"tables.{table.name}")
-    metadata["settings"] = f"{config.file.name}, line {line}" if line else config.file.name
-    return dg.AssetSpec(
-        asset_key(kind, table.name),
-        group_name=group_name(table.name),
-        kinds=kinds,
-        owners=table.owners,
-        tags=table.tags,
-        description="\n\n".join(made.paragraphs if made else _paragraphs(config, kind, table)),
-        metadata=metadata,
-    )
+def safe(text: str) -> str:
+    """Return `text` as Dagster accepts names; a changed text gets a hash, so that two tables never share a name."""
+    plain = _UNSAFE.sub("_", text)
+    return plain if plain == text else f"{plain}_{hashlib.sha256(text.encode()).hexdigest()[:6]}"
+
+
+def asset_key(kind: AssetKind, table: TableName) -> dg.AssetKey:
+    """Return the key without a translator, `[<schema>/]<table>_<kind>`: the UI shows a key's last part alone."""
+    last = f"{safe(table.table)}_{kind.value}"
+    return dg.AssetKey([safe(table.schema), last] if table.schema else [last])
+
+
+def group_name(table: TableName) -> str:
+    """Return the group of the table: its schema."""
+    return safe(table.schema) if table.schema else DEFAULT_GROUP
 
 
 def shown_place(config: Config, place: str) -> str:

@@ -31,6 +31,7 @@ from mirror_assets.source.errors import (
     SOURCE_UNSUPPORTED,
     LogGap,
     SourceNotDelta,
+    source_not_delta,
 )
 from mirror_assets.source.live_paths import LivePaths
 from mirror_assets.source.log_checkpoint import read_checkpoint

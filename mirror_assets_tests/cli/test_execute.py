@@ -46,7 +46,7 @@ def test_a_failure_that_can_not_be_recorded_ends_no_run(
     def locked(*_: object) -> NoReturn:
         raise OSError("database table is locked")
 
-    monkeypatch.setattr(mirror_tables._TableRuns, "_record_failure", locked)
+    monkeypatch.setattr(mirror_tables.TableRuns, "_record_failure", locked)
     assert main(["run", "--config", str(file), "--json"]) == 2
     reports = json.loads(capsys.readouterr().out)
     assert [(report["table"], report["family"]) for report in reports] == [(name, "setting") for name in _NAMES]

@@ -14,7 +14,7 @@ from mirror_assets.cli import follow
 from mirror_assets.cli.main import main
 from mirror_assets.config.load import parse_config
 from mirror_assets.landing.names import TableName
-from mirror_assets.orchestration.asset_names import AssetKind, asset_key
+from mirror_assets.orchestration.translator import AssetKind, asset_key
 
 TABLES = [TableName("shop", name) for name in ("orders", "lines")]
 

@@ -11,11 +11,12 @@ from dagster._core.loader import LoadingContextForTest
 from dagster._core.storage.asset_check_execution_record import AssetCheckExecutionRecord
 
 from mirror_assets.definitions import build_definitions
-from mirror_assets.orchestration.asset_names import MIRROR_ALL, AssetKind, asset_key, partitions_name
 from mirror_assets.orchestration.check_jobs import CHECKS, RECONCILE
 from mirror_assets.orchestration.checks import RECONCILED
 from mirror_assets.orchestration.jobs import REBUILD, REBUILD_OP, REPAIR, REPLICATE
-from mirror_assets.orchestration.run_tags import COMMAND_TAG
+from mirror_assets.orchestration.mirror_assets import MIRROR_ALL, partitions_name
+from mirror_assets.orchestration.runs import COMMAND_TAG
+from mirror_assets.orchestration.translator import AssetKind, asset_key
 from mirror_assets.pipeline.scheduler import Scheduler
 from mirror_assets_tests.lab import TABLE, Lab
 

@@ -18,13 +18,13 @@ from mirror_assets.landing.failures import read_failure
 from mirror_assets.landing.format import SliceRecord
 from mirror_assets.landing.names import SliceKey
 from mirror_assets.landing.state import CommitPosition
-from mirror_assets.orchestration.asset_names import MIRROR_ALL, AssetKind, asset_key, partitions_name
 from mirror_assets.orchestration.check_jobs import ALL_CHECKS, CHECK_OP
-from mirror_assets.orchestration.check_steps import is_blocking_failure
-from mirror_assets.orchestration.checks import CHECKS
+from mirror_assets.orchestration.check_runs import is_blocking_failure
+from mirror_assets.orchestration.checks import CHECKS, NOTHING_STAGED
 from mirror_assets.orchestration.jobs import MIRROR_SCHEMA, MIRROR_TABLE, REBUILD, REBUILD_OP, REPLICATE
+from mirror_assets.orchestration.mirror_assets import MIRROR_ALL, partitions_name
 from mirror_assets.orchestration.recorded_checks import RecordedChecks
-from mirror_assets.orchestration.staged_checks import NOTHING_STAGED
+from mirror_assets.orchestration.translator import AssetKind, asset_key
 from mirror_assets.pipeline import stage
 from mirror_assets.pipeline.check_slice import BLOCKING_CHECKS
 from mirror_assets.pipeline.context import TableContext

@@ -13,7 +13,7 @@ import pytest
 from dagster_pyspark import LazyPySparkResource
 
 from mirror_assets.definitions import build_definitions
-from mirror_assets.orchestration.asset_names import AssetKind, asset_key
+from mirror_assets.orchestration.translator import AssetKind, asset_key
 from mirror_assets_tests.lab import TABLE, Lab
 
 _MIRROR, _SOURCE = asset_key(AssetKind.MIRROR, TABLE), asset_key(AssetKind.SOURCE, TABLE)

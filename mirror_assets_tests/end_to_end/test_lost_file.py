@@ -10,8 +10,8 @@ import pytest
 from deltalake import DeltaTable
 
 from mirror_assets.definitions import build_definitions
-from mirror_assets.orchestration.asset_names import MIRROR_ALL
 from mirror_assets.orchestration.check_jobs import CHECKS
+from mirror_assets.orchestration.mirror_assets import MIRROR_ALL
 from mirror_assets_tests.lab import TABLE, Lab
 from mirror_assets_tests.web import WebReceiver, web_receiver
 

@@ -22,11 +22,12 @@ from deltalake import write_deltalake
 from mirror_assets.landing.failures import read_failure
 from mirror_assets.landing.format import SliceRecord
 from mirror_assets.landing.names import batch_lease
-from mirror_assets.orchestration import event_queue
-from mirror_assets.orchestration.asset_names import AssetKind, asset_key, partitions_name
+from mirror_assets.orchestration import table_events
 from mirror_assets.orchestration.jobs import TABLES_OP, MirrorTables
-from mirror_assets.orchestration.mirror_tables import FollowSources
-from mirror_assets.orchestration.run_tags import mirror_name
+from mirror_assets.orchestration.mirror_assets import partitions_name
+from mirror_assets.orchestration.resident import FollowSources
+from mirror_assets.orchestration.runs import mirror_name
+from mirror_assets.orchestration.translator import AssetKind, asset_key
 from mirror_assets.pipeline import batch_runner
 from mirror_assets.pipeline.batch_runner import batch_holder, has_runs, request_end
 from mirror_assets.pipeline.scheduler import Scheduler
@@ -90,7 +91,7 @@ def test_dagsters_database_may_be_away_while_a_run_mirrors(
 ) -> None:
     """Seen: the run ended 0.5 s after its database was restarted, and Dagster showed it as running."""
     monkeypatch.setattr(batch_runner, "_READ_AFTER_SECONDS", 0.1)
-    monkeypatch.setattr(event_queue, "_RETRY_SECONDS", 0.2)
+    monkeypatch.setattr(table_events, "_RETRY_SECONDS", 0.2)
     is_away, ours = threading.Event(), mirror_name(instance, None)
     for storage, methods in (
         (instance.event_log_storage, ("store_event", "add_dynamic_partitions", "get_paginated_dynamic_partitions")),

@@ -26,10 +26,9 @@ from mirror_assets.config.errors import MISTAKES
 from mirror_assets.config.load import load_config
 from mirror_assets.definitions import build_definitions
 from mirror_assets.encode.private.jvm import Jvm
-from mirror_assets.orchestration.asset_names import MIRROR_ALL
 from mirror_assets.orchestration.check_jobs import ALL_CHECKS
 from mirror_assets.orchestration.jobs import REPLICATE
-from mirror_assets.orchestration.mirror_assets import MirrorAssets
+from mirror_assets.orchestration.mirror_assets import MIRROR_ALL, MirrorAssets
 from mirror_assets.orchestration.resources import resources
 from mirror_assets.zones.onelake.clients import shared_clients
 from mirror_assets.zones.onelake.onelake_zone import Staging

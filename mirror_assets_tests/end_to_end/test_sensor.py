@@ -13,8 +13,9 @@ from mirror_assets.landing.lease import Lease, take_lease
 from mirror_assets.landing.rebuild import begin_rebuild
 from mirror_assets.landing.steps import drive
 from mirror_assets.orchestration import table_events
-from mirror_assets.orchestration.asset_names import AssetKind, asset_key, partitions_name
 from mirror_assets.orchestration.jobs import REBUILD, TABLES_OP
+from mirror_assets.orchestration.mirror_assets import partitions_name
+from mirror_assets.orchestration.translator import AssetKind, asset_key
 from mirror_assets.pipeline import table_watch
 from mirror_assets.pipeline.errors import SOURCE_BROKE
 from mirror_assets.pipeline.next_action import check_not_held, zone_state

@@ -9,11 +9,12 @@ import dagster as dg
 
 from mirror_assets.definitions import build_definitions
 from mirror_assets.landing.names import SliceKey
-from mirror_assets.orchestration.asset_names import MIRROR_ALL, RANGE_START, AssetKind, asset_key, partitions_name
-from mirror_assets.orchestration.batch_sensor import SENSOR
+from mirror_assets.orchestration.check_runs import RANGE_START
 from mirror_assets.orchestration.jobs import REBUILD, REBUILD_OP
-from mirror_assets.orchestration.mirror_assets import MirrorAssets
+from mirror_assets.orchestration.mirror_assets import MIRROR_ALL, MirrorAssets, partitions_name
 from mirror_assets.orchestration.resources import resources
+from mirror_assets.orchestration.sensors import MIRROR_SENSOR
+from mirror_assets.orchestration.translator import AssetKind, asset_key
 from mirror_assets_tests.lab import TABLE, Lab
 from mirror_assets_tests.orchestration.mirrors import evaluate
 
@@ -50,7 +51,7 @@ class Location:
         context = dg.build_sensor_context(
             instance=self.instance, definitions=self.definitions, resources=self.resources
         )
-        result = evaluate(self.definitions.resolve_sensor_def(SENSOR), context)
+        result = evaluate(self.definitions.resolve_sensor_def(MIRROR_SENSOR), context)
         assert isinstance(result, dg.SensorResult | dg.SkipReason)
         return result
 

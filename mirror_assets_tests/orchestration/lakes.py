@@ -15,7 +15,7 @@ from mirror_assets.config.load import parse_config
 from mirror_assets.config.model import Config
 from mirror_assets.definitions import build_definitions
 from mirror_assets.landing.names import TableName
-from mirror_assets.orchestration.asset_names import AssetKind, asset_key
+from mirror_assets.orchestration.translator import AssetKind, asset_key
 
 TABLE = TableName("shop", "orders")
 CHECKS = ("frames_safe", "guardrails", "layout", "types")

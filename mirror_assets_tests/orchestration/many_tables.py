@@ -15,8 +15,8 @@ from mirror_assets.composition import open_mirror
 from mirror_assets.config.load import load_config
 from mirror_assets.config.model import Config
 from mirror_assets.definitions import build_definitions
-from mirror_assets.orchestration.asset_names import MIRROR_ALL
 from mirror_assets.orchestration.jobs import TABLES_OP
+from mirror_assets.orchestration.mirror_assets import MIRROR_ALL
 from mirror_assets.orchestration.run_reports import TableReport
 from mirror_assets.pipeline.context import TableContext
 from mirror_assets.pipeline.reconcile_table import reconcile_table

@@ -21,10 +21,11 @@ from mirror_assets.landing.failures import record_failure
 from mirror_assets.landing.format import SliceRecord
 from mirror_assets.landing.metadata import metadata_bytes
 from mirror_assets.landing.names import SliceKey
-from mirror_assets.orchestration import check_jobs, check_tables, recorded_checks, staged_checks
-from mirror_assets.orchestration.asset_names import AssetKind, asset_key, partitions_name
+from mirror_assets.orchestration import check_jobs, check_runs, checks, recorded_checks
 from mirror_assets.orchestration.check_jobs import ALL_CHECKS, CHECK_OP, CHECKS, CheckTables
+from mirror_assets.orchestration.mirror_assets import partitions_name
 from mirror_assets.orchestration.recorded_checks import RecordedChecks
+from mirror_assets.orchestration.translator import AssetKind, asset_key
 from mirror_assets.pipeline.backoff import note_failure
 from mirror_assets.pipeline.context import TableContext
 from mirror_assets.pipeline.plan import plan_table
@@ -187,7 +188,7 @@ def test_tables_whose_checks_do_not_end_have_failed(
     paper: Paper, instance: dg.DagsterInstance, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     over = threading.Event()
-    for module in (check_tables, check_jobs):
+    for module in (check_runs, check_jobs):
         monkeypatch.setattr(module, "LONGEST_SECONDS", 0.5)
     monkeypatch.setattr(DeltaLog, "state", lambda *_: over.wait(60))
     found = _results(instance, _run(paper.config, instance))
@@ -262,7 +263,7 @@ def test_a_scheduled_run_lists_staged_slices_only_after_a_failure(
         listings.append(str(context.name))
         return staged_ahead(context)
 
-    monkeypatch.setattr(staged_checks, "staged_ahead", count)
+    monkeypatch.setattr(checks, "staged_ahead", count)
     assert _run(paper.config, instance).success
     assert listings == []
     instance.report_runless_asset_event(dg.AssetCheckEvaluation(_ORDER.asset_key, _ORDER.name, passed=False))

@@ -21,7 +21,7 @@ from dagster._grpc.types import SensorExecutionArgs
 from dagster._serdes import deserialize_value
 
 from benchmarks.postgres import free_port
-from mirror_assets.orchestration.batch_sensor import SENSOR
+from mirror_assets.orchestration.sensors import MIRROR_SENSOR
 from mirror_assets_tests.worlds.disk_lake import DiskLake
 
 _PROJECT = Path(__file__).parents[2]
@@ -46,7 +46,7 @@ class Server:
             SensorExecutionArgs(
                 repository_origin=RemoteRepositoryOrigin(self.origin, "__repository__"),
                 instance_ref=self.instance.get_ref(),
-                sensor_name=SENSOR,
+                sensor_name=MIRROR_SENSOR,
                 last_tick_completion_time=None,
                 last_run_key=None,
                 cursor=None,

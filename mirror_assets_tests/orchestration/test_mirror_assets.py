@@ -10,9 +10,8 @@ from hypothesis import strategies as st
 from mirror_assets.definitions import build_definitions
 from mirror_assets.errors import SettingError
 from mirror_assets.landing.names import TableName
-from mirror_assets.orchestration.asset_names import AssetKind, asset_key
 from mirror_assets.orchestration.mirror_assets import MirrorAssets
-from mirror_assets.orchestration.translator import MirrorTranslator, MirrorTranslatorData
+from mirror_assets.orchestration.translator import AssetKind, MirrorTranslator, MirrorTranslatorData, asset_key
 from mirror_assets_tests.orchestration.mirrors import assets_of
 
 ORDERS, LINES = TableName("sales", "orders"), TableName(None, "lines")

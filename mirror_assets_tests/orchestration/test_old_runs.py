@@ -12,9 +12,10 @@ from dagster._core.utils import make_new_run_id
 from mirror_assets.config.load import parse_config
 from mirror_assets.definitions import build_definitions
 from mirror_assets.landing.names import TableName
-from mirror_assets.orchestration.asset_names import AssetKind, asset_key, partitions_name
-from mirror_assets.orchestration.mirror_assets import MirrorAssets
+from mirror_assets.orchestration.jobs import build_jobs
+from mirror_assets.orchestration.mirror_assets import MirrorAssets, partitions_name
 from mirror_assets.orchestration.old_runs import DELETE_OLD_RUNS, delete_old_runs
+from mirror_assets.orchestration.translator import AssetKind, asset_key
 
 TABLE = TableName(None, "orders")
 CONFIG = "landing_zone: {path: ./landing}\ntables: {orders: {source: ./lake, keys: [id]}}\n"
@@ -44,6 +45,11 @@ def _run(instance: dg.DagsterInstance, partition: str, origin: RemoteRepositoryO
     return mirror_all.execute_in_process(instance=instance, tags=tags).run_id
 
 
+def _deleted(instance: dg.DagsterInstance, mirror: MirrorAssets, origin: RemoteRepositoryOrigin, before: float) -> int:
+    """How many runs of the mirror's jobs and assets were deleted."""
+    return delete_old_runs(instance, mirror, [job.name for job in build_jobs(mirror)], origin, before)
+
+
 def test_old_runs_go_with_events_logs_and_partitions(instance: dg.DagsterInstance, tmp_path: Path) -> None:
     config = parse_config(CONFIG.encode(), tmp_path / "mirror.yaml", {})
     slices = [f"1.{n}-{n}" for n in range(1, 5)]
@@ -54,8 +60,8 @@ def test_old_runs_go_with_events_logs_and_partitions(instance: dg.DagsterInstanc
     logs = tmp_path / "storage" / old
     logs.mkdir(parents=True, exist_ok=True)
     (logs / "x.err").write_text("printed")
-    assert delete_old_runs(instance, MirrorAssets(config), THEIRS, middle) == 0
-    assert delete_old_runs(instance, MirrorAssets(config), OURS, middle) == 2
+    assert _deleted(instance, MirrorAssets(config), THEIRS, middle) == 0
+    assert _deleted(instance, MirrorAssets(config), OURS, middle) == 2
     assert {run.run_id for run in instance.get_runs()} == {others}
     assert set(instance.get_dynamic_partitions(partitions_name(asset_key(AssetKind.LANDING, TABLE)))) == {slices[2]}
     assert not list(tmp_path.rglob(f"*{old}*")), "no file of the run is left"
@@ -65,7 +71,7 @@ def test_old_runs_go_with_events_logs_and_partitions(instance: dg.DagsterInstanc
 def test_the_run_that_says_how_an_asset_is_stays(instance: dg.DagsterInstance, tmp_path: Path) -> None:
     config = parse_config(CONFIG.encode(), tmp_path / "mirror.yaml", {})
     _, newest = _run(instance, "1.1-1"), _run(instance, "1.2-2")
-    assert delete_old_runs(instance, MirrorAssets(config), OURS, time.time() + 60) == 1
+    assert _deleted(instance, MirrorAssets(config), OURS, time.time() + 60) == 1
     assert [run.run_id for run in instance.get_runs()] == [newest]
     materialized = instance.get_latest_materialization_event(asset_key(AssetKind.LANDING, TABLE))
     assert materialized is not None
@@ -110,9 +116,9 @@ def test_runs_of_other_jobs_assets_and_mirrors_in_the_code_location_stay(
         tags = {".dagster/repository": OURS.get_label()}
         job = dg.GraphDefinition(name, node_defs=[pay]).to_job()
         kept.add(job.execute_in_process(instance=instance, tags=tags).run_id)
-    assert delete_old_runs(instance, ours, OURS, time.time() + 60) == 3
+    assert _deleted(instance, ours, OURS, time.time() + 60) == 3
     assert {run.run_id for run in instance.get_runs()} == kept
-    assert delete_old_runs(instance, MirrorAssets(config, name="sales"), OURS, time.time() + 60) == 1
+    assert _deleted(instance, MirrorAssets(config, name="sales"), OURS, time.time() + 60) == 1
     assert "payroll" in {run.job_name for run in instance.get_runs()}
 
 

@@ -9,14 +9,10 @@ import dagster as dg
 import pytest
 
 from mirror_assets.orchestration import partitions
-from mirror_assets.orchestration.asset_names import AssetKind, asset_key, partitions_name
-from mirror_assets.orchestration.partitions import (
-    LastBoundaries,
-    delete_keys,
-    ended_keys,
-    registered_boundaries,
-    surplus_keys,
-)
+from mirror_assets.orchestration.mirror_assets import partitions_name
+from mirror_assets.orchestration.mirror_tables import LastBoundaries
+from mirror_assets.orchestration.partitions import delete_keys, ended_keys, registered_boundaries, surplus_keys
+from mirror_assets.orchestration.translator import AssetKind, asset_key
 from mirror_assets_tests.lab import TABLE, key
 from mirror_assets_tests.orchestration.mirrors import assets_of
 

@@ -12,11 +12,11 @@ import pytest
 
 from mirror_assets.config.load import load_config
 from mirror_assets.landing.names import heartbeat_path
-from mirror_assets.orchestration import rediscovery
-from mirror_assets.orchestration.asset_names import AssetKind, asset_key
+from mirror_assets.orchestration import sensors
 from mirror_assets.orchestration.jobs import TABLES_OP
+from mirror_assets.orchestration.translator import AssetKind, asset_key
 from mirror_assets_tests.asset_kinds import kind_of
-from mirror_assets_tests.orchestration.test_batch_sensor import Deployment
+from mirror_assets_tests.orchestration.test_sensors import Deployment
 from mirror_assets_tests.worlds.disk_lake import DiskLake
 
 _RULE = '{from: {store: lake, path: "*"}, schema: shop, keys: {default: [id]}}'
@@ -62,7 +62,7 @@ class Reloads:
 @pytest.fixture
 def reloads(monkeypatch: pytest.MonkeyPatch) -> Reloads:
     found = Reloads()
-    monkeypatch.setattr(rediscovery, "reload_definitions", lambda *_: found.reload())
+    monkeypatch.setattr(sensors, "reload_definitions", lambda *_: found.reload())
     return found
 
 
@@ -119,7 +119,7 @@ def test_the_resident_run_ends_when_other_tables_are_found(
 def test_while_definitions_load_the_sensor_goes_on_as_before(
     lake: DiskLake, instance: dg.DagsterInstance, reloads: Reloads, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(rediscovery, "_TICK_WAITS_SECONDS", 0.1)
+    monkeypatch.setattr(sensors, "_TICK_WAITS_SECONDS", 0.1)
     reloads.seconds = 2.0
     lake.add("orders")
     deployed = _deployed(lake, instance, "batch")
@@ -185,5 +185,5 @@ def test_without_rules_discovery_does_not_run(
     tables = "tables: {orders: {source: ./lake/orders, keys: [id]}}"
     (lake.root / "mirror.yaml").write_text(f"landing_zone: {{path: ./zone}}\nautomation: {{mode: batch}}\n{tables}\n")
     deployed = Deployment(lake.root, instance, load_config(lake.root / "mirror.yaml"))
-    monkeypatch.setattr(rediscovery, "with_found_tables", None)
+    monkeypatch.setattr(sensors, "with_found_tables", None)
     assert _pending(deployed.tick()) == ["orders"]

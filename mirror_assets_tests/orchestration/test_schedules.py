@@ -18,7 +18,7 @@ from mirror_assets.definitions import build_definitions
 from mirror_assets.orchestration.check_jobs import CHECKS, RECONCILE
 from mirror_assets.orchestration.mirror_assets import MirrorAssets
 from mirror_assets.orchestration.resources import resources
-from mirror_assets.orchestration.run_tags import mirror_tags
+from mirror_assets.orchestration.runs import mirror_tags
 from mirror_assets_tests.pipeline.paper import Paper
 
 

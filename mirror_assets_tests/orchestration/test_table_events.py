@@ -1,14 +1,125 @@
-"""Events of slices that a run logs."""
+"""Events of slices that a run logs, and those that wait in memory while Dagster's storage doesn't respond."""
 
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Callable
+from functools import partial
 from types import SimpleNamespace
 
 import dagster as dg
 import pytest
 
 from mirror_assets.landing.names import SliceKey, TableName
-from mirror_assets.orchestration.table_events import TableEvents
+from mirror_assets.orchestration import table_events
+from mirror_assets.orchestration.table_events import EventQueue, TableEvents
 from mirror_assets.verify.check_result import CheckResult
 from mirror_assets_tests.orchestration.mirrors import assets_of
+
+_LOG = logging.getLogger("mirror_assets_tests.event_queue")
+
+
+class Database:
+    """Records what it is given, unless it is away."""
+
+    def __init__(self) -> None:
+        self.is_away = False
+        self.recorded: list[int] = []
+        self.tries = 0
+
+    def call(self, number: int) -> Callable[[], None]:
+        return partial(self._record, number)
+
+    def _record(self, number: int) -> None:
+        self.tries += 1
+        if self.is_away:
+            raise OSError("connection refused")
+        self.recorded.append(number)
+
+
+@pytest.fixture(autouse=True)
+def at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(table_events, "_RETRY_SECONDS", 0.0)
+
+
+def test_events_are_recorded_later_in_order_and_the_log_says_so(caplog: pytest.LogCaptureFixture) -> None:
+    database, queue = Database(), EventQueue(_LOG, keeps_events=True)
+    queue.record(database.call(1))
+    database.is_away = True
+    queue.record(database.call(2), database.call(3))
+    queue.record(database.call(4))
+    queue.flush()
+    assert (database.recorded, queue.is_waiting) == ([1], True)
+    database.is_away = False
+    queue.flush()
+    assert (database.recorded, queue.is_waiting) == ([1, 2, 3, 4], False)
+    warnings = [record.message for record in caplog.records if record.levelno == logging.WARNING]
+    assert len(warnings) == 2, "one when it begins, one when it ends"
+    assert "mirroring continues" in warnings[0]
+    assert "events were recorded later" in warnings[1]
+
+
+def test_a_database_that_is_away_is_asked_every_few_seconds(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(table_events, "_RETRY_SECONDS", 3600.0)
+    database, queue = Database(), EventQueue(_LOG, keeps_events=True)
+    database.is_away = True
+    for number in range(100):
+        queue.record(database.call(number))
+    assert database.tries == 1
+
+
+def test_tables_wait_while_the_queue_is_full(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(table_events, "_FULL", 2)
+    database, queue, goes_on = Database(), EventQueue(_LOG, keeps_events=True), threading.Event()
+    database.is_away = True
+    queue.record(database.call(1))
+    queue.wait_for_room(lambda: False)
+    queue.record(database.call(2))
+    queue.info("a line that is left out")
+    queue.wait_for_room(lambda: True)  # of a run that is stopping
+
+    def work() -> None:
+        queue.wait_for_room(lambda: False)
+        goes_on.set()
+
+    threading.Thread(target=work, daemon=True).start()
+    assert not goes_on.wait(0.2)
+    database.is_away = False
+    assert goes_on.wait(10)
+    assert database.recorded == [1, 2]
+
+
+@pytest.mark.parametrize("defect", [ValueError("bad metadata"), dg.DagsterInvariantViolationError("no such asset")])
+def test_an_event_that_is_wrong_itself_holds_up_no_other(defect: Exception, caplog: pytest.LogCaptureFixture) -> None:
+    def wrong() -> None:
+        raise defect
+
+    database, queue = Database(), EventQueue(_LOG, keeps_events=True)
+    queue.record(wrong, database.call(1))
+    assert database.recorded == [1]
+    assert "can't be recorded" in caplog.text
+
+
+def test_a_run_that_ends_without_its_database_says_so(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(table_events, "_END_SECONDS", 0.1)
+    database, queue = Database(), EventQueue(_LOG, keeps_events=True)
+    database.is_away = True
+    queue.record(database.call(1))
+    queue.close()
+    assert "the run ends while Dagster's storage does not respond: 1 events" in caplog.text
+
+
+def test_a_short_run_fails_at_once() -> None:
+    database, queue = Database(), EventQueue(_LOG)
+    database.is_away = True
+    with pytest.raises(OSError, match="refused"):
+        queue.record(database.call(1))
+    database.is_away = False
+    queue.record(database.call(2))
+    assert database.recorded == [2]
 
 
 @pytest.mark.parametrize("stays", [True, False])

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import dagster as dg
 import pytest
 from dagster._core.remote_representation.external_data import RepositorySnap
 from dagster._serdes import serialize_value
+from hypothesis import given
+from hypothesis import strategies as st
 
 from benchmarks.many import ManyTables
 from mirror_assets.config.errors import MISTAKES
@@ -15,9 +18,15 @@ from mirror_assets.config.load import load_config, parse_config
 from mirror_assets.config.model import Config
 from mirror_assets.definitions import build_definitions
 from mirror_assets.landing.names import TableName
-from mirror_assets.orchestration.asset_names import AssetKind, asset_key
-from mirror_assets.orchestration.mirror_assets import MirrorAssets
-from mirror_assets.orchestration.translator import MirrorTranslator, MirrorTranslatorData
+from mirror_assets.orchestration.mirror_assets import MirrorAssets, step_name
+from mirror_assets.orchestration.translator import (
+    AssetKind,
+    MirrorTranslator,
+    MirrorTranslatorData,
+    asset_key,
+    group_name,
+    safe,
+)
 from mirror_assets_tests.errors import raises_row
 
 _TABLE = TableName("sales", "orders")
@@ -115,3 +124,21 @@ def test_pages_take_little_of_the_definitions(tmp_path: Path) -> None:
         return len(serialize_value(RepositorySnap.from_def(repository, defer_snapshots=True)))
 
     assert size() < size(Blank()) * 1.25
+
+
+def test_a_plain_name_stays_readable() -> None:
+    table = TableName("nycflights", "planes")
+    assert asset_key(AssetKind.LANDING, table).to_user_string() == "nycflights/planes_landing"
+    assert group_name(table) == "nycflights"
+    assert group_name(TableName(None, "planes")) == "default"
+
+
+@given(st.text(min_size=1), st.text(min_size=1))
+def test_names_are_valid_and_different_texts_have_different_names(left: str, right: str) -> None:
+    assert re.fullmatch(r"[A-Za-z0-9_]+", safe(left))
+    assert (safe(left) == safe(right)) == (left == right)
+
+
+@given(st.text("ab_é", min_size=1), st.text("ab_é", min_size=1))
+def test_step_names_are_valid(schema: str, table: str) -> None:
+    assert re.fullmatch(r"[A-Za-z0-9_]+", step_name(dg.AssetKey([schema, table])))

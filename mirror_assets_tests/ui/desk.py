@@ -14,7 +14,8 @@ import dagster as dg
 
 from benchmarks.dev_server import DagsterHome, DevServer
 from mirror_assets.landing.names import SliceKey, TableName
-from mirror_assets.orchestration.asset_names import AssetKind, asset_key, partitions_name
+from mirror_assets.orchestration.mirror_assets import partitions_name
+from mirror_assets.orchestration.translator import AssetKind, asset_key
 from mirror_assets_tests.ui.shop import Shop
 
 if TYPE_CHECKING:

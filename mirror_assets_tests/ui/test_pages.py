@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from mirror_assets.orchestration.asset_names import MIRROR_ALL, AssetKind
-from mirror_assets.orchestration.batch_sensor import SENSOR
 from mirror_assets.orchestration.check_jobs import ALL_CHECKS, CHECK_OP, CHECKS
 from mirror_assets.orchestration.jobs import REBUILD, REPAIR, REPLICATE
+from mirror_assets.orchestration.mirror_assets import MIRROR_ALL
+from mirror_assets.orchestration.sensors import MIRROR_SENSOR
+from mirror_assets.orchestration.translator import AssetKind
 from mirror_assets_tests.ui.desk import Desk
 from mirror_assets_tests.ui.shop import ORDERS
 
@@ -143,7 +144,7 @@ def test_a_check_is_executed_by_hand(desk: Desk) -> None:
 
 
 def test_the_sensors_page_says_what_it_does(desk: Desk) -> None:
-    desk.open(f"/locations/mirror_assets/sensors/{SENSOR}")
+    desk.open(f"/locations/mirror_assets/sensors/{MIRROR_SENSOR}")
     desk.sees("Mirrors 3 tables")
     desk.picture("sensor")
 

@@ -14,8 +14,8 @@ from dataclasses import replace
 import pytest
 
 from benchmarks.processes import pythons_of
-from mirror_assets.orchestration.asset_names import AssetKind
 from mirror_assets.orchestration.check_jobs import CHECKS
+from mirror_assets.orchestration.translator import AssetKind
 from mirror_assets_tests.ui.deployment import loaded_at, supervised, wait_until_reloaded
 from mirror_assets_tests.ui.desk import Desk
 from mirror_assets_tests.ui.shop import ORDERS

@@ -17,10 +17,10 @@ from mirror_assets.config.model import Config
 from mirror_assets.features.demo.claim import claim_folder, claim_tables, clear_folder, clear_tables, write_config
 from mirror_assets.features.demo.demo_lake import begin_lake, continue_lake
 from mirror_assets.landing.names import TableName
-from mirror_assets.orchestration.asset_names import AssetKind, asset_key
 from mirror_assets.orchestration.check_jobs import ALL_CHECKS
 from mirror_assets.orchestration.jobs import REPLICATE
 from mirror_assets.orchestration.run_reports import TableReport
+from mirror_assets.orchestration.translator import AssetKind, asset_key
 
 _EQUAL = "equal to source"
 

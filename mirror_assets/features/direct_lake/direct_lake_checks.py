@@ -27,7 +27,7 @@ from mirror_assets.features.direct_lake.guardrails import TableSize, sku_of
 from mirror_assets.features.direct_lake.report import InspectedTable
 from mirror_assets.features.direct_lake.vacuum import RetentionConsumers, plan_vacuum
 from mirror_assets.orchestration.asset_check import Check, CheckedTable
-from mirror_assets.orchestration.asset_names import AssetKind
+from mirror_assets.orchestration.translator import AssetKind
 from mirror_assets.source.errors import SourceNotDelta
 from mirror_assets.source.log import DeltaLog
 from mirror_assets.verify.check_result import CheckResult

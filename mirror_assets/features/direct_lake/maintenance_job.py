@@ -20,12 +20,11 @@ from mirror_assets.features.direct_lake.footer_reader import FooterReader
 from mirror_assets.features.direct_lake.guardrails import sku_of
 from mirror_assets.features.direct_lake.maintenance_plan import MaintenanceStep, StepKind, rewrite_steps, vacuum_steps
 from mirror_assets.features.direct_lake.vacuum import plan_vacuum
-from mirror_assets.orchestration.asset_names import AssetKind, MetadataItem
-from mirror_assets.orchestration.fixed_config import fixed_config
 from mirror_assets.orchestration.mirror_assets import MirrorAssets
 from mirror_assets.orchestration.mirror_tables import mirror_tables
-from mirror_assets.orchestration.resources import project, resource_keys
+from mirror_assets.orchestration.resources import fixed_config, project, resource_keys
 from mirror_assets.orchestration.run_reports import MaintenanceReport, require_all
+from mirror_assets.orchestration.translator import AssetKind, MetadataItem
 from mirror_assets.pipeline.context import TableContext
 from mirror_assets.pipeline.errors import unexpected
 from mirror_assets.source.log import DeltaLog

@@ -14,12 +14,11 @@ from mirror_assets.features.history.history_context import HistoryContext
 from mirror_assets.features.history.history_log import HistoryCommit
 from mirror_assets.features.history.keep import keep_history
 from mirror_assets.features.history.opening import open_history
-from mirror_assets.orchestration.asset_names import AssetKind, MetadataItem, step_name
 from mirror_assets.orchestration.dagster_internals import Job
-from mirror_assets.orchestration.materialize import failure
-from mirror_assets.orchestration.mirror_assets import MirrorAssets
+from mirror_assets.orchestration.mirror_assets import MirrorAssets, step_name
 from mirror_assets.orchestration.resources import resource_keys, sessions
-from mirror_assets.orchestration.translator import shown_place
+from mirror_assets.orchestration.runs import failure
+from mirror_assets.orchestration.translator import AssetKind, MetadataItem, shown_place
 
 
 class KeepHistory(dg.Config):

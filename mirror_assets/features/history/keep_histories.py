@@ -20,7 +20,7 @@ from mirror_assets.features.history.history_asset import KeepHistory
 from mirror_assets.features.history.history_settings import HistoryTable
 from mirror_assets.features.history.opening import history_uri
 from mirror_assets.landing.names import TableName
-from mirror_assets.orchestration.asset_names import AssetKind, asset_key
+from mirror_assets.orchestration.translator import AssetKind, asset_key
 
 
 @dataclass(frozen=True)

@@ -12,8 +12,8 @@ import pytest
 
 from mirror_assets.errors import ErrorCode, RetryError
 from mirror_assets.landing.names import TableName
-from mirror_assets.orchestration.asset_names import AssetKind, asset_key
 from mirror_assets.orchestration.recorded_checks import RecordedChecks
+from mirror_assets.orchestration.translator import AssetKind, asset_key
 from mirror_assets.source.log import DeltaLog
 from mirror_assets.zones import LocalStore
 from mirror_assets.zones.errors import STORE_FULL, STORE_UNAVAILABLE

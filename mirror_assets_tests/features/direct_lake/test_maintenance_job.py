@@ -14,8 +14,8 @@ from mirror_assets.definitions import build_definitions
 from mirror_assets.errors import ErrorCode
 from mirror_assets.features.direct_lake import MAINTENANCE
 from mirror_assets.features.direct_lake.maintenance_job import MAINTENANCE_OP
-from mirror_assets.orchestration.asset_names import AssetKind, asset_key
 from mirror_assets.orchestration.run_reports import MaintenanceReport
+from mirror_assets.orchestration.translator import AssetKind, asset_key
 from mirror_assets.source.log import DeltaLog
 from mirror_assets_tests.features.direct_lake.vacuums import FOR_SMALL_TABLES
 from mirror_assets_tests.lab import TABLE, Lab

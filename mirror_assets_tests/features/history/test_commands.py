@@ -12,7 +12,7 @@ from deltalake import DeltaTable
 from mirror_assets.cli.main import main
 from mirror_assets.config.load import load_config
 from mirror_assets.definitions import build_definitions
-from mirror_assets.orchestration.asset_names import AssetKind
+from mirror_assets.orchestration.translator import AssetKind
 from mirror_assets_tests.asset_kinds import kind_of
 from mirror_assets_tests.features.history.sources import Place
 

@@ -32,7 +32,7 @@ from dagster._core.storage.tags import REPOSITORY_LABEL_TAG
 
 from mirror_assets.landing.lease import Lease, read_lease
 from mirror_assets.landing.names import BATCH_LEASE, LEASES, heartbeat_path
-from mirror_assets.orchestration.batch_sensor import SENSOR
+from mirror_assets.orchestration.sensors import MIRROR_SENSOR
 from mirror_assets.pipeline.liveness import SILENT_SECONDS
 from mirror_assets_tests.dagster_processes import CODE_SERVER, DAEMON, DagsterProcesses
 from mirror_assets_tests.worlds.kills.__main__ import print_line
@@ -224,7 +224,7 @@ def _ticks(instance: dg.DagsterInstance, location: str) -> Iterator[str]:
     """Yield what each tick of the location's sensor `mirror` came to."""
     for state in instance.all_instigator_state():
         origin = state.origin.repository_origin.code_location_origin
-        if state.instigator_name == SENSOR and origin.location_name == location:
+        if state.instigator_name == MIRROR_SENSOR and origin.location_name == location:
             for tick in instance.get_ticks(state.instigator_origin_id, state.selector_id):
                 if tick.error is not None:
                     yield f"error: {tick.error.message.strip().splitlines()[0][:160]}"

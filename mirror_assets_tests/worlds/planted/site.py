@@ -20,7 +20,7 @@ from mirror_assets.errors import MirrorError
 from mirror_assets.landing.names import TableName
 from mirror_assets.landing.state import read_manifest
 from mirror_assets.landing.steps import drive
-from mirror_assets.orchestration.asset_names import MIRROR_ALL
+from mirror_assets.orchestration.mirror_assets import MIRROR_ALL
 from mirror_assets.standin.replicator import LocalReplicator
 from mirror_assets.zones import Store
 from mirror_assets_tests.dagster_processes import DagsterProcesses

@@ -1,4 +1,4 @@
-"""The metadata of a slice's events: a sentence first, then numbers that the UI plots.
+"""The events of a table's assets and their metadata: a sentence first, then numbers that the UI plots.
 
 Dagster stores some 150 bytes for each number, and SQLite stores them twice. What the sentence says, or is the same for
 every slice, is left out.
@@ -6,9 +6,12 @@ every slice, is left out.
 
 from __future__ import annotations
 
+import hashlib
 import time
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from datetime import datetime, timezone
+from typing import Final
 
 import dagster as dg
 
@@ -19,9 +22,8 @@ from mirror_assets.landing.names import SliceKey, TableName, landing_name
 from mirror_assets.landing.publish import Outcome, Published
 from mirror_assets.markers import ROW_ID
 from mirror_assets.monitoring import MonitoredTable
-from mirror_assets.orchestration.asset_names import AssetKind, MetadataItem
 from mirror_assets.orchestration.mirror_assets import MirrorAssets
-from mirror_assets.orchestration.translator import shown_place
+from mirror_assets.orchestration.translator import AssetKind, MetadataItem, shown_place
 from mirror_assets.orchestration.units import count, duration, size
 from mirror_assets.pipeline.context import TableContext
 from mirror_assets.source.schema import Schema, parse_schema
@@ -29,11 +31,18 @@ from mirror_assets.source.source_state import SourceState, source_columns
 from mirror_assets.source.sql_columns import SqlNotParsed, columns_used
 
 Metadata = Mapping[str, MetadataItem]
+# Metadata of failures and failed checks: the link to the documentation.
+DOCS_URL: Final = "docs_url"
 DATA_VERSION_TAG = "dagster/data_version"
 # The lineage of a wider table would make each of its events some 100 kB large.
 _MOST_COLUMNS = 500
 # Each event repeats the comments of all columns.
 _LONGEST_COMMENT = 200
+
+
+def link_item(link: str) -> MetadataItem:
+    """Return the link as metadata: a web address can be clicked, a path in the repository is text."""
+    return dg.MetadataValue.url(link) if link.startswith("http") else link
 
 
 def source_event(
@@ -126,7 +135,7 @@ def landed_metadata(
         names = [landing_name(entry.number) for entry in entries]
         metadata["landing_files"] = names[0] if len(names) == 1 else f"{names[0]} to {names[-1]}"
     # The staged parts have the same columns: naming them twice would double the size of a slice's events.
-    return metadata | _columns(assets, AssetKind.LANDING, table_context.name, manifest)
+    return metadata | columns_metadata(assets, AssetKind.LANDING, table_context.name, manifest)
 
 
 def skipped_metadata(why: str, key: SliceKey, known: Metadata | None = None) -> Metadata:
@@ -160,16 +169,7 @@ def mirrored_metadata(config: Config, status: MonitoredTable, manifest: Manifest
         metadata["applied_number"] = status.applied_number
     if status.message:
         metadata["message"] = status.message
-    return metadata | {"mirror": _place(config, status.location)}
-
-
-def _place(config: Config, place: str) -> MetadataItem:
-    return dg.MetadataValue.path(shown_place(config, place))
-
-
-def mirrored_columns(assets: MirrorAssets, table: TableName, manifest: Manifest) -> Metadata:
-    """Return the mirror's columns, and where each comes from."""
-    return _columns(assets, AssetKind.MIRROR, table, manifest)
+    return metadata | {"mirror": dg.MetadataValue.path(shown_place(config, status.location))}
 
 
 def versions(key: SliceKey, kind: SliceKind | None = None) -> str:
@@ -183,11 +183,8 @@ def versions(key: SliceKey, kind: SliceKind | None = None) -> str:
 
 def changes(rows: MarkerCounts) -> str:
     """Return `3 inserts, 1 update`; `no change` for none."""
-    return ", ".join(count(number, noun) for noun, number in _named(rows).items() if number) or "no change"
-
-
-def _named(rows: MarkerCounts) -> dict[str, int]:
-    return {"insert": rows.inserts, "update": rows.updates, "delete": rows.deletes, "upsert": rows.upserts}
+    named = {"insert": rows.inserts, "update": rows.updates, "delete": rows.deletes, "upsert": rows.upserts}
+    return ", ".join(count(number, noun) for noun, number in named.items() if number) or "no change"
 
 
 def _last_commit(record: SliceRecord) -> dict[str, MetadataItem]:
@@ -217,7 +214,9 @@ def _seconds(seconds: Mapping[str, float] | None) -> dict[str, MetadataItem]:
     return {f"{step}_seconds": round(took, 3) for step, took in (seconds or {}).items()}
 
 
-def _columns(assets: MirrorAssets, kind: AssetKind, table: TableName, manifest: Manifest) -> dict[str, MetadataItem]:
+def columns_metadata(
+    assets: MirrorAssets, kind: AssetKind, table: TableName, manifest: Manifest
+) -> dict[str, MetadataItem]:
     """Return the columns of the landing files or the mirror, each with the columns that it comes from.
 
     A row id is made here. Those of the landing files come from the source's, computed ones from all that they use.
@@ -280,3 +279,72 @@ def _table_schema(
         return dg.TableColumn(name, type_, comment or None, constraints)
 
     return dg.TableSchema([described(name, type_) for name, type_ in columns])
+
+
+def mirror_event(
+    assets: MirrorAssets, status: MonitoredTable, manifest: Manifest | None, data_version: str
+) -> dg.AssetMaterialization:
+    """Return the materialization of a mirrored table that has changed.
+
+    `manifest` is what has landed; without it, no version of the source is named.
+    """
+    columns = {} if manifest is None else columns_metadata(assets, AssetKind.MIRROR, status.name, manifest)
+    return dg.AssetMaterialization(
+        assets.key(AssetKind.MIRROR, status.name),
+        metadata={**mirrored_metadata(assets.config, status, manifest), **columns},
+        tags={DATA_VERSION_TAG: data_version},
+    )
+
+
+@dataclass(frozen=True)
+class MirrorMark:
+    """What is new when it changes: state, processed rows, and epoch, version and columns, empty while unknown.
+
+    It is the data version of a materialization, so a new process knows what was recorded.
+    """
+
+    state: str
+    processed_rows: int
+    contents: str = ""
+
+    def __str__(self) -> str:
+        return f"{self.state} {self.processed_rows} {self.contents}".rstrip()
+
+    @classmethod
+    def parse(cls, text: str) -> MirrorMark | None:
+        """Return the mark that the text is, or None."""
+        state, _, rest = text.partition(" ")
+        rows, _, contents = rest.partition(" ")
+        return cls(state, int(rows), contents) if rows.isdecimal() else None
+
+    @classmethod
+    def of(cls, status: MonitoredTable, manifest: Manifest | None, before: MirrorMark | None) -> MirrorMark:
+        """Return the table's mark; its contents are those of `before` while the mirror has not applied everything."""
+        contents = before.contents if before is not None else ""
+        if manifest is not None and manifest.loading is None and status.has_applied(manifest):
+            columns = repr([(column.name, column.type) for column in manifest.columns])
+            digest = hashlib.sha256(columns.encode()).hexdigest()[:8]
+            contents = f"{manifest.epoch}.{manifest.covered} {digest}"
+        return cls(status.state.value, status.processed_rows, contents)
+
+
+class ChangedMirrors:
+    """Makes the events of mirrored tables that have changed since their newest materialization in Dagster."""
+
+    def __init__(self, instance: dg.DagsterInstance, assets: MirrorAssets) -> None:
+        """Read the marks of the tables' newest materializations, by one query."""
+        self._assets, self._marks = assets, dict[TableName, MirrorMark]()
+        names = {assets.key(AssetKind.MIRROR, name): name for name in assets.config.names}
+        for key, entry in instance.get_latest_materialization_events(list(names)).items():
+            newest = entry.asset_materialization if entry else None
+            mark = MirrorMark.parse((newest.tags or {}).get(DATA_VERSION_TAG, "")) if newest else None
+            if mark is not None:
+                self._marks[names[key]] = mark
+
+    def event(self, status: MonitoredTable | None, manifest: Manifest | None) -> dg.AssetMaterialization | None:
+        """Return the event of a table that has changed; `manifest` is what has landed, if that could be read."""
+        if status is None:
+            return None
+        before = self._marks.get(status.name)
+        mark = MirrorMark.of(status, manifest, before)
+        return None if mark == before else mirror_event(self._assets, status, manifest, str(mark))

@@ -1,38 +1,44 @@
-"""The sensor `mirror`: keeps a run going for each batch of tables (docs/decisions/0012).
+"""The sensors: `mirror` keeps a run going for each batch of tables (docs/decisions/0012), `replicator` the stand-in.
 
-The sensor is level-triggered: each tick compares the Delta log with the manifest, and reads the batch's lease in the
-landing zone, so a missed tick loses nothing. It has no cursor and no run key.
+They are level-triggered: each tick of `mirror` compares the Delta log with the manifest, and reads the batch's lease in
+the landing zone, so a missed tick loses nothing. It has no cursor and no run key.
 """
 
 from __future__ import annotations
 
+import logging
+import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Collection, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
 
 import dagster as dg
 
-from mirror_assets.composition import Project
+from mirror_assets.composition import Project, stand_in
 from mirror_assets.config.automation import Mode
+from mirror_assets.config.discovered import When, with_found_tables
+from mirror_assets.config.load import load_config
+from mirror_assets.config.model import Config
 from mirror_assets.config.table_settings import TableSettings
-from mirror_assets.errors import RetryError, UnknownOutcome
+from mirror_assets.errors import MirrorError, RetryError, UnknownOutcome
 from mirror_assets.landing.lease import Lease
-from mirror_assets.landing.names import batch_lease
-from mirror_assets.orchestration.asset_names import BATCH_TAG, MIRROR_ALL
-from mirror_assets.orchestration.code_mark import code_mark
+from mirror_assets.landing.names import TableName, batch_lease
+from mirror_assets.orchestration.dagster_internals import (
+    PARTITION_NAME_TAG,
+    CodeLocationOrigin,
+    GrpcServerCodeLocationOrigin,
+    Job,
+)
 from mirror_assets.orchestration.errors import TOO_FEW_RUNS
-from mirror_assets.orchestration.jobs import TABLES_OP, MirrorTables
-from mirror_assets.orchestration.mirror_assets import MirrorAssets
-from mirror_assets.orchestration.mirror_tables import FollowSources
+from mirror_assets.orchestration.jobs import REBUILD, REPLICATE, TABLES_OP, MirrorTables
+from mirror_assets.orchestration.mirror_assets import MIRROR_ALL, MirrorAssets
 from mirror_assets.orchestration.partitions import registered_boundaries
-from mirror_assets.orchestration.rediscovery import Rediscovery
-from mirror_assets.orchestration.resources import project, resource_keys
-from mirror_assets.orchestration.run_records import BatchRuns, busy_rebuild
-from mirror_assets.orchestration.run_tags import Location, mirror_name
+from mirror_assets.orchestration.resident import BatchRuns, FollowSources, code_mark
+from mirror_assets.orchestration.resources import project, resource_keys, zone_of
+from mirror_assets.orchestration.runs import BATCH_TAG, BUSY, Location, mirror_name
 from mirror_assets.orchestration.schedules import default_sensor_status
-from mirror_assets.orchestration.sensor_assets import AssetJobSensor
-from mirror_assets.orchestration.tick_errors import coded_tick
 from mirror_assets.pipeline.batch_runner import (
     batch_holder,
     batch_of,
@@ -46,14 +52,58 @@ from mirror_assets.pipeline.liveness import RunState, has_ended
 from mirror_assets.pipeline.next_action import Land, Rebuild
 from mirror_assets.pipeline.table_watch import TableWatch
 
-SENSOR = "mirror"
+MIRROR_SENSOR = "mirror"
+REPLICATOR_SENSOR = "replicator"
 # Dagster ends a tick after 60 seconds.
 _TICK_SECONDS = 40.0
 _RESIDENT_INTERVAL_SECONDS = 20
+_REPLICATE_SECONDS = 20
+# A tick waits this long for a scan; a later tick reads the result of a slower one.
+_TICK_WAITS_SECONDS = 5.0
+_NAMED = 5
 # A resident run ends after this time, so that each log file has an end.
 RESIDENT_MINUTES = 240
 # Of Dagster's queue: runs that people start wait for the mirror, and not the mirror for them.
 PRIORITY = "dagster/priority"
+_LOG = logging.getLogger(__name__)
+
+
+class AssetJobSensor(dg.SensorDefinition):
+    """A sensor that starts runs of a job of ops, shown on the pages of the assets of `groups`.
+
+    A page lists a sensor if the sensor selects the asset, or starts a job of assets. The mirror's job has ops in place
+    of assets, since tables differ in their partitions. Dagster refuses a sensor that names both a job and assets, but
+    the snapshot of a sensor has a field for each; the code server fills both for a sensor whose job it has made from
+    assets. A selection of assets by name would be a query of many lines on the sensor's page.
+    """
+
+    groups: Collection[str] = ()
+
+    @property
+    def has_anonymous_job(self) -> bool:
+        """Whether the snapshot takes its assets from `job`."""
+        return True
+
+    @property
+    def job(self) -> Job:
+        """The assets of the groups, as a job that is never started."""
+        return dg.define_asset_job(f"{self.name}_assets", dg.AssetSelection.groups(*self.groups, include_sources=True))
+
+
+class TickFailed(Exception):
+    """A tick failed; the next one retries."""
+
+    def __init__(self, error: MirrorError) -> None:
+        super().__init__(f"{error} ({error.code.value})")
+
+
+@contextmanager
+def coded_tick() -> Iterator[None]:
+    """Let the tick fail with the error's message and code. Raises TickFailed."""
+    try:
+        yield
+    except MirrorError as error:
+        raise TickFailed(error) from error
 
 
 def mirror_sensor(assets: MirrorAssets) -> dg.SensorDefinition:
@@ -82,7 +132,7 @@ def mirror_sensor(assets: MirrorAssets) -> dg.SensorDefinition:
 
     is_resident = automation.mode is Mode.RESIDENT
     made = AssetJobSensor(
-        name=assets.full_name(SENSOR),
+        name=assets.full_name(MIRROR_SENSOR),
         evaluation_fn=sensor,
         job_name=assets.full_name(MIRROR_ALL),
         required_resource_keys=resource_keys(assets, with_spark=False),
@@ -199,3 +249,101 @@ class _Tick:
         for hanging in watch.hanging:
             self.context.log.warning(f"{hanging}: its source or the landing zone does not respond")
         return sorted(pending)
+
+
+def busy_rebuild(
+    instance: dg.DagsterInstance, location: Location, assets: MirrorAssets, table: TableName
+) -> dg.DagsterRun | None:
+    """Return a queued or running run that rebuilds the table in the code location, or None."""
+    tags = {**location.tags, PARTITION_NAME_TAG: str(table)}
+    runs = instance.get_runs(dg.RunsFilter(job_name=assets.full_name(REBUILD), statuses=BUSY, tags=tags), limit=1)
+    return next(iter(runs), None)
+
+
+@dataclass
+class Rediscovery:
+    """The tables that this process mirrors, which are those that it was loaded with, or that it has found since.
+
+    It scans in a thread beside the sensor's ticks, and reloads the definitions (docs/decisions/0014). When the tables
+    change, runs end, because their mark is another (`code_mark`); the next ones load the definitions.
+    """
+
+    assets: MirrorAssets
+    _due: float = 0.0
+    _work: threading.Thread | None = None
+    _found: Config | None = None
+    _message: str = ""
+
+    def tick(self, server: CodeLocationOrigin | None, reload_seconds: int, log: logging.Logger) -> None:
+        """Apply the tables that were found, and scan again when it is time.
+
+        `server` has loaded the definitions, which may take it `reload_seconds`; a test has none.
+        """
+        if not self.assets.config.discovered.rules or (self._work is not None and self._work.is_alive()):
+            return
+        if self._found is not None:  # the definitions were reloaded, and this process still runs
+            self.assets, self._found = self.assets.with_config(self._found), None
+        elif time.monotonic() >= self._due:
+            self._due = time.monotonic() + self.assets.config.automation.discover_every_seconds
+            scan = partial(self._scan, server, reload_seconds)
+            self._work = threading.Thread(target=scan, name="rediscovery", daemon=True)
+            self._work.start()
+            self._work.join(_TICK_WAITS_SECONDS)
+        if self._message:
+            log.info(self._message)
+            self._message = ""
+
+    def _scan(self, server: CodeLocationOrigin | None, reload_seconds: int) -> None:
+        before, found = self.assets.config.tables, with_found_tables(self.assets.config, When.REFRESH)
+        if found.tables == before:
+            return
+        new = [name for name in found.tables if name not in before]
+        removed = [name for name in before if name not in found.tables]
+        changes = [
+            f"{len(names)} {what} ({', '.join(names[:_NAMED])}{', …' if len(names) > _NAMED else ''})"
+            for what, names in (("new", new), ("removed", removed))
+            if names
+        ]
+        self._message = f"tables: {', '.join(changes) or 'same names, other places'}"
+        try:
+            load_config(found.file, when=When.NEVER)  # an invalid file would leave no code server
+            reload_definitions(server, reload_seconds)
+        except Exception as error:  # noqa: BLE001 whatever gRPC raises: the runs need no reload
+            _LOG.warning("the definitions could not be reloaded; new tables are mirrored nevertheless (%s)", error)
+        self._found = found
+
+
+def reload_definitions(server: CodeLocationOrigin | None, seconds: int) -> None:
+    """Reload the definitions, as a click on "Reload" does: another process replaces this one.
+
+    A server that can't reload (`dagster api grpc`) ignores the request. A server that the daemon has started needs
+    none: it is replaced every minute.
+    """
+    if isinstance(server, GrpcServerCodeLocationOrigin):
+        server.create_client().reload_code(timeout=seconds)
+
+
+def replicator_sensor(assets: MirrorAssets) -> dg.SensorDefinition:
+    """Return the sensor that requests a run of the stand-in when a landing file waits, one run at a time."""
+    job = assets.full_name(REPLICATE)
+
+    @coded_tick()
+    def sensor(context: dg.SensorEvaluationContext) -> dg.RunRequest | dg.SkipReason:
+        if context.instance.get_runs(
+            dg.RunsFilter(job_name=job, statuses=BUSY, tags=Location.of(context).tags), limit=1
+        ):
+            return dg.SkipReason("it is polling")
+        waits = stand_in(assets.config, zone_of(assets, context.resources).store()).has_work()
+        return dg.RunRequest() if waits else dg.SkipReason("no landing file waits")
+
+    made = AssetJobSensor(
+        name=assets.full_name(REPLICATOR_SENSOR),
+        evaluation_fn=sensor,
+        job_name=job,
+        required_resource_keys=resource_keys(assets, with_spark=False),
+        minimum_interval_seconds=_REPLICATE_SECONDS,
+        default_status=default_sensor_status(),
+        description="Runs the local stand-in for Fabric's replicator.",
+    )
+    made.groups = assets.groups
+    return made

@@ -1,4 +1,4 @@
-"""When the sensor `mirror` asks for a run, by mode, and when it does not."""
+"""What the sensors request, and when; and the assets on whose pages Dagster shows them."""
 
 from __future__ import annotations
 
@@ -13,31 +13,34 @@ import dagster as dg
 import pyarrow as pa
 import pytest
 from dagster._core.remote_origin import RegisteredCodeLocationOrigin, RemoteJobOrigin, RemoteRepositoryOrigin
+from dagster._core.remote_representation.external import RemoteRepository
+from dagster._core.remote_representation.external_data import RepositorySnap
+from dagster._core.remote_representation.handle import RepositoryHandle
 from dagster._core.utils import make_new_run_id
 from deltalake import write_deltalake
 
-from mirror_assets.config.load import parse_config
+from mirror_assets.config.load import load_config, parse_config
 from mirror_assets.config.model import Config
 from mirror_assets.definitions import build_definitions
 from mirror_assets.landing.drop import begin_drop
 from mirror_assets.landing.lease import Lease, Process, take_lease, write_heartbeat
 from mirror_assets.landing.names import TableName, batch_lease, heartbeat_path
 from mirror_assets.landing.steps import drive
-from mirror_assets.orchestration import batch_sensor, run_records
-from mirror_assets.orchestration.asset_names import BATCH_TAG, MIRROR_ALL
-from mirror_assets.orchestration.batch_sensor import SENSOR
-from mirror_assets.orchestration.code_mark import code_mark
-from mirror_assets.orchestration.jobs import TABLES_OP
-from mirror_assets.orchestration.mirror_assets import MirrorAssets
+from mirror_assets.orchestration import resident as resident_runs
+from mirror_assets.orchestration import sensors
+from mirror_assets.orchestration.jobs import REPLICATE, TABLES_OP
+from mirror_assets.orchestration.mirror_assets import MIRROR_ALL, MirrorAssets
+from mirror_assets.orchestration.resident import BatchRuns, code_mark
 from mirror_assets.orchestration.resources import resources
-from mirror_assets.orchestration.run_records import BatchRuns
-from mirror_assets.orchestration.run_tags import PROCESS_TAG, Location, mirror_name
+from mirror_assets.orchestration.runs import BATCH_TAG, PROCESS_TAG, Location, mirror_name
 from mirror_assets.orchestration.schedules import SENSORS_VARIABLE, default_sensor_status
-from mirror_assets.orchestration.tick_errors import TickFailed
+from mirror_assets.orchestration.sensors import MIRROR_SENSOR, REPLICATOR_SENSOR, TickFailed
+from mirror_assets.orchestration.translator import AssetKind, asset_key
 from mirror_assets.pipeline import liveness, table_watch
 from mirror_assets.pipeline.batch_runner import BatchRunner, batch_holder
 from mirror_assets.source.log import DeltaLog
 from mirror_assets.zones import LocalStore
+from mirror_assets_tests.lab import Lab
 from mirror_assets_tests.orchestration.mirrors import evaluate
 from mirror_assets_tests.pipeline.test_liveness import elsewhere, ended_process, living_process
 
@@ -82,7 +85,7 @@ class Deployment:
         context = dg.build_sensor_context(
             instance=self.instance, definitions=self.definitions, resources=resources(MirrorAssets(self.config))
         )
-        result = evaluate(self.definitions.resolve_sensor_def(SENSOR), context)
+        result = evaluate(self.definitions.resolve_sensor_def(MIRROR_SENSOR), context)
         if isinstance(result, dg.SkipReason):
             return result.skip_message or ""
         assert isinstance(result, dg.SensorResult)
@@ -237,7 +240,7 @@ def test_a_run_that_dagster_takes_for_running_needs_a_heartbeat(
 ) -> None:
     run = started(resident, resident.requested(), process)
     assert resident.tick() == f"run {run.run_id} is starting or ending, for 3 tables"
-    monkeypatch.setattr(run_records, "_START_SECONDS", -1.0)
+    monkeypatch.setattr(resident_runs, "_START_SECONDS", -1.0)
     assert isinstance(resident.tick(), list)
     assert status(resident, run) is dg.DagsterRunStatus.FAILURE
 
@@ -246,7 +249,7 @@ def test_a_first_start_that_takes_long_asks_for_no_second_run(
     resident: Deployment, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     run = started(resident, resident.requested(), living_process())
-    monkeypatch.setattr(run_records, "_START_SECONDS", -1.0)
+    monkeypatch.setattr(resident_runs, "_START_SECONDS", -1.0)
     assert resident.tick() == f"run {run.run_id} is starting or ending, for 3 tables"
 
 
@@ -254,7 +257,7 @@ def test_a_run_that_never_starts_is_recorded_as_failed_and_a_queued_one_is_not(
     resident: Deployment, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Seen: a run that was being started when its host was reset kept the sensor waiting permanently."""
-    monkeypatch.setattr(run_records, "_START_SECONDS", -1.0)
+    monkeypatch.setattr(resident_runs, "_START_SECONDS", -1.0)
     origin = RemoteJobOrigin(RemoteRepositoryOrigin(RegisteredCodeLocationOrigin("shop"), "__repository__"), MIRROR_ALL)
 
     def added(status: dg.DagsterRunStatus) -> dg.DagsterRun:
@@ -373,7 +376,7 @@ def test_a_table_that_cannot_be_read_holds_up_no_other(batch: Deployment) -> Non
 
 
 def test_a_source_that_does_not_answer_holds_up_no_other(batch: Deployment, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(batch_sensor, "_TICK_SECONDS", 1.0)
+    monkeypatch.setattr(sensors, "_TICK_SECONDS", 1.0)
     batch.commit("b")
     real = DeltaLog.state
 
@@ -410,3 +413,49 @@ def test_a_table_that_is_being_dropped_is_left_alone(batch: Deployment) -> None:
     for name in "abc":
         drive(begin_drop(TableName(None, name)), batch.store)
     assert batch.tick() == "nothing is pending of 3 tables"
+
+
+def test_the_stand_in_has_a_sensor(lab: Lab) -> None:
+    assert REPLICATOR_SENSOR in {sensor.name for sensor in build_definitions(lab.config).sensors or ()}
+
+
+@pytest.mark.usefixtures("database")
+def test_fabric_needs_none() -> None:
+    assert REPLICATOR_SENSOR not in {sensor.name for sensor in build_definitions(load_config()).sensors or ()}
+
+
+_SETTINGS = """\
+landing_zone: {path: ./landing}
+mirror: {path: ./mirror}
+tables:
+  sales.orders: {source: ./lake/orders, keys: [id]}
+  lines: {source: ./lake/lines, keys: [id]}
+"""
+
+
+@pytest.mark.parametrize(
+    ("kind", "sensor", "job"),
+    [
+        (AssetKind.SOURCE, "mirror", MIRROR_ALL),
+        (AssetKind.CHANGES, "mirror", MIRROR_ALL),
+        (AssetKind.LANDING, "mirror", MIRROR_ALL),
+        (AssetKind.MIRROR, "replicator", REPLICATE),
+    ],
+)
+def test_an_asset_page_lists_the_sensor_that_drives_it(tmp_path: Path, kind: AssetKind, sensor: str, job: str) -> None:
+    (tmp_path / "mirror.yaml").write_text(_SETTINGS)
+    config = load_config(tmp_path / "mirror.yaml")
+    snap = RepositorySnap.from_def(build_definitions(config).get_repository_def())
+    seen = RemoteRepository(snap, RepositoryHandle.for_test(), auto_materialize_use_sensors=True)
+    for name in config.names:
+        targets = {found.name: found.get_targets() for found in seen.get_sensors_targeting(asset_key(kind, name))}
+        assert set(targets) == {"mirror", "replicator"}, "a sensor targets the groups of the tables"
+        assert [target.job_name for target in targets[sensor]] == [job], "it still starts that job"
+
+
+def test_the_query_of_a_sensor_is_short_with_many_tables(tmp_path: Path) -> None:
+    tables = "".join(f"  sales.t{number}: {{source: ./lake/t{number}, keys: [id]}}\n" for number in range(100))
+    (tmp_path / "mirror.yaml").write_text(_SETTINGS + tables)
+    snap = RepositorySnap.from_def(build_definitions(load_config(tmp_path / "mirror.yaml")).get_repository_def())
+    for sensor in snap.sensors:
+        assert len(str(sensor.asset_selection)) < 200, sensor.name

@@ -1,19 +1,30 @@
-"""Tags that say in a run's header, and in the list of runs, which tables and slices it works on."""
+"""Dagster's names for a table by default, and names that Dagster accepts."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import NamedTuple
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import NamedTuple, NoReturn
 
 import dagster as dg
 
 from mirror_assets.config.model import Config
+from mirror_assets.docs_links import error_link
+from mirror_assets.errors import MirrorError, RetryError, UnknownOutcome
 from mirror_assets.landing.names import SliceKey, TableName
-from mirror_assets.orchestration.dagster_internals import REPOSITORY_LABEL_TAG, CodeLocationOrigin, SqlRunStorage
+from mirror_assets.orchestration.dagster_internals import (
+    REPOSITORY_LABEL_TAG,
+    CodeLocationOrigin,
+    SqlRunStorage,
+)
 from mirror_assets.orchestration.errors import LOCATION_SHARED
+from mirror_assets.orchestration.event_metadata import DOCS_URL, link_item
+from mirror_assets.orchestration.translator import MetadataItem
 from mirror_assets.pipeline.batch_runner import tables_digest
 from mirror_assets.pipeline.liveness import this_process
 
+# Dagster's UI hides tags with this prefix, which only sensors read.
+BATCH_TAG = ".dagster/mirror_batch"
 # The process of a run of the sensor `mirror`, hidden in Dagster's UI.
 PROCESS_TAG = ".dagster/mirror_process"
 # What a schedule mirrors, hidden as well.
@@ -26,6 +37,14 @@ FAILING_TAG = "mirror/failing"
 SLICE_TAG = "mirror/slice"
 VERSIONS_TAG = "mirror/versions"
 _NAMED = 3
+BUSY_WORDS = {
+    dg.DagsterRunStatus.QUEUED: "waits in Dagster's queue",
+    dg.DagsterRunStatus.NOT_STARTED: "is starting",
+    dg.DagsterRunStatus.STARTING: "is starting",
+    dg.DagsterRunStatus.STARTED: "is starting or ending",
+    dg.DagsterRunStatus.CANCELING: "is being canceled",
+}
+BUSY = list(BUSY_WORDS)
 
 
 class Location(NamedTuple):
@@ -41,14 +60,9 @@ class Location(NamedTuple):
         return cls(context.repository_name or "", origin.location_name if origin else "")
 
     @property
-    def label(self) -> str:
-        """The text that identifies it among all locations of an instance."""
-        return f"{self.repository}@{self.name}"
-
-    @property
     def tags(self) -> dict[str, str]:
         """The tag that Dagster gives to each run of the location; runs of the command line have none."""
-        return {REPOSITORY_LABEL_TAG: self.label} if self.name else {}
+        return {REPOSITORY_LABEL_TAG: f"{self.repository}@{self.name}"} if self.name else {}
 
 
 def tag_slices(instance: dg.DagsterInstance, run: dg.DagsterRun, table: TableName, keys: Sequence[SliceKey]) -> None:
@@ -63,7 +77,8 @@ def tag_slices(instance: dg.DagsterInstance, run: dg.DagsterRun, table: TableNam
 
 def tag_tables(instance: dg.DagsterInstance, run_id: str, tables: Sequence[TableName]) -> None:
     """Tag a run of a job with the names of its tables, or with how many they are."""
-    instance.add_run_tags(run_id, {TABLE_TAG: ", ".join(map(str, tables)) if len(tables) <= _NAMED else _many(tables)})
+    text = ", ".join(map(str, tables)) if len(tables) <= _NAMED else f"{len(tables)} tables"
+    instance.add_run_tags(run_id, {TABLE_TAG: text})
 
 
 def mirror_name(instance: dg.DagsterInstance, origin: CodeLocationOrigin | None, name: str = "") -> str:
@@ -72,6 +87,17 @@ def mirror_name(instance: dg.DagsterInstance, origin: CodeLocationOrigin | None,
     known = storage.get_run_storage_id() if isinstance(storage, SqlRunStorage) else ""
     location = origin.location_name if origin else "mirror_assets"
     return f"{location}{f'.{name}' if name else ''} of {known}"
+
+
+def mirror_of_run(context: dg.OpExecutionContext, name: str) -> str:
+    """Return the name of the mirror `name` in the code location of this run."""
+    origin = context.run.remote_job_origin
+    return mirror_name(context.instance, origin.repository_origin.code_location_origin if origin else None, name)
+
+
+def location_label(run: dg.DagsterRun) -> str | None:
+    """Return the label of the run's code location: Dagster stores it as a tag, but leaves it out of `run.tags`."""
+    return run.tags_for_storage().get(REPOSITORY_LABEL_TAG)
 
 
 def mirror_tags(config: Config) -> dict[str, str]:
@@ -99,18 +125,70 @@ def tag_failing(instance: dg.DagsterInstance, job: str, location: Mapping[str, s
 
 def require_own_assets(instance: dg.DagsterInstance, run: dg.DagsterRun, keys: Sequence[dg.AssetKey]) -> None:
     """Raise SettingError if a running run of another code location materialized one of these assets last."""
-    # Dagster stores a run's code location as a tag, but leaves it out of `run.tags`.
-    here = run.tags_for_storage().get(REPOSITORY_LABEL_TAG)
+    here = location_label(run)
     newest = {event.run_id: key for key, event in instance.get_latest_materialization_events(keys).items() if event}
     if here is None or not newest:
         return
     for other in instance.get_runs(dg.RunsFilter(run_ids=list(newest), statuses=[dg.DagsterRunStatus.STARTED])):
-        label = other.tags_for_storage().get(REPOSITORY_LABEL_TAG, here)
-        if label != here:
+        label = location_label(other)
+        if label is not None and label != here:
             raise LOCATION_SHARED(
                 asset=newest[other.run_id].to_user_string(), location=label.rpartition("@")[2], run=other.run_id
             )
 
 
-def _many(tables: Sequence[TableName]) -> str:
-    return f"{len(tables)} tables"
+# A step waits this long for another run that works on the table.
+WAIT_SECONDS = 120.0
+
+
+def failure(error: MirrorError, key: SliceKey | None = None) -> dg.Failure:
+    """Return the error as Dagster shows it: what happened, its code, the next step, and a link to its documentation."""
+    metadata: dict[str, MetadataItem] = {
+        "code": error.code.value,
+        "family": error.family,
+        "next_step": error.next_step,
+        DOCS_URL: link_item(error_link(error.code.value)),
+    }
+    if key is not None:
+        metadata["slice"] = str(key)
+    return dg.Failure(
+        description=str(error), metadata=metadata, allow_retries=isinstance(error, RetryError | UnknownOutcome)
+    )
+
+
+INTERRUPTS = (KeyboardInterrupt, dg.DagsterExecutionInterruptedError)
+STOPPED = "Stopped by a person. Nothing is lost: the next run continues after the last slice that has landed."
+
+
+def cancel(context: dg.OpExecutionContext, text: str) -> NoReturn:
+    """End the run as canceled, with a sentence: nothing has failed. Raises dagster.Failure."""
+    run = context.instance.get_run_by_id(context.run_id)
+    if run is not None:
+        context.instance.report_run_canceling(run, text)
+    raise dg.Failure(text, allow_retries=False)
+
+
+@contextmanager
+def stopping(context: dg.OpExecutionContext) -> Iterator[None]:
+    """End a step that a person interrupts with one sentence, and its run as canceled. Raises dagster.Failure.
+
+    An interrupt without such a request, as from a machine that shuts down, is raised again: Dagster may retry the run.
+    """
+    try:
+        yield
+    except INTERRUPTS:
+        run = context.instance.get_run_by_id(context.run_id)
+        if run is not None and COMMAND_TAG in run.tags:
+            context.instance.report_run_canceling(run, STOPPED)
+        elif run is None or run.status is not dg.DagsterRunStatus.CANCELING:
+            raise
+        raise dg.Failure(STOPPED, allow_retries=False) from None
+
+
+@contextmanager
+def failing() -> Iterator[None]:
+    """Fail the step with the error's own message. Raises dagster.Failure."""
+    try:
+        yield
+    except MirrorError as error:
+        raise failure(error) from error

@@ -10,8 +10,8 @@ import dagster as dg
 import pytest
 
 from mirror_assets.orchestration.mirror_assets import MirrorAssets
-from mirror_assets.orchestration.overdue import overdue_results
-from mirror_assets.orchestration.run_tags import EVALUATED_SOME, EVALUATED_TAG, mirror_tags
+from mirror_assets.orchestration.reporting import overdue_results
+from mirror_assets.orchestration.runs import EVALUATED_SOME, EVALUATED_TAG, mirror_tags
 from mirror_assets_tests.pipeline.paper import Paper
 
 _HOUR = 3600

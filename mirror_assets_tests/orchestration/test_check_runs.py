@@ -10,10 +10,10 @@ import pytest
 
 from mirror_assets.errors import ErrorCode, StopError
 from mirror_assets.orchestration.asset_check import Check, CheckedTable
-from mirror_assets.orchestration.asset_names import AssetKind
-from mirror_assets.orchestration.check_steps import asset_step
+from mirror_assets.orchestration.check_runs import asset_step
 from mirror_assets.orchestration.mirror_assets import MirrorAssets
 from mirror_assets.orchestration.resources import resources
+from mirror_assets.orchestration.translator import AssetKind
 from mirror_assets.verify.check_result import CheckResult
 from mirror_assets_tests.pipeline.paper import TABLE, Paper
 

@@ -9,7 +9,7 @@ from dagster._core.storage.tags import REPOSITORY_LABEL_TAG
 
 from mirror_assets.errors import SettingError
 from mirror_assets.landing.names import TableName
-from mirror_assets.orchestration.run_tags import FAILING_TAG, require_own_assets, tag_failing
+from mirror_assets.orchestration.runs import FAILING_TAG, require_own_assets, tag_failing
 
 _TABLES = [TableName("sales", f"t{number:03}") for number in range(5)]
 _KEY = dg.AssetKey(["shop", "orders_landing"])

@@ -2,19 +2,43 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated
 
 import dagster as dg
-from dagster.components.scaffold.scaffold import scaffold_with
+from dagster.components.component_scaffolding import scaffold_component
+from dagster.components.scaffold.scaffold import NoParams, scaffold_with
 from dagster.components.utils.translation import TranslationFn, TranslationFnResolver
 from pydantic import Field
 
-from mirror_assets.components.scaffolder import MirrorScaffolder
 from mirror_assets.config.load import load_config
 from mirror_assets.definitions import build_definitions
 from mirror_assets.orchestration.translator import MirrorTranslator, MirrorTranslatorData
+
+# ROOT is the folder of the project: data does not belong among definitions.
+_MIRROR_YAML = """\
+# A landing zone and a mirror on this machine, to try it out. For Fabric: docs/onelake.md.
+landing_zone: {path: ROOT/.mirror/landing}
+mirror: {path: ROOT/.mirror/mirror}
+tables:
+  shop.orders:
+    source: ROOT/lake/orders     # a folder, or s3://, abfss://, gs://
+    keys: [id]
+    # source_asset: orders       # the key of your asset that writes it
+"""
+
+
+class MirrorScaffolder(dg.Scaffolder[NoParams]):
+    """Scaffolds a mirror of one table."""
+
+    def scaffold(self, request: dg.ScaffoldRequest[NoParams]) -> None:
+        """Write both files into the folder of the new component."""
+        scaffold_component(request, {"config": "mirror.yaml"})
+        root = os.path.relpath(request.project_root or request.target_path, request.target_path)
+        text = _MIRROR_YAML.replace("ROOT", root)
+        request.target_path.joinpath("mirror.yaml").write_text(text, encoding="utf-8")
 
 
 def _variables(data: MirrorTranslatorData) -> Mapping[str, str]:

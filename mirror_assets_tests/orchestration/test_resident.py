@@ -1,7 +1,8 @@
-"""Runs that follow their sources, without Spark: how often they try, what they log, and when they end."""
+"""Runs that follow their sources, without Spark: how often they try, what they log, when they end, and for what."""
 
 from __future__ import annotations
 
+import importlib
 import time
 from collections import Counter
 from collections.abc import Iterator
@@ -16,17 +17,20 @@ from deltalake import write_deltalake
 from mirror_assets.config.load import parse_config
 from mirror_assets.definitions import build_definitions
 from mirror_assets.errors import ErrorCode, MirrorError, StopError
+from mirror_assets.feature import SliceCheck
 from mirror_assets.landing.failures import read_failure
 from mirror_assets.landing.names import PARTNER_EVENTS, TableName
-from mirror_assets.orchestration import mirror_tables
-from mirror_assets.orchestration.asset_names import MIRROR_ALL
+from mirror_assets.orchestration import mirror_tables, resident
 from mirror_assets.orchestration.jobs import TABLES_OP, MirrorTables
-from mirror_assets.orchestration.mirror_tables import FollowSources
+from mirror_assets.orchestration.mirror_assets import MIRROR_ALL, MirrorAssets
+from mirror_assets.orchestration.resident import FollowSources, code_mark
+from mirror_assets.orchestration.translator import AssetKind
 from mirror_assets.pipeline.batch_runner import has_runs
 from mirror_assets.pipeline.context import TableContext
 from mirror_assets.pipeline.scheduler import Scheduler
 from mirror_assets.zones import LocalStore
 from mirror_assets.zones.errors import STORE_DENIED
+from mirror_assets_tests.orchestration.mirrors import assets_of
 
 
 @dataclass
@@ -69,7 +73,7 @@ class Mirrored:
 
 @pytest.fixture
 def mirrored(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Mirrored]:
-    monkeypatch.setattr(mirror_tables._TableRuns, "start_spark", lambda _: None)
+    monkeypatch.setattr(mirror_tables.TableRuns, "start_spark", lambda _: None)
     with dg.instance_for_test() as instance:
         made = Mirrored(tmp_path, instance)
         monkeypatch.setattr(mirror_tables, "mirror_table", made.mirror)
@@ -129,5 +133,62 @@ def test_a_run_ends_by_itself_between_slices(
     monkeypatch.setattr(Scheduler, "has_long_turns", has_long_turns)
     following, began = FollowSources(every_seconds=2, minutes=240, batch=0), time.monotonic() - minutes * 60
     for is_idle in (True, False):
-        reason = mirror_tables._reason_to_end(following, None, Scheduler(1), began, is_idle=is_idle)
+        reason = resident._reason_to_end(following, None, Scheduler(1), began, is_idle=is_idle)
         assert (reason is not None) is ends
+
+
+ORDERS, LINES = TableName(None, "orders"), TableName(None, "lines")
+
+
+def test_each_load_of_the_same_definitions_has_the_same_mark() -> None:
+    assert code_mark(assets_of([ORDERS])) == code_mark(assets_of([ORDERS]))
+
+
+def test_other_tables_settings_and_assets_are_other_definitions() -> None:
+    marks = {code_mark(assets_of(tables)) for tables in ([ORDERS], [LINES], [ORDERS, LINES])}
+    marks.add(code_mark(assets_of([ORDERS], "keys: [id], where: 'id > 3'")))
+
+    class Elsewhere(MirrorAssets):
+        def key(self, kind: AssetKind, table: TableName) -> dg.AssetKey:
+            return super().key(kind, table).with_prefix("elsewhere")
+
+    marks.add(code_mark(Elsewhere(assets_of([ORDERS]).config)))
+    assert len(marks) == 5
+
+
+def test_other_credentials_are_other_definitions_and_other_variables_are_not(monkeypatch: pytest.MonkeyPatch) -> None:
+    assets = assets_of([ORDERS])
+    loaded = code_mark(assets)
+    monkeypatch.setenv("HOSTNAME", "another")
+    assert code_mark(assets) == loaded
+    monkeypatch.setenv("AZURE_CLIENT_SECRET", "another")
+    assert code_mark(assets) != loaded
+
+
+def test_a_variable_that_a_setting_names_counts(monkeypatch: pytest.MonkeyPatch) -> None:
+    assets = assets_of([TableName(None, "SHOP_TOKEN")])
+    loaded = code_mark(assets)
+    monkeypatch.setenv("SHOP_TOKEN", "another")
+    assert code_mark(assets) != loaded
+
+
+def test_other_code_of_a_check_of_the_project_is_another_load(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.syspath_prepend(tmp_path)
+    digests = set[str]()
+    for text in ("", "# longer"):
+        (tmp_path / "checks_of_a_project.py").write_text(f"def none(_):\n    return ()\n{text}")
+        problems = importlib.import_module("checks_of_a_project").none
+        assets = assets_of([ORDERS])
+        config = assets.config.with_features([SliceCheck("ours", "One of ours.", problems)])
+        resident._code.cache_clear()
+        digests |= {code_mark(assets.with_config(config))}
+    assert len(digests) == 2
+
+
+def test_other_code_is_another_load(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(resident, "_PACKAGE", tmp_path)
+    digests = set[str]()
+    for text in ("1", "12"):
+        (tmp_path / "a.py").write_text(text)
+        digests |= {resident._code.__wrapped__(())}
+    assert len(digests) == 2
