@@ -59,7 +59,7 @@ def asset_step(assets: MirrorAssets, table: TableSettings, checks: Sequence[Chec
     """
 
     @dg.multi_asset_check(
-        name=_checks_step(assets.checked(checks[0].asset, table.name)),
+        name=f"{step_name(assets.checked(checks[0].asset, table.name))}_checks",
         specs=[check.spec(assets, table.name) for check in checks],
         can_subset=True,
         required_resource_keys=resource_keys(assets, with_spark=any(check.needs_spark for check in checks)),
@@ -100,7 +100,7 @@ def _staged_step(assets: MirrorAssets, table: TableSettings) -> dg.AssetChecksDe
     checks = staged_checks(assets.config, table)
 
     @dg.multi_asset_check(
-        name=_checks_step(assets.key(AssetKind.CHANGES, table.name)),
+        name=f"{step_name(assets.key(AssetKind.CHANGES, table.name))}_checks",
         specs=[check.spec(assets, table.name) for check in checks],
         can_subset=True,
         required_resource_keys=resource_keys(assets),
@@ -122,10 +122,6 @@ def _staged_step(assets: MirrorAssets, table: TableSettings) -> dg.AssetChecksDe
             raise failure(refused, refused.key)
 
     return step
-
-
-def _checks_step(asset: dg.AssetKey) -> str:
-    return f"{step_name(asset)}_checks"
 
 
 def _runs_slices(context: dg.AssetCheckExecutionContext) -> bool:

@@ -291,19 +291,8 @@ BLOCKING = frozenset(check.name for check in CHECKS if check.blocking)
 
 
 def checks_of(config: Config, table: TableSettings) -> Sequence[Check]:
-    """Return the table's checks, in order."""
-    own = (check for feature in config.own_features for check in feature.checks())
-    return [check for check in (*CHECKS, *own_staged_checks(config, table), *own) if check.applies(config, table)]
-
-
-def staged_checks(config: Config, table: TableSettings) -> list[Check]:
-    """Return the checks of the table's staged slices, the project's own among them."""
-    return [*STAGED_CHECKS, *own_staged_checks(config, table)]
-
-
-def own_staged_checks(config: Config, table: TableSettings) -> list[Check]:
-    """Return the project's own checks of the table's staged slices."""
-    return [
+    """Return the table's checks, in order: those of the mirror, then the project's own."""
+    own_staged = (
         Check(
             check.name,
             AssetKind.CHANGES,
@@ -313,7 +302,14 @@ def own_staged_checks(config: Config, table: TableSettings) -> list[Check]:
             section="your-own-checks",
         )
         for check in slice_checks(config, table)
-    ]
+    )
+    own = (check for feature in config.own_features for check in feature.checks())
+    return [check for check in (*CHECKS, *own_staged, *own) if check.applies(config, table)]
+
+
+def staged_checks(config: Config, table: TableSettings) -> list[Check]:
+    """Return the checks of the table's staged slices, the project's own among them."""
+    return [check for check in checks_of(config, table) if check.asset is AssetKind.CHANGES]
 
 
 def require_known(config: Config, names: Sequence[str]) -> frozenset[str]:

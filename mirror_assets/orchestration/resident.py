@@ -27,13 +27,12 @@ from mirror_assets.orchestration.runs import (
     PROCESS_TAG,
     Location,
     mirror_of_run,
-    tag_process,
 )
 from mirror_assets.orchestration.table_events import EventQueue
 from mirror_assets.pipeline.backoff import pause_left
 from mirror_assets.pipeline.batch_runner import BatchRunner
 from mirror_assets.pipeline.context import TableContext
-from mirror_assets.pipeline.liveness import RunState, has_ended, run_state
+from mirror_assets.pipeline.liveness import RunState, has_ended, run_state, this_process
 from mirror_assets.pipeline.scheduler import Scheduler, follow
 from mirror_assets.pipeline.table_watch import TableWatch
 from mirror_assets.source.ranges import EVERYTHING
@@ -85,7 +84,8 @@ def follow_tables(
     """
     batch = None
     if following.batch is not None:
-        queue.record(partial(tag_process, context.instance, context.run_id))
+        tags = {PROCESS_TAG: this_process().model_dump_json()}
+        queue.record(partial(context.instance.add_run_tags, context.run_id, tags))
         mirror, names = mirror_of_run(context, assets.name), tuple(str(table.name) for table in tables)
         batch = BatchRunner(project.store, mirror, following.batch, context.run_id, following.code, names)
     with batch.running() if batch is not None else nullcontext():

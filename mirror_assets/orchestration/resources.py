@@ -217,23 +217,19 @@ Resource: TypeAlias = LandingZone | SparkSessions | dg.ResourceDefinition
 
 def resources(assets: MirrorAssets) -> dict[str, Resource]:
     """Return the resources of the mirror by their full names; the project's own PySpark resource replaces `spark`."""
-    zone = LandingZone(settings=assets.config.landing_zone.model_dump(mode="json", exclude_none=True))
-    found: dict[str, Resource] = {
-        assets.full_name(LANDING_ZONE): zone,
-        assets.full_name(OUTPUTS): dg.mem_io_manager,
-        assets.full_name(TABLES): _table_inputs(assets),
-    }
-    return found if assets.spark else {**found, assets.full_name(SPARK): SparkSessions.of(assets.config)}
 
-
-def _table_inputs(assets: MirrorAssets) -> dg.IOManagerDefinition:
-    """Return the resource with a name: of one that Dagster makes of a value, its pages show `<lambda>`."""
-
+    # One that Dagster makes of a value is shown as `<lambda>`.
     @dg.io_manager(description="Loads sources, mirrors and histories as inputs of other assets.")
     def table_inputs(_: dg.InitResourceContext) -> TableInputs:
         return TableInputs(assets)
 
-    return table_inputs
+    zone = LandingZone(settings=assets.config.landing_zone.model_dump(mode="json", exclude_none=True))
+    found: dict[str, Resource] = {
+        assets.full_name(LANDING_ZONE): zone,
+        assets.full_name(OUTPUTS): dg.mem_io_manager,
+        assets.full_name(TABLES): table_inputs,
+    }
+    return found if assets.spark else {**found, assets.full_name(SPARK): SparkSessions.of(assets.config)}
 
 
 def resource_keys(assets: MirrorAssets, *, with_spark: bool = True) -> set[str]:

@@ -21,11 +21,11 @@ from mirror_assets.orchestration.errors import LOCATION_SHARED
 from mirror_assets.orchestration.event_metadata import DOCS_URL, link_item
 from mirror_assets.orchestration.translator import MetadataItem
 from mirror_assets.pipeline.batch_runner import tables_digest
-from mirror_assets.pipeline.liveness import this_process
 
 # Dagster's UI hides tags with this prefix, which only sensors read.
 BATCH_TAG = ".dagster/mirror_batch"
-# The process of a run of the sensor `mirror`, hidden in Dagster's UI.
+# The process of a run of the sensor `mirror`, hidden in Dagster's UI: a sensor detects by it that a silent run was
+# killed.
 PROCESS_TAG = ".dagster/mirror_process"
 # What a schedule mirrors, hidden as well.
 MIRROR_TAG = ".dagster/mirror_of"
@@ -103,11 +103,6 @@ def location_label(run: dg.DagsterRun) -> str | None:
 def mirror_tags(config: Config) -> dict[str, str]:
     """Return the tag of the scheduled runs of a configuration."""
     return {MIRROR_TAG: tables_digest([config.landing_zone.model_dump_json(), *config.tables])}
-
-
-def tag_process(instance: dg.DagsterInstance, run_id: str) -> None:
-    """Tag the run with its process, by which a sensor detects that a silent run was killed."""
-    instance.add_run_tags(run_id, {PROCESS_TAG: this_process().model_dump_json()})
 
 
 def tag_failing(instance: dg.DagsterInstance, job: str, location: Mapping[str, str], tables: Sequence[str]) -> None:

@@ -241,23 +241,18 @@ class _Tick:
             for poll in watch.polls(min(left, 1.0) if waits else 0.0):
                 name, needs_run = poll.context.name, isinstance(poll.action, Land)
                 if isinstance(poll.action, Rebuild):
-                    needs_run = (
-                        busy_rebuild(self.context.instance, Location.of(self.context), self.assets, name) is None
-                    )
+                    needs_run = not self._has_rebuild(name)
                 pending += [str(name)] if needs_run else []
         watch.cancel()
         for hanging in watch.hanging:
             self.context.log.warning(f"{hanging}: its source or the landing zone does not respond")
         return sorted(pending)
 
-
-def busy_rebuild(
-    instance: dg.DagsterInstance, location: Location, assets: MirrorAssets, table: TableName
-) -> dg.DagsterRun | None:
-    """Return a queued or running run that rebuilds the table in the code location, or None."""
-    tags = {**location.tags, PARTITION_NAME_TAG: str(table)}
-    runs = instance.get_runs(dg.RunsFilter(job_name=assets.full_name(REBUILD), statuses=BUSY, tags=tags), limit=1)
-    return next(iter(runs), None)
+    def _has_rebuild(self, table: TableName) -> bool:
+        """Return whether a queued or running run of the code location rebuilds the table."""
+        tags = {**Location.of(self.context).tags, PARTITION_NAME_TAG: str(table)}
+        runs = dg.RunsFilter(job_name=self.assets.full_name(REBUILD), statuses=BUSY, tags=tags)
+        return bool(self.context.instance.get_runs(runs, limit=1))
 
 
 @dataclass
