@@ -1,7 +1,5 @@
 """Events of slices that a run logs, and those that wait in memory while Dagster's storage doesn't respond."""
 
-from __future__ import annotations
-
 import logging
 import threading
 from collections.abc import Callable
