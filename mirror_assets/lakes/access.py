@@ -69,7 +69,7 @@ class StoreAccess:
 
     store: LakeStore
     address: LakeAddress
-    stores: tuple[StoreConfig, ...] = field(repr=False)
+    stores: tuple[StoreConfig, ...] = field(repr=False, compare=False)
 
     @property
     def uri(self) -> str:

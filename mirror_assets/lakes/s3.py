@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from enum import Enum
 from functools import cache, partial
-from typing import Any, Protocol
+from typing import Any
 from urllib.parse import urlsplit
 
 from mirror_assets.lakes.azure_identity import variable
@@ -23,61 +23,28 @@ from mirror_assets.lakes.lake_store import LakeStore, prefixed
 _BOTOCORE = {"web_identity": ("assume-role-with-web-identity",), "instance": ("container-role", "iam-role")}
 
 
-class Keys(Protocol):
-    """Keys as botocore returns them."""
-
-    access_key: str
-    secret_key: str
-    token: str | None
-
-
-@dataclass(frozen=True)
-class AwsIdentity:
-    """An identity for AWS: the kind of a credential, and with `role` the ARN of the role that it assumes."""
-
-    kind: str
-    profile: str | None = None
-    role: str | None = None
-    region: str | None = None
-    env_prefix: str = ""
-
-    def keys(self) -> Keys:
-        """Return keys that are valid now. botocore fetches new ones before they expire; one process caches one set.
-
-        Raises package_missing without botocore, and aws_identity_unfit if it finds no credential.
-        """
-        try:
-            from botocore.exceptions import BotoCoreError, ClientError
-        except ImportError as error:
-            raise PACKAGE_MISSING(package="botocore", extra="s3") from error
-        try:
-            keys: Keys = _credentials(self).get_frozen_credentials()
-        except (BotoCoreError, ClientError) as error:
-            raise aws_identity_unfit(self.kind, self.role, str(error)) from error
-        return keys
-
-
 @cache
-def _credentials(identity: AwsIdentity) -> Any:  # noqa: ANN401 botocore has no types
+def _botocore_credentials(kind: str, profile: str | None, role: str | None, region: str | None, env_prefix: str) -> Any:  # noqa: ANN401 botocore has no types
+    """Return credentials that botocore refreshes before they expire, one set for the process."""
     from botocore.credentials import AssumeRoleCredentialFetcher, DeferredRefreshableCredentials, EnvProvider
     from botocore.session import Session
 
-    session = Session(profile=identity.profile)
-    if identity.kind == "environment":
+    session = Session(profile=profile)
+    if kind == "environment":
         names = {"access_key": "AWS_ACCESS_KEY_ID", "secret_key": "AWS_SECRET_ACCESS_KEY", "token": "AWS_SESSION_TOKEN"}
-        variables = {name: identity.env_prefix + variable for name, variable in names.items()}
+        variables = {name: env_prefix + variable for name, variable in names.items()}
         found = EnvProvider(os.environ, variables).load()
-    elif identity.kind in _BOTOCORE:
+    elif kind in _BOTOCORE:
         resolver = session.get_component("credential_provider")
-        found = next(filter(None, (resolver.get_provider(name).load() for name in _BOTOCORE[identity.kind])), None)
+        found = next(filter(None, (resolver.get_provider(name).load() for name in _BOTOCORE[kind])), None)
     else:
         found = session.get_credentials()
     if found is None:
-        raise aws_identity_unfit(identity.kind, identity.role, "this machine has none")
-    if identity.role is None:
+        raise aws_identity_unfit(kind, role, "this machine has none")
+    if role is None:
         return found
-    client, named = partial(session.create_client, region_name=identity.region), {"RoleSessionName": "mirror-assets"}
-    fetcher = AssumeRoleCredentialFetcher(client, found, identity.role, extra_args=named)
+    client, named = partial(session.create_client, region_name=region), {"RoleSessionName": "mirror-assets"}
+    fetcher = AssumeRoleCredentialFetcher(client, found, role, extra_args=named)
     return DeferredRefreshableCredentials(fetcher.fetch_credentials, "assume-role")
 
 
@@ -141,7 +108,7 @@ class S3Store(LakeStore):
     packages = (HADOOP_AWS,)
 
     def storage_options(self) -> dict[str, str]:
-        """Return deltalake's options. Raises credential_incomplete, and what `AwsIdentity.keys` raises."""
+        """Return deltalake's options. Raises credential_incomplete, and what `_fetched_keys` raises."""
         endpoint = self._endpoint
         named = {
             "aws_region": self._region,
@@ -209,9 +176,7 @@ class S3Store(LakeStore):
         if self.credential is AwsCredential.DEFAULT and not self.role:
             return {}
         if self.role or self.credential in (AwsCredential.PROFILE, AwsCredential.WEB_IDENTITY, AwsCredential.INSTANCE):
-            identity = AwsIdentity(self.credential.value, self.profile, self.role, self._region, self.env_prefix)
-            found = identity.keys()
-            keys = {KEY: found.access_key, SECRET: found.secret_key, TOKEN: found.token}
+            keys = self._fetched_keys()
         else:
             keys = {name: self._named.get(name) for name in (KEY, SECRET, TOKEN)}
             missing = tuple(self.env_prefix + name for name in (KEY, SECRET) if not keys[name])
@@ -219,6 +184,23 @@ class S3Store(LakeStore):
                 raise CREDENTIAL_INCOMPLETE(kind=self.credential.value, missing=missing)
         # deltalake's names are those of the environment in lower case.
         return {name.lower(): value for name, value in keys.items() if value}
+
+    def _fetched_keys(self) -> dict[str, str | None]:
+        """Return keys that are valid now.
+
+        Raises package_missing without botocore, and aws_identity_unfit if it finds no credential.
+        """
+        try:
+            from botocore.exceptions import BotoCoreError, ClientError
+        except ImportError as error:
+            raise PACKAGE_MISSING(package="botocore", extra="s3") from error
+        kind = self.credential.value
+        try:
+            found = _botocore_credentials(kind, self.profile, self.role, self._region, self.env_prefix)
+            keys = found.get_frozen_credentials()
+        except (BotoCoreError, ClientError) as error:
+            raise aws_identity_unfit(kind, self.role, str(error)) from error
+        return {KEY: keys.access_key, SECRET: keys.secret_key, TOKEN: keys.token}
 
     def _provider(self) -> dict[str, str]:
         """Return Hadoop's settings of the identity; keys are references to variables, which need not be set yet."""

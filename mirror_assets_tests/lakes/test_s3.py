@@ -11,7 +11,7 @@ from werkzeug.wrappers import Response
 
 from mirror_assets.errors import ErrorCode, SettingError
 from mirror_assets.lakes.lake_store import LakeAddress
-from mirror_assets.lakes.s3 import AwsCredential, AwsIdentity, S3Store
+from mirror_assets.lakes.s3 import AwsCredential, S3Store
 from mirror_assets_tests.worlds.lakes.s3_server import BUCKET, PREFIX, REGION, S3Server
 
 _KEYS = {"AWS_ACCESS_KEY_ID": "key", "AWS_SECRET_ACCESS_KEY": "hidden"}
@@ -116,7 +116,7 @@ def test_a_missing_credential_profile_is_reported(monkeypatch: pytest.MonkeyPatc
     monkeypatch.setenv("AWS_SHARED_CREDENTIALS_FILE", "/nowhere")
     monkeypatch.setenv("AWS_CONFIG_FILE", "/nowhere")
     with pytest.raises(SettingError, match=r"the AWS credential profile can't be used: .*no-such-profile"):
-        AwsIdentity("profile", "no-such-profile").keys()
+        S3Store(_ROOT, AwsCredential.PROFILE, profile="no-such-profile").storage_options()
 
 
 def test_a_role_that_can_not_be_assumed_is_reported_without_the_secret(
@@ -127,5 +127,5 @@ def test_a_role_that_can_not_be_assumed_is_reported_without_the_secret(
     refused = "<ErrorResponse><Error><Code>AccessDenied</Code><Message>not you</Message></Error></ErrorResponse>"
     s3.fault = lambda request: Response(refused, 403) if request.method == "POST" else None
     with pytest.raises(SettingError, match=f"to assume {nobody} can't be used: .*not you") as caught:
-        AwsIdentity("environment", role=nobody, region=REGION, env_prefix=PREFIX).keys()
+        S3Store(_ROOT, AwsCredential.ENVIRONMENT, REGION, role=nobody, env_prefix=PREFIX).storage_options()
     assert s3.keys.secret not in str(caught.value)
