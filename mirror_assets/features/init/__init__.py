@@ -23,7 +23,7 @@ class _Init(Feature):
         return DiscoverSettings
 
     def rules(self) -> Sequence[Rule]:
-        from mirror_assets.features.init.discover_mistakes import useful_rules
+        from mirror_assets.features.init.discover_rule import useful_rules
 
         return (useful_rules,)
 
@@ -43,8 +43,7 @@ class _Init(Feature):
         return find_tables(config, when)
 
     def commands(self) -> Sequence[click.Command]:
-        from mirror_assets.features.init.discover_command import discover
-        from mirror_assets.features.init.init_command import init
+        from mirror_assets.features.init.commands import discover, init
 
         return (init, discover)
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import PurePosixPath
-from typing import TYPE_CHECKING
 
 from mirror_assets.config.discovered import Discovered, DiscoveredTable, FoundState, RuleOutcome
 from mirror_assets.config.model import Config
@@ -15,15 +15,12 @@ from mirror_assets.config.table_settings import TableConfig
 from mirror_assets.errors import NEXT
 from mirror_assets.features.init.discover_rule import DEFAULT_KEYS, DiscoverRule, NewTables
 from mirror_assets.features.init.discovery_memory import name_key
-from mirror_assets.features.init.finding import FolderFacts, FolderKind, FoundFolder, PlaceFinding
+from mirror_assets.features.init.finding import FolderFacts, FolderKind, FoundFolder, Place, PlaceFinding
 from mirror_assets.lakes.catalogs import CatalogTable, last_address
 from mirror_assets.lakes.lake_store import LakeAddress
 from mirror_assets.landing.errors import NameRefused
 from mirror_assets.landing.names import TableName
 from mirror_assets.settings import is_uri
-
-if TYPE_CHECKING:
-    from mirror_assets.features.init.found_places import Place
 
 _STATES = {
     FolderKind.NOT_A_TABLE: FoundState.NOT_A_TABLE,
@@ -45,15 +42,12 @@ class RuleFinding:
     def deleted_since(self, before: PlaceFinding | None) -> set[str]:
         """Return the addresses of the tables that an earlier finding has and this one lacks."""
         now = {folder.path for folder in self.finding.folders} if self.finding else set[str]()
-        tables = (folder.path for folder in (before.folders if before else ()) if folder.facts.is_table)
-        return {address for path in tables if path not in now and (address := self.address(path))}
-
-    def address(self, path: str) -> str | None:
-        """Return the address of a path; None for one that readers of Delta tables can't open."""
-        try:
-            return self.place.address(path)
-        except ValueError:
-            return None
+        deleted = set[str]()
+        for folder in before.folders if before else ():
+            if folder.facts.is_table and folder.path not in now:
+                with suppress(ValueError):  # readers of Delta tables can't open it
+                    deleted.add(self.place.address(folder.path))
+        return deleted
 
 
 def choose_tables(

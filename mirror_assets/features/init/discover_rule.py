@@ -5,16 +5,20 @@ from __future__ import annotations
 import string
 from enum import Enum
 from pathlib import PurePosixPath
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 from pydantic import AfterValidator, BeforeValidator, Field, ValidationInfo
 from pydantic_core import PydanticKnownError
 
+from mirror_assets.config.document import Document
 from mirror_assets.config.errors import did_you_mean
 from mirror_assets.config.setting_values import Keys
 from mirror_assets.config.table_settings import StorePath, TableDefaults
 from mirror_assets.lakes.catalogs import CatalogTable
-from mirror_assets.settings import Section, Text
+from mirror_assets.settings import Section, Text, matching
+
+if TYPE_CHECKING:
+    from mirror_assets.config.rules import Mistakes
 
 DEFAULT_KEYS = "default"
 _PLACEHOLDERS = ("folder", "table")
@@ -34,12 +38,6 @@ def _folders(pattern: str) -> str:
     return "/".join(names)
 
 
-def _end_of_path(pattern: str) -> str:
-    if pattern.startswith("/") or not pattern.strip("/"):
-        raise ValueError(f"expected the end of a path, such as _tmp* or staging/*, got {pattern!r}")
-    return pattern
-
-
 def _template(text: str) -> str:
     try:
         fields = [name for _, name, _, _ in string.Formatter().parse(text) if name is not None]
@@ -51,13 +49,10 @@ def _template(text: str) -> str:
     return text
 
 
-def _schemas(pattern: str) -> str:
-    if any(character in pattern for character in "./\\") or not pattern.strip():
-        raise ValueError(f"expected a schema of the catalog, or a pattern such as sales_*, got {pattern!r}")
-    return pattern
-
-
-EndPattern = Annotated[Text, AfterValidator(_end_of_path)]
+EndPattern = Annotated[Text, matching(r"(?s)(?!/).*[^/].*", "the end of a path, such as _tmp* or staging/*")]
+SchemaPattern = Annotated[
+    Text, matching(r"(?s)[^./\\]*[^./\\\s][^./\\]*", "a schema of the catalog, or a pattern such as sales_*")
+]
 
 
 class FromStore(Section):
@@ -77,9 +72,7 @@ class FromCatalog(Section):
     """Tables of a Unity Catalog."""
 
     catalog: Text = Field(description="Name of a Unity Catalog in `catalogs`.")
-    schema_name: Annotated[Text, AfterValidator(_schemas)] = Field(
-        default="*", alias="schema", description="Schema of the catalog, or a pattern."
-    )
+    schema_name: SchemaPattern = Field(default="*", alias="schema", description="Schema of the catalog, or a pattern.")
 
     def source(self, path: str) -> CatalogTable:
         """Return the table at `<schema>/<table>`."""
@@ -140,3 +133,14 @@ class DiscoverSettings(Section):
     """The rules that find tables."""
 
     discover: tuple[DiscoverRule, ...] = Field(default=(), description="Rules for table discovery.")
+
+
+def useful_rules(document: Document) -> Mistakes:
+    """Refuse settings of a rule of `discover` that have no effect."""
+    from mirror_assets.config.rules import discover_rules  # it loads all settings
+
+    for rule in discover_rules(document):
+        if "keys" in document.names(*rule, "settings"):
+            yield (*rule, "settings", "keys"), "set them as `keys: {default: […]}` of the rule"
+        if document.get(*rule, "approved") and document.get(*rule, "new_tables") != NewTables.HOLD.value:
+            yield (*rule, "approved"), "it needs `new_tables: hold`; otherwise no table waits for approval"

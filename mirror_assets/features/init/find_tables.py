@@ -3,25 +3,27 @@
 from __future__ import annotations
 
 import logging
+import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Future, wait
 from dataclasses import replace
 from functools import partial
+from math import inf
 from pathlib import PurePosixPath
-from typing import TYPE_CHECKING
+from typing import TypeVar
 
 from mirror_assets.config.discovered import When
+from mirror_assets.config.errors import NO_RESPONSE, request_failed
 from mirror_assets.config.model import Config
 from mirror_assets.errors import MirrorError
 from mirror_assets.features.init.choose_tables import RuleFinding, choose_tables
-from mirror_assets.features.init.discover_places import place_of
-from mirror_assets.features.init.discover_rule import DiscoverSettings
+from mirror_assets.features.init.discover_rule import DiscoverRule, DiscoverSettings, FromCatalog
 from mirror_assets.features.init.discovery_memory import DiscoveryMemory, MemoryFile
-from mirror_assets.features.init.finding import PlaceFinding, scan
-from mirror_assets.features.init.time_limit import TimeLimit
-
-if TYPE_CHECKING:
-    from mirror_assets.features.init.found_places import Place
+from mirror_assets.features.init.finding import Place, PlaceFinding, list_catalog, list_folders, scan
+from mirror_assets.lakes.catalogs import table_problem, unity_client
+from mirror_assets.lakes.lake_store import LakeAddress
+from mirror_assets.settings import ESCAPE, is_uri
 
 # Dagster ends a code server that does not answer for half a minute.
 _LOADING_SECONDS = 20.0
@@ -129,3 +131,75 @@ def _scanned(
     if finding.trouble and finding.trouble != (known.trouble if known else ""):
         _LOG.warning("%s: the set of tables is unchanged: %s", config.place(f"discover.{rules[0][0]}"), finding.trouble)
     return finding
+
+
+def place_of(config: Config, rule: DiscoverRule) -> Place:
+    """Return the place of a rule; it makes no request yet."""
+    if isinstance(rule.place, FromCatalog):
+        place, label, pattern = rule.place, rule.place.catalog, rule.place.schema_name
+        catalog = config.catalogs[label]
+        client = unity_client(label, catalog)
+
+        def table_address(path: str) -> str:
+            found = place.source(path)
+            # A path without a table is a schema that can't be listed.
+            problem = table_problem(catalog.type.value, found.table) if "/" in path else None
+            if problem:
+                raise ValueError(problem)
+            return str(found)
+
+        name = f"the catalog {client.catalog} of {client.server}, schema {pattern}"
+
+        def names(schema: str) -> Iterator[str]:
+            return (table.name for table in client.tables(schema))
+
+        listing = partial(list_catalog, client.schemas, names, pattern)
+        return Place(name, label, table_address, config.access, listing)
+
+    store, pattern = config.stores[rule.place.store], rule.place.path
+    root = store.address
+
+    def folder_address(path: str) -> str:
+        address = store.table(path)
+        if ESCAPE.search(path) or (is_uri(address) and LakeAddress.parse(address).uri != address):
+            raise ValueError(f"readers of Delta tables take {path!r} for another path; rename its folder")
+        return address
+
+    own = PurePosixPath(store.root) if root is None else PurePosixPath(root.container, root.path)
+    listing = partial(list_folders, config.access(store.root), pattern)
+    return Place(f"{store.root} {pattern}", own.name, folder_address, config.access, listing)
+
+
+_Result = TypeVar("_Result")
+
+
+class TimeLimit:
+    """The end of all requests together: `seconds` after its creation, or never for None."""
+
+    def __init__(self, seconds: float | None) -> None:
+        """Start the time."""
+        self._end = None if seconds is None else time.monotonic() + seconds
+
+    def call(self, what: str, request: Callable[[], _Result], *, at_most: float = inf, spare: float = 0.0) -> _Result:
+        """Return the result of a request to `what`, which may take `at_most` seconds, and leaves `spare` of the limit.
+
+        Raises MirrorError only: the request's own, request_failed for any other exception, and no_response. A request
+        that takes longer continues in its thread, which doesn't keep the process alive.
+        """
+        done = Future[_Result]()
+        if self._end is None:
+            _complete(done, what, request)
+            return done.result()
+        threading.Thread(target=_complete, args=(done, what, request), name=f"request to {what}", daemon=True).start()
+        if not wait([done], max(0.0, min(at_most, self._end - spare - time.monotonic()))).done:
+            raise NO_RESPONSE(what=what)
+        return done.result()
+
+
+def _complete(done: Future[_Result], what: str, request: Callable[[], _Result]) -> None:
+    try:
+        done.set_result(request())
+    except MirrorError as error:
+        done.set_exception(error)
+    except Exception as error:  # noqa: BLE001 definitions load whatever a store's SDK raises
+        done.set_exception(request_failed(what, error))

@@ -12,12 +12,14 @@ import pytest
 
 from mirror_assets.config.discovered import FoundState, When, with_found_tables
 from mirror_assets.config.model import Config
-from mirror_assets.errors import ErrorCode
+from mirror_assets.errors import ErrorCode, MirrorError, StopError
 from mirror_assets.features.init import find_tables
 from mirror_assets.features.init.discovery_memory import MemoryFile
+from mirror_assets.features.init.find_tables import TimeLimit
 from mirror_assets.features.init.finding import PlaceFinding, scan
 from mirror_assets.lakes.access import Access
 from mirror_assets.landing.names import DISCOVERED
+from mirror_assets.source.errors import SOURCE_NOT_DELTA, SourceNotDelta
 from mirror_assets.source.find_folders import MatchedFolders, match_folders
 from mirror_assets.zones import LocalStore
 from mirror_assets.zones.errors import STORE_DENIED, STORE_UNAVAILABLE
@@ -322,7 +324,7 @@ def test_definitions_load_while_nothing_responds(lake: DiskLake, monkeypatch: py
         patched.setattr(find_tables, "_LOADING_SECONDS", 0.5)
         patched.setattr(find_tables, "_ZONE_SECONDS", 0.2)
         patched.setattr(LocalStore, "read", hang)
-        patched.setattr("mirror_assets.features.init.found_places.match_folders", hang)
+        patched.setattr("mirror_assets.features.init.finding.match_folders", hang)
         for when in (When.UNKNOWN, When.NEVER):
             config = lake.load(when)
             assert names(config) == []
@@ -337,7 +339,7 @@ def test_definitions_load_whatever_a_library_raises(
     def fail(*_: object) -> MatchedFolders:
         raise KeyError("answer")
 
-    monkeypatch.setattr("mirror_assets.features.init.found_places.match_folders", fail)
+    monkeypatch.setattr("mirror_assets.features.init.finding.match_folders", fail)
     ((code, trouble),) = _troubles(lake.load(when))
     assert (code, "KeyError: 'answer'" in trouble) == (ErrorCode.UNEXPECTED.value, True)
 
@@ -349,7 +351,7 @@ def test_two_rules_of_one_place_list_it_once(lake: DiskLake, monkeypatch: pytest
         listed.append(pattern)
         return match_folders(root, pattern)
 
-    monkeypatch.setattr("mirror_assets.features.init.found_places.match_folders", counted)
+    monkeypatch.setattr("mirror_assets.features.init.finding.match_folders", counted)
     lake.add("sales/orders", "sales/lines", "sales/items", "stock/parts")
     lake.configure(f"{_RULE}\n  - {_RULE}")
     lake.load()
@@ -388,3 +390,34 @@ def test_a_missing_variable_of_a_credential_fails_no_load(
     ((code, trouble),) = _troubles(config)
     assert code == ErrorCode.CREDENTIAL_UNFIT.value
     assert "AZURE_CLIENT_" in trouble or "SALES_AWS_" in trouble
+
+
+@pytest.mark.parametrize("limit", [TimeLimit(60), TimeLimit(None)])
+def test_the_result_or_error_is_that_of_the_request(limit: TimeLimit) -> None:
+    assert limit.call("the store", lambda: 7) == 7
+
+    def fail() -> None:
+        raise SOURCE_NOT_DELTA(uri="/lake/orders")
+
+    with pytest.raises(SourceNotDelta):
+        limit.call("the store", fail)
+
+
+@pytest.mark.parametrize("limit", [TimeLimit(60), TimeLimit(None)])
+def test_any_other_exception_becomes_an_error_with_a_code(limit: TimeLimit) -> None:
+    def fail() -> None:
+        raise KeyError("answer")
+
+    with pytest.raises(StopError, match="the store can't be read: KeyError: 'answer'") as failed:
+        limit.call("the store", fail)
+    assert failed.value.code is ErrorCode.UNEXPECTED
+
+
+def test_a_request_without_an_answer_ends_at_its_own_limit_at_that_of_all_and_before_the_spare_time() -> None:
+    never = Event()
+    try:
+        for limit, at_most, spare in ((TimeLimit(60), 0.05, 0), (TimeLimit(0.05), 60, 0), (TimeLimit(60), 60, 60)):
+            with pytest.raises(MirrorError, match="the store did not respond in time"):
+                limit.call("the store", never.wait, at_most=at_most, spare=spare)
+    finally:
+        never.set()

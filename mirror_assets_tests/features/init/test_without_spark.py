@@ -12,8 +12,8 @@ from deltalake import write_deltalake
 
 from mirror_assets.cli import main
 from mirror_assets.config.load import load_config
-from mirror_assets.features.init.draft import make_draft
-from mirror_assets.features.init.surveyed_lake import open_lake
+from mirror_assets.features.init.with_spark.draft import make_draft
+from mirror_assets.features.init.with_spark.survey import open_lake
 from mirror_assets_tests.features.init.lake import BY_DELTA_RS, FEED, UNREADABLE, make_by_delta_rs
 from mirror_assets_tests.source.s3_server import s3_server
 

@@ -14,16 +14,14 @@ from mirror_assets.config.load import parse_config
 from mirror_assets.config.model import Config
 from mirror_assets.config.setting_values import Changes
 from mirror_assets.config.table_settings import StorePath
-from mirror_assets.features.init.entries import Statement, TableEntry
-from mirror_assets.features.init.name_tables import name_tables
-from mirror_assets.features.init.propose_keys import KeyProposal, Proof
-from mirror_assets.features.init.survey import Unreadable
-from mirror_assets.features.init.surveyed_lake import Lake
-from mirror_assets.features.init.write_files import config_text, flow
+from mirror_assets.features.init.with_spark.draft import Statement, TableEntry, config_text, flow
+from mirror_assets.features.init.with_spark.keys import KeyProposal, Proof
+from mirror_assets.features.init.with_spark.survey import Lake, Unreadable, name_tables
 from mirror_assets.lakes.stores import StoreConfig
 from mirror_assets.landing.names import TableName
 
 _FILE = Path("/project/mirror.yaml")
+
 _SQL = Path("/project/mirror.sql")
 _STORE = StoreConfig(root="s3://acme-lake", region="eu-central-1", credential="environment")
 _LAKE = Lake("s3://acme-lake", {"lake": _STORE}, ())

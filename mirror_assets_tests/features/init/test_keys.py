@@ -12,10 +12,8 @@ from deltalake import write_deltalake
 from hypothesis import HealthCheck, given, settings
 from pyspark.sql import SparkSession
 
-from mirror_assets.features.init.propose_keys import Proof, column_sets, key_candidates, likely_key
-from mirror_assets.features.init.prove_keys import prove_key
-from mirror_assets.features.init.survey import Survey, survey_lake
-from mirror_assets.features.init.surveyed_lake import open_lake
+from mirror_assets.features.init.with_spark.keys import Proof, column_sets, key_candidates, likely_key, prove_key
+from mirror_assets.features.init.with_spark.survey import Survey, open_lake, survey_lake
 
 _Columns = dict[str, list[int | None]]
 

@@ -1,21 +1,24 @@
-"""The lake that `init` surveys: the tables below a folder, in a store or in a catalog."""
+"""The lake that `init` surveys: its tables, below a folder, in a store or in a catalog, with their names and states."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
-from functools import partial
+from functools import cached_property, partial
+from itertools import count
 from pathlib import Path
 from typing import TypeVar
 
 import pydantic
 
-from mirror_assets.composition import Session, find_in_spark
+from mirror_assets.column_types import Family
+from mirror_assets.composition import Session, find_in_spark, source_log
 from mirror_assets.config.model import Config
 from mirror_assets.config.setting_values import Changes
-from mirror_assets.config.table_settings import StorePath
+from mirror_assets.config.table_settings import StorePath, TableSettings
 from mirror_assets.errors import ErrorCode, MirrorError, RetryError
 from mirror_assets.features.init.errors import NO_TABLES, lake_unfit, no_tables_in_catalog
 from mirror_assets.lakes.access import access_to
@@ -30,8 +33,13 @@ from mirror_assets.lakes.catalogs import (
 from mirror_assets.lakes.stores import StoreConfig
 from mirror_assets.landing.names import TableName
 from mirror_assets.settings import Origin, is_uri
+from mirror_assets.source.column_statistics import ColumnStatistics
 from mirror_assets.source.errors import leave_out_version
 from mirror_assets.source.find_folders import find_tables
+from mirror_assets.source.log import DeltaLog
+from mirror_assets.source.read_errors import translated
+from mirror_assets.source.schema import Field
+from mirror_assets.source.source_state import SourceState
 from mirror_assets.sql_names import quoted
 
 STORE = "lake"
@@ -218,3 +226,103 @@ def _spark_tables(
                 continue
         tables.append(table)
     return tables, others
+
+
+_THREADS = 16
+
+
+@dataclass(frozen=True)
+class Survey:
+    """A table at its newest version, and its name in the mirror; `settings` mirror all of its columns."""
+
+    table: LakeTable
+    settings: TableSettings
+    log: DeltaLog
+    state: SourceState
+    statistics: tuple[ColumnStatistics, ...]
+
+    @property
+    def name(self) -> TableName:
+        """The table's name in the mirror."""
+        return self.settings.name
+
+    @cached_property
+    def fields(self) -> tuple[Field, ...]:
+        """The columns that a landing file can hold."""
+        return tuple(field for field in self.state.schema.fields if field not in self.unfit)
+
+    @cached_property
+    def unfit(self) -> tuple[Field, ...]:
+        """The columns that a landing file can't hold."""
+        return tuple(field for field in self.state.schema.fields if field.kind.family is Family.REFUSED)
+
+
+@dataclass(frozen=True)
+class Unreadable:
+    """A table that can't be read, and the reason."""
+
+    path: str
+    why: str
+
+
+def survey_lake(lake: Lake, file: Path) -> tuple[Survey | Unreadable, ...]:
+    """Survey all tables in threads; an unreadable table doesn't affect the others. `file` is the new mirror.yaml."""
+    names = name_tables(table.parts for table in lake.tables)
+    with ThreadPoolExecutor(_THREADS) as pool:
+        return tuple(pool.map(partial(_survey, lake, file), lake.tables, names))
+
+
+def _survey(lake: Lake, file: Path, table: LakeTable, name: TableName) -> Survey | Unreadable:
+    shown = table.path.encode("utf-8", "backslashreplace").decode()
+    hindrance = table.hindrance
+    if "${" in table.path:
+        hindrance = f"{shown} can't be named: mirror.yaml takes `${{` for an environment variable."
+    elif shown != table.path:
+        hindrance = f"{shown} can't be named: its name is not UTF-8."
+    if hindrance:
+        return Unreadable(table.path, hindrance)
+    try:
+        config = lake.config(file, [(name, table)])
+        settings = config.table(name)
+        log = source_log(config, settings)
+        with translated(settings.source):
+            state = log.state()
+            _ = state.schema  # raises for a schema that can't be read
+            return Survey(table, settings, log, state, log.column_statistics(state))
+    except MirrorError as error:
+        return Unreadable(table.path, error.what)
+    except pydantic.ValidationError as error:
+        return Unreadable(table.path, error.errors(include_url=False)[0]["msg"])
+    except ValueError as error:  # from the rules for paths
+        return Unreadable(table.path, str(error))
+
+
+# Refused in a landing zone (landing/names.py), and `%` and `$`, which mirror.yaml takes for escapes and variables.
+_UNFIT = re.compile(r'[\\/:*?"<>|.%$\x00-\x1f\x7f-\x9f\ud800-\udfff\s]+')
+_LONGEST = 100
+
+
+def name_tables(paths: Iterable[Sequence[str]]) -> list[TableName]:
+    """Return a name for each path, made of its last two parts.
+
+    If several tables would share a folder of the landing zone, all but that of the shortest path get a number.
+    """
+    taken = set[str]()
+    listed = list(paths)
+    names = dict[int, TableName]()
+    for index in sorted(range(len(listed)), key=lambda index: len(listed[index])):
+        *above, table = (_fit(part) for part in listed[index][-2:])
+        for number in count(1):
+            last = table if number == 1 else f"{table}_{number}"
+            name = TableName.parse(".".join((*above, last)))
+            if name.folder.casefold() not in taken:
+                break
+        taken.add(name.folder.casefold())
+        names[index] = name
+    return [names[index] for index in range(len(listed))]
+
+
+def _fit(part: str) -> str:
+    """Return the part without the characters that a landing zone refuses, at most 100 bytes long."""
+    text = _UNFIT.sub("_", part.strip()).lstrip("_")
+    return text.encode()[:_LONGEST].decode(errors="ignore").strip() or "table"
