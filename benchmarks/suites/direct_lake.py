@@ -18,7 +18,7 @@ from deltalake import DeltaTable, write_deltalake
 from benchmarks.bench import Bench
 from benchmarks.contest import interleaved
 from benchmarks.result import Case, Goal, Outcome
-from mirror_assets.features.direct_lake.footer_reader import FooterReader
+from mirror_assets.features.direct_lake.footers import FooterReader
 from mirror_assets.features.direct_lake.report import InspectedTable, table_report
 from mirror_assets.source.log import DeltaLog
 

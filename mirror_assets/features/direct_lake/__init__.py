@@ -29,7 +29,7 @@ class _DirectLake(Feature):
         return DirectLakeTable
 
     def rules(self) -> Sequence[Rule]:
-        from mirror_assets.features.direct_lake.direct_lake_rules import checked_frames, no_vended_maintenance
+        from mirror_assets.features.direct_lake.direct_lake_settings import checked_frames, no_vended_maintenance
 
         return (no_vended_maintenance, checked_frames)
 
@@ -39,7 +39,7 @@ class _DirectLake(Feature):
         return (direct_lake,)
 
     def checks(self) -> Sequence[Check]:
-        from mirror_assets.features.direct_lake.direct_lake_checks import DIRECT_LAKE_CHECKS
+        from mirror_assets.features.direct_lake.with_dagster.direct_lake_checks import DIRECT_LAKE_CHECKS
 
         return DIRECT_LAKE_CHECKS
 
@@ -49,7 +49,7 @@ class _DirectLake(Feature):
         tables = [table for table in assets.config.all_tables() if DirectLakeTable.of(table).maintenance]
         if not tables:
             return ()
-        from mirror_assets.features.direct_lake.maintenance_job import maintenance_job
+        from mirror_assets.features.direct_lake.with_dagster.maintenance_job import maintenance_job
 
         return (maintenance_job(assets, tables),)
 

@@ -6,16 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
-from mirror_assets.features.direct_lake.calculated import CalculatedColumn, calculated_advice
-from mirror_assets.features.direct_lake.column_sizes import (
-    ColumnAnswer,
-    ColumnNames,
-    dropped_bytes,
-    float_answers,
-    loaded_bytes,
-)
-from mirror_assets.features.direct_lake.footer_reader import FooterReader
-from mirror_assets.features.direct_lake.footers import Footers
+from mirror_assets.features.direct_lake.consumers import NO_CONSUMERS, RetentionConsumers
+from mirror_assets.features.direct_lake.footers import FooterReader, Footers
 from mirror_assets.features.direct_lake.framing import (
     FramingEffect,
     FramingPoint,
@@ -25,10 +17,24 @@ from mirror_assets.features.direct_lake.framing import (
     recent_span,
 )
 from mirror_assets.features.direct_lake.guardrails import CapacityFit, Guardrails, growth, measure, predicted_mirror
-from mirror_assets.features.direct_lake.layout import Advice, LayoutReport, advice, layout_report
+from mirror_assets.features.direct_lake.layout import (
+    Advice,
+    CalculatedColumn,
+    LayoutReport,
+    advice,
+    layout_report,
+)
 from mirror_assets.features.direct_lake.maintenance_plan import MaintenanceStep, rewrite_steps, script, vacuum_steps
-from mirror_assets.features.direct_lake.type_rules import TypeIssue, type_issues
-from mirror_assets.features.direct_lake.vacuum import NO_CONSUMERS, RetentionConsumers, VacuumPlan, plan_vacuum
+from mirror_assets.features.direct_lake.table_columns import (
+    ColumnAnswer,
+    ColumnNames,
+    TypeIssue,
+    dropped_bytes,
+    float_answers,
+    loaded_bytes,
+    type_issues,
+)
+from mirror_assets.features.direct_lake.vacuum import VacuumPlan, plan_vacuum
 from mirror_assets.source.log import DeltaLog
 from mirror_assets.sql_names import table_at
 
@@ -144,7 +150,7 @@ def table_report(
         now=table.now,
         guardrails=table.guardrails,
         layout=layout,
-        advice=(*advice(layout), *calculated_advice(calculated, names.schema)),
+        advice=(*advice(layout), *(column.advice(names.schema) for column in calculated)),
         types=table.types,
         vacuum=vacuum,
         answers=(*loaded, *float_answers(layout.columns, layout.writers)),

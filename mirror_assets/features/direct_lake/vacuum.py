@@ -17,11 +17,10 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Final, NamedTuple
 
 from mirror_assets.config.setting_values import Changes
+from mirror_assets.features.direct_lake.consumers import MIRROR, Frame, MirrorNeeds
 from mirror_assets.features.direct_lake.errors import FRAME_REFUSED
-from mirror_assets.features.direct_lake.model_frames import Frame
 from mirror_assets.source.actions import Actions, LiveFile, Metadata, Tombstone
 from mirror_assets.source.log import DeltaLog
 from mirror_assets.source.log_paths import is_absolute
@@ -29,31 +28,10 @@ from mirror_assets.source.replay import Snapshot
 from mirror_assets.source.source_files import StoredFile
 from mirror_assets.source.table_properties import Retention
 
-MIRROR = "mirror"
-"""A reader that starts again with a snapshot if its files are missing; a model keeps reading its framed version."""
-
 # The statement is valid for a day at least: people don't run it the moment that it is printed.
 _MARGIN_SECONDS = 86_400
 # Durations are shown in tenths of an hour.
 _STEP_SECONDS = 360
-
-
-@dataclass(frozen=True)
-class MirrorNeeds:
-    """The version that the mirror has covered, and how it finds changes; None: also a history reads the table."""
-
-    covered: int
-    changes: Changes | None = Changes.FEED
-
-
-class RetentionConsumers(NamedTuple):
-    """The readers of older versions of the table: models by their frames, and the mirror."""
-
-    frames: tuple[Frame, ...] = ()
-    mirror: MirrorNeeds | None = None
-
-
-NO_CONSUMERS: Final = RetentionConsumers()
 
 
 @dataclass(frozen=True, order=True)

@@ -7,10 +7,11 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from mirror_assets.features.direct_lake.footer_reader import FooterReader
-from mirror_assets.features.direct_lake.footers import Footers
+from mirror_assets.features.direct_lake.footers import FooterReader, Footers
+from mirror_assets.features.direct_lake.layout import LayoutReport, layout_report
 from mirror_assets.lakes.access import PlainAccess
 from mirror_assets.source.actions import LiveFile
+from mirror_assets.source.log import DeltaLog
 from mirror_assets.source.source_files import SourceFiles
 
 
@@ -62,3 +63,10 @@ def _offset(value: int) -> bytes:
         out.append(rest & 0x7F | 0x80)
         rest >>= 7
     return bytes(out + bytes([rest]))
+
+
+def report(path: Path) -> LayoutReport:
+    """Return the layout of a table's newest version."""
+    log = DeltaLog(str(path))
+    snapshot = log.snapshot()
+    return layout_report(snapshot, FooterReader(str(path), log.files).read(snapshot.files))

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import json
+import shutil
+from dataclasses import replace
+from decimal import Decimal
 from pathlib import Path
 
 import pyarrow as pa
@@ -12,10 +16,21 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pyspark.sql import SparkSession
 
-from mirror_assets.features.direct_lake.column_sizes import DistinctValues
-from mirror_assets.features.direct_lake.layout import SizeSummary
+from mirror_assets.cli.main import main
+from mirror_assets.features.direct_lake.footers import Coding
+from mirror_assets.features.direct_lake.layout import (
+    AdviceTopic,
+    CalculatedColumn,
+    LayoutReport,
+    PartitionSummary,
+    SizeSummary,
+    advice,
+)
+from mirror_assets.features.direct_lake.table_columns import DistinctValues
 from mirror_assets.source.log import DeltaLog
-from mirror_assets_tests.features.direct_lake.tables import report
+from mirror_assets.source.schema import Field, Schema
+from mirror_assets_tests.features.direct_lake.parquet_files import report
+from mirror_assets_tests.lab import TABLE, Lab
 
 
 def _rows(first: int, last: int) -> pa.Table:
@@ -121,3 +136,190 @@ def test_a_summary_counts_small_and_large_sizes(sizes: list[int], small: int, la
     assert (found.small, found.large) == (sum(x < small for x in sizes), sum(x >= large for x in sizes))
     assert found.small_total == sum(x for x in sizes if x < small)
     assert not sizes or found.least <= found.middle <= found.most
+
+
+_FIELDS = {
+    "First Name": "string",
+    "Last": "string",
+    "Quantity": "int",
+    "Price": "decimal(10,2)",
+    "Rate": "double",
+    "Day": "date",
+}
+_SCHEMA = Schema(tuple(Field(name, kind) for name, kind in _FIELDS.items()))
+
+
+@pytest.mark.parametrize(
+    ("dax", "sql", "kind"),
+    [
+        ("[First Name] & \" \" & 'People'[Last]", "concat_ws('', `First Name`, ' ', `Last`)", "string"),
+        ('[last]&" ""it\'s"" \\"', "concat_ws('', `Last`, ' \"it\\'s\" \\\\')", "string"),
+        ("Sales[Quantity] * [Price]", "`Quantity` * `Price`", "decimal(21,2)"),
+        ("[Price] * 1.19 * [Quantity]", "`Price` * 1.19 * `Quantity`", "decimal(25,4)"),
+        ("[Quantity] * [Rate]", "`Quantity` * `Rate`", "double"),
+    ],
+)
+def test_joined_texts_and_products_are_translated(dax: str, sql: str, kind: str) -> None:
+    advice = CalculatedColumn.parse(f"New = {dax}").advice(_SCHEMA)
+    assert advice.do.endswith(f"New: {{sql: {json.dumps(sql, ensure_ascii=False)}, type: {_yaml(kind)}}}")
+
+
+def _yaml(kind: str) -> str:
+    return kind if kind.isalpha() else f'"{kind}"'
+
+
+@pytest.mark.parametrize(
+    ("dax", "why"),
+    [
+        ("IF([Quantity] > 1, 1, 0)", "only texts joined by & and products"),
+        ("[Quantity] & [Price] * 2", "only texts joined by & and products"),
+        ("[Quantity] + [Price]", "only texts joined by & and products"),
+        ("RELATED(Product[Name])", "only texts joined by & and products"),
+        ("[Missing] & [Last]", "the table has no column Missing"),
+        ("[Day] * 2", "a product can't have a date"),
+    ],
+)
+def test_other_dax_is_left_to_people(dax: str, why: str) -> None:
+    advice = CalculatedColumn.parse(f"New={dax}").advice(_SCHEMA)
+    assert f"write `{dax}` as an expression" in advice.do
+    assert why in advice.do
+
+
+def test_text_without_a_name_is_refused() -> None:
+    with pytest.raises(ValueError, match="expected NAME=DAX"):
+        CalculatedColumn.parse('[First] & "x"')
+
+
+@pytest.mark.long(20)
+def test_full_name_and_quantity_times_price_from_advice_to_mirror(lab: Lab, capsys: pytest.CaptureFixture[str]) -> None:
+    """The two calculated columns of the source document on Direct Lake's storage."""
+    shutil.rmtree(lab.uri)
+    lab.sql(
+        "CREATE TABLE {t} (id INT, FirstName STRING, LastName STRING, Quantity INT, Price DECIMAL(10,2)) "
+        "USING delta TBLPROPERTIES (delta.enableChangeDataFeed = true)",
+        "INSERT INTO {t} VALUES (1, 'Ada', 'Lovelace', 3, 1.50), (2, NULL, 'Plato', 2, NULL)",
+    )
+    dax = ('FullName=[FirstName] & " " & [LastName]', "Total=[Quantity] * [Price]")
+    options = [part for one in dax for part in ("--calculated", one)]
+    assert main(["direct-lake", "report", lab.uri, "--no-cache", "--json", *options]) == 0
+    (report,) = json.loads(capsys.readouterr().out)
+    found = [one["do"] for one in report["advice"] if one["topic"] == "calculated columns"]
+    lines = [text.rpartition("in mirror.yaml: ")[2] for text in found]
+    assert len(lines) == 2
+    lab.configure("columns:\n      " + "\n      ".join(lines))
+    lab.mirror()
+    lab.sql("UPDATE {t} SET Price = 4.25 WHERE id = 2")
+    lab.mirror()
+    assert lab.is_equal
+    status = lab.replicator.table(TABLE)
+    assert status is not None
+    rows = {row["id"]: row for row in DeltaTable(status.location).to_pyarrow_table().to_pylist()}
+    assert [(rows[id_]["FullName"], rows[id_]["Total"]) for id_ in (1, 2)] == [
+        ("Ada Lovelace", Decimal("4.50")),
+        (" Plato", Decimal("8.50")),
+    ]
+
+
+_MB = 10**6
+
+
+def _files(sizes: list[int]) -> SizeSummary:
+    return SizeSummary.of(sizes, (25 * _MB, 2_000 * _MB))
+
+
+def _groups(rows: list[int]) -> SizeSummary:
+    return SizeSummary.of(rows, (_MB, 16 * _MB))
+
+
+def _partitions(count: int) -> PartitionSummary:
+    return PartitionSummary(("p",), count, 1, 1, 1.0)
+
+
+@pytest.fixture
+def fine(tmp_path: Path) -> LayoutReport:
+    """A table of 20 million rows in ten V-Ordered files, in all that advice depends on."""
+    write_deltalake(tmp_path, pa.table({"id": [i % 5 for i in range(100)]}))
+    return replace(
+        report(tmp_path),
+        files=_files([500 * _MB] * 10),
+        rows=20 * _MB,
+        row_groups=_groups([2 * _MB] * 10),
+        vorder_files=10,
+        vorder_percent=100,
+    )
+
+
+def _topics(found: LayoutReport) -> list[AdviceTopic]:
+    return [one.topic for one in advice(found)]
+
+
+_MANY_SMALL = {"files": _files([500 * _MB] * 5 + [_MB] * 9), "vorder_files": 14}
+
+
+@pytest.mark.parametrize(
+    ("changes", "topics"),
+    [
+        ({}, []),
+        (_MANY_SMALL, [AdviceTopic.SMALL_FILES]),
+        ({"files": _files([500 * _MB] * 2 + [_MB] * 8)}, []),
+        (_MANY_SMALL | {"partitions": _partitions(14)}, []),
+        ({"files": _files([3_000 * _MB] + [500 * _MB] * 9)}, [AdviceTopic.LARGE_FILES]),
+        ({"row_groups": _groups([100_000] * 200)}, [AdviceTopic.ROW_GROUPS]),
+        ({"row_groups": _groups([1_500_000, 500_000] * 10)}, []),  # the last group of each file may be small
+        ({"rows": 900_000, "row_groups": _groups([100_000] * 9)}, []),
+        ({"vorder_files": 4, "vorder_percent": 30}, [AdviceTopic.VORDER]),
+        ({"hidden_rows": 980_000}, []),
+        ({"hidden_rows": 1_020_000}, [AdviceTopic.VECTORS]),
+        ({"much_hidden_files": 1}, [AdviceTopic.VECTORS]),
+        ({"partitions": _partitions(200)}, []),
+        ({"partitions": _partitions(201)}, [AdviceTopic.PARTITIONS]),
+    ],
+)
+def test_each_topic_has_a_limit(fine: LayoutReport, changes: dict[str, object], topics: list[AdviceTopic]) -> None:
+    assert _topics(replace(fine, **changes)) == topics  # type: ignore[arg-type]
+
+
+def test_advice_has_numbers_and_what_to_do(fine: LayoutReport) -> None:
+    bad = replace(fine, row_groups=_groups([100_000] * 200), vorder_files=4, vorder_percent=30)
+    groups, vorder = map(str, advice(bad))
+    assert groups.startswith("200 of 200 row groups have less than 1 million rows: make OPTIMIZE")
+    assert vorder.startswith("6 of 10 files are not V-Ordered: run OPTIMIZE … VORDER in Fabric")
+
+
+_MIXED = {"codings": {Coding.MIXED: 6, Coding.DICTIONARY: 4}}
+
+
+@pytest.mark.parametrize(
+    ("changes", "topics"),
+    [
+        ({"is_dropped": True, "compressed": 500 * _MB}, [AdviceTopic.DROPPED]),
+        ({"is_dropped": True, "compressed": 5 * _MB}, []),
+        (_MIXED, [AdviceTopic.DICTIONARIES]),
+        (_MIXED | {"share": 9}, []),
+        (_MIXED | {"physical_types": ("BOOLEAN",)}, []),
+    ],
+)
+def test_columns_have_limits_also(fine: LayoutReport, changes: dict[str, object], topics: list[AdviceTopic]) -> None:
+    (column,) = fine.columns
+    assert _topics(replace(fine, columns=(replace(column, **changes),))) == topics  # type: ignore[arg-type]
+
+
+def _loaded(path: Path, loads: int, rows: int) -> LayoutReport:
+    """A table of this many loads of different numbers; above 131,072 rows, dictionaries are too large."""
+    for _ in range(loads):
+        write_deltalake(path, pa.table({"x": pa.array(range(rows), pa.float64())}), mode="append")
+    return report(path)
+
+
+def test_a_real_table_of_many_small_loads(tmp_path: Path) -> None:
+    assert _topics(_loaded(tmp_path / "million", 9, 140_000)) == [
+        AdviceTopic.SMALL_FILES,
+        AdviceTopic.ROW_GROUPS,
+        AdviceTopic.VORDER,
+        AdviceTopic.DICTIONARIES,
+    ]
+
+
+def test_only_the_number_of_files_matters_in_a_small_table(tmp_path: Path) -> None:
+    assert _topics(_loaded(tmp_path / "many", 12, 3_000)) == [AdviceTopic.SMALL_FILES]
+    assert _topics(_loaded(tmp_path / "few", 2, 3_000)) == []

@@ -14,10 +14,15 @@ import pytest
 from deltalake import write_deltalake
 from pyspark.sql import SparkSession
 
+from mirror_assets.features.direct_lake.consumers import Frame
 from mirror_assets.features.direct_lake.framing import FramingEffect, framing_effect
-from mirror_assets.features.direct_lake.maintenance_plan import MaintenanceStep, StepKind, rewrite_steps, vacuum_steps
-from mirror_assets.features.direct_lake.model_frames import Frame
-from mirror_assets.features.direct_lake.sql import partition_predicate
+from mirror_assets.features.direct_lake.maintenance_plan import (
+    MaintenanceStep,
+    StepKind,
+    partition_predicate,
+    rewrite_steps,
+    vacuum_steps,
+)
 from mirror_assets.features.direct_lake.vacuum import plan_vacuum
 from mirror_assets.source.log import DeltaLog
 from mirror_assets.source.replay import Snapshot

@@ -12,12 +12,12 @@ import pyarrow as pa
 import pytest
 from deltalake import DeltaTable, write_deltalake
 
-from mirror_assets.features.direct_lake.footer_reader import FooterReader, cache_folder
+from mirror_assets.features.direct_lake.consumers import Frame, MirrorNeeds, RetentionConsumers
+from mirror_assets.features.direct_lake.footers import FooterReader, cache_folder
 from mirror_assets.features.direct_lake.guardrails import FitVerdict, Limit, sku_of
 from mirror_assets.features.direct_lake.maintenance_plan import StepKind
-from mirror_assets.features.direct_lake.model_frames import Frame
 from mirror_assets.features.direct_lake.report import InspectedTable, table_report
-from mirror_assets.features.direct_lake.vacuum import MirrorNeeds, Requirement, RetentionConsumers
+from mirror_assets.features.direct_lake.vacuum import Requirement
 from mirror_assets.source.log import DeltaLog
 from mirror_assets_tests.source.handmade import commit_file
 

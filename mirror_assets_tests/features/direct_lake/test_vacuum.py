@@ -16,8 +16,8 @@ from hypothesis import strategies as st
 from pyspark.sql import SparkSession
 
 from mirror_assets.config.setting_values import Changes
-from mirror_assets.features.direct_lake.model_frames import Frame
-from mirror_assets.features.direct_lake.vacuum import MirrorNeeds, Requirement, VacuumPlan, plan_vacuum
+from mirror_assets.features.direct_lake.consumers import Frame, MirrorNeeds
+from mirror_assets.features.direct_lake.vacuum import Requirement, VacuumPlan, plan_vacuum
 from mirror_assets.source.log import DeltaLog
 from mirror_assets_tests import figures
 from mirror_assets_tests.features.direct_lake.vacuums import Lake, small_tables

@@ -11,14 +11,14 @@ from mirror_assets.cli.exit import Exit
 from mirror_assets.cli.options import PATH, Decorated, configured, examples, table_names, with_options
 
 if TYPE_CHECKING:
-    from mirror_assets.features.direct_lake.calculated import CalculatedColumn
+    from mirror_assets.features.direct_lake.commands.inspection import Inspection
     from mirror_assets.features.direct_lake.guardrails import Sku
-    from mirror_assets.features.direct_lake.inspection import Inspection
+    from mirror_assets.features.direct_lake.layout import CalculatedColumn
 
 
 def _inspection(options: Mapping[str, object]) -> Inspection:
     """Return the inspection with the options that were given; click has checked their types."""
-    from mirror_assets.features.direct_lake.inspection import Inspection
+    from mirror_assets.features.direct_lake.commands.inspection import Inspection
 
     given = {name: value for name, value in options.items() if value is not None}
     return Inspection(**given)  # type: ignore[arg-type]
@@ -51,7 +51,7 @@ def _sku(text: str) -> Sku:
 
 
 def _calculated(text: str) -> CalculatedColumn:
-    from mirror_assets.features.direct_lake.calculated import CalculatedColumn
+    from mirror_assets.features.direct_lake.layout import CalculatedColumn
 
     try:
         return CalculatedColumn.parse(text)

@@ -12,13 +12,13 @@ from mirror_assets.config.table_settings import TableSettings
 from mirror_assets.encode.spark_errors import spark_errors
 from mirror_assets.errors import MirrorError
 from mirror_assets.features.direct_lake import MAINTENANCE
-from mirror_assets.features.direct_lake.column_sizes import ColumnNames, dropped_bytes
 from mirror_assets.features.direct_lake.consumers import source_consumers
 from mirror_assets.features.direct_lake.direct_lake_settings import DirectLakeTable, Maintenance
 from mirror_assets.features.direct_lake.errors import LIVE_FILE_MISSING, vacuum_refused
-from mirror_assets.features.direct_lake.footer_reader import FooterReader
+from mirror_assets.features.direct_lake.footers import FooterReader
 from mirror_assets.features.direct_lake.guardrails import sku_of
 from mirror_assets.features.direct_lake.maintenance_plan import MaintenanceStep, StepKind, rewrite_steps, vacuum_steps
+from mirror_assets.features.direct_lake.table_columns import ColumnNames, dropped_bytes
 from mirror_assets.features.direct_lake.vacuum import plan_vacuum
 from mirror_assets.orchestration.mirror_assets import MirrorAssets
 from mirror_assets.orchestration.mirror_tables import mirror_tables

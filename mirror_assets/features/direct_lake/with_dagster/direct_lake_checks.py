@@ -19,13 +19,13 @@ from mirror_assets.features.direct_lake.check_rules import (
     check_layout,
     check_types,
 )
-from mirror_assets.features.direct_lake.consumers import source_consumers, table_frames
+from mirror_assets.features.direct_lake.consumers import RetentionConsumers, source_consumers, table_frames
 from mirror_assets.features.direct_lake.direct_lake_settings import DirectLakeSettings, DirectLakeTable, FramesOf
-from mirror_assets.features.direct_lake.footer_reader import FooterReader
+from mirror_assets.features.direct_lake.footers import FooterReader
 from mirror_assets.features.direct_lake.framing import framing_series
 from mirror_assets.features.direct_lake.guardrails import TableSize, sku_of
 from mirror_assets.features.direct_lake.report import InspectedTable
-from mirror_assets.features.direct_lake.vacuum import RetentionConsumers, plan_vacuum
+from mirror_assets.features.direct_lake.vacuum import plan_vacuum
 from mirror_assets.orchestration.asset_check import Check, CheckedTable
 from mirror_assets.orchestration.translator import AssetKind
 from mirror_assets.source.errors import SourceNotDelta

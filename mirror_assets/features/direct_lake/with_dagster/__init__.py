@@ -1,0 +1,1 @@
+"""The asset checks of Direct Lake, and the job that maintains tables."""
