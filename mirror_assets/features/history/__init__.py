@@ -35,7 +35,7 @@ class _History(Feature):
         return HistoryTable
 
     def rules(self) -> Sequence[Rule]:
-        from mirror_assets.features.history.history_rules import separate_histories
+        from mirror_assets.features.history.history_settings import separate_histories
 
         return (separate_histories,)
 
@@ -57,7 +57,7 @@ class _History(Feature):
         if not _keeps(table):
             return None
         from mirror_assets.features.history.history_settings import HistoryTable
-        from mirror_assets.features.history.opening import history_uri
+        from mirror_assets.features.history.with_dagster.opening import history_uri
 
         paragraphs = (
             f"Change feed of {table.name}, retained in an append-only Delta table.",
@@ -69,7 +69,7 @@ class _History(Feature):
     def read_up_to(self, config: Config, table: TableSettings) -> int | None:
         if not _keeps(table):
             return None
-        from mirror_assets.features.history.opening import history_log
+        from mirror_assets.features.history.with_dagster.opening import history_log
 
         newest = history_log(config, table.name).newest()
         return newest.last if newest else None
@@ -80,12 +80,12 @@ class _History(Feature):
     def assets(self, assets: MirrorAssets, table: TableSettings) -> Iterable[dg.AssetsDefinition]:
         if not _keeps(table):
             return ()
-        from mirror_assets.features.history.history_asset import history_asset
+        from mirror_assets.features.history.with_dagster.history_asset import history_asset
 
         return (history_asset(assets, table),)
 
     def checks(self) -> Sequence[Check]:
-        from mirror_assets.features.history.history_check import RETENTION_CHECK
+        from mirror_assets.features.history.with_dagster.history_check import RETENTION_CHECK
 
         return (RETENTION_CHECK,)
 
@@ -93,7 +93,7 @@ class _History(Feature):
         tables = [table for table in assets.config.all_tables() if _keeps(table)]
         if not tables:
             return ()
-        from mirror_assets.features.history.history_asset import history_job
+        from mirror_assets.features.history.with_dagster.history_asset import history_job
 
         return (history_job(assets, tables),)
 
@@ -102,7 +102,7 @@ class _History(Feature):
         return {HISTORY: Timetable("0 3 * * *", hours=24)}
 
     def commands(self) -> Sequence[click.Command]:
-        from mirror_assets.features.history.history_command import history
+        from mirror_assets.features.history.commands import history
 
         return (history,)
 

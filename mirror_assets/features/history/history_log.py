@@ -1,17 +1,28 @@
-"""The log of a history's table, read without a JVM: which commits of the source it covers, and by which commit."""
+"""The log of a history's table, read without a JVM: which commits of the source it covers, and by which commit.
+
+And the context of a history: what planning and appending need besides.
+"""
 
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from functools import cached_property
-from typing import TypedDict
+from pathlib import Path
+from typing import TYPE_CHECKING, TypedDict
 
 from mirror_assets.features.history.errors import HISTORY_UNKNOWN, NO_HISTORY
 from mirror_assets.lakes.access import Access, PlainAccess
+from mirror_assets.source.batching import Limits
 from mirror_assets.source.delta_rs import load_table
+from mirror_assets.source.log import DeltaLog
+from mirror_assets.source.ranges import Point
 from mirror_assets.source.read_errors import translated
 from mirror_assets.source.source_files import SourceFiles
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession  # planning and status start without loading it
 
 # The application id of the history's transactions; their version is the generation.
 APPLICATION = "mirror_assets/history"
@@ -81,7 +92,8 @@ class HistoryLog:
         versions = self._versions()
         found = self._search(versions)
         if found is None and versions:
-            generation = self._generation()
+            with translated(self.uri):  # the table's state keeps it when log cleanup removes the commit
+                generation = load_table(self._access).transaction_version(APPLICATION)
             if generation is None:
                 raise NO_HISTORY(table=self.table, path=self.uri)
             raise HISTORY_UNKNOWN(table=self.table, path=self.uri, generation=generation)
@@ -114,7 +126,28 @@ class HistoryLog:
                 return found
         return None
 
-    def _generation(self) -> int | None:
-        """Return the newest generation from the table's state, which keeps it when log cleanup removes the commit."""
-        with translated(self.uri):
-            return load_table(self._access).transaction_version(APPLICATION)
+
+@dataclass(frozen=True)
+class StreamOptions:
+    """The folder for the stream's checkpoints, and Delta's options for a streaming read by their names."""
+
+    checkpoints: Path
+    options: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class HistoryContext:
+    """A table's source, its history, the limits of a slice, and a Spark session that starts on its first call.
+
+    With `stream` the feed is read by a Spark stream, else by one batch read per slice. A new history starts at `start`
+    (None: at the first commit that can be read); with `snapshot`, with the table's rows as of then, if it had any.
+    """
+
+    table: str
+    source: DeltaLog
+    history: HistoryLog
+    limits: Limits
+    spark: Callable[[], SparkSession]
+    stream: StreamOptions | None = None
+    start: Point | None = None
+    snapshot: bool = True

@@ -9,8 +9,7 @@ from itertools import pairwise
 
 from mirror_assets.errors import MirrorError
 from mirror_assets.features.history.errors import HISTORY_AHEAD, HISTORY_FEED_OFF, HISTORY_GAP
-from mirror_assets.features.history.history_context import HistoryContext
-from mirror_assets.features.history.history_log import HistoryCommit
+from mirror_assets.features.history.history_log import HistoryCommit, HistoryContext
 from mirror_assets.source.actions import Actions, LoggedFile, Metadata
 from mirror_assets.source.batching import batch_commits
 from mirror_assets.source.commits import Commit

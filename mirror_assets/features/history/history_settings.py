@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 from enum import Enum
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 from pydantic import BeforeValidator, Field, PlainSerializer, field_validator
 
+from mirror_assets.config.document import Document
 from mirror_assets.config.setting_values import SparkValue
 from mirror_assets.config.start_point import dump_start, start_among
 from mirror_assets.lakes.lake_store import Scheme
 from mirror_assets.lakes.stores import Address
 from mirror_assets.settings import Section
 from mirror_assets.source.ranges import TimePoint, VersionPoint
+
+if TYPE_CHECKING:
+    from mirror_assets.config.rules import Mistakes
 
 HISTORY_PATH = "./history"
 # Delta's options for reading a change feed as a stream that only cut batches. `stream.py` keeps a commit whole
@@ -100,3 +104,16 @@ class HistoryTable(Section):
     def keeps_history(self) -> bool:
         """Whether the change data feed is stored permanently."""
         return self.history is not HistoryMode.OFF
+
+
+def separate_histories(document: Document) -> Mistakes:
+    """Refuse a folder of histories that overlaps with another one, if a table keeps a history."""
+    from mirror_assets.config.rules import effective, overlap  # it loads all settings
+
+    tables, place = [("tables", name) for name in document.names("tables")], ("history", "path")
+    kept = (HistoryMode.SLICES.value, HistoryMode.STREAM.value)
+    if any(effective(document, table, "history") in kept for table in tables):
+        for ours in (("landing_zone", "path"), ("mirror", "path")):
+            yield from overlap(document, ours, place)
+        for table in tables:
+            yield from overlap(document, place, (*table, "source"))

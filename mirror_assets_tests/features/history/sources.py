@@ -11,9 +11,8 @@ import pyarrow as pa
 from deltalake import DeltaTable, write_deltalake
 from pyspark.sql import DataFrame, SparkSession
 
-from mirror_assets.features.history.history_context import HistoryContext, StreamOptions
-from mirror_assets.features.history.history_log import HistoryCommit, HistoryLog
-from mirror_assets.features.history.keep import keep_history
+from mirror_assets.features.history.history_log import HistoryCommit, HistoryContext, HistoryLog, StreamOptions
+from mirror_assets.features.history.with_spark.keep import keep_history
 from mirror_assets.source.batching import Limits
 from mirror_assets.source.log import DeltaLog
 from mirror_assets.source.ranges import Point

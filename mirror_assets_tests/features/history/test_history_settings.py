@@ -7,7 +7,7 @@ from __future__ import annotations
 import pytest
 
 from mirror_assets.features.history.history_settings import HistoryMode, HistorySettings, HistoryTable
-from mirror_assets.features.history.opening import checkpoints, history_uri
+from mirror_assets.features.history.with_dagster.opening import checkpoints, history_uri
 from mirror_assets_tests.config.reading import mistake, mistakes, read
 
 _TEXT = """\

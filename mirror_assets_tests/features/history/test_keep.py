@@ -14,14 +14,13 @@ from pyspark.sql import DataFrame, Row, SparkSession
 from pyspark.sql import functions as F
 
 from mirror_assets.errors import ErrorCode, StopError
-from mirror_assets.features.history import stream
-from mirror_assets.features.history.append import append_rows, next_commit
 from mirror_assets.features.history.errors import HISTORY_COLUMNS_UNFIT, HISTORY_OVERTAKEN
-from mirror_assets.features.history.history_context import HistoryContext
-from mirror_assets.features.history.history_log import HistoryCommit
+from mirror_assets.features.history.history_log import HistoryCommit, HistoryContext
 from mirror_assets.features.history.history_plan import HistoryPlan, plan_history
-from mirror_assets.features.history.keep import keep_history
-from mirror_assets.features.history.stream import StreamCheckpoint
+from mirror_assets.features.history.with_spark import stream
+from mirror_assets.features.history.with_spark.append import append_rows, next_commit
+from mirror_assets.features.history.with_spark.keep import keep_history
+from mirror_assets.features.history.with_spark.stream import StreamCheckpoint
 from mirror_assets.lakes.errors import SOURCE_UNAVAILABLE
 from mirror_assets.source.ranges import VersionPoint
 from mirror_assets_tests.delta_reader import read_changes
@@ -312,7 +311,7 @@ def after_each_plan(monkeypatch: pytest.MonkeyPatch, happen: Callable[[], None])
         happen()
         return found
 
-    monkeypatch.setattr("mirror_assets.features.history.keep.plan_history", overtaken)
+    monkeypatch.setattr("mirror_assets.features.history.with_spark.keep.plan_history", overtaken)
 
 
 def test_a_stream_that_a_new_schema_stops_is_started_again(

@@ -10,10 +10,9 @@ from mirror_assets.config.model import Config
 from mirror_assets.config.table_settings import TableSettings
 from mirror_assets.errors import MirrorError
 from mirror_assets.features.history import HISTORY
-from mirror_assets.features.history.history_context import HistoryContext
-from mirror_assets.features.history.history_log import HistoryCommit
-from mirror_assets.features.history.keep import keep_history
-from mirror_assets.features.history.opening import open_history
+from mirror_assets.features.history.history_log import HistoryCommit, HistoryContext
+from mirror_assets.features.history.with_dagster.opening import open_history
+from mirror_assets.features.history.with_spark.keep import keep_history
 from mirror_assets.orchestration.dagster_internals import Job
 from mirror_assets.orchestration.mirror_assets import MirrorAssets, step_name
 from mirror_assets.orchestration.resources import resource_keys, sessions

@@ -24,11 +24,10 @@ from pyspark.sql import functions as F
 from mirror_assets.encode.columns import COMMIT_VERSION, projected
 from mirror_assets.encode.spark_errors import spark_error
 from mirror_assets.errors import MirrorError
-from mirror_assets.features.history.append import append_nothing, append_rows, next_commit
 from mirror_assets.features.history.errors import HISTORY_OVERTAKEN
-from mirror_assets.features.history.history_context import HistoryContext, StreamOptions
-from mirror_assets.features.history.history_log import HistoryCommit
+from mirror_assets.features.history.history_log import HistoryCommit, HistoryContext, StreamOptions
 from mirror_assets.features.history.history_plan import HistorySlice
+from mirror_assets.features.history.with_spark.append import append_nothing, append_rows, next_commit
 from mirror_assets.source.losses import SPARK_FAILED, SparkFailed
 from mirror_assets.source.projection import ALL_ROWS
 from mirror_assets.spark_paths import spark_path

@@ -16,12 +16,11 @@ from mirror_assets.encode.columns import CHANGE_TYPE, COMMIT_TIMESTAMP, COMMIT_V
 from mirror_assets.encode.scan_reader import read_scan
 from mirror_assets.encode.spark_errors import spark_errors
 from mirror_assets.errors import MirrorError, RetryError
-from mirror_assets.features.history.append import append_nothing, append_rows, next_commit
 from mirror_assets.features.history.errors import HISTORY_OVERTAKEN, HistoryUnknown
-from mirror_assets.features.history.history_context import HistoryContext
-from mirror_assets.features.history.history_log import HistoryCommit
+from mirror_assets.features.history.history_log import HistoryCommit, HistoryContext
 from mirror_assets.features.history.history_plan import HistoryPlan, HistorySlice, lost_behind, plan_history
-from mirror_assets.features.history.stream import read_by_stream
+from mirror_assets.features.history.with_spark.append import append_nothing, append_rows, next_commit
+from mirror_assets.features.history.with_spark.stream import read_by_stream
 from mirror_assets.source.commits import CommitRange
 from mirror_assets.source.losses import SourceLoss, SourceRead, proved
 from mirror_assets.source.scan_builder import scan_changes, scan_version

@@ -6,9 +6,9 @@ import time
 from functools import partial
 
 from mirror_assets.composition import no_spark
-from mirror_assets.features.history.history_context import HistoryContext
+from mirror_assets.features.history.history_log import HistoryContext
 from mirror_assets.features.history.history_settings import HistoryTable
-from mirror_assets.features.history.opening import open_history
+from mirror_assets.features.history.with_dagster.opening import open_history
 from mirror_assets.orchestration.asset_check import KEEP_FILES, Check, CheckedTable, by_limits
 from mirror_assets.orchestration.translator import AssetKind
 from mirror_assets.pipeline.pending import deadline_at

@@ -5,11 +5,11 @@ from __future__ import annotations
 import time
 from pathlib import Path
 
-from mirror_assets.features.history.history_check import history_deadline
 from mirror_assets.features.history.history_log import HistoryCommit
+from mirror_assets.features.history.with_dagster.history_check import history_deadline
 from mirror_assets.verify.timeliness import Consequence, check_retention
 from mirror_assets_tests.features.history.sources import Place
-from mirror_assets_tests.features.history.test_log import write
+from mirror_assets_tests.features.history.test_history_log import write
 
 _DAY = 86_400.0
 

@@ -1,0 +1,1 @@
+"""The asset, the job and the check of histories, and what they open."""

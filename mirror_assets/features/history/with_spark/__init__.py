@@ -1,0 +1,1 @@
+"""What reads a source with Spark and appends to its history."""
