@@ -36,12 +36,12 @@ class _Alerts(Feature):
 
         settings = AlertSettings.of(config).alerts
         if settings.heartbeat_url_variable is not None:
-            from mirror_assets.features.alerts.heartbeat_url import call_heartbeat
+            from mirror_assets.features.alerts.receivers import call_heartbeat
 
             call_heartbeat(settings)
 
     def commands(self) -> Sequence[click.Command]:
-        from mirror_assets.features.alerts.alert_command import alerts
+        from mirror_assets.features.alerts.commands import alerts
 
         return (alerts,)
 

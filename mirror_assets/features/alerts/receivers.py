@@ -1,26 +1,33 @@
-"""Sends a message to a receiver: through Apprise, or through PagerDuty's own client, which also resolves incidents."""
+"""Sends a message to a receiver: through Apprise, or through PagerDuty's own client, which also resolves incidents.
+
+And calls the heartbeat URL: a service that misses the calls notifies people that nothing checks the mirror.
+"""
 
 from __future__ import annotations
 
 import ipaddress
+import logging
 import os
+import urllib.request
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, cast
+from urllib.parse import urlsplit
 
 from mirror_assets.errors import ErrorCode, ErrorRow, RetryError, SettingError
-from mirror_assets.features.alerts.alert_settings import ReceiverConfig
+from mirror_assets.features.alerts.alert_settings import AlertsConfig, ReceiverConfig
 from mirror_assets.features.alerts.messages import Message
 from mirror_assets.landing.problems import MessageKind, Severity
 from mirror_assets.redaction import hide, redacted
 
-if TYPE_CHECKING:  # both take time to import, and only processes that send need them
+if TYPE_CHECKING:  # it takes time to import, and only processes that send need it
     import apprise
 
 _PAGERDUTY, _PAGERDUTY_HOST = "pagerduty://", "events.pagerduty.com"
-_SECONDS = 15
+_SECONDS, _HEARTBEAT_SECONDS = 15, 10.0
 _LONGEST_ANSWER = 300
 _PAGERDUTY_SEVERITIES = {Severity.INFO: "info", Severity.WARN: "warning", Severity.ERROR: "error"}
 _APPRISE_TYPES = {Severity.INFO: "info", Severity.WARN: "warning", Severity.ERROR: "failure"}
+_LOG = logging.getLogger(__name__)
 
 
 def send(name: str, receiver: ReceiverConfig, message: Message, environment: Mapping[str, str] = os.environ) -> None:
@@ -125,3 +132,28 @@ def _send_to_pagerduty(name: str, key: str, host: str, message: Message) -> None
                 client.resolve(message.incident)
         except pagerduty.Error as error:
             raise _failed(name, str(error)) from None
+
+
+class _NoRedirect(urllib.request.HTTPRedirectHandler):
+    """Refuses redirects: the URL is a secret, and could be led to any host."""
+
+    def redirect_request(self, *_: object) -> None:
+        return None
+
+
+def call_heartbeat(settings: AlertsConfig, environment: Mapping[str, str] = os.environ) -> None:
+    """Call the URL, if there is one. A failure is logged: the service reports a call that is missing."""
+    variable = settings.heartbeat_url_variable
+    if variable is None:
+        return
+    url = environment.get(variable, "").strip()
+    hide(variable, url)
+    try:
+        address = urlsplit(url)
+        if address.scheme != "https" and not (address.scheme == "http" and is_loopback(address.hostname or "")):
+            _LOG.warning("alerts.heartbeat_url_variable: the variable %s has no https:// address", variable)
+            return
+        with urllib.request.build_opener(_NoRedirect).open(url, timeout=_HEARTBEAT_SECONDS):
+            pass
+    except (OSError, ValueError) as error:  # urllib's errors are OSErrors
+        _LOG.warning("the heartbeat URL in %s could not be called: %s", variable, redacted(str(error)))

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import logging
+import threading
 import time
 from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
 
 import pytest
 
 from mirror_assets.errors import ErrorCode, RetryError, SettingError
-from mirror_assets.features.alerts.alert_settings import ReceiverConfig
+from mirror_assets.features.alerts.alert_settings import AlertsConfig, ReceiverConfig
 from mirror_assets.features.alerts.messages import Message
-from mirror_assets.features.alerts.receivers import send
+from mirror_assets.features.alerts.receivers import call_heartbeat, send
 from mirror_assets.landing.problems import MessageKind, Severity
 from mirror_assets_tests.features.alerts.pagerduty import LoopbackPagerDuty
 from mirror_assets_tests.web import WebReceiver, web_receiver
@@ -143,3 +146,59 @@ def test_pagerduty_that_is_not_trusted_or_not_there_gets_nothing(
         with pytest.raises(RetryError, match="the receiver pager did not take the message"):
             send("pager", _HOOK, message(), {"HOOK_URL": url})
     assert pagerduty.events == []
+
+
+_SETTINGS = AlertsConfig.model_validate({"heartbeat_url_variable": "BEAT_URL"})
+
+
+class _Answering(BaseHTTPRequestHandler):
+    """Answers with the status in the path."""
+
+    def do_GET(self) -> None:
+        self.server.asked.append(self.path)  # type: ignore[attr-defined]
+        self.send_response(int(self.path.rpartition("/")[2]))
+        self.send_header("Location", "/elsewhere/200")
+        self.end_headers()
+
+    def log_message(self, *_: object) -> None:
+        """Be quiet."""
+
+
+@pytest.fixture
+def service() -> Iterator[tuple[str, list[str]]]:
+    server = HTTPServer(("127.0.0.1", 0), _Answering)
+    server.asked = []  # type: ignore[attr-defined]
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    yield f"http://127.0.0.1:{server.server_port}/a-secret-path", server.asked  # type: ignore[attr-defined]
+    server.shutdown()
+    server.server_close()
+
+
+def test_the_url_is_called_once(service: tuple[str, list[str]], caplog: pytest.LogCaptureFixture) -> None:
+    url, asked = service
+    call_heartbeat(_SETTINGS, {"BEAT_URL": f"{url}/200"})
+    assert asked == ["/a-secret-path/200"]
+    assert caplog.records == []
+    call_heartbeat(AlertsConfig(), {"BEAT_URL": f"{url}/200"})
+    assert len(asked) == 1, "no variable is set"
+
+
+@pytest.mark.parametrize("answer", ["500", "302"])
+def test_a_service_that_refuses_or_redirects_is_logged_without_the_url(
+    service: tuple[str, list[str]], caplog: pytest.LogCaptureFixture, answer: str
+) -> None:
+    url, asked = service
+    call_heartbeat(_SETTINGS, {"BEAT_URL": f"{url}/{answer}"})
+    assert len(asked) == 1, "a redirect is not followed"
+    (record,) = caplog.records
+    assert record.levelno == logging.WARNING
+    assert "BEAT_URL" in record.getMessage()
+    assert "secret" not in record.getMessage()
+
+
+@pytest.mark.parametrize(
+    "url", ["", "nonsense", "file:///etc/passwd", "http://beats.example/x", "http://127.0.0.1:9/x", "http://[/"]
+)
+def test_a_url_that_can_not_be_called_is_logged(url: str, caplog: pytest.LogCaptureFixture) -> None:
+    call_heartbeat(_SETTINGS, {"BEAT_URL": url})
+    assert [record.levelno for record in caplog.records] == [logging.WARNING]
