@@ -27,17 +27,17 @@ class _Fabric(Feature):
 
         if FabricMirrorSettings.of(config.mirror).fabric is None:
             return None
-        from mirror_assets.features.fabric.open_database import fabric_place
+        from mirror_assets.features.fabric.fabric_mirror import fabric_place
 
         return fabric_place(config)
 
     def rules(self) -> Sequence[Rule]:
-        from mirror_assets.features.fabric.fabric_rules import zone_of_fabric
+        from mirror_assets.features.fabric.fabric_settings import zone_of_fabric
 
         return (zone_of_fabric,)
 
     def commands(self) -> Sequence[click.Command]:
-        from mirror_assets.features.fabric.fabric_command import fabric
+        from mirror_assets.features.fabric.commands import fabric
 
         return (fabric,)
 

@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import re
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 from urllib.parse import urlsplit
 
 from pydantic import BeforeValidator, Field
 
+from mirror_assets.config.document import Document
 from mirror_assets.config.setting_values import SchemaName
 from mirror_assets.lakes.azure_identity import CredentialKind
 from mirror_assets.monitoring import DEFAULT_SCHEMA
 from mirror_assets.settings import Folder, Section
+
+if TYPE_CHECKING:
+    from mirror_assets.config.rules import Mistakes
 
 PUBLIC_ENDPOINT = "https://api.fabric.microsoft.com"
 _HOST = re.compile(r"[A-Za-z0-9.-]+(:[0-9]{1,5})?")
@@ -39,3 +43,13 @@ class FabricMirrorSettings(Section):
     """The mirrored database, in the section `mirror`."""
 
     fabric: FabricConfig | None = Field(default=None, description="Mirrored database, instead of the stand-in.")
+
+
+_FABRIC = ("mirror", "fabric")
+
+
+def zone_of_fabric(document: Document) -> Mistakes:
+    """Require a landing zone on OneLake for a mirrored database in Fabric."""
+    others = (name for name in document.names("landing_zone") if name != "onelake")
+    if document.get(*_FABRIC) is not None and any(document.get("landing_zone", name) is not None for name in others):
+        yield _FABRIC, "Fabric mirrors a landing zone on OneLake; set landing_zone.onelake, or mirror.path"

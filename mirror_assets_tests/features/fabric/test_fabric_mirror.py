@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from dataclasses import replace
 from datetime import datetime, timezone
-from uuid import UUID
+from uuid import UUID, uuid4
 
 import pytest
 
 from mirror_assets.errors import SettingError
 from mirror_assets.features.fabric.client import FabricClient
-from mirror_assets.features.fabric.fabric_mirror import FabricMirror, FabricTable
+from mirror_assets.features.fabric.fabric_mirror import FabricMirror, FabricTable, open_fabric
+from mirror_assets.features.fabric.fabric_settings import FabricConfig
+from mirror_assets.lakes.azure_identity import CredentialKind
 from mirror_assets.landing.format import Manifest
 from mirror_assets.landing.names import PROCESSED, TableName
 from mirror_assets.monitoring import DatabaseState, TableState
@@ -181,3 +183,11 @@ def test_the_retention_of_the_mirrored_tables_is_that_of_the_definition(
     assert found.retention_days() == 1
     fabric.faults.append(Fault("getDefinition", Answer.refusal(403, "InsufficientPrivileges")))
     assert found.retention_days() is None, "who may not read the definition can mirror all the same"
+
+
+def test_one_client_serves_a_process() -> None:
+    place, workspace = FabricConfig(), uuid4()
+    assert open_fabric(place, workspace) is open_fabric(place, workspace)
+    for other in (FabricConfig(credential=CredentialKind.MANAGED_IDENTITY), FabricConfig(endpoint="https://x")):
+        assert open_fabric(place, workspace) is not open_fabric(other, workspace)
+    assert open_fabric(place, workspace) is not open_fabric(place, uuid4())

@@ -43,7 +43,7 @@ def create(
 
     Reads mirror.fabric from mirror.yaml, and nothing else.
     """
-    from mirror_assets.features.fabric import fabric_run
+    from mirror_assets.features.fabric.commands import fabric_run
 
     return fabric_run.create(
         config, name, workspace, retention_days, change_data_feed=change_data_feed, as_json=as_json
@@ -58,7 +58,7 @@ def start(config: Path | None, *, replay: bool, as_json: bool) -> Exit:
 
     Does nothing if it is running. Exit 1 if it is running and applies nothing.
     """
-    from mirror_assets.features.fabric import fabric_run
+    from mirror_assets.features.fabric.commands import fabric_run
 
     return fabric_run.start(config, replay=replay, as_json=as_json)
 
@@ -70,6 +70,6 @@ def fabric_status(config: Path | None, *, as_json: bool) -> Exit:
 
     Exit 1 if a table has failed, or files wait too long.
     """
-    from mirror_assets.features.fabric import fabric_run
+    from mirror_assets.features.fabric.commands import fabric_run
 
     return fabric_run.status(config, as_json=as_json)

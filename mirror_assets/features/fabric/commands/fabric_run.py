@@ -15,10 +15,9 @@ from mirror_assets.config.errors import Problem
 from mirror_assets.config.load import load_config, load_section
 from mirror_assets.config.model import Config
 from mirror_assets.errors import NEXT
-from mirror_assets.features.fabric.database import TargetProperties
+from mirror_assets.features.fabric.database import TargetProperties, create_database, start_mirroring
+from mirror_assets.features.fabric.fabric_mirror import folder_of_tables, open_fabric
 from mirror_assets.features.fabric.fabric_settings import FabricConfig, FabricMirrorSettings
-from mirror_assets.features.fabric.open_database import folder_of_tables, open_fabric
-from mirror_assets.features.fabric.operate import create_database, start_mirroring
 from mirror_assets.monitoring import DatabaseState, MonitoredTable, TableState
 from mirror_assets.pipeline.replication import check_replication
 from mirror_assets.zones.onelake.onelake_zone import OneLakeAddress

@@ -8,9 +8,8 @@ import pytest
 
 from mirror_assets.errors import ErrorCode, RetryError, SettingError, StopError
 from mirror_assets.features.fabric.client import FabricClient
-from mirror_assets.features.fabric.database import TargetProperties
+from mirror_assets.features.fabric.database import TargetProperties, create_database, start_mirroring
 from mirror_assets.features.fabric.errors import FABRIC_REFUSED, FABRIC_UNAVAILABLE
-from mirror_assets.features.fabric.operate import create_database, start_mirroring
 from mirror_assets_tests.errors import raises, raises_row
 from mirror_assets_tests.worlds.fabric.databases import OPEN_MIRROR, Json, LoopbackDatabase, definition
 from mirror_assets_tests.worlds.fabric.interface import Answer
