@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 class _Demo(Feature):
     def commands(self) -> Sequence[click.Command]:
-        from mirror_assets.features.demo.demo_command import demo
+        from mirror_assets.features.demo.commands import demo
 
         return (demo,)
 

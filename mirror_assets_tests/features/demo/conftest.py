@@ -16,9 +16,8 @@ from pyspark.sql import SparkSession
 
 from mirror_assets.config.load import load_config
 from mirror_assets.features.demo.claim import write_config
-from mirror_assets.features.demo.demo_lake import begin_lake, continue_lake
-from mirror_assets.features.demo.demo_steps import History
-from mirror_assets.features.demo.histories import AIRLINES, AIRPORTS, HISTORIES
+from mirror_assets.features.demo.with_spark.demo_lake import begin_lake, continue_lake
+from mirror_assets.features.demo.with_spark.histories import AIRLINES, AIRPORTS, HISTORIES, History
 
 MONTHS = range(1, 3)
 _SOAKED = pytest.param(HISTORIES, marks=pytest.mark.soak, id="all tables")

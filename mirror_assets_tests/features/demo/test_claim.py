@@ -11,7 +11,6 @@ from mirror_assets.cli.exit import Exit
 from mirror_assets.cli.main import main
 from mirror_assets.config.load import parse_config
 from mirror_assets.errors import ErrorCode, SettingError
-from mirror_assets.features.demo import demo_run as demo
 from mirror_assets.features.demo.claim import (
     MARK,
     ZONE_MARK,
@@ -20,6 +19,7 @@ from mirror_assets.features.demo.claim import (
     clear_folder,
     clear_tables,
 )
+from mirror_assets.features.demo.commands import demo_run as demo
 from mirror_assets.landing.names import TableName
 from mirror_assets.zones import LocalStore, Store
 from mirror_assets.zones.onelake.onelake_zone import OneLakeConfig
@@ -93,7 +93,7 @@ def test_the_command_refuses_before_it_builds_anything(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], theirs: str
 ) -> None:
     """Seen: `--settings` with a mirror.path that held a user's files emptied it, unasked."""
-    monkeypatch.setattr("mirror_assets.features.demo.demo_run.open_spark", lambda _, **__: pytest.fail("it began"))
+    monkeypatch.setattr(demo, "open_spark", lambda _, **__: pytest.fail("it began"))
     root, settings = tmp_path / "demo", tmp_path / "settings.yaml"
     LocalStore(tmp_path).create(theirs, b"mine")
     settings.write_text(f"mirror: {{path: {tmp_path}/mine}}\nlanding_zone: {{path: {tmp_path}/landing}}\n")

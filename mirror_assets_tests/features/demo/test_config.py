@@ -11,10 +11,10 @@ from mirror_assets.config.load import load_config
 from mirror_assets.config.source_fit import source_problems
 from mirror_assets.errors import ErrorCode, SettingError
 from mirror_assets.features.demo.claim import write_config
-from mirror_assets.features.demo.histories import HISTORIES
+from mirror_assets.features.demo.with_spark.histories import HISTORIES
 from mirror_assets_tests.errors import raises
 from mirror_assets_tests.features.demo.conftest import Demo
-from mirror_assets_tests.features.demo.test_deliveries import KEYS
+from mirror_assets_tests.features.demo.test_demo_lake import KEYS
 
 # The lake is made once, in the process that runs all of these.
 pytestmark = [pytest.mark.long(30), pytest.mark.xdist_group("demo")]

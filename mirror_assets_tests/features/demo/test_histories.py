@@ -8,9 +8,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 
-from mirror_assets.features.demo.deliveries import delivered
+from mirror_assets.features.demo.with_spark.demo_lake import delivered
 from mirror_assets_tests.features.demo.conftest import MONTHS, Demo, all_tables
-from mirror_assets_tests.features.demo.test_deliveries import doubled
+from mirror_assets_tests.features.demo.test_demo_lake import doubled
 
 # The lake is made once, in the process that runs all of these.
 pytestmark = [pytest.mark.long(30), pytest.mark.xdist_group("demo")]

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import Path
 
 from mirror_assets.cli.execute import CheckLine, broken_checks, check_lines, mirror
@@ -15,7 +16,7 @@ from mirror_assets.composition import open_spark
 from mirror_assets.config.load import load_config
 from mirror_assets.config.model import Config
 from mirror_assets.features.demo.claim import claim_folder, claim_tables, clear_folder, clear_tables, write_config
-from mirror_assets.features.demo.demo_lake import begin_lake, continue_lake
+from mirror_assets.features.demo.with_spark.demo_lake import begin_lake, continue_lake
 from mirror_assets.landing.names import TableName
 from mirror_assets.orchestration.check_jobs import ALL_CHECKS
 from mirror_assets.orchestration.jobs import REPLICATE
@@ -40,49 +41,34 @@ class DemoLine:
     result: str
 
 
-@dataclass
-class _Clock:
-    """The seconds that each part of the demo took."""
-
-    building: float = 0.0
-    mirroring: float = 0.0
-    comparing: float = 0.0
-    _last: float = field(default_factory=time.monotonic)
-
-    def lap(self) -> float:
-        """Return the seconds since the last call, or since the clock was made."""
-        before, self._last = self._last, time.monotonic()
-        return self._last - before
-
-
 def run_demo(folder: Path, months: int, others: Path | None, *, as_json: bool) -> Exit:
     """Build, mirror, replicate and check; fails if a check fails with severity ERROR, or a table differs."""
     root = folder.resolve()
     root.mkdir(parents=True, exist_ok=True)
     config = load_config(write_config(root, others))
     _claim(config)
-    clock, shown = _Clock(), range(1, months + 1)
+    times, shown = [time.monotonic()], range(1, months + 1)
     spark = open_spark(config, is_brief=True)
     note(f"First loads of flights, planes, weather, airports and airlines into {root / 'lake'}")
     begin_lake(spark, root, note, shown)
     _clear(config)
-    clock.building += clock.lap()
+    times.append(time.monotonic())
     note("Mirroring the lake")
     rounds = [mirror(config)]
-    clock.mirroring += clock.lap()
+    times.append(time.monotonic())
     note("Changing the tables: updates, deletes, merges, schema changes, maintenance")
     continue_lake(spark, root, note, shown)
-    clock.building += clock.lap()
+    times.append(time.monotonic())
     note("Mirroring the lake")
     rounds.append(mirror(config))
-    clock.mirroring += clock.lap()
+    times.append(time.monotonic())
 
     note("Applying the landing files as Fabric's replicator would, and checking everything")
     replicated, checked = execute(config, REPLICATE), execute(config, ALL_CHECKS)
     checks = check_lines(checked)
-    clock.comparing += clock.lap()
+    times.append(time.monotonic())
     lines = [_line(reports, checks) for reports in zip(*rounds, strict=True)]
-    _show(lines, config.zone.open().root, clock, as_json=as_json)
+    _show(lines, _title(config.zone.open().root, times), as_json=as_json)
     problems = [report.error for reports in rounds for report in reports if report.error]
     problems += [_text(line) for line in checks if line.is_error]
     problems += [failed.text for failed in (*failures(replicated), *broken_checks(checked))]
@@ -131,7 +117,14 @@ def _line(reports: Sequence[TableReport], checks: Sequence[CheckLine]) -> DemoLi
     )
 
 
-def _show(lines: list[DemoLine], zone: str, clock: _Clock, *, as_json: bool) -> None:
+def _title(zone: str, times: Sequence[float]) -> str:
+    """Return the title of the table, with the seconds between these times."""
+    built, mirrored, changed, mirrored_again, compared = (after - before for before, after in pairwise(times))
+    took = f"lake built in {built + changed:.0f} s, mirrored in {mirrored + mirrored_again:.0f} s"
+    return f"Into {zone}: {took}, compared in {compared:.0f} s"
+
+
+def _show(lines: list[DemoLine], title: str, *, as_json: bool) -> None:
     columns = ("table", "versions", "slices", "files", "inserts", "updates", "deletes", "seconds", "result")
     rows = [
         (
@@ -141,7 +134,6 @@ def _show(lines: list[DemoLine], zone: str, clock: _Clock, *, as_json: bool) -> 
         )
         for x in lines
     ]
-    took = f"lake built in {clock.building:.0f} s, mirrored in {clock.mirroring:.0f} s"
-    show(f"Into {zone}: {took}, compared in {clock.comparing:.0f} s", columns, rows, lines, as_json=as_json)
+    show(title, columns, rows, lines, as_json=as_json)
     if not as_json:
         note("See the same in the Dagster UI: make dev, then open http://127.0.0.1:3000")

@@ -20,6 +20,6 @@ def demo(folder: Path, months: int, settings: Path | None, *, as_json: bool) -> 
 
     Deletes only files that the demo created. Exit 1 if a check fails or a table differs.
     """
-    from mirror_assets.features.demo.demo_run import run_demo
+    from mirror_assets.features.demo.commands.demo_run import run_demo
 
     return run_demo(folder, months, settings, as_json=as_json)

@@ -1,0 +1,1 @@
+"""The lake of the demo: its histories, and the data that they load."""
