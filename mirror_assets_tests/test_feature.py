@@ -39,7 +39,7 @@ def test_the_core_names_no_feature() -> None:
 
 
 @pytest.mark.parametrize(
-    "file", sorted((ROOT / "mirror_assets/features").glob("*/*_check*.py")), ids=lambda file: file.stem
+    "file", sorted((ROOT / "mirror_assets/features").rglob("*_check*.py")), ids=lambda file: file.stem
 )
 def test_its_checks_can_be_imported_first(file: Path) -> None:
     """The list of all checks imports them, so they can't import it."""

@@ -61,6 +61,27 @@ def test_the_borders_hold(copy: Path) -> None:
         ("zones/store.py", "import opentelemetry.metrics", "OpenTelemetry stays in telemetry"),
         ("telemetry/record.py", "import mirror_assets.zones", "Packages import in one direction"),
         ("monitoring.py", "import mirror_assets.standin.replicator", "Packages import in one direction"),
+        ("features/init/finding.py", "import mirror_assets.zones", "The source side knows no landing zone"),
+        (
+            "features/direct_lake/layout.py",
+            "import mirror_assets.features.direct_lake.with_dagster.maintenance_job",
+            "A feature's Dagster code stays in with_dagster and commands",
+        ),
+        (
+            "features/history/with_spark/append.py",
+            "import dagster",
+            "A feature's Dagster code stays in with_dagster and commands",
+        ),
+        (
+            "features/init/find_tables.py",
+            "import mirror_assets.features.init.with_spark.keys",
+            "A feature's Spark code stays in with_spark, with_dagster and commands",
+        ),
+        (
+            "features/alerts/messages.py",
+            "import mirror_assets.features.alerts.commands",
+            "Only a feature's entry point imports its commands",
+        ),
     ],
 )
 def test_a_crossed_border_is_noticed(copy: Path, file: str, line: str, border: str) -> None:
