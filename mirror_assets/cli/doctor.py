@@ -10,9 +10,8 @@ from mirror_assets.cli.exit import Exit
 from mirror_assets.cli.output import note, show_json, show_line
 from mirror_assets.composition import Project, no_spark
 from mirror_assets.config.load import load_config
-from mirror_assets.pipeline.doctor.answers import DoctorAnswer, DoctorVerdict, is_well
-from mirror_assets.pipeline.doctor.examination import examine_sources, examine_zone
-from mirror_assets.pipeline.doctor.mirror_questions import examine_mirror
+from mirror_assets.pipeline.doctor import examine_sources, examine_zone
+from mirror_assets.pipeline.doctor_questions import DoctorAnswer, DoctorVerdict, examine_mirror, is_well
 from mirror_assets.zones.probe import ResponseRecorder
 
 _SHOWN = {

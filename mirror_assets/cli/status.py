@@ -20,7 +20,7 @@ from mirror_assets.composition import Project
 from mirror_assets.config.load import load_config
 from mirror_assets.errors import MirrorError
 from mirror_assets.orchestration.table_status import CELLS, Status, read_status
-from mirror_assets.pipeline.daemon_pool import DaemonPool
+from mirror_assets.pipeline.many_tables import DaemonPool
 from mirror_assets.pipeline.table_health import Urgency
 
 _TABLES_AT_ONCE = 16

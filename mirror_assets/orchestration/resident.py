@@ -31,8 +31,8 @@ from mirror_assets.orchestration.runs import (
 )
 from mirror_assets.orchestration.table_events import EventQueue
 from mirror_assets.pipeline.backoff import pause_left
-from mirror_assets.pipeline.batch_runner import BatchRunner
 from mirror_assets.pipeline.context import TableContext
+from mirror_assets.pipeline.leases import BatchRunner
 from mirror_assets.pipeline.liveness import RunState, has_ended, run_state
 from mirror_assets.pipeline.scheduler import Scheduler, follow
 from mirror_assets.pipeline.table_watch import TableWatch

@@ -39,16 +39,8 @@ from mirror_assets.orchestration.resident import BatchRuns, FollowSources, code_
 from mirror_assets.orchestration.resources import project, resource_keys, zone_of
 from mirror_assets.orchestration.runs import BATCH_TAG, BUSY, Location, mirror_name
 from mirror_assets.orchestration.schedules import default_sensor_status
-from mirror_assets.pipeline.batch_runner import (
-    batch_holder,
-    batch_of,
-    end_lease,
-    other_mirrors,
-    request_end,
-    shared_tables,
-)
-from mirror_assets.pipeline.heartbeat import lease_state
-from mirror_assets.pipeline.liveness import RunState, has_ended
+from mirror_assets.pipeline.leases import batch_holder, batch_of, end_lease, other_mirrors, request_end, shared_tables
+from mirror_assets.pipeline.liveness import RunState, has_ended, lease_state
 from mirror_assets.pipeline.next_action import Land, Rebuild
 from mirror_assets.pipeline.table_watch import TableWatch
 

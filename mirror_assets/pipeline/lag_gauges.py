@@ -7,10 +7,10 @@ import time
 from mirror_assets.errors import MirrorError
 from mirror_assets.landing.names import TableName
 from mirror_assets.pipeline.context import TableContext
+from mirror_assets.pipeline.many_tables import is_silence
 from mirror_assets.pipeline.next_action import Action, Rest
 from mirror_assets.pipeline.pending import pending_commits, table_lag
 from mirror_assets.pipeline.plan import TablePlan
-from mirror_assets.pipeline.silent_stores import is_silence
 from mirror_assets.telemetry.record import table_gauges
 
 # Minimum seconds between reads of a log that a poll did not read: opening it costs more than a poll.

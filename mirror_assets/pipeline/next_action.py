@@ -17,8 +17,8 @@ from mirror_assets.landing.steps import CONTROL_FILE_LIMIT, drive
 from mirror_assets.pipeline.backoff import failure_pause, note_well, unresolved_failure
 from mirror_assets.pipeline.context import TableContext
 from mirror_assets.pipeline.errors import TABLE_HELD, stop_error
+from mirror_assets.pipeline.leases import holder_now
 from mirror_assets.pipeline.plan import Boundaries, TablePlan, plan_table, recovered
-from mirror_assets.pipeline.table_lease import holder_now
 from mirror_assets.source.log import DeltaLog
 from mirror_assets.source.log_listing import TipMark
 from mirror_assets.source.ranges import EVERYTHING, Range

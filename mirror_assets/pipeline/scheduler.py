@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 
 from mirror_assets.landing.names import TableName
 from mirror_assets.pipeline.context import TableContext
-from mirror_assets.pipeline.daemon_pool import DaemonPool
+from mirror_assets.pipeline.many_tables import DaemonPool
 from mirror_assets.pipeline.next_action import Land, Rebuild
 from mirror_assets.pipeline.table_watch import PollResult, TableWatch
 from mirror_assets.telemetry.scope import table_scope

@@ -8,10 +8,10 @@ from enum import Enum
 from functools import cache, partial
 
 from mirror_assets.pipeline.context import TableContext
+from mirror_assets.pipeline.leases import holder
 from mirror_assets.pipeline.next_action import NOT_FAILING, NOT_HELD, check_not_failing, check_not_held, zone_state
 from mirror_assets.pipeline.pending import PendingCommits, feed_deadline, table_lag
 from mirror_assets.pipeline.plan import plan_table
-from mirror_assets.pipeline.table_lease import holder
 from mirror_assets.verify.check_result import CheckResult
 from mirror_assets.verify.replicating import REPLICATING, Replication, check_replicating
 from mirror_assets.verify.timeliness import check_lag, check_retention

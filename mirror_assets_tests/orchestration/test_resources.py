@@ -15,7 +15,7 @@ from mirror_assets.landing.names import TableName
 from mirror_assets.orchestration import resources
 from mirror_assets.orchestration.mirror_assets import MirrorAssets
 from mirror_assets.orchestration.resources import SparkSessions, project
-from mirror_assets_tests.pipeline.doctor.lake import write_table
+from mirror_assets_tests.pipeline.doctor_lake import write_table
 from mirror_assets_tests.worlds.unity.server import LoopbackUnity
 
 _ZONE = "landing_zone: {path: ./landing}\nmirror: {path: ./mirror}\n"

@@ -9,8 +9,8 @@ import pytest
 from mirror_assets.config.load import parse_config
 from mirror_assets.config.table_settings import TableSettings
 from mirror_assets.errors import ErrorCode, RetryError
-from mirror_assets.pipeline import silent_stores
-from mirror_assets.pipeline.silent_stores import SilentStores
+from mirror_assets.pipeline import many_tables
+from mirror_assets.pipeline.many_tables import SilentStores
 
 _SOURCES = {"t0": "s3://lake/t0", "t1": "s3://lake/t1", "other": "s3://other/t", "local": "./t"}
 
@@ -62,6 +62,6 @@ def test_it_is_asked_again_after_some_minutes(
 ) -> None:
     silent = SilentStores()
     _fails(silent, tables["t0"], ErrorCode.SOURCE_UNAVAILABLE, 5)
-    monkeypatch.setattr(silent_stores, "_RECENT_SECONDS", 0.0)
+    monkeypatch.setattr(many_tables, "_RECENT_SECONDS", 0.0)
     with silent.asking(tables["t1"], source=True):
         pass

@@ -11,13 +11,11 @@ import pytest
 from mirror_assets.composition import Project
 from mirror_assets.encode.spark_errors import spark_not_started
 from mirror_assets.lakes.errors import SOURCE_UNREADABLE
-from mirror_assets.pipeline.doctor.answers import DoctorVerdict
-from mirror_assets.pipeline.doctor.examination import KEYS_UNIQUE, SPARK_READS
-from mirror_assets.pipeline.doctor.log_questions import FIRST
-from mirror_assets.pipeline.doctor.spark_questions import keys_are_unique
+from mirror_assets.pipeline.doctor import KEYS_UNIQUE, SPARK_READS, keys_are_unique
+from mirror_assets.pipeline.doctor_questions import FIRST, DoctorVerdict
 from mirror_assets.source.log import DeltaLog
 from mirror_assets_tests.lab import Lab
-from mirror_assets_tests.pipeline.doctor.lake import answers
+from mirror_assets_tests.pipeline.doctor_lake import answers
 
 _TABLE = "shop.orders"
 

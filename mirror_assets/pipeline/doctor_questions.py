@@ -1,18 +1,22 @@
-"""The questions that a source's log answers, without a JVM."""
+"""The doctor's questions that logs, settings and the landing zone answer without a JVM, and its answers."""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timezone
-from functools import cached_property
+from enum import Enum
+from functools import cached_property, partial
 
+from mirror_assets.config.discovered import RuleOutcome
+from mirror_assets.config.model import Config
 from mirror_assets.config.setting_values import Changes, OnBreak
-from mirror_assets.errors import ErrorCode, RebuildError, SettingError
+from mirror_assets.errors import ErrorCode, MirrorError, RebuildError, SettingError
+from mirror_assets.landing.cost import daily_bytes
 from mirror_assets.pipeline.context import TableContext
-from mirror_assets.pipeline.doctor.answers import DoctorAnswer, failure, no, not_asked, ok, warn
 from mirror_assets.pipeline.errors import stop_error
+from mirror_assets.pipeline.many_tables import DaemonPool
 from mirror_assets.pipeline.pending import AT_BREAK, feed_deadline, pending_commits
 from mirror_assets.pipeline.plan import plan_table
 from mirror_assets.pipeline.source_check import check_source, table_columns
@@ -21,6 +25,70 @@ from mirror_assets.source.table_properties import Retention
 from mirror_assets.verify.ledger import CommitBalance
 from mirror_assets.verify.ledger_log import audit
 from mirror_assets.verify.timeliness import MOST_APART_SECONDS, check_retention
+from mirror_assets.zones import Store
+
+
+class DoctorVerdict(str, Enum):
+    """The result of a question. `warn`: it works, with a remark. `not asked`: the answer is unknown."""
+
+    OK = "ok"
+    WARN = "warn"
+    NO = "no"
+    NOT_ASKED = "not asked"
+
+
+@dataclass(frozen=True)
+class DoctorAnswer:
+    """The answer to a question about a subject, a table or the landing zone.
+
+    `next_step` is empty if nothing has to be done. Functions that answer one question leave subject and question empty.
+    """
+
+    subject: str
+    question: str
+    verdict: DoctorVerdict
+    words: str
+    next_step: str = ""
+
+    def about(self, subject: str, question: str) -> DoctorAnswer:
+        """Return the answer with its subject and question."""
+        return replace(self, subject=subject, question=question)
+
+    @property
+    def text(self) -> str:
+        """The words, followed by the next step."""
+        return f"{self.words.rstrip('.')}. Next: {self.next_step}" if self.next_step else self.words
+
+
+def ok(words: str) -> DoctorAnswer:
+    """Return an answer without a problem."""
+    return DoctorAnswer("", "", DoctorVerdict.OK, words)
+
+
+def warn(words: str, next_step: str) -> DoctorAnswer:
+    """Return a warning."""
+    return DoctorAnswer("", "", DoctorVerdict.WARN, words, next_step)
+
+
+def not_asked(why: str) -> DoctorAnswer:
+    """Return that the answer is unknown, and why."""
+    return DoctorAnswer("", "", DoctorVerdict.NOT_ASKED, why)
+
+
+def no(words: str, next_step: str) -> DoctorAnswer:
+    """Return a failure."""
+    return DoctorAnswer("", "", DoctorVerdict.NO, words, next_step)
+
+
+def failure(error: MirrorError) -> DoctorAnswer:
+    """Return a failure, with the message of the error that a run would end with."""
+    return no(error.what, error.next_step)
+
+
+def is_well(answers: Iterable[DoctorAnswer]) -> bool:
+    """Return whether no answer is `no`."""
+    return all(answer.verdict is not DoctorVerdict.NO for answer in answers)
+
 
 _DAY = 86_400.0
 # A commit that has to be read within less time is lost when mirroring stands still for a night.
@@ -171,3 +239,57 @@ THEN: tuple[_Question, ...] = (
     ("do the clocks agree?", _clocks),
     ("can Direct Lake load its types?", _direct_lake),
 )
+FOUND = "does `discover` find its tables?"
+LIMITS = "is the mirror within Fabric's limits?"
+# Of a mirrored database, and Microsoft's advice about keys (reference `landing-zone` §4.20, §4.37).
+_MOST_TABLES, _MOST_DAILY_BYTES, _MANY_KEYS = 1_000, 1e12, 5
+_TABLES_AT_ONCE = 8
+
+
+def examine_mirror(config: Config, store: Store, contexts: Sequence[TableContext]) -> Iterator[DoctorAnswer]:
+    """Yield an answer for each rule of `discover`, and one about Fabric's limits, with what lands of these tables."""
+    for rule in config.discovered.rules:
+        yield _discovered(rule).about(rule.place, FOUND)
+    pool = DaemonPool("doctor", _TABLES_AT_ONCE)
+    landing = [pool.submit(partial(_daily_bytes, context)) for context in contexts]
+    yield within_limits(config, sum(one.result() for one in landing)).about(store.root, LIMITS)
+
+
+def _discovered(rule: RuleOutcome) -> DoctorAnswer:
+    if rule.trouble:
+        words, _, next_step = rule.trouble.partition(" Next: ")
+        return no(words, next_step)
+    if not rule.is_well:
+        return no("no table is there", "correct `from`, or write the tables first.")
+    return ok(f"{rule.tables:,} tables are there, and {rule.mirrored:,} of them are mirrored")
+
+
+def within_limits(config: Config, day_bytes: float) -> DoctorAnswer:
+    """Return a warning for each limit that the mirror exceeds, if `day_bytes` land in a day."""
+    tables, day = config.all_tables(), f"about {day_bytes / 1e9:,.1f} GB of changes a day"
+    many_keys = [str(table.name) for table in tables if len(table.keys) >= _MANY_KEYS]
+    problems = list[str]()
+    if len(tables) > _MOST_TABLES:
+        problems.append(f"{len(tables):,} tables, and Fabric mirrors at most {_MOST_TABLES:,}")
+    if day_bytes > _MOST_DAILY_BYTES:
+        problems.append(f"{day}, and Fabric slows down after 1 TB")
+    next_step = (
+        "divide the tables between several mirrored databases, each with its own mirror.yaml." if problems else ""
+    )
+    if many_keys:
+        named = ", ".join(many_keys[:3]) + (", …" if len(many_keys) > 3 else "")
+        problems.append(f"Fabric advises fewer than {_MANY_KEYS} key columns, and {named} has as many or more")
+        next_step = f"{next_step} Mirror a shorter key if the source has one.".strip()
+    if problems:
+        return warn("; ".join(problems), next_step)
+    return ok(f"{len(tables):,} of {_MOST_TABLES:,} tables, {day} of 1 TB, fewer than {_MANY_KEYS} key columns")
+
+
+def _daily_bytes(context: TableContext) -> float:
+    """Return the bytes that land in a day; 0 if unknown."""
+    try:
+        manifest = context.manifest()
+        found = daily_bytes(context.store, context.name, manifest, time.time()) if manifest else None
+    except MirrorError:
+        return 0.0  # the questions to the table say so
+    return found or 0.0

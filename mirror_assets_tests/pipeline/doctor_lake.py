@@ -11,8 +11,8 @@ from deltalake import write_deltalake
 
 from mirror_assets.composition import Project
 from mirror_assets.config.load import load_config
-from mirror_assets.pipeline.doctor.answers import DoctorAnswer
-from mirror_assets.pipeline.doctor.examination import examine_sources
+from mirror_assets.pipeline.doctor import examine_sources
+from mirror_assets.pipeline.doctor_questions import DoctorAnswer
 
 FEED = {"delta.enableChangeDataFeed": "true"}
 
