@@ -19,6 +19,7 @@ from mirror_assets.config.load import load_config
 from mirror_assets.config.model import Config
 from mirror_assets.encode.repair import RepairChanges
 from mirror_assets.errors import NEXT, ErrorCode
+from mirror_assets.landing.folders import find_orphans
 from mirror_assets.monitoring import MonitoredTable, TableState
 from mirror_assets.orchestration.check_jobs import ALL_CHECKS, CHECK_OP, CheckTables
 from mirror_assets.orchestration.checks import require_known
@@ -35,7 +36,6 @@ from mirror_assets.orchestration.jobs import (
 from mirror_assets.orchestration.mirror_assets import MIRROR_ALL
 from mirror_assets.orchestration.run_reports import RebuildReport, RepairReport, TableReport
 from mirror_assets.orchestration.translator import AssetKind, asset_key
-from mirror_assets.pipeline.drop_table import find_orphans
 from mirror_assets.pipeline.rebuild_table import is_rebuilding, rebuild_consequence
 from mirror_assets.pipeline.repair_table import Repair, count_repair, plan_repair
 

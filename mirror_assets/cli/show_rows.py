@@ -14,9 +14,8 @@ from mirror_assets.composition import Project, SparkSettings, session_factory, s
 from mirror_assets.config.load import load_config
 from mirror_assets.errors import MirrorError
 from mirror_assets.landing.names import TableName
-from mirror_assets.pipeline.check_expressions import landing_rows
+from mirror_assets.pipeline.preview import landing_rows, show_changes
 from mirror_assets.pipeline.reconcile_table import reconcile_table
-from mirror_assets.pipeline.show_changes import show_changes
 from mirror_assets.source.ranges import Range
 from mirror_assets.verify.reconciliation import ReconcileState, Reconciliation, shown
 

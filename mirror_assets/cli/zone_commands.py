@@ -12,8 +12,7 @@ from mirror_assets.config.load import load_config
 from mirror_assets.landing.drop import is_dropped
 from mirror_assets.landing.names import TableName
 from mirror_assets.landing.steps import drive
-from mirror_assets.pipeline.drop_table import drop_table, require_table
-from mirror_assets.pipeline.rebuild_table import mirror_wait
+from mirror_assets.pipeline.rebuild_table import drop_table, mirror_wait, require_table
 
 
 def drop(path: Path | None, name: str, *, yes: bool, as_json: bool) -> Exit:

@@ -15,7 +15,6 @@ from mirror_assets.encode.scan_reader import read_scan
 from mirror_assets.encode.spark_errors import spark_errors
 from mirror_assets.errors import MirrorError
 from mirror_assets.landing.names import SCRATCH
-from mirror_assets.pipeline.check_expressions import checked_projection
 from mirror_assets.pipeline.context import TableContext, reading
 from mirror_assets.pipeline.doctor_questions import (
     FIRST,
@@ -31,6 +30,7 @@ from mirror_assets.pipeline.doctor_questions import (
 )
 from mirror_assets.pipeline.errors import unexpected
 from mirror_assets.pipeline.many_tables import DaemonPool
+from mirror_assets.pipeline.source_check import checked_projection
 from mirror_assets.readable import readable
 from mirror_assets.row_values import shown_key
 from mirror_assets.source.errors import source_not_delta

@@ -17,8 +17,8 @@ from mirror_assets.encode.scan_reader import read_scan
 from mirror_assets.encode.spark_errors import spark_errors
 from mirror_assets.landing.format import Receipt, SliceKind, SliceRecord
 from mirror_assets.landing.receipt import receipt_metadata
-from mirror_assets.pipeline.check_expressions import checked_projection
 from mirror_assets.pipeline.context import TableContext
+from mirror_assets.pipeline.source_check import checked_projection
 from mirror_assets.source.commits import CommitRange
 from mirror_assets.source.log import DeltaLog
 from mirror_assets.source.planner import PlannedSlice

@@ -11,7 +11,7 @@ from mirror_assets.landing.format import Manifest
 from mirror_assets.landing.rebuild import first_epoch
 from mirror_assets.landing.steps import drive
 from mirror_assets.pipeline.context import TableContext
-from mirror_assets.pipeline.start import begins_with_snapshot
+from mirror_assets.pipeline.plan import begins_with_snapshot
 from mirror_assets.source.actions import Actions, LoggedFile
 from mirror_assets.source.log import DeltaLog
 from mirror_assets.source.ranges import CommitTimes

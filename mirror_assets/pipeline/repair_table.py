@@ -25,7 +25,6 @@ from mirror_assets.landing.receipt import receipt_metadata
 from mirror_assets.landing.recover import recover
 from mirror_assets.landing.steps import drive
 from mirror_assets.monitoring import Mirror
-from mirror_assets.pipeline.check_expressions import checked_projection
 from mirror_assets.pipeline.check_slice import require_passed, run_checks
 from mirror_assets.pipeline.context import TableContext
 from mirror_assets.pipeline.encode_slice import EncodedSlice
@@ -36,6 +35,7 @@ from mirror_assets.pipeline.publish_slice import publish_repair
 from mirror_assets.pipeline.reconcile_table import comparable
 from mirror_assets.pipeline.source_check import (
     check_source,
+    checked_projection,
     condition_fingerprint,
     recorded_columns,
     table_columns,

@@ -19,12 +19,11 @@ from mirror_assets.landing.state import CommitPosition, next_position
 from mirror_assets.landing.steps import drive
 from mirror_assets.pipeline.binding import is_bound
 from mirror_assets.pipeline.context import TableContext
-from mirror_assets.pipeline.plan import plan_key, plan_rest, plan_snapshot, position_after
+from mirror_assets.pipeline.plan import begins_with_snapshot, plan_key, plan_rest, plan_snapshot, position_after
 from mirror_assets.pipeline.plan_changes import BaseState
 from mirror_assets.pipeline.process import process_slice
 from mirror_assets.pipeline.publish_slice import require_loading
 from mirror_assets.pipeline.stage import stage_slice
-from mirror_assets.pipeline.start import begins_with_snapshot
 from mirror_assets.source.planner import PlannedSlice
 
 

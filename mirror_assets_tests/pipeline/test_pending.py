@@ -12,10 +12,9 @@ from deltalake import DeltaTable
 from mirror_assets.config.setting_values import OnBreak
 from mirror_assets.errors import ErrorCode, SettingError
 from mirror_assets.landing.format import Chunk
-from mirror_assets.pipeline.drop_table import drop_table
 from mirror_assets.pipeline.pending import feed_deadline, pending_commits, table_lag
 from mirror_assets.pipeline.plan import plan_table
-from mirror_assets.pipeline.rebuild_table import MirrorWait
+from mirror_assets.pipeline.rebuild_table import MirrorWait, drop_table
 from mirror_assets.source.errors import LogGap
 from mirror_assets.verify.timeliness import Consequence, Lag, ReadDeadline, check_retention
 from mirror_assets_tests.errors import raises

@@ -6,11 +6,11 @@ from pathlib import Path
 
 import pytest
 
+from mirror_assets.landing.folders import find_orphans
 from mirror_assets.landing.names import TableName
 from mirror_assets.landing.publish import publish
 from mirror_assets.landing.rebuild import RebuildStep, advance_rebuild, begin_rebuild
 from mirror_assets.landing.steps import drive
-from mirror_assets.pipeline.drop_table import find_orphans
 from mirror_assets.zones import LocalStore, Store
 from mirror_assets_tests.landing.staging import CHECKS, TABLE, position_of, stage
 from mirror_assets_tests.worlds.onelake.stores import loopback_store

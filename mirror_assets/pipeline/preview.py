@@ -1,4 +1,4 @@
-"""Reads the changes of a range of commits to show them, in pieces that each have one schema."""
+"""Reads rows of the source to show them: changes, in pieces that each have one schema, and rows as they would land."""
 
 from __future__ import annotations
 
@@ -10,14 +10,23 @@ from pyspark.sql import SparkSession
 
 from mirror_assets.column_types import LAND_AS_TEXT, Family
 from mirror_assets.config.setting_values import Changes
+from mirror_assets.config.source_fit import source_problems
 from mirror_assets.config.table_settings import TableSettings
+from mirror_assets.encode.columns import inserted_row, projected
 from mirror_assets.encode.encode_differences import DifferencesSlice
 from mirror_assets.encode.net import NetSlice
 from mirror_assets.encode.scan_reader import read_scan
-from mirror_assets.encode.shown_rows import json_rows, net_changes
+from mirror_assets.encode.shown_rows import as_json, json_rows, net_changes
 from mirror_assets.encode.spark_errors import spark_errors
 from mirror_assets.errors import MirrorError, SettingError
-from mirror_assets.pipeline.source_check import RECORD, is_recorded, not_recorded, table_columns
+from mirror_assets.pipeline.context import TableContext, reading
+from mirror_assets.pipeline.source_check import (
+    RECORD,
+    checked_projection,
+    is_recorded,
+    not_recorded,
+    table_columns,
+)
 from mirror_assets.source.actions import Metadata
 from mirror_assets.source.commits import Commit, CommitRange
 from mirror_assets.source.errors import RANGE_REFUSED, LogGap
@@ -32,9 +41,9 @@ from mirror_assets.source.losses import (
 from mirror_assets.source.projection import ALL_ROWS, Projection
 from mirror_assets.source.ranges import Range, VersionPoint, resolve
 from mirror_assets.source.row_counts import feed_files
-from mirror_assets.source.scan_builder import scan_changes, scan_differences
+from mirror_assets.source.scan_builder import scan_changes, scan_differences, scan_version
 from mirror_assets.source.schema import Field, LandedColumn, Schema, compare_schemas, parse_schema
-from mirror_assets.source.source_state import SourceState
+from mirror_assets.source.source_state import SourceState, source_columns
 
 
 @dataclass(frozen=True)
@@ -184,3 +193,21 @@ def _lost(log: DeltaLog, tip: SourceState, read: SourceRead, meant: SourceLoss) 
     restore = "restore the files, or wait for the next commit: no later commit can be read."
     next_step = restore if readable is None else f"choose commits from version {readable} on (--from {readable})."
     return RANGE_REFUSED(uri=log.uri, why=why, next_step=next_step)
+
+
+def landing_rows(context: TableContext, limit: int) -> tuple[str, ...]:
+    """Return up to `limit` rows of the newest version as they would land, as JSON objects; write nothing.
+
+    The source needs no change data feed yet. Raises what `checked_projection` raises, ConfigInvalid for other mistakes,
+    and what reading the source raises.
+    """
+    state = context.log.state()
+    if problems := source_problems(context.table, source_columns(state)):
+        raise context.config.invalid(problems)
+    projection, at = checked_projection(context, state.schema_string), state.version
+    place = f"{context.name}, reading version {at} of {context.log.uri}"
+    with reading(context, SourceRead(at, at, versions=(at,))), spark_errors(place):
+        columns = table_columns(context.table, state.schema)
+        scan, is_keyless = scan_version(context.log, at), context.table.is_keyless
+        rows = projected(read_scan(context.spark(), scan, row_ids=is_keyless), projection)
+        return as_json(rows.select(*inserted_row(rows, columns, {})).limit(limit))

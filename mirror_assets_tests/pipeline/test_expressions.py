@@ -20,9 +20,9 @@ from mirror_assets.config.errors import MISTAKES
 from mirror_assets.config.variables import fill_sql
 from mirror_assets.errors import ErrorCode, SettingError
 from mirror_assets.landing.format import MarkerCounts, SliceKind
-from mirror_assets.pipeline.check_expressions import landing_rows
 from mirror_assets.pipeline.doctor import spark_reads
 from mirror_assets.pipeline.errors import SOURCE_BROKE, ChecksFailed
+from mirror_assets.pipeline.preview import landing_rows
 from mirror_assets.pipeline.repair_table import repair_table
 from mirror_assets.verify.reconciliation import ReconcileState
 from mirror_assets_tests.errors import raises, raises_row

@@ -8,7 +8,7 @@ import pytest
 from deltalake import DeltaTable
 
 from mirror_assets.errors import ErrorCode, SettingError
-from mirror_assets.pipeline.show_changes import show_changes
+from mirror_assets.pipeline.preview import show_changes
 from mirror_assets.source.ranges import parse_range
 from mirror_assets_tests.errors import raises
 from mirror_assets_tests.pipeline.paper import Paper
