@@ -16,8 +16,8 @@ from mirror_assets.landing.names import TableName
 from mirror_assets.landing.publish import publish
 from mirror_assets.landing.steps import drive
 from mirror_assets.pipeline.context import TableContext
+from mirror_assets.pipeline.land_slice import process_slice
 from mirror_assets.pipeline.plan import plan_snapshot, plan_table
-from mirror_assets.pipeline.process import process_slice
 from mirror_assets.pipeline.rebuild_table import MirrorWait
 from mirror_assets.pipeline.run import RunEvents, mirror_table
 from mirror_assets.pipeline.stage import stage_attempt

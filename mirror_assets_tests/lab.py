@@ -16,7 +16,7 @@ from mirror_assets.config.model import Config
 from mirror_assets.landing.format import Manifest
 from mirror_assets.landing.names import SliceKey, TableName
 from mirror_assets.pipeline.context import TableContext
-from mirror_assets.pipeline.process import ProcessedSlice
+from mirror_assets.pipeline.land_slice import ProcessedSlice
 from mirror_assets.pipeline.rebuild_table import MirrorWait
 from mirror_assets.pipeline.reconcile_table import reconcile_table
 from mirror_assets.pipeline.run import RunEvents, mirror_table

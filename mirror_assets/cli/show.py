@@ -14,7 +14,8 @@ from mirror_assets.errors import MirrorError
 from mirror_assets.landing.names import TableName
 from mirror_assets.orchestration.units import count
 from mirror_assets.pipeline.errors import stop_error
-from mirror_assets.pipeline.plan import plan_table, slice_key
+from mirror_assets.pipeline.plan import plan_table
+from mirror_assets.pipeline.slice_source import slice_key
 from mirror_assets.source.planner import PlannedSlice
 from mirror_assets.source.ranges import EVERYTHING, Range
 

@@ -27,8 +27,8 @@ from mirror_assets.orchestration.runs import failing, failure
 from mirror_assets.orchestration.translator import AssetKind
 from mirror_assets.orchestration.units import count, joined
 from mirror_assets.pipeline.errors import unexpected
+from mirror_assets.pipeline.land_slice import staged_ahead
 from mirror_assets.pipeline.many_tables import DaemonPool, SilentStores
-from mirror_assets.pipeline.stage_range import staged_ahead
 from mirror_assets.telemetry.record import record_check
 from mirror_assets.verify.check_result import CheckResult
 

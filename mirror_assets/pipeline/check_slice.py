@@ -19,9 +19,9 @@ from mirror_assets.feature import SliceCheck, StagedRows, slice_checks
 from mirror_assets.landing.errors import LOST_RACE
 from mirror_assets.landing.format import CheckVerdict, SliceKind, SliceRecord
 from mirror_assets.landing.staged_parts import add_verdicts, fetch_parts
-from mirror_assets.pipeline.context import TableContext, has_landed, not_overtaken, reading, source_read
-from mirror_assets.pipeline.encode_slice import scan_of, versions_compared
+from mirror_assets.pipeline.context import TableContext, has_landed, not_overtaken, reading
 from mirror_assets.pipeline.errors import CHECK_NAME_TAKEN, ChecksFailed, slice_checks_failed
+from mirror_assets.pipeline.slice_source import scan_of, source_read, versions_compared
 from mirror_assets.pipeline.source_check import table_columns, table_projection
 from mirror_assets.source.commits import Commit, CommitRange
 from mirror_assets.source.losses import FILE_UNFOUND, SparkFailed, SparkInterrupted

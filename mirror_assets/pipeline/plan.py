@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 
 from mirror_assets.config.table_settings import Start
 from mirror_assets.errors import SettingError
-from mirror_assets.landing.format import Chunk, Loading, Manifest
+from mirror_assets.landing.format import Loading, Manifest
 from mirror_assets.landing.names import SliceKey
 from mirror_assets.landing.rebuild import first_epoch
 from mirror_assets.landing.recover import recover
@@ -298,14 +298,3 @@ def _chunks(
     landed = (loading.chunk.number, loading.chunk.end) if loading else (0, 0)
     chunks = chunk_files(context.log.data_files(state.version), limits_of(context.table), *landed)
     return tuple(snapshot_slice(state, epoch, context.table.files.target_rows, chunk) for chunk in chunks)
-
-
-def slice_key(planned: PlannedSlice) -> SliceKey:
-    """Return the planned slice's partition key."""
-    return SliceKey(planned.epoch, planned.first, planned.last)
-
-
-def chunk_of(planned: PlannedSlice) -> Chunk | None:
-    """Return which chunk of its slice is planned, as slice records have it; None for a whole slice."""
-    chunk = planned.chunk
-    return Chunk(number=chunk.number, of=chunk.of, first=chunk.first, end=chunk.end) if chunk else None

@@ -42,9 +42,9 @@ from mirror_assets.monitoring import Mirror, TableState
 from mirror_assets.pipeline.check_slice import require_passed, run_checks
 from mirror_assets.pipeline.context import TableContext
 from mirror_assets.pipeline.errors import MIRROR_FAILED, MIRROR_SLOW, SNAPSHOT_LOST, SOURCE_BROKE, TABLE_NOWHERE
-from mirror_assets.pipeline.plan import plan_rest, plan_snapshot, slice_key
-from mirror_assets.pipeline.process import process_slice
-from mirror_assets.pipeline.publish_slice import publish_slice
+from mirror_assets.pipeline.land_slice import process_slice, publish_slice
+from mirror_assets.pipeline.plan import plan_rest, plan_snapshot
+from mirror_assets.pipeline.slice_source import slice_key
 from mirror_assets.pipeline.source_check import check_source
 from mirror_assets.pipeline.stage import stage_slice
 from mirror_assets.zones import Store

@@ -27,12 +27,11 @@ from mirror_assets.landing.steps import drive
 from mirror_assets.monitoring import Mirror
 from mirror_assets.pipeline.check_slice import require_passed, run_checks
 from mirror_assets.pipeline.context import TableContext
-from mirror_assets.pipeline.encode_slice import EncodedSlice
 from mirror_assets.pipeline.errors import REPAIR_REFUSED, REPAIR_TOO_EARLY
-from mirror_assets.pipeline.plan import position_after, slice_key
-from mirror_assets.pipeline.process import ProcessedSlice
-from mirror_assets.pipeline.publish_slice import publish_repair
+from mirror_assets.pipeline.land_slice import ProcessedSlice, publish_repair
+from mirror_assets.pipeline.plan import position_after
 from mirror_assets.pipeline.reconcile_table import comparable
+from mirror_assets.pipeline.slice_source import slice_key
 from mirror_assets.pipeline.source_check import (
     check_source,
     checked_projection,
@@ -40,7 +39,7 @@ from mirror_assets.pipeline.source_check import (
     recorded_columns,
     table_columns,
 )
-from mirror_assets.pipeline.stage import stage_attempt
+from mirror_assets.pipeline.stage import EncodedSlice, stage_attempt
 from mirror_assets.source.batching import parts_for
 from mirror_assets.source.planner import PlannedSlice, snapshot_slice
 from mirror_assets.source.projection import Projection

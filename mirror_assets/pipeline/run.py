@@ -1,6 +1,6 @@
 """Mirrors a table until nothing is left: plan it, process each slice, rebuild at a break.
 
-The path of a slice: plan (`plan.py`), stage (`stage.py`), check (`check.py`), publish (`publish.py`); `process.py` puts
+The path of a slice: plan (`plan.py`), stage (`stage.py`), check (`check_slice.py`), publish; `land_slice.py` puts
 the steps together. Jobs and the command line come through here; Dagster's assets call the same steps one by one.
 """
 
@@ -18,11 +18,12 @@ from mirror_assets.pipeline.backoff import note_well
 from mirror_assets.pipeline.context import TableContext
 from mirror_assets.pipeline.errors import REPAIR_REFUSED, stop_error
 from mirror_assets.pipeline.lag_gauges import note_covered, note_plan
+from mirror_assets.pipeline.land_slice import ProcessedSlice, process_slice
 from mirror_assets.pipeline.next_action import may_rebuild
-from mirror_assets.pipeline.plan import Boundaries, no_boundaries, plan_table, recovered, slice_key
-from mirror_assets.pipeline.process import ProcessedSlice, process_slice
+from mirror_assets.pipeline.plan import Boundaries, no_boundaries, plan_table, recovered
 from mirror_assets.pipeline.rebuild_table import MirrorWait, is_rebuilding, rebuild_table
 from mirror_assets.pipeline.repair_table import repair_table
+from mirror_assets.pipeline.slice_source import slice_key
 from mirror_assets.source.losses import SparkInterrupted
 from mirror_assets.source.planner import PlannedSlice
 from mirror_assets.source.ranges import EVERYTHING, Range

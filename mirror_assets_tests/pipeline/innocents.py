@@ -20,9 +20,9 @@ from mirror_assets.errors import ErrorRow, RebuildError
 from mirror_assets.landing.drop import begin_drop, end_drop, remove_table
 from mirror_assets.landing.errors import EPOCH_ENDED
 from mirror_assets.landing.steps import drive
-from mirror_assets.pipeline.encode_slice import encode_slice
 from mirror_assets.pipeline.errors import SNAPSHOT_LOST, SOURCE_BROKE
 from mirror_assets.pipeline.run import RunEvents, mirror_table
+from mirror_assets.pipeline.stage import encode_slice
 from mirror_assets.source.errors import FILE_OVERWRITTEN, LOG_GAP
 from mirror_assets.source.losses import DATA_FILE_MISSING, FEED_MISSING, HISTORY_EXPIRED
 from mirror_assets.source.source_files import SourceFiles

@@ -14,11 +14,10 @@ from mirror_assets.errors import ErrorCode, MirrorError, SettingError
 from mirror_assets.feature import Feature, SliceCheck, StagedRows
 from mirror_assets.pipeline.check_slice import run_checks
 from mirror_assets.pipeline.errors import ChecksFailed
-from mirror_assets.pipeline.plan import plan_table, slice_key
-from mirror_assets.pipeline.process import ProcessedSlice
-from mirror_assets.pipeline.publish_slice import publish_slice
+from mirror_assets.pipeline.land_slice import ProcessedSlice, publish_slice, stage_range
+from mirror_assets.pipeline.plan import plan_table
 from mirror_assets.pipeline.run import RunEvents, mirror_table
-from mirror_assets.pipeline.stage_range import stage_range
+from mirror_assets.pipeline.slice_source import slice_key
 from mirror_assets_tests.config.reading import mistake, read
 from mirror_assets_tests.lab import TABLE, Lab
 from mirror_assets_tests.pages import DOCS

@@ -12,7 +12,7 @@ from mirror_assets.composition import Project
 from mirror_assets.config.load import load_config
 from mirror_assets.config.model import Config
 from mirror_assets.pipeline.context import TableContext
-from mirror_assets.pipeline.process import ProcessedSlice
+from mirror_assets.pipeline.land_slice import ProcessedSlice
 from mirror_assets.pipeline.reconcile_table import reconcile_table
 from mirror_assets.pipeline.run import RunEvents, mirror_table
 from mirror_assets.standin.replicator import LocalReplicator

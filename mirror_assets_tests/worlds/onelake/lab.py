@@ -9,7 +9,7 @@ from pathlib import Path
 from mirror_assets.config.load import load_config
 from mirror_assets.config.model import Config
 from mirror_assets.pipeline.context import TableContext
-from mirror_assets.pipeline.process import ProcessedSlice
+from mirror_assets.pipeline.land_slice import ProcessedSlice
 from mirror_assets.pipeline.run import RunEvents, mirror_table
 from mirror_assets.source.log import DeltaLog
 from mirror_assets.standin.replicator import LocalReplicator

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from mirror_assets.landing.format import MarkerCounts
-from mirror_assets.pipeline.process import ProcessedSlice
+from mirror_assets.pipeline.land_slice import ProcessedSlice
 from mirror_assets.pipeline.reconcile_table import reconcile_table
 from mirror_assets.pipeline.run import RunEvents, mirror_table
 from mirror_assets.verify.reconciliation import ReconcileState

@@ -10,10 +10,9 @@ from mirror_assets.errors import ErrorCode, SettingError
 from mirror_assets.landing.format import ChangeCounts, Column, SliceRecord
 from mirror_assets.landing.staged_parts import write_record
 from mirror_assets.landing.state import CommitPosition
-from mirror_assets.pipeline.binding import planned_binding
 from mirror_assets.pipeline.context import TableContext
-from mirror_assets.pipeline.plan import slice_key
-from mirror_assets.pipeline.stage_range import stage_range, staged_ahead
+from mirror_assets.pipeline.land_slice import stage_range, staged_ahead
+from mirror_assets.pipeline.slice_source import planned_binding, slice_key
 from mirror_assets.source.log import DeltaLog
 from mirror_assets.source.planner import PlannedSlice
 from mirror_assets.source.source_state import SourceState

@@ -13,12 +13,11 @@ from mirror_assets.landing.format import CheckVerdict, SliceRecord, encode
 from mirror_assets.landing.names import AttemptFolder, attempt_id, attempt_ms
 from mirror_assets.landing.publish import Outcome
 from mirror_assets.landing.staged_parts import clear_refused, inspect_part, staged_slices, write_record
-from mirror_assets.pipeline.binding import planned_binding
 from mirror_assets.pipeline.check_slice import BLOCKING_CHECKS
 from mirror_assets.pipeline.context import TableContext
-from mirror_assets.pipeline.plan import plan_table, slice_key
-from mirror_assets.pipeline.publish_slice import publish_slice
-from mirror_assets.pipeline.stage_range import staged_ahead
+from mirror_assets.pipeline.land_slice import publish_slice, staged_ahead
+from mirror_assets.pipeline.plan import plan_table
+from mirror_assets.pipeline.slice_source import planned_binding, slice_key
 from mirror_assets_tests.errors import raises_row
 from mirror_assets_tests.landing.staging import new_record, part_bytes, receipt_for
 from mirror_assets_tests.pipeline.paper import TABLE, Paper
