@@ -20,8 +20,8 @@ from mirror_assets.orchestration.event_metadata import DOCS_URL, link_item
 from mirror_assets.orchestration.mirror_assets import MirrorAssets
 from mirror_assets.orchestration.translator import AssetKind, MetadataItem
 from mirror_assets.pipeline.context import TableContext
+from mirror_assets.pipeline.lag import PendingCommits, pending_commits
 from mirror_assets.pipeline.next_action import ZoneState, zone_state
-from mirror_assets.pipeline.pending import PendingCommits, pending_commits
 from mirror_assets.pipeline.plan import TablePlan, plan_table
 from mirror_assets.verify.check_result import CheckResult
 

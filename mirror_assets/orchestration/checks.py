@@ -23,20 +23,20 @@ from mirror_assets.orchestration.translator import AssetKind
 from mirror_assets.pipeline.check_slice import BLOCKING_CHECKS, refusal, run_checks
 from mirror_assets.pipeline.context import TableContext
 from mirror_assets.pipeline.errors import ChecksFailed
+from mirror_assets.pipeline.lag import feed_deadline, table_lag
 from mirror_assets.pipeline.land_slice import staged_ahead
 from mirror_assets.pipeline.leases import holder
-from mirror_assets.pipeline.next_action import (
+from mirror_assets.pipeline.reconcile_table import reconcile_in_turn
+from mirror_assets.pipeline.table_health import (
     NOT_FAILING,
     NOT_HELD,
     READABLE,
     check_not_failing,
     check_not_held,
     check_readable,
+    check_replication,
     running_rebuild,
 )
-from mirror_assets.pipeline.pending import feed_deadline, table_lag
-from mirror_assets.pipeline.reconcile_table import reconcile_in_turn
-from mirror_assets.pipeline.replication import check_replication
 from mirror_assets.verify.check_result import CheckResult
 from mirror_assets.verify.landed import file_continuity, incremental_continuity, metadata_unchanged
 from mirror_assets.verify.reconciliation import ReconcileState, check_reconciled

@@ -23,15 +23,15 @@ from mirror_assets.orchestration.run_reports import TableReport
 from mirror_assets.orchestration.runs import COMMAND_TAG, INTERRUPTS
 from mirror_assets.orchestration.table_events import EventQueue, TableEvents, is_storage_fault
 from mirror_assets.orchestration.translator import AssetKind
-from mirror_assets.pipeline.backoff import note_failure
 from mirror_assets.pipeline.context import TableContext
 from mirror_assets.pipeline.errors import TABLE_BUSY, ChecksFailed, unexpected
 from mirror_assets.pipeline.leases import leased
-from mirror_assets.pipeline.next_action import NOT_FAILING, NOT_HELD, READABLE, Rest, failed_check
+from mirror_assets.pipeline.next_action import Rest, note_failure
 from mirror_assets.pipeline.plan import Boundaries
 from mirror_assets.pipeline.rebuild_table import mirror_wait
 from mirror_assets.pipeline.run import RunEvents, mirror_table
 from mirror_assets.pipeline.scheduler import Scheduler, TableWork
+from mirror_assets.pipeline.table_health import NOT_FAILING, NOT_HELD, READABLE, failed_check
 from mirror_assets.pipeline.table_watch import PollResult, TableWatch
 from mirror_assets.source.ranges import EVERYTHING, Range
 from mirror_assets.telemetry.record import record_check

@@ -30,10 +30,10 @@ from mirror_assets.orchestration.runs import (
     tag_process,
 )
 from mirror_assets.orchestration.table_events import EventQueue
-from mirror_assets.pipeline.backoff import pause_left
 from mirror_assets.pipeline.context import TableContext
 from mirror_assets.pipeline.leases import BatchRunner
 from mirror_assets.pipeline.liveness import RunState, has_ended, run_state
+from mirror_assets.pipeline.next_action import pause_left
 from mirror_assets.pipeline.scheduler import Scheduler, follow
 from mirror_assets.pipeline.table_watch import TableWatch
 from mirror_assets.source.ranges import EVERYTHING

@@ -21,11 +21,10 @@ from mirror_assets.landing.problems import ProblemFile, ProblemStore, Severity
 from mirror_assets.monitoring import Mirror, MonitoredTable
 from mirror_assets.orchestration.units import duration
 from mirror_assets.pipeline.context import TableContext
+from mirror_assets.pipeline.lag import feed_deadline, pending_commits, table_lag
 from mirror_assets.pipeline.leases import has_runs, tables_mirrored_twice
 from mirror_assets.pipeline.many_tables import DaemonPool, SilentStores
-from mirror_assets.pipeline.pending import feed_deadline, pending_commits, table_lag
-from mirror_assets.pipeline.replication import read_replication
-from mirror_assets.pipeline.table_health import Urgency, table_health
+from mirror_assets.pipeline.table_health import Urgency, read_replication, table_health
 from mirror_assets.zones import Store
 
 

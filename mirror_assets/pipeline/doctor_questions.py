@@ -16,8 +16,8 @@ from mirror_assets.errors import ErrorCode, MirrorError, RebuildError, SettingEr
 from mirror_assets.landing.cost import daily_bytes
 from mirror_assets.pipeline.context import TableContext
 from mirror_assets.pipeline.errors import stop_error
+from mirror_assets.pipeline.lag import AT_BREAK, feed_deadline, pending_commits
 from mirror_assets.pipeline.many_tables import DaemonPool
-from mirror_assets.pipeline.pending import AT_BREAK, feed_deadline, pending_commits
 from mirror_assets.pipeline.plan import plan_table
 from mirror_assets.pipeline.source_check import check_source, table_columns
 from mirror_assets.source.source_state import SourceState

@@ -14,12 +14,11 @@ from mirror_assets.errors import RebuildError, StopError
 from mirror_assets.landing.errors import LostRace
 from mirror_assets.landing.publish import Published
 from mirror_assets.monitoring import TableState
-from mirror_assets.pipeline.backoff import note_well
 from mirror_assets.pipeline.context import TableContext
 from mirror_assets.pipeline.errors import REPAIR_REFUSED, stop_error
-from mirror_assets.pipeline.lag_gauges import note_covered, note_plan
+from mirror_assets.pipeline.lag import note_covered, note_plan
 from mirror_assets.pipeline.land_slice import ProcessedSlice, process_slice
-from mirror_assets.pipeline.next_action import may_rebuild
+from mirror_assets.pipeline.next_action import may_rebuild, note_well
 from mirror_assets.pipeline.plan import Boundaries, no_boundaries, plan_table, recovered
 from mirror_assets.pipeline.rebuild_table import MirrorWait, is_rebuilding, rebuild_table
 from mirror_assets.pipeline.repair_table import repair_table

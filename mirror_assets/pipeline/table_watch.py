@@ -15,12 +15,11 @@ from dataclasses import dataclass, field
 
 from mirror_assets.errors import MirrorError, RetryError, UnknownOutcome
 from mirror_assets.landing.names import TableName
-from mirror_assets.pipeline.backoff import pause_left
 from mirror_assets.pipeline.context import TableContext
 from mirror_assets.pipeline.errors import unexpected
-from mirror_assets.pipeline.lag_gauges import note_poll
+from mirror_assets.pipeline.lag import note_poll
 from mirror_assets.pipeline.many_tables import DaemonPool
-from mirror_assets.pipeline.next_action import Action, Land, QuietMark, Rebuild, Rest, is_quiet, next_action
+from mirror_assets.pipeline.next_action import Action, Land, QuietMark, Rebuild, Rest, is_quiet, next_action, pause_left
 from mirror_assets.pipeline.plan import Boundaries
 
 # Polls mostly wait for a store.

@@ -20,7 +20,7 @@ from mirror_assets.features.fabric.fabric_settings import FabricConfig, FabricMi
 from mirror_assets.features.fabric.open_database import folder_of_tables, open_fabric
 from mirror_assets.features.fabric.operate import create_database, start_mirroring
 from mirror_assets.monitoring import DatabaseState, MonitoredTable, TableState
-from mirror_assets.pipeline.replication import check_replication
+from mirror_assets.pipeline.table_health import check_replication
 from mirror_assets.zones.onelake.onelake_zone import OneLakeAddress
 
 

@@ -11,7 +11,7 @@ from mirror_assets.features.history.history_settings import HistoryTable
 from mirror_assets.features.history.opening import open_history
 from mirror_assets.orchestration.asset_check import KEEP_FILES, Check, CheckedTable, by_limits
 from mirror_assets.orchestration.translator import AssetKind
-from mirror_assets.pipeline.pending import deadline_at
+from mirror_assets.pipeline.lag import deadline_at
 from mirror_assets.source.row_counts import feed_files
 from mirror_assets.verify.check_result import CheckResult
 from mirror_assets.verify.timeliness import Consequence, ReadDeadline, check_retention

@@ -17,7 +17,7 @@ from mirror_assets.landing.names import TableName
 from mirror_assets.landing.publish import publish
 from mirror_assets.landing.steps import drive
 from mirror_assets.monitoring import DatabaseState, DatabaseStatus, Mirror, MonitoredTable, TableState
-from mirror_assets.pipeline.replication import read_replication
+from mirror_assets.pipeline.table_health import read_replication
 from mirror_assets.standin.replicator import LocalReplicator
 from mirror_assets.zones import LocalStore
 from mirror_assets_tests.landing.staging import CHECKS, TABLE, position_of, stage
