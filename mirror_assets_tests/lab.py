@@ -10,7 +10,7 @@ from pathlib import Path
 from deltalake import DeltaTable
 from pyspark.sql import SparkSession
 
-from mirror_assets.composition import Project
+from mirror_assets.composition import compose
 from mirror_assets.config.load import load_config
 from mirror_assets.config.model import Config
 from mirror_assets.landing.format import Manifest
@@ -73,7 +73,7 @@ class Lab:
     @property
     def context(self) -> TableContext:
         """The table's context."""
-        project = replace(Project.of(self.config), session=lambda _: self.spark)
+        project = replace(compose(self.config), session=lambda _: self.spark)
         return project.table(self.config.table(TABLE))
 
     def manifest(self) -> Manifest:

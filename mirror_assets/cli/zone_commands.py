@@ -7,7 +7,7 @@ from pathlib import Path
 from mirror_assets.cli.confirm import refused
 from mirror_assets.cli.exit import Exit
 from mirror_assets.cli.output import note, show_json
-from mirror_assets.composition import Project
+from mirror_assets.composition import compose
 from mirror_assets.config.load import load_config
 from mirror_assets.landing.drop import is_dropped
 from mirror_assets.landing.names import TableName
@@ -17,7 +17,7 @@ from mirror_assets.pipeline.rebuild_table import drop_table, mirror_wait, requir
 
 def drop(path: Path | None, name: str, *, yes: bool, as_json: bool) -> Exit:
     """Drop the table, or finish an interrupted drop. Asks first, unless `yes`."""
-    project, table = Project.of(load_config(path)), TableName.parse(name)
+    project, table = compose(load_config(path)), TableName.parse(name)
     config, store = project.config, project.store
     require_table(config, store, table)
     there = not drive(is_dropped(table), store)

@@ -6,7 +6,6 @@ from typing import TypeAlias
 
 import dagster as dg
 
-from mirror_assets.composition import exporting_metrics
 from mirror_assets.config.table_settings import TableSettings
 from mirror_assets.errors import MirrorError
 from mirror_assets.landing.names import SliceKey
@@ -27,6 +26,7 @@ from mirror_assets.orchestration.translator import AssetKind
 from mirror_assets.pipeline.context import TableContext
 from mirror_assets.pipeline.land_slice import publish_slice, stage_range
 from mirror_assets.pipeline.leases import leased
+from mirror_assets.pipeline.project import exporting_metrics
 
 _LANDED_BEFORE = "it has landed before"
 _VOID = "a rebuild has overtaken it"

@@ -9,7 +9,6 @@ from functools import partial
 
 import dagster as dg
 
-from mirror_assets.composition import Project
 from mirror_assets.config.table_settings import TableSettings
 from mirror_assets.encode.session import spark_has_ended
 from mirror_assets.errors import ErrorCode, MirrorError, RetryError, SettingError, UnknownOutcome
@@ -28,6 +27,7 @@ from mirror_assets.pipeline.errors import TABLE_BUSY, ChecksFailed, unexpected
 from mirror_assets.pipeline.leases import leased
 from mirror_assets.pipeline.next_action import Rest, note_failure
 from mirror_assets.pipeline.plan import Boundaries
+from mirror_assets.pipeline.project import Project
 from mirror_assets.pipeline.rebuild_table import mirror_wait
 from mirror_assets.pipeline.run import RunEvents, mirror_table
 from mirror_assets.pipeline.scheduler import Scheduler, TableWork

@@ -14,7 +14,6 @@ from pathlib import Path
 import dagster as dg
 from pydantic import Field
 
-from mirror_assets.composition import Project
 from mirror_assets.config.table_settings import TableSettings
 from mirror_assets.landing.lease import Lease, Process
 from mirror_assets.orchestration.mirror_assets import MirrorAssets
@@ -34,6 +33,7 @@ from mirror_assets.pipeline.context import TableContext
 from mirror_assets.pipeline.leases import BatchRunner
 from mirror_assets.pipeline.liveness import RunState, has_ended, run_state
 from mirror_assets.pipeline.next_action import pause_left
+from mirror_assets.pipeline.project import Project
 from mirror_assets.pipeline.scheduler import Scheduler, follow
 from mirror_assets.pipeline.table_watch import TableWatch
 from mirror_assets.source.ranges import EVERYTHING

@@ -16,7 +16,6 @@ from functools import partial
 
 import dagster as dg
 
-from mirror_assets.composition import Project, stand_in
 from mirror_assets.config.automation import Mode
 from mirror_assets.config.discovered import When, with_found_tables
 from mirror_assets.config.load import load_config
@@ -42,6 +41,7 @@ from mirror_assets.orchestration.schedules import default_sensor_status
 from mirror_assets.pipeline.leases import batch_holder, batch_of, end_lease, other_mirrors, request_end, shared_tables
 from mirror_assets.pipeline.liveness import RunState, has_ended, lease_state
 from mirror_assets.pipeline.next_action import Land, Rebuild
+from mirror_assets.pipeline.project import Project, stand_in
 from mirror_assets.pipeline.table_watch import TableWatch
 
 MIRROR_SENSOR = "mirror"

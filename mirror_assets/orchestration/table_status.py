@@ -11,7 +11,6 @@ from concurrent.futures import TimeoutError as NotDone
 from dataclasses import dataclass, replace
 from functools import partial
 
-from mirror_assets.composition import Project
 from mirror_assets.errors import NEXT, MirrorError
 from mirror_assets.feature import read_by_features
 from mirror_assets.landing.cost import daily_cost
@@ -24,6 +23,7 @@ from mirror_assets.pipeline.context import TableContext
 from mirror_assets.pipeline.lag import feed_deadline, pending_commits, table_lag
 from mirror_assets.pipeline.leases import has_runs, tables_mirrored_twice
 from mirror_assets.pipeline.many_tables import DaemonPool, SilentStores
+from mirror_assets.pipeline.project import Project
 from mirror_assets.pipeline.table_health import Urgency, read_replication, table_health
 from mirror_assets.zones import Store
 

@@ -9,10 +9,11 @@ from typing import Any
 import pyarrow as pa
 from deltalake import write_deltalake
 
-from mirror_assets.composition import Project
+from mirror_assets.composition import compose
 from mirror_assets.config.load import load_config
 from mirror_assets.pipeline.doctor import examine_sources
 from mirror_assets.pipeline.doctor_questions import DoctorAnswer
+from mirror_assets.pipeline.project import Project
 
 FEED = {"delta.enableChangeDataFeed": "true"}
 
@@ -30,7 +31,7 @@ def project(folder: Path, tables: str, more: str = "") -> Project:
     file = folder / "mirror.yaml"
     listed = "".join(f"  {line}\n" for line in tables.splitlines())
     file.write_text(f"landing_zone: {{path: ./landing}}\nmirror: {{path: ./mirror}}\n{more}tables:\n{listed}")
-    return Project.of(load_config(file))
+    return compose(load_config(file))
 
 
 def answers(made: Project, *, with_spark: bool = False, thorough: bool = False) -> dict[tuple[str, str], DoctorAnswer]:

@@ -8,11 +8,12 @@ from pathlib import Path
 
 import pytest
 
-from mirror_assets.composition import Project
+from mirror_assets.composition import compose
 from mirror_assets.encode.spark_errors import spark_not_started
 from mirror_assets.lakes.errors import SOURCE_UNREADABLE
 from mirror_assets.pipeline.doctor import KEYS_UNIQUE, SPARK_READS, keys_are_unique
 from mirror_assets.pipeline.doctor_questions import FIRST, DoctorVerdict
+from mirror_assets.pipeline.project import Project
 from mirror_assets.source.log import DeltaLog
 from mirror_assets_tests.lab import Lab
 from mirror_assets_tests.pipeline.doctor_lake import answers
@@ -21,7 +22,7 @@ _TABLE = "shop.orders"
 
 
 def _project(lab: Lab) -> Project:
-    return replace(Project.of(lab.config), session=lambda _: lab.spark)
+    return replace(compose(lab.config), session=lambda _: lab.spark)
 
 
 def test_a_sound_table_is_read_by_both(lab: Lab) -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from mirror_assets.composition import Project, no_spark
+from mirror_assets.composition import compose
 from mirror_assets.config.discovered import When
 from mirror_assets.config.load import load_config
 from mirror_assets.config.model import Config
@@ -26,6 +26,7 @@ from mirror_assets.pipeline.doctor_questions import (
     is_well,
     within_limits,
 )
+from mirror_assets.pipeline.spark_sessions import no_spark
 from mirror_assets.source.log import DeltaLog
 from mirror_assets_tests.landing.staging import cover
 from mirror_assets_tests.pipeline.doctor_lake import answers, project, write_table
@@ -191,7 +192,7 @@ def test_commits_that_add_up_are_well(tmp_path: Path) -> None:
 
 
 def _of_places(config: Config) -> list[DoctorAnswer]:
-    made = Project.of(config, no_spark)
+    made = compose(config, no_spark)
     return [one for one in examine_mirror(config, made.store, made.tables()) if one.question == FOUND]
 
 

@@ -14,7 +14,7 @@ from deltalake import DeltaTable
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mirror_assets.composition import Project, no_spark
+from mirror_assets.composition import compose
 from mirror_assets.config.load import load_config
 from mirror_assets.config.setting_values import OnBreak
 from mirror_assets.errors import ErrorCode, RetryError, SettingError, StopError
@@ -24,6 +24,7 @@ from mirror_assets.pipeline.lag import feed_deadline, note_covered, note_plan, n
 from mirror_assets.pipeline.next_action import Land, QuietMark, Rest
 from mirror_assets.pipeline.plan import TablePlan, plan_table
 from mirror_assets.pipeline.rebuild_table import MirrorWait, drop_table
+from mirror_assets.pipeline.spark_sessions import no_spark
 from mirror_assets.pipeline.table_watch import TableWatch
 from mirror_assets.source.errors import LogGap
 from mirror_assets.source.log import DeltaLog
@@ -218,7 +219,7 @@ def follower(tmp_path: Path) -> Follower:
 @pytest.fixture
 def context(follower: Follower) -> TableContext:
     config = load_config(follower.root / "mirror.yaml")
-    return Project.of(config, no_spark).table(config.table(NAME))
+    return compose(config, no_spark).table(config.table(NAME))
 
 
 @pytest.fixture

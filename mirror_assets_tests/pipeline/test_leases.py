@@ -14,7 +14,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mirror_assets.composition import Project, no_spark
+from mirror_assets.composition import compose
 from mirror_assets.config.load import load_config
 from mirror_assets.errors import ErrorCode
 from mirror_assets.landing.failures import read_failure
@@ -36,6 +36,7 @@ from mirror_assets.pipeline.leases import (
     tables_mirrored_twice,
 )
 from mirror_assets.pipeline.liveness import beating
+from mirror_assets.pipeline.spark_sessions import no_spark
 from mirror_assets.zones import Store
 from mirror_assets.zones.errors import STORE_UNAVAILABLE
 from mirror_assets_tests.errors import raises_row
@@ -249,7 +250,7 @@ def _of_item(folder: Path, item: int) -> TableContext:
         f"landing_zone: {{onelake: {{url: '{url}', credential: managed_identity}}}}\n"
         f"tables: {{{TABLE}: {{source: ./orders, keys: [id]}}}}\n"
     )
-    (made,) = Project.of(load_config(file), no_spark).tables()
+    (made,) = compose(load_config(file), no_spark).tables()
     return replace(made, store=MemoryStore())
 
 

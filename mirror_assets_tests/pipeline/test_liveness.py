@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from mirror_assets.composition import Project
+from mirror_assets.composition import compose
 from mirror_assets.config.load import parse_config
 from mirror_assets.landing.lease import Process, write_heartbeat
 from mirror_assets.landing.names import clock_path, heartbeat_path
@@ -168,7 +168,7 @@ def test_waiting_tables_cost_neither_threads_nor_requests(tmp_path: Path, monkey
     monkeypatch.setattr(liveness, "_BEAT_SECONDS", 0.2)
     lines = [f"  t{number}: {{source: ./lake/t{number}, keys: [id]}}" for number in range(_TABLES)]
     text = "\n".join(["landing_zone: {path: ./landing}", "tables:", *lines])
-    project = Project.of(parse_config(text.encode(), tmp_path / "mirror.yaml", {}))
+    project = compose(parse_config(text.encode(), tmp_path / "mirror.yaml", {}))
     began = set[str]()
 
     def work(context: TableContext) -> TableWork:

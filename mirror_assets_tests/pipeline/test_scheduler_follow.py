@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from mirror_assets.composition import Project
+from mirror_assets.composition import compose
 from mirror_assets.config.load import parse_config
 from mirror_assets.landing.names import TableName
 from mirror_assets.pipeline.context import TableContext
@@ -42,7 +42,7 @@ class Scripted(TableWatch):
 @pytest.fixture
 def context(tmp_path: Path) -> TableContext:
     text = b"landing_zone: {path: ./zone}\ntables: {t: {source: ./t, keys: [id]}}"
-    return Project.of(parse_config(text, tmp_path / "mirror.yaml", {})).tables()[0]
+    return compose(parse_config(text, tmp_path / "mirror.yaml", {})).tables()[0]
 
 
 def polled(watch: Scripted, seconds: float, *, polls_after_work: bool = False) -> list[str | None]:

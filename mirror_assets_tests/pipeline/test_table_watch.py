@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 from deltalake import write_deltalake
 
-from mirror_assets.composition import Project
+from mirror_assets.composition import compose
 from mirror_assets.config.load import parse_config
 from mirror_assets.errors import ErrorCode, MirrorError, RetryError, SettingError
 from mirror_assets.landing.names import TableName
@@ -38,7 +38,7 @@ def contexts(tmp_path: Path) -> list[TableContext]:
         commit(tmp_path, number)
         lines.append(f"  {name}: {{source: ./t{number}, keys: [id]}}")
     config = parse_config("\n".join(lines).encode(), tmp_path / "mirror.yaml", {})
-    return Project.of(config).tables()
+    return compose(config).tables()
 
 
 def watch_of(contexts: list[TableContext]) -> TableWatch:

@@ -9,7 +9,6 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
-from mirror_assets.composition import Session, session_factory
 from mirror_assets.config.load import parse_config
 from mirror_assets.config.model import Config
 from mirror_assets.errors import MirrorError
@@ -19,6 +18,7 @@ from mirror_assets.features.init.propose_keys import declared_key, key_candidate
 from mirror_assets.features.init.survey import Survey, Unreadable, survey_lake
 from mirror_assets.features.init.surveyed_lake import Lake
 from mirror_assets.features.init.write_files import config_text, sql_text
+from mirror_assets.pipeline.spark_sessions import Session, session_factory
 
 # Tables that Spark reads at the same time.
 _AT_ONCE = 4

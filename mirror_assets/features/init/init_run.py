@@ -9,12 +9,13 @@ from pathlib import Path
 
 from mirror_assets.cli.exit import Exit
 from mirror_assets.cli.output import note, show
-from mirror_assets.composition import Session, SparkSettings
+from mirror_assets.composition import spark_settings_of
 from mirror_assets.config.model import Config
 from mirror_assets.config.table_settings import StorePath
 from mirror_assets.features.init.draft import Draft, make_draft, require_new
 from mirror_assets.features.init.entries import counted
 from mirror_assets.features.init.surveyed_lake import CatalogRequest, open_catalog, open_lake
+from mirror_assets.pipeline.spark_sessions import Session
 
 
 @dataclass(frozen=True)
@@ -75,7 +76,7 @@ def init(
 
 
 def _session(config: Config) -> Session:
-    return SparkSettings.of(config).open
+    return spark_settings_of(config).open
 
 
 def _show(draft: Draft, title: str, *, as_json: bool) -> None:

@@ -10,12 +10,12 @@ from pathlib import Path
 import pydantic
 
 from mirror_assets.column_types import Family
-from mirror_assets.composition import source_log
 from mirror_assets.config.table_settings import TableSettings
 from mirror_assets.errors import MirrorError
 from mirror_assets.features.init.name_tables import name_tables
 from mirror_assets.features.init.surveyed_lake import Lake, LakeTable
 from mirror_assets.landing.names import TableName
+from mirror_assets.pipeline.project import source_log
 from mirror_assets.source.column_statistics import ColumnStatistics
 from mirror_assets.source.log import DeltaLog
 from mirror_assets.source.read_errors import translated

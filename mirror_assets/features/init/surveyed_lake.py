@@ -12,7 +12,6 @@ from typing import TypeVar
 
 import pydantic
 
-from mirror_assets.composition import Session, find_in_spark
 from mirror_assets.config.model import Config
 from mirror_assets.config.setting_values import Changes
 from mirror_assets.config.table_settings import StorePath
@@ -29,6 +28,8 @@ from mirror_assets.lakes.catalogs import (
 )
 from mirror_assets.lakes.stores import StoreConfig
 from mirror_assets.landing.names import TableName
+from mirror_assets.pipeline.project import find_in_spark
+from mirror_assets.pipeline.spark_sessions import Session
 from mirror_assets.settings import Origin, is_uri
 from mirror_assets.source.errors import leave_out_version
 from mirror_assets.source.find_folders import find_tables

@@ -10,11 +10,12 @@ import sys
 from pathlib import Path
 
 from mirror_assets.cli import main as mirror_assets
-from mirror_assets.composition import Project, open_spark
+from mirror_assets.composition import compose, open_spark
 from mirror_assets.config.load import load_config
 from mirror_assets.errors import MirrorError
 from mirror_assets.lakes import catalogs as locate
 from mirror_assets.landing.names import TableName
+from mirror_assets.pipeline.project import Project
 from mirror_assets.pipeline.reconcile_table import reconcile_table
 from mirror_assets.pipeline.run import RunEvents, mirror_table
 from mirror_assets.standin.replicator import LocalReplicator
@@ -53,7 +54,7 @@ def main(root: Path, java_options: str) -> dict[str, object]:
     """Mirror the table, change it, make it again elsewhere, run `init`; return what was seen at each step."""
     locate._TRUSTED_SECONDS = 0.0  # the catalog is asked for each plan
     config = load_config(root / "mirror.yaml")
-    project, spark = Project.of(config), open_spark(config)
+    project, spark = compose(config), open_spark(config)
     told: dict[str, object] = {"metastore": spark.conf.get("spark.sql.catalogImplementation")}
     for statement in ("CREATE SCHEMA shop", f"CREATE TABLE {_TABLE}", _KEPT):
         spark.sql(statement)

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from pyspark.sql import SparkSession
 
-from mirror_assets.composition import Project
+from mirror_assets.composition import compose
 from mirror_assets.config.load import load_config
 from mirror_assets.config.model import Config
 from mirror_assets.pipeline.context import TableContext
@@ -64,7 +64,7 @@ class LakeLab:
     @property
     def context(self) -> TableContext:
         """The table's context."""
-        project = replace(Project.of(self.config), session=lambda _: self.spark)
+        project = replace(compose(self.config), session=lambda _: self.spark)
         return project.table(self.config.table(TABLE))
 
     @property

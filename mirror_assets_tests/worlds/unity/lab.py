@@ -10,7 +10,7 @@ import pyarrow as pa
 from deltalake import DeltaTable, write_deltalake
 from pyspark.sql import SparkSession
 
-from mirror_assets.composition import Project
+from mirror_assets.composition import compose
 from mirror_assets.config.load import load_config
 from mirror_assets.config.model import Config
 from mirror_assets.landing.names import TableName
@@ -93,7 +93,7 @@ class UnityLab:
 
     def context(self, name: str) -> TableContext:
         """The table's context; all tables of a test are read in one session, in turn."""
-        project = replace(Project.of(self.config), session=lambda _: self.spark)
+        project = replace(compose(self.config), session=lambda _: self.spark)
         return project.table(self.config.table(TableName("shop", name)))
 
     def mirror(self, name: str) -> list[ProcessedSlice]:
