@@ -22,6 +22,10 @@ from mirror_assets.pipeline.many_tables import DaemonPool
 from mirror_assets.pipeline.next_action import Action, Land, QuietMark, Rebuild, Rest, is_quiet, next_action, pause_left
 from mirror_assets.pipeline.plan import Boundaries
 
+# Polling may take this share of one core; a large lake is polled less often than configured. Complete polls don't
+# count: they follow work, and would delay the next poll.
+_SHARE_OF_A_CORE = 0.02
+_IDLE_SECONDS = 0.5
 # Polls mostly wait for a store.
 _POLLS_AT_ONCE = 16
 # Quiet tables answer within microseconds. To wake the waiting thread for each takes longer than their polls.
@@ -202,3 +206,36 @@ class TableWatch:
             return not context.log.has_next(mark.tip)
         state.zone_polled = now
         return is_quiet(mark, context.name, context.store, context.log)
+
+
+@dataclass
+class PollRounds:
+    """Polls all tables every `every` seconds, for a caller that works on those that need it: these are `busy`.
+
+    A round is over when every table has answered, or is known to hang. With `polls_after_work`, a round follows the
+    last work at once, for callers that wait for an idle round.
+    """
+
+    watch: TableWatch
+    every: float
+    polls_after_work: bool = False
+    _due: float = field(default=0.0, init=False)
+    _cost: float = field(default=0.0, init=False)
+    _rounds: int = field(default=0, init=False)
+
+    def is_idle(self, busy: Collection[TableName]) -> bool:
+        """Return whether a round of polls has found nothing to do since the last work."""
+        return self._rounds > 0 and not busy and not self.watch.is_polling
+
+    def polls(self, busy: Collection[TableName]) -> list[PollResult]:
+        """Begin a round if one is due; return the polls that have ended, after a short wait for one if none is busy."""
+        at_once = self.polls_after_work and not busy and self._rounds == 0
+        if not self.watch.is_polling and (at_once or time.monotonic() >= self._due):
+            self._due, self._cost = time.monotonic() + max(self.every, self._cost / _SHARE_OF_A_CORE), 0.0
+            self._rounds += 1
+            self.watch.begin(busy)
+        ended = self.watch.polls(0.0 if busy else _IDLE_SECONDS)
+        self._cost += sum(poll.cpu_seconds for poll in ended if not poll.is_complete)
+        if busy or any(isinstance(poll.action, Land | Rebuild) for poll in ended):
+            self._rounds = 0
+        return ended

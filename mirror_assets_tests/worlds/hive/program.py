@@ -17,10 +17,10 @@ from mirror_assets.lakes import catalogs as locate
 from mirror_assets.landing.names import TableName
 from mirror_assets.pipeline.project import Project
 from mirror_assets.pipeline.reconcile_table import reconcile_table
-from mirror_assets.pipeline.run import RunEvents, mirror_table
 from mirror_assets.standin.replicator import LocalReplicator
 from mirror_assets.zones import LocalStore
 from mirror_assets_tests.lab import wait_on
+from mirror_assets_tests.landed_slices import landed_slices
 
 ORDERS, PLAIN, ABSENT, VIEW = (TableName("shop", name) for name in ("orders", "plain", "absent", "seen"))
 _TABLE = "shop.orders (id INT, name STRING) USING delta TBLPROPERTIES (delta.enableChangeDataFeed = true)"
@@ -81,7 +81,7 @@ def _mirrored(project: Project, root: Path) -> dict[str, object]:
         project.table(project.config.table(ORDERS)),
         LocalReplicator(LocalStore(root / "landing"), root / "mirror"),
     )
-    landed = list(mirror_table(context, wait_on(replicator), RunEvents(lambda _: None)))
+    landed = list(landed_slices(context, wait_on(replicator)))
     replicator.poll()
     manifest = context.manifest()
     assert manifest is not None

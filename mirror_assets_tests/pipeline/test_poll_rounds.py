@@ -16,8 +16,8 @@ from mirror_assets.landing.names import TableName
 from mirror_assets.pipeline.context import TableContext
 from mirror_assets.pipeline.next_action import Action, Land, Rebuild, Rest
 from mirror_assets.pipeline.plan import no_boundaries
-from mirror_assets.pipeline.scheduler import Scheduler, TableWork, follow
-from mirror_assets.pipeline.table_watch import PollResult, TableWatch
+from mirror_assets.pipeline.scheduler import Scheduler, TableWork
+from mirror_assets.pipeline.table_watch import PollResult, PollRounds, TableWatch
 
 TABLE = TableName(None, "t")
 
@@ -47,22 +47,19 @@ def context(tmp_path: Path) -> TableContext:
 
 def polled(watch: Scripted, seconds: float, *, polls_after_work: bool = False) -> list[str | None]:
     """Follow for a while, or until nothing is pending; return for each work why it is to rebuild first, if so."""
-    begun: list[str | None] = []
+    begun, scheduler = list[str | None](), Scheduler(1)
 
-    def work(_: TableContext, why: str | None) -> TableWork:
+    def work(why: str | None) -> TableWork:
         begun.append(why)
         yield None
 
-    deadline = time.monotonic() + seconds
-    follow(
-        watch,
-        Scheduler(1),
-        work,
-        lambda _: None,
-        0.05,
-        lambda is_idle: time.monotonic() > deadline or (polls_after_work and is_idle),
-        polls_after_work=polls_after_work,
-    )
+    deadline, rounds = time.monotonic() + seconds, PollRounds(watch, 0.05, polls_after_work=polls_after_work)
+    while time.monotonic() <= deadline and not (polls_after_work and rounds.is_idle(scheduler.tables)):
+        for poll in rounds.polls(scheduler.tables):
+            if isinstance(poll.action, Land | Rebuild):
+                scheduler.add(TABLE, work(poll.action.why if isinstance(poll.action, Rebuild) else None))
+        if scheduler.tables:
+            scheduler.run_turns()
     return begun
 
 
