@@ -102,8 +102,17 @@ def _of_scan(rows: DataFrame, last: int, *, is_new: bool | None) -> dict[int, Co
     return found
 
 
+# What each check says. A slice needs all of them to land.
+BLOCKING_CHECKS: Final[Mapping[str, str]] = {
+    "key_presence": "Key columns exist and hold no NULL.",
+    "key_uniqueness": "At most one change per key and commit.",
+    "marker_values": "__rowMarker__ is the last column, int32, in {0, 1, 2, 4}; slices of inserts alone have none.",
+    "parts_unchanged": "Every part is the file that was staged.",
+    ROW_CONSERVATION: "The parts have the rows that the log adds and removes, and that Spark read.",
+    "row_order": "Keys with several changes appear in commit order, compared with the feed.",
+    "schema_compatibility": "Columns and types are those of the slice, and fit the landed columns.",
+}
 _ROW_CHECKS: Final = ("key_uniqueness", "marker_values", ROW_CONSERVATION, "row_order")
-BLOCKING_CHECKS: Final = tuple(sorted(("key_presence", "parts_unchanged", "schema_compatibility", *_ROW_CHECKS)))
 
 
 def blocking_checks(context: TableContext) -> tuple[str, ...]:
@@ -186,7 +195,7 @@ def check_staged(context: TableContext, record: SliceRecord) -> tuple[CheckResul
     try:
         if context.local_staging:
             fetch_parts(context.store, context.local_staging, record)
-        with reading(context, source_read(context.table, record.kind, record.slice, record.compared)):
+        with reading(context, source_read(context.table, record.kind, record)):
             return (unchanged, *_with_own(context, staged, _check_content(context, staged)))
     except (pa.ArrowException, OSError, PathMissing, SparkInterrupted, SparkFailed) as error:
         is_lost = not isinstance(error, SparkInterrupted) or error.row is FILE_UNFOUND

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import time
 import uuid
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from itertools import groupby
@@ -68,21 +68,39 @@ def process_slice(
     `rebuild_epoch` is the epoch of the rebuild on whose behalf it lands. Raises ChecksFailed before anything is
     published, LostRace when another run has landed something meanwhile, and what the three steps raise.
     """
-    began = time.monotonic()
-    with slice_span(context.work(slice_key(planned))):
+
+    def stage() -> SliceRecord:
         position = next_position(context.manifest(), epoch=planned.epoch, incarnation=uuid.uuid4().hex)
         fits = position.covered < 0 and is_next(slice_key(planned), chunk_of(planned), position.loading)
         if planned.is_snapshot and not fits:  # another run was earlier
             raise LOST_RACE(table=str(context.name), key=str(slice_key(planned)))
-        record = stage_slice(context, planned, position)
+        return stage_slice(context, planned, position)
+
+    def publish_it(record: SliceRecord) -> Published:
+        return publish_next(context, record.slice, rebuild_epoch)
+
+    return in_three_steps(context, plan.state, planned, stage, publish_it, time.monotonic())
+
+
+def in_three_steps(
+    context: TableContext,
+    source: SourceState,
+    planned: PlannedSlice,
+    stage: Callable[[], SliceRecord],
+    publish_it: Callable[[SliceRecord], Published],
+    began: float,
+) -> ProcessedSlice:
+    """Stage a slice, check it and publish it; `began` is when staging did. Raises ChecksFailed before publishing."""
+    with slice_span(context.work(slice_key(planned))):
+        record = stage()
         staged_at = time.monotonic()
         record, results = run_checks(context, record)
         require_passed(context, record, results)
         checked_at = time.monotonic()
-        published = publish_next(context, record.slice, rebuild_epoch)
+        published = publish_it(record)
     ended = time.monotonic()
     steps = {"stage": staged_at - began, "check": checked_at - staged_at, "publish": ended - checked_at}
-    return ProcessedSlice(plan.state, planned, record, results, published, ended - began, steps)
+    return ProcessedSlice(source, planned, record, results, published, ended - began, steps)
 
 
 def publish_slice(context: TableContext, key: SliceKey, rebuild_epoch: int | None = None) -> Published:
@@ -115,8 +133,7 @@ def publish_repair(context: TableContext, record: SliceRecord) -> Published:
         stage_span(Stage.PUBLISH, context.work(record.slice)),
         not_overtaken(context, record.epoch, record.generation, record.slice),
     ):
-        set_attempt(record.attempt)
-        published = drive(publish(context.name, record, blocking_checks(context)), context.store)
+        published = _publish(context, record)
     if published.outcome is Outcome.VOID:  # a rebuild has begun another epoch
         raise LOST_RACE(table=str(context.name), key=str(record.slice))
     _collect_copies(context, published)
@@ -155,20 +172,19 @@ def _publish_next(context: TableContext, key: SliceKey, rebuild_epoch: int | Non
     if key.first > position.covered + 1:
         raise SLICE_MISSING(table=str(context.name), key=str(key), wanted_first=position.covered + 1)
     with not_overtaken(context, position.epoch, position.generation, key):
-        record = _bound_attempt(context, key, position)
-        set_attempt(record.attempt)
-        published = drive(publish(context.name, record, blocking_checks(context), rebuild_epoch), context.store)
+        # Only attempts with the settings now.
+        fitting = fitting_slices(context.store, context.name, key, position)
+        bound = [record for record in fitting if is_bound(context.table, record)]
+        if not bound:
+            raise SLICE_OUTDATED(table=str(context.name), key=str(key))
+        published = _publish(context, best_attempt(bound), rebuild_epoch)
     _collect_copies(context, published)
     return published
 
 
-def _bound_attempt(context: TableContext, key: SliceKey, position: CommitPosition) -> SliceRecord:
-    """Return the best attempt at the slice with the settings now. Raises SliceNotStaged and SliceOutdated."""
-    fitting = fitting_slices(context.store, context.name, key, position)
-    bound = [record for record in fitting if is_bound(context.table, record)]
-    if not bound:
-        raise SLICE_OUTDATED(table=str(context.name), key=str(key))
-    return best_attempt(bound)
+def _publish(context: TableContext, record: SliceRecord, rebuild_epoch: int | None = None) -> Published:
+    set_attempt(record.attempt)
+    return drive(publish(context.name, record, blocking_checks(context), rebuild_epoch), context.store)
 
 
 def _collect_copies(context: TableContext, published: Published) -> None:

@@ -12,7 +12,7 @@ from importlib.metadata import version
 from mirror_assets.byte_settings import PINNED
 from mirror_assets.config.setting_values import Changes
 from mirror_assets.config.table_settings import TableSettings
-from mirror_assets.landing.format import Chunk, ComparedVersions, SliceKind, SliceRecord
+from mirror_assets.landing.format import Chunk, SliceKind, SliceRecord
 from mirror_assets.landing.names import SliceKey
 from mirror_assets.pipeline.source_check import (
     condition_fingerprint,
@@ -20,7 +20,6 @@ from mirror_assets.pipeline.source_check import (
     table_columns,
 )
 from mirror_assets.source.commits import CommitRange
-from mirror_assets.source.differing_files import Compared
 from mirror_assets.source.log import DeltaLog
 from mirror_assets.source.losses import SourceRead
 from mirror_assets.source.planner import PlannedSlice
@@ -64,24 +63,16 @@ def versions_compared(table: TableSettings, made_from: PlannedSlice | SliceRecor
     """Return the two versions that a slice is read from; None if it is read from change rows, or a whole version."""
     if made_from.compared:
         return made_from.compared.before, made_from.compared.last
-    if table.changes is not Changes.ROW_TRACKING:
-        return None
-    if isinstance(made_from, PlannedSlice):
-        return made_from.first - 1, made_from.last
-    return made_from.slice.first - 1, made_from.slice.last
+    key = slice_key(made_from) if isinstance(made_from, PlannedSlice) else made_from.slice
+    return (key.first - 1, key.last) if table.changes is Changes.ROW_TRACKING else None
 
 
-def source_read(
-    table: TableSettings, kind: SliceKind, key: SliceKey, compared: Compared | ComparedVersions | None
-) -> SourceRead:
-    """Return the versions of the source that a slice is made from; `compared` if it was read by files."""
+def source_read(table: TableSettings, kind: SliceKind, made_from: PlannedSlice | SliceRecord) -> SourceRead:
+    """Return the versions of the source that a slice is made from."""
+    key = slice_key(made_from) if isinstance(made_from, PlannedSlice) else made_from.slice
     if kind in (SliceKind.SNAPSHOT, SliceKind.REPAIR):
         return SourceRead(key.last, key.last, versions=(key.last,))
-    if compared is not None:
-        return SourceRead(key.first, key.last, versions=(compared.before, compared.last))
-    if table.changes is Changes.ROW_TRACKING:
-        return SourceRead(key.first, key.last, versions=(key.first - 1, key.last))
-    return SourceRead(key.first, key.last)
+    return SourceRead(key.first, key.last, versions_compared(table, made_from) or ())
 
 
 def planned_binding(table: TableSettings, planned: PlannedSlice) -> str:

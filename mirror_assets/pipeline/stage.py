@@ -82,11 +82,8 @@ class EncodedSlice:
     by_feed: bool = False
 
 
-Encode: TypeAlias = Callable[
-    [TableContext, PlannedSlice, SliceKind, tuple[LandedColumn, ...], str, Receipt],
-    EncodedSlice,
-]
-"""Writes a slice's parts into a folder, as `encode_slice` does."""
+Encode: TypeAlias = Callable[[str, Receipt], EncodedSlice]
+"""Writes a slice's parts into a folder, with the receipt in their footers."""
 
 
 def encode_slice(
@@ -106,7 +103,9 @@ def encode_slice(
         return EncodedSlice()
     if kind is SliceKind.NET:
         return _encode_net(context, planned, columns, projection, folder, compression, footer)
-    scan = scan_of(context.log, kind, planned.commits, _part_of(planned))
+    chunk = planned.chunk
+    part = VersionPart(chunk.first, chunk.end, chunk.files, planned.table_id) if chunk else None
+    scan = scan_of(context.log, kind, planned.commits, part)
     if kind is SliceKind.CHANGES:
         keys, assignments, rows = tuple(context.table.keys), planned.assignments, planned.target_rows
         changes = ChangesSlice(table, scan, keys, columns, assignments, rows, projection)
@@ -114,11 +113,6 @@ def encode_slice(
         return EncodedSlice(groups=groups, by_feed=scan.reads_change_files)
     inserts = InsertsSlice(table, scan, planned.last, columns, planned.parts, planned.target_rows, projection)
     return EncodedSlice(encode_inserts(spark(), inserts, folder, compression, footer))
-
-
-def _part_of(planned: PlannedSlice) -> VersionPart | None:
-    chunk = planned.chunk
-    return VersionPart(chunk.first, chunk.end, chunk.files, planned.table_id) if chunk else None
 
 
 def _encode_net(
@@ -198,7 +192,7 @@ def _read_attempt(
 ) -> SliceRecord:
     """Encode the slice under this attempt; translate errors into losses of the source."""
     kind = slice_kind(context.table, planned, is_first=position.generation == 1)
-    with reading(context, source_read(context.table, kind, slice_key(planned), planned.compared)):
+    with reading(context, source_read(context.table, kind, planned)):
         return _attempt(context, planned, position, encode, attempt)
 
 
@@ -222,7 +216,7 @@ def _attempt(
     try:
         if planned.parts or kind is SliceKind.START:
             path = context.staging.spark_path(folder.parts)
-            encoded = (encode or encode_slice)(context, planned, kind, columns, path, receipt)
+            encoded = encode(path, receipt) if encode else encode_slice(context, planned, kind, columns, path, receipt)
             parts = take_parts(context.staging, folder)
             if encoded.groups:
                 parts = tuple(_with_commits(part, encoded.groups) for part in parts)
