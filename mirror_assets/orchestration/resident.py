@@ -111,7 +111,9 @@ def _follow(
     scheduler, began = Scheduler(TABLES_AT_ONCE), time.monotonic()
     export_tables(str(context.name) for context in contexts)
     export_heartbeats(runs.heartbeats)
-    runs.watch = TableWatch(contexts, runs.boundaries.of, following.is_resident)
+    runs.watch = TableWatch(
+        contexts, {context.name: runs.boundaries.of(context.name) for context in contexts}, following.is_resident
+    )
     rounds = PollRounds(runs.watch, following.every_seconds, polls_after_work=not following.is_resident)
     for context in contexts:
         if str(context.name) in following.pending:

@@ -220,7 +220,11 @@ class _Tick:
         if number not in self.watches:
             contexts = [self.composed.table(table) for table in tables]
             self.watches[number] = TableWatch(
-                contexts, partial(registered_boundaries, self.context.instance, self.assets)
+                contexts,
+                {
+                    context.name: registered_boundaries(self.context.instance, self.assets, context.name)
+                    for context in contexts
+                },
             )
         watch = self.watches[number]
         deadline = time.monotonic() + _TICK_SECONDS / self.composed.config.automation.batches

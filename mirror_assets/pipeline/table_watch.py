@@ -9,7 +9,7 @@ import queue
 import random
 import time
 from collections import deque
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 
@@ -20,7 +20,7 @@ from mirror_assets.pipeline.errors import unexpected
 from mirror_assets.pipeline.lag import note_poll
 from mirror_assets.pipeline.many_tables import DaemonPool
 from mirror_assets.pipeline.next_action import Action, Land, QuietMark, Rebuild, Rest, is_quiet, next_action, pause_left
-from mirror_assets.pipeline.plan import Boundaries
+from mirror_assets.pipeline.plan import Boundaries, no_boundaries
 
 # Polling may take this share of one core; a large lake is polled less often than configured. Complete polls don't
 # count: they follow work, and would delay the next poll.
@@ -77,12 +77,12 @@ class _PollState:
 class TableWatch:
     """Polls tables in threads. A table whose store does not respond occupies its thread, and the others get another.
 
-    `boundaries` returns the last versions of a table's slices that are registered and have not landed. Unless
-    `is_complete`, only new commits are detected, as in `next_action`.
+    `boundaries` return the last versions of a table's slices that are registered and have not landed; none for other
+    tables. Unless `is_complete`, only new commits are detected, as in `next_action`.
     """
 
     contexts: Sequence[TableContext]
-    boundaries: Callable[[TableName], Boundaries]
+    boundaries: Mapping[TableName, Boundaries]
     is_complete: bool = True
     _states: dict[TableName, _PollState] = field(init=False)
     _due: deque[_PollState] = field(default_factory=deque, init=False)
@@ -182,7 +182,8 @@ class TableWatch:
             if self._is_quiet(state):
                 return False, Rest(f"{context.name}: nothing new", mark)
             state.mark = None
-            action = next_action(context, self.boundaries(context.name), time.time(), is_complete=self.is_complete)
+            boundaries = self.boundaries.get(context.name, no_boundaries)
+            action = next_action(context, boundaries, time.time(), is_complete=self.is_complete)
         except MirrorError as error:
             if not isinstance(error, RetryError | UnknownOutcome):
                 state.mark = None  # it was reported as failing: only a complete poll resolves that

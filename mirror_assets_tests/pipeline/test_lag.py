@@ -303,7 +303,7 @@ def test_the_lag_of_a_deleted_source_is_unknown(
 
 
 def test_each_poll_of_a_watch_updates_the_gauges(port: int, context: TableContext) -> None:
-    watch = TableWatch([context], lambda _: lambda _epoch, _covered: frozenset())
+    watch = TableWatch([context], {})
     watch.begin()
     assert watch.polls(30.0)
     assert exported(port) == (1, -1, 0)

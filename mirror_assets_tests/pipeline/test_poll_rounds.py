@@ -15,7 +15,6 @@ from mirror_assets.config.load import parse_config
 from mirror_assets.landing.names import TableName
 from mirror_assets.pipeline.context import TableContext
 from mirror_assets.pipeline.next_action import Action, Land, Rebuild, Rest
-from mirror_assets.pipeline.plan import no_boundaries
 from mirror_assets.pipeline.scheduler import Scheduler, TableWork
 from mirror_assets.pipeline.table_watch import PollResult, PollRounds, TableWatch
 
@@ -64,7 +63,7 @@ def polled(watch: Scripted, seconds: float, *, polls_after_work: bool = False) -
 
 
 def watch_of(context: TableContext, *answers: Action) -> Scripted:
-    return Scripted([context], lambda _: no_boundaries, answers=list(answers))
+    return Scripted([context], {}, answers=list(answers))
 
 
 @pytest.mark.parametrize(

@@ -17,7 +17,6 @@ from mirror_assets.landing.names import TableName
 from mirror_assets.pipeline import table_watch
 from mirror_assets.pipeline.context import TableContext
 from mirror_assets.pipeline.next_action import Land, QuietMark, Rest
-from mirror_assets.pipeline.plan import no_boundaries
 from mirror_assets.pipeline.table_watch import PollResult, TableWatch
 from mirror_assets.source.log import DeltaLog
 from mirror_assets.source.log_listing import TipMark
@@ -42,7 +41,7 @@ def contexts(tmp_path: Path) -> list[TableContext]:
 
 
 def watch_of(contexts: list[TableContext]) -> TableWatch:
-    return TableWatch(contexts, lambda _: no_boundaries)
+    return TableWatch(contexts, {})
 
 
 def round_of(watch: TableWatch, seconds: float = 10.0) -> dict[TableName, PollResult]:
