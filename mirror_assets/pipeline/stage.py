@@ -193,17 +193,21 @@ def _read_attempt(
     """Encode the slice under this attempt; translate errors into losses of the source."""
     kind = slice_kind(context.table, planned, is_first=position.generation == 1)
     with reading(context, source_read(context.table, kind, planned)):
-        return _attempt(context, planned, position, encode, attempt)
+        return _attempt(context, planned, kind, position, encode, attempt)
 
 
 def _attempt(
-    context: TableContext, planned: PlannedSlice, position: CommitPosition, encode: Encode | None, attempt: str
+    context: TableContext,
+    planned: PlannedSlice,
+    kind: SliceKind,
+    position: CommitPosition,
+    encode: Encode | None,
+    attempt: str,
 ) -> SliceRecord:
     """Encode the slice under this attempt; the record is written last. Deletes what it wrote if it fails."""
     set_attempt(attempt)
     folder = AttemptFolder(context.name, position.generation, attempt)
     columns = table_columns(context.table, planned.schema)
-    kind = slice_kind(context.table, planned, is_first=position.generation == 1)
     receipt = Receipt(
         incarnation=position.incarnation,
         source_table_id=planned.table_id,
