@@ -68,7 +68,7 @@ class AgedTable:
         with patch.object(os, "fsync", lambda _: None):
             for number in range(1, generations + 1):
                 record = made.stage(made.disk, made.position(made.disk))
-                drive(publish(TABLE, record, BLOCKING_CHECKS), made.disk)
+                drive(publish(TABLE, record, tuple(BLOCKING_CHECKS)), made.disk)
                 made.disk.delete(TABLE.landing_file(number - 1))
         return made
 

@@ -16,10 +16,10 @@ from mirror_assets.landing.names import TableName
 from mirror_assets.landing.publish import publish
 from mirror_assets.landing.steps import drive
 from mirror_assets.pipeline.context import TableContext
+from mirror_assets.pipeline.land_slice import ProcessedSlice, process_slice
 from mirror_assets.pipeline.plan import plan_snapshot, plan_table
-from mirror_assets.pipeline.process import process_slice
 from mirror_assets.pipeline.rebuild_table import MirrorWait
-from mirror_assets.pipeline.run import RunEvents, mirror_table
+from mirror_assets.pipeline.run import mirror_table
 from mirror_assets.pipeline.stage import stage_attempt
 from mirror_assets.source.log import DeltaLog
 from mirror_assets.source.ranges import EVERYTHING, Range, VersionPoint
@@ -54,8 +54,8 @@ class BenchTable:
     def land(self, last: int | None = None) -> int:
         """Land what is pending, all or up to a version, with every check that blocks; the rows that landed."""
         requested = EVERYTHING if last is None else Range(last=VersionPoint(last))
-        slices = mirror_table(self.context(), _NO_WAIT, RunEvents(lambda _: None), requested)
-        return sum(mirrored.record.markers.total for mirrored in slices)
+        events = mirror_table(self.context(), _NO_WAIT, lambda _: None, requested)
+        return sum(event.record.markers.total for event in events if isinstance(event, ProcessedSlice))
 
     def begin(self, version: int) -> None:
         """Land a first load of that version."""

@@ -10,20 +10,20 @@ from pathlib import Path
 from deltalake import DeltaTable
 from pyspark.sql import SparkSession
 
-from mirror_assets.composition import Project
+from mirror_assets.composition import compose
 from mirror_assets.config.load import load_config
 from mirror_assets.config.model import Config
 from mirror_assets.landing.format import Manifest
 from mirror_assets.landing.names import SliceKey, TableName
 from mirror_assets.pipeline.context import TableContext
-from mirror_assets.pipeline.process import ProcessedSlice
+from mirror_assets.pipeline.land_slice import ProcessedSlice
 from mirror_assets.pipeline.rebuild_table import MirrorWait
 from mirror_assets.pipeline.reconcile_table import reconcile_table
-from mirror_assets.pipeline.run import RunEvents, mirror_table
 from mirror_assets.source.log import DeltaLog
 from mirror_assets.standin.replicator import LocalReplicator
 from mirror_assets.verify.reconciliation import ReconcileState, Reconciliation
 from mirror_assets.zones import LocalStore
+from mirror_assets_tests.landed_slices import landed_slices
 
 TABLE = TableName("shop", "orders")
 _STATISTICS = "spark.databricks.delta.stats.collect"
@@ -73,7 +73,7 @@ class Lab:
     @property
     def context(self) -> TableContext:
         """The table's context."""
-        project = replace(Project.of(self.config), session=lambda _: self.spark)
+        project = replace(compose(self.config), session=lambda _: self.spark)
         return project.table(self.config.table(TABLE))
 
     def manifest(self) -> Manifest:
@@ -140,7 +140,7 @@ class Lab:
 
     def mirror(self, report: Callable[[str], None] = lambda _: None) -> list[ProcessedSlice]:
         """Mirror until nothing is left."""
-        return list(mirror_table(self.context, self.wait, RunEvents(report)))
+        return list(landed_slices(self.context, self.wait, report))
 
     def compare(self) -> Reconciliation:
         """Compare mirror and source after the stand-in has applied what has landed."""

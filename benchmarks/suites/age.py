@@ -19,7 +19,7 @@ from benchmarks.aged import TABLE, AgedTable, manifest_of
 from benchmarks.bench import Bench
 from benchmarks.result import Goal, Outcome
 from mirror_assets.landing.names import SliceKey
-from mirror_assets.pipeline.publish_slice import publish_slice
+from mirror_assets.pipeline.land_slice import publish_slice
 from mirror_assets.verify.landed import file_continuity, incremental_continuity
 from mirror_assets.zones import LocalStore, Store
 from mirror_assets_tests.worlds.onelake import LoopbackItem, LoopbackOneLake

@@ -76,7 +76,7 @@ class _Steps:
         plan = self._timed("read the log, plan", lambda: plan_table(context))
         record = self._timed("encode, stage", lambda: stage_attempt(context, plan.slices[0], plan.position))
         checked, _ = self._timed("check", lambda: run_checks(context, record))
-        self._timed("publish", lambda: drive(publish(context.name, checked, BLOCKING_CHECKS), context.store))
+        self._timed("publish", lambda: drive(publish(context.name, checked, tuple(BLOCKING_CHECKS)), context.store))
         self._timed("look for more", lambda: plan_table(context))
 
     def lines(self) -> list[str]:

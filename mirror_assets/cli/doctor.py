@@ -8,11 +8,11 @@ from pathlib import Path
 
 from mirror_assets.cli.exit import Exit
 from mirror_assets.cli.output import note, show_json, show_line
-from mirror_assets.composition import Project, no_spark
+from mirror_assets.composition import compose
 from mirror_assets.config.load import load_config
-from mirror_assets.pipeline.doctor.answers import DoctorAnswer, DoctorVerdict, is_well
-from mirror_assets.pipeline.doctor.examination import examine_sources, examine_zone
-from mirror_assets.pipeline.doctor.mirror_questions import examine_mirror
+from mirror_assets.pipeline.doctor import examine_sources, examine_zone
+from mirror_assets.pipeline.doctor_questions import DoctorAnswer, DoctorVerdict, examine_mirror, is_well
+from mirror_assets.pipeline.spark_sessions import no_spark
 from mirror_assets.zones.probe import ResponseRecorder
 
 _SHOWN = {
@@ -28,7 +28,7 @@ def doctor(path: Path | None, names: Sequence[str], *, with_spark: bool, thoroug
 
     Fails if an answer is no.
     """
-    project = Project.of(load_config(path), None if with_spark else no_spark, note)
+    project = compose(load_config(path), None if with_spark else no_spark, note)
     tables, answers = project.tables(names), list[DoctorAnswer]()
 
     def examine() -> Iterator[DoctorAnswer]:

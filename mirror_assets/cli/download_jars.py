@@ -7,7 +7,7 @@ from pathlib import Path
 
 from mirror_assets.cli.exit import Exit
 from mirror_assets.cli.output import note, show_json
-from mirror_assets.composition import SparkSettings
+from mirror_assets.composition import spark_settings_of
 from mirror_assets.config.load import load_config
 
 
@@ -16,7 +16,7 @@ def download_jars(path: Path | None, folder: Path, *, as_json: bool) -> Exit:
     from mirror_assets.encode.jar_folder import fill_jar_folder
 
     # The folder that spark.jars_folder names may not exist yet: it is the one to fill, on this machine or another.
-    settings = replace(SparkSettings.of(load_config(path)), jars_folder=None)
+    settings = replace(spark_settings_of(load_config(path)), jars_folder=None)
     jars = fill_jar_folder(folder, settings.shown())
     if as_json:
         show_json([{"folder": str(folder), "jars": [jar.name for jar in jars]}])

@@ -49,18 +49,18 @@ def source_rows(table: TableContext) -> int:
 
 
 def _start(path: Path | None, names: Sequence[str], rows_of: RowsOf | None) -> None:
-    from mirror_assets.composition import Project, SparkSettings
+    from mirror_assets.composition import compose, spark_settings_of
     from mirror_assets.config.load import load_config
 
     with suppress(Exception):
         config = load_config(path)
         if rows_of is None or len(config.chosen(names)) > _FEW_TABLES:
-            SparkSettings.of(config).open(_OWNER, is_brief=False)
+            spark_settings_of(config).open(_OWNER, is_brief=False)
             return
         rows = list[int]()
-        for table in Project.of(config).tables(names):
+        for table in compose(config).tables(names):
             with suppress(MirrorError):
                 found = rows_of(table)
                 rows += [] if found is None else [found]
         if rows:
-            SparkSettings.of(config).open(_OWNER, is_brief=sum(rows) <= _BRIEF_ROWS)
+            spark_settings_of(config).open(_OWNER, is_brief=sum(rows) <= _BRIEF_ROWS)

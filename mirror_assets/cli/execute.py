@@ -13,12 +13,13 @@ from mirror_assets.cli.exit import Exit, exit_code
 from mirror_assets.cli.options import RangeOptions
 from mirror_assets.cli.output import note, note_reported, show, show_json
 from mirror_assets.cli.run_job import StepFailed, execute, failures
-from mirror_assets.composition import Project
+from mirror_assets.composition import compose
 from mirror_assets.config.discovered import When
 from mirror_assets.config.load import load_config
 from mirror_assets.config.model import Config
 from mirror_assets.encode.repair import RepairChanges
 from mirror_assets.errors import NEXT, ErrorCode
+from mirror_assets.landing.folders import find_orphans
 from mirror_assets.monitoring import MonitoredTable, TableState
 from mirror_assets.orchestration.check_jobs import ALL_CHECKS, CHECK_OP, CheckTables
 from mirror_assets.orchestration.checks import require_known
@@ -35,7 +36,6 @@ from mirror_assets.orchestration.jobs import (
 from mirror_assets.orchestration.mirror_assets import MIRROR_ALL
 from mirror_assets.orchestration.run_reports import RebuildReport, RepairReport, TableReport
 from mirror_assets.orchestration.translator import AssetKind, asset_key
-from mirror_assets.pipeline.drop_table import find_orphans
 from mirror_assets.pipeline.rebuild_table import is_rebuilding, rebuild_consequence
 from mirror_assets.pipeline.repair_table import Repair, count_repair, plan_repair
 
@@ -146,7 +146,7 @@ def orphan_lines(config: Config) -> list[CheckLine]:
 def rebuild(path: Path | None, name: str, *, yes: bool, as_json: bool) -> Exit:
     """Rebuild one table, or finish an interrupted rebuild of it. Asks before it begins one, unless `yes`."""
     config = load_config(path)
-    (table,) = Project.of(config).tables([name])
+    (table,) = compose(config).tables([name])
     if not yes and not is_rebuilding(table):
         code = refused(table.name, rebuild_consequence(table))
         if code is not None:
@@ -166,7 +166,7 @@ def repair(path: Path | None, name: str, *, dry_run: bool, yes: bool, as_json: b
     """Land the difference between one table and its mirror. Shows it and asks before, unless `yes`."""
     config = load_config(path)
     if dry_run or not yes:
-        project = Project.of(config, report=note)
+        project = compose(config, report=note)
         (table,) = project.tables([name])
         planned = plan_repair(table, project.mirror(), note)
         changes = count_repair(planned)

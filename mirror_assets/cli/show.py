@@ -8,13 +8,14 @@ from pathlib import Path
 
 from mirror_assets.cli.exit import Exit
 from mirror_assets.cli.output import note, note_errors, show
-from mirror_assets.composition import Project
+from mirror_assets.composition import compose
 from mirror_assets.config.load import load_config
 from mirror_assets.errors import MirrorError
 from mirror_assets.landing.names import TableName
 from mirror_assets.orchestration.units import count
 from mirror_assets.pipeline.errors import stop_error
-from mirror_assets.pipeline.plan import plan_table, slice_key
+from mirror_assets.pipeline.plan import plan_table
+from mirror_assets.pipeline.slice_source import slice_key
 from mirror_assets.source.planner import PlannedSlice
 from mirror_assets.source.ranges import EVERYTHING, Range
 
@@ -37,7 +38,7 @@ class SliceLine:
 
 def plan(path: Path | None, names: Sequence[str], commits: Range = EVERYTHING, *, as_json: bool) -> Exit:
     """Show the pending slices, and where a break stops a table."""
-    project = Project.of(load_config(path))
+    project = compose(load_config(path))
     lines, errors, idle = list[SliceLine](), list[MirrorError](), 0
     for table in project.tables(names):
         try:

@@ -10,13 +10,14 @@ from pathlib import Path
 
 from mirror_assets.cli.exit import Exit
 from mirror_assets.cli.output import note, note_errors, show, show_records
-from mirror_assets.composition import Project, SparkSettings, session_factory, source_log
+from mirror_assets.composition import compose, spark_settings_of
 from mirror_assets.config.load import load_config
 from mirror_assets.errors import MirrorError
 from mirror_assets.landing.names import TableName
-from mirror_assets.pipeline.check_expressions import landing_rows
+from mirror_assets.pipeline.preview import landing_rows, show_changes
+from mirror_assets.pipeline.project import source_log
 from mirror_assets.pipeline.reconcile_table import reconcile_table
-from mirror_assets.pipeline.show_changes import show_changes
+from mirror_assets.pipeline.spark_sessions import session_factory
 from mirror_assets.source.ranges import Range
 from mirror_assets.verify.reconciliation import ReconcileState, Reconciliation, shown
 
@@ -25,7 +26,7 @@ _DIFFERENT = (ReconcileState.DIFFERENT, ReconcileState.MISSING, ReconcileState.S
 
 def reconcile(path: Path | None, names: Sequence[str], *, as_json: bool) -> Exit:
     """Compare mirror and source; fails for a difference and a missing mirror, but not while files wait."""
-    project = Project.of(load_config(path), report=note)
+    project = compose(load_config(path), report=note)
     mirror = project.mirror()
     results, errors = list[Reconciliation](), list[MirrorError]()
     for table in project.tables(names):
@@ -57,7 +58,7 @@ def feed(path: Path | None, name: str, commits: Range, limit: int, *, as_json: b
     """Show the changes of these commits, by default of the newest, ordered by version."""
     config = load_config(path)
     table = config.table(name)
-    session = SparkSettings.of(config).open
+    session = spark_settings_of(config).open
     log = source_log(config, table, session)
     pieces = tuple(show_changes(table, log, session_factory(log, partial(session, None)), commits, limit + 1))
     rows = [row for piece in pieces for row in piece.rows][:limit]
@@ -69,7 +70,7 @@ def feed(path: Path | None, name: str, commits: Range, limit: int, *, as_json: b
 
 def preview(path: Path | None, name: str, limit: int, *, as_json: bool) -> Exit:
     """Show the first rows of the newest version as they would land."""
-    project = Project.of(load_config(path), report=note)
+    project = compose(load_config(path), report=note)
     rows = landing_rows(project.tables([name])[0], limit)
     _show_rows("Rows as they would land", rows, as_json=as_json)
     return Exit.FINE

@@ -16,11 +16,11 @@ from rich.text import Text
 
 from mirror_assets.cli.exit import Exit, exit_code
 from mirror_assets.cli.output import as_table, note, note_errors, show_json, show_table, width
-from mirror_assets.composition import Project
+from mirror_assets.composition import compose
 from mirror_assets.config.load import load_config
 from mirror_assets.errors import MirrorError
 from mirror_assets.orchestration.table_status import CELLS, Status, read_status
-from mirror_assets.pipeline.daemon_pool import DaemonPool
+from mirror_assets.pipeline.many_tables import DaemonPool
 from mirror_assets.pipeline.table_health import Urgency
 
 _TABLES_AT_ONCE = 16
@@ -28,7 +28,7 @@ _TABLES_AT_ONCE = 16
 
 def status(path: Path | None, names: Sequence[str], *, as_json: bool) -> Exit:
     """Show the status of the tables; fails if a source can't be read."""
-    found = read_status(Project.of(load_config(path)), names, DaemonPool("status", _TABLES_AT_ONCE))
+    found = read_status(compose(load_config(path)), names, DaemonPool("status", _TABLES_AT_ONCE))
     if as_json:
         show_json(found.lines)
     else:
@@ -51,7 +51,7 @@ def watch(path: Path | None, names: Sequence[str], every: float) -> Exit:
         with live or nullcontext():
             while True:
                 try:
-                    found = read_status(Project.of(load_config(path)), names, pool)
+                    found = read_status(compose(load_config(path)), names, pool)
                     lines = [*found.notes, *(f"error: {error}" for error in found.errors)]
                     title = f"Status, {time.strftime('%H:%M:%S')}; Ctrl-C ends"
                     page = Group(_table(found, title), *map(Text, lines))

@@ -7,18 +7,17 @@ from pathlib import Path
 from mirror_assets.cli.confirm import refused
 from mirror_assets.cli.exit import Exit
 from mirror_assets.cli.output import note, show_json
-from mirror_assets.composition import Project
+from mirror_assets.composition import compose
 from mirror_assets.config.load import load_config
 from mirror_assets.landing.drop import is_dropped
 from mirror_assets.landing.names import TableName
 from mirror_assets.landing.steps import drive
-from mirror_assets.pipeline.drop_table import drop_table, require_table
-from mirror_assets.pipeline.rebuild_table import mirror_wait
+from mirror_assets.pipeline.rebuild_table import drop_table, mirror_wait, require_table
 
 
 def drop(path: Path | None, name: str, *, yes: bool, as_json: bool) -> Exit:
     """Drop the table, or finish an interrupted drop. Asks first, unless `yes`."""
-    project, table = Project.of(load_config(path)), TableName.parse(name)
+    project, table = compose(load_config(path)), TableName.parse(name)
     config, store = project.config, project.store
     require_table(config, store, table)
     there = not drive(is_dropped(table), store)

@@ -9,7 +9,6 @@ from typing import Final, TypeVar, cast
 
 import dagster as dg
 
-from mirror_assets.composition import Project
 from mirror_assets.config.model import Config
 from mirror_assets.config.table_settings import LagLimits, RetentionLimits, TableSettings
 from mirror_assets.docs_links import check_link, error_link
@@ -20,9 +19,10 @@ from mirror_assets.orchestration.event_metadata import DOCS_URL, link_item
 from mirror_assets.orchestration.mirror_assets import MirrorAssets
 from mirror_assets.orchestration.translator import AssetKind, MetadataItem
 from mirror_assets.pipeline.context import TableContext
+from mirror_assets.pipeline.lag import PendingCommits, pending_commits
 from mirror_assets.pipeline.next_action import ZoneState, zone_state
-from mirror_assets.pipeline.pending import PendingCommits, pending_commits
 from mirror_assets.pipeline.plan import TablePlan, plan_table
+from mirror_assets.pipeline.project import Project
 from mirror_assets.verify.check_result import CheckResult
 
 # Metadata of a result that was skipped because another check failed: alerts report that one only.

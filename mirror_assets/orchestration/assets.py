@@ -6,7 +6,6 @@ from typing import TypeAlias
 
 import dagster as dg
 
-from mirror_assets.composition import exporting_metrics
 from mirror_assets.config.table_settings import TableSettings
 from mirror_assets.errors import MirrorError
 from mirror_assets.landing.names import SliceKey
@@ -25,9 +24,9 @@ from mirror_assets.orchestration.resources import project, resource_keys
 from mirror_assets.orchestration.runs import WAIT_SECONDS, failure, stopping, tag_slices
 from mirror_assets.orchestration.translator import AssetKind
 from mirror_assets.pipeline.context import TableContext
-from mirror_assets.pipeline.publish_slice import publish_slice
-from mirror_assets.pipeline.stage_range import stage_range
-from mirror_assets.pipeline.table_lease import leased
+from mirror_assets.pipeline.land_slice import publish_slice, stage_range
+from mirror_assets.pipeline.leases import leased
+from mirror_assets.pipeline.project import exporting_metrics
 
 _LANDED_BEFORE = "it has landed before"
 _VOID = "a rebuild has overtaken it"

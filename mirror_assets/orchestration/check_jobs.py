@@ -11,7 +11,6 @@ from itertools import chain
 import dagster as dg
 from pydantic import Field
 
-from mirror_assets.composition import Project, exporting_metrics
 from mirror_assets.config.table_settings import TableSettings
 from mirror_assets.landing.problems import ProblemKey, Severity, StoredProblem
 from mirror_assets.orchestration.check_runs import (
@@ -52,6 +51,7 @@ from mirror_assets.orchestration.runs import (
     tag_failing,
 )
 from mirror_assets.orchestration.translator import AssetKind
+from mirror_assets.pipeline.project import Project, exporting_metrics
 
 ALL_CHECKS = "all_checks"
 CHECKS = "checks"

@@ -9,7 +9,6 @@ from functools import partial
 
 import dagster as dg
 
-from mirror_assets.composition import Project
 from mirror_assets.config.table_settings import TableSettings
 from mirror_assets.errors import ErrorCode, MirrorError, RetryError, StopError, UnknownOutcome
 from mirror_assets.landing.names import TableName
@@ -26,10 +25,10 @@ from mirror_assets.orchestration.resources import project, resource_keys
 from mirror_assets.orchestration.runs import failing, failure
 from mirror_assets.orchestration.translator import AssetKind
 from mirror_assets.orchestration.units import count, joined
-from mirror_assets.pipeline.daemon_pool import DaemonPool
 from mirror_assets.pipeline.errors import unexpected
-from mirror_assets.pipeline.silent_stores import SilentStores
-from mirror_assets.pipeline.stage_range import staged_ahead
+from mirror_assets.pipeline.land_slice import staged_ahead
+from mirror_assets.pipeline.many_tables import DaemonPool, SilentStores
+from mirror_assets.pipeline.project import Project
 from mirror_assets.telemetry.record import record_check
 from mirror_assets.verify.check_result import CheckResult
 

@@ -23,20 +23,20 @@ from mirror_assets.orchestration.translator import AssetKind
 from mirror_assets.pipeline.check_slice import BLOCKING_CHECKS, refusal, run_checks
 from mirror_assets.pipeline.context import TableContext
 from mirror_assets.pipeline.errors import ChecksFailed
-from mirror_assets.pipeline.next_action import (
+from mirror_assets.pipeline.lag import feed_deadline, table_lag
+from mirror_assets.pipeline.land_slice import staged_ahead
+from mirror_assets.pipeline.leases import holder
+from mirror_assets.pipeline.reconcile_table import reconcile_in_turn
+from mirror_assets.pipeline.table_health import (
     NOT_FAILING,
     NOT_HELD,
     READABLE,
     check_not_failing,
     check_not_held,
     check_readable,
+    check_replication,
     running_rebuild,
 )
-from mirror_assets.pipeline.pending import feed_deadline, table_lag
-from mirror_assets.pipeline.reconcile_table import reconcile_in_turn
-from mirror_assets.pipeline.replication import check_replication
-from mirror_assets.pipeline.stage_range import staged_ahead
-from mirror_assets.pipeline.table_lease import holder
 from mirror_assets.verify.check_result import CheckResult
 from mirror_assets.verify.landed import file_continuity, incremental_continuity, metadata_unchanged
 from mirror_assets.verify.reconciliation import ReconcileState, check_reconciled
@@ -47,15 +47,6 @@ RECONCILED = "reconciled"
 _WAITING = (ReconcileState.PENDING, ReconcileState.MISSING, ReconcileState.LOADING, ReconcileState.OUTDATED)
 # A half-published slice changes within seconds; damage persists.
 _PAUSES = (2.0, 5.0)
-_DESCRIPTIONS = {
-    "key_presence": "Key columns exist and hold no NULL.",
-    "key_uniqueness": "At most one change per key and commit.",
-    "marker_values": "__rowMarker__ is the last column, int32, in {0, 1, 2, 4}; slices of inserts alone have none.",
-    "parts_unchanged": "Every part is the file that was staged.",
-    "row_conservation": "The parts have the rows that the log adds and removes, and that Spark read.",
-    "row_order": "Keys with several changes appear in commit order, compared with the feed.",
-    "schema_compatibility": "Columns and types are those of the slice, and fit the landed columns.",
-}
 NOTHING_STAGED = "no staged slice waits: each was checked before it landed"
 
 
@@ -210,8 +201,8 @@ def merged(name: str, checked: Sequence[tuple[str, Sequence[CheckResult]]]) -> C
 
 
 STAGED_CHECKS = tuple(
-    Check(name, AssetKind.CHANGES, _DESCRIPTIONS[name], partial(_staged_check, name), blocking=True)
-    for name in BLOCKING_CHECKS
+    Check(name, AssetKind.CHANGES, description, partial(_staged_check, name), blocking=True)
+    for name, description in BLOCKING_CHECKS.items()
 )
 CHECKS: tuple[Check, ...] = (
     Check(

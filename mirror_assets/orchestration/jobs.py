@@ -7,7 +7,6 @@ from itertools import chain
 import dagster as dg
 from pydantic import Field
 
-from mirror_assets.composition import exporting_metrics
 from mirror_assets.config.discovered import When, with_found_tables
 from mirror_assets.errors import MirrorError
 from mirror_assets.monitoring import MonitoredTable
@@ -25,12 +24,12 @@ from mirror_assets.orchestration.runs import WAIT_SECONDS, cancel, failing, stop
 from mirror_assets.orchestration.table_events import EventQueue, TableEvents
 from mirror_assets.orchestration.translator import DEFAULT_GROUP, AssetKind
 from mirror_assets.pipeline.context import manifest_or_none
-from mirror_assets.pipeline.doctor.answers import DoctorAnswer, DoctorVerdict
-from mirror_assets.pipeline.doctor.examination import examine_sources, examine_zone
-from mirror_assets.pipeline.doctor.mirror_questions import examine_mirror
+from mirror_assets.pipeline.doctor import examine_sources, examine_zone
+from mirror_assets.pipeline.doctor_questions import DoctorAnswer, DoctorVerdict, examine_mirror
+from mirror_assets.pipeline.leases import leased
+from mirror_assets.pipeline.project import exporting_metrics
 from mirror_assets.pipeline.rebuild_table import is_rebuilding, mirror_wait, rebuild_consequence, rebuild_table
 from mirror_assets.pipeline.repair_table import repair_table
-from mirror_assets.pipeline.table_lease import leased
 from mirror_assets.source.ranges import parse_range
 
 MIRROR_SCHEMA = "mirror_schema"

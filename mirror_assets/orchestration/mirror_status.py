@@ -10,13 +10,13 @@ from collections import Counter
 
 import dagster as dg
 
-from mirror_assets.composition import Project
 from mirror_assets.errors import NEXT
 from mirror_assets.orchestration.event_metadata import DATA_VERSION_TAG
 from mirror_assets.orchestration.mirror_assets import MirrorAssets
 from mirror_assets.orchestration.table_status import CELLS, Status, read_status
 from mirror_assets.orchestration.translator import MetadataItem, safe
-from mirror_assets.pipeline.daemon_pool import DaemonPool
+from mirror_assets.pipeline.many_tables import DaemonPool
+from mirror_assets.pipeline.project import Project
 from mirror_assets.pipeline.table_health import Urgency
 
 # An unchanged status is written once a day, so that people see that the checks run.

@@ -5,11 +5,9 @@ from __future__ import annotations
 import traceback
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from functools import partial
 
 import dagster as dg
 
-from mirror_assets.composition import Project
 from mirror_assets.config.table_settings import TableSettings
 from mirror_assets.encode.session import spark_has_ended
 from mirror_assets.errors import ErrorCode, MirrorError, RetryError, SettingError, UnknownOutcome
@@ -23,15 +21,17 @@ from mirror_assets.orchestration.run_reports import TableReport
 from mirror_assets.orchestration.runs import COMMAND_TAG, INTERRUPTS
 from mirror_assets.orchestration.table_events import EventQueue, TableEvents, is_storage_fault
 from mirror_assets.orchestration.translator import AssetKind
-from mirror_assets.pipeline.backoff import note_failure
 from mirror_assets.pipeline.context import TableContext
 from mirror_assets.pipeline.errors import TABLE_BUSY, ChecksFailed, unexpected
-from mirror_assets.pipeline.next_action import NOT_FAILING, NOT_HELD, READABLE, Rest, failed_check
+from mirror_assets.pipeline.land_slice import ProcessedSlice
+from mirror_assets.pipeline.leases import leased
+from mirror_assets.pipeline.next_action import Land, Rebuild, note_failure
 from mirror_assets.pipeline.plan import Boundaries
+from mirror_assets.pipeline.project import Project
 from mirror_assets.pipeline.rebuild_table import mirror_wait
-from mirror_assets.pipeline.run import RunEvents, mirror_table
+from mirror_assets.pipeline.run import PlannedSlices, mirror_table
 from mirror_assets.pipeline.scheduler import Scheduler, TableWork
-from mirror_assets.pipeline.table_lease import leased
+from mirror_assets.pipeline.table_health import NOT_FAILING, NOT_HELD, READABLE, failed_check
 from mirror_assets.pipeline.table_watch import PollResult, TableWatch
 from mirror_assets.source.ranges import EVERYTHING, Range
 from mirror_assets.telemetry.record import record_check
@@ -127,46 +127,56 @@ class TableRuns:
         beats = {name: status.last_heartbeat for name, status in statuses.items()}
         return {name: beat.timestamp if beat is not None else 0.0 for name, beat in beats.items()}
 
-    def note_poll(self, poll: PollResult) -> None:
-        """Log a new error of a poll; errors that a retry may resolve are no failure."""
+    def follow_poll(self, poll: PollResult, scheduler: Scheduler) -> None:
+        """Schedule the work that a poll has found; log a new error, unless a retry may resolve it."""
         name, action = poll.context.name, poll.action
-        if isinstance(action, MirrorError):
+        if isinstance(action, Land | Rebuild):
+            scheduler.add(name, self.work(poll.context, action.why if isinstance(action, Rebuild) else None))
+        elif isinstance(action, MirrorError):
             if not isinstance(action, RetryError | UnknownOutcome):
                 with table_scope(str(name)):
                     self._log_new(name, action, str(action))
-        elif poll.is_complete and isinstance(action, Rest) and action.mark is not None:
+        elif poll.is_complete and action.mark is not None:
             self._note_well(name)
 
     def _slices(self, table: TableContext, rebuild_because: str | None) -> TableWork:
         name, queue = table.name, self._queue
-
-        def rebuilt(published: Published) -> None:
-            self.reports[name] = self.reports[name].with_rebuild(published)
-            self._events.rebuilt(table, published)
-            self._check_table(table, is_new=True)
-
-        events = RunEvents(queue.info, rebuilt, partial(self._events.planned, name), self.boundaries.of(name))
         queue.wait_for_room(lambda: self.is_stopping)
-        slices = mirror_table(
+        events = mirror_table(
             table,
             mirror_wait(self._project.mirror(), name),
-            events,
+            queue.info,
             self._requested,
+            boundaries=self.boundaries.of(name),
             rebuild_because=rebuild_because,
             plan_again=self._plan_again,
         )
-        for processed in slices:
-            self._events.landed(table, processed)
-            self.reports[name] = self.reports[name].with_slice(processed)
-            self._note_well(name)
-            try:
-                yield None
-            finally:  # also when the run ends here
-                # In the table's next turn, when the others have had theirs: to record ten results takes Dagster longer
-                # than a small slice takes to land.
-                self._events.checked(table, processed)
-                self._check_table(table)
-            queue.wait_for_room(lambda: self.is_stopping)
+        for event in events:
+            if isinstance(event, str):
+                queue.info(event)
+            elif isinstance(event, PlannedSlices):
+                self._events.planned(name, event.slices)
+            elif isinstance(event, Published):
+                self.reports[name] = self.reports[name].with_rebuild(event)
+                self._events.rebuilt(table, event)
+                self._check_table(table, is_new=True)
+            else:
+                yield from self._land(table, event)
+                queue.wait_for_room(lambda: self.is_stopping)
+
+    def _land(self, table: TableContext, processed: ProcessedSlice) -> TableWork:
+        """Log the slice that has landed; its checks in the table's next turn, when the others have had theirs.
+
+        To record ten results takes Dagster longer than a small slice takes to land.
+        """
+        self._events.landed(table, processed)
+        self.reports[table.name] = self.reports[table.name].with_slice(processed)
+        self._note_well(table.name)
+        try:
+            yield None
+        finally:  # also when the run ends here
+            self._events.checked(table, processed)
+            self._check_table(table)
 
     def _check_table(self, table: TableContext, *, is_new: bool = False) -> None:
         """Record the checks of source and landing, once, and again for a table that `is_new` after a rebuild.

@@ -15,7 +15,6 @@ from functools import partial
 import dagster as dg
 import pydantic
 
-from mirror_assets.composition import Project
 from mirror_assets.config.discovered import FoundState
 from mirror_assets.config.model import Config
 from mirror_assets.errors import NEXT, ErrorCode, MirrorError, StopError
@@ -28,6 +27,7 @@ from mirror_assets.orchestration.runs import EVALUATED_ALL, EVALUATED_SOME, EVAL
 from mirror_assets.orchestration.translator import AssetKind
 from mirror_assets.orchestration.units import count, joined
 from mirror_assets.pipeline.evaluation import Evaluation, FailedCheck, newly_open
+from mirror_assets.pipeline.project import Project
 
 OUTAGE_TAG = ".dagster/mirror_outage"
 _ENDED = [dg.DagsterRunStatus.SUCCESS, dg.DagsterRunStatus.FAILURE]

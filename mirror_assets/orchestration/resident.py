@@ -6,7 +6,7 @@ import hashlib
 import os
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import nullcontext
 from functools import cache, partial
 from pathlib import Path
@@ -14,7 +14,6 @@ from pathlib import Path
 import dagster as dg
 from pydantic import Field
 
-from mirror_assets.composition import Project
 from mirror_assets.config.table_settings import TableSettings
 from mirror_assets.landing.lease import Lease, Process
 from mirror_assets.orchestration.mirror_assets import MirrorAssets
@@ -29,12 +28,13 @@ from mirror_assets.orchestration.runs import (
     mirror_of_run,
 )
 from mirror_assets.orchestration.table_events import EventQueue
-from mirror_assets.pipeline.backoff import pause_left
-from mirror_assets.pipeline.batch_runner import BatchRunner
 from mirror_assets.pipeline.context import TableContext
+from mirror_assets.pipeline.leases import BatchRunner
 from mirror_assets.pipeline.liveness import RunState, has_ended, run_state, this_process
-from mirror_assets.pipeline.scheduler import Scheduler, follow
-from mirror_assets.pipeline.table_watch import TableWatch
+from mirror_assets.pipeline.next_action import pause_left
+from mirror_assets.pipeline.project import Project
+from mirror_assets.pipeline.scheduler import Scheduler
+from mirror_assets.pipeline.table_watch import PollRounds, TableWatch
 from mirror_assets.source.ranges import EVERYTHING
 from mirror_assets.telemetry.record import export_heartbeats, export_tables
 from mirror_assets.zones import Store
@@ -111,30 +111,23 @@ def _follow(
     scheduler, began = Scheduler(TABLES_AT_ONCE), time.monotonic()
     export_tables(str(context.name) for context in contexts)
     export_heartbeats(runs.heartbeats)
-    runs.watch = TableWatch(contexts, runs.boundaries.of, following.is_resident)
+    runs.watch = TableWatch(
+        contexts, {context.name: runs.boundaries.of(context.name) for context in contexts}, following.is_resident
+    )
+    rounds = PollRounds(runs.watch, following.every_seconds, polls_after_work=not following.is_resident)
     for context in contexts:
         if str(context.name) in following.pending:
             scheduler.add(context.name, runs.work(context))
     if following.is_resident:
         runs.start_spark()
-
-    def is_over(is_idle: bool) -> bool:  # noqa: FBT001 the scheduler's callback
-        queue.flush()
-        reason = None if queue.is_waiting else _reason_to_end(following, batch, scheduler, began, is_idle=is_idle)
-        if reason:
-            queue.info(f"the run ends: {reason}")
-        return runs.lost_spark or reason is not None
-
     patience = _END_SECONDS
     try:
-        follow(
-            runs.watch,
+        _mirror_until(
+            lambda: _reason_to_end(following, batch, scheduler, began, is_idle=rounds.is_idle(scheduler.tables)),
+            runs,
+            rounds,
             scheduler,
-            runs.work,
-            runs.note_poll,
-            following.every_seconds,
-            is_over,
-            polls_after_work=not following.is_resident,
+            queue,
         )
     except INTERRUPTS:
         runs.is_stopping, patience = True, STOP_SECONDS
@@ -148,6 +141,25 @@ def _follow(
             queue.warning(f"{len(scheduler.tables)} slices did not end in time; the next run stages them again")
     if runs.lost_spark:
         raise dg.Failure("Spark's JVM has ended, and this process can't start another. The next run continues.")
+
+
+def _mirror_until(
+    reason_to_end: Callable[[], str | None],
+    runs: TableRuns,
+    rounds: PollRounds,
+    scheduler: Scheduler,
+    queue: EventQueue,
+) -> None:
+    """Poll the tables and give turns to those with work, until there is a reason to end, or Spark's JVM has ended."""
+    while not runs.lost_spark:
+        queue.flush()
+        if not queue.is_waiting and (reason := reason_to_end()):
+            queue.info(f"the run ends: {reason}")
+            return
+        for poll in rounds.polls(scheduler.tables):
+            runs.follow_poll(poll, scheduler)
+        if scheduler.tables:
+            scheduler.run_turns()
 
 
 def _reason_to_end(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from functools import cached_property, partial
+from functools import cached_property
 from importlib import import_module
 from pathlib import Path
 from typing import Any, TypeAlias, cast
@@ -21,16 +21,7 @@ from pydantic import Field
 from pyspark import SparkContext
 from pyspark.sql import SparkSession
 
-from mirror_assets.composition import (
-    Project,
-    Session,
-    SparkSettings,
-    no_spark,
-    open_mirror,
-    packages_of_catalogs,
-    reporting_start,
-    source_log,
-)
+from mirror_assets.composition import packages_of_catalogs, spark_settings_of
 from mirror_assets.config.errors import TABLES_UNCONFIRMED
 from mirror_assets.config.model import Config
 from mirror_assets.encode.session import require_delta
@@ -43,6 +34,8 @@ from mirror_assets.orchestration.errors import INPUT_UNSUPPORTED, NOT_MIRRORED_Y
 from mirror_assets.orchestration.mirror_assets import LANDING_ZONE, LOADABLE, OUTPUTS, SPARK, TABLES, MirrorAssets
 from mirror_assets.orchestration.runs import failing
 from mirror_assets.orchestration.translator import AssetKind
+from mirror_assets.pipeline.project import Project, open_mirror, source_log
+from mirror_assets.pipeline.spark_sessions import Session, SparkSettings, no_spark, reporting_start
 from mirror_assets.source.delta_rs import load_table
 from mirror_assets.zones import Store
 from mirror_assets.zones.landing_zone import LandingZoneConfig
@@ -98,7 +91,7 @@ class SparkSessions(LazyPySparkResource):  # type: ignore[misc]  # it has no typ
     @classmethod
     def of(cls, config: Config) -> SparkSessions:
         """Return the sessions of this configuration."""
-        settings = SparkSettings.of(config)
+        settings = spark_settings_of(config)
         return cls(
             spark_config=dict(settings.written),
             reach=dict(settings.reach),
@@ -106,18 +99,15 @@ class SparkSessions(LazyPySparkResource):  # type: ignore[misc]  # it has no typ
             jars_folder=None if settings.jars_folder is None else str(settings.jars_folder),
         )
 
-    def open(self, owner: str | None = None, of_catalogs: Callable[[], Sequence[str]] = tuple) -> SparkSession:
-        """Return the owner's session, or a new one; `of_catalogs` returns the JARs that tables of catalogs need.
-
-        Raises variable_unset, package_refused and SparkNotStarted.
-        """
+    def settings(self, of_catalogs: Callable[[], Sequence[str]] = tuple) -> SparkSettings:
+        """Return the settings of all sessions; `of_catalogs` returns the JARs that tables of catalogs need."""
         folder = None if self.jars_folder is None else Path(self.jars_folder)
-        return SparkSettings(self.reach, self.spark_config, self.packages, folder, of_catalogs).open(owner)
+        return SparkSettings(self.reach, self.spark_config, self.packages, folder, of_catalogs)
 
     @property
     def spark_session(self) -> SparkSession:
         """Return one session for all who ask for it; no table's pipeline uses it."""
-        return self.open("the resource")
+        return self.settings().open("the resource")
 
     @property
     def spark_context(self) -> SparkContext:
@@ -294,8 +284,8 @@ def sessions(assets: MirrorAssets, opened: dg.Resources) -> Session:
     found: SparkSessions | PySparkResource | LazyPySparkResource
     found = getattr(opened, assets.spark or assets.full_name(SPARK))
     if isinstance(found, SparkSessions):
-        return partial(found.open, of_catalogs=packages_of_catalogs(assets.config))
-    settings = SparkSettings.of(assets.config)
+        return found.settings(packages_of_catalogs(assets.config)).open
+    settings = spark_settings_of(assets.config)
 
     def session(owner: str | None) -> SparkSession:
         require_delta(found.spark_session)

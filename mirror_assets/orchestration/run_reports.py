@@ -12,7 +12,7 @@ from mirror_assets.errors import ErrorCode, MirrorError
 from mirror_assets.landing.format import MarkerCounts
 from mirror_assets.landing.publish import Published
 from mirror_assets.orchestration.units import count
-from mirror_assets.pipeline.process import ProcessedSlice
+from mirror_assets.pipeline.land_slice import ProcessedSlice
 
 
 @dataclass(frozen=True)

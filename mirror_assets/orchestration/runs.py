@@ -20,7 +20,7 @@ from mirror_assets.orchestration.dagster_internals import (
 from mirror_assets.orchestration.errors import LOCATION_SHARED
 from mirror_assets.orchestration.event_metadata import DOCS_URL, link_item
 from mirror_assets.orchestration.translator import MetadataItem
-from mirror_assets.pipeline.batch_runner import tables_digest
+from mirror_assets.pipeline.leases import tables_digest
 
 # Dagster's UI hides tags with this prefix, which only sensors read.
 BATCH_TAG = ".dagster/mirror_batch"

@@ -16,7 +16,6 @@ from functools import partial
 
 import dagster as dg
 
-from mirror_assets.composition import Project, stand_in
 from mirror_assets.config.automation import Mode
 from mirror_assets.config.discovered import When, with_found_tables
 from mirror_assets.config.load import load_config
@@ -39,17 +38,10 @@ from mirror_assets.orchestration.resident import BatchRuns, FollowSources, code_
 from mirror_assets.orchestration.resources import project, resource_keys, zone_of
 from mirror_assets.orchestration.runs import BATCH_TAG, BUSY, Location, mirror_name
 from mirror_assets.orchestration.schedules import default_sensor_status
-from mirror_assets.pipeline.batch_runner import (
-    batch_holder,
-    batch_of,
-    end_lease,
-    other_mirrors,
-    request_end,
-    shared_tables,
-)
-from mirror_assets.pipeline.heartbeat import lease_state
-from mirror_assets.pipeline.liveness import RunState, has_ended
+from mirror_assets.pipeline.leases import batch_holder, batch_of, end_lease, other_mirrors, request_end, shared_tables
+from mirror_assets.pipeline.liveness import RunState, has_ended, lease_state
 from mirror_assets.pipeline.next_action import Land, Rebuild
+from mirror_assets.pipeline.project import Project, stand_in
 from mirror_assets.pipeline.table_watch import TableWatch
 
 MIRROR_SENSOR = "mirror"
@@ -228,7 +220,11 @@ class _Tick:
         if number not in self.watches:
             contexts = [self.composed.table(table) for table in tables]
             self.watches[number] = TableWatch(
-                contexts, partial(registered_boundaries, self.context.instance, self.assets)
+                contexts,
+                {
+                    context.name: registered_boundaries(self.context.instance, self.assets, context.name)
+                    for context in contexts
+                },
             )
         watch = self.watches[number]
         deadline = time.monotonic() + _TICK_SECONDS / self.composed.config.automation.batches

@@ -33,8 +33,8 @@ from mirror_assets.orchestration.translator import AssetKind
 from mirror_assets.pipeline.check_slice import blocking_checks
 from mirror_assets.pipeline.context import TableContext
 from mirror_assets.pipeline.errors import ChecksFailed
-from mirror_assets.pipeline.plan import slice_key
-from mirror_assets.pipeline.process import ProcessedSlice
+from mirror_assets.pipeline.land_slice import ProcessedSlice
+from mirror_assets.pipeline.slice_source import slice_key
 from mirror_assets.source.planner import PlannedSlice
 from mirror_assets.verify.check_result import CheckResult
 

@@ -11,22 +11,20 @@ from concurrent.futures import TimeoutError as NotDone
 from dataclasses import dataclass, replace
 from functools import partial
 
-from mirror_assets.composition import Project
 from mirror_assets.errors import NEXT, MirrorError
 from mirror_assets.feature import read_by_features
 from mirror_assets.landing.cost import daily_cost
+from mirror_assets.landing.folders import find_orphans
 from mirror_assets.landing.names import TableName
 from mirror_assets.landing.problems import ProblemFile, ProblemStore, Severity
 from mirror_assets.monitoring import Mirror, MonitoredTable
 from mirror_assets.orchestration.units import duration
-from mirror_assets.pipeline.batch_runner import has_runs, tables_mirrored_twice
 from mirror_assets.pipeline.context import TableContext
-from mirror_assets.pipeline.daemon_pool import DaemonPool
-from mirror_assets.pipeline.drop_table import find_orphans
-from mirror_assets.pipeline.pending import feed_deadline, pending_commits, table_lag
-from mirror_assets.pipeline.replication import read_replication
-from mirror_assets.pipeline.silent_stores import SilentStores
-from mirror_assets.pipeline.table_health import Urgency, table_health
+from mirror_assets.pipeline.lag import feed_deadline, pending_commits, table_lag
+from mirror_assets.pipeline.leases import has_runs, tables_mirrored_twice
+from mirror_assets.pipeline.many_tables import DaemonPool, SilentStores
+from mirror_assets.pipeline.project import Project
+from mirror_assets.pipeline.table_health import Urgency, read_replication, table_health
 from mirror_assets.zones import Store
 
 

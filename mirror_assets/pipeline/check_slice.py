@@ -2,30 +2,36 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterable, Sequence
-from dataclasses import replace
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import cache
 from typing import Final
 
 import pyarrow as pa
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
 
+from mirror_assets.encode.columns import CHANGE_TYPE, COMMIT_VERSION, projected
+from mirror_assets.encode.scan_reader import read_scan
+from mirror_assets.encode.spark_errors import spark_errors
 from mirror_assets.feature import SliceCheck, StagedRows, slice_checks
 from mirror_assets.landing.errors import LOST_RACE
 from mirror_assets.landing.format import CheckVerdict, SliceKind, SliceRecord
 from mirror_assets.landing.staged_parts import add_verdicts, fetch_parts
-from mirror_assets.pipeline.context import TableContext, has_landed, not_overtaken, reading, source_read
-from mirror_assets.pipeline.count_again import ScanCounter
-from mirror_assets.pipeline.encode_slice import versions_compared
+from mirror_assets.pipeline.context import TableContext, has_landed, not_overtaken, reading
 from mirror_assets.pipeline.errors import CHECK_NAME_TAKEN, ChecksFailed, slice_checks_failed
+from mirror_assets.pipeline.slice_source import scan_of, source_read, versions_compared
 from mirror_assets.pipeline.source_check import table_columns, table_projection
 from mirror_assets.source.commits import Commit, CommitRange
 from mirror_assets.source.losses import FILE_UNFOUND, SparkFailed, SparkInterrupted
-from mirror_assets.source.scan_builder import scan_changes, scan_version
+from mirror_assets.source.projection import ALL_ROWS, Projection
+from mirror_assets.source.scan import Scan
+from mirror_assets.source.scan_builder import VersionPart, scan_changes, scan_differences, scan_version
 from mirror_assets.source.schema import parse_schema
 from mirror_assets.telemetry.record import Stage, record_check, set_attempt, stage_span
 from mirror_assets.verify.check_result import CheckResult
-from mirror_assets.verify.conservation import ROW_CONSERVATION, SliceRows, row_conservation
+from mirror_assets.verify.conservation import ROW_CONSERVATION, CountedRows, ScannedCounts, SliceRows, row_conservation
 from mirror_assets.verify.ledger_log import commits_ledger, version_ledger
 from mirror_assets.verify.order import SparkChangeReader, row_order
 from mirror_assets.verify.staged import (
@@ -38,8 +44,75 @@ from mirror_assets.verify.staged import (
 from mirror_assets.verify.uniqueness import inspect_keys, key_uniqueness, version_uniqueness
 from mirror_assets.zones import PathMissing
 
+_PRE, _POST = "update_preimage", "update_postimage"
+
+
+@dataclass(frozen=True)
+class ScanCounter:
+    """A RowCounter that reads the slice's scans."""
+
+    context: TableContext
+    record: SliceRecord
+
+    def count(self) -> ScannedCounts:
+        """Return the counts of one complete reading. Raises what reading the source raises."""
+        record = self.record
+        projection = table_projection(self.context.config, self.context.table, parse_schema(record.source_schema))
+        with spark_errors(f"{record.table}, counting the rows of {self.context.source}"):
+            read = self._counted(ALL_ROWS)
+            return ScannedCounts(read, self._counted(projection) if projection.where else read)
+
+    def _counted(self, projection: Projection) -> Mapping[int, CountedRows]:
+        found: defaultdict[int, CountedRows] = defaultdict(CountedRows)
+        for scan, is_new in self._scans():
+            rows = projected(read_scan(self.context.spark(), scan), projection)
+            for version, counted in _of_scan(rows, self.record.slice.last, is_new=is_new).items():
+                found[version] += counted
+        return found
+
+    def _scans(self) -> list[tuple[Scan, bool | None]]:
+        """Return the scans, each with whether its rows are new; None: each row says it."""
+        record, key, log = self.record, self.record.slice, self.context.log
+        versions = versions_compared(self.context.table, record) if record.kind is SliceKind.NET else None
+        if versions is not None:
+            commits = CommitRange(versions[0] + 1, versions[1], record.source_table_id)
+            scans = scan_differences(log, commits)
+            return [(scans.before, False), (scans.last, True)]
+        commits, chunk = CommitRange(key.first, key.last, record.source_table_id), record.chunk
+        part = VersionPart(chunk.first, chunk.end, table_id=record.source_table_id) if chunk else None
+        is_new = None if record.kind in (SliceKind.CHANGES, SliceKind.NET) else True
+        return [(scan_of(log, record.kind, commits, part), is_new)]
+
+
+def _of_scan(rows: DataFrame, last: int, *, is_new: bool | None) -> dict[int, CountedRows]:
+    """Count the rows of a scan by version; those of other scans than of change rows are of the version `last`."""
+    if is_new is not None:
+        total = int(rows.agg(F.count(F.lit(1))).collect()[0][0])
+        return {last: CountedRows(new=total) if is_new else CountedRows(old=total)}
+    found: dict[int, CountedRows] = {}
+    for version, kind, count in rows.groupBy(COMMIT_VERSION, CHANGE_TYPE).count().collect():
+        is_new_kind = kind in ("insert", _POST)
+        one = CountedRows(
+            new=count if is_new_kind else 0,
+            old=0 if is_new_kind else count,
+            preimages=count if kind == _PRE else 0,
+            postimages=count if kind == _POST else 0,
+        )
+        found[version] = found.get(version, CountedRows()) + one
+    return found
+
+
+# What each check says. A slice needs all of them to land.
+BLOCKING_CHECKS: Final[Mapping[str, str]] = {
+    "key_presence": "Key columns exist and hold no NULL.",
+    "key_uniqueness": "At most one change per key and commit.",
+    "marker_values": "__rowMarker__ is the last column, int32, in {0, 1, 2, 4}; slices of inserts alone have none.",
+    "parts_unchanged": "Every part is the file that was staged.",
+    ROW_CONSERVATION: "The parts have the rows that the log adds and removes, and that Spark read.",
+    "row_order": "Keys with several changes appear in commit order, compared with the feed.",
+    "schema_compatibility": "Columns and types are those of the slice, and fit the landed columns.",
+}
 _ROW_CHECKS: Final = ("key_uniqueness", "marker_values", ROW_CONSERVATION, "row_order")
-BLOCKING_CHECKS: Final = tuple(sorted(("key_presence", "parts_unchanged", "schema_compatibility", *_ROW_CHECKS)))
 
 
 def blocking_checks(context: TableContext) -> tuple[str, ...]:
@@ -122,7 +195,7 @@ def check_staged(context: TableContext, record: SliceRecord) -> tuple[CheckResul
     try:
         if context.local_staging:
             fetch_parts(context.store, context.local_staging, record)
-        with reading(context, source_read(context.table, record.kind, record.slice, record.compared)):
+        with reading(context, source_read(context.table, record.kind, record)):
             return (unchanged, *_with_own(context, staged, _check_content(context, staged)))
     except (pa.ArrowException, OSError, PathMissing, SparkInterrupted, SparkFailed) as error:
         is_lost = not isinstance(error, SparkInterrupted) or error.row is FILE_UNFOUND

@@ -8,16 +8,14 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from mirror_assets.config.model import Config
-from mirror_assets.config.setting_values import Changes
 from mirror_assets.config.table_settings import TableSettings
 from mirror_assets.errors import MirrorError
 from mirror_assets.landing.errors import LOST_RACE
-from mirror_assets.landing.format import ComparedVersions, Manifest, SliceKind
+from mirror_assets.landing.format import Manifest
 from mirror_assets.landing.names import SliceKey, TableName
 from mirror_assets.landing.state import read_manifest
 from mirror_assets.landing.steps import drive
 from mirror_assets.pipeline.errors import SNAPSHOT_LOST
-from mirror_assets.source.differing_files import Compared
 from mirror_assets.source.log import DeltaLog
 from mirror_assets.source.losses import DATA_FILE_MISSING, SourceRead, proved
 from mirror_assets.spark_paths import spark_path
@@ -77,19 +75,6 @@ def manifest_or_none(store: Store, table: TableName) -> Manifest | None:
     except MirrorError:
         return None
     return current.manifest if current else None
-
-
-def source_read(
-    table: TableSettings, kind: SliceKind, key: SliceKey, compared: Compared | ComparedVersions | None
-) -> SourceRead:
-    """Return the versions of the source that a slice is made from; `compared` if it was read by files."""
-    if kind in (SliceKind.SNAPSHOT, SliceKind.REPAIR):
-        return SourceRead(key.last, key.last, versions=(key.last,))
-    if compared is not None:
-        return SourceRead(key.first, key.last, versions=(compared.before, compared.last))
-    if table.changes is Changes.ROW_TRACKING:
-        return SourceRead(key.first, key.last, versions=(key.first - 1, key.last))
-    return SourceRead(key.first, key.last)
 
 
 @contextmanager

@@ -1,4 +1,7 @@
-"""Decides what a table needs now, from its log, its landing zone and recorded failures: no cursor, no JVM."""
+"""Decides what a table needs now, from its log, its landing zone and recorded failures: no cursor, no JVM.
+
+A failed run is recorded in the landing zone, and every scheduler waits before the next one.
+"""
 
 from __future__ import annotations
 
@@ -7,36 +10,23 @@ from dataclasses import dataclass
 
 from mirror_assets.config.setting_values import OnBreak
 from mirror_assets.config.table_settings import Start
-from mirror_assets.errors import ErrorCode, MirrorError, RebuildError, RetryError, SettingError, StopError
+from mirror_assets.errors import ErrorCode, MirrorError, RebuildError, RetryError
 from mirror_assets.lakes.errors import LOCATION_UNKNOWN
-from mirror_assets.landing.failures import FailureRecord
+from mirror_assets.landing.failures import FailureRecord, clear_failure, read_failure, record_failure
 from mirror_assets.landing.format import Manifest
-from mirror_assets.landing.names import REBUILDS, TableName
-from mirror_assets.landing.rebuild import RebuildRecord, RebuildStep, read_record
+from mirror_assets.landing.names import SliceKey, TableName
+from mirror_assets.landing.rebuild import RebuildRecord, read_record
 from mirror_assets.landing.steps import CONTROL_FILE_LIMIT, drive
-from mirror_assets.pipeline.backoff import failure_pause, note_well, unresolved_failure
 from mirror_assets.pipeline.context import TableContext
-from mirror_assets.pipeline.errors import TABLE_HELD, stop_error
+from mirror_assets.pipeline.errors import TABLE_BUSY, TABLE_HELD, stop_error
+from mirror_assets.pipeline.leases import holder_now
+from mirror_assets.pipeline.liveness import now_ms
 from mirror_assets.pipeline.plan import Boundaries, TablePlan, plan_table, recovered
-from mirror_assets.pipeline.table_lease import holder_now
 from mirror_assets.source.log import DeltaLog
 from mirror_assets.source.log_listing import TipMark
 from mirror_assets.source.ranges import EVERYTHING, Range
-from mirror_assets.verify.check_result import CheckResult
+from mirror_assets.telemetry.record import count_failure
 from mirror_assets.zones import PathMissing, Store
-
-NOT_HELD = "not_held"
-NOT_FAILING = "not_failing"
-READABLE = "readable"
-# After these, a rebuild reads the same files.
-_LOST_FILES = (ErrorCode.DATA_FILE_MISSING, ErrorCode.DATA_FILE_UNREADABLE)
-_REPAIR_SOURCE = (
-    "restore the file, or repair the source so that its newest version no longer has it. The next run continues "
-    "automatically."
-)
-_REBUILD_STEP_SECONDS = 6 * 3600.0
-_REBUILD_FAILS = 2
-_UNREADABLE = (ErrorCode.SOURCE_NOT_DELTA, ErrorCode.SOURCE_UNREADABLE)
 
 
 @dataclass(frozen=True)
@@ -129,103 +119,6 @@ def may_rebuild(context: TableContext, requested: Range = EVERYTHING) -> bool:
     return context.table.start is Start.SNAPSHOT or context.manifest() is not None
 
 
-Plan = Callable[[], TablePlan]
-"""Returns the table's plan, which two checks share."""
-
-
-def failed_check(error: MirrorError) -> str:
-    """Return the check that reports this error of a table: `not_held`, `readable` or `not_failing`."""
-    if isinstance(error, RebuildError) or error.row is TABLE_HELD:
-        return NOT_HELD
-    return READABLE if error.code in _UNREADABLE else NOT_FAILING
-
-
-def check_readable(context: TableContext) -> CheckResult:
-    """Run the check readable: can the source's log be listed? Raises errors that a retry may resolve."""
-    try:
-        context.log.earliest()
-    except MirrorError as error:
-        if failed_check(error) != READABLE:
-            raise
-        return CheckResult(READABLE, (error.what,), {"code": error.code.value}, next_step=error.next_step)
-    return CheckResult(READABLE)
-
-
-def check_not_held(context: TableContext, zone: ZoneState, plan: Plan) -> CheckResult:
-    """Run the check not_held: does the table wait for a person to rebuild it? Raises what `next_action` raises."""
-    passed = CheckResult(NOT_HELD)
-    if zone.rebuild is not None and zone.rebuild.is_running:
-        return passed
-    why = zone.failure.rebuild if zone.failure is not None else None
-    try:
-        if why is None:
-            _require_unbroken(context, plan())
-    except RebuildError as error:
-        why = error.what
-    if why is None or may_rebuild(context):
-        return passed
-    held = TABLE_HELD(table=str(context.name), why=why.removeprefix(f"{context.name}: "))
-    return CheckResult(NOT_HELD, (held.what,), next_step=held.next_step)
-
-
-def check_not_failing(context: TableContext, zone: ZoneState, plan: Plan) -> CheckResult:
-    """Run the check not_failing: has the table's newest run failed, or can it not be planned? A table on hold passes.
-
-    A table that waits for a rebuild passes as well, until the rebuild itself has failed. A failure is void once the
-    table has nothing left to do. If the source can't be read, the check is skipped: readable reports it.
-    """
-    failure, rebuild_fails = zone.failure, _rebuild_fails(context, zone)
-    if failure is not None and failure.rebuild is not None and not rebuild_fails:
-        failure = None
-    try:
-        planned = plan()
-        if not planned.slices and planned.stop is None and not (zone.rebuild and zone.rebuild.is_running):
-            failure = None
-    except RebuildError:
-        pass
-    except MirrorError as error:
-        if failed_check(error) == READABLE:
-            return CheckResult(NOT_FAILING, skipped=f"skipped: {READABLE} failed")
-        if failure is None and not isinstance(error, SettingError | StopError):
-            raise
-        if failure is None:
-            return CheckResult(NOT_FAILING, (error.what,), {"code": error.code.value}, next_step=error.next_step)
-    if failure is None:
-        return CheckResult(NOT_FAILING)
-    what = f"{failure.counted}: {'the rebuild fails as well: ' if rebuild_fails else ''}{failure.reason}"
-    step = _REPAIR_SOURCE if rebuild_fails and failure.code in _LOST_FILES else failure.next_step
-    return CheckResult(NOT_FAILING, (what,), {"code": failure.code.value}, next_step=step)
-
-
-def running_rebuild(context: TableContext, zone: ZoneState, now: float) -> RebuildStep | None:
-    """Return the step of a rebuild that runs well at `now` (seconds since 1970), or None.
-
-    One that has failed twice, or has completed no step for hours, doesn't run well: its table is late.
-    """
-    if zone.rebuild is None or not zone.is_rebuilding or _rebuild_fails(context, zone):
-        return None
-    step_began = _step_began(context)
-    is_recent = step_began is None or now - step_began < _REBUILD_STEP_SECONDS
-    return zone.rebuild.step if is_recent else None
-
-
-def _rebuild_fails(context: TableContext, zone: ZoneState) -> bool:
-    """Return whether the rebuild that the table needs has failed: the first failure may be its reason."""
-    failure = zone.failure
-    if failure is None or failure.count < _REBUILD_FAILS:
-        return False
-    if zone.is_rebuilding:
-        step_began = _step_began(context)  # earlier failures may be the reason why a person has started it
-        return step_began is None or failure.failed_ms / 1000 > step_began
-    return failure.rebuild is not None and may_rebuild(context)
-
-
-def _step_began(context: TableContext) -> float | None:
-    """Return when the running rebuild began its step, by the store's clock in seconds since 1970; None if unknown."""
-    records = context.store.list(REBUILDS)
-    return next((info.modified for info in records if info.path == context.name.rebuild_record), None)
-
-
 def _rebuild(context: TableContext, why: str) -> Rebuild:
     if not may_rebuild(context):
         raise TABLE_HELD(table=str(context.name), why=why.removeprefix(f"{context.name}: "))
@@ -250,7 +143,7 @@ def _pending(context: TableContext, zone: ZoneState, boundaries: Boundaries, *, 
         return Land()  # a run has Spark, which can ask the catalog
     if plan.slices:
         return Land()
-    _require_unbroken(context, plan)
+    require_unbroken(context, plan)
     if zone.failure is not None:
         note_well(context, lambda _: None)  # if the record can't be deleted, the next poll retries
     why = f"{context.name}: version {plan.state.version} is covered"
@@ -261,7 +154,7 @@ def _pending(context: TableContext, zone: ZoneState, boundaries: Boundaries, *, 
     return Rest(why, QuietMark(current.etag, zone.rebuild_etag, tip) if is_final else None)
 
 
-def _require_unbroken(context: TableContext, plan: TablePlan) -> None:
+def require_unbroken(context: TableContext, plan: TablePlan) -> None:
     """Raise the error of a break that comes before any slice."""
     if plan.stop is not None and not plan.slices:
         raise stop_error(context.name, plan.stop)
@@ -304,3 +197,63 @@ def _is_unchanged(store: Store, path: str, etag: str | None) -> bool:
         return store.read_if_changed(path, etag, CONTROL_FILE_LIMIT) is None
     except PathMissing:
         return False
+
+
+_FIRST_PAUSE_SECONDS, _LONGEST_PAUSE_SECONDS = 30, 3600
+
+
+def note_failure(
+    context: TableContext, error: MirrorError, report: Callable[[str], None], key: SliceKey | None = None
+) -> bool:
+    """Record that a run failed, and at which slice, so that every scheduler waits before it tries again.
+
+    Records a needed rebuild when only reading the source's rows shows it: a break in the log is found again anyway.
+    Returns False if the landing zone can't keep the record; that is reported, and is not a second failure.
+    """
+    if error.row is TABLE_BUSY:
+        return True
+    count_failure(str(context.name), error.code.value)
+    rebuild = error.what if isinstance(error, RebuildError) and error.needs_reading else None
+    try:
+        record_failure(context.store, context.name, error.code, str(error), now_ms(), key, rebuild)
+    except MirrorError as unable:
+        report(f"{context.name}: the failure can't be recorded: {unable.what}")
+        return False
+    return True
+
+
+def note_well(context: TableContext, report: Callable[[str], None]) -> None:
+    """Delete the record of failures: a complete plan has found nothing to do. A store that can't is reported."""
+    try:
+        clear_failure(context.store, context.name)
+    except MirrorError as unable:
+        report(f"{context.name}: the record of its failures can't be deleted: {unable.what}")
+
+
+def unresolved_failure(
+    context: TableContext, manifest: Manifest | None, rebuild: RebuildRecord | None
+) -> FailureRecord | None:
+    """Return the recorded failures since the table was last well, or None."""
+    found = read_failure(context.store, context.name)
+    return found if found is not None and found.stands(manifest, rebuild) else None
+
+
+def failure_pause(record: FailureRecord, now: float) -> float:
+    """Return the seconds to wait at `now` (seconds since 1970) until the next run, after the failures of the record.
+
+    A run that was killed may have worked on many tables: the first time, none of them has to wait.
+    """
+    return pause_left(record.count - (record.code is ErrorCode.RUN_KILLED), record.failed_ms / 1000, now)
+
+
+def pause_left(failures: int, ended: float, now: float) -> float:
+    """Return the seconds to wait until the next run after this many failures.
+
+    The pause doubles with each failure, from 30 seconds to an hour. `ended` is the end of the last failed run and `now`
+    the time, in seconds since 1970; an `ended` in the future makes the pause no longer.
+    """
+    if failures <= 0:
+        return 0.0
+    # 2 ** 7 times the first pause is more than the longest.
+    pause: float = min(_FIRST_PAUSE_SECONDS * 2 ** min(failures - 1, 7), _LONGEST_PAUSE_SECONDS)
+    return min(pause, max(0.0, ended + pause - now))

@@ -1,7 +1,8 @@
 """Rebuilds a table: stage a snapshot, drop the table folder, wait for the mirror to drop it, load, wait for its return.
 
 Each step is recorded outside the folder before it begins, so a rebuild that was killed continues where it was
-(reference `landing-zone` §4.35; docs/landing-folder.md).
+(reference `landing-zone` §4.35; docs/landing-folder.md). A drop ends before the load. A table that is taken out of
+mirror.yaml keeps its folder: nothing is dropped without a request.
 """
 
 from __future__ import annotations
@@ -10,7 +11,10 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from mirror_assets.errors import MirrorError, RetryError
+from mirror_assets.config.errors import did_you_mean
+from mirror_assets.config.model import Config
+from mirror_assets.errors import MirrorError, RetryError, UnknownOutcome
+from mirror_assets.landing.drop import begin_drop, end_drop, is_dropped, remove_table
 from mirror_assets.landing.errors import (
     MANIFEST_CORRUPT,
     MANIFEST_LOST,
@@ -20,6 +24,7 @@ from mirror_assets.landing.errors import (
     SLICE_OUTDATED,
     STAGED_FILE_LOST,
 )
+from mirror_assets.landing.folders import table_names
 from mirror_assets.landing.names import SliceKey, TableName
 from mirror_assets.landing.publish import Outcome, Published
 from mirror_assets.landing.rebuild import (
@@ -36,12 +41,13 @@ from mirror_assets.landing.steps import drive
 from mirror_assets.monitoring import Mirror, TableState
 from mirror_assets.pipeline.check_slice import require_passed, run_checks
 from mirror_assets.pipeline.context import TableContext
-from mirror_assets.pipeline.errors import MIRROR_FAILED, MIRROR_SLOW, SNAPSHOT_LOST, SOURCE_BROKE
-from mirror_assets.pipeline.plan import plan_rest, plan_snapshot, slice_key
-from mirror_assets.pipeline.process import process_slice
-from mirror_assets.pipeline.publish_slice import publish_slice
+from mirror_assets.pipeline.errors import MIRROR_FAILED, MIRROR_SLOW, SNAPSHOT_LOST, SOURCE_BROKE, TABLE_NOWHERE
+from mirror_assets.pipeline.land_slice import process_slice, publish_slice
+from mirror_assets.pipeline.plan import plan_rest, plan_snapshot
+from mirror_assets.pipeline.slice_source import slice_key
 from mirror_assets.pipeline.source_check import check_source
 from mirror_assets.pipeline.stage import stage_slice
+from mirror_assets.zones import Store
 
 
 @dataclass(frozen=True)
@@ -191,3 +197,37 @@ def mirror_wait(mirror: Mirror, table: TableName) -> MirrorWait:
         return status is not None and status.state is TableState.REPLICATING
 
     return MirrorWait(dropped, returned, mirror.pace.pause_seconds, mirror.pace.limit_seconds, mirror)
+
+
+def require_table(config: Config, store: Store, table: TableName) -> None:
+    """Raise SettingError for a table that neither mirror.yaml nor the landing zone has: probably a typo."""
+    landed = table_names(store)
+    if table in config.names or table in landed or store.list(table.scratch):
+        return
+    if drive(read_rebuild(table), store) is None:
+        known = tuple(str(name) for name in sorted({*config.names, *landed}))
+        raise TABLE_NOWHERE(file=config.file, root=store.root, table=str(table), meant=did_you_mean(str(table), known))
+
+
+def drop_table(store: Store, table: TableName, wait: MirrorWait, report: Callable[[str], None]) -> None:
+    """Delete the table folder and what is staged for it, and wait for the mirror to drop the table.
+
+    Continues an interrupted drop, and retries while the folder is in use. Raises mirror_slow, and what the store still
+    raises at the end of the wait; running it again continues.
+    """
+    deadline = time.monotonic() + wait.limit_seconds
+    while True:
+        try:
+            if not drive(is_dropped(table), store):
+                record = drive(begin_drop(table), store)
+                report(f"{table}: {record.step.value}")
+                drive(remove_table(table, record), store)
+                wait.until(wait.dropped, f"{table} to be dropped from the mirror")
+                drive(end_drop(table, record), store)
+        except (RetryError, UnknownOutcome) as error:
+            if time.monotonic() >= deadline:
+                raise
+            report(error.what)
+            time.sleep(wait.pause_seconds)
+        else:
+            return

@@ -20,34 +20,30 @@ from mirror_assets.encode.repair import MARKERS, RepairChanges, RepairSlice, enc
 from mirror_assets.encode.scan_reader import read_scan
 from mirror_assets.errors import MirrorError
 from mirror_assets.lakes.errors import SOURCE_UNAVAILABLE
-from mirror_assets.landing.format import Manifest, Receipt, SliceKind
+from mirror_assets.landing.format import Manifest, Receipt, SliceRecord
 from mirror_assets.landing.receipt import receipt_metadata
 from mirror_assets.landing.recover import recover
 from mirror_assets.landing.steps import drive
 from mirror_assets.monitoring import Mirror
-from mirror_assets.pipeline.check_expressions import checked_projection
-from mirror_assets.pipeline.check_slice import require_passed, run_checks
 from mirror_assets.pipeline.context import TableContext
-from mirror_assets.pipeline.encode_slice import EncodedSlice
 from mirror_assets.pipeline.errors import REPAIR_REFUSED, REPAIR_TOO_EARLY
-from mirror_assets.pipeline.plan import position_after, slice_key
-from mirror_assets.pipeline.process import ProcessedSlice
-from mirror_assets.pipeline.publish_slice import publish_repair
+from mirror_assets.pipeline.land_slice import ProcessedSlice, in_three_steps, publish_repair
+from mirror_assets.pipeline.plan import position_after
 from mirror_assets.pipeline.reconcile_table import comparable
 from mirror_assets.pipeline.source_check import (
     check_source,
+    checked_projection,
     condition_fingerprint,
     recorded_columns,
     table_columns,
 )
-from mirror_assets.pipeline.stage import stage_attempt
+from mirror_assets.pipeline.stage import EncodedSlice, stage_attempt
 from mirror_assets.source.batching import parts_for
 from mirror_assets.source.planner import PlannedSlice, snapshot_slice
 from mirror_assets.source.projection import Projection
 from mirror_assets.source.scan_builder import scan_version
 from mirror_assets.source.schema import LandedColumn
 from mirror_assets.source.source_state import SourceState
-from mirror_assets.telemetry.record import slice_span
 from mirror_assets.verify.differing_rows import BUCKETS, differing_rows
 from mirror_assets.verify.reconcile import all_totals, opened
 from mirror_assets.verify.reconciliation import ReconcileRequest, ReconcileState, Reconciliation
@@ -152,31 +148,16 @@ def repair_table(context: TableContext, mirror: Mirror, report: Callable[[str], 
     if not repair.is_needed:
         report(f"{context.name}: the mirror equals version {repair.state.version} of the source")
         return None
-    position = position_after(repair.manifest)
-    with slice_span(context.work(slice_key(repair.planned))):
-        record = stage_attempt(context, repair.planned, position, partial(_encode, repair.slice))
-        staged_at = time.monotonic()
-        record, results = run_checks(context, record)
-        require_passed(context, record, results)
-        checked_at = time.monotonic()
-        published = publish_repair(context, record)
-    ended = time.monotonic()
-    steps = {"stage": staged_at - began, "check": checked_at - staged_at, "publish": ended - checked_at}
-    return ProcessedSlice(repair.state, repair.planned, record, results, published, ended - began, steps)
+    position, compression = position_after(repair.manifest), context.table.files.compression.value
 
+    def encode(folder: str, receipt: Receipt) -> EncodedSlice:
+        read = encode_repair(repair.slice, folder, compression, receipt_metadata(receipt))
+        return EncodedSlice(Counted(read, read))
 
-def _encode(
-    slice_: RepairSlice,
-    context: TableContext,
-    _planned: PlannedSlice,
-    _kind: SliceKind,
-    _columns: tuple[LandedColumn, ...],
-    folder: str,
-    receipt: Receipt,
-) -> EncodedSlice:
-    compression = context.table.files.compression.value
-    read = encode_repair(slice_, folder, compression, receipt_metadata(receipt))
-    return EncodedSlice(Counted(read, read))
+    def stage() -> SliceRecord:
+        return stage_attempt(context, repair.planned, position, encode)
+
+    return in_three_steps(context, repair.state, repair.planned, stage, partial(publish_repair, context), began)
 
 
 def _not_comparable(context: TableContext, found: ReconcileRequest | Reconciliation) -> MirrorError:

@@ -1,28 +1,29 @@
 """Mirrors a table until nothing is left: plan it, process each slice, rebuild at a break.
 
-The path of a slice: plan (`plan.py`), stage (`stage.py`), check (`check.py`), publish (`publish.py`); `process.py` puts
+The path of a slice: plan (`plan.py`), stage (`stage.py`), check (`check_slice.py`), publish; `land_slice.py` puts
 the steps together. Jobs and the command line come through here; Dagster's assets call the same steps one by one.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator
 from dataclasses import dataclass
+from typing import TypeAlias
 
 from mirror_assets.config.setting_values import OnBreak
 from mirror_assets.errors import RebuildError, StopError
 from mirror_assets.landing.errors import LostRace
 from mirror_assets.landing.publish import Published
 from mirror_assets.monitoring import TableState
-from mirror_assets.pipeline.backoff import note_well
 from mirror_assets.pipeline.context import TableContext
 from mirror_assets.pipeline.errors import REPAIR_REFUSED, stop_error
-from mirror_assets.pipeline.lag_gauges import note_covered, note_plan
-from mirror_assets.pipeline.next_action import may_rebuild
-from mirror_assets.pipeline.plan import Boundaries, no_boundaries, plan_table, recovered, slice_key
-from mirror_assets.pipeline.process import ProcessedSlice, process_slice
+from mirror_assets.pipeline.lag import note_covered, note_plan
+from mirror_assets.pipeline.land_slice import ProcessedSlice, process_slice
+from mirror_assets.pipeline.next_action import may_rebuild, note_well
+from mirror_assets.pipeline.plan import Boundaries, no_boundaries, plan_table, recovered
 from mirror_assets.pipeline.rebuild_table import MirrorWait, is_rebuilding, rebuild_table
 from mirror_assets.pipeline.repair_table import repair_table
+from mirror_assets.pipeline.slice_source import slice_key
 from mirror_assets.source.losses import SparkInterrupted
 from mirror_assets.source.planner import PlannedSlice
 from mirror_assets.source.ranges import EVERYTHING, Range
@@ -35,81 +36,86 @@ _RETRIES = 2
 
 
 @dataclass(frozen=True)
-class RunEvents:
-    """Callbacks of a run: `report` takes a line for the log, `rebuilt` the publication of a rebuild.
+class PlannedSlices:
+    """The slices that a run mirrors next, for people to see."""
 
-    `planned` takes the next slices; `boundaries` returns the registered ones.
-    """
+    slices: tuple[PlannedSlice, ...]
 
-    report: Callable[[str], None]
-    rebuilt: Callable[[Published], None] = lambda _: None
-    planned: Callable[[Sequence[PlannedSlice]], None] = lambda _: None
-    boundaries: Boundaries = no_boundaries
+
+RunEvent: TypeAlias = str | PlannedSlices | Published | ProcessedSlice
+"""What a run yields: a line for the log, planned slices, the publication of a rebuild, or a slice that has landed."""
 
 
 def mirror_table(
     context: TableContext,
     wait: MirrorWait,
-    events: RunEvents,
+    report: Callable[[str], None],
     requested: Range = EVERYTHING,
     *,
+    boundaries: Boundaries = no_boundaries,
     rebuild_because: str | None = None,
     plan_again: bool = True,
-) -> Iterator[ProcessedSlice]:
-    """Yield each slice, or chunk of one, when it has landed, up to the source's newest version or the range's end.
+) -> Iterator[RunEvent]:
+    """Mirror the table up to the source's newest version or the range's end; yield each slice, or chunk, that landed.
 
-    Finishes an interrupted rebuild or publication first; `rebuild_because` requests a rebuild. Rebuilds are not
-    yielded. With `on_break: repair`, a repair replaces a rebuild where it can. Plans the table again if another run has
-    landed the slice, or if Spark has interrupted a job. Without `plan_again` it ends after the slices of one plan, for
-    callers that poll the table anyway.
+    Finishes an interrupted rebuild or publication first. `rebuild_because` requests a rebuild, whose steps are lines
+    for `report`. With `on_break: repair`, a repair replaces a rebuild where it can. Plans the table again if another
+    run has landed the slice, or if Spark has interrupted a job. Without `plan_again` it ends after the slices of one
+    plan, for callers that poll the table anyway. `boundaries` returns the slices that are registered.
 
     Raises SourceBroke at a break that must not be rebuilt, RowsChanged, ChecksFailed, range_refused, and what staging
     and publishing raise; the slices before the one that failed have landed.
     """
     if rebuild_because is not None or is_rebuilding(context):
-        yield from _follow_break(context, wait, events, rebuild_because)
+        yield from _follow_break(context, wait, report, boundaries, rebuild_because)
     retries = _RETRIES
     while True:
         try:
-            if not (yield from _process_pending(context, events, requested)) or not plan_again:
+            if not (yield from _process_pending(context, boundaries, requested)) or not plan_again:
                 return
         except (LostRace, SparkInterrupted) as error:
             retries -= isinstance(error, SparkInterrupted)
             if retries < 0:
                 raise
-            events.report(f"again, because {error.what}")
+            yield f"again, because {error.what}"
         except RebuildError as error:
             if not may_rebuild(context, requested):
                 raise
-            events.report(f"{context.table.on_break.value}, because {error.what}")
-            yield from _follow_break(context, wait, events, error.what)
+            yield f"{context.table.on_break.value}, because {error.what}"
+            yield from _follow_break(context, wait, report, boundaries, error.what)
 
 
 def _follow_break(
-    context: TableContext, wait: MirrorWait, events: RunEvents, reason: str | None
-) -> Iterator[ProcessedSlice]:
-    """Rebuild the table; or repair it, and yield the slice, if that is its setting and can help."""
+    context: TableContext,
+    wait: MirrorWait,
+    report: Callable[[str], None],
+    boundaries: Boundaries,
+    reason: str | None,
+) -> Iterator[RunEvent]:
+    """Rebuild the table; or repair it, if that is its setting and can help."""
     if context.table.on_break is OnBreak.REPAIR and reason is not None and not is_rebuilding(context):
         try:
-            yield from _repair(context, wait, events)
+            yield from _repair(context, wait, report, boundaries)
         except StopError as error:
             if error.row is not REPAIR_REFUSED:
                 raise
-            events.report(f"rebuild, because {error.what}")
+            yield f"rebuild, because {error.what}"
         except LostRace as error:
-            events.report(f"again, because {error.what}")
+            yield f"again, because {error.what}"
             return
         else:
             return
-    events.rebuilt(rebuild_table(context, wait, events.report, reason))
+    yield rebuild_table(context, wait, report, reason)
 
 
-def _repair(context: TableContext, wait: MirrorWait, events: RunEvents) -> Iterator[ProcessedSlice]:
+def _repair(
+    context: TableContext, wait: MirrorWait, report: Callable[[str], None], boundaries: Boundaries
+) -> Iterator[RunEvent]:
     """Wait until the mirror has applied all landing files, and yield the repair that lands, if any."""
     mirror = wait.mirror
     if mirror is None:
         raise REPAIR_REFUSED(table=str(context.name), why="this run knows no mirror")
-    manifest = recovered(context, events.boundaries)[0]
+    manifest = recovered(context, boundaries)[0]
 
     def has_applied() -> bool:
         status = mirror.poll_table(context.name)
@@ -118,39 +124,41 @@ def _repair(context: TableContext, wait: MirrorWait, events: RunEvents) -> Itera
     if manifest is not None:
         current = manifest.manifest
         wait.until(has_applied, f"{context.name} to be applied")
-    repaired = repair_table(context, mirror, events.report)
+    repaired = repair_table(context, mirror, report)
     if repaired is None:  # planning again would meet the same break
         raise REPAIR_REFUSED(table=str(context.name), why="the mirror equals the source, and the break remains")
-    events.planned((repaired.planned,))
+    yield PlannedSlices((repaired.planned,))
     yield repaired
 
 
 def _process_pending(
-    context: TableContext, events: RunEvents, requested: Range
-) -> Generator[ProcessedSlice, None, bool]:
+    context: TableContext, boundaries: Boundaries, requested: Range
+) -> Generator[RunEvent, None, bool]:
     """Process the slices of one plan, or the first hundred; return whether there was any."""
     with planning(str(context.name)):
-        _, registered = recovered(context, events.boundaries)
+        _, registered = recovered(context, boundaries)
         plan = plan_table(context, registered, requested)
     note_plan(context.name, plan)
-    events.planned(plan.partitions[:_REGISTERED_AHEAD])
+    yield PlannedSlices(plan.partitions[:_REGISTERED_AHEAD])
     for index, planned in enumerate(plan.slices[:_REGISTERED_AHEAD]):
         chunk = f", chunk {planned.chunk}" if planned.chunk else ""
         rows = f"{planned.rows} rows in {planned.parts} parts"
         if planned.compared:
             rows += f", from {planned.compared.files} files of {planned.compared.bytes} bytes"
-        events.report(f"{context.name}: slice {slice_key(planned)}{chunk}, {rows}")
+        yield f"{context.name}: slice {slice_key(planned)}{chunk}, {rows}"
         processed = process_slice(context, plan, planned)
         compared = processed.record.compared
         if compared is not None and compared.because:
-            events.report(f"{context.name}: slice {slice_key(planned)} was read by files, because {compared.because}")
+            yield f"{context.name}: slice {slice_key(planned)} was read by files, because {compared.because}"
         for result in processed.results:
             if result.warning:
-                events.report(f"warning: {result.check}: {result.warning}")
+                yield f"warning: {result.check}: {result.warning}"
         note_covered(context.name, plan, index, processed.published.manifest.covered)
         yield processed
     if plan.stop is not None and len(plan.slices) <= _REGISTERED_AHEAD:
         raise stop_error(context.name, plan.stop)
     if not plan.slices and requested.is_everything:
-        note_well(context, events.report)
+        lines = list[str]()
+        note_well(context, lines.append)
+        yield from lines
     return bool(plan.slices)

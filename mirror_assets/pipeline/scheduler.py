@@ -1,29 +1,22 @@
-"""Runs the work of many tables round-robin, one slice of a table per turn, and polls the tables for new work."""
+"""Runs the work of many tables round-robin, one slice of a table per turn."""
 
 from __future__ import annotations
 
 import time
 from collections import deque
-from collections.abc import Callable, Generator
+from collections.abc import Generator
 from concurrent.futures import FIRST_COMPLETED, Future, as_completed, wait
 from contextlib import suppress
 from dataclasses import dataclass, field
 
 from mirror_assets.landing.names import TableName
-from mirror_assets.pipeline.context import TableContext
-from mirror_assets.pipeline.daemon_pool import DaemonPool
-from mirror_assets.pipeline.next_action import Land, Rebuild
-from mirror_assets.pipeline.table_watch import PollResult, TableWatch
+from mirror_assets.pipeline.many_tables import DaemonPool
 from mirror_assets.telemetry.scope import table_scope
 
 # A longer turn no longer counts: the table is large, or its store does not respond. Other tables need not wait.
 _LONG_TURN_SECONDS = 30.0
 _LONG_TURNS = 12
-# Polling may take this share of one core; a large lake is polled less often than configured. Complete polls don't
-# count: they follow work, and would delay the next poll.
-_SHARE_OF_A_CORE = 0.02
 _TURN_SECONDS = 0.1
-_IDLE_SECONDS = 0.5
 # To release a table is one request to its store.
 _RELEASES_AT_ONCE = 16
 
@@ -74,7 +67,7 @@ class Scheduler:
         """Put the work at the end of the queue; the table must have no other."""
         self._queue.append((table, work))
 
-    def run_turns(self, seconds: float) -> None:
+    def run_turns(self, seconds: float = _TURN_SECONDS) -> None:
         """Start turns as far as possible, then wait up to this many seconds until one of the running turns ends."""
         self._start_turns()
         ended, _ = wait(self._running, seconds, FIRST_COMPLETED)
@@ -112,38 +105,3 @@ class Scheduler:
                 return
             turn = _Turn(*self._queue.popleft(), now)
             self._running[self._pool.submit(turn.take)] = turn
-
-
-def follow(
-    watch: TableWatch,
-    scheduler: Scheduler,
-    work: Callable[[TableContext, str | None], TableWork],
-    on_poll: Callable[[PollResult], None],
-    every: float,
-    is_over: Callable[[bool], bool],
-    *,
-    polls_after_work: bool = False,
-) -> None:
-    """Poll all tables every `every` seconds, and schedule the `work` of those that need some, until `is_over`.
-
-    `work` takes a table, and the reason to rebuild it first, or None. `on_poll` receives every poll, in the calling
-    thread. `is_over` takes whether a round of polls has found nothing to do; turns may be running when it returns true.
-    A round is over when every table has answered, or is known to hang. With `polls_after_work`, a round follows the
-    last work at once, for callers that wait for an idle round.
-    """
-    due, cost, rounds = 0.0, 0.0, 0
-    while not is_over(rounds > 0 and not scheduler.tables and not watch.is_polling):
-        at_once = polls_after_work and not scheduler.tables and rounds == 0
-        if not watch.is_polling and (at_once or time.monotonic() >= due):
-            due, cost = time.monotonic() + max(every, cost / _SHARE_OF_A_CORE), 0.0
-            rounds += 1
-            watch.begin(scheduler.tables)
-        for poll in watch.polls(0.0 if scheduler.tables else _IDLE_SECONDS):
-            cost += 0.0 if poll.is_complete else poll.cpu_seconds
-            on_poll(poll)
-            if isinstance(poll.action, Land | Rebuild):
-                why = poll.action.why if isinstance(poll.action, Rebuild) else None
-                scheduler.add(poll.context.name, work(poll.context, why))
-        if scheduler.tables:
-            rounds = 0
-            scheduler.run_turns(_TURN_SECONDS)

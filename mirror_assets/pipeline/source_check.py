@@ -1,4 +1,4 @@
-"""A table's settings against its source: the columns that land, and the properties that must be on."""
+"""A table's settings against its source: the columns and rows that land, and the properties that must be on."""
 
 from __future__ import annotations
 
@@ -18,9 +18,10 @@ from mirror_assets.config.variables import fill_sql
 from mirror_assets.errors import ErrorCode, ErrorRow, SettingError
 from mirror_assets.landing.format import Column
 from mirror_assets.markers import ROW_ID
+from mirror_assets.pipeline.context import TableContext
 from mirror_assets.source.actions import Metadata, Protocol
-from mirror_assets.source.projection import Projection
-from mirror_assets.source.schema import Field, LandedColumn, Schema, landing_type
+from mirror_assets.source.projection import ALL_ROWS, Projection
+from mirror_assets.source.schema import Field, LandedColumn, Schema, landing_type, parse_schema
 from mirror_assets.source.source_state import SourceState, source_columns
 from mirror_assets.source.sql_columns import SqlNotParsed, columns_used
 from mirror_assets.source.table_properties import ROW_TRACKING_COST, enable_row_tracking, how_to_enable
@@ -176,3 +177,25 @@ def check_columns(config: Config, table: TableSettings, state: SourceState, land
     names = [name for name, _ in source_columns(state)]
     if problems := (*missing_columns(table, [*names, *landed]), *alike_columns(table, names)):
         raise config.invalid(problems)
+
+
+def checked_projection(context: TableContext, schema_string: str) -> Projection:
+    """Return the rows and values that land of a source with this schema; starts Spark if a setting has an expression.
+
+    Raises ConfigInvalid, with all mistakes and their lines, and what `table_projection` raises.
+    """
+    table, schema = context.table, parse_schema(schema_string)
+    unread = unread_projection(table, schema)
+    if unread == ALL_ROWS:
+        return unread
+    from mirror_assets.encode.private.expressions import expression_problems  # plans need no PySpark
+
+    found = expression_problems(context.spark(), schema_string, unread, table.keys)
+    if found:
+        raise context.config.invalid(
+            tuple(
+                Problem(f"tables.{table.name}.where" if x.column is None else setting_of(table, x.column), x.message)
+                for x in found
+            )
+        )
+    return table_projection(context.config, table, schema)

@@ -1,14 +1,23 @@
-"""Stages a slice: Spark encodes its parts in a folder that Fabric ignores; the slice record is written last."""
+"""Stages a slice: Spark encodes its parts in a folder that Fabric ignores; the slice record is written last.
+
+The encoder follows from the kind of slice and the table's settings.
+"""
 
 from __future__ import annotations
 
 import secrets
 import time
-from collections.abc import Sequence
-from dataclasses import asdict
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass, replace
+from typing import TypeAlias
 
-from mirror_assets.encode.changes import GroupRead
-from mirror_assets.encode.counted import Counted
+from mirror_assets.encode.changes import ChangesSlice, GroupRead, encode_changes
+from mirror_assets.encode.counted import Counted, observed_changes
+from mirror_assets.encode.encode_differences import DifferencesSlice, encode_differences
+from mirror_assets.encode.inserts import InsertsSlice, encode_inserts, encode_no_rows
+from mirror_assets.encode.net import NetSlice, encode_net
+from mirror_assets.encode.scan_reader import read_scan
+from mirror_assets.encode.spark_errors import spark_errors
 from mirror_assets.errors import MirrorError
 from mirror_assets.landing.format import (
     ChangeCounts,
@@ -21,6 +30,7 @@ from mirror_assets.landing.format import (
     StagedPart,
 )
 from mirror_assets.landing.names import AttemptFolder, PartPlace, attempt_id, part_place
+from mirror_assets.landing.receipt import receipt_metadata
 from mirror_assets.landing.staged_parts import (
     best_attempt,
     clear_refused,
@@ -33,17 +43,101 @@ from mirror_assets.landing.staged_parts import (
     write_record,
 )
 from mirror_assets.landing.state import CommitPosition
-from mirror_assets.pipeline.binding import planned_binding
 from mirror_assets.pipeline.check_slice import check_rows
-from mirror_assets.pipeline.context import TableContext, not_overtaken, reading, source_read
-from mirror_assets.pipeline.encode_slice import Encode, EncodedSlice, encode_slice, slice_kind
+from mirror_assets.pipeline.context import TableContext, not_overtaken, reading
 from mirror_assets.pipeline.errors import ChecksFailed, slice_checks_failed
-from mirror_assets.pipeline.plan import chunk_of, slice_key
 from mirror_assets.pipeline.plan_changes import instead_of_feed
-from mirror_assets.pipeline.source_check import condition_fingerprint, recorded_columns, table_columns
+from mirror_assets.pipeline.slice_source import (
+    chunk_of,
+    planned_binding,
+    scan_of,
+    slice_key,
+    slice_kind,
+    source_read,
+    versions_compared,
+)
+from mirror_assets.pipeline.source_check import (
+    checked_projection,
+    condition_fingerprint,
+    recorded_columns,
+    table_columns,
+)
 from mirror_assets.source.planner import PlannedSlice
+from mirror_assets.source.projection import Projection
 from mirror_assets.source.row_counts import ReadRows
+from mirror_assets.source.scan_builder import VersionPart, scan_differences
+from mirror_assets.source.schema import LandedColumn
 from mirror_assets.telemetry.record import Stage, set_attempt, stage_span
+
+
+@dataclass(frozen=True)
+class EncodedSlice:
+    """What an encoder read, and for a slice of changes the groups of commits that it wrote.
+
+    Without `counted` and groups, all rows of the parts were read, and no others. `by_feed`: it read change files.
+    """
+
+    counted: Counted | None = None
+    groups: tuple[GroupRead, ...] = ()
+    by_feed: bool = False
+
+
+Encode: TypeAlias = Callable[[str, Receipt], EncodedSlice]
+"""Writes a slice's parts into a folder, with the receipt in their footers."""
+
+
+def encode_slice(
+    context: TableContext,
+    planned: PlannedSlice,
+    kind: SliceKind,
+    columns: tuple[LandedColumn, ...],
+    folder: str,
+    receipt: Receipt,
+) -> EncodedSlice:
+    """Write the slice's parts into `folder`, with the receipt in their footers. Raises what the encoders raise."""
+    table, spark = str(context.name), context.spark
+    compression, footer = context.table.files.compression.value, receipt_metadata(receipt)
+    projection = checked_projection(context, planned.schema_string)
+    if kind is SliceKind.START:
+        encode_no_rows(spark(), columns, folder, compression, footer)
+        return EncodedSlice()
+    if kind is SliceKind.NET:
+        return _encode_net(context, planned, columns, projection, folder, compression, footer)
+    chunk = planned.chunk
+    part = VersionPart(chunk.first, chunk.end, chunk.files, planned.table_id) if chunk else None
+    scan = scan_of(context.log, kind, planned.commits, part)
+    if kind is SliceKind.CHANGES:
+        keys, assignments, rows = tuple(context.table.keys), planned.assignments, planned.target_rows
+        changes = ChangesSlice(table, scan, keys, columns, assignments, rows, projection)
+        groups = encode_changes(spark(), changes, folder, compression, footer)
+        return EncodedSlice(groups=groups, by_feed=scan.reads_change_files)
+    inserts = InsertsSlice(table, scan, planned.last, columns, planned.parts, planned.target_rows, projection)
+    return EncodedSlice(encode_inserts(spark(), inserts, folder, compression, footer))
+
+
+def _encode_net(
+    context: TableContext,
+    planned: PlannedSlice,
+    columns: tuple[LandedColumn, ...],
+    projection: Projection,
+    folder: str,
+    compression: str,
+    footer: dict[str, str],
+) -> EncodedSlice:
+    keys, parts, rows = context.table.mirror_keys, planned.parts, planned.target_rows
+    net = NetSlice(str(context.table.name), keys, columns, parts, rows)
+    versions = versions_compared(context.table, planned)
+    if versions is None:
+        scan = scan_of(context.log, SliceKind.NET, planned.commits)
+        with spark_errors(f"{net.table}, reading changes of {scan.uri}"):
+            changes = observed_changes(read_scan(context.spark(), scan), projection)
+        counted = encode_net(changes, net, folder, compression, footer)
+        return EncodedSlice(counted, by_feed=scan.reads_change_files)
+    commits = replace(planned.commits, first=versions[0] + 1, last=versions[1])
+    scans = scan_differences(context.log, commits)
+    slice_ = DifferencesSlice(scans, net, by_values=planned.compared is not None, projection=projection)
+    return EncodedSlice(encode_differences(context.spark(), slice_, folder, compression, footer))
+
 
 _MAY_BE_OF_THE_FEED = (ChecksFailed,)
 
@@ -98,18 +192,22 @@ def _read_attempt(
 ) -> SliceRecord:
     """Encode the slice under this attempt; translate errors into losses of the source."""
     kind = slice_kind(context.table, planned, is_first=position.generation == 1)
-    with reading(context, source_read(context.table, kind, slice_key(planned), planned.compared)):
-        return _attempt(context, planned, position, encode, attempt)
+    with reading(context, source_read(context.table, kind, planned)):
+        return _attempt(context, planned, kind, position, encode, attempt)
 
 
 def _attempt(
-    context: TableContext, planned: PlannedSlice, position: CommitPosition, encode: Encode | None, attempt: str
+    context: TableContext,
+    planned: PlannedSlice,
+    kind: SliceKind,
+    position: CommitPosition,
+    encode: Encode | None,
+    attempt: str,
 ) -> SliceRecord:
     """Encode the slice under this attempt; the record is written last. Deletes what it wrote if it fails."""
     set_attempt(attempt)
     folder = AttemptFolder(context.name, position.generation, attempt)
     columns = table_columns(context.table, planned.schema)
-    kind = slice_kind(context.table, planned, is_first=position.generation == 1)
     receipt = Receipt(
         incarnation=position.incarnation,
         source_table_id=planned.table_id,
@@ -122,7 +220,7 @@ def _attempt(
     try:
         if planned.parts or kind is SliceKind.START:
             path = context.staging.spark_path(folder.parts)
-            encoded = (encode or encode_slice)(context, planned, kind, columns, path, receipt)
+            encoded = encode(path, receipt) if encode else encode_slice(context, planned, kind, columns, path, receipt)
             parts = take_parts(context.staging, folder)
             if encoded.groups:
                 parts = tuple(_with_commits(part, encoded.groups) for part in parts)

@@ -9,20 +9,23 @@ import queue
 import random
 import time
 from collections import deque
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 
 from mirror_assets.errors import MirrorError, RetryError, UnknownOutcome
 from mirror_assets.landing.names import TableName
-from mirror_assets.pipeline.backoff import pause_left
 from mirror_assets.pipeline.context import TableContext
-from mirror_assets.pipeline.daemon_pool import DaemonPool
 from mirror_assets.pipeline.errors import unexpected
-from mirror_assets.pipeline.lag_gauges import note_poll
-from mirror_assets.pipeline.next_action import Action, Land, QuietMark, Rebuild, Rest, is_quiet, next_action
-from mirror_assets.pipeline.plan import Boundaries
+from mirror_assets.pipeline.lag import note_poll
+from mirror_assets.pipeline.many_tables import DaemonPool
+from mirror_assets.pipeline.next_action import Action, Land, QuietMark, Rebuild, Rest, is_quiet, next_action, pause_left
+from mirror_assets.pipeline.plan import Boundaries, no_boundaries
 
+# Polling may take this share of one core; a large lake is polled less often than configured. Complete polls don't
+# count: they follow work, and would delay the next poll.
+_SHARE_OF_A_CORE = 0.02
+_IDLE_SECONDS = 0.5
 # Polls mostly wait for a store.
 _POLLS_AT_ONCE = 16
 # Quiet tables answer within microseconds. To wake the waiting thread for each takes longer than their polls.
@@ -74,12 +77,12 @@ class _PollState:
 class TableWatch:
     """Polls tables in threads. A table whose store does not respond occupies its thread, and the others get another.
 
-    `boundaries` returns the last versions of a table's slices that are registered and have not landed. Unless
-    `is_complete`, only new commits are detected, as in `next_action`.
+    `boundaries` return the last versions of a table's slices that are registered and have not landed; none for other
+    tables. Unless `is_complete`, only new commits are detected, as in `next_action`.
     """
 
     contexts: Sequence[TableContext]
-    boundaries: Callable[[TableName], Boundaries]
+    boundaries: Mapping[TableName, Boundaries]
     is_complete: bool = True
     _states: dict[TableName, _PollState] = field(init=False)
     _due: deque[_PollState] = field(default_factory=deque, init=False)
@@ -179,7 +182,8 @@ class TableWatch:
             if self._is_quiet(state):
                 return False, Rest(f"{context.name}: nothing new", mark)
             state.mark = None
-            action = next_action(context, self.boundaries(context.name), time.time(), is_complete=self.is_complete)
+            boundaries = self.boundaries.get(context.name, no_boundaries)
+            action = next_action(context, boundaries, time.time(), is_complete=self.is_complete)
         except MirrorError as error:
             if not isinstance(error, RetryError | UnknownOutcome):
                 state.mark = None  # it was reported as failing: only a complete poll resolves that
@@ -203,3 +207,36 @@ class TableWatch:
             return not context.log.has_next(mark.tip)
         state.zone_polled = now
         return is_quiet(mark, context.name, context.store, context.log)
+
+
+@dataclass
+class PollRounds:
+    """Polls all tables every `every` seconds, for a caller that works on those that need it: these are `busy`.
+
+    A round is over when every table has answered, or is known to hang. With `polls_after_work`, a round follows the
+    last work at once, for callers that wait for an idle round.
+    """
+
+    watch: TableWatch
+    every: float
+    polls_after_work: bool = False
+    _due: float = field(default=0.0, init=False)
+    _cost: float = field(default=0.0, init=False)
+    _rounds: int = field(default=0, init=False)
+
+    def is_idle(self, busy: Collection[TableName]) -> bool:
+        """Return whether a round of polls has found nothing to do since the last work."""
+        return self._rounds > 0 and not busy and not self.watch.is_polling
+
+    def polls(self, busy: Collection[TableName]) -> list[PollResult]:
+        """Begin a round if one is due; return the polls that have ended, after a short wait for one if none is busy."""
+        at_once = self.polls_after_work and not busy and self._rounds == 0
+        if not self.watch.is_polling and (at_once or time.monotonic() >= self._due):
+            self._due, self._cost = time.monotonic() + max(self.every, self._cost / _SHARE_OF_A_CORE), 0.0
+            self._rounds += 1
+            self.watch.begin(busy)
+        ended = self.watch.polls(0.0 if busy else _IDLE_SECONDS)
+        self._cost += sum(poll.cpu_seconds for poll in ended if not poll.is_complete)
+        if busy or any(isinstance(poll.action, Land | Rebuild) for poll in ended):
+            self._rounds = 0
+        return ended

@@ -12,8 +12,8 @@ import pytest
 
 from mirror_assets.cli.exit import Exit
 from mirror_assets.cli.main import main
-from mirror_assets.pipeline.doctor.mirror_questions import FOUND
-from mirror_assets_tests.pipeline.doctor.lake import write_table
+from mirror_assets.pipeline.doctor_questions import FOUND
+from mirror_assets_tests.pipeline.doctor_lake import write_table
 from mirror_assets_tests.worlds.disk_lake import DiskLake
 from mirror_assets_tests.worlds.onelake import Fault, LoopbackOneLake, Moment, Operation, Reply
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from mirror_assets.cli import early_start
-from mirror_assets.composition import SparkSettings
+from mirror_assets.pipeline.spark_sessions import SparkSettings
 from mirror_assets.source.ranges import EVERYTHING
 from mirror_assets_tests.lab import Lab
 

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mirror_assets.composition import SparkSettings
+from mirror_assets.composition import spark_settings_of
 from mirror_assets.config.errors import CONFIG_MISSING, MISTAKES
 from mirror_assets.config.load import config_file, load_config, parse_config
 from mirror_assets.errors import ErrorCode
@@ -63,7 +63,7 @@ def test_variables_reach_every_kind_of_setting() -> None:
 def test_a_secret_from_the_environment_is_taken_and_not_shown() -> None:
     config = read(MINIMAL + 'spark: {settings: {spark.account.key.x: "${KEY}"}}\n', KEY="hush")
     assert config.spark.settings["spark.account.key.x"] == "${KEY}"
-    assert SparkSettings.of(config).filled({"KEY": "hush"})["spark.account.key.x"] == "hush"
+    assert spark_settings_of(config).filled({"KEY": "hush"})["spark.account.key.x"] == "hush"
     assert "hush" not in repr(config) + config.model_dump_json()
 
 

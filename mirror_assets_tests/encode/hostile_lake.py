@@ -13,12 +13,13 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from pyspark.sql import SparkSession
 
-from mirror_assets.composition import Project, stand_in
+from mirror_assets.composition import compose
 from mirror_assets.config.load import load_config
 from mirror_assets.landing.names import TableName
+from mirror_assets.pipeline.project import stand_in
 from mirror_assets.pipeline.reconcile_table import reconcile_table
-from mirror_assets.pipeline.run import RunEvents, mirror_table
 from mirror_assets_tests.lab import wait_on
+from mirror_assets_tests.landed_slices import landed_slices
 
 # Written by Spark, by column mapping and with deletion vectors; the other by hand, as writers without Spark do.
 OURS, CHANGES, FOREIGN = (TableName("shop", name) for name in ("ours", "changes", "foreign"))
@@ -84,10 +85,10 @@ class HostileLake:
         folder = self.root / name
         folder.mkdir()
         (folder / "mirror.yaml").write_text(_configuration(settings), encoding="utf-8")
-        project = Project.of(load_config(folder / "mirror.yaml"))
+        project = compose(load_config(folder / "mirror.yaml"))
         found, replicator = dict[str, list[str]](), stand_in(project.config, project.store)
         for context in project.tables():
-            list(mirror_table(context, wait_on(replicator), RunEvents(lambda _: None)))
+            list(landed_slices(context, wait_on(replicator)))
             found[str(context.name)] = _landed(folder / "landing" / context.name.folder)
             if compares:
                 replicator.poll()

@@ -10,7 +10,7 @@ import pytest
 
 from mirror_assets.landing.staged_parts import staged_slices
 from mirror_assets.pipeline.check_slice import run_checks
-from mirror_assets.pipeline.pending import pending_commits, table_lag
+from mirror_assets.pipeline.lag import pending_commits, table_lag
 from mirror_assets.pipeline.plan import plan_table
 from mirror_assets.pipeline.stage import stage_attempt
 from mirror_assets_tests.lab import TABLE, Lab

@@ -9,12 +9,12 @@ import pytest
 
 from mirror_assets.errors import ErrorCode, RetryError, SettingError
 from mirror_assets.landing.names import landing_name
-from mirror_assets.pipeline.run import RunEvents, mirror_table
 from mirror_assets.zones import LocalStore
 from mirror_assets.zones.errors import STORE_DENIED, STORE_FULL
 from mirror_assets_tests.end_to_end.disks import Disk, disk
 from mirror_assets_tests.errors import raises_row
 from mirror_assets_tests.lab import Lab
+from mirror_assets_tests.landed_slices import landed_slices
 
 
 class Struck(LocalStore):
@@ -91,7 +91,7 @@ def test_disk_that_becomes_read_only_between_commit_and_landing(lab: Lab, small:
 
 
 def _mirror_struck(lab: Lab, store: Struck) -> None:
-    list(mirror_table(replace(lab.context, store=store), lab.wait, RunEvents(lambda _: None)))
+    list(landed_slices(replace(lab.context, store=store), lab.wait))
 
 
 def _require_equal_after_a_run(lab: Lab, files: int) -> None:

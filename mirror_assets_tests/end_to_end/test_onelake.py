@@ -13,8 +13,8 @@ from mirror_assets.landing.names import PROCESSED, landing_name
 from mirror_assets.landing.publish import Outcome
 from mirror_assets.pipeline.check_slice import require_passed, run_checks
 from mirror_assets.pipeline.context import TableContext
+from mirror_assets.pipeline.land_slice import publish_slice
 from mirror_assets.pipeline.plan import plan_table
-from mirror_assets.pipeline.publish_slice import publish_slice
 from mirror_assets.pipeline.rebuild_table import rebuild_table
 from mirror_assets.pipeline.reconcile_table import reconcile_table
 from mirror_assets.pipeline.stage import stage_attempt

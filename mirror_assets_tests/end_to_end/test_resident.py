@@ -28,8 +28,8 @@ from mirror_assets.orchestration.mirror_assets import partitions_name
 from mirror_assets.orchestration.resident import FollowSources
 from mirror_assets.orchestration.runs import mirror_name
 from mirror_assets.orchestration.translator import AssetKind, asset_key
-from mirror_assets.pipeline import batch_runner
-from mirror_assets.pipeline.batch_runner import batch_holder, has_runs, request_end
+from mirror_assets.pipeline import leases
+from mirror_assets.pipeline.leases import batch_holder, has_runs, request_end
 from mirror_assets.pipeline.scheduler import Scheduler
 from mirror_assets_tests import quick_jvm
 from mirror_assets_tests.end_to_end.ticks import Location
@@ -60,7 +60,7 @@ def covered(lab: Lab) -> int:
 def test_a_resident_run_mirrors_commits_as_they_come_until_the_sensor_has_newer_definitions(
     mirrored: Lab, instance: dg.DagsterInstance, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(batch_runner, "_READ_AFTER_SECONDS", 0.1)
+    monkeypatch.setattr(leases, "_READ_AFTER_SECONDS", 0.1)
     location, ours = Location.of(mirrored, instance), mirror_name(instance, None)
 
     def others() -> None:
@@ -90,7 +90,7 @@ def test_dagsters_database_may_be_away_while_a_run_mirrors(
     mirrored: Lab, instance: dg.DagsterInstance, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Seen: the run ended 0.5 s after its database was restarted, and Dagster showed it as running."""
-    monkeypatch.setattr(batch_runner, "_READ_AFTER_SECONDS", 0.1)
+    monkeypatch.setattr(leases, "_READ_AFTER_SECONDS", 0.1)
     monkeypatch.setattr(table_events, "_RETRY_SECONDS", 0.2)
     is_away, ours = threading.Event(), mirror_name(instance, None)
     for storage, methods in (

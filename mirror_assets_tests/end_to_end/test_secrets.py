@@ -21,7 +21,7 @@ from deltalake import write_deltalake
 from werkzeug.wrappers import Response
 
 from mirror_assets.cli import main
-from mirror_assets.composition import SparkSettings, open_spark
+from mirror_assets.composition import open_spark, spark_settings_of
 from mirror_assets.config.errors import MISTAKES
 from mirror_assets.config.load import load_config
 from mirror_assets.definitions import build_definitions
@@ -130,7 +130,7 @@ def test_no_setting_of_spark_or_dagster_holds_a_secret(zone: OneLakeLab) -> None
     zone.lab.config_file.write_text(zone.lab.config_file.read_text().replace("staging: upload", "staging: direct"))
     config = load_config(zone.lab.config_file)
     secret = zone.server.principal.secret
-    settings = SparkSettings.of(config).filled()
+    settings = spark_settings_of(config).filled()
     assert "${env.AZURE_CLIENT_SECRET}" in settings.values()
     dumped = [
         str(settings),

@@ -18,9 +18,10 @@ from mirror_assets.orchestration.mirror_assets import partitions_name
 from mirror_assets.orchestration.translator import AssetKind, asset_key
 from mirror_assets.pipeline import table_watch
 from mirror_assets.pipeline.errors import SOURCE_BROKE
-from mirror_assets.pipeline.next_action import check_not_held, zone_state
+from mirror_assets.pipeline.leases import leased
+from mirror_assets.pipeline.next_action import zone_state
 from mirror_assets.pipeline.plan import plan_table
-from mirror_assets.pipeline.table_lease import leased
+from mirror_assets.pipeline.table_health import check_not_held
 from mirror_assets_tests.end_to_end.ticks import Location, materialize
 from mirror_assets_tests.lab import TABLE, Lab, key
 from mirror_assets_tests.pipeline.test_liveness import ended_process

@@ -14,8 +14,7 @@ from mirror_assets.cli import main
 from mirror_assets.errors import MirrorError
 from mirror_assets.landing.names import SliceKey
 from mirror_assets.pipeline.check_slice import run_checks
-from mirror_assets.pipeline.publish_slice import publish_slice
-from mirror_assets.pipeline.stage_range import stage_range
+from mirror_assets.pipeline.land_slice import publish_slice, stage_range
 from mirror_assets_tests.lab import Lab, key
 from mirror_assets_tests.landed_rows import Chosen, landed_rows, landing_files, require_equal, row, source_rows
 

@@ -11,7 +11,6 @@ from pathlib import Path
 import dagster as dg
 from pyspark.sql import SparkSession
 
-from mirror_assets.composition import open_mirror
 from mirror_assets.config.load import load_config
 from mirror_assets.config.model import Config
 from mirror_assets.definitions import build_definitions
@@ -19,6 +18,7 @@ from mirror_assets.orchestration.jobs import TABLES_OP
 from mirror_assets.orchestration.mirror_assets import MIRROR_ALL
 from mirror_assets.orchestration.run_reports import TableReport
 from mirror_assets.pipeline.context import TableContext
+from mirror_assets.pipeline.project import open_mirror
 from mirror_assets.pipeline.reconcile_table import reconcile_table
 from mirror_assets.source.log import DeltaLog
 from mirror_assets.verify.reconciliation import ReconcileState

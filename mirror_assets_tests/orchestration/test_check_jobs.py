@@ -26,10 +26,10 @@ from mirror_assets.orchestration.check_jobs import ALL_CHECKS, CHECK_OP, CHECKS,
 from mirror_assets.orchestration.mirror_assets import partitions_name
 from mirror_assets.orchestration.recorded_checks import RecordedChecks
 from mirror_assets.orchestration.translator import AssetKind, asset_key
-from mirror_assets.pipeline.backoff import note_failure
 from mirror_assets.pipeline.context import TableContext
+from mirror_assets.pipeline.land_slice import staged_ahead
+from mirror_assets.pipeline.next_action import note_failure
 from mirror_assets.pipeline.plan import plan_table
-from mirror_assets.pipeline.stage_range import staged_ahead
 from mirror_assets.source.log import DeltaLog
 from mirror_assets.source.source_state import SourceState
 from mirror_assets.zones import LocalStore

@@ -17,7 +17,7 @@ from mirror_assets.orchestration.checks import STAGED_CHECKS, merged, require_kn
 from mirror_assets.orchestration.mirror_assets import MirrorAssets
 from mirror_assets.orchestration.translator import AssetKind, asset_key
 from mirror_assets.pipeline.check_slice import BLOCKING_CHECKS
-from mirror_assets.pipeline.table_lease import leased
+from mirror_assets.pipeline.leases import leased
 from mirror_assets.verify.check_result import CheckResult
 from mirror_assets_tests.pipeline.paper import TABLE, Paper
 

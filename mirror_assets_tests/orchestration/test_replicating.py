@@ -5,7 +5,7 @@ from __future__ import annotations
 import dagster as dg
 import pytest
 
-from mirror_assets.composition import Project
+from mirror_assets.composition import compose
 from mirror_assets.config.load import load_config
 from mirror_assets.definitions import build_definitions
 from mirror_assets.landing.names import TableName
@@ -22,7 +22,7 @@ from mirror_assets_tests.worlds.fabric.loopback import Fault, LoopbackFabric
 @pytest.fixture
 def running(database: LoopbackDatabase) -> LoopbackDatabase:
     """A database that runs, and one landed file of the table."""
-    store = Project.of(load_config()).store
+    store = compose(load_config()).store
     drive(publish(TableName.parse(str(TABLE)), stage(store, position_of(store), 0), PASSED), store)
     database.state = "Running"
     database.tables = lambda: [

@@ -25,8 +25,8 @@ from mirror_assets.orchestration.jobs import TABLES_OP, MirrorTables
 from mirror_assets.orchestration.mirror_assets import MIRROR_ALL, MirrorAssets
 from mirror_assets.orchestration.resident import FollowSources, code_mark
 from mirror_assets.orchestration.translator import AssetKind
-from mirror_assets.pipeline.batch_runner import has_runs
 from mirror_assets.pipeline.context import TableContext
+from mirror_assets.pipeline.leases import has_runs
 from mirror_assets.pipeline.scheduler import Scheduler
 from mirror_assets.zones import LocalStore
 from mirror_assets.zones.errors import STORE_DENIED

@@ -15,7 +15,8 @@ from mirror_assets.landing.names import TableName
 from mirror_assets.orchestration import resources
 from mirror_assets.orchestration.mirror_assets import MirrorAssets
 from mirror_assets.orchestration.resources import SparkSessions, project
-from mirror_assets_tests.pipeline.doctor.lake import write_table
+from mirror_assets.pipeline.spark_sessions import SparkSettings
+from mirror_assets_tests.pipeline.doctor_lake import write_table
 from mirror_assets_tests.worlds.unity.server import LoopbackUnity
 
 _ZONE = "landing_zone: {path: ./landing}\nmirror: {path: ./mirror}\n"
@@ -59,7 +60,7 @@ def test_a_run_reports_the_start_of_spark_once(tmp_path: Path, monkeypatch: pyte
         time.sleep(0.01)  # the others ask while the first one starts it
         started.append(owner)
 
-    monkeypatch.setattr(resources.SparkSessions, "open", opens)
+    monkeypatch.setattr(SparkSettings, "open", opens)
     assets = MirrorAssets(config)
     with dg.build_resources(resources.resources(assets)) as opened:
         composed = project(assets, opened, told.append)

@@ -37,7 +37,7 @@ from mirror_assets.orchestration.schedules import SENSORS_VARIABLE, default_sens
 from mirror_assets.orchestration.sensors import MIRROR_SENSOR, REPLICATOR_SENSOR, TickFailed
 from mirror_assets.orchestration.translator import AssetKind, asset_key
 from mirror_assets.pipeline import liveness, table_watch
-from mirror_assets.pipeline.batch_runner import BatchRunner, batch_holder
+from mirror_assets.pipeline.leases import BatchRunner, batch_holder
 from mirror_assets.source.log import DeltaLog
 from mirror_assets.zones import LocalStore
 from mirror_assets_tests.lab import Lab

@@ -20,13 +20,13 @@ from mirror_assets.errors import ErrorRow, RebuildError
 from mirror_assets.landing.drop import begin_drop, end_drop, remove_table
 from mirror_assets.landing.errors import EPOCH_ENDED
 from mirror_assets.landing.steps import drive
-from mirror_assets.pipeline.encode_slice import encode_slice
 from mirror_assets.pipeline.errors import SNAPSHOT_LOST, SOURCE_BROKE
-from mirror_assets.pipeline.run import RunEvents, mirror_table
+from mirror_assets.pipeline.stage import encode_slice
 from mirror_assets.source.errors import FILE_OVERWRITTEN, LOG_GAP
 from mirror_assets.source.losses import DATA_FILE_MISSING, FEED_MISSING, HISTORY_EXPIRED
 from mirror_assets.source.source_files import SourceFiles
 from mirror_assets_tests.lab import TABLE, Lab
+from mirror_assets_tests.landed_slices import landed_slices
 
 _ENCODE = "mirror_assets.pipeline.stage.encode_slice"
 _COMMIT = "INSERT INTO {t} VALUES (900, 'x', 1)"
@@ -217,7 +217,7 @@ def _half_loaded(lab: Lab) -> None:
     lab.configure(defaults="slices: {max_rows: 6}")
     drive(begin_drop(TABLE), lab.store)  # was killed: the next drop continues it
     _drop(lab)
-    running = mirror_table(lab.context, lab.wait, RunEvents(lambda _: None))
+    running = landed_slices(lab.context, lab.wait)
     assert next(running).planned.chunk is not None
     lab.sql(_COMMIT)
 

@@ -15,7 +15,7 @@ from mirror_assets.encode.scan_reader import read_scan
 from mirror_assets.errors import StopError
 from mirror_assets.landing.format import SliceKind
 from mirror_assets.pipeline.errors import ChecksFailed
-from mirror_assets.pipeline.process import ProcessedSlice
+from mirror_assets.pipeline.land_slice import ProcessedSlice
 from mirror_assets.pipeline.rebuild_table import rebuild_table
 from mirror_assets.pipeline.reconcile_table import reconcile_table
 from mirror_assets.source.commits import CommitRange

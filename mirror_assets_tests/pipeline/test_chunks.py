@@ -12,18 +12,17 @@ from mirror_assets.landing.names import SliceKey
 from mirror_assets.landing.publish import Outcome, Published
 from mirror_assets.landing.recover import list_attempts
 from mirror_assets.landing.steps import drive
-from mirror_assets.pipeline import publish_slice as land
+from mirror_assets.pipeline import land_slice as land
 from mirror_assets.pipeline.check_slice import run_checks
 from mirror_assets.pipeline.context import TableContext
 from mirror_assets.pipeline.errors import ChecksFailed
+from mirror_assets.pipeline.land_slice import publish_next, publish_slice, stage_range
 from mirror_assets.pipeline.plan import plan_snapshot
-from mirror_assets.pipeline.publish_slice import publish_next, publish_slice
 from mirror_assets.pipeline.rebuild_table import rebuild_table
-from mirror_assets.pipeline.run import RunEvents, mirror_table
-from mirror_assets.pipeline.stage_range import stage_range
 from mirror_assets.verify.landed import file_continuity
 from mirror_assets.verify.reconciliation import ReconcileState
 from mirror_assets_tests.lab import TABLE, Lab, key
+from mirror_assets_tests.landed_slices import landed_slices
 
 _CHUNKS = "slices: {max_rows: 5}"
 
@@ -50,7 +49,7 @@ def large(spark: SparkSession, _large_orders: Path, tmp_path: Path) -> Lab:
 
 def _land_first(lab: Lab) -> None:
     """A run that is killed when the first chunk has landed."""
-    next(mirror_table(lab.context, lab.wait, RunEvents(lambda _: None)))
+    next(landed_slices(lab.context, lab.wait))
     assert lab.manifest().loading is not None
 
 

@@ -14,8 +14,7 @@ from mirror_assets.landing.names import TableName
 from mirror_assets.landing.publish import publish
 from mirror_assets.landing.rebuild import RebuildStep, first_epoch, read_rebuild
 from mirror_assets.landing.steps import drive
-from mirror_assets.pipeline.drop_table import drop_table, require_table
-from mirror_assets.pipeline.rebuild_table import MirrorWait, mirror_wait
+from mirror_assets.pipeline.rebuild_table import MirrorWait, drop_table, mirror_wait, require_table
 from mirror_assets.standin.replicator import LocalReplicator
 from mirror_assets.zones import LocalStore
 from mirror_assets.zones.errors import REQUEST_UNKNOWN, STORE_DENIED, STORE_UNAVAILABLE

@@ -10,10 +10,10 @@ from pyspark.sql import SparkSession
 
 from mirror_assets.errors import ErrorCode, StopError
 from mirror_assets.landing.format import SliceKind
-from mirror_assets.pipeline.check_expressions import landing_rows
-from mirror_assets.pipeline.doctor.answers import DoctorVerdict
-from mirror_assets.pipeline.doctor.spark_questions import keys_are_unique, spark_reads
+from mirror_assets.pipeline.doctor import keys_are_unique, spark_reads
+from mirror_assets.pipeline.doctor_questions import DoctorVerdict
 from mirror_assets.pipeline.errors import ChecksFailed
+from mirror_assets.pipeline.preview import landing_rows
 from mirror_assets.pipeline.repair_table import repair_table
 from mirror_assets.verify.reconciliation import ReconcileState
 from mirror_assets_tests.errors import raises

@@ -9,7 +9,7 @@ from delta.tables import DeltaTable
 from pyspark.sql import SparkSession
 
 from mirror_assets_tests.lab import Lab
-from mirror_assets_tests.pipeline.test_check_expressions import _mirrored_rows
+from mirror_assets_tests.pipeline.test_expressions import _mirrored_rows
 
 _ROWS = (
     "INSERT INTO delta.`{}` (id, at) VALUES ({}, timestamp '2024-01-15T20:00:00-05:00'), "

@@ -6,12 +6,13 @@ from pathlib import Path
 
 import pytest
 
-from mirror_assets.composition import SparkSettings, open_mirror
+from mirror_assets.composition import spark_settings_of
 from mirror_assets.config.load import parse_config
 from mirror_assets.config.model import Config
 from mirror_assets.errors import ErrorCode, SettingError
 from mirror_assets.features.fabric.fabric_mirror import FabricMirror
 from mirror_assets.lakes.azure_identity import HADOOP_AZURE
+from mirror_assets.pipeline.project import open_mirror
 from mirror_assets.standin.replicator import LocalReplicator
 from mirror_assets_tests.errors import raises
 from mirror_assets_tests.zones.memory import MemoryStore
@@ -54,6 +55,6 @@ def test_a_credential_without_its_variables_is_refused_with_their_names(monkeypa
     ids=["the stand-in", "no identity for Spark", "a secret", "a managed identity"],
 )
 def test_spark_reaches_the_mirrored_tables_where_it_has_an_identity(settings: Config, reaches: bool) -> None:
-    found = SparkSettings.of(settings).filled()
+    found = spark_settings_of(settings).filled()
     assert (found.get(ABFS) == "OAuth") is reaches
     assert (HADOOP_AZURE in found["spark.jars.packages"]) is reaches

@@ -14,13 +14,12 @@ from mirror_assets.errors import ErrorCode, MirrorError, SettingError
 from mirror_assets.feature import Feature, SliceCheck, StagedRows
 from mirror_assets.pipeline.check_slice import run_checks
 from mirror_assets.pipeline.errors import ChecksFailed
-from mirror_assets.pipeline.plan import plan_table, slice_key
-from mirror_assets.pipeline.process import ProcessedSlice
-from mirror_assets.pipeline.publish_slice import publish_slice
-from mirror_assets.pipeline.run import RunEvents, mirror_table
-from mirror_assets.pipeline.stage_range import stage_range
+from mirror_assets.pipeline.land_slice import ProcessedSlice, publish_slice, stage_range
+from mirror_assets.pipeline.plan import plan_table
+from mirror_assets.pipeline.slice_source import slice_key
 from mirror_assets_tests.config.reading import mistake, read
 from mirror_assets_tests.lab import TABLE, Lab
+from mirror_assets_tests.landed_slices import landed_slices
 from mirror_assets_tests.pages import DOCS
 
 _FILE = "landing_zone: {path: landing}\ntables: {orders: {source: ./orders, keys: [id]}}\n"
@@ -40,7 +39,7 @@ def documented(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
 def _mirror(lab: Lab, *checks: SliceCheck) -> list[ProcessedSlice]:
     """Mirror the table, which has these checks of its project, until nothing is left."""
     context = replace(lab.context, config=lab.config.with_features(checks))
-    return list(mirror_table(context, lab.wait, RunEvents(lambda _: None)))
+    return list(landed_slices(context, lab.wait))
 
 
 def _named(name: str, *problems: str, blocking: bool = True, tables: tuple[str, ...] = ()) -> SliceCheck:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from mirror_assets.encode.part_assignment import group_commits
-from mirror_assets.pipeline.process import ProcessedSlice
+from mirror_assets.pipeline.land_slice import ProcessedSlice
 from mirror_assets_tests.lab import Lab
 
 

@@ -14,7 +14,8 @@ from mirror_assets.config.load import parse_config
 from mirror_assets.errors import ErrorCode, SettingError
 from mirror_assets.landing.format import SliceKind
 from mirror_assets.pipeline.next_action import may_rebuild
-from mirror_assets.pipeline.plan import TablePlan, plan_key, plan_table, slice_key
+from mirror_assets.pipeline.plan import TablePlan, plan_key, plan_table
+from mirror_assets.pipeline.slice_source import slice_key
 from mirror_assets.source.breaks import BreakKind
 from mirror_assets.source.errors import COLUMN_UNFIT
 from mirror_assets.source.ranges import EVERYTHING, Range, parse_range

@@ -18,10 +18,10 @@ from mirror_assets.landing.publish import publish
 from mirror_assets.landing.steps import drive
 from mirror_assets.pipeline.context import TableContext
 from mirror_assets.pipeline.errors import SNAPSHOT_LOST, SOURCE_BROKE
-from mirror_assets.pipeline.plan import plan_table, slice_key
-from mirror_assets.pipeline.publish_slice import publish_slice
+from mirror_assets.pipeline.land_slice import publish_slice, stage_range
+from mirror_assets.pipeline.plan import plan_table
+from mirror_assets.pipeline.slice_source import slice_key
 from mirror_assets.pipeline.source_check import recorded_columns, table_columns
-from mirror_assets.pipeline.stage_range import stage_range
 from mirror_assets.source.log import DeltaLog
 from mirror_assets.zones import LocalStore
 from mirror_assets_tests.errors import raises, raises_row

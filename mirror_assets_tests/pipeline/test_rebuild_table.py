@@ -10,7 +10,7 @@ from mirror_assets.landing.publish import Outcome
 from mirror_assets.landing.rebuild import RebuildRecord, RebuildStep, advance_rebuild, read_rebuild
 from mirror_assets.landing.steps import drive
 from mirror_assets.pipeline.errors import ChecksFailed
-from mirror_assets.pipeline.publish_slice import publish_slice
+from mirror_assets.pipeline.land_slice import publish_slice
 from mirror_assets.pipeline.rebuild_table import rebuild_table
 from mirror_assets.pipeline.reconcile_table import reconcile_table
 from mirror_assets.verify.reconciliation import ReconcileState

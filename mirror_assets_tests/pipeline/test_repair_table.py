@@ -18,7 +18,7 @@ from mirror_assets.landing.format import MarkerCounts, SliceKind
 from mirror_assets.markers import Marker
 from mirror_assets.pipeline import repair_table as repair
 from mirror_assets.pipeline.errors import REPAIR_REFUSED, ChecksFailed
-from mirror_assets.pipeline.process import ProcessedSlice
+from mirror_assets.pipeline.land_slice import ProcessedSlice
 from mirror_assets.pipeline.rebuild_table import rebuild_table
 from mirror_assets.pipeline.repair_table import count_repair, plan_repair, repair_table
 from mirror_assets.pipeline.stage import stage_attempt

@@ -14,11 +14,11 @@ from mirror_assets.landing.names import AttemptFolder
 from mirror_assets.landing.staged_parts import add_verdicts, inspect_part, staged_slices, write_record
 from mirror_assets.landing.state import CommitPosition
 from mirror_assets.pipeline import stage
-from mirror_assets.pipeline.binding import is_bound, planned_binding
 from mirror_assets.pipeline.context import TableContext
-from mirror_assets.pipeline.plan import chunk_of, plan_table, slice_key
+from mirror_assets.pipeline.land_slice import stage_range
+from mirror_assets.pipeline.plan import plan_table
+from mirror_assets.pipeline.slice_source import chunk_of, is_bound, planned_binding, slice_key
 from mirror_assets.pipeline.stage import stage_slice
-from mirror_assets.pipeline.stage_range import stage_range
 from mirror_assets.source.differing_files import Compared
 from mirror_assets.source.planner import PlannedSlice
 from mirror_assets_tests.lab import Lab, key
@@ -164,7 +164,7 @@ def test_settings_that_change_no_value_make_the_same_slice(paper: Paper, setting
 def test_another_release_makes_another_slice(paper: Paper, monkeypatch: pytest.MonkeyPatch) -> None:
     context, planned, position = _next(paper)
     record = _staged(context, planned, position)
-    monkeypatch.setattr("mirror_assets.pipeline.binding.version", lambda _: "0.0.1")
+    monkeypatch.setattr("mirror_assets.pipeline.slice_source.version", lambda _: "0.0.1")
     assert not is_bound(context.table, record)
 
 

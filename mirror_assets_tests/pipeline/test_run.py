@@ -13,7 +13,7 @@ from mirror_assets.landing.steps import drive
 from mirror_assets.pipeline.check_slice import run_checks
 from mirror_assets.pipeline.context import TableContext
 from mirror_assets.pipeline.errors import CHECKS_FAILED, SOURCE_BROKE, ChecksFailed
-from mirror_assets.pipeline.publish_slice import publish_slice
+from mirror_assets.pipeline.land_slice import publish_slice
 from mirror_assets.pipeline.rebuild_table import MirrorWait, rebuild_table
 from mirror_assets.pipeline.reconcile_table import reconcile_table
 from mirror_assets.source.errors import LogGap, SourceNotDelta
@@ -188,13 +188,13 @@ def test_a_run_that_is_overtaken_plans_again(mirrored: Lab, monkeypatch: pytest.
     real, told = run_checks, list[str]()
 
     def be_overtaken(context: TableContext, record: SliceRecord) -> tuple[SliceRecord, tuple[CheckResult, ...]]:
-        monkeypatch.setattr("mirror_assets.pipeline.process.run_checks", real)
+        monkeypatch.setattr("mirror_assets.pipeline.land_slice.run_checks", real)
         if clears:
             mirrored.store.delete_tree(record.folder.path)
         mirrored.mirror()
         return real(context, record)
 
-    monkeypatch.setattr("mirror_assets.pipeline.process.run_checks", be_overtaken)
+    monkeypatch.setattr("mirror_assets.pipeline.land_slice.run_checks", be_overtaken)
     assert mirrored.mirror(told.append) == []
     assert any("another publisher committed" in line for line in told)
     assert len(mirrored.files) == 4

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from mirror_assets.landing.names import TableName
 from mirror_assets.pipeline import scheduler as scheduler_module
-from mirror_assets.pipeline.daemon_pool import DaemonPool
+from mirror_assets.pipeline.many_tables import DaemonPool
 from mirror_assets.pipeline.scheduler import Scheduler, TableWork
 
 

@@ -10,14 +10,13 @@ import pyarrow as pa
 import pytest
 from deltalake import write_deltalake
 
-from mirror_assets.composition import Project
+from mirror_assets.composition import compose
 from mirror_assets.config.load import parse_config
 from mirror_assets.errors import ErrorCode, MirrorError, RetryError, SettingError
 from mirror_assets.landing.names import TableName
 from mirror_assets.pipeline import table_watch
 from mirror_assets.pipeline.context import TableContext
 from mirror_assets.pipeline.next_action import Land, QuietMark, Rest
-from mirror_assets.pipeline.plan import no_boundaries
 from mirror_assets.pipeline.table_watch import PollResult, TableWatch
 from mirror_assets.source.log import DeltaLog
 from mirror_assets.source.log_listing import TipMark
@@ -38,11 +37,11 @@ def contexts(tmp_path: Path) -> list[TableContext]:
         commit(tmp_path, number)
         lines.append(f"  {name}: {{source: ./t{number}, keys: [id]}}")
     config = parse_config("\n".join(lines).encode(), tmp_path / "mirror.yaml", {})
-    return Project.of(config).tables()
+    return compose(config).tables()
 
 
 def watch_of(contexts: list[TableContext]) -> TableWatch:
-    return TableWatch(contexts, lambda _: no_boundaries)
+    return TableWatch(contexts, {})
 
 
 def round_of(watch: TableWatch, seconds: float = 10.0) -> dict[TableName, PollResult]:

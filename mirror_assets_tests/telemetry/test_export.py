@@ -13,9 +13,9 @@ from pathlib import Path
 import pytest
 from prometheus_client import CollectorRegistry, start_http_server
 
-from mirror_assets.composition import exporting_metrics
 from mirror_assets.config.load import load_config
 from mirror_assets.errors import ErrorCode, StopError
+from mirror_assets.pipeline.project import exporting_metrics
 from mirror_assets.telemetry import record
 from mirror_assets.telemetry.export import exporting
 from mirror_assets.telemetry.record import Stage

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 
-from mirror_assets.pipeline.pending import pending_commits, table_lag
+from mirror_assets.pipeline.lag import pending_commits, table_lag
 from mirror_assets.verify.timeliness import Lag, check_lag
 from mirror_assets_tests.lab import Lab
 

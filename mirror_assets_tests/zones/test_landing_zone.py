@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from mirror_assets.composition import SparkSettings
+from mirror_assets.composition import spark_settings_of
 from mirror_assets.config.model import Config
 from mirror_assets.errors import ErrorCode, SettingError
 from mirror_assets.lakes.azure_identity import HADOOP_AZURE, CredentialKind
@@ -77,8 +77,8 @@ def test_a_landing_zone_is_in_one_place(settings: str) -> None:
 
 def test_spark_reaches_it_only_where_it_writes_there() -> None:
     direct, upload = parsed(f"{HERE}, staging: direct, credential: client_secret"), parsed(HERE)
-    assert HADOOP_AZURE in SparkSettings.of(direct).filled()["spark.jars.packages"]
-    assert [name for name in SparkSettings.of(upload).filled() if "azure" in name] == []
+    assert HADOOP_AZURE in spark_settings_of(direct).filled()["spark.jars.packages"]
+    assert [name for name in spark_settings_of(upload).filled() if "azure" in name] == []
     assert direct.zone.local_staging() is None
     local_staging = upload.zone.local_staging()
     assert local_staging is not None

@@ -13,10 +13,10 @@ from mirror_assets.cli.exit import Exit
 from mirror_assets.cli.options import PATH, configured, examples, printed, whole_number
 
 if TYPE_CHECKING:
-    from mirror_assets.composition import Session
     from mirror_assets.config.discovered import RuleOutcome
     from mirror_assets.config.model import Config
     from mirror_assets.features.init.with_spark.draft import Draft
+    from mirror_assets.pipeline.spark_sessions import Session
 
 
 def _setting(text: str) -> tuple[str, str]:
@@ -136,9 +136,9 @@ class TableLine:
 
 
 def _session(config: Config) -> Session:
-    from mirror_assets.composition import SparkSettings
+    from mirror_assets.composition import spark_settings_of
 
-    return SparkSettings.of(config).open
+    return spark_settings_of(config).open
 
 
 def _show(draft: Draft, title: str, *, as_json: bool) -> None:

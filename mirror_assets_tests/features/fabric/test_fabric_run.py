@@ -12,7 +12,7 @@ import pytest
 from deltalake import write_deltalake
 
 from mirror_assets.cli import main
-from mirror_assets.composition import Project
+from mirror_assets.composition import compose
 from mirror_assets.config.load import load_config
 from mirror_assets.features.fabric.database import Definition, TargetProperties
 from mirror_assets.landing.format import Column
@@ -118,7 +118,7 @@ def test_all_commands_report_a_database_that_runs_and_applies_nothing(
     file.write_text(f"{file.read_text()}defaults: {{replication: {{warn_seconds: 0.1, error_seconds: 0.2}}}}\n")
     orders = pa.table({"id": pa.array([1, 2], pa.int64())})
     write_deltalake(str(tmp_path / "lake" / "orders"), orders, configuration={"delta.enableChangeDataFeed": "true"})
-    (table,) = Project.of(load_config()).tables()
+    (table,) = compose(load_config()).tables()
     state = table.log.state()
     cover(table.store, table.name, 0, state.table_id, state.schema_string, (Column(name="id", type="bigint"),))
     table.store.create(table.name.landing_file(1), b"waits")

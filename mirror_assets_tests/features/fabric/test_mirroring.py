@@ -15,8 +15,7 @@ from mirror_assets.errors import ErrorCode, StopError
 from mirror_assets.features.fabric.client import FabricClient
 from mirror_assets.features.fabric.fabric_mirror import FabricMirror
 from mirror_assets.pipeline.context import TableContext
-from mirror_assets.pipeline.drop_table import drop_table
-from mirror_assets.pipeline.rebuild_table import mirror_wait, rebuild_table
+from mirror_assets.pipeline.rebuild_table import drop_table, mirror_wait, rebuild_table
 from mirror_assets.pipeline.reconcile_table import reconcile_table
 from mirror_assets.verify.reconciliation import ReconcileState
 from mirror_assets_tests.errors import raises, raises_row

@@ -22,11 +22,11 @@ from mirror_assets.pipeline.check_slice import run_checks
 from mirror_assets.pipeline.context import TableContext
 from mirror_assets.pipeline.plan import plan_table
 from mirror_assets.pipeline.rebuild_table import rebuild_table
-from mirror_assets.pipeline.run import RunEvents, mirror_table
 from mirror_assets.pipeline.stage import stage_slice
 from mirror_assets.source.errors import ROWS_CHANGED
 from mirror_assets_tests import figures
 from mirror_assets_tests.lab import TABLE, Lab
+from mirror_assets_tests.landed_slices import landed_slices
 from mirror_assets_tests.worlds.histories.equal import require_equal
 from mirror_assets_tests.worlds.histories.faulty import Fault, FaultyStore, Killed
 from mirror_assets_tests.worlds.histories.setup import Limits, Setup, Way
@@ -219,11 +219,11 @@ class World:
 
     def _overtake(self) -> None:
         with suppress(*_PASSING, *self._explained):
-            for _ in mirror_table(self._context(self._zone()), self._lab.wait, RunEvents(lambda _: None)):
+            for _ in landed_slices(self._context(self._zone()), self._lab.wait):
                 self._count("slices")
 
     def _mirror(self, context: TableContext) -> None:
-        for mirrored in mirror_table(context, self._lab.wait, RunEvents(lambda _: None)):
+        for mirrored in landed_slices(context, self._lab.wait):
             self._count("slices")
             runs = (
                 run for run in group_commits(mirrored.planned.assignments) if not run.unpaired and self.way is Way.FEED

@@ -10,16 +10,17 @@ import sys
 from pathlib import Path
 
 from mirror_assets.cli import main as mirror_assets
-from mirror_assets.composition import Project, open_spark
+from mirror_assets.composition import compose, open_spark
 from mirror_assets.config.load import load_config
 from mirror_assets.errors import MirrorError
 from mirror_assets.lakes import catalogs as locate
 from mirror_assets.landing.names import TableName
+from mirror_assets.pipeline.project import Project
 from mirror_assets.pipeline.reconcile_table import reconcile_table
-from mirror_assets.pipeline.run import RunEvents, mirror_table
 from mirror_assets.standin.replicator import LocalReplicator
 from mirror_assets.zones import LocalStore
 from mirror_assets_tests.lab import wait_on
+from mirror_assets_tests.landed_slices import landed_slices
 
 ORDERS, PLAIN, ABSENT, VIEW = (TableName("shop", name) for name in ("orders", "plain", "absent", "seen"))
 _TABLE = "shop.orders (id INT, name STRING) USING delta TBLPROPERTIES (delta.enableChangeDataFeed = true)"
@@ -53,7 +54,7 @@ def main(root: Path, java_options: str) -> dict[str, object]:
     """Mirror the table, change it, make it again elsewhere, run `init`; return what was seen at each step."""
     locate._TRUSTED_SECONDS = 0.0  # the catalog is asked for each plan
     config = load_config(root / "mirror.yaml")
-    project, spark = Project.of(config), open_spark(config)
+    project, spark = compose(config), open_spark(config)
     told: dict[str, object] = {"metastore": spark.conf.get("spark.sql.catalogImplementation")}
     for statement in ("CREATE SCHEMA shop", f"CREATE TABLE {_TABLE}", _KEPT):
         spark.sql(statement)
@@ -80,7 +81,7 @@ def _mirrored(project: Project, root: Path) -> dict[str, object]:
         project.table(project.config.table(ORDERS)),
         LocalReplicator(LocalStore(root / "landing"), root / "mirror"),
     )
-    landed = list(mirror_table(context, wait_on(replicator), RunEvents(lambda _: None)))
+    landed = list(landed_slices(context, wait_on(replicator)))
     replicator.poll()
     manifest = context.manifest()
     assert manifest is not None

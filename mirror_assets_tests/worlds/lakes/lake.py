@@ -8,17 +8,17 @@ from pathlib import Path
 
 from pyspark.sql import SparkSession
 
-from mirror_assets.composition import Project
+from mirror_assets.composition import compose
 from mirror_assets.config.load import load_config
 from mirror_assets.config.model import Config
 from mirror_assets.pipeline.context import TableContext
-from mirror_assets.pipeline.process import ProcessedSlice
+from mirror_assets.pipeline.land_slice import ProcessedSlice
 from mirror_assets.pipeline.reconcile_table import reconcile_table
-from mirror_assets.pipeline.run import RunEvents, mirror_table
 from mirror_assets.standin.replicator import LocalReplicator
 from mirror_assets.verify.reconciliation import ReconcileState
 from mirror_assets.zones import LocalStore, Store
 from mirror_assets_tests.lab import TABLE, wait_on
+from mirror_assets_tests.landed_slices import landed_slices
 
 FEED = "delta.enableChangeDataFeed = true"
 
@@ -64,7 +64,7 @@ class LakeLab:
     @property
     def context(self) -> TableContext:
         """The table's context."""
-        project = replace(Project.of(self.config), session=lambda _: self.spark)
+        project = replace(compose(self.config), session=lambda _: self.spark)
         return project.table(self.config.table(TABLE))
 
     @property
@@ -96,7 +96,7 @@ class LakeLab:
 
     def mirror(self) -> list[ProcessedSlice]:
         """Mirror until nothing is left, and have the stand-in apply it."""
-        done = list(mirror_table(self.context, wait_on(self.replicator), RunEvents(lambda _: None)))
+        done = list(landed_slices(self.context, wait_on(self.replicator)))
         self.replicator.poll()
         return done
 

@@ -10,7 +10,7 @@ import pytest
 from deltalake import write_deltalake
 from werkzeug.wrappers import Request, Response
 
-from mirror_assets.composition import Project
+from mirror_assets.composition import compose
 from mirror_assets.config.load import load_config
 from mirror_assets.errors import RetryError
 from mirror_assets.pipeline.context import TableContext
@@ -36,7 +36,7 @@ def context(s3: S3Server, tmp_path: Path) -> TableContext:
     )
     config = load_config(tmp_path / "mirror.yaml")
     s3.forget()
-    return Project.of(config).table(config.table(TABLE))
+    return compose(config).table(config.table(TABLE))
 
 
 def test_a_quiet_table_costs_one_listing(context: TableContext, s3: S3Server) -> None:

@@ -9,13 +9,13 @@ from pathlib import Path
 from mirror_assets.config.load import load_config
 from mirror_assets.config.model import Config
 from mirror_assets.pipeline.context import TableContext
-from mirror_assets.pipeline.process import ProcessedSlice
-from mirror_assets.pipeline.run import RunEvents, mirror_table
+from mirror_assets.pipeline.land_slice import ProcessedSlice
 from mirror_assets.source.log import DeltaLog
 from mirror_assets.standin.replicator import LocalReplicator
 from mirror_assets.zones.onelake.onelake_store import OneLakeStore
 from mirror_assets.zones.onelake.onelake_zone import Staging
 from mirror_assets_tests.lab import TABLE, Lab, wait_on
+from mirror_assets_tests.landed_slices import landed_slices
 from mirror_assets_tests.worlds.onelake.item import LoopbackItem
 from mirror_assets_tests.worlds.onelake.server import LoopbackOneLake
 from mirror_assets_tests.worlds.onelake.stores import loopback_store
@@ -71,4 +71,4 @@ class OneLakeLab:
 
     def mirror(self, report: Callable[[str], None] = lambda _: None) -> list[ProcessedSlice]:
         """Mirror until nothing is left."""
-        return list(mirror_table(self.context, wait_on(self.replicator), RunEvents(report)))
+        return list(landed_slices(self.context, wait_on(self.replicator), report))

@@ -8,11 +8,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from mirror_assets.landing.format import MarkerCounts
-from mirror_assets.pipeline.process import ProcessedSlice
+from mirror_assets.pipeline.land_slice import ProcessedSlice
 from mirror_assets.pipeline.reconcile_table import reconcile_table
-from mirror_assets.pipeline.run import RunEvents, mirror_table
 from mirror_assets.verify.reconciliation import ReconcileState
 from mirror_assets_tests.lab import Lab
+from mirror_assets_tests.landed_slices import landed_slices
 from mirror_assets_tests.worlds.operations.operation import Operation
 from mirror_assets_tests.worlds.operations.source import Source
 
@@ -70,7 +70,7 @@ def perform(source: Source, operations: Sequence[Operation]) -> list[Done]:
 
 def mirror_and_compare(lab: Lab) -> Iterator[ProcessedSlice]:
     """Each slice after it has landed, was applied, and was compared with the source at its last version."""
-    for mirrored in mirror_table(lab.context, lab.wait, RunEvents(lambda _: None)):
+    for mirrored in landed_slices(lab.context, lab.wait):
         lab.replicator.poll()
         compared = reconcile_table(lab.context, lab.replicator)
         assert compared.state is ReconcileState.EQUAL, (mirrored.record.slice, compared)

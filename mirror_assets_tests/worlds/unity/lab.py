@@ -10,18 +10,18 @@ import pyarrow as pa
 from deltalake import DeltaTable, write_deltalake
 from pyspark.sql import SparkSession
 
-from mirror_assets.composition import Project
+from mirror_assets.composition import compose
 from mirror_assets.config.load import load_config
 from mirror_assets.config.model import Config
 from mirror_assets.landing.names import TableName
 from mirror_assets.pipeline.context import TableContext
-from mirror_assets.pipeline.process import ProcessedSlice
+from mirror_assets.pipeline.land_slice import ProcessedSlice
 from mirror_assets.pipeline.reconcile_table import reconcile_table
-from mirror_assets.pipeline.run import RunEvents, mirror_table
 from mirror_assets.standin.replicator import LocalReplicator
 from mirror_assets.verify.reconciliation import ReconcileState
 from mirror_assets.zones import LocalStore
 from mirror_assets_tests.lab import wait_on
+from mirror_assets_tests.landed_slices import landed_slices
 from mirror_assets_tests.worlds.unity.bucket import REGION, LoopbackBucket
 from mirror_assets_tests.worlds.unity.server import LoopbackUnity, Table
 
@@ -93,12 +93,12 @@ class UnityLab:
 
     def context(self, name: str) -> TableContext:
         """The table's context; all tables of a test are read in one session, in turn."""
-        project = replace(Project.of(self.config), session=lambda _: self.spark)
+        project = replace(compose(self.config), session=lambda _: self.spark)
         return project.table(self.config.table(TableName("shop", name)))
 
     def mirror(self, name: str) -> list[ProcessedSlice]:
         """Mirror the table until nothing is left."""
-        return list(mirror_table(self.context(name), wait_on(self.replicator), RunEvents(lambda _: None)))
+        return list(landed_slices(self.context(name), wait_on(self.replicator)))
 
     def is_equal(self, name: str) -> bool:
         """Whether the mirror equals its source once the stand-in has applied everything."""

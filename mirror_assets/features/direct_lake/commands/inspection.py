@@ -150,10 +150,10 @@ class Inspection:
         named = named_frames(self._log, self.frame, self.export, self.model_table)
         if self._configured is None:
             return RetentionConsumers(named)
-        from mirror_assets.composition import Project  # a table that is named by its address needs no landing zone
+        from mirror_assets.composition import compose  # a table that is named by its address needs no landing zone
 
         config, settings = self._configured
-        manifest = Project.of(config).table(settings).manifest()
+        manifest = compose(config).table(settings).manifest()
         known = source_consumers(config, settings, self._log, manifest)
         return RetentionConsumers((*named, *known.frames), known.mirror)
 

@@ -7,7 +7,6 @@ from functools import partial
 
 import dagster as dg
 
-from mirror_assets.composition import Project
 from mirror_assets.config.table_settings import TableSettings
 from mirror_assets.encode.spark_errors import spark_errors
 from mirror_assets.errors import MirrorError
@@ -27,6 +26,7 @@ from mirror_assets.orchestration.run_reports import MaintenanceReport, require_a
 from mirror_assets.orchestration.translator import AssetKind, MetadataItem
 from mirror_assets.pipeline.context import TableContext
 from mirror_assets.pipeline.errors import unexpected
+from mirror_assets.pipeline.project import Project
 from mirror_assets.source.log import DeltaLog
 from mirror_assets.source.losses import (
     DATA_FILE_MISSING,

@@ -10,7 +10,7 @@ from uuid import UUID
 
 from mirror_assets.cli.exit import Exit
 from mirror_assets.cli.output import note, show, show_json
-from mirror_assets.composition import Project
+from mirror_assets.composition import compose
 from mirror_assets.config.errors import Problem
 from mirror_assets.config.load import load_config, load_section
 from mirror_assets.config.model import Config
@@ -19,7 +19,8 @@ from mirror_assets.features.fabric.database import TargetProperties, create_data
 from mirror_assets.features.fabric.fabric_mirror import folder_of_tables, open_fabric
 from mirror_assets.features.fabric.fabric_settings import FabricConfig, FabricMirrorSettings
 from mirror_assets.monitoring import DatabaseState, MonitoredTable, TableState
-from mirror_assets.pipeline.replication import check_replication
+from mirror_assets.pipeline.project import Project
+from mirror_assets.pipeline.table_health import check_replication
 from mirror_assets.zones.onelake.onelake_zone import OneLakeAddress
 
 
@@ -94,7 +95,7 @@ def start(path: Path | None, *, replay: bool, as_json: bool) -> Exit:
     client, item = open_fabric(fabric, UUID(tables.workspace)), UUID(tables.item)
     started = start_mirroring(client, item, replay=replay)
     found = client.status(item)
-    problems = () if started else _problems(Project.of(config))
+    problems = () if started else _problems(compose(config))
     if as_json:
         show_json([DatabaseLine(tables.workspace, tables.item, found.state, found.message or "", problems)])
     else:
@@ -108,7 +109,7 @@ def status(path: Path | None, *, as_json: bool) -> Exit:
     config = load_config(path)
     fabric, place = _database(config)
     found = open_fabric(fabric, UUID(place.workspace)).status(UUID(place.item))
-    project = Project.of(config)
+    project = compose(config)
     tables, problems = tuple(project.mirror().status()), _problems(project)
     line = DatabaseLine(place.workspace, place.item, found.state, found.message or "", problems, tables)
     rows = [

@@ -5,7 +5,6 @@ from collections.abc import Sequence
 import dagster as dg
 from pydantic import Field
 
-from mirror_assets.composition import source_log
 from mirror_assets.config.model import Config
 from mirror_assets.config.table_settings import TableSettings
 from mirror_assets.errors import MirrorError
@@ -18,6 +17,7 @@ from mirror_assets.orchestration.mirror_assets import MirrorAssets, step_name
 from mirror_assets.orchestration.resources import resource_keys, sessions
 from mirror_assets.orchestration.runs import failure
 from mirror_assets.orchestration.translator import AssetKind, MetadataItem, shown_place
+from mirror_assets.pipeline.project import source_log
 
 
 class KeepHistory(dg.Config):

@@ -5,13 +5,13 @@ from __future__ import annotations
 import time
 from functools import partial
 
-from mirror_assets.composition import no_spark
 from mirror_assets.features.history.history_log import HistoryContext
 from mirror_assets.features.history.history_settings import HistoryTable
 from mirror_assets.features.history.with_dagster.opening import open_history
 from mirror_assets.orchestration.asset_check import KEEP_FILES, Check, CheckedTable, by_limits
 from mirror_assets.orchestration.translator import AssetKind
-from mirror_assets.pipeline.pending import deadline_at
+from mirror_assets.pipeline.lag import deadline_at
+from mirror_assets.pipeline.spark_sessions import no_spark
 from mirror_assets.source.row_counts import feed_files
 from mirror_assets.verify.check_result import CheckResult
 from mirror_assets.verify.timeliness import Consequence, ReadDeadline, check_retention

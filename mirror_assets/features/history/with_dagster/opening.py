@@ -7,13 +7,13 @@ from functools import cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from mirror_assets.composition import session_factory
 from mirror_assets.config.model import Config
 from mirror_assets.config.table_settings import TableSettings
 from mirror_assets.features.history.history_log import HistoryContext, HistoryLog, StreamOptions
 from mirror_assets.features.history.history_settings import HistoryMode, HistorySettings, HistoryStart, HistoryTable
 from mirror_assets.landing.names import TableName
 from mirror_assets.pipeline.plan_changes import limits_of
+from mirror_assets.pipeline.spark_sessions import session_factory
 from mirror_assets.settings import is_uri
 from mirror_assets.source.log import DeltaLog
 

@@ -15,7 +15,6 @@ from pathlib import Path
 
 import yaml
 
-from mirror_assets.composition import Session, session_factory
 from mirror_assets.config.load import parse_config
 from mirror_assets.config.model import Config
 from mirror_assets.config.setting_values import Changes
@@ -28,6 +27,7 @@ from mirror_assets.features.init.with_spark.survey import Lake, Survey, Unreadab
 from mirror_assets.lakes.catalogs import CatalogTable
 from mirror_assets.lakes.stores import StoreConfig
 from mirror_assets.landing.names import TableName
+from mirror_assets.pipeline.spark_sessions import Session, session_factory
 from mirror_assets.settings import is_uri
 from mirror_assets.source.source_state import source_columns
 from mirror_assets.source.table_properties import FEED_BY_DEFAULT, ROW_TRACKING_COST, Retention, feed_consequence

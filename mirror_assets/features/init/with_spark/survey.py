@@ -15,7 +15,6 @@ from typing import TypeVar
 import pydantic
 
 from mirror_assets.column_types import Family
-from mirror_assets.composition import Session, find_in_spark, source_log
 from mirror_assets.config.model import Config
 from mirror_assets.config.setting_values import Changes
 from mirror_assets.config.table_settings import StorePath, TableSettings
@@ -32,6 +31,8 @@ from mirror_assets.lakes.catalogs import (
 )
 from mirror_assets.lakes.stores import StoreConfig
 from mirror_assets.landing.names import TableName
+from mirror_assets.pipeline.project import find_in_spark, source_log
+from mirror_assets.pipeline.spark_sessions import Session
 from mirror_assets.settings import Origin, is_uri
 from mirror_assets.source.column_statistics import ColumnStatistics
 from mirror_assets.source.errors import leave_out_version

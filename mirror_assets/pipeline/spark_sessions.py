@@ -1,0 +1,167 @@
+"""Opens Spark sessions, with the settings of a configuration and the keys of a source's catalog."""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, NoReturn, TypeAlias
+
+from mirror_assets.config.variables import fill_settings, has_reference
+from mirror_assets.lakes.azure import VARIABLE, start_token_server, storage_token
+from mirror_assets.lakes.catalogs import VendedTable
+from mirror_assets.lakes.errors import SPARK_CANNOT_SIGN_IN
+from mirror_assets.redaction import hide
+from mirror_assets.source.log import DeltaLog
+from mirror_assets.telemetry.scope import current_scope
+
+if TYPE_CHECKING:
+    # Loaded when something opens that needs them: commands that read logs do without.
+    from pyspark.sql import SparkSession
+
+    from mirror_assets.encode.vended import CatalogKeys
+
+# Opens the Spark session of an owner, or a new one for None.
+Session: TypeAlias = "Callable[[str | None], SparkSession]"
+
+
+def session_from(session: Session, owner: str | None) -> SparkSession:
+    """Return the owner's session, made from the one that `session` returns. Raises what `own_session` raises."""
+    from mirror_assets.encode.session import own_session
+
+    return own_session(session(owner), owner)
+
+
+def reporting_start(session: Session, report: Callable[[str], None]) -> Session:
+    """Return `session` with a line for `report` before and after it starts Spark; other threads wait meanwhile."""
+    starting = threading.Lock()
+
+    def opened(owner: str | None) -> SparkSession:
+        from mirror_assets.encode.session import spark_has_started
+
+        if spark_has_started():
+            return session(owner)
+        with starting:
+            if spark_has_started():
+                return session(owner)
+            report("Starting Spark: this can take 20 s")
+            began = time.monotonic()
+            found = session(owner)
+            report(f"Spark has started in {time.monotonic() - began:.1f} s")
+            return found
+
+    return opened
+
+
+def one_for_each_thread(session: Session) -> Callable[[], SparkSession]:
+    """Return what opens one session for each thread that asks.
+
+    Tables that work at the same time share no settings, and memory does not grow with the number of tables.
+    """
+    local = threading.local()
+
+    def opened() -> SparkSession:
+        if not hasattr(local, "session"):
+            local.session = session(threading.current_thread().name)
+        found: SparkSession = local.session
+        return found
+
+    return opened
+
+
+def session_factory(source: DeltaLog, session: Callable[[], SparkSession]) -> Callable[[], SparkSession]:
+    """Return a factory for Spark sessions that hold the catalog credentials of this source, or none."""
+
+    def opened() -> SparkSession:
+        from mirror_assets.encode.session import describe_jobs
+        from mirror_assets.encode.vended import use_keys
+
+        spark, scope = session(), current_scope()
+        use_keys(spark, catalog_keys(source))
+        describe_jobs(spark, scope.text if scope else None)
+        return spark
+
+    return opened
+
+
+def catalog_keys(source: DeltaLog) -> CatalogKeys | None:
+    """Return what Spark needs to read the source with its catalog's keys; None where no catalog hands out any."""
+    from mirror_assets.encode.vended import CatalogKeys
+
+    access = source.access
+    if not isinstance(access, VendedTable):
+        return None
+    client, token = access.client, access.client.token()
+    if token and client.token_variable:
+        hide(client.token_variable, token)
+    return CatalogKeys(
+        f"{access.name} of the catalog {client.label}",
+        client.server,
+        access.table_id,
+        access.address.scheme.value,
+        token,
+        access.store.reach_settings(),
+        access.store.own_names(),
+    )
+
+
+def no_spark(owner: str | None = None) -> NoReturn:
+    """Stand in the place of a session where only logs and the landing zone are read. Raises RuntimeError."""
+    raise RuntimeError(f"{owner} asks for Spark where none may start")
+
+
+@dataclass(frozen=True)
+class SparkSettings:
+    """The settings of Spark sessions beside this project's own.
+
+    `reach` is how stores are reached, `packages` the JARs for them, `written` what mirror.yaml sets, with references to
+    environment variables that are resolved when a session opens. `of_catalogs` asks catalogs for the addresses of
+    their tables, and returns the JARs for these.
+    """
+
+    reach: Mapping[str, str]
+    written: Mapping[str, str]
+    packages: Sequence[str] = ()
+    jars_folder: Path | None = None
+    of_catalogs: Callable[[], Sequence[str]] = tuple
+
+    def filled(self, environment: Mapping[str, str] = os.environ) -> dict[str, str]:
+        """Return all settings with environment variables resolved.
+
+        Raises variable_unset, package_refused and jars_missing.
+        """
+        from mirror_assets.encode.session import spark_settings
+
+        written = fill_settings(self.written, environment)
+        packages = (*self.packages, *self.of_catalogs())
+        return spark_settings({**self.reach, **written}, packages, self.jars_folder)
+
+    def shown(self) -> dict[str, str]:
+        """Return the settings that may appear in the JVM's command line. Raises what `filled` raises."""
+        return self._filled_apart()[0]
+
+    def open(self, owner: str | None = None, *, is_brief: bool = False) -> SparkSession:
+        """Return the owner's session, or a new one.
+
+        Raises variable_unset, package_refused, jars_missing, spark_cannot_sign_in and SparkNotStarted. `is_brief`: if
+        this call starts Spark, its JVM is one for small slices.
+        """
+        from mirror_assets.encode.quick_start import for_brief_work
+        from mirror_assets.encode.session import open_session
+
+        shown, secret = self._filled_apart()
+        if any(f"{{env.{VARIABLE}}}" in value for value in self.reach.values()):
+            if not shown["spark.master"].startswith("local"):
+                raise SPARK_CANNOT_SIGN_IN(master=shown["spark.master"])
+            start_token_server(storage_token)
+        return open_session(for_brief_work(shown) if is_brief else shown, secret, owner)
+
+    def _filled_apart(self) -> tuple[dict[str, str], dict[str, str]]:
+        """Return the filled settings for the JVM's command line, and the secret ones, which only a session gets."""
+        filled = self.filled()
+        secret = {n for n, text in self.written.items() if n.startswith("spark.hadoop.") and has_reference(text)}
+        shown = {name: value for name, value in filled.items() if name not in secret}
+        return shown, {name: filled[name] for name in secret}

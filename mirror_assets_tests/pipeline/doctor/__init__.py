@@ -1,1 +1,0 @@
-"""Tests of the doctor's questions and answers."""

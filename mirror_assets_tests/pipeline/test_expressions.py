@@ -1,0 +1,393 @@
+"""Conditions for rows, masks and derived columns: what lands, which expressions are refused, and that secrets stay."""
+
+from __future__ import annotations
+
+import json
+import logging
+import re
+from itertools import cycle
+from pathlib import Path
+
+import pytest
+from deltalake import DeltaTable
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from pyspark.sql import SparkSession
+from pyspark.sql import functions as F
+
+from mirror_assets import redaction
+from mirror_assets.config.errors import MISTAKES
+from mirror_assets.config.variables import fill_sql
+from mirror_assets.errors import ErrorCode, SettingError
+from mirror_assets.landing.format import MarkerCounts, SliceKind
+from mirror_assets.pipeline.doctor import spark_reads
+from mirror_assets.pipeline.errors import SOURCE_BROKE, ChecksFailed
+from mirror_assets.pipeline.preview import landing_rows
+from mirror_assets.pipeline.repair_table import repair_table
+from mirror_assets.verify.reconciliation import ReconcileState
+from mirror_assets_tests.errors import raises, raises_row
+from mirror_assets_tests.lab import TABLE, Lab
+
+SALT = "planted-secret '\\ of the lake"
+MASK = "name: \"sha2(concat(name, '${SALT}'), 256)\""
+TOTAL = "total: {sql: 'amount * id', type: 'decimal(20,2)', comment: 'of an order'}"
+
+
+@pytest.fixture(autouse=True)
+def _salt(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SALT", SALT)
+
+
+def _configure(lab: Lab, *columns: str, where: str = "", more: str = "") -> None:
+    lines = [f"where: {json.dumps(where)}"] if where else []
+    lines += ["columns:", *(f"  {column}" for column in columns)] if columns else []
+    lab.configure("\n    ".join([*lines, *([more] if more else [])]))
+
+
+def _mirrored_rows(lab: Lab) -> list[dict[str, object]]:
+    lab.replicator.poll()
+    status = lab.replicator.table(TABLE)
+    assert status is not None
+    return sorted(DeltaTable(status.location).to_pyarrow_table().to_pylist(), key=lambda row: str(row["id"]))
+
+
+def test_a_row_that_leaves_the_condition_is_deleted_and_one_that_enters_is_inserted(lab: Lab) -> None:
+    _configure(lab, where="amount < 3 OR name = 'back'")
+    lab.mirror()
+    assert [row["id"] for row in _mirrored_rows(lab)] == [0, 1, 2, 3, 4, 5]
+    lab.sql("UPDATE {t} SET amount = amount + 2.5 WHERE id IN (0, 1)", "UPDATE {t} SET name = 'back' WHERE id = 9")
+    (mirrored,) = lab.mirror()
+    assert mirrored.record.markers == MarkerCounts(inserts=1, updates=1, deletes=1)
+    assert [row["id"] for row in _mirrored_rows(lab)] == [0, 2, 3, 4, 5, 9]
+    assert lab.is_equal
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "INSERT INTO {t} SELECT CAST(id + 100 AS INT), IF(id % 2 = 0, 'in', NULL), 1 FROM range(1000)",
+        "UPDATE {t} SET name = IF(name = 'in', NULL, 'in')",
+        "DELETE FROM {t} WHERE amount < 100",
+    ],
+    ids=["inserts", "updates", "deletes"],
+)
+def test_a_large_commit_lands_without_the_counts_of_its_log(lab: Lab, statement: str) -> None:
+    """A commit of one kind would land unpaired, with counts that the log has of all rows."""
+    lab.configure("where: \"name = 'in'\"\n    files: {target_rows: 10}")
+    lab.sql("INSERT INTO {t} SELECT CAST(id + 20 AS INT), IF(id % 3 = 0, 'in', NULL), 1 FROM range(500)")
+    lab.mirror()
+    lab.sql(statement)
+    lab.mirror()
+    assert lab.is_equal
+    assert {row["name"] for row in _mirrored_rows(lab)} <= {"in"}
+
+
+def test_masks_and_derived_columns_land_as_their_expressions(lab: Lab) -> None:
+    _configure(lab, MASK, TOTAL, where="id < 3")
+    lab.mirror()
+    lab.sql("UPDATE {t} SET amount = 2.25 WHERE id = 2")
+    lab.mirror()
+    escaped = SALT.replace("\\", "\\\\").replace("'", "\\'")
+    source = lab.spark.sql(
+        f"SELECT id, sha2(concat(name, '{escaped}'), 256) AS name, amount, "
+        f"CAST(amount * id AS DECIMAL(20, 2)) AS total FROM delta.`{lab.uri}` WHERE id < 3 ORDER BY id"
+    )
+    assert _mirrored_rows(lab) == [row.asDict() for row in source.collect()]
+    assert lab.is_equal
+
+
+def test_only_the_columns_of_a_list_land(lab: Lab) -> None:
+    _configure(lab, '- label: {sql: "concat(id, name)", type: string}', "- amount")
+    lab.mirror()
+    assert _mirrored_rows(lab)[0] == {"id": 0, "amount": 0.0, "label": "0n0"}
+    assert lab.is_equal
+
+
+def test_keys_may_be_hashed(lab: Lab) -> None:
+    _configure(lab, 'id: {sql: "sha2(string(id), 256)", type: string}')
+    lab.mirror()
+    lab.change()
+    lab.mirror()
+    assert lab.is_equal
+    assert all(isinstance(row["id"], str) for row in _mirrored_rows(lab))
+
+
+def test_colliding_keys_are_reported(lab: Lab) -> None:
+    _configure(lab, 'id: "id % 7"')
+    with raises(ChecksFailed, ErrorCode.CHECKS_FAILED, "key_uniqueness"):
+        lab.mirror()
+
+
+# What is wrong with an expression, and a part of the message.
+BAD = {
+    "rand()": "would differ at each reading",
+    "uuid()": "would differ at each reading",
+    "current_timestamp()": "depends on the time",
+    "unix_timestamp()": "depends on the time",
+    "timestamp 'now'": "depends on the time",
+    "current_user()": "depends on the session",
+    "spark_partition_id()": "would differ at each reading",
+    "input_file_name()": "would differ at each reading",
+    "aes_encrypt(name, '0000111122223333')": "has a random part",
+    "sum(amount)": "computed from one row",
+    "row_number() OVER (ORDER BY id)": "computed from one row",
+    "explode(array(1, 2))": "computed from one row",
+    "(SELECT max(id) FROM range(3))": "has a subquery",
+    "id IN (SELECT id FROM range(3))": "has a subquery",
+    "nme": "`nme` cannot be resolved. Did you mean one of the following? [`name`",
+    "shorten(name)": "Cannot resolve routine `shorten`",
+    "name ||": "Syntax error at or near end of input (line 1, character 8 of the expression)",
+    "named_struct('a', 1)": "can't land; to land it as text, use to_json",
+    "array(name)": "can't land; to land it as text, use to_json",
+    "raise_error('no')": "raises errors",
+    "reflect('java.util.UUID', 'randomUUID')": "not Spark's own",
+    "ours(name)": "not Spark's own",
+    "name, id": "Syntax error at or near ','",
+    "*": "Invalid usage of '*'",
+    ":p": "unbound parameter",
+    "identifier('id')": "it reads a column that isn't found in its text",
+    "name !< 'a'": "sqlglot can't parse it; put names into backticks, or write it in another way (line 1, character",
+    **dict.fromkeys(
+        (
+            *("cast('now' as timestamp)", "date'today'", "timestamp_ltz 'yesterday'", "to_date('today')"),
+            *(
+                "TIMESTAMP_NTZ /* id */ ' Tomorrow'",
+                "date 'today' -- by day",
+                "'NOW'::timestamp",
+                "try_to_timestamp('now')",
+            ),
+            *("date_add('today', id)", "timestamp '2020-01-01' < 'now'", "to_timestamp(concat('n', 'ow'))"),
+            "if(id = 1, timestamp '2020-01-01', 'now')",
+        ),
+        "depends on the time",
+    ),
+    **dict.fromkeys(
+        (
+            *("cast('09:30' as timestamp)", "timestamp '09:30'", "to_timestamp('T9')", "timestamp_ltz ' 9:30:10'"),
+            *("timestamp '2020-01-01' < '09:30'", "date_trunc('DAY', '09:30')", "'09:30' + interval 1 day"),
+        ),
+        "a text that is a time without a day is one of today",
+    ),
+    **dict.fromkeys(
+        (
+            *(
+                "cast(name as timestamp)",
+                "to_timestamp(name)",
+                "name < timestamp '2020-01-01'",
+                "date_trunc('DAY', name)",
+            ),
+            *("transform(array(name), x -> x::timestamp)[0]", "from_json(name, 'at timestamp').at"),
+            "try_variant_get(parse_json(name), '$', 'timestamp')",
+        ),
+        "give the format of the text, as in to_timestamp(text, 'yyyy-MM-dd HH:mm:ss')",
+    ),
+}
+
+# What looks like one of those, and is the same at each reading.
+GOOD = (
+    *("if(name = 'now', 'today', '09:30')", "name /* date 'today' */ -- cast('now' as date)", "\"timestamp 'now'\""),
+    *("timestamp '2020-01-01 09:30'", "date '2020-01-01'", "to_timestamp(name, 'HH:mm')", "cast('now' as string)"),
+    *("time '09:30'", "cast(name as date)", "timestamp_seconds(id)", "cast('2020-01-01T09:30' as timestamp)"),
+    *("case name when '09:30' then 'now' end", "from_json(name, 'at timestamp', map('timestampFormat', 'HH:mm')).at"),
+    *("filter(array(1, 2), ID -> ID > id)[0]", "concat('', name) < 'today'", "string(to_date(name, 'yyyy'))"),
+)
+
+
+def test_each_bad_expression_is_refused_with_its_line(lab: Lab) -> None:
+    lab.spark.udf.register("ours", lambda name: name)
+    columns = (f"c{index}: {{sql: {json.dumps(sql)}, type: string}}" for index, sql in enumerate(BAD))
+    _configure(lab, *columns, where="max(id) > 3")
+    with raises_row(MISTAKES) as refused:
+        lab.mirror()
+    found = {problem.path: problem for problem in refused.value.facts["problems"]}
+    for index, (sql, message) in enumerate(BAD.items()):
+        problem = found.pop(f"tables.shop.orders.columns.c{index}")
+        assert message in problem.message, (sql, problem.message)
+        assert problem.line is not None
+        assert json.dumps(sql) in lab.config_file.read_text().splitlines()[problem.line - 1]
+    assert list(found) == ["tables.shop.orders.where"]
+    assert lab.context.manifest() is None
+
+
+def test_expressions_that_only_look_like_those_are_accepted(lab: Lab) -> None:
+    columns = (f"c{index}: {{sql: {json.dumps(sql)}, type: string}}" for index, sql in enumerate(GOOD))
+    _configure(lab, *columns, where="name <> 'now' -- or id = 1")
+    spark_reads(lab.context, lab.context.log.state())
+
+
+def test_a_text_that_lands_as_a_timestamp_needs_its_format(lab: Lab) -> None:
+    _configure(lab, "at: {sql: name, type: timestamp}")
+    with raises_row(MISTAKES, match="it reads a text as a timestamp"):
+        lab.mirror()
+
+
+@pytest.mark.parametrize(
+    ("column", "message"),
+    [
+        ('total: "amount * id"', "set `type`: the source has no column 'total'"),
+        ("__rowMarker__: {sql: id, type: int}", "has the name of the landing file's row marker"),
+        ("id: 'NULL'", "a key can't be NULL"),
+        ('id: {sql: "amount", type: double}', "can't be a key: floating-point numbers have no exact equality"),
+        ("total: {sql: amount, type: 'struct<a: int>'}", "can't land"),
+        ("total: {sql: amount, typ: int}", "unknown setting 'typ'; did you mean 'type'?"),
+    ],
+)
+def test_each_bad_column_is_refused(lab: Lab, column: str, message: str) -> None:
+    _configure(lab, column)
+    with raises_row(MISTAKES, match=re.escape(message)):
+        lab.mirror()
+
+
+def test_a_row_that_an_expression_fails_for_stops_the_table_without_its_values(lab: Lab) -> None:
+    _configure(lab, 'number: {sql: "CAST(name AS INT)", type: int}')
+    lab.sql("UPDATE {t} SET name = 'private words' WHERE id = 3")
+    with raises(SettingError, ErrorCode.EXPRESSION_FAILED, "CAST_INVALID_INPUT") as failed:
+        lab.mirror()
+    assert "private words" not in str(failed.value)
+    assert failed.value.__cause__ is None
+    assert lab.context.manifest() is None
+
+
+def test_a_dropped_column_that_an_expression_uses_is_a_break(lab: Lab) -> None:
+    lab.sql("ALTER TABLE {t} SET TBLPROPERTIES (delta.columnMapping.mode = 'name')")
+    _configure(lab, "label: {sql: \"concat('x', amount)\", type: string}", more="on_break: hold")
+    lab.mirror()
+    lab.sql("ALTER TABLE {t} DROP COLUMN amount")
+    with raises_row(SOURCE_BROKE, match="`amount` was dropped"):
+        lab.mirror()
+
+
+@pytest.mark.parametrize(
+    ("statement", "broken"),
+    [
+        ("ALTER TABLE {t} ADD COLUMNS (info.b INT)", "`info.b` was added"),
+        ("ALTER TABLE {t} RENAME COLUMN country TO land", "`country` was renamed"),
+    ],
+)
+def test_only_columns_that_are_listed_or_used_can_break(lab: Lab, statement: str, broken: str) -> None:
+    lab.sql(
+        "ALTER TABLE {t} SET TBLPROPERTIES (delta.columnMapping.mode = 'name')",
+        "ALTER TABLE {t} ADD COLUMNS (country STRING, note STRING, info STRUCT<a: INT>)",
+        "UPDATE {t} SET country = IF(id < 5, 'DE', 'FR'), info = named_struct('a', id)",
+    )
+    _configure(lab, '- label: {sql: "info.a || name", type: string}', where="country = 'DE'", more="on_break: hold")
+    lab.mirror()
+    lab.sql(
+        "ALTER TABLE {t} RENAME COLUMN note TO remark",
+        "ALTER TABLE {t} DROP COLUMN amount",
+        "DELETE FROM {t} WHERE id = 1",
+    )
+    lab.mirror()
+    assert lab.is_equal
+    assert [row["label"] for row in _mirrored_rows(lab)] == ["0n0", "2n2", "3n3", "4n4"]
+    lab.sql(statement)
+    with raises_row(SOURCE_BROKE, match=broken):
+        lab.mirror()
+
+
+@pytest.mark.parametrize("change", ["where", "expression", "salt", "type"])
+def test_another_condition_or_expression_is_a_break(lab: Lab, monkeypatch: pytest.MonkeyPatch, change: str) -> None:
+    _configure(lab, MASK, TOTAL, where="id < 5")
+    lab.mirror()
+    before = lab.manifest()
+    assert lab.is_equal
+    if change == "salt":
+        monkeypatch.setenv("SALT", "another secret")
+    mask, total = MASK.replace("256", "512") if change == "expression" else MASK, TOTAL
+    total = total.replace("20,2", "20,3") if change == "type" else total
+    _configure(lab, mask, total, where="id < 6" if change == "where" else "id < 5")
+    assert lab.compare().state is ReconcileState.OUTDATED
+    lab.mirror()
+    assert lab.manifest().epoch == before.epoch + 1
+    assert lab.is_equal
+
+
+def test_a_repair_lands_only_what_other_settings_change(lab: Lab) -> None:
+    _configure(lab, MASK, where="id < 5")
+    lab.mirror()
+    lab.replicator.poll()
+    _configure(lab, MASK, where="id < 6", more="on_break: repair")
+    repaired = repair_table(lab.context, lab.replicator, lambda _: None)
+    assert repaired is not None
+    assert (repaired.record.kind, repaired.record.markers) == (SliceKind.REPAIR, MarkerCounts(upserts=1))
+    assert lab.is_equal
+    assert lab.manifest().epoch == 1
+    lab.change()
+    lab.mirror()
+    assert lab.is_equal
+    assert lab.manifest().epoch == 1
+
+
+def test_a_run_repairs_what_another_secret_changes_if_settings_say_so(
+    lab: Lab, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    _configure(lab, MASK, where="id < 5", more="on_break: repair")
+    lab.mirror()
+    monkeypatch.setenv("SALT", "another secret")
+    lab.sql("DELETE FROM {t} WHERE id = 0")
+    lab.mirror()
+    assert lab.is_equal
+    assert (lab.manifest().epoch, lab.manifest().kind) == (1, SliceKind.REPAIR)
+    assert lab.mirror() == []
+
+
+def test_a_preview_shows_masked_rows_before_anything_has_landed(lab: Lab) -> None:
+    _configure(lab, MASK, "note: {sql: \"to_json(named_struct('a', id))\", type: string}", where="id >= 8")
+    rows = [json.loads(row) for row in landing_rows(lab.context, 10)]
+    assert [(row["id"], row["note"]) for row in rows] == [(8, '{"a":8}'), (9, '{"a":9}')]
+    assert all(len(row["name"]) == 64 for row in rows)
+    assert len(landing_rows(lab.context, 1)) == 1
+    assert lab.context.manifest() is None
+
+
+def test_the_doctor_checks_expressions(lab: Lab) -> None:
+    _configure(lab, MASK, where="id < current_date()")
+    with raises_row(MISTAKES, match=r"tables\.shop\.orders\.where"):
+        spark_reads(lab.context, lab.context.log.state())
+
+
+def test_an_unset_variable_is_a_mistake(lab: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("SALT")
+    _configure(lab, MASK)
+    with raises_row(MISTAKES, match="environment variable SALT is not set"):
+        lab.mirror()
+
+
+def test_secrets_are_in_no_file_log_or_error(
+    lab: Lab, caplog: pytest.LogCaptureFixture, capfd: pytest.CaptureFixture[str]
+) -> None:
+    said: list[str] = []
+    with caplog.at_level(logging.DEBUG):
+        _configure(lab, MASK, where="name <> '${SALT}'")
+        lab.mirror(said.append)
+        assert lab.is_equal
+        for column in (
+            "name: \"nme || '${SALT}'\"",
+            'name: "name || \'${SALT}"',
+            "name: \"boolean(name || '${SALT}')\"",
+        ):
+            _configure(lab, column)
+            with pytest.raises(SettingError) as failed:
+                lab.mirror(said.append)
+            error: BaseException | None = failed.value
+            while error is not None:
+                said.append(f"{error} {error!r}")
+                error = error.__cause__ or (None if error.__suppress_context__ else error.__context__)
+    printed = capfd.readouterr()
+    texts = [caplog.text, printed.out, printed.err, repr(lab.context), repr(lab.config), *said]
+    texts += [path.read_bytes().decode("latin-1") for path in Path(lab.root).rglob("*") if path.is_file()]
+    assert len(texts) > 20
+    for secret in ("planted-secret",):
+        assert not [text[:200] for text in texts if secret in text]
+
+
+@settings(max_examples=20, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(values=st.lists(st.text(min_size=1), min_size=1, max_size=20))
+def test_any_value_of_a_variable_stands_for_itself_inside_quotes(spark: SparkSession, values: list[str]) -> None:
+    literals = []
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(redaction, "_references", {})  # random texts may be in messages of other tests
+        for value, quote in zip(values, cycle("'\""), strict=False):
+            literals.append(fill_sql("where", f"{quote}${{V}}{quote}", {"V": value}))
+    row = spark.range(1).select(*(F.expr(literal).alias(f"c{at}") for at, literal in enumerate(literals))).collect()[0]
+    assert list(row) == values
