@@ -332,7 +332,7 @@ def setting_problem(name: str, value: str) -> str | None:
 
 
 def require_fixed(settings: Mapping[str, str]) -> None:
-    """Raise setting_fixed for a setting that has another value than this package's sessions have."""
+    """Raise SETTING_FIXED for a setting that has another value than this package's sessions have."""
     for name, value in settings.items():
         problem = setting_problem(name, value)
         if problem is not None:
@@ -347,8 +347,6 @@ SETTING_FIXED = ErrorRow(
     "remove it; the value that this package sets needs no line.",
     "mirror-assets plan --config path/to/mirror.yaml    # lists all mistakes with their lines",
 )
-
-
 CONTEXT_UNFIT = ErrorRow(
     ErrorCode.SESSION_UNFIT,
     SettingError,

@@ -76,7 +76,7 @@ class MirrorComponent(dg.Component, dg.Resolvable, dg.Model):
         return self.translation(spec, data) if self.translation else spec
 
     def build_defs(self, context: dg.ComponentLoadContext) -> dg.Definitions:
-        """Return the definitions of the mirror. Raises ConfigInvalid for a mirror.yaml that is not valid."""
+        """Return the definitions of the mirror. Raises MISTAKES for a mirror.yaml that is not valid."""
         config = load_config(Path(context.path, self.config))
         return build_definitions(config, translator=_ComponentTranslator(self), name=self.name, spark=self.spark)
 

@@ -36,7 +36,7 @@ def compose(config: Config, session: Session | None = None, report: Callable[[st
 
 
 def spark_settings_of(config: Config) -> SparkSettings:
-    """Return the settings of Spark; they have only the stores that Spark has to reach. Raises stores_collide."""
+    """Return the settings of Spark; they have only the stores that Spark has to reach. Raises STORES_COLLIDE."""
     reach, packages = spark_reach(config)
     return SparkSettings(reach, config.spark.settings, packages, config.spark.jars_folder, packages_of_catalogs(config))
 
@@ -55,7 +55,7 @@ def packages_of_catalogs(config: Config) -> Callable[[], Sequence[str]]:
 
 
 def open_spark(config: Config, owner: str | None = None, *, is_brief: bool = False) -> SparkSession:
-    """Return the owner's session, or a new one. Raises variable_unset, package_refused and SparkNotStarted.
+    """Return the owner's session, or a new one. Raises VARIABLE_UNSET, PACKAGE_REFUSED and SPARK_NOT_STARTED.
 
     `is_brief`: see `SparkSettings.open`.
     """
@@ -65,7 +65,7 @@ def open_spark(config: Config, owner: str | None = None, *, is_brief: bool = Fal
 def spark_reach(config: Config) -> tuple[dict[str, str], tuple[str, ...]]:
     """Return the Spark settings and the packages for the stores of the sources, and for the landing zone.
 
-    Where Spark doesn't write to the landing zone, for the mirrored tables of a feature. Raises stores_collide.
+    Where Spark doesn't write to the landing zone, for the mirrored tables of a feature. Raises STORES_COLLIDE.
     """
     place, stores = config.mirror_place, config.lake_stores()
     own = config.zone.spark_reach or (place.spark_reach if place else None)

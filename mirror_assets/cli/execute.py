@@ -98,7 +98,7 @@ def _mirror_all(config: Config, names: Sequence[str], commits: RangeOptions) -> 
 def check(path: Path | None, names: Sequence[str], only: Sequence[str], *, as_json: bool) -> Exit:
     """Run the asset checks of these tables, or all; fails if one fails with severity ERROR.
 
-    `only` names checks; none: all. Raises TableUnknown, and SettingError for an unknown check.
+    `only` names checks; none: all. Raises TABLE_UNKNOWN, and SettingError for an unknown check.
     """
     config = load_config(path)
     config.chosen(names)

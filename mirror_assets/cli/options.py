@@ -63,7 +63,7 @@ def table(command: Decorated) -> Decorated:
 
 
 def require_tables(config: Path | None, names: Sequence[str]) -> None:
-    """Raise TableUnknown for a table that mirror.yaml does not have: before Dagster is loaded, which takes seconds."""
+    """Raise TABLE_UNKNOWN for a table that mirror.yaml does not have: before Dagster is loaded, which takes seconds."""
     from mirror_assets.config.discovered import When
     from mirror_assets.config.load import load_config
 

@@ -62,8 +62,6 @@ CONFIG_MISSING = ErrorRow(
     "run in the folder of your mirror.yaml, or name the file with --config or the variable MIRROR_CONFIG.",
     "mirror-assets plan --config path/to/mirror.yaml    # lists all mistakes with their lines",
 )
-
-
 TABLE_UNKNOWN = ErrorRow(
     ErrorCode.CONFIG_INVALID,
     SettingError,
@@ -72,8 +70,6 @@ TABLE_UNKNOWN = ErrorRow(
     "use one of its tables{meant}",
     "mirror-assets plan    # validates mirror.yaml",
 )
-
-
 VARIABLE_UNSET = ErrorRow(
     ErrorCode.CONFIG_INVALID,
     SettingError,
@@ -82,8 +78,6 @@ VARIABLE_UNSET = ErrorRow(
     "set it in this process's environment.",
     "mirror-assets plan    # validates mirror.yaml",
 )
-
-
 MEMORY_DAMAGED = ErrorRow(
     ErrorCode.LANDING_DAMAGED,
     StopError,
@@ -92,8 +86,6 @@ MEMORY_DAMAGED = ErrorRow(
     "restore it from a backup, or run `mirror-assets discover --accept`, which scans and writes it again.",
     "mirror-assets check --table TABLE --only file_continuity\nmirror-assets rebuild TABLE",
 )
-
-
 NO_RESPONSE = ErrorRow(
     ErrorCode.SOURCE_UNAVAILABLE,
     RetryError,
@@ -102,8 +94,6 @@ NO_RESPONSE = ErrorRow(
     "check the network and the address; the sensor `mirror` scans again.",
     "mirror-assets doctor --table TABLE",
 )
-
-
 REQUEST_FAILED = ErrorRow(
     ErrorCode.UNEXPECTED,
     StopError,

@@ -50,15 +50,15 @@ def load_config(
 ) -> Config:
     """Read the configuration in `path`, by default `config_file()`, with the tables that its rules find.
 
-    `when` controls the scans; by default, only places that were never listed are scanned. Raises ConfigMissing and
-    ConfigInvalid.
+    `when` controls the scans; by default, only places that were never listed are scanned. Raises CONFIG_MISSING and
+    MISTAKES.
     """
     file = path or config_file(environment)
     return with_found_tables(parse_config(_read(file), file, environment), when)
 
 
 def parse_config(text: bytes, file: Path, environment: Mapping[str, str]) -> Config:
-    """Return the configuration in `text`, the content of `file`. Raises ConfigInvalid."""
+    """Return the configuration in `text`, the content of `file`. Raises MISTAKES."""
     document = read_document(text, file, environment)
     config = _validate(Config, document.value, document)
     if config is not None:
@@ -91,7 +91,7 @@ def load_section(
 ) -> _Model:
     """Read one section alone; the rest of the file may still be wrong.
 
-    Raises ConfigMissing, and ConfigInvalid for mistakes in the YAML and in this section.
+    Raises CONFIG_MISSING, and MISTAKES for mistakes in the YAML and in this section.
     """
     file = path or config_file(environment)
     document = read_document(_read(file), file, environment)

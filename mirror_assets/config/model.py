@@ -122,7 +122,7 @@ class Config(Sections):
         return tuple(TableName.parse(name) for name in self.tables)
 
     def table(self, name: TableName | str) -> TableSettings:
-        """Return the table's own settings over the defaults, field by field. Raises TableUnknown."""
+        """Return the table's own settings over the defaults, field by field. Raises TABLE_UNKNOWN."""
         known = self._merged.get(str(name))
         if known is None:
             known = self._merged[str(name)] = self._table(str(name))
@@ -197,7 +197,7 @@ class Config(Sections):
         return tuple(self.table(name) for name in self.names)
 
     def chosen(self, names: Sequence[str]) -> tuple[TableSettings, ...]:
-        """Return the tables with these names, each once, or all for no names. Raises TableUnknown."""
+        """Return the tables with these names, each once, or all for no names. Raises TABLE_UNKNOWN."""
         return tuple(self.table(name) for name in dict.fromkeys(names)) if names else self.all_tables()
 
     def line_of(self, path: str) -> int | None:

@@ -88,7 +88,7 @@ class EncodedGroup:
             self.rows = landed_in_parts(pairs, slice_.columns, footer, self._pairs)
 
     def write(self, folder: str, compression: str) -> GroupRead:
-        """Write the rows into the new folder. Raises DuplicateKey, rows_misplaced, and what Spark raises."""
+        """Write the rows into the new folder. Raises DUPLICATE_KEY, ROWS_MISPLACED, and what Spark raises."""
         write_parts(self.rows, folder, compression, 0 if self._observed else self._slice.target_rows)
         if self._observed is None:
             is_counted_apart = self._counted is None and self._slice.projection.where
@@ -124,7 +124,7 @@ def encode_changes(
 ) -> tuple[GroupRead, ...]:
     """Write the slice's parts into `folder`, with a subfolder for each group of commits; their names sort by group.
 
-    Raises DuplicateKey, with sample keys, when a key has two old or two new rows in one commit; rows_misplaced when
+    Raises DUPLICATE_KEY, with sample keys, when a key has two old or two new rows in one commit; ROWS_MISPLACED when
     Spark writes a row outside of its part; and the errors of `spark_error`.
     """
     with spark_errors(f"{slice_.table}, encoding changes of {slice_.scan.uri} into {folder}"):

@@ -66,7 +66,7 @@ def encode_differences(
 ) -> Counted:
     """Write one change for each key that differs into `folder`; return the counts of the rows read.
 
-    Raises DuplicateKey, with sample keys, when a version has two rows of one key in these files, and the errors of
+    Raises DUPLICATE_KEY, with sample keys, when a version has two rows of one key in these files, and the errors of
     `spark_error`.
     """
     table, scans = slice_.net.table, slice_.scans

@@ -59,7 +59,7 @@ def encode_inserts(
 ) -> Counted | None:
     """Write the rows into `folder`; no rows become one file without rows.
 
-    Returns the counts of the rows read if there is a condition; else the parts have all of them. Raises RowsChanged
+    Returns the counts of the rows read if there is a condition; else the parts have all of them. Raises ROWS_CHANGED
     when a commit of appends removes rows, and the errors of `spark_error`.
     """
     removing = min((file.version for file in slice_.scan.files if file.kind is not RowKind.INSERT), default=None)

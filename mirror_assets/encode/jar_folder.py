@@ -11,7 +11,7 @@ from mirror_assets.errors import ErrorCode, ErrorRow, SettingError
 
 
 def jars_in(folder: Path, packages: Sequence[str]) -> tuple[Path, ...]:
-    """Return the folder's JARs. Raises jars_missing unless those of the packages (`group:name:version`) are there."""
+    """Return the folder's JARs. Raises JARS_MISSING unless those of the packages (`group:name:version`) are there."""
     jars = tuple(sorted(folder.glob("*.jar")))
     wanted = {package: "-".join(package.split(":")[1:3]) for package in packages}
     lacking = [package for package, name in wanted.items() if not any(jar.stem.endswith(name) for jar in jars)]
@@ -23,8 +23,8 @@ def jars_in(folder: Path, packages: Sequence[str]) -> tuple[Path, ...]:
 def fill_jar_folder(folder: Path, settings: Mapping[str, str]) -> tuple[Path, ...]:
     """Copy the JARs of the settings' packages and their dependencies into the folder; return them.
 
-    Starts Spark to resolve unknown packages. Raises jars_unknown if Spark doesn't report the JARs, SparkNotStarted, and
-    OSError.
+    Starts Spark to resolve unknown packages. Raises JARS_UNKNOWN if Spark doesn't report the JARs, SPARK_NOT_STARTED,
+    and OSError.
     """
     from mirror_assets.encode.session import open_session
 
@@ -45,8 +45,6 @@ JARS_MISSING = ErrorRow(
     "run `mirror-assets download-jars FOLDER` on a machine that can download them, and copy the folder here.",
     "mirror-assets doctor --table TABLE",
 )
-
-
 JARS_UNKNOWN = ErrorRow(
     ErrorCode.SESSION_UNFIT,
     SettingError,

@@ -50,7 +50,7 @@ def encode_net(
 ) -> Counted:
     """Write the net changes into `folder`, one file per part that has rows; return the counts of the rows read.
 
-    Raises DuplicateKey, with sample keys, when a key has two old or two new rows in one commit, and the errors of
+    Raises DUPLICATE_KEY, with sample keys, when a key has two old or two new rows in one commit, and the errors of
     `spark_error`.
     """
     repeats = Observation()

@@ -53,7 +53,7 @@ class RepairSlice:
 
 
 def repair_changes(slice_: RepairSlice) -> RepairChanges:
-    """Count the changes and return sample keys; write nothing. Raises DuplicateKey and the errors of `spark_error`."""
+    """Count the changes and return sample keys; write nothing. Raises DUPLICATE_KEY and the errors of `spark_error`."""
     samples = dict[Marker, list[str]]()
     of_marker = Window.partitionBy(ROW_MARKER).orderBy(*slice_.keys)
     with spark_errors(f"{slice_.table}, comparing version {slice_.version} with the mirror"), _marked(slice_) as rows:
@@ -68,7 +68,7 @@ def encode_repair(slice_: RepairSlice, folder: str, compression: str, footer: Ma
     """Write the changes into `folder`, one file per part that has rows; return their counts by change type.
 
     The counts are those of the comparison. A row that `rows_to_land` lacks or repeats makes the numbers in the files
-    differ from them, and the check `row_conservation` finds that. Raises DuplicateKey, with sample keys, when the
+    differ from them, and the check `row_conservation` finds that. Raises DUPLICATE_KEY, with sample keys, when the
     source has a key twice; and the errors of `spark_error`.
     """
     with spark_errors(f"{slice_.table}, encoding into {folder}"), _marked(slice_) as marked:
@@ -97,7 +97,7 @@ def _marked(slice_: RepairSlice) -> Iterator[DataFrame]:
 
 
 def _counted(slice_: RepairSlice, marked: DataFrame) -> dict[Marker, int]:
-    """Return the numbers of changes by marker. Raises DuplicateKey if the source has several rows of a key."""
+    """Return the numbers of changes by marker. Raises DUPLICATE_KEY if the source has several rows of a key."""
     by_marker = [F.count_if(F.col(ROW_MARKER) == int(marker)).alias(marker.name) for marker in MARKERS]
     counts = marked.agg(*by_marker, F.count_if(F.col("source_rows") > 1).alias(_REPEATS)).collect()[0]
     if repeats := counts[_REPEATS]:

@@ -69,7 +69,7 @@ _Longs = npt.NDArray[np.int64]
 def read_scan(spark: SparkSession, scan: Scan, *, row_ids: bool = False) -> DataFrame:
     """Return the scan's rows: the table's columns, a feed's own columns, and with `row_ids` row tracking's two.
 
-    Raises source_unsupported, and what Spark raises. A file that the scan doesn't name, and NULL in a NOT NULL column,
+    Raises SOURCE_UNSUPPORTED, and what Spark raises. A file that the scan doesn't name, and NULL in a NOT NULL column,
     fail the query.
     """
     reader = _ScanReader(spark, scan, row_ids)
@@ -134,7 +134,7 @@ class _ScanReader:
     _schema: StructType = field(init=False)
 
     def __post_init__(self) -> None:
-        """Parse the schema once. Raises source_unsupported for a default that is no constant."""
+        """Parse the schema once. Raises SOURCE_UNSUPPORTED for a default that is no constant."""
         schema = _delta_schema(self.scan.metadata.schema_string)
         for one in schema.fields:
             default = one.metadata.get(_DEFAULT)

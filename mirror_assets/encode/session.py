@@ -59,7 +59,7 @@ def spark_settings(
 
     `packages` are Maven coordinates that it needs beside Delta's, those of Hadoop without a version. Packages and
     extensions of `extra` are appended to the default ones, but an empty `spark.jars.packages` in `extra` removes all
-    packages. With `jars_folder`, their JARs come from there. Raises package_refused and jars_missing.
+    packages. With `jars_folder`, their JARs come from there. Raises PACKAGE_REFUSED and JARS_MISSING.
     """
     wanted = dict(extra or {})
     settings = {
@@ -108,7 +108,7 @@ def open_session(
 
     An `owner`, such as a table's name, gets the same session on each call in a process, with the settings applied
     again: Spark never frees the half megabyte that a session holds once it has read Delta tables. Raises
-    SparkNotStarted, connect_unsupported, setting_fixed and context_unfit.
+    SPARK_NOT_STARTED, CONNECT_UNSUPPORTED, SETTING_FIXED and context_unfit.
     """
     require_classic(settings)
     require_fixed(settings)
@@ -229,7 +229,7 @@ def _running_session() -> SparkSession | None:
 
 
 def _start(settings: Mapping[str, str]) -> SparkSession:
-    """Start a Spark context and return its session. Raises SparkNotStarted."""
+    """Start a Spark context and return its session. Raises SPARK_NOT_STARTED."""
     quick, last_lines = QuickStart.of(settings), deque[str](maxlen=_LINES)
     with ExitStack() as alone:
         if quick.started().get(PACKAGES):

@@ -111,8 +111,6 @@ ROWS_MISPLACED = ErrorRow(
     "run again; if it repeats, remove settings that move partitions from `spark.settings`, and report it.",
     "mirror-assets run --table TABLE",
 )
-
-
 EXPRESSION_FAILED = ErrorRow(
     ErrorCode.EXPRESSION_FAILED,
     SettingError,
@@ -123,8 +121,6 @@ EXPRESSION_FAILED = ErrorRow(
     "`mirror-assets preview` shows its values.",
     "mirror-assets preview TABLE --limit 100",
 )
-
-
 SPARK_UNFIT = ErrorRow(
     ErrorCode.SESSION_UNFIT,
     SettingError,
@@ -133,8 +129,6 @@ SPARK_UNFIT = ErrorRow(
     "correct what the message names where the session is created, then start the process again.",
     "mirror-assets doctor --table TABLE",
 )
-
-
 SPARK_NOT_STARTED = ErrorRow(
     ErrorCode.SESSION_UNFIT,
     SettingError,
@@ -159,8 +153,6 @@ PACKAGE_REFUSED = ErrorRow(
     "remove it: Delta's JARs are added without it; for another Delta version, install another delta-spark.",
     "mirror-assets plan --config path/to/mirror.yaml    # lists all mistakes with their lines",
 )
-
-
 SPARK_DISK_FULL = ErrorRow(
     ErrorCode.STORE_FULL,
     RetryError,

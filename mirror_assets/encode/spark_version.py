@@ -15,7 +15,7 @@ _INSTALL = "pip install 'mirror-assets[spark]'"
 
 
 def require_spark() -> None:
-    """Raise spark_missing without PySpark or delta-spark, and spark_unsupported for another Spark than 4.0 to 4.2."""
+    """Raise SPARK_MISSING without PySpark or delta-spark, and SPARK_UNSUPPORTED for another Spark than 4.0 to 4.2."""
     try:
         from pyspark import __version__
 
@@ -39,7 +39,7 @@ def with_version(package: str) -> str:
 
 
 def require_classic(settings: Mapping[str, str], environment: Mapping[str, str] = os.environ) -> None:
-    """Raise connect_unsupported if Spark's builder would connect to a Spark Connect server, or has done so."""
+    """Raise CONNECT_UNSUPPORTED if Spark's builder would connect to a Spark Connect server, or has done so."""
     mode = settings.get(_API_MODE) or environment.get("SPARK_API_MODE", "")
     if "spark.remote" in settings or any(map(environment.get, _REMOTE)) or mode.lower() == "connect":
         raise CONNECT_UNSUPPORTED()
@@ -53,8 +53,6 @@ SPARK_MISSING = ErrorRow(
     f"run `{_INSTALL}`; with a Spark of the platform's own, see docs/spark-versions.md.",
     "mirror-assets doctor --table TABLE",
 )
-
-
 SPARK_UNSUPPORTED = ErrorRow(
     ErrorCode.SESSION_UNFIT,
     SettingError,
@@ -63,8 +61,6 @@ SPARK_UNSUPPORTED = ErrorRow(
     f"run `{_INSTALL}` in an environment of its own, or choose a runtime with Spark 4.",
     "mirror-assets doctor --table TABLE",
 )
-
-
 CONNECT_UNSUPPORTED = ErrorRow(
     ErrorCode.SESSION_UNFIT,
     SettingError,

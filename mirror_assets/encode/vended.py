@@ -49,7 +49,7 @@ _SETTINGS: WeakKeyDictionary[SparkSession, tuple[CatalogKeys, tuple[str, ...]]] 
 def use_keys(spark: SparkSession, keys: CatalogKeys | None) -> None:
     """Let the session read the table of these keys from now on, and no other by a catalog's keys.
 
-    Raises file_system_missing, and the errors of `spark_errors` where the catalog hands out no keys.
+    Raises FILE_SYSTEM_MISSING, and the errors of `spark_errors` where the catalog hands out no keys.
     """
     known = _SETTINGS.get(spark)
     if known is not None and known[0] == keys:

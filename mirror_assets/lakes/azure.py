@@ -81,7 +81,7 @@ class AzureStore(LakeStore):
         """Return deltalake's options, with a token that is valid now.
 
         One credential of the process fetches tokens: deltalake would fetch one for each table that it opens. Raises
-        credential_incomplete, credential_unfit and token_refused.
+        CREDENTIAL_INCOMPLETE, CREDENTIAL_UNFIT and token_refused.
         """
         endpoint = None if self._is_known else f"https://{self.root.host}"
         options = {
@@ -137,7 +137,7 @@ def storage_token(kind: CredentialKind, env_prefix: str) -> AccessToken:
     """Return a token for storage that is valid now; one credential of the process fetches and caches tokens.
 
     For `default`, a token in the environment comes first, such as that of a Fabric notebook. Raises
-    credential_incomplete, credential_unfit and azure-identity's errors.
+    CREDENTIAL_INCOMPLETE, CREDENTIAL_UNFIT and azure-identity's errors.
     """
     given = os.environ.get(STORAGE_TOKEN) if kind is CredentialKind.DEFAULT else None
     if given:

@@ -50,7 +50,7 @@ def credential_of(
 ) -> TokenCredential:
     """Return the credential, which fetches a token on first use.
 
-    Raises credential_incomplete, credential_unfit, and certificate_refused for a `ca_bundle` that can't be read.
+    Raises CREDENTIAL_INCOMPLETE, CREDENTIAL_UNFIT, and CERTIFICATE_REFUSED for a `ca_bundle` that can't be read.
     """
     missing = tuple(name for name in kind.variables if not environment.get(name))
     if missing:

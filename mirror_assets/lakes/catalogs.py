@@ -233,7 +233,7 @@ def locate(
 ) -> Located:
     """Return the current location of the table at an address, or of a catalog.
 
-    For a catalog's table, raises LocationUnknown, catalog_managed, and what the catalog's client raises.
+    For a catalog's table, raises LOCATION_UNKNOWN, CATALOG_MANAGED, and what the catalog's client raises.
     """
     named, known = CatalogTable.parse(source), tuple(stores)
     if named is None:
@@ -300,7 +300,7 @@ def _in_unity(named: CatalogTable, catalog: CatalogConfig) -> TableLocation:
 
 
 def _address(named: CatalogTable, location: str) -> str:
-    """Return a location in the spelling that both readers take. Raises catalog_location_unfit."""
+    """Return a location in the spelling that both readers take. Raises CATALOG_LOCATION_UNFIT."""
     try:
         local = str(local_source(location))
         return LakeAddress.parse(local).uri if is_uri(local) else local.rstrip("/")

@@ -21,8 +21,6 @@ CATALOG_UNAVAILABLE = ErrorRow(
     "run again. If the error persists, check `catalogs.{catalog}.url` and that this host can reach the catalog.",
     "mirror-assets doctor --table TABLE --no-spark",
 )
-
-
 CATALOG_TOKEN_MISSING = ErrorRow(
     ErrorCode.CREDENTIAL_UNFIT,
     SettingError,
@@ -31,8 +29,6 @@ CATALOG_TOKEN_MISSING = ErrorRow(
     "set {variable} in this process's environment, or correct `catalogs.{catalog}.token_variable`.",
     "mirror-assets doctor --no-spark",
 )
-
-
 CATALOG_DENIED = ErrorRow(
     ErrorCode.CATALOG_REFUSED,
     SettingError,
@@ -42,8 +38,6 @@ CATALOG_DENIED = ErrorRow(
     "and SELECT on the table (in Databricks also EXTERNAL USE SCHEMA).",
     "mirror-assets doctor --table TABLE --no-spark",
 )
-
-
 CATALOG_TABLE_UNKNOWN = ErrorRow(
     ErrorCode.CATALOG_TABLE_REFUSED,
     SettingError,
@@ -52,8 +46,6 @@ CATALOG_TABLE_UNKNOWN = ErrorRow(
     "correct the table's `source` in mirror.yaml, or `catalogs.{catalog}.name`, its catalog's name there.",
     "mirror-assets doctor --table TABLE --no-spark",
 )
-
-
 CATALOG_REFUSED = ErrorRow(
     ErrorCode.CATALOG_REFUSED,
     SettingError,
@@ -62,8 +54,6 @@ CATALOG_REFUSED = ErrorRow(
     "check that `catalogs.{catalog}.url` is that of a Unity Catalog (…/api/2.1/unity-catalog).",
     "mirror-assets doctor --table TABLE --no-spark",
 )
-
-
 CATALOG_TABLE_UNFIT = ErrorRow(
     ErrorCode.SOURCE_NOT_DELTA,
     SettingError,
@@ -72,8 +62,6 @@ CATALOG_TABLE_UNFIT = ErrorRow(
     "name a Delta table; of a view, mirror the tables that it reads.",
     "mirror-assets doctor --table TABLE",
 )
-
-
 CATALOG_LOCATION_UNFIT = ErrorRow(
     ErrorCode.SOURCE_UNREADABLE,
     SettingError,
@@ -82,8 +70,6 @@ CATALOG_LOCATION_UNFIT = ErrorRow(
     "mirror a table in S3, Azure Storage, OneLake, Google Cloud Storage, HDFS or a folder of this machine.",
     "mirror-assets doctor --table TABLE",
 )
-
-
 CREDENTIALS_NOT_VENDED = ErrorRow(
     ErrorCode.CATALOG_TABLE_REFUSED,
     SettingError,
@@ -111,8 +97,6 @@ SOURCE_UNREADABLE = ErrorRow(
     "restore the damaged files of its log; then run again.",
     "mirror-assets doctor --table TABLE",
 )
-
-
 SOURCE_UNAVAILABLE = ErrorRow(
     ErrorCode.SOURCE_UNAVAILABLE,
     RetryError,
@@ -121,8 +105,6 @@ SOURCE_UNAVAILABLE = ErrorRow(
     "run again. If the error persists, check the host in the table's address and its credentials.",
     "mirror-assets doctor --table TABLE",
 )
-
-
 LOCATION_UNKNOWN = ErrorRow(
     ErrorCode.LOCATION_UNKNOWN,
     RetryError,
@@ -131,8 +113,6 @@ LOCATION_UNKNOWN = ErrorRow(
     "mirror the table once (`mirror-assets run`, or its sensor's run). The address is then cached for an hour.",
     "mirror-assets run --table TABLE",
 )
-
-
 CATALOG_MANAGED = ErrorRow(
     ErrorCode.SOURCE_UNFIT,
     SettingError,
@@ -142,8 +122,6 @@ CATALOG_MANAGED = ErrorRow(
     "catalogManaged`), or mirror a copy that no catalog manages.",
     "mirror-assets doctor --table TABLE",
 )
-
-
 CREDENTIAL_INCOMPLETE = ErrorRow(
     ErrorCode.CREDENTIAL_UNFIT,
     SettingError,
@@ -152,8 +130,6 @@ CREDENTIAL_INCOMPLETE = ErrorRow(
     "set them, or choose another credential.",
     "mirror-assets doctor --no-spark",
 )
-
-
 CREDENTIAL_UNFIT = ErrorRow(
     ErrorCode.CREDENTIAL_UNFIT,
     SettingError,
@@ -162,8 +138,6 @@ CREDENTIAL_UNFIT = ErrorRow(
     "correct the AZURE_ variables in the environment, or choose another credential.",
     "mirror-assets doctor --no-spark",
 )
-
-
 PACKAGE_MISSING = ErrorRow(
     ErrorCode.CREDENTIAL_UNFIT,
     SettingError,
@@ -172,8 +146,6 @@ PACKAGE_MISSING = ErrorRow(
     "run `pip install 'mirror-assets[{extra}]'`, or choose another credential.",
     "mirror-assets doctor --no-spark",
 )
-
-
 AWS_IDENTITY_UNFIT = ErrorRow(
     ErrorCode.CREDENTIAL_UNFIT,
     SettingError,
@@ -197,8 +169,6 @@ SPARK_CANNOT_SIGN_IN = ErrorRow(
     "choose another in `stores`: client_secret, managed_identity, workload_identity or sas.",
     "mirror-assets doctor --no-spark",
 )
-
-
 STORES_COLLIDE = ErrorRow(
     ErrorCode.CREDENTIAL_UNFIT,
     SettingError,
@@ -207,8 +177,6 @@ STORES_COLLIDE = ErrorRow(
     "give stores of one bucket, or of one account, the same kind of credential; or mirror them with two mirror.yaml.",
     "mirror-assets doctor --no-spark",
 )
-
-
 CERTIFICATE_REFUSED = ErrorRow(
     ErrorCode.CERTIFICATE_REFUSED,
     SettingError,
@@ -217,8 +185,6 @@ CERTIFICATE_REFUSED = ErrorRow(
     "set ca_bundle to a PEM file with the authority that signed it; verification can't be disabled.",
     "mirror-assets doctor --no-spark",
 )
-
-
 TOKEN_REFUSED = ErrorRow(
     ErrorCode.TOKEN_REFUSED,
     SettingError,

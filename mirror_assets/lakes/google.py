@@ -37,7 +37,7 @@ class GoogleStore(LakeStore):
     packages = (HADOOP_GCP,)
 
     def storage_options(self) -> dict[str, str]:
-        """Return deltalake's options. Raises credential_incomplete."""
+        """Return deltalake's options. Raises CREDENTIAL_INCOMPLETE."""
         if self.credential is GoogleCredential.ANONYMOUS:
             return {"google_skip_signature": "true"}
         if self.credential is not GoogleCredential.KEY_FILE:

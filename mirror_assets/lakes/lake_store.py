@@ -143,7 +143,7 @@ class LakeStore:
         return address.uri
 
     def storage_options(self) -> dict[str, str]:
-        """Return deltalake's options, with credentials that are valid now. Raises credential_incomplete."""
+        """Return deltalake's options, with credentials that are valid now. Raises CREDENTIAL_INCOMPLETE."""
         return {}
 
     def hadoop_settings(self) -> dict[str, str]:

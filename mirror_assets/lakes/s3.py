@@ -108,7 +108,7 @@ class S3Store(LakeStore):
     packages = (HADOOP_AWS,)
 
     def storage_options(self) -> dict[str, str]:
-        """Return deltalake's options. Raises credential_incomplete, and what `_fetched_keys` raises."""
+        """Return deltalake's options. Raises CREDENTIAL_INCOMPLETE, and what `_fetched_keys` raises."""
         endpoint = self._endpoint
         named = {
             "aws_region": self._region,
@@ -188,7 +188,7 @@ class S3Store(LakeStore):
     def _fetched_keys(self) -> dict[str, str | None]:
         """Return keys that are valid now.
 
-        Raises package_missing without botocore, and aws_identity_unfit if it finds no credential.
+        Raises PACKAGE_MISSING without botocore, and aws_identity_unfit if it finds no credential.
         """
         try:
             from botocore.exceptions import BotoCoreError, ClientError

@@ -22,7 +22,7 @@ from mirror_assets.landing.steps import DeleteTree, FolderIdentity, ListFolder, 
 def begin_drop(table: TableName) -> Steps[RebuildRecord]:
     """Return the running drop, or start one. A running rebuild then fails at its next step.
 
-    Raises RebuildRunning if another process changes the record at the same time, and ManifestCorrupt for the record.
+    Raises REBUILD_RUNNING if another process changes the record at the same time, and ManifestCorrupt for the record.
     """
     found = yield from read_record(table)
     if found.record is not None and found.record.step is RebuildStep.REMOVING:
@@ -33,7 +33,7 @@ def begin_drop(table: TableName) -> Steps[RebuildRecord]:
 def remove_table(table: TableName, record: RebuildRecord) -> Steps[None]:
     """Delete the staged slices, then the table folder: in the other order, a publisher could still land a staged slice.
 
-    Repeats if a late publisher creates the folder again. Raises RebuildRunning if another process has changed the
+    Repeats if a late publisher creates the folder again. Raises REBUILD_RUNNING if another process has changed the
     record.
     """
     for info in (yield from ListFolder(table.scratch)):
@@ -45,7 +45,7 @@ def remove_table(table: TableName, record: RebuildRecord) -> Steps[None]:
 
 
 def end_drop(table: TableName, record: RebuildRecord) -> Steps[RebuildRecord]:
-    """Finish the drop. The record remains, to count epochs. Raises RebuildRunning."""
+    """Finish the drop. The record remains, to count epochs. Raises REBUILD_RUNNING."""
     return (yield from advance_rebuild(table, record, RebuildStep.DROPPED))
 
 

@@ -39,8 +39,6 @@ MANIFEST_CORRUPT = ErrorRow(
     "restore it from a backup of the landing zone, or run `mirror-assets rebuild` for its table.",
     "mirror-assets check --table TABLE --only file_continuity\nmirror-assets rebuild TABLE",
 )
-
-
 MANIFEST_LOST = ErrorRow(
     ErrorCode.LANDING_DAMAGED,
     StopError,
@@ -49,8 +47,6 @@ MANIFEST_LOST = ErrorRow(
     REBUILD_STEP + ".",
     "mirror-assets check --table TABLE --only file_continuity\nmirror-assets rebuild TABLE",
 )
-
-
 STAGED_FILE_LOST = ErrorRow(
     ErrorCode.LANDING_DAMAGED,
     StopError,
@@ -59,8 +55,6 @@ STAGED_FILE_LOST = ErrorRow(
     "if you removed it, restore it; otherwise " + REBUILD_STEP + ".",
     "mirror-assets check --table TABLE --only file_continuity\nmirror-assets rebuild TABLE",
 )
-
-
 FOREIGN_FILE = ErrorRow(
     ErrorCode.FOREIGN_CHANGE,
     StopError,
@@ -69,8 +63,6 @@ FOREIGN_FILE = ErrorRow(
     "find the program that writes into the table folder, move the file, then run again.",
     "mirror-assets check --table TABLE --only file_continuity",
 )
-
-
 METADATA_DIFFERS = ErrorRow(
     ErrorCode.METADATA_DIFFERS,
     StopError,
@@ -79,8 +71,6 @@ METADATA_DIFFERS = ErrorRow(
     "restore the keys in mirror.yaml; or " + REBUILD_STEP + ".",
     "mirror-assets rebuild TABLE",
 )
-
-
 SLICE_MISSING = ErrorRow(
     ErrorCode.SLICE_NOT_READY,
     StopError,
@@ -89,8 +79,6 @@ SLICE_MISSING = ErrorRow(
     "materialize the slice that starts at version {wanted_first} first.",
     "mirror-assets plan --table TABLE    # the slice that is next\nmirror-assets run --table TABLE",
 )
-
-
 SLICE_NOT_STAGED = ErrorRow(
     ErrorCode.SLICE_NOT_STAGED,
     RetryError,
@@ -99,8 +87,6 @@ SLICE_NOT_STAGED = ErrorRow(
     "materialize changes for this partition, then landing.",
     "mirror-assets run --table TABLE",
 )
-
-
 SLICE_OUTDATED = ErrorRow(
     ErrorCode.SLICE_OUTDATED,
     StopError,
@@ -111,8 +97,6 @@ SLICE_OUTDATED = ErrorRow(
     "materialize changes for this partition again, then landing; `mirror-assets run` stages it again.",
     "mirror-assets run --table TABLE",
 )
-
-
 SLICE_NOT_CHECKED = ErrorRow(
     ErrorCode.SLICE_NOT_READY,
     StopError,
@@ -142,8 +126,6 @@ LOST_RACE = ErrorRow(
     "run again; versions that it has covered don't land twice.",
     "mirror-assets status --table TABLE    # the other run and its host",
 )
-
-
 REBUILD_RUNNING = ErrorRow(
     ErrorCode.TABLE_BUSY,
     RetryError,
@@ -152,8 +134,6 @@ REBUILD_RUNNING = ErrorRow(
     REBUILD_STEP + " to continue it.",
     "mirror-assets status --table TABLE    # the other run and its host",
 )
-
-
 TABLE_DROPPED = ErrorRow(
     ErrorCode.TABLE_BUSY,
     RetryError,
@@ -162,8 +142,6 @@ TABLE_DROPPED = ErrorRow(
     "run again; if a drop was interrupted, `mirror-assets drop {table}` continues it.",
     "mirror-assets status --table TABLE    # the other run and its host",
 )
-
-
 EPOCH_ENDED = ErrorRow(
     ErrorCode.LANDING_DAMAGED,
     RebuildError,
@@ -172,8 +150,6 @@ EPOCH_ENDED = ErrorRow(
     REBUILD_STEP + " to start it again, or `mirror-assets drop {table}` to drop it again.",
     "mirror-assets check --table TABLE --only file_continuity\nmirror-assets rebuild TABLE",
 )
-
-
 PROBLEMS_BUSY = ErrorRow(
     ErrorCode.OUTCOME_UNKNOWN,
     RetryError,

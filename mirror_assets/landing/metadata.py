@@ -32,7 +32,7 @@ def ensure_metadata(table: TableName, keys: Sequence[str], landed: Sequence[str]
     If none were declared, they may be added later (reference `landing-zone` §4.2), by compare-and-swap. Keys in the
     manifest (`landed`) are not added again: another process has removed them.
 
-    Raises MetadataDiffers, and TableDropped when the file just written is missing.
+    Raises METADATA_DIFFERS, and TABLE_DROPPED when the file just written is missing.
     """
     content = yield from Read(table.metadata)
     if content is None:

@@ -52,9 +52,9 @@ def publish(
 ) -> Steps[Published]:
     """Land the parts of the slice, or of one chunk of it, under the next numbers, unless they have landed before.
 
-    The record must have a passed verdict of each of the blocking `checks`. Raises SliceMissing (a gap),
-    SliceNotChecked, SliceNotStaged (staged for another generation), LostRace, TableDropped (staged before that), and
-    what recovery raises.
+    The record must have a passed verdict of each of the blocking `checks`. Raises SLICE_MISSING (a gap),
+    SLICE_NOT_CHECKED, SLICE_NOT_STAGED (staged for another generation), LostRace, TABLE_DROPPED (staged before that),
+    and what recovery raises.
     """
     attempts = yield from list_attempts(table)
     current = yield from recover(table, rebuild_epoch)
@@ -121,7 +121,7 @@ def _require_fit(record: SliceRecord, current: VersionedManifest | None) -> None
 
 
 def _require_verdicts(record: SliceRecord, checks: Sequence[str]) -> None:
-    """Raise SliceNotChecked unless each check has passed exactly these files, by their ETags."""
+    """Raise SLICE_NOT_CHECKED unless each check has passed exactly these files, by their ETags."""
     verdicts = {verdict.check: verdict for verdict in record.verdicts if verdict.etags == record.etags}
     missing = tuple(check for check in checks if check not in verdicts)
     failed = tuple(check for check in checks if check in verdicts and not verdicts[check].passed)
@@ -130,7 +130,7 @@ def _require_verdicts(record: SliceRecord, checks: Sequence[str]) -> None:
 
 
 def _require_parts(record: SliceRecord, manifest: Manifest) -> Steps[None]:
-    """Raise SliceNotStaged if a part has changed since its checks: once committed, it could not land."""
+    """Raise SLICE_NOT_STAGED if a part has changed since its checks: once committed, it could not land."""
     if not manifest.entries:
         return
     found: dict[str, str] = {}

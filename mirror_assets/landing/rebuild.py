@@ -75,7 +75,7 @@ def first_epoch(table: TableName) -> Steps[int]:
 
 
 def require_alive(table: TableName, epoch: int) -> Steps[None]:
-    """Raise RebuildRunning, TableDropped or LostRace if the epoch has ended: its slices must not land."""
+    """Raise REBUILD_RUNNING, TABLE_DROPPED or LostRace if the epoch has ended: its slices must not land."""
     record = yield from read_rebuild(table)
     if record is None or record.epoch <= epoch:
         return
@@ -91,7 +91,7 @@ def require_alive(table: TableName, epoch: int) -> Steps[None]:
 def begin_rebuild(table: TableName, reason: str | None = None) -> Steps[RebuildRecord]:
     """Return the running rebuild, or start a new one with the table's next epoch, for this reason.
 
-    Raises RebuildRunning if another process starts one at the same time, TableDropped while a drop is running, and
+    Raises REBUILD_RUNNING if another process starts one at the same time, TABLE_DROPPED while a drop is running, and
     ManifestCorrupt for the record.
     """
     found = yield from read_record(table)
@@ -104,12 +104,12 @@ def begin_rebuild(table: TableName, reason: str | None = None) -> Steps[RebuildR
 
 
 def advance_rebuild(table: TableName, record: RebuildRecord, step: RebuildStep) -> Steps[RebuildRecord]:
-    """Advance the record to `step` and return it. Raises RebuildRunning if another process has changed it."""
+    """Advance the record to `step` and return it. Raises REBUILD_RUNNING if another process has changed it."""
     return (yield from _swap_record(table, record, record.model_copy(update={"step": step})))
 
 
 def drop_again(table: TableName, record: RebuildRecord) -> Steps[RebuildRecord]:
-    """Restart the rebuild with the next epoch, if the loaded one can't be repaired. Raises RebuildRunning."""
+    """Restart the rebuild with the next epoch, if the loaded one can't be repaired. Raises REBUILD_RUNNING."""
     again = record.model_copy(update={"step": RebuildStep.STAGING, "epoch": record.epoch + 1})
     return (yield from _swap_record(table, record, again))
 
@@ -117,7 +117,7 @@ def drop_again(table: TableName, record: RebuildRecord) -> Steps[RebuildRecord]:
 def drop_table_folder(table: TableName, record: RebuildRecord) -> Steps[None]:
     """Delete the staged slices of ended epochs, then the table folder, so that nothing of them can land.
 
-    Raises RebuildRunning if another process has changed the record.
+    Raises REBUILD_RUNNING if another process has changed the record.
     """
     staged = yield from ListFolder(table.scratch)
     identity = yield from FolderIdentity(table.folder)
@@ -148,7 +148,7 @@ def _may_be_snapshot(table: TableName, staged: FileInfo, record: RebuildRecord) 
 def put_record(
     table: TableName, step: RebuildStep, found: ControlFile[RebuildRecord], reason: str | None = None
 ) -> Steps[RebuildRecord]:
-    """Write a record with the next epoch, at this step, in place of `found`. Raises RebuildRunning."""
+    """Write a record with the next epoch, at this step, in place of `found`. Raises REBUILD_RUNNING."""
     epoch = yield from _last_epoch(table, found.record.epoch if found.record else 1)
     record = RebuildRecord(table=str(table), epoch=epoch + 1, step=step, reason=reason and reason[:_LONGEST_REASON])
     if not (yield from write_control_file(found, record)):
@@ -164,7 +164,7 @@ def _swap_record(table: TableName, record: RebuildRecord, moved: RebuildRecord) 
 
 
 def require_record(table: TableName, record: RebuildRecord) -> Steps[ControlFile[RebuildRecord]]:
-    """Read the record again. Raises RebuildRunning if another process has changed it."""
+    """Read the record again. Raises REBUILD_RUNNING if another process has changed it."""
     found = yield from read_record(table)
     if found.record != record:
         raise REBUILD_RUNNING(table=str(table), step=found.record.step.value if found.record else "unknown")

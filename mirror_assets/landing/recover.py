@@ -32,7 +32,7 @@ def recover(table: TableName, rebuild_epoch: int | None = None) -> Steps[Version
     While a rebuild runs, only the publisher with its `rebuild_epoch` passes, once the folder is dropped. A manifest of
     an earlier epoch is a late publisher's, and is ignored.
 
-    Raises RebuildRunning, TableDropped, EpochEnded, ManifestCorrupt, ManifestLost, StagedFileLost, ForeignFile.
+    Raises REBUILD_RUNNING, TABLE_DROPPED, EPOCH_ENDED, ManifestCorrupt, MANIFEST_LOST, STAGED_FILE_LOST, FOREIGN_FILE.
     """
     rebuild = yield from read_rebuild(table)
     epoch = _first_that_counts(rebuild, rebuild_epoch)
@@ -47,7 +47,7 @@ def recover(table: TableName, rebuild_epoch: int | None = None) -> Steps[Version
 
 
 def _first_that_counts(rebuild: RebuildRecord | None, rebuild_epoch: int | None) -> int:
-    """Return the first epoch that has not ended. Raises RebuildRunning and TableDropped if the caller must wait."""
+    """Return the first epoch that has not ended. Raises REBUILD_RUNNING and TABLE_DROPPED if the caller must wait."""
     if rebuild is None or rebuild.step is RebuildStep.FINISHED:
         return 1
     if rebuild.step is RebuildStep.REMOVING:

@@ -128,7 +128,7 @@ def staged_slices(store: Store, table: TableName, generation: int | None = None)
 
 
 def fitting_slices(store: Store, table: TableName, key: SliceKey, position: CommitPosition) -> tuple[SliceRecord, ...]:
-    """Return the attempts at the slice up to `key.last` that can be committed next. Raises SliceNotStaged without."""
+    """Return the attempts at the slice up to `key.last` that can be committed next. Raises SLICE_NOT_STAGED without."""
     staged = staged_slices(store, table, position.generation)
     fitting = tuple(record for record in staged if record.slice.last == key.last and stands_on(record, position))
     if not fitting:
@@ -188,7 +188,7 @@ def stands_on(record: SliceRecord, position: CommitPosition) -> bool:
 
 
 def add_verdicts(store: Store, record: SliceRecord, verdicts: Sequence[CheckVerdict]) -> SliceRecord:
-    """Add the verdicts to the record, in place of older ones by the same checks. Raises SliceNotStaged."""
+    """Add the verdicts to the record, in place of older ones by the same checks. Raises SLICE_NOT_STAGED."""
     path = record.folder.record
     given = {verdict.check for verdict in verdicts}
     # Until no other check adds its verdict at the same time.

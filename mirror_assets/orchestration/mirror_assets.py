@@ -62,7 +62,7 @@ class MirrorAssets:
         return replace(self, config=config)
 
     def key(self, kind: AssetKind, table: TableName) -> dg.AssetKey:
-        """Return the key of the table's asset. Raises TableUnknown."""
+        """Return the key of the table's asset. Raises TABLE_UNKNOWN."""
         if (kind, table) not in self._translated:
             own = self.config.table(table).source_asset if kind is AssetKind.SOURCE else None
             if own is None:

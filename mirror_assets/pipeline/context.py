@@ -98,8 +98,8 @@ def has_landed(manifest: Manifest | None, epoch: int, generation: int) -> bool:
 def not_overtaken(context: TableContext, epoch: int, generation: int, key: SliceKey) -> Iterator[None]:
     """Translate an error in the block into LostRace when that generation has landed meanwhile.
 
-    The run that landed it may have deleted the files of the block. Raises SnapshotLost in the place of
-    DataFileMissing while a snapshot is loaded in chunks: its version can't be read any more.
+    The run that landed it may have deleted the files of the block. Raises SNAPSHOT_LOST in the place of
+    DATA_FILE_MISSING while a snapshot is loaded in chunks: its version can't be read any more.
     """
     try:
         yield

@@ -119,7 +119,7 @@ _NO_PATH = "PATH_NOT_FOUND"
 def spark_reads(context: TableContext, state: SourceState | None) -> DoctorAnswer:
     """Read the schema and one row of the version, or of the newest, and check the expressions of `where` and `columns`.
 
-    Raises what `reading` and `spark_errors` raise, and ConfigInvalid.
+    Raises what `reading` and `spark_errors` raise, and MISTAKES.
     """
     if state is not None:
         checked_projection(context, state.schema_string)

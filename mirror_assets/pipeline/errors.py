@@ -28,8 +28,6 @@ MIRROR_SLOW = ErrorRow(
     "same command again: it continues where it stopped.",
     "mirror-assets status --table TABLE    # the other run and its host",
 )
-
-
 TABLE_BUSY = ErrorRow(
     ErrorCode.TABLE_BUSY,
     RetryError,
@@ -39,8 +37,6 @@ TABLE_BUSY = ErrorRow(
     "after 5 minutes.",
     "mirror-assets status --table TABLE    # the other run and its host",
 )
-
-
 RUN_KILLED = ErrorRow(
     ErrorCode.RUN_KILLED,
     SettingError,
@@ -50,8 +46,6 @@ RUN_KILLED = ErrorRow(
     "log, and give Spark more memory (`spark.driver.memory`) or use smaller slices.",
     "mirror-assets status --table TABLE    # the reason",
 )
-
-
 TABLE_HELD = ErrorRow(
     ErrorCode.TABLE_HELD,
     StopError,
@@ -60,8 +54,6 @@ TABLE_HELD = ErrorRow(
     REBUILD_STEP + "; or fix what the message names and materialize the slice that failed.",
     "mirror-assets rebuild TABLE",
 )
-
-
 REPAIR_REFUSED = ErrorRow(
     ErrorCode.REPAIR_REFUSED,
     StopError,
@@ -71,8 +63,6 @@ REPAIR_REFUSED = ErrorRow(
     "run `mirror-assets run --table {table}` if it loads or lands; else `mirror-assets rebuild {table}`.",
     "mirror-assets rebuild TABLE",
 )
-
-
 REPAIR_TOO_EARLY = ErrorRow(
     ErrorCode.TABLE_BUSY,
     RetryError,
@@ -81,8 +71,6 @@ REPAIR_TOO_EARLY = ErrorRow(
     "wait for the replicator (`mirror-assets replicate`, or `mirror-assets fabric status`), then repair again.",
     "mirror-assets status --table TABLE    # the other run and its host",
 )
-
-
 SOURCE_BROKE = ErrorRow(
     ErrorCode.SOURCE_BREAK,
     RebuildError,
@@ -91,8 +79,6 @@ SOURCE_BROKE = ErrorRow(
     "{undo}" + REBUILD_STEP + ", or set on_break: rebuild.",
     "mirror-assets plan --table TABLE      # the commit that stops the table, and why\nmirror-assets rebuild TABLE",
 )
-
-
 SNAPSHOT_LOST = ErrorRow(
     ErrorCode.DATA_FILE_MISSING,
     SourceLoss,
@@ -103,8 +89,6 @@ SNAPSHOT_LOST = ErrorRow(
     "load takes.",
     "mirror-assets rebuild TABLE",
 )
-
-
 SNAPSHOT_UNDER_WAY = ErrorRow(
     ErrorCode.SLICE_NOT_READY,
     StopError,
@@ -113,8 +97,6 @@ SNAPSHOT_UNDER_WAY = ErrorRow(
     "materialize slice {loading.key} first; it continues where it stopped.",
     "mirror-assets run --table TABLE",
 )
-
-
 NO_SLICE = ErrorRow(
     ErrorCode.NO_SLICE,
     SettingError,
@@ -163,8 +145,6 @@ MIRROR_FAILED = ErrorRow(
     "fix what the message names, then " + REBUILD_STEP + " again: it continues where it stopped.",
     "mirror-assets rebuild TABLE",
 )
-
-
 UNEXPECTED = ErrorRow(
     ErrorCode.UNEXPECTED,
     StopError,

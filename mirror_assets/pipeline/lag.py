@@ -108,7 +108,7 @@ _NEEDED: dict[Changes, Needed] = {
 def feed_deadline(context: TableContext, pending: PendingCommits, now: float) -> ReadDeadline:
     """Return until when the next commit can be read, at `now` (seconds since 1970), from the log and its files.
 
-    A table that begins with a snapshot needs no commit in particular before it. Raises property_unreadable.
+    A table that begins with a snapshot needs no commit in particular before it. Raises PROPERTY_UNREADABLE.
     """
     then = Consequence.REFUSED if pending.start is not None else AT_BREAK[context.table.on_break]
     needed = _NEEDED[context.table.changes]

@@ -118,9 +118,9 @@ def publish_slice(context: TableContext, key: SliceKey, rebuild_epoch: int | Non
 def publish_next(context: TableContext, key: SliceKey, rebuild_epoch: int | None = None) -> Published:
     """Publish the slice, or the next of its chunks, and return the publication; also of what landed before.
 
-    Finishes an interrupted publication first. Raises SliceMissing (an earlier slice has not landed), snapshot_under_way
-    (of another version), SliceNotStaged, SliceOutdated (staged with other settings), SliceNotChecked, LostRace, and
-    what recovery raises.
+    Finishes an interrupted publication first. Raises SLICE_MISSING (an earlier slice has not landed),
+    SNAPSHOT_UNDER_WAY (of another version), SLICE_NOT_STAGED, SLICE_OUTDATED (staged with other settings),
+    SLICE_NOT_CHECKED, LostRace, and what recovery raises.
     """
     with stage_span(Stage.PUBLISH, context.work(key)):
         published = _publish_next(context, key, rebuild_epoch)
@@ -195,7 +195,7 @@ def _collect_copies(context: TableContext, published: Published) -> None:
 
 
 def require_loading(table: str, key: SliceKey, position: CommitPosition) -> None:
-    """Raise snapshot_under_way for a snapshot that is not the one of which chunks have landed."""
+    """Raise SNAPSHOT_UNDER_WAY for a snapshot that is not the one of which chunks have landed."""
     if position.loading is not None and key.first == 0 and key != position.loading.key:
         raise SNAPSHOT_UNDER_WAY(table=table, key=str(key), loading=position.loading)
 
@@ -205,7 +205,7 @@ def stage_range(context: TableContext, keys: Sequence[SliceKey]) -> Iterator[Sli
 
     `keys` are in order; each slice is staged at the position after the previous one. Of a snapshot in chunks, all but
     the last chunk are published immediately, so that they need no space and are not lost if the run is killed. Raises
-    SliceMissing when an earlier slice is neither landed nor staged in this run, snapshot_under_way for a snapshot of
+    SLICE_MISSING when an earlier slice is neither landed nor staged in this run, SNAPSHOT_UNDER_WAY for a snapshot of
     another version, and what planning, staging, checking and publishing raise.
     """
     manifest = context.manifest()

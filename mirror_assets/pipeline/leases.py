@@ -59,7 +59,7 @@ def holder_now(context: TableContext) -> Lease | None:
 def leased(context: TableContext, run: str, wait_seconds: float = 0.0) -> Iterator[None]:
     """Hold the table's lease during the block; the steps of one run may hold it one after another.
 
-    Raises TableBusy when another run still holds it after the wait. A store that can't store a lease doesn't fail the
+    Raises TABLE_BUSY when another run still holds it after the wait. A store that can't store a lease doesn't fail the
     block: a lease saves work, and correctness never depends on it.
     """
     deadline = time.monotonic() + wait_seconds

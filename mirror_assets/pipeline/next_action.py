@@ -90,8 +90,8 @@ def next_action(context: TableContext, boundaries: Boundaries, now: float, *, is
     Order: an interrupted rebuild, a rebuild that a failed run has requested, pending slices. Unless `is_complete`, a
     table without a next commit is not planned. A run that was killed while it held the table's lease is recorded.
 
-    Raises TableHeld for a table that waits for a person to rebuild it, and what the log, the manifest, recovery and the
-    check of settings against the source raise.
+    Raises TABLE_HELD for a table that waits for a person to rebuild it, and what the log, the manifest, recovery and
+    the check of settings against the source raise.
     """
     if busy := holder_now(context):
         return Rest(str(busy))

@@ -48,7 +48,7 @@ def beginning(
 
     The start slice covers all versions that never land; its one part has the columns and no rows. `planned` is the last
     version of a start slice planned before: with `start: latest`, it keeps its end when the source has moved on. Raises
-    start_refused, also if it was planned for another start, ColumnUnfit, and what `check_source` raises.
+    start_refused, also if it was planned for another start, COLUMN_UNFIT, and what `check_source` raises.
     """
     if isinstance(context.table.start, Start):
         version = (tip.version if planned is None else planned) + 1
@@ -169,7 +169,7 @@ def plan_table(
     """Return the table's plan, a pure function of its log, its manifest and its settings.
 
     `boundaries` are the last versions of slices that are registered as partitions: the plan keeps them as boundaries.
-    `requested` limits the plan to a range. Reads no covered commit. Raises range_refused, start_refused, and what the
+    `requested` limits the plan to a range. Reads no covered commit. Raises RANGE_REFUSED, start_refused, and what the
     log, the manifest, and the check of settings against the source raise.
     """
     state, manifest = context.log.state(), context.manifest()
@@ -218,8 +218,8 @@ def plan_snapshot(context: TableContext, state: SourceState, epoch: int) -> Tabl
 def plan_rest(context: TableContext, manifest: Manifest, loading: Loading) -> TablePlan:
     """Return the plan of the chunks that are left of the snapshot that is being loaded.
 
-    Raises SnapshotLost when its version can't be read any more, and SourceBroke when its table or columns are not those
-    of the chunks that have landed.
+    Raises SNAPSHOT_LOST when its version can't be read any more, and SOURCE_BROKE when its table or columns are not
+    those of the chunks that have landed.
     """
     try:
         state = context.log.state(loading.key.last)
@@ -281,7 +281,7 @@ def _first_plan(
 
 
 def _is_over(context: TableContext, bounds: Bounds, covered: int, tip: SourceState) -> bool:
-    """Return whether nothing of the range is left. Raises range_refused when it would leave a gap after `covered`."""
+    """Return whether nothing of the range is left. Raises RANGE_REFUSED when it would leave a gap after `covered`."""
     first = 0 if bounds.first is None else bounds.first
     if covered + 1 < first <= bounds.last:
         gap = f"--from {first} would leave out what has not landed, from version {covered + 1} on"

@@ -133,7 +133,7 @@ def plan_changes(
     """Return the slices of the commits after `base`, up to `last` or the newest, and the break after them, if any.
 
     Commits without a change data feed are read by files. A log that was rolled back is a break. Raises what the log
-    raises, LogGap when versions are compared of which one can't be read any more, and SourceUnavailable where the log
+    raises, LogGap when versions are compared of which one can't be read any more, and SOURCE_UNAVAILABLE where the log
     lists less than it holds.
     """
     table, log = context.table, context.log

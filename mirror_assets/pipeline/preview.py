@@ -69,7 +69,7 @@ def show_changes(
     """Yield the changes of the commits, by default of the newest, up to `limit` rows; starts Spark only for rows.
 
     A table with `changes: row_tracking` or `files` is read commit by commit, any other by its change data feed. Raises
-    range_refused, not_recorded, and what reading the source raises.
+    RANGE_REFUSED, not_recorded, and what reading the source raises.
     """
     tip = log.state()
     times, compares = log.times(tip), table.changes.compares_versions
@@ -126,7 +126,7 @@ def _made_keys(columns: Sequence[LandedColumn]) -> Projection:
 
 
 def _steps(table: TableSettings, log: DeltaLog, tip: SourceState, commits: Range) -> tuple[_Step, ...]:
-    """Return the commits to show. Raises range_refused and not_recorded if their changes were not recorded."""
+    """Return the commits to show. Raises RANGE_REFUSED and not_recorded if their changes were not recorded."""
     newest = VersionPoint(tip.version)
     bounds = resolve(log.uri, log.times(tip), Range(newest, newest) if commits.is_everything else commits)
     first = _first_readable(log, bounds.last) if bounds.first is None else bounds.first
@@ -198,7 +198,7 @@ def _lost(log: DeltaLog, tip: SourceState, read: SourceRead, meant: SourceLoss) 
 def landing_rows(context: TableContext, limit: int) -> tuple[str, ...]:
     """Return up to `limit` rows of the newest version as they would land, as JSON objects; write nothing.
 
-    The source needs no change data feed yet. Raises what `checked_projection` raises, ConfigInvalid for other mistakes,
+    The source needs no change data feed yet. Raises what `checked_projection` raises, MISTAKES for other mistakes,
     and what reading the source raises.
     """
     state = context.log.state()

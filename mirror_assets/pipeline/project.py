@@ -54,7 +54,7 @@ class Project:
         return one_for_each_thread(self.session)
 
     def tables(self, names: Sequence[str] = ()) -> list[TableContext]:
-        """Return the contexts of these tables, or of all. Raises TableUnknown."""
+        """Return the contexts of these tables, or of all. Raises TABLE_UNKNOWN."""
         return [self.table(table) for table in self.config.chosen(names)]
 
     def mirror(self) -> Mirror:
@@ -65,7 +65,7 @@ class Project:
 def source_log(config: Config, table: TableSettings, session: Session | None = None) -> DeltaLog:
     """Return the log of the table's source; nothing is read yet.
 
-    Without `session`, where a catalog of Spark keeps its tables is what it said last. Raises LocationUnknown then.
+    Without `session`, where a catalog of Spark keeps its tables is what it said last. Raises LOCATION_UNKNOWN then.
     """
     locate = locator(config, table, session)
     return DeltaLog(table.source, locate=locate) if locate else DeltaLog(table.source, config.access(table.source))
@@ -82,7 +82,7 @@ def locator(config: Config, table: TableSettings, session: Session | None) -> Lo
 def find_in_spark(session: Session, table: str, catalog: str, name: str) -> str:
     """Return where a catalog of Spark keeps what is called `name` there, and `table` in the mirror.
 
-    Raises catalog_table_unknown and catalog_table_unfit.
+    Raises CATALOG_TABLE_UNKNOWN and CATALOG_TABLE_UNFIT.
     """
     from mirror_assets.encode.spark_catalog import find_table
 
@@ -109,7 +109,7 @@ def exporting_metrics(
 
 
 def open_mirror(config: Config, store: Store) -> Mirror:
-    """Return the mirror of the landing zone in `store`; it makes no request yet. Raises credential_incomplete."""
+    """Return the mirror of the landing zone in `store`; it makes no request yet. Raises CREDENTIAL_INCOMPLETE."""
     place = config.mirror_place
     return stand_in(config, store) if place is None else place.open(store)
 

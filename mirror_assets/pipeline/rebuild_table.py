@@ -64,7 +64,7 @@ class MirrorWait:
     mirror: Mirror | None = None
 
     def until(self, condition: Callable[[], bool], what: str) -> None:
-        """Wait for the condition, also while the mirror can't answer. Raises mirror_slow at the limit."""
+        """Wait for the condition, also while the mirror can't answer. Raises MIRROR_SLOW at the limit."""
         deadline = time.monotonic() + self.limit_seconds
         while True:
             unanswered: RetryError | None = None
@@ -105,7 +105,7 @@ def rebuild_table(
     `reason` is recorded; None: a person requested it.
 
     The table folder is dropped when the new snapshot is staged and has passed its checks; when that fails, the rebuild
-    is cancelled and the landed files stay. Raises ChecksFailed, mirror_slow, and what staging raises.
+    is cancelled and the landed files stay. Raises ChecksFailed, MIRROR_SLOW, and what staging raises.
     """
 
     def advance(step: RebuildStep) -> RebuildRecord:
@@ -185,7 +185,7 @@ _DROPPED_AGAIN = (MANIFEST_CORRUPT, MANIFEST_LOST, STAGED_FILE_LOST, METADATA_DI
 
 
 def mirror_wait(mirror: Mirror, table: TableName) -> MirrorWait:
-    """The wait for a table to be dropped from the mirror, and to come back. The latter raises mirror_failed."""
+    """The wait for a table to be dropped from the mirror, and to come back. The latter raises MIRROR_FAILED."""
 
     def dropped() -> bool:
         return mirror.poll_table(table) is None
@@ -212,7 +212,7 @@ def require_table(config: Config, store: Store, table: TableName) -> None:
 def drop_table(store: Store, table: TableName, wait: MirrorWait, report: Callable[[str], None]) -> None:
     """Delete the table folder and what is staged for it, and wait for the mirror to drop the table.
 
-    Continues an interrupted drop, and retries while the folder is in use. Raises mirror_slow, and what the store still
+    Continues an interrupted drop, and retries while the folder is in use. Raises MIRROR_SLOW, and what the store still
     raises at the end of the wait; running it again continues.
     """
     deadline = time.monotonic() + wait.limit_seconds

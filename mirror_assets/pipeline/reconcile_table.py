@@ -37,7 +37,7 @@ def reconcile_table(
     other expressions, or the source is another table with equal rows. Of a mirror that began without a snapshot only
     the rows that it has are compared.
 
-    Raises what `reconcile` raises, and ConfigInvalid for a mirror that Spark can't read.
+    Raises what `reconcile` raises, and MISTAKES for a mirror that Spark can't read.
     """
     request = comparable(context, mirror)
     return request if isinstance(request, Reconciliation) else reconcile(context.spark(), request, report)
@@ -99,7 +99,7 @@ def comparable(
     """Return what to compare; or the result where nothing can be compared yet.
 
     Rows that landed by another condition or expression than the settings have now can only be compared
-    `by_new_settings`, which differ. Raises ConfigInvalid for a mirror that Spark can't read.
+    `by_new_settings`, which differ. Raises MISTAKES for a mirror that Spark can't read.
     """
     manifest, status = context.manifest(), mirror.table(context.name)
     if manifest is None:

@@ -79,7 +79,7 @@ class Repair:
 def plan_repair(context: TableContext, mirror: Mirror, report: Callable[[str], None]) -> Repair:
     """Compare the mirror with the newest version of the source. Reads both, and changes nothing.
 
-    Raises RepairRefused where a repair can't help, repair_too_early, and what `reconcile` raises.
+    Raises REPAIR_REFUSED where a repair can't help, REPAIR_TOO_EARLY, and what `reconcile` raises.
     """
     # The manifest first: what lands after it would make the source seem to end before it.
     manifest, state = context.manifest(), context.log.state()
@@ -129,7 +129,7 @@ def _rows_to_land(
 
 
 def count_repair(repair: Repair) -> RepairChanges:
-    """Return what the repair would land. Raises DuplicateKey."""
+    """Return what the repair would land. Raises DUPLICATE_KEY."""
     if not repair.differs:
         return RepairChanges(dict.fromkeys(MARKERS, 0), {})
     return repair_changes(repair.slice)
@@ -138,7 +138,7 @@ def count_repair(repair: Repair) -> RepairChanges:
 def repair_table(context: TableContext, mirror: Mirror, report: Callable[[str], None]) -> ProcessedSlice | None:
     """Land the difference between source and mirror; return None if there is none, and no commit either.
 
-    Finishes an interrupted publication first. Raises what `plan_repair` raises, DuplicateKey, ChecksFailed, and
+    Finishes an interrupted publication first. Raises what `plan_repair` raises, DUPLICATE_KEY, ChecksFailed, and
     LostRace when another slice has landed meanwhile: then nothing of the repair has.
     """
     began = time.monotonic()
@@ -176,7 +176,7 @@ def _require_repairable(
     columns: tuple[LandedColumn, ...],
     version: int,
 ) -> None:
-    """Raise RepairRefused where rows can't be identified, or where no later slice could follow."""
+    """Raise REPAIR_REFUSED where rows can't be identified, or where no later slice could follow."""
     landed, new = {x.name: x.type for x in manifest.columns}, {x.name: x.type for x in recorded_columns(columns)}
     retyped = [name for name, kind in new.items() if landed.get(name, kind) != kind]
     again = [name for name in manifest.dropped if name.lower() in {other.lower() for other in new}]

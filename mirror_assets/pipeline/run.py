@@ -63,7 +63,7 @@ def mirror_table(
     run has landed the slice, or if Spark has interrupted a job. Without `plan_again` it ends after the slices of one
     plan, for callers that poll the table anyway. `boundaries` returns the slices that are registered.
 
-    Raises SourceBroke at a break that must not be rebuilt, RowsChanged, ChecksFailed, range_refused, and what staging
+    Raises SOURCE_BROKE at a break that must not be rebuilt, ROWS_CHANGED, ChecksFailed, RANGE_REFUSED, and what staging
     and publishing raise; the slices before the one that failed have landed.
     """
     if rebuild_because is not None or is_rebuilding(context):

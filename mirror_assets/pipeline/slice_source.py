@@ -83,7 +83,7 @@ def planned_binding(table: TableSettings, planned: PlannedSlice) -> str:
 def is_bound(table: TableSettings, record: SliceRecord) -> bool:
     """Return whether the staged slice was made with the table's settings. Reads neither source nor parts.
 
-    Raises SettingError for an unset variable in an expression, and ColumnUnfit.
+    Raises SettingError for an unset variable in an expression, and COLUMN_UNFIT.
     """
     now = _binding(table, record.source_table_id, record.slice, record.chunk, record.source_schema)
     return record.binding == now

@@ -33,7 +33,7 @@ def table_columns(table: TableSettings, schema: Schema) -> tuple[LandedColumn, .
     """Return the columns that land: the source's in its order, then new computed ones.
 
     A table without keys has its row id before them. A computed column without `type` lands while the source has a
-    column of its name. Raises ColumnUnfit for a type that can't land, and SettingError for an unset variable.
+    column of its name. Raises COLUMN_UNFIT for a type that can't land, and SettingError for an unset variable.
     """
     new = {name.casefold(): name for name in table.computed}
     columns = [_ROW_ID] if table.is_keyless else []
@@ -58,7 +58,7 @@ def _computed(table: TableSettings, name: str, source: Field | None) -> LandedCo
 def table_projection(config: Config, table: TableSettings, schema: Schema) -> Projection:
     """Return the rows and values that land of a source with this schema.
 
-    Raises ConfigInvalid, with the line of each expression that can't be parsed, and what `table_columns` raises.
+    Raises MISTAKES, with the line of each expression that can't be parsed, and what `table_columns` raises.
     """
     unread = unread_projection(table, schema)
     return replace(unread, uses=_uses(config, table, unread, schema))
@@ -75,7 +75,7 @@ def unread_projection(table: TableSettings, schema: Schema) -> Projection:
 def _uses(config: Config, table: TableSettings, projection: Projection, schema: Schema) -> tuple[str, ...]:
     """Return the source's columns that the condition and the expressions read.
 
-    Raises ConfigInvalid, with the line of each expression that can't be parsed.
+    Raises MISTAKES, with the line of each expression that can't be parsed.
     """
     texts = [(f"tables.{table.name}.where", projection.where)] if projection.where else []
     texts += [(setting_of(table, column.name), column.sql) for column in projection.computed]
@@ -161,7 +161,7 @@ def not_recorded(table: str, uri: str, protocol: Protocol, changes: Changes) -> 
 
 
 def check_source(config: Config, table: TableSettings, state: SourceState) -> None:
-    """Check the settings against the source. Raises ConfigInvalid with their lines, and not_recorded."""
+    """Check the settings against the source. Raises MISTAKES with their lines, and not_recorded."""
     problems = source_problems(table, source_columns(state))
     if problems:
         raise config.invalid(problems)
@@ -170,7 +170,7 @@ def check_source(config: Config, table: TableSettings, state: SourceState) -> No
 
 
 def check_columns(config: Config, table: TableSettings, state: SourceState, landed: Sequence[str]) -> None:
-    """Raise ConfigInvalid, with their lines, for `columns` that neither the source has nor the mirror ever had.
+    """Raise MISTAKES, with their lines, for `columns` that neither the source has nor the mirror ever had.
 
     And for names that differ in case only, which a later commit may have brought.
     """
@@ -182,7 +182,7 @@ def check_columns(config: Config, table: TableSettings, state: SourceState, land
 def checked_projection(context: TableContext, schema_string: str) -> Projection:
     """Return the rows and values that land of a source with this schema; starts Spark if a setting has an expression.
 
-    Raises ConfigInvalid, with all mistakes and their lines, and what `table_projection` raises.
+    Raises MISTAKES, with all mistakes and their lines, and what `table_projection` raises.
     """
     table, schema = context.table, parse_schema(schema_string)
     unread = unread_projection(table, schema)

@@ -131,7 +131,7 @@ class SparkSettings:
     def filled(self, environment: Mapping[str, str] = os.environ) -> dict[str, str]:
         """Return all settings with environment variables resolved.
 
-        Raises variable_unset, package_refused and jars_missing.
+        Raises VARIABLE_UNSET, PACKAGE_REFUSED and JARS_MISSING.
         """
         from mirror_assets.encode.session import spark_settings
 
@@ -146,7 +146,7 @@ class SparkSettings:
     def open(self, owner: str | None = None, *, is_brief: bool = False) -> SparkSession:
         """Return the owner's session, or a new one.
 
-        Raises variable_unset, package_refused, jars_missing, spark_cannot_sign_in and SparkNotStarted. `is_brief`: if
+        Raises VARIABLE_UNSET, PACKAGE_REFUSED, JARS_MISSING, SPARK_CANNOT_SIGN_IN and SPARK_NOT_STARTED. `is_brief`: if
         this call starts Spark, its JVM is one for small slices.
         """
         from mirror_assets.encode.quick_start import for_brief_work

@@ -172,7 +172,7 @@ def stage_attempt(
     A slice without changes has no parts and starts no Spark; the first of an epoch lands a file without rows. Deletes
     earlier attempts whose checks failed, and its own attempt if it fails. Where the change data feed can't be read, or
     contradicts the actions of its commits, the slice is read by files instead. Raises what the encoders and the store
-    raise; DataFileMissing, FeedMissing and HistoryExpired only when log and store prove them.
+    raise; DATA_FILE_MISSING, FEED_MISSING and HISTORY_EXPIRED only when log and store prove them.
     """
     newest = clear_refused(context.store, context.name, position.generation)
     attempt = attempt_id(time.time_ns() // 1_000_000, secrets.token_bytes(10), newest)

@@ -22,7 +22,7 @@ _LENGTH, _CHECKSUM, _MAGIC = struct.Struct(">i"), struct.Struct(">I"), struct.St
 def read_vectors(files: SourceFiles, uri: str, vectors: Iterable[Vector]) -> Mapping[str, BitMap64]:
     """Return the hidden rows of each vector, by its id; opens each file once, remote ones concurrently.
 
-    Raises FileUnfound for a missing file, and SourceUnreadable for one that is not what its vector says.
+    Raises FILE_UNFOUND for a missing file, and SourceUnreadable for one that is not what its vector says.
     """
     by_file: dict[str | None, dict[str, Vector]] = {}
     for vector in vectors:

@@ -37,7 +37,7 @@ def load_version(table: DeltaTable, version: int) -> None:
 def newest_metadata(access: Access) -> Metadata:
     """Return the metadata of the table at its newest version, without reading its list of files.
 
-    Raises SourceNotDelta, SourceUnreadable and other SettingErrors, and SourceUnavailable (RetryError).
+    Raises SourceNotDelta, SourceUnreadable and other SettingErrors, and SOURCE_UNAVAILABLE (RetryError).
     """
     try:
         with translated(access.uri):

@@ -72,8 +72,6 @@ LOG_GAP = ErrorRow(
     "increase `delta.logRetentionDuration` or run more often.",
     "mirror-assets doctor --table TABLE --no-spark\nmirror-assets rebuild TABLE",
 )
-
-
 FILE_OVERWRITTEN = ErrorRow(
     ErrorCode.SOURCE_BREAK,
     RebuildError,
@@ -82,8 +80,6 @@ FILE_OVERWRITTEN = ErrorRow(
     "rebuild the table's mirror. The source's writer must give each data file a new name.",
     "mirror-assets plan --table TABLE      # the commit that stops the table, and why\nmirror-assets rebuild TABLE",
 )
-
-
 COLUMN_UNFIT = ErrorRow(
     ErrorCode.SOURCE_UNFIT,
     SettingError,
@@ -92,8 +88,6 @@ COLUMN_UNFIT = ErrorRow(
     "cast it at the source, or name the other columns in the table's `columns`.",
     "mirror-assets doctor --table TABLE",
 )
-
-
 ROWS_CHANGED = ErrorRow(
     ErrorCode.ROWS_CHANGED,
     StopError,
@@ -104,8 +98,6 @@ ROWS_CHANGED = ErrorRow(
     " set `changes: feed` with `keys`, which mirrors such commits.",
     "mirror-assets plan --table TABLE      # the commit\nmirror-assets rebuild TABLE",
 )
-
-
 SOURCE_UNSUPPORTED = ErrorRow(
     ErrorCode.SOURCE_UNFIT,
     SettingError,
@@ -115,8 +107,6 @@ SOURCE_UNSUPPORTED = ErrorRow(
     "without it.",
     "mirror-assets doctor --table TABLE",
 )
-
-
 COLUMNS_ALIKE = ErrorRow(
     ErrorCode.SOURCE_UNFIT,
     SettingError,
@@ -126,8 +116,6 @@ COLUMNS_ALIKE = ErrorRow(
     "rename one of them, with the program that made them.",
     "mirror-assets doctor --table TABLE",
 )
-
-
 NO_COLUMNS = ErrorRow(
     ErrorCode.SOURCE_UNFIT,
     SettingError,
@@ -136,8 +124,6 @@ NO_COLUMNS = ErrorRow(
     "write its first rows, or add columns; if it has columns now, create a checkpoint. Then run again.",
     "mirror-assets doctor --table TABLE",
 )
-
-
 DATABRICKS_ONLY = ErrorRow(
     ErrorCode.SOURCE_UNREADABLE,
     SettingError,
@@ -148,8 +134,6 @@ DATABRICKS_ONLY = ErrorRow(
     "has no such address, to storage of yours.",
     "mirror-assets doctor --table TABLE",
 )
-
-
 PROPERTY_UNREADABLE = ErrorRow(
     ErrorCode.SOURCE_UNFIT,
     SettingError,
@@ -158,8 +142,6 @@ PROPERTY_UNREADABLE = ErrorRow(
     "set it, like ALTER TABLE delta.`{uri}` SET TBLPROPERTIES ({name} = 'interval 30 days').",
     "mirror-assets doctor --table TABLE",
 )
-
-
 SCHEMA_UNREADABLE = ErrorRow(
     ErrorCode.SOURCE_UNFIT,
     SettingError,
@@ -168,8 +150,6 @@ SCHEMA_UNREADABLE = ErrorRow(
     "leave the table out of mirror.yaml, or copy it into a table of plain types.",
     "mirror-assets doctor --table TABLE",
 )
-
-
 RANGE_REFUSED = ErrorRow(
     ErrorCode.VERSION_REFUSED,
     SettingError,
@@ -178,8 +158,6 @@ RANGE_REFUSED = ErrorRow(
     "choose another range.",
     "mirror-assets plan --table TABLE",
 )
-
-
 START_REFUSED = ErrorRow(
     ErrorCode.VERSION_REFUSED,
     SettingError,

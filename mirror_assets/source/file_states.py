@@ -90,7 +90,7 @@ class FileStates:
     def apply(self, actions: Actions) -> Iterator[Transition]:
         """Apply a commit; yield each file that it names.
 
-        Raises FileOverwritten if it adds a file under the name of another one, of which rows are to be read.
+        Raises FILE_OVERWRITTEN if it adds a file under the name of another one, of which rows are to be read.
         """
         removed: dict[str, dict[str | None, Tombstone]] = {}
         for tombstone in actions.removed:

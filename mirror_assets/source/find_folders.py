@@ -37,8 +37,8 @@ def find_tables(root: Access, depth: int = 3) -> tuple[FoundTable, ...]:
     """Return the tables at most `depth` folders below the root, in order of their paths.
 
     Folders whose name begins with `_` or `.` are left out, and so are tables in a table's folder. Raises
-    SourceUnreadable if the root can't be listed, and SourceUnavailable if the store fails, because then no table can be
-    reported as deleted. A store without folders has nothing at an address that does not exist.
+    SourceUnreadable if the root can't be listed, and SOURCE_UNAVAILABLE if the store fails, because then no table can
+    be reported as deleted. A store without folders has nothing at an address that does not exist.
     """
     folders = _Folders(root)
     found: list[FoundTable] = []
@@ -118,7 +118,7 @@ class _Folders:
         return [_join(path, name) for name in names if below and not name.startswith(("_", "."))]
 
     def names(self, path: str) -> list[str]:
-        """Return the names of the folders in a folder. Raises SourceUnreadable and SourceUnavailable."""
+        """Return the names of the folders in a folder. Raises SourceUnreadable and SOURCE_UNAVAILABLE."""
         if self._local is None:
             with translated(self._uri):
                 found = self._store.get_file_info(FileSelector(path, allow_not_found=True))

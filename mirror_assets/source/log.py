@@ -93,7 +93,7 @@ class DeltaLog:
     that without Python: it opens the newest of 10,000 versions in 17 ms, a replay takes 290 ms. It refuses logs that
     lack fields which Delta on Spark doesn't need. These are replayed.
 
-    Raises SourceNotDelta, SourceUnreadable and other SettingErrors, SourceUnavailable (RetryError), and LogGap
+    Raises SourceNotDelta, SourceUnreadable and other SettingErrors, SOURCE_UNAVAILABLE (RetryError), and LogGap
     (RebuildError) only for a commit that a readable store doesn't have.
     """
 
@@ -130,7 +130,8 @@ class DeltaLog:
     def state(self, version: int | None = None) -> SourceState:
         """Return the source at its newest version, or at `version`.
 
-        Raises LogGap if a required commit is missing, and SourceUnavailable if the newest one isn't written completely.
+        Raises LogGap if a required commit is missing, and SOURCE_UNAVAILABLE if the newest one isn't written
+        completely.
         """
         if version is None:
             self._relocate()
@@ -177,7 +178,7 @@ class DeltaLog:
     def commits(
         self, first: int, last: int, *, with_files: bool = False, after: str | None = None
     ) -> tuple[Commit, ...]:
-        """Return the commits [first, last]. Raises LogGap for the first that is missing, and source_unsupported.
+        """Return the commits [first, last]. Raises LogGap for the first that is missing, and SOURCE_UNSUPPORTED.
 
         Reads their files only, unless one changes the metadata under column mapping. `after` is the digest of the
         commit before them: raises CommitReplaced if the log has another one there.
@@ -211,7 +212,7 @@ class DeltaLog:
     ) -> list[tuple[int, Actions]]:
         """Return the actions of the commits [first, last]. Raises LogGap for the first that is missing.
 
-        `digests` are those of commits as they were planned, by version: raises SourceUnavailable for another commit.
+        `digests` are those of commits as they were planned, by version: raises SOURCE_UNAVAILABLE for another commit.
         """
         planned, versions = digests or {}, range(first, last + 1)
 
@@ -496,7 +497,7 @@ class DeltaLog:
         return snapshot
 
     def _info(self, version: int, *, is_newest: bool) -> tuple[CommitInfo, str]:
-        """Return a commit's commitInfo and its digest. Raises SourceUnavailable for the newest one if it is cut off.
+        """Return a commit's commitInfo and its digest. Raises SOURCE_UNAVAILABLE for the newest one if it is cut off.
 
         Some stores create a file before they write it. A later commit proves that an empty one is complete.
         """

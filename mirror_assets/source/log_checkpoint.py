@@ -48,7 +48,7 @@ def read_checkpoint(
     `among`: of files that Parquet names, those with these decoded paths are enough, and more may be returned. It saves
     Python's time for the others.
 
-    Raises FileNotFoundError for a missing part or sidecar, and InvalidAction, schema_unreadable or pyarrow's errors for
+    Raises FileNotFoundError for a missing part or sidecar, and InvalidAction, SCHEMA_UNREADABLE or pyarrow's errors for
     a file that is not part of a checkpoint.
     """
 

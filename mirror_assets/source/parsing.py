@@ -83,7 +83,7 @@ class _Collected:
     protocol: Protocol | None = None
 
     def read(self, line: bytes) -> None:
-        """Add the action in this line. Raises InvalidAction and schema_unreadable."""
+        """Add the action in this line. Raises InvalidAction and SCHEMA_UNREADABLE."""
         kind, action = _action(line)
         if kind == "add":
             file = live_file(action, self.paths, stored_rows(action.get("stats")))
@@ -106,7 +106,7 @@ class _Collected:
 
 
 def parse_actions(data: bytes, paths: TablePaths) -> Actions:
-    """Parse one file of the log. Raises InvalidAction, which names line and field, or schema_unreadable."""
+    """Parse one file of the log. Raises InvalidAction, which names line and field, or SCHEMA_UNREADABLE."""
     found = _Collected(paths)
     for number, line in enumerate(data.removeprefix(_BYTE_ORDER_MARK).splitlines(), 1):
         if line.strip():
@@ -191,7 +191,7 @@ def tombstone(remove: RawAction, paths: TablePaths, rows: int | None) -> Tombsto
 def read_metadata(action: RawAction) -> Metadata:
     """Return a metaData action as a value; one without a schema has no columns.
 
-    Raises InvalidAction and schema_unreadable.
+    Raises InvalidAction and SCHEMA_UNREADABLE.
     """
     table_id, schema = action.get("id"), action.get("schemaString")
     if not isinstance(table_id, str | int):

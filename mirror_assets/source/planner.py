@@ -108,7 +108,7 @@ class Plan:
 def plan_slices(request: PlanRequest) -> Plan:
     """Return the slices of [covered + 1, tip], or up to the break.
 
-    Raises ValueError when `commits` are not exactly these versions, and schema_unreadable.
+    Raises ValueError when `commits` are not exactly these versions, and SCHEMA_UNREADABLE.
     """
     landed_id = request.needs.table_id
     another = f"the source is another table now (id {request.tip_table_id}; landed was {landed_id})"

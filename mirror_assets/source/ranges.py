@@ -175,7 +175,7 @@ def parse_range(first: str | None, last: str | None, *, clip: bool) -> Range:
 def resolve(uri: str, times: CommitTimes, requested: Range) -> Bounds:
     """Resolve the range to versions of this log.
 
-    Raises range_refused for a range that goes beyond the newest commit, ends before the log begins, or is reversed; and
+    Raises RANGE_REFUSED for a range that goes beyond the newest commit, ends before the log begins, or is reversed; and
     LogGap for a log without its newest commit.
     """
     if not times.written:

@@ -30,7 +30,7 @@ _CATALOG = frozenset({"catalogManaged", "catalogOwned"})
 
 
 def require_readable(uri: str, protocol: Protocol) -> None:
-    """Raise catalog_managed, or source_unsupported for a reader version or feature that is not supported."""
+    """Raise CATALOG_MANAGED, or SOURCE_UNSUPPORTED for a reader version or feature that is not supported."""
     features = {feature.removesuffix(_PREVIEW): feature for feature in sorted(protocol.reader_features)}
     if features.keys() & _CATALOG:
         raise CATALOG_MANAGED(uri=uri)
@@ -95,7 +95,7 @@ class Replay:
     def snapshot(self, version: int, timestamp_ms: int) -> Snapshot:
         """Return the state as a value.
 
-        Raises SourceUnreadable without metadata or protocol, catalog_managed and source_unsupported.
+        Raises SourceUnreadable without metadata or protocol, CATALOG_MANAGED and SOURCE_UNSUPPORTED.
         """
         if self._protocol is None:
             raise SOURCE_UNREADABLE(uri=self._uri, why="its log has no protocol action")

@@ -37,7 +37,7 @@ class VersionPart:
 def scan_version(log: DeltaLog, version: int, part: VersionPart = VersionPart()) -> Scan:
     """Return the scan of the rows of a version, or of a part of its files.
 
-    Raises LogGap, and SourceUnavailable if the version is not the one that the part was planned for.
+    Raises LogGap, and SOURCE_UNAVAILABLE if the version is not the one that the part was planned for.
     """
     fresh = DeltaLog(log.uri, log.access)
     snapshot = next(fresh.snapshots([version]))
@@ -98,7 +98,7 @@ _PLAN_AGAIN = "run again: the next plan starts from the table that is there now.
 
 
 def _require_same_table(log: DeltaLog, version: int, found: str, wanted: str | None) -> None:
-    """Raise SourceUnavailable if the version is not of the table with the wanted id."""
+    """Raise SOURCE_UNAVAILABLE if the version is not of the table with the wanted id."""
     if wanted not in (None, found):
         raise SOURCE_UNAVAILABLE(
             uri=log.uri, why=f"version {version} is of another table now (id {found})", next_step=_PLAN_AGAIN

@@ -66,7 +66,7 @@ class Schema:
 
 @lru_cache(maxsize=128)
 def parse_schema(text: str) -> Schema:
-    """Parse a metaData action's `schemaString`. Raises schema_unreadable."""
+    """Parse a metaData action's `schemaString`. Raises SCHEMA_UNREADABLE."""
     try:
         return Schema(_fields(json.loads(text)))
     except (ValueError, KeyError, TypeError, AttributeError) as error:
@@ -84,7 +84,7 @@ def canonical(schema_string: str) -> str:
 def landing_type(field: Field, table: str) -> str:
     """Return the column's type in a landing file as Spark spells it; nested columns and variants land as JSON text.
 
-    Raises ColumnUnfit for void, intervals and types unknown to us (reference `delta` §7).
+    Raises COLUMN_UNFIT for void, intervals and types unknown to us (reference `delta` §7).
     """
     if field.kind.family is Family.REFUSED:
         raise COLUMN_UNFIT(column=field.name, column_type=field.type, table=table)

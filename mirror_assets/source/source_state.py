@@ -41,7 +41,7 @@ class SourceState:
 
     @cached_property
     def schema(self) -> Schema:
-        """The schema. Raises schema_unreadable."""
+        """The schema. Raises SCHEMA_UNREADABLE."""
         return parse_schema(self.schema_string)
 
     @property

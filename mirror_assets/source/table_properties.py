@@ -75,7 +75,7 @@ class Retention:
 
     @classmethod
     def of(cls, uri: str, metadata: Metadata) -> Retention:
-        """Read the retention from a table's metadata. Raises property_unreadable."""
+        """Read the retention from a table's metadata. Raises PROPERTY_UNREADABLE."""
         cleans_log = metadata.configuration.get(_CLEANUP, "true").lower() == "true"
         return cls(uri, _clock(uri, metadata, _LOG), _clock(uri, metadata, _FILES), cleans_log)
 

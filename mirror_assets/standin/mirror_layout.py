@@ -132,7 +132,7 @@ class MirrorLayout:
 
     @contextmanager
     def locked(self) -> Iterator[None]:
-        """Lock the mirror for one poll; the lock ends with its process. Raises MirrorBusy."""
+        """Lock the mirror for one poll; the lock ends with its process. Raises MIRROR_BUSY."""
         self.root.mkdir(parents=True, exist_ok=True)
         with (self.root / "_poll.lock").open("ab") as file:
             try:

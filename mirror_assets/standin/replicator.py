@@ -59,7 +59,7 @@ class LocalReplicator:
     def poll(self) -> tuple[TableStatus, ...]:
         """Apply landed files, drop tables whose folder was deleted, and return the status of every table.
 
-        A table that fails shows it in its status; the other tables are polled. Raises MirrorBusy.
+        A table that fails shows it in its status; the other tables are polled. Raises MIRROR_BUSY.
         """
         with self._layout.locked():
             self._layout.sweep()

@@ -279,8 +279,6 @@ _COVERED_VERSION_GONE = ErrorRow(
     "mirror the later commits, poll the replicator, then reconcile the newer version.",
     "mirror-assets run --table TABLE\nmirror-assets replicate\nmirror-assets reconcile --table TABLE",
 )
-
-
 _SOURCE_UNREADABLE = ErrorRow(
     ErrorCode.SOURCE_UNREADABLE,
     StopError,

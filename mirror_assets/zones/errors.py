@@ -45,8 +45,6 @@ PATH_CHANGED = ErrorRow(
     "read it back before writing again.",
     "mirror-assets check --table TABLE --only file_continuity",
 )
-
-
 PATH_REFUSED = ErrorRow(
     ErrorCode.PATH_REFUSED,
     SettingError,
@@ -55,8 +53,6 @@ PATH_REFUSED = ErrorRow(
     "use a relative path of plain names.",
     "mirror-assets plan    # validates mirror.yaml",
 )
-
-
 STORE_FULL = ErrorRow(
     ErrorCode.STORE_FULL,
     RetryError,
@@ -65,8 +61,6 @@ STORE_FULL = ErrorRow(
     "free space and run again; nothing was lost.",
     "df -h\nmirror-assets run",
 )
-
-
 STORE_DENIED = ErrorRow(
     ErrorCode.STORE_DENIED,
     SettingError,
@@ -75,8 +69,6 @@ STORE_DENIED = ErrorRow(
     "grant read and write on the landing zone, then run again.",
     "mirror-assets doctor --table TABLE    # as this process and as Spark",
 )
-
-
 ROOT_UNUSABLE = ErrorRow(
     ErrorCode.STORE_DENIED,
     SettingError,
@@ -101,8 +93,6 @@ FILE_TOO_LARGE = ErrorRow(
     "it was not written by this program: move it, then run again.",
     "mirror-assets check --table TABLE --only file_continuity",
 )
-
-
 STORE_UNAVAILABLE = ErrorRow(
     ErrorCode.STORE_UNAVAILABLE,
     RetryError,
@@ -125,8 +115,6 @@ REQUEST_UNKNOWN = ErrorRow(
     "read it back, then repeat it.",
     "mirror-assets run",
 )
-
-
 FILE_SYSTEM_UNFIT = ErrorRow(
     ErrorCode.FILE_SYSTEM_UNFIT,
     SettingError,
@@ -135,8 +123,6 @@ FILE_SYSTEM_UNFIT = ErrorRow(
     "put landing_zone.path on a local Linux file system such as ext4, xfs, btrfs or tmpfs.",
     "stat --file-system --format %T ./landing\nmirror-assets doctor --no-spark",
 )
-
-
 ITEM_MISSING = ErrorRow(
     ErrorCode.ITEM_MISSING,
     SettingError,
@@ -147,8 +133,6 @@ ITEM_MISSING = ErrorRow(
     "landing_zone.onelake.url (both GUIDs must be right); then `mirror-assets run` loads all tables again.",
     "mirror-assets doctor --no-spark",
 )
-
-
 STORE_THROTTLED = ErrorRow(
     ErrorCode.STORE_THROTTLED,
     RetryError,
@@ -157,8 +141,6 @@ STORE_THROTTLED = ErrorRow(
     "check in the portal whether the capacity is paused or overloaded; run again; nothing was lost.",
     "mirror-assets run",
 )
-
-
 STORE_REFUSED = ErrorRow(
     ErrorCode.STORE_REFUSED,
     StopError,
@@ -167,8 +149,6 @@ STORE_REFUSED = ErrorRow(
     "run `mirror-assets doctor`, and report its output; nothing was lost.",
     "mirror-assets doctor",
 )
-
-
 API_VERSION_REFUSED = ErrorRow(
     ErrorCode.STORE_REFUSED,
     SettingError,

@@ -51,7 +51,7 @@ class Content:
 class Store(Protocol):
     """A folder of files with ETags, addressed by relative paths ("a/b/c").
 
-    Every method may raise StoreDenied, StoreUnavailable and PathRefused; writes also StoreFull and RequestUnknown.
+    Every method may raise STORE_DENIED, STORE_UNAVAILABLE and PATH_REFUSED; writes also STORE_FULL and RequestUnknown.
     An ETag names one content of one file and survives a rename.
     """
 
@@ -178,7 +178,7 @@ class Zone(Protocol):
 
 
 def checked(path: str) -> str:
-    """Return `path`. Raises PathRefused if it leaves the root, or is not valid in a file system.
+    """Return `path`. Raises PATH_REFUSED if it leaves the root, or is not valid in a file system.
 
     Each store checks each path, so that no setting or manifest can point outside the root.
     """

@@ -53,8 +53,6 @@ RECEIVER_UNUSABLE = ErrorRow(
     "correct alerts.receivers.{name} or its variable, then run `mirror-assets alerts test`.",
     "mirror-assets alerts test",
 )
-
-
 RECEIVER_FAILED = ErrorRow(
     ErrorCode.RECEIVER_REFUSED,
     RetryError,

@@ -19,7 +19,7 @@ CONFIG = "mirror.yaml"
 
 
 def claim_folder(folder: Path) -> None:
-    """Mark a folder as the demo's; make it if need be. Raises not_made_here for one with content and no mark."""
+    """Mark a folder as the demo's; make it if need be. Raises NOT_MADE_HERE for one with content and no mark."""
     mark = folder / MARK
     if not mark.exists() and folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
         raise NOT_MADE_HERE(path=folder)
@@ -28,7 +28,7 @@ def claim_folder(folder: Path) -> None:
 
 
 def clear_folder(folder: Path) -> None:
-    """Delete all that is in the demo's folder but the mark. Raises not_made_here when it is not the demo's."""
+    """Delete all that is in the demo's folder but the mark. Raises NOT_MADE_HERE when it is not the demo's."""
     claim_folder(folder)
     for path in folder.iterdir():
         if path.name != MARK:
@@ -38,7 +38,7 @@ def clear_folder(folder: Path) -> None:
 def claim_tables(store: Store, names: Sequence[TableName]) -> None:
     """Mark the landing zone's tables of these names as the demo's; other tables may be beside them.
 
-    Raises not_made_here when one of them is there without the mark, and what the store raises.
+    Raises NOT_MADE_HERE when one of them is there without the mark, and what the store raises.
     """
     if store.head(ZONE_MARK) is not None:
         return
@@ -64,7 +64,7 @@ def clear_tables(store: Store, names: Sequence[TableName]) -> None:
 def write_config(root: Path, others: Path | None = None) -> Path:
     """Write `root/mirror.yaml` and return its path; settings in the file `others` replace the demo's.
 
-    Raises not_made_here for a mirror.yaml that the demo did not write.
+    Raises NOT_MADE_HERE for a mirror.yaml that the demo did not write.
     """
     text = (files("mirror_assets.features.demo") / CONFIG).read_text(encoding="utf-8")
     if others is not None:

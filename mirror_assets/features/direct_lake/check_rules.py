@@ -34,7 +34,7 @@ _Metadata = dict[str, int | float | str]
 def check_frames(plan: VacuumPlan, metadata: Metadata, warn_seconds: float | None) -> CheckResult:
     """Fail if VACUUM would delete a needed file now, or one is missing; warn if it will within `warn_seconds`.
 
-    `metadata` is the table's, for the statement that keeps files longer. Raises property_unreadable.
+    `metadata` is the table's, for the statement that keeps files longer. Raises PROPERTY_UNREADABLE.
     """
     keep = f"to keep files longer: {plan.keeping(metadata)}"
     problems = []

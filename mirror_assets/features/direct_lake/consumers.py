@@ -89,7 +89,7 @@ def exported_frames(exports: Mapping[str, str], table: str | None = None) -> tup
     """Return the frames of a table from exported query results; none if the table is not framed.
 
     `exports` are results of INFO.DELTATABLEMETADATASTORAGES() by file name. `table` is the name in them; optional if
-    they have one table. Raises frames_unreadable.
+    they have one table. Raises FRAMES_UNREADABLE.
     """
     source = ", ".join(exports)
     tables: list[Row] = []
@@ -116,7 +116,7 @@ def exported_frames(exports: Mapping[str, str], table: str | None = None) -> tup
 
 
 def _read_result(text: str, source: str) -> tuple[frozenset[str], Sequence[Row]]:
-    """Return the columns that any row has, or the header, and the rows. Raises frames_unreadable."""
+    """Return the columns that any row has, or the header, and the rows. Raises FRAMES_UNREADABLE."""
     plain = text.removeprefix("\ufeff").lstrip().rstrip("\r\n")
     if not plain:
         raise FRAMES_UNREADABLE(source=source, why="it is empty")
@@ -174,7 +174,7 @@ def source_consumers(
 
     Before the mirror's first run, its covered version is the one before `start`. A covered version newer than the
     source's newest one belongs to an earlier table at this address, and is ignored.
-    Raises SettingError (frames_unreadable, frame_refused), and what the history's log raises.
+    Raises SettingError (frames_unreadable, FRAME_REFUSED), and what the history's log raises.
     """
     frames, loading = table_frames(table, FramesOf.SOURCE, log), manifest.loading if manifest else None
     if manifest is not None:
@@ -197,7 +197,7 @@ def source_consumers(
 def table_frames(table: TableSettings, of: FramesOf, log: DeltaLog) -> tuple[Frame, ...]:
     """Return the frames in the settings, if they are frames of this table; reads exports on each call.
 
-    Raises SettingError (frames_unreadable, frame_refused).
+    Raises SettingError (frames_unreadable, FRAME_REFUSED).
     """
     settings = DirectLakeTable.of(table).direct_lake
     if settings.frames_of is not of:
@@ -210,7 +210,7 @@ def named_frames(
 ) -> tuple[Frame, ...]:
     """Return the frames at `points` (versions or times) and in `exports` (files with results of the DAX query).
 
-    Raises SettingError (frames_unreadable, frame_refused).
+    Raises SettingError (frames_unreadable, FRAME_REFUSED).
     """
     frames = tuple(frame_at(log, point) for point in points)
     texts = {}

@@ -13,8 +13,6 @@ FRAMES_UNREADABLE = ErrorRow(
     "result, as CSV or JSON; or name versions instead.",
     "mirror-assets plan --config path/to/mirror.yaml    # lists all mistakes with their lines",
 )
-
-
 LIVE_FILE_MISSING = ErrorRow(
     ErrorCode.DATA_FILE_MISSING,
     StopError,
@@ -24,8 +22,6 @@ LIVE_FILE_MISSING = ErrorRow(
     "`DeltaTable.repair()`, which loses its rows.",
     "mirror-assets rebuild TABLE",
 )
-
-
 FOOTER_UNREADABLE = ErrorRow(
     ErrorCode.DATA_FILE_UNREADABLE,
     StopError,
@@ -34,8 +30,6 @@ FOOTER_UNREADABLE = ErrorRow(
     "compare the file's size with the log's; restore it, or write its rows again.",
     "mirror-assets rebuild TABLE    # after the rows were written again",
 )
-
-
 CACHE_UNUSABLE = ErrorRow(
     ErrorCode.CONFIG_INVALID,
     SettingError,
@@ -44,8 +38,6 @@ CACHE_UNUSABLE = ErrorRow(
     "name a folder that this user may write, or use --no-cache, which reads every footer each time.",
     "mirror-assets plan --config path/to/mirror.yaml    # lists all mistakes with their lines",
 )
-
-
 COLUMN_UNKNOWN = ErrorRow(
     ErrorCode.CONFIG_INVALID,
     SettingError,
@@ -54,8 +46,6 @@ COLUMN_UNKNOWN = ErrorRow(
     "name columns among {known}.",
     "mirror-assets plan --config path/to/mirror.yaml    # lists all mistakes with their lines",
 )
-
-
 FRAME_REFUSED = ErrorRow(
     ErrorCode.VERSION_REFUSED,
     SettingError,
@@ -64,8 +54,6 @@ FRAME_REFUSED = ErrorRow(
     "name a version of this table, or a time at which it existed; check that it is the right table.",
     "mirror-assets plan --table TABLE",
 )
-
-
 VACUUM_REFUSED = ErrorRow(
     ErrorCode.VACUUM_REFUSED,
     SettingError,

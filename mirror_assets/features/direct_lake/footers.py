@@ -145,7 +145,7 @@ def cache_folder(environment: Mapping[str, str] = os.environ) -> Path:
 
 @contextmanager
 def _cache_errors(path: Path) -> Iterator[None]:
-    """Raise cache_unusable for an error of the disk; Arrow's errors about the file's content have no number."""
+    """Raise CACHE_UNUSABLE for an error of the disk; Arrow's errors about the file's content have no number."""
     try:
         yield
     except OSError as error:

@@ -117,7 +117,7 @@ class LayoutReport:
 
 
 def layout_report(snapshot: Snapshot, footers: Footers) -> LayoutReport:
-    """Describe the version; `footers` are those of its files, in their order. Raises schema_unreadable."""
+    """Describe the version; `footers` are those of its files, in their order. Raises SCHEMA_UNREADABLE."""
     rows = sum(file.rows for file in footers.files)
     ordered = [file for file in footers.files if file.vorder]
     return LayoutReport(

@@ -84,7 +84,7 @@ def rewrite_steps(
     max_files: int | None = None,
     dropped: Mapping[str, int] = _NONE_DROPPED,
 ) -> list[MaintenanceStep]:
-    """Plan OPTIMIZE, and REORG to purge, on the table, whose name in SQL is `table`. Raises schema_unreadable.
+    """Plan OPTIMIZE, and REORG to purge, on the table, whose name in SQL is `table`. Raises SCHEMA_UNREADABLE.
 
     `vorder`: Fabric's Spark runs the plan, and can write V-Order. If more than `max_files` files (a capacity's limit)
     would be left, OPTIMIZE takes more partitions. `dropped` are the bytes of dropped columns, by file.
@@ -306,7 +306,7 @@ def literal(value: str, kind: str) -> str:
 
 
 def partition_predicate(metadata: Metadata, keys: Sequence[PartitionKey]) -> str:
-    """Return the condition that selects exactly these partitions, at least one. Raises schema_unreadable."""
+    """Return the condition that selects exactly these partitions, at least one. Raises SCHEMA_UNREADABLE."""
     types = {field.name: field.type for field in parse_schema(metadata.schema_string).fields}
 
     def equals(name: str, value: str | None) -> str:

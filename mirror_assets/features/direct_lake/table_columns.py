@@ -150,7 +150,7 @@ class ColumnNames:
 
     @classmethod
     def of(cls, metadata: Metadata) -> ColumnNames:
-        """Return the names of the table with this metadata. Raises schema_unreadable."""
+        """Return the names of the table with this metadata. Raises SCHEMA_UNREADABLE."""
         named = (metadata.configuration.get(name) for name in _DELTAS_OWN)
         return cls(parse_schema(metadata.schema_string), frozenset(name for name in named if name))
 

@@ -98,7 +98,7 @@ class VacuumPlan:
     def keeping(self, metadata: Metadata) -> str:
         """Return the statement that keeps needed files as long as new ones, or doubles the retention.
 
-        `metadata` is the table's. Raises property_unreadable.
+        `metadata` is the table's. Raises PROPERTY_UNREADABLE.
         """
         return self.statement or Retention.of(self.uri, metadata).prolonged(self.min_safe_retention_seconds)
 
@@ -112,7 +112,7 @@ def plan_vacuum(
 ) -> VacuumPlan:
     """Plan `VACUUM`, or `VACUUM … RETAIN retain_hours HOURS`, at `now` (seconds since 1970). Deletes nothing.
 
-    Raises SettingError for a frame or a mirror that is newer than the table, property_unreadable, and what the log
+    Raises SettingError for a frame or a mirror that is newer than the table, PROPERTY_UNREADABLE, and what the log
     raises.
     """
     frames = tuple(frames)
@@ -159,7 +159,7 @@ def plan_vacuum(
 def effective_retention(snapshot: Snapshot, retain_hours: float | None = None) -> float:
     """Return the seconds that VACUUM uses: the table's property; `RETAIN n HOURS` counts only if it rounds to zero.
 
-    Raises property_unreadable.
+    Raises PROPERTY_UNREADABLE.
     """
     if retain_hours is not None and math.floor(retain_hours + 0.5) == 0:
         return 0.0

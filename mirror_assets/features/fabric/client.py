@@ -44,10 +44,10 @@ _REPEATABLE = frozenset({"GET", "POST"})
 
 
 class FabricClient:
-    """The mirrored databases of a workspace. Methods raise FabricUnavailable, FabricRefused, and SettingErrors."""
+    """The mirrored databases of a workspace. Methods raise FABRIC_UNAVAILABLE, FabricRefused, and SettingErrors."""
 
     def __init__(self, workspace: Workspace, credential: TokenCredential) -> None:
-        """Make the client; no request is sent yet. Raises fabric_client_missing."""
+        """Make the client; no request is sent yet. Raises FABRIC_CLIENT_MISSING."""
         # Imported here, because it takes most of a second and 50 MB.
         try:
             from microsoft_fabric_api.extensions.mirroreddatabase import FabricMirroredDatabaseClient
@@ -258,7 +258,7 @@ def operation_result(accepted: HttpResponse, what: str, get: Callable[[str], Htt
     """Wait for a long-running operation and return its result; `get` requests a path of the API.
 
     The operation is polled by its id, not at the address in Location, so that our access token goes only to the
-    configured endpoint. Raises FabricRefused when it failed, and FabricUnavailable when it takes too long.
+    configured endpoint. Raises FabricRefused when it failed, and FABRIC_UNAVAILABLE when it takes too long.
     """
     # Without tenacity, which would need callbacks for the pause, set by each response, and for both ends.
     try:

@@ -159,7 +159,7 @@ class Created:
 
 
 def create_database(client: FabricClient, name: str, target: TargetProperties) -> Created:
-    """Find or create the mirrored database of this name. Raises fabric_item_unfit, and what the client raises."""
+    """Find or create the mirrored database of this name. Raises FABRIC_ITEM_UNFIT, and what the client raises."""
     found = _find(client, name, target)
     if found is not None:
         return replace(found, was_there=True)
@@ -179,7 +179,7 @@ def create_database(client: FabricClient, name: str, target: TargetProperties) -
 def start_mirroring(client: FabricClient, database: UUID, *, replay: bool = False) -> bool:
     """Start mirroring, and return False if it is already running.
 
-    Raises fabric_not_ready while it can't be started, mirroring_stopped for a stopped one unless `replay` is set, and
+    Raises FABRIC_NOT_READY while it can't be started, MIRRORING_STOPPED for a stopped one unless `replay` is set, and
     what the client raises.
     """
     state = client.status(database).state
@@ -198,7 +198,7 @@ def start_mirroring(client: FabricClient, database: UUID, *, replay: bool = Fals
 
 
 def _find(client: FabricClient, name: str, target: TargetProperties) -> Created | None:
-    """Return the mirrored database of this name, if any. Raises fabric_item_unfit for one without a landing zone."""
+    """Return the mirrored database of this name, if any. Raises FABRIC_ITEM_UNFIT for one without a landing zone."""
     found = next((database for database in client.databases() if database.name == name), None)
     if found is None:
         return None

@@ -12,8 +12,6 @@ FABRIC_UNAVAILABLE = ErrorRow(
     "run again; if the error persists, check in the portal whether the capacity is paused or overloaded.",
     "mirror-assets fabric status",
 )
-
-
 FABRIC_CLIENT_MISSING = ErrorRow(
     ErrorCode.CONFIG_INVALID,
     SettingError,
@@ -22,8 +20,6 @@ FABRIC_CLIENT_MISSING = ErrorRow(
     "run `pip install 'mirror-assets[fabric]'`.",
     "mirror-assets plan --config path/to/mirror.yaml    # lists all mistakes with their lines",
 )
-
-
 FABRIC_NOT_READY = ErrorRow(
     ErrorCode.FABRIC_UNAVAILABLE,
     RetryError,
@@ -32,8 +28,6 @@ FABRIC_NOT_READY = ErrorRow(
     "wait until `mirror-assets fabric status` shows another state, then run again.",
     "mirror-assets fabric status",
 )
-
-
 FABRIC_DENIED = ErrorRow(
     ErrorCode.FABRIC_REFUSED,
     SettingError,
@@ -43,8 +37,6 @@ FABRIC_DENIED = ErrorRow(
     " workspace; a service principal also needs the tenant setting that lets it use Fabric's APIs.",
     "mirror-assets fabric status",
 )
-
-
 FABRIC_ITEM_MISSING = ErrorRow(
     ErrorCode.FABRIC_REFUSED,
     SettingError,
@@ -53,8 +45,6 @@ FABRIC_ITEM_MISSING = ErrorRow(
     "compare the GUIDs in landing_zone.onelake.url, or --workspace, with the address of the item in the portal.",
     "mirror-assets fabric status",
 )
-
-
 FABRIC_ITEM_UNFIT = ErrorRow(
     ErrorCode.FABRIC_REFUSED,
     SettingError,
@@ -79,8 +69,6 @@ FABRIC_REFUSED = ErrorRow(
     "check the item's page in the portal; if it shows no cause, report this message.",
     "mirror-assets fabric status",
 )
-
-
 MIRRORING_STOPPED = ErrorRow(
     ErrorCode.MIRRORING_STOPPED,
     StopError,

@@ -214,7 +214,7 @@ def folder_of_tables(config: Config) -> OneLakeAddress | None:
 
 
 def open_fabric(fabric: FabricConfig, workspace: UUID) -> FabricClient:
-    """Return the client of this workspace, one for the process. Raises credential_incomplete."""
+    """Return the client of this workspace, one for the process. Raises CREDENTIAL_INCOMPLETE."""
     return _shared_client(Workspace(workspace, fabric.endpoint, fabric.ca_bundle), fabric.credential)
 
 

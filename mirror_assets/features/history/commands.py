@@ -69,7 +69,7 @@ def history(config: Path | None, names: tuple[str, ...], skip_to: int | None, *,
 
 
 def _chosen(config: Config, names: tuple[str, ...]) -> list[TableName]:
-    """Return these tables, or all with a history. Raises TableUnknown, and ConfigInvalid for one without a history."""
+    """Return these tables, or all with a history. Raises TABLE_UNKNOWN, and MISTAKES for one without a history."""
     from mirror_assets.config.errors import Problem
     from mirror_assets.features.history.history_settings import HistoryTable
 

@@ -12,8 +12,6 @@ HISTORY_FEED_OFF = ErrorRow(
     "{how} Or set `history: false`.",
     "ALTER TABLE delta.`/lake/orders` SET TBLPROPERTIES (delta.enableChangeDataFeed = true)",
 )
-
-
 HISTORY_GAP = ErrorRow(
     ErrorCode.HISTORY_GAP,
     StopError,
@@ -23,8 +21,6 @@ HISTORY_GAP = ErrorRow(
     "--skip-to {next_version}` continues without them.",
     "mirror-assets history --table TABLE --skip-to 120    # the version in the message",
 )
-
-
 HISTORY_AHEAD = ErrorRow(
     ErrorCode.HISTORY_UNFIT,
     StopError,
@@ -50,8 +46,6 @@ HISTORY_UNKNOWN = ErrorRow(
     "{table} --skip-to VERSION` with the version after it.",
     "mirror-assets history --table TABLE",
 )
-
-
 NO_HISTORY = ErrorRow(
     ErrorCode.HISTORY_UNFIT,
     SettingError,
@@ -78,8 +72,6 @@ HISTORY_COLUMNS_UNFIT = ErrorRow(
     "{first}`: it starts another history there.",
     "mirror-assets history --table TABLE",
 )
-
-
 HISTORY_OVERTAKEN = ErrorRow(
     ErrorCode.TABLE_BUSY,
     RetryError,
@@ -88,8 +80,6 @@ HISTORY_OVERTAKEN = ErrorRow(
     "run again.",
     "mirror-assets status --table TABLE    # the other run and its host",
 )
-
-
 SKIP_TO_NEEDS_A_TABLE = ErrorRow(
     ErrorCode.VERSION_REFUSED,
     SettingError,

@@ -86,7 +86,7 @@ class HistoryLog:
     def newest(self) -> HistoryCommit | None:
         """Return the newest commit of the history, or None before its table exists.
 
-        Raises no_history for another Delta table, and HistoryUnknown when log cleanup has left only
+        Raises NO_HISTORY for another Delta table, and HistoryUnknown when log cleanup has left only
         commits of other writers.
         """
         versions = self._versions()

@@ -51,8 +51,8 @@ def plan_history(context: HistoryContext, newest: HistoryCommit | None, skip_to:
     """Plan what follows the history's newest commit, or what a new history has when there is none.
 
     A new history with `snapshot` that can't start at version 0 starts with a snapshot, so it is complete from then on.
-    `skip_to` continues at that version and leaves out what is before it. Raises history_gap and history_feed_off when
-    they come before any slice (else they are the plan's `stop`), history_ahead, and what the log raises.
+    `skip_to` continues at that version and leaves out what is before it. Raises HISTORY_GAP and HISTORY_FEED_OFF when
+    they come before any slice (else they are the plan's `stop`), HISTORY_AHEAD, and what the log raises.
     """
     tip = context.source.state()
     first = _first(context, tip, newest, skip_to)
@@ -97,7 +97,7 @@ def lost_behind(context: HistoryContext, first: int, last: int, why: str) -> Mir
 
 
 def _first(context: HistoryContext, tip: SourceState, newest: HistoryCommit | None, skip_to: int | None) -> int:
-    """Return the first version to append. Raises history_gap and history_ahead."""
+    """Return the first version to append. Raises HISTORY_GAP and HISTORY_AHEAD."""
     if newest is not None and _is_same_log(context, tip, newest):
         return max(newest.last + 1, skip_to or 0)
     if skip_to is not None:
@@ -120,7 +120,7 @@ def _needs_snapshot(context: HistoryContext, newest: HistoryCommit | None, first
 
 
 def _is_same_log(context: HistoryContext, tip: SourceState, newest: HistoryCommit) -> bool:
-    """Return whether the source's log continues the history. Raises history_ahead when the log ends before the history.
+    """Return whether the source's log continues the history. Raises HISTORY_AHEAD when the log ends before the history.
 
     CREATE OR REPLACE changes the table id within one log; DROP and CREATE starts another log.
     """

@@ -67,7 +67,7 @@ class MemoryFile:
 
     @classmethod
     def read(cls, zone: Zone, *, replaces_damaged: bool) -> MemoryFile:
-        """Read the file. Raises memory_damaged, unless it is to be replaced, and what a landing zone's store raises."""
+        """Read the file. Raises MEMORY_DAMAGED, unless it is to be replaced, and what a landing zone's store raises."""
         store = zone.open()
         found = drive(read_control_file(DiscoveryMemory, DISCOVERED, is_hint=True), store)
         if found.content is not None and found.record is None and not replaces_damaged:

@@ -30,8 +30,6 @@ NO_TABLES = ErrorRow(
     "correct the address, or scan deeper folders with --depth.",
     "mirror-assets doctor",
 )
-
-
 NO_TABLES_IN_CATALOG = ErrorRow(
     ErrorCode.SOURCE_NOT_DELTA,
     SettingError,
@@ -56,8 +54,6 @@ FILE_EXISTS = ErrorRow(
     "choose another with --out, or overwrite it with --force.",
     "mirror-assets plan    # validates mirror.yaml",
 )
-
-
 FILE_UNWRITABLE = ErrorRow(
     ErrorCode.PATH_REFUSED,
     SettingError,

@@ -183,7 +183,7 @@ class TimeLimit:
     def call(self, what: str, request: Callable[[], _Result], *, at_most: float = inf, spare: float = 0.0) -> _Result:
         """Return the result of a request to `what`, which may take `at_most` seconds, and leaves `spare` of the limit.
 
-        Raises MirrorError only: the request's own, request_failed for any other exception, and no_response. A request
+        Raises MirrorError only: the request's own, request_failed for any other exception, and NO_RESPONSE. A request
         that takes longer continues in its thread, which doesn't keep the process alive.
         """
         done = Future[_Result]()

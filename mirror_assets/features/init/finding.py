@@ -77,7 +77,7 @@ def brief_access(access: Access) -> Access:
 def list_folders(root: Access, pattern: str) -> Listing:
     """Return the folders below a root at paths that match the pattern, such as `*` or `sales/*`.
 
-    It sends one listing per parent folder. Raises SourceUnreadable and SourceUnavailable.
+    It sends one listing per parent folder. Raises SourceUnreadable and SOURCE_UNAVAILABLE.
     """
     found = match_folders(brief_access(root), pattern)
     unlisted = {folder.path: folder.hindrance or "" for folder in found.unlisted}

@@ -55,7 +55,7 @@ class Clients:
 def shared_clients(
     address: OneLakeAddress, kind: CredentialKind, api_version: str | None, ca_bundle: Path | None
 ) -> Clients:
-    """Return this process's only clients for these settings. Raises credential_incomplete and api_version_refused."""
+    """Return this process's only clients for these settings. Raises CREDENTIAL_INCOMPLETE and API_VERSION_REFUSED."""
     return open_clients(address, credential_of(kind, ca_bundle), api_version, ca_bundle)
 
 

@@ -114,7 +114,7 @@ class OneLakeStore:
         return sorted(infos, key=lambda info: info.path)
 
     def _listed(self, folder: str, line: PathProperties) -> FileInfo:
-        """Return an entry of a listing. Raises StoreUnavailable for one without name, size or ETag."""
+        """Return an entry of a listing. Raises STORE_UNAVAILABLE for one without name, size or ETag."""
         if line.name and line.is_directory:
             return FileInfo(self._address.relative(line.name), 0, "", is_folder=True)
         if not line.name or line.content_length is None or not line.etag:

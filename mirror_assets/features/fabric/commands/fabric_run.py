@@ -156,7 +156,7 @@ def _note_problems(problems: Sequence[ReplicationProblem]) -> Exit:
 
 
 def _database(config: Config) -> tuple[FabricConfig, OneLakeAddress]:
-    """Return the settings of the mirrored database, and the folder of its tables. Raises ConfigInvalid without one."""
+    """Return the settings of the mirrored database, and the folder of its tables. Raises MISTAKES without one."""
     fabric, tables = FabricMirrorSettings.of(config.mirror).fabric, folder_of_tables(config)
     if fabric is None or tables is None:
         raise config.invalid((Problem("mirror.fabric", "this setting is missing: the local stand-in mirrors"),))

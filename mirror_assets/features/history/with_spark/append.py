@@ -49,7 +49,7 @@ def next_commit(newest: HistoryCommit | None, table_id: str, first: int, last: i
 def append_rows(rows: DataFrame, history: HistoryLog, kept: HistoryCommit) -> HistoryCommit:
     """Append rows of the feed, and return the commit as the log has it.
 
-    Raises HistoryOvertaken, with nothing written, when another run has committed this generation; HistoryColumnsUnfit
+    Raises HISTORY_OVERTAKEN, with nothing written, when another run has committed this generation; HistoryColumnsUnfit
     for columns that the table can't hold; and what Spark's failures mean. Enables on the table what new columns need
     and the source has.
     """
@@ -129,7 +129,7 @@ def _enable(spark: SparkSession, history: HistoryLog, kept: HistoryCommit, unfit
 
 @contextmanager
 def _translated(history: HistoryLog, kept: HistoryCommit) -> Iterator[None]:
-    """Translate what Spark raises: HistoryOvertaken for a lost race, HistoryColumnsUnfit for columns that don't fit."""
+    """Translate what Spark raises: HISTORY_OVERTAKEN for a lost race, HistoryColumnsUnfit for unfit columns."""
     try:
         yield
     except (PySparkException, Py4JJavaError) as error:

@@ -32,8 +32,8 @@ def keep_history(
     """Yield each commit of the history after it is made, up to the source's newest version.
 
     `skip_to` continues at that version and leaves out the commits before it. When another run commits first, this one
-    plans again. Raises history_gap and history_feed_off after everything before the gap is stored, HistoryColumnsUnfit,
-    history_ahead, HistoryUnknown, no_history, and what reading the source raises.
+    plans again. Raises HISTORY_GAP and HISTORY_FEED_OFF after everything before the gap is stored, HistoryColumnsUnfit,
+    HISTORY_AHEAD, HistoryUnknown, NO_HISTORY, and what reading the source raises.
     """
     while True:
         try:
@@ -103,7 +103,7 @@ def _read_by_batch(
 
 @contextmanager
 def _losses_translated(context: HistoryContext, first: int, last: int, *, is_feed: bool) -> Iterator[None]:
-    """Raise history_gap when the block fails because the source has lost commits `first` to `last` or their files."""
+    """Raise HISTORY_GAP when the block fails because the source has lost commits `first` to `last` or their files."""
     try:
         yield
     except MirrorError as error:

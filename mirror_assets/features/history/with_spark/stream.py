@@ -45,7 +45,7 @@ def read_by_stream(
 ) -> Sequence[HistoryCommit]:
     """Append the feed of these slices, all of one schema, and return the history's new commits.
 
-    Discards a checkpoint with which the stream fails. Raises HistoryOvertaken when a new attempt can succeed: the
+    Discards a checkpoint with which the stream fails. Raises HISTORY_OVERTAKEN when a new attempt can succeed: the
     checkpoint was an earlier stream's, the schema has changed meanwhile, or another run was faster. Else raises what
     the stream fails with, and what appending raises.
     """

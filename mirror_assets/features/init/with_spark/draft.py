@@ -55,7 +55,7 @@ class Draft:
     def write(self) -> None:
         """Write both files, and replace existing ones.
 
-        Raises file_unwritable, and ConfigInvalid if mirror.yaml could not be loaded, such as for a lake in the folder
+        Raises FILE_UNWRITABLE, and MISTAKES if mirror.yaml could not be loaded, such as for a lake in the folder
         of the mirror; then neither file is written.
         """
         text = config_text(self.lake, self.entries, self.unreadable, self.file, self.sql)
@@ -72,7 +72,7 @@ class Draft:
 
 
 def require_new(*files: Path) -> None:
-    """Raise file_exists for the first file that exists."""
+    """Raise FILE_EXISTS for the first file that exists."""
     for file in files:
         if file.exists():
             raise FILE_EXISTS(file=file)
