@@ -39,7 +39,7 @@ def error_rows() -> list[ErrorRow[MirrorError]]:
     """Return the rows of all tables, in the order of their codes."""
     found = {id(value): value for module in modules() for value in vars(module).values() if isinstance(value, ErrorRow)}
     codes = list(ErrorCode)
-    return sorted(found.values(), key=lambda row: (codes.index(row.code), row.raises.family))
+    return sorted(found.values(), key=lambda row: (codes.index(row.code), row.raises.family, row.message, row.cause))
 
 
 def shown(template: str) -> str:

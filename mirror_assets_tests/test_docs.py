@@ -71,7 +71,7 @@ def test_every_error_code_has_a_row() -> None:
 
 
 @pytest.mark.parametrize("row", error_rows(), ids=lambda row: f"{row.code.value}: {row.cause}")
-def test_a_row_tells_cause_and_next_step_in_whole_sentences(row: ErrorRow[MirrorError]) -> None:
+def test_a_row_has_cause_and_next_step_in_whole_sentences(row: ErrorRow[MirrorError]) -> None:
     assert row.cause.endswith(".")
     assert row.next_step.endswith((".", "`", "}", ":"))
     assert row.code.value in row.code.name.lower()
