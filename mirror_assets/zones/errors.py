@@ -103,13 +103,9 @@ STORE_UNAVAILABLE = ErrorRow(
 )
 
 
-class RequestUnknown(UnknownOutcome):
-    """A write's reply was lost: it may have taken effect."""
-
-
 REQUEST_UNKNOWN = ErrorRow(
     ErrorCode.OUTCOME_UNKNOWN,
-    RequestUnknown,
+    UnknownOutcome,
     "The response to a write was lost, so it may or may not have taken effect.",
     "whether the write of {path} took effect is unknown: {why}.",
     "read it back, then repeat it.",

@@ -66,7 +66,7 @@ def _translated(path: str) -> Iterator[None]:
 
 @contextmanager
 def _unsure(path: str) -> Iterator[None]:
-    """Raise RequestUnknown for a failure after a rename: the file has moved, but a power cut may undo that."""
+    """Raise UnknownOutcome for a failure after a rename: the file has moved, but a power cut may undo that."""
     try:
         yield
     except OSError as error:

@@ -51,7 +51,7 @@ class Content:
 class Store(Protocol):
     """A folder of files with ETags, addressed by relative paths ("a/b/c").
 
-    Every method may raise STORE_DENIED, STORE_UNAVAILABLE and PATH_REFUSED; writes also STORE_FULL and RequestUnknown.
+    Every method may raise STORE_DENIED, STORE_UNAVAILABLE and PATH_REFUSED; writes also STORE_FULL and UnknownOutcome.
     An ETag names one content of one file and survives a rename.
     """
 

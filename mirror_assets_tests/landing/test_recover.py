@@ -7,13 +7,14 @@ from pathlib import Path
 
 import pytest
 
+from mirror_assets.errors import UnknownOutcome
 from mirror_assets.landing.errors import FOREIGN_FILE, MANIFEST_LOST, REBUILD_RUNNING, STAGED_FILE_LOST, ManifestCorrupt
 from mirror_assets.landing.names import HISTORY, PROCESSED, READY_TO_DELETE, AttemptFolder
 from mirror_assets.landing.rebuild import RebuildStep, advance_rebuild, begin_rebuild, drop_table_folder
 from mirror_assets.landing.recover import landed_numbers, recover
 from mirror_assets.landing.steps import drive
 from mirror_assets.zones import FileInfo, LocalStore
-from mirror_assets.zones.errors import REQUEST_UNKNOWN, RequestUnknown
+from mirror_assets.zones.errors import REQUEST_UNKNOWN
 from mirror_assets_tests.errors import raises_row
 from mirror_assets_tests.landing.staging import TABLE, land_next, landed_manifest, manifest_of
 from mirror_assets_tests.landing.zone import consume, landed, landed_paths, require_exactly_once
@@ -126,7 +127,7 @@ def test_rename_without_an_answer_is_asked_again_and_then_goes_up(
 
     with monkeypatch.context() as patch:
         patch.setattr(half_landed, "rename", never_answer)
-        with pytest.raises(RequestUnknown):
+        with pytest.raises(UnknownOutcome):
             drive(recover(TABLE), half_landed)
     assert len(requested) > 1
     assert len(set(requested)) == 1

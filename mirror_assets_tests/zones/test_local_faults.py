@@ -11,9 +11,9 @@ from pathlib import Path
 
 import pytest
 
-from mirror_assets.errors import ErrorCode, ErrorRow, MirrorError, SettingError
+from mirror_assets.errors import ErrorCode, ErrorRow, MirrorError, SettingError, UnknownOutcome
 from mirror_assets.zones import LocalStore
-from mirror_assets.zones.errors import STORE_DENIED, STORE_FULL, STORE_UNAVAILABLE, RequestUnknown
+from mirror_assets.zones.errors import STORE_DENIED, STORE_FULL, STORE_UNAVAILABLE
 from mirror_assets_tests.errors import raises, raises_row
 
 
@@ -146,15 +146,15 @@ def test_failure_behind_the_rename_is_an_unknown_outcome(stocked: LocalStore, mo
     store, real = stocked, os.fsync
     etag = store.read("a/file", 10).etag
     monkeypatch.setattr(os, "fsync", failing_from(2, real))
-    with pytest.raises(RequestUnknown):
+    with pytest.raises(UnknownOutcome):
         store.create("a/new", b"x")
     assert store.read("a/new", 10).data == b"x"
     monkeypatch.setattr(os, "fsync", failing_from(2, real))
-    with pytest.raises(RequestUnknown):
+    with pytest.raises(UnknownOutcome):
         store.replace("a/file", b"new", etag)
     assert store.read("a/file", 10).data == b"new"
     monkeypatch.setattr(os, "fsync", failing_from(1, real))
-    with pytest.raises(RequestUnknown):
+    with pytest.raises(UnknownOutcome):
         store.rename("a/file", "a/target", store.read("a/file", 10).etag)
     assert store.read("a/target", 10).data == b"new"
     assert visible(store) == ["a/new", "a/target"]

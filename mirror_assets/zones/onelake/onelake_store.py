@@ -13,6 +13,7 @@ from azure.core.exceptions import HttpResponseError
 from azure.storage.blob import BlobProperties, StorageStreamDownloader
 from azure.storage.filedatalake import DataLakeFileClient, PathProperties
 
+from mirror_assets.errors import UnknownOutcome
 from mirror_assets.range_reader import RangeReader
 from mirror_assets.zones.errors import (
     FILE_TOO_LARGE,
@@ -26,7 +27,6 @@ from mirror_assets.zones.errors import (
     PathChanged,
     PathExists,
     PathMissing,
-    RequestUnknown,
 )
 from mirror_assets.zones.onelake.clients import SMALL, Clients, quoted, unquoted
 from mirror_assets.zones.onelake.requests import Requests, RetryPolicy
@@ -232,13 +232,13 @@ class OneLakeStore:
         """Upload the file in chunks of 16 MiB, each with its offset and a checksum, so that each can be retried.
 
         The final flush is conditional on the ETag of the empty file, so a repeated or late one changes nothing. Only
-        one attempt writes to the path. Raises PathExists, and RequestUnknown for an unknown outcome.
+        one attempt writes to the path. Raises PathExists, and UnknownOutcome.
         """
         client = self._clients.file(checked(path))
         create = partial(client.create_file, match_condition=MatchConditions.IfMissing)
         try:
             empty = unquoted(str(self._requests.write(path, create)["etag"]))
-        except RequestUnknown:
+        except UnknownOutcome:
             empty = self._etag_of(client, path, 0)
         except PathChanged as error:
             raise PATH_EXISTS(path=path) from error
@@ -254,11 +254,11 @@ class OneLakeStore:
         )
         try:
             return unquoted(self._requests.write(path, end)["etag"])
-        except RequestUnknown:
+        except UnknownOutcome:
             return self._etag_of(client, path, size)
 
     def _etag_of(self, client: DataLakeFileClient, path: str, size: int) -> str:
-        """Return the ETag if the file has this size: it has no other writer. Raises RequestUnknown."""
+        """Return the ETag if the file has this size: it has no other writer. Raises UnknownOutcome."""
         try:
             found = self._requests.read(path, client.get_file_properties)
         except PathMissing:
@@ -270,7 +270,7 @@ class OneLakeStore:
     def _put(self, path: str, data: bytes, etag: str | None) -> str:
         """Write the whole file, on condition that none exists, or that it has the ETag.
 
-        If the reply was lost, read the file: our bytes prove that the write took effect. Raises RequestUnknown else.
+        If the reply was lost, read the file: our bytes prove that the write took effect. Raises UnknownOutcome else.
         """
         # `overwrite` only prevents the SDK from adding a condition of its own.
         put = partial(
@@ -292,7 +292,7 @@ class OneLakeStore:
             ) from error
         except PathMissing as error:
             raise (ITEM_MISSING(root=self.root, code="no landing zone there") if etag is None else error) from error
-        except RequestUnknown:
+        except UnknownOutcome:
             try:
                 found = self.read(path, len(data))
             except (PathMissing, FileTooLarge):

@@ -210,7 +210,7 @@ class Requests:
         return self._ask_item(path, call, repeatable=True)
 
     def write(self, path: str, call: Callable[[], _Reply]) -> _Reply:
-        """Return the answer to a request that must take effect once. Raises RequestUnknown if its effect is unknown."""
+        """Return the answer to a request that must take effect once. Raises UnknownOutcome if its effect is unknown."""
         return self._ask_item(path, call, repeatable=False)
 
     def _ask_item(self, path: str, call: Callable[[], _Reply], *, repeatable: bool) -> _Reply:

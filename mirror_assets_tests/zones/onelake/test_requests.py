@@ -7,9 +7,9 @@ from collections.abc import Callable
 import pytest
 from azure.core.exceptions import ServiceResponseError
 
-from mirror_assets.errors import ErrorCode, MirrorError, RetryError, SettingError, StopError
+from mirror_assets.errors import ErrorCode, MirrorError, RetryError, SettingError, StopError, UnknownOutcome
 from mirror_assets.zones import PathChanged, PathExists, PathMissing
-from mirror_assets.zones.errors import STORE_UNAVAILABLE, RequestUnknown
+from mirror_assets.zones.errors import STORE_UNAVAILABLE
 from mirror_assets.zones.onelake.requests import Requests
 from mirror_assets_tests.errors import Expected, raises, raises_row
 from mirror_assets_tests.zones.onelake.wire import Clock, Reply, refused, store_over
@@ -87,9 +87,9 @@ def test_a_conflict_at_the_first_try_is_an_answer(ask: Ask, answer: tuple[int, s
 def test_a_conflict_behind_a_lost_reply_may_be_with_ourselves(
     lost: tuple[int, str] | Exception, answer: tuple[int, str], error: type[MirrorError]
 ) -> None:
-    with pytest.raises(RequestUnknown):
+    with pytest.raises(UnknownOutcome):
         Service(lost, answer).write()
-    with pytest.raises(RequestUnknown):
+    with pytest.raises(UnknownOutcome):
         Service(lost, THROTTLED, answer).write()
     with pytest.raises(error):
         Service(lost, answer).read()
@@ -107,7 +107,7 @@ def without_end(*answers: tuple[int, str]) -> Service:
 
 def test_a_write_that_may_have_worked_ends_unknown_whatever_came_last() -> None:
     for service in (without_end(BUSY), without_end(THROTTLED, BUSY)):
-        with pytest.raises(RequestUnknown):
+        with pytest.raises(UnknownOutcome):
             service.write()
 
 

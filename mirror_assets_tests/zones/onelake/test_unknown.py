@@ -6,8 +6,9 @@ from pathlib import Path
 
 import pytest
 
+from mirror_assets.errors import UnknownOutcome
 from mirror_assets.zones import PathExists, PathMissing
-from mirror_assets.zones.errors import STORE_UNAVAILABLE, RequestUnknown
+from mirror_assets.zones.errors import STORE_UNAVAILABLE
 from mirror_assets.zones.onelake.onelake_store import OneLakeStore
 from mirror_assets_tests.errors import raises_row
 from mirror_assets_tests.worlds.onelake import (
@@ -69,7 +70,7 @@ def test_the_file_of_another_is_not_taken_for_ours(
 ) -> None:
     onelake.faults.add(Fault(NEVER, on=Operation.PUT_BLOB))
     onelake.faults.add(Fault(Call(lambda _: item.write("file", b"theirs"), Moment.BEFORE), on=Operation.PUT_BLOB))
-    with pytest.raises(RequestUnknown, match="has other content"):
+    with pytest.raises(UnknownOutcome, match="has other content"):
         store.create("file", b"ours")
     assert item.read("file") == b"theirs"
 
@@ -78,7 +79,7 @@ def test_a_write_that_never_gets_an_answer_may_still_arrive(
     onelake: LoopbackOneLake, store: OneLakeStore, item: LoopbackItem
 ) -> None:
     onelake.faults.add(Fault(Hold(), on=Operation.PUT_BLOB, times=9))
-    with pytest.raises(RequestUnknown, match="has other content"):
+    with pytest.raises(UnknownOutcome, match="has other content"):
         store.create("file", b"late")
     assert [held.release().status for held in onelake.faults.held] == [201, 409, 409]
     assert item.read("file") == b"late"
@@ -103,7 +104,7 @@ def test_an_upload_that_gets_no_answer_ends_unknown(
     onelake: LoopbackOneLake, store: OneLakeStore, source: Path, operation: Operation
 ) -> None:
     onelake.faults.add(Fault(NEVER, on=operation, times=9))
-    with pytest.raises(RequestUnknown, match="has no effect yet"):
+    with pytest.raises(UnknownOutcome, match="has no effect yet"):
         store.upload(source, "file")
 
 
@@ -129,7 +130,7 @@ def test_a_rename_whose_reply_was_lost_is_unknown(
 ) -> None:
     etag = store.create("a/file", b"one")
     onelake.faults.add(Fault(LOST, on=Operation.RENAME))
-    with pytest.raises(RequestUnknown):
+    with pytest.raises(UnknownOutcome):
         store.rename("a/file", "a/target", etag)
     assert item.names("a") == ["target"]
 
@@ -140,7 +141,7 @@ def test_a_rename_that_was_refused_for_what_is_gone_by_now_is_to_be_asked_again(
     etag = store.create("a/file", b"one")
     item.write("a/target", b"theirs")
     onelake.faults.add(Fault(Call(lambda _: item.remove("a/target"), Moment.BEFORE), on=Operation.HEAD, nth=2))
-    with pytest.raises(RequestUnknown, match="could take effect now"):
+    with pytest.raises(UnknownOutcome, match="could take effect now"):
         store.rename("a/file", "a/target", etag)
     store.rename("a/file", "a/target", etag)
     assert item.names("a") == ["target"]

@@ -6,7 +6,8 @@ from collections.abc import Callable
 
 import pytest
 
-from mirror_assets.zones.errors import STORE_UNAVAILABLE, RequestUnknown
+from mirror_assets.errors import UnknownOutcome
+from mirror_assets.zones.errors import STORE_UNAVAILABLE
 from mirror_assets.zones.onelake import onelake_store as store
 from mirror_assets.zones.onelake.onelake_store import OneLakeStore
 from mirror_assets.zones.onelake.requests import raised_by_sdk
@@ -88,7 +89,7 @@ def test_a_write_whose_answer_cannot_be_read_is_read_back(onelake: LoopbackOneLa
     onelake.faults.add(Fault(garbled, on=Operation.PUT_BLOB), Fault(garbled, on=Operation.RENAME))
     etag = zone.create("a/new", DATA)
     assert zone.read("a/new", 100).etag == etag
-    with pytest.raises(RequestUnknown):
+    with pytest.raises(UnknownOutcome):
         zone.rename("a/new", "a/target", etag)
     assert zone.read("a/target", 100).etag == etag
 
