@@ -41,7 +41,7 @@ ONLY_A_RUN_SEES = (
     ),
 )
 OTHERS = (
-    SOURCE_BROKE(table="shop.orders", version=4, why="renamed"),
+    SOURCE_BROKE(table="shop.orders", version=4, why="renamed", undo=""),
     EPOCH_ENDED(table="shop.orders", epoch=1),
     LOST_RACE(table="shop.orders", key="1"),
 )
