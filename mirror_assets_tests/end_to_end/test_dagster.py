@@ -212,7 +212,7 @@ def encoded(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     def planted(context: TableContext, planned: PlannedSlice, position: CommitPosition) -> SliceRecord:
         found.append(planned.first)
         if found == [2, 3, 4]:
-            raise SOURCE_BROKE(table=str(TABLE), version=4, why="planted")
+            raise SOURCE_BROKE(table=str(TABLE), version=4, why="planted", undo="")
         return real(context, planned, position)
 
     monkeypatch.setattr("mirror_assets.pipeline.stage.stage_attempt", planted)

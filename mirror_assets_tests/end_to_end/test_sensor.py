@@ -147,7 +147,7 @@ def test_a_run_that_finds_the_lease_of_a_killed_one_records_it(lab: Lab) -> None
 
 
 def _broken(*_: object) -> SliceRecord:
-    raise SOURCE_BROKE(table=str(TABLE), version=0, why="planted")
+    raise SOURCE_BROKE(table=str(TABLE), version=0, why="planted", undo="")
 
 
 def test_partitions_that_a_person_has_registered_are_left_alone(waiting: Lab, instance: dg.DagsterInstance) -> None:
