@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mirror_assets.landing.errors import METADATA_DIFFERS
+from mirror_assets.landing.errors import METADATA_DIFFERS, TABLE_DROPPED
 from mirror_assets.landing.metadata import declared_keys, ensure_metadata, ensure_partner_events, metadata_bytes
 from mirror_assets.landing.steps import drive
 from mirror_assets.zones import LocalStore
@@ -126,6 +126,22 @@ def test_of_two_who_add_keys_one_declares_them(
     else:
         drive(ensure_metadata(TABLE, ["id"]), store)
     assert declared_keys(store.read(TABLE.metadata, LIMIT).data) == tuple(theirs)
+
+
+def test_a_table_that_is_dropped_while_its_keys_are_added_is_reported_as_dropped(
+    store: LocalStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    drive(ensure_metadata(TABLE, []), store)
+    replace = store.replace
+
+    def be_dropped(path: str, data: bytes, etag: str) -> str:
+        store.delete(path)
+        return replace(path, data, etag)
+
+    monkeypatch.setattr(store, "replace", be_dropped)
+    with raises_row(TABLE_DROPPED):
+        drive(ensure_metadata(TABLE, ["id"]), store)
+    assert store.head(TABLE.metadata) is None
 
 
 def test_partner_events_name_the_publisher(store: LocalStore) -> None:
