@@ -8,7 +8,15 @@ from pathlib import Path
 import pytest
 
 from mirror_assets.errors import UnknownOutcome
-from mirror_assets.landing.errors import FOREIGN_FILE, MANIFEST_LOST, REBUILD_RUNNING, STAGED_FILE_LOST, ManifestCorrupt
+from mirror_assets.landing.errors import (
+    FOREIGN_FILE,
+    MANIFEST_LOST,
+    REBUILD_RUNNING,
+    STAGED_FILE_LOST,
+    LostRace,
+    ManifestCorrupt,
+)
+from mirror_assets.landing.format import encode
 from mirror_assets.landing.names import HISTORY, PROCESSED, READY_TO_DELETE, AttemptFolder
 from mirror_assets.landing.rebuild import RebuildStep, advance_rebuild, begin_rebuild, drop_table_folder
 from mirror_assets.landing.recover import landed_numbers, recover
@@ -77,6 +85,26 @@ def test_committed_file_that_is_gone_stops_everything(half_landed: LocalStore, l
 def test_committed_file_that_was_rewritten_stops_everything(half_landed: LocalStore) -> None:
     half_landed.local_path(landed_manifest(half_landed).entries[1].staged).write_bytes(b"other rows")
     with raises_row(STAGED_FILE_LOST):
+        drive(recover(TABLE), half_landed)
+    assert [number for number, _ in landed(half_landed)] == [1, 2, 3]
+
+
+@pytest.mark.parametrize("epoch", [None, 2])
+def test_a_staged_file_that_is_missing_because_its_table_was_dropped_is_not_reported_as_lost(
+    half_landed: LocalStore, monkeypatch: pytest.MonkeyPatch, epoch: int | None
+) -> None:
+    """The folder is dropped between the read of the manifest and the rename, with or without a new load after it."""
+    manifest, rename = landed_manifest(half_landed), half_landed.rename
+
+    def be_dropped(source: str, target: str, etag: str) -> None:
+        half_landed.delete(source)
+        half_landed.delete(TABLE.manifest)
+        if epoch is not None:
+            half_landed.create(TABLE.manifest, encode(manifest.model_copy(update={"epoch": epoch})))
+        rename(source, target, etag)
+
+    monkeypatch.setattr(half_landed, "rename", be_dropped)
+    with pytest.raises(LostRace):
         drive(recover(TABLE), half_landed)
     assert [number for number, _ in landed(half_landed)] == [1, 2, 3]
 
