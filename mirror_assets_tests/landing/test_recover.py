@@ -195,6 +195,27 @@ def test_manifest_and_newest_generation_deleted(store: LocalStore, keep: int) ->
     assert landed_paths(store) == before
 
 
+@pytest.mark.parametrize("keep", [0, 1])
+def test_generations_that_a_rebuild_deletes_during_recovery_are_not_reported_as_lost(
+    store: LocalStore, monkeypatch: pytest.MonkeyPatch, keep: int
+) -> None:
+    land_next(store, last=7)
+    land_next(store, last=8)
+    store.delete(TABLE.manifest)
+    for generation in (1, 2)[keep:]:
+        store.delete(TABLE.history(1, generation))
+    listed = store.list
+
+    def be_rebuilt(folder: str) -> list[FileInfo]:
+        monkeypatch.setattr(store, "list", listed)
+        drive(begin_rebuild(TABLE), store)
+        return listed(folder)
+
+    monkeypatch.setattr(store, "list", be_rebuilt)
+    with pytest.raises(LostRace):
+        drive(recover(TABLE), store)
+
+
 def test_foreign_files_without_any_manifest_are_not_adopted(store: LocalStore) -> None:
     store.create(TABLE.landing_file(1), b"not ours")
     with raises_row(MANIFEST_LOST):
