@@ -142,3 +142,13 @@ def test_unpaired_rows_are_cut_by_rows(
     groups = _encoded(adaptive_spark, assignments, tmp_path / "out")
     assert max(len(versions) for _, versions in _files(tmp_path / "out")) == _TARGET
     _require_in_order(groups, tmp_path / "out", [300, 300])
+
+
+def test_the_rows_of_a_paired_commit_are_spread_over_its_parts(
+    adaptive_spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    _given(adaptive_spark, monkeypatch, [600])
+    _encoded(adaptive_spark, [PartAssignment(1, 0, 6)], tmp_path / "out")
+    rows = [len(versions) for _, versions in _files(tmp_path / "out")]
+    assert len(rows) == 6
+    assert min(rows) > 50
