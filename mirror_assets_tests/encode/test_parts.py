@@ -16,7 +16,7 @@ from pyspark.sql import functions as F
 from mirror_assets.encode import changes, pairing
 from mirror_assets.encode.changes import ChangesSlice, encode_changes
 from mirror_assets.encode.columns import CHANGE_TYPE, COMMIT_VERSION
-from mirror_assets.encode.part_assignment import EncodeGroup, shuffle_key
+from mirror_assets.encode.part_assignment import EncodeGroup, int_with_hash, shuffle_key
 from mirror_assets.errors import StopError
 from mirror_assets.landing.names import part_place
 from mirror_assets.source.actions import Metadata
@@ -98,6 +98,12 @@ def _try(spark: SparkSession, patch: pytest.MonkeyPatch, folder: Path, parts: in
 def test_a_shuffle_key_has_the_hash_of_its_part(spark: SparkSession) -> None:
     keys = spark.range(5000).select(F.hash(shuffle_key(F.col("id").cast("int"), 5000)).alias("hash"), "id")
     assert keys.where("hash IS DISTINCT FROM id").isEmpty()
+
+
+def test_an_int_is_found_for_a_hash_of_any_size(spark: SparkSession) -> None:
+    hashes = [1 << 16, (1 << 31) - 1, -1, -(1 << 31)]
+    row = spark.range(1).select(*(F.hash(F.lit(int_with_hash(hash_)).cast("int")) for hash_ in hashes)).collect()[0]
+    assert list(row) == hashes
 
 
 @pytest.mark.parametrize("parts", range(1, 41))
