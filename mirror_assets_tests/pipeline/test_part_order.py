@@ -44,4 +44,5 @@ def test_overwrites_with_small_deletes_and_merges_between_them(lab: Lab) -> None
     mirrored = _lands_equal(lab)
     assert max(run.parts for run in group_commits(mirrored.planned.assignments)) >= 3
     versions = [(part.first_version, part.last_version) for part in mirrored.record.parts]
+    assert all(None not in version for version in versions)
     assert versions == sorted(versions)
