@@ -72,6 +72,7 @@ def test_an_undamaged_slice_passes_every_check(staged: tuple[Lab, SliceRecord]) 
     results = check_staged(lab.context, record)
     assert {result.check for result in results} == set(BLOCKING_CHECKS)
     assert all(result.passed for result in results)
+    assert [result.metadata for result in results if result.check == "parts_unchanged"] == [{"parts": 1}]
     assert [result.metadata["commits_compared"] for result in results if result.check == "row_order"] == [4]
 
 
