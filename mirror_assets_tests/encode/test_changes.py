@@ -10,8 +10,11 @@ from pathlib import Path
 import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import SparkSession
+from pyspark.sql import functions as F
 
 from mirror_assets.encode.changes import ChangesSlice, GroupRead, encode_changes, encoded_groups
+from mirror_assets.encode.columns import CHANGE_TYPE, COMMIT_VERSION
+from mirror_assets.encode.pairing import count_commit_rows
 from mirror_assets.encode.spark_errors import DUPLICATE_KEY
 from mirror_assets.markers import ROW_MARKER, Marker
 from mirror_assets.source.batching import PartAssignment
@@ -201,6 +204,15 @@ def test_what_must_be_paired_is_paired(spark: SparkSession, tmp_path: Path, stat
     assert [one.group.commits_of(0) for one in encoded] == [(2, 2)]
     (planned,) = encoded_groups(spark, slice_of_one, {})
     assert ("Exchange" in planned.rows._jdf.queryExecution().executedPlan().toString()) != unpaired
+
+
+@pytest.mark.parametrize("half", ["id_hash & 4294967295", "shiftright(id_hash, 32)"])
+def test_an_update_changes_its_key_also_where_half_of_the_hash_stays(spark: SparkSession, half: str) -> None:
+    hashed = spark.range(200_000).withColumn("id_hash", F.xxhash64("id"))
+    old, new = hashed.groupBy(F.expr(half)).agg(F.min("id"), F.max("id")).where("min(id) < max(id)").collect()[0][1:]
+    kinds = f"CASE id WHEN {old} THEN 'update_preimage' ELSE 'update_postimage' END AS {CHANGE_TYPE}"
+    changes = hashed.where(F.col("id").isin(old, new)).selectExpr("id", f"7L AS {COMMIT_VERSION}", kinds)
+    assert count_commit_rows(changes, [7], ["id"])[7].changes_keys
 
 
 def test_each_run_has_files_of_its_own(spark: SparkSession, tmp_path: Path) -> None:
