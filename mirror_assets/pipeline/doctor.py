@@ -10,7 +10,7 @@ from pyspark.sql import DataFrame, Observation
 from pyspark.sql import functions as F
 
 from mirror_assets.encode.columns import projected
-from mirror_assets.encode.observed import observed
+from mirror_assets.encode.counted import observed
 from mirror_assets.encode.scan_reader import read_scan
 from mirror_assets.encode.spark_errors import spark_errors
 from mirror_assets.errors import MirrorError

@@ -163,7 +163,7 @@ def test_the_message_ends_with_what_the_jvm_printed(setting: str, value: str, to
 
 _LOCKED = """\
 import sys, time
-from mirror_assets.encode.jvm_start import resolving_alone
+from mirror_assets.encode.spark_start import resolving_alone
 with resolving_alone():
     print(time.monotonic(), flush=True)
     time.sleep(0.5)

@@ -209,7 +209,7 @@ def _spark_tables(
 
     Tables with other errors are included: the survey reports them. The addresses are cached for the survey.
     """
-    from mirror_assets.encode.spark_catalog import list_tables
+    from mirror_assets.encode.spark_catalogs import list_tables
 
     session, tables, others = spark(config), list[LakeTable](), 0
     for parts in list_tables(session("catalogs"), catalog.known_as(request.catalog)):
