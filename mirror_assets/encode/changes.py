@@ -32,10 +32,9 @@ from mirror_assets.markers import ROW_MARKER, Marker
 from mirror_assets.readable import readable
 from mirror_assets.row_values import shown_key
 from mirror_assets.source.batching import PartAssignment
-from mirror_assets.source.projection import ALL_ROWS, Projection
-from mirror_assets.source.row_counts import ReadRows
+from mirror_assets.source.commits import ReadRows
 from mirror_assets.source.scan import RowKind, Scan
-from mirror_assets.source.schema import LandedColumn
+from mirror_assets.source.schema import ALL_ROWS, LandedColumn, Projection
 from mirror_assets.sql_names import quoted
 
 # A group with one part keeps one core busy; more concurrent Spark jobs would only wait for each other.

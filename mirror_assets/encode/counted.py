@@ -11,8 +11,8 @@ from pyspark.sql import Column, DataFrame, Observation
 from pyspark.sql import functions as F
 
 from mirror_assets.encode.columns import CHANGE_TYPE, COMMIT_VERSION, projected
-from mirror_assets.source.projection import Projection
-from mirror_assets.source.row_counts import ReadRows
+from mirror_assets.source.commits import ReadRows
+from mirror_assets.source.schema import Projection
 
 _FACTOR, _PRIME = 2654435761, 1000003
 _WEIGHTED = "weighted"

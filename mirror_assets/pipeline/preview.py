@@ -28,7 +28,7 @@ from mirror_assets.pipeline.source_check import (
     table_columns,
 )
 from mirror_assets.source.actions import Metadata
-from mirror_assets.source.commits import Commit, CommitRange
+from mirror_assets.source.commits import Commit, CommitRange, SourceState, feed_files, source_columns
 from mirror_assets.source.errors import RANGE_REFUSED, LogGap
 from mirror_assets.source.log import DeltaLog
 from mirror_assets.source.losses import (
@@ -38,12 +38,9 @@ from mirror_assets.source.losses import (
     SourceRead,
     proved,
 )
-from mirror_assets.source.projection import ALL_ROWS, Projection
 from mirror_assets.source.ranges import Range, VersionPoint, resolve
-from mirror_assets.source.row_counts import feed_files
 from mirror_assets.source.scan_builder import scan_changes, scan_differences, scan_version
-from mirror_assets.source.schema import Field, LandedColumn, Schema, compare_schemas, parse_schema
-from mirror_assets.source.source_state import SourceState, source_columns
+from mirror_assets.source.schema import ALL_ROWS, Field, LandedColumn, Projection, Schema, compare_schemas, parse_schema
 from mirror_assets.sql_names import quoted
 
 

@@ -61,11 +61,10 @@ from mirror_assets.pipeline.source_check import (
     recorded_columns,
     table_columns,
 )
+from mirror_assets.source.commits import ReadRows
 from mirror_assets.source.planner import PlannedSlice
-from mirror_assets.source.projection import Projection
-from mirror_assets.source.row_counts import ReadRows
 from mirror_assets.source.scan_builder import VersionPart, scan_differences
-from mirror_assets.source.schema import LandedColumn
+from mirror_assets.source.schema import LandedColumn, Projection
 from mirror_assets.telemetry.record import Stage, set_attempt, stage_span
 
 

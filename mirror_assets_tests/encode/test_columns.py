@@ -7,7 +7,7 @@ from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
 from mirror_assets.encode.columns import projected, row_hash
-from mirror_assets.source.projection import ALL_ROWS
+from mirror_assets.source.schema import ALL_ROWS
 from mirror_assets_tests.hashed_values import DIFFERENT, EQUAL
 
 _COLLATED = [

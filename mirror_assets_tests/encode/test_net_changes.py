@@ -28,12 +28,10 @@ from mirror_assets.encode.net_changes import (
 from mirror_assets.encode.scan_reader import read_scan
 from mirror_assets.encode.spark_errors import DUPLICATE_KEY
 from mirror_assets.markers import ROW_MARKER, Marker
-from mirror_assets.source.commits import CommitRange
+from mirror_assets.source.commits import CommitRange, ReadRows
 from mirror_assets.source.log import DeltaLog
-from mirror_assets.source.projection import ALL_ROWS
-from mirror_assets.source.row_counts import ReadRows
 from mirror_assets.source.scan_builder import scan_changes, scan_differences
-from mirror_assets.source.schema import LandedColumn
+from mirror_assets.source.schema import ALL_ROWS, LandedColumn
 from mirror_assets_tests.encode.histories import History
 from mirror_assets_tests.errors import raises_row
 

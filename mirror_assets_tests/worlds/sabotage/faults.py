@@ -19,10 +19,10 @@ from mirror_assets.pipeline import check_slice, repair_table
 from mirror_assets.pipeline.context import TableContext
 from mirror_assets.source import deletion_vectors, scan_builder, schema
 from mirror_assets.source.commits import Commit
-from mirror_assets.source.live_paths import LivePaths
 from mirror_assets.source.log import DeltaLog
-from mirror_assets.source.projection import Projection
+from mirror_assets.source.replay import LivePaths
 from mirror_assets.source.scan import ChosenRows, RowKind, Scan, ScannedFile
+from mirror_assets.source.schema import Projection
 from mirror_assets.verify import conservation, ledger_log
 from mirror_assets.verify.conservation import SliceRows
 from mirror_assets.verify.ledger import Balances, CommitBalance
