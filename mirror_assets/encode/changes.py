@@ -24,10 +24,11 @@ from mirror_assets.encode.columns import (
     values_where,
 )
 from mirror_assets.encode.counted import Counted, ObservedRows, number_of, observed, observed_changes, row_counts
+from mirror_assets.encode.errors import ROWS_MISPLACED, duplicate_key
 from mirror_assets.encode.inserts import write_parts
 from mirror_assets.encode.part_assignment import EncodeGroup, group_commits, part_of_row, shuffle_key
 from mirror_assets.encode.scan_reader import read_scan
-from mirror_assets.encode.spark_errors import ROWS_MISPLACED, duplicate_key, spark_errors
+from mirror_assets.encode.spark_errors import spark_errors
 from mirror_assets.markers import ROW_MARKER, Marker
 from mirror_assets.readable import readable
 from mirror_assets.row_values import shown_key

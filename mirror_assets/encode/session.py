@@ -21,11 +21,17 @@ from pyspark.errors import PySparkException, PySparkRuntimeError
 from pyspark.sql import SparkSession
 
 from mirror_assets.byte_settings import CONTEXT_SETTINGS, HADOOP, PINNED, context_unfit, require_fixed
+from mirror_assets.encode.errors import (
+    CONNECT_UNSUPPORTED,
+    JARS_MISSING,
+    JARS_UNKNOWN,
+    PACKAGE_REFUSED,
+    SPARK_UNFIT,
+    spark_not_started,
+)
 from mirror_assets.encode.private.jvm import Jvm
-from mirror_assets.encode.spark_errors import PACKAGE_REFUSED, SPARK_UNFIT, spark_not_started
 from mirror_assets.encode.spark_start import EXCLUDES, PACKAGES, QuickStart, resolving_alone, start_jvm
-from mirror_assets.encode.spark_version import CONNECT_UNSUPPORTED, minor_version, require_classic, with_version
-from mirror_assets.errors import ErrorCode, ErrorRow, SettingError
+from mirror_assets.encode.spark_version import minor_version, require_classic, with_version
 from mirror_assets.redaction import redacted, redacted_error
 
 _EXTENSIONS, _DELTA_EXTENSION = "spark.sql.extensions", "io.delta.sql.DeltaSparkSessionExtension"
@@ -298,21 +304,3 @@ def fill_jar_folder(folder: Path, settings: Mapping[str, str]) -> tuple[Path, ..
         raise JARS_UNKNOWN(packages=settings.get(PACKAGES) or "no packages")
     folder.mkdir(parents=True, exist_ok=True)
     return tuple(Path(shutil.copy(jar, folder)) for jar in jars)
-
-
-JARS_MISSING = ErrorRow(
-    ErrorCode.SESSION_UNFIT,
-    SettingError,
-    "A folder of JARs lacks some that the session needs.",
-    "spark.jars_folder {folder} has no JAR of {packages}.",
-    "run `mirror-assets download-jars FOLDER` on a machine that can download them, and copy the folder here.",
-    "mirror-assets doctor --table TABLE",
-)
-JARS_UNKNOWN = ErrorRow(
-    ErrorCode.SESSION_UNFIT,
-    SettingError,
-    "Spark doesn't report the JARs of these packages.",
-    "can't determine the JARs of {packages}.",
-    "remove spark.jars, spark.jars.ivy and spark.jars.packages from spark.settings, use a local master, and retry.",
-    "mirror-assets doctor --table TABLE",
-)

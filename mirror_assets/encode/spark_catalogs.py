@@ -17,9 +17,9 @@ from py4j.protocol import Py4JJavaError
 from pyspark.errors import AnalysisException
 from pyspark.sql import SparkSession
 
+from mirror_assets.encode.errors import FILE_SYSTEM_MISSING
 from mirror_assets.encode.private.jvm import Jvm
 from mirror_assets.encode.spark_errors import spark_errors
-from mirror_assets.errors import ErrorCode, ErrorRow, RetryError
 
 # Keys themselves, which the classes would only begin with: they fetch their own.
 _SECRETS = ("fs.s3a.init.", "fs.azure.init.", "fs.gs.init.")
@@ -94,16 +94,6 @@ def _settings_by_catalog(jvm: Jvm, keys: CatalogKeys) -> dict[str, str]:
     entries = jvm.java_list(made.entrySet())
     pairs = (entries.get(index) for index in range(entries.size()))
     return {str(pair.getKey()): str(pair.getValue()) for pair in pairs}
-
-
-FILE_SYSTEM_MISSING = ErrorRow(
-    ErrorCode.SPARK_INTERRUPTED,
-    RetryError,
-    "A Spark that was started before a table in such a store was known.",
-    "{table}: it is stored at {scheme}://, and Spark was started without the JARs for it.",
-    "start the process again, which will load them; to have them from the start, name the store in `stores`.",
-    "mirror-assets run --table TABLE",
-)
 
 
 @dataclass(frozen=True)

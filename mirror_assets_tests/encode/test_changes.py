@@ -12,7 +12,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from mirror_assets.encode.changes import ChangesSlice, GroupRead, encode_changes, encoded_groups
-from mirror_assets.encode.spark_errors import DUPLICATE_KEY
+from mirror_assets.encode.errors import DUPLICATE_KEY
 from mirror_assets.markers import ROW_MARKER, Marker
 from mirror_assets.source.batching import PartAssignment
 from mirror_assets.source.commits import CommitRange

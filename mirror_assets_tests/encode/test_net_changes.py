@@ -16,6 +16,7 @@ from pyspark.sql import DataFrame, Row, SparkSession
 
 from mirror_assets.encode.columns import COMMIT_VERSION, value_stamp
 from mirror_assets.encode.counted import Counted, observed_changes
+from mirror_assets.encode.errors import DUPLICATE_KEY
 from mirror_assets.encode.inserts import write_parts
 from mirror_assets.encode.net_changes import (
     DifferencesSlice,
@@ -26,7 +27,6 @@ from mirror_assets.encode.net_changes import (
     net_rows,
 )
 from mirror_assets.encode.scan_reader import read_scan
-from mirror_assets.encode.spark_errors import DUPLICATE_KEY
 from mirror_assets.markers import ROW_MARKER, Marker
 from mirror_assets.source.commits import CommitRange, ReadRows
 from mirror_assets.source.log import DeltaLog

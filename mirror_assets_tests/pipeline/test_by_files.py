@@ -8,7 +8,7 @@ import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import SparkSession
 
-from mirror_assets.encode.spark_errors import DUPLICATE_KEY
+from mirror_assets.encode.errors import DUPLICATE_KEY
 from mirror_assets.errors import SettingError
 from mirror_assets.landing.format import SliceKind
 from mirror_assets.markers import ROW_MARKER, Marker
