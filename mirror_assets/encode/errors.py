@@ -1,6 +1,6 @@
 """Errors of encoding: the installed Spark and its session, what a query meets, and rows that can't land.
 
-Errors of a source that Spark reports are rows of `source/losses.py`; `spark_errors.py` translates Spark's exceptions.
+Errors of a source that Spark reports are rows of `source/errors.py`; `spark_errors.py` translates Spark's exceptions.
 """
 
 from __future__ import annotations

@@ -13,7 +13,7 @@ from mirror_assets.encode.errors import EXPRESSION_FAILED, SPARK_DENIED, SPARK_D
 from mirror_assets.errors import ErrorCode, MirrorError
 from mirror_assets.lakes.store_faults import store_error, store_named
 from mirror_assets.redaction import redacted_error
-from mirror_assets.source.losses import (
+from mirror_assets.source.errors import (
     FEED_REFUSED,
     FILE_DAMAGED,
     FILE_UNFOUND,

@@ -29,15 +29,9 @@ from mirror_assets.pipeline.source_check import (
 )
 from mirror_assets.source.actions import Metadata
 from mirror_assets.source.commits import Commit, CommitRange, SourceState, feed_files, source_columns
-from mirror_assets.source.errors import RANGE_REFUSED, LogGap
+from mirror_assets.source.errors import DATA_FILE_MISSING, FEED_MISSING, RANGE_REFUSED, LogGap, SourceLoss
 from mirror_assets.source.log import DeltaLog
-from mirror_assets.source.losses import (
-    DATA_FILE_MISSING,
-    FEED_MISSING,
-    SourceLoss,
-    SourceRead,
-    proved,
-)
+from mirror_assets.source.losses import SourceRead, proved
 from mirror_assets.source.ranges import Range, VersionPoint, resolve
 from mirror_assets.source.scan_builder import scan_changes, scan_differences, scan_version
 from mirror_assets.source.schema import ALL_ROWS, Field, LandedColumn, Projection, Schema, compare_schemas, parse_schema

@@ -16,8 +16,8 @@ from mirror_assets.encode.errors import DUPLICATE_KEY
 from mirror_assets.markers import ROW_MARKER, Marker
 from mirror_assets.source.batching import PartAssignment
 from mirror_assets.source.commits import CommitRange
+from mirror_assets.source.errors import FILE_UNFOUND
 from mirror_assets.source.log import DeltaLog
-from mirror_assets.source.losses import FILE_UNFOUND
 from mirror_assets.source.scan_builder import scan_changes
 from mirror_assets.source.schema import LandedColumn
 from mirror_assets_tests.delta_reader import read_changes
