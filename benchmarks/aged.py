@@ -37,8 +37,8 @@ from mirror_assets.orchestration.resources import resources
 from mirror_assets.orchestration.translator import AssetKind, asset_key
 from mirror_assets.pipeline.check_slice import BLOCKING_CHECKS
 from mirror_assets.pipeline.context import TableContext
+from mirror_assets.source.commits import SourceState
 from mirror_assets.source.log import DeltaLog
-from mirror_assets.source.source_state import SourceState
 from mirror_assets.zones import LocalStore, Store
 from mirror_assets_tests.orchestration.mirrors import evaluate
 

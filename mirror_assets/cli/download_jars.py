@@ -13,7 +13,7 @@ from mirror_assets.config.load import load_config
 
 def download_jars(path: Path | None, folder: Path, *, as_json: bool) -> Exit:
     """Copy the JARs of this configuration's packages into the folder. Starts Spark to resolve unknown packages."""
-    from mirror_assets.encode.jar_folder import fill_jar_folder
+    from mirror_assets.encode.session import fill_jar_folder
 
     # The folder that spark.jars_folder names may not exist yet: it is the one to fill, on this machine or another.
     settings = replace(spark_settings_of(load_config(path)), jars_folder=None)

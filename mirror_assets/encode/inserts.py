@@ -12,11 +12,10 @@ from mirror_assets.encode.columns import described, inserted_row, projected
 from mirror_assets.encode.counted import Counted, number_of
 from mirror_assets.encode.scan_reader import read_scan
 from mirror_assets.encode.spark_errors import spark_errors
+from mirror_assets.source.commits import ReadRows
 from mirror_assets.source.errors import ROWS_CHANGED
-from mirror_assets.source.projection import ALL_ROWS, Projection
-from mirror_assets.source.row_counts import ReadRows
 from mirror_assets.source.scan import RowKind, Scan
-from mirror_assets.source.schema import LandedColumn
+from mirror_assets.source.schema import ALL_ROWS, LandedColumn, Projection
 
 _ROW_GROUP_BYTES = 256 << 20
 

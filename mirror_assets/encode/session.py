@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import re
+import shutil
 import subprocess
 import threading
 from collections import deque
@@ -20,12 +21,17 @@ from pyspark.errors import PySparkException, PySparkRuntimeError
 from pyspark.sql import SparkSession
 
 from mirror_assets.byte_settings import CONTEXT_SETTINGS, HADOOP, PINNED, context_unfit, require_fixed
-from mirror_assets.encode.jar_folder import jars_in
-from mirror_assets.encode.jvm_start import resolving_alone, start_jvm
+from mirror_assets.encode.errors import (
+    CONNECT_UNSUPPORTED,
+    JARS_MISSING,
+    JARS_UNKNOWN,
+    PACKAGE_REFUSED,
+    SPARK_UNFIT,
+    spark_not_started,
+)
 from mirror_assets.encode.private.jvm import Jvm
-from mirror_assets.encode.quick_start import EXCLUDES, PACKAGES, QuickStart
-from mirror_assets.encode.spark_errors import PACKAGE_REFUSED, SPARK_UNFIT, spark_not_started
-from mirror_assets.encode.spark_version import CONNECT_UNSUPPORTED, minor_version, require_classic, with_version
+from mirror_assets.encode.spark_start import EXCLUDES, PACKAGES, QuickStart, resolving_alone, start_jvm
+from mirror_assets.encode.spark_version import minor_version, require_classic, with_version
 from mirror_assets.redaction import redacted, redacted_error
 
 _EXTENSIONS, _DELTA_EXTENSION = "spark.sql.extensions", "io.delta.sql.DeltaSparkSessionExtension"
@@ -271,3 +277,30 @@ def _first_line(error: Exception) -> str:
     lines = [line.strip(" :") for line in redacted(str(error)).splitlines() if line.strip(" :")]
     behind = 1 if isinstance(error, Py4JJavaError) else 0
     return "".join(lines[behind : behind + 1]).rstrip(".")[:_MAX_TEXT]
+
+
+def jars_in(folder: Path, packages: Sequence[str]) -> tuple[Path, ...]:
+    """Return the folder's JARs. Raises JARS_MISSING unless those of the packages (`group:name:version`) are there."""
+    jars = tuple(sorted(folder.glob("*.jar")))
+    wanted = {package: "-".join(package.split(":")[1:3]) for package in packages}
+    lacking = [package for package, name in wanted.items() if not any(jar.stem.endswith(name) for jar in jars)]
+    if lacking:
+        raise JARS_MISSING(folder=folder, packages=lacking)
+    return jars
+
+
+def fill_jar_folder(folder: Path, settings: Mapping[str, str]) -> tuple[Path, ...]:
+    """Copy the JARs of the settings' packages and their dependencies into the folder; return them.
+
+    Starts Spark to resolve unknown packages. Raises JARS_UNKNOWN if Spark doesn't report the JARs, SPARK_NOT_STARTED,
+    and OSError.
+    """
+    from mirror_assets.encode.session import open_session
+
+    if not QuickStart.of(settings).jars:
+        open_session(settings)
+    jars = QuickStart.of(settings).jars
+    if not jars:
+        raise JARS_UNKNOWN(packages=settings.get(PACKAGES) or "no packages")
+    folder.mkdir(parents=True, exist_ok=True)
+    return tuple(Path(shutil.copy(jar, folder)) for jar in jars)

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 
 from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
 
-from mirror_assets.errors import ErrorCode, ErrorRow, MirrorError, RetryError, SettingError, StopError
+from mirror_assets.encode.errors import EXPRESSION_FAILED, SPARK_DENIED, SPARK_DISK_FULL
+from mirror_assets.errors import ErrorCode, MirrorError
 from mirror_assets.lakes.store_faults import store_error, store_named
 from mirror_assets.redaction import redacted_error
-from mirror_assets.source.losses import (
+from mirror_assets.source.errors import (
     FEED_REFUSED,
     FILE_DAMAGED,
     FILE_UNFOUND,
@@ -83,90 +84,3 @@ def spark_error(error: Exception, place: str) -> MirrorError:  # noqa: PLR0911 e
     if _TRANSIENT.search(text):
         return SPARK_INTERRUPTED(place=place, why=why)
     return FILE_DAMAGED(place=place, why=why) if _DAMAGED.search(text) else SPARK_FAILED(place=place, why=why)
-
-
-DUPLICATE_KEY = ErrorRow(
-    ErrorCode.DUPLICATE_KEY,
-    StopError,
-    "The source has several rows with the same key; a mirror with keys can hold only one of them.",
-    "{table}: {rows} changes repeat a key within one commit, for example {samples}; nothing of the slice was "
-    "published.",
-    "remove the duplicate rows from the source, or choose `keys` that are unique; then run `mirror-assets rebuild "
-    "{table}`: the commit stays in the feed.",
-    "mirror-assets rebuild TABLE",
-)
-
-
-def duplicate_key(table: str, rows: int, samples: tuple[str, ...]) -> StopError:
-    """Return DUPLICATE_KEY for a number of rows, with samples of their keys."""
-    return DUPLICATE_KEY(table=table, rows=rows, samples="; ".join(samples))
-
-
-ROWS_MISPLACED = ErrorRow(
-    ErrorCode.ROWS_MISPLACED,
-    StopError,
-    "Spark wrote rows into other parts than planned.",
-    "{table}: Spark wrote {rows} rows of versions {first} to {last} into other files than planned; nothing of the"
-    " slice was published.",
-    "run again; if it repeats, remove settings that move partitions from `spark.settings`, and report it.",
-    "mirror-assets run --table TABLE",
-)
-EXPRESSION_FAILED = ErrorRow(
-    ErrorCode.EXPRESSION_FAILED,
-    SettingError,
-    "`where` or an expression of `columns` can't be computed for a row, such as a division by zero or a text that"
-    " is no number. The message has Spark's condition, and not the row's values.",
-    "{place}: an expression of `columns`, or `where`, fails for a row: {condition}.",
-    "correct the expression, for example with try_cast, try_divide or nullif, then run again; nothing was lost. "
-    "`mirror-assets preview` shows its values.",
-    "mirror-assets preview TABLE --limit 100",
-)
-SPARK_UNFIT = ErrorRow(
-    ErrorCode.SESSION_UNFIT,
-    SettingError,
-    "The Spark session of a project's own resource can't read Delta tables.",
-    "the project's Spark session can't be used: {why}.",
-    "correct what the message names where the session is created, then start the process again.",
-    "mirror-assets doctor --table TABLE",
-)
-SPARK_NOT_STARTED = ErrorRow(
-    ErrorCode.SESSION_UNFIT,
-    SettingError,
-    "Spark did not start, or rejected a setting.",
-    "Spark did not start: {why}.{said}",
-    "correct what the message names, in `spark.settings` or on the machine that runs Spark; then run again.",
-    "mirror-assets doctor --table TABLE",
-)
-
-
-def spark_not_started(why: str, printed: Sequence[str] = ()) -> SettingError:
-    """Return SPARK_NOT_STARTED; `printed` are the last lines of the JVM, without secrets."""
-    said = "\n  ".join((" The JVM's last lines:", *printed)) + "\n" if printed else ""
-    return SPARK_NOT_STARTED(why=why, said=said)
-
-
-PACKAGE_REFUSED = ErrorRow(
-    ErrorCode.CONFIG_INVALID,
-    SettingError,
-    "`spark.jars.packages` with another Delta version than the installed delta-spark.",
-    "spark.settings: spark.jars.packages names {wanted}; the installed delta-spark needs {installed}.",
-    "remove it: Delta's JARs are added without it; for another Delta version, install another delta-spark.",
-    "mirror-assets plan --config path/to/mirror.yaml    # lists all mistakes with their lines",
-)
-SPARK_DISK_FULL = ErrorRow(
-    ErrorCode.STORE_FULL,
-    RetryError,
-    "No space was left in a folder of Spark. Nothing was published.",
-    "{place}: no space left for Spark: {why}.",
-    "free space on the named disk, then run again; nothing was lost.",
-    "df -h\nmirror-assets run",
-)
-SPARK_DENIED = ErrorRow(
-    ErrorCode.STORE_DENIED,
-    SettingError,
-    "A store, or the file system, denied Spark access.",
-    "{place}: the store denied Spark access: {why}.",
-    "grant the account that Spark runs as read and write access to the named path, or correct its credentials; then "
-    "run again.",
-    "mirror-assets doctor --table TABLE    # as this process and as Spark",
-)

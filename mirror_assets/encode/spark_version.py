@@ -6,12 +6,11 @@ import os
 from collections.abc import Mapping
 from importlib.metadata import version
 
-from mirror_assets.errors import ErrorCode, ErrorRow, SettingError
+from mirror_assets.encode.errors import CONNECT_UNSUPPORTED, SPARK_MISSING, SPARK_UNSUPPORTED
 
 # The supported versions of Spark, and of the Hadoop that each brings.
 _HADOOP = {"4.0": "3.4.1", "4.1": "3.4.2", "4.2": "3.5.0"}
 _REMOTE, _API_MODE = ("SPARK_REMOTE", "SPARK_CONNECT_MODE_ENABLED"), "spark.api.mode"
-_INSTALL = "pip install 'mirror-assets[spark]'"
 
 
 def require_spark() -> None:
@@ -43,30 +42,3 @@ def require_classic(settings: Mapping[str, str], environment: Mapping[str, str] 
     mode = settings.get(_API_MODE) or environment.get("SPARK_API_MODE", "")
     if "spark.remote" in settings or any(map(environment.get, _REMOTE)) or mode.lower() == "connect":
         raise CONNECT_UNSUPPORTED()
-
-
-SPARK_MISSING = ErrorRow(
-    ErrorCode.SESSION_UNFIT,
-    SettingError,
-    "A Python package of Spark is not installed.",
-    "the Python package {package} is not installed, and this step needs Spark.",
-    f"run `{_INSTALL}`; with a Spark of the platform's own, see docs/spark-versions.md.",
-    "mirror-assets doctor --table TABLE",
-)
-SPARK_UNSUPPORTED = ErrorRow(
-    ErrorCode.SESSION_UNFIT,
-    SettingError,
-    "The installed PySpark has another version than those that this program supports.",
-    "PySpark {found} is installed, and mirror_assets runs on Spark {supported}.",
-    f"run `{_INSTALL}` in an environment of its own, or choose a runtime with Spark 4.",
-    "mirror-assets doctor --table TABLE",
-)
-CONNECT_UNSUPPORTED = ErrorRow(
-    ErrorCode.SESSION_UNFIT,
-    SettingError,
-    "Spark Connect.",
-    "mirror_assets needs a classic Spark session: Spark Connect doesn't offer Delta's own classes.",
-    "unset SPARK_REMOTE, SPARK_API_MODE, spark.remote and spark.api.mode, and set spark.master in "
-    "`spark.settings` to the cluster, or to local[*].",
-    "java -version    # 17 or newer\npip show pyspark delta-spark\nmirror-assets doctor --table TABLE",
-)

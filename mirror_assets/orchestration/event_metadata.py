@@ -26,8 +26,8 @@ from mirror_assets.orchestration.mirror_assets import MirrorAssets
 from mirror_assets.orchestration.translator import AssetKind, MetadataItem, shown_place
 from mirror_assets.orchestration.units import count, duration, size
 from mirror_assets.pipeline.context import TableContext
+from mirror_assets.source.commits import SourceState, source_columns
 from mirror_assets.source.schema import Schema, parse_schema
-from mirror_assets.source.source_state import SourceState, source_columns
 from mirror_assets.source.sql_columns import SqlNotParsed, columns_used
 
 Metadata = Mapping[str, MetadataItem]

@@ -24,11 +24,10 @@ from mirror_assets.pipeline.errors import CHECK_NAME_TAKEN, ChecksFailed, slice_
 from mirror_assets.pipeline.slice_source import scan_of, source_read, versions_compared
 from mirror_assets.pipeline.source_check import table_columns, table_projection
 from mirror_assets.source.commits import Commit, CommitRange
-from mirror_assets.source.losses import FILE_UNFOUND, SparkFailed, SparkInterrupted
-from mirror_assets.source.projection import ALL_ROWS, Projection
+from mirror_assets.source.errors import FILE_UNFOUND, SparkFailed, SparkInterrupted
 from mirror_assets.source.scan import Scan
 from mirror_assets.source.scan_builder import VersionPart, scan_changes, scan_differences, scan_version
-from mirror_assets.source.schema import parse_schema
+from mirror_assets.source.schema import ALL_ROWS, Projection, parse_schema
 from mirror_assets.telemetry.record import Stage, record_check, set_attempt, stage_span
 from mirror_assets.verify.check_result import CheckResult
 from mirror_assets.verify.conservation import ROW_CONSERVATION, CountedRows, ScannedCounts, SliceRows, row_conservation

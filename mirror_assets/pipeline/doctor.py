@@ -10,7 +10,7 @@ from pyspark.sql import DataFrame, Observation
 from pyspark.sql import functions as F
 
 from mirror_assets.encode.columns import projected
-from mirror_assets.encode.observed import observed
+from mirror_assets.encode.counted import observed
 from mirror_assets.encode.scan_reader import read_scan
 from mirror_assets.encode.spark_errors import spark_errors
 from mirror_assets.errors import MirrorError
@@ -33,11 +33,11 @@ from mirror_assets.pipeline.many_tables import DaemonPool
 from mirror_assets.pipeline.source_check import checked_projection
 from mirror_assets.readable import readable
 from mirror_assets.row_values import shown_key
-from mirror_assets.source.errors import source_not_delta
-from mirror_assets.source.losses import FILE_UNFOUND, SourceRead, SparkInterrupted
-from mirror_assets.source.projection import ALL_ROWS, Projection
+from mirror_assets.source.commits import SourceState
+from mirror_assets.source.errors import FILE_UNFOUND, SparkInterrupted, source_not_delta
+from mirror_assets.source.losses import SourceRead
 from mirror_assets.source.scan_builder import scan_version
-from mirror_assets.source.source_state import SourceState
+from mirror_assets.source.schema import ALL_ROWS, Projection
 from mirror_assets.sql_names import quoted
 from mirror_assets.zones import Store
 from mirror_assets.zones.probe import examine

@@ -20,7 +20,7 @@ from mirror_assets.pipeline.lag import AT_BREAK, feed_deadline, pending_commits
 from mirror_assets.pipeline.many_tables import DaemonPool
 from mirror_assets.pipeline.plan import plan_table
 from mirror_assets.pipeline.source_check import check_source, table_columns
-from mirror_assets.source.source_state import SourceState
+from mirror_assets.source.commits import SourceState
 from mirror_assets.source.table_properties import Retention
 from mirror_assets.verify.ledger import CommitBalance
 from mirror_assets.verify.ledger_log import audit

@@ -15,8 +15,7 @@ from mirror_assets.errors import (
 from mirror_assets.landing.names import SliceKey, TableName
 from mirror_assets.redaction import redacted
 from mirror_assets.source.breaks import Break, BreakKind
-from mirror_assets.source.errors import ROWS_CHANGED
-from mirror_assets.source.losses import SourceLoss
+from mirror_assets.source.errors import ROWS_CHANGED, SourceLoss
 from mirror_assets.verify.check_result import CheckResult
 
 MIRROR_SLOW = ErrorRow(

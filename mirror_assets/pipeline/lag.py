@@ -18,10 +18,9 @@ from mirror_assets.pipeline.many_tables import is_silence
 from mirror_assets.pipeline.next_action import Action, Rest
 from mirror_assets.pipeline.plan import TablePlan, begins_with_snapshot
 from mirror_assets.source.actions import Actions, LoggedFile
+from mirror_assets.source.commits import SourceState, feed_files
 from mirror_assets.source.log import DeltaLog
 from mirror_assets.source.ranges import CommitTimes
-from mirror_assets.source.row_counts import feed_files
-from mirror_assets.source.source_state import SourceState
 from mirror_assets.source.table_properties import Retention
 from mirror_assets.telemetry.record import table_gauges
 from mirror_assets.verify.timeliness import Consequence, Lag, ReadDeadline

@@ -37,8 +37,8 @@ from mirror_assets.pipeline.plan import (
 from mirror_assets.pipeline.plan_changes import BaseState
 from mirror_assets.pipeline.slice_source import chunk_of, is_bound, slice_key
 from mirror_assets.pipeline.stage import stage_slice
+from mirror_assets.source.commits import SourceState
 from mirror_assets.source.planner import PlannedSlice
-from mirror_assets.source.source_state import SourceState
 from mirror_assets.telemetry.record import Stage, record_published, set_attempt, slice_span, stage_span
 from mirror_assets.verify.check_result import CheckResult
 

@@ -28,10 +28,10 @@ from mirror_assets.pipeline.source_check import (
 )
 from mirror_assets.source.batching import chunk_files, is_small
 from mirror_assets.source.breaks import Break
+from mirror_assets.source.commits import SourceState
 from mirror_assets.source.errors import RANGE_REFUSED, LogGap, start_refused
 from mirror_assets.source.planner import PlannedSlice, snapshot_slice
 from mirror_assets.source.ranges import EVERYTHING, Bounds, Point, Range, VersionPoint, resolve
-from mirror_assets.source.source_state import SourceState
 
 FIRST_EPOCH = 1
 

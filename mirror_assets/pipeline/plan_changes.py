@@ -15,14 +15,12 @@ from mirror_assets.pipeline.source_check import changed_expressions, table_colum
 from mirror_assets.row_values import without_values
 from mirror_assets.source.batching import Limits
 from mirror_assets.source.breaks import Break, BreakKind, Needs
-from mirror_assets.source.commits import Commit
-from mirror_assets.source.errors import LogGap
+from mirror_assets.source.commits import Commit, SourceState
+from mirror_assets.source.errors import LogGap, SourceLoss
 from mirror_assets.source.file_states import FileStates
 from mirror_assets.source.log import CommitReplaced, DeltaLog
-from mirror_assets.source.losses import SourceLoss
 from mirror_assets.source.planner import Plan, PlannedSlice, PlanRequest, plan_slices, read_by_files
 from mirror_assets.source.schema import canonical, parse_schema
-from mirror_assets.source.source_state import SourceState
 
 
 @dataclass(frozen=True)

@@ -6,19 +6,19 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import groupby, pairwise
 
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
 
 from mirror_assets.column_types import LAND_AS_TEXT, Family
 from mirror_assets.config.setting_values import Changes
 from mirror_assets.config.source_fit import source_problems
 from mirror_assets.config.table_settings import TableSettings
-from mirror_assets.encode.columns import inserted_row, projected
-from mirror_assets.encode.encode_differences import DifferencesSlice
-from mirror_assets.encode.net import NetSlice
+from mirror_assets.encode.columns import CHANGE_TYPE, COMMIT_TIMESTAMP, COMMIT_VERSION, inserted_row, projected
+from mirror_assets.encode.net_changes import DifferencesSlice, DifferingRows, NetSlice
 from mirror_assets.encode.scan_reader import read_scan
-from mirror_assets.encode.shown_rows import as_json, json_rows, net_changes
 from mirror_assets.encode.spark_errors import spark_errors
 from mirror_assets.errors import MirrorError, SettingError
+from mirror_assets.markers import ROW_MARKER, Marker
 from mirror_assets.pipeline.context import TableContext, reading
 from mirror_assets.pipeline.source_check import (
     RECORD,
@@ -28,22 +28,14 @@ from mirror_assets.pipeline.source_check import (
     table_columns,
 )
 from mirror_assets.source.actions import Metadata
-from mirror_assets.source.commits import Commit, CommitRange
-from mirror_assets.source.errors import RANGE_REFUSED, LogGap
+from mirror_assets.source.commits import Commit, CommitRange, SourceState, feed_files, source_columns
+from mirror_assets.source.errors import DATA_FILE_MISSING, FEED_MISSING, RANGE_REFUSED, LogGap, SourceLoss
 from mirror_assets.source.log import DeltaLog
-from mirror_assets.source.losses import (
-    DATA_FILE_MISSING,
-    FEED_MISSING,
-    SourceLoss,
-    SourceRead,
-    proved,
-)
-from mirror_assets.source.projection import ALL_ROWS, Projection
+from mirror_assets.source.losses import SourceRead, proved
 from mirror_assets.source.ranges import Range, VersionPoint, resolve
-from mirror_assets.source.row_counts import feed_files
 from mirror_assets.source.scan_builder import scan_changes, scan_differences, scan_version
-from mirror_assets.source.schema import Field, LandedColumn, Schema, compare_schemas, parse_schema
-from mirror_assets.source.source_state import SourceState, source_columns
+from mirror_assets.source.schema import ALL_ROWS, Field, LandedColumn, Projection, Schema, compare_schemas, parse_schema
+from mirror_assets.sql_names import quoted
 
 
 @dataclass(frozen=True)
@@ -211,3 +203,35 @@ def landing_rows(context: TableContext, limit: int) -> tuple[str, ...]:
         scan, is_keyless = scan_version(context.log, at), context.table.is_keyless
         rows = projected(read_scan(context.spark(), scan, row_ids=is_keyless), projection)
         return as_json(rows.select(*inserted_row(rows, columns, {})).limit(limit))
+
+
+def net_changes(
+    spark: SparkSession, slice_: DifferencesSlice, columns: Sequence[LandedColumn], time_ms: int
+) -> DataFrame:
+    """Return the net changes between two versions, one per key, with the columns that the change feed has.
+
+    `time_ms` is the time of the last version. Of a deleted row only the keys have values.
+    """
+    differing = DifferingRows.read(spark, slice_)
+    net = differing.landed_rows(differing.changed_keys(), {}, 1, is_few=False)
+    marker = F.col(ROW_MARKER)
+    change = F.when(marker == int(Marker.INSERT), "insert").when(marker == int(Marker.DELETE), "delete")
+    return net.select(
+        *(F.col(quoted(column.name)) for column in columns),
+        change.otherwise("update_postimage").alias(CHANGE_TYPE),
+        F.lit(slice_.scans.last_version).cast("bigint").alias(COMMIT_VERSION),
+        F.timestamp_millis(F.lit(time_ms)).alias(COMMIT_TIMESTAMP),
+    )
+
+
+def json_rows(changes: DataFrame, limit: int) -> tuple[str, ...]:
+    """Return up to `limit` change rows by version, as JSON objects that begin with Delta's columns."""
+    names = [COMMIT_VERSION, COMMIT_TIMESTAMP, CHANGE_TYPE]
+    names += [name for name in changes.columns if name not in names]
+    return as_json(changes.orderBy(COMMIT_VERSION).limit(limit).select(*map(quoted, names)))
+
+
+def as_json(rows: DataFrame) -> tuple[str, ...]:
+    """Return the rows as JSON objects with all columns, also those that are NULL."""
+    row = F.to_json(F.struct(*map(quoted, rows.columns)), {"ignoreNullFields": "false"})
+    return tuple(found[0] for found in rows.select(row).collect())

@@ -84,7 +84,7 @@ def find_in_spark(session: Session, table: str, catalog: str, name: str) -> str:
 
     Raises CATALOG_TABLE_UNKNOWN and CATALOG_TABLE_UNFIT.
     """
-    from mirror_assets.encode.spark_catalog import find_table
+    from mirror_assets.encode.spark_catalogs import find_table
 
     found = find_table(session("catalogs"), catalog, name)
     if found is None:

@@ -39,11 +39,10 @@ from mirror_assets.pipeline.source_check import (
 )
 from mirror_assets.pipeline.stage import EncodedSlice, stage_attempt
 from mirror_assets.source.batching import parts_for
+from mirror_assets.source.commits import SourceState
 from mirror_assets.source.planner import PlannedSlice, snapshot_slice
-from mirror_assets.source.projection import Projection
 from mirror_assets.source.scan_builder import scan_version
-from mirror_assets.source.schema import LandedColumn
-from mirror_assets.source.source_state import SourceState
+from mirror_assets.source.schema import LandedColumn, Projection
 from mirror_assets.verify.differing_rows import BUCKETS, differing_rows
 from mirror_assets.verify.reconcile import all_totals, opened
 from mirror_assets.verify.reconciliation import ReconcileRequest, ReconcileState, Reconciliation

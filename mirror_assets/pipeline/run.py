@@ -24,7 +24,7 @@ from mirror_assets.pipeline.plan import Boundaries, no_boundaries, plan_table, r
 from mirror_assets.pipeline.rebuild_table import MirrorWait, is_rebuilding, rebuild_table
 from mirror_assets.pipeline.repair_table import repair_table
 from mirror_assets.pipeline.slice_source import slice_key
-from mirror_assets.source.losses import SparkInterrupted
+from mirror_assets.source.errors import SparkInterrupted
 from mirror_assets.source.planner import PlannedSlice
 from mirror_assets.source.ranges import EVERYTHING, Range
 from mirror_assets.telemetry.record import planning

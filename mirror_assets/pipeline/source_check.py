@@ -20,9 +20,8 @@ from mirror_assets.landing.format import Column
 from mirror_assets.markers import ROW_ID
 from mirror_assets.pipeline.context import TableContext
 from mirror_assets.source.actions import Metadata, Protocol
-from mirror_assets.source.projection import ALL_ROWS, Projection
-from mirror_assets.source.schema import Field, LandedColumn, Schema, landing_type, parse_schema
-from mirror_assets.source.source_state import SourceState, source_columns
+from mirror_assets.source.commits import SourceState, source_columns
+from mirror_assets.source.schema import ALL_ROWS, Field, LandedColumn, Projection, Schema, landing_type, parse_schema
 from mirror_assets.source.sql_columns import SqlNotParsed, columns_used
 from mirror_assets.source.table_properties import ROW_TRACKING_COST, enable_row_tracking, how_to_enable
 

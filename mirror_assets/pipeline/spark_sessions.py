@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     # Loaded when something opens that needs them: commands that read logs do without.
     from pyspark.sql import SparkSession
 
-    from mirror_assets.encode.vended import CatalogKeys
+    from mirror_assets.encode.spark_catalogs import CatalogKeys
 
 # Opens the Spark session of an owner, or a new one for None.
 Session: TypeAlias = "Callable[[str | None], SparkSession]"
@@ -77,7 +77,7 @@ def session_factory(source: DeltaLog, session: Callable[[], SparkSession]) -> Ca
 
     def opened() -> SparkSession:
         from mirror_assets.encode.session import describe_jobs
-        from mirror_assets.encode.vended import use_keys
+        from mirror_assets.encode.spark_catalogs import use_keys
 
         spark, scope = session(), current_scope()
         use_keys(spark, catalog_keys(source))
@@ -89,7 +89,7 @@ def session_factory(source: DeltaLog, session: Callable[[], SparkSession]) -> Ca
 
 def catalog_keys(source: DeltaLog) -> CatalogKeys | None:
     """Return what Spark needs to read the source with its catalog's keys; None where no catalog hands out any."""
-    from mirror_assets.encode.vended import CatalogKeys
+    from mirror_assets.encode.spark_catalogs import CatalogKeys
 
     access = source.access
     if not isinstance(access, VendedTable):
@@ -149,8 +149,8 @@ class SparkSettings:
         Raises VARIABLE_UNSET, PACKAGE_REFUSED, JARS_MISSING, SPARK_CANNOT_SIGN_IN and SPARK_NOT_STARTED. `is_brief`: if
         this call starts Spark, its JVM is one for small slices.
         """
-        from mirror_assets.encode.quick_start import for_brief_work
         from mirror_assets.encode.session import open_session
+        from mirror_assets.encode.spark_start import for_brief_work
 
         shown, secret = self._filled_apart()
         if any(f"{{env.{VARIABLE}}}" in value for value in self.reach.values()):

@@ -13,9 +13,8 @@ from typing import TypeAlias
 
 from mirror_assets.encode.changes import ChangesSlice, GroupRead, encode_changes
 from mirror_assets.encode.counted import Counted, observed_changes
-from mirror_assets.encode.encode_differences import DifferencesSlice, encode_differences
 from mirror_assets.encode.inserts import InsertsSlice, encode_inserts, encode_no_rows
-from mirror_assets.encode.net import NetSlice, encode_net
+from mirror_assets.encode.net_changes import DifferencesSlice, NetSlice, encode_differences, encode_net
 from mirror_assets.encode.scan_reader import read_scan
 from mirror_assets.encode.spark_errors import spark_errors
 from mirror_assets.errors import MirrorError
@@ -62,11 +61,10 @@ from mirror_assets.pipeline.source_check import (
     recorded_columns,
     table_columns,
 )
+from mirror_assets.source.commits import ReadRows
 from mirror_assets.source.planner import PlannedSlice
-from mirror_assets.source.projection import Projection
-from mirror_assets.source.row_counts import ReadRows
 from mirror_assets.source.scan_builder import VersionPart, scan_differences
-from mirror_assets.source.schema import LandedColumn
+from mirror_assets.source.schema import LandedColumn, Projection
 from mirror_assets.telemetry.record import Stage, set_attempt, stage_span
 
 

@@ -1,4 +1,7 @@
-"""Batches of work: commits into slices, the rows of a slice into parts, a large table's files into chunks."""
+"""Batches of work: commits into slices, the rows of a slice into parts, a large table's files into chunks.
+
+A slice that is read by files costs the files that differ between the versions around its commits (`DifferingFiles`).
+"""
 
 from __future__ import annotations
 
@@ -6,10 +9,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
-from mirror_assets.source.commits import Commit
-from mirror_assets.source.differing_files import DifferingFiles
-from mirror_assets.source.row_counts import BYTES_PER_ROW
-from mirror_assets.source.source_state import SourceState
+from mirror_assets.source.commits import BYTES_PER_ROW, Commit, FileVersion, SourceState
 
 # A commit with more than this share (an eighth) of a part's rows gets its own part if that saves pairing its rows.
 _OWN_PART_SHARE = 8
@@ -191,3 +191,70 @@ def chunk_files(files: Sequence[DataFile], limits: Limits, chunks: int = 0, land
         )
         for index, (first, end) in enumerate(pairwise(bounds))
     )
+
+
+@dataclass(frozen=True)
+class Compared:
+    """A slice that is read by files: the versions to compare, and the number and bytes of the files that differ.
+
+    `because` is the reason why the change data feed is not read; empty if the settings choose files.
+    """
+
+    before: int
+    last: int
+    files: int
+    bytes: int
+    because: str = ""
+
+
+class DifferingFiles:
+    """Sums up commits in order: the versions to compare for their changes, and the files that only one of them has.
+
+    Commits that only rewrite rows, like OPTIMIZE, cost nothing before the first and after the last commit that changes
+    data. `mixes_rewrites`: one of them is between, so its files are compared too.
+    """
+
+    def __init__(self, commits: Iterable[Commit] = ()) -> None:
+        """Add these commits."""
+        self.rows = self.bytes = self.files = self.changed_rows = 0
+        self.mixes_rewrites = False
+        self._versions: tuple[int, int] | None = None
+        self._waiting: list[Commit] = []
+        self._old = dict[str, FileVersion]()
+        self._new = dict[str, FileVersion]()
+        for commit in commits:
+            self.add(commit)
+
+    def add(self, commit: Commit) -> None:
+        """Add the next commit."""
+        if not (commit.changes_data and (commit.added or commit.removed)):
+            self._waiting += [commit] if self._versions else []
+            return
+        self._versions = (self._versions[0] if self._versions else commit.version - 1, commit.version)
+        self.changed_rows += commit.changed_rows
+        self.mixes_rewrites |= any(waiting.added or waiting.removed for waiting in self._waiting)
+        for one in (*self._waiting, commit):
+            for file in one.removed:
+                self._count(file.path, -1)
+                if self._new.pop(file.path, None) is None:
+                    self._old[file.path] = file
+                self._count(file.path, 1)
+            for file in one.added:
+                self._count(file.path, -1)
+                self._new[file.path] = file
+                self._count(file.path, 1)
+        self._waiting.clear()
+
+    def compared(self, because: str = "") -> Compared | None:
+        """Return the versions to compare, and the files of which they read rows; None if no commit changes data."""
+        return Compared(*self._versions, self.files, self.bytes, because) if self._versions else None
+
+    def _count(self, path: str, sign: int) -> None:
+        """Add or subtract what is read of the file: all of it, or the rows that only one version's vector hides."""
+        old, new = self._old.get(path), self._new.get(path)
+        one = new or old
+        if one is None or old == new:
+            return
+        self.files += sign
+        self.bytes += sign * one.bytes
+        self.rows += sign * (abs(old.rows - new.rows) if old and new else one.rows)

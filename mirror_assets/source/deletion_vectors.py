@@ -10,8 +10,8 @@ from pyroaring import BitMap64
 
 from mirror_assets.lakes.errors import SOURCE_UNREADABLE
 from mirror_assets.source.actions import Vector
+from mirror_assets.source.errors import FILE_UNFOUND
 from mirror_assets.source.log_paths import hadoop_path
-from mirror_assets.source.losses import FILE_UNFOUND
 from mirror_assets.source.parsing import z85_decoded
 from mirror_assets.source.source_files import SourceFiles
 

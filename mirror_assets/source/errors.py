@@ -1,17 +1,11 @@
-"""Errors of a source: its address, its log, its columns."""
+"""Errors of a source: its address, its log, its columns; and of reading its rows with Spark."""
 
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 
-from mirror_assets.errors import (
-    REBUILD_STEP,
-    ErrorCode,
-    ErrorRow,
-    RebuildError,
-    SettingError,
-    StopError,
-)
+from mirror_assets.errors import REBUILD_STEP, ErrorCode, ErrorRow, RebuildError, RetryError, SettingError, StopError
 from mirror_assets.lakes.errors import SourceUnreadable
 
 # Delta's shorthands for one version of a table, such as `orders@v2` and `orders@20240428091500000`.
@@ -172,3 +166,84 @@ def start_refused(uri: str, start: str, why: str, readable: int | None = None) -
     """Return START_REFUSED; `readable` is the first version with which the mirror can begin, if known."""
     advice = "choose another start" if readable is None else f"set `start: {{version: {readable}}}`, the earliest"
     return START_REFUSED(uri=uri, start=start, why=why, advice=advice)
+
+
+class SourceLoss(RebuildError):
+    """Rows of the source that log and store prove to be lost; only reading them shows it."""
+
+    needs_reading = True
+    version: int
+    file: str
+
+
+class SparkInterrupted(RetryError):
+    """Spark was interrupted, or a file was not found: one of the source, or one of Spark's own; `why` names it."""
+
+    why: str
+
+
+class SparkFailed(StopError):
+    """Spark failed for another reason."""
+
+
+_LONGER = REBUILD_STEP + "; set delta.deletedFileRetentionDuration to more than the lag."
+DATA_FILE_MISSING = ErrorRow(
+    ErrorCode.DATA_FILE_MISSING,
+    SourceLoss,
+    "A file that the log names for a version to read is not in the store, for example after VACUUM.",
+    "{table}: {file}, a file of version {version} of {uri}, was deleted.",
+    _LONGER,
+    "mirror-assets rebuild TABLE",
+)
+FEED_MISSING = ErrorRow(
+    ErrorCode.FEED_DISABLED,
+    SourceLoss,
+    "The log says that the change data feed was off at a commit to read.",
+    "{table}: the change data feed of {uri} was off at version {version}, which has not landed.",
+    REBUILD_STEP + "; leave delta.enableChangeDataFeed on.",
+    "mirror-assets rebuild TABLE",
+)
+HISTORY_EXPIRED = ErrorRow(
+    ErrorCode.DATA_FILE_MISSING,
+    SourceLoss,
+    "Delta refuses to read a version that is older than the table's retention of deleted files.",
+    "{table}: Delta refuses to read version {version} of {uri}: it is {age_hours:,.1f} hours old, older than its "
+    "delta.deletedFileRetentionDuration.",
+    _LONGER,
+    "mirror-assets rebuild TABLE",
+)
+SPARK_INTERRUPTED = ErrorRow(
+    ErrorCode.SPARK_INTERRUPTED,
+    SparkInterrupted,
+    "Spark lost one of its own files or a connection; the source is not affected.",
+    "{place}: Spark was interrupted: {why}.",
+    "run again; if the error persists, make sure that no program deletes files in spark.local.dir while Spark works.",
+    "mirror-assets run --table TABLE",
+)
+FILE_UNFOUND = replace(
+    SPARK_INTERRUPTED,
+    cause="A file was not found: one of the source that is not proved to be lost, or one of Spark's own.",
+)
+SPARK_FAILED = ErrorRow(
+    ErrorCode.SPARK_FAILED,
+    SparkFailed,
+    "Spark failed for another reason.",
+    "{place}: Spark failed: {why}.",
+    "correct the cause that the message names, or read Spark's log; then run again.",
+    "mirror-assets doctor --table TABLE",
+)
+FEED_REFUSED = replace(
+    SPARK_FAILED, cause="Delta says that the change data feed was off, and the log doesn't prove it."
+)
+HISTORY_REFUSED = replace(
+    SPARK_FAILED, cause="Delta says that a version is too old to be read, and the log doesn't prove it."
+)
+FILE_DAMAGED = ErrorRow(
+    ErrorCode.DATA_FILE_UNREADABLE,
+    SparkFailed,
+    "A file exists, but its content is not what was written.",
+    "{place}: a file can't be read as it was written: {why}.",
+    "restore the file that the message names, or write its rows again at the source and run `mirror-assets rebuild`; "
+    "nothing of the slice was published.",
+    "mirror-assets rebuild TABLE",
+)

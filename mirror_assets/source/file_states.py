@@ -8,9 +8,8 @@ from functools import cache, cached_property
 
 from mirror_assets.source.actions import Actions, LiveFile, Metadata, Tombstone, is_other_file
 from mirror_assets.source.errors import FILE_OVERWRITTEN
-from mirror_assets.source.live_paths import LivePaths
 from mirror_assets.source.log import DeltaLog
-from mirror_assets.source.replay import physical_partitions, with_physical_names
+from mirror_assets.source.replay import LivePaths, physical_partitions, with_physical_names
 
 FileState = LiveFile | Tombstone
 """A live file as the log describes it: where it is added, or where it is removed."""

@@ -14,9 +14,10 @@ from mirror_assets.lakes.access import Access, Locate, Located, PlainAccess
 from mirror_assets.lakes.errors import SOURCE_UNAVAILABLE, SOURCE_UNREADABLE, SourceUnreadable
 from mirror_assets.source.actions import Actions, CommitInfo, LoggedFile, Metadata
 from mirror_assets.source.batching import DataFile
-from mirror_assets.source.column_statistics import ColumnStatistics, column_statistics
-from mirror_assets.source.commits import Commit, commit_digest, describe, with_column_ids
+from mirror_assets.source.commits import Commit, SourceState, commit_digest, describe, with_column_ids
 from mirror_assets.source.delta_rs import (
+    ColumnStatistics,
+    column_statistics,
     load_table,
     load_version,
     metadata_of,
@@ -33,16 +34,21 @@ from mirror_assets.source.errors import (
     SourceNotDelta,
     source_not_delta,
 )
-from mirror_assets.source.live_paths import LivePaths
 from mirror_assets.source.log_checkpoint import read_checkpoint
 from mirror_assets.source.log_listing import LogListing, LogStep, TipMark
 from mirror_assets.source.log_paths import is_hidden, spelled
 from mirror_assets.source.parsing import InvalidAction, deleted_rows, is_whole, parse_actions, parse_info
 from mirror_assets.source.ranges import CommitTimes, increasing
 from mirror_assets.source.read_errors import translated
-from mirror_assets.source.replay import Replay, Snapshot, require_readable, require_reconciled, with_logical_names
+from mirror_assets.source.replay import (
+    LivePaths,
+    Replay,
+    Snapshot,
+    require_readable,
+    require_reconciled,
+    with_logical_names,
+)
 from mirror_assets.source.source_files import SourceFiles, StoredFile, commit_path
-from mirror_assets.source.source_state import SourceState
 
 # A store lists this many files of a log in one page.
 _SHORT_LOG = 1000

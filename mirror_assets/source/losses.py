@@ -9,106 +9,26 @@ from __future__ import annotations
 import re
 import time
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from urllib.parse import unquote
 
-from mirror_assets.errors import (
-    REBUILD_STEP,
-    ErrorCode,
-    ErrorRow,
-    MirrorError,
-    RebuildError,
-    RetryError,
-    StopError,
-)
+from mirror_assets.errors import MirrorError
 from mirror_assets.lakes.errors import SOURCE_UNAVAILABLE, SOURCE_UNREADABLE, SourceUnreadable
 from mirror_assets.source.actions import LiveFile, Tombstone
-from mirror_assets.source.errors import LogGap
+from mirror_assets.source.errors import (
+    DATA_FILE_MISSING,
+    FEED_MISSING,
+    FEED_REFUSED,
+    FILE_UNFOUND,
+    HISTORY_EXPIRED,
+    HISTORY_REFUSED,
+    LogGap,
+    SparkFailed,
+    SparkInterrupted,
+)
 from mirror_assets.source.log import DeltaLog
 from mirror_assets.source.log_paths import TablePaths, is_absolute
 from mirror_assets.source.table_properties import Retention
-
-
-class SourceLoss(RebuildError):
-    """Rows of the source that log and store prove to be lost; only reading them shows it."""
-
-    needs_reading = True
-    version: int
-    file: str
-
-
-class SparkInterrupted(RetryError):
-    """Spark was interrupted, or a file was not found: one of the source, or one of Spark's own; `why` names it."""
-
-    why: str
-
-
-class SparkFailed(StopError):
-    """Spark failed for another reason."""
-
-
-_LONGER = REBUILD_STEP + "; set delta.deletedFileRetentionDuration to more than the lag."
-DATA_FILE_MISSING = ErrorRow(
-    ErrorCode.DATA_FILE_MISSING,
-    SourceLoss,
-    "A file that the log names for a version to read is not in the store, for example after VACUUM.",
-    "{table}: {file}, a file of version {version} of {uri}, was deleted.",
-    _LONGER,
-    "mirror-assets rebuild TABLE",
-)
-FEED_MISSING = ErrorRow(
-    ErrorCode.FEED_DISABLED,
-    SourceLoss,
-    "The log says that the change data feed was off at a commit to read.",
-    "{table}: the change data feed of {uri} was off at version {version}, which has not landed.",
-    REBUILD_STEP + "; leave delta.enableChangeDataFeed on.",
-    "mirror-assets rebuild TABLE",
-)
-HISTORY_EXPIRED = ErrorRow(
-    ErrorCode.DATA_FILE_MISSING,
-    SourceLoss,
-    "Delta refuses to read a version that is older than the table's retention of deleted files.",
-    "{table}: Delta refuses to read version {version} of {uri}: it is {age_hours:,.1f} hours old, older than its "
-    "delta.deletedFileRetentionDuration.",
-    _LONGER,
-    "mirror-assets rebuild TABLE",
-)
-SPARK_INTERRUPTED = ErrorRow(
-    ErrorCode.SPARK_INTERRUPTED,
-    SparkInterrupted,
-    "Spark lost one of its own files or a connection; the source is not affected.",
-    "{place}: Spark was interrupted: {why}.",
-    "run again; if the error persists, make sure that no program deletes files in spark.local.dir while Spark works.",
-    "mirror-assets run --table TABLE",
-)
-FILE_UNFOUND = replace(
-    SPARK_INTERRUPTED,
-    cause="A file was not found: one of the source that is not proved to be lost, or one of Spark's own.",
-)
-SPARK_FAILED = ErrorRow(
-    ErrorCode.SPARK_FAILED,
-    SparkFailed,
-    "Spark failed for another reason.",
-    "{place}: Spark failed: {why}.",
-    "correct the cause that the message names, or read Spark's log; then run again.",
-    "mirror-assets doctor --table TABLE",
-)
-FEED_REFUSED = replace(
-    SPARK_FAILED, cause="Delta says that the change data feed was off, and the log doesn't prove it."
-)
-HISTORY_REFUSED = replace(
-    SPARK_FAILED, cause="Delta says that a version is too old to be read, and the log doesn't prove it."
-)
-FILE_DAMAGED = ErrorRow(
-    ErrorCode.DATA_FILE_UNREADABLE,
-    SparkFailed,
-    "A file exists, but its content is not what was written.",
-    "{place}: a file can't be read as it was written: {why}.",
-    "restore the file that the message names, or write its rows again at the source and run `mirror-assets rebuild`; "
-    "nothing of the slice was published.",
-    "mirror-assets rebuild TABLE",
-)
-
 
 _AUTHORITY = re.compile(r"^[A-Za-z][A-Za-z0-9+.-]*://[^/]*")
 # Characters that may surround a path in a message.

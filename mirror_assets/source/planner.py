@@ -10,6 +10,8 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 from mirror_assets.source.batching import (
+    Compared,
+    DifferingFiles,
     FileChunk,
     Limits,
     PartAssignment,
@@ -19,10 +21,8 @@ from mirror_assets.source.batching import (
     rows_of_part,
 )
 from mirror_assets.source.breaks import Break, BreakKind, Needs, dropped_columns, find_break, is_beside, row_break
-from mirror_assets.source.commits import Commit, CommitRange
-from mirror_assets.source.differing_files import Compared, DifferingFiles
+from mirror_assets.source.commits import Commit, CommitRange, SourceState
 from mirror_assets.source.schema import Schema, canonical, parse_schema
-from mirror_assets.source.source_state import SourceState
 
 
 @dataclass(frozen=True)

@@ -15,9 +15,8 @@ from mirror_assets.source.commits import CommitRange
 from mirror_assets.source.deletion_vectors import read_vectors
 from mirror_assets.source.errors import CHANGE_FILE_INCOMPLETE, LogGap
 from mirror_assets.source.file_states import FileState, FileStates, Transition, partition_names
-from mirror_assets.source.live_paths import LivePaths
 from mirror_assets.source.log import DeltaLog
-from mirror_assets.source.replay import physical_partitions, require_readable, with_physical_names
+from mirror_assets.source.replay import LivePaths, physical_partitions, require_readable, with_physical_names
 from mirror_assets.source.scan import ChosenRows, DifferingScans, RowKind, Scan, ScannedFile
 
 

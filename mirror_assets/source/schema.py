@@ -1,4 +1,4 @@
-"""A source's schema as values, and the differences between two schemas of one source."""
+"""A source's schema as values, what of it lands, and the differences between two schemas of one source."""
 
 from __future__ import annotations
 
@@ -30,6 +30,21 @@ class LandedColumn:
     is_row_id: bool = False
     sql: str = dataclasses.field(default="", repr=False)
     expression: str | None = None
+
+
+@dataclass(frozen=True)
+class Projection:
+    """A condition in Spark SQL, or empty for all rows; the computed columns; and the source's columns that both use.
+
+    The condition and the expressions may have secrets.
+    """
+
+    where: str = dataclasses.field(default="", repr=False)
+    computed: tuple[LandedColumn, ...] = ()
+    uses: tuple[str, ...] = ()
+
+
+ALL_ROWS = Projection()
 
 
 @dataclass(frozen=True)

@@ -23,7 +23,7 @@ from pyspark.sql.types import (
     VariantType,
 )
 
-from mirror_assets.source.projection import Projection
+from mirror_assets.source.schema import Projection
 from mirror_assets.sql_names import quoted
 from mirror_assets.verify.landed_types import landed_as
 

@@ -26,9 +26,8 @@ from mirror_assets.encode.spark_errors import spark_errors
 from mirror_assets.markers import ROW_MARKER, Marker
 from mirror_assets.readable import readable
 from mirror_assets.row_values import shown_key
-from mirror_assets.source.projection import ALL_ROWS, Projection
 from mirror_assets.source.scan import Scan
-from mirror_assets.source.schema import LandedColumn
+from mirror_assets.source.schema import ALL_ROWS, LandedColumn, Projection
 from mirror_assets.sql_names import quoted
 from mirror_assets.verify.check_result import CheckResult
 from mirror_assets.verify.key_hashes import Markers

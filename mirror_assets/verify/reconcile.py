@@ -23,7 +23,7 @@ from mirror_assets.landing.generations import EqualVersions
 from mirror_assets.markers import ROW_ID
 from mirror_assets.readable import readable
 from mirror_assets.redaction import redacted_error
-from mirror_assets.source.projection import Projection
+from mirror_assets.source.schema import Projection
 from mirror_assets.spark_facts import spark_facts
 from mirror_assets.sql_names import quoted
 from mirror_assets.standin.errors import MIRROR_UNREADABLE

@@ -21,8 +21,8 @@ from mirror_assets.landing.format import SliceKind
 from mirror_assets.markers import Marker
 from mirror_assets.readable import readable
 from mirror_assets.row_values import shown_key
-from mirror_assets.source.projection import Projection
 from mirror_assets.source.scan import Scan
+from mirror_assets.source.schema import Projection
 from mirror_assets.sql_names import quoted
 from mirror_assets.verify.check_result import CheckResult
 from mirror_assets.verify.key_hashes import Hashes, Markers, read_hashes

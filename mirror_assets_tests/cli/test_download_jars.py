@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from mirror_assets.cli import main
-from mirror_assets.encode import jar_folder
-from mirror_assets.encode.quick_start import PACKAGES
+from mirror_assets.encode import session
+from mirror_assets.encode.spark_start import PACKAGES
 
 _CONFIG = """landing_zone: {path: ./landing}
 spark: {jars_folder: ./jars}
@@ -24,7 +24,7 @@ def test_the_folder_that_the_configuration_uses_can_be_filled(tmp_path: Path, mo
         filled[folder] = settings[PACKAGES]
         return ()
 
-    monkeypatch.setattr(jar_folder, "fill_jar_folder", fill)
+    monkeypatch.setattr(session, "fill_jar_folder", fill)
     (tmp_path / "mirror.yaml").write_text(_CONFIG)
     assert main(["download-jars", "--config", str(tmp_path / "mirror.yaml"), str(tmp_path / "jars")]) == 0
     assert "io.delta:delta-spark" in filled[tmp_path / "jars"]

@@ -9,18 +9,18 @@ from pathlib import Path
 
 import pyarrow.parquet as pq
 import pytest
+from mirror_assets.encode.pairing import count_commit_rows
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
 from mirror_assets.encode.changes import ChangesSlice, GroupRead, encode_changes, encoded_groups
 from mirror_assets.encode.columns import CHANGE_TYPE, COMMIT_VERSION
-from mirror_assets.encode.pairing import count_commit_rows
-from mirror_assets.encode.spark_errors import DUPLICATE_KEY
+from mirror_assets.encode.errors import DUPLICATE_KEY
 from mirror_assets.markers import ROW_MARKER, Marker
 from mirror_assets.source.batching import PartAssignment
 from mirror_assets.source.commits import CommitRange
+from mirror_assets.source.errors import FILE_UNFOUND
 from mirror_assets.source.log import DeltaLog
-from mirror_assets.source.losses import FILE_UNFOUND
 from mirror_assets.source.scan_builder import scan_changes
 from mirror_assets.source.schema import LandedColumn
 from mirror_assets_tests.delta_reader import read_changes

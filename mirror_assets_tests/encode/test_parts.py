@@ -13,7 +13,7 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from mirror_assets.encode import changes, pairing
+from mirror_assets.encode import changes
 from mirror_assets.encode.changes import ChangesSlice, encode_changes
 from mirror_assets.encode.columns import CHANGE_TYPE, COMMIT_VERSION
 from mirror_assets.encode.part_assignment import EncodeGroup, int_with_hash, shuffle_key
@@ -127,7 +127,7 @@ def test_files_are_in_the_order_of_parts_in_every_shape(
 def test_rows_in_another_file_than_planned_stop_the_slice(
     adaptive_spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    paired = pairing.paired_rows
+    paired = changes.paired_rows
     _given(adaptive_spark, monkeypatch, [5, 5, 5])
     assignments = [PartAssignment(part + 1, part, 1) for part in range(3)]
 

@@ -18,9 +18,9 @@ from pyspark.sql import SparkSession
 
 from mirror_assets.byte_settings import PINNED, ContextSetting
 from mirror_assets.encode import session
+from mirror_assets.encode.errors import SPARK_NOT_STARTED
 from mirror_assets.encode.private.jvm import Jvm
 from mirror_assets.encode.session import delta_package, open_session, own_session, require_delta, spark_settings
-from mirror_assets.encode.spark_errors import SPARK_NOT_STARTED
 from mirror_assets.errors import SettingError
 from mirror_assets_tests.errors import raises_row
 
@@ -163,7 +163,7 @@ def test_the_message_ends_with_what_the_jvm_printed(setting: str, value: str, to
 
 _LOCKED = """\
 import sys, time
-from mirror_assets.encode.jvm_start import resolving_alone
+from mirror_assets.encode.spark_start import resolving_alone
 with resolving_alone():
     print(time.monotonic(), flush=True)
     time.sleep(0.5)

@@ -14,7 +14,7 @@ from mirror_assets.encode.spark_errors import spark_error, spark_errors
 from mirror_assets.errors import ErrorCode, ErrorRow, MirrorError, SettingError
 from mirror_assets.lakes.errors import SOURCE_UNAVAILABLE, SOURCE_UNREADABLE
 from mirror_assets.pipeline.errors import unexpected
-from mirror_assets.source.losses import (
+from mirror_assets.source.errors import (
     FILE_DAMAGED,
     FILE_UNFOUND,
     SPARK_FAILED,

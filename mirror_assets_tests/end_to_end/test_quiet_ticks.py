@@ -12,8 +12,8 @@ from mirror_assets.landing.rebuild import begin_rebuild
 from mirror_assets.landing.steps import Steps, drive
 from mirror_assets.orchestration.jobs import TABLES_OP
 from mirror_assets.pipeline import table_watch
+from mirror_assets.source.commits import SourceState
 from mirror_assets.source.log import DeltaLog
-from mirror_assets.source.source_state import SourceState
 from mirror_assets.zones.onelake.onelake_zone import Staging
 from mirror_assets_tests.end_to_end.ticks import Location
 from mirror_assets_tests.lab import TABLE, Lab

@@ -14,7 +14,7 @@ from pyspark.sql import SparkSession
 
 from mirror_assets.config.load import load_config
 from mirror_assets.encode.session import own_session
-from mirror_assets.encode.vended import use_keys
+from mirror_assets.encode.spark_catalogs import use_keys
 from mirror_assets.errors import ErrorCode, MirrorError, RetryError, SettingError
 from mirror_assets.lakes import catalogs as locate
 from mirror_assets.landing.format import SliceKind

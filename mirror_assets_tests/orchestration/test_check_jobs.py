@@ -30,8 +30,8 @@ from mirror_assets.pipeline.context import TableContext
 from mirror_assets.pipeline.land_slice import staged_ahead
 from mirror_assets.pipeline.next_action import note_failure
 from mirror_assets.pipeline.plan import plan_table
+from mirror_assets.source.commits import SourceState
 from mirror_assets.source.log import DeltaLog
-from mirror_assets.source.source_state import SourceState
 from mirror_assets.zones import LocalStore
 from mirror_assets.zones.errors import STORE_UNAVAILABLE
 from mirror_assets_tests.pipeline.paper import TABLE, Paper

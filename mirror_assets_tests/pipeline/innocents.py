@@ -22,8 +22,7 @@ from mirror_assets.landing.errors import EPOCH_ENDED
 from mirror_assets.landing.steps import drive
 from mirror_assets.pipeline.errors import SNAPSHOT_LOST, SOURCE_BROKE
 from mirror_assets.pipeline.stage import encode_slice
-from mirror_assets.source.errors import FILE_OVERWRITTEN, LOG_GAP
-from mirror_assets.source.losses import DATA_FILE_MISSING, FEED_MISSING, HISTORY_EXPIRED
+from mirror_assets.source.errors import DATA_FILE_MISSING, FEED_MISSING, FILE_OVERWRITTEN, HISTORY_EXPIRED, LOG_GAP
 from mirror_assets.source.source_files import SourceFiles
 from mirror_assets_tests.lab import TABLE, Lab
 from mirror_assets_tests.landed_slices import landed_slices

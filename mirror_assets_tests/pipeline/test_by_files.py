@@ -8,13 +8,13 @@ import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import SparkSession
 
-from mirror_assets.encode.spark_errors import DUPLICATE_KEY
+from mirror_assets.encode.errors import DUPLICATE_KEY
 from mirror_assets.errors import SettingError
 from mirror_assets.landing.format import SliceKind
 from mirror_assets.markers import ROW_MARKER, Marker
 from mirror_assets.pipeline.doctor_questions import THEN, Asked, DoctorVerdict
 from mirror_assets.pipeline.plan import plan_table
-from mirror_assets.source.losses import DATA_FILE_MISSING
+from mirror_assets.source.errors import DATA_FILE_MISSING
 from mirror_assets_tests.errors import raises_row
 from mirror_assets_tests.handmade_table import HandmadeTable, commit_info, remove
 from mirror_assets_tests.lab import Lab

@@ -13,9 +13,9 @@ from mirror_assets.landing.state import CommitPosition
 from mirror_assets.pipeline.context import TableContext
 from mirror_assets.pipeline.land_slice import stage_range, staged_ahead
 from mirror_assets.pipeline.slice_source import planned_binding, slice_key
+from mirror_assets.source.commits import SourceState
 from mirror_assets.source.log import DeltaLog
 from mirror_assets.source.planner import PlannedSlice
-from mirror_assets.source.source_state import SourceState
 from mirror_assets_tests.errors import raises
 from mirror_assets_tests.lab import key
 from mirror_assets_tests.landing.staging import hex_id, new_record

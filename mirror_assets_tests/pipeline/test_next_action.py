@@ -27,7 +27,7 @@ from mirror_assets.pipeline.next_action import (
 )
 from mirror_assets.pipeline.plan import no_boundaries, plan_table
 from mirror_assets.pipeline.table_health import check_not_failing, running_rebuild
-from mirror_assets.source.losses import DATA_FILE_MISSING, FEED_MISSING, HISTORY_EXPIRED
+from mirror_assets.source.errors import DATA_FILE_MISSING, FEED_MISSING, HISTORY_EXPIRED
 from mirror_assets.zones.errors import STORE_FULL
 from mirror_assets_tests.lab import TABLE, Lab, key
 from mirror_assets_tests.zones.memory import MemoryStore

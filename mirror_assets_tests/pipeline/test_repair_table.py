@@ -11,7 +11,7 @@ import pytest
 from deltalake import DeltaTable, write_deltalake
 from pyspark.sql import DataFrame, SparkSession
 
-from mirror_assets.encode.spark_errors import DUPLICATE_KEY
+from mirror_assets.encode.errors import DUPLICATE_KEY
 from mirror_assets.errors import ErrorCode, RetryError
 from mirror_assets.landing.errors import LostRace
 from mirror_assets.landing.format import MarkerCounts, SliceKind

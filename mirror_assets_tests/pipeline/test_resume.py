@@ -19,7 +19,7 @@ from mirror_assets.pipeline.land_slice import stage_range
 from mirror_assets.pipeline.plan import plan_table
 from mirror_assets.pipeline.slice_source import chunk_of, is_bound, planned_binding, slice_key
 from mirror_assets.pipeline.stage import stage_slice
-from mirror_assets.source.differing_files import Compared
+from mirror_assets.source.batching import Compared
 from mirror_assets.source.planner import PlannedSlice
 from mirror_assets_tests.lab import Lab, key
 from mirror_assets_tests.landing.staging import hex_id, new_record, part_bytes, receipt_for

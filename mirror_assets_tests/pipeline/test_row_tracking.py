@@ -12,7 +12,7 @@ from mirror_assets.errors import ErrorCode, SettingError
 from mirror_assets.landing.format import ChangeCounts
 from mirror_assets.markers import ROW_ID, ROW_MARKER, Marker
 from mirror_assets.pipeline.errors import SOURCE_BROKE
-from mirror_assets.source.losses import DATA_FILE_MISSING
+from mirror_assets.source.errors import DATA_FILE_MISSING
 from mirror_assets_tests.errors import raises, raises_row
 from mirror_assets_tests.lab import Lab
 

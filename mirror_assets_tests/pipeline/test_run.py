@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from mirror_assets.encode.spark_errors import DUPLICATE_KEY
+from mirror_assets.encode.errors import DUPLICATE_KEY
 from mirror_assets.errors import ErrorCode, ErrorRow, MirrorError, RetryError, SettingError
 from mirror_assets.landing.format import SliceRecord
 from mirror_assets.landing.publish import Outcome

@@ -14,7 +14,7 @@ from mirror_assets.errors import SettingError
 from mirror_assets.lakes.access import PlainAccess
 from mirror_assets.source.actions import Vector
 from mirror_assets.source.deletion_vectors import read_vectors
-from mirror_assets.source.losses import FILE_UNFOUND
+from mirror_assets.source.errors import FILE_UNFOUND
 from mirror_assets.source.source_files import SourceFiles
 from mirror_assets_tests.errors import raises_row
 

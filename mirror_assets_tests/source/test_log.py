@@ -14,9 +14,9 @@ from deltalake.exceptions import DeltaError
 
 from mirror_assets.errors import ErrorCode
 from mirror_assets.lakes.errors import SOURCE_UNAVAILABLE, SourceUnreadable
+from mirror_assets.source.commits import source_columns
 from mirror_assets.source.errors import LogGap, SourceNotDelta
 from mirror_assets.source.log import DeltaLog
-from mirror_assets.source.source_state import source_columns
 from mirror_assets_tests.errors import raises_row
 from mirror_assets_tests.source.handmade import (
     PROTOCOL,

@@ -10,10 +10,9 @@ from hypothesis import strategies as st
 from mirror_assets.source.actions import Protocol
 from mirror_assets.source.batching import Limits, PartAssignment
 from mirror_assets.source.breaks import BreakKind, Needs
-from mirror_assets.source.commits import Commit
+from mirror_assets.source.commits import Commit, SourceState
 from mirror_assets.source.planner import Plan, PlanRequest, plan_slices, snapshot_slice
 from mirror_assets.source.schema import parse_schema
-from mirror_assets.source.source_state import SourceState
 from mirror_assets_tests.source.handmade import change, column, feed_metadata, plan_request, ranges, schema_string
 
 _V0 = schema_string(column("id"))

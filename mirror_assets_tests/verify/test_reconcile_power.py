@@ -16,8 +16,7 @@ import pytest
 from deltalake import DeltaTable, write_deltalake
 from pyspark.sql import DataFrame, SparkSession
 
-from mirror_assets.source.projection import ALL_ROWS, Projection
-from mirror_assets.source.schema import LandedColumn
+from mirror_assets.source.schema import ALL_ROWS, LandedColumn, Projection
 from mirror_assets.verify.reconcile import opened, reconcile
 from mirror_assets.verify.reconciliation import ReconcileRequest, ReconcileState, Reconciliation
 from mirror_assets_tests.smoke import smoke_first

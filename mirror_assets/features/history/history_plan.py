@@ -12,11 +12,9 @@ from mirror_assets.features.history.errors import HISTORY_AHEAD, HISTORY_FEED_OF
 from mirror_assets.features.history.history_log import HistoryCommit, HistoryContext
 from mirror_assets.source.actions import Actions, LoggedFile, Metadata
 from mirror_assets.source.batching import batch_commits
-from mirror_assets.source.commits import Commit
+from mirror_assets.source.commits import Commit, SourceState, feed_files
 from mirror_assets.source.errors import LogGap
 from mirror_assets.source.log import DeltaLog
-from mirror_assets.source.row_counts import feed_files
-from mirror_assets.source.source_state import SourceState
 from mirror_assets.source.table_properties import how_to_enable
 
 _NOT_IN_LOG = "they are not in the Delta log any more"

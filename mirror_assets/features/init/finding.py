@@ -12,10 +12,10 @@ from typing import Annotated
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
 from mirror_assets.errors import ErrorCode, MirrorError, RetryError, SettingError
+from mirror_assets.features.init.find_folders import match_folders
 from mirror_assets.lakes.access import Access, PlainAccess
 from mirror_assets.source.delta_rs import newest_metadata
 from mirror_assets.source.errors import SourceNotDelta
-from mirror_assets.source.find_folders import match_folders
 
 # Threads that read logs; for a store, they mostly wait.
 _THREADS = 16

@@ -15,10 +15,9 @@ from mirror_assets.errors import ErrorCode, SettingError, StopError
 from mirror_assets.features.history.history_log import HistoryCommit
 from mirror_assets.features.history.history_plan import HistoryPlan, HistorySlice, _switched_on, plan_history
 from mirror_assets.source.actions import Metadata, Protocol
-from mirror_assets.source.commits import Commit
+from mirror_assets.source.commits import Commit, SourceState
 from mirror_assets.source.log import DeltaLog
 from mirror_assets.source.ranges import TimePoint, VersionPoint
-from mirror_assets.source.source_state import SourceState
 from mirror_assets_tests.errors import raises
 from mirror_assets_tests.features.history.sources import Place
 from mirror_assets_tests.source.handmade import commit_file

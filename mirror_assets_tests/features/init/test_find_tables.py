@@ -15,12 +15,12 @@ from mirror_assets.config.model import Config
 from mirror_assets.errors import ErrorCode, MirrorError, StopError
 from mirror_assets.features.init import find_tables
 from mirror_assets.features.init.discovery_memory import MemoryFile
+from mirror_assets.features.init.find_folders import MatchedFolders, match_folders
 from mirror_assets.features.init.find_tables import TimeLimit
 from mirror_assets.features.init.finding import PlaceFinding, scan
 from mirror_assets.lakes.access import Access
 from mirror_assets.landing.names import DISCOVERED
 from mirror_assets.source.errors import SOURCE_NOT_DELTA, SourceNotDelta
-from mirror_assets.source.find_folders import MatchedFolders, match_folders
 from mirror_assets.zones import LocalStore
 from mirror_assets.zones.errors import STORE_DENIED, STORE_UNAVAILABLE
 from mirror_assets_tests.worlds.disk_lake import DiskLake, names, states

@@ -18,6 +18,7 @@ from pydantic import ValidationError
 
 from mirror_assets.errors import RetryError, SettingError
 from mirror_assets.features.init import finding as places
+from mirror_assets.features.init.find_folders import match_folders
 from mirror_assets.features.init.finding import (
     FolderFacts,
     FolderKind,
@@ -32,7 +33,6 @@ from mirror_assets.features.init.finding import (
 from mirror_assets.lakes.access import Access, PlainAccess
 from mirror_assets.source.actions import Metadata
 from mirror_assets.source.delta_rs import newest_metadata
-from mirror_assets.source.find_folders import match_folders
 from mirror_assets_tests.source.s3_server import S3Server, s3_server
 from mirror_assets_tests.worlds.disk_lake import DiskLake
 

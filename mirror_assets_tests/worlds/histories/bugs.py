@@ -11,15 +11,14 @@ from types import ModuleType
 import pytest
 from pyspark.sql import DataFrame, Observation
 
-from mirror_assets.encode import encode_differences as differing_files
-from mirror_assets.encode import net, pairing, part_assignment
+from mirror_assets.encode import changes, net_changes, part_assignment
 from mirror_assets.pipeline.check_slice import BLOCKING_CHECKS
 from mirror_assets.source.schema import LandedColumn
 from mirror_assets.verify.check_result import CheckResult
 from mirror_assets_tests.worlds.histories.setup import Way
 
 Inject = Callable[[pytest.MonkeyPatch], None]
-_DIFFERING = ("pipeline.encode_slice.encode_differences",)
+_DIFFERING = ("pipeline.stage.encode_differences",)
 _PAIRED = ("encode.changes.paired_rows", "encode.changes.landed_in_parts")
 
 
@@ -73,7 +72,7 @@ def _mutated(module: ModuleType, exchanged: Sequence[tuple[str, str]]) -> Module
 def _moved(patch: pytest.MonkeyPatch) -> None:
     """What once was after the exchange, and here is after what would count the rows in other files."""
 
-    right = pairing.landed_in_parts
+    right = changes.landed_in_parts
 
     def moved(
         pairs: DataFrame, columns: Sequence[LandedColumn], footer: Mapping[str, str], counted: Observation
@@ -89,18 +88,18 @@ BUGS = (
     Bug(
         "ordering: new rows before old ones",
         Way.FEED,
-        with_text(pairing, _PAIRED, (".orderBy(ours.is_new)", ".orderBy(F.desc(ours.is_new))")),
+        with_text(changes, _PAIRED, (".orderBy(ours.is_new)", ".orderBy(F.desc(ours.is_new))")),
     ),
     Bug(
         "pairing: a new row without its old one",
         Way.FEED,
-        with_text(pairing, _PAIRED, ("F.lag(ours.is_new).over(window)", "F.lit(None).cast('boolean')")),
+        with_text(changes, _PAIRED, ("F.lag(ours.is_new).over(window)", "F.lit(None).cast('boolean')")),
     ),
     Bug(
         "ordering: commits of a part in no order",
         Way.FEED,
         with_text(
-            pairing,
+            changes,
             _PAIRED,
             ("return placed.where(", "return placed.sortWithinPartitions(F.desc(ours.order)).where("),
         ),
@@ -109,7 +108,7 @@ BUGS = (
         "key change: the old key stays",
         Way.FEED,
         with_text(
-            pairing,
+            changes,
             _PAIRED,
             ("        is_new.alias(ours.is_new),\n", "        is_new.alias(ours.is_new),\n        '_change_type',\n"),
             ("F.col(ours.next).isNull()", "(F.col(ours.next).isNull() & (F.col('_change_type') == 'delete'))"),
@@ -120,7 +119,7 @@ BUGS = (
         Way.FEED,
         with_text(
             part_assignment,
-            ("encode.pairing.part_of_row",),
+            ("encode.changes.part_of_row",),
             (
                 "[assignment.first_part - group.first_part for",
                 "[group.parts - assignment.first_part + group.first_part - assignment.parts for",
@@ -131,29 +130,29 @@ BUGS = (
         "net: the first row of a key lands, not its last",
         Way.COMPACT,
         with_text(
-            net,
-            ("pipeline.encode_slice.encode_net",),
+            net_changes,
+            ("pipeline.stage.encode_net",),
             (".orderBy(COMMIT_VERSION, ours.is_new)", ".orderBy(F.desc(COMMIT_VERSION), ours.is_new)"),
         ),
     ),
     Bug(
         "files: the last column is not compared",
         Way.FILES,
-        with_text(differing_files, _DIFFERING, ("in columns.items() if name", "in [*columns.items()][:-1] if name")),
+        with_text(net_changes, _DIFFERING, ("in columns.items() if name", "in [*columns.items()][:-1] if name")),
     ),
     Bug(
         "files: a key that both versions have is unchanged",
         Way.FILES,
-        with_text(differing_files, _DIFFERING, ("& F.col(names.is_same)))", "))")),
+        with_text(net_changes, _DIFFERING, ("& F.col(names.is_same)))", "))")),
     ),
     Bug(
         "files: the old rows are not read",
         Way.FILES,
-        with_text(differing_files, _DIFFERING, ("self._stamped(self.old,", "self._stamped(self.old.limit(0),")),
+        with_text(net_changes, _DIFFERING, ("self._stamped(self.old,", "self._stamped(self.old.limit(0),")),
     ),
     Bug(
         "row tracking: a row's id is its stamp",
         Way.TRACKED,
-        with_text(differing_files, _DIFFERING, ("F.col(ROW_ID), F.col(ROW_VERSION)", "F.col(ROW_ID), F.lit(1)")),
+        with_text(net_changes, _DIFFERING, ("F.col(ROW_ID), F.col(ROW_VERSION)", "F.col(ROW_ID), F.lit(1)")),
     ),
 )

@@ -11,9 +11,9 @@ from deltalake import write_deltalake
 
 from mirror_assets.source.batching import Limits
 from mirror_assets.source.breaks import Break, BreakKind, Needs
+from mirror_assets.source.commits import SourceState
 from mirror_assets.source.log import DeltaLog
 from mirror_assets.source.planner import PlanRequest, plan_slices
-from mirror_assets.source.source_state import SourceState
 from mirror_assets_tests.worlds.operations.features import FEED
 from mirror_assets_tests.worlds.operations.operation import Do, sql
 from mirror_assets_tests.worlds.operations.source import COLUMNS, Source, arrow, values

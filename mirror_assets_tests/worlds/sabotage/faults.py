@@ -12,17 +12,17 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql.types import DataType, StructType
 
-from mirror_assets.encode import columns, encode_differences, net, pairing, scan_reader
+from mirror_assets.encode import changes, columns, net_changes, scan_reader
 from mirror_assets.encode.counted import Counted, ObservedRows
 from mirror_assets.landing.format import SliceRecord
 from mirror_assets.pipeline import check_slice, repair_table
 from mirror_assets.pipeline.context import TableContext
 from mirror_assets.source import deletion_vectors, scan_builder, schema
 from mirror_assets.source.commits import Commit
-from mirror_assets.source.live_paths import LivePaths
 from mirror_assets.source.log import DeltaLog
-from mirror_assets.source.projection import Projection
+from mirror_assets.source.replay import LivePaths
 from mirror_assets.source.scan import ChosenRows, RowKind, Scan, ScannedFile
+from mirror_assets.source.schema import Projection
 from mirror_assets.verify import conservation, ledger_log
 from mirror_assets.verify.conservation import SliceRows
 from mirror_assets.verify.ledger import Balances, CommitBalance
@@ -33,8 +33,8 @@ from mirror_assets_tests.worlds.sabotage.worlds import World
 RECONCILE, NOBODY = "reconcile", "nobody"
 CONSERVATION = "row_conservation"
 _PAIRED = ("encode.changes.paired_rows", "encode.changes.landed_in_parts")
-_UNPAIRED = ("pipeline.encode_slice.encode_differences",)
-_NET = ("pipeline.encode_slice.encode_net",)
+_UNPAIRED = ("pipeline.stage.encode_differences",)
+_NET = ("pipeline.stage.encode_net",)
 
 
 @dataclass(frozen=True)
@@ -168,7 +168,7 @@ def _float_as_double(patch: pytest.MonkeyPatch) -> None:
 
 def _lost_in_encoder(*, counts: bool = False, landing_only: bool = False) -> Inject:
     """Lose the row 78 between counting and pairing; with `counts`, the Observations have counted without it."""
-    right_pairs, right_counted = pairing.paired_rows, ObservedRows.counted
+    right_pairs, right_counted = changes.paired_rows, ObservedRows.counted
 
     def paired_rows(changes: DataFrame, *arguments: Any) -> DataFrame:  # noqa: ANN401 passed on
         return right_pairs(changes.where("id <> 78"), *arguments)
@@ -332,20 +332,20 @@ FAULTS = (
         "an update lands as insert",
         "encoder",
         World.FEED,
-        with_text(pairing, _PAIRED, (".otherwise(int(Marker.UPDATE))", ".otherwise(int(Marker.INSERT))")),
+        with_text(changes, _PAIRED, (".otherwise(int(Marker.UPDATE))", ".otherwise(int(Marker.INSERT))")),
     ),
     Fault(
         "a delete lands as update",
         "encoder",
         World.FEED,
-        with_text(pairing, _PAIRED, (".otherwise(int(Marker.DELETE))", ".otherwise(int(Marker.UPDATE))")),
+        with_text(changes, _PAIRED, (".otherwise(int(Marker.DELETE))", ".otherwise(int(Marker.UPDATE))")),
     ),
     Fault(
         "INSERT and DELETE are exchanged",
         "encoder",
         World.FEED,
         with_text(
-            pairing,
+            changes,
             _PAIRED,
             (".isNull(), int(Marker.INSERT))", ".isNull(), int(Marker.DELETE))"),
             (".otherwise(int(Marker.DELETE))", ".otherwise(int(Marker.INSERT))"),
@@ -355,14 +355,16 @@ FAULTS = (
         "an update lands as insert",
         "encoder",
         World.NET,
-        with_text(net, _NET, ("F.when(there, int(Marker.UPDATE))", "F.when(there, int(Marker.INSERT))")),
+        with_text(net_changes, _NET, ("F.when(there, int(Marker.UPDATE))", "F.when(there, int(Marker.INSERT))")),
     ),
     Fault(
         "the first state of a key lands in place of its last",
         "encoder",
         World.NET,
         with_text(
-            net, _NET, (".orderBy(COMMIT_VERSION, ours.is_new)", ".orderBy(F.desc(COMMIT_VERSION), ours.is_new)")
+            net_changes,
+            _NET,
+            (".orderBy(COMMIT_VERSION, ours.is_new)", ".orderBy(F.desc(COMMIT_VERSION), ours.is_new)"),
         ),
         RECONCILE,
     ),
@@ -371,7 +373,7 @@ FAULTS = (
         "encoder",
         World.FILES,
         with_text(
-            encode_differences,
+            net_changes,
             _UNPAIRED,
             ("in columns.items() if name not in", "in [*columns.items()][:-6] if name not in"),
         ),

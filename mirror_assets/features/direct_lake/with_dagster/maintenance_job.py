@@ -27,15 +27,9 @@ from mirror_assets.orchestration.translator import AssetKind, MetadataItem
 from mirror_assets.pipeline.context import TableContext
 from mirror_assets.pipeline.errors import unexpected
 from mirror_assets.pipeline.project import Project
+from mirror_assets.source.errors import DATA_FILE_MISSING, FILE_UNFOUND, SourceLoss, SparkInterrupted
 from mirror_assets.source.log import DeltaLog
-from mirror_assets.source.losses import (
-    DATA_FILE_MISSING,
-    FILE_UNFOUND,
-    SourceLoss,
-    SourceRead,
-    SparkInterrupted,
-    proved,
-)
+from mirror_assets.source.losses import SourceRead, proved
 from mirror_assets.spark_paths import spark_path
 from mirror_assets.sql_names import table_at
 

@@ -12,7 +12,7 @@ from mirror_assets.orchestration.asset_check import KEEP_FILES, Check, CheckedTa
 from mirror_assets.orchestration.translator import AssetKind
 from mirror_assets.pipeline.lag import deadline_at
 from mirror_assets.pipeline.spark_sessions import no_spark
-from mirror_assets.source.row_counts import feed_files
+from mirror_assets.source.commits import feed_files
 from mirror_assets.verify.check_result import CheckResult
 from mirror_assets.verify.timeliness import Consequence, ReadDeadline, check_retention
 

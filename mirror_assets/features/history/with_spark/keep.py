@@ -22,7 +22,8 @@ from mirror_assets.features.history.history_plan import HistoryPlan, HistorySlic
 from mirror_assets.features.history.with_spark.append import append_nothing, append_rows, next_commit
 from mirror_assets.features.history.with_spark.stream import read_by_stream
 from mirror_assets.source.commits import CommitRange
-from mirror_assets.source.losses import SourceLoss, SourceRead, proved
+from mirror_assets.source.errors import SourceLoss
+from mirror_assets.source.losses import SourceRead, proved
 from mirror_assets.source.scan_builder import scan_changes, scan_version
 
 

@@ -29,7 +29,7 @@ from mirror_assets.lakes.stores import StoreConfig
 from mirror_assets.landing.names import TableName
 from mirror_assets.pipeline.spark_sessions import Session, session_factory
 from mirror_assets.settings import is_uri
-from mirror_assets.source.source_state import source_columns
+from mirror_assets.source.commits import source_columns
 from mirror_assets.source.table_properties import FEED_BY_DEFAULT, ROW_TRACKING_COST, Retention, feed_consequence
 from mirror_assets.sql_names import table_at
 

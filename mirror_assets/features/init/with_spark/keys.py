@@ -17,9 +17,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from mirror_assets.features.init.with_spark.survey import Survey
+from mirror_assets.source.commits import SourceState
 from mirror_assets.source.log import DeltaLog
 from mirror_assets.source.scan_builder import scan_version
-from mirror_assets.source.source_state import SourceState
 from mirror_assets.sql_names import quoted
 
 if TYPE_CHECKING:

@@ -20,6 +20,7 @@ from mirror_assets.config.setting_values import Changes
 from mirror_assets.config.table_settings import StorePath, TableSettings
 from mirror_assets.errors import ErrorCode, MirrorError, RetryError
 from mirror_assets.features.init.errors import NO_TABLES, lake_unfit, no_tables_in_catalog
+from mirror_assets.features.init.find_folders import find_tables
 from mirror_assets.lakes.access import access_to
 from mirror_assets.lakes.catalogs import (
     CatalogConfig,
@@ -34,13 +35,12 @@ from mirror_assets.landing.names import TableName
 from mirror_assets.pipeline.project import find_in_spark, source_log
 from mirror_assets.pipeline.spark_sessions import Session
 from mirror_assets.settings import Origin, is_uri
-from mirror_assets.source.column_statistics import ColumnStatistics
+from mirror_assets.source.commits import SourceState
+from mirror_assets.source.delta_rs import ColumnStatistics
 from mirror_assets.source.errors import leave_out_version
-from mirror_assets.source.find_folders import find_tables
 from mirror_assets.source.log import DeltaLog
 from mirror_assets.source.read_errors import translated
 from mirror_assets.source.schema import Field
-from mirror_assets.source.source_state import SourceState
 from mirror_assets.sql_names import quoted
 
 STORE = "lake"
@@ -209,7 +209,7 @@ def _spark_tables(
 
     Tables with other errors are included: the survey reports them. The addresses are cached for the survey.
     """
-    from mirror_assets.encode.spark_catalog import list_tables
+    from mirror_assets.encode.spark_catalogs import list_tables
 
     session, tables, others = spark(config), list[LakeTable](), 0
     for parts in list_tables(session("catalogs"), catalog.known_as(request.catalog)):

@@ -1,7 +1,8 @@
-"""Lets a Spark session read a table with keys that a Unity Catalog hands out, renewed by the JVMs that use them.
+"""Catalogs in a Spark session: the location of a table, and the keys that a Unity Catalog hands out to read it.
 
-Delta's JARs bring Unity Catalog's own classes for Hadoop. They fetch keys where files are read, on the driver and on
-executors, fetch new ones before those end, and keep the file systems of different tables separate, also of one bucket
+Any configured catalog has locations, such as a Hive metastore. The JVMs that use keys renew them: Delta's JARs bring
+Unity Catalog's own classes for Hadoop. They fetch keys where files are read, on the driver and on executors, fetch new
+ones before those end, and keep the file systems of different tables separate, also of one bucket
 (docs/decisions/0015-vended-credentials-in-spark.md).
 """
 
@@ -12,11 +13,13 @@ from dataclasses import dataclass, field
 from weakref import WeakKeyDictionary
 
 from py4j.java_gateway import JavaClass
+from py4j.protocol import Py4JJavaError
+from pyspark.errors import AnalysisException
 from pyspark.sql import SparkSession
 
+from mirror_assets.encode.errors import FILE_SYSTEM_MISSING
 from mirror_assets.encode.private.jvm import Jvm
 from mirror_assets.encode.spark_errors import spark_errors
-from mirror_assets.errors import ErrorCode, ErrorRow, RetryError
 
 # Keys themselves, which the classes would only begin with: they fetch their own.
 _SECRETS = ("fs.s3a.init.", "fs.azure.init.", "fs.gs.init.")
@@ -24,6 +27,9 @@ _FILE_SYSTEMS = {
     "s3": "org.apache.hadoop.fs.s3a.S3AFileSystem",
     "abfss": "org.apache.hadoop.fs.azurebfs.SecureAzureBlobFileSystem",
 }
+_DEFAULT = "spark_catalog"
+# Signs in errors of an unknown table or schema.
+_UNKNOWN = ("NOT_FOUND", "NoSuchTable", "NoSuchNamespace", "NoSuchDatabase")
 
 
 @dataclass(frozen=True)
@@ -90,11 +96,57 @@ def _settings_by_catalog(jvm: Jvm, keys: CatalogKeys) -> dict[str, str]:
     return {str(pair.getKey()): str(pair.getValue()) for pair in pairs}
 
 
-FILE_SYSTEM_MISSING = ErrorRow(
-    ErrorCode.SPARK_INTERRUPTED,
-    RetryError,
-    "A Spark that was started before a table in such a store was known.",
-    "{table}: it is stored at {scheme}://, and Spark was started without the JARs for it.",
-    "start the process again, which will load them; to have them from the start, name the store in `stores`.",
-    "mirror-assets run --table TABLE",
-)
+@dataclass(frozen=True)
+class SparkTable:
+    """The entry of a table in a catalog: its provider, such as `delta`, and its location; a view has no location."""
+
+    provider: str
+    location: str | None
+    kind: str
+
+
+def find_table(spark: SparkSession, catalog: str, table: str) -> SparkTable | None:
+    """Return the catalog's entry for `schema.table`, or None; reads no file of the table where possible.
+
+    Raises the errors of `spark_errors`: SparkInterrupted for an unreachable metastore.
+    """
+    with spark_errors(f"{table}: Spark asks its catalog {catalog}"):
+        try:
+            if catalog == _DEFAULT:
+                # Ask the metastore only: `DESCRIBE` would also open the table's log.
+                state = Jvm(spark).session.sessionState()
+                found = state.catalog().getTableMetadata(state.sqlParser().parseTableIdentifier(_quoted(table)))
+                location, provider = found.storage().locationUri(), found.provider()
+                return SparkTable(
+                    str(provider.get()).lower() if provider.isDefined() else "",
+                    str(location.get().toString()) if location.isDefined() else None,
+                    str(found.tableType().name()).lower(),
+                )
+            rows = spark.sql(f"DESCRIBE TABLE EXTENDED {_quoted(f'{catalog}.{table}')}").collect()
+            known = {str(row[0]).strip(): str(row[1]) for row in rows}
+            return SparkTable(known.get("Provider", "").lower(), known.get("Location"), known.get("Type", "").lower())
+        except (AnalysisException, Py4JJavaError) as error:
+            java = error.java_exception if isinstance(error, Py4JJavaError) else error.getCondition()
+            text = str(java or error)
+            if any(sign in text for sign in _UNKNOWN):
+                return None
+            raise
+
+
+def list_tables(spark: SparkSession, catalog: str) -> tuple[tuple[str, ...], ...]:
+    """Return the names of the catalog's tables and views, as (schema, name).
+
+    Raises the errors of `spark_errors`.
+    """
+    with spark_errors(f"Spark lists its catalog {catalog}"):
+        schemas = [str(row[0]) for row in spark.sql(f"SHOW NAMESPACES IN {_quoted(catalog)}").collect()]
+        return tuple(
+            (schema, str(row["tableName"]))
+            for schema in schemas
+            for row in spark.sql(f"SHOW TABLES IN {_quoted(f'{catalog}.{schema}')}").collect()
+            if not row["isTemporary"]
+        )
+
+
+def _quoted(name: str) -> str:
+    return ".".join(f"`{part}`" for part in name.split("."))

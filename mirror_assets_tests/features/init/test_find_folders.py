@@ -10,9 +10,9 @@ import hypothesis.strategies as st
 import pytest
 from hypothesis import given, settings
 
+from mirror_assets.features.init.find_folders import FoundTable, find_tables
 from mirror_assets.lakes.access import PlainAccess
 from mirror_assets.lakes.errors import SourceUnreadable
-from mirror_assets.source.find_folders import FoundTable, find_tables
 from mirror_assets_tests.source.s3_server import S3Server, s3_server
 
 _LOGS = (

@@ -1,4 +1,4 @@
-"""Speeds up the start of a local Spark: known JARs on the class path, and an archive of their classes.
+"""Starts the JVM of a Spark session; a local one faster, by known JARs on the class path and an archive of classes.
 
 Spark resolves `spark.jars.packages` at each start, copies the JARs, and loads and verifies each class. The user's cache
 folder has the list of JARs of each list of packages, and an archive of the classes that the first JVM with these JARs
@@ -8,6 +8,7 @@ so a folder that other users can write to is not used.
 
 from __future__ import annotations
 
+import fcntl
 import hashlib
 import json
 import os
@@ -16,14 +17,18 @@ import shlex
 import shutil
 import stat
 import tempfile
+import threading
 import time
-from collections.abc import Mapping, Sequence
+from collections import deque
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
-from pyspark import __version__
+from pyspark import SparkConf, SparkContext, __version__
 from pyspark.find_spark_home import _find_spark_home
+from pyspark.java_gateway import launch_gateway
 from pyspark.sql import SparkSession
 
 from mirror_assets.user_cache import user_cache
@@ -51,6 +56,7 @@ _OWN_COMPILER = re.compile("Tiered|CodeCache")
 # The optimising compiler takes a quarter of the processor time of a short run. Without it, the JVM reserves only 48 MB
 # for code, which the statements of five tables fill; then it fails.
 _NOT_OPTIMISED = "-XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=240m"
+_STANDARD_ERROR = 2
 
 
 @dataclass(frozen=True)
@@ -168,3 +174,54 @@ def _conf_folder() -> Path:
 
 def _digest(parts: Sequence[str]) -> str:
     return hashlib.sha256("\0".join(parts).encode()).hexdigest()[:32]
+
+
+def start_jvm(settings: Mapping[str, str], last_lines: deque[str]) -> None:
+    """Start the JVM that Spark's context in this process will use, unless there is one.
+
+    Adds the lines that the JVM prints to standard error, without stack traces. Raises PySparkException.
+    """
+    if SparkContext._gateway is not None:  # noqa: SLF001 pyspark has no public way to ask
+        return
+    conf = SparkConf(loadDefaults=False)
+    for name, value in settings.items():
+        conf.set(name, value)
+    read, write = os.pipe()
+
+    def pass_on() -> None:
+        with os.fdopen(read, "rb") as printed:
+            for line in printed:
+                os.write(_STANDARD_ERROR, line)
+                text = line.decode(errors="replace").strip()
+                if text.strip(":=-") and not text.startswith(("at ", "... ")):
+                    last_lines.append(text)
+
+    reader = threading.Thread(target=pass_on, name="jvm-output", daemon=True)
+    reader.start()
+    try:
+        # A reader of this process's output need not wait for the JVM, which ends later.
+        gateway = launch_gateway(conf, {"stdout": write, "stderr": write})
+    except BaseException:
+        os.close(write)
+        # A JVM that has exited closed its end: the reader ends with its last line.
+        reader.join(timeout=5)
+        raise
+    os.close(write)
+    SparkContext._ensure_initialized(gateway=gateway)  # noqa: SLF001 as above
+
+
+@contextmanager
+def resolving_alone() -> Iterator[None]:
+    """Let no other process of this user resolve packages at the same time: Ivy's folder is not safe for two."""
+    try:
+        folder = user_cache()
+        folder.mkdir(parents=True, exist_ok=True)
+        lock = os.open(Path(folder, "resolving.lock"), os.O_CREAT | os.O_RDWR | os.O_NOFOLLOW, 0o600)
+    except (OSError, RuntimeError):
+        yield  # without a folder of the user's own, Ivy fails in its own way
+        return
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(lock)

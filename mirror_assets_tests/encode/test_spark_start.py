@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from mirror_assets.encode.quick_start import QuickStart, for_brief_work
+from mirror_assets.encode.spark_start import QuickStart, for_brief_work
 
 _PLAIN = {"spark.master": "local[2]", "spark.jars.packages": "a:b:1"}
 _OPTIONS = "spark.driver.extraJavaOptions"
@@ -205,7 +205,7 @@ _DOWNLOAD = """\
 import sys
 import time
 from pathlib import Path
-from mirror_assets.encode.jar_folder import fill_jar_folder
+from mirror_assets.encode.session import fill_jar_folder
 from mirror_assets.encode.session import spark_settings
 print(*(jar.name for jar in fill_jar_folder(Path(sys.argv[1]), spark_settings({"spark.master": "local[1]"}))))
 """

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mirror_assets.source.actions import Metadata, Protocol
-from mirror_assets.source.live_paths import LivePaths
+from mirror_assets.source.replay import LivePaths
 
 _PATHS = st.sets(st.sampled_from([f"{number}.parquet" for number in range(12)]))
 

@@ -13,7 +13,7 @@ import pytest
 from deltalake import write_deltalake
 from hypothesis import given, settings
 
-from mirror_assets.source.column_statistics import ColumnStatistics
+from mirror_assets.source.delta_rs import ColumnStatistics
 from mirror_assets.source.log import DeltaLog
 from mirror_assets_tests.source.handmade import Action, column, metadata_action, schema_string, write_commit
 

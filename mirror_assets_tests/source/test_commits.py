@@ -6,8 +6,7 @@ from dataclasses import replace
 import pytest
 
 from mirror_assets.source.actions import Actions, ChangeFile, CommitInfo, LiveFile, LoggedFile, Tombstone, Vector
-from mirror_assets.source.commits import describe
-from mirror_assets.source.row_counts import FOOTERS_PER_COMMIT, RowCount, count_rows, sampled_rows
+from mirror_assets.source.commits import FOOTERS_PER_COMMIT, RowCount, count_rows, describe, sampled_rows
 
 
 def _file(path: str, *, size: int = 1000, records: int | None = None, deleted: int = 0) -> LiveFile:

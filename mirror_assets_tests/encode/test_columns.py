@@ -6,9 +6,8 @@ import pytest
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
-from mirror_assets.encode.columns import projected
-from mirror_assets.encode.row_hash import row_hash
-from mirror_assets.source.projection import ALL_ROWS
+from mirror_assets.encode.columns import projected, row_hash
+from mirror_assets.source.schema import ALL_ROWS
 from mirror_assets_tests.hashed_values import DIFFERENT, EQUAL
 
 _COLLATED = [

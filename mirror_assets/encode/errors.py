@@ -1,0 +1,145 @@
+"""Errors of encoding: the installed Spark and its session, what a query meets, and rows that can't land.
+
+Errors of a source that Spark reports are rows of `source/errors.py`; `spark_errors.py` translates Spark's exceptions.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from mirror_assets.errors import ErrorCode, ErrorRow, RetryError, SettingError, StopError
+
+_INSTALL = "pip install 'mirror-assets[spark]'"
+
+SPARK_MISSING = ErrorRow(
+    ErrorCode.SESSION_UNFIT,
+    SettingError,
+    "A Python package of Spark is not installed.",
+    "the Python package {package} is not installed, and this step needs Spark.",
+    f"run `{_INSTALL}`; with a Spark of the platform's own, see docs/spark-versions.md.",
+    "mirror-assets doctor --table TABLE",
+)
+SPARK_UNSUPPORTED = ErrorRow(
+    ErrorCode.SESSION_UNFIT,
+    SettingError,
+    "The installed PySpark has another version than those that this program supports.",
+    "PySpark {found} is installed, and mirror_assets runs on Spark {supported}.",
+    f"run `{_INSTALL}` in an environment of its own, or choose a runtime with Spark 4.",
+    "mirror-assets doctor --table TABLE",
+)
+CONNECT_UNSUPPORTED = ErrorRow(
+    ErrorCode.SESSION_UNFIT,
+    SettingError,
+    "Spark Connect.",
+    "mirror_assets needs a classic Spark session: Spark Connect doesn't offer Delta's own classes.",
+    "unset SPARK_REMOTE, SPARK_API_MODE, spark.remote and spark.api.mode, and set spark.master in "
+    "`spark.settings` to the cluster, or to local[*].",
+    "java -version    # 17 or newer\npip show pyspark delta-spark\nmirror-assets doctor --table TABLE",
+)
+SPARK_UNFIT = ErrorRow(
+    ErrorCode.SESSION_UNFIT,
+    SettingError,
+    "The Spark session of a project's own resource can't read Delta tables.",
+    "the project's Spark session can't be used: {why}.",
+    "correct what the message names where the session is created, then start the process again.",
+    "mirror-assets doctor --table TABLE",
+)
+PACKAGE_REFUSED = ErrorRow(
+    ErrorCode.CONFIG_INVALID,
+    SettingError,
+    "`spark.jars.packages` with another Delta version than the installed delta-spark.",
+    "spark.settings: spark.jars.packages names {wanted}; the installed delta-spark needs {installed}.",
+    "remove it: Delta's JARs are added without it; for another Delta version, install another delta-spark.",
+    "mirror-assets plan --config path/to/mirror.yaml    # lists all mistakes with their lines",
+)
+JARS_MISSING = ErrorRow(
+    ErrorCode.SESSION_UNFIT,
+    SettingError,
+    "A folder of JARs lacks some that the session needs.",
+    "spark.jars_folder {folder} has no JAR of {packages}.",
+    "run `mirror-assets download-jars FOLDER` on a machine that can download them, and copy the folder here.",
+    "mirror-assets doctor --table TABLE",
+)
+JARS_UNKNOWN = ErrorRow(
+    ErrorCode.SESSION_UNFIT,
+    SettingError,
+    "Spark doesn't report the JARs of these packages.",
+    "can't determine the JARs of {packages}.",
+    "remove spark.jars, spark.jars.ivy and spark.jars.packages from spark.settings, use a local master, and retry.",
+    "mirror-assets doctor --table TABLE",
+)
+SPARK_NOT_STARTED = ErrorRow(
+    ErrorCode.SESSION_UNFIT,
+    SettingError,
+    "Spark did not start, or rejected a setting.",
+    "Spark did not start: {why}.{said}",
+    "correct what the message names, in `spark.settings` or on the machine that runs Spark; then run again.",
+    "mirror-assets doctor --table TABLE",
+)
+
+
+def spark_not_started(why: str, printed: Sequence[str] = ()) -> SettingError:
+    """Return SPARK_NOT_STARTED; `printed` are the last lines of the JVM, without secrets."""
+    said = "\n  ".join((" The JVM's last lines:", *printed)) + "\n" if printed else ""
+    return SPARK_NOT_STARTED(why=why, said=said)
+
+
+FILE_SYSTEM_MISSING = ErrorRow(
+    ErrorCode.SPARK_INTERRUPTED,
+    RetryError,
+    "A Spark that was started before a table in such a store was known.",
+    "{table}: it is stored at {scheme}://, and Spark was started without the JARs for it.",
+    "start the process again, which will load them; to have them from the start, name the store in `stores`.",
+    "mirror-assets run --table TABLE",
+)
+SPARK_DISK_FULL = ErrorRow(
+    ErrorCode.STORE_FULL,
+    RetryError,
+    "No space was left in a folder of Spark. Nothing was published.",
+    "{place}: no space left for Spark: {why}.",
+    "free space on the named disk, then run again; nothing was lost.",
+    "df -h\nmirror-assets run",
+)
+SPARK_DENIED = ErrorRow(
+    ErrorCode.STORE_DENIED,
+    SettingError,
+    "A store, or the file system, denied Spark access.",
+    "{place}: the store denied Spark access: {why}.",
+    "grant the account that Spark runs as read and write access to the named path, or correct its credentials; then "
+    "run again.",
+    "mirror-assets doctor --table TABLE    # as this process and as Spark",
+)
+EXPRESSION_FAILED = ErrorRow(
+    ErrorCode.EXPRESSION_FAILED,
+    SettingError,
+    "`where` or an expression of `columns` can't be computed for a row, such as a division by zero or a text that"
+    " is no number. The message has Spark's condition, and not the row's values.",
+    "{place}: an expression of `columns`, or `where`, fails for a row: {condition}.",
+    "correct the expression, for example with try_cast, try_divide or nullif, then run again; nothing was lost. "
+    "`mirror-assets preview` shows its values.",
+    "mirror-assets preview TABLE --limit 100",
+)
+ROWS_MISPLACED = ErrorRow(
+    ErrorCode.ROWS_MISPLACED,
+    StopError,
+    "Spark wrote rows into other parts than planned.",
+    "{table}: Spark wrote {rows} rows of versions {first} to {last} into other files than planned; nothing of the"
+    " slice was published.",
+    "run again; if it repeats, remove settings that move partitions from `spark.settings`, and report it.",
+    "mirror-assets run --table TABLE",
+)
+DUPLICATE_KEY = ErrorRow(
+    ErrorCode.DUPLICATE_KEY,
+    StopError,
+    "The source has several rows with the same key; a mirror with keys can hold only one of them.",
+    "{table}: {rows} changes repeat a key within one commit, for example {samples}; nothing of the slice was "
+    "published.",
+    "remove the duplicate rows from the source, or choose `keys` that are unique; then run `mirror-assets rebuild "
+    "{table}`: the commit stays in the feed.",
+    "mirror-assets rebuild TABLE",
+)
+
+
+def duplicate_key(table: str, rows: int, samples: tuple[str, ...]) -> StopError:
+    """Return DUPLICATE_KEY for a number of rows, with samples of their keys."""
+    return DUPLICATE_KEY(table=table, rows=rows, samples="; ".join(samples))
