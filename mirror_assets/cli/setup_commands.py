@@ -25,9 +25,9 @@ def doctor(config: Path | None, names: tuple[str, ...], *, thorough: bool, with_
     Each problem has its next step. Writes only into a scratch folder of the landing zone. Exit 1 if there is a
     problem.
     """
-    from mirror_assets.cli import doctor
+    from mirror_assets.cli import setup
 
-    return doctor.doctor(config, names, with_spark=with_spark, thorough=thorough, as_json=as_json)
+    return setup.doctor(config, names, with_spark=with_spark, thorough=thorough, as_json=as_json)
 
 
 @click.command(epilog=examples("download-jars ./jars"))
