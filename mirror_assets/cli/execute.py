@@ -8,10 +8,8 @@ from pathlib import Path
 
 import dagster as dg
 
-from mirror_assets.cli.confirm import refused
-from mirror_assets.cli.exit import Exit, exit_code
-from mirror_assets.cli.options import RangeOptions
-from mirror_assets.cli.output import note, note_reported, show, show_json
+from mirror_assets.cli.options import Exit, RangeOptions, exit_code
+from mirror_assets.cli.output import note, note_reported, refused, show, show_json
 from mirror_assets.cli.run_job import StepFailed, execute, failures
 from mirror_assets.composition import compose
 from mirror_assets.config.discovered import When
