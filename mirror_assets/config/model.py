@@ -10,9 +10,7 @@ from pydantic import Field, PrivateAttr
 
 from mirror_assets.config.discovered import Discovered
 from mirror_assets.config.errors import TABLE_UNKNOWN, Problem, config_invalid, did_you_mean
-from mirror_assets.config.metrics import MetricsConfig
-from mirror_assets.config.mirror_settings import MirrorConfig
-from mirror_assets.config.sections import AutomationConfig
+from mirror_assets.config.sections import AutomationConfig, MetricsConfig, MirrorConfig
 from mirror_assets.config.setting_values import PythonName, SparkName, SparkValue, TableKey
 from mirror_assets.config.table_settings import StorePath, TableConfig, TableDefaults, TableSettings
 from mirror_assets.errors import SettingError
