@@ -79,25 +79,12 @@ class SparkLog:
     path: Path | None
     keep: bool = True
 
-    def close(self) -> None:
-        """Name the file if it is kept and not empty; delete it otherwise."""
-        if self.path is None:
-            return
-        if self.keep and self.path.stat().st_size:
-            text = f"messages of Spark and other libraries are in {self.path}"
-            if is_json():
-                print_line("info", text)
-            else:
-                print(text, file=sys.stderr)  # noqa: T201 the command line's voice
-        else:
-            self.path.unlink()
-
 
 @contextmanager
 def spark_log() -> Iterator[SparkLog]:
     """Redirect the error stream of child processes to a file; this process's own messages still reach the terminal.
 
-    The file is kept unless the block sets `keep` to false before it ends.
+    The file is named and kept, unless it is empty or the block sets `keep` to false before it ends.
     """
     if not _is_process_stream():
         yield SparkLog(None)
@@ -107,12 +94,18 @@ def spark_log() -> Iterator[SparkLog]:
     terminal = os.dup(2)
     os.dup2(handle, 2)
     os.close(handle)
-    log, before = SparkLog(Path(name)), sys.stderr
+    path, before = Path(name), sys.stderr
+    log = SparkLog(path)
     sys.stderr = os.fdopen(terminal, "w", buffering=1, encoding="utf-8", errors="replace")
     try:
         yield log
     finally:
-        log.close()
+        if not (log.keep and path.stat().st_size):
+            path.unlink()
+        elif is_json():
+            print_line("info", f"messages of Spark and other libraries are in {path}")
+        else:
+            click.echo(f"messages of Spark and other libraries are in {path}", err=True)
         sys.stderr.flush()
         os.dup2(terminal, 2)
         sys.stderr = before

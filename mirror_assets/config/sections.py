@@ -1,4 +1,4 @@
-"""The sections of mirror.yaml that are not about tables: automation, metrics, and the mirrored tables."""
+"""The sections of mirror.yaml that are not about tables: automation, metrics, Spark and the mirrored tables."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from urllib.parse import urlsplit
 from pydantic import AfterValidator, BeforeValidator, Field, model_validator
 from typing_extensions import Self
 
+from mirror_assets.config.setting_values import SparkName, SparkValue
 from mirror_assets.feature import features
 from mirror_assets.settings import Count, Folder, Seconds, Section, with_settings
 
@@ -116,6 +117,15 @@ class MetricsConfig(Section):
 
     prometheus: PrometheusConfig = Field(default_factory=PrometheusConfig, description="Port to scrape.")
     otlp: OtlpConfig = Field(default_factory=OtlpConfig, description="Collector of metrics and traces.")
+
+
+class SparkConfig(Section):
+    """Additions to the Spark session. `${NAME}` is preserved, and resolved when a session opens."""
+
+    settings: dict[SparkName, SparkValue] = Field(default_factory=dict, description="Spark settings by name.")
+    jars_folder: Folder | None = Field(
+        default=None, description="Folder with the JARs of all packages; null: Spark downloads them once."
+    )
 
 
 MIRROR_PATH = "./mirror"

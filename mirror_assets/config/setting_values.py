@@ -182,11 +182,6 @@ ColumnChoice: TypeAlias = _Computed | tuple[str | _Computed, ...]
 """Computed columns by name, which land with all columns of the source; or a list of the only columns that land."""
 
 
-def computed_in(choice: ColumnChoice | None) -> dict[str, ComputedColumn]:
-    """Return the computed columns by name."""
-    return dict(_computed(choice or {}))
-
-
 def listed_in(choice: ColumnChoice | None) -> tuple[str, ...] | None:
     """Return the names of the source's columns in a list; None if all columns land."""
     return tuple(entry for entry in choice if isinstance(entry, str)) if isinstance(choice, tuple) else None
@@ -195,11 +190,12 @@ def listed_in(choice: ColumnChoice | None) -> tuple[str, ...] | None:
 def _distinct(choice: ColumnChoice) -> ColumnChoice:
     if not choice:
         raise ValueError("it must not be empty")
-    distinct_columns([*(listed_in(choice) or ()), *(name for name, _ in _computed(choice))])
+    distinct_columns([*(listed_in(choice) or ()), *(name for name, _ in computed_in(choice))])
     return choice
 
 
-def _computed(choice: ColumnChoice) -> Iterator[tuple[str, ComputedColumn]]:
+def computed_in(choice: ColumnChoice) -> Iterator[tuple[str, ComputedColumn]]:
+    """Yield the name and the settings of each computed column."""
     for entry in [choice] if isinstance(choice, dict) else choice:
         yield from entry.items() if isinstance(entry, dict) else ()
 

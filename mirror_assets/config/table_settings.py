@@ -179,7 +179,7 @@ class TableSettings(TableConfig):
     @property
     def computed(self) -> dict[str, ComputedColumn]:
         """The columns with an expression, by name."""
-        return computed_in(self.columns)
+        return dict(computed_in(self.columns or {}))
 
     @property
     def listed_columns(self) -> tuple[str, ...] | None:

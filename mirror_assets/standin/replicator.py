@@ -269,7 +269,13 @@ class TablePoll:
         waiting = files.consecutive(self.record.applied_number + 1)
         for batch in self._batches(waiting, metadata, mirror.columns):
             began_ns = time.time_ns()
-            _commit(mirror, batch, metadata)
+            before, columns = mirror.applied, batch[-1].columns
+            applied = Applied(
+                number=batch[-1].number,
+                rows=before.rows + sum(file.rows.num_rows for file in batch),
+                bytes=before.bytes + sum(file.info.size for file in batch),
+            )
+            mirror.apply(net_changes(batch, metadata.keys, columns), columns, applied)
             self._note_progress(mirror)
             if table_gauges() is not None:  # reading the slices from the footers costs time
                 record_applied(self._slices(batch), began_ns)
@@ -330,13 +336,3 @@ class TablePoll:
         evidence = tuple(Evidence(path=path, etag=etags[path]) for path in dict.fromkeys(paths))
         failure = ReplicatorFailure(code=stopped.reason.value, message=str(stopped), evidence=evidence)
         self.keep(state=TableState.FAILED, failure=failure, note=None)
-
-
-def _commit(mirror: MirrorTable, batch: list[LandedFile], metadata: TableMetadata) -> None:
-    before, columns = mirror.applied, batch[-1].columns
-    applied = Applied(
-        number=batch[-1].number,
-        rows=before.rows + sum(file.rows.num_rows for file in batch),
-        bytes=before.bytes + sum(file.info.size for file in batch),
-    )
-    mirror.apply(net_changes(batch, metadata.keys, columns), columns, applied)

@@ -31,6 +31,8 @@ _REQUEST_SECONDS = 5.0
 # How often metrics are sent, unless OTEL_METRIC_EXPORT_INTERVAL says so.
 _SEND_SECONDS = 15.0
 _REPEAT_SECONDS = 600.0
+# How often a process tries to get a port that another one has.
+_AGAIN_SECONDS = 2.0
 # The SDK stops at 2,000 series a metric: 500 tables have nine checks each.
 _MOST_SERIES = 100_000
 _INSTALL = "pip install 'mirror-assets[metrics]'"
@@ -158,9 +160,6 @@ class _FirstOfEachKind(logging.Handler):
         if now >= self._next.get(record.name, 0.0):
             self._next[record.name] = now + _REPEAT_SECONDS
             self._warn(redacted(f"metrics: {record.getMessage().splitlines()[0]}"))
-
-
-_AGAIN_SECONDS = 2.0
 
 
 def _serve(registry: CollectorRegistry, host: str, port: int, warn: Callable[[str], None]) -> Callable[[], None]:
