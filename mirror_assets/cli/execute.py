@@ -8,10 +8,8 @@ from pathlib import Path
 
 import dagster as dg
 
-from mirror_assets.cli.confirm import refused
-from mirror_assets.cli.exit import Exit, exit_code
-from mirror_assets.cli.options import RangeOptions
-from mirror_assets.cli.output import note, note_reported, show, show_json
+from mirror_assets.cli.options import Exit, RangeOptions, exit_code
+from mirror_assets.cli.output import note, note_reported, refused, show, show_json
 from mirror_assets.cli.run_job import StepFailed, execute, failures
 from mirror_assets.composition import compose
 from mirror_assets.config.discovered import When
@@ -171,8 +169,12 @@ def repair(path: Path | None, name: str, *, dry_run: bool, yes: bool, as_json: b
         planned = plan_repair(table, project.mirror(), note)
         changes = count_repair(planned)
         if dry_run and as_json:
-            version, counts, keys = planned.state.version, changes.counts, changes.keys
-            show_json([_RepairLine(name, version, x.name, counts[x], keys.get(x, ())) for x in counts])
+            of = {"table": name, "version": planned.state.version}
+            lines = [
+                {**of, "marker": marker.name, "rows": rows, "keys": changes.keys.get(marker, ())}
+                for marker, rows in changes.counts.items()
+            ]
+            show_json(lines)
             return Exit.FINE
         note(_described(planned, changes))
         if dry_run or not planned.is_needed:
@@ -192,17 +194,6 @@ def repair(path: Path | None, name: str, *, dry_run: bool, yes: bool, as_json: b
         rows = f"{report.upserts} upserts, {report.updates} updates, {report.deletes} deletes"
         note(f"{name}: repaired to version {report.version} of the source: {rows}")
     return Exit.FINE
-
-
-@dataclass(frozen=True)
-class _RepairLine:
-    """The rows with one marker that a repair would land, and the keys of the first ten."""
-
-    table: str
-    version: int
-    marker: str
-    rows: int
-    keys: Sequence[str]
 
 
 def _described(planned: Repair, changes: RepairChanges) -> str:

@@ -15,11 +15,10 @@ from rich.console import Console
 from rich.live import Live
 from rich.table import Table
 
-from mirror_assets.cli.exit import Exit, exit_code
 from mirror_assets.cli.json_log import is_json
+from mirror_assets.cli.options import Exit, exit_code
 from mirror_assets.cli.output import note, note_reported
-from mirror_assets.cli.run_events import JsonLines, MessageOnly, logged_event, materialization
-from mirror_assets.cli.run_job import execute
+from mirror_assets.cli.run_job import JsonLines, MessageOnly, execute, logged_event, materialization
 from mirror_assets.config.discovered import When
 from mirror_assets.config.load import load_config
 from mirror_assets.config.model import Config

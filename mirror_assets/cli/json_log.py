@@ -7,7 +7,6 @@ import logging
 import sys
 import traceback
 from collections.abc import Mapping
-from dataclasses import dataclass
 from datetime import datetime, timezone
 from types import TracebackType
 from typing import TypeAlias
@@ -19,16 +18,10 @@ from mirror_assets.telemetry.scope import current_scope
 Raised: TypeAlias = "tuple[type[BaseException], BaseException, TracebackType | None] | tuple[None, None, None] | None"
 
 
-@dataclass
-class _Switch:
-    is_on: bool = False
-
-
-_SWITCH = _Switch()
-
-
 class _Libraries(logging.Handler):
-    """Prints log records and warnings of libraries that have no other handler."""
+    """Prints log records and warnings of libraries that have no other handler, if messages are lines of JSON."""
+
+    is_on = False
 
     def emit(self, record: logging.LogRecord) -> None:
         """Print the record, with its exception if it has one."""
@@ -40,7 +33,7 @@ _LIBRARIES = _Libraries(logging.WARNING)
 
 def use_json(*, is_on: bool) -> None:
     """Print messages, including those of libraries, as lines of JSON from now on, or as text."""
-    _SWITCH.is_on = is_on
+    _LIBRARIES.is_on = is_on
     logging.captureWarnings(is_on)
     if is_on:
         logging.getLogger().addHandler(_LIBRARIES)
@@ -50,7 +43,7 @@ def use_json(*, is_on: bool) -> None:
 
 def is_json() -> bool:
     """Whether messages are lines of JSON."""
-    return _SWITCH.is_on
+    return _LIBRARIES.is_on
 
 
 def print_unexpected(error: Exception) -> None:

@@ -1,15 +1,24 @@
-"""Runs one command, and turns every error into one message and an exit code."""
+"""Runs one command, and turns every error into one message and an exit code.
+
+Spark's own messages go to a file, which is named when a command fails.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import io
+import os
+import sys
+import tempfile
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
 
 import click
 
 from mirror_assets.cli.commands import app
-from mirror_assets.cli.exit import Exit, exit_code
 from mirror_assets.cli.json_log import is_json, print_line, print_unexpected
-from mirror_assets.cli.spark_log import spark_log
+from mirror_assets.cli.options import Exit, exit_code
 from mirror_assets.errors import MirrorError
 from mirror_assets.garbage import search_rarely
 
@@ -61,3 +70,49 @@ def _run(arguments: Sequence[str] | None) -> Exit:
     if isinstance(answer, Exit):
         return answer
     raise SystemExit(answer)  # click itself answered: --help
+
+
+@dataclass
+class SparkLog:
+    """The file that receives what child processes (Spark's JVM) write to the error stream, and whether to keep it."""
+
+    path: Path | None
+    keep: bool = True
+
+
+@contextmanager
+def spark_log() -> Iterator[SparkLog]:
+    """Redirect the error stream of child processes to a file; this process's own messages still reach the terminal.
+
+    The file is named and kept, unless it is empty or the block sets `keep` to false before it ends.
+    """
+    if not _is_process_stream():
+        yield SparkLog(None)
+        return
+    handle, name = tempfile.mkstemp(prefix="mirror-assets-spark-", suffix=".log")
+    sys.stderr.flush()
+    terminal = os.dup(2)
+    os.dup2(handle, 2)
+    os.close(handle)
+    path, before = Path(name), sys.stderr
+    log = SparkLog(path)
+    sys.stderr = os.fdopen(terminal, "w", buffering=1, encoding="utf-8", errors="replace")
+    try:
+        yield log
+    finally:
+        if not (log.keep and path.stat().st_size):
+            path.unlink()
+        elif is_json():
+            print_line("info", f"messages of Spark and other libraries are in {path}")
+        else:
+            click.echo(f"messages of Spark and other libraries are in {path}", err=True)
+        sys.stderr.flush()
+        os.dup2(terminal, 2)
+        sys.stderr = before
+
+
+def _is_process_stream() -> bool:
+    try:
+        return sys.stderr.fileno() == 2
+    except (io.UnsupportedOperation, AttributeError):
+        return False

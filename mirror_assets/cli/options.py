@@ -1,16 +1,17 @@
-"""Options that several commands have, and the types of their values. Imports nothing heavy: `--help` needs it."""
+"""What all commands share: options, the types of their values, and exit codes. Imports nothing heavy, for `--help`."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from enum import IntEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
 import click
 
-from mirror_assets.errors import MirrorError
+from mirror_assets.errors import MirrorError, SettingError
 
 if TYPE_CHECKING:
     from mirror_assets.source.ranges import Range
@@ -143,3 +144,19 @@ def whole_number(expected: str, least: int, most: int | None = None) -> Callable
         return int(text)
 
     return number
+
+
+class Exit(IntEnum):
+    """Fine; a check or a table failed; the configuration or the command line must be corrected."""
+
+    FINE = 0
+    FAILED = 1
+    BAD_SETTING = 2
+
+
+def exit_code(families: Iterable[str]) -> Exit:
+    """Return the exit code for errors of these families: BAD_SETTING only if all of them are setting errors."""
+    found = set(families)
+    if not found:
+        return Exit.FINE
+    return Exit.BAD_SETTING if found == {SettingError.family} else Exit.FAILED

@@ -1,4 +1,4 @@
-"""Prints results on the output, as a table for people or as JSON for machines, and messages on the error stream."""
+"""Prints results on the output, as a table for people or as JSON, and messages and questions on the error stream."""
 
 from __future__ import annotations
 
@@ -14,13 +14,14 @@ from rich.console import Console, Group
 from rich.markup import escape
 from rich.table import Table
 
-from mirror_assets.cli.exit import Exit, exit_code
 from mirror_assets.cli.json_log import is_json, print_line
+from mirror_assets.cli.options import Exit, exit_code
 from mirror_assets.errors import MirrorError
 from mirror_assets.landing.names import TableName
 
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance
+
 
 # Characters in a line where the output is not a terminal.
 _WIDE = 200
@@ -142,3 +143,15 @@ def _plain(value: object) -> object:
     if isinstance(value, tuple | list):
         return [_plain(item) for item in value]
     return value if isinstance(value, str | int | float | bool) or value is None else str(value)
+
+
+def refused(table: TableName, consequence: str) -> Exit | None:
+    """State the consequence; return None if the user types the table's name, or else the exit code."""
+    if not (sys.stdin.isatty() and sys.stderr.isatty()):
+        note(f"error: {consequence}. Next: there is no terminal to ask at; add --yes to confirm.")
+        return Exit.BAD_SETTING
+    note(f"{consequence}.\nType the table's name to continue:")
+    if sys.stdin.readline().strip() == str(table):
+        return None
+    note("nothing was changed")
+    return Exit.FAILED

@@ -8,7 +8,7 @@ from functools import partial
 from itertools import groupby
 from pathlib import Path
 
-from mirror_assets.cli.exit import Exit
+from mirror_assets.cli.options import Exit
 from mirror_assets.cli.output import note, note_errors, show, show_records
 from mirror_assets.composition import compose, spark_settings_of
 from mirror_assets.config.load import load_config

@@ -8,12 +8,10 @@ from typing import TYPE_CHECKING
 
 from pydantic import Field, PrivateAttr
 
-from mirror_assets.config.automation import AutomationConfig
 from mirror_assets.config.discovered import Discovered
 from mirror_assets.config.errors import TABLE_UNKNOWN, Problem, config_invalid, did_you_mean
-from mirror_assets.config.metrics import MetricsConfig
-from mirror_assets.config.mirror_settings import MirrorConfig
-from mirror_assets.config.setting_values import PythonName, SparkName, SparkValue, TableKey
+from mirror_assets.config.sections import AutomationConfig, MetricsConfig, MirrorConfig, SparkConfig
+from mirror_assets.config.setting_values import PythonName, TableKey
 from mirror_assets.config.table_settings import StorePath, TableConfig, TableDefaults, TableSettings
 from mirror_assets.errors import SettingError
 from mirror_assets.feature import Feature, MirrorPlace, SliceCheck, features, own_feature
@@ -22,18 +20,9 @@ from mirror_assets.lakes.catalogs import CatalogConfig, CatalogTable, InSpark, l
 from mirror_assets.lakes.lake_store import LakeStore
 from mirror_assets.lakes.stores import StoreConfig
 from mirror_assets.landing.names import TableName
-from mirror_assets.settings import Folder, Origin, Section, Text, with_settings
+from mirror_assets.settings import Origin, Section, Text, with_settings
 from mirror_assets.zones.landing_zone import LandingZoneConfig
 from mirror_assets.zones.store import Zone
-
-
-class SparkConfig(Section):
-    """Additions to the Spark session. `${NAME}` is preserved, and resolved when a session opens."""
-
-    settings: dict[SparkName, SparkValue] = Field(default_factory=dict, description="Spark settings by name.")
-    jars_folder: Folder | None = Field(
-        default=None, description="Folder with the JARs of all packages; null: Spark downloads them once."
-    )
 
 
 class CoreSections(Section):
@@ -123,12 +112,9 @@ class Config(Sections):
 
     def table(self, name: TableName | str) -> TableSettings:
         """Return the table's own settings over the defaults, field by field. Raises TABLE_UNKNOWN."""
-        known = self._merged.get(str(name))
-        if known is None:
-            known = self._merged[str(name)] = self._table(str(name))
-        return known
-
-    def _table(self, name: str) -> TableSettings:
+        name = str(name)
+        if name in self._merged:
+            return self._merged[name]
         own = self.tables.get(name)
         if own is None:
             raise TABLE_UNKNOWN(file=self.file, name=name, meant=did_you_mean(name, tuple(self.tables)))
@@ -137,7 +123,8 @@ class Config(Sections):
         )
         source = own.source
         address = self.stores[source.store].table(source.path) if isinstance(source, StorePath) else str(source)
-        return TableSettings.model_validate(merged | {"name": TableName.parse(name), "source": address})
+        found = merged | {"name": TableName.parse(name), "source": address}
+        return self._merged.setdefault(name, TableSettings.model_validate(found))
 
     def access(self, uri: str) -> Access:
         """Return the access to the Delta table at an address, with the identity of its store."""

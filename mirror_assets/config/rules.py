@@ -12,7 +12,7 @@ from typing import TypeAlias
 from mirror_assets.byte_settings import setting_problem
 from mirror_assets.config.document import Document, Steps
 from mirror_assets.config.errors import did_you_mean
-from mirror_assets.config.mirror_settings import MIRROR_PATH
+from mirror_assets.config.sections import MIRROR_PATH
 from mirror_assets.config.setting_values import Changes
 from mirror_assets.config.variables import has_reference
 from mirror_assets.feature import features

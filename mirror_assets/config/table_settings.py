@@ -9,9 +9,21 @@ from typing import TYPE_CHECKING, Annotated
 from pydantic import BeforeValidator, Field, PlainSerializer, PlainValidator, ValidationInfo
 from pydantic_core import PydanticKnownError
 
-from mirror_assets.config.computed_columns import Columns, ComputedColumn, computed_in, listed_in
-from mirror_assets.config.setting_values import Changes, Compression, Keys, OnBreak, OnDropColumn, Owners, Tags
-from mirror_assets.config.start_point import dump_start, start_among
+from mirror_assets.config.setting_values import (
+    Changes,
+    Columns,
+    Compression,
+    ComputedColumn,
+    Keys,
+    OnBreak,
+    OnDropColumn,
+    Owners,
+    Tags,
+    computed_in,
+    dump_start,
+    listed_in,
+    start_among,
+)
 from mirror_assets.feature import features
 from mirror_assets.lakes.catalogs import CatalogTable
 from mirror_assets.lakes.stores import address_of
@@ -167,7 +179,7 @@ class TableSettings(TableConfig):
     @property
     def computed(self) -> dict[str, ComputedColumn]:
         """The columns with an expression, by name."""
-        return computed_in(self.columns)
+        return dict(computed_in(self.columns or {}))
 
     @property
     def listed_columns(self) -> tuple[str, ...] | None:

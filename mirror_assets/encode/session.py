@@ -295,8 +295,6 @@ def fill_jar_folder(folder: Path, settings: Mapping[str, str]) -> tuple[Path, ..
     Starts Spark to resolve unknown packages. Raises JARS_UNKNOWN if Spark doesn't report the JARs, SPARK_NOT_STARTED,
     and OSError.
     """
-    from mirror_assets.encode.session import open_session
-
     if not QuickStart.of(settings).jars:
         open_session(settings)
     jars = QuickStart.of(settings).jars

@@ -16,10 +16,10 @@ from functools import partial
 
 import dagster as dg
 
-from mirror_assets.config.automation import Mode
 from mirror_assets.config.discovered import When, with_found_tables
 from mirror_assets.config.load import load_config
 from mirror_assets.config.model import Config
+from mirror_assets.config.sections import Mode
 from mirror_assets.config.table_settings import TableSettings
 from mirror_assets.errors import MirrorError, RetryError, UnknownOutcome
 from mirror_assets.landing.lease import Lease

@@ -1,4 +1,7 @@
-"""Exports metrics and traces while a block runs. A failure to export is a warning and never stops the mirror."""
+"""Exports metrics and traces while a block runs. A failure to export is a warning and never stops the mirror.
+
+Prometheus scrapes a port; a process that finds the port in use waits until it is free.
+"""
 
 from __future__ import annotations
 
@@ -17,6 +20,8 @@ from mirror_assets.telemetry.record import SCOPE, Telemetry, next_trace_id, tabl
 from mirror_assets.telemetry.table_gauges import TableGauges
 
 if TYPE_CHECKING:  # the SDK is optional, and takes time to import
+    from wsgiref.simple_server import WSGIServer
+
     from opentelemetry.sdk.metrics.export import MetricReader
     from opentelemetry.sdk.trace import SpanProcessor
     from prometheus_client import CollectorRegistry
@@ -26,6 +31,8 @@ _REQUEST_SECONDS = 5.0
 # How often metrics are sent, unless OTEL_METRIC_EXPORT_INTERVAL says so.
 _SEND_SECONDS = 15.0
 _REPEAT_SECONDS = 600.0
+# How often a process tries to get a port that another one has.
+_AGAIN_SECONDS = 2.0
 # The SDK stops at 2,000 series a metric: 500 tables have nine checks each.
 _MOST_SERIES = 100_000
 _INSTALL = "pip install 'mirror-assets[metrics]'"
@@ -102,9 +109,7 @@ def _open(opened: ExitStack, warn: Callable[[str], None], port: int | None, endp
     opened.callback(last.join, _CLOSE_SECONDS)
     opened.callback(last.start)
     if port is not None and registry is not None:
-        from mirror_assets.telemetry.scrape_port import serve
-
-        opened.callback(serve(registry, os.environ.get("OTEL_EXPORTER_PROMETHEUS_HOST") or "127.0.0.1", port, warn))
+        opened.callback(_serve(registry, os.environ.get("OTEL_EXPORTER_PROMETHEUS_HOST") or "127.0.0.1", port, warn))
     opened.callback(use, None)
     use(Telemetry(meters, tracers if spans is not None else NoOpTracerProvider(), tables))
 
@@ -155,3 +160,43 @@ class _FirstOfEachKind(logging.Handler):
         if now >= self._next.get(record.name, 0.0):
             self._next[record.name] = now + _REPEAT_SECONDS
             self._warn(redacted(f"metrics: {record.getMessage().splitlines()[0]}"))
+
+
+def _serve(registry: CollectorRegistry, host: str, port: int, warn: Callable[[str], None]) -> Callable[[], None]:
+    """Serve the registry, and return a function that releases the port.
+
+    If another process has the port, warns once and retries in a background thread until the port is free.
+    """
+    from prometheus_client import start_http_server
+
+    over, servers = threading.Event(), list["WSGIServer"]()
+
+    def start() -> str | None:
+        """Start the server; return the reason if that fails."""
+        try:
+            servers.append(start_http_server(port, host, registry)[0])
+        except (OSError, OverflowError, ValueError) as error:  # the latter two for invalid ports and hosts
+            return getattr(error, "strerror", None) or str(error)
+        return None
+
+    def retry() -> None:
+        while not over.wait(_AGAIN_SECONDS) and start() is not None:
+            pass
+
+    waiting = threading.Thread(target=retry, name="metrics-port", daemon=True)
+    if (why := start()) is not None:
+        warn(
+            f"metrics are not served at {host}:{port} ({why}): another process may have the port; retrying until this "
+            "process ends"
+        )
+        waiting.start()
+
+    def close() -> None:
+        over.set()
+        if waiting.is_alive():
+            waiting.join()
+        for server in servers:
+            server.shutdown()
+            server.server_close()
+
+    return close

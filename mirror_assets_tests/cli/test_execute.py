@@ -1,10 +1,11 @@
-"""`mirror-assets run` for tables that all fail: each is reported once, whatever fails beside it. No Spark."""
+"""`mirror-assets check` for some tables and some checks, and runs in which many tables fail. No Spark."""
 
 from __future__ import annotations
 
 import json
 import re
 import shutil
+import time
 from pathlib import Path
 from typing import NoReturn
 
@@ -12,13 +13,95 @@ import pytest
 
 from mirror_assets.cli.main import main
 from mirror_assets.orchestration import mirror_tables
-from mirror_assets_tests.pipeline.paper import Paper
+from mirror_assets_tests.pipeline.paper import TABLE, Paper
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    """A table that is an hour late, which warns by default."""
+    paper = Paper(tmp_path)
+    paper.create(time.time() - 7200)
+    paper.commit(1, time.time() - 3600)
+    paper.cover(0)
+    text = f"landing_zone: {{path: ./landing}}\ntables:\n  {TABLE}: {{source: ./lake, keys: [id]}}\n"
+    text += "  shop.other: {source: ./lake, keys: [id], lag: {error_seconds: 60}}\n"
+    file = tmp_path / "mirror.yaml"
+    file.write_text(text)
+    return file
+
+
+def _lines(capsys: pytest.CaptureFixture[str]) -> list[tuple[str, str, bool, str]]:
+    lines = json.loads(capsys.readouterr().out)
+    return sorted((line["asset"], line["check"], line["passed"], line["severity"]) for line in lines)
+
+
+def test_one_check_of_one_table(file: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    chosen = ["--table", str(TABLE), "--only", "lag", "--only", "retention", "--json"]
+    assert main(["check", "--config", str(file), *chosen]) == 0
+    assert _lines(capsys) == [
+        ("shop/orders_landing", "lag", False, "WARN"),
+        ("shop/orders_source", "retention", True, "WARN"),
+    ]
+
+
+def test_a_check_leaves_a_landing_zone_that_is_not_there_alone(file: Path) -> None:
+    shutil.rmtree(file.parent / "landing")
+    main(["check", "--config", str(file), "--only", "lag"])
+    assert not (file.parent / "landing").exists()
+
+
+def test_a_failed_check_has_its_next_step(file: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    main(["check", "--config", str(file), "--table", str(TABLE), "--only", "lag", "--only", "retention", "--json"])
+    steps = {line["check"]: line["next_step"] for line in json.loads(capsys.readouterr().out)}
+    assert steps["lag"].startswith("see the checks not_held and not_failing")
+    assert steps["retention"] == ""
+    (file.parent / "lake").rename(file.parent / "gone")
+    main(["check", "--config", str(file), "--table", str(TABLE), "--only", "lag"])
+    shown = capsys.readouterr().out
+    assert " ".join(shown.replace("│", " ").split()).count("Next: ") == 1, "an error's text has it already"
+
+
+def test_an_error_of_a_check_that_does_not_block_exits_with_1(file: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["check", "--config", str(file), "--only", "lag", "--json"]) == 1
+    assert ("shop/other_landing", "lag", False, "ERROR") in _lines(capsys)
+
+
+def test_a_failed_blocking_check_is_reported_only_in_its_line(file: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["check", "--config", str(file), "--table", str(TABLE), "--only", "metadata_unchanged"]) == 1
+    shown = capsys.readouterr()
+    assert "_metadata.json is missing. Next: restore _metadata.json; to change keys, rebuild the table." in shown.out
+    assert "error:" not in shown.err
+
+
+def test_a_source_that_is_gone_exits_with_1(file: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (file.parent / "lake").rename(file.parent / "gone")
+    assert main(["check", "--config", str(file), "--table", str(TABLE), "--only", "lag", "--json"]) == 1
+    assert _lines(capsys) == [("shop/orders_landing", "lag", False, "ERROR")]
+
+
+@pytest.mark.parametrize("command", ["check", "status"])
+def test_a_table_that_is_named_twice_is_shown_once(
+    file: Path, capsys: pytest.CaptureFixture[str], command: str
+) -> None:
+    only = ["--only", "lag"] if command == "check" else []
+    assert main([command, "--config", str(file), "--table", str(TABLE), "--table", str(TABLE), *only, "--json"]) == 0
+    assert len(json.loads(capsys.readouterr().out)) == 1
+
+
+@pytest.mark.parametrize("wrong", [["--only", "lags"], ["--table", "shop.none"]])
+def test_a_name_that_is_not_there_exits_with_2(file: Path, wrong: list[str]) -> None:
+    try:
+        code = main(["check", "--config", str(file), *wrong])
+    except SystemExit as ended:
+        code = int(ended.code or 0)
+    assert code == 2
+
 
 _NAMES = [f"t{number:02d}" for number in range(24)]
 
 
 @pytest.fixture
-def file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def damaged(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Twenty-four tables whose logs are damaged, and no instance of Dagster."""
     monkeypatch.delenv("DAGSTER_HOME", raising=False)
     paper = Paper(tmp_path)
@@ -34,30 +117,30 @@ def file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return file
 
 
-def test_many_tables_that_fail_at_once_are_all_reported(file: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["run", "--config", str(file)]) == 2
+def test_many_tables_that_fail_at_once_are_all_reported(damaged: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["run", "--config", str(damaged)]) == 2
     errors = [line for line in capsys.readouterr().err.splitlines() if line.startswith("error: ")]
     assert sorted(re.findall(r"/(t\d\d) can't be read", "\n".join(errors))) == _NAMES
 
 
 def test_a_failure_that_can_not_be_recorded_ends_no_run(
-    file: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    damaged: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def locked(*_: object) -> NoReturn:
         raise OSError("database table is locked")
 
     monkeypatch.setattr(mirror_tables.TableRuns, "_record_failure", locked)
-    assert main(["run", "--config", str(file), "--json"]) == 2
+    assert main(["run", "--config", str(damaged), "--json"]) == 2
     reports = json.loads(capsys.readouterr().out)
     assert [(report["table"], report["family"]) for report in reports] == [(name, "setting") for name in _NAMES]
 
 
 def test_a_run_without_reports_says_why(
-    file: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    damaged: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def broken(*_: object) -> NoReturn:
         raise OSError("the disk is broken")
 
     monkeypatch.setattr("mirror_assets.orchestration.jobs.mirror_tables", broken)
-    assert main(["run", "--config", str(file)]) == 1
+    assert main(["run", "--config", str(damaged)]) == 1
     assert "the disk is broken" in capsys.readouterr().err

@@ -13,7 +13,7 @@ import pytest
 from mirror_assets.cli.json_log import use_json
 from mirror_assets.cli.main import main
 from mirror_assets.cli.output import note
-from mirror_assets.cli.run_events import JsonLines
+from mirror_assets.cli.run_job import JsonLines
 from mirror_assets.redaction import hide
 from mirror_assets.telemetry.scope import slice_scope, table_scope
 
@@ -50,7 +50,7 @@ def test_a_defect_is_one_line_with_where_it_was_raised(
     def broken(*_: object, **__: object) -> None:
         raise ValueError("two\nlines, one byte that is not text: \udc80, and hunter2-hunter2")
 
-    monkeypatch.setattr("mirror_assets.cli.status.status", broken)
+    monkeypatch.setattr("mirror_assets.cli.show.status", broken)
     assert main(["--log", "json", "status"]) == 1
     (line,) = lines(capsys)
     assert (line["level"], line["code"]) == ("error", "unexpected")

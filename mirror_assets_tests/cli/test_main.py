@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import shutil
+import subprocess
+import sys
 from pathlib import Path
 
 import dagster as dg
@@ -239,3 +241,38 @@ def test_a_run_that_a_person_stops_is_canceled_and_says_that_nothing_is_lost(
     data = failed.dagster_event.step_failure_data.user_failure_data
     assert data is not None
     assert (data.description or "").startswith("Stopped by a person.")
+
+
+_COMMAND = """
+import subprocess, sys
+from mirror_assets.cli.main import spark_log
+
+with spark_log() as log:
+    subprocess.run([sys.executable, "-c", "import sys; sys.stderr.write({child!r})"], check=True)
+    print("ours", file=sys.stderr)
+    print(log.path)
+    {end}
+print("after", file=sys.stderr)
+"""
+
+
+def _run(end: str, child: str = "from a child") -> tuple[Path, str]:
+    """The log's path, and what reached the terminal."""
+    command = [sys.executable, "-c", _COMMAND.format(end=end, child=child)]
+    ran = subprocess.run(command, capture_output=True, text=True, check=False)
+    return Path(ran.stdout.strip()), ran.stderr
+
+
+@pytest.mark.parametrize("end", ["log.keep = True", "raise KeyboardInterrupt"])
+def test_a_childs_errors_are_kept_in_a_file_that_is_named(end: str) -> None:
+    log, terminal = _run(end)
+    assert log.read_text() == "from a child"
+    assert terminal.startswith(f"ours\nmessages of Spark and other libraries are in {log}\n")
+    log.unlink()
+
+
+@pytest.mark.parametrize(("end", "child"), [("log.keep = False", "from a child"), ("log.keep = True", "")])
+def test_a_log_file_that_is_not_needed_is_deleted(end: str, child: str) -> None:
+    log, terminal = _run(end, child)
+    assert not log.exists()
+    assert terminal == "ours\nafter\n"

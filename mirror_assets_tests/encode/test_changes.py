@@ -9,11 +9,10 @@ from pathlib import Path
 
 import pyarrow.parquet as pq
 import pytest
-from mirror_assets.encode.pairing import count_commit_rows
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
-from mirror_assets.encode.changes import ChangesSlice, GroupRead, encode_changes, encoded_groups
+from mirror_assets.encode.changes import ChangesSlice, GroupRead, count_commit_rows, encode_changes, encoded_groups
 from mirror_assets.encode.columns import CHANGE_TYPE, COMMIT_VERSION
 from mirror_assets.encode.errors import DUPLICATE_KEY
 from mirror_assets.markers import ROW_MARKER, Marker

@@ -9,7 +9,7 @@ import pytest
 from deltalake import DeltaTable, write_deltalake
 from pyspark.sql import SparkSession
 
-from mirror_assets.cli.status import status
+from mirror_assets.cli.show import status
 from mirror_assets.config.load import load_config
 from mirror_assets.errors import ErrorCode, StopError
 from mirror_assets.landing.format import Column

@@ -12,7 +12,6 @@ from pydantic import BaseModel
 from mirror_assets.monitoring import TableState
 from mirror_assets.standin import mirror_layout as layout_module
 from mirror_assets.standin import replicator as local_module
-from mirror_assets.standin import table_poll
 from mirror_assets.standin import table_record as record
 from mirror_assets.standin.mirror_table import MirrorTable
 from mirror_assets.standin.replicator import LocalReplicator
@@ -120,7 +119,6 @@ def test_at_every_write_of_the_record(publisher: Publisher, monkeypatch: pytest.
         record.write_json(path, document)
 
     with monkeypatch.context() as patch:
-        patch.setattr(table_poll, "write_json", write)
         patch.setattr(local_module, "write_json", write)
         try:
             publisher.replicator().poll()

@@ -1,14 +1,23 @@
-"""The mirror's Delta table: its counters live in the log, and it stays small."""
+"""The mirror's Delta table: its counters are in its log, it stays small, and files change it as row by row would."""
 
 from __future__ import annotations
 
+import tempfile
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from datetime import date, datetime, timezone
+from decimal import Decimal
+from pathlib import Path
+
 import pyarrow as pa
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
-from mirror_assets.standin.mirror_columns import first_columns
-from mirror_assets.standin.mirror_table import Applied, MirrorTable
-from mirror_assets.standin.net_changes import NetChanges
-from mirror_assets_tests.standin.publisher import Publisher, bag, pairs
+from mirror_assets.markers import Marker
+from mirror_assets.standin.landed_file import first_columns
+from mirror_assets.standin.mirror_table import Applied, KeySet, MirrorTable, NetChanges
+from mirror_assets_tests.standin.publisher import Publisher, Value, bag, pairs, rows_bag
 
 _COLUMNS = first_columns(pairs((1, "a")).schema)
 
@@ -55,3 +64,182 @@ def test_large_results_are_cut_into_files(publisher: Publisher, monkeypatch: pyt
     publisher.land(2, pa.table({"k": [0, 24], "v": ["b", "b"]}), [1, 2])
     assert publisher.poll().mirror_rows == 24
     assert sorted(publisher.rows()["k"].to_pylist()) == list(range(24))
+
+
+_TYPES = {"a": pa.int64(), "b": pa.string(), "v": pa.float64(), "w": pa.int64()}
+_KEYS = ("a", "b")
+Row = dict[str, Value]
+
+
+@dataclass(frozen=True)
+class Operation:
+    marker: Marker
+    row: Row
+
+
+@dataclass(frozen=True)
+class File:
+    """A landing file: its columns, its operations, whether it has a marker column, whether a poll follows."""
+
+    columns: tuple[str, ...]
+    operations: tuple[Operation, ...]
+    marked: bool
+    poll: bool
+
+
+@dataclass
+class Model:
+    """The mirror as Microsoft's text describes it, one row at a time."""
+
+    rows: list[Row] = field(default_factory=list)
+    columns: list[str] = field(default_factory=list)
+
+    def apply(self, file: File) -> None:
+        self.columns += [name for name in file.columns if name not in self.columns]
+        for operation in file.operations:
+            if operation.marker != Marker.INSERT:
+                key = [operation.row[name] for name in _KEYS]
+                self.rows = [row for row in self.rows if [row[name] for name in _KEYS] != key]
+            if operation.marker != Marker.DELETE:
+                self.rows.append(operation.row)
+
+    def all_columns(self) -> list[Row]:
+        return [{name: row.get(name) for name in self.columns} for row in self.rows]
+
+
+_values = st.sampled_from([0.0, -0.0, 1.5, float("nan"), None])
+_rows = st.fixed_dictionaries(
+    {
+        "a": st.sampled_from([None, 1, 2]),
+        "b": st.sampled_from([None, "", "x"]),
+        "v": _values,
+        "w": st.none() | st.integers(0, 3),
+    }
+)
+
+
+@st.composite
+def _files(draw: st.DrawFn) -> File:
+    columns = draw(st.sampled_from([("a", "b", "v"), ("v", "b", "a", "w"), ("b", "a", "w"), ("a", "b")]))
+    marked = draw(st.booleans())
+    markers = st.sampled_from(list(Marker)) if marked else st.just(Marker.INSERT)
+    drawn = draw(st.lists(st.tuples(markers, _rows), max_size=8))
+    operations = tuple(Operation(marker, {name: row[name] for name in columns}) for marker, row in drawn)
+    return File(columns, operations, marked, draw(st.booleans()))
+
+
+def _table(file: File) -> pa.Table:
+    rows = [operation.row for operation in file.operations]
+    return pa.table({name: pa.array([row[name] for row in rows], _TYPES[name]) for name in file.columns})
+
+
+@settings(max_examples=60, deadline=None)
+@given(files=st.lists(_files(), min_size=1, max_size=6))
+def test_any_files_at_any_poll_moments_give_the_rows_of_the_model(files: Sequence[File]) -> None:
+    model = Model()
+    with tempfile.TemporaryDirectory() as folder:
+        publisher = Publisher(Path(folder))
+        publisher.declare(_KEYS)
+        for number, file in enumerate(files, start=1):
+            markers = [operation.marker for operation in file.operations] if file.marked else None
+            publisher.land(number, _table(file), markers)
+            model.apply(file)
+            if file.poll:
+                publisher.poll()
+        status = publisher.poll()
+        assert status.message is None
+        assert bag(publisher.rows()) == rows_bag(model.all_columns())
+        assert status.mirror_rows == len(model.rows)
+        assert status.processed_rows == sum(len(file.operations) for file in files)
+
+
+@pytest.mark.parametrize(
+    ("history", "left"),
+    [
+        ([(0, "a"), (0, "b")], ["a", "b"]),
+        ([(0, "a"), (0, "b"), (1, "c")], ["c"]),
+        ([(1, "a"), (0, "b"), (0, "c")], ["a", "b", "c"]),
+        ([(0, "a"), (2, None), (0, "b")], ["b"]),
+        ([(0, "a"), (2, None)], []),
+        ([(2, None)], []),
+        ([(1, "a")], ["a"]),
+        ([(4, "a"), (4, "b")], ["b"]),
+        ([(4, "a"), (2, None), (4, "b"), (0, "c")], ["b", "c"]),
+    ],
+)
+@pytest.mark.parametrize("one_file", [True, False])
+def test_one_key_after_each_history(
+    publisher: Publisher, history: list[tuple[int, str | None]], left: list[str], one_file: bool
+) -> None:
+    publisher.declare()
+    parts = [history] if one_file else [[step] for step in history]
+    for number, part in enumerate(parts, start=1):
+        rows = pa.table({"k": pa.array([1] * len(part)), "v": pa.array([value for _, value in part], pa.string())})
+        publisher.land(number, rows, [marker for marker, _ in part])
+    publisher.poll()
+    assert sorted(publisher.rows()["v"].to_pylist()) == left
+
+
+_Key = tuple[int | None, str | None, bool | None]
+_MILLENNIUM = datetime(2000, 1, 1, tzinfo=timezone.utc)
+_keys = st.tuples(st.none() | st.integers(0, 3), st.none() | st.sampled_from(["", "a", "b"]), st.none() | st.booleans())
+
+
+def _key_table(keys: list[_Key]) -> pa.Table:
+    types = {"a": pa.int64(), "b": pa.string(), "c": pa.bool_()}
+    return pa.table({name: pa.array([key[at] for key in keys], types[name]) for at, name in enumerate(types)})
+
+
+@given(known=st.lists(_keys, max_size=12), requested=st.lists(_keys, max_size=12), width=st.integers(1, 3))
+def test_same_number_for_equal_keys_and_none_for_others(known: list[_Key], requested: list[_Key], width: int) -> None:
+    codes = KeySet(_key_table(known), ["a", "b", "c"][:width]).codes(_key_table(requested)).to_pylist()
+    members = {key[:width] for key in known}
+    assert [code is not None for code in codes] == [key[:width] in members for key in requested]
+    pairs = {(key[:width], code) for key, code in zip(requested, codes, strict=True) if code is not None}
+    assert len(pairs) == len({key for key, _ in pairs}) == len({code for _, code in pairs})
+
+
+def test_many_wide_keys_do_not_overflow() -> None:
+    count, width = 3000, 8
+    columns = {f"k{at}": pa.array(range(at, count + at)) for at in range(width)}
+    rows = pa.table(columns)
+    assert KeySet(rows, list(columns)).codes(rows).to_pylist() == list(range(count))
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        pa.array([1, 2, None], pa.int8()),
+        pa.array(["", "a", None]),
+        pa.array([b"", b"\x00", None]),
+        pa.array([Decimal("0.00"), Decimal("-1.00"), None], pa.decimal128(38, 2)),
+        pa.array([date(1, 1, 1), date(2000, 1, 1), None]),
+        pa.array(
+            [datetime(1, 1, 1, tzinfo=timezone.utc), datetime(2000, 1, 1, tzinfo=timezone.utc), None],
+            pa.timestamp("us", "UTC"),
+        ),
+        pa.array([datetime(1, 1, 1), datetime(2000, 1, 1), None], pa.timestamp("us")),  # noqa: DTZ001, without zone on purpose
+        pa.array([True, False, None]),
+    ],
+    ids=lambda values: str(values.type),
+)
+@pytest.mark.parametrize("key", [["k"], ["k", "j"]])
+def test_key_of_any_simple_type(publisher: Publisher, values: pa.Array, key: list[str]) -> None:
+    same = pa.array(["x"] * 3)
+    publisher.declare(key)
+    publisher.land(1, pa.table({"k": values, "j": same, "v": ["a", "b", "c"]}))
+    publisher.poll()
+    publisher.land(2, pa.table({"k": values, "j": same, "v": ["d", None, "e"]}), [1, 2, 4])
+    publisher.poll()
+    left = pa.table({"k": values.take(pa.array([0, 2])), "j": same[:2], "v": ["d", "e"]})
+    assert bag(publisher.rows()) == bag(left)
+
+
+def test_keys_declared_later_over_rows_without_them(publisher: Publisher) -> None:
+    publisher.declare(None)
+    publisher.land(1, pa.table({"v": ["old"]}))
+    publisher.poll()
+    publisher.declare(["k"])
+    publisher.land(2, pa.table({"k": pa.array([None, 1], pa.int64()), "v": ["null", "one"]}), [1, 4])
+    publisher.poll()
+    assert bag(publisher.rows()) == bag(pa.table({"v": ["null", "one"], "k": pa.array([None, 1], pa.int64())}))

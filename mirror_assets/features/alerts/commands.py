@@ -8,8 +8,7 @@ from pathlib import Path
 
 import click
 
-from mirror_assets.cli.exit import Exit, exit_code
-from mirror_assets.cli.options import configured, duration, examples, table
+from mirror_assets.cli.options import Exit, configured, duration, examples, exit_code, table
 
 
 @dataclass(frozen=True)

@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from mirror_assets.cli.exit import Exit, exit_code
-from mirror_assets.cli.options import configured, examples, tables, whole_number
+from mirror_assets.cli.options import Exit, configured, examples, exit_code, tables, whole_number
 
 if TYPE_CHECKING:
     import dagster as dg

@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 from pydantic import BeforeValidator, Field, PlainSerializer, field_validator
 
 from mirror_assets.config.document import Document
-from mirror_assets.config.setting_values import SparkValue
-from mirror_assets.config.start_point import dump_start, start_among
+from mirror_assets.config.setting_values import SparkValue, dump_start, start_among
 from mirror_assets.lakes.lake_store import Scheme
 from mirror_assets.lakes.stores import Address
 from mirror_assets.settings import Section

@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from mirror_assets.cli.exit import Exit
-from mirror_assets.cli.options import PATH, configured, examples, printed, whole_number
+from mirror_assets.cli.options import PATH, Exit, configured, examples, printed, whole_number
 
 if TYPE_CHECKING:
     from mirror_assets.config.discovered import RuleOutcome

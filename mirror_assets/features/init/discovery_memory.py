@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Literal
 from pydantic import Field
 
 from mirror_assets.config.discovered import DiscoveredTable
-from mirror_assets.config.errors import MEMORY_DAMAGED
+from mirror_assets.features.init.errors import MEMORY_DAMAGED
 from mirror_assets.features.init.finding import PlaceFinding
 from mirror_assets.landing.control_file import ControlFile, read_control_file, write_control_file
 from mirror_assets.landing.format import Record

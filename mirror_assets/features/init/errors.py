@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from urllib.parse import urlsplit
 
-from mirror_assets.errors import ErrorCode, ErrorRow, SettingError
+from mirror_assets.errors import ErrorCode, ErrorRow, RetryError, SettingError, StopError
 from mirror_assets.lakes.lake_store import shown
+from mirror_assets.redaction import redacted
 
 LAKE_UNFIT = ErrorRow(
     ErrorCode.SOURCE_UNREADABLE,
@@ -62,3 +63,32 @@ FILE_UNWRITABLE = ErrorRow(
     "choose another with --out.",
     "mirror-assets plan    # validates mirror.yaml",
 )
+MEMORY_DAMAGED = ErrorRow(
+    ErrorCode.LANDING_DAMAGED,
+    StopError,
+    "A file of discovered tables that this program did not write.",
+    "{path} is not a valid list of discovered tables.",
+    "restore it from a backup, or run `mirror-assets discover --accept`, which scans and writes it again.",
+    "mirror-assets check --table TABLE --only file_continuity\nmirror-assets rebuild TABLE",
+)
+NO_RESPONSE = ErrorRow(
+    ErrorCode.SOURCE_UNAVAILABLE,
+    RetryError,
+    "A place of tables, or a landing zone, that responds too late for loading definitions.",
+    "{what} did not respond in time to load the definitions.",
+    "check the network and the address; the sensor `mirror` scans again.",
+    "mirror-assets doctor --table TABLE",
+)
+REQUEST_FAILED = ErrorRow(
+    ErrorCode.UNEXPECTED,
+    StopError,
+    "A library raised an exception while tables were discovered.",
+    "{what} can't be read: {why}.",
+    "check its address and credential; the next scan tries again. If the error persists, report it.",
+    "mirror-assets doctor",
+)
+
+
+def request_failed(what: str, error: Exception) -> StopError:
+    """Return REQUEST_FAILED for an exception of a library, without secrets."""
+    return REQUEST_FAILED(what=what, why=redacted(f"{type(error).__name__}: {error}")[:300])

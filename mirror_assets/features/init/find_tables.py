@@ -14,12 +14,12 @@ from pathlib import PurePosixPath
 from typing import TypeVar
 
 from mirror_assets.config.discovered import When
-from mirror_assets.config.errors import NO_RESPONSE, request_failed
 from mirror_assets.config.model import Config
 from mirror_assets.errors import MirrorError
 from mirror_assets.features.init.choose_tables import RuleFinding, choose_tables
 from mirror_assets.features.init.discover_rule import DiscoverRule, DiscoverSettings, FromCatalog
 from mirror_assets.features.init.discovery_memory import DiscoveryMemory, MemoryFile
+from mirror_assets.features.init.errors import NO_RESPONSE, request_failed
 from mirror_assets.features.init.finding import Place, PlaceFinding, list_catalog, list_folders, scan
 from mirror_assets.lakes.catalogs import table_problem, unity_client
 from mirror_assets.lakes.lake_store import LakeAddress

@@ -7,8 +7,8 @@ from uuid import uuid4
 
 import pytest
 
-from mirror_assets.cli.exit import Exit
 from mirror_assets.cli.main import main
+from mirror_assets.cli.options import Exit
 from mirror_assets.config.load import parse_config
 from mirror_assets.errors import ErrorCode, SettingError
 from mirror_assets.features.demo.claim import (

@@ -10,8 +10,8 @@ import pytest
 import yaml
 from pyspark.sql import SparkSession
 
-from mirror_assets.cli.exit import Exit
 from mirror_assets.cli.main import main
+from mirror_assets.cli.options import Exit
 from mirror_assets.features.demo.claim import write_config
 from mirror_assets.features.demo.commands import demo_run as command
 from mirror_assets.features.demo.with_spark.demo_lake import Report

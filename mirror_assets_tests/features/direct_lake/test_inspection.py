@@ -17,8 +17,8 @@ import pytest
 from deltalake import DeltaTable, write_deltalake
 
 import mirror_assets
-from mirror_assets.cli.exit import Exit
 from mirror_assets.cli.main import main
+from mirror_assets.cli.options import Exit
 from mirror_assets.landing.names import TableName
 from mirror_assets.zones import LocalStore
 from mirror_assets_tests.landing.staging import cover

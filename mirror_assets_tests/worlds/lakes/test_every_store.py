@@ -11,7 +11,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from mirror_assets.cli import main
-from mirror_assets.cli.exit import Exit
+from mirror_assets.cli.options import Exit
 from mirror_assets.verify.reconciliation import ReconcileState
 from mirror_assets_tests.smoke import smoke_first
 from mirror_assets_tests.worlds.lakes.lake import FEED, LakeLab, StoreAtHand

@@ -16,7 +16,7 @@ from pyspark.sql import SparkSession
 from werkzeug.wrappers import Request, Response
 
 from mirror_assets.cli import main
-from mirror_assets.cli.exit import Exit
+from mirror_assets.cli.options import Exit
 from mirror_assets_tests.smoke import smoke_first
 from mirror_assets_tests.worlds.lakes.s3_server import BUCKET, PREFIX, REGION, S3Server
 

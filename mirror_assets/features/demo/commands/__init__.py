@@ -6,8 +6,7 @@ from pathlib import Path
 
 import click
 
-from mirror_assets.cli.exit import Exit
-from mirror_assets.cli.options import PATH, examples, printed
+from mirror_assets.cli.options import PATH, Exit, examples, printed
 
 
 @click.command(epilog=examples("demo", "demo --months 3 --folder /tmp/demo"))

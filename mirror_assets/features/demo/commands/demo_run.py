@@ -9,7 +9,7 @@ from itertools import pairwise
 from pathlib import Path
 
 from mirror_assets.cli.execute import CheckLine, broken_checks, check_lines, mirror
-from mirror_assets.cli.exit import Exit
+from mirror_assets.cli.options import Exit
 from mirror_assets.cli.output import note, show
 from mirror_assets.cli.run_job import execute, failures
 from mirror_assets.composition import open_spark

@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from mirror_assets.cli.exit import Exit
-from mirror_assets.cli.options import PATH, Decorated, configured, examples, table_names, with_options
+from mirror_assets.cli.options import PATH, Decorated, Exit, configured, examples, table_names, with_options
 
 if TYPE_CHECKING:
     from mirror_assets.features.direct_lake.commands.inspection import Inspection

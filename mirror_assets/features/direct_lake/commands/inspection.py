@@ -12,7 +12,7 @@ from urllib.parse import urlsplit
 
 import click
 
-from mirror_assets.cli.exit import Exit
+from mirror_assets.cli.options import Exit
 from mirror_assets.cli.output import note, show_json, show_line, show_records, show_text
 from mirror_assets.config.errors import CONFIG_MISSING, TABLE_UNKNOWN
 from mirror_assets.config.load import load_config

@@ -7,8 +7,7 @@ from uuid import UUID
 
 import click
 
-from mirror_assets.cli.exit import Exit
-from mirror_assets.cli.options import configured, examples
+from mirror_assets.cli.options import Exit, configured, examples
 
 
 @click.group(epilog=examples("fabric create sales --workspace GUID", "fabric start", "fabric status --json"))

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from uuid import UUID
 
-from mirror_assets.cli.exit import Exit
+from mirror_assets.cli.options import Exit
 from mirror_assets.cli.output import note, show, show_json
 from mirror_assets.composition import compose
 from mirror_assets.config.errors import Problem

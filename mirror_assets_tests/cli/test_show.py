@@ -91,7 +91,7 @@ def test_watch_looks_again_until_it_is_interrupted(
         if len(looks) == 2:
             raise KeyboardInterrupt
 
-    monkeypatch.setattr("mirror_assets.cli.status.sleep", sleep)
+    monkeypatch.setattr("mirror_assets.cli.show.sleep", sleep)
     assert main(["status", "--config", str(file), "--watch", "--every", "2s"]) == 0
     assert looks == [2.0, 2.0]
     assert capsys.readouterr().out.count("Ctrl-C ends") == 2
@@ -107,7 +107,7 @@ def test_watch_continues_while_a_user_edits_the_settings(
             raise KeyboardInterrupt
         file.write_text(texts.pop(0))
 
-    monkeypatch.setattr("mirror_assets.cli.status.sleep", sleep)
+    monkeypatch.setattr("mirror_assets.cli.show.sleep", sleep)
     assert main(["status", "--config", str(file), "--watch"]) == 0
     shown = capsys.readouterr().out
     assert (shown.count("Ctrl-C ends"), shown.count("error: ")) == (2, 1)
@@ -127,7 +127,7 @@ def test_watch_shows_an_error_that_concerns_all_tables(
     def away(_mirror: LocalReplicator) -> NoReturn:
         raise StopError("the mirror can't be read.", "mend it.", code=ErrorCode.MIRROR_UNREADABLE)
 
-    monkeypatch.setattr("mirror_assets.cli.status.sleep", interrupted)
+    monkeypatch.setattr("mirror_assets.cli.show.sleep", interrupted)
     monkeypatch.setattr(LocalReplicator, "status", away)
     main(["status", "--config", str(file), "--watch"])
     assert "the mirror can't be read. Next: mend it." in capsys.readouterr().out

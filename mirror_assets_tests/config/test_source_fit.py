@@ -2,8 +2,8 @@ from __future__ import annotations
 
 import pytest
 
-from mirror_assets.config.computed_columns import ComputedColumn
 from mirror_assets.config.errors import Problem
+from mirror_assets.config.setting_values import ComputedColumn
 from mirror_assets.config.source_fit import source_problems
 from mirror_assets.config.table_settings import TableSettings
 from mirror_assets.landing.names import TableName

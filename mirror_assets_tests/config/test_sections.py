@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from mirror_assets.config.automation import AutomationConfig
+from mirror_assets.config.sections import AutomationConfig
 
 
 @pytest.mark.parametrize(

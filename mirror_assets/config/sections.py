@@ -1,13 +1,18 @@
-"""Dagster's automation: resident or batch runs, and the intervals of sensors and schedules."""
+"""The sections of mirror.yaml that are not about tables: automation, metrics, Spark and the mirrored tables."""
 
 from __future__ import annotations
 
 from enum import Enum
-from typing import Annotated, Literal
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Literal
+from urllib.parse import urlsplit
 
-from pydantic import BeforeValidator, Field
+from pydantic import AfterValidator, BeforeValidator, Field, model_validator
+from typing_extensions import Self
 
-from mirror_assets.settings import Count, Seconds, Section
+from mirror_assets.config.setting_values import SparkName, SparkValue
+from mirror_assets.feature import features
+from mirror_assets.settings import Count, Folder, Seconds, Section, with_settings
 
 # A poll costs one request per table. A resident run may poll often; a sensor that has to start a run needn't.
 _RESIDENT_SECONDS, _BATCH_SECONDS = 2.0, 15.0
@@ -79,3 +84,75 @@ class AutomationConfig(Section):
         if self.every_seconds is not None:
             return float(self.every_seconds)
         return _RESIDENT_SECONDS if self.mode is Mode.RESIDENT else _BATCH_SECONDS
+
+
+def _collector(text: str) -> str:
+    """Return a collector's address. Raises ValueError for another text, and for one that contains a secret."""
+    parts = urlsplit(text)
+    if parts.scheme not in ("http", "https") or not parts.hostname:
+        raise ValueError("expected an address such as http://localhost:4318")
+    if "@" in parts.netloc or parts.query:
+        raise ValueError("it must not contain a user, a password or a token: set them in OTEL_EXPORTER_OTLP_HEADERS")
+    return text
+
+
+class PrometheusConfig(Section):
+    """The port that resident runs serve for Prometheus."""
+
+    port: Annotated[int, Field(ge=1, le=65_535)] | None = Field(
+        default=None, description="Port to scrape; null: none. Batch n (from 0) has port + n."
+    )
+
+
+class OtlpConfig(Section):
+    """The collector that every run sends metrics and traces to."""
+
+    endpoint: Annotated[str, AfterValidator(_collector)] | None = Field(
+        default=None, description="Its address, for OTLP over HTTP; null: none."
+    )
+
+
+class MetricsConfig(Section):
+    """The export of metrics and traces."""
+
+    prometheus: PrometheusConfig = Field(default_factory=PrometheusConfig, description="Port to scrape.")
+    otlp: OtlpConfig = Field(default_factory=OtlpConfig, description="Collector of metrics and traces.")
+
+
+class SparkConfig(Section):
+    """Additions to the Spark session. `${NAME}` is preserved, and resolved when a session opens."""
+
+    settings: dict[SparkName, SparkValue] = Field(default_factory=dict, description="Spark settings by name.")
+    jars_folder: Folder | None = Field(
+        default=None, description="Folder with the JARs of all packages; null: Spark downloads them once."
+    )
+
+
+MIRROR_PATH = "./mirror"
+
+
+class CoreMirror(Section):
+    """The tables of the local stand-in for Fabric's replicator."""
+
+    path: Folder = Field(
+        default=Path(MIRROR_PATH), validate_default=True, description="Folder of the stand-in's Delta tables."
+    )
+
+
+if TYPE_CHECKING:
+
+    class MirrorSections(CoreMirror):
+        """The stand-in's tables, or what mirrors instead."""
+else:
+    MirrorSections = with_settings(CoreMirror, [feature.mirror_settings() for feature in features()])
+
+
+class MirrorConfig(MirrorSections):
+    """The mirrored tables: those of the local stand-in for Fabric's replicator, or of a feature's mirror."""
+
+    @model_validator(mode="after")
+    def _one_mirror(self) -> Self:
+        others = [name for name in sorted(self.model_fields_set - {"path"}) if getattr(self, name) is not None]
+        if others and "path" in self.model_fields_set:
+            raise ValueError(f"set either `path` or `{others[0]}`")
+        return self

@@ -1,0 +1,296 @@
+"""The command line of `mirror-assets`: its options, help texts, and the functions that the commands call.
+
+A command imports its function when it runs, so that `--help` is fast, and `plan` and `status` load no Spark.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import click
+
+from mirror_assets.cli.early_start import source_rows, start_spark_early, waiting_rows
+from mirror_assets.cli.json_log import use_json
+from mirror_assets.cli.options import (
+    CONFIG_HELP,
+    PATH,
+    Decorated,
+    Exit,
+    RangeOptions,
+    commit_range,
+    configured,
+    duration,
+    examples,
+    require_tables,
+    table,
+    tables,
+    whole_number,
+)
+from mirror_assets.feature import features
+
+_NEW = "everything that has not landed"
+
+
+@click.command(epilog=examples("plan", "plan --table sales.orders --from 120 --json"))
+@tables
+@commit_range(_NEW)
+@configured
+def plan(
+    config: Path | None, names: tuple[str, ...], first: str | None, last: str | None, *, clip: bool, as_json: bool
+) -> Exit:
+    """Show the slices that `run` would mirror."""
+    from mirror_assets.cli import show
+
+    return show.plan(config, names, RangeOptions(first, last, clip).range, as_json=as_json)
+
+
+@click.command(
+    epilog=examples("run", "run --table sales.orders --to '2026-01-31 18:00:00'", "run --follow --every 10s")
+)
+@tables
+@commit_range(_NEW)
+@click.option("--follow", is_flag=True, help="Keep running, and mirror new commits, until Ctrl-C.")
+@click.option(
+    "--every", type=duration, default="2s", metavar="TIME", help="With --follow: how often to check for commits."
+)
+@configured
+def run(
+    config: Path | None,
+    names: tuple[str, ...],
+    first: str | None,
+    last: str | None,
+    every: float,
+    *,
+    clip: bool,
+    follow: bool,
+    as_json: bool,
+) -> Exit:
+    """Mirror tables until nothing is left.
+
+    Plans, stages, checks and publishes slice by slice. A failing table doesn't stop the others. With --follow, Ctrl-C
+    ends the command after the running slices, and --json prints a line for each landed slice.
+    """
+    if follow and (first or last or clip):
+        raise click.UsageError("--follow mirrors all new commits: leave out --from, --to and --clip.")
+    require_tables(config, names)
+    if follow:
+        start_spark_early(config, names, None)
+        from mirror_assets.cli import follow as following
+
+        return following.follow(config, names, every, as_json=as_json)
+    commits = RangeOptions(first, last, clip)
+    start_spark_early(config, names, lambda table: waiting_rows(table, commits.range))
+    from mirror_assets.cli import execute
+
+    return execute.run(config, names, commits, as_json=as_json)
+
+
+@click.command(epilog=examples("replicate"))
+@configured
+def replicate(config: Path | None, *, as_json: bool) -> Exit:
+    """Apply landing files with the local stand-in for Fabric.
+
+    If Fabric itself mirrors, only show what it has applied. Exit 1 if a table has failed.
+    """
+    from mirror_assets.cli import execute
+
+    return execute.replicate(config, as_json=as_json)
+
+
+@click.command(epilog=examples("repair sales.orders --dry-run", "repair sales.orders --yes"))
+@table
+@click.option("--dry-run", is_flag=True, help="Only show what would land.")
+@click.option("--yes", is_flag=True, help="Don't show it first, and don't ask for confirmation.")
+@configured
+def repair(config: Path | None, name: str, *, dry_run: bool, yes: bool, as_json: bool) -> Exit:
+    """Land only the difference between a table's source and its mirror.
+
+    The table stays available. The mirror must have applied everything that has landed.
+    """
+    from mirror_assets.cli import execute
+
+    return execute.repair(config, name, dry_run=dry_run, yes=yes, as_json=as_json)
+
+
+@click.command(epilog=examples("rebuild sales.orders", "rebuild sales.orders --yes"))
+@table
+@click.option("--yes", is_flag=True, help="Don't ask for confirmation.")
+@configured
+def rebuild(config: Path | None, name: str, *, yes: bool, as_json: bool) -> Exit:
+    """Drop a table's folder and load the table again.
+
+    Shows how many rows are loaded again, and asks for confirmation. Continues an interrupted rebuild without asking.
+    """
+    from mirror_assets.cli import execute
+
+    return execute.rebuild(config, name, yes=yes, as_json=as_json)
+
+
+@click.command(epilog=examples("drop sales.orders", "drop sales.orders --yes"))
+@table
+@click.option("--yes", is_flag=True, help="Don't ask for confirmation.")
+@configured
+def drop(config: Path | None, name: str, *, yes: bool, as_json: bool) -> Exit:
+    """Delete a table from landing zone and mirror.
+
+    TABLE is a table of mirror.yaml, or one that was removed from it. Continues an interrupted drop.
+    """
+    from mirror_assets.cli import setup
+
+    return setup.drop(config, name, yes=yes, as_json=as_json)
+
+
+def _limit(default: str) -> Callable[[Decorated], Decorated]:
+    """Return the option for the number of rows."""
+    least = whole_number("a whole number from 1 on", 1)
+    return click.option("--limit", type=least, default=default, metavar="N", help="Maximum number of rows to show.")
+
+
+@click.command(epilog=examples("status", "status --watch", "status --table sales.orders --json"))
+@tables
+@click.option("--watch", is_flag=True, help="Refresh repeatedly, until Ctrl-C.")
+@click.option("--every", type=duration, default="5s", metavar="TIME", help="With --watch: how often to refresh.")
+@configured
+def status(config: Path | None, names: tuple[str, ...], every: float, *, watch: bool, as_json: bool) -> Exit:
+    """Show the status of each table: health, landed version, mirrored version, lag.
+
+    The most urgent table is first, and the last column has the reason. Exit 1 if a source can't be read.
+    """
+    from mirror_assets.cli import show
+
+    if watch:
+        if as_json:
+            raise click.UsageError("--watch prints no JSON: leave out --json.")
+        return show.watch(config, names, every)
+    return show.status(config, names, as_json=as_json)
+
+
+@click.command(epilog=examples("reconcile", "reconcile --table sales.orders"))
+@tables
+@configured
+def reconcile(config: Path | None, names: tuple[str, ...], *, as_json: bool) -> Exit:
+    """Compare the mirror with its source.
+
+    Reads all rows of both, at the mirror's version. Exit 1 if they differ.
+    """
+    start_spark_early(config, names, source_rows)
+    from mirror_assets.cli import show_rows
+
+    return show_rows.reconcile(config, names, as_json=as_json)
+
+
+@click.command(epilog=examples("feed sales.orders", "feed sales.orders --from 120 --to 125 --limit 1000"))
+@table
+@commit_range("the newest commit")
+@_limit("100")
+@configured
+def feed(
+    config: Path | None,
+    name: str,
+    first: str | None,
+    last: str | None,
+    limit: int,
+    *,
+    clip: bool,
+    as_json: bool,
+) -> Exit:
+    """Show changed rows of a source by version, from its change data feed or by row tracking."""
+    from mirror_assets.cli import show_rows
+
+    return show_rows.feed(config, name, RangeOptions(first, last, clip).range, limit, as_json=as_json)
+
+
+@click.command(epilog=examples("preview sales.orders", "preview sales.orders --limit 100 --json"))
+@table
+@_limit("10")
+@configured
+def preview(config: Path | None, name: str, limit: int, *, as_json: bool) -> Exit:
+    """Show rows of a source as they would land: filtered, masked, with computed columns.
+
+    Checks `where` and the expressions of `columns`, and lists all their mistakes. Writes nothing.
+    """
+    from mirror_assets.cli import show_rows
+
+    return show_rows.preview(config, name, limit, as_json=as_json)
+
+
+@click.command(epilog=examples("check", "check --table sales.orders --only lag --only retention", "check --json"))
+@tables
+@click.option("--only", "only", multiple=True, metavar="CHECK", help="Run only this check; may be repeated.")
+@configured
+def check(config: Path | None, names: tuple[str, ...], only: tuple[str, ...], *, as_json: bool) -> Exit:
+    """Run the asset checks now.
+
+    Starts Spark for checks that read rows. Exit 1 if one fails with severity ERROR.
+    """
+    from mirror_assets.cli import execute
+
+    return execute.check(config, names, only, as_json=as_json)
+
+
+@click.command(epilog=examples("doctor", "doctor --no-spark --json", "doctor --table sales.orders --thorough"))
+@tables
+@click.option("--thorough", is_flag=True, help="Check the keys of all rows, not only of a sample.")
+@click.option("--spark/--no-spark", "with_spark", default=True, help="Also test Spark, with the pipeline's settings.")
+@configured
+def doctor(config: Path | None, names: tuple[str, ...], *, thorough: bool, with_spark: bool, as_json: bool) -> Exit:
+    """Test whether the landing zone and the sources are ready for mirroring.
+
+    Each problem has its next step. Writes only into a scratch folder of the landing zone. Exit 1 if there is a
+    problem.
+    """
+    from mirror_assets.cli import setup
+
+    return setup.doctor(config, names, with_spark=with_spark, thorough=thorough, as_json=as_json)
+
+
+@click.command(epilog=examples("download-jars ./jars"))
+@click.argument("folder", type=click.Path(path_type=Path, file_okay=False))
+@configured
+def download_jars(config: Path | None, folder: Path, *, as_json: bool) -> Exit:
+    """Download the JARs that Spark needs into FOLDER.
+
+    For machines that can't download packages: copy FOLDER there, and set `spark.jars_folder` in their mirror.yaml.
+    """
+    from mirror_assets.cli import setup
+
+    return setup.download_jars(config, folder, as_json=as_json)
+
+
+class _InOrder(click.Group):
+    def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002 click's signature
+        """Return the commands in the order in which they were added, not of the alphabet."""
+        return list(self.commands)
+
+
+@click.group(
+    cls=_InOrder,
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110, "show_default": True},
+    epilog="\b\nExit codes: 0 fine; 1 a check or a table failed; 2 the configuration or the command line is wrong.\n"
+    'Completion in bash: eval "$(_MIRROR_ASSETS_COMPLETE=bash_source mirror-assets)"; also zsh_source, fish_source.',
+)
+@click.option(
+    "--log", type=click.Choice(["text", "json"]), default="text", help="Format of messages on the error stream."
+)
+@click.option("--config", type=PATH, help=CONFIG_HELP)
+@click.version_option(package_name="mirror-assets", message="%(prog)s %(version)s")
+def app(log: str, config: Path | None) -> None:  # noqa: ARG001 the commands read it from the context
+    """Mirror Delta tables into Microsoft Fabric."""
+    use_json(is_on=log == "json")
+
+
+@app.result_callback()
+def _flush(code: Exit, **_: object) -> Exit:
+    """Write all output here, where click ends the process quietly if its reader has ended (`| head`)."""
+    sys.stdout.flush()
+    return code
+
+
+for _command in (
+    *(plan, run, status, reconcile, feed, preview, check, doctor, download_jars),
+    *(replicate, repair, rebuild, drop),
+    *(command for feature in features() for command in feature.commands()),
+):
+    app.add_command(_command)
