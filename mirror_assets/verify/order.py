@@ -31,9 +31,8 @@ from mirror_assets.source.scan import Scan
 from mirror_assets.source.schema import LandedColumn
 from mirror_assets.sql_names import quoted
 from mirror_assets.verify.check_result import CheckResult
-from mirror_assets.verify.key_hashes import Markers
 from mirror_assets.verify.staged import StagedSlice
-from mirror_assets.verify.uniqueness import KeyInspection
+from mirror_assets.verify.uniqueness import KeyInspection, Markers
 
 _SAMPLES = 5
 _LOW_HALF = (1 << 32) - 1
