@@ -9,8 +9,8 @@ from mirror_assets.cli.exit import Exit
 from mirror_assets.cli.output import note, show_json
 from mirror_assets.composition import compose
 from mirror_assets.config.load import load_config
-from mirror_assets.landing.drop import is_dropped
 from mirror_assets.landing.names import TableName
+from mirror_assets.landing.rebuild import is_dropped
 from mirror_assets.landing.steps import drive
 from mirror_assets.pipeline.rebuild_table import drop_table, mirror_wait, require_table
 

@@ -8,11 +8,10 @@ import time
 from collections.abc import Callable
 from dataclasses import replace
 
-from mirror_assets.landing.control_file import read_control_file, write_hint
 from mirror_assets.landing.format import Manifest, SliceKind
 from mirror_assets.landing.generations import EqualVersions, Reconciled
 from mirror_assets.landing.names import TableName
-from mirror_assets.landing.steps import drive
+from mirror_assets.landing.steps import drive, read_control_file, write_hint
 from mirror_assets.monitoring import Mirror, TableState
 from mirror_assets.pipeline.context import TableContext
 from mirror_assets.pipeline.source_check import changed_expressions, table_columns, table_projection

@@ -17,9 +17,17 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import pairwise
 
-from mirror_assets.landing.control_file import ControlFile, read_control_file, write_hint
 from mirror_assets.landing.format import CommittedFile, Manifest, SliceKind, continues, is_next
-from mirror_assets.landing.generations import Generation, RollUp, Verified, VerifiedFile, content_hash, range_path
+from mirror_assets.landing.generations import (
+    KEPT,
+    Generation,
+    RollUp,
+    Verified,
+    VerifiedFile,
+    content_hash,
+    list_history,
+    range_path,
+)
 from mirror_assets.landing.metadata import declared_keys
 from mirror_assets.landing.names import (
     PROCESSED,
@@ -30,10 +38,9 @@ from mirror_assets.landing.names import (
     landing_number,
 )
 from mirror_assets.landing.receipt import read_receipt
-from mirror_assets.landing.roll_up import KEPT, list_history
 from mirror_assets.landing.staged_parts import count_markers, sha256
 from mirror_assets.landing.state import read_manifest
-from mirror_assets.landing.steps import drive
+from mirror_assets.landing.steps import ControlFile, drive, read_control_file, write_hint
 from mirror_assets.verify.check_result import CheckResult
 from mirror_assets.zones import FileInfo, Store
 
