@@ -11,7 +11,7 @@ from mirror_assets.cli.exit import Exit, exit_code
 from mirror_assets.cli.json_log import is_json, print_line, print_unexpected
 from mirror_assets.cli.spark_log import spark_log
 from mirror_assets.errors import MirrorError
-from mirror_assets.garbage import search_rarely
+from mirror_assets.process import search_rarely
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

@@ -13,7 +13,7 @@ from mirror_assets.column_types import Family, column_type
 from mirror_assets.markers import JSON_OPTIONS
 from mirror_assets.source.projection import Projection
 from mirror_assets.source.schema import LandedColumn
-from mirror_assets.sql_names import quoted
+from mirror_assets.spark_names import quoted
 
 CHANGE_TYPE = "_change_type"
 COMMIT_VERSION = "_commit_version"

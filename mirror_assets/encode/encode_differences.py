@@ -26,13 +26,13 @@ from mirror_assets.encode.row_hash import value_stamp
 from mirror_assets.encode.scan_reader import read_scan
 from mirror_assets.encode.spark_errors import duplicate_key, spark_errors
 from mirror_assets.markers import ROW_MARKER, Marker
-from mirror_assets.readable import readable
-from mirror_assets.row_values import shown_key
+from mirror_assets.redaction import shown_key
 from mirror_assets.source.projection import ALL_ROWS, Projection
 from mirror_assets.source.row_counts import ReadRows
 from mirror_assets.source.scan import DifferingScans
 from mirror_assets.source.schema import LandedColumn
-from mirror_assets.sql_names import quoted
+from mirror_assets.spark_messages import readable
+from mirror_assets.spark_names import quoted
 
 _OLD, _NEW = "old", "new"
 _SAMPLES = 5

@@ -13,7 +13,7 @@ from pathlib import Path
 from pyspark import SparkConf, SparkContext
 from pyspark.java_gateway import launch_gateway
 
-from mirror_assets.user_cache import user_cache
+from mirror_assets.process import user_cache
 
 _STANDARD_ERROR = 2
 

@@ -22,7 +22,7 @@ from mirror_assets.encode.spark_errors import duplicate_key, spark_errors
 from mirror_assets.markers import ROW_MARKER, Marker
 from mirror_assets.source.batching import parts_for
 from mirror_assets.source.schema import LandedColumn
-from mirror_assets.sql_names import quoted
+from mirror_assets.spark_names import quoted
 
 _REPEATS = "repeats"
 

@@ -13,11 +13,11 @@ from mirror_assets.encode.counted import row_counts
 from mirror_assets.encode.part_assignment import EncodeGroup, part_of_row, shuffle_key
 from mirror_assets.encode.row_hash import value_stamp
 from mirror_assets.markers import ROW_MARKER, Marker
-from mirror_assets.readable import readable
-from mirror_assets.row_values import shown_key
+from mirror_assets.redaction import shown_key
 from mirror_assets.source.row_counts import ReadRows
 from mirror_assets.source.schema import LandedColumn
-from mirror_assets.sql_names import quoted
+from mirror_assets.spark_messages import readable
+from mirror_assets.spark_names import quoted
 
 DUPLICATES, MISPLACED = "duplicates", "misplaced"
 

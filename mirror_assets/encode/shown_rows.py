@@ -11,7 +11,7 @@ from mirror_assets.encode.columns import CHANGE_TYPE, COMMIT_TIMESTAMP, COMMIT_V
 from mirror_assets.encode.encode_differences import DifferencesSlice, DifferingRows
 from mirror_assets.markers import ROW_MARKER, Marker
 from mirror_assets.source.schema import LandedColumn
-from mirror_assets.sql_names import quoted
+from mirror_assets.spark_names import quoted
 
 
 def net_changes(

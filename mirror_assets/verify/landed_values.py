@@ -27,7 +27,7 @@ from pyspark.sql.types import (
 )
 
 from mirror_assets.source.projection import Projection
-from mirror_assets.sql_names import quoted
+from mirror_assets.spark_names import quoted
 
 _DECIMAL = re.compile(r"decimal\((\d+),(\d+)\)")
 _DAY_MICROSECONDS = 86_400_000_000

@@ -22,11 +22,10 @@ from pyspark.sql import functions as F
 from mirror_assets.errors import ErrorCode, ErrorRow, RetryError, StopError
 from mirror_assets.landing.generations import EqualVersions
 from mirror_assets.markers import ROW_ID
-from mirror_assets.readable import readable
 from mirror_assets.redaction import redacted_error
 from mirror_assets.source.projection import Projection
-from mirror_assets.spark_facts import spark_facts
-from mirror_assets.sql_names import quoted
+from mirror_assets.spark_messages import readable, spark_facts
+from mirror_assets.spark_names import quoted
 from mirror_assets.standin.errors import MIRROR_UNREADABLE
 from mirror_assets.verify.differing_rows import BUCKETS, COUNTS, BucketTotals, Sides, bucket_totals, differing_rows
 from mirror_assets.verify.landed_values import is_shown, landed_types, landed_value, with_absent_columns

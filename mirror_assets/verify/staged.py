@@ -17,7 +17,7 @@ import pyarrow.parquet as pq
 from mirror_assets.landing.format import Column, SliceKind, SliceRecord, StagedPart
 from mirror_assets.landing.staged_parts import count_markers, found_parts
 from mirror_assets.markers import ROW_MARKER, Marker
-from mirror_assets.row_values import shown_key
+from mirror_assets.redaction import shown_key
 from mirror_assets.verify.check_result import CheckResult
 from mirror_assets.verify.landed_values import arrow_type
 from mirror_assets.zones import Store

@@ -22,11 +22,11 @@ from mirror_assets.encode.scan_reader import read_scan
 from mirror_assets.encode.spark_errors import spark_errors
 from mirror_assets.landing.format import SliceKind
 from mirror_assets.markers import ROW_MARKER, Marker
-from mirror_assets.readable import readable
-from mirror_assets.row_values import shown_key
+from mirror_assets.redaction import shown_key
 from mirror_assets.source.projection import Projection
 from mirror_assets.source.scan import Scan
-from mirror_assets.sql_names import quoted
+from mirror_assets.spark_messages import readable
+from mirror_assets.spark_names import quoted
 from mirror_assets.verify.check_result import CheckResult
 from mirror_assets.verify.staged import Numbers, StagedSlice
 

@@ -25,7 +25,7 @@ from mirror_assets.landing.staged_parts import count_markers
 from mirror_assets.markers import ROW_MARKER
 from mirror_assets.pipeline.check_slice import BLOCKING_CHECKS, check_staged
 from mirror_assets.pipeline.land_slice import stage_range
-from mirror_assets.row_values import shown_key
+from mirror_assets.redaction import shown_key
 from mirror_assets.verify.check_result import CheckResult
 from mirror_assets.verify.staged import StagedSlice, readable_rows, schema_compatibility
 from mirror_assets_tests.lab import TABLE, Lab, key

@@ -36,8 +36,7 @@ from mirror_assets.source.losses import (
     SparkInterrupted,
     proved,
 )
-from mirror_assets.spark_paths import spark_path
-from mirror_assets.sql_names import table_at
+from mirror_assets.spark_names import spark_path, table_at
 
 MAINTENANCE_OP = "maintain_tables"
 # VACUUM runs after the plan was made, on a machine whose clock may be ahead.
