@@ -13,9 +13,9 @@ import re
 from collections.abc import Mapping
 
 # A shorter value is not a secret, and would be replaced where it is in a message by chance, such as `1` or `true`.
-_SHORTEST = 6
+_SHORTEST_SECRET = 6
 _references: dict[str, str] = {}
-_LONGEST = 40
+_LONGEST_VALUE = 40
 _SHOWN = re.compile("«[^«»]*(?:»|$)")
 _LEFT_OUT = "«…»"
 
@@ -29,7 +29,7 @@ class RedactedError(Exception):
 
 def hide(name: str, value: str) -> None:
     """Show this environment variable's value as `${name}` from now on; values shorter than six characters stay."""
-    if len(value) >= _SHORTEST:
+    if len(value) >= _SHORTEST_SECRET:
         # Also escaped, as repr() writes it.
         _references.update(dict.fromkeys((value, repr(value)[1:-1]), f"${{{name}}}"))
 
@@ -69,4 +69,4 @@ def marked(text: str) -> str:
 def _shown(value: object) -> str:
     if value is None:
         return "NULL"
-    return (repr(value) if isinstance(value, str | bytes) else str(value))[:_LONGEST]
+    return (repr(value) if isinstance(value, str | bytes) else str(value))[:_LONGEST_VALUE]

@@ -57,15 +57,14 @@ def file_continuity(store: Store, table: TableName, applied: int | None) -> Chec
     """
     current = drive(read_manifest(table), store)
     if current is None:
-        waiting = visible_files(store.list(table.folder))
+        waiting = CheckedFolder(table, (), tuple(store.list(table.folder)), ()).waiting
         stray = [f"{info.path} has landed without a manifest" for info in waiting]
         return CheckResult(FILE_CONTINUITY, tuple(stray), {"files": len(waiting)})
     generations, wrong = read_history(store, table, current.manifest)
     passed = _read_passed(store, table)
     finished = [info for name in (PROCESSED, READY_TO_DELETE) for info in store.list(f"{table.folder}/{name}")]
-    listing = store.list(table.folder)
-    folder = CheckedFolder(table, generations, visible_files(listing), tuple(finished), serviced=is_serviced(listing))
-    problems = (*wrong, *folder_problems(store, folder, applied))
+    folder = CheckedFolder(table, generations, tuple(store.list(table.folder)), tuple(finished))
+    problems = (*wrong, *_folder_problems(store, folder, applied))
     return _result(store, current.manifest, folder, problems, passed)
 
 
@@ -79,16 +78,9 @@ def incremental_continuity(store: Store, table: TableName, applied: int | None) 
     new = _new_generations(store, table, manifest, verified.generation)
     if new is None:
         return file_continuity(store, table, applied)
-    listing = store.list(table.folder)
-    folder = CheckedFolder(
-        table,
-        (verified.generation, *new),
-        visible_files(listing),
-        (),
-        serviced=is_serviced(listing),
-        verified={file.number: file.etag for file in verified.waiting},
-    )
-    problems = (*chain_problems(table, folder.generations), *folder_problems(store, folder, applied))
+    etags = {file.number: file.etag for file in verified.waiting}
+    folder = CheckedFolder(table, (verified.generation, *new), tuple(store.list(table.folder)), (), etags)
+    problems = (*_chain_problems(table, folder.generations), *_folder_problems(store, folder, applied))
     return file_continuity(store, table, applied) if problems else _result(store, manifest, folder, (), passed)
 
 
@@ -118,10 +110,16 @@ def metadata_unchanged(store: Store, table: TableName, keys: Sequence[str]) -> C
 def _result(
     store: Store, manifest: Manifest, folder: CheckedFolder, problems: Iterable[str], passed: ControlFile[Verified]
 ) -> CheckResult:
-    """Return the result; if it passes, store it in place of the one that passed before."""
+    """Return the result; if it passes, store the newest generation and the waiting files in place of `passed`."""
     found = tuple(dict.fromkeys(problems))
     if not found:
-        _remember(store, folder, passed)
+        waiting = [(landing_number(info.name), info.etag) for info in folder.waiting]
+        verified = Verified(
+            generation=folder.generations[-1].model_copy(update={"files": ()}),
+            waiting=tuple(VerifiedFile(number=number, etag=etag) for number, etag in waiting if number),
+        )
+        if passed.record != verified:
+            write_hint(passed, verified, store)
     metadata: dict[str, int | float | str] = {
         "files": len(folder.waiting),
         "next_number": manifest.next_number,
@@ -153,33 +151,29 @@ def _new_generations(
     return tuple(map(Generation.of, kept)) if len(kept) == count and kept[-1] == manifest else None
 
 
-def _remember(store: Store, folder: CheckedFolder, before: ControlFile[Verified]) -> None:
-    """Store the folder's newest generation and waiting files as the last passed result, in place of the one before."""
-    waiting = [(landing_number(info.name), info.etag) for info in folder.waiting]
-    verified = Verified(
-        generation=folder.generations[-1].model_copy(update={"files": ()}),
-        waiting=tuple(VerifiedFile(number=number, etag=etag) for number, etag in waiting if number),
-    )
-    if before.record == verified:
-        return
-    write_hint(before, verified, store)
-
-
 @dataclass(frozen=True)
 class CheckedFolder:
-    """The files of a table folder, and the generations that committed them.
+    """The listing of a table folder, and the generations that committed its files.
 
-    `waiting` are the files that Fabric reads; `finished` those that it has moved into its own subfolders, and
-    `serviced`: these subfolders exist. `verified` has the ETags, by number, of waiting files that were
-    checked before; their generations need not be among `generations`.
+    `finished` are the files that Fabric has moved into its own subfolders. `verified` has the ETags, by number, of
+    waiting files that were checked before; their generations need not be among `generations`.
     """
 
     table: TableName
     generations: tuple[Generation, ...]
-    waiting: tuple[FileInfo, ...]
+    listing: tuple[FileInfo, ...]
     finished: tuple[FileInfo, ...]
-    serviced: bool
     verified: Mapping[int, str] = field(default_factory=dict)
+
+    @cached_property
+    def waiting(self) -> tuple[FileInfo, ...]:
+        """The files that Fabric reads: those without a leading underscore."""
+        return tuple(info for info in self.listing if not info.name.startswith("_"))
+
+    @property
+    def is_serviced(self) -> bool:
+        """Whether Fabric has moved files of this table folder into its own subfolders."""
+        return any(info.name in (PROCESSED, READY_TO_DELETE) for info in self.listing)
 
     @cached_property
     def files(self) -> dict[int, CommittedFile]:
@@ -197,22 +191,12 @@ class CheckedFolder:
         etags = {number: file.etag for number, file in self.files.items()}
         return any(info.etag == etags.get(landing_number(info.name) or 0) for info in self.waiting)
 
-    def path(self, number: int) -> str:
-        """The landing file's path."""
-        return self.table.landing_file(number)
+    def may_lack(self, number: int, applied: int | None, lowest: int) -> bool:
+        """Whether the replicator may have removed the file; if `applied` is unknown, its subfolders decide."""
+        return number <= applied if applied is not None else self.is_serviced and number < lowest
 
 
-def visible_files(listing: Iterable[FileInfo]) -> tuple[FileInfo, ...]:
-    """Return the files that Fabric reads: those without a leading underscore."""
-    return tuple(info for info in listing if not info.name.startswith("_"))
-
-
-def is_serviced(listing: Iterable[FileInfo]) -> bool:
-    """Whether Fabric has moved files of this table folder into its own subfolders."""
-    return any(info.name in (PROCESSED, READY_TO_DELETE) for info in listing)
-
-
-def folder_problems(store: Store, folder: CheckedFolder, applied: int | None) -> Iterator[str]:
+def _folder_problems(store: Store, folder: CheckedFolder, applied: int | None) -> Iterator[str]:
     """Yield problems of the files; `applied` is the number of the last applied file, None if unknown."""
     yield from _name_problems(folder)
     yield from _gap_problems(folder, applied)
@@ -239,17 +223,11 @@ def _gap_problems(folder: CheckedFolder, applied: int | None) -> Iterator[str]:
     finished = {number for info in folder.finished if (number := landing_number(info.name))}
     last = max(folder.expected, default=0)
     for number in sorted(folder.expected - present - finished):
-        if not _consumed(folder, number, applied, min(present, default=last)):
-            yield f"{folder.path(number)} is missing, and the replicator has not applied it"
+        path = folder.table.landing_file(number)
+        if not folder.may_lack(number, applied, min(present, default=last)):
+            yield f"{path} is missing, and the replicator has not applied it"
         elif number == last:
-            yield f"{folder.path(number)} is missing: the last file must stay"
-
-
-def _consumed(folder: CheckedFolder, number: int, applied: int | None, lowest: int) -> bool:
-    """Return whether the replicator may have removed the file; if `applied` is unknown, decide by its subfolders."""
-    if applied is not None:
-        return number <= applied
-    return folder.serviced and number < lowest
+            yield f"{path} is missing: the last file must stay"
 
 
 def _finished_problems(folder: CheckedFolder) -> Iterator[str]:
@@ -327,13 +305,13 @@ def read_history(store: Store, table: TableName, manifest: Manifest) -> tuple[tu
     newest = [kept[number] for number in sorted(kept)]
     problems = (
         *_roll_up_problems(table, files.roll_ups),
-        *chain_problems(table, [*_unbroken(rolled), *newest]),
+        *_chain_problems(table, [*_unbroken(rolled), *newest]),
         *_end_problems(table, manifest, files),
     )
     return (*rolled, *newest), problems
 
 
-def chain_problems(table: TableName, generations: Sequence[Generation]) -> Iterator[str]:
+def _chain_problems(table: TableName, generations: Sequence[Generation]) -> Iterator[str]:
     """Yield why a generation does not follow the one before it: generation, file number, version or chunk."""
     for before, after in pairwise(generations):
         if after.generation != before.generation + 1:

@@ -202,15 +202,12 @@ def all_totals(request: ReconcileRequest, read: OpenedTables, report: Report) ->
     report(f"{_rows(source):,} rows in the source; reading the mirror")
     with mirror_errors(request):
         mirror = bucket_totals(read.sides.mirror, read.sides.identity)
-    return Totals(_rows(source), _rows(mirror), _unequal(source, mirror))
+    unequal = (bucket for bucket in source.keys() | mirror.keys() if source.get(bucket) != mirror.get(bucket))
+    return Totals(_rows(source), _rows(mirror), frozenset(unequal))
 
 
 def _rows(totals: BucketTotals) -> int:
     return sum(total[0] for total in totals.values())
-
-
-def _unequal(source: BucketTotals, mirror: BucketTotals) -> frozenset[int]:
-    return frozenset(bucket for bucket in source.keys() | mirror.keys() if source.get(bucket) != mirror.get(bucket))
 
 
 def _landed_source(rows: DataFrame, names: Sequence[str], projection: Projection) -> DataFrame:
