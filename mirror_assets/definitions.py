@@ -14,7 +14,6 @@ import mirror_assets.encode  # noqa: F401 first: without a supported Spark, its 
 from mirror_assets.config.load import load_config
 from mirror_assets.config.model import Config
 from mirror_assets.feature import Feature, SliceCheck
-from mirror_assets.garbage import search_rarely
 from mirror_assets.orchestration.assets import table_assets
 from mirror_assets.orchestration.check_runs import check_definitions
 from mirror_assets.orchestration.dagster_internals import (
@@ -30,6 +29,7 @@ from mirror_assets.orchestration.resources import resources
 from mirror_assets.orchestration.schedules import job_schedules
 from mirror_assets.orchestration.sensors import mirror_sensor, replicator_sensor
 from mirror_assets.orchestration.translator import MirrorTranslator
+from mirror_assets.process import search_rarely
 
 # Single-run backfills have been beta for years, and Dagster would say so once for each table.
 warnings.filterwarnings("ignore", category=dg.BetaWarning)

@@ -6,7 +6,7 @@ import pytest
 
 from mirror_assets.column_types import COLUMN_TYPES, LAND_AS_TEXT, ColumnType, Family, column_type
 from mirror_assets.source.schema import landing_type, parse_schema
-from mirror_assets.verify.landed_types import LANDED_TYPES, arrow_type
+from mirror_assets.verify.landed_values import LANDED_TYPES, arrow_type
 from mirror_assets_tests.pages import DOCS, codes, table
 from mirror_assets_tests.source.handmade import column, schema_string
 from mirror_assets_tests.types.cases import CASES

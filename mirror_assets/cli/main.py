@@ -20,7 +20,7 @@ from mirror_assets.cli.commands import app
 from mirror_assets.cli.json_log import is_json, print_line, print_unexpected
 from mirror_assets.cli.options import Exit, exit_code
 from mirror_assets.errors import MirrorError
-from mirror_assets.garbage import search_rarely
+from mirror_assets.process import search_rarely
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

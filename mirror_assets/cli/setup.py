@@ -11,8 +11,8 @@ from mirror_assets.cli.options import Exit
 from mirror_assets.cli.output import note, refused, show_json, show_line
 from mirror_assets.composition import compose, spark_settings_of
 from mirror_assets.config.load import load_config
-from mirror_assets.landing.drop import is_dropped
 from mirror_assets.landing.names import TableName
+from mirror_assets.landing.rebuild import is_dropped
 from mirror_assets.landing.steps import drive
 from mirror_assets.pipeline.doctor import examine_sources, examine_zone
 from mirror_assets.pipeline.doctor_questions import DoctorAnswer, DoctorVerdict, examine_mirror, is_well

@@ -30,13 +30,13 @@ from mirror_assets.encode.part_assignment import EncodeGroup, group_commits, par
 from mirror_assets.encode.scan_reader import read_scan
 from mirror_assets.encode.spark_errors import spark_errors
 from mirror_assets.markers import ROW_MARKER, Marker
-from mirror_assets.readable import readable
-from mirror_assets.row_values import shown_key
+from mirror_assets.redaction import shown_key
 from mirror_assets.source.batching import PartAssignment
 from mirror_assets.source.commits import ReadRows
 from mirror_assets.source.scan import RowKind, Scan
 from mirror_assets.source.schema import ALL_ROWS, LandedColumn, Projection
-from mirror_assets.sql_names import quoted
+from mirror_assets.spark_messages import readable
+from mirror_assets.spark_names import quoted
 
 # A group with one part keeps one core busy; more concurrent Spark jobs would only wait for each other.
 _CONCURRENT_GROUPS = 4

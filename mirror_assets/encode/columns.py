@@ -12,7 +12,7 @@ from pyspark.sql.types import ArrayType, DataType, MapType, StringType, StructTy
 from mirror_assets.column_types import Family, column_type
 from mirror_assets.markers import JSON_OPTIONS
 from mirror_assets.source.schema import LandedColumn, Projection
-from mirror_assets.sql_names import quoted
+from mirror_assets.spark_names import quoted
 
 CHANGE_TYPE = "_change_type"
 COMMIT_VERSION = "_commit_version"

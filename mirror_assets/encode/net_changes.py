@@ -41,13 +41,13 @@ from mirror_assets.encode.inserts import write_parts
 from mirror_assets.encode.scan_reader import read_scan
 from mirror_assets.encode.spark_errors import spark_errors
 from mirror_assets.markers import ROW_MARKER, Marker
-from mirror_assets.readable import readable
-from mirror_assets.row_values import shown_key
+from mirror_assets.redaction import shown_key
 from mirror_assets.source.batching import parts_for
 from mirror_assets.source.commits import ReadRows
 from mirror_assets.source.scan import DifferingScans
 from mirror_assets.source.schema import ALL_ROWS, LandedColumn, Projection
-from mirror_assets.sql_names import quoted
+from mirror_assets.spark_messages import readable
+from mirror_assets.spark_names import quoted
 
 _OLD, _NEW = "old", "new"
 _SAMPLES = 5

@@ -14,11 +14,11 @@ from mirror_assets.encode.errors import duplicate_key
 from mirror_assets.encode.inserts import write_parts
 from mirror_assets.encode.spark_errors import spark_errors
 from mirror_assets.markers import ROW_MARKER, Marker
-from mirror_assets.readable import readable
-from mirror_assets.row_values import shown_key
+from mirror_assets.redaction import shown_key
 from mirror_assets.source.commits import ReadRows
 from mirror_assets.source.schema import LandedColumn
-from mirror_assets.sql_names import quoted
+from mirror_assets.spark_messages import readable
+from mirror_assets.spark_names import quoted
 
 MARKERS = (Marker.UPSERT, Marker.UPDATE, Marker.DELETE)
 _SAMPLES = 10

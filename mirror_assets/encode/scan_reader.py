@@ -24,7 +24,7 @@ from mirror_assets.encode.columns import CHANGE_TYPE, COMMIT_TIMESTAMP, COMMIT_V
 from mirror_assets.source.errors import SOURCE_UNSUPPORTED
 from mirror_assets.source.log_paths import hadoop_path, java_encoded
 from mirror_assets.source.scan import ChosenRows, RowKind, Scan, ScannedFile
-from mirror_assets.sql_names import quoted
+from mirror_assets.spark_names import quoted
 
 # A file that is lost or damaged is an error, whatever the session's settings say.
 _OPTIONS = {

@@ -21,7 +21,7 @@ from mirror_assets.source.errors import (
     SPARK_FAILED,
     SPARK_INTERRUPTED,
 )
-from mirror_assets.spark_facts import spark_facts
+from mirror_assets.spark_messages import spark_facts
 
 _DAMAGED = re.compile(
     r"[Cc]hecksum ?(?:error|Exception)|is not a Parquet file|[Cc]ould not read footer|CANNOT_READ_FILE_FOOTER"

@@ -31,7 +31,7 @@ from pyspark.find_spark_home import _find_spark_home
 from pyspark.java_gateway import launch_gateway
 from pyspark.sql import SparkSession
 
-from mirror_assets.user_cache import user_cache
+from mirror_assets.process import user_cache
 
 PACKAGES, EXCLUDES = "spark.jars.packages", "spark.jars.excludes"
 _CLASS_PATH, _OPTIONS = "spark.driver.extraClassPath", "spark.driver.extraJavaOptions"

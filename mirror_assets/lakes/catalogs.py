@@ -30,8 +30,8 @@ from mirror_assets.lakes.errors import (
 from mirror_assets.lakes.lake_store import LakeAddress, Scheme
 from mirror_assets.lakes.stores import StoreConfig
 from mirror_assets.lakes.vended_keys import RenewedKeys, VendedKeys
+from mirror_assets.process import user_cache
 from mirror_assets.settings import Section, Text, Variable, is_uri, local_source
-from mirror_assets.user_cache import user_cache
 
 if TYPE_CHECKING:
     # It loads a part of Azure's SDK, which a file without catalogs does not need.

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from mirror_assets.landing.control_file import read_control_file
 from mirror_assets.landing.format import Manifest
 from mirror_assets.landing.names import TableName, attempt_ms
-from mirror_assets.landing.steps import drive
+from mirror_assets.landing.steps import drive, read_control_file
 from mirror_assets.zones import Store
 
 _REQUESTS_OF_SLICE, _REQUESTS_OF_FILE = 16, 2

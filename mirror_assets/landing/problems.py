@@ -12,11 +12,10 @@ from typing import Literal, NamedTuple
 
 from pydantic import Field
 
-from mirror_assets.landing.control_file import ControlFile, read_control_file, write_control_file
 from mirror_assets.landing.errors import PROBLEMS_BUSY
 from mirror_assets.landing.format import Count, Record
 from mirror_assets.landing.names import PROBLEMS
-from mirror_assets.landing.steps import drive
+from mirror_assets.landing.steps import ControlFile, drive, read_control_file, write_control_file
 from mirror_assets.zones import Store
 
 _TRIES = 20

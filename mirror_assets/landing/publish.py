@@ -14,11 +14,11 @@ from enum import Enum
 from mirror_assets.errors import UnknownOutcome
 from mirror_assets.landing.errors import LOST_RACE, SLICE_MISSING, SLICE_NOT_STAGED, slice_not_checked
 from mirror_assets.landing.format import Entry, Manifest, SliceKind, SliceRecord, continues
+from mirror_assets.landing.generations import roll_up
 from mirror_assets.landing.metadata import ensure_metadata
 from mirror_assets.landing.names import TableName
 from mirror_assets.landing.rebuild import require_alive
 from mirror_assets.landing.recover import collect, list_attempts, recover, redo
-from mirror_assets.landing.roll_up import roll_up
 from mirror_assets.landing.state import VersionedManifest, put_manifest, read_manifest
 from mirror_assets.landing.steps import ListFolder, Steps
 from mirror_assets.zones import PathChanged, PathExists, PathMissing

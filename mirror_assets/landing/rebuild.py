@@ -1,4 +1,9 @@
-"""The rebuild record: step and epoch of a rebuild or drop, outside the table folder (docs/landing-folder.md)."""
+"""The rebuild record: step and epoch of a rebuild or drop, outside the table folder (docs/landing-folder.md).
+
+A drop deletes a table's staged slices and its folder, after which Fabric drops the mirrored table. The record is
+written before anything is deleted and kept afterwards. So publishers refuse, an interrupted drop can continue, and a
+later start of the table has another epoch.
+"""
 
 from __future__ import annotations
 
@@ -7,12 +12,19 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from mirror_assets.landing.control_file import ControlFile, read_control_file, write_control_file
 from mirror_assets.landing.errors import LOST_RACE, REBUILD_RUNNING, TABLE_DROPPED, ManifestCorrupt
 from mirror_assets.landing.format import Record, SliceRecord
 from mirror_assets.landing.names import AttemptFolder, HistoryRange, TableName
 from mirror_assets.landing.state import read_manifest
-from mirror_assets.landing.steps import DeleteTree, FolderIdentity, ListFolder, Steps
+from mirror_assets.landing.steps import (
+    ControlFile,
+    DeleteTree,
+    FolderIdentity,
+    ListFolder,
+    Steps,
+    read_control_file,
+    write_control_file,
+)
 from mirror_assets.zones import FileInfo
 
 _LONGEST_REASON = 1000
@@ -185,3 +197,42 @@ def _last_epoch(table: TableName, known: int) -> Steps[int]:
         current = None
     landed = current.manifest.epoch if current else 0
     return max(known, landed, *(one.epoch for one in kept if one))
+
+
+def begin_drop(table: TableName) -> Steps[RebuildRecord]:
+    """Return the running drop, or start one. A running rebuild then fails at its next step.
+
+    Raises REBUILD_RUNNING if another process changes the record at the same time, and ManifestCorrupt for the record.
+    """
+    found = yield from read_record(table)
+    if found.record is not None and found.record.step is RebuildStep.REMOVING:
+        return found.record
+    return (yield from put_record(table, RebuildStep.REMOVING, found))
+
+
+def remove_table(table: TableName, record: RebuildRecord) -> Steps[None]:
+    """Delete the staged slices, then the table folder: in the other order, a publisher could still land a staged slice.
+
+    Repeats if a late publisher creates the folder again. Raises REBUILD_RUNNING if another process has changed the
+    record.
+    """
+    for info in (yield from ListFolder(table.scratch)):
+        yield from DeleteTree(info.path)
+    # The identity is read before the record: while the record is unchanged, no folder belongs to a new epoch.
+    while (identity := (yield from FolderIdentity(table.folder))) is not None:
+        yield from require_record(table, record)
+        yield from DeleteTree(table.folder, identity)
+
+
+def end_drop(table: TableName, record: RebuildRecord) -> Steps[RebuildRecord]:
+    """Finish the drop. The record remains, to count epochs. Raises REBUILD_RUNNING."""
+    return (yield from advance_rebuild(table, record, RebuildStep.DROPPED))
+
+
+def is_dropped(table: TableName) -> Steps[bool]:
+    """Whether nothing is left to drop: no running drop, no table folder, and no staged slice."""
+    record = yield from read_rebuild(table)
+    if record is not None and record.step is RebuildStep.REMOVING:
+        return False
+    left = (yield from ListFolder(table.folder)) or (yield from ListFolder(table.scratch))
+    return not left

@@ -15,8 +15,8 @@ from mirror_assets.landing.errors import (
     TABLE_DROPPED,
 )
 from mirror_assets.landing.format import Entry, Manifest, decode, encode
-from mirror_assets.landing.generations import range_path
-from mirror_assets.landing.names import AttemptFolder, HistoryRange, TableName, landing_number
+from mirror_assets.landing.generations import landed_numbers, range_path
+from mirror_assets.landing.names import AttemptFolder, HistoryRange, TableName
 from mirror_assets.landing.rebuild import RebuildRecord, RebuildStep, read_rebuild, require_alive
 from mirror_assets.landing.state import VersionedManifest, put_manifest, read_manifest
 from mirror_assets.landing.steps import Create, DeleteTree, Head, ListFolder, Read, ReadReceipt, Rename, Steps
@@ -81,18 +81,6 @@ def collect(attempts: Sequence[AttemptFolder], manifest: Manifest) -> Steps[None
     for folder in attempts:
         if folder.generation <= manifest.generation:
             yield from DeleteTree(folder.path)
-
-
-def landed_numbers(table: TableName) -> Steps[list[int]]:
-    """Return the numbers of all landing files in the replicator's folders.
-
-    The folders are listed in the order in which files move, so a file that moves meanwhile is listed at least once.
-    """
-    numbers = []
-    for folder in table.file_folders:
-        listed = yield from ListFolder(folder)
-        numbers += [number for info in listed if (number := landing_number(info.name))]
-    return numbers
 
 
 def _stands(table: TableName, manifest: Manifest) -> Steps[bool]:

@@ -10,13 +10,12 @@ from concurrent.futures import ThreadPoolExecutor
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from mirror_assets.landing.control_file import read_control_file, write_control_file
 from mirror_assets.landing.errors import SLICE_NOT_STAGED
 from mirror_assets.landing.format import CheckVerdict, MarkerCounts, SliceKind, SliceRecord, StagedPart, encode
 from mirror_assets.landing.names import AttemptFolder, SliceKey, TableName, is_part_folder, part_place
 from mirror_assets.landing.recover import list_attempts
 from mirror_assets.landing.state import CommitPosition
-from mirror_assets.landing.steps import drive
+from mirror_assets.landing.steps import drive, read_control_file, write_control_file
 from mirror_assets.markers import ROW_MARKER, Marker
 from mirror_assets.zones import FileInfo, LocalStore, Store
 

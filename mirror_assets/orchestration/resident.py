@@ -15,7 +15,7 @@ import dagster as dg
 from pydantic import Field
 
 from mirror_assets.config.table_settings import TableSettings
-from mirror_assets.landing.lease import Lease, Process
+from mirror_assets.landing.run_records import Lease, Process
 from mirror_assets.orchestration.mirror_assets import MirrorAssets
 from mirror_assets.orchestration.mirror_tables import STOP_SECONDS, TABLES_AT_ONCE, TableRuns
 from mirror_assets.orchestration.run_reports import TableReport

@@ -22,8 +22,8 @@ from mirror_assets.config.model import Config
 from mirror_assets.config.sections import Mode
 from mirror_assets.config.table_settings import TableSettings
 from mirror_assets.errors import MirrorError, RetryError, UnknownOutcome
-from mirror_assets.landing.lease import Lease
 from mirror_assets.landing.names import TableName, batch_lease
+from mirror_assets.landing.run_records import Lease
 from mirror_assets.orchestration.dagster_internals import (
     PARTITION_NAME_TAG,
     CodeLocationOrigin,

@@ -19,7 +19,7 @@ from mirror_assets.pipeline.errors import SNAPSHOT_LOST
 from mirror_assets.source.errors import DATA_FILE_MISSING
 from mirror_assets.source.log import DeltaLog
 from mirror_assets.source.losses import SourceRead, proved
-from mirror_assets.spark_paths import spark_path
+from mirror_assets.spark_names import spark_path
 from mirror_assets.telemetry.record import SliceWork
 from mirror_assets.verify.check_result import CheckResult
 from mirror_assets.zones import LocalStore, Store

@@ -31,14 +31,14 @@ from mirror_assets.pipeline.doctor_questions import (
 from mirror_assets.pipeline.errors import unexpected
 from mirror_assets.pipeline.many_tables import DaemonPool
 from mirror_assets.pipeline.source_check import checked_projection
-from mirror_assets.readable import readable
-from mirror_assets.row_values import shown_key
+from mirror_assets.redaction import shown_key
 from mirror_assets.source.commits import SourceState
 from mirror_assets.source.errors import FILE_UNFOUND, SparkInterrupted, source_not_delta
 from mirror_assets.source.losses import SourceRead
 from mirror_assets.source.scan_builder import scan_version
 from mirror_assets.source.schema import ALL_ROWS, Projection
-from mirror_assets.sql_names import quoted
+from mirror_assets.spark_messages import readable
+from mirror_assets.spark_names import quoted
 from mirror_assets.zones import Store
 from mirror_assets.zones.probe import examine
 

@@ -158,7 +158,7 @@ def unexpected(table: str, error: Exception) -> StopError:
     """Return UNEXPECTED for an exception, without secrets."""
     why = str(error).strip().partition("\n")[0]
     if type(error).__module__.startswith(("py4j", "pyspark")):
-        from mirror_assets.spark_facts import spark_facts  # loaded already when such an error occurs
+        from mirror_assets.spark_messages import spark_facts  # loaded already when such an error occurs
 
         why = spark_facts(error).why  # the innermost cause: the message begins with the call
     return UNEXPECTED(table=table, kind=type(error).__name__, why=redacted(why)[:400].rstrip(". "))

@@ -17,8 +17,7 @@ from pydantic.dataclasses import dataclass as validated
 
 from mirror_assets.errors import ErrorCode
 from mirror_assets.landing.problems import MessageKind, ProblemFile, ProblemKey, Severity, StoredProblem
-from mirror_assets.redaction import redacted
-from mirror_assets.row_values import without_values
+from mirror_assets.redaction import redacted, without_values
 
 _LONGEST = 1500
 # Control characters except line breaks, characters that change the direction of text, and halves of a character, which

@@ -15,13 +15,11 @@ from itertools import combinations
 from typing import TypeVar
 
 from mirror_assets.errors import MirrorError
-from mirror_assets.landing.control_file import read_control_file
-from mirror_assets.landing.failures import record_failure
 from mirror_assets.landing.format import SliceRecord
-from mirror_assets.landing.lease import Lease, read_lease, take_lease
 from mirror_assets.landing.names import BATCH_LEASE, LEASES, TableName, batch_lease
+from mirror_assets.landing.run_records import Lease, read_lease, record_failure, take_lease
 from mirror_assets.landing.staged_parts import staged_folders
-from mirror_assets.landing.steps import drive
+from mirror_assets.landing.steps import drive, read_control_file
 from mirror_assets.pipeline.context import TableContext
 from mirror_assets.pipeline.errors import RUN_KILLED, TABLE_BUSY
 from mirror_assets.pipeline.liveness import RunState, beating, delete_lease, lease_state, new_lease, now_ms

@@ -23,8 +23,8 @@ from enum import Enum
 from pathlib import Path
 
 from mirror_assets.errors import MirrorError
-from mirror_assets.landing.lease import Lease, Process, read_lease, write_heartbeat
 from mirror_assets.landing.names import LEASES, clock_path, heartbeat_path, is_run_file
+from mirror_assets.landing.run_records import Lease, Process, read_lease, write_heartbeat
 from mirror_assets.zones import Store
 
 # A request to a store is retried for up to two minutes, and a heartbeat is written every thirty seconds.

@@ -12,10 +12,10 @@ from mirror_assets.config.setting_values import OnBreak
 from mirror_assets.config.table_settings import Start
 from mirror_assets.errors import ErrorCode, MirrorError, RebuildError, RetryError
 from mirror_assets.lakes.errors import LOCATION_UNKNOWN
-from mirror_assets.landing.failures import FailureRecord, clear_failure, read_failure, record_failure
 from mirror_assets.landing.format import Manifest
 from mirror_assets.landing.names import SliceKey, TableName
 from mirror_assets.landing.rebuild import RebuildRecord, read_record
+from mirror_assets.landing.run_records import FailureRecord, clear_failure, read_failure, record_failure
 from mirror_assets.landing.steps import CONTROL_FILE_LIMIT, drive
 from mirror_assets.pipeline.context import TableContext
 from mirror_assets.pipeline.errors import TABLE_BUSY, TABLE_HELD, stop_error

@@ -12,7 +12,7 @@ from mirror_assets.lakes.errors import SOURCE_UNAVAILABLE
 from mirror_assets.landing.format import Manifest, SliceKind, SliceRecord
 from mirror_assets.pipeline.context import TableContext
 from mirror_assets.pipeline.source_check import changed_expressions, table_columns, table_projection
-from mirror_assets.row_values import without_values
+from mirror_assets.redaction import without_values
 from mirror_assets.source.batching import Limits
 from mirror_assets.source.breaks import Break, BreakKind, Needs
 from mirror_assets.source.commits import Commit, SourceState

@@ -35,7 +35,7 @@ from mirror_assets.source.losses import SourceRead, proved
 from mirror_assets.source.ranges import Range, VersionPoint, resolve
 from mirror_assets.source.scan_builder import scan_changes, scan_differences, scan_version
 from mirror_assets.source.schema import ALL_ROWS, Field, LandedColumn, Projection, Schema, compare_schemas, parse_schema
-from mirror_assets.sql_names import quoted
+from mirror_assets.spark_names import quoted
 
 
 @dataclass(frozen=True)

@@ -14,7 +14,6 @@ from dataclasses import dataclass
 from mirror_assets.config.errors import did_you_mean
 from mirror_assets.config.model import Config
 from mirror_assets.errors import MirrorError, RetryError, UnknownOutcome
-from mirror_assets.landing.drop import begin_drop, end_drop, is_dropped, remove_table
 from mirror_assets.landing.errors import (
     MANIFEST_CORRUPT,
     MANIFEST_LOST,
@@ -31,10 +30,14 @@ from mirror_assets.landing.rebuild import (
     RebuildRecord,
     RebuildStep,
     advance_rebuild,
+    begin_drop,
     begin_rebuild,
     drop_again,
     drop_table_folder,
+    end_drop,
+    is_dropped,
     read_rebuild,
+    remove_table,
 )
 from mirror_assets.landing.recover import recover
 from mirror_assets.landing.steps import drive

@@ -8,16 +8,15 @@ import time
 from collections.abc import Callable
 from dataclasses import replace
 
-from mirror_assets.landing.control_file import read_control_file, write_hint
 from mirror_assets.landing.format import Manifest, SliceKind
 from mirror_assets.landing.generations import EqualVersions, Reconciled
 from mirror_assets.landing.names import TableName
-from mirror_assets.landing.steps import drive
+from mirror_assets.landing.steps import drive, read_control_file, write_hint
 from mirror_assets.monitoring import Mirror, TableState
 from mirror_assets.pipeline.context import TableContext
 from mirror_assets.pipeline.source_check import changed_expressions, table_columns, table_projection
 from mirror_assets.source.schema import parse_schema
-from mirror_assets.spark_paths import spark_path
+from mirror_assets.spark_names import spark_path
 from mirror_assets.verify.reconcile import reconcile
 from mirror_assets.verify.reconciliation import ReconcileRequest, ReconcileState, Reconciliation, Share
 from mirror_assets.zones import Store

@@ -8,11 +8,10 @@ from enum import Enum
 from functools import cache, partial
 
 from mirror_assets.errors import ErrorCode, MirrorError, RebuildError, SettingError, StopError
-from mirror_assets.landing.control_file import read_control_file
 from mirror_assets.landing.format import Manifest
 from mirror_assets.landing.names import REBUILDS, TableName, landing_number
 from mirror_assets.landing.rebuild import RebuildStep, read_rebuild
-from mirror_assets.landing.steps import drive
+from mirror_assets.landing.steps import drive, read_control_file
 from mirror_assets.monitoring import Mirror, MonitoredTable
 from mirror_assets.pipeline.context import TableContext
 from mirror_assets.pipeline.errors import TABLE_HELD

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from mirror_assets.verify.landed_types import landed_as
+from mirror_assets.verify.landed_values import landed_as
 
 # A thousand keys that differ lie in buckets with 6 % of the rows; with 4,096 buckets, in 22 %. More would cost: the
 # sums of 4,096, 16,384 and 65,536 buckets took 2.3, 3.1 and 3.2 s of 6 million rows, as they leave processor caches.

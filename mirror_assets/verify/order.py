@@ -24,15 +24,14 @@ from mirror_assets.encode.columns import COMMIT_VERSION, is_new_row, landed_valu
 from mirror_assets.encode.scan_reader import read_scan
 from mirror_assets.encode.spark_errors import spark_errors
 from mirror_assets.markers import ROW_MARKER, Marker
-from mirror_assets.readable import readable
-from mirror_assets.row_values import shown_key
+from mirror_assets.redaction import shown_key
 from mirror_assets.source.scan import Scan
 from mirror_assets.source.schema import ALL_ROWS, LandedColumn, Projection
-from mirror_assets.sql_names import quoted
+from mirror_assets.spark_messages import readable
+from mirror_assets.spark_names import quoted
 from mirror_assets.verify.check_result import CheckResult
-from mirror_assets.verify.key_hashes import Markers
 from mirror_assets.verify.staged import StagedSlice
-from mirror_assets.verify.uniqueness import KeyInspection
+from mirror_assets.verify.uniqueness import KeyInspection, Markers
 
 _SAMPLES = 5
 _LOW_HALF = (1 << 32) - 1

@@ -11,23 +11,22 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import cached_property
 
 from delta.tables import DeltaTable
 from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
-from pyspark.sql import DataFrame, Observation, SparkSession
+from pyspark.sql import DataFrame, Observation, Row, SparkSession
 from pyspark.sql import functions as F
 
 from mirror_assets.errors import ErrorCode, ErrorRow, RetryError, StopError
 from mirror_assets.landing.generations import EqualVersions
 from mirror_assets.markers import ROW_ID
-from mirror_assets.readable import readable
 from mirror_assets.redaction import redacted_error
 from mirror_assets.source.schema import Projection
-from mirror_assets.spark_facts import spark_facts
-from mirror_assets.sql_names import quoted
+from mirror_assets.spark_messages import readable, spark_facts
+from mirror_assets.spark_names import quoted
 from mirror_assets.standin.errors import MIRROR_UNREADABLE
-from mirror_assets.verify.delta_reader import DeltaReader
 from mirror_assets.verify.differing_rows import BUCKETS, COUNTS, BucketTotals, Sides, bucket_totals, differing_rows
 from mirror_assets.verify.landed_values import is_shown, landed_types, landed_value, with_absent_columns
 from mirror_assets.verify.reconciliation import (
@@ -53,6 +52,9 @@ _SAMPLES = 10
 # From this size of the source, a comparison that has a share reads only that.
 _LARGE_BYTES = 4 << 30
 Report = Callable[[str], None]
+# Delta caches a table's newest state in the JVM, and takes it for current while version and time of the newest commit
+# are the same. Its key is the path with the options that begin with `fs.`, so another value opens the table afresh.
+_CACHE_KEY = "fs.mirror_assets.opened_for"
 
 
 def reconcile(spark: SparkSession, request: ReconcileRequest, report: Report = lambda _: None) -> Reconciliation:
@@ -200,15 +202,12 @@ def all_totals(request: ReconcileRequest, read: OpenedTables, report: Report) ->
     report(f"{_rows(source):,} rows in the source; reading the mirror")
     with mirror_errors(request):
         mirror = bucket_totals(read.sides.mirror, read.sides.identity)
-    return Totals(_rows(source), _rows(mirror), _unequal(source, mirror))
+    unequal = (bucket for bucket in source.keys() | mirror.keys() if source.get(bucket) != mirror.get(bucket))
+    return Totals(_rows(source), _rows(mirror), frozenset(unequal))
 
 
 def _rows(totals: BucketTotals) -> int:
     return sum(total[0] for total in totals.values())
-
-
-def _unequal(source: BucketTotals, mirror: BucketTotals) -> frozenset[int]:
-    return frozenset(bucket for bucket in source.keys() | mirror.keys() if source.get(bucket) != mirror.get(bucket))
 
 
 def _landed_source(rows: DataFrame, names: Sequence[str], projection: Projection) -> DataFrame:
@@ -297,3 +296,44 @@ def mirror_errors(request: ReconcileRequest) -> Iterator[None]:
     except (PySparkException, Py4JJavaError) as error:
         safe = redacted_error(error)
         raise MIRROR_UNREADABLE(path=request.mirror, why=spark_facts(safe).why) from safe
+
+
+@dataclass(frozen=True)
+class DeltaReader:
+    """The table at a path. Delta's cached state is used only by readers with the same `opened_for`."""
+
+    spark: SparkSession
+    uri: str
+    opened_for: str
+
+    @property
+    def id(self) -> str:
+        """The table's id in its newest version: a table that is made again at the path has another one."""
+        return str(self._detail["id"])
+
+    @property
+    def bytes(self) -> int:
+        """The size of the files of its newest version."""
+        return int(self._detail["sizeInBytes"] or 0)
+
+    @cached_property
+    def newest(self) -> int:
+        """Its newest version."""
+        return int(self._table.history(1).collect()[0]["version"])
+
+    def rows(self, version: int) -> DataFrame:
+        """Return all rows as of a version."""
+        reader = self.spark.read.format("delta").options(**self._options)
+        return reader.option("versionAsOf", version).load(self.uri)
+
+    @cached_property
+    def _detail(self) -> Row:
+        return self._table.detail().collect()[0]
+
+    @property
+    def _table(self) -> DeltaTable:
+        return DeltaTable.forPath(self.spark, self.uri, self._options)
+
+    @property
+    def _options(self) -> dict[str, str]:
+        return {_CACHE_KEY: self.opened_for}

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from enum import Enum
 
 from mirror_assets.landing.generations import EqualVersions
-from mirror_assets.row_values import marked
+from mirror_assets.redaction import marked
 from mirror_assets.source.schema import ALL_ROWS, Projection
 from mirror_assets.verify.check_result import CheckResult
 

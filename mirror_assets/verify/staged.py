@@ -17,10 +17,9 @@ import pyarrow.parquet as pq
 from mirror_assets.landing.format import Column, SliceKind, SliceRecord, StagedPart
 from mirror_assets.landing.staged_parts import count_markers, found_parts
 from mirror_assets.markers import ROW_MARKER, Marker
-from mirror_assets.row_values import shown_key
+from mirror_assets.redaction import shown_key
 from mirror_assets.verify.check_result import CheckResult
-from mirror_assets.verify.landed_types import arrow_type
-from mirror_assets.verify.readable_rows import readable_rows
+from mirror_assets.verify.landed_values import arrow_type
 from mirror_assets.zones import Store
 
 Numbers = npt.NDArray[np.int64]
@@ -212,3 +211,25 @@ def _schema_problems(staged: StagedSlice, path: str, file: pq.ParquetFile) -> li
         elif parquet.max_definition_level == 0 and field.name not in staged.record.keys:
             problems.append(f"{path}: column {field.name!r} is REQUIRED; a REQUIRED column can't be dropped later")
     return problems
+
+
+def readable_rows(rows: pa.Table) -> list[dict[str, object]]:
+    r"""Return the rows; different values stay different.
+
+    Dates and timestamps are texts, because Python has none before year 1 and after 9999. Bytes of a text that aren't
+    UTF-8 are shown as `\xff`.
+    """
+    columns = [_values(column) for column in rows.columns]
+    return [dict(zip(rows.column_names, row, strict=True)) for row in zip(*columns, strict=True)]
+
+
+def _values(column: pa.ChunkedArray) -> list[object]:
+    kind = column.type
+    if pa.types.is_timestamp(kind):  # Arrow counts wrong with the extremes of one with a zone
+        return list(column.cast(pa.timestamp(kind.unit)).cast(pa.string()).to_pylist())
+    if pa.types.is_date(kind):
+        return list(column.cast(pa.string()).to_pylist())
+    if pa.types.is_string(kind):
+        texts = column.cast(pa.binary()).to_pylist()
+        return [None if text is None else text.decode(errors="backslashreplace") for text in texts]
+    return list(column.to_pylist())

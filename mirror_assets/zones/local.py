@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO
 
-from mirror_assets.spark_paths import spark_path
+from mirror_assets.spark_names import spark_path
 from mirror_assets.zones.errors import (
     FILE_SYSTEM_UNFIT,
     FILE_TOO_LARGE,

@@ -13,7 +13,7 @@ import pytest
 
 from mirror_assets.cli import main
 from mirror_assets.errors import ErrorCode, SettingError
-from mirror_assets.landing.failures import read_failure
+from mirror_assets.landing.run_records import read_failure
 from mirror_assets.markers import ROW_MARKER
 from mirror_assets.orchestration import jobs
 from mirror_assets_tests.lab import TABLE, Lab

@@ -14,8 +14,8 @@ from rich.console import Console
 from mirror_assets.cli.main import main
 from mirror_assets.cli.output import as_table
 from mirror_assets.errors import ErrorCode, RetryError, StopError
-from mirror_assets.landing.failures import record_failure
 from mirror_assets.landing.names import TableName
+from mirror_assets.landing.run_records import record_failure
 from mirror_assets.pipeline.leases import BatchRunner
 from mirror_assets.source.log import DeltaLog
 from mirror_assets.standin.replicator import LocalReplicator

@@ -22,7 +22,7 @@ from mirror_assets.source.errors import (
     SparkFailed,
     SparkInterrupted,
 )
-from mirror_assets.spark_facts import spark_facts
+from mirror_assets.spark_messages import spark_facts
 from mirror_assets_tests.errors import raises_row
 from mirror_assets_tests.lab import Lab
 

@@ -14,9 +14,9 @@ from pyspark.sql import SparkSession
 
 from mirror_assets.definitions import build_definitions
 from mirror_assets.errors import ErrorCode
-from mirror_assets.landing.failures import read_failure
 from mirror_assets.landing.format import SliceRecord
 from mirror_assets.landing.names import SliceKey
+from mirror_assets.landing.run_records import read_failure
 from mirror_assets.landing.state import CommitPosition
 from mirror_assets.orchestration.check_jobs import ALL_CHECKS, CHECK_OP
 from mirror_assets.orchestration.check_runs import is_blocking_failure

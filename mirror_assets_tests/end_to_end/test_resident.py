@@ -19,9 +19,9 @@ import pyarrow as pa
 import pytest
 from deltalake import write_deltalake
 
-from mirror_assets.landing.failures import read_failure
 from mirror_assets.landing.format import SliceRecord
 from mirror_assets.landing.names import batch_lease
+from mirror_assets.landing.run_records import read_failure
 from mirror_assets.orchestration import table_events
 from mirror_assets.orchestration.jobs import TABLES_OP, MirrorTables
 from mirror_assets.orchestration.mirror_assets import partitions_name

@@ -7,10 +7,9 @@ import time
 import dagster as dg
 import pytest
 
-from mirror_assets.landing.failures import read_failure
 from mirror_assets.landing.format import SliceRecord
-from mirror_assets.landing.lease import Lease, take_lease
 from mirror_assets.landing.rebuild import begin_rebuild
+from mirror_assets.landing.run_records import Lease, read_failure, take_lease
 from mirror_assets.landing.steps import drive
 from mirror_assets.orchestration import table_events
 from mirror_assets.orchestration.jobs import REBUILD, TABLES_OP

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from mirror_assets.landing.drop import begin_drop, end_drop, remove_table
 from mirror_assets.landing.format import Manifest, SliceRecord
-from mirror_assets.landing.rebuild import RebuildRecord, first_epoch
+from mirror_assets.landing.rebuild import RebuildRecord, begin_drop, end_drop, first_epoch, remove_table
 from mirror_assets.landing.state import CommitPosition
 from mirror_assets.landing.steps import Steps, drive
 from mirror_assets.zones import Store

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 
-from mirror_assets.landing import rebuild, recover, roll_up
+from mirror_assets.landing import generations, rebuild, recover
 from mirror_assets.landing.format import Manifest, encode
 from mirror_assets.landing.names import AttemptFolder, TableName
 from mirror_assets.landing.rebuild import RebuildRecord
@@ -89,12 +89,12 @@ def no_numbers(*_: object) -> Steps[list[int]]:
 
 
 def delete_first(table: TableName, manifest: Manifest) -> Steps[None]:
-    following = yield from roll_up._following(table, manifest, 0, None)
+    following = yield from generations._following(table, manifest, 0, None)
     if following is None:
         return
     for number in range(2, following.range.last + 1):
         yield from Delete(table.history(manifest.epoch, number))
-    yield from roll_up._keep(table.roll_up(manifest.epoch, 1, following.range.last), encode(following))
+    yield from generations._keep(table.roll_up(manifest.epoch, 1, following.range.last), encode(following))
 
 
 def just_read(table: TableName, _rebuild_epoch: int | None = None) -> Steps[VersionedManifest | None]:
@@ -277,7 +277,7 @@ MUTANTS = (
         "B deletes the older roll-up, and a file of it still waits",
         rolled_up_again,
         "can't be recognised",
-        patch=patch("roll_up.landed_numbers", no_numbers),
+        patch=patch("generations.landed_numbers", no_numbers),
     ),
     Mutant(
         "a chunk begins where the one before ended",

@@ -65,7 +65,7 @@ def roll_ups_of(sizes: Mapping[str, int]) -> Iterator[None]:
     """The history's roll-ups have other sizes for a while."""
     with ExitStack() as stack:
         for name, size in sizes.items():
-            stack.enter_context(patch(f"mirror_assets.landing.roll_up.{name}", size))
+            stack.enter_context(patch(f"mirror_assets.landing.generations.{name}", size))
         yield
 
 

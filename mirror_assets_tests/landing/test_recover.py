@@ -17,9 +17,10 @@ from mirror_assets.landing.errors import (
     ManifestCorrupt,
 )
 from mirror_assets.landing.format import encode
+from mirror_assets.landing.generations import landed_numbers
 from mirror_assets.landing.names import HISTORY, PROCESSED, READY_TO_DELETE, AttemptFolder
 from mirror_assets.landing.rebuild import RebuildStep, advance_rebuild, begin_rebuild, drop_table_folder
-from mirror_assets.landing.recover import landed_numbers, recover
+from mirror_assets.landing.recover import recover
 from mirror_assets.landing.steps import drive
 from mirror_assets.zones import FileInfo, LocalStore
 from mirror_assets.zones.errors import REQUEST_UNKNOWN

@@ -17,10 +17,10 @@ from mirror_assets.config.load import parse_config
 from mirror_assets.config.model import Config
 from mirror_assets.definitions import build_definitions
 from mirror_assets.errors import ErrorCode, MirrorError, RetryError
-from mirror_assets.landing.failures import record_failure
 from mirror_assets.landing.format import SliceRecord
 from mirror_assets.landing.metadata import metadata_bytes
 from mirror_assets.landing.names import SliceKey
+from mirror_assets.landing.run_records import record_failure
 from mirror_assets.orchestration import check_jobs, check_runs, checks, recorded_checks
 from mirror_assets.orchestration.check_jobs import ALL_CHECKS, CHECK_OP, CHECKS, CheckTables
 from mirror_assets.orchestration.mirror_assets import partitions_name

@@ -13,8 +13,8 @@ from mirror_assets.config.load import load_config
 from mirror_assets.config.model import Config
 from mirror_assets.definitions import build_definitions
 from mirror_assets.errors import NEXT, ErrorCode
-from mirror_assets.landing.failures import record_failure
 from mirror_assets.landing.metadata import metadata_bytes
+from mirror_assets.landing.run_records import record_failure
 from mirror_assets.orchestration import mirror_status
 from mirror_assets.orchestration.check_jobs import CHECK_OP, CHECKS, CheckTables
 from mirror_assets_tests.pipeline.paper import TABLE, Paper

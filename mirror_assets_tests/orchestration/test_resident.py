@@ -18,8 +18,8 @@ from mirror_assets.config.load import parse_config
 from mirror_assets.definitions import build_definitions
 from mirror_assets.errors import ErrorCode, MirrorError, StopError
 from mirror_assets.feature import SliceCheck
-from mirror_assets.landing.failures import read_failure
 from mirror_assets.landing.names import PARTNER_EVENTS, TableName
+from mirror_assets.landing.run_records import read_failure
 from mirror_assets.orchestration import mirror_tables, resident
 from mirror_assets.orchestration.jobs import TABLES_OP, MirrorTables
 from mirror_assets.orchestration.mirror_assets import MIRROR_ALL, MirrorAssets

@@ -22,9 +22,9 @@ from deltalake import write_deltalake
 from mirror_assets.config.load import load_config, parse_config
 from mirror_assets.config.model import Config
 from mirror_assets.definitions import build_definitions
-from mirror_assets.landing.drop import begin_drop
-from mirror_assets.landing.lease import Lease, Process, take_lease, write_heartbeat
 from mirror_assets.landing.names import TableName, batch_lease, heartbeat_path
+from mirror_assets.landing.rebuild import begin_drop
+from mirror_assets.landing.run_records import Lease, Process, take_lease, write_heartbeat
 from mirror_assets.landing.steps import drive
 from mirror_assets.orchestration import resident as resident_runs
 from mirror_assets.orchestration import sensors

@@ -17,8 +17,8 @@ from pyspark.errors import PySparkException
 
 from mirror_assets.encode.spark_errors import spark_errors
 from mirror_assets.errors import ErrorRow, RebuildError
-from mirror_assets.landing.drop import begin_drop, end_drop, remove_table
 from mirror_assets.landing.errors import EPOCH_ENDED
+from mirror_assets.landing.rebuild import begin_drop, end_drop, remove_table
 from mirror_assets.landing.steps import drive
 from mirror_assets.pipeline.errors import SNAPSHOT_LOST, SOURCE_BROKE
 from mirror_assets.pipeline.stage import encode_slice

@@ -9,10 +9,9 @@ import pytest
 
 from mirror_assets.config.load import parse_config
 from mirror_assets.errors import ErrorCode, MirrorError, RetryError, SettingError
-from mirror_assets.landing.drop import is_dropped
 from mirror_assets.landing.names import TableName
 from mirror_assets.landing.publish import publish
-from mirror_assets.landing.rebuild import RebuildStep, first_epoch, read_rebuild
+from mirror_assets.landing.rebuild import RebuildStep, first_epoch, is_dropped, read_rebuild
 from mirror_assets.landing.steps import drive
 from mirror_assets.pipeline.rebuild_table import MirrorWait, drop_table, mirror_wait, require_table
 from mirror_assets.standin.replicator import LocalReplicator

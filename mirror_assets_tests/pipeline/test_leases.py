@@ -17,9 +17,8 @@ from hypothesis import strategies as st
 from mirror_assets.composition import compose
 from mirror_assets.config.load import load_config
 from mirror_assets.errors import ErrorCode
-from mirror_assets.landing.failures import read_failure
-from mirror_assets.landing.lease import Lease, Process, read_lease, take_lease, write_heartbeat
 from mirror_assets.landing.names import AttemptFolder, batch_lease, heartbeat_path
+from mirror_assets.landing.run_records import Lease, Process, read_failure, read_lease, take_lease, write_heartbeat
 from mirror_assets.pipeline import leases, liveness
 from mirror_assets.pipeline.context import TableContext
 from mirror_assets.pipeline.errors import TABLE_BUSY

@@ -16,8 +16,8 @@ import pytest
 
 from mirror_assets.composition import compose
 from mirror_assets.config.load import parse_config
-from mirror_assets.landing.lease import Process, write_heartbeat
 from mirror_assets.landing.names import clock_path, heartbeat_path
+from mirror_assets.landing.run_records import Process, write_heartbeat
 from mirror_assets.pipeline import liveness
 from mirror_assets.pipeline.context import TableContext
 from mirror_assets.pipeline.leases import leased

@@ -10,9 +10,9 @@ import pytest
 
 from mirror_assets.errors import ErrorCode, MirrorError, RetryError
 from mirror_assets.landing.errors import EPOCH_ENDED, LOST_RACE
-from mirror_assets.landing.failures import FailureRecord, read_failure, record_failure
 from mirror_assets.landing.format import Chunk, Loading
 from mirror_assets.landing.rebuild import RebuildStep, begin_rebuild
+from mirror_assets.landing.run_records import FailureRecord, read_failure, record_failure
 from mirror_assets.landing.steps import drive
 from mirror_assets.pipeline.errors import SNAPSHOT_LOST, SOURCE_BROKE, TABLE_BUSY
 from mirror_assets.pipeline.liveness import now_ms

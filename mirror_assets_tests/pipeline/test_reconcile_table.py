@@ -9,9 +9,8 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from mirror_assets.landing.control_file import read_control_file
 from mirror_assets.landing.generations import Reconciled
-from mirror_assets.landing.steps import drive
+from mirror_assets.landing.steps import drive, read_control_file
 from mirror_assets.pipeline.reconcile_table import reconcile_in_turn
 from mirror_assets.verify.reconciliation import ReconcileState, Reconciliation, Share, check_reconciled
 from mirror_assets_tests.lab import TABLE, Lab

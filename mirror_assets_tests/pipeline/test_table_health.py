@@ -12,9 +12,9 @@ import pytest
 from mirror_assets.errors import ErrorCode
 from mirror_assets.features.fabric.errors import FABRIC_UNAVAILABLE
 from mirror_assets.features.fabric.fabric_mirror import FabricTable
-from mirror_assets.landing.failures import record_failure
 from mirror_assets.landing.names import TableName
 from mirror_assets.landing.publish import publish
+from mirror_assets.landing.run_records import record_failure
 from mirror_assets.landing.steps import drive
 from mirror_assets.monitoring import DatabaseState, DatabaseStatus, Mirror, MonitoredTable, TableState
 from mirror_assets.pipeline.table_health import read_replication

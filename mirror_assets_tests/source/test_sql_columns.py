@@ -13,7 +13,7 @@ from pyspark.sql import functions as F
 from mirror_assets.encode.private.jvm import items
 from mirror_assets.source.schema import Schema, parse_schema
 from mirror_assets.source.sql_columns import SqlNotParsed, columns_used
-from mirror_assets.sql_names import quoted
+from mirror_assets.spark_names import quoted
 
 _DDL = (
     "id INT, name STRING, at TIMESTAMP, day DATE, x INT, xs ARRAY<INT>, info STRUCT<id: INT, name: STRING, `a.b`: INT>"

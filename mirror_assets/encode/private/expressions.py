@@ -20,8 +20,8 @@ from mirror_assets.encode.private.jvm import Jvm, items
 from mirror_assets.redaction import redacted, redacted_error
 from mirror_assets.source.schema import LandedColumn, Projection, Schema, parse_schema
 from mirror_assets.source.sql_columns import SqlNotParsed, columns_used, parse_sql
-from mirror_assets.spark_facts import spark_facts
-from mirror_assets.sql_names import quoted
+from mirror_assets.spark_messages import spark_facts
+from mirror_assets.spark_names import quoted
 
 _ONE_ROW = "it must be computed from one row: aggregates, window functions and generators can't be"
 _SUBQUERY = "it has a subquery; it must be computed from the columns of one row"

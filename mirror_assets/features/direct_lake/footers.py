@@ -26,10 +26,10 @@ import pyarrow.parquet as pq
 from mirror_assets.errors import MirrorError
 from mirror_assets.features.direct_lake.errors import CACHE_UNUSABLE, FOOTER_UNREADABLE, LIVE_FILE_MISSING
 from mirror_assets.lakes.errors import SOURCE_UNAVAILABLE, SOURCE_UNREADABLE
+from mirror_assets.process import user_cache
 from mirror_assets.source.actions import LiveFile
 from mirror_assets.source.read_errors import translated
 from mirror_assets.source.source_files import SourceFiles
-from mirror_assets.user_cache import user_cache
 
 # A remote read is mostly latency: 1,000 files at 40 ms each take 1.3 s with this many threads.
 _THREADS = 32

@@ -20,7 +20,7 @@ from mirror_assets.features.direct_lake.table_columns import ColumnNames, Parque
 from mirror_assets.source.actions import LiveFile
 from mirror_assets.source.replay import Snapshot
 from mirror_assets.source.schema import Schema
-from mirror_assets.sql_names import quoted
+from mirror_assets.spark_names import quoted
 
 _MB, _MILLION = 10**6, 10**6
 # A table of files below 25 MB is fragmented; above 2 GB, files are too large (reference `direct-lake` §4).

@@ -18,7 +18,7 @@ from mirror_assets.features.direct_lake.vacuum import VacuumPlan, effective_rete
 from mirror_assets.source.actions import LiveFile, Metadata
 from mirror_assets.source.replay import Snapshot
 from mirror_assets.source.schema import parse_schema
-from mirror_assets.sql_names import quoted
+from mirror_assets.spark_names import quoted
 
 # Delta's default: OPTIMIZE combines smaller files into files of up to this size.
 _TARGET_BYTES = 2**30

@@ -36,7 +36,7 @@ from mirror_assets.features.direct_lake.table_columns import (
 )
 from mirror_assets.features.direct_lake.vacuum import VacuumPlan, plan_vacuum
 from mirror_assets.source.log import DeltaLog
-from mirror_assets.sql_names import table_at
+from mirror_assets.spark_names import table_at
 
 _DAY_MS = 86_400_000
 

@@ -19,7 +19,7 @@ from mirror_assets.features.direct_lake.errors import COLUMN_UNKNOWN
 from mirror_assets.features.direct_lake.footers import Coding, Footers
 from mirror_assets.source.actions import Metadata
 from mirror_assets.source.schema import Field, Schema, parse_schema
-from mirror_assets.sql_names import quoted, table_at
+from mirror_assets.spark_names import quoted, table_at
 
 # Columns that Delta itself adds to files of tables with row tracking, by the properties that name them.
 _DELTAS_OWN = (

@@ -11,10 +11,9 @@ from pydantic import Field
 from mirror_assets.config.discovered import DiscoveredTable
 from mirror_assets.features.init.errors import MEMORY_DAMAGED
 from mirror_assets.features.init.finding import PlaceFinding
-from mirror_assets.landing.control_file import ControlFile, read_control_file, write_control_file
 from mirror_assets.landing.format import Record
 from mirror_assets.landing.names import DISCOVERED, TableName
-from mirror_assets.landing.steps import drive
+from mirror_assets.landing.steps import ControlFile, drive, read_control_file, write_control_file
 from mirror_assets.zones import Store
 from mirror_assets.zones.store import Zone
 

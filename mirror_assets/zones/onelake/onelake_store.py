@@ -14,7 +14,7 @@ from azure.storage.blob import BlobProperties, StorageStreamDownloader
 from azure.storage.filedatalake import DataLakeFileClient, PathProperties
 
 from mirror_assets.errors import UnknownOutcome
-from mirror_assets.range_reader import RangeReader
+from mirror_assets.lakes.object_store import RangeReader
 from mirror_assets.zones.errors import (
     FILE_TOO_LARGE,
     ITEM_MISSING,

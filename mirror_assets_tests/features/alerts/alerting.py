@@ -15,10 +15,10 @@ from mirror_assets.config.load import parse_config
 from mirror_assets.config.model import Config
 from mirror_assets.definitions import build_definitions
 from mirror_assets.errors import ErrorCode
-from mirror_assets.landing.failures import clear_failure, record_failure
 from mirror_assets.landing.metadata import metadata_bytes
 from mirror_assets.landing.names import TableName
 from mirror_assets.landing.problems import ProblemFile, ProblemStore
+from mirror_assets.landing.run_records import clear_failure, record_failure
 from mirror_assets.landing.state import read_manifest
 from mirror_assets.landing.steps import drive
 from mirror_assets.orchestration.check_jobs import CHECK_OP, CHECKS, CheckTables

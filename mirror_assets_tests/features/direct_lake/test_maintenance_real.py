@@ -26,7 +26,7 @@ from mirror_assets.features.direct_lake.maintenance_plan import (
 from mirror_assets.features.direct_lake.vacuum import plan_vacuum
 from mirror_assets.source.log import DeltaLog
 from mirror_assets.source.replay import Snapshot
-from mirror_assets.sql_names import table_at
+from mirror_assets.spark_names import table_at
 
 # How many files each commit's partition gets: one per commit in which it has rows. The larger, the more rows in it.
 _COMMITS = {"it's \\ a": 10, "b": 3, None: 8, "d": 1}

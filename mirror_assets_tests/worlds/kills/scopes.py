@@ -30,8 +30,8 @@ from random import Random
 import dagster as dg
 from dagster._core.storage.tags import REPOSITORY_LABEL_TAG
 
-from mirror_assets.landing.lease import Lease, read_lease
 from mirror_assets.landing.names import BATCH_LEASE, LEASES, heartbeat_path
+from mirror_assets.landing.run_records import Lease, read_lease
 from mirror_assets.orchestration.sensors import MIRROR_SENSOR
 from mirror_assets.pipeline.liveness import SILENT_SECONDS
 from mirror_assets_tests.dagster_processes import CODE_SERVER, DAEMON, DagsterProcesses

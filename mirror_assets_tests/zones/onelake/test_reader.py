@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mirror_assets.range_reader import RangeReader
+from mirror_assets.lakes.object_store import RangeReader
 from mirror_assets.zones import PathChanged
 from mirror_assets_tests.worlds.onelake import LoopbackOneLake, Operation
 from mirror_assets_tests.worlds.onelake.stores import loopback_store

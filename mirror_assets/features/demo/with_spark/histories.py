@@ -11,7 +11,7 @@ import pyarrow.parquet as pq
 from deltalake import DeltaTable, write_deltalake
 from pyspark.sql import SparkSession
 
-from mirror_assets.spark_paths import spark_path
+from mirror_assets.spark_names import spark_path
 
 # A mirror that was away for weeks must still find the feed: Delta refuses to read it once it is older than this.
 _PROPERTIES = {

@@ -41,7 +41,7 @@ from mirror_assets.features.direct_lake.vacuum import NeededFile, VacuumPlan, ho
 from mirror_assets.lakes.access import access_to
 from mirror_assets.lakes.lake_store import LakeAddress
 from mirror_assets.source.log import DeltaLog
-from mirror_assets.sql_names import quoted
+from mirror_assets.spark_names import quoted
 
 
 @dataclass(frozen=True)

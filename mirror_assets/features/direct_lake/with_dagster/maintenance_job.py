@@ -30,8 +30,7 @@ from mirror_assets.pipeline.project import Project
 from mirror_assets.source.errors import DATA_FILE_MISSING, FILE_UNFOUND, SourceLoss, SparkInterrupted
 from mirror_assets.source.log import DeltaLog
 from mirror_assets.source.losses import SourceRead, proved
-from mirror_assets.spark_paths import spark_path
-from mirror_assets.sql_names import table_at
+from mirror_assets.spark_names import spark_path, table_at
 
 MAINTENANCE_OP = "maintain_tables"
 # VACUUM runs after the plan was made, on a machine whose clock may be ahead.

@@ -23,8 +23,7 @@ from mirror_assets.features.history.errors import (
     HistoryColumnsUnfit,
 )
 from mirror_assets.features.history.history_log import APPLICATION, HistoryCommit, HistoryLog
-from mirror_assets.spark_paths import spark_path
-from mirror_assets.sql_names import quoted
+from mirror_assets.spark_names import quoted, spark_path
 
 TABLE_ID = "_table_id"
 # First, because Delta collects statistics for the first columns only, and queries filter by these.

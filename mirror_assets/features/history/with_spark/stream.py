@@ -30,7 +30,7 @@ from mirror_assets.features.history.history_plan import HistorySlice
 from mirror_assets.features.history.with_spark.append import append_nothing, append_rows, next_commit
 from mirror_assets.source.errors import SPARK_FAILED, SparkFailed
 from mirror_assets.source.schema import ALL_ROWS
-from mirror_assets.spark_paths import spark_path
+from mirror_assets.spark_names import spark_path
 
 # Without a limit of the user's, everything is one batch: Delta's default of 1000 files would cut it.
 _ALL_FILES = 2**31 - 1

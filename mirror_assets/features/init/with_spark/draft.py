@@ -31,7 +31,7 @@ from mirror_assets.pipeline.spark_sessions import Session, session_factory
 from mirror_assets.settings import is_uri
 from mirror_assets.source.commits import source_columns
 from mirror_assets.source.table_properties import FEED_BY_DEFAULT, ROW_TRACKING_COST, Retention, feed_consequence
-from mirror_assets.sql_names import table_at
+from mirror_assets.spark_names import table_at
 
 # Tables that Spark reads at the same time.
 _AT_ONCE = 4

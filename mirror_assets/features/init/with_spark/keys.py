@@ -20,7 +20,7 @@ from mirror_assets.features.init.with_spark.survey import Survey
 from mirror_assets.source.commits import SourceState
 from mirror_assets.source.log import DeltaLog
 from mirror_assets.source.scan_builder import scan_version
-from mirror_assets.sql_names import quoted
+from mirror_assets.spark_names import quoted
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

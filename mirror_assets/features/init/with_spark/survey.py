@@ -41,7 +41,7 @@ from mirror_assets.source.errors import leave_out_version
 from mirror_assets.source.log import DeltaLog
 from mirror_assets.source.read_errors import translated
 from mirror_assets.source.schema import Field
-from mirror_assets.sql_names import quoted
+from mirror_assets.spark_names import quoted
 
 STORE = "lake"
 IN_SPARK = "spark"

@@ -15,8 +15,7 @@ from mirror_assets.landing.names import PROCESSED, HistoryRange
 from mirror_assets.landing.recover import recover
 from mirror_assets.landing.steps import drive
 from mirror_assets.pipeline.reconcile_table import first_landed
-from mirror_assets.verify.landed import file_continuity
-from mirror_assets.verify.table_folder import read_history
+from mirror_assets.verify.landed import file_continuity, read_history
 from mirror_assets.zones import Store
 from mirror_assets_tests.errors import raises_row
 from mirror_assets_tests.landing.schedules import roll_ups_of

@@ -1,7 +1,6 @@
-"""Reads the cause chain of an exception of Spark: classes, error conditions and messages, as the JVM has them.
+"""What messages need of Spark: the cause chain of an exception as the JVM has it, and rows that Python can hold.
 
-Below all packages that use Spark, because the encoder's errors and `reconcile` both need it, and neither may import the
-other.
+Below all packages that use Spark, because the encoder and `reconcile` both need it, and neither may import the other.
 """
 
 from __future__ import annotations
@@ -11,6 +10,11 @@ from dataclasses import dataclass
 
 from py4j.protocol import Py4JError, Py4JJavaError
 from pyspark.errors import PySparkException
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+
+from mirror_assets.column_types import Family, column_type
+from mirror_assets.spark_names import quoted
 
 _DEPTH = 20
 _MAX_TEXT = 400
@@ -110,3 +114,13 @@ class SparkCause:
 def _one_line(text: str) -> str:
     """Return the message up to the stack trace, in one line."""
     return " ".join(text.partition("\n\tat ")[0].split())
+
+
+def readable(rows: DataFrame) -> DataFrame:
+    """Return the rows with dates and timestamps as texts: Python has none before year 1 and after 9999."""
+    texts = {
+        field.name: F.col(quoted(field.name)).cast("string")
+        for field in rows.schema
+        if column_type(field.dataType.simpleString()).family is Family.TIME
+    }
+    return rows.withColumns(texts) if texts else rows

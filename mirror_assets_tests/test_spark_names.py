@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from mirror_assets.spark_paths import spark_path
+from mirror_assets.spark_names import quoted, spark_path, table_at
 
 _ODD = ["a b", "100%", "%20", "a#b", "[x]", "{y}", "a*b", "ü 🦆", "a+b,c;d", "q?", "it's", "part=a%2Fb", "a:b"]
 
@@ -42,3 +42,8 @@ def test_spark_and_delta_take_odd_names_literally(name: str, spark: SparkSession
     spark.range(3).coalesce(1).write.parquet(spark_path(str(folder / "p")))
     (file,) = (folder / "p").glob("*.parquet")
     assert spark.read.option("__globPaths__", "false").parquet(spark_path(str(file))).count() == 3
+
+
+def test_backticks_are_doubled() -> None:
+    assert quoted("a b`c.d") == "`a b``c.d`"
+    assert table_at("/la`ke/t") == "delta.`/la``ke/t`"

@@ -8,7 +8,7 @@ from decimal import Decimal
 import hypothesis.strategies as st
 from hypothesis import given
 
-from mirror_assets.row_values import shown_key, without_values
+from mirror_assets.redaction import shown_key, without_values
 
 
 def test_values_are_shown_as_people_read_them() -> None:

@@ -1,4 +1,7 @@
-"""`file_continuity` of what is new: it costs the same at any age, and finds what the whole check finds."""
+"""`file_continuity` of what is new: it costs the same at any age, and finds what the whole check finds.
+
+`metadata_unchanged`: the declared keys against those of mirror.yaml and of the manifest.
+"""
 
 from __future__ import annotations
 
@@ -11,16 +14,18 @@ import pytest
 
 from mirror_assets.landing.format import decode
 from mirror_assets.landing.generations import Verified
+from mirror_assets.landing.metadata import metadata_bytes
 from mirror_assets.landing.names import PROCESSED
 from mirror_assets.landing.publish import publish
 from mirror_assets.landing.steps import drive
-from mirror_assets.verify.landed import file_continuity, incremental_continuity
+from mirror_assets.verify.landed import file_continuity, incremental_continuity, metadata_unchanged
 from mirror_assets.zones import LocalStore
 from mirror_assets.zones.errors import STORE_DENIED
 from mirror_assets_tests.landing.schedules import roll_ups_of
 from mirror_assets_tests.landing.staging import CHECKS, TABLE, position_of, stage
 from mirror_assets_tests.landing.zone import consume
 from mirror_assets_tests.zones.counting import CountingStore
+from mirror_assets_tests.zones.memory import MemoryStore
 
 
 @pytest.fixture
@@ -183,3 +188,28 @@ def test_before_anything_has_landed(store: CountingStore) -> None:
     assert store.head(TABLE.verified) is None
     store.create(TABLE.landing_file(1), b"")
     assert "without a manifest" in incremental_continuity(store, TABLE, None).message
+
+
+@pytest.mark.parametrize(
+    ("landed", "declared", "requested", "passes"),
+    [
+        (("id",), ("id",), ("id",), True),
+        (("id",), ("id",), ("other",), False),
+        (("id",), ("id",), (), False),
+        (("id",), (), ("id",), False),
+        ((), (), (), True),
+        ((), (), ("id",), True),
+        ((), ("id",), ("id",), True),
+        ((), ("id",), (), False),
+        ((), ("id",), ("other",), False),
+    ],
+)
+def test_keys_may_be_added_where_none_were_and_nothing_else(
+    landed: tuple[str, ...], declared: tuple[str, ...], requested: tuple[str, ...], *, passes: bool
+) -> None:
+    store = MemoryStore()
+    record = stage(store, position_of(store), last=7).model_copy(update={"keys": landed})
+    drive(publish(TABLE, record, CHECKS), store)
+    store.delete(TABLE.metadata)
+    store.create(TABLE.metadata, metadata_bytes(declared))
+    assert metadata_unchanged(store, TABLE, requested).passed is passes

@@ -1,16 +1,19 @@
-"""Retention: told before a commit that waits can be gone, with the statement that keeps it."""
+"""Retention: told before a commit that waits can be gone, with the statement that keeps it. Lag: quiet is not late."""
 
 from __future__ import annotations
 
+import time
 from dataclasses import replace
 
 import pytest
 
 from mirror_assets.errors import ErrorCode, SettingError
+from mirror_assets.pipeline.lag import pending_commits, table_lag
 from mirror_assets.source.actions import Metadata
 from mirror_assets.source.table_properties import Retention
-from mirror_assets.verify.timeliness import Consequence, ReadDeadline, check_retention
+from mirror_assets.verify.timeliness import Consequence, Lag, ReadDeadline, check_lag, check_retention
 from mirror_assets_tests.errors import raises
+from mirror_assets_tests.lab import Lab
 
 _DAY, _HOUR = 86_400, 3_600
 _LOG, _FILES = "delta.logRetentionDuration", "delta.deletedFileRetentionDuration"
@@ -79,3 +82,32 @@ def test_a_property_that_is_no_interval_is_named() -> None:
         SettingError, ErrorCode.SOURCE_UNFIT, match=f"{_LOG} of /lake/orders can't be read: 'soon' is not an interval"
     ):
         _deadline(logRetentionDuration="soon")
+
+
+def test_a_quiet_source_is_not_late_however_old() -> None:
+    assert check_lag(Lag(5, 5, 0.0), 1).passed
+
+
+def test_a_waiting_commit_is_late_after_the_limit() -> None:
+    assert "version 5 has waited 61 s" in check_lag(Lag(7, 4, 61.0), 60).message
+    assert check_lag(Lag(7, 4, 59.0), 60).passed
+    assert check_lag(Lag(7, 4, 1e9), None).passed
+
+
+def test_a_commit_from_the_future_warns_of_clocks_that_are_apart() -> None:
+    told = check_lag(Lag(7, 7, 0.0, ahead_seconds=3600.0), 1)
+    assert told.is_warning
+    assert "version 7 is dated 3,600 s after this machine's clock" in told.message
+    assert "correct the clock" in told.next_step
+    assert check_lag(Lag(7, 7, 0.0, ahead_seconds=59.0), 1).passed
+    assert "has waited" in check_lag(Lag(7, 4, 61.0, ahead_seconds=3600.0), 60).message
+
+
+def test_the_lag_of_a_table_is_the_age_of_its_first_uncovered_commit(mirrored: Lab) -> None:
+    assert table_lag(pending_commits(mirrored.context), time.time()).commits == 0
+    mirrored.sql("INSERT INTO {t} VALUES (700, 'x', 1)", "INSERT INTO {t} VALUES (701, 'x', 1)")
+    lag = table_lag(pending_commits(mirrored.context), time.time() + 100)
+    assert lag.commits == 2
+    assert 100 <= lag.seconds < 400
+    assert lag.ahead_seconds == 0
+    assert 3500 < table_lag(pending_commits(mirrored.context), time.time() - 3600).ahead_seconds <= 3600

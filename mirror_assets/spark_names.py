@@ -1,4 +1,4 @@
-"""The spelling of addresses for Spark: a local path is a `file:///` address, whatever `fs.defaultFS` says."""
+"""How addresses, tables and columns are written for Spark."""
 
 from __future__ import annotations
 
@@ -22,3 +22,13 @@ def spark_path(address: str) -> str:
     uri = _FILE.match(address)
     path = f"/{unquote(address[uri.end() :])}" if uri else str(Path(address).absolute())
     return f"file://{path}"
+
+
+def quoted(name: str) -> str:
+    """Return the name in backticks, so that dots, spaces and backticks are part of it."""
+    return f"`{name.replace('`', '``')}`"
+
+
+def table_at(uri: str) -> str:
+    """Return the name of the table at an address: delta.`…`."""
+    return f"delta.{quoted(uri)}"
