@@ -13,8 +13,6 @@ from hashlib import blake2b
 from mirror_assets.source.actions import Actions, LiveFile, LoggedFile, Metadata, Protocol, Tombstone, live_rows
 from mirror_assets.source.schema import Schema, parse_schema
 
-# The row indices of this many rows are held in memory.
-_MARKED_ROWS = 2_000_000
 # At most this many footers of one commit's files are read; the rows of the other files are extrapolated by bytes.
 FOOTERS_PER_COMMIT = 32
 # An estimate for files of which only the size is known.

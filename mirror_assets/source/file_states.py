@@ -53,9 +53,8 @@ class FileStates:
 
     `base` are the live files before the first commit; without it, every file that is removed counts as live, and every
     added one as new. `earlier` returns the files before the first commit, by the paths that the log has: those that the
-    commits touch are enough. It
-    is called for a file that an action describes in part, and for a removed one that may have another vector, or that
-    `base` lacks.
+    commits touch are enough. It is called for a file that an action describes in part, and for a removed one that may
+    have another vector, or that `base` lacks.
     """
 
     base: LivePaths | None
@@ -129,7 +128,9 @@ class FileStates:
         if self.base is None:
             # Of several vectors, the live one isn't known: without one, more rows would be removed.
             tombstone = next((file for file in tombstones.values() if file.vector), tombstones.get(None))
-            return tombstone and self._without_partial_values(tombstone)
+            if tombstone is None or self._has_values(tombstone):
+                return tombstone
+            return replace(tombstone, partition=None)  # a value that is missing isn't NULL
         if key not in self.base:
             # delta-rs, which `base` is from, may lack it.
             return self.earlier().get(key) if tombstones else None
@@ -156,10 +157,6 @@ class FileStates:
     @cached_property
     def _partition_names(self) -> frozenset[str]:
         return partition_names(self.metadata)
-
-    def _without_partial_values(self, tombstone: Tombstone) -> Tombstone:
-        """Return the action without partition values if it lacks one: a missing value isn't NULL."""
-        return tombstone if self._has_values(tombstone) else replace(tombstone, partition=None)
 
 
 def partition_names(metadata: Metadata) -> frozenset[str]:

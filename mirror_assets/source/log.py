@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 
 import pyarrow as pa
@@ -192,8 +193,9 @@ class DeltaLog:
 
         def described(version: int) -> Commit | None:
             if version < first:
-                if self._is_replaced(version, after):
-                    raise CommitReplaced
+                with suppress(LogGap):
+                    if commit_digest(self._commit_data(version)) != after:
+                        raise CommitReplaced
                 return None
             data = self._commit_data(version)
             actions = self._parsed(version, data)
@@ -205,13 +207,6 @@ class DeltaLog:
 
         found = self.files.each(described, range(first if after is None or last < first else first - 1, last + 1))
         return with_column_ids([commit for commit in found if commit], lambda: self._metadata_at(first - 1))
-
-    def _is_replaced(self, version: int, digest: str | None) -> bool:
-        """Whether the log has another commit of this version than the one with the digest; not if it has none."""
-        try:
-            return commit_digest(self._commit_data(version)) != digest
-        except LogGap:
-            return False
 
     def read_actions(
         self, first: int, last: int, digests: Mapping[int, str] | None = None
