@@ -10,7 +10,7 @@ from py4j.protocol import Py4JJavaError
 from pyspark.sql import Column, DataFrame, Observation
 from pyspark.sql import functions as F
 
-from mirror_assets.encode.columns import CHANGE_TYPE, COMMIT_VERSION, projected
+from mirror_assets.encode.columns import CHANGE_TYPE, COMMIT_VERSION, is_new_row, projected
 from mirror_assets.source.commits import ReadRows
 from mirror_assets.source.schema import Projection
 
@@ -59,9 +59,8 @@ class ObservedRows(NamedTuple):
 def observed_changes(changes: DataFrame, projection: Projection) -> ObservedRows:
     """Return the landing rows of change rows, counted before and after the condition."""
     scanned = Observation()
-    is_new = F.col(CHANGE_TYPE).isin("insert", "update_postimage")
     weight = F.col(COMMIT_VERSION) * F.lit(_FACTOR) % F.lit(_PRIME) + F.lit(1)
-    weighted = F.coalesce(F.sum(F.when(is_new, weight).otherwise(-weight)), F.lit(0)).alias(_WEIGHTED)
+    weighted = F.coalesce(F.sum(F.when(is_new_row(), weight).otherwise(-weight)), F.lit(0)).alias(_WEIGHTED)
     rows = changes.observe(scanned, *row_counts(), weighted)
     if not projection.where:
         return ObservedRows(projected(rows, projection), scanned, scanned)

@@ -130,11 +130,6 @@ class DifferencesSlice:
     by_values: bool = False
     projection: Projection = ALL_ROWS
 
-    @property
-    def versions(self) -> tuple[int, int]:
-        """The two versions."""
-        return self.scans.before_version, self.scans.last_version
-
 
 def encode_differences(
     spark: SparkSession, slice_: DifferencesSlice, folder: str, compression: str, footer: Mapping[str, str]
@@ -230,8 +225,8 @@ class DifferingRows:
 
         def shown(row: Row) -> str:
             key = {name: row[alias] for name, alias in zip(self.slice.keys, self._keys, strict=True)}
-            before, last = self.range.versions
-            version = last if row[self._names.new_rows] > 1 else before
+            scans = self.range.scans
+            version = scans.last_version if row[self._names.new_rows] > 1 else scans.before_version
             return f"{shown_key(key)} at version {version}"
 
         found = changed.where((self._old_rows > 1) | (self._new_rows > 1)).limit(_SAMPLES)
@@ -247,7 +242,8 @@ class DifferingRows:
         landing = {column.name: landed_value(column, new) for column in columns}
         if is_few:
             found = new.join(F.broadcast(changed.where(self._new_rows > 0)), is_its)
-            gone = changed.where(self._new_rows == 0).select(*_nulls(new), *changed.columns)
+            nulls = (F.lit(None).cast(field.dataType).alias(field.name) for field in new.schema)
+            gone = changed.where(self._new_rows == 0).select(*nulls, *changed.columns)
             rows = found.union(gone).repartition(parts, *by_key)
         else:
             shuffled = new.repartition(parts, *(F.col(quoted(key)) for key in self.slice.keys))
@@ -293,7 +289,3 @@ class DifferingRows:
 def _source(column: LandedColumn) -> Column:
     """Return the source's column; for the mirror's row id column, the row tracking id."""
     return F.col(ROW_ID) if column.is_row_id else F.col(quoted(column.name))
-
-
-def _nulls(rows: DataFrame) -> list[Column]:
-    return [F.lit(None).cast(field.dataType).alias(field.name) for field in rows.schema]

@@ -7,9 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from functools import cached_property
 
-from py4j.java_gateway import JavaClass, JavaObject, JVMView
+from py4j.java_gateway import JavaObject, JVMView
 from pyspark.sql import DataFrame, SparkSession
 
 
@@ -41,7 +40,7 @@ class Jvm:
 
     def java_list(self, values: Iterable[JavaObject] = ()) -> JavaObject:
         """Return a `java.util.ArrayList` of the values."""
-        listed = self._array_list()
+        listed = self.root.java.util.ArrayList()
         for value in values:
             listed.add(value)
         return listed
@@ -49,10 +48,6 @@ class Jvm:
     def frame(self, frame: JavaObject) -> DataFrame:
         """Return the Scala data frame as a PySpark one."""
         return DataFrame(frame, self.spark)
-
-    @cached_property
-    def _array_list(self) -> JavaClass:
-        return self.root.java.util.ArrayList
 
 
 def items(sequence: JavaObject) -> Iterator[JavaObject]:
