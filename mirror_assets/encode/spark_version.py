@@ -1,4 +1,4 @@
-"""The installed Spark: its version, and the errors for a missing one and for one that is not supported."""
+"""The installed Spark: its version, and whether it is there, supported and classic."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Losses of a source: errors of Spark, which prove nothing, and losses that its log and its store prove.
+"""Losses of a source: the log and the store prove them, errors of Spark prove nothing.
 
 A rebuild drops a table, so it starts only with a proof. A file is lost when an exception names it, the log names it for
 the versions that were read, and the store says that it does not exist.
