@@ -13,6 +13,7 @@ from typing import TypeAlias
 
 from mirror_assets.encode.changes import ChangesSlice, GroupRead, encode_changes
 from mirror_assets.encode.counted import Counted, observed_changes
+from mirror_assets.encode.errors import DUPLICATE_KEY
 from mirror_assets.encode.inserts import InsertsSlice, encode_inserts, encode_no_rows
 from mirror_assets.encode.net_changes import DifferencesSlice, NetSlice, encode_differences, encode_net
 from mirror_assets.encode.scan_reader import read_scan
@@ -44,7 +45,7 @@ from mirror_assets.landing.staged_parts import (
 from mirror_assets.landing.state import CommitPosition
 from mirror_assets.pipeline.check_slice import check_rows
 from mirror_assets.pipeline.context import TableContext, not_overtaken, reading
-from mirror_assets.pipeline.errors import ChecksFailed, slice_checks_failed
+from mirror_assets.pipeline.errors import CHECKS_FAILED, slice_checks_failed
 from mirror_assets.pipeline.plan_changes import instead_of_feed
 from mirror_assets.pipeline.slice_source import (
     chunk_of,
@@ -62,6 +63,13 @@ from mirror_assets.pipeline.source_check import (
     table_columns,
 )
 from mirror_assets.source.commits import ReadRows
+from mirror_assets.source.errors import (
+    CHANGE_FILE_INCOMPLETE,
+    DATA_FILE_MISSING,
+    FEED_MISSING,
+    FILE_DAMAGED,
+    HISTORY_EXPIRED,
+)
 from mirror_assets.source.planner import PlannedSlice
 from mirror_assets.source.scan_builder import VersionPart, scan_differences
 from mirror_assets.source.schema import LandedColumn, Projection
@@ -137,7 +145,15 @@ def _encode_net(
     return EncodedSlice(encode_differences(context.spark(), slice_, folder, compression, footer))
 
 
-_MAY_BE_OF_THE_FEED = (ChecksFailed,)
+_MAY_BE_OF_THE_FEED = (
+    CHANGE_FILE_INCOMPLETE,
+    CHECKS_FAILED,
+    DATA_FILE_MISSING,
+    DUPLICATE_KEY,
+    FEED_MISSING,
+    FILE_DAMAGED,
+    HISTORY_EXPIRED,
+)
 
 
 def stage_slice(context: TableContext, planned: PlannedSlice, position: CommitPosition) -> SliceRecord:
@@ -176,8 +192,8 @@ def stage_attempt(
     attempt = attempt_id(time.time_ns() // 1_000_000, secrets.token_bytes(10), newest)
     try:
         return _read_attempt(context, planned, position, encode, attempt)
-    except _MAY_BE_OF_THE_FEED as error:
-        instead = instead_of_feed(context, planned, error)
+    except MirrorError as error:
+        instead = instead_of_feed(context, planned, error) if error.row in _MAY_BE_OF_THE_FEED else None
         if instead is None:
             raise
         # Never into the same folder: files of the first attempt could appear in it late.
