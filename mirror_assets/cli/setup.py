@@ -16,7 +16,6 @@ from mirror_assets.landing.rebuild import is_dropped
 from mirror_assets.landing.steps import drive
 from mirror_assets.pipeline.doctor import examine_sources, examine_zone
 from mirror_assets.pipeline.doctor_questions import DoctorAnswer, DoctorVerdict, examine_mirror, is_well
-from mirror_assets.pipeline.rebuild_table import drop_table, mirror_wait, require_table
 from mirror_assets.pipeline.spark_sessions import no_spark
 from mirror_assets.zones.probe import ResponseRecorder
 
@@ -77,6 +76,8 @@ def download_jars(path: Path | None, folder: Path, *, as_json: bool) -> Exit:
 
 def drop(path: Path | None, name: str, *, yes: bool, as_json: bool) -> Exit:
     """Drop the table, or finish an interrupted drop. Asks first, unless `yes`."""
+    from mirror_assets.pipeline.rebuild_table import drop_table, mirror_wait, require_table  # imports Spark
+
     project, table = compose(load_config(path)), TableName.parse(name)
     config, store = project.config, project.store
     require_table(config, store, table)

@@ -20,7 +20,7 @@ from mirror_assets.config.errors import MISTAKES
 from mirror_assets.config.variables import fill_sql
 from mirror_assets.errors import ErrorCode, SettingError
 from mirror_assets.landing.format import MarkerCounts, SliceKind
-from mirror_assets.pipeline.doctor import spark_reads
+from mirror_assets.pipeline.doctor_in_spark import spark_reads
 from mirror_assets.pipeline.errors import SOURCE_BROKE, ChecksFailed
 from mirror_assets.pipeline.preview import landing_rows
 from mirror_assets.pipeline.repair_table import repair_table
