@@ -51,7 +51,7 @@ _ENDED_MS = 3_600_000
 # Codes of faults outside the table, in something that many tables need: a store, a catalog, Fabric, the Spark session.
 _SHARED = re.compile(
     "store_|credential|certificate_|token_|item_|config_|source_unavailable|session_|spark_interrupted|run_killed|"
-    "catalog_unavailable|CATALOG_REFUSED|fabric_|mirroring_"
+    "catalog_unavailable|catalog_refused|fabric_|mirroring_"
 )
 # Endings of codes after which the next run probably succeeds.
 _PASSING = re.compile(".*(_unavailable|_throttled|_busy|_interrupted|_not_staged|_killed|outcome_unknown)")
