@@ -7,6 +7,7 @@ import re
 import shlex
 from collections.abc import Iterator
 from enum import Enum
+from functools import cache
 from pathlib import Path
 from string import Formatter
 from types import UnionType
@@ -41,6 +42,7 @@ _LINK = re.compile(r"\]\(([^)\s]+)\)")
 _CAUSE = re.compile(
     r"^\*\*Cause\*\* \(`(\w+)`\): (.+?)\n\n\*\*Next step\*\*: (.+?)\n(?:\n|\Z)", re.MULTILINE | re.DOTALL
 )
+_CLASS = re.compile(r"[A-Z][a-z]+(?:[A-Z][a-z]+)+")
 _REFERENCE = re.compile(r"[\w/-]+\.py(?:::\w+)?")
 
 _MINIMAL = "landing_zone: {path: ./landing}\ntables: {orders: {source: ./orders, keys: [order_id]}}"
@@ -139,6 +141,22 @@ def test_links_lead_to_files_and_headings(page: Path) -> None:
         target = page.parent / path if path else page
         assert target.exists(), link
         assert not anchor or anchor in anchors(target), link
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_every_class_that_a_page_names_exists(page: Path) -> None:
+    named = {code for code in codes(page.read_text(encoding="utf-8")) if _CLASS.fullmatch(code)}
+    assert named - _words() == set()
+
+
+@cache
+def _words() -> frozenset[str]:
+    """Return all names in the code, and those of classes of others that pages name."""
+    texts = (file.read_text(encoding="utf-8") for folder in (_PACKAGE, _TESTS) for file in folder.rglob("*.py"))
+    return frozenset(word for text in texts for word in re.findall(r"\w+", text)) | {
+        "ReloadCode",
+        "SparkOutOfMemoryError",
+    }
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))

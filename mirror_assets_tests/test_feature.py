@@ -21,7 +21,7 @@ _CORE = (
     "config",
     "cli/test_help.py",
     "pipeline/test_run.py",
-    "orchestration/test_mirror_tables.py",
+    "orchestration/test_table_events.py",
     "test_definitions.py",
 )
 
@@ -30,6 +30,10 @@ def test_the_list_has_every_folder() -> None:
     assert sorted(feature._NAMES) == _FOLDERS
     assert all(isinstance(one, Feature) for one in features())
     assert {one.name for one in (ROOT / "mirror_assets_tests/features").iterdir() if one.is_dir()} >= set(_FOLDERS)
+
+
+def test_the_tests_of_the_core_exist() -> None:
+    assert [place for place in _CORE if not (ROOT / "mirror_assets_tests" / place).exists()] == []
 
 
 def test_the_core_names_no_feature() -> None:

@@ -52,7 +52,7 @@ PARTITION_UNKNOWN = ErrorRow(
     "A partition key is not that of a slice.",
     "partition {partition!r} is not a slice of the table: a slice is `epoch.first-last`, such as 1.5-7 for versions "
     "5 to 7 of epoch 1.",
-    "choose partitions that the sensor or `mirror_all` has registered, and delete this one (in Dagster's UI: the "
+    "choose partitions that runs have registered, and delete this one (in Dagster's UI: the "
     "asset's menu, Delete partitions).",
     "mirror-assets plan --table TABLE",
 )
