@@ -128,9 +128,7 @@ def test_every_make_target_exists_and_is_documented() -> None:
     assert {arguments[0] for arguments in _arguments("make")} <= targets
     named = {target for page in PAGES for target in re.findall(r"`make ([a-z-]+)", page.read_text(encoding="utf-8"))}
     assert named <= targets
-    assert {codes(target)[0] for target, _ in table(_DEVELOPMENT, "Targets")} == {
-        f"make {name}" for name in targets
-    }
+    assert {codes(target)[0] for target, _ in table(_DEVELOPMENT, "Targets")} == {f"make {name}" for name in targets}
 
 
 def test_dg_accepts_every_command_of_the_pages(definitions: dg.Definitions) -> None:
