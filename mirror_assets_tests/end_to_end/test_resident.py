@@ -172,7 +172,7 @@ def test_a_slice_that_is_stopped_with_its_run_is_no_failure_of_the_table(
         ended.wait(_SECONDS)
         raise RuntimeError("the return value of SparkContext.dagScheduler() is null")
 
-    def interrupted(scheduler: Scheduler, _: float) -> None:
+    def interrupted(scheduler: Scheduler, _: float = 0.0) -> None:
         scheduler._start_turns()
         assert begun.wait(_SECONDS)
         threading.Timer(0.5, ended.set).start()

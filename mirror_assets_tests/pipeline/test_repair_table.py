@@ -16,6 +16,7 @@ from mirror_assets.errors import ErrorCode, RetryError
 from mirror_assets.landing.errors import LostRace
 from mirror_assets.landing.format import MarkerCounts, SliceKind
 from mirror_assets.markers import Marker
+from mirror_assets.pipeline import land_slice
 from mirror_assets.pipeline import repair_table as repair
 from mirror_assets.pipeline.errors import REPAIR_REFUSED, ChecksFailed
 from mirror_assets.pipeline.land_slice import ProcessedSlice
@@ -292,7 +293,7 @@ def test_a_repair_that_was_killed_is_done_again(mirrored: Lab, monkeypatch: pyte
         return run
 
     before = mirrored.manifest().generation
-    for module, name in ((repair, "stage_attempt"), (repair, "run_checks")):
+    for module, name in ((repair, "stage_attempt"), (land_slice, "run_checks")):
         with monkeypatch.context() as patched:
             patched.setattr(module, name, killed(getattr(module, name)))
             with pytest.raises(_Killed):
