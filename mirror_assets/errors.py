@@ -180,9 +180,5 @@ class ErrorRow(Generic[_Raised_co]):
         return error
 
 
+# A part of next steps: it starts a rebuild, by the job or by the command.
 REBUILD_STEP = "launch the job `rebuild`, or run `mirror-assets rebuild {table}`"
-
-
-def rebuild_step(table: str) -> str:
-    """Return the step that starts a rebuild of the table: the job, then the command."""
-    return REBUILD_STEP.format(table=table)

@@ -25,7 +25,7 @@ _GROUPS = {
 }
 _WIDTH = 120
 _FACT = re.compile(r"\{(\w+)[^{}]*\}")
-_SQL = ("ALTER ", "SET ")
+_SQL = "ALTER "
 
 
 def modules() -> list[ModuleType]:

@@ -39,9 +39,6 @@ from mirror_assets_tests.pages import DOCS, PAGES, ROOT, anchors, blocks, codes,
 _PACKAGE, _TESTS = ROOT / "mirror_assets", ROOT / "mirror_assets_tests"
 _MAP = DOCS / "architecture.md"
 _LINK = re.compile(r"\]\(([^)\s]+)\)")
-_CAUSE = re.compile(
-    r"^\*\*Cause\*\* \(`(\w+)`\): (.+?)\n\n\*\*Next step\*\*: (.+?)\n(?:\n|\Z)", re.MULTILINE | re.DOTALL
-)
 _CLASS = re.compile(r"[A-Z][a-z]+(?:[A-Z][a-z]+)+")
 _REFERENCE = re.compile(r"[\w/-]+\.py(?:::\w+)?")
 
@@ -72,11 +69,10 @@ def test_every_error_code_has_a_row() -> None:
     assert {row.code for row in error_rows()} == set(ErrorCode)
 
 
-@pytest.mark.parametrize("row", error_rows(), ids=lambda row: f"{row.code.value}: {row.cause}")
-def test_a_row_has_cause_and_next_step_in_whole_sentences(row: ErrorRow[MirrorError]) -> None:
-    assert row.cause.endswith(".")
-    assert row.next_step.endswith((".", "`", "}", ":"))
-    assert row.code.value in row.code.name.lower()
+def test_a_row_has_cause_and_next_step_in_whole_sentences() -> None:
+    rows = error_rows()
+    assert [row.cause for row in rows if not row.cause.endswith(".")] == []
+    assert [row.next_step for row in rows if not row.next_step.endswith((".", "}"))] == []
 
 
 def _facts(row: ErrorRow[MirrorError]) -> set[str]:
@@ -90,9 +86,10 @@ def test_every_error_is_made_with_the_facts_of_its_row() -> None:
     wrong = list[str]()
     for path in _PACKAGE.rglob("*.py"):
         for call in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
-            if isinstance(call, ast.Call) and isinstance(call.func, ast.Name) and call.func.id in rows:
-                missing = _facts(rows[call.func.id]) - {keyword.arg for keyword in call.keywords}
-                wrong += [f"{path}:{call.lineno}: {missing}"] if missing or call.args else []
+            if isinstance(call, ast.Call) and isinstance(call.func, ast.Name | ast.IfExp):
+                made = [rows[name.id] for name in ast.walk(call.func) if isinstance(name, ast.Name) and name.id in rows]
+                given = {keyword.arg for keyword in call.keywords}
+                wrong += [f"{path}:{call.lineno}" for row in made if _facts(row) - given or call.args]
     assert wrong == []
 
 

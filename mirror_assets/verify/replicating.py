@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from mirror_assets.errors import MirrorError, RetryError, UnknownOutcome, rebuild_step
+from mirror_assets.errors import REBUILD_STEP, MirrorError, RetryError, UnknownOutcome
 from mirror_assets.monitoring import DatabaseState, DatabaseStatus, MonitoredTable, TableState
 from mirror_assets.verify.check_result import CheckResult
 
@@ -93,7 +93,7 @@ def _table_problem(table: MonitoredTable | None) -> CheckResult | None:
         return None
     code = f"{table.error_code}: " if table.error_code else ""
     why = f"{code}{table.message or 'no reason given'}"
-    step = f"correct what Fabric names, then {rebuild_step(str(table.name))}."
+    step = f"correct what Fabric names, then {REBUILD_STEP.format(table=table.name)}."
     return _problem(
         f"the replicator has stopped the table ({table.state.value}): {why}", is_warning=False, next_step=step
     )
