@@ -51,15 +51,6 @@ class OnDropColumn(str, Enum):
     REBUILD = "rebuild"
 
 
-class Compression(str, Enum):
-    """Compression of landing files."""
-
-    NONE = "none"
-    SNAPPY = "snappy"
-    GZIP = "gzip"
-    ZSTD = "zstd"
-
-
 def distinct_columns(names: Sequence[str]) -> tuple[str, ...]:
     """Return the names. Raises ValueError for two that are the same column, because Spark ignores case."""
     seen = dict[str, str]()

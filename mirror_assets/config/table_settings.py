@@ -12,7 +12,6 @@ from pydantic_core import PydanticKnownError
 from mirror_assets.config.setting_values import (
     Changes,
     Columns,
-    Compression,
     ComputedColumn,
     Keys,
     OnBreak,
@@ -88,7 +87,6 @@ class FileSettings(Section):
     """The landing files."""
 
     target_rows: Count = Field(default=1_000_000, description="Maximum rows of a landing file; fewer in wide tables.")
-    compression: Compression = Field(default=Compression.ZSTD, description="Compression of the Parquet files.")
 
 
 class LagLimits(Section):

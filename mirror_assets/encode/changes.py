@@ -100,9 +100,9 @@ class EncodedGroup:
             pairs = paired_rows(self._observed.rows, group, slice_.columns, slice_.keys, self._scan.replacing)
             self.rows = landed_in_parts(pairs, slice_.columns, footer, self._pairs)
 
-    def write(self, folder: str, compression: str) -> GroupRead:
+    def write(self, folder: str) -> GroupRead:
         """Write the rows into the new folder. Raises DUPLICATE_KEY, ROWS_MISPLACED, and what Spark raises."""
-        write_parts(self.rows, folder, compression, 0 if self._observed else self._slice.target_rows)
+        write_parts(self.rows, folder, 0 if self._observed else self._slice.target_rows)
         if self._observed is None:
             is_counted_apart = self._counted is None and self._slice.projection.where
             return GroupRead(self.group, self._counted, number_of(self._read) if is_counted_apart else None)
@@ -133,7 +133,7 @@ class EncodedGroup:
 
 
 def encode_changes(
-    spark: SparkSession, slice_: ChangesSlice, folder: str, compression: str, footer: Mapping[str, str]
+    spark: SparkSession, slice_: ChangesSlice, folder: str, footer: Mapping[str, str]
 ) -> tuple[GroupRead, ...]:
     """Write the slice's parts into `folder`, with a subfolder for each group of commits; their names sort by group.
 
@@ -145,8 +145,7 @@ def encode_changes(
         described = inheritable_thread_target(spark)  # jobs of the threads have the description of this one's
         with ThreadPoolExecutor(_CONCURRENT_GROUPS) as pool:
             written = [
-                pool.submit(described(group.write), f"{folder}/{number:05d}", compression)
-                for number, group in enumerate(groups)
+                pool.submit(described(group.write), f"{folder}/{number:05d}") for number, group in enumerate(groups)
             ]
             try:
                 # The error of the first group that fails, in order, is raised.

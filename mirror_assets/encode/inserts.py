@@ -20,13 +20,13 @@ from mirror_assets.source.schema import ALL_ROWS, LandedColumn, Projection
 _ROW_GROUP_BYTES = 256 << 20
 
 
-def write_parts(frame: DataFrame, folder: str, compression: str, most_rows: int = 0) -> None:
+def write_parts(frame: DataFrame, folder: str, most_rows: int = 0) -> None:
     """Write each Spark partition of `frame` as one Parquet file into the new `folder`. Raises what Spark raises.
 
     `most_rows` above 0 splits a partition into files of at most that many rows; their names sort in writing order.
     """
     (
-        frame.write.option("compression", compression)
+        frame.write.option("compression", "zstd")
         .option("maxRecordsPerFile", most_rows)
         .option("parquet.block.size", _ROW_GROUP_BYTES)
         # Dictionaries cost a fifth of the encoder's CPU time; a landing file is read only once (docs/performance.md).
@@ -53,9 +53,7 @@ class InsertsSlice:
     projection: Projection = ALL_ROWS
 
 
-def encode_inserts(
-    spark: SparkSession, slice_: InsertsSlice, folder: str, compression: str, footer: Mapping[str, str]
-) -> Counted | None:
+def encode_inserts(spark: SparkSession, slice_: InsertsSlice, folder: str, footer: Mapping[str, str]) -> Counted | None:
     """Write the rows into `folder`; no rows become one file without rows.
 
     Returns the counts of the rows read if there is a condition; else the parts have all of them. Raises ROWS_CHANGED
@@ -70,7 +68,7 @@ def encode_inserts(
         source = projected(read, slice_.projection)
         # Spark merges the scan's partitions without a shuffle: the order of inserts is free.
         rows = source.select(*inserted_row(source, slice_.columns, footer)).coalesce(slice_.parts)
-        write_parts(rows, folder, compression, slice_.target_rows)
+        write_parts(rows, folder, slice_.target_rows)
         if not slice_.projection.where:
             return None
         # An Observation during the write would cost far more than reading the condition's columns again.
@@ -79,7 +77,7 @@ def encode_inserts(
 
 
 def encode_no_rows(
-    spark: SparkSession, columns: Sequence[LandedColumn], folder: str, compression: str, footer: Mapping[str, str]
+    spark: SparkSession, columns: Sequence[LandedColumn], folder: str, footer: Mapping[str, str]
 ) -> None:
     """Write one file with these columns and no rows into `folder`, without a marker column and without reading a table.
 
@@ -88,4 +86,4 @@ def encode_no_rows(
     typed = [F.lit(None).cast(column.type).alias(column.name) for column in columns]
     with spark_errors(folder):
         no_rows = spark.range(0, 0, 1, 1).select(*typed)
-        write_parts(no_rows.select(*described(columns, footer)), folder, compression)
+        write_parts(no_rows.select(*described(columns, footer)), folder)

@@ -77,9 +77,7 @@ class NetSlice:
         return min(self.parts, parts_for(changes, self.part_rows)) if self.part_rows else self.parts
 
 
-def encode_net(
-    changes: ObservedRows, slice_: NetSlice, folder: str, compression: str, footer: Mapping[str, str]
-) -> Counted:
+def encode_net(changes: ObservedRows, slice_: NetSlice, folder: str, footer: Mapping[str, str]) -> Counted:
     """Write the net changes into `folder`, one file per part that has rows; return the counts of the rows read.
 
     Raises DUPLICATE_KEY, with sample keys, when a key has two old or two new rows in one commit, and the errors of
@@ -87,7 +85,7 @@ def encode_net(
     """
     repeats = Observation()
     with spark_errors(f"{slice_.table}, encoding into {folder}"):
-        write_parts(net_rows(changes.rows, slice_, footer, repeats), folder, compression)
+        write_parts(net_rows(changes.rows, slice_, footer, repeats), folder)
         if found := observed(repeats)[_REPEATS]:
             raise duplicate_key(slice_.table, found, repeated_key_samples(changes.rows, slice_.keys))
         return changes.counted()
@@ -132,7 +130,7 @@ class DifferencesSlice:
 
 
 def encode_differences(
-    spark: SparkSession, slice_: DifferencesSlice, folder: str, compression: str, footer: Mapping[str, str]
+    spark: SparkSession, slice_: DifferencesSlice, folder: str, footer: Mapping[str, str]
 ) -> Counted:
     """Write one change for each key that differs into `folder`; return the counts of the rows read.
 
@@ -151,7 +149,7 @@ def encode_differences(
                 raise duplicate_key(table, counts["repeats"], differing.repeated_keys(changed))
             parts = slice_.net.parts_for(counts["keys"])
             rows = differing.landed_rows(changed, footer, parts, is_few=counts["keys"] <= _BROADCAST_KEYS)
-            write_parts(rows, folder, compression)
+            write_parts(rows, folder)
             return differing.counted(seen)
         finally:
             changed.unpersist()

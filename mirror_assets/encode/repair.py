@@ -65,7 +65,7 @@ def repair_changes(slice_: RepairSlice) -> RepairChanges:
     return RepairChanges(counts, samples)
 
 
-def encode_repair(slice_: RepairSlice, folder: str, compression: str, footer: Mapping[str, str]) -> ReadRows:
+def encode_repair(slice_: RepairSlice, folder: str, footer: Mapping[str, str]) -> ReadRows:
     """Write the changes into `folder`, one file per part that has rows; return their counts by change type.
 
     The counts are those of the comparison. A row that `rows_to_land` lacks or repeats makes the numbers in the files
@@ -75,7 +75,7 @@ def encode_repair(slice_: RepairSlice, folder: str, compression: str, footer: Ma
     with spark_errors(f"{slice_.table}, encoding into {folder}"), _marked(slice_) as marked:
         counts = _counted(slice_, marked)
         rows = _landed_rows(slice_, marked, is_few=sum(counts.values()) <= _BROADCAST_KEYS)
-        write_parts(rows.select(*described(slice_.columns, footer), ROW_MARKER), folder, compression)
+        write_parts(rows.select(*described(slice_.columns, footer), ROW_MARKER), folder)
     updates = counts[Marker.UPDATE]
     # The old rows of an UPSERT are unknown.
     return ReadRows(counts[Marker.UPSERT], updates, updates, counts[Marker.DELETE])

@@ -138,10 +138,10 @@ def _paragraphs(config: Config, kind: AssetKind, table: TableSettings) -> tuple[
         settings = f"{f'Key {keys}' if keys else 'Without keys'}, changes by `{table.changes.value}`"
         return f"Source of {name}: a Delta table, which is only read.", settings, f"`mirror-assets plan --table {name}`"
     if kind is AssetKind.CHANGES:
-        slices, files = table.slices, table.files
+        slices = table.slices
         settings = (
             f"Slices of {slices.max_commits:,} commits, {slices.max_rows:,} rows, {size(slices.max_bytes)} at most; "
-            f"files of {files.target_rows:,} rows, {files.compression.value}"
+            f"files of {table.files.target_rows:,} rows"
         )
         first = (
             f"Changes of {name}, in order, staged in a folder that Fabric ignores. Slices that fail a check don't land."

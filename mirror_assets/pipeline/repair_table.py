@@ -147,10 +147,10 @@ def repair_table(context: TableContext, mirror: Mirror, report: Callable[[str], 
     if not repair.is_needed:
         report(f"{context.name}: the mirror equals version {repair.state.version} of the source")
         return None
-    position, compression = position_after(repair.manifest), context.table.files.compression.value
+    position = position_after(repair.manifest)
 
     def encode(folder: str, receipt: Receipt) -> EncodedSlice:
-        read = encode_repair(repair.slice, folder, compression, receipt_metadata(receipt))
+        read = encode_repair(repair.slice, folder, receipt_metadata(receipt))
         return EncodedSlice(Counted(read, read))
 
     def stage() -> SliceRecord:

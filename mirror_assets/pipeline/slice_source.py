@@ -92,8 +92,8 @@ def is_bound(table: TableSettings, record: SliceRecord) -> bool:
 def _binding(table: TableSettings, table_id: str, key: SliceKey, chunk: Chunk | None, source_schema: str) -> str:
     """Return a digest of everything that decides the rows of the parts and their bytes.
 
-    It leaves out the place (generation, number, incarnation), how the rows are spread over parts, and compression: they
-    change no value. It also leaves out why a slice is read by files: its rows are the same.
+    It leaves out the place (generation, number, incarnation) and how the rows are spread over parts: they change no
+    value. It also leaves out why a slice is read by files: its rows are the same.
     """
     columns = recorded_columns(table_columns(table, parse_schema(source_schema)))
     made_from = {

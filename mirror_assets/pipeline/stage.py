@@ -102,23 +102,23 @@ def encode_slice(
 ) -> EncodedSlice:
     """Write the slice's parts into `folder`, with the receipt in their footers. Raises what the encoders raise."""
     table, spark = str(context.name), context.spark
-    compression, footer = context.table.files.compression.value, receipt_metadata(receipt)
+    footer = receipt_metadata(receipt)
     projection = checked_projection(context, planned.schema_string)
     if kind is SliceKind.START:
-        encode_no_rows(spark(), columns, folder, compression, footer)
+        encode_no_rows(spark(), columns, folder, footer)
         return EncodedSlice()
     if kind is SliceKind.NET:
-        return _encode_net(context, planned, columns, projection, folder, compression, footer)
+        return _encode_net(context, planned, columns, projection, folder, footer)
     chunk = planned.chunk
     part = VersionPart(chunk.first, chunk.end, chunk.files, planned.table_id) if chunk else None
     scan = scan_of(context.log, kind, planned.commits, part)
     if kind is SliceKind.CHANGES:
         keys, assignments, rows = tuple(context.table.keys), planned.assignments, planned.target_rows
         changes = ChangesSlice(table, scan, keys, columns, assignments, rows, projection)
-        groups = encode_changes(spark(), changes, folder, compression, footer)
+        groups = encode_changes(spark(), changes, folder, footer)
         return EncodedSlice(groups=groups, by_feed=scan.reads_change_files)
     inserts = InsertsSlice(table, scan, planned.last, columns, planned.parts, planned.target_rows, projection)
-    return EncodedSlice(encode_inserts(spark(), inserts, folder, compression, footer))
+    return EncodedSlice(encode_inserts(spark(), inserts, folder, footer))
 
 
 def _encode_net(
@@ -127,7 +127,6 @@ def _encode_net(
     columns: tuple[LandedColumn, ...],
     projection: Projection,
     folder: str,
-    compression: str,
     footer: dict[str, str],
 ) -> EncodedSlice:
     keys, parts, rows = context.table.mirror_keys, planned.parts, planned.target_rows
@@ -137,12 +136,12 @@ def _encode_net(
         scan = scan_of(context.log, SliceKind.NET, planned.commits)
         with spark_errors(f"{net.table}, reading changes of {scan.uri}"):
             changes = observed_changes(read_scan(context.spark(), scan), projection)
-        counted = encode_net(changes, net, folder, compression, footer)
+        counted = encode_net(changes, net, folder, footer)
         return EncodedSlice(counted, by_feed=scan.reads_change_files)
     commits = replace(planned.commits, first=versions[0] + 1, last=versions[1])
     scans = scan_differences(context.log, commits)
     slice_ = DifferencesSlice(scans, net, by_values=planned.compared is not None, projection=projection)
-    return EncodedSlice(encode_differences(context.spark(), slice_, folder, compression, footer))
+    return EncodedSlice(encode_differences(context.spark(), slice_, folder, footer))
 
 
 _MAY_BE_OF_THE_FEED = (

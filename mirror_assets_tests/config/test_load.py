@@ -40,7 +40,7 @@ def test_settings_of_every_kind_are_read() -> None:
     start: snapshot
     on_break: rebuild
     slices: {max_commits: 2, max_rows: 1_000, max_bytes: 1.5 GiB}
-    files: {target_rows: 10, compression: none}
+    files: {target_rows: 10}
     lag: {warn_seconds: 0.5, error_seconds: 2}
 mirror: {path: /data/mirror}
 spark:
@@ -49,7 +49,7 @@ spark:
     )
     table = config.table("planes")
     assert table.slices.model_dump() == {"max_commits": 2, "max_rows": 1000, "max_bytes": 3 << 29}
-    assert table.files.compression.value == "none"
+    assert table.files.target_rows == 10
     assert config.mirror.path == Path("/data/mirror")
     assert config.spark.settings == {"spark.a": "true", "spark.b": "7", "spark.c": "0.5", "spark.d": "text"}
 

@@ -52,7 +52,6 @@ TABLE_MISTAKES = [
     ("slices: {max_rows: }", "slices.max_rows: expected a whole number, got nothing"),
     ("slices: {max_bytes: 16 XB}", "slices.max_bytes: expected a size like 16GiB (units: B, KiB, MiB, GiB, TiB, KB, MB, GB, TB), got '16 XB'"),
     ("slices: {max_bytes: 0.1B}", "slices.max_bytes: '0.1B' is not a whole number of bytes"),
-    ("files: {compression: lz4}", "files.compression: expected 'none', 'snappy', 'gzip' or 'zstd', got 'lz4'"),
     ("lag: {warn_seconds: 0}", "lag.warn_seconds: it must be greater than 0"),
     ("lag: {warn_seconds: .inf}", "lag.warn_seconds: it must be a finite number"),
     ("lag: {warn_seconds: soon}", "lag.warn_seconds: expected a number, got 'soon'"),

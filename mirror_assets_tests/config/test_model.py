@@ -10,7 +10,7 @@ from pydantic import ValidationError
 
 from mirror_assets.config.errors import TABLE_UNKNOWN
 from mirror_assets.config.model import Config
-from mirror_assets.config.setting_values import Compression, OnBreak
+from mirror_assets.config.setting_values import OnBreak
 from mirror_assets.landing.names import TableName
 from mirror_assets.settings import Origin, Section
 from mirror_assets_tests.config.reading import read
@@ -22,7 +22,7 @@ defaults:
   keys: [id]
   on_break: hold
   slices: {max_rows: 500, max_commits: 7}
-  files: {compression: gzip}
+  files: {target_rows: 11}
   lag: {error_seconds: 3600}
 tables:
   sales.orders:
@@ -42,7 +42,7 @@ def test_a_tables_settings_go_over_the_defaults_field_by_field() -> None:
     assert orders.keys == ("order", "line")
     assert orders.on_break is OnBreak.HOLD
     assert (orders.slices.max_rows, orders.slices.max_commits) == (9, 7)
-    assert orders.files.compression is Compression.GZIP
+    assert orders.files.target_rows == 11
     assert (orders.lag.warn_seconds, orders.lag.error_seconds) == (None, 60)
 
 

@@ -122,7 +122,7 @@ def test_replaying_the_parts_gives_the_source(
         folder = tmp_path / f"parts-{first}"
         slice_ = _slice(history.uri, first, last, 1 + seed % 2)
         slice_ = _in_runs(slice_, mixed=first > 1) if seed > 1 else slice_
-        groups = encode_changes(spark, slice_, str(folder), "zstd", {})
+        groups = encode_changes(spark, slice_, str(folder), {})
         _replay(rows, folder)
         assert rows == _source(spark, history.uri, last)
         assert _rows_read(groups, folder) == read_changes(spark, history.uri, first, last).count()
@@ -154,13 +154,13 @@ def test_footers_carry_the_receipt_and_optional_columns(spark: SparkSession, tmp
         LandedColumn("name", "string", nullable=False),
         LandedColumn("tags", "string", nested=True),
     )
-    encode_changes(spark, _slice(uri, 1, 1, 1, columns), str(tmp_path / "out"), "snappy", {"receipt": "r"})
+    encode_changes(spark, _slice(uri, 1, 1, 1, columns), str(tmp_path / "out"), {"receipt": "r"})
     (file,) = (tmp_path / "out").rglob("*.parquet")
     parquet = pq.ParquetFile(file)
     spark_schema = json.loads(parquet.schema_arrow.metadata[b"org.apache.spark.sql.parquet.row.metadata"])
     assert spark_schema["fields"][0]["metadata"] == {"receipt": "r"}
     assert [parquet.schema.column(index).max_definition_level for index in range(3)] == [1, 1, 1]
-    assert parquet.metadata.row_group(0).column(0).compression == "SNAPPY"
+    assert parquet.metadata.row_group(0).column(0).compression == "ZSTD"
     assert {row["id"]: row["tags"] for row in _landed(tmp_path / "out")} == {1: '{"x":1}', 2: '{"y":null}'}
 
 
@@ -168,7 +168,7 @@ def test_two_rows_of_one_key_in_a_commit_are_refused_with_examples(spark: SparkS
     uri = _empty(spark, tmp_path / "t")
     spark.sql(f"INSERT INTO delta.`{uri}` VALUES (1, 0, 'a', 1), (7, 0, 'b', 1), (7, 0, 'c', 1)")
     with raises_row(DUPLICATE_KEY, match="id=7") as caught:
-        encode_changes(spark, _slice(uri, 1, 1, 1), str(tmp_path / "out"), "zstd", {})
+        encode_changes(spark, _slice(uri, 1, 1, 1), str(tmp_path / "out"), {})
     assert caught.value.facts["rows"] == 1
 
 
@@ -178,7 +178,7 @@ def test_a_file_that_is_not_found_is_named(spark: SparkSession, tmp_path: Path) 
         if "_delta_log" not in str(file):
             file.unlink()
     with raises_row(FILE_UNFOUND, match=r"t, encoding changes of .*t/.*parquet"):
-        encode_changes(spark, _slice(history.uri, 1, history.tip, 1), str(tmp_path / "out"), "zstd", {})
+        encode_changes(spark, _slice(history.uri, 1, history.tip, 1), str(tmp_path / "out"), {})
 
 
 @pytest.mark.parametrize(
@@ -196,7 +196,7 @@ def test_what_must_be_paired_is_paired(spark: SparkSession, tmp_path: Path, stat
     spark.sql(statement.format(t=f"delta.`{uri}`"))
     slice_ = _slice(uri, 2, 2, 1)
     slice_of_one = replace(slice_, assignments=(replace(slice_.assignments[0], unpaired=True),))
-    encoded = encode_changes(spark, slice_of_one, str(tmp_path / "out"), "zstd", {})
+    encoded = encode_changes(spark, slice_of_one, str(tmp_path / "out"), {})
     rows = _source(spark, uri, 1)
     _replay(rows, tmp_path / "out")
     assert rows == _source(spark, uri, 2)
@@ -225,6 +225,6 @@ def test_each_run_has_files_of_its_own(spark: SparkSession, tmp_path: Path) -> N
             replace(assignment, unpaired=index != paired) for index, assignment in enumerate(slice_.assignments)
         )
         folder = tmp_path / f"out-{paired}"
-        encoded = encode_changes(spark, replace(slice_, assignments=assignments), str(folder), "zstd", {})
+        encoded = encode_changes(spark, replace(slice_, assignments=assignments), str(folder), {})
         assert [pq.read_metadata(file).num_rows for file in sorted(folder.rglob("*.parquet"))] == [9, 3, 1]
         assert [one.group.commits_of(0) for one in encoded] == [(1, 1), (2, 2), (3, 3)]

@@ -142,7 +142,7 @@ def changed(spark: SparkSession, tmp_path: Path) -> DifferencesSlice:
 
 
 def test_only_keys_that_differ_land(spark: SparkSession, tmp_path: Path, changed: DifferencesSlice) -> None:
-    counts = encode_differences(spark, changed, str(tmp_path / "parts"), "zstd", {})
+    counts = encode_differences(spark, changed, str(tmp_path / "parts"), {})
     differing = {0: (Marker.DELETE, None), 3: (Marker.UPDATE, None), 9: (Marker.INSERT, "n9")}
     assert _landed(tmp_path / "parts") == differing
     read = ReadRows(insert=9, delete=9)
@@ -154,7 +154,7 @@ def test_keys_that_are_too_many_for_a_broadcast_land_the_same(
 ) -> None:
     differing = DifferingRows.read(spark, changed)
     rows = differing.landed_rows(differing.changed_keys(), {}, 2, is_few=False)
-    write_parts(rows, str(tmp_path / "parts"), "zstd")
+    write_parts(rows, str(tmp_path / "parts"))
     assert _landed(tmp_path / "parts") == {0: (Marker.DELETE, None), 3: (Marker.UPDATE, None), 9: (Marker.INSERT, "n9")}
 
 
@@ -165,7 +165,7 @@ def test_two_rows_of_one_key_are_refused_with_the_key(
     spark.sql(f"INSERT INTO delta.`{uri}` VALUES (77, 'a'), (77, 'a')")
     twice = _differences(uri, 1, 2)
     with raises_row(DUPLICATE_KEY, match="«id=77» at version 2"):
-        encode_differences(spark, twice, str(tmp_path / "parts"), "zstd", {})
+        encode_differences(spark, twice, str(tmp_path / "parts"), {})
 
 
 def feed(spark: SparkSession, *rows: tuple[str, int, int, str]) -> DataFrame:
@@ -188,7 +188,7 @@ def test_what_came_and_went_lands_nothing_and_all_else_once(spark: SparkSession,
         *((OLD, 1, 4, "was"), (NEW, 1, 4, "once"), (OLD, 2, 4, "once")),
         *((NEW, 2, 4, "twice"), (OLD, 1, 5, "same"), (NEW, 1, 5, "same")),
     )
-    counts = encode_net(observed_changes(changes, ALL_ROWS), _NET_SLICE, str(tmp_path / "parts"), "zstd", {})
+    counts = encode_net(observed_changes(changes, ALL_ROWS), _NET_SLICE, str(tmp_path / "parts"), {})
     assert len(list((tmp_path / "parts").glob("*.parquet"))) == _NET_SLICE.parts
     assert landed(tmp_path / "parts") == {
         2: (Marker.INSERT, "stayed"),
@@ -205,7 +205,7 @@ def test_what_came_and_went_lands_nothing_and_all_else_once(spark: SparkSession,
 def test_two_live_rows_of_one_key_are_refused_with_the_key(spark: SparkSession, tmp_path: Path) -> None:
     twice = feed(spark, (NEW, 2, 1, "a"), (NEW, 2, 1, "b"))
     with raises_row(DUPLICATE_KEY, match="«id=1» at version 2"):
-        encode_net(observed_changes(twice, ALL_ROWS), _NET_SLICE, str(tmp_path / "parts"), "zstd", {})
+        encode_net(observed_changes(twice, ALL_ROWS), _NET_SLICE, str(tmp_path / "parts"), {})
 
 
 def test_net_changes_of_a_random_history_give_the_source(
@@ -217,7 +217,7 @@ def test_net_changes_of_a_random_history_give_the_source(
     slice_ = NetSlice("t", ("id",), columns, 3)
     plan = net_rows(changes, slice_, {})._jdf.queryExecution().executedPlan().toString()
     assert (plan.count("Exchange hashpartitioning"), plan.count("Window [")) == (1, 1)
-    encode_net(observed_changes(changes, ALL_ROWS), slice_, str(tmp_path / "parts"), "zstd", {})
+    encode_net(observed_changes(changes, ALL_ROWS), slice_, str(tmp_path / "parts"), {})
     rows = {row["id"]: row.asDict() for row in _version(spark, history.uri, 0)}
     for file in (tmp_path / "parts").glob("*.parquet"):
         for row in pq.read_table(file).to_pylist():

@@ -52,7 +52,7 @@ def _given(spark: SparkSession, patch: pytest.MonkeyPatch, rows: Sequence[int]) 
 def _encoded(spark: SparkSession, assignments: Sequence[PartAssignment], folder: Path) -> tuple[EncodeGroup, ...]:
     scan = _scan([assignment.version for assignment in assignments])
     slice_ = ChangesSlice("t", scan, ("id",), _COLUMNS, tuple(assignments), _TARGET)
-    return tuple(one.group for one in encode_changes(spark, slice_, str(folder), "zstd", {}))
+    return tuple(one.group for one in encode_changes(spark, slice_, str(folder), {}))
 
 
 def _files(folder: Path) -> Iterator[tuple[str, list[int]]]:
