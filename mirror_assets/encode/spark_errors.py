@@ -14,10 +14,8 @@ from mirror_assets.errors import ErrorCode, MirrorError
 from mirror_assets.lakes.store_faults import store_error, store_named
 from mirror_assets.redaction import redacted_error
 from mirror_assets.source.errors import (
-    FEED_REFUSED,
     FILE_DAMAGED,
     FILE_UNFOUND,
-    HISTORY_REFUSED,
     SPARK_FAILED,
     SPARK_INTERRUPTED,
 )
@@ -31,8 +29,6 @@ _DAMAGED = re.compile(
 _BY_STORE = re.compile(r"\(Service: \w+, Status Code: \d+|awssdk|fs\.s3a\.")
 # The class of SQLSTATE for values that an expression can't compute with.
 _DATA_EXCEPTION = re.compile(r"SQLSTATE: 22")
-_NO_FEED = "DELTA_MISSING_CHANGE_DATA"
-_EXPIRED = "DELTA_UNSUPPORTED_TIME_TRAVEL_BEYOND_DELETED_FILE_RETENTION_DURATION"
 _NO_SPACE = re.compile(r"No space left on device|Disk quota exceeded")
 # Exception classes and message texts of Hadoop's file systems: local, S3 and Azure.
 _ACCESS_DENIED = re.compile(
@@ -62,10 +58,6 @@ def spark_error(error: Exception, place: str) -> MirrorError:  # noqa: PLR0911 e
     """Return the MirrorError for an exception of Spark; `place` names the table and the operation in its message."""
     facts = spark_facts(error)
     why, text = facts.why, facts.classes_and_text
-    if _NO_FEED in facts.conditions:
-        return FEED_REFUSED(place=place, why=why)
-    if _EXPIRED in facts.conditions:
-        return HISTORY_REFUSED(place=place, why=why)
     if _DATA_EXCEPTION.search(text):
         return EXPRESSION_FAILED(place=place, condition=min(facts.conditions, default="a data exception"))
     if _NO_SPACE.search(text):

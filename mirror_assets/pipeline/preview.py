@@ -29,7 +29,7 @@ from mirror_assets.pipeline.source_check import (
 )
 from mirror_assets.source.actions import Metadata
 from mirror_assets.source.commits import Commit, CommitRange, SourceState, feed_files, source_columns
-from mirror_assets.source.errors import DATA_FILE_MISSING, FEED_MISSING, RANGE_REFUSED, LogGap, SourceLoss
+from mirror_assets.source.errors import RANGE_REFUSED, LogGap, SourceLoss
 from mirror_assets.source.log import DeltaLog
 from mirror_assets.source.losses import SourceRead, proved
 from mirror_assets.source.ranges import Range, VersionPoint, resolve
@@ -88,7 +88,7 @@ def show_changes(
                 rows = json_rows(frame, limit)
         except MirrorError as error:
             meant = proved(str(table.name), log, read, error)
-            if isinstance(meant, SourceLoss) and meant.row is not FEED_MISSING:
+            if isinstance(meant, SourceLoss):
                 raise _lost(log, tip, read, meant) from error
             raise meant from error
         limit -= len(rows)
@@ -176,9 +176,8 @@ def _lost(log: DeltaLog, tip: SourceState, read: SourceRead, meant: SourceLoss) 
     """Return the refusal that names the lost files and the first version after them that can be read."""
     lost = {version: log.lost_files(version, feed_files) for version in range(read.first, read.last + 1)}
     named = [f"{file}, of version {version}," for version, files in lost.items() for file in files]
-    if not named and meant.row is DATA_FILE_MISSING:
-        named = [f"{meant.file}, of version {meant.version},"]
-    why = f"deleted from the store: {' '.join(named).rstrip(',')}" if named else meant.what.rstrip(".")
+    named = named or [f"{meant.file}, of version {meant.version},"]
+    why = f"deleted from the store: {' '.join(named).rstrip(',')}"
     begin = max([meant.version, *(version for version, files in lost.items() if files)]) + 1
     later = (version for version in range(begin, tip.version + 1) if not log.lost_files(version, feed_files))
     readable = next(later, None)

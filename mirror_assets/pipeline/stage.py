@@ -66,9 +66,7 @@ from mirror_assets.source.commits import ReadRows
 from mirror_assets.source.errors import (
     CHANGE_FILE_INCOMPLETE,
     DATA_FILE_MISSING,
-    FEED_MISSING,
     FILE_DAMAGED,
-    HISTORY_EXPIRED,
 )
 from mirror_assets.source.planner import PlannedSlice
 from mirror_assets.source.scan_builder import VersionPart, scan_differences
@@ -149,9 +147,7 @@ _MAY_BE_OF_THE_FEED = (
     CHECKS_FAILED,
     DATA_FILE_MISSING,
     DUPLICATE_KEY,
-    FEED_MISSING,
     FILE_DAMAGED,
-    HISTORY_EXPIRED,
 )
 
 
@@ -185,7 +181,7 @@ def stage_attempt(
     A slice without changes has no parts and starts no Spark; the first of an epoch lands a file without rows. Deletes
     earlier attempts whose checks failed, and its own attempt if it fails. Where the change data feed can't be read, or
     contradicts the actions of its commits, the slice is read by files instead. Raises what the encoders and the store
-    raise; DATA_FILE_MISSING, FEED_MISSING and HISTORY_EXPIRED only when log and store prove them.
+    raise; DATA_FILE_MISSING only when log and store prove it.
     """
     newest = clear_refused(context.store, context.name, position.generation)
     attempt = attempt_id(time.time_ns() // 1_000_000, secrets.token_bytes(10), newest)

@@ -186,30 +186,12 @@ class SparkFailed(StopError):
     """Spark failed for another reason."""
 
 
-_LONGER = REBUILD_STEP + "; set delta.deletedFileRetentionDuration to more than the lag."
 DATA_FILE_MISSING = ErrorRow(
     ErrorCode.DATA_FILE_MISSING,
     SourceLoss,
     "A file that the log names for a version to read is not in the store, for example after VACUUM.",
     "{table}: {file}, a file of version {version} of {uri}, was deleted.",
-    _LONGER,
-    "mirror-assets rebuild TABLE",
-)
-FEED_MISSING = ErrorRow(
-    ErrorCode.FEED_DISABLED,
-    SourceLoss,
-    "The log says that the change data feed was off at a commit to read.",
-    "{table}: the change data feed of {uri} was off at version {version}, which has not landed.",
-    REBUILD_STEP + "; leave delta.enableChangeDataFeed on.",
-    "mirror-assets rebuild TABLE",
-)
-HISTORY_EXPIRED = ErrorRow(
-    ErrorCode.DATA_FILE_MISSING,
-    SourceLoss,
-    "Delta refuses to read a version that is older than the table's retention of deleted files.",
-    "{table}: Delta refuses to read version {version} of {uri}: it is {age_hours:,.1f} hours old, older than its "
-    "delta.deletedFileRetentionDuration.",
-    _LONGER,
+    REBUILD_STEP + "; set delta.deletedFileRetentionDuration to more than the lag.",
     "mirror-assets rebuild TABLE",
 )
 SPARK_INTERRUPTED = ErrorRow(
@@ -231,12 +213,6 @@ SPARK_FAILED = ErrorRow(
     "{place}: Spark failed: {why}.",
     "correct the cause that the message names, or read Spark's log; then run again.",
     "mirror-assets doctor --table TABLE",
-)
-FEED_REFUSED = replace(
-    SPARK_FAILED, cause="Delta says that the change data feed was off, and the log doesn't prove it."
-)
-HISTORY_REFUSED = replace(
-    SPARK_FAILED, cause="Delta says that a version is too old to be read, and the log doesn't prove it."
 )
 FILE_DAMAGED = ErrorRow(
     ErrorCode.DATA_FILE_UNREADABLE,

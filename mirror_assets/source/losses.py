@@ -7,28 +7,17 @@ the versions that were read, and the store says that it does not exist.
 from __future__ import annotations
 
 import re
-import time
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from urllib.parse import unquote
 
 from mirror_assets.errors import MirrorError
 from mirror_assets.lakes.errors import SOURCE_UNAVAILABLE, SOURCE_UNREADABLE, SourceUnreadable
 from mirror_assets.source.actions import LiveFile, Tombstone
-from mirror_assets.source.errors import (
-    DATA_FILE_MISSING,
-    FEED_MISSING,
-    FEED_REFUSED,
-    FILE_UNFOUND,
-    HISTORY_EXPIRED,
-    HISTORY_REFUSED,
-    LogGap,
-    SparkFailed,
-    SparkInterrupted,
-)
+from mirror_assets.source.errors import DATA_FILE_MISSING, FILE_UNFOUND, LogGap, SparkFailed
 from mirror_assets.source.log import DeltaLog
 from mirror_assets.source.log_paths import TablePaths, is_absolute
-from mirror_assets.source.table_properties import Retention
 
 _AUTHORITY = re.compile(r"^[A-Za-z][A-Za-z0-9+.-]*://[^/]*")
 # Characters that may surround a path in a message.
@@ -51,24 +40,14 @@ def proved(table: str, source: DeltaLog, read: SourceRead, error: MirrorError) -
     Raises the log's errors, such as SourceNotDelta for a folder that is not mounted, but never LogGap, because a log
     that lacks commits proves nothing.
     """
-    if isinstance(error, SourceUnreadable) or error.row is SOURCE_UNAVAILABLE:
-        source.has_commit(read.last)  # if the store refuses this also, its reason is better than the one that Spark got
-    if error.row is not FILE_UNFOUND and not isinstance(error, SparkFailed):
-        return error
-    try:
-        source.has_commit(read.last)  # raises SourceNotDelta if the source does not exist at all
-        if isinstance(error, SparkInterrupted):
-            return _file_loss(table, source, read, error.why) or error
-        if error.row is FEED_REFUSED:
-            commits = source.commits(read.first, read.last)
-            off = [commit.version for commit in commits if commit.metadata and not commit.metadata.feed_enabled]
-            if not off and not source.state(read.first).feed_enabled:
-                off = [read.first]
-            return FEED_MISSING(table=table, uri=source.uri, version=off[0]) if off else error
-        if error.row is HISTORY_REFUSED:
-            return _history_loss(table, source, read) or error
-    except LogGap:
-        pass
+    is_unfound = error.row is FILE_UNFOUND
+    if is_unfound or isinstance(error, SourceUnreadable | SparkFailed) or error.row is SOURCE_UNAVAILABLE:
+        # Raises SourceNotDelta if the source does not exist at all. If the store refuses this also, its reason is
+        # better than the one that Spark got.
+        source.has_commit(read.last)
+    if is_unfound:
+        with suppress(LogGap):
+            return _file_loss(table, source, read, error.facts["why"]) or error
     return error
 
 
@@ -85,17 +64,6 @@ def _file_loss(table: str, source: DeltaLog, read: SourceRead, message: str) -> 
     if state.hindrance is not None:
         return SOURCE_UNREADABLE(uri=source.uri, why=f"{path}, a file of version {version}: {state.hindrance}")
     return None
-
-
-def _history_loss(table: str, source: DeltaLog, read: SourceRead) -> MirrorError | None:
-    tip = source.state()
-    times = source.times(tip)
-    if read.first < times.first:
-        return None
-    age = time.time() - times.at(read.first) / 1000
-    if age <= Retention.of(source.uri, tip.metadata).files.seconds:
-        return None
-    return HISTORY_EXPIRED(table=table, uri=source.uri, version=read.first, age_hours=age / 3600)
 
 
 def _files(log: DeltaLog, read: SourceRead) -> Iterator[tuple[str, int]]:

@@ -22,14 +22,13 @@ from mirror_assets.landing.rebuild import begin_drop, end_drop, remove_table
 from mirror_assets.landing.steps import drive
 from mirror_assets.pipeline.errors import SNAPSHOT_LOST, SOURCE_BROKE
 from mirror_assets.pipeline.stage import encode_slice
-from mirror_assets.source.errors import DATA_FILE_MISSING, FEED_MISSING, FILE_OVERWRITTEN, HISTORY_EXPIRED, LOG_GAP
+from mirror_assets.source.errors import DATA_FILE_MISSING, FILE_OVERWRITTEN, LOG_GAP
 from mirror_assets.source.source_files import SourceFiles
 from mirror_assets_tests.lab import TABLE, Lab
 from mirror_assets_tests.landed_slices import landed_slices
 
 _ENCODE = "mirror_assets.pipeline.stage.encode_slice"
 _COMMIT = "INSERT INTO {t} VALUES (900, 'x', 1)"
-_EXPIRED = "DELTA_UNSUPPORTED_TIME_TRAVEL_BEYOND_DELETED_FILE_RETENTION_DURATION"
 
 
 @dataclass(frozen=True)
@@ -93,10 +92,6 @@ def _newest_file(lab: Lab) -> Path:
     version = DeltaTable(lab.uri).version()
     added = files - set(DeltaTable(lab.uri, version=version - 1).file_uris())
     return Path(min(added).removeprefix("file://"))
-
-
-def _text(text: str) -> Callable[[Lab, pytest.MonkeyPatch], None]:
-    return lambda lab, patch: _always(lab, patch, lambda: PySparkException(text))
 
 
 def _missing_parts_folder(lab: Lab, patch: pytest.MonkeyPatch) -> None:
@@ -318,8 +313,6 @@ INNOCENTS = (
     Innocent("links in place of files lead nowhere", DATA_FILE_MISSING, _while_it_reads(_dangle), "is a link to"),
     Innocent("a loaded version's file that is there", SNAPSHOT_LOST, _unread_chunk, "part-", epoch=3),
     Innocent("a checkpoint that the library can't read", SNAPSHOT_LOST, _unread_checkpoint, None, epoch=3),
-    Innocent("the feed was on all the time", FEED_MISSING, _text("[DELTA_MISSING_CHANGE_DATA] no feed."), "no feed"),
-    Innocent("the commit is young", HISTORY_EXPIRED, _text(f"[{_EXPIRED}] too old."), "too old"),
     Innocent("a commit that is not found and there", LOG_GAP, _unread_commit, "could not be read"),
     Innocent("the library sees a hole where there is none", LOG_GAP, _library_sees_a_hole, "could not be read"),
     Innocent("a link in place of a commit leads nowhere", LOG_GAP, _dangling_commit, "is a link to"),

@@ -27,15 +27,13 @@ from mirror_assets.pipeline.next_action import (
 )
 from mirror_assets.pipeline.plan import no_boundaries, plan_table
 from mirror_assets.pipeline.table_health import check_not_failing, running_rebuild
-from mirror_assets.source.errors import DATA_FILE_MISSING, FEED_MISSING, HISTORY_EXPIRED
+from mirror_assets.source.errors import DATA_FILE_MISSING
 from mirror_assets.zones.errors import STORE_FULL
 from mirror_assets_tests.lab import TABLE, Lab, key
 from mirror_assets_tests.zones.memory import MemoryStore
 
 ONLY_A_RUN_SEES = (
     DATA_FILE_MISSING(table="shop.orders", uri="lake", file="2.parquet", version=2),
-    HISTORY_EXPIRED(table="shop.orders", uri="lake", version=2, age_hours=200.0),
-    FEED_MISSING(table="shop.orders", uri="lake", version=2),
     SNAPSHOT_LOST(
         table="shop.orders", loading=Loading(key(0, 2), Chunk(number=1, of=3, first=0, end=1)), why="vacuumed"
     ),
