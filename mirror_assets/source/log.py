@@ -593,7 +593,7 @@ class DeltaLog:
         """Return the error for a commit that was not found; only an existing log can lack one."""
         if not self.files.log().files:
             return source_not_delta(self.uri)
-        state = self.files.state_of(commit_path(version))
+        state = self.files.presence_of(commit_path(version))
         if state.is_gone:
             return LOG_GAP(uri=self.uri, version=version)
         if state.hindrance is not None:

@@ -58,7 +58,7 @@ def _file_loss(table: str, source: DeltaLog, read: SourceRead, message: str) -> 
     if found is None:
         return None
     path, version = found
-    state = log.files.state_of(path)
+    state = log.files.presence_of(path)
     if state.is_gone:
         return DATA_FILE_MISSING(table=table, uri=source.uri, file=path, version=version)
     if state.hindrance is not None:

@@ -40,39 +40,39 @@ def commit_path(version: int) -> str:
 
 
 @dataclass(frozen=True)
-class FileState:
+class FilePresence:
     """`is_gone`: the store says that no such file exists. `hindrance`: why it can't be read or searched for, if so."""
 
     is_gone: bool = False
     hindrance: str | None = None
 
 
-def local_file_state(path: str, root: Path) -> FileState:  # noqa: PLR0911 each finding is one line
+def local_presence(path: str, root: Path) -> FilePresence:  # noqa: PLR0911 each finding is one line
     """Return the state of a file of this machine at `path` below the folder `root`.
 
     A file counts as deleted if an existing folder does not have it. A missing folder, such as a disk that is not
     mounted, one that may not be searched, and a broken link say nothing about the file.
     """
     if not root.is_dir():
-        return FileState(hindrance=f"the folder {root} is not there")
+        return FilePresence(hindrance=f"the folder {root} is not there")
     place = root
     for name in Path(path).parts:
         place = place / name
         try:
             mode = os.lstat(place).st_mode
         except FileNotFoundError:
-            return FileState(is_gone=True)
+            return FilePresence(is_gone=True)
         except OSError as error:
-            return FileState(hindrance=f"{place}: {error.strerror}")
+            return FilePresence(hindrance=f"{place}: {error.strerror}")
         if stat.S_ISLNK(mode) and not place.exists():
-            return FileState(hindrance=f"{place} is a link to {place.readlink()}, which is not there")
+            return FilePresence(hindrance=f"{place} is a link to {place.readlink()}, which is not there")
     if not place.is_file():
-        return FileState(hindrance=f"{place} is a folder")
+        return FilePresence(hindrance=f"{place} is a folder")
     try:
         place.open("rb").close()
     except OSError as error:
-        return FileState(hindrance=f"{place}: {error.strerror}")
-    return FileState()
+        return FilePresence(hindrance=f"{place}: {error.strerror}")
+    return FilePresence()
 
 
 @dataclass(frozen=True)
@@ -178,7 +178,7 @@ class SourceFiles:
         with translated(self._uri):
             return written_ms(self._system.get_file_info(commit_path(version)))
 
-    def state_of(self, path: str) -> FileState:
+    def presence_of(self, path: str) -> FilePresence:
         """Check whether a file of the table's folder, or one elsewhere by its absolute URI, was deleted or can be read.
 
         A file elsewhere on a disk of this machine never counts as deleted if the table that it belongs to is missing.
@@ -186,16 +186,16 @@ class SourceFiles:
         place = _PLACE.fullmatch(path)
         folder = local_folder(self._uri)
         if place is None and folder is not None:
-            return local_file_state(path, folder)
+            return local_presence(path, folder)
         if place is not None and place[1].startswith("file:"):
             elsewhere = Path("/", place[2])
             root = next((folder for folder in elsewhere.parents if (folder / _LOG).is_dir()), None)
             if root is None:
-                return FileState(hindrance="the table that it belongs to is not there")
-            return local_file_state(str(elsewhere.relative_to(root)), root)
+                return FilePresence(hindrance="the table that it belongs to is not there")
+            return local_presence(str(elsewhere.relative_to(root)), root)
         with translated(self._uri):
             system, at = (self._system, path) if place is None else (self._elsewhere(place[1]), place[2])
-            return FileState(is_gone=system.get_file_info(at).type is FileType.NotFound)
+            return FilePresence(is_gone=system.get_file_info(at).type is FileType.NotFound)
 
     def is_tip(self, mark: TipMark) -> bool:
         """Whether the marked commit file is unchanged, and the next one does not exist.
@@ -221,7 +221,7 @@ class SourceFiles:
             return None
 
     def lost(self, files: Iterable[LoggedFile]) -> tuple[str, ...]:
-        """Return the paths of the files that were deleted, as in `state_of`.
+        """Return the paths of the files that were deleted, as in `presence_of`.
 
         Files outside of the table's folder are not checked.
         """
@@ -229,7 +229,7 @@ class SourceFiles:
         with translated(self._uri):
             found = self._system.get_file_info(inside) if inside else []
         absent = [path for path, info in zip(inside, found, strict=True) if info.type is FileType.NotFound]
-        return tuple(path for path in absent if self.state_of(path).is_gone)
+        return tuple(path for path in absent if self.presence_of(path).is_gone)
 
     def _read(self, path: str) -> bytes | None:
         """Read a whole file, in one request to a store; None when it does not exist."""

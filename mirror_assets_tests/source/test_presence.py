@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from mirror_assets.lakes.access import PlainAccess
-from mirror_assets.source.source_files import FileState, SourceFiles, local_file_state
+from mirror_assets.source.source_files import FilePresence, SourceFiles, local_presence
 
 _NOBODY = 65534
 
@@ -41,13 +41,13 @@ def _as_nobody() -> Iterator[None]:
 
 
 def test_what_is_there_and_what_is_gone(table: Path) -> None:
-    assert local_file_state("day=1/a.parquet", table) == FileState()
-    assert local_file_state("day=1/b.parquet", table).is_gone
-    assert local_file_state("day=2/a.parquet", table).is_gone
+    assert local_presence("day=1/a.parquet", table) == FilePresence()
+    assert local_presence("day=1/b.parquet", table).is_gone
+    assert local_presence("day=2/a.parquet", table).is_gone
 
 
 def test_a_folder_that_is_not_there_says_nothing(table: Path) -> None:
-    state = local_file_state("day=1/a.parquet", table.with_name("unmounted"))
+    state = local_presence("day=1/a.parquet", table.with_name("unmounted"))
     assert not state.is_gone
     assert "unmounted is not there" in str(state.hindrance)
 
@@ -56,7 +56,7 @@ def test_a_folder_that_is_not_there_says_nothing(table: Path) -> None:
 def test_a_broken_link_is_reported_with_its_target(table: Path, linked: str) -> None:
     (table / linked).rename(table.parent / "kept")
     (table / linked).symlink_to("/not/mounted")
-    state = local_file_state("day=1/a.parquet", table)
+    state = local_presence("day=1/a.parquet", table)
     assert not state.is_gone
     assert f"{linked} is a link to /not/mounted" in str(state.hindrance)
 
@@ -65,27 +65,27 @@ def test_a_broken_link_is_reported_with_its_target(table: Path, linked: str) -> 
 def test_a_path_without_permission_is_reported_as_denied(table: Path, closed: str) -> None:
     (table / closed).chmod(0)
     with _as_nobody():
-        state = local_file_state("day=1/a.parquet", table)
+        state = local_presence("day=1/a.parquet", table)
     (table / closed).chmod(0o755)
     assert not state.is_gone
     assert "Permission denied" in str(state.hindrance)
 
 
 def test_a_folder_in_place_of_a_file_is_reported_as_a_folder(table: Path) -> None:
-    assert "is a folder" in str(local_file_state("day=1", table).hindrance)
+    assert "is a folder" in str(local_presence("day=1", table).hindrance)
 
 
 def test_a_clones_file_is_gone_only_where_its_table_is_there(table: Path) -> None:
     clone = SourceFiles(str(table.parent), PlainAccess(str(table.parent)))
-    assert clone.state_of(f"file://{table}/day=1/a.parquet") == FileState()
-    assert clone.state_of(f"file://{table}/day=1/b.parquet").is_gone
-    assert not clone.state_of("file:///not/mounted/day=1/b.parquet").is_gone
+    assert clone.presence_of(f"file://{table}/day=1/a.parquet") == FilePresence()
+    assert clone.presence_of(f"file://{table}/day=1/b.parquet").is_gone
+    assert not clone.presence_of("file:///not/mounted/day=1/b.parquet").is_gone
 
 
 @pytest.mark.parametrize("scheme", ["", "file://"])
 def test_a_path_and_a_uri_of_this_machine_say_the_same(table: Path, scheme: str) -> None:
     (table / "link.parquet").symlink_to("/not/mounted")
     files = SourceFiles(f"{scheme}{table}", PlainAccess(f"{scheme}{table}"))
-    assert files.state_of("day=1/a.parquet") == FileState()
-    assert files.state_of("day=1/b.parquet").is_gone
-    assert not files.state_of("link.parquet").is_gone
+    assert files.presence_of("day=1/a.parquet") == FilePresence()
+    assert files.presence_of("day=1/b.parquet").is_gone
+    assert not files.presence_of("link.parquet").is_gone

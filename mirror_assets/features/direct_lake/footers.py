@@ -125,7 +125,7 @@ class FooterReader:
 
     def _not_found(self, path: str) -> MirrorError:
         """Return the error for a file that could not be opened."""
-        state = self.opener.state_of(path)
+        state = self.opener.presence_of(path)
         if state.is_gone:
             return LIVE_FILE_MISSING(uri=self.uri, path=path)
         if state.hindrance is not None:

@@ -19,7 +19,7 @@ from pyspark.sql import SparkSession
 from mirror_assets.errors import ErrorCode, SettingError, StopError
 from mirror_assets.features.direct_lake.footers import Coding, FooterReader, Footers, dictionary_size
 from mirror_assets.lakes.access import PlainAccess
-from mirror_assets.source.source_files import FileState, SourceFiles, local_file_state
+from mirror_assets.source.source_files import FilePresence, SourceFiles, local_presence
 from mirror_assets_tests.errors import raises
 from mirror_assets_tests.features.direct_lake.parquet_files import age, live, named, read, reader, write
 
@@ -189,8 +189,8 @@ class _Counting(SourceFiles):
         self.opened.append(path)
         return pa.OSFile(str(self.folder / path))
 
-    def state_of(self, path: str) -> FileState:
-        return local_file_state(path, self.folder)
+    def presence_of(self, path: str) -> FilePresence:
+        return local_presence(path, self.folder)
 
 
 @pytest.fixture
