@@ -19,6 +19,7 @@ from mirror_assets.config.model import Config
 from mirror_assets.config.setting_values import Changes
 from mirror_assets.config.table_settings import StorePath, TableSettings
 from mirror_assets.errors import ErrorCode, MirrorError, RetryError
+from mirror_assets.features.init.column_statistics import ColumnStatistics, column_statistics
 from mirror_assets.features.init.errors import NO_TABLES, lake_unfit, no_tables_in_catalog
 from mirror_assets.features.init.find_folders import find_tables
 from mirror_assets.lakes.access import access_to
@@ -36,7 +37,6 @@ from mirror_assets.pipeline.project import find_in_spark, source_log
 from mirror_assets.pipeline.spark_sessions import Session
 from mirror_assets.settings import Origin, is_uri
 from mirror_assets.source.commits import SourceState
-from mirror_assets.source.delta_rs import ColumnStatistics
 from mirror_assets.source.errors import leave_out_version
 from mirror_assets.source.log import DeltaLog
 from mirror_assets.source.read_errors import translated
@@ -289,7 +289,7 @@ def _survey(lake: Lake, file: Path, table: LakeTable, name: TableName) -> Survey
         with translated(settings.source):
             state = log.state()
             _ = state.schema  # raises for a schema that can't be read
-            return Survey(table, settings, log, state, log.column_statistics(state))
+            return Survey(table, settings, log, state, column_statistics(log, state))
     except MirrorError as error:
         return Unreadable(table.path, error.what)
     except pydantic.ValidationError as error:

@@ -13,14 +13,21 @@ import pytest
 from deltalake import write_deltalake
 from hypothesis import given, settings
 
-from mirror_assets.source.delta_rs import ColumnStatistics
+from mirror_assets.features.init.column_statistics import ColumnStatistics, column_statistics
 from mirror_assets.source.log import DeltaLog
-from mirror_assets_tests.source.handmade import Action, column, metadata_action, schema_string, write_commit
+from mirror_assets_tests.source.handmade import (
+    Action,
+    column,
+    commit_file,
+    metadata_action,
+    schema_string,
+    write_commit,
+)
 
 
 def _statistics(folder: Path) -> dict[str, ColumnStatistics]:
     log = DeltaLog(str(folder))
-    return {column.name: column for column in log.column_statistics(log.state())}
+    return {column.name: column for column in column_statistics(log, log.state())}
 
 
 def test_ranges_nulls_and_partitions_bound_distinct_values(tmp_path: Path) -> None:
@@ -71,6 +78,12 @@ def test_files_add_up_and_partitions_have_one_value_a_file(tmp_path: Path) -> No
     found = _statistics(tmp_path)
     assert found["part"] == ColumnStatistics("part", 4, 2)
     assert found["n"] == ColumnStatistics("n", 0, 2)
+
+
+def test_a_log_that_deltalake_refuses_proves_nothing(tmp_path: Path) -> None:
+    _handmade(tmp_path, None)
+    commit_file(tmp_path, 0).write_bytes(b"\xef\xbb\xbf" + commit_file(tmp_path, 0).read_bytes())
+    assert _statistics(tmp_path)["id"] == ColumnStatistics("id", None, None)
 
 
 def test_an_empty_table_has_nothing(tmp_path: Path) -> None:
