@@ -9,6 +9,8 @@ from functools import cached_property
 from typing import TypeVar
 
 _IN_COMMIT_SINCE = "delta.inCommitTimestampEnablementVersion"
+# An estimate for files of which only the size is known.
+BYTES_PER_ROW = 100
 
 
 @dataclass(frozen=True)
@@ -80,6 +82,11 @@ class LiveFile(_DataFile):
     base_row_id: int | None = None
     row_commit_version: int | None = None
     spelling: str = field(default="", compare=False)
+
+    @property
+    def likely_rows(self) -> int:
+        """The best guess at the number of stored rows."""
+        return self.bytes // BYTES_PER_ROW if self.rows is None else self.rows
 
 
 @dataclass(frozen=True)

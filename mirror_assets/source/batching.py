@@ -9,7 +9,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
-from mirror_assets.source.commits import BYTES_PER_ROW, Commit, FileVersion, SourceState
+from mirror_assets.source.actions import LiveFile
+from mirror_assets.source.commits import Commit, FileVersion, SourceState
 
 # A commit with more than this share (an eighth) of a part's rows gets its own part if that saves pairing its rows.
 _OWN_PART_SHARE = 8
@@ -129,20 +130,6 @@ def parts_for(rows: int, target_rows: int) -> int:
 
 
 @dataclass(frozen=True)
-class DataFile:
-    """A live file of a version; `rows` is None without statistics, and counts rows that deletion vectors hide."""
-
-    path: str
-    bytes: int
-    rows: int | None
-
-    @property
-    def likely_rows(self) -> int:
-        """The best guess at the number of rows."""
-        return self.bytes // BYTES_PER_ROW if self.rows is None else self.rows
-
-
-@dataclass(frozen=True)
 class FileChunk:
     """The `number`-th of `of` chunks: files `first` to `end` - 1 of a version with `files`, in order of their paths."""
 
@@ -164,7 +151,7 @@ def is_small(state: SourceState, limits: Limits) -> bool:
     return state.likely_rows <= limits.max_rows and state.bytes <= limits.max_bytes
 
 
-def chunk_files(files: Sequence[DataFile], limits: Limits, chunks: int = 0, landed: int = 0) -> tuple[FileChunk, ...]:
+def chunk_files(files: Sequence[LiveFile], limits: Limits, chunks: int = 0, landed: int = 0) -> tuple[FileChunk, ...]:
     """Split `files` into chunks, in their order, after `chunks` chunks with the first `landed` files.
 
     Each is as long as the limits allow; a file beyond a limit is a chunk of its own. A cut depends only on the files

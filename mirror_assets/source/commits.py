@@ -10,13 +10,20 @@ from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
 from hashlib import blake2b
 
-from mirror_assets.source.actions import Actions, LiveFile, LoggedFile, Metadata, Protocol, Tombstone, live_rows
+from mirror_assets.source.actions import (
+    BYTES_PER_ROW,
+    Actions,
+    LiveFile,
+    LoggedFile,
+    Metadata,
+    Protocol,
+    Tombstone,
+    live_rows,
+)
 from mirror_assets.source.schema import Schema, parse_schema
 
 # At most this many footers of one commit's files are read; the rows of the other files are extrapolated by bytes.
 FOOTERS_PER_COMMIT = 32
-# An estimate for files of which only the size is known.
-BYTES_PER_ROW = 100
 
 FooterRows = Callable[[LoggedFile], "int | None"]
 """Reads the number of rows from a file's footer; None if that can't be read."""

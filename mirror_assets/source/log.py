@@ -13,8 +13,7 @@ from deltalake.exceptions import DeltaError
 from mirror_assets.errors import MirrorError, SettingError
 from mirror_assets.lakes.access import Access, Locate, Located, PlainAccess
 from mirror_assets.lakes.errors import SOURCE_UNAVAILABLE, SOURCE_UNREADABLE, SourceUnreadable
-from mirror_assets.source.actions import Actions, CommitInfo, LoggedFile, Metadata
-from mirror_assets.source.batching import DataFile
+from mirror_assets.source.actions import Actions, CommitInfo, LiveFile, LoggedFile, Metadata
 from mirror_assets.source.commits import Commit, SourceState, commit_digest, describe, with_column_ids
 from mirror_assets.source.delta_rs import (
     load_table,
@@ -152,14 +151,13 @@ class DeltaLog:
             raise SOURCE_UNSUPPORTED(uri=self.uri, why=feature)
         return state
 
-    def data_files(self, version: int) -> tuple[DataFile, ...]:
+    def data_files(self, version: int) -> tuple[LiveFile, ...]:
         """Return the live files of the version, in order of their paths in the log. Raises LogGap.
 
         Chunks are counted in them, so they are those that scans read. delta-rs lacks a file that a commit removes and
         adds again.
         """
-        live = DeltaLog(self.uri, self.access).snapshot(version).files
-        return tuple(DataFile(file.path, file.bytes, file.rows) for file in live)
+        return DeltaLog(self.uri, self.access).snapshot(version).files
 
     def has_commit(self, version: int) -> bool:
         """Whether the commit is in the log."""

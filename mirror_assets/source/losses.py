@@ -73,11 +73,11 @@ def _files(log: DeltaLog, read: SourceRead) -> Iterator[tuple[str, int]]:
             yield from _with_vector(live, version)
     if read.versions:
         return
-    for commit in log.logged_commits(read.first, read.last):
-        yield from ((file.path, commit.version) for file in commit.actions.change_files)
-        files: tuple[LiveFile | Tombstone, ...] = (*commit.actions.added, *commit.actions.removed)
+    for version, actions in log.read_actions(read.first, read.last):
+        yield from ((file.path, version) for file in actions.change_files)
+        files: tuple[LiveFile | Tombstone, ...] = (*actions.added, *actions.removed)
         for file in files:
-            yield from _with_vector(file, commit.version)
+            yield from _with_vector(file, version)
 
 
 def _with_vector(file: LiveFile | Tombstone, version: int) -> Iterator[tuple[str, int]]:

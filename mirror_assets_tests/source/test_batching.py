@@ -15,9 +15,9 @@ from deltalake import DeltaTable, write_deltalake
 from hypothesis import given
 from hypothesis import strategies as st
 
+from mirror_assets.source.actions import LiveFile
 from mirror_assets.source.batching import (
     Compared,
-    DataFile,
     DifferingFiles,
     Limits,
     PartAssignment,
@@ -32,12 +32,15 @@ from mirror_assets.source.errors import LogGap
 from mirror_assets.source.log import DeltaLog
 from mirror_assets_tests.source.handmade import change, commit_file
 
-_FILES = st.lists(st.builds(DataFile, st.just("f"), st.integers(0, 300), st.none() | st.integers(0, 30)), min_size=1)
+_FILE = LiveFile("f", 0, None, 0, {}, None, {})
+_FILES = st.lists(
+    st.builds(replace, st.just(_FILE), bytes=st.integers(0, 300), rows=st.none() | st.integers(0, 30)), min_size=1
+)
 _LIMITS = st.builds(Limits, st.just(1), st.integers(1, 80), st.integers(1, 900))
 
 
 @given(_FILES, _LIMITS)
-def test_every_file_is_in_one_chunk_that_is_as_long_as_it_may_be(files: list[DataFile], limits: Limits) -> None:
+def test_every_file_is_in_one_chunk_that_is_as_long_as_it_may_be(files: list[LiveFile], limits: Limits) -> None:
     chunks = chunk_files(files, limits)
     assert [index for chunk in chunks for index in range(chunk.first, chunk.end)] == list(range(len(files)))
     assert [(chunk.number, chunk.of) for chunk in chunks] == [(n, len(chunks)) for n in range(1, len(chunks) + 1)]
@@ -52,7 +55,7 @@ def test_every_file_is_in_one_chunk_that_is_as_long_as_it_may_be(files: list[Dat
 
 
 @given(_FILES, _LIMITS, st.data())
-def test_who_goes_on_behind_any_chunk_cuts_the_same(files: list[DataFile], limits: Limits, data: st.DataObject) -> None:
+def test_who_goes_on_behind_any_chunk_cuts_the_same(files: list[LiveFile], limits: Limits, data: st.DataObject) -> None:
     chunks = chunk_files(files, limits)
     landed = data.draw(st.integers(0, len(chunks) - 1))
     end = chunks[landed - 1].end if landed else 0
