@@ -9,8 +9,10 @@ from deltalake.exceptions import DeltaError
 
 from mirror_assets.lakes.access import Access
 from mirror_assets.lakes.errors import SOURCE_UNREADABLE
-from mirror_assets.source.actions import Metadata, Protocol
+from mirror_assets.source.actions import Actions, Metadata, Protocol
+from mirror_assets.source.commit_files import CommitFiles
 from mirror_assets.source.errors import LogGap
+from mirror_assets.source.log_paths import spelled
 from mirror_assets.source.read_errors import translated
 from mirror_assets.source.schema import canonical
 
@@ -68,10 +70,24 @@ def size_of(table: DeltaTable) -> tuple[int, int, int | None]:
     return adds.num_rows, size, rows if adds["num_records"].null_count == 0 else None
 
 
-def paths_of(table: DeltaTable) -> list[str]:
-    """Return the paths of the live files of the opened version, spelled as in the log."""
-    found: list[str] = add_actions(table)["path"].to_pylist()
-    return found
+def live_paths(table: DeltaTable, commits: CommitFiles) -> set[str]:
+    """Return the paths of the live files of the opened version, in the spelling by which actions name them.
+
+    delta-rs takes files for removed that a commit since the checkpoint removes and adds again.
+    """
+    steps = commits.files.log().steps(table.version()) or []
+    first = max((step.last + 1 for step in steps if step.is_checkpoint), default=0)
+
+    def read(version: int) -> Actions:
+        data = commits.files.commit(version)
+        # Commits that only add files can be large.
+        return commits.parsed(version, data) if data is not None and b'"remove"' in data else Actions()
+
+    again = set[str]()
+    for actions in commits.files.each(read, range(first, table.version() + 1)):
+        removed = {file.key for file in actions.removed}
+        again = (again - removed) | (removed & {file.key for file in actions.added})
+    return again | {spelled(path) for path in add_actions(table)["path"].to_pylist()}
 
 
 def live_files(access: Access, version: int) -> tuple[pa.Table, Protocol]:

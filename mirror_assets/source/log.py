@@ -12,17 +12,11 @@ from deltalake.exceptions import DeltaError
 
 from mirror_assets.errors import MirrorError, SettingError
 from mirror_assets.lakes.access import Access, Locate, Located, PlainAccess
-from mirror_assets.lakes.errors import SOURCE_UNAVAILABLE, SOURCE_UNREADABLE, SourceUnreadable
-from mirror_assets.source.actions import Actions, CommitInfo, LiveFile, LoggedFile, Metadata
+from mirror_assets.lakes.errors import SOURCE_UNAVAILABLE, SourceUnreadable
+from mirror_assets.source.actions import Actions, LiveFile, LoggedFile, Metadata
+from mirror_assets.source.commit_files import CommitFiles, not_of_delta
 from mirror_assets.source.commits import Commit, SourceState, commit_digest, describe, with_column_ids
-from mirror_assets.source.delta_rs import (
-    load_table,
-    load_version,
-    metadata_of,
-    paths_of,
-    protocol_of,
-    size_of,
-)
+from mirror_assets.source.delta_rs import live_paths, load_table, load_version, metadata_of, protocol_of, size_of
 from mirror_assets.source.errors import (
     LOG_GAP,
     NO_COLUMNS,
@@ -33,35 +27,23 @@ from mirror_assets.source.errors import (
 )
 from mirror_assets.source.log_checkpoint import read_checkpoint
 from mirror_assets.source.log_listing import LogListing, LogStep, TipMark
-from mirror_assets.source.log_paths import is_hidden, spelled
-from mirror_assets.source.parsing import InvalidAction, deleted_rows, is_whole, parse_actions, parse_info
+from mirror_assets.source.log_paths import is_hidden
+from mirror_assets.source.parsing import deleted_rows, parse_actions, parse_info
 from mirror_assets.source.ranges import CommitTimes, increasing
 from mirror_assets.source.read_errors import translated
 from mirror_assets.source.replay import (
     LivePaths,
+    LoggedCommit,
     Replay,
     Snapshot,
     require_readable,
     require_reconciled,
     with_logical_names,
 )
-from mirror_assets.source.source_files import SourceFiles, StoredFile, commit_path
+from mirror_assets.source.source_files import SourceFiles, StoredFile
 
 # A store lists this many files of a log in one page.
 _SHORT_LOG = 1000
-
-
-@dataclass(frozen=True)
-class LoggedCommit:
-    """A commit with all its actions, also those that change no data.
-
-    Partition values of added files are by the newest names of the columns. `timestamp_ms` is Delta's commit time, as
-    `DeltaLog.time_ms` returns it.
-    """
-
-    version: int
-    timestamp_ms: int
-    actions: Actions
 
 
 class CommitReplaced(Exception):
@@ -92,9 +74,9 @@ class DeltaLog:
     The methods down to `has_next` read the store on each call, and retain nothing. The methods of the history, from
     `newest` on, list the log once, and read each commit once: create another DeltaLog to see later commits.
 
-    `state` and `live_paths` use deltalake, which lists a log from its last checkpoint on and reads
-    that without Python: it opens the newest of 10,000 versions in 17 ms, a replay takes 290 ms. It refuses logs that
-    lack fields which Delta on Spark doesn't need. These are replayed.
+    `state` and `live_paths` use deltalake, which lists a log from its last checkpoint on and reads that without Python:
+    it opens the newest of 10,000 versions in 17 ms, a replay takes 290 ms. It refuses logs that lack fields which Delta
+    on Spark doesn't need. These are replayed.
 
     Raises SourceNotDelta, SourceUnreadable and other SettingErrors, SOURCE_UNAVAILABLE (RetryError), and LogGap
     (RebuildError) only for a commit that a readable store doesn't have.
@@ -143,7 +125,7 @@ class DeltaLog:
         except SourceUnreadable as error:
             newest = self.files.log().newest if version is None and isinstance(error.__cause__, DeltaError) else None
             if newest is not None:
-                self._info(newest, is_newest=True)
+                self._commit_files.info(newest, is_newest=True)
             state = self._state_by_replay(version, error)
         require_readable(self.uri, state.protocol)
         if state.metadata.commit_coordinator:
@@ -162,7 +144,7 @@ class DeltaLog:
     def has_commit(self, version: int) -> bool:
         """Whether the commit is in the log."""
         try:
-            self._commit_data(version)
+            self._commit_files.data(version)
         except LogGap:
             return False
         return True
@@ -179,14 +161,14 @@ class DeltaLog:
         def described(version: int) -> Commit | None:
             if version < first:
                 with suppress(LogGap):
-                    if commit_digest(self._commit_data(version)) != after:
+                    if commit_digest(self._commit_files.data(version)) != after:
                         raise CommitReplaced
                 return None
-            data = self._commit_data(version)
-            actions = self._parsed(version, data)
+            data = self._commit_files.data(version)
+            actions = self._commit_files.parsed(version, data)
             if actions.protocol is not None:
                 require_readable(self.uri, actions.protocol)
-            written, footer_rows = self._writers_time(version, actions.info), self.files.rows_in_footer
+            written, footer_rows = self._commit_files.time_ms(version, actions.info), self.files.rows_in_footer
             digest = commit_digest(data)
             return describe(version, actions, written, footer_rows, with_files=with_files, digest=digest)
 
@@ -203,14 +185,14 @@ class DeltaLog:
         planned, versions = digests or {}, range(first, last + 1)
 
         def read(version: int) -> Actions:
-            data = self._commit_data(version)
+            data = self._commit_files.data(version)
             if planned.get(version, "") not in ("", commit_digest(data)):
                 raise SOURCE_UNAVAILABLE(
                     uri=self.uri,
                     why=f"commit {version} was replaced",
                     next_step="run again: it is planned again as it is now.",
                 )
-            return self._parsed(version, data)
+            return self._commit_files.parsed(version, data)
 
         return list(zip(versions, self.files.each(read, versions), strict=True))
 
@@ -225,7 +207,7 @@ class DeltaLog:
         try:
             with translated(self.uri):
                 table = self._open(version)
-                paths = {spelled(path) for path in paths_of(table)} | self._added_again(version)
+                paths = live_paths(table, self._commit_files)
                 return LivePaths.of(version, metadata_of(table), protocol_of(table), paths)
         except SourceUnreadable as error:
             found = self._replayed(version, error)
@@ -240,7 +222,7 @@ class DeltaLog:
 
         Files of deletion vectors are not checked.
         """
-        return self.files.lost(needed(self._commit(version)))
+        return self.files.lost(needed(self._commit_files.actions(version)))
 
     def earliest(self) -> int:
         """Return the first version from which every commit up to the newest is in the log."""
@@ -263,7 +245,7 @@ class DeltaLog:
 
         def in_commit(version: int) -> int | None:
             is_dated = since is not None and version >= since
-            return parse_info(self._commit_data(version)).in_commit_ms if is_dated else None
+            return parse_info(self._commit_files.data(version)).in_commit_ms if is_dated else None
 
         first = min(written, default=state.version + 1)
         return CommitTimes(first, increasing(list(written.values())), None if since is None else in_commit)
@@ -388,6 +370,10 @@ class DeltaLog:
             known.listing = self.files.log()
         return known.listing
 
+    @property
+    def _commit_files(self) -> CommitFiles:
+        return CommitFiles(self.uri, self.files)
+
     def _open(self, version: int | None) -> DeltaTable:
         """Open the version, or the newest. Raises LogGap only if a commit is missing, whatever deltalake reports."""
         try:
@@ -404,7 +390,7 @@ class DeltaLog:
                     raise LOG_GAP(uri=self.uri, version=missing) from error
                 return table
         except LogGap as gap:
-            raise self._absence(gap.version) from gap
+            raise self._commit_files.absence(gap.version) from gap
 
     def _metadata_at(self, version: int) -> Metadata | None:
         """Return the metadata at the version; None if it can't be read any more."""
@@ -423,49 +409,20 @@ class DeltaLog:
             # Only the checksum file has the number of rows that deletion vectors hide.
             hidden = deleted_rows(self.files.checksum(found))
             rows = None if hidden is None else rows - hidden
-        info, digest = self._info(found, is_newest=version is None)
-        written = self._writers_time(found, info)
+        info, digest = self._commit_files.info(found, is_newest=version is None)
+        written = self._commit_files.time_ms(found, info)
         return SourceState(self.uri, found, written, metadata, protocol, files, size, rows, stored_rows, digest)
 
     def _state_by_replay(self, version: int | None, refusal: SourceUnreadable) -> SourceState:
         snapshot = self._replayed(version, refusal)
-        stored = [file.rows for file in snapshot.files]
+        found, live = snapshot.version, snapshot.files
+        stored = [file.rows for file in live]
         stored_rows = None if None in stored else sum(rows or 0 for rows in stored)
-        hidden = sum(file.hidden_rows for file in snapshot.files)
-        found = snapshot.version
-        info, digest = self._info(found, is_newest=version is None)
-        return SourceState(
-            uri=self.uri,
-            version=found,
-            timestamp_ms=self._writers_time(found, info),
-            metadata=snapshot.metadata,
-            protocol=snapshot.protocol,
-            files=len(snapshot.files),
-            bytes=sum(file.bytes for file in snapshot.files),
-            rows=None if stored_rows is None else stored_rows - hidden,
-            stored_rows=stored_rows,
-            digest=digest,
-        )
-
-    def _added_again(self, version: int) -> set[str]:
-        """Return the version's live files that a commit since its checkpoint removes and adds again.
-
-        delta-rs takes them for removed.
-        """
-        listing = self.files.log()
-        steps = listing.steps(version) or []
-        first = max((step.last + 1 for step in steps if step.is_checkpoint), default=0)
-
-        def read(commit: int) -> Actions:
-            data = self.files.commit(commit)
-            # Commits that only add files can be large.
-            return self._parsed(commit, data) if data is not None and b'"remove"' in data else Actions()
-
-        found = set[str]()
-        for actions in self.files.each(read, range(first, version + 1)):
-            removed = {file.key for file in actions.removed}
-            found = (found - removed) | (removed & {file.key for file in actions.added})
-        return found
+        rows = None if stored_rows is None else stored_rows - sum(file.hidden_rows for file in live)
+        size = sum(file.bytes for file in live)
+        info, digest = self._commit_files.info(found, is_newest=version is None)
+        written, of_table = self._commit_files.time_ms(found, info), (snapshot.metadata, snapshot.protocol)
+        return SourceState(self.uri, found, written, *of_table, len(live), size, rows, stored_rows, digest)
 
     def _replayed(self, version: int | None, refusal: SourceUnreadable) -> Snapshot:
         """Return a version of which deltalake refuses the log, read by this reader, which ignores optional fields.
@@ -481,25 +438,6 @@ class DeltaLog:
         if not snapshot.metadata.columns:
             raise NO_COLUMNS(uri=self.uri)
         return snapshot
-
-    def _info(self, version: int, *, is_newest: bool) -> tuple[CommitInfo, str]:
-        """Return a commit's commitInfo and its digest. Raises SOURCE_UNAVAILABLE for the newest one if it is cut off.
-
-        Some stores create a file before they write it. A later commit proves that an empty one is complete.
-        """
-        data = self._commit_data(version)
-        if is_newest and not is_whole(data):
-            why = f"the newest commit, {commit_path(version)}, is empty or cut off"
-            step = (
-                "run again when it has been written. If the error persists, its writer failed: restore the file, or "
-                "delete it, with the writer's tools."
-            )
-            raise SOURCE_UNAVAILABLE(uri=self.uri, why=why, next_step=step)
-        return parse_info(data), commit_digest(data)
-
-    def _writers_time(self, version: int, info: CommitInfo) -> int:
-        """Return the commit's own time, or when its file was written if it has none."""
-        return self.files.modified_ms(version) if info.timestamp_ms is None else info.timestamp_ms
 
     def _unbroken(self) -> dict[int, int]:
         """Return the versions since the last gap, and when their files were written."""
@@ -550,42 +488,11 @@ class DeltaLog:
         except FileNotFoundError as error:
             raise _AuxiliaryUnread(step.paths, LOG_GAP(uri=self.uri, version=step.last)) from error
         except (ValueError, KeyError, TypeError, pa.ArrowException) as error:
-            raise _AuxiliaryUnread(step.paths, self._not_of_delta(", ".join(step.paths), error)) from error
+            raise _AuxiliaryUnread(step.paths, not_of_delta(self.uri, ", ".join(step.paths), error)) from error
         return actions
 
     def _commit_once(self, version: int) -> Actions:
         commits = self._known.commits
         if version not in commits:
-            commits[version] = self._commit(version)
+            commits[version] = self._commit_files.actions(version)
         return commits[version]
-
-    def _commit(self, version: int) -> Actions:
-        return self._parsed(version, self._commit_data(version))
-
-    def _parsed(self, version: int, data: bytes) -> Actions:
-        try:
-            return parse_actions(data, self.files.paths)
-        except InvalidAction as error:
-            raise self._not_of_delta(commit_path(version), error) from error
-
-    def _commit_data(self, version: int) -> bytes:
-        data = self.files.commit(version)
-        if data is None:
-            raise self._absence(version)
-        return data
-
-    def _absence(self, version: int) -> MirrorError:
-        """Return the error for a commit that was not found; only an existing log can lack one."""
-        if not self.files.log().files:
-            return source_not_delta(self.uri)
-        state = self.files.presence_of(commit_path(version))
-        if state.is_gone:
-            return LOG_GAP(uri=self.uri, version=version)
-        if state.hindrance is not None:
-            return SOURCE_UNREADABLE(uri=self.uri, why=state.hindrance)
-        return SOURCE_UNAVAILABLE(
-            uri=self.uri, why=f"commit {version} is in its log, but could not be read a moment before"
-        )
-
-    def _not_of_delta(self, name: str, error: Exception) -> SourceUnreadable:
-        return SOURCE_UNREADABLE(uri=self.uri, why=f"{name} does not follow Delta's protocol: {error}")

@@ -67,6 +67,19 @@ class Snapshot:
     tombstones: tuple[Tombstone, ...]
 
 
+@dataclass(frozen=True)
+class LoggedCommit:
+    """A commit with all its actions, also those that change no data.
+
+    Partition values of added files are by the newest names of the columns. `timestamp_ms` is Delta's commit time, as
+    `DeltaLog.time_ms` returns it.
+    """
+
+    version: int
+    timestamp_ms: int
+    actions: Actions
+
+
 class Replay:
     """The state of a table, to which the actions of one version after another are applied."""
 

@@ -10,8 +10,8 @@ from itertools import pairwise
 from operator import add, sub
 
 from mirror_assets.source.actions import LiveFile
-from mirror_assets.source.log import DeltaLog, LoggedCommit
-from mirror_assets.source.replay import Snapshot
+from mirror_assets.source.log import DeltaLog
+from mirror_assets.source.replay import LoggedCommit, Snapshot
 
 _SINCE_TIME = "delta.inCommitTimestampEnablementTimestamp"
 # Operations that change files but no rows, and RESTORE. Of VACUUM's two commits the second says that it is done.

@@ -9,7 +9,6 @@ from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
-from deltalake import DeltaTable
 
 from mirror_assets.lakes.errors import SourceUnreadable
 from mirror_assets.source.commits import SourceState
@@ -35,7 +34,7 @@ def column_statistics(log: DeltaLog, state: SourceState) -> tuple[ColumnStatisti
     fields = state.schema.fields
     try:
         with translated(log.uri):
-            files = _statistics_of(load_table(log.access, state.version))
+            files = _statistics_of(add_actions(load_table(log.access, state.version)))
     except SourceUnreadable:
         return tuple(ColumnStatistics(field.name, None, None) for field in fields)
     return tuple(_of_column(field.name, field.physical_name or field.name, files) for field in fields)
@@ -52,9 +51,8 @@ class _FileStatistics:
     partition: Mapping[str, object]
 
 
-def _statistics_of(table: DeltaTable) -> list[_FileStatistics]:
+def _statistics_of(adds: pa.Table) -> list[_FileStatistics]:
     """Return the statistics of each live file; kinds that no file has are empty."""
-    adds = add_actions(table)
     rows = adds["num_records"].to_pylist()
     kinds: list[list[dict[str, Any]]] = [
         _countable(adds[name]) if name in adds.column_names else [{}] * len(rows)

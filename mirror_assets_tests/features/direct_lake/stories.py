@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 
 from mirror_assets.features.direct_lake.framing import LogSpan
 from mirror_assets.source.actions import Actions, CommitInfo, LiveFile, Metadata, Protocol, Tombstone, Vector
-from mirror_assets.source.log import DeltaLog, LoggedCommit
-from mirror_assets.source.replay import Snapshot
+from mirror_assets.source.log import DeltaLog
+from mirror_assets.source.replay import LoggedCommit, Snapshot
 
 _DAY = 86_400_000
 Files = Mapping[str, LiveFile]
