@@ -195,11 +195,6 @@ def spark_has_ended() -> bool:
     return isinstance(started, subprocess.Popen) and started.poll() is not None
 
 
-def describe_jobs(spark: SparkSession, text: str | None) -> None:
-    """Describe, in Spark's UI, the jobs that the calling thread starts from now on; None removes the description."""
-    spark.sparkContext.setJobDescription(text)
-
-
 def _merged_packages(ours: Sequence[str], wanted: str | None) -> str:
     """Join our Maven coordinates and the wanted ones; a wanted version of an artefact replaces ours."""
     if wanted is not None and not _items(wanted):

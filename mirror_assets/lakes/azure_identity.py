@@ -112,7 +112,6 @@ def authority_of(environment: Mapping[str, str] = os.environ) -> str:
 # Without a version: it is that of the Hadoop that Spark brings.
 HADOOP_AZURE = "org.apache.hadoop:hadoop-azure"
 _OAUTH = "org.apache.hadoop.fs.azurebfs.oauth2"
-_PUBLIC_AUTHORITY = "https://login.microsoftonline.com"
 
 
 def abfs_settings(

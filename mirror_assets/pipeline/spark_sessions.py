@@ -76,12 +76,12 @@ def session_factory(source: DeltaLog, session: Callable[[], SparkSession]) -> Ca
     """Return a factory for Spark sessions that hold the catalog credentials of this source, or none."""
 
     def opened() -> SparkSession:
-        from mirror_assets.encode.session import describe_jobs
         from mirror_assets.encode.spark_catalogs import use_keys
 
         spark, scope = session(), current_scope()
         use_keys(spark, catalog_keys(source))
-        describe_jobs(spark, scope.text if scope else None)
+        # Spark's UI shows it beside the jobs that this thread starts from now on.
+        spark.sparkContext.setJobDescription(scope.text if scope else None)
         return spark
 
     return opened

@@ -218,8 +218,9 @@ class Protocol:
 class CommitInfo:
     """A commitInfo action: free text, of which only `in_commit_ms` and `keeps_row_ids` are part of Delta's protocol.
 
-    `operation` is for messages. `timestamp_ms` is the in-commit timestamp, else the writer's clock; None without
-    either. `keeps_row_ids`: the writer declares that rewritten rows retain their row ids.
+    `operation` is Delta's name of the operation, for messages; empty if the writer gave none. `timestamp_ms` is the
+    in-commit timestamp, else the writer's clock; None without either. `keeps_row_ids`: the writer declares that
+    rewritten rows retain their row ids.
     """
 
     operation: str = ""
@@ -242,11 +243,6 @@ class Actions:
     metadata: Metadata | None = None
     protocol: Protocol | None = None
     sidecars: tuple[str, ...] = ()
-
-    @property
-    def operation(self) -> str:
-        """Delta's name of the operation, for messages; empty if the writer gave none."""
-        return self.info.operation
 
     @cached_property
     def data_added(self) -> tuple[LiveFile, ...]:

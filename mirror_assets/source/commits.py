@@ -125,7 +125,7 @@ def describe(
     return Commit(
         version=version,
         timestamp_ms=timestamp_ms,
-        operation=actions.operation,
+        operation=actions.info.operation,
         changes_data=changes,
         rows=rows.rows,
         rows_exact=rows.exact,

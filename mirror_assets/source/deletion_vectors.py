@@ -29,27 +29,22 @@ def read_vectors(files: SourceFiles, uri: str, vectors: Iterable[Vector]) -> Map
         by_file.setdefault(vector.path, {})[vector.id] = vector
 
     def read(path: str | None) -> dict[str, BitMap64]:
-        return _read_file(files, uri, path, by_file[path].values())
+        stored = by_file[path].values()
+        if path is None:
+            place = "a deletion vector in its log"
+            return {one.id: _bitmap(z85_decoded(one.stored)[: one.bytes], one, uri, place) for one in stored}
+        found = {}
+        try:
+            with files.open(path) as file:
+                for vector in stored:
+                    file.seek(vector.offset or 1)
+                    block = file.read(_LENGTH.size + vector.bytes + _CHECKSUM.size)
+                    found[vector.id] = _bitmap(_checked(block, vector, uri, path), vector, uri, path)
+        except FileNotFoundError as error:
+            raise FILE_UNFOUND(place=uri, why=f"{hadoop_path(uri, path)} is not found") from error
+        return found
 
-    found = files.each(read, list(by_file))
-    return {name: rows for of_file in found for name, rows in of_file.items()}
-
-
-def _read_file(files: SourceFiles, uri: str, path: str | None, vectors: Iterable[Vector]) -> dict[str, BitMap64]:
-    """Read the vectors that are stored in one file, or in the log itself."""
-    place = path or "a deletion vector in its log"
-    if path is None:
-        return {one.id: _bitmap(z85_decoded(one.stored)[: one.bytes], one, uri, place) for one in vectors}
-    found = {}
-    try:
-        with files.open(path) as file:
-            for vector in vectors:
-                file.seek(vector.offset or 1)
-                block = file.read(_LENGTH.size + vector.bytes + _CHECKSUM.size)
-                found[vector.id] = _bitmap(_checked(block, vector, uri, place), vector, uri, place)
-    except FileNotFoundError as error:
-        raise FILE_UNFOUND(place=uri, why=f"{hadoop_path(uri, path)} is not found") from error
-    return found
+    return {name: rows for of_file in files.each(read, list(by_file)) for name, rows in of_file.items()}
 
 
 def _checked(block: bytes, vector: Vector, uri: str, place: str) -> bytes:

@@ -134,22 +134,15 @@ class FileStates:
         if key not in self.base:
             # delta-rs, which `base` is from, may lack it.
             return self.earlier().get(key) if tombstones else None
-        tombstone = self._live_one(tombstones, may_have_vectors="deletionVectors" in self.base.protocol.features)
-        return tombstone if tombstone and self._is_complete(tombstone) else self.earlier().get(key)
-
-    def _live_one(self, tombstones: Mapping[str | None, Tombstone], *, may_have_vectors: bool) -> Tombstone | None:
-        """Return the action with the live file's vector; None if the actions don't show which vector that is.
-
-        A writer that doesn't know vectors leaves them out. One that names a vector knows it.
-        """
-        if len(tombstones) != 1:
-            return None
-        (tombstone,) = tombstones.values()
-        return tombstone if tombstone.vector or not may_have_vectors else None
-
-    def _is_complete(self, tombstone: Tombstone) -> bool:
-        """Whether a remove action has what reading the file's rows takes."""
-        return self._has_values(tombstone) and (tombstone.base_row_id is not None or not self.metadata.row_tracking)
+        tombstone = next(iter(tombstones.values())) if len(tombstones) == 1 else None
+        if tombstone is None or (tombstone.vector is None and "deletionVectors" in self.base.protocol.features):
+            # Which vector the live file has isn't known: a writer that doesn't know vectors leaves them out. One that
+            # names a vector knows it.
+            return self.earlier().get(key)
+        is_complete = self._has_values(tombstone) and (
+            tombstone.base_row_id is not None or not self.metadata.row_tracking
+        )
+        return tombstone if is_complete else self.earlier().get(key)
 
     def _has_values(self, tombstone: Tombstone) -> bool:
         return self._partition_names <= (tombstone.partition or {}).keys()

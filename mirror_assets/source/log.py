@@ -481,7 +481,7 @@ class DeltaLog:
             return self._commit_once(step.last)
         try:
             if step.is_checkpoint:
-                return read_checkpoint(self.files, step.paths, self.files.each, among)
+                return read_checkpoint(self.files, step.paths, among)
             with self.files.open(step.paths[0]) as file:
                 actions = parse_actions(file.read(), self.files.paths)
             require_reconciled(actions)

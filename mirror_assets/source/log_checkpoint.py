@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -36,13 +36,8 @@ _COLUMNS = (
 # Statistics are most of a checkpoint's bytes: a few rows at a time bound the memory.
 _BATCH_ROWS = 1 << 15
 
-EachPart = Callable[[Callable[[str], Actions], Sequence[str]], "list[Actions]"]
-"""Applies a function to every path, concurrently if that is faster."""
 
-
-def read_checkpoint(
-    files: SourceFiles, parts: Sequence[str], each: EachPart, among: Collection[str] | None = None
-) -> Actions:
+def read_checkpoint(files: SourceFiles, parts: Sequence[str], among: Collection[str] | None = None) -> Actions:
     """Read the live files, tombstones, metadata and protocol of a checkpoint, whose files are `parts`.
 
     `among`: of files that Parquet names, those with these decoded paths are enough, and more may be returned. It saves
@@ -58,9 +53,9 @@ def read_checkpoint(
                 return parse_actions(file.read(), files.paths)
             return _merged(_batches(file, files.paths, among))
 
-    top = _merged(each(read, parts))
+    top = _merged(files.each(read, parts))
     sidecars = [f"{_SIDECARS}/{files.paths.decoded(path).rpartition('/')[2]}" for path in top.sidecars]
-    return _merged([top, *each(read, sidecars)])
+    return _merged([top, *files.each(read, sidecars)])
 
 
 def _merged(parts: Iterable[Actions]) -> Actions:

@@ -94,7 +94,9 @@ class _Collected:
             self.added.pop(gone.identity, None)
             self.removed.append(gone)
         elif kind == "cdc":
-            self.change_files.append(_change_file(action, self.paths))
+            path, spelling = self.paths.named(_text(action, "path"))
+            size, partition = _count(action.get("size")) or 0, _partition(action) or {}
+            self.change_files.append(ChangeFile(path, size, partition, spelling))
         elif kind == "sidecar":
             self.sidecars.append(_text(action, "path"))
         elif kind == "commitInfo":
@@ -312,11 +314,6 @@ def _action(text: bytes) -> tuple[str, RawAction]:
 
 def _shown(text: bytes) -> str:
     return repr(text[:80].decode(errors="replace"))
-
-
-def _change_file(cdc: RawAction, paths: TablePaths) -> ChangeFile:
-    decoded, spelling = paths.named(_text(cdc, "path"))
-    return ChangeFile(decoded, _count(cdc.get("size")) or 0, _partition(cdc) or {}, spelling)
 
 
 def _commit_info(info: RawAction) -> CommitInfo:

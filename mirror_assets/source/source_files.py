@@ -130,10 +130,10 @@ class SourceFiles:
             self._opened = (options, system)
         return self._opened[1]
 
-    def listed(self, folder: str = "") -> tuple[StoredFile, ...]:
-        """List all files below a folder of the table, in no order; none if the folder does not exist."""
+    def listed(self) -> tuple[StoredFile, ...]:
+        """List all files below the table's folder, in no order; none if the folder does not exist."""
         with translated(self._uri):
-            found = self._system.get_file_info(FileSelector(folder, allow_not_found=True, recursive=True))
+            found = self._system.get_file_info(FileSelector("", allow_not_found=True, recursive=True))
         return tuple(
             StoredFile(info.path, info.size or 0, written_ms(info)) for info in found if info.type is FileType.File
         )

@@ -40,12 +40,6 @@ def parse_interval(text: str) -> float:
     return seconds
 
 
-def interval_of_days(seconds: float) -> str:
-    """Return the interval in whole days that is at least this long."""
-    days = max(1, -int(-seconds // _SECONDS["day"]))
-    return f"interval {days} days"
-
-
 _LOG, _FILES = "delta.logRetentionDuration", "delta.deletedFileRetentionDuration"
 _HOUR = 3600
 _CLEANUP = "delta.enableExpiredLogCleanup"
@@ -99,9 +93,9 @@ class Retention:
         shorter now, because Spark refuses to retain files longer than log entries, even if the log is never cleaned up
         (reference `direct-lake` §3.3).
         """
-        interval = interval_of_days(seconds)
+        days = max(1, -int(-seconds // _SECONDS["day"]))
         shorter = (clock.name for clock in (self.log, self.files) if clock.seconds < seconds)
-        properties = ", ".join(f"{name} = '{interval}'" for name in shorter)
+        properties = ", ".join(f"{name} = 'interval {days} days'" for name in shorter)
         return f"ALTER TABLE {table or f'delta.`{self.uri}`'} SET TBLPROPERTIES ({properties})"
 
 
@@ -131,14 +125,10 @@ ROW_TRACKING_COST = (
 def how_to_enable(uri: str, protocol: Protocol) -> str:
     """Return the SQL that enables the change data feed, which nothing here runs, and its effect on the protocol."""
     return (
-        f"run `{enable_feed(uri)}`, then run again. {feed_consequence(protocol)} To enable it for all new tables, set "
+        f"run `ALTER TABLE delta.`{uri}` SET TBLPROPERTIES (delta.enableChangeDataFeed = true)`, then run again. "
+        f"{feed_consequence(protocol)} To enable it for all new tables, set "
         f"{FEED_BY_DEFAULT} = true in the Spark session or cluster that creates them."
     )
-
-
-def enable_feed(uri: str) -> str:
-    """Return the SQL that enables the change data feed."""
-    return f"ALTER TABLE delta.`{uri}` SET TBLPROPERTIES (delta.enableChangeDataFeed = true)"
 
 
 def enable_row_tracking(uri: str) -> str:

@@ -233,7 +233,7 @@ def _is_file_added_again(log: DeltaLog, version: int) -> bool:
 def _read_step(log: DeltaLog, step: LogStep, among: Collection[str] | None) -> Actions:
     try:
         if step.is_checkpoint:
-            return read_checkpoint(log.files, step.paths, lambda read, paths: [read(path) for path in paths], among)
+            return read_checkpoint(log.files, step.paths, among)
         with log.files.open(step.paths[0]) as file:
             return _parsed(log, file.read(), step.paths[0])
     except FileNotFoundError as error:

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mirror_assets.source.table_properties import interval_of_days, parse_interval
+from mirror_assets.source.actions import Metadata
+from mirror_assets.source.table_properties import Retention, parse_interval
 
 _DAY = 86_400.0
 
@@ -37,7 +40,9 @@ def test_other_texts_are_refused(text: str) -> None:
         parse_interval(text)
 
 
-@given(st.floats(0, 1e9))
-def test_an_interval_of_days_is_long_enough_by_less_than_a_day(seconds: float) -> None:
-    days = parse_interval(interval_of_days(seconds))
-    assert seconds <= days < max(seconds, 0.5) + _DAY
+@given(st.floats(31 * _DAY, 1e9))
+def test_the_statement_that_keeps_files_is_long_enough_by_less_than_a_day(seconds: float) -> None:
+    statement = Retention.of("lake/t", Metadata("id", "{}")).keeping(seconds)
+    intervals = re.findall("'(interval .+?)'", statement)
+    assert len(intervals) == 2
+    assert all(seconds <= parse_interval(interval) < seconds + _DAY for interval in intervals)

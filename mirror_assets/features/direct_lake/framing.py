@@ -37,7 +37,7 @@ class LogSpan:
     def maintenance(self, after: int, last: int) -> tuple[str, ...]:
         """Return the maintenance operations after version `after`, up to `last`."""
         commits = self.commits[after - self.first : last - self.first]
-        operations = [commit.actions.operation for commit in commits]
+        operations = [commit.actions.info.operation for commit in commits]
         return tuple(_MAINTENANCE[operation] for operation in operations if operation in _MAINTENANCE)
 
     def every_version(self) -> tuple[int, ...]:
