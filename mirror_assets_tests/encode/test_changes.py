@@ -18,12 +18,11 @@ from mirror_assets.encode.errors import DUPLICATE_KEY
 from mirror_assets.markers import ROW_MARKER, Marker
 from mirror_assets.source.batching import PartAssignment
 from mirror_assets.source.commits import CommitRange
-from mirror_assets.source.errors import FILE_UNFOUND
 from mirror_assets.source.log import DeltaLog
 from mirror_assets.source.scan_builder import scan_changes
 from mirror_assets.source.schema import LandedColumn
 from mirror_assets_tests.delta_reader import read_changes
-from mirror_assets_tests.encode.histories import History, random_history
+from mirror_assets_tests.encode.histories import History
 from mirror_assets_tests.errors import raises_row
 from mirror_assets_tests.smoke import smoke_first
 
@@ -170,15 +169,6 @@ def test_two_rows_of_one_key_in_a_commit_are_refused_with_examples(spark: SparkS
     with raises_row(DUPLICATE_KEY, match="id=7") as caught:
         encode_changes(spark, _slice(uri, 1, 1, 1), str(tmp_path / "out"), {})
     assert caught.value.facts["rows"] == 1
-
-
-def test_a_file_that_is_not_found_is_named(spark: SparkSession, tmp_path: Path) -> None:
-    history = random_history(spark, tmp_path / "t", seed=5, commits=2, deletion_vectors=False)
-    for file in Path(history.uri).rglob("*.parquet"):
-        if "_delta_log" not in str(file):
-            file.unlink()
-    with raises_row(FILE_UNFOUND, match=r"t, encoding changes of .*t/.*parquet"):
-        encode_changes(spark, _slice(history.uri, 1, history.tip, 1), str(tmp_path / "out"), {})
 
 
 @pytest.mark.parametrize(

@@ -36,18 +36,15 @@ def test_a_session_has_its_settings_and_leaves_others_alone(spark: SparkSession)
 
 
 @pytest.mark.usefixtures("spark")
-def test_a_session_has_what_the_context_started_with() -> None:
-    assert open_session({}).conf.get("spark.sql.session.timeZone") == "UTC"
-
-
-@pytest.mark.usefixtures("spark")
 def test_an_owner_gets_its_session_again_with_its_settings_restored() -> None:
     one = open_session({_PARTITIONS: "7"}, owner="a table")
-    one.conf.set(_PARTITIONS, "8")
+    for name, value in {_PARTITIONS: "8", "spark.sql.caseSensitive": "true"}.items():
+        one.conf.set(name, value)
     again, other = open_session({_PARTITIONS: "7"}, owner="a table"), open_session({}, owner="another")
     assert Jvm(again).session.equals(Jvm(one).session)
     assert not Jvm(again).session.equals(Jvm(other).session)
     assert again.conf.get(_PARTITIONS) == "7"
+    assert {name: one.conf.get(name) for name in PINNED} == PINNED
 
 
 def test_a_session_that_is_handed_in_stays_unchanged_and_ours_has_the_settings_that_decide_bytes(
@@ -79,13 +76,6 @@ def test_a_lost_file_is_an_error_where_the_project_ignores_missing_files(spark: 
     assert handed.read.format("delta").load(str(folder)).collect() == []
     with pytest.raises((PySparkException, Py4JJavaError), match="FILE_NOT_EXIST"):
         own_session(handed).read.format("delta").load(str(folder)).collect()
-
-
-def test_a_session_has_the_settings_that_decide_bytes_again_when_its_owner_asks() -> None:
-    one = open_session({}, owner="changed by someone")
-    one.conf.set("spark.sql.caseSensitive", "true")
-    open_session({}, owner="changed by someone")
-    assert {name: one.conf.get(name) for name in PINNED} == PINNED
 
 
 def test_a_setting_that_decides_bytes_is_refused_with_another_value() -> None:

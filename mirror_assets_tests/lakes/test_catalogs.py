@@ -8,13 +8,13 @@ from pathlib import Path
 import pytest
 
 from mirror_assets.config.model import Config
-from mirror_assets.errors import ErrorCode, RetryError, SettingError
+from mirror_assets.errors import ErrorCode, SettingError
 from mirror_assets.lakes.access import PlainAccess
 from mirror_assets.lakes.catalogs import KnownLocations, TableLocation, VendedTable
 from mirror_assets.lakes.errors import LOCATION_UNKNOWN
 from mirror_assets_tests.config.reading import mistake, read
 from mirror_assets_tests.errors import raises, raises_row
-from mirror_assets_tests.worlds.unity.server import Answer, LoopbackUnity
+from mirror_assets_tests.worlds.unity.server import LoopbackUnity
 
 ORDERS = "catalog://main/sales.orders"
 KEYS = {"access_key_id": "ASIA1", "secret_access_key": "hush", "session_token": "hush-2"}
@@ -178,14 +178,6 @@ def test_credentials_that_are_not_there_or_do_not_fit(
         access.storage_options()
     assert "credentials: stores" in error.value.next_step
     assert "hush" not in str(error.value)
-
-
-def test_a_catalog_that_is_away_is_asked_again_later(unity: LoopbackUnity, monkeypatch: pytest.MonkeyPatch) -> None:
-    unity.add("main.sales.orders", "s3://lake/orders")
-    unity.faults = [Answer.refusal(500, "INTERNAL", "oops")] * 8
-    monkeypatch.setattr("time.sleep", lambda _: None)
-    with raises(RetryError, ErrorCode.CATALOG_UNAVAILABLE):
-        of_unity(unity.url).locate(ORDERS)
 
 
 def test_a_catalog_of_spark_is_asked_by_those_who_have_spark(known_locations: KnownLocations) -> None:

@@ -13,9 +13,7 @@ from mirror_assets.errors import ErrorCode, MirrorError, SettingError
 from mirror_assets.lakes.access import PlainAccess
 from mirror_assets.lakes.errors import SOURCE_UNAVAILABLE, SOURCE_UNREADABLE, SourceUnreadable
 from mirror_assets.lakes.store_faults import FAULTS
-from mirror_assets.source.errors import SourceNotDelta
 from mirror_assets.source.log import DeltaLog
-from mirror_assets.source.read_errors import translated
 from mirror_assets_tests.errors import raises
 from mirror_assets_tests.pages import DOCS, codes, table
 from mirror_assets_tests.source.refusing_store import S3_ERRORS, S3Error, closed_port, refusing, silent
@@ -150,19 +148,9 @@ def test_an_invalid_option() -> None:
         DeltaLog(_URI, PlainAccess(_URI, {**_KEYS, "timeout": "bogus"})).state()
 
 
-def test_a_missing_folder(tmp_path: Path) -> None:
-    with pytest.raises(SourceNotDelta, match="none is not a Delta table"):
-        DeltaLog(str(tmp_path / "none")).state()
-
-
 @pytest.mark.parametrize("uri", ["dbfs:/mnt/lake/orders", "dbfs:///mnt/lake/orders", "DBFS:/user/hive/warehouse/t"])
 @pytest.mark.parametrize("read", [DeltaLog.state, DeltaLog.snapshot])
 def test_an_address_that_only_databricks_can_open(uri: str, read: Callable[[DeltaLog], object]) -> None:
     with raises(SettingError, ErrorCode.SOURCE_UNREADABLE, match=f"^{uri} is an address that only") as caught:
         read(DeltaLog(uri))
     assert "dbutils.fs.mounts()" in str(caught.value)
-
-
-def test_a_missing_file_passes_through() -> None:
-    with pytest.raises(FileNotFoundError), translated("uri"):
-        raise FileNotFoundError

@@ -63,14 +63,6 @@ def test_credentials_are_asked_for_to_read(unity: LoopbackUnity) -> None:
     assert SECRET not in repr(vended) + str(vended) + repr(vended.aws_temp_credentials)
 
 
-def test_unknown_kinds_of_credentials_are_named_without_their_values(unity: LoopbackUnity) -> None:
-    table = unity.add("main.sales.orders", "s3://lake/orders")
-    unity.vend = lambda _: {"r2_temp_credentials": {"access_key_id": SECRET}, "expiration_time": 1}
-    vended = client(unity).credentials("sales.orders", table.table_id)
-    assert vended.kinds == ("r2_temp_credentials",)
-    assert SECRET not in repr(vended)
-
-
 REFUSALS = [
     (401, "UNAUTHENTICATED", SettingError, ErrorCode.CATALOG_REFUSED),
     (403, "PERMISSION_DENIED", SettingError, ErrorCode.CATALOG_REFUSED),

@@ -72,11 +72,6 @@ def test_nothing_secret_is_shown() -> None:
         assert "hush" not in repr(keys_of(vended)) + repr(vended)
 
 
-def test_kinds_that_deltalake_does_not_take() -> None:
-    assert VendedKeys.of(TemporaryCredentials.model_validate({"gcp_oauth_token": {"oauth_token": "hush"}})) is None
-    assert VendedKeys.of(TemporaryCredentials()) is None
-
-
 @given(life=st.floats(1, 1e5), looks=st.lists(st.floats(0, 5e3), min_size=1, max_size=40))
 def test_keys_are_always_good_for_a_while(life: float, looks: list[float]) -> None:
     now, made = [0.0], []

@@ -7,7 +7,6 @@ import pytest
 from mirror_assets.source.actions import Actions, CommitInfo, Protocol
 from mirror_assets.source.log_paths import TablePaths
 from mirror_assets.source.parsing import InvalidAction, deleted_rows, parse_actions, parse_info
-from mirror_assets.source.schema import Schema, parse_schema
 from mirror_assets_tests.source.handmade import (
     PROTOCOL,
     Action,
@@ -43,7 +42,7 @@ def test_files_by_kind_with_their_rows() -> None:
     assert [(a.path, a.bytes, a.rows, a.hidden_rows) for a in file.added] == [("a", 5, 4, 1)]
     assert [(a.path, a.rows) for a in file.removed] == [("r", None)]
     assert [a.path for a in file.change_files] == ["c"]
-    assert file.operation == "UPDATE"
+    assert file.info.operation == "UPDATE"
 
 
 def _one_of_each(**fields: object) -> Actions:
@@ -64,11 +63,6 @@ def test_row_ids_and_partition_values_of_each_kind() -> None:
 def test_a_remove_may_leave_out_its_partition_values() -> None:
     file = _one_of_each()
     assert (file.added[0].partition, file.removed[0].partition, file.change_files[0].partition) == ({}, None, {})
-
-
-def test_files_that_change_no_data_are_left_out() -> None:
-    file = _parse(info("OPTIMIZE"), file_action("add", data=False), file_action("remove", "b", data=False))
-    assert (file.data_added, file.data_removed) == ((), ())
 
 
 def test_rewritten_rows_have_new_ids_unless_the_writer_says_that_it_kept_them() -> None:
@@ -271,15 +265,3 @@ def test_a_protocol_without_optional_fields() -> None:
 def test_a_checksum_file_of_any_form_stops_nothing(checksum: bytes | None) -> None:
     assert deleted_rows(checksum) is None
     assert deleted_rows(b'{"numDeletedRecordsOpt":7}') == 7
-
-
-def test_metadata_without_a_schema_has_no_columns() -> None:
-    """Delta Live Tables leave it out of a table's first commit."""
-    without = metadata_action(schema_string())
-    raw = without["metaData"]
-    assert isinstance(raw, dict)
-    null, left_out = {**raw, "schemaString": None}, {name: raw[name] for name in raw if name != "schemaString"}
-    for action in (null, left_out):
-        metadata = _parse({"metaData": action}).metadata
-        assert metadata is not None
-        assert parse_schema(metadata.schema_string) == Schema(())

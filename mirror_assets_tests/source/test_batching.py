@@ -125,11 +125,6 @@ def test_a_commit_that_needs_no_pairing_has_parts_to_itself_from_an_eighth_of_on
     )
 
 
-@pytest.mark.parametrize(("rows", "unpaired"), [(7, False), (8, True)])
-def test_a_commit_of_more_than_an_eighth_of_a_part_has_one_to_itself(rows: int, *, unpaired: bool) -> None:
-    assert assign_parts([change(0, rows=rows)], 56) == (PartAssignment(0, 0, 1, unpaired=unpaired),)
-
-
 def test_a_commit_whose_rows_are_guessed_as_none_still_has_a_part() -> None:
     assert assign_parts([Commit(3, 0, "RESTORE", changes_data=True)], 10) == (PartAssignment(3, 0, 1),)
 
@@ -146,11 +141,6 @@ def test_parts_for_rows(rows: int, parts: int) -> None:
 def test_the_parts_of_a_wide_table_hold_fewer_rows(columns: int, rows: int) -> None:
     assert rows_of_part(1_000_000, columns) == rows
     assert rows_of_part(10, 250) == 10
-
-
-def test_a_part_of_nothing_is_refused() -> None:
-    with pytest.raises(ValueError, match="target_rows"):
-        parts_for(1, 0)
 
 
 def file(path: str, rows: int = 10, vector: str | None = None) -> FileVersion:

@@ -85,26 +85,6 @@ def test_rows_of_every_commit_are_those_of_the_feed(tmp_path: Path) -> None:
     assert [commit.operation for commit in commits if not commit.changes_data] == ["OPTIMIZE"]
 
 
-def test_vacuum_is_two_commits_without_changes(tmp_path: Path) -> None:
-    log = _short(tmp_path / "t", 2)
-    DeltaTable(tmp_path / "t").delete()
-    DeltaTable(tmp_path / "t").vacuum(retention_hours=0, dry_run=False, enforce_retention_duration=False)
-    commits = log.commits(2, log.state().version)
-    assert [(commit.operation, commit.changes_data) for commit in commits] == [
-        ("DELETE", True),
-        ("VACUUM START", False),
-        ("VACUUM END", False),
-    ]
-
-
-def test_bytes_of_a_commit_are_those_of_its_files(tmp_path: Path) -> None:
-    log = _history(tmp_path / "t")
-    changed = sum(file.stat().st_size for file in (tmp_path / "t").rglob("_change_data/**/*.parquet"))
-    commits = log.commits(0, log.state().version)
-    assert sum(commit.bytes for commit in commits if commit.has_cdc) == changed
-    assert all(commit.bytes > 0 for commit in commits if commit.changes_data)
-
-
 def test_the_state_at_the_tip(tmp_path: Path) -> None:
     write_deltalake(tmp_path / "t", _rows(0, 20), partition_by=["p"], configuration=_FEED)
     state = DeltaLog(str(tmp_path / "t")).state()
@@ -216,8 +196,9 @@ def test_a_folder_that_is_no_delta_table(tmp_path: Path) -> None:
     (tmp_path / "part.parquet").write_bytes(b"")
     with pytest.raises(SourceNotDelta, match=f"{tmp_path} is not a Delta table.*`source`"):
         DeltaLog(str(tmp_path)).state()
-    with pytest.raises(SourceNotDelta):
-        DeltaLog(str(tmp_path)).earliest()
+    for read in (DeltaLog.earliest, DeltaLog.newest):
+        with pytest.raises(SourceNotDelta):
+            read(DeltaLog(str(tmp_path)))
     with pytest.raises(SourceNotDelta, match="missing is not a Delta table"):
         DeltaLog(str(tmp_path / "missing")).state()
 

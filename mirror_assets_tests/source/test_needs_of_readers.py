@@ -74,7 +74,10 @@ def test_features_that_are_known_and_those_of_writers_are_no_reason(tmp_path: Pa
     known = ["columnMapping", "deletionVectors", "timestampNtz", "typeWidening", "typeWidening-preview"]
     known += ["v2Checkpoint", "vacuumProtocolCheck", "variantType", "variantType-preview", "variantShredding-preview"]
     read(_table(tmp_path / "reader", _protocol(3, known)))
-    read(_table(tmp_path / "writer", _protocol(1, ["newFeature"])))
+    read(_table(tmp_path / "writer", _protocol(1, ["newFeature", "icebergCompatV3", "collations-preview"])))
+    both: Action = {"minReaderVersion": 3, "minWriterVersion": 7, "readerFeatures": ["vacuumProtocolCheck"]}
+    both["writerFeatures"] = ["vacuumProtocolCheck", "concurrentIdentityColumns"]
+    read(_table(tmp_path / "both", {"protocol": both}))
 
 
 def test_a_type_that_is_not_known_is_refused(tmp_path: Path) -> None:
@@ -90,7 +93,8 @@ def test_a_table_that_was_made_without_columns_is_read_once_it_has_some(tmp_path
     raw = without["metaData"]
     assert isinstance(raw, dict)
     left_out: Action = {"metaData": {name: value for name, value in raw.items() if name != "schemaString"}}
-    for name, metadata in {"empty": without, "left out": left_out}.items():
+    null: Action = {"metaData": {**raw, "schemaString": None}}
+    for name, metadata in {"empty": without, "left out": left_out, "null": null}.items():
         write_commit(tmp_path / name, 0, [info(), PROTOCOL, metadata])
         with raises(SettingError, ErrorCode.SOURCE_UNFIT, match="has no columns yet"):
             _state(tmp_path / name)
@@ -110,11 +114,3 @@ def test_a_feature_that_is_not_known_is_refused_within_a_range_also(tmp_path: Pa
     assert (log.state().version, len(log.commits(2, 2))) == (2, 1)
     with raises(SettingError, ErrorCode.SOURCE_UNFIT, match="uses the table feature `newFeature`"):
         log.commits(1, 2)
-
-
-@pytest.mark.parametrize("features", [["concurrentIdentityColumns"], ["icebergCompatV3", "collations-preview"]])
-@_BOTH
-def test_a_writer_feature_that_is_not_known_is_no_obstacle(tmp_path: Path, read: Read, features: list[str]) -> None:
-    protocol: Action = {"minReaderVersion": 3, "minWriterVersion": 7, "readerFeatures": ["vacuumProtocolCheck"]}
-    protocol["writerFeatures"] = ["vacuumProtocolCheck", *features]
-    assert read(_table(tmp_path, {"protocol": protocol}))

@@ -10,8 +10,7 @@ import pyarrow as pa
 import pytest
 from deltalake import DeltaTable, write_deltalake
 
-from mirror_assets.lakes.errors import SourceUnreadable
-from mirror_assets.source.errors import LogGap, SourceNotDelta
+from mirror_assets.source.errors import LogGap
 from mirror_assets.source.log import DeltaLog
 from mirror_assets.source.replay import Snapshot
 from mirror_assets_tests.source.handmade import commit_file, info
@@ -82,21 +81,6 @@ def test_remote_and_local_say_the_same(tmp_path: Path) -> None:
     assert local.stored_files() == remote.stored_files()
 
 
-def test_a_cleaned_log_begins_at_its_checkpoint(tmp_path: Path) -> None:
-    path = _history(tmp_path / "t")
-    whole = DeltaLog(str(path))
-    before = [whole.snapshot(version) for version in range(3, 8)]
-    for version in range(4):
-        commit_file(path, version).unlink()
-    log = DeltaLog(str(path))
-    assert log.versions() == (3, 4, 5, 6, 7)
-    for snapshot, other in zip(log.snapshots(range(3, 8)), before, strict=True):
-        assert snapshot.files == other.files
-    with pytest.raises(LogGap) as caught:
-        log.snapshot(2)
-    assert caught.value.version == 2
-
-
 def test_nothing_is_read_over_a_hole(tmp_path: Path) -> None:
     path = _history(tmp_path / "t")
     commit_file(path, 5).unlink()
@@ -106,29 +90,6 @@ def test_nothing_is_read_over_a_hole(tmp_path: Path) -> None:
         with pytest.raises(LogGap) as caught:
             read()
         assert caught.value.version == 5
-
-
-def test_commits_have_all_their_files(tmp_path: Path) -> None:
-    path = _history(tmp_path / "t")
-    log = DeltaLog(str(path))
-    commits = [commit.actions for commit in log.logged_commits(0, log.newest())]
-    assert [commit.operation for commit in commits] == [
-        "WRITE",
-        "WRITE",
-        "UPDATE",
-        "DELETE",
-        "OPTIMIZE",
-        "WRITE",
-        "RESTORE",
-        "WRITE",
-    ]
-    live: set[str] = set()
-    for commit, snapshot in zip(commits, log.snapshots(log.versions()), strict=True):
-        live = live - {file.path for file in commit.removed} | {file.path for file in commit.added}
-        assert live == {file.path for file in snapshot.files}
-    assert [bool(c.data_added or c.data_removed) for c in commits] == [c.operation != "OPTIMIZE" for c in commits]
-    assert all((path / file.path).exists() for commit in commits for file in commit.change_files)
-    assert [bool(commit.change_files) for commit in commits][:5] == [False, False, True, True, False]
 
 
 def test_files_in_folders_of_the_log_are_no_commits(tmp_path: Path) -> None:
@@ -141,12 +102,3 @@ def test_files_in_folders_of_the_log_are_no_commits(tmp_path: Path) -> None:
     (backup / commit_file(path, 9).name).write_text(json.dumps(info()))
     log = DeltaLog(str(path))
     assert (log.newest(), log.snapshot(1).files) == (7, files)
-
-
-def test_what_is_no_table_or_garbage_is_said(tmp_path: Path) -> None:
-    with pytest.raises(SourceNotDelta):
-        DeltaLog(str(tmp_path)).newest()
-    path = _history(tmp_path / "t")
-    commit_file(path, 6).write_text(json.dumps([1]))
-    with pytest.raises(SourceUnreadable, match=r"00006\.json does not follow Delta's protocol: line 1: "):
-        DeltaLog(str(path)).snapshot(6)
