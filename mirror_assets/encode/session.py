@@ -29,7 +29,7 @@ from mirror_assets.encode.errors import (
     SPARK_UNFIT,
     spark_not_started,
 )
-from mirror_assets.encode.private.jvm import Jvm
+from mirror_assets.encode.jvm import Jvm
 from mirror_assets.encode.spark_start import EXCLUDES, PACKAGES, QuickStart, resolving_alone, start_jvm
 from mirror_assets.encode.spark_version import minor_version, require_classic, with_version
 from mirror_assets.redaction import redacted, redacted_error

@@ -18,7 +18,7 @@ from pyspark.errors import AnalysisException
 from pyspark.sql import SparkSession
 
 from mirror_assets.encode.errors import FILE_SYSTEM_MISSING
-from mirror_assets.encode.private.jvm import Jvm
+from mirror_assets.encode.jvm import Jvm
 from mirror_assets.encode.spark_errors import spark_errors
 
 # Keys themselves, which the classes would only begin with: they fetch their own.

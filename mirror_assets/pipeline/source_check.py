@@ -187,7 +187,7 @@ def checked_projection(context: TableContext, schema_string: str) -> Projection:
     unread = unread_projection(table, schema)
     if unread == ALL_ROWS:
         return unread
-    from mirror_assets.encode.private.expressions import expression_problems  # plans need no PySpark
+    from mirror_assets.encode.expressions import expression_problems  # plans need no PySpark
 
     found = expression_problems(context.spark(), schema_string, unread, table.keys)
     if found:

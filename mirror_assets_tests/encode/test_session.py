@@ -19,7 +19,7 @@ from pyspark.sql import SparkSession
 from mirror_assets.byte_settings import PINNED, ContextSetting
 from mirror_assets.encode import session
 from mirror_assets.encode.errors import SPARK_NOT_STARTED
-from mirror_assets.encode.private.jvm import Jvm
+from mirror_assets.encode.jvm import Jvm
 from mirror_assets.encode.session import delta_package, open_session, own_session, require_delta, spark_settings
 from mirror_assets.errors import SettingError
 from mirror_assets_tests.errors import raises_row

@@ -25,7 +25,7 @@ from mirror_assets.composition import open_spark, spark_settings_of
 from mirror_assets.config.errors import MISTAKES
 from mirror_assets.config.load import load_config
 from mirror_assets.definitions import build_definitions
-from mirror_assets.encode.private.jvm import Jvm
+from mirror_assets.encode.jvm import Jvm
 from mirror_assets.orchestration.check_jobs import ALL_CHECKS
 from mirror_assets.orchestration.jobs import REPLICATE
 from mirror_assets.orchestration.mirror_assets import MIRROR_ALL, MirrorAssets

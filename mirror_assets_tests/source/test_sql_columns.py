@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from mirror_assets.encode.private.jvm import items
+from mirror_assets.encode.jvm import items
 from mirror_assets.source.schema import Schema, parse_schema
 from mirror_assets.source.sql_columns import SqlNotParsed, columns_used
 from mirror_assets.spark_names import quoted

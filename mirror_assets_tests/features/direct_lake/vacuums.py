@@ -10,7 +10,7 @@ from pathlib import Path
 from py4j.java_gateway import JavaObject
 from pyspark.sql import SparkSession
 
-from mirror_assets.encode.private.jvm import Jvm
+from mirror_assets.encode.jvm import Jvm
 
 # By default, Spark would list a folder in thousands of tasks.
 FOR_SMALL_TABLES = {

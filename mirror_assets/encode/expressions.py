@@ -16,7 +16,7 @@ from pyspark.sql import functions as F
 from sqlglot import exp
 
 from mirror_assets.column_types import Family, column_type
-from mirror_assets.encode.private.jvm import Jvm, items
+from mirror_assets.encode.jvm import Jvm, items
 from mirror_assets.redaction import redacted, redacted_error
 from mirror_assets.source.schema import LandedColumn, Projection, Schema, parse_schema
 from mirror_assets.source.sql_columns import SqlNotParsed, columns_used, parse_sql
