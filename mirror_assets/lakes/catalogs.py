@@ -29,13 +29,12 @@ from mirror_assets.lakes.errors import (
 )
 from mirror_assets.lakes.lake_store import LakeAddress, Scheme
 from mirror_assets.lakes.stores import StoreConfig
-from mirror_assets.lakes.vended_keys import RenewedKeys, VendedKeys
 from mirror_assets.process import user_cache
 from mirror_assets.settings import Section, Text, Variable, is_uri, local_source
 
 if TYPE_CHECKING:
     # It loads a part of Azure's SDK, which a file without catalogs does not need.
-    from mirror_assets.lakes.unity import UnityClient
+    from mirror_assets.lakes.unity import RenewedKeys, UnityClient, VendedKeys
 
 # The path of Unity Catalog's interface on a server.
 API = "/api/2.1/unity-catalog"
@@ -326,6 +325,7 @@ def _vended(
 @cache
 def _renewed(client: UnityClient, named: CatalogTable, table_id: str, scheme: Scheme) -> RenewedKeys:
     """Return the keys of a table, one set for the process."""
+    from mirror_assets.lakes.unity import RenewedKeys, VendedKeys
 
     def fetch() -> VendedKeys:
         vended = client.credentials(named.table, table_id)

@@ -6,7 +6,10 @@ It uses azure-core's pipeline, which is installed anyway: the official client is
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TypeVar
 from urllib.parse import quote, urlencode
@@ -19,6 +22,7 @@ from azure.core.rest import HttpRequest, HttpResponse
 from pydantic import BaseModel, ConfigDict, Field
 
 from mirror_assets.errors import ErrorRow, MirrorError
+from mirror_assets.lakes.azure import SAS_TOKEN
 from mirror_assets.lakes.catalogs import API
 from mirror_assets.lakes.errors import (
     CATALOG_DENIED,
@@ -29,6 +33,8 @@ from mirror_assets.lakes.errors import (
     CREDENTIALS_NOT_VENDED,
     first_line,
 )
+from mirror_assets.lakes.lake_store import Scheme
+from mirror_assets.lakes.s3 import KEY, SECRET, TOKEN
 
 # A table whose commits the catalog stores has one of these properties.
 _CATALOG_MANAGED = tuple(
@@ -125,6 +131,54 @@ class TemporaryCredentials(_Answer):
         return f"TemporaryCredentials({', '.join(self.kinds)})"
 
     __str__ = __repr__
+
+
+# Keys are renewed this long before they expire, or after half of their lifetime, if that is later.
+_RENEWED_BEFORE_SECONDS = 300.0
+# The lifetime of keys without an expiry: the shortest that AWS and Azure allow.
+_DEFAULT_SECONDS = 900.0
+
+
+@dataclass(frozen=True)
+class VendedKeys:
+    """Keys for one kind of store, by the names of the environment variables that its SDKs read.
+
+    `ends` is their expiry in seconds since 1970; None if the catalog does not report it.
+    """
+
+    scheme: Scheme
+    variables: Mapping[str, str] = field(repr=False)
+    ends: float | None = None
+
+    @classmethod
+    def of(cls, vended: TemporaryCredentials) -> VendedKeys | None:
+        """Return the keys in an answer; None if it has none that both readers can use."""
+        ends = None if vended.expiration_time is None else vended.expiration_time / 1000
+        if (aws := vended.aws_temp_credentials) is not None:
+            named = {KEY: aws.access_key_id, SECRET: aws.secret_access_key, TOKEN: aws.session_token or ""}
+            return cls(Scheme.S3, named, ends)
+        if (azure := vended.azure_user_delegation_sas) is not None:
+            return cls(Scheme.AZURE, {SAS_TOKEN: azure.sas_token}, ends)
+        return None
+
+
+class RenewedKeys:
+    """The keys of one table, fetched on use; threads may share them, and one of them fetches."""
+
+    def __init__(self, fetch: Callable[[], VendedKeys], now: Callable[[], float] = time.time) -> None:
+        """Nothing is fetched yet."""
+        self._fetch, self._now, self._lock = fetch, now, threading.Lock()
+        self._keys: VendedKeys | None = None
+        self._renew_at = 0.0
+
+    def current(self) -> VendedKeys:
+        """Return keys that are valid now and for a while. Raises the errors of the fetch."""
+        with self._lock:
+            if self._keys is None or self._now() >= self._renew_at:
+                began, self._keys = self._now(), self._fetch()
+                left = _DEFAULT_SECONDS if self._keys.ends is None else self._keys.ends - began
+                self._renew_at = began + max(left - _RENEWED_BEFORE_SECONDS, left / 2)
+            return self._keys
 
 
 class UnitySchema(_Answer):

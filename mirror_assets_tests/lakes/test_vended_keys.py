@@ -14,8 +14,7 @@ from mirror_assets.lakes.azure import AzureCredential, AzureStore
 from mirror_assets.lakes.catalogs import KnownLocations, TableLocation
 from mirror_assets.lakes.lake_store import LakeAddress, Scheme
 from mirror_assets.lakes.s3 import AwsCredential, S3Store
-from mirror_assets.lakes.unity import TemporaryCredentials
-from mirror_assets.lakes.vended_keys import RenewedKeys, VendedKeys
+from mirror_assets.lakes.unity import RenewedKeys, TemporaryCredentials, VendedKeys
 
 AWS = TemporaryCredentials.model_validate(
     {

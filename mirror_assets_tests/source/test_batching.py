@@ -90,12 +90,6 @@ def test_a_table_below_both_limits_is_small(log: DeltaLog, limits: tuple[int, in
     assert is_small(log.state(), Limits(1, *limits)) is small
 
 
-@pytest.mark.parametrize("limits", [(0, 1, 1), (1, 0, 1), (1, 1, 0)])
-def test_a_limit_of_nothing_is_refused(limits: tuple[int, int, int]) -> None:
-    with pytest.raises(ValueError, match="must be at least 1"):
-        Limits(*limits)
-
-
 def test_small_commits_share_a_part_and_large_ones_have_their_own() -> None:
     rows = [4, 6, 1, 25, 5, 0, 5, 10, 11, 12]
     mixing = [replace(change(version, rows=n), mixes=True) for version, n in enumerate(rows)]
