@@ -93,11 +93,10 @@ class EncodedGroup:
         self._pairs = Observation()
         kinds = self._kinds() if group.unpaired else None
         if kinds is not None:
-            rows = unpaired_rows(self._landing, kinds, slice_.columns, slice_.keys, footer)
-            self.rows = rows.coalesce(group.parts)
+            self.rows = unpaired_rows(self._landing, kinds, slice_, footer).coalesce(group.parts)
         else:
             self._observed = observed_changes(self._read, slice_.projection)
-            pairs = paired_rows(self._observed.rows, group, slice_.columns, slice_.keys, self._scan.replacing)
+            pairs = paired_rows(self._observed.rows, group, slice_, self._scan.replacing)
             self.rows = landed_in_parts(pairs, slice_.columns, footer, self._pairs)
 
     def write(self, folder: str) -> GroupRead:
@@ -187,11 +186,7 @@ def count_commit_rows(changes: DataFrame, versions: Sequence[int], keys: Sequenc
 
 
 def unpaired_rows(
-    changes: DataFrame,
-    kinds: frozenset[str],
-    columns: Sequence[LandedColumn],
-    keys: Sequence[str],
-    footer: Mapping[str, str],
+    changes: DataFrame, kinds: frozenset[str], slice_: ChangesSlice, footer: Mapping[str, str]
 ) -> DataFrame:
     """Return a commit's landed rows in the order of the scan, without a shuffle: no two of them share a key.
 
@@ -208,25 +203,19 @@ def unpaired_rows(
         by_type = (F.when(F.col(CHANGE_TYPE) == kind, int(marker)) for kind, marker in _MARKERS.items())
         # The default keeps the column non-nullable, the same in every file of a slice; the checks refuse its value.
         marker = F.coalesce(*by_type, F.lit(_UNKNOWN))
-    values = values_where(has_values, changes, columns, keys)
+    values = values_where(has_values, changes, slice_.columns, slice_.keys)
     rows = landing.select(*values, marker.cast("int").alias(ROW_MARKER))
-    return rows.select(*described(columns, footer), ROW_MARKER)
+    return rows.select(*described(slice_.columns, footer), ROW_MARKER)
 
 
-def paired_rows(
-    changes: DataFrame,
-    group: EncodeGroup,
-    columns: Sequence[LandedColumn],
-    keys: Sequence[str],
-    replacing: frozenset[int] = frozenset(),
-) -> DataFrame:
+def paired_rows(changes: DataFrame, group: EncodeGroup, slice_: ChangesSlice, replacing: frozenset[int]) -> DataFrame:
     """Shuffle change feed rows into one Spark partition per part, sorted by commit and key hash.
 
     Each row gets helper columns: the shuffle key of its part, whether the rows before and after it of the same key and
     commit are new, and whether it equals the row before. Of old rows, only the keys are shuffled, because a DELETE
     needs no more, and in the commits `replacing` a hash of their values: most rows of these may be unchanged.
     """
-    ours, is_new = HelperNames.beside(columns), is_new_row()
+    ours, is_new, columns, keys = HelperNames.beside(slice_.columns), is_new_row(), slice_.columns, slice_.keys
     hash_ = F.hash(*(F.col(quoted(key)) for key in keys))
     # Spark's sort compares an 8-byte prefix of the first column, and the other columns only on a tie: so the commit
     # version is in the high half of the sort key, and the key's hash in the low half. The expression has no constant of

@@ -111,12 +111,12 @@ def inserted_row(rows: DataFrame, columns: Sequence[LandedColumn], footer: Mappi
     return _with_footer(values, columns, footer)
 
 
-def optional(value: Column, column: LandedColumn) -> Column:
+def optional(value: Column) -> Column:
     """Return the value as an OPTIONAL Parquet column: a REQUIRED one can't be dropped later (`landing-zone` §4.25).
 
     The condition is always true, but Spark can't know that; it would fold a constant and restore the non-nullability.
     """
-    return value if column.nullable else F.when(F.monotonically_increasing_id() >= 0, value)
+    return F.when(F.monotonically_increasing_id() >= 0, value)
 
 
 def json_text(value: Column, kind: DataType) -> Column:
@@ -125,10 +125,9 @@ def json_text(value: Column, kind: DataType) -> Column:
 
 
 def _with_footer(values: Sequence[Column], columns: Sequence[LandedColumn], footer: Mapping[str, str]) -> list[Column]:
-    first, *rest = [optional(value, column) for value, column in zip(values, columns, strict=True)]
-    names = [column.name for column in columns]
-    carrier = first.alias(names[0], metadata=dict(footer))
-    return [carrier, *(value.alias(name) for value, name in zip(rest, names[1:], strict=True))]
+    named = zip(values, columns, strict=True)
+    first, *rest = [(value if column.nullable else optional(value), column.name) for value, column in named]
+    return [first[0].alias(first[1], metadata=dict(footer)), *(value.alias(name) for value, name in rest)]
 
 
 def _with_text_keys(value: Column, kind: DataType) -> Column:

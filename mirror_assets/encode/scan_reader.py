@@ -11,7 +11,7 @@ import json
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property, lru_cache, partial
+from functools import cached_property, lru_cache
 
 import numpy as np
 import numpy.typing as npt
@@ -20,7 +20,7 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.types import ArrayType, DataType, LongType, MapType, StringType, StructField, StructType
 
-from mirror_assets.encode.columns import CHANGE_TYPE, COMMIT_TIMESTAMP, COMMIT_VERSION, ROW_ID, ROW_VERSION
+from mirror_assets.encode.columns import CHANGE_TYPE, COMMIT_TIMESTAMP, COMMIT_VERSION, ROW_ID, ROW_VERSION, optional
 from mirror_assets.source.errors import SOURCE_UNSUPPORTED
 from mirror_assets.source.log_paths import hadoop_path, java_encoded
 from mirror_assets.source.scan import ChosenRows, RowKind, Scan, ScannedFile
@@ -162,7 +162,9 @@ class _ScanReader:
             attributes.append(_Attribute(_NUMBER, pa.int64(), lambda file: numbers.get(id(file), -1)))
         if dense:
             attributes.append(_Attribute(_WORDS, pa.list_(pa.int64()), _words))
-            attributes.append(_Attribute("wanted", pa.int32(), _wanted_bit))
+            attributes.append(
+                _Attribute("wanted", pa.int32(), lambda f: int(f.chosen is not None and f.chosen.are_read))
+            )
         differing, constants = _apart(attributes, files)
         if not (differing or sparse or self.row_ids):
             return self._output(self._parquet(files), constants, self._names)
@@ -173,7 +175,9 @@ class _ScanReader:
             rows = rows.where(f"{_WORDS} IS NULL OR {bit} = {constants.get('wanted', 'wanted')}")
         if sparse:
             hidden = pa.table({"hidden": np.concatenate([_keys(numbers[id(file)], file) for file in sparse])})
-            rows = rows.join(F.broadcast(self._frame(hidden)), F.expr(f"{_key(constants)} = hidden"), "left_anti")
+            rows = rows.join(
+                F.broadcast(self.spark.createDataFrame(hidden)), F.expr(f"{_key(constants)} = hidden"), "left_anti"
+            )
         return self._output(rows, constants)
 
     def read_numbered(self, files: Sequence[ScannedFile]) -> DataFrame:
@@ -189,7 +193,7 @@ class _ScanReader:
         for one in self._of_commit():
             values = pa.array([one.value(file) for file in files], one.type)
             named[one.name] = values.take(pa.array(np.repeat(np.arange(len(files)), counts)))
-        side = self._frame(pa.table(named))
+        side = self.spark.createDataFrame(pa.table(named))
         return self._output(rows.join(F.broadcast(side), F.expr(f"{_key(constants)} = named")), constants)
 
     def _parquet(self, files: Sequence[ScannedFile]) -> DataFrame:
@@ -216,7 +220,7 @@ class _ScanReader:
             return rows
         of_path = pa.array([java_encoded(self._path(file)) for file in files], pa.string())
         values = {one.name: pa.array([one.value(file) for file in files], one.type) for one in differing}
-        side = self._frame(pa.table({"of_path": of_path, **values}))
+        side = self.spark.createDataFrame(pa.table({"of_path": of_path, **values}))
         joined = rows.join(F.broadcast(side), F.expr(f"{_PATH} = of_path"), "left")
         why = _literal("Spark read a file that the log doesn't name: ")
         return joined.where(f"IF(of_path IS NULL, CAST(raise_error(concat({why}, {_PATH})) AS BOOLEAN), TRUE)")
@@ -224,7 +228,7 @@ class _ScanReader:
     def _of_table(self) -> Iterator[_Attribute]:
         """Yield the attributes of a file that are the same for all commits."""
         for name, alias in zip(self.scan.metadata.partition_columns, self._partitions, strict=True):
-            yield _Attribute(alias, pa.string(), partial(_partition_value, name))
+            yield _Attribute(alias, pa.string(), lambda file, name=name: file.partition.get(name))
         if self.row_ids:
             yield _Attribute("first_id", pa.int64(), lambda file: file.first_row_id)
             yield _Attribute("first_version", pa.int64(), lambda file: file.row_version)
@@ -233,7 +237,7 @@ class _ScanReader:
         """Yield the attributes that a feed has for the commit."""
         if self.scan.feed:
             times = self.scan.times_ms
-            yield _Attribute("kind", pa.string(), _kind)
+            yield _Attribute("kind", pa.string(), lambda f: None if f.kind is RowKind.AS_ROWS_SAY else f.kind.value)
             yield _Attribute("version", pa.int64(), lambda file: file.version)
             yield _Attribute("time", pa.int64(), lambda file: times.get(file.version))
 
@@ -257,8 +261,7 @@ class _ScanReader:
             stored, wanted = self._stored_type(one.dataType), _plain(one.dataType)
             value = F.expr(sql(alias))
             if alias in constants and constants[alias] != "NULL":
-                # Spark would write a constant as REQUIRED. It can't know that the condition is always true.
-                value = F.when(F.monotonically_increasing_id() >= 0, value)
+                value = optional(value)
             if one.name in partitions:
                 value = _partition_column(one, wanted, value)
             elif stored.simpleString() != wanted.simpleString():
@@ -338,10 +341,6 @@ class _ScanReader:
 
     def _path(self, file: ScannedFile) -> str:
         return hadoop_path(self.scan.uri, file.path)
-
-    def _frame(self, table: pa.Table) -> DataFrame:
-        """Return an Arrow table as a data frame, without Python work per row."""
-        return self.spark.createDataFrame(table)
 
 
 @lru_cache(maxsize=64)
@@ -432,18 +431,6 @@ def _lacks_a_member(struct: Column, type_: DataType) -> Column | None:
             if lacks is not None:
                 found = lacks if found is None else found | lacks
     return None if found is None else struct.isNotNull() & found
-
-
-def _partition_value(name: str, file: ScannedFile) -> str | None:
-    return file.partition.get(name)
-
-
-def _kind(file: ScannedFile) -> str | None:
-    return None if file.kind is RowKind.AS_ROWS_SAY else file.kind.value
-
-
-def _wanted_bit(file: ScannedFile) -> int:
-    return int(file.chosen is not None and file.chosen.are_read)
 
 
 def _words(file: ScannedFile) -> _Longs | None:

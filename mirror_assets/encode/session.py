@@ -203,13 +203,9 @@ def _merged_packages(ours: Sequence[str], wanted: str | None) -> str:
     for coordinate in theirs:
         if coordinate.startswith(_DELTA) and coordinate != delta_package():
             raise PACKAGE_REFUSED(wanted=coordinate, installed=delta_package())
-    replaced = {_artefact(coordinate) for coordinate in theirs if coordinate not in ours}
-    return _joined((*(own for own in ours if _artefact(own) not in replaced), *theirs))
-
-
-def _artefact(coordinate: str) -> str:
-    """Return `group:name` of `group:name:version`."""
-    return coordinate.rpartition(":")[0]
+    # By `group:name` of `group:name:version`.
+    replaced = {coordinate.rpartition(":")[0] for coordinate in theirs if coordinate not in ours}
+    return _joined((*(own for own in ours if own.rpartition(":")[0] not in replaced), *theirs))
 
 
 def _items(listed: str) -> list[str]:

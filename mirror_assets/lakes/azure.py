@@ -20,8 +20,8 @@ from mirror_assets.lakes.azure_identity import (
     CredentialKind,
     abfs_settings,
     credential_of,
-    msi_settings,
     named,
+    oauth_settings,
     onelake_settings,
     variable,
 )
@@ -101,7 +101,9 @@ class AzureStore(LakeStore):
         kind = CredentialKind(self.credential.value)
         if kind in (CredentialKind.DEFAULT, CredentialKind.CERTIFICATE):
             endpoint = token_endpoint(kind, self.env_prefix)
-            return about | msi_settings(host, container, {"msi.endpoint": endpoint, "msi.tenant": "any"})
+            return about | oauth_settings(
+                host, container, "MsiTokenProvider", {"msi.endpoint": endpoint, "msi.tenant": "any"}
+            )
         return about | abfs_settings(host, kind, container, self.env_prefix)
 
     def with_keys(self, variables: Mapping[str, str]) -> AzureStore:

@@ -121,15 +121,11 @@ def abfs_settings(
 
     They are for one container of the host, or for all. `env_prefix` is the prefix of the variables' names.
     """
-    return _oauth_settings(host, container, *_identity(kind, env_prefix))
+    return oauth_settings(host, container, *_identity(kind, env_prefix))
 
 
-def msi_settings(host: str, container: str, identity: Mapping[str, str]) -> dict[str, str]:
-    """Return Hadoop's settings by name for the tokens of a managed identity's endpoint."""
-    return _oauth_settings(host, container, "MsiTokenProvider", identity)
-
-
-def _oauth_settings(host: str, container: str | None, provider: str, identity: Mapping[str, str]) -> dict[str, str]:
+def oauth_settings(host: str, container: str | None, provider: str, identity: Mapping[str, str]) -> dict[str, str]:
+    """Return Hadoop's settings by name for the tokens of a provider, which is a class of the driver."""
     of_account = {"account.auth.type": "OAuth", "account.oauth.provider.type": f"{_OAUTH}.{provider}"}
     of_container = {f"account.oauth2.{name}": value for name, value in identity.items()}
     return named(of_account, host) | named(of_container, f"{container}.{host}" if container else host)

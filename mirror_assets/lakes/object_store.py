@@ -7,7 +7,8 @@ takes the same options, and waits without the lock.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+import io
+from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from datetime import timedelta
@@ -22,8 +23,6 @@ from mirror_assets.telemetry.record import count_request
 if TYPE_CHECKING:
     from obstore import ObjectMeta
     from obstore.store import ClientConfig, ObjectStore, RetryConfig
-import io
-from collections.abc import Callable
 
 # Schemes that obstore opens; HDFS is not among them.
 SCHEMES = ("s3://", "abfs://", "abfss://", "gs://")
@@ -124,9 +123,7 @@ class ObjectStoreFiles(FileSystemHandler):  # type: ignore[misc]  # pyarrow has 
             size = obstore.head(self._store, path)["size"]
         return pa.PythonFile(RangeReader(size, fetch, read_ahead=_READ_AHEAD), mode="r")
 
-    def open_input_stream(self, path: str) -> pa.PythonFile:
-        """Open a file for sequential reading."""
-        return self.open_input_file(path)
+    open_input_stream = open_input_file
 
     def _info(self, path: str) -> FileInfo:
         import obstore
