@@ -311,7 +311,7 @@ def _tracked(commit: Commit, *, keyless: bool) -> Commit:
     another deletion vector is read once.
     """
     is_new_key = keyless and commit.renumbered
-    rows = commit.changed_rows + (commit.renumbered_rows if is_new_key else 0)
+    rows = commit.rows + (commit.renumbered_rows if is_new_key else 0)
     changes = commit.changes_data or is_new_key
     read = {file.path: file.bytes for file in (*commit.removed, *commit.added)} if changes else {}
     return replace(commit, rows=rows, changes_data=changes, bytes=sum(read.values()))

@@ -210,7 +210,7 @@ class DifferingFiles:
             self._waiting += [commit] if self._versions else []
             return
         self._versions = (self._versions[0] if self._versions else commit.version - 1, commit.version)
-        self.changed_rows += commit.changed_rows
+        self.changed_rows += commit.rows
         self.mixes_rewrites |= any(waiting.added or waiting.removed for waiting in self._waiting)
         for one in (*self._waiting, commit):
             for file in one.removed:

@@ -66,8 +66,8 @@ class Commit:
     """One commit of a source.
 
     operation       the writer's name of it, for messages only
-    rows            rows that the change data feed yields for it; estimated unless `rows_exact`
-    changed_rows    the same, at most: data files don't show which rows were only copied to another file
+    rows            rows that the change data feed yields for it; estimated unless `rows_exact`. Data files don't show
+                    which rows were only copied to another file
     bytes           bytes to read for it
     rewrites        it changes or removes existing rows, or at least moves them to other files
     mixes           its data files may delete a row and insert another with the same key; change files don't show it
@@ -87,7 +87,6 @@ class Commit:
     changes_data: bool
     rows: int = 0
     rows_exact: bool = True
-    changed_rows: int = 0
     bytes: int = 0
     has_cdc: bool = False
     rewrites: bool = False
@@ -129,7 +128,6 @@ def describe(
         changes_data=changes,
         rows=rows.rows,
         rows_exact=rows.exact,
-        changed_rows=rows.rows,
         bytes=sum(file.bytes or 0 for file in read) if changes else 0,
         has_cdc=bool(actions.change_files),
         rewrites=changes and bool(actions.data_removed or actions.change_files),

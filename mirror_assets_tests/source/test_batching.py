@@ -145,7 +145,7 @@ def commit(
     version: int, added: tuple[FileVersion, ...] = (), removed: tuple[FileVersion, ...] = (), *, rewrites: bool = False
 ) -> Commit:
     changes = bool(added or removed) and not rewrites
-    return Commit(version, 0, "WRITE", changes, changed_rows=int(changes), added=added, removed=removed)
+    return Commit(version, 0, "WRITE", changes, rows=int(changes), added=added, removed=removed)
 
 
 def read(*commits: Commit) -> tuple[Compared | None, int]:
