@@ -116,14 +116,12 @@ class EncodedGroup:
         """Return the change types of the commit's rows, if no two of them can share a key."""
         if self._scan.kinds in _PLAIN:
             return frozenset(kind.value for kind in self._scan.kinds)
-        version = self.group.first
-        scanned = count_commit_rows(self._read, [version], self._slice.keys).get(version)
-        landing = scanned
+        landing = scanned = count_commit_rows(self._read, self._slice.keys)
         if self._slice.projection.where:
-            landing = count_commit_rows(self._landing, [version], self._slice.keys).get(version)
-        if landing is None or scanned is None or landing.needs_pairing:
+            landing = count_commit_rows(self._landing, self._slice.keys)
+        if not landing.read.kinds or landing.needs_pairing:
             return None
-        self._counted = Counted.of_commit(version, scanned.read, landing.read)
+        self._counted = Counted.of_commit(self.group.first, scanned.read, landing.read)
         return landing.read.kinds
 
     @property
@@ -171,18 +169,15 @@ class CommitRows:
         return self.changes_keys or (self.read.insert > 0 and self.read.delete > 0)
 
 
-def count_commit_rows(changes: DataFrame, versions: Sequence[int], keys: Sequence[str]) -> dict[int, CommitRows]:
-    """Count the change feed rows of each of these versions, in one query; omit versions without rows."""
+def count_commit_rows(changes: DataFrame, keys: Sequence[str]) -> CommitRows:
+    """Count the change feed rows of one commit, in one query."""
     # The sums of both halves of the keys' hashes are 0 if updates keep keys.
     sign = F.when(F.col(CHANGE_TYPE) == "update_postimage", 1).when(F.col(CHANGE_TYPE) == "update_preimage", -1)
     hash_ = F.xxhash64(*(F.col(quoted(key)) for key in keys))
     halves = {"low": hash_.bitwiseAND(_LOW_HALF), "high": F.shiftright(hash_, 32)}
     sums = [F.coalesce(F.sum(half * sign), F.lit(0)).alias(name) for name, half in halves.items()]
-    found = changes.where(F.col(COMMIT_VERSION).isin(*versions)).groupBy(COMMIT_VERSION)
-    return {
-        row[COMMIT_VERSION]: CommitRows(ReadRows.of(row.asDict()), changes_keys=bool(row["low"] or row["high"]))
-        for row in found.agg(*row_counts(), *sums).collect()
-    }
+    row = changes.agg(*row_counts(), *sums).collect()[0]
+    return CommitRows(ReadRows.of(row.asDict()), changes_keys=bool(row["low"] or row["high"]))
 
 
 def unpaired_rows(

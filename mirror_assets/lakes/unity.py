@@ -46,14 +46,6 @@ class _Answer(BaseModel):
     model_config = ConfigDict(frozen=True)
 
 
-class UnityColumn(_Answer):
-    """A column; `type_text` is in Spark's spelling."""
-
-    name: str = ""
-    type_text: str = ""
-    nullable: bool = True
-
-
 class PrimaryKey(_Answer):
     """The columns of a primary key, in order. Databricks declares keys, and enforces none."""
 
@@ -75,7 +67,6 @@ class UnityTable(_Answer):
     data_source_format: str | None = None
     storage_location: str | None = None
     table_id: str | None = None
-    columns: tuple[UnityColumn, ...] | None = None
     properties: dict[str, str] | None = None
     table_constraints: tuple[UnityConstraint, ...] | None = None
 

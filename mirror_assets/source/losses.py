@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from contextlib import suppress
 from dataclasses import dataclass
 from urllib.parse import unquote
 
@@ -45,25 +44,23 @@ def proved(table: str, source: DeltaLog, read: SourceRead, error: MirrorError) -
         # Raises SourceNotDelta if the source does not exist at all. If the store refuses this also, its reason is
         # better than the one that Spark got.
         source.has_commit(read.last)
-    if is_unfound:
-        with suppress(LogGap):
-            return _file_loss(table, source, read, error.facts["why"]) or error
-    return error
-
-
-def _file_loss(table: str, source: DeltaLog, read: SourceRead, message: str) -> MirrorError | None:
-    log = DeltaLog(source.uri, source.access)
+    if not is_unfound:
+        return error
+    log, message = DeltaLog(source.uri, source.access), error.facts["why"]
     texts = f"{message}\n{unquote(message)}"
-    found = next(((path, version) for path, version in _files(log, read) if _names(texts, log.uri, path)), None)
+    try:
+        found = next((one for one in _files(log, read) if _names(texts, log.uri, one[0])), None)
+    except LogGap:
+        return error
     if found is None:
-        return None
+        return error
     path, version = found
     state = log.files.presence_of(path)
     if state.is_gone:
         return DATA_FILE_MISSING(table=table, uri=source.uri, file=path, version=version)
     if state.hindrance is not None:
         return SOURCE_UNREADABLE(uri=source.uri, why=f"{path}, a file of version {version}: {state.hindrance}")
-    return None
+    return error
 
 
 def _files(log: DeltaLog, read: SourceRead) -> Iterator[tuple[str, int]]:

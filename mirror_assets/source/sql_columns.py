@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator
 from functools import lru_cache
 
 from sqlglot import exp, parse_one
@@ -54,18 +53,16 @@ def columns_used(sql: str, schema: Schema) -> tuple[str, ...]:
 
 @lru_cache(maxsize=1024)
 def _names_in(sql: str) -> frozenset[str]:
-    """Return the lower names that an expression reads; each plan of a table asks."""
-    return frozenset(name.lower() for name in _names(parse_sql(sql)))
-
-
-def _names(parsed: exp.Expression) -> Iterator[str]:
-    for node in parsed.walk():
+    """Return the lower names that an expression reads, or `*`; each plan of a table asks."""
+    names = set[str]()
+    for node in parse_sql(sql).walk():
         if isinstance(node, exp.Column) and node.parts and not _is_variable(node, name := node.parts[0].name):
-            yield name
+            names.add(name.lower())
         elif isinstance(node, exp.Star):
-            yield "*"
+            names.add("*")
         else:
-            yield from (name for kind, name in _BARE_FUNCTIONS if isinstance(node, kind))
+            names.update(name for kind, name in _BARE_FUNCTIONS if isinstance(node, kind))
+    return frozenset(names)
 
 
 def _is_variable(column: exp.Column, name: str) -> bool:

@@ -12,7 +12,7 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from pyspark.sql import DataFrame, Row, SparkSession
+from pyspark.sql import DataFrame, SparkSession
 
 from mirror_assets.encode.columns import COMMIT_VERSION, value_stamp
 from mirror_assets.encode.counted import Counted, observed_changes
@@ -32,6 +32,7 @@ from mirror_assets.source.commits import CommitRange, ReadRows
 from mirror_assets.source.log import DeltaLog
 from mirror_assets.source.scan_builder import scan_changes, scan_differences
 from mirror_assets.source.schema import ALL_ROWS, LandedColumn
+from mirror_assets_tests.delta_reader import read_version
 from mirror_assets_tests.encode.histories import History
 from mirror_assets_tests.errors import raises_row
 
@@ -76,6 +77,13 @@ _SCHEMA = "_change_type STRING, _commit_version BIGINT, id INT, name STRING"
 OLD, NEW = "delete", "insert"
 
 
+def _landed(folder: Path) -> dict[int, tuple[int, str | None]]:
+    rows = pa.concat_tables(pq.read_table(file) for file in folder.glob("*.parquet")).to_pylist()
+    found = {row["id"]: (row[ROW_MARKER], row["name"]) for row in rows}
+    assert len(found) == len(rows)
+    return found
+
+
 def _stamps(rows: DataFrame, columns: Sequence[LandedColumn] = _COLUMNS) -> list[tuple[int, int]]:
     low, high = value_stamp(rows, columns)
     return [(row[0], row[1]) for row in rows.select(low, high).collect()]
@@ -116,12 +124,6 @@ def test_a_column_that_the_older_version_has_narrower_or_not_at_all_is_compared(
     old = spark.sql("SELECT CAST(7 AS INT) AS id, CAST(1.5 AS FLOAT) AS d")
     new = spark.sql("SELECT CAST(7 AS BIGINT) AS id, CAST(NULL AS STRING) AS more, CAST(1.5 AS DOUBLE) AS d")
     assert _stamps(old, wider) == _stamps(new, wider) != _stamps(new.fillna({"more": ""}), wider)
-
-
-def _landed(folder: Path) -> dict[int, tuple[int, str | None]]:
-    rows = pa.concat_tables(pq.read_table(file) for file in folder.glob("*.parquet")).to_pylist()
-    assert len({row["id"] for row in rows}) == len(rows)
-    return {row["id"]: (row[ROW_MARKER], row["name"]) for row in rows}
 
 
 _SLICE = NetSlice("t", ("id",), (LandedColumn("id", "bigint"), LandedColumn("name", "string")), 2)
@@ -172,13 +174,6 @@ def feed(spark: SparkSession, *rows: tuple[str, int, int, str]) -> DataFrame:
     return spark.createDataFrame(list(rows), _SCHEMA)
 
 
-def landed(folder: Path) -> dict[int, tuple[int, str | None]]:
-    rows = pa.concat_tables(pq.read_table(file) for file in folder.glob("*.parquet")).to_pylist()
-    found = {row["id"]: (row[ROW_MARKER], row["name"]) for row in rows}
-    assert len(found) == len(rows)
-    return found
-
-
 def test_what_came_and_went_lands_nothing_and_all_else_once(spark: SparkSession, tmp_path: Path) -> None:
     changes = feed(
         spark,
@@ -190,7 +185,7 @@ def test_what_came_and_went_lands_nothing_and_all_else_once(spark: SparkSession,
     )
     counts = encode_net(observed_changes(changes, ALL_ROWS), _NET_SLICE, str(tmp_path / "parts"), {})
     assert len(list((tmp_path / "parts").glob("*.parquet"))) == _NET_SLICE.parts
-    assert landed(tmp_path / "parts") == {
+    assert _landed(tmp_path / "parts") == {
         2: (Marker.INSERT, "stayed"),
         3: (Marker.DELETE, None),
         4: (Marker.UPDATE, "twice"),
@@ -218,7 +213,7 @@ def test_net_changes_of_a_random_history_give_the_source(
     plan = net_rows(changes, slice_, {})._jdf.queryExecution().executedPlan().toString()
     assert (plan.count("Exchange hashpartitioning"), plan.count("Window [")) == (1, 1)
     encode_net(observed_changes(changes, ALL_ROWS), slice_, str(tmp_path / "parts"), {})
-    rows = {row["id"]: row.asDict() for row in _version(spark, history.uri, 0)}
+    rows = {row["id"]: row.asDict() for row in read_version(spark, history.uri, 0).collect()}
     for file in (tmp_path / "parts").glob("*.parquet"):
         for row in pq.read_table(file).to_pylist():
             marker = row.pop(ROW_MARKER)
@@ -227,8 +222,4 @@ def test_net_changes_of_a_random_history_give_the_source(
                 del rows[row["id"]]
             else:
                 rows[row["id"]] = row
-    assert rows == {row["id"]: row.asDict() for row in _version(spark, history.uri, history.tip)}
-
-
-def _version(spark: SparkSession, uri: str, version: int) -> list[Row]:
-    return list(spark.read.format("delta").option("versionAsOf", version).load(uri).collect())
+    assert rows == {row["id"]: row.asDict() for row in read_version(spark, history.uri, history.tip).collect()}

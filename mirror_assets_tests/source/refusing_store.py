@@ -6,7 +6,7 @@ import socket
 import ssl
 import threading
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from dataclasses import dataclass
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -102,18 +102,6 @@ def silent() -> Iterator[str]:
     """Take connections on a port of this machine and never answer; yield the address."""
     with socket.create_server(("127.0.0.1", 0)) as listening:
         yield f"http://127.0.0.1:{listening.getsockname()[1]}"
-
-
-@contextmanager
-def unreachable() -> Iterator[str]:
-    """Take no more connections on a port of this machine: whoever connects hears nothing; yield the address."""
-    with socket.create_server(("127.0.0.1", 0), backlog=0) as full, ExitStack() as stack:
-        place = full.getsockname()
-        for _ in range(2):
-            waiting = stack.enter_context(socket.socket())
-            waiting.setblocking(False)
-            waiting.connect_ex(place)
-        yield f"http://127.0.0.1:{place[1]}"
 
 
 def closed_port() -> str:

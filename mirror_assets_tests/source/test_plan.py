@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 from hypothesis import given
@@ -10,9 +11,23 @@ from mirror_assets.source.actions import Protocol
 from mirror_assets.source.batching import Limits, PartAssignment
 from mirror_assets.source.breaks import BreakKind, Needs
 from mirror_assets.source.commits import Commit, SourceState
+from mirror_assets.source.log import DeltaLog
 from mirror_assets.source.planner import Plan, PlanRequest, plan_slices, snapshot_slice
 from mirror_assets.source.schema import parse_schema
-from mirror_assets_tests.source.handmade import change, column, feed_metadata, plan_request, ranges, schema_string
+from mirror_assets_tests.source.handmade import (
+    PROTOCOL,
+    Action,
+    change,
+    column,
+    feed_metadata,
+    file_action,
+    info,
+    metadata_action,
+    plan_request,
+    ranges,
+    schema_string,
+    write_commit,
+)
 
 _V0 = schema_string(column("id"))
 _V1 = schema_string(column("id"), column("a"))
@@ -148,6 +163,61 @@ def test_a_wide_table_has_more_parts_in_snapshots_and_slices() -> None:
     commits = [change(5, rows=250_000)]
     (planned,) = plan_slices(replace(_request(commits), schema_string=wide, target_rows=1_000_000)).slices
     assert (planned.parts, planned.target_rows) == (3, 100_000)
+
+
+def _appends(*commits: Commit) -> Plan:
+    """The plan of an append-only mirror."""
+    return plan_slices(plan_request(commits, _V1, Needs("table-1", (), append_only=True)))
+
+
+def _rewrite(version: int, operation: str = "DELETE") -> Commit:
+    return replace(change(version), rewrites=True, operation=operation)
+
+
+@pytest.mark.parametrize(
+    ("rows", "parts", "assignments"), [((60, 0, 60, 70), 2, (PartAssignment(4, 0, 2),)), ((0, 0, 0, 0), 0, ())]
+)
+def test_appends_of_a_slice_share_as_few_parts_as_hold_their_rows(
+    rows: tuple[int, ...], parts: int, assignments: tuple[PartAssignment, ...]
+) -> None:
+    (planned,) = _appends(*(change(version, rows=count) for version, count in enumerate(rows, 1))).slices
+    assert (planned.rows, planned.parts, planned.assignments) == (sum(rows), parts, assignments)
+
+
+def test_appends_stop_before_a_commit_that_changes_rows() -> None:
+    commits = change(1), _rewrite(2), change(3)
+    plan = _appends(*commits)
+    assert ranges(plan) == [(1, 1)]
+    assert plan.stop is not None
+    assert (plan.stop.version, plan.stop.kind) == (2, BreakKind.ROWS_CHANGED)
+    assert "version 2 (DELETE)" in plan.stop.message
+    assert plan_slices(plan_request(commits, _V1, _NEEDS)).stop is None
+
+
+def test_an_overwrite_with_another_schema_changes_rows_and_another_table_is_a_break() -> None:
+    fewer = replace(_rewrite(1, "WRITE"), metadata=feed_metadata(_V0))
+    other = replace(_rewrite(1, "CREATE OR REPLACE TABLE"), metadata=feed_metadata(_V1, "table-2"))
+    stops = [_appends(commit).stop for commit in (fewer, other)]
+    assert [stop and stop.kind for stop in stops] == [BreakKind.ROWS_CHANGED, BreakKind.TABLE_REPLACED]
+
+
+@pytest.mark.parametrize(
+    ("actions", "rewrites"),
+    [
+        ([info("WRITE"), file_action("add")], False),
+        ([info("OPTIMIZE"), file_action("add", data=False), file_action("remove", "b.parquet", data=False)], False),
+        ([info("DELETE"), file_action("remove")], True),
+        ([info("UPDATE"), file_action("add"), file_action("remove", "b.parquet"), file_action("cdc")], True),
+        ([info("DELETE"), file_action("add", deleted=2), file_action("remove")], True),
+        ([info("WRITE", mode="Overwrite"), file_action("add"), file_action("remove", "b.parquet")], True),
+        ([info("MERGE", numTargetRowsInserted="3"), file_action("add")], False),
+    ],
+)
+def test_the_log_says_which_commits_change_rows(tmp_path: Path, actions: list[Action], *, rewrites: bool) -> None:
+    write_commit(tmp_path, 0, [PROTOCOL, metadata_action(_V1)])
+    write_commit(tmp_path, 1, actions)
+    (commit,) = DeltaLog(str(tmp_path)).commits(1, 1)
+    assert commit.rewrites is rewrites
 
 
 _LIMITS = st.builds(Limits, st.integers(1, 6), st.integers(1, 80), st.integers(1, 300))

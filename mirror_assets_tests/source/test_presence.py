@@ -40,12 +40,6 @@ def _as_nobody() -> Iterator[None]:
         os.seteuid(user)
 
 
-def test_what_is_there_and_what_is_gone(table: Path) -> None:
-    assert local_presence("day=1/a.parquet", table) == FilePresence()
-    assert local_presence("day=1/b.parquet", table).is_gone
-    assert local_presence("day=2/a.parquet", table).is_gone
-
-
 def test_a_folder_that_is_not_there_says_nothing(table: Path) -> None:
     state = local_presence("day=1/a.parquet", table.with_name("unmounted"))
     assert not state.is_gone
@@ -88,4 +82,5 @@ def test_a_path_and_a_uri_of_this_machine_say_the_same(table: Path, scheme: str)
     files = SourceFiles(f"{scheme}{table}", PlainAccess(f"{scheme}{table}"))
     assert files.presence_of("day=1/a.parquet") == FilePresence()
     assert files.presence_of("day=1/b.parquet").is_gone
+    assert files.presence_of("day=2/a.parquet").is_gone
     assert not files.presence_of("link.parquet").is_gone
