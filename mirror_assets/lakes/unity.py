@@ -62,7 +62,6 @@ class UnityTable(_Answer):
     """A table, or a view, which is listed among tables and has neither format nor location."""
 
     name: str
-    schema_name: str = ""
     table_type: str = ""
     data_source_format: str | None = None
     storage_location: str | None = None
