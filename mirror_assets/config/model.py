@@ -21,8 +21,7 @@ from mirror_assets.lakes.lake_store import LakeStore
 from mirror_assets.lakes.stores import StoreConfig
 from mirror_assets.landing.names import TableName
 from mirror_assets.settings import Origin, Section, Text, with_settings
-from mirror_assets.zones.landing_zone import LandingZoneConfig
-from mirror_assets.zones.store import Zone
+from mirror_assets.zones.landing_zone import LandingZoneConfig, Zone
 
 
 class CoreSections(Section):

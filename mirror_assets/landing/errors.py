@@ -107,13 +107,6 @@ SLICE_NOT_CHECKED = ErrorRow(
 )
 
 
-def slice_not_checked(table: str, key: str, missing: tuple[str, ...], failed: tuple[str, ...]) -> StopError:
-    """Return SLICE_NOT_CHECKED with the names of the checks that did not run, and of those that failed."""
-    reasons = [f"failed: {', '.join(failed)}"] if failed else []
-    reasons += [f"not run: {', '.join(missing)}"] if missing else []
-    return SLICE_NOT_CHECKED(table=table, key=key, reasons="; ".join(reasons), missing=missing, failed=failed)
-
-
 class LostRace(RetryError):
     """Another publisher committed first."""
 

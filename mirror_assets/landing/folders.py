@@ -21,12 +21,6 @@ def table_names(store: Store) -> tuple[TableName, ...]:
     return tuple(sorted(name for name in map(folder_to_table, paths) if name))
 
 
-def rebuilt_names(store: Store) -> tuple[TableName, ...]:
-    """Return the tables that have a rebuild record, finished or not, by name."""
-    names = (record_to_table(info.name) for info in store.list(REBUILDS) if not info.is_folder)
-    return tuple(sorted(name for name in names if name))
-
-
 @dataclass(frozen=True)
 class Orphan:
     """A table in the landing zone that mirror.yaml does not name, and what is left of it."""
@@ -45,11 +39,12 @@ class Orphan:
 
 def find_orphans(store: Store, known: Collection[TableName]) -> tuple[Orphan, ...]:
     """Return the orphans, by name. Only folders with a manifest count: others are not ours."""
-    folders = [name for name in table_names(store) if name not in known and store.head(name.manifest) is not None]
-    rebuilt = [name for name in rebuilt_names(store) if name not in known and name not in folders]
-    found = [Orphan(name, "a table folder") for name in folders]
-    found += [Orphan(name, "an unfinished rebuild or drop") for name in rebuilt if _is_unfinished(store, name)]
-    return tuple(sorted(found, key=lambda orphan: orphan.name))
+    left = {name: "a table folder" for name in table_names(store) if name not in known and store.head(name.manifest)}
+    for info in store.list(REBUILDS):
+        name = None if info.is_folder else record_to_table(info.name)
+        if name and name not in known and name not in left and _is_unfinished(store, name):
+            left[name] = "an unfinished rebuild or drop"
+    return tuple(Orphan(name, left[name]) for name in sorted(left))
 
 
 def _is_unfinished(store: Store, name: TableName) -> bool:

@@ -286,10 +286,6 @@ class SliceRecord(Record):
         """The version that is covered once this slice has landed; -1 while chunks of its snapshot are left."""
         return -1 if self.loading else self.slice.last
 
-    def follows(self, loading: Loading | None) -> bool:
-        """Whether it can land next while this snapshot, or none, is being loaded."""
-        return is_next(self.slice, self.chunk, loading)
-
     @property
     def folder(self) -> AttemptFolder:
         """The folder in which it is staged."""
@@ -315,11 +311,6 @@ class SliceRecord(Record):
     def bytes(self) -> int:
         """Size of all parts."""
         return sum(part.bytes for part in self.parts)
-
-    @property
-    def part_folders(self) -> tuple[str, ...]:
-        """Paths of the folders that the parts are in."""
-        return tuple(dict.fromkeys(self.folder.part(part.name).rpartition("/")[0] for part in self.parts))
 
     @property
     def etags(self) -> tuple[str, ...]:

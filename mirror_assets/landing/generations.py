@@ -152,10 +152,10 @@ def roll_up(table: TableName, manifest: Manifest) -> Steps[None]:
         yield from _collect(table, manifest, [kept for kept in listed if kept.is_roll_up])
 
 
-def list_history(table: TableName, epoch: int) -> Steps[list[HistoryRange]]:
-    """List the history of the epoch, in order; ignore files of other epochs, which late publishers wrote."""
+def list_history(table: TableName, epoch: int | None = None) -> Steps[list[HistoryRange]]:
+    """List the history in order, of this epoch or of all. Late publishers may write files of ended epochs."""
     ranges = (HistoryRange.parse(info.name) for info in (yield from ListFolder(table.history_folder)))
-    return sorted(kept for kept in ranges if kept is not None and kept.epoch == epoch)
+    return sorted(kept for kept in ranges if kept is not None and epoch in (None, kept.epoch))
 
 
 def landed_numbers(table: TableName) -> Steps[list[int]]:

@@ -12,15 +12,15 @@ from dataclasses import dataclass
 from enum import Enum
 
 from mirror_assets.errors import UnknownOutcome
-from mirror_assets.landing.errors import LOST_RACE, SLICE_MISSING, SLICE_NOT_STAGED, slice_not_checked
-from mirror_assets.landing.format import Entry, Manifest, SliceKind, SliceRecord, continues
+from mirror_assets.landing.errors import LOST_RACE, SLICE_MISSING, SLICE_NOT_CHECKED, SLICE_NOT_STAGED
+from mirror_assets.landing.format import Entry, Manifest, SliceKind, SliceRecord, continues, is_next
 from mirror_assets.landing.generations import roll_up
 from mirror_assets.landing.metadata import ensure_metadata
 from mirror_assets.landing.names import TableName
 from mirror_assets.landing.rebuild import require_alive
-from mirror_assets.landing.recover import collect, list_attempts, recover, redo
+from mirror_assets.landing.recover import collect, found_parts, list_attempts, recover, redo
 from mirror_assets.landing.state import VersionedManifest, put_manifest, read_manifest
-from mirror_assets.landing.steps import ListFolder, Steps
+from mirror_assets.landing.steps import Steps
 from mirror_assets.zones import PathChanged, PathExists, PathMissing
 
 
@@ -102,14 +102,14 @@ def _require_fit(record: SliceRecord, current: VersionedManifest | None) -> None
     if current is None:
         if record.kind is not SliceKind.SNAPSHOT and record.generation != 1:
             raise SLICE_MISSING(table=table, key=key, wanted_first=0)
-        fits = record.generation == 1 and record.first_number == 1 and record.follows(None)
+        fits = record.generation == 1 and record.first_number == 1 and is_next(record.slice, record.chunk, None)
     else:
         manifest = current.manifest
         if record.slice.first > manifest.covered + 1:
             raise SLICE_MISSING(table=table, key=key, wanted_first=manifest.covered + 1)
         fits = (
             (record.kind is not SliceKind.SNAPSHOT) == (manifest.loading is None)
-            and record.follows(manifest.loading)
+            and is_next(record.slice, record.chunk, manifest.loading)
             and record.incarnation == manifest.incarnation
             and record.epoch == manifest.epoch
             and record.generation == manifest.generation + 1
@@ -126,16 +126,18 @@ def _require_verdicts(record: SliceRecord, checks: Sequence[str]) -> None:
     missing = tuple(check for check in checks if check not in verdicts)
     failed = tuple(check for check in checks if check in verdicts and not verdicts[check].passed)
     if missing or failed:
-        raise slice_not_checked(record.table, str(record.slice), missing, failed)
+        reasons = [f"failed: {', '.join(failed)}"] if failed else []
+        reasons += [f"not run: {', '.join(missing)}"] if missing else []
+        raise SLICE_NOT_CHECKED(
+            table=record.table, key=str(record.slice), reasons="; ".join(reasons), missing=missing, failed=failed
+        )
 
 
 def _require_parts(record: SliceRecord, manifest: Manifest) -> Steps[None]:
     """Raise SLICE_NOT_STAGED if a part has changed since its checks: once committed, it could not land."""
     if not manifest.entries:
         return
-    found: dict[str, str] = {}
-    for folder in record.part_folders:
-        found |= {info.path: info.etag for info in (yield from ListFolder(folder))}
+    found = yield from found_parts(record)
     if any(found.get(entry.staged) != entry.etag for entry in manifest.entries):
         raise SLICE_NOT_STAGED(table=record.table, key=str(record.slice))
 

@@ -14,7 +14,8 @@ from pydantic import Field
 
 from mirror_assets.landing.errors import LOST_RACE, REBUILD_RUNNING, TABLE_DROPPED, ManifestCorrupt
 from mirror_assets.landing.format import Record, SliceRecord
-from mirror_assets.landing.names import AttemptFolder, HistoryRange, TableName
+from mirror_assets.landing.generations import list_history
+from mirror_assets.landing.names import AttemptFolder, TableName
 from mirror_assets.landing.state import read_manifest
 from mirror_assets.landing.steps import (
     ControlFile,
@@ -116,14 +117,17 @@ def begin_rebuild(table: TableName, reason: str | None = None) -> Steps[RebuildR
 
 
 def advance_rebuild(table: TableName, record: RebuildRecord, step: RebuildStep) -> Steps[RebuildRecord]:
-    """Advance the record to `step` and return it. Raises REBUILD_RUNNING if another process has changed it."""
-    return (yield from _swap_record(table, record, record.model_copy(update={"step": step})))
+    """Advance the record of a rebuild or drop to `step` and return it.
 
-
-def drop_again(table: TableName, record: RebuildRecord) -> Steps[RebuildRecord]:
-    """Restart the rebuild with the next epoch, if the loaded one can't be repaired. Raises REBUILD_RUNNING."""
-    again = record.model_copy(update={"step": RebuildStep.STAGING, "epoch": record.epoch + 1})
-    return (yield from _swap_record(table, record, again))
+    STAGING restarts a rebuild with the next epoch, if the loaded one can't be repaired. Raises REBUILD_RUNNING if
+    another process has changed the record.
+    """
+    epoch = record.epoch + 1 if step is RebuildStep.STAGING else record.epoch
+    moved = record.model_copy(update={"step": step, "epoch": epoch})
+    found = yield from require_record(table, record)
+    if not (yield from write_control_file(found, moved)):
+        raise REBUILD_RUNNING(table=str(table), step="continued by another process")
+    return moved
 
 
 def drop_table_folder(table: TableName, record: RebuildRecord) -> Steps[None]:
@@ -168,13 +172,6 @@ def put_record(
     return record
 
 
-def _swap_record(table: TableName, record: RebuildRecord, moved: RebuildRecord) -> Steps[RebuildRecord]:
-    found = yield from require_record(table, record)
-    if not (yield from write_control_file(found, moved)):
-        raise REBUILD_RUNNING(table=str(table), step="continued by another process")
-    return moved
-
-
 def require_record(table: TableName, record: RebuildRecord) -> Steps[ControlFile[RebuildRecord]]:
     """Read the record again. Raises REBUILD_RUNNING if another process has changed it."""
     found = yield from read_record(table)
@@ -190,13 +187,13 @@ def read_record(table: TableName) -> Steps[ControlFile[RebuildRecord]]:
 
 def _last_epoch(table: TableName, known: int) -> Steps[int]:
     """Return the newest epoch in record, manifest or history. Ignores an unreadable manifest: it is rebuilt."""
-    kept = [HistoryRange.parse(info.name) for info in (yield from ListFolder(table.history_folder))]
+    kept = yield from list_history(table)
     try:
         current = yield from read_manifest(table)
     except ManifestCorrupt:
         current = None
     landed = current.manifest.epoch if current else 0
-    return max(known, landed, *(one.epoch for one in kept if one))
+    return max(known, landed, *(one.epoch for one in kept))
 
 
 def begin_drop(table: TableName) -> Steps[RebuildRecord]:
@@ -222,11 +219,6 @@ def remove_table(table: TableName, record: RebuildRecord) -> Steps[None]:
     while (identity := (yield from FolderIdentity(table.folder))) is not None:
         yield from require_record(table, record)
         yield from DeleteTree(table.folder, identity)
-
-
-def end_drop(table: TableName, record: RebuildRecord) -> Steps[RebuildRecord]:
-    """Finish the drop. The record remains, to count epochs. Raises REBUILD_RUNNING."""
-    return (yield from advance_rebuild(table, record, RebuildStep.DROPPED))
 
 
 def is_dropped(table: TableName) -> Steps[bool]:

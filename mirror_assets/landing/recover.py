@@ -14,9 +14,9 @@ from mirror_assets.landing.errors import (
     STAGED_FILE_LOST,
     TABLE_DROPPED,
 )
-from mirror_assets.landing.format import Entry, Manifest, decode, encode
-from mirror_assets.landing.generations import landed_numbers, range_path
-from mirror_assets.landing.names import AttemptFolder, HistoryRange, TableName
+from mirror_assets.landing.format import Entry, Manifest, SliceRecord, decode, encode
+from mirror_assets.landing.generations import landed_numbers, list_history, range_path
+from mirror_assets.landing.names import AttemptFolder, TableName
 from mirror_assets.landing.rebuild import RebuildRecord, RebuildStep, read_rebuild, require_alive
 from mirror_assets.landing.state import VersionedManifest, put_manifest, read_manifest
 from mirror_assets.landing.steps import Create, DeleteTree, Head, ListFolder, Read, ReadReceipt, Rename, Steps
@@ -70,6 +70,14 @@ def list_attempts(table: TableName) -> Steps[list[AttemptFolder]]:
     """List the staged attempts, complete or not."""
     found = [AttemptFolder.parse(table, info.name) for info in (yield from ListFolder(table.scratch))]
     return [folder for folder in found if folder is not None]
+
+
+def found_parts(record: SliceRecord) -> Steps[dict[str, str]]:
+    """Return the ETag of each file in the folders of the record's parts, by path. Lists each folder once."""
+    found: dict[str, str] = {}
+    for folder in dict.fromkeys(record.folder.part(part.name).rpartition("/")[0] for part in record.parts):
+        found |= {info.path: info.etag for info in (yield from ListFolder(folder))}
+    return found
 
 
 def collect(attempts: Sequence[AttemptFolder], manifest: Manifest) -> Steps[None]:
@@ -160,9 +168,7 @@ def _restore(table: TableName, epoch: int, rebuild: RebuildRecord | None) -> Ste
     """Restore a lost manifest from the newest generation in the history since `epoch`, if the landed files agree."""
     # In this order: a generation is in the history before its files land, so the later listing has the landed ones.
     highest = max((yield from landed_numbers(table)), default=0)
-    folder = yield from ListFolder(table.history_folder)
-    ranges = (HistoryRange.parse(info.name) for info in folder)
-    kept = [one for one in ranges if one is not None and one.epoch >= epoch]
+    kept = [one for one in (yield from list_history(table)) if one.epoch >= epoch]
     newest = max(kept, key=lambda one: (one.epoch, one.last), default=None)
     if newest is None or newest.is_roll_up:
         if highest or newest:

@@ -11,9 +11,9 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from mirror_assets.landing.errors import SLICE_NOT_STAGED
-from mirror_assets.landing.format import CheckVerdict, MarkerCounts, SliceKind, SliceRecord, StagedPart, encode
+from mirror_assets.landing.format import CheckVerdict, MarkerCounts, SliceKind, SliceRecord, StagedPart, encode, is_next
 from mirror_assets.landing.names import AttemptFolder, SliceKey, TableName, is_part_folder, part_place
-from mirror_assets.landing.recover import list_attempts
+from mirror_assets.landing.recover import found_parts, list_attempts
 from mirror_assets.landing.state import CommitPosition
 from mirror_assets.landing.steps import drive, read_control_file, write_control_file
 from mirror_assets.markers import ROW_MARKER, Marker
@@ -162,13 +162,8 @@ def is_refused(record: SliceRecord) -> bool:
 
 def is_whole(store: Store, record: SliceRecord) -> bool:
     """Whether all parts exist with the ETags that they were staged with."""
-    found = found_parts(store, record)
+    found = drive(found_parts(record), store)
     return all(found.get(record.folder.part(part.name)) == part.etag for part in record.parts)
-
-
-def found_parts(store: Store, record: SliceRecord) -> dict[str, str]:
-    """Return the ETag of each file in the folders of the record's parts, by path. Lists each folder once."""
-    return {info.path: info.etag for folder in record.part_folders for info in store.list(folder)}
 
 
 def stands_on(record: SliceRecord, position: CommitPosition) -> bool:
@@ -182,7 +177,7 @@ def stands_on(record: SliceRecord, position: CommitPosition) -> bool:
         and record.first_number == position.first_number
         and record.epoch == position.epoch
         and (position.generation == 1 or record.incarnation == position.incarnation)
-        and record.follows(position.loading)
+        and is_next(record.slice, record.chunk, position.loading)
     )
 
 

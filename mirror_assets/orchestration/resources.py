@@ -38,8 +38,7 @@ from mirror_assets.pipeline.project import Project, open_mirror, source_log
 from mirror_assets.pipeline.spark_sessions import Session, SparkSettings, no_spark, reporting_start
 from mirror_assets.source.delta_rs import load_table
 from mirror_assets.zones import Store
-from mirror_assets.zones.landing_zone import LandingZoneConfig
-from mirror_assets.zones.store import Zone
+from mirror_assets.zones.landing_zone import LandingZoneConfig, Zone
 
 # `partnerName` in _partnerEvents.json. Fabric requires that it never changes.
 _PARTNER = "mirror_assets"

@@ -32,9 +32,7 @@ from mirror_assets.landing.rebuild import (
     advance_rebuild,
     begin_drop,
     begin_rebuild,
-    drop_again,
     drop_table_folder,
-    end_drop,
     is_dropped,
     read_rebuild,
     remove_table,
@@ -179,7 +177,7 @@ def _load(
     except MirrorError as error:
         if error.row not in _DROPPED_AGAIN:
             raise
-        drive(drop_again(context.name, record), context.store)
+        drive(advance_rebuild(context.name, record, RebuildStep.STAGING), context.store)
         raise
 
 
@@ -226,7 +224,7 @@ def drop_table(store: Store, table: TableName, wait: MirrorWait, report: Callabl
                 report(f"{table}: {record.step.value}")
                 drive(remove_table(table, record), store)
                 wait.until(wait.dropped, f"{table} to be dropped from the mirror")
-                drive(end_drop(table, record), store)
+                drive(advance_rebuild(table, record, RebuildStep.DROPPED), store)
         except (RetryError, UnknownOutcome) as error:
             if time.monotonic() >= deadline:
                 raise

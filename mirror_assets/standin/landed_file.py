@@ -52,11 +52,7 @@ def read_landed_file(
     if missing:
         raise table_stopped(info.path, StopReason.KEY_COLUMN_MISSING, f"it lacks the key columns {missing}")
     landed = canonical_schema(info.path, data.schema)
-    if columns is None:
-        merged = first_columns(landed)
-    else:
-        columns.check_types(info.path, landed)
-        merged = columns.merged(landed)
+    merged = first_columns(landed) if columns is None else columns.merged(info.path, landed)
     _check_required(info.path, data, markers, merged)
     return LandedFile(number, info, data.cast(landed), markers, merged)
 
@@ -197,12 +193,16 @@ class MirrorColumns:
     schema: pa.Schema
     required: frozenset[str]
 
-    def check_types(self, path: str, landed: pa.Schema) -> None:
-        """Raise TableStopped if a landed column has another type, or another spelling, than the mirror's."""
-        spelled = {field.name.lower(): field for field in self.schema}
+    def merged(self, path: str, landed: pa.Schema) -> MirrorColumns:
+        """Return these columns followed by the landed ones that are new, which are nullable.
+
+        Raises TableStopped if a landed column has another type, or another spelling, than the mirror's.
+        """
+        spelled, new = {field.name.lower(): field for field in self.schema}, []
         for field in landed:
             known = spelled.get(field.name.lower())
             if known is None:
+                new.append(pa.field(field.name, field.type))
                 continue
             if known.name != field.name:
                 why = f"column {field.name!r} differs from the mirror's {known.name!r} only by case"
@@ -210,11 +210,6 @@ class MirrorColumns:
             if known.type != field.type:
                 why = f"column {field.name!r} changed its type from {known.type} to {field.type}"
                 raise table_stopped(path, StopReason.TYPE_CHANGED, why)
-
-    def merged(self, landed: pa.Schema) -> MirrorColumns:
-        """Return these columns followed by the landed ones that are new, which are nullable."""
-        known = set(self.schema.names)
-        new = [pa.field(field.name, field.type) for field in landed if field.name not in known]
         return MirrorColumns(pa.schema([*self.schema, *new]), self.required)
 
 
@@ -223,10 +218,3 @@ def first_columns(landed: pa.Schema) -> MirrorColumns:
     required = frozenset(field.name for field in landed if not field.nullable)
     # Delta's NOT NULL is not used: Spark refuses tables of delta-rs that combine it with timestamp_ntz.
     return MirrorColumns(pa.schema([pa.field(field.name, field.type) for field in landed]), required)
-
-
-def aligned(rows: pa.Table, schema: pa.Schema) -> pa.Table:
-    """Return the rows with exactly the schema's columns; a missing one is NULL."""
-    have = set(rows.column_names)
-    arrays = [rows[f.name] if f.name in have else pa.nulls(rows.num_rows, f.type) for f in schema]
-    return pa.table(arrays, schema=schema)

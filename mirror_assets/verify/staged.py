@@ -15,7 +15,9 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from mirror_assets.landing.format import Column, SliceKind, SliceRecord, StagedPart
-from mirror_assets.landing.staged_parts import count_markers, found_parts
+from mirror_assets.landing.recover import found_parts
+from mirror_assets.landing.staged_parts import count_markers
+from mirror_assets.landing.steps import drive
 from mirror_assets.markers import ROW_MARKER, Marker
 from mirror_assets.redaction import shown_key
 from mirror_assets.verify.check_result import CheckResult
@@ -79,7 +81,7 @@ class StagedSlice:
 
 def parts_unchanged(staged: StagedSlice) -> CheckResult:
     """Check that every part has its recorded ETag. Reads no content."""
-    found = found_parts(staged.store, staged.record)
+    found = drive(found_parts(staged.record), staged.store)
     problems = []
     for part, path in zip(staged.record.parts, staged.paths, strict=True):
         if path not in found:

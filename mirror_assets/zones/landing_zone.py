@@ -8,7 +8,9 @@ from typing_extensions import Self
 from mirror_assets.settings import Folder, Section
 from mirror_assets.zones.local import LocalZone
 from mirror_assets.zones.onelake.onelake_zone import OneLakeConfig
-from mirror_assets.zones.store import Zone
+
+# A landing zone as mirror.yaml sets it, by one interface. No other package asks which of them it is.
+Zone = LocalZone | OneLakeConfig
 
 
 class LandingZoneConfig(Section):

@@ -59,29 +59,23 @@ def identity_of(folder: Path) -> str:
 
 def delete_folder(folder: Path, identity: str | None) -> None:
     """Delete the folder if it has the identity; None: any. Raises OSError, also when there is no folder."""
-    while not _deleted(folder, identity):
-        continue  # another publisher also deletes it, or has written to it
-
-
-def _deleted(folder: Path, identity: str | None) -> bool:
-    """Delete the folder if it has the identity; False if the caller must retry."""
-    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
-    try:
-        if identity not in (None, _identity(os.fstat(descriptor), birth_time(descriptor))):
-            return True
-        with suppress(FileNotFoundError):  # another publisher was faster
-            _empty(descriptor)
-        if not os.path.samestat(os.fstat(descriptor), folder.stat()):
-            return False
+    while True:
+        descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
         try:
-            folder.rmdir()
-        except OSError as error:
-            if error.errno in (errno.ENOTEMPTY, errno.EEXIST):  # another publisher writes to it
-                return False
-            raise
-        return True
-    finally:
-        os.close(descriptor)
+            if identity not in (None, _identity(os.fstat(descriptor), birth_time(descriptor))):
+                return
+            with suppress(FileNotFoundError):  # another publisher was faster
+                _empty(descriptor)
+            if os.path.samestat(os.fstat(descriptor), folder.stat()):
+                try:
+                    folder.rmdir()
+                except OSError as error:
+                    if error.errno not in (errno.ENOTEMPTY, errno.EEXIST):
+                        raise
+                    continue  # another publisher writes to it
+                return
+        finally:
+            os.close(descriptor)
 
 
 def _identity(folder: os.stat_result, born: tuple[int, int]) -> str:

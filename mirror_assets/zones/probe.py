@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 from mirror_assets.errors import MirrorError
 from mirror_assets.zones.errors import PathChanged, PathExists, PathMissing
-from mirror_assets.zones.store import Store
+from mirror_assets.zones.store import Content, Store
 
 if TYPE_CHECKING:
     from azure.core.pipeline import PipelineResponse
@@ -79,24 +79,28 @@ def _diagnosis(question: str, check: Check, store: Store, folder: str, heard: Ca
     return Diagnosis(question, wrong is None, answers if wrong is None else f"{wrong} {answers}".strip())
 
 
-def _create_once(store: Store, folder: str) -> str | None:
-    store.create(f"{folder}/file", b"one")
-    try:
-        store.create(f"{folder}/file", b"two")
-    except PathExists:
-        return None if store.read(f"{folder}/file", _LIMIT).data == b"one" else "the second write took effect"
-    return "a file was written over"
+def _refuses(error: type[MirrorError], request: Callable[[Store, str, str], object]) -> Check:
+    """Return a probe of a request that must be refused with this error, and change none of two files.
+
+    The request gets the folder, and an ETag that `file` had before its newest content.
+    """
+
+    def check(store: Store, folder: str) -> str | None:
+        spent = store.create(f"{folder}/file", b"one")
+        file = Content(b"two", store.replace(f"{folder}/file", b"two", spent))
+        taken = Content(b"three", store.create(f"{folder}/taken", b"three"))
+        try:
+            request(store, folder, spent)
+        except error:
+            found = [store.read(f"{folder}/{name}", _LIMIT) for name in ("file", "taken")]
+            return None if found == [file, taken] else "it was refused, but a file has another content or ETag"
+        return "it was not refused"
+
+    return check
 
 
-def _swap(store: Store, folder: str) -> str | None:
-    first = store.create(f"{folder}/file", b"one")
-    second = store.replace(f"{folder}/file", b"two", first)
-    try:
-        store.replace(f"{folder}/file", b"three", first)
-    except PathChanged:
-        content = store.read(f"{folder}/file", _LIMIT)
-        return None if (content.data, content.etag) == (b"two", second) else "it has another content or ETag"
-    return "an old ETag was accepted"
+def _onto_a_taken_target(store: Store, folder: str, _spent: str) -> None:
+    store.rename(f"{folder}/file", f"{folder}/taken", store.read(f"{folder}/file", _LIMIT).etag)
 
 
 def _rename(store: Store, folder: str) -> str | None:
@@ -112,26 +116,6 @@ def _etag_kept(store: Store, folder: str) -> str | None:
     store.rename(f"{folder}/source", f"{folder}/target", etag)
     found = store.head(f"{folder}/target")
     return None if found is not None and found.etag == etag else "it is another ETag afterwards (safe, but slower)"
-
-
-def _taken_target(store: Store, folder: str) -> str | None:
-    etag = store.create(f"{folder}/source", b"one")
-    store.create(f"{folder}/target", b"two")
-    try:
-        store.rename(f"{folder}/source", f"{folder}/target", etag)
-    except PathExists:
-        return None if store.read(f"{folder}/target", _LIMIT).data == b"two" else "the target was written over"
-    return "the target was written over"
-
-
-def _changed_source(store: Store, folder: str) -> str | None:
-    first = store.create(f"{folder}/source", b"one")
-    store.replace(f"{folder}/source", b"two", first)
-    try:
-        store.rename(f"{folder}/source", f"{folder}/target", first)
-    except PathChanged:
-        return None
-    return "a file with another ETag was moved"
 
 
 def _moved_once(store: Store, folder: str) -> str | None:
@@ -166,12 +150,18 @@ def _gone(store: Store, folder: str) -> str | None:
 
 
 QUESTIONS: dict[str, Check] = {
-    "is a file written only where there is none?": _create_once,
-    "is a file replaced only while it has the ETag that was read?": _swap,
+    "is a file written only where there is none?": _refuses(
+        PathExists, lambda store, folder, _: store.create(f"{folder}/taken", b"four")
+    ),
+    "is a file replaced only while it has the ETag that was read?": _refuses(
+        PathChanged, lambda store, folder, spent: store.replace(f"{folder}/file", b"four", spent)
+    ),
     "does a rename move a file at once?": _rename,
     "does a file keep its ETag when it is renamed?": _etag_kept,
-    "does a rename refuse a target that is taken?": _taken_target,
-    "does a rename refuse a source that has changed?": _changed_source,
+    "does a rename refuse a target that is taken?": _refuses(PathExists, _onto_a_taken_target),
+    "does a rename refuse a source that has changed?": _refuses(
+        PathChanged, lambda store, folder, spent: store.rename(f"{folder}/file", f"{folder}/target", spent)
+    ),
     "can one file be moved only once?": _moved_once,
     "does a listing show new files with their ETags?": _listed,
     "is a file in several pieces whole, and can it be renamed?": _large,

@@ -1,4 +1,4 @@
-"""The interface of landing zones, and of their stores.
+"""The interface of the stores of landing zones.
 
 A store has the few conditional operations that publishing exactly once needs (docs/decisions/0001).
 """
@@ -9,13 +9,9 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, BinaryIO, Protocol
+from typing import BinaryIO, Protocol
 
 from mirror_assets.zones.errors import PATH_REFUSED
-
-if TYPE_CHECKING:
-    from mirror_assets.zones.local import LocalStore
-    from mirror_assets.zones.probe import ResponseRecorder
 
 _UNWRITABLE = re.compile(r"[\\\x00-\x1f\x7f-\x9f\ud800-\udfff]")
 
@@ -140,41 +136,6 @@ class SparkReach:
 
     settings: Mapping[str, str]
     packages: tuple[str, ...]
-
-
-class Zone(Protocol):
-    """A landing zone as mirror.yaml sets it. No other package asks which kind of store it has."""
-
-    @property
-    def root(self) -> str:
-        """Its address for messages and links, which is its store's `root`."""
-        ...
-
-    @property
-    def uri(self) -> str:
-        """Its address as Spark names it."""
-        ...
-
-    @property
-    def is_metered(self) -> bool:
-        """Whether requests to it cost (`landing/cost.py`)."""
-        ...
-
-    @property
-    def spark_reach(self) -> SparkReach | None:
-        """How Spark reaches it; None for a zone that Spark doesn't write to, or needs no settings for."""
-        ...
-
-    def open(self, recorder: ResponseRecorder | None = None) -> Store:
-        """Return its store, which makes no request yet; `recorder` records the responses of a remote one.
-
-        Raises SettingError for a path that is not a folder, missing credentials, and an API version that can't be used.
-        """
-        ...
-
-    def local_staging(self) -> LocalStore | None:
-        """Return the folder where Spark stages parts for this process to upload; None if Spark writes to the zone."""
-        ...
 
 
 def checked(path: str) -> str:

@@ -3,7 +3,14 @@
 from __future__ import annotations
 
 from mirror_assets.landing.format import Manifest, SliceRecord
-from mirror_assets.landing.rebuild import RebuildRecord, begin_drop, end_drop, first_epoch, remove_table
+from mirror_assets.landing.rebuild import (
+    RebuildRecord,
+    RebuildStep,
+    advance_rebuild,
+    begin_drop,
+    first_epoch,
+    remove_table,
+)
 from mirror_assets.landing.state import CommitPosition
 from mirror_assets.landing.steps import Steps, drive
 from mirror_assets.zones import Store
@@ -16,7 +23,7 @@ def drop() -> Steps[RebuildRecord]:
     """A drop from its beginning, or from where an earlier one was killed."""
     record = yield from begin_drop(TABLE)
     yield from remove_table(TABLE, record)
-    return (yield from end_drop(TABLE, record))
+    return (yield from advance_rebuild(TABLE, record, RebuildStep.DROPPED))
 
 
 def mirrored(store: Store, slices: int = 2) -> Manifest:

@@ -284,7 +284,7 @@ MUTANTS = (
         "A lands a chunk; B, which had planned the same one, stages and lands it behind A's",
         gone_on_with,
         "landed",
-        patch=patch("format.is_next", lambda *_: True),
+        patch=patch("publish.is_next", lambda *_: True),
     ),
     Mutant(
         "publishers wait for a rebuild",

@@ -18,7 +18,7 @@ from pyspark.errors import PySparkException
 from mirror_assets.encode.spark_errors import spark_errors
 from mirror_assets.errors import ErrorRow, RebuildError
 from mirror_assets.landing.errors import EPOCH_ENDED
-from mirror_assets.landing.rebuild import begin_drop, end_drop, remove_table
+from mirror_assets.landing.rebuild import RebuildStep, advance_rebuild, begin_drop, remove_table
 from mirror_assets.landing.steps import drive
 from mirror_assets.pipeline.errors import SNAPSHOT_LOST, SOURCE_BROKE
 from mirror_assets.pipeline.stage import encode_slice
@@ -200,7 +200,7 @@ def _dangling_commit(lab: Lab, _: pytest.MonkeyPatch) -> None:
 def _drop(lab: Lab) -> None:
     record = drive(begin_drop(TABLE), lab.store)
     drive(remove_table(TABLE, record), lab.store)
-    drive(end_drop(TABLE, record), lab.store)
+    drive(advance_rebuild(TABLE, record, RebuildStep.DROPPED), lab.store)
     lab.replicator.poll()
 
 

@@ -13,7 +13,7 @@ import pytest
 from mirror_assets.landing.names import landing_name
 from mirror_assets.markers import ROW_MARKER
 from mirror_assets.monitoring import TableState
-from mirror_assets.standin.landed_file import MirrorColumns, aligned, canonical_type, first_columns
+from mirror_assets.standin.landed_file import canonical_type
 from mirror_assets_tests.standin.publisher import Publisher, bag, pairs, parquet
 
 _GOOD = pairs((1, "a"), (2, "b"))
@@ -103,14 +103,6 @@ def test_marker_counts_wherever_it_stands_and_whatever_its_width(publisher: Publ
     publisher.land(2, pa.table({"v": ["x", "y"], ROW_MARKER: pa.array([1, 2], pa.uint8()), "k": [1, 2]}))
     assert publisher.poll().state is TableState.REPLICATING
     assert bag(publisher.rows()) == bag(pairs((1, "x")))
-
-
-def test_file_without_marker_is_all_inserts_even_of_present_keys(publisher: Publisher) -> None:
-    publisher.declare()
-    publisher.land(1, pairs((1, "a")))
-    publisher.land(2, pairs((1, "a")))
-    publisher.poll()
-    assert bag(publisher.rows()) == bag(pairs((1, "a"), (1, "a")))
 
 
 def test_file_without_marker_is_all_upserts_where_that_is_declared(publisher: Publisher) -> None:
@@ -236,19 +228,6 @@ def test_canonical_types(landed: pa.DataType, stored: pa.DataType | None) -> Non
     assert canonical_type(landed) == stored
 
 
-def test_merged_keeps_order_and_first_types() -> None:
-    first = first_columns(pa.schema([("b", pa.int64()), pa.field("a", pa.string(), nullable=False)]))
-    merged = first.merged(pa.schema([("c", pa.int64()), ("a", pa.string())]))
-    assert merged == MirrorColumns(
-        pa.schema([("b", pa.int64()), ("a", pa.string()), ("c", pa.int64())]), frozenset({"a"})
-    )
-
-
-def test_aligned_keeps_rows_even_without_any_known_column() -> None:
-    rows = aligned(pa.table({"other": [1, 2]}), pa.schema([("a", pa.int64())]))
-    assert rows.to_pylist() == [{"a": None}, {"a": None}]
-
-
 @pytest.mark.parametrize(
     ("text", "code"),
     [
@@ -282,16 +261,6 @@ def test_declared_keys_are_never_changed(publisher: Publisher, later: list[str] 
     assert (status.state, status.error_code, status.applied_number) == (TableState.FAILED, "keys_changed", 0)
     publisher.declare(["k"])
     assert publisher.poll().applied_number == 1
-
-
-def test_keys_may_change_with_a_new_folder(publisher: Publisher) -> None:
-    publisher.declare(["k"])
-    publisher.land(1, pairs((1, "a")))
-    publisher.poll()
-    publisher.recreate(keys=["v"])
-    publisher.land(1, pairs((1, "a"), (2, "a")), [4, 4])
-    publisher.poll()
-    assert bag(publisher.rows()) == bag(pairs((2, "a")))
 
 
 def test_table_without_metadata_is_not_ingested(publisher: Publisher) -> None:

@@ -16,10 +16,11 @@ from hypothesis import strategies as st
 
 from mirror_assets.markers import Marker
 from mirror_assets.standin.landed_file import first_columns
-from mirror_assets.standin.mirror_table import Applied, KeySet, MirrorTable, NetChanges
+from mirror_assets.standin.mirror_table import Applied, MirrorTable, NetChanges
 from mirror_assets_tests.standin.publisher import Publisher, Value, bag, pairs, rows_bag
 
 _COLUMNS = first_columns(pairs((1, "a")).schema)
+_ONE_ROW = NetChanges(pairs().select([]), pairs((1, "a")))
 
 
 def test_counters_are_read_back_from_the_log_and_its_checkpoints(publisher: Publisher) -> None:
@@ -27,7 +28,7 @@ def test_counters_are_read_back_from_the_log_and_its_checkpoints(publisher: Publ
     mirror = MirrorTable(path, "epoch")
     assert (mirror.exists, mirror.applied, mirror.columns, mirror.rows) == (False, Applied(), None, 0)
     for number in (1, 2):
-        mirror.apply(NetChanges(pairs((1, "a")), None), _COLUMNS, Applied(number, number * 10, number * 100))
+        mirror.apply(_ONE_ROW, _COLUMNS, Applied(number, number * 10, number * 100))
     publisher.delta().create_checkpoint()
     (path / "_delta_log" / f"{0:020d}.json").unlink()
     again = MirrorTable(path, "epoch")
@@ -37,7 +38,7 @@ def test_counters_are_read_back_from_the_log_and_its_checkpoints(publisher: Publ
 
 def test_another_epoch_is_no_table(publisher: Publisher) -> None:
     path = publisher.mirror / "dbo" / "t"
-    MirrorTable(path, "epoch").apply(NetChanges(pairs((1, "a")), None), _COLUMNS, Applied(1, 1, 1))
+    MirrorTable(path, "epoch").apply(_ONE_ROW, _COLUMNS, Applied(1, 1, 1))
     assert not MirrorTable(path, "next").exists
     assert MirrorTable(path, "next").applied == Applied()
 
@@ -52,18 +53,6 @@ def test_small_files_are_merged_now_and_then(publisher: Publisher, monkeypatch: 
     assert bag(publisher.rows()) == bag(pairs(*[(number, "a") for number in range(1, 6)]))
     publisher.land(6, pairs((2, None)), [2])
     assert publisher.poll().mirror_rows == 4
-
-
-def test_large_results_are_cut_into_files(publisher: Publisher, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("mirror_assets.standin.mirror_table._FILE_ROWS", 10)
-    publisher.declare()
-    rows = pa.table({"k": list(range(25)), "v": ["a"] * 25})
-    publisher.land(1, rows)
-    publisher.poll()
-    assert len(publisher.files()) == 3
-    publisher.land(2, pa.table({"k": [0, 24], "v": ["b", "b"]}), [1, 2])
-    assert publisher.poll().mirror_rows == 24
-    assert sorted(publisher.rows()["k"].to_pylist()) == list(range(24))
 
 
 _TYPES = {"a": pa.int64(), "b": pa.string(), "v": pa.float64(), "w": pa.int64()}
@@ -151,59 +140,6 @@ def test_any_files_at_any_poll_moments_give_the_rows_of_the_model(files: Sequenc
         assert bag(publisher.rows()) == rows_bag(model.all_columns())
         assert status.mirror_rows == len(model.rows)
         assert status.processed_rows == sum(len(file.operations) for file in files)
-
-
-@pytest.mark.parametrize(
-    ("history", "left"),
-    [
-        ([(0, "a"), (0, "b")], ["a", "b"]),
-        ([(0, "a"), (0, "b"), (1, "c")], ["c"]),
-        ([(1, "a"), (0, "b"), (0, "c")], ["a", "b", "c"]),
-        ([(0, "a"), (2, None), (0, "b")], ["b"]),
-        ([(0, "a"), (2, None)], []),
-        ([(2, None)], []),
-        ([(1, "a")], ["a"]),
-        ([(4, "a"), (4, "b")], ["b"]),
-        ([(4, "a"), (2, None), (4, "b"), (0, "c")], ["b", "c"]),
-    ],
-)
-@pytest.mark.parametrize("one_file", [True, False])
-def test_one_key_after_each_history(
-    publisher: Publisher, history: list[tuple[int, str | None]], left: list[str], one_file: bool
-) -> None:
-    publisher.declare()
-    parts = [history] if one_file else [[step] for step in history]
-    for number, part in enumerate(parts, start=1):
-        rows = pa.table({"k": pa.array([1] * len(part)), "v": pa.array([value for _, value in part], pa.string())})
-        publisher.land(number, rows, [marker for marker, _ in part])
-    publisher.poll()
-    assert sorted(publisher.rows()["v"].to_pylist()) == left
-
-
-_Key = tuple[int | None, str | None, bool | None]
-_MILLENNIUM = datetime(2000, 1, 1, tzinfo=timezone.utc)
-_keys = st.tuples(st.none() | st.integers(0, 3), st.none() | st.sampled_from(["", "a", "b"]), st.none() | st.booleans())
-
-
-def _key_table(keys: list[_Key]) -> pa.Table:
-    types = {"a": pa.int64(), "b": pa.string(), "c": pa.bool_()}
-    return pa.table({name: pa.array([key[at] for key in keys], types[name]) for at, name in enumerate(types)})
-
-
-@given(known=st.lists(_keys, max_size=12), requested=st.lists(_keys, max_size=12), width=st.integers(1, 3))
-def test_same_number_for_equal_keys_and_none_for_others(known: list[_Key], requested: list[_Key], width: int) -> None:
-    codes = KeySet(_key_table(known), ["a", "b", "c"][:width]).codes(_key_table(requested)).to_pylist()
-    members = {key[:width] for key in known}
-    assert [code is not None for code in codes] == [key[:width] in members for key in requested]
-    pairs = {(key[:width], code) for key, code in zip(requested, codes, strict=True) if code is not None}
-    assert len(pairs) == len({key for key, _ in pairs}) == len({code for _, code in pairs})
-
-
-def test_many_wide_keys_do_not_overflow() -> None:
-    count, width = 3000, 8
-    columns = {f"k{at}": pa.array(range(at, count + at)) for at in range(width)}
-    rows = pa.table(columns)
-    assert KeySet(rows, list(columns)).codes(rows).to_pylist() == list(range(count))
 
 
 @pytest.mark.parametrize(

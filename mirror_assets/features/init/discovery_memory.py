@@ -15,7 +15,7 @@ from mirror_assets.landing.format import Record
 from mirror_assets.landing.names import DISCOVERED, TableName
 from mirror_assets.landing.steps import ControlFile, drive, read_control_file, write_control_file
 from mirror_assets.zones import Store
-from mirror_assets.zones.store import Zone
+from mirror_assets.zones.landing_zone import Zone
 
 if TYPE_CHECKING:
     from mirror_assets.features.init.choose_tables import RuleFinding

@@ -160,7 +160,11 @@ class OneLakeConfig(Section):
         return spark_reach(self.address, self.credential) if self.staging is Staging.DIRECT else None
 
     def open(self, recorder: ResponseRecorder | None = None) -> Store:
-        """Return the folder's store; all stores of the process for these settings share their clients."""
+        """Return the folder's store; all stores of the process for these settings share their clients.
+
+        It makes no request yet; `recorder` records the responses. Raises SettingError for missing credentials, and for
+        an API version that can't be used.
+        """
         from mirror_assets.zones.onelake.clients import open_clients, shared_clients
         from mirror_assets.zones.onelake.onelake_store import OneLakeStore
 
