@@ -22,8 +22,12 @@ from types import MappingProxyType
 from typing import Any, ClassVar, Generic, TypeVar
 
 
-class ErrorCode(str, Enum):
-    """Stable names of every error, for logs, metadata and callers that match on them."""
+class Code(str, Enum):
+    """A stable name of an error, for logs, metadata and callers that match on it. Each feature has codes of its own."""
+
+
+class ErrorCode(Code):
+    """The codes of the core."""
 
     # storage
     STORE_UNAVAILABLE = "store_unavailable"
@@ -77,21 +81,11 @@ class ErrorCode(str, Enum):
     NO_SLICE = "no_slice"
     REPAIR_REFUSED = "repair_refused"
     RUN_KILLED = "run_killed"
-    # direct lake
-    VACUUM_REFUSED = "vacuum_refused"
-    # history
-    HISTORY_GAP = "history_gap"
-    HISTORY_UNFIT = "history_unfit"
     # mirror
     CHECKS_FAILED = "checks_failed"
     MIRROR_UNREADABLE = "mirror_unreadable"
     TABLE_STOPPED = "table_stopped"
     COVERED_VERSION_GONE = "covered_version_gone"
-    FABRIC_UNAVAILABLE = "fabric_unavailable"
-    FABRIC_REFUSED = "fabric_refused"
-    MIRRORING_STOPPED = "mirroring_stopped"
-    # alerts
-    RECEIVER_REFUSED = "receiver_refused"
     # anything else
     UNEXPECTED = "unexpected"
 
@@ -106,7 +100,7 @@ class MirrorError(Exception):
     facts: Mapping[str, Any] = MappingProxyType({})  # those that the message was made of
     family: ClassVar[str] = "error"  # the branch in one word, for errors as data
 
-    def __init__(self, what: str, next_step: str, *, code: ErrorCode) -> None:
+    def __init__(self, what: str, next_step: str, *, code: Code) -> None:
         """Keep both halves of the message; `what` names the table, file or setting."""
         self.what, self.next_step, self.code = what, next_step, code
         super().__init__(f"{what}{NEXT}{next_step}")
@@ -157,7 +151,7 @@ class ErrorRow(Generic[_Raised_co]):
     `cause` says in general what has happened. `commands` are lines for a shell. A catcher compares `error.row`.
     """
 
-    code: ErrorCode
+    code: Code
     raises: type[_Raised_co]
     cause: str
     message: str

@@ -6,13 +6,13 @@ from typing import TypeVar
 
 import pytest
 
-from mirror_assets.errors import ErrorCode, ErrorRow, MirrorError
+from mirror_assets.errors import Code, ErrorRow, MirrorError
 
-Expected = tuple[type[MirrorError], ErrorCode]
+Expected = tuple[type[MirrorError], Code]
 _Family = TypeVar("_Family", bound=MirrorError)
 
 
-def raises(family: type[_Family], code: ErrorCode, match: str | None = None) -> pytest.RaisesExc[_Family]:
+def raises(family: type[_Family], code: Code, match: str | None = None) -> pytest.RaisesExc[_Family]:
     """What `pytest.raises` gives, for an error of exactly this family and this code."""
     return pytest.raises(family, match=match, check=lambda error: type(error) is family and error.code is code)
 

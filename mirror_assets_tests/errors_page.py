@@ -9,19 +9,19 @@ import textwrap
 from types import ModuleType
 
 import mirror_assets
-from mirror_assets.errors import ErrorCode, ErrorRow, MirrorError
+from mirror_assets.errors import Code, ErrorCode, ErrorRow, MirrorError
 from mirror_assets_tests.pages import DOCS
 
 PAGE = DOCS / "errors.md"
-_GROUPS = {
+_FEATURES = "Features"
+_GROUPS: dict[Code, str] = {
     ErrorCode.STORE_UNAVAILABLE: "Stores, credentials and the landing zone's files",
     ErrorCode.CONFIG_INVALID: "Configuration",
     ErrorCode.SOURCE_UNREADABLE: "Source and Spark",
     ErrorCode.CATALOG_UNAVAILABLE: "Catalogs",
     ErrorCode.NAME_REFUSED: "Slices and the landing zone",
-    ErrorCode.VACUUM_REFUSED: "Direct Lake and history",
-    ErrorCode.CHECKS_FAILED: "Checks, mirror and Fabric",
-    ErrorCode.RECEIVER_REFUSED: "Alerts and anything else",
+    ErrorCode.CHECKS_FAILED: "Checks and mirror",
+    ErrorCode.UNEXPECTED: "Anything else",
 }
 _WIDTH = 120
 _FACT = re.compile(r"\{(\w+)[^{}]*\}")
@@ -35,10 +35,17 @@ def modules() -> list[ModuleType]:
     ]
 
 
+def error_codes() -> list[Code]:
+    """Return the codes of the core, then those of the features."""
+    modules()
+    kinds: list[type[Code]] = sorted(Code.__subclasses__(), key=lambda kind: (kind is not ErrorCode, kind.__name__))
+    return [code for kind in kinds for code in kind]
+
+
 def error_rows() -> list[ErrorRow[MirrorError]]:
     """Return the rows of all tables, in the order of their codes."""
     found = {id(value): value for module in modules() for value in vars(module).values() if isinstance(value, ErrorRow)}
-    codes = list(ErrorCode)
+    codes = error_codes()
     return sorted(found.values(), key=lambda row: (codes.index(row.code), row.raises.family, row.message, row.cause))
 
 
@@ -51,7 +58,7 @@ def _filled(text: str) -> str:
     return textwrap.fill(text, _WIDTH, break_long_words=False, break_on_hyphens=False)
 
 
-def _section(code: ErrorCode, rows: list[ErrorRow[MirrorError]]) -> str:
+def _section(code: Code, rows: list[ErrorRow[MirrorError]]) -> str:
     parts = [f"### `{code.value}`"]
     for row in rows:
         message = " ".join(shown(row.message).split())
@@ -72,9 +79,11 @@ def page(before: str) -> str:
     """Return the page: its head as it is in `before`, and a section for each code that a row has."""
     rows = error_rows()
     parts = [before.partition("\n## Stores")[0].rstrip()]
-    for code in ErrorCode:
-        if code in _GROUPS:
-            parts.append(f"## {_GROUPS[code]}")
+    codes = error_codes()
+    groups = {codes[len(ErrorCode)]: _FEATURES, **_GROUPS}
+    for code in codes:
+        if code in groups:
+            parts.append(f"## {groups[code]}")
         own = [row for row in rows if row.code is code]
         if own:
             parts.append(_section(code, own))

@@ -24,6 +24,7 @@ from mirror_assets.orchestration.checks import CHECK_NAMES, CHECKS
 from mirror_assets.orchestration.event_metadata import DOCS_URL
 from mirror_assets.orchestration.runs import failure
 from mirror_assets.verify.check_result import CheckResult
+from mirror_assets_tests.errors_page import error_codes
 from mirror_assets_tests.features.alerts.problems import problem
 from mirror_assets_tests.orchestration.mirrors import assets_of
 from mirror_assets_tests.pages import ROOT, anchors
@@ -32,7 +33,7 @@ _TABLE = TableName("sales", "orders")
 _ASSETS = assets_of([_TABLE])
 _SITE = "https://docs.example/mirror/"
 _LOADED = re.compile(r"<(?:script|img|link|iframe)\b[^>]*?\b(?:src|href)=\"?([^\s\">]+)")
-_CODES = [code.value for code in ErrorCode]
+_CODES = [code.value for code in error_codes()]
 
 
 @pytest.fixture(scope="session")
@@ -66,7 +67,7 @@ def _has_section(site: Path, link: str) -> bool:
 
 @pytest.mark.usefixtures("hosted")
 def test_the_link_of_each_failure_leads_to_its_section(site: Path) -> None:
-    for code in ErrorCode:
+    for code in error_codes():
         link = failure(StopError("it failed.", "fix it.", code=code)).metadata[DOCS_URL]
         assert link == dg.MetadataValue.url(error_link(code.value))
         assert _has_section(site, str(link.value)), code

@@ -150,7 +150,6 @@ class ComputedColumn(Section):
     type: LandingType | None = Field(
         default=None, description="Type in the mirror; null: that of the source's column with this name."
     )
-    comment: str = Field(default="", description="Comment of the column in Dagster.")
 
 
 def _from_sql(value: object) -> object:

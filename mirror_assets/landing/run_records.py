@@ -16,7 +16,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from mirror_assets.errors import NEXT, ErrorCode
+from mirror_assets.errors import NEXT, Code
 from mirror_assets.landing.format import Count, Manifest, Record, RecordedSlice
 from mirror_assets.landing.names import SliceKey, TableName, heartbeat_path
 from mirror_assets.landing.rebuild import RebuildRecord, read_rebuild
@@ -106,7 +106,7 @@ class FailureRecord(Record):
     generation: Annotated[int, Field(ge=0)]
     count: Annotated[int, Field(ge=1)]
     failed_ms: int
-    code: ErrorCode
+    code: str
     message: str
     slice: RecordedSlice | None = None
     rebuild: str | None = None
@@ -141,7 +141,7 @@ def read_failure(store: Store, table: TableName) -> FailureRecord | None:
 def record_failure(
     store: Store,
     table: TableName,
-    code: ErrorCode,
+    code: Code,
     message: str,
     now_ms: int,
     key: SliceKey | None = None,
@@ -164,7 +164,7 @@ def record_failure(
         generation=generation,
         count=before.count + 1 if before else 1,
         failed_ms=now_ms,
-        code=code,
+        code=code.value,
         message=message[:_LONGEST_MESSAGE],
         slice=key or (before.slice if before else None),
         rebuild=rebuild_because or (before.rebuild if before else None),

@@ -61,7 +61,7 @@ def source_event(
         "version": state.version,
         "bytes": state.bytes,
         "dagster/column_schema": _table_schema(
-            source_columns(state), state.schema, table_context.table.keys, {}, holds_rows=True
+            source_columns(state), state.schema, table_context.table.keys, holds_rows=True
         ),
         "properties": dg.MetadataValue.json(dict(state.metadata.configuration)),
         "table_id": state.table_id,
@@ -224,11 +224,7 @@ def columns_metadata(
     lands, computed = kind is AssetKind.LANDING, assets.config.table(table).computed
     columns, source = manifest.live_columns if lands else manifest.columns, parse_schema(manifest.source_schema)
     schema = _table_schema(
-        [(column.name, column.type) for column in columns],
-        source,
-        manifest.keys,
-        {name: column.comment for name, column in computed.items() if column.comment},
-        holds_rows=not lands,
+        [(column.name, column.type) for column in columns], source, manifest.keys, holds_rows=not lands
     )
     if len(columns) > _MOST_COLUMNS:
         return {"dagster/column_schema": schema}
@@ -255,14 +251,9 @@ def _origins(sql: str, source: Schema) -> tuple[str, ...]:
 
 
 def _table_schema(
-    columns: Iterable[tuple[str, str]],
-    source: Schema,
-    keys: Sequence[str],
-    comments: Mapping[str, str],
-    *,
-    holds_rows: bool,
+    columns: Iterable[tuple[str, str]], source: Schema, keys: Sequence[str], *, holds_rows: bool
 ) -> dg.TableSchema:
-    """Return the columns with their names and types, comments and the source's nullability, and the keys.
+    """Return the columns with their names and types, the source's comments and nullability, and the keys.
 
     Source and mirror hold rows (`holds_rows`). Landing files hold changes: keys repeat, and a DELETE has its key alone.
     """
@@ -275,7 +266,7 @@ def _table_schema(
             unique=holds_rows and [name] == list(keys),
             other=["key"] if is_key else [],
         )
-        comment = comments.get(name, field.comment if field else "")[:_LONGEST_COMMENT]
+        comment = field.comment[:_LONGEST_COMMENT] if field else None
         return dg.TableColumn(name, type_, comment or None, constraints)
 
     return dg.TableSchema([described(name, type_) for name, type_ in columns])

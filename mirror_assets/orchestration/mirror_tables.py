@@ -10,7 +10,7 @@ import dagster as dg
 
 from mirror_assets.config.table_settings import TableSettings
 from mirror_assets.encode.session import spark_has_ended
-from mirror_assets.errors import ErrorCode, MirrorError, RetryError, SettingError, UnknownOutcome
+from mirror_assets.errors import Code, MirrorError, RetryError, SettingError, UnknownOutcome
 from mirror_assets.landing.names import TableName
 from mirror_assets.landing.publish import Published
 from mirror_assets.orchestration.asset_check import CheckedTable
@@ -95,7 +95,7 @@ class TableRuns:
         self.lost_spark = False
         self.is_stopping = False
         self._checked: set[TableName] = set()
-        self._errors: dict[TableName, ErrorCode] = {}
+        self._errors: dict[TableName, Code] = {}
 
     def work(self, table: TableContext, rebuild_because: str | None = None) -> TableWork:
         """Mirror the table under its lease, one slice per turn; skip it if another run has the lease."""

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 
 import dagster as dg
 
-from mirror_assets.errors import ErrorCode, MirrorError
+from mirror_assets.errors import Code, MirrorError
 from mirror_assets.landing.format import MarkerCounts
 from mirror_assets.landing.publish import Published
 from mirror_assets.orchestration.units import count
@@ -34,7 +34,7 @@ class TableReport:
     covered: int | None = None
     seconds: float = 0.0
     error: str | None = None
-    code: ErrorCode | None = None
+    code: Code | None = None
     family: str | None = None
     busy: str | None = None
 
@@ -132,7 +132,7 @@ class MaintenanceReport:
     table: str
     statements: tuple[str, ...] = ()
     error: str | None = None
-    code: ErrorCode | None = None
+    code: Code | None = None
     family: str | None = None
     busy: str | None = None
 

@@ -17,7 +17,7 @@ from typing import TypeVar
 from urllib.parse import urlsplit
 
 from mirror_assets.config.table_settings import TableSettings
-from mirror_assets.errors import ErrorCode, MirrorError, RetryError
+from mirror_assets.errors import Code, ErrorCode, MirrorError, RetryError
 
 _Result = TypeVar("_Result")
 
@@ -69,7 +69,7 @@ def _run(future: Future[_Result], call: Callable[[], _Result]) -> None:
 # One request may be lost. This many recent ones mean that the store is unreachable.
 _ENOUGH, _RECENT_SECONDS = 5, 600.0
 _ZONE, _SOURCE = "the landing zone", "the source"
-_SILENCES = {
+_SILENCES: dict[Code, str] = {
     ErrorCode.STORE_UNAVAILABLE: _ZONE,
     ErrorCode.STORE_THROTTLED: _ZONE,
     ErrorCode.SOURCE_UNAVAILABLE: _SOURCE,

@@ -243,7 +243,7 @@ def failure_pause(record: FailureRecord, now: float) -> float:
 
     A run that was killed may have worked on many tables: the first time, none of them has to wait.
     """
-    return pause_left(record.count - (record.code is ErrorCode.RUN_KILLED), record.failed_ms / 1000, now)
+    return pause_left(record.count - (record.code == ErrorCode.RUN_KILLED), record.failed_ms / 1000, now)
 
 
 def pause_left(failures: int, ended: float, now: float) -> float:

@@ -107,7 +107,7 @@ def check_not_failing(context: TableContext, zone: ZoneState, plan: Plan) -> Che
         return CheckResult(NOT_FAILING)
     what = f"{failure.counted}: {'the rebuild fails as well: ' if rebuild_fails else ''}{failure.reason}"
     step = _REPAIR_SOURCE if rebuild_fails and failure.code in _LOST_FILES else failure.next_step
-    return CheckResult(NOT_FAILING, (what,), {"code": failure.code.value}, next_step=step)
+    return CheckResult(NOT_FAILING, (what,), {"code": failure.code}, next_step=step)
 
 
 def running_rebuild(context: TableContext, zone: ZoneState, now: float) -> RebuildStep | None:

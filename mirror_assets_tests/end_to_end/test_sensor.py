@@ -127,7 +127,7 @@ def test_a_run_that_was_killed_once_costs_no_pause_and_again_it_does(lab: Lab, i
     location.requested()
     failure = read_failure(lab.store, TABLE)
     assert failure is not None
-    assert (failure.code.value, failure.count) == ("run_killed", 1)
+    assert (failure.code, failure.count) == ("run_killed", 1)
     assert "run 0815 ended while it worked" in failure.message
     leave_a_lease(lab)
     assert location.skipped() == NOTHING

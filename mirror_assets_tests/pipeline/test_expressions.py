@@ -30,7 +30,7 @@ from mirror_assets_tests.lab import TABLE, Lab
 
 SALT = "planted-secret '\\ of the lake"
 MASK = "name: \"sha2(concat(name, '${SALT}'), 256)\""
-TOTAL = "total: {sql: 'amount * id', type: 'decimal(20,2)', comment: 'of an order'}"
+TOTAL = "total: {sql: 'amount * id', type: 'decimal(20,2)'}"
 
 
 @pytest.fixture(autouse=True)

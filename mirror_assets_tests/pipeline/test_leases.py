@@ -108,7 +108,7 @@ def test_a_lease_of_another_machine_holds_while_its_heartbeat_changes(
     with leased(context, "2"):
         failure = read_failure(context.store, TABLE)
     assert failure is not None
-    assert failure.code is ErrorCode.RUN_KILLED
+    assert failure.code == ErrorCode.RUN_KILLED
 
 
 def test_a_released_lease_that_the_store_did_not_delete_blocks_no_process(context: TableContext) -> None:

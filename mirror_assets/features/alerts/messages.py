@@ -8,14 +8,12 @@ from typing import NamedTuple
 from urllib.parse import quote
 
 from mirror_assets.docs_links import check_link, error_link
-from mirror_assets.errors import ErrorCode
 from mirror_assets.features.alerts.alert_settings import AlertsConfig
 from mirror_assets.landing.problems import MessageKind, Severity, StoredProblem
 
 _NAMED, _LONGEST_TITLE = 10, 250
 _IN_LINKS = "/?=&%:@~+,;!$()*"
 _PREFIXES = {MessageKind.WORSE: "Worse: ", MessageKind.REMINDER: "Still: ", MessageKind.ENDED: "Ended: "}
-_CODES = frozenset(code.value for code in ErrorCode)
 
 
 class Message(NamedTuple):
@@ -38,7 +36,7 @@ def links(one: StoredProblem, settings: AlertsConfig) -> tuple[tuple[str, str], 
     found = []
     if settings.dagster_url and one.page:
         found.append(("Open in Dagster", f"{settings.dagster_url.rstrip('/')}/{quote(one.page, safe=_IN_LINKS)}"))
-    found.append(("What this means", error_link(one.code) if one.code in _CODES else check_link(one.check)))
+    found.append(("What this means", error_link(one.code) if one.code else check_link(one.check)))
     return tuple(found)
 
 

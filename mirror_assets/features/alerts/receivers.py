@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, cast
 from urllib.parse import urlsplit
 
-from mirror_assets.errors import ErrorCode, ErrorRow, RetryError, SettingError
+from mirror_assets.errors import Code, ErrorRow, RetryError, SettingError
 from mirror_assets.features.alerts.alert_settings import AlertsConfig, ReceiverConfig
 from mirror_assets.features.alerts.messages import Message
 from mirror_assets.landing.problems import MessageKind, Severity
@@ -28,6 +28,12 @@ _LONGEST_ANSWER = 300
 _PAGERDUTY_SEVERITIES = {Severity.INFO: "info", Severity.WARN: "warning", Severity.ERROR: "error"}
 _APPRISE_TYPES = {Severity.INFO: "info", Severity.WARN: "warning", Severity.ERROR: "failure"}
 _LOG = logging.getLogger(__name__)
+
+
+class AlertsCode(Code):
+    """The codes of this feature."""
+
+    RECEIVER_REFUSED = "receiver_refused"
 
 
 def send(name: str, receiver: ReceiverConfig, message: Message, environment: Mapping[str, str] = os.environ) -> None:
@@ -46,7 +52,7 @@ def send(name: str, receiver: ReceiverConfig, message: Message, environment: Map
 
 
 RECEIVER_UNUSABLE = ErrorRow(
-    ErrorCode.RECEIVER_REFUSED,
+    AlertsCode.RECEIVER_REFUSED,
     SettingError,
     "A receiver of alerts, or its variable, is not valid.",
     "alerts: the receiver {name} can't be used: {why}.",
@@ -54,7 +60,7 @@ RECEIVER_UNUSABLE = ErrorRow(
     "mirror-assets alerts test",
 )
 RECEIVER_FAILED = ErrorRow(
-    ErrorCode.RECEIVER_REFUSED,
+    AlertsCode.RECEIVER_REFUSED,
     RetryError,
     "A receiver did not take an alert.",
     "alerts: the receiver {name} did not take the message: {why}",

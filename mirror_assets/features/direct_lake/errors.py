@@ -2,7 +2,14 @@
 
 from __future__ import annotations
 
-from mirror_assets.errors import ErrorCode, ErrorRow, SettingError, StopError
+from mirror_assets.errors import Code, ErrorCode, ErrorRow, SettingError, StopError
+
+
+class DirectLakeCode(Code):
+    """The codes of this feature."""
+
+    VACUUM_REFUSED = "vacuum_refused"
+
 
 FRAMES_UNREADABLE = ErrorRow(
     ErrorCode.CONFIG_INVALID,
@@ -55,7 +62,7 @@ FRAME_REFUSED = ErrorRow(
     "mirror-assets plan --table TABLE",
 )
 VACUUM_REFUSED = ErrorRow(
-    ErrorCode.VACUUM_REFUSED,
+    DirectLakeCode.VACUUM_REFUSED,
     SettingError,
     "VACUUM did not run, because it would delete files that are still needed.",
     "{table}: VACUUM {what} files of its source that are needed by {needed_by}.",

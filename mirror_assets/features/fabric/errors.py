@@ -2,10 +2,19 @@
 
 from __future__ import annotations
 
-from mirror_assets.errors import ErrorCode, ErrorRow, RetryError, SettingError, StopError
+from mirror_assets.errors import Code, ErrorCode, ErrorRow, RetryError, SettingError, StopError
+
+
+class FabricCode(Code):
+    """The codes of this feature."""
+
+    FABRIC_UNAVAILABLE = "fabric_unavailable"
+    FABRIC_REFUSED = "fabric_refused"
+    MIRRORING_STOPPED = "mirroring_stopped"
+
 
 FABRIC_UNAVAILABLE = ErrorRow(
-    ErrorCode.FABRIC_UNAVAILABLE,
+    FabricCode.FABRIC_UNAVAILABLE,
     RetryError,
     "Fabric did not respond, or its capacity is paused or overloaded. The request may have taken effect.",
     "Fabric could not {what}: {why}.",
@@ -21,7 +30,7 @@ FABRIC_CLIENT_MISSING = ErrorRow(
     "mirror-assets plan --config path/to/mirror.yaml    # lists all mistakes with their lines",
 )
 FABRIC_NOT_READY = ErrorRow(
-    ErrorCode.FABRIC_UNAVAILABLE,
+    FabricCode.FABRIC_UNAVAILABLE,
     RetryError,
     "The mirrored database is changing its state, and can't be started until it has finished.",
     "mirrored database {item} is {state}: mirroring can't be started now.",
@@ -29,7 +38,7 @@ FABRIC_NOT_READY = ErrorRow(
     "mirror-assets fabric status",
 )
 FABRIC_DENIED = ErrorRow(
-    ErrorCode.FABRIC_REFUSED,
+    FabricCode.FABRIC_REFUSED,
     SettingError,
     "Fabric denies access to this identity, or the identity could not get a token.",
     "Fabric refused to {what}: {why}.",
@@ -38,7 +47,7 @@ FABRIC_DENIED = ErrorRow(
     "mirror-assets fabric status",
 )
 FABRIC_ITEM_MISSING = ErrorRow(
-    ErrorCode.FABRIC_REFUSED,
+    FabricCode.FABRIC_REFUSED,
     SettingError,
     "The workspace or item does not exist, or this identity may not see it.",
     "Fabric can't {what}: {why}.",
@@ -46,7 +55,7 @@ FABRIC_ITEM_MISSING = ErrorRow(
     "mirror-assets fabric status",
 )
 FABRIC_ITEM_UNFIT = ErrorRow(
-    ErrorCode.FABRIC_REFUSED,
+    FabricCode.FABRIC_REFUSED,
     SettingError,
     "A mirrored database of this name exists, and is not an open mirror of this project.",
     "mirrored database {name!r} ({item}) already exists, and {why}.",
@@ -62,7 +71,7 @@ class FabricRefused(StopError):
 
 
 FABRIC_REFUSED = ErrorRow(
-    ErrorCode.FABRIC_REFUSED,
+    FabricCode.FABRIC_REFUSED,
     FabricRefused,
     "Fabric's REST API returned an unexpected response.",
     "Fabric refused to {what}: {why}.",
@@ -70,7 +79,7 @@ FABRIC_REFUSED = ErrorRow(
     "mirror-assets fabric status",
 )
 MIRRORING_STOPPED = ErrorRow(
-    ErrorCode.MIRRORING_STOPPED,
+    FabricCode.MIRRORING_STOPPED,
     StopError,
     "Mirroring was stopped in Fabric. When it is started again, it reads the landing zone from the first file on.",
     "mirrored database {item} was stopped. When it is started again, it reads the landing zone from the first "

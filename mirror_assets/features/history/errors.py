@@ -2,7 +2,15 @@
 
 from __future__ import annotations
 
-from mirror_assets.errors import ErrorCode, ErrorRow, RetryError, SettingError, StopError
+from mirror_assets.errors import Code, ErrorCode, ErrorRow, RetryError, SettingError, StopError
+
+
+class HistoryCode(Code):
+    """The codes of this feature."""
+
+    HISTORY_GAP = "history_gap"
+    HISTORY_UNFIT = "history_unfit"
+
 
 HISTORY_FEED_OFF = ErrorRow(
     ErrorCode.FEED_DISABLED,
@@ -13,7 +21,7 @@ HISTORY_FEED_OFF = ErrorRow(
     "ALTER TABLE delta.`/lake/orders` SET TBLPROPERTIES (delta.enableChangeDataFeed = true)",
 )
 HISTORY_GAP = ErrorRow(
-    ErrorCode.HISTORY_GAP,
+    HistoryCode.HISTORY_GAP,
     StopError,
     "Commits that the history does not have are no longer readable.",
     "{table}: the history can't continue: {lost} can't be read any more ({why}).",
@@ -22,7 +30,7 @@ HISTORY_GAP = ErrorRow(
     "mirror-assets history --table TABLE --skip-to 120    # the version in the message",
 )
 HISTORY_AHEAD = ErrorRow(
-    ErrorCode.HISTORY_UNFIT,
+    HistoryCode.HISTORY_UNFIT,
     StopError,
     "A history that covers versions which the source does not have.",
     "{table}: the source ends at version {tip}, and its history {path} at version {covered}.",
@@ -38,7 +46,7 @@ class HistoryUnknown(StopError):
 
 
 HISTORY_UNKNOWN = ErrorRow(
-    ErrorCode.HISTORY_UNFIT,
+    HistoryCode.HISTORY_UNFIT,
     HistoryUnknown,
     "Log cleanup has removed every entry that records what the history covers.",
     "{table}: the log of {path} no longer records which version of the source it covers.",
@@ -47,7 +55,7 @@ HISTORY_UNKNOWN = ErrorRow(
     "mirror-assets history --table TABLE",
 )
 NO_HISTORY = ErrorRow(
-    ErrorCode.HISTORY_UNFIT,
+    HistoryCode.HISTORY_UNFIT,
     SettingError,
     "A Delta table in the history's folder that is not a history.",
     "{table}: {path} has a Delta table that is not a history.",
@@ -63,7 +71,7 @@ class HistoryColumnsUnfit(SettingError):
 
 
 HISTORY_COLUMNS_UNFIT = ErrorRow(
-    ErrorCode.HISTORY_UNFIT,
+    HistoryCode.HISTORY_UNFIT,
     HistoryColumnsUnfit,
     "A slice's columns don't fit the history's table.",
     "{table}: the feed of versions {first} to {last} does not fit the columns of {path}: {why}.",

@@ -8,10 +8,11 @@ from collections.abc import Callable
 import hypothesis.strategies as st
 from hypothesis import given
 
-from mirror_assets.errors import ErrorCode, RetryError
+from mirror_assets.errors import RetryError
 from mirror_assets.features.alerts.alert_settings import AlertsConfig, ReceiverConfig
 from mirror_assets.features.alerts.delivery import AlertDelivery
 from mirror_assets.features.alerts.messages import Message
+from mirror_assets.features.alerts.receivers import AlertsCode
 from mirror_assets.landing.problems import MessageKind, Mute, ProblemFile, ProblemKey, Severity, StoredProblem
 from mirror_assets.pipeline.evaluation import Evaluation, FailedCheck, newly_open
 from mirror_assets_tests.features.alerts.problems import problem
@@ -37,7 +38,7 @@ class Deliveries:
         self.attempts += 1
         subject = message.title.partition("fails")[0].split(": ")[-2]
         if name in self.down or subject in self.refused:
-            raise RetryError("it is busy.", "wait.", code=ErrorCode.RECEIVER_REFUSED)
+            raise RetryError("it is busy.", "wait.", code=AlertsCode.RECEIVER_REFUSED)
         self.got.append((name, message.kind, subject))
 
     def evaluate(self, minutes: float, *problems: StoredProblem) -> None:
@@ -229,7 +230,7 @@ class Evaluator:
     def _send(self, *, is_down: bool) -> Callable[[str, ReceiverConfig, Message], None]:
         def send(_name: str, _receiver: ReceiverConfig, message: Message) -> None:
             if is_down:
-                raise RetryError("it is down.", "wait.", code=ErrorCode.RECEIVER_REFUSED)
+                raise RetryError("it is down.", "wait.", code=AlertsCode.RECEIVER_REFUSED)
             world, (key,) = self.world, [key for key in _KEYS if f"{key.subject}:" in message.title]
             world.false_ends |= message.kind is MessageKind.ENDED and not world.was_well[key]
             world.got[key].append(message.kind)

@@ -11,10 +11,10 @@ from pathlib import Path
 
 import pytest
 
-from mirror_assets.errors import ErrorCode, RetryError, SettingError
+from mirror_assets.errors import RetryError, SettingError
 from mirror_assets.features.alerts.alert_settings import AlertsConfig, ReceiverConfig
 from mirror_assets.features.alerts.messages import Message
-from mirror_assets.features.alerts.receivers import call_heartbeat, send
+from mirror_assets.features.alerts.receivers import AlertsCode, call_heartbeat, send
 from mirror_assets.landing.problems import MessageKind, Severity
 from mirror_assets_tests.features.alerts.pagerduty import LoopbackPagerDuty
 from mirror_assets_tests.web import WebReceiver, web_receiver
@@ -70,7 +70,7 @@ def test_a_receiver_that_does_not_take_it_is_named_without_its_url(web: WebRecei
     web.statuses = [status]
     with pytest.raises(RetryError, match=f"the receiver hook did not take the message: .*{status}") as caught:
         send("hook", _HOOK, message(), {"HOOK_URL": web.url})
-    assert caught.value.code is ErrorCode.RECEIVER_REFUSED
+    assert caught.value.code is AlertsCode.RECEIVER_REFUSED
     assert "secret-path" not in str(caught.value)
 
 
@@ -93,7 +93,7 @@ def test_a_url_without_tls_is_refused_before_anything_is_sent(url: str) -> None:
     with pytest.raises(SettingError, match="its URL is not encrypted") as caught:
         send("hook", _HOOK, message(), {"HOOK_URL": url})
     assert "the-token" not in str(caught.value)
-    assert caught.value.code is ErrorCode.RECEIVER_REFUSED
+    assert caught.value.code is AlertsCode.RECEIVER_REFUSED
 
 
 @pytest.mark.parametrize(

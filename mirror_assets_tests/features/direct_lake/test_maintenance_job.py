@@ -13,6 +13,7 @@ from mirror_assets.config.load import parse_config
 from mirror_assets.definitions import build_definitions
 from mirror_assets.errors import ErrorCode
 from mirror_assets.features.direct_lake import MAINTENANCE
+from mirror_assets.features.direct_lake.errors import DirectLakeCode
 from mirror_assets.features.direct_lake.with_dagster.maintenance_job import MAINTENANCE_OP
 from mirror_assets.orchestration.run_reports import MaintenanceReport
 from mirror_assets.orchestration.translator import AssetKind, asset_key
@@ -134,7 +135,7 @@ def test_vacuum_is_refused_while_a_frame_needs_a_file_and_runs_when_none_does(la
     framed, newest = 1, DeltaLog(lab.uri).newest()
     lost = {file.path for file in DeltaLog(lab.uri).snapshot(framed).files}
     refused, observed = _maintained(lab, f"maintenance: [vacuum]\n    direct_lake: {{frames: [{framed}, {newest}]}}")
-    assert refused.code is ErrorCode.VACUUM_REFUSED
+    assert refused.code is DirectLakeCode.VACUUM_REFUSED
     assert "needed by frame v1" in (refused.error or "")
     assert "SET TBLPROPERTIES (delta.deletedFileRetentionDuration = 'interval" in (refused.error or "")
     assert (refused.statements, observed) == ((), [])

@@ -16,7 +16,7 @@ from azure.core.credentials import AccessToken
 from mirror_assets.errors import ErrorCode, RetryError, SettingError
 from mirror_assets.features.fabric.client import FabricClient
 from mirror_assets.features.fabric.database import Database, TargetProperties, Workspace, definition_payload
-from mirror_assets.features.fabric.errors import FABRIC_REFUSED, FABRIC_UNAVAILABLE, FabricRefused
+from mirror_assets.features.fabric.errors import FABRIC_REFUSED, FABRIC_UNAVAILABLE, FabricCode, FabricRefused
 from mirror_assets.monitoring import DatabaseState, DatabaseStatus
 from mirror_assets_tests.errors import Expected, raises, raises_row
 from mirror_assets_tests.features.fabric.conftest import place_of
@@ -170,10 +170,10 @@ CALLS: dict[str, Callable[[FabricClient, UUID], object]] = {
     "startMirroring": lambda client, database: client.start(database),
     "create": lambda client, _: client.create("other", PLAIN),
 }
-DENIED: Expected = (SettingError, ErrorCode.FABRIC_REFUSED)
-MISSING: Expected = (SettingError, ErrorCode.FABRIC_REFUSED)
-REFUSED: Expected = (FabricRefused, ErrorCode.FABRIC_REFUSED)
-UNAVAILABLE: Expected = (RetryError, ErrorCode.FABRIC_UNAVAILABLE)
+DENIED: Expected = (SettingError, FabricCode.FABRIC_REFUSED)
+MISSING: Expected = (SettingError, FabricCode.FABRIC_REFUSED)
+REFUSED: Expected = (FabricRefused, FabricCode.FABRIC_REFUSED)
+UNAVAILABLE: Expected = (RetryError, FabricCode.FABRIC_UNAVAILABLE)
 QUESTIONS, CHANGES = ("getMirroringStatus", "getDefinition"), ("startMirroring", "create")
 
 
@@ -264,10 +264,10 @@ def test_an_answer_that_cannot_be_read_is_refused(
 def test_an_item_or_workspace_that_is_not_there(
     client: FabricClient, fabric: LoopbackFabric, onelake: LoopbackOneLake
 ) -> None:
-    with raises(SettingError, ErrorCode.FABRIC_REFUSED, match="ItemNotFound"):
+    with raises(SettingError, FabricCode.FABRIC_REFUSED, match="ItemNotFound"):
         client.tables(uuid4())
     elsewhere = FabricClient(Workspace(uuid4(), fabric.url, fabric.ca), onelake.credential())
-    with raises(SettingError, ErrorCode.FABRIC_REFUSED, match=r"WorkspaceNotFound.*landing_zone\.onelake\.url"):
+    with raises(SettingError, FabricCode.FABRIC_REFUSED, match=r"WorkspaceNotFound.*landing_zone\.onelake\.url"):
         elsewhere.databases()
 
 
@@ -280,13 +280,13 @@ class NoToken:
 
 
 def test_a_token_that_is_not_good_is_denied_and_not_shown(fabric: LoopbackFabric) -> None:
-    with raises(SettingError, ErrorCode.FABRIC_REFUSED, match="Unauthorized") as caught:
+    with raises(SettingError, FabricCode.FABRIC_REFUSED, match="Unauthorized") as caught:
         FabricClient(place_of(fabric), NoToken()).databases()
     assert "planted" not in str(caught.value)
 
 
 def test_a_wrong_secret_is_denied_and_not_shown(fabric: LoopbackFabric, onelake: LoopbackOneLake) -> None:
-    with raises(SettingError, ErrorCode.FABRIC_REFUSED, match="AADSTS7000215") as caught:
+    with raises(SettingError, FabricCode.FABRIC_REFUSED, match="AADSTS7000215") as caught:
         FabricClient(place_of(fabric), onelake.credential("planted-secret")).databases()
     assert "planted" not in str(caught.value)
 

@@ -6,10 +6,10 @@ from uuid import UUID
 
 import pytest
 
-from mirror_assets.errors import ErrorCode, RetryError, SettingError, StopError
+from mirror_assets.errors import RetryError, SettingError, StopError
 from mirror_assets.features.fabric.client import FabricClient
 from mirror_assets.features.fabric.database import TargetProperties, create_database, start_mirroring
-from mirror_assets.features.fabric.errors import FABRIC_REFUSED, FABRIC_UNAVAILABLE
+from mirror_assets.features.fabric.errors import FABRIC_REFUSED, FABRIC_UNAVAILABLE, FabricCode
 from mirror_assets_tests.errors import raises, raises_row
 from mirror_assets_tests.worlds.fabric.databases import OPEN_MIRROR, Json, LoopbackDatabase, definition
 from mirror_assets_tests.worlds.fabric.interface import Answer
@@ -52,7 +52,7 @@ def test_another_database_of_this_name_is_refused(
     client: FabricClient, fabric: LoopbackFabric, found: Json, why: str
 ) -> None:
     fabric.interface.add(LoopbackDatabase("sales", found))
-    with raises(SettingError, ErrorCode.FABRIC_REFUSED, match=why):
+    with raises(SettingError, FabricCode.FABRIC_REFUSED, match=why):
         create_database(client, "sales", PLAIN)
     assert len(fabric.interface.databases) == 1
 
@@ -101,7 +101,7 @@ def test_mirroring_starts_unless_it_runs(client: FabricClient, fabric: LoopbackF
 @pytest.mark.parametrize("state", ["Initializing", "Stopping"])
 def test_what_is_on_its_way_can_be_started_later(client: FabricClient, fabric: LoopbackFabric, state: str) -> None:
     database = fabric.interface.add(LoopbackDatabase("sales", state=state, coming=["Initialized"]))
-    with raises(RetryError, ErrorCode.FABRIC_UNAVAILABLE, match=f"is {state}: mirroring can't be started now"):
+    with raises(RetryError, FabricCode.FABRIC_UNAVAILABLE, match=f"is {state}: mirroring can't be started now"):
         start_mirroring(client, UUID(database.id))
     assert database.starts == 0
     assert start_mirroring(client, UUID(database.id))
@@ -109,7 +109,7 @@ def test_what_is_on_its_way_can_be_started_later(client: FabricClient, fabric: L
 
 def test_what_was_stopped_is_started_only_if_a_replay_is_wanted(client: FabricClient, fabric: LoopbackFabric) -> None:
     database = fabric.interface.add(LoopbackDatabase("sales", state="Stopped"))
-    with raises(StopError, ErrorCode.MIRRORING_STOPPED, match="from the first file on"):
+    with raises(StopError, FabricCode.MIRRORING_STOPPED, match="from the first file on"):
         start_mirroring(client, UUID(database.id))
     assert database.starts == 0
     assert start_mirroring(client, UUID(database.id), replay=True)

@@ -11,8 +11,8 @@ from deltalake import CommitProperties, DeltaTable, Transaction, write_deltalake
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mirror_assets.errors import ErrorCode, SettingError
-from mirror_assets.features.history.errors import HISTORY_UNKNOWN
+from mirror_assets.errors import SettingError
+from mirror_assets.features.history.errors import HISTORY_UNKNOWN, HistoryCode
 from mirror_assets.features.history.history_log import APPLICATION, HistoryCommit, HistoryLog, parse_commit
 from mirror_assets_tests.errors import raises, raises_row
 from mirror_assets_tests.source.handmade import commit_file
@@ -88,7 +88,7 @@ def test_a_log_that_lost_its_slices_knows_the_generation_and_says_what_to_do(tmp
 
 def test_another_table_in_the_historys_folder_is_left_alone(tmp_path: Path) -> None:
     write_deltalake(tmp_path, pa.table({"a": [1]}))
-    with raises(SettingError, ErrorCode.HISTORY_UNFIT, match=r"history.path"):
+    with raises(SettingError, HistoryCode.HISTORY_UNFIT, match=r"history.path"):
         HistoryLog("t", str(tmp_path)).newest()
     assert DeltaTable(tmp_path).version() == 0
 

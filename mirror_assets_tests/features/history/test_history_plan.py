@@ -12,6 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mirror_assets.errors import ErrorCode, SettingError, StopError
+from mirror_assets.features.history.errors import HistoryCode
 from mirror_assets.features.history.history_log import HistoryCommit
 from mirror_assets.features.history.history_plan import HistoryPlan, HistorySlice, _switched_on, plan_history
 from mirror_assets.source.actions import Metadata, Protocol
@@ -125,7 +126,7 @@ def test_commits_that_are_gone_from_the_log_are_named_and_not_skipped(place: Pla
     for version in range(5):
         commit_file(Path(place.source), version).unlink()
     with raises(
-        StopError, ErrorCode.HISTORY_GAP, match=r"versions 2 to 5 can't be read.*--table shop.orders --skip-to 6"
+        StopError, HistoryCode.HISTORY_GAP, match=r"versions 2 to 5 can't be read.*--table shop.orders --skip-to 6"
     ):
         plan_all(place, newest)
     assert ranges(plan_history(place.context(), newest, skip_to=6)) == [(6, 6)]
@@ -150,7 +151,7 @@ def test_what_comes_before_a_time_without_feed_is_kept_and_the_time_is_named(pla
     plan = plan_history(place.context(), covered(place, 0))
     assert ranges(plan) == [(1, 1)]
     assert isinstance(plan.stop, StopError)
-    assert plan.stop.code is ErrorCode.HISTORY_GAP
+    assert plan.stop.code is HistoryCode.HISTORY_GAP
     assert "versions 2 to 3 can't be read any more (the change data feed was off)" in str(plan.stop)
     assert "--skip-to 4`" in str(plan.stop)
     assert ranges(plan_history(place.context(), covered(place, 1), skip_to=4)) == [(4, 5)]
@@ -217,7 +218,7 @@ def test_another_table_whose_beginning_is_gone_is_not_taken_for_the_same(place: 
     place.append(10)
     other = HistoryCommit(3, "another", 0, 1, "a")
     with raises(
-        StopError, ErrorCode.HISTORY_GAP, match=r"after version 1 of the table with the id another.*--skip-to 1"
+        StopError, HistoryCode.HISTORY_GAP, match=r"after version 1 of the table with the id another.*--skip-to 1"
     ):
         plan_history(place.context(), other)
     assert ranges(plan_history(place.context(), other, skip_to=1)) == [(1, 2)]
@@ -225,7 +226,7 @@ def test_another_table_whose_beginning_is_gone_is_not_taken_for_the_same(place: 
 
 def test_a_source_that_was_set_back_stops_the_history(place: Place) -> None:
     place.create()
-    with raises(StopError, ErrorCode.HISTORY_UNFIT, match=r"ends at version 0.*at version 3"):
+    with raises(StopError, HistoryCode.HISTORY_UNFIT, match=r"ends at version 0.*at version 3"):
         plan_history(place.context(), covered(place, 3))
 
 

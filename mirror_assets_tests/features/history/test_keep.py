@@ -13,8 +13,8 @@ from deltalake import DeltaTable
 from pyspark.sql import DataFrame, Row, SparkSession
 from pyspark.sql import functions as F
 
-from mirror_assets.errors import ErrorCode, StopError
-from mirror_assets.features.history.errors import HISTORY_COLUMNS_UNFIT, HISTORY_OVERTAKEN
+from mirror_assets.errors import StopError
+from mirror_assets.features.history.errors import HISTORY_COLUMNS_UNFIT, HISTORY_OVERTAKEN, HistoryCode
 from mirror_assets.features.history.history_log import HistoryCommit, HistoryContext
 from mirror_assets.features.history.history_plan import HistoryPlan, plan_history
 from mirror_assets.features.history.with_spark import stream
@@ -165,7 +165,7 @@ def test_commits_whose_files_are_gone_are_a_gap_that_one_can_accept(
     for file in set(Path(place.source).glob("*.parquet")):
         file.unlink()
     place.append(11)
-    with raises(StopError, ErrorCode.HISTORY_GAP, match=r"version 1 can't be read .*--skip-to 2"):
+    with raises(StopError, HistoryCode.HISTORY_GAP, match=r"version 1 can't be read .*--skip-to 2"):
         keep(context)
     assert ranges(keep(context, skip_to=2)) == [(2, 2)]
     assert versions_of(spark, context) == [0, 0, 0, 2]
