@@ -6,7 +6,7 @@ import re
 from email.utils import formatdate
 
 from mirror_assets_tests.worlds.onelake.account import Item
-from mirror_assets_tests.worlds.onelake.conditions import require
+from mirror_assets_tests.worlds.onelake.conditions import require, require_unmanaged
 from mirror_assets_tests.worlds.onelake.dfs import done, md5_of, require_folders, require_md5
 from mirror_assets_tests.worlds.onelake.messages import Answer, Request
 from mirror_assets_tests.worlds.onelake.refusals import (
@@ -20,7 +20,6 @@ from mirror_assets_tests.worlds.onelake.refusals import (
     Refusal,
     Refused,
 )
-from mirror_assets_tests.worlds.onelake.restrictions import require_unmanaged
 from mirror_assets_tests.worlds.onelake.tree import File, Folder, Node, unix_seconds
 
 _RANGE = re.compile(r"bytes=(\d+)-(\d*)")
@@ -62,17 +61,8 @@ def put_blob(item: Item, request: Request) -> Answer:
         raise Refused(BLOCKS_REFUSED)
     require_md5(request)
     require_folders(item.tree, request.path)
-    made = File(made_as_blob=True) if found is None else found
-    item.tree.put(request.path, written := made.with_data(request.body))
+    item.tree.put(request.path, written := (found or File()).with_data(request.body))
     return done(201, written)
-
-
-def put_block(item: Item, request: Request) -> Answer:
-    """Nothing: a file made by the DFS endpoint takes no blocks, and for others we don't need them."""
-    found = item.tree.get(request.path)
-    if isinstance(found, File) and found.made_as_blob:
-        raise Refused(NOT_BUILT)
-    raise Refused(NOT_BUILT if found is None else BLOCKS_REFUSED)
 
 
 def _found(item: Item, request: Request) -> Node:

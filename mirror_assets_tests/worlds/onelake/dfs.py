@@ -9,7 +9,7 @@ from email.utils import formatdate
 from urllib.parse import urlsplit
 
 from mirror_assets_tests.worlds.onelake.account import Account, Item
-from mirror_assets_tests.worlds.onelake.conditions import require, require_source
+from mirror_assets_tests.worlds.onelake.conditions import require, require_source, require_unmanaged
 from mirror_assets_tests.worlds.onelake.messages import Answer, Request
 from mirror_assets_tests.worlds.onelake.operations import Operation
 from mirror_assets_tests.worlds.onelake.refusals import (
@@ -30,7 +30,6 @@ from mirror_assets_tests.worlds.onelake.refusals import (
     WRONG_TYPE,
     Refused,
 )
-from mirror_assets_tests.worlds.onelake.restrictions import require_unmanaged
 from mirror_assets_tests.worlds.onelake.tree import File, Folder, Node, Tree, folders_above, unix_seconds
 
 

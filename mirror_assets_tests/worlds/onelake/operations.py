@@ -20,7 +20,6 @@ class Operation(Enum):
     HEAD = "head"
     READ = "read"
     PUT_BLOB = "put blob"
-    PUT_BLOCK = "put block"
     TOKEN = "token"  # noqa: S105 a name
     DISCOVERY = "discovery"
     OTHER = "other"
@@ -36,7 +35,7 @@ class Operation(Enum):
         return self in _OF_BLOBS
 
 
-_OF_BLOBS = (Operation.HEAD, Operation.READ, Operation.PUT_BLOB, Operation.PUT_BLOCK, Operation.LIST_BLOBS)
+_OF_BLOBS = (Operation.HEAD, Operation.READ, Operation.PUT_BLOB, Operation.LIST_BLOBS)
 _BY_END = {
     "/oauth2/v2.0/token": Operation.TOKEN,
     "/oauth2/token": Operation.TOKEN,
@@ -66,8 +65,6 @@ def operation_of(method: str, url_path: str, query: Mapping[str, str], headers: 
 def _put(query: Mapping[str, str], headers: Mapping[str, str]) -> Operation:
     if "x-ms-rename-source" in headers:
         return Operation.RENAME
-    if query.get("comp") in ("block", "blocklist"):
-        return Operation.PUT_BLOCK
     if "x-ms-blob-type" in headers and "comp" not in query:
         return Operation.PUT_BLOB
     return _BY_RESOURCE.get(query.get("resource", ""), Operation.OTHER)

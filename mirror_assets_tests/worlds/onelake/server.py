@@ -16,8 +16,7 @@ from mirror_assets_tests.worlds.onelake.certificates import TRUSTSTORE_PASSWORD
 from mirror_assets_tests.worlds.onelake.entra import Entra, Principal
 from mirror_assets_tests.worlds.onelake.faults import Faults
 from mirror_assets_tests.worlds.onelake.item import LoopbackItem
-from mirror_assets_tests.worlds.onelake.listener import Listener
-from mirror_assets_tests.worlds.onelake.log import RequestLog
+from mirror_assets_tests.worlds.onelake.listener import Listener, RequestLog
 from mirror_assets_tests.worlds.onelake.storage import Storage, no_watch
 from mirror_assets_tests.worlds.onelake.tls import TlsServer
 

@@ -8,11 +8,16 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from mirror_assets_tests.worlds.onelake.account import Account, Item, Place
-from mirror_assets_tests.worlds.onelake.blob import head, put_blob, put_block, read
-from mirror_assets_tests.worlds.onelake.blob_listing import list_blobs
+from mirror_assets_tests.worlds.onelake.blob import head, put_blob, read
+from mirror_assets_tests.worlds.onelake.conditions import (
+    ignored_headers,
+    require_item,
+    require_no_key,
+    require_no_metadata,
+)
 from mirror_assets_tests.worlds.onelake.dfs import append, create, delete, flush, rename
 from mirror_assets_tests.worlds.onelake.entra import STORAGE, Entra
-from mirror_assets_tests.worlds.onelake.listing import list_paths
+from mirror_assets_tests.worlds.onelake.listing import list_blobs, list_paths
 from mirror_assets_tests.worlds.onelake.messages import Answer, Request
 from mirror_assets_tests.worlds.onelake.operations import Operation
 from mirror_assets_tests.worlds.onelake.refusals import (
@@ -24,12 +29,6 @@ from mirror_assets_tests.worlds.onelake.refusals import (
     Refusal,
     Refused,
 )
-from mirror_assets_tests.worlds.onelake.restrictions import (
-    ignored_headers,
-    require_item,
-    require_no_key,
-    require_no_metadata,
-)
 
 _ON_ITEM: dict[Operation, Callable[[Item, Request], Answer]] = {
     Operation.CREATE: create,
@@ -39,7 +38,6 @@ _ON_ITEM: dict[Operation, Callable[[Item, Request], Answer]] = {
     Operation.HEAD: head,
     Operation.READ: read,
     Operation.PUT_BLOB: put_blob,
-    Operation.PUT_BLOCK: put_block,
 }
 
 

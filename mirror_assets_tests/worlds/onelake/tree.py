@@ -58,7 +58,6 @@ class File:
 
     data: bytes = b""
     appended: Mapping[int, bytes] = field(default_factory=dict)
-    made_as_blob: bool = False
     etag: str = field(default_factory=_fresh_etag)
     created: int = field(default_factory=_clock.ticks)
     modified: int = field(default_factory=_clock.ticks)
