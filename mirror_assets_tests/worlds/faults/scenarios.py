@@ -55,10 +55,8 @@ def landing(record: SliceRecord) -> Process:
 
 
 def staged(bench: Bench, last: int, parts: int, position: CommitPosition | None = None) -> SliceRecord:
-    """A staged slice that the watch knows."""
-    record = stage(bench.store, position or position_of(bench.store), last, parts)
-    bench.watch.expect(record)
-    return record
+    """A staged slice."""
+    return stage(bench.store, position or position_of(bench.store), last, parts)
 
 
 def landed_before(bench: Bench, *slices: tuple[int, int]) -> Contents:
@@ -118,7 +116,6 @@ class Stager:
         local = stage(
             self._local_staging, position := position_of(store), position.covered + 1, attempt=next(self._attempts)
         )
-        self._bench.watch.expect(local)
         try:
             parts = upload_parts(self._local_staging, store, local.folder, local.parts)
             record = local.model_copy(update={"parts": parts, "verdicts": ()})

@@ -19,8 +19,7 @@ from mirror_assets_tests.landing.staging import TABLE
 from mirror_assets_tests.worlds.faults.bench import Bench
 from mirror_assets_tests.worlds.faults.kinds import Kind
 from mirror_assets_tests.worlds.faults.scenarios import SCENARIOS, Scenario, Work, parts_of, staged
-from mirror_assets_tests.worlds.faults.sweep import Case, Sweep
-from mirror_assets_tests.worlds.faults.trial import Arrival, Broken, Mishap
+from mirror_assets_tests.worlds.faults.trial import Arrival, Broken, Case, Mishap, Sweep
 from mirror_assets_tests.worlds.onelake import Operation
 
 FIRST, _, _, STAGING, _, REBUILD = SCENARIOS

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from mirror_assets.zones import LocalStore
 from mirror_assets_tests.lab import TABLE
-from mirror_assets_tests.worlds.kills.eyes import Eyes
+from mirror_assets_tests.worlds.eyes import Eyes
 from mirror_assets_tests.worlds.kills.folder_watch import FolderWatch
 from mirror_assets_tests.worlds.kills.place import Arrival, Ground
 from mirror_assets_tests.worlds.kills.points import Point, Side

@@ -8,12 +8,11 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from mirror_assets.landing.names import landing_number
 from mirror_assets.zones import LocalStore
 from mirror_assets.zones.onelake.onelake_store import OneLakeStore
 from mirror_assets.zones.onelake.onelake_zone import Staging
 from mirror_assets_tests.lab import TABLE
-from mirror_assets_tests.worlds.kills.eyes import Eyes
+from mirror_assets_tests.worlds.eyes import Eyes
 from mirror_assets_tests.worlds.kills.place import Arrival, Ground
 from mirror_assets_tests.worlds.kills.points import Point, Side, Write
 from mirror_assets_tests.worlds.kills.process import Run
@@ -48,7 +47,6 @@ class OnOneLake:
     trust: str
     """What a JVM has to be told so that it trusts the server."""
     eyes: Eyes = field(default_factory=Eyes)
-    _visible: dict[int, bytes] = field(default_factory=dict)
     _sent: dict[str, list[str]] = field(default_factory=dict)
     _runs: dict[str, Run] = field(default_factory=dict)
     _released: int = 0
@@ -62,7 +60,7 @@ class OnOneLake:
         name = {"spark.hadoop.fs.azure.user.agent.prefix": "${AZURE_HTTP_USER_AGENT}"}
         ground.configure(f"{{onelake: {zone}}}", name)
         place = cls(ground, server, item, staging, server.spark_settings()["spark.driver.extraJavaOptions"])
-        server.storage.watch = place.look
+        server.storage.watch = lambda: place.eyes.see(item.landing_files(TABLE.file_folders))
         try:
             yield place
         finally:
@@ -112,17 +110,6 @@ class OnOneLake:
     def settle(self) -> None:
         """Let no more faults happen."""
         self.server.faults.end()
-
-    def look(self) -> None:
-        """See what the request that was just performed has left; nothing else happens meanwhile."""
-        names = [name for name in self.item.names(TABLE.folder) if landing_number(name)]
-        now = {landing_number(name) or 0: self.item.read(f"{TABLE.folder}/{name}") for name in names}
-        for number in sorted(now):
-            if number not in self._visible:
-                self.eyes.appeared(number, now[number])
-            elif self._visible[number] != now[number]:
-                self.eyes.changed(number, "written")
-        self._visible = now
 
     def _environment(self, name: str) -> dict[str, str]:
         ours = self.ground.environment()

@@ -12,7 +12,7 @@ from mirror_assets.standin.replicator import LocalReplicator
 from mirror_assets.zones import Store
 from mirror_assets_tests.lab import TABLE
 from mirror_assets_tests.quick_jvm import OPTIONS
-from mirror_assets_tests.worlds.kills.eyes import Eyes
+from mirror_assets_tests.worlds.eyes import Eyes
 from mirror_assets_tests.worlds.kills.points import Point, Side
 from mirror_assets_tests.worlds.kills.process import Run
 from mirror_assets_tests.worlds.kills.source import Orders

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 
+from mirror_assets.landing.names import landing_number
 from mirror_assets_tests.worlds.onelake.account import LANDING_ZONE, Item, Workspace
 from mirror_assets_tests.worlds.onelake.storage import Storage
 from mirror_assets_tests.worlds.onelake.tree import File, Folder, Node
@@ -81,6 +82,13 @@ class LoopbackItem:
         with self._storage.lock:
             tree, paths = self._item.tree, self._item.tree.children(_at(folder))
             return [_name(path) + ("/" if isinstance(tree.get(path), Folder) else "") for path in paths]
+
+    def landing_files(self, folders: Iterable[str]) -> Iterator[tuple[int, bytes]]:
+        """The number and the content of each landing file in these folders."""
+        for folder in folders:
+            for name in self.names(folder):
+                if number := landing_number(name):
+                    yield number, self.read(f"{folder}/{name}")
 
     def paths(self) -> list[str]:
         """The paths of all files in the landing zone, sorted."""

@@ -19,8 +19,6 @@ class Trait(Enum):
     MAPPED = "column mapping"
     CLUSTERED = "clustered"
     GENERATED = "generated columns"
-    FEED = "change data feed"
-    TRACKED = "row tracking"
     RUST = "delta-rs may write it"
 
 

@@ -1,4 +1,4 @@
-"""The table of a wide history: its columns and features are drawn, and its log is read without the project."""
+"""The table of a history: its columns and features are drawn, and its log is read without the project."""
 
 from __future__ import annotations
 
@@ -63,6 +63,11 @@ class Shape:
     def keys(self) -> tuple[str, ...]:
         """The columns that identify a row."""
         return ("id", "p") if self.keyed_by_partition else ("id",)
+
+    @classmethod
+    def plain(cls, needed: Mapping[str, str]) -> Shape:
+        """A table of rows alone, to which changes land in many parts."""
+        return cls({"delta.enableDeletionVectors": "false"} | dict(needed))
 
     @classmethod
     def drawn(cls, rng: Random, needed: Mapping[str, str]) -> Shape:
@@ -138,11 +143,6 @@ class LogState:
         """Names of its columns."""
         return [column["name"] for column in self.columns]
 
-    @property
-    def features(self) -> frozenset[str]:
-        """The features that its protocol lists."""
-        return frozenset([*self.protocol.get("readerFeatures", ()), *self.protocol.get("writerFeatures", ())])
-
 
 def actions_in(file: Path) -> list[Action]:
     """The actions of a commit, without those that are null."""
@@ -156,7 +156,7 @@ def _identity(action: Action) -> tuple[str, str]:
     return action["path"], "".join(str(vector.get(name, "")) for name in ("storageType", "pathOrInlineDv", "offset"))
 
 
-class WideTable:
+class Table:
     """The table, its statements so far, and what is drawn next.
 
     Spark writes through a symbolic link, whose name changes when the table was changed by others: Delta has no
@@ -169,6 +169,8 @@ class WideTable:
         # The newest version that is mirrored: commits up to it are history, which no one rewrites.
         self.mirrored = -1
         self.counts_are_right = True
+        # Versions whose rows can't be mirrored.
+        self.unfit: set[int] = set()
         self._links = 0
         self._alias = path
 
@@ -229,6 +231,7 @@ class WideTable:
         shutil.rmtree(old)
         self.mirrored = -1
         self.counts_are_right = True
+        self.unfit.clear()
         self.changed_by_others()
 
     @property
