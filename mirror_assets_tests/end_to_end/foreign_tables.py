@@ -74,7 +74,6 @@ def _plain(path: Path, protocol: Protocol | None = None) -> HandmadeTable:
 
 
 def _begun(path: Path, **names: str) -> tuple[HandmadeTable, Action]:
-    """A table with one file of these rows."""
     table = _plain(path)
     file = table.add(*_named(**names))
     table.commit(commit_info(), file)

@@ -41,7 +41,6 @@ _SOURCE_AND_LANDING_CHECKS = [*_LANDING_CHECKS, "readable", "retention", "frames
 
 
 def _launch(lab: Lab, instance: dg.DagsterInstance, *keys: SliceKey) -> dg.ExecuteInProcessResult:
-    """Run these slices, as a person does in the UI."""
     instance.add_dynamic_partitions(partitions_name(asset_key(AssetKind.LANDING, TABLE)), [str(one) for one in keys])
     return materialize(build_definitions(lab.config), instance, slices(keys[0], keys[-1]))
 
@@ -64,7 +63,6 @@ def _materialized(instance: dg.DagsterInstance, asset: dg.AssetKey) -> set[str]:
 
 
 def _metadata(instance: dg.DagsterInstance, asset: dg.AssetKey, slice_: SliceKey | None = None) -> dict[str, object]:
-    """The metadata of the newest materialization, of a slice or of the asset."""
     partitions = None if slice_ is None else [str(slice_)]
     (event,) = instance.fetch_materializations(
         dg.AssetRecordsFilter(asset, asset_partitions=partitions), limit=1

@@ -139,7 +139,6 @@ def _ids(keys: str) -> str | None:
 
 
 def _require_equal(lab: Lab, chosen: Chosen = ALL, keys: str = "[id]") -> None:
-    """What has landed is the source at its tip."""
     wanted = source_rows(lab.spark, Path(lab.uri), chosen=chosen, ids=_ids(keys))
     require_equal(wanted, landed_rows(lab.folder, _columns(wanted)))
 

@@ -41,7 +41,6 @@ def landed(request: pytest.FixtureRequest, lab: Lab, onelake: LoopbackOneLake) -
 
 @pytest.fixture
 def uploading(lab: Lab, onelake: LoopbackOneLake) -> OneLakeLab:
-    """The same where parts are uploaded."""
     return OneLakeLab.on(lab, onelake, Staging.UPLOAD)
 
 

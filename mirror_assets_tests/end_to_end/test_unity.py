@@ -39,13 +39,11 @@ def lab(spark: SparkSession, tmp_path: Path, unity: LoopbackUnity, bucket: Loopb
 
 @pytest.fixture
 def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Let the catalog be asked again for each plan."""
     monkeypatch.setattr(locate, "_TRUSTED_SECONDS", 0.0)
 
 
 @pytest.fixture
 def folder(tmp_path: Path) -> str:
-    """A folder of the bucket that no other test has."""
     return tmp_path.name
 
 

@@ -43,11 +43,9 @@ class Location:
 
     @classmethod
     def of(cls, lab: Lab, instance: dg.DagsterInstance) -> Location:
-        """The lab's configuration of now."""
         return cls(build_definitions(lab.config), dict(resources(MirrorAssets(lab.config))), instance)
 
     def tick(self) -> dg.SensorResult | dg.SkipReason:
-        """One tick."""
         context = dg.build_sensor_context(
             instance=self.instance, definitions=self.definitions, resources=self.resources
         )
@@ -69,7 +67,6 @@ class Location:
         return request
 
     def run(self, request: dg.RunRequest) -> dg.ExecuteInProcessResult:
-        """The run that was asked for."""
         return self.job(MIRROR_ALL, request.run_config, request.tags)
 
     def run_slices(self, first: SliceKey, last: SliceKey) -> dg.ExecuteInProcessResult:

@@ -77,7 +77,6 @@ class Eyes:
             self.wrong.append(f"{number} is of a slice that begins with {receipt.first_number}")
 
     def changed(self, number: int, how: str) -> None:
-        """Somebody touched a visible file."""
         self.wrong.append(f"{number} was {how} while it was visible")
 
     def missed(self, what: str) -> None:

@@ -19,7 +19,6 @@ from mirror_assets_tests.worlds.kills.folder_watch import FolderWatch
 
 
 def _file(index: int, first_number: int = 1, incarnation: str = INCARNATION) -> bytes:
-    """A landing file as Spark writes it."""
     position = CommitPosition(1, incarnation, 1, first_number, -1)
     return part_bytes(receipt_for(position, SliceKey(1, 0, 7), hex_id("one")), index)
 
@@ -77,7 +76,6 @@ def test_a_changed_or_unseen_file_is_reported_at_the_end() -> None:
 
 
 def _land(folder: Path, number: int = 1) -> Path:
-    """Move a whole file to its number."""
     (folder / "_staged").write_bytes(_file(number))
     return (folder / "_staged").rename(folder / landing_name(number))
 

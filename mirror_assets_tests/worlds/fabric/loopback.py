@@ -42,7 +42,6 @@ class LoopbackFabric(TlsServer):
         self.interface = Interface(self.url)
 
     def application(self) -> web.Application:
-        """What answers any request."""
         made = web.Application()
         made.router.add_route("*", "/{path:.*}", self._handle)
         return made

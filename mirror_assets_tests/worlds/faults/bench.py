@@ -42,7 +42,6 @@ class Bench:
         self.server.storage.watch = self.look
 
     def look(self) -> None:
-        """See what is there now."""
         self.eyes.see(self.item.landing_files(TABLE.file_folders))
 
     def consume(self) -> None:

@@ -82,7 +82,6 @@ def every_pair(records: Sequence[Record]) -> Iterator[Pair]:
 
 
 def some_pairs(records: Sequence[Record]) -> Iterator[Pair]:
-    """A few of them, from all over the order."""
     pairs = list(every_pair(records))
     step = len(pairs) // _SOME
     return iter(pairs[step // 2 :: step])

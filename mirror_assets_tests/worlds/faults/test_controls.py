@@ -33,7 +33,6 @@ def everywhere(sweep: Sweep, kind: Kind, *on: Operation, arrival: Arrival = Arri
 
 
 def given_up(sweep: Sweep) -> Iterator[Case]:
-    """The process gives up at each of its requests."""
     return ((Mishap(at, Kind.BUSY, lasting=True),) for at in range(1, len(sweep.records) + 1))
 
 
@@ -64,7 +63,6 @@ def test_an_upload_to_the_final_name_is_seen_half_done(bench: Bench, tmp_path: P
 
 
 def never(_table: TableName, _number: int) -> Steps[bool]:
-    """A publisher that does not look what has landed."""
     yield from ()
     return False
 

@@ -43,7 +43,6 @@ class Mishap:
         return f"request {self.at}{' and all after it' if self.lasting else ''}: {self.kind}{arrival}"
 
     def faults(self, bench: Bench) -> tuple[Fault, ...]:
-        """What the server shall do."""
         times = _WITHOUT_END if self.lasting else 1
         fault = Fault(self.kind.action(bench.server), nth=self.at, times=times)
         if self.kind is not Kind.HELD or self.arrival is not Arrival.MEANWHILE:

@@ -54,7 +54,6 @@ class FaultyStore(LocalStore):
         self.happened = False
 
     def requested(self, request: Callable[[], object], path: str, *, writes: bool) -> object:
-        """The answer, if nothing happens."""
         happening = self._due(writes=writes)
         if happening is Happening.OVERTAKEN:
             self._overtake()

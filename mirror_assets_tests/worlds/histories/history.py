@@ -86,13 +86,11 @@ class Way(Enum):
 
     @property
     def changes(self) -> str:
-        """The setting."""
         named = {Way.FEED: "feed", Way.COMPACT: "feed", Way.FILES: "files", Way.APPENDS: "append_only"}
         return named.get(self, "row_tracking")
 
     @property
     def needs(self) -> Mapping[str, str]:
-        """The properties that the source must have."""
         needed = {"feed": "enableChangeDataFeed", "row_tracking": "enableRowTracking"}
         return {f"delta.{needed[self.changes]}": "true"} if self.changes in needed else {}
 
@@ -131,13 +129,11 @@ class Settings:
 
     @property
     def chosen(self) -> Chosen:
-        """The same for the comparison."""
         salt = SALT.replace("'", "\\'")
         expressions = {name: sql.replace("${SALT}", salt) for name, (sql, _) in self.computed.items()}
         return Chosen(self.where, expressions, {name: kind for name, (_, kind) in self.computed.items() if kind})
 
     def lines(self) -> Iterator[str]:
-        """The lines of mirror.yaml."""
         yield f"on_break: {self.on_break}"
         yield f"on_drop_column: {self.on_drop_column}"
         if self.where:
@@ -178,7 +174,6 @@ class History:
         ]
 
     def run(self, bursts: int) -> Outcome:
-        """Run it to its end, or to the first difference."""
         began = time.monotonic()
         self._table.path.mkdir(parents=True)
         try:
@@ -266,7 +261,6 @@ class History:
         return FaultyStore(self._lab.root / "landing", self._look, fault, self._overtake)
 
     def _look(self) -> None:
-        """See what is there now."""
         store = self._lab.store
         found = (store.local_path(info.path) for folder in TABLE.file_folders for info in store.list(folder))
         self._eyes.see((number, path.read_bytes()) for path in found if (number := landing_number(path.name)))

@@ -42,7 +42,6 @@ def _with_info(change: Callable[[Action], Action]) -> Rewrite:
 
 
 def _zeros(info: Action) -> Action:
-    """Metrics that say that nothing happened."""
     metrics = info.get("operationMetrics") or {}
     return info | {
         "operationMetrics": dict.fromkeys(metrics, "0")

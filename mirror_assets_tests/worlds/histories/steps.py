@@ -111,7 +111,6 @@ def _restore(table: Table) -> None:
 
 
 def _query(table: Table, name: str, columns: Sequence[str] | None = None, most: int = 8) -> str:
-    """A query for rows of some ids."""
     return table.rows(table.ids(most), name, columns).partition(") ")[2]
 
 

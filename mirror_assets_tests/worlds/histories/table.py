@@ -61,7 +61,6 @@ class Shape:
 
     @property
     def keys(self) -> tuple[str, ...]:
-        """The columns that identify a row."""
         return ("id", "p") if self.keyed_by_partition else ("id",)
 
     @classmethod
@@ -71,7 +70,6 @@ class Shape:
 
     @classmethod
     def drawn(cls, rng: Random, needed: Mapping[str, str]) -> Shape:
-        """Draw one that has the needed properties."""
         optional = {
             "delta.enableChangeDataFeed": "true",
             "delta.enableDeletionVectors": "true",
@@ -130,17 +128,14 @@ class LogState:
 
     @property
     def configuration(self) -> Mapping[str, str]:
-        """The table's properties."""
         return dict(self.metadata["configuration"])
 
     @property
     def columns(self) -> list[Action]:
-        """The fields of its schema."""
         return list(json.loads(self.metadata["schemaString"])["fields"])
 
     @property
     def names(self) -> list[str]:
-        """Names of its columns."""
         return [column["name"] for column in self.columns]
 
 
@@ -176,7 +171,6 @@ class Table:
 
     @property
     def log(self) -> LogState:
-        """Its log, read again."""
         return LogState.of(self.path)
 
     def sql(self, *statements: str) -> None:
@@ -190,13 +184,11 @@ class Table:
         self.steps.append(f"  -- {text}")
 
     def changed_by_others(self) -> None:
-        """Let Spark open the table again."""
         self._links += 1
         self._alias = self.path.parent / f"writer{self._links}"
         self._alias.symlink_to(self.path, target_is_directory=True)
 
     def create(self, rows: Iterable[int]) -> None:
-        """Make the table with some rows."""
         builder = DeltaTable.create(self.spark).location(str(self._alias)).addColumn("id", self.shape.key_type)
         for name, kind in self._columns():
             builder = builder.addColumn(name, kind)
@@ -236,7 +228,6 @@ class Table:
 
     @property
     def writers_path(self) -> Path:
-        """Where Spark writes the table now."""
         return self._alias
 
     def _columns(self) -> list[tuple[str, str]]:
@@ -255,13 +246,11 @@ class Table:
         return f"{self.rows(ids)} WHERE id NOT IN (SELECT id FROM {{t}})"
 
     def has_a_key_twice(self) -> bool:
-        """Whether two rows have one key."""
         keys = self.spark.read.format("delta").load(str(self._alias)).select(*self.shape.keys)
         found: bool = keys.distinct().count() < keys.count()
         return found
 
     def take_back(self) -> None:
-        """Delete the newest commit."""
         self.note("the commit is deleted: two rows would have one key")
         commit_file(self.path, self.log.version).unlink()
         self.changed_by_others()
@@ -272,7 +261,6 @@ class Table:
         return [name for name in self.log.names if name not in ("g", "i")]
 
     def expression(self, column: str, name: str | None = None) -> str:
-        """The value of a column for an id."""
         if column == "id":
             return "id"
         if column == "p":
@@ -288,12 +276,10 @@ class Table:
         return f"element_at(array({', '.join(odd)}), CAST(id % {len(odd)} AS INT) + 1)"
 
     def odd_partition(self) -> str:
-        """One of the values of the partition column."""
         odd = [value for value in _ODD[self.shape.partition or "STRING"] if value not in ("NULL", "''")]
         return self.rng.choice(odd)
 
     def ids(self, most: int = 4) -> list[int]:
-        """Some ids, of rows that may be there or not."""
         limit = self.shape.rows + 8
         return sorted({self.rng.randrange(limit) for _ in range(self.rng.randint(1, most))})
 
@@ -320,7 +306,6 @@ class Table:
         self.changed_by_others()
 
     def add_commit(self, *actions: Action, operation: str = "WRITE") -> None:
-        """Write another commit by hand."""
         version = self.log.version + 1
         info: Action = {"timestamp": 1_900_000_000_000 + version, "operation": operation, "operationParameters": {}}
         if self.log.configuration.get("delta.enableInCommitTimestamps") == "true":

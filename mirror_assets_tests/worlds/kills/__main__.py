@@ -34,7 +34,6 @@ def main() -> int:
 
 
 def print_line(line: str) -> None:
-    """Print at once."""
     print(line, flush=True)  # noqa: T201 a program for people
 
 

@@ -66,7 +66,6 @@ class Attack:
 
     @classmethod
     def begun(cls, place: Place, dooms: Sequence[Doom]) -> Attack:
-        """A publisher for each doom."""
         known = place.attempts()
         points = [doom if isinstance(doom, Point) else None for doom in dooms]
         runs = [place.start(f"publisher{number}", point) for number, point in enumerate(points, start=1)]
@@ -74,7 +73,6 @@ class Attack:
 
     @property
     def kills(self) -> int:
-        """How many of them were killed."""
         return sum(end.was_killed for end in self.ends.values())
 
     def watch(self, place: Place) -> None:

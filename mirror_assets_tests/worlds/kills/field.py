@@ -24,7 +24,6 @@ class Where(Enum):
 
     @property
     def points(self) -> tuple[Point, ...]:
-        """Every named point there."""
         return {Where.DISK: ON_DISK, Where.UPLOAD: UPLOADED, Where.DIRECT: DIRECT}[self]
 
     def __str__(self) -> str:

@@ -39,7 +39,6 @@ class OnDisk:
 
     @property
     def store(self) -> LocalStore:
-        """The landing zone."""
         return LocalStore(self.ground.root / "landing")
 
     def start(self, name: str, at: Point | None = None, *, redo: bool = True) -> Run:
@@ -53,20 +52,16 @@ class OnDisk:
 
     @property
     def sides(self) -> Sequence[Side]:
-        """Before a system call's effect, or after it."""
         return (Side.BEFORE, Side.AFTER)
 
     def requests(self, name: str) -> int:
-        """The lines of its trace."""
         return len(self._lines(name))
 
     def last_request(self, name: str) -> str:
-        """The last line of its trace."""
         lines = self._lines(name)
         return lines[-1] if lines else "none"
 
     def attempts(self) -> frozenset[str]:
-        """Attempt folders."""
         return frozenset(info.name for info in self.store.list(TABLE.scratch))
 
     def late(self) -> Sequence[Arrival]:

@@ -54,7 +54,6 @@ class OnOneLake:
     @classmethod
     @contextmanager
     def opened(cls, ground: Ground, server: LoopbackOneLake, staging: Staging) -> Iterator[OnOneLake]:
-        """A new item, watched as long as the block lasts."""
         item = server.new_item()
         zone = f"{{url: '{item.url}', credential: client_secret, staging: {staging.value}, ca_bundle: '{server.ca}'}}"
         name = {"spark.hadoop.fs.azure.user.agent.prefix": "${AZURE_HTTP_USER_AGENT}"}
@@ -68,7 +67,6 @@ class OnOneLake:
 
     @property
     def store(self) -> OneLakeStore:
-        """The landing zone, through clients of its own."""
         return loopback_store(self.server, self.item)
 
     def start(self, name: str, at: Point | None = None) -> Run:
@@ -82,15 +80,12 @@ class OnOneLake:
 
     @property
     def sides(self) -> Sequence[Side]:
-        """A request may also arrive late."""
         return (Side.BEFORE, Side.AFTER, Side.LATE)
 
     def requests(self, name: str) -> int:
-        """How many have reached the server."""
         return len(self._sent[name])
 
     def last_request(self, name: str) -> str:
-        """The last request that reached the server."""
         return self._sent[name][-1] if self._sent[name] else "none"
 
     def attempts(self) -> frozenset[str]:
@@ -102,13 +97,11 @@ class OnOneLake:
         return names | {info.name for info in local_staging.list(TABLE.scratch)}
 
     def late(self) -> Sequence[Arrival]:
-        """The requests that the server holds."""
         held = self.server.faults.held[self._released :]
         self._released += len(held)
         return [request.release for request in held]
 
     def settle(self) -> None:
-        """Let no more faults happen."""
         self.server.faults.end()
 
     def _environment(self, name: str) -> dict[str, str]:

@@ -37,16 +37,13 @@ class Ground:
 
     @property
     def source(self) -> Orders:
-        """The source."""
         return Orders(self.root / "lake" / "orders")
 
     @property
     def config_file(self) -> Path:
-        """Its mirror.yaml."""
         return self.root / "mirror.yaml"
 
     def replicator(self, store: Store) -> LocalReplicator:
-        """The stand-in, on the series' landing zone."""
         return LocalReplicator(store, self.root / "mirror")
 
     def configure(self, zone: str, spark: Mapping[str, str] = MappingProxyType({})) -> None:
@@ -74,26 +71,18 @@ class Place(Protocol):
     eyes: Eyes
 
     @property
-    def store(self) -> Store:
-        """The landing zone, for whoever is not killed."""
-        ...
+    def store(self) -> Store: ...
 
-    def start(self, name: str, at: Point | None = None) -> Run:
-        """Start a run under this name, to be killed at the point."""
-        ...
+    def start(self, name: str, at: Point | None = None) -> Run: ...
 
     @property
-    def sides(self) -> Sequence[Side]:
-        """On which sides of any request a kill can be."""
-        ...
+    def sides(self) -> Sequence[Side]: ...
 
     def requests(self, name: str) -> int:
         """How many requests the newest run with this name has sent."""
         ...
 
-    def last_request(self, name: str) -> str:
-        """The last request of the newest run with this name."""
-        ...
+    def last_request(self, name: str) -> str: ...
 
     def attempts(self) -> frozenset[str]:
         """The attempts that anybody has begun to stage, as long as they are there."""
@@ -103,6 +92,4 @@ class Place(Protocol):
         """The requests that were on their way when their senders were killed, to let each arrive; told once."""
         ...
 
-    def settle(self) -> None:
-        """Forget the points of runs that have ended."""
-        ...
+    def settle(self) -> None: ...

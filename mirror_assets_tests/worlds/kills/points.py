@@ -129,7 +129,6 @@ def at_request(number: int, side: Side) -> Point:
 
 
 def named(name: str) -> Point:
-    """The point with this name."""
     if match := _REQUEST.fullmatch(name):
         return at_request(int(match[2]), Side(match[1]))
     return next(point for point in (*ON_DISK, *UPLOADED, *DIRECT) if point.name == name)

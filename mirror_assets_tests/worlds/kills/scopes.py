@@ -61,7 +61,6 @@ class Location:
 
     @property
     def has_run(self) -> bool:
-        """Whether one of its runs mirrors."""
         return bool(self.zone.residents(self.processes.home))
 
     def kill(self, victim: str) -> None:
@@ -73,7 +72,6 @@ class Location:
         self.kills[victim] += 1
 
     def die(self) -> None:
-        """End everything that belongs to it, for good."""
         self.is_off = True
         self.processes.end()
         self.zone.kill_residents(self.processes.home)
@@ -150,14 +148,12 @@ class Scopes:
             self.watch(self.random.uniform(8.0, 25.0))
 
     def end(self) -> None:
-        """End everything."""
         for one in self.locations.values():
             one.processes.end()
             one.kill("run")
 
 
 def _leases(zone: Zone) -> Iterator[Lease]:
-    """Yield the leases of batches."""
     for info in zone.store.list(LEASES):
         lease = read_lease(zone.store, info.path) if info.name.startswith(BATCH_LEASE) else None
         if lease is not None:
@@ -183,7 +179,6 @@ class Sight:
 
     @classmethod
     def of(cls, scopes: Scopes, location: Location) -> Sight:
-        """Read the instance."""
         label = f"__repository__@{location.processes.location}"
         with dg.DagsterInstance.from_config(str(location.processes.home)) as instance:
             records = [
@@ -210,7 +205,6 @@ class Sight:
         return cls(location, len(records), len(failed), len(alive), len(foreign), second, messages)
 
     def line(self, problems: str) -> str:
-        """Return a line of the table."""
         killed = ", ".join(f"{count} {name}" for name, count in self.location.kills.items())
         messages = "<br>".join(f"{count} x {text}" for text, count in self.messages.most_common())
         equal = "no" if problems else "yes"

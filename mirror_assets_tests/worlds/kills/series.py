@@ -83,7 +83,6 @@ class Series:
         return self.random.random() < 0.5
 
     def _dooms(self, number: int) -> Sequence[Doom]:
-        """Of two publishers either or both are doomed."""
         if number % 5 != _OF_FIVE:
             return (self._doom(),)
         first, second = self._doom(), self._doom()

@@ -32,7 +32,6 @@ store.delete_tree("_scratchPad/1")
 
 
 def die(folder: Path, point: Point) -> tuple[set[str], list[str]]:
-    """The files that are left, and the trace."""
     trace, zone = folder / "trace", folder / "zone"
     command = [sys.executable, "-c", _DEEDS, str(trace), str(zone), point.name]
     ended = subprocess.run(command, env=inherited(), start_new_session=True, timeout=60, check=False)

@@ -33,7 +33,6 @@ class StoreAtHand:
 
     @property
     def block(self) -> str:
-        """The store in mirror.yaml."""
         return f'stores:\n  lake: {{root: "{self.root}", {self.settings}}}\n'
 
 
@@ -53,23 +52,19 @@ class LakeLab:
 
     @property
     def uri(self) -> str:
-        """The table's address, as Spark reads it."""
         return f"{self.store.root}/{self.path}"
 
     @property
     def config(self) -> Config:
-        """Its settings, read anew."""
         return load_config(self.root / "mirror.yaml")
 
     @property
     def context(self) -> TableContext:
-        """The table's context."""
         project = replace(compose(self.config), session=lambda _: self.spark)
         return project.table(self.config.table(TABLE))
 
     @property
     def replicator(self) -> LocalReplicator:
-        """The stand-in."""
         return LocalReplicator(self.zone or LocalStore(self.root / "landing"), self.root / "mirror")
 
     def configure(self, settings: Mapping[str, str]) -> None:
@@ -101,5 +96,4 @@ class LakeLab:
         return done
 
     def compare(self) -> ReconcileState:
-        """Return how mirror and source compare."""
         return reconcile_table(self.context, self.replicator).state

@@ -51,7 +51,6 @@ class S3Server:
     fault: Callable[[Request], Response | None] = lambda _: None
 
     def __enter__(self) -> Self:
-        """Start the server, and make the user."""
         moto: _App = DomainDispatcherApplication(create_backend_app)
         self._server: BaseWSGIServer = make_server("127.0.0.1", 0, self._recorded(moto), threaded=True)
         threading.Thread(target=self._server.serve_forever, daemon=True).start()
@@ -64,7 +63,6 @@ class S3Server:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        """Stop the server."""
         settings.INITIAL_NO_AUTH_ACTION_COUNT = self._before
         self._server.shutdown()
 
@@ -74,21 +72,17 @@ class S3Server:
         self.fault = lambda _: None
 
     def bucket(self, name: str) -> str:
-        """Make a bucket, and return its address."""
         self._client("s3").create_bucket(Bucket=name, CreateBucketConfiguration={"LocationConstraint": REGION})
         return f"s3://{name}"
 
     def put(self, bucket: str, key: str, data: bytes) -> None:
-        """Write an object."""
         self._client("s3").put_object(Bucket=bucket, Key=key, Body=data)
 
     def read(self, bucket: str, key: str) -> bytes:
-        """Return an object's content."""
         data: bytes = self._client("s3").get_object(Bucket=bucket, Key=key)["Body"].read()
         return data
 
     def delete(self, bucket: str, key: str) -> None:
-        """Delete an object."""
         self._client("s3").delete_object(Bucket=bucket, Key=key)
 
     def objects(self, bucket: str, prefix: str = "") -> list[str]:

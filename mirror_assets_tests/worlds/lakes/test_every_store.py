@@ -38,7 +38,6 @@ class _Shape:
 
     @property
     def chosen(self) -> Mapping[str, str]:
-        """The table's settings."""
         return self.settings or _KEYED
 
 

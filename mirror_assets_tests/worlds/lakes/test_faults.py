@@ -41,18 +41,15 @@ class _Pair:
     folder: str = field(default_factory=lambda: uuid.uuid4().hex)
 
     def write(self, row: int) -> None:
-        """Commit a row to both."""
         rows = pa.table({"id": [row], "name": [f"n{row}"]})
         for uri, options in ((self.uri, self.s3.options), (str(self.root / "items"), None)):
             write_deltalake(uri, rows, mode="append", configuration=_FEED, storage_options=options)
 
     @property
     def uri(self) -> str:
-        """The table in the bucket."""
         return f"s3://{BUCKET}/{self.folder}/orders"
 
     def configure(self) -> None:
-        """Write mirror.yaml."""
         (self.root / "mirror.yaml").write_text(
             "landing_zone: {path: ./landing}\nmirror: {path: ./mirror}\n"
             f'stores: {{lake: {{root: "s3://{BUCKET}/{self.folder}", region: {REGION}, endpoint: "{self.s3.url}", '
@@ -72,7 +69,6 @@ class _Pair:
 
     @property
     def landed(self) -> list[str]:
-        """The landing files of the table in the bucket."""
         folder = self.root / "landing" / "shop.schema" / "orders"
         return sorted(path.name for path in folder.glob("0*.parquet"))
 

@@ -42,11 +42,9 @@ class _Both:
     tables: str  # the folder of the mirrored database's tables
 
     def fail(self, action: Reply, path: str, *, nth: int = 1, times: int = 1, on: Operation | None = None) -> None:
-        """Answer requests of the source like this."""
         self.server.faults.add(Fault(action, on, path, nth=nth, times=times))
 
     def lag(self, names: str, times: int) -> None:
-        """Let listings not show these names."""
         self.server.faults.add(*(Fault(Lag(f"*{names}"), on, times=times) for on in _LISTINGS))
 
     def requests(self) -> list[str]:

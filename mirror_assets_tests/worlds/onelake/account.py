@@ -48,7 +48,6 @@ class Account:
         self._workspaces: dict[str, Workspace] = {}
 
     def add_workspace(self, name: str) -> Workspace:
-        """A new workspace."""
         made = Workspace(str(uuid.uuid4()), name)
         self._workspaces[made.guid] = made
         return made

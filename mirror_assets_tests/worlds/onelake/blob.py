@@ -27,7 +27,6 @@ _MD5_LIMIT = 4 << 20
 
 
 def head(item: Item, request: Request) -> Answer:
-    """The properties of a file or folder."""
     found = _found(item, request)
     return Answer(200, {**_properties(found), "Content-Length": str(len(found.data))})
 
@@ -49,7 +48,6 @@ def read(item: Item, request: Request) -> Answer:
 
 
 def put_blob(item: Item, request: Request) -> Answer:
-    """Write a file whole, with the folders above it."""
     require_unmanaged(request.path)
     if request.headers["x-ms-blob-type"] != "BlockBlob":
         raise Refused(NOT_BUILT)

@@ -52,7 +52,6 @@ def md5_of(data: bytes) -> str:
 
 
 def require_folders(tree: Tree, path: str) -> None:
-    """Refuse a path below a file."""
     if any(isinstance(tree.get(folder), File) for folder in folders_above(path)):
         raise Refused(PATH_TAKEN)
 

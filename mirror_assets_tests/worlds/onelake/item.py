@@ -18,12 +18,10 @@ class LoopbackItem:
 
     @property
     def workspace(self) -> str:
-        """The workspace's GUID."""
         return self._workspace.guid
 
     @property
     def guid(self) -> str:
-        """The item's GUID."""
         return self._item.guid
 
     @property
@@ -33,7 +31,6 @@ class LoopbackItem:
 
     @property
     def url_by_names(self) -> str:
-        """The same with the names of workspace and item."""
         return f"{self._base}/{self._workspace.name}/{self._item.name}/{LANDING_ZONE}"
 
     def read(self, path: str) -> bytes:
@@ -51,7 +48,6 @@ class LoopbackItem:
             self._item.tree.put(_at(path), file.with_data(data))
 
     def make_folder(self, path: str) -> None:
-        """Make an empty folder."""
         with self._storage.lock:
             self._item.tree.put(_at(path), Folder())
 
@@ -68,7 +64,6 @@ class LoopbackItem:
             self._item.tree.remove(_at(path))
 
     def saved(self) -> Mapping[str, Node]:
-        """All that is in the item, to be restored."""
         with self._storage.lock:
             return self._item.tree.nodes()
 

@@ -62,24 +62,20 @@ class RequestLog:
         self._records: list[Record] = []
 
     def add(self, record: Record) -> None:
-        """Keep a record."""
         with self._lock:
             self._records.append(record)
 
     def reset(self) -> None:
-        """Forget all records."""
         with self._lock:
             self._records = []
 
     @property
     def records(self) -> tuple[Record, ...]:
-        """All records, also of Entra's requests."""
         with self._lock:
             return tuple(self._records)
 
     @property
     def storage(self) -> tuple[Record, ...]:
-        """The records of requests to OneLake."""
         return tuple(record for record in self.records if record.operation.is_storage)
 
     def counts(self, path: str = "*") -> Counter[Operation]:
@@ -115,7 +111,6 @@ class Listener:
         return await _send(incoming, answer, next(_of(CutBody, faults), None))
 
     def _request(self, incoming: web.Request) -> Request:
-        """The request without its body."""
         method = incoming.headers.get("X-HTTP-Method-Override", incoming.method)
         url_path, query = incoming.rel_url.raw_path, dict(parse_qsl(incoming.rel_url.raw_query_string))
         operation = operation_of(method, url_path, query, incoming.headers)

@@ -103,7 +103,6 @@ def _blobs(workspace: Workspace) -> dict[str, Node]:
 
 
 def _blob(name: str, node: Node) -> str:
-    """A folder is a blob, too, and told by its type."""
     kind = "directory" if isinstance(node, Folder) else "file"
     return (
         f"<Blob><Name>{escape(name)}</Name><Properties>"

@@ -33,5 +33,4 @@ class Answer:
 
     @classmethod
     def of_json(cls, status: int, document: object, headers: Mapping[str, str] | None = None) -> Answer:
-        """An answer with a JSON document."""
         return cls(status, {"Content-Type": "application/json", **(headers or {})}, json.dumps(document).encode())

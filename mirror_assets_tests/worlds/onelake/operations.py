@@ -26,7 +26,6 @@ class Operation(Enum):
 
     @property
     def is_storage(self) -> bool:
-        """Whether it goes to OneLake, not to Entra."""
         return self not in (Operation.TOKEN, Operation.DISCOVERY)
 
     @property
@@ -47,7 +46,6 @@ _BY_RESOURCE = {"file": Operation.CREATE, "directory": Operation.CREATE_FOLDER}
 
 
 def operation_of(method: str, url_path: str, query: Mapping[str, str], headers: Mapping[str, str]) -> Operation:
-    """The kind of a request."""
     for end, operation in _BY_END.items():
         if url_path.endswith(end):
             return operation

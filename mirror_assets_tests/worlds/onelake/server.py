@@ -34,12 +34,10 @@ class LoopbackOneLake(TlsServer):
         self.storage = Storage(self.entra, self.url)
 
     def application(self) -> web.Application:
-        """Storage and Entra, told apart by their paths."""
         return Listener(self.storage, self.entra, self.url, self.faults, self.log).application()
 
     @property
     def principal(self) -> Principal:
-        """Who may sign in."""
         return self.entra.principal
 
     def credential(self, secret: str | None = None) -> ClientSecretCredential:

@@ -66,7 +66,6 @@ class Storage:
             return ""
 
     def perform(self, request: Request) -> Answer:
-        """Do what is asked, or refuse it."""
         try:
             with self.lock:
                 answer = self._performed(request)
@@ -116,7 +115,6 @@ class Storage:
 
 
 def common_headers(request: Request) -> dict[str, str]:
-    """What every answer of the service carries."""
     headers = {"x-ms-request-id": str(uuid.uuid4()), "x-ms-version": request.headers.get("x-ms-version", "2021-06-08")}
     if name := request.headers.get("x-ms-client-request-id"):
         headers["x-ms-client-request-id"] = name

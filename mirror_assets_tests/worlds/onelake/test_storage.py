@@ -52,14 +52,12 @@ class Direct:
         headers: Mapping[str, str] | None = None,
         body: bytes = b"",
     ) -> Answer:
-        """The answer to a request."""
         sent = {"Authorization": f"Bearer {self.token}", "Content-Length": str(len(body)), **(headers or {})}
         operation = operation_of(method, url_path, query or {}, sent)
         path = self.storage.path_of(url_path)
         return self.storage.perform(Request(method, url_path, query or {}, sent, body, operation, path))
 
     def write(self, name: str, data: bytes = b"data") -> None:
-        """A file, written whole."""
         assert self.ask("PUT", f"{self.zone}/{name}", headers=_BLOB, body=data).status == 201
 
 
@@ -159,7 +157,6 @@ def test_only_the_principal_gets_a_token_and_it_is_good_for_its_audience_until_i
 
 
 def _opened(zone: Direct, data: bytes = b"data") -> str:
-    """A new file to which data was appended."""
     path = f"{zone.zone}/file"
     zone.ask("PUT", path, {"resource": "file"})
     assert zone.ask("PATCH", path, {"action": "append", "position": "0"}, body=data).status == 202

@@ -40,7 +40,6 @@ class TlsServer(ABC):
 
     @property
     def url(self) -> str:
-        """Where it listens."""
         return _url(self._sockets[0])
 
     def another_url(self) -> str:
@@ -51,7 +50,6 @@ class TlsServer(ABC):
 
     @property
     def ca(self) -> Path:
-        """The certificate to trust, as a PEM file."""
         return self._authority.ca
 
     @property

@@ -19,7 +19,6 @@ class _Clock:
         self._lock, self._last = threading.Lock(), 0
 
     def ticks(self) -> int:
-        """The time now, or one tick after the last look."""
         with self._lock:
             self._last = max(self._last + 1, time.time_ns() // 100 + _TICKS_BEFORE_1970)
             return self._last
@@ -86,11 +85,9 @@ class Tree:
         return dict(self._nodes)
 
     def reset(self, nodes: Mapping[str, Node]) -> None:
-        """Hold these, and nothing else."""
         self._nodes = dict(nodes)
 
     def get(self, path: str) -> Node | None:
-        """What is at the path."""
         return self._nodes.get(path)
 
     def put(self, path: str, node: Node) -> None:
@@ -100,7 +97,6 @@ class Tree:
         self._nodes[path] = node
 
     def below(self, folder: str) -> list[str]:
-        """The paths of all that is in the folder and in its folders, sorted."""
         prefix = f"{folder}/" if folder else ""
         return sorted(path for path in self._nodes if path and path.startswith(prefix))
 

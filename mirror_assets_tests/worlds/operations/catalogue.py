@@ -108,7 +108,6 @@ def _rearrange(source: Source) -> None:
 
 
 def save_as_table(source: Source) -> None:
-    """Under a name, over rows that are all replaced."""
     with source.named("saved") as name:
         source.query(values([0, 2, 5], "s")).write.format("delta").mode("overwrite").saveAsTable(name)
 
@@ -162,8 +161,6 @@ _STREAMS = (
 
 
 def _restore(commits: int) -> Do:
-    """Back by so many commits."""
-
     def restore(source: Source) -> None:
         DeltaTable.forPath(source.spark, source.uri).restoreToVersion(source.version - commits)
 

@@ -23,12 +23,10 @@ class Source:
 
     @property
     def table(self) -> DeltaTable:
-        """The table at its tip, for delta-rs."""
         return DeltaTable(self.uri)
 
     @property
     def version(self) -> int:
-        """The tip."""
         return self.table.version()
 
     def sql(self, *statements: str) -> None:
@@ -55,12 +53,10 @@ class Source:
         self.sql(f"ALTER TABLE {{t}} SET TBLPROPERTIES ({listed})")
 
     def save(self, rows: DataFrame, options: Mapping[str, str], mode: str = "overwrite") -> None:
-        """Write rows of Spark's at the path."""
         rows.write.format("delta").mode(mode).options(**options).save(self.uri)
 
 
 def values(ids: Iterable[int], name: str = "n", part: str = "id % 2") -> str:
-    """A query for rows with these ids."""
     listed = ", ".join(f"({id_})" for id_ in ids)
     return (
         f"SELECT id, CAST({part} AS INT) AS part, concat('{name}', id) AS name, "
@@ -69,7 +65,6 @@ def values(ids: Iterable[int], name: str = "n", part: str = "id % 2") -> str:
 
 
 def arrow(ids: Iterable[int], name: str = "n") -> pa.Table:
-    """The same rows for delta-rs."""
     ordered = list(ids)
     return pa.table(
         {

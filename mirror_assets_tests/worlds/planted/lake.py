@@ -32,11 +32,9 @@ class Lake:
         write_deltalake(str(self.path(table)), _rows(0, 10), configuration=FEED)
 
     def path(self, table: str) -> Path:
-        """The table's folder."""
         return self.folder / table
 
     def open(self, table: str) -> DeltaTable:
-        """The table as delta-rs has it now."""
         return DeltaTable(str(self.path(table)))
 
     def update(self, table: str) -> None:
@@ -44,7 +42,6 @@ class Lake:
         self.open(table).update({"amount": "amount + 1"}, predicate="id < 2")
 
     def append_null_key(self, table: str) -> None:
-        """Commit a row whose key is NULL."""
         row = pa.table({"id": pa.array([None], pa.int64()), "name": ["nobody"], "amount": [0.0]})
         write_deltalake(str(self.path(table)), row, mode="append")
 

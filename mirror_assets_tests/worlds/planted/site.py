@@ -85,7 +85,6 @@ class Site:
 
     @property
     def config(self) -> Path:
-        """Its mirror.yaml."""
         return self.folder / "mirror.yaml"
 
     def command(self, *arguments: str) -> None:
@@ -120,7 +119,6 @@ class Site:
             source.rename(target)
 
     def revoke_grant(self, *, revoked: bool) -> None:
-        """Let the catalog refuse every request, or none."""
         self.unity.faults = [_REVOKED] * 1_000_000 if revoked else []
 
     def epoch(self, table: str) -> int:
@@ -145,14 +143,12 @@ class Site:
         _set_clock(self.folder, self.half_days)
 
     def fabric_tables(self, replicator: LocalReplicator) -> list[Json]:
-        """The tables as Fabric reports them."""
         with suppress(MirrorError):  # it has the same identity: while that is refused, the last report stands
             self.reported = replicating(replicator)()
         return [_failed(one) if one["sourceTableName"] in self.failed else one for one in self.reported]
 
 
 def _backing(folder: Path) -> Path:
-    """What is mounted, while it is."""
     return folder / "backing"
 
 

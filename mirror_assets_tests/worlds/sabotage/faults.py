@@ -73,8 +73,6 @@ def everywhere(right: Callable[..., Any], wrong: Callable[..., Any]) -> Inject:
 
 
 def both(*faults: Inject) -> Inject:
-    """Return a fault of several parts."""
-
     def inject(patch: pytest.MonkeyPatch) -> None:
         for fault in faults:
             fault(patch)
@@ -162,7 +160,6 @@ def _vectors(change: Callable[[BitMap64], BitMap64]) -> Inject:
 
 
 def _other_version(back: int) -> Inject:
-    """Read the files of an earlier version."""
     right = scan_builder.scan_version
 
     def scan_version(log: DeltaLog, version: int, *arguments: Any) -> Scan:  # noqa: ANN401 passed on
@@ -247,7 +244,6 @@ def _lost_in_encoder(*, counts: bool = False, landing_only: bool = False) -> Inj
 
 
 def _echo(patch: pytest.MonkeyPatch) -> None:
-    """Make the ledger return what was read."""
     right = check_slice._slice_rows
 
     def slice_rows(context: TableContext, record: SliceRecord) -> SliceRows:

@@ -64,7 +64,6 @@ def _advanced(world: World, lab: Lab) -> str:
 
 @pytest.fixture(scope="session")
 def worlds(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Worlds:
-    """The worlds, of which each test gets copies."""
     return Worlds(spark, tmp_path_factory.mktemp("sabotage"))
 
 

@@ -69,11 +69,9 @@ class LoopbackBucket:
         return [asked for asked in found if asked.path.startswith(f"/{NAME}")]
 
     def slow(self, pattern: str, seconds: float) -> None:
-        """Let requests for paths that match wait so long."""
         self._say("slow", pattern=pattern, seconds=seconds)
 
     def revoke(self, access_key: str) -> None:
-        """Let a vended key be unknown from now on."""
         self._say("revoke", access_key=access_key)
 
     def _say(self, what: str, **said: str | float) -> Any:  # noqa: ANN401 JSON
@@ -94,7 +92,6 @@ class LoopbackBucket:
         }
 
     def uri(self, path: str) -> str:
-        """The address of a table."""
         return f"s3://{NAME}/{path}"
 
     def vend(self, table: Table) -> dict[str, Any]:

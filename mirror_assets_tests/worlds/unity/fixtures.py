@@ -15,7 +15,6 @@ from mirror_assets_tests.worlds.unity.server import TOKEN, LoopbackUnity
 
 @pytest.fixture(scope="session")
 def unity_server() -> Iterator[LoopbackUnity]:
-    """The run's only catalog."""
     with LoopbackUnity() as server:
         yield server
 
@@ -41,7 +40,6 @@ def known_locations(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> KnownLoc
 
 @pytest.fixture(scope="session")
 def bucket_server() -> Iterator[LoopbackBucket]:
-    """The run's only bucket."""
     with LoopbackBucket() as server:
         yield server
 

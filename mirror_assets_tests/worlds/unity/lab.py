@@ -38,7 +38,6 @@ class UnityLab:
     bucket: LoopbackBucket
 
     def configure(self) -> None:
-        """Write mirror.yaml."""
         tables = "".join(
             f"  shop.{name}: {{source: {{catalog: main, table: sales.{name}}}, keys: [id]}}\n"
             for name in ("orders", "lines")
@@ -52,17 +51,14 @@ class UnityLab:
 
     @property
     def file(self) -> Path:
-        """Its mirror.yaml."""
         return self.root / "mirror.yaml"
 
     @property
     def config(self) -> Config:
-        """Its settings, read anew."""
         return load_config(self.file)
 
     @property
     def replicator(self) -> LocalReplicator:
-        """The stand-in."""
         return LocalReplicator(LocalStore(self.root / "landing"), self.root / "mirror")
 
     def create(self, name: str, folder: str, rows: int = 10, files: int = 1) -> Table:
@@ -75,13 +71,11 @@ class UnityLab:
         return self.register(name, folder)
 
     def register(self, name: str, folder: str) -> Table:
-        """Register what lies in the folder."""
         table = self.unity.add(f"main.sales.{name}", self.bucket.uri(folder))
         self.unity.vend = self.bucket.vend
         return table
 
     def opened(self, folder: str) -> DeltaTable:
-        """Open the table in a folder as its owner does."""
         return DeltaTable(self.bucket.uri(folder), storage_options=self.bucket.writer)
 
     def change(self, folder: str) -> None:
@@ -97,7 +91,6 @@ class UnityLab:
         return project.table(self.config.table(TableName("shop", name)))
 
     def mirror(self, name: str) -> list[ProcessedSlice]:
-        """Mirror the table until nothing is left."""
         return list(landed_slices(self.context(name), wait_on(self.replicator)))
 
     def is_equal(self, name: str) -> bool:

@@ -60,7 +60,6 @@ class _Watched:
         return found
 
     def slow(self, pattern: str, seconds: float) -> None:
-        """Let requests for these paths wait."""
         self._slow, self._seconds = re.compile(pattern), seconds
 
     def check(self) -> None:
@@ -68,7 +67,6 @@ class _Watched:
         settings.INITIAL_NO_AUTH_ACTION_COUNT = 0
 
     def revoke(self, access_key: str) -> None:
-        """Let the key of an assumed role be unknown."""
         known = sts_backends[DEFAULT_ACCOUNT_ID]["aws"].assumed_roles
         known[:] = [role for role in known if role.access_key_id != access_key]
 

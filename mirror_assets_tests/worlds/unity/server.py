@@ -31,7 +31,6 @@ class Answer:
 
     @classmethod
     def refusal(cls, status: int, code: str, message: str) -> Answer:
-        """An error as the server writes it."""
         details = [{"@type": "google.rpc.ErrorInfo", "reason": code}]
         return cls(status, {"error_code": code, "message": message, "details": details})
 
@@ -60,7 +59,6 @@ class Table:
 
     @property
     def info(self) -> dict[str, Any]:
-        """TableInfo."""
         catalog, schema, name = self.full_name.split(".")
         return {
             "name": name,
@@ -97,23 +95,19 @@ class LoopbackUnity:
 
     @property
     def url(self) -> str:
-        """Where it listens."""
         return f"http://127.0.0.1:{self._socket.getsockname()[1]}"
 
     def add(self, full_name: str, location: str | None, properties: dict[str, str] | None = None) -> Table:
-        """Register a table, in the place of one that had the name."""
         table = self.tables[full_name] = Table(full_name, location, properties=properties or {})
         return table
 
     def reset(self) -> None:
-        """No tables, no faults, no log."""
         self.tables.clear()
         self.faults.clear()
         self.log.clear()
         self.vend = lambda _: {}
 
     def vended(self, table: Table) -> list[Asked]:
-        """The requests for credentials of a table."""
         return [asked for asked in self.log if asked.table_id == table.table_id]
 
     def __enter__(self) -> Self:
