@@ -77,15 +77,6 @@ def _status(instance: dg.DagsterInstance, asset: dg.AssetKey, check: str) -> str
     return instance.event_log_storage.get_latest_asset_check_execution_by_key([key])[key].status.value
 
 
-def test_a_range_of_slices_is_materialized_in_order(lab: Lab, instance: dg.DagsterInstance) -> None:
-    assert _launch(lab, instance, key(0, 1)).success
-    lab.change()
-    assert _launch(lab, instance, key(2, 3), key(4, 5)).success
-    everything = {str(k) for k in (key(0, 1), key(2, 3), key(4, 5))}
-    assert _materialized(instance, _ZONE) == _materialized(instance, _FEED) == everything
-    assert len(lab.files) == 3
-
-
 # What a run of two slices leaves.
 
 

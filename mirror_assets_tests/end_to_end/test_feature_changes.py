@@ -13,7 +13,6 @@ import pytest
 from deltalake import write_deltalake
 from pyspark.sql import SparkSession
 
-from mirror_assets.config.load import load_config
 from mirror_assets.errors import MirrorError
 from mirror_assets_tests.lab import Lab
 from mirror_assets_tests.landed_rows import ALL, Chosen, Rows, landed_rows, require_equal, source_rows
@@ -202,21 +201,6 @@ def test_a_condition_on_a_member_that_older_versions_lack_keeps_the_right_rows(
     _require_equal(lab, Chosen(where))
 
 
-def test_char_that_delta_rs_writes_without_blanks_is_padded_as_by_delta(spark: SparkSession, tmp_path: Path) -> None:
-    lab = Lab(spark, tmp_path)
-    lab.configure("changes: files", "slices: {max_commits: 100}")
-    lab.sql(
-        "CREATE TABLE {t} (id INT, name CHAR(5), amount DOUBLE) USING delta",
-        "INSERT INTO {t} VALUES (1, 'ab', 1), (2, 'cd', 2)",
-    )
-    write_deltalake(lab.uri, pa.table({"id": pa.array([3], pa.int32()), "name": ["x"], "amount": [3.0]}), mode="append")
-    lab.mirror()
-    _require_equal(lab)
-    lab.sql("UPDATE {t} SET amount = 9 WHERE id IN (2, 3)")
-    lab.mirror()
-    _require_equal(lab)
-
-
 def test_a_key_that_two_rows_have_is_refused_or_reconcile_is_right_about_it(
     spark: SparkSession, tmp_path: Path
 ) -> None:
@@ -291,15 +275,6 @@ def _column_mapping(lab: Lab) -> None:
     )
 
 
-def _late_feed(lab: Lab) -> None:
-    lab.sql(
-        "CREATE TABLE {t} (id INT, name STRING) USING delta",
-        "INSERT INTO {t} VALUES (1, 'a')",
-        f"ALTER TABLE {{t}} SET TBLPROPERTIES ({_FEED})",
-        "UPDATE {t} SET name = 'z'",
-    )
-
-
 def _cleaned(lab: Lab) -> None:
     """Version 6 has a checkpoint; the commits before 5 are deleted."""
     lab.sql(
@@ -327,7 +302,7 @@ def _clone(lab: Lab) -> None:
     lab.sql(f"CREATE TABLE {{t}} SHALLOW CLONE delta.`{base.uri}`", "INSERT INTO {t} VALUES (50, 'clone', 'x')")
 
 
-@pytest.mark.parametrize("make", [_column_mapping, _late_feed, _cleaned, _partitioned_with_a_late_feed, _clone])
+@pytest.mark.parametrize("make", [_column_mapping, _cleaned, _partitioned_with_a_late_feed, _clone])
 def test_a_table_with_a_history_is_loaded_and_followed(
     spark: SparkSession, tmp_path: Path, make: Callable[[Lab], None]
 ) -> None:
@@ -377,10 +352,3 @@ def test_rows_without_keys_are_followed_by_their_ids_until_row_tracking_ends(
     )
     with pytest.raises(MirrorError, match="enableRowTracking"):
         lab.mirror()
-
-
-def test_a_history_that_leaves_out_files_is_refused(spark: SparkSession, tmp_path: Path) -> None:
-    lab = Lab(spark, tmp_path)
-    lab.configure("history: stream\n    history_stream: {excludeRegex: 'part=1'}")
-    with pytest.raises(MirrorError, match="excludeRegex"):
-        load_config(lab.config_file)

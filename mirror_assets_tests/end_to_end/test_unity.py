@@ -149,7 +149,7 @@ def test_a_table_that_was_made_again_is_rebuilt(lab: UnityLab, folder: str) -> N
     lab.mirror("orders")
     lab.create("orders", f"{folder}/orders-2", rows=4)
     lab.mirror("orders")
-    manifest = lab.context("orders").manifest()
+    manifest = lab.table("orders").manifest()
     assert manifest is not None
     assert manifest.epoch == 2
     assert lab.is_equal("orders")
@@ -198,7 +198,7 @@ def test_one_table_stands_still_and_the_other_goes_on(
     with raises(family, code, match="sales.orders: the catalog main"):
         lab.mirror("orders")
     lab.unity.faults = []
-    assert lab.context("orders").manifest() is None
+    assert lab.table("orders").manifest() is None
     assert lab.mirror("lines")
     assert lab.mirror("orders")
 

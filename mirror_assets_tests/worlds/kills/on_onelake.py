@@ -12,8 +12,7 @@ from mirror_assets.zones import LocalStore
 from mirror_assets.zones.onelake.onelake_store import OneLakeStore
 from mirror_assets.zones.onelake.onelake_zone import Staging
 from mirror_assets_tests.lab import TABLE
-from mirror_assets_tests.worlds.eyes import Eyes
-from mirror_assets_tests.worlds.kills.place import Arrival, Ground
+from mirror_assets_tests.worlds.kills.place import Arrival, Place
 from mirror_assets_tests.worlds.kills.points import Point, Side, Write
 from mirror_assets_tests.worlds.kills.process import Run
 from mirror_assets_tests.worlds.onelake import (
@@ -37,28 +36,27 @@ _BELOW = f"{LANDING_ZONE}/"
 
 
 @dataclass
-class OnOneLake:
+class OnOneLake(Place):
     """See Place."""
 
-    ground: Ground
     server: LoopbackOneLake
     item: LoopbackItem
     staging: Staging
-    trust: str
-    """What a JVM has to be told so that it trusts the server."""
-    eyes: Eyes = field(default_factory=Eyes)
     _sent: dict[str, list[str]] = field(default_factory=dict)
     _runs: dict[str, Run] = field(default_factory=dict)
     _released: int = 0
 
+    sides = (Side.BEFORE, Side.AFTER, Side.LATE)
+
     @classmethod
     @contextmanager
-    def opened(cls, ground: Ground, server: LoopbackOneLake, staging: Staging) -> Iterator[OnOneLake]:
+    def opened(cls, root: Path, server: LoopbackOneLake, staging: Staging) -> Iterator[OnOneLake]:
+        """A new item, watched as long as the block lasts."""
         item = server.new_item()
+        place = cls(root, server, item, staging)
         zone = f"{{url: '{item.url}', credential: client_secret, staging: {staging.value}, ca_bundle: '{server.ca}'}}"
         name = {"spark.hadoop.fs.azure.user.agent.prefix": "${AZURE_HTTP_USER_AGENT}"}
-        ground.configure(f"{{onelake: {zone}}}", name)
-        place = cls(ground, server, item, staging, server.spark_settings()["spark.driver.extraJavaOptions"])
+        place.configure(f"{{onelake: {zone}}}", name)
         server.storage.watch = lambda: place.eyes.see(item.landing_files(TABLE.file_folders))
         try:
             yield place
@@ -73,27 +71,24 @@ class OnOneLake:
         """Start a run of the console script; its requests carry its name."""
         self._sent[name] = []
         self.server.faults.add(*self._faults(name, at))
+        # What a JVM has to be told so that it trusts the server.
+        trust = self.server.spark_settings()["spark.driver.extraJavaOptions"]
+        ours = self.environment()
+        named = {"AZURE_HTTP_USER_AGENT": name, "JAVA_OPTIONS": f"{ours['JAVA_OPTIONS']} {trust}"}
         script = str(Path(sys.executable).with_name("mirror-assets"))
-        run = Run(name, [script, "run", "--config", str(self.ground.config_file)], self._environment(name))
-        self._runs[name] = run
-        return run
+        command = [script, "run", "--config", str(self.config_file)]
+        self._runs[name] = Run(name, command, {**ours, **self.server.environment(), **named})
+        return self._runs[name]
 
-    @property
-    def sides(self) -> Sequence[Side]:
-        return (Side.BEFORE, Side.AFTER, Side.LATE)
-
-    def requests(self, name: str) -> int:
-        return len(self._sent[name])
-
-    def last_request(self, name: str) -> str:
-        return self._sent[name][-1] if self._sent[name] else "none"
+    def sent(self, name: str) -> Sequence[str]:
+        return self._sent[name]
 
     def attempts(self) -> frozenset[str]:
-        """Attempt folders: Spark's are on disk before they are uploaded."""
+        """Spark's are on disk before they are uploaded."""
         names = frozenset(name.rstrip("/") for name in self.item.names(TABLE.scratch))
         if self.staging is Staging.DIRECT:
             return names
-        local_staging = LocalStore(self.ground.root / "staging" / self.item.guid)
+        local_staging = LocalStore(self.root / "staging" / self.item.guid)
         return names | {info.name for info in local_staging.list(TABLE.scratch)}
 
     def late(self) -> Sequence[Arrival]:
@@ -103,11 +98,6 @@ class OnOneLake:
 
     def settle(self) -> None:
         self.server.faults.end()
-
-    def _environment(self, name: str) -> dict[str, str]:
-        ours = self.ground.environment()
-        trusting = {"AZURE_HTTP_USER_AGENT": name, "JAVA_OPTIONS": f"{ours['JAVA_OPTIONS']} {self.trust}"}
-        return {**ours, **self.server.environment(), **trusting}
 
     def _faults(self, name: str, point: Point | None) -> Iterator[Fault]:
         """Whatever the run asks is noted; at the point it is killed, and its request may be lost or held."""

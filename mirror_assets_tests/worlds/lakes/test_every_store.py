@@ -12,7 +12,6 @@ from pyspark.sql import SparkSession
 
 from mirror_assets.cli import main
 from mirror_assets.cli.options import Exit
-from mirror_assets.verify.reconciliation import ReconcileState
 from mirror_assets_tests.smoke import smoke_first
 from mirror_assets_tests.worlds.lakes.lake import FEED, LakeLab, StoreAtHand
 from mirror_assets_tests.worlds.lakes.s3_server import BUCKET, PREFIX, REGION, S3Server
@@ -81,20 +80,20 @@ def store(
 def test_a_table_is_loaded_and_followed_and_equal(
     name: str, store: StoreAtHand, spark: SparkSession, tmp_path: Path
 ) -> None:
-    shape, lab = _SHAPES[name], LakeLab(spark, store, "sales/orders", tmp_path)
+    shape, lab = _SHAPES[name], LakeLab(spark, tmp_path, store, "sales/orders")
     lab.configure(shape.chosen)
     lab.create(shape.properties, shape.more)
     assert [done.planned.last for done in lab.mirror()] == [1]
     lab.sql(*shape.changes)
     assert lab.mirror()
-    assert lab.compare() is ReconcileState.EQUAL
+    assert lab.is_equal()
     assert lab.mirror() == []
 
 
 @pytest.mark.soak
 def test_a_vacuum_between_slices_disturbs_nothing(store: StoreAtHand, spark: SparkSession, tmp_path: Path) -> None:
     """VACUUM deletes the store's old files, by Hadoop's file system; the next slice needs none of them."""
-    lab = LakeLab(spark, store, "sales/vacuumed", tmp_path)
+    lab = LakeLab(spark, tmp_path, store, "sales/vacuumed")
     lab.configure(_KEYED)
     lab.create()
     lab.sql(_CHANGES[0])
@@ -106,14 +105,14 @@ def test_a_vacuum_between_slices_disturbs_nothing(store: StoreAtHand, spark: Spa
         spark.conf.unset("spark.databricks.delta.retentionDurationCheck.enabled")
     lab.sql(*_CHANGES[1:])
     assert lab.mirror()
-    assert lab.compare() is ReconcileState.EQUAL
+    assert lab.is_equal()
 
 
 @pytest.mark.long(20)
 def test_init_writes_settings_that_mirror_the_table(
     store: StoreAtHand, spark: SparkSession, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    lab = LakeLab(spark, store, "sales/orders", tmp_path)
+    lab = LakeLab(spark, tmp_path, store, "sales/orders")
     lab.create()
     settings = [part.strip().partition(": ") for part in store.settings.split(",")]
     options = [f"--{name.replace('_', '-')}={value.strip(chr(34))}" for name, _, value in settings]

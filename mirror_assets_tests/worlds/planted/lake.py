@@ -51,6 +51,12 @@ class Lake:
         texts = rows.set_column(2, "amount", pa.array(["1.5"] * 10))
         write_deltalake(str(self.path(table)), texts, mode="overwrite", schema_mode="overwrite")
 
+    def move_away(self, table: str) -> None:
+        self.path(table).rename(self.folder / "elsewhere")
+
+    def move_back(self, table: str) -> None:
+        (self.folder / "elsewhere").rename(self.path(table))
+
     def commit_lost(self, table: str) -> None:
         """Commit an update whose files are gone before anyone can read them; they are kept elsewhere."""
         self._commit_at_once(table, keeps_files=True)
@@ -71,12 +77,12 @@ class Lake:
         last = max(path for path in (self.path(table) / _LOG).glob("*.json"))
         last.rename(last.with_name(f"{int(last.stem) - 1:020}.json"))
 
-    def commit_dated(self, table: str, ahead_seconds: float) -> None:
-        """Commit an update by a writer whose clock is so many seconds ahead."""
+    def commit_in_the_future(self, table: str) -> None:
+        """Commit an update by a writer whose clock is an hour ahead."""
 
         def later(action: dict[str, dict[str, object]]) -> None:
             if "commitInfo" in action:
-                action["commitInfo"]["timestamp"] = int((time.time() + ahead_seconds) * 1000)
+                action["commitInfo"]["timestamp"] = int((time.time() + 3600) * 1000)
 
         self._commit_at_once(table, edit=later)
 

@@ -92,9 +92,6 @@ class Watch:
 
     def repair(self, planted: PlantedFault) -> None:
         """Repair the fault; the time counts from the end of what a person does."""
-        if planted.fault.repair is None:
-            planted.repaired = planted.planted
-            return
         planted.fault.repair(self.site)
         planted.repaired = time.monotonic()
 

@@ -3,25 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
-from pathlib import Path
+from dataclasses import dataclass
 
 import pyarrow as pa
 from deltalake import DeltaTable, write_deltalake
-from pyspark.sql import SparkSession
 
-from mirror_assets.composition import compose
-from mirror_assets.config.load import load_config
-from mirror_assets.config.model import Config
-from mirror_assets.landing.names import TableName
-from mirror_assets.pipeline.context import TableContext
-from mirror_assets.pipeline.land_slice import ProcessedSlice
-from mirror_assets.pipeline.reconcile_table import reconcile_table
-from mirror_assets.standin.replicator import LocalReplicator
-from mirror_assets.verify.reconciliation import ReconcileState
-from mirror_assets.zones import LocalStore
-from mirror_assets_tests.lab import wait_on
-from mirror_assets_tests.landed_slices import landed_slices
+from mirror_assets_tests.worlds.lakes.lake import StoreLab
 from mirror_assets_tests.worlds.unity.bucket import REGION, LoopbackBucket
 from mirror_assets_tests.worlds.unity.server import LoopbackUnity, Table
 
@@ -29,11 +16,9 @@ _FEED: Mapping[str, str | None] = {"delta.enableChangeDataFeed": "true"}
 
 
 @dataclass(frozen=True)
-class UnityLab:
+class UnityLab(StoreLab):
     """Everything on this machine is below `root`; the tables `orders` and `lines` have (id, name) and key id."""
 
-    spark: SparkSession
-    root: Path
     unity: LoopbackUnity
     bucket: LoopbackBucket
 
@@ -48,18 +33,6 @@ class UnityLab:
             f"catalogs:\n  main: {{type: unity, url: '{self.unity.url}', token_variable: UC_TOKEN}}\n"
             f"tables:\n{tables}"
         )
-
-    @property
-    def file(self) -> Path:
-        return self.root / "mirror.yaml"
-
-    @property
-    def config(self) -> Config:
-        return load_config(self.file)
-
-    @property
-    def replicator(self) -> LocalReplicator:
-        return LocalReplicator(LocalStore(self.root / "landing"), self.root / "mirror")
 
     def create(self, name: str, folder: str, rows: int = 10, files: int = 1) -> Table:
         """Write a table with rows of these ids into a folder of the bucket, and register it."""
@@ -84,16 +57,3 @@ class UnityLab:
         self.opened(folder).delete("id = 2")
         more = pa.table({"id": [100, 101], "name": ["new", "newer"]})
         write_deltalake(self.bucket.uri(folder), more, mode="append", storage_options=self.bucket.writer)
-
-    def context(self, name: str) -> TableContext:
-        """The table's context; all tables of a test are read in one session, in turn."""
-        project = replace(compose(self.config), session=lambda _: self.spark)
-        return project.table(self.config.table(TableName("shop", name)))
-
-    def mirror(self, name: str) -> list[ProcessedSlice]:
-        return list(landed_slices(self.context(name), wait_on(self.replicator)))
-
-    def is_equal(self, name: str) -> bool:
-        """Whether the mirror equals its source once the stand-in has applied everything."""
-        self.replicator.poll()
-        return reconcile_table(self.context(name), self.replicator).state is ReconcileState.EQUAL
