@@ -132,6 +132,12 @@ CHANGES = (
 )
 
 
+@pytest.fixture
+def lab(spark: SparkSession, tmp_path: Path) -> Lab:
+    """No table yet."""
+    return Lab(spark, tmp_path)
+
+
 def _ids(keys: str) -> str | None:
     """The column that the row id has in the mirror of a table without keys."""
     return "_row_id" if keys == "[]" else None
@@ -148,8 +154,7 @@ def _columns(rows: Rows) -> set[str]:
 
 
 @pytest.mark.parametrize("change", smoke_first(CHANGES, 12), ids=str)
-def test_a_feature_may_change_within_a_slice(spark: SparkSession, tmp_path: Path, change: Change) -> None:
-    lab = Lab(spark, tmp_path)
+def test_a_feature_may_change_within_a_slice(lab: Lab, change: Change) -> None:
     lab.configure(f"changes: {change.way}", "slices: {max_commits: 100}", change.keys)
     lab.sql(
         f"CREATE TABLE {{t}} (id INT, name STRING, amount DOUBLE) USING delta TBLPROPERTIES ({change.properties})",
@@ -166,8 +171,7 @@ def test_a_feature_may_change_within_a_slice(spark: SparkSession, tmp_path: Path
     _require_equal(lab, keys=change.keys)
 
 
-def test_a_table_made_again_with_the_same_version_is_loaded_again(spark: SparkSession, tmp_path: Path) -> None:
-    lab = Lab(spark, tmp_path)
+def test_a_table_made_again_with_the_same_version_is_loaded_again(lab: Lab) -> None:
     lab.configure("changes: files", "slices: {max_rows: 5}")
     _write_by_rust(lab.uri, 0)
     _write_by_rust(lab.uri, 5)
@@ -188,10 +192,8 @@ def _write_by_rust(uri: str, first: int) -> None:
     write_deltalake(uri, rows, mode="append")
 
 
-def test_a_condition_on_a_member_that_older_versions_lack_keeps_the_right_rows(
-    spark: SparkSession, tmp_path: Path
-) -> None:
-    lab, where = Lab(spark, tmp_path), "info.a IS NULL OR info.a > 0"
+def test_a_condition_on_a_member_that_older_versions_lack_keeps_the_right_rows(lab: Lab) -> None:
+    where = "info.a IS NULL OR info.a > 0"
     lab.configure(f"changes: files\n    where: {where}", "slices: {max_commits: 100}")
     lab.create()
     lab.sql("ALTER TABLE {t} ADD COLUMNS (info STRUCT<a: INT>)")
@@ -201,11 +203,8 @@ def test_a_condition_on_a_member_that_older_versions_lack_keeps_the_right_rows(
     _require_equal(lab, Chosen(where))
 
 
-def test_a_key_that_two_rows_have_is_refused_or_reconcile_is_right_about_it(
-    spark: SparkSession, tmp_path: Path
-) -> None:
+def test_a_key_that_two_rows_have_is_refused_or_reconcile_is_right_about_it(lab: Lab) -> None:
     """The second row is in a file of its own: only a slice that reads both files can see it."""
-    lab = Lab(spark, tmp_path)
     lab.configure("changes: files", "slices: {max_commits: 100}")
     lab.create()
     lab.mirror()
@@ -215,7 +214,7 @@ def test_a_key_that_two_rows_have_is_refused_or_reconcile_is_right_about_it(
     except MirrorError as refused:
         assert "id" in str(refused)  # noqa: PT017 both are right
     else:
-        is_right = source_rows(spark, Path(lab.uri)) == landed_rows(lab.folder)
+        is_right = source_rows(lab.spark, Path(lab.uri)) == landed_rows(lab.folder)
         assert lab.is_equal is is_right
 
 
@@ -229,10 +228,7 @@ def test_a_key_that_two_rows_have_is_refused_or_reconcile_is_right_about_it(
         ("état", "`état` = 'x'"),
     ],
 )
-def test_a_condition_follows_no_column_that_only_took_the_name(
-    spark: SparkSession, tmp_path: Path, column: str, where: str
-) -> None:
-    lab = Lab(spark, tmp_path)
+def test_a_condition_follows_no_column_that_only_took_the_name(lab: Lab, column: str, where: str) -> None:
     lab.configure(f"where: {json.dumps(where)}\n    columns: [name]", "slices: {max_commits: 100}")
     lab.sql(
         f"CREATE TABLE {{t}} (id INT, name STRING, `{column}` STRING) USING delta "
@@ -252,8 +248,7 @@ def test_a_condition_follows_no_column_that_only_took_the_name(
 @pytest.mark.parametrize(
     "sql", ["cast('09:30:00' as timestamp)", "timestamp '09:30:00'", "date_trunc('day', cast('09:00' as timestamp))"]
 )
-def test_an_expression_that_depends_on_today_is_refused(spark: SparkSession, tmp_path: Path, sql: str) -> None:
-    lab = Lab(spark, tmp_path)
+def test_an_expression_that_depends_on_today_is_refused(lab: Lab, sql: str) -> None:
     lab.configure(f"columns: {{at: {{sql: {json.dumps(sql)}, type: timestamp}}}}")
     lab.create()
     with pytest.raises(MirrorError, match=r"\bat\b"):
@@ -303,10 +298,7 @@ def _clone(lab: Lab) -> None:
 
 
 @pytest.mark.parametrize("make", [_column_mapping, _cleaned, _partitioned_with_a_late_feed, _clone])
-def test_a_table_with_a_history_is_loaded_and_followed(
-    spark: SparkSession, tmp_path: Path, make: Callable[[Lab], None]
-) -> None:
-    lab = Lab(spark, tmp_path)
+def test_a_table_with_a_history_is_loaded_and_followed(lab: Lab, make: Callable[[Lab], None]) -> None:
     lab.configure("changes: feed", "slices: {max_commits: 100}")
     make(lab)
     lab.mirror()
@@ -316,8 +308,7 @@ def test_a_table_with_a_history_is_loaded_and_followed(
     _require_equal(lab)
 
 
-def test_the_start_that_the_message_of_a_cleaned_log_advises_works(spark: SparkSession, tmp_path: Path) -> None:
-    lab = Lab(spark, tmp_path)
+def test_the_start_that_the_message_of_a_cleaned_log_advises_works(lab: Lab) -> None:
     lab.configure("start: {version: 2}", "slices: {max_commits: 100}")
     _cleaned(lab)
     with pytest.raises(MirrorError) as refused:
@@ -333,10 +324,7 @@ def test_the_start_that_the_message_of_a_cleaned_log_advises_works(spark: SparkS
     lab.mirror()
 
 
-def test_rows_without_keys_are_followed_by_their_ids_until_row_tracking_ends(
-    spark: SparkSession, tmp_path: Path
-) -> None:
-    lab = Lab(spark, tmp_path)
+def test_rows_without_keys_are_followed_by_their_ids_until_row_tracking_ends(lab: Lab) -> None:
     lab.configure("changes: row_tracking", "slices: {max_commits: 100}", "[]")
     lab.sql(
         "CREATE TABLE {t} (name STRING, v INT) USING delta",

@@ -11,9 +11,8 @@ from mirror_assets.zones.onelake.onelake_store import OneLakeStore
 from mirror_assets_tests.landing.staging import TABLE
 from mirror_assets_tests.worlds.eyes import Eyes
 from mirror_assets_tests.worlds.onelake import LoopbackOneLake
-from mirror_assets_tests.worlds.onelake.account import LANDING_ZONE
+from mirror_assets_tests.worlds.onelake.account import LANDING_ZONE, File, Node
 from mirror_assets_tests.worlds.onelake.stores import loopback_store
-from mirror_assets_tests.worlds.onelake.tree import File, Node
 from mirror_assets_tests.zones.memory import MemoryStore
 from mirror_assets_tests.zones.onelake.wire import Clock
 

@@ -17,9 +17,9 @@ from deltalake import write_deltalake
 from mirror_assets.lakes.azure import AzureCredential, AzureStore
 from mirror_assets.lakes.lake_store import LakeAddress
 from mirror_assets_tests.worlds.lakes.s3_server import REGION, S3Server
+from mirror_assets_tests.worlds.onelake.account import File
 from mirror_assets_tests.worlds.onelake.certificates import TRUSTSTORE_PASSWORD
 from mirror_assets_tests.worlds.onelake.server import LoopbackOneLake
-from mirror_assets_tests.worlds.onelake.tree import File
 
 _FEED = {"delta.enableChangeDataFeed": "true"}
 _ROWS = pa.table({"id": [1, 2, 3]})

@@ -23,7 +23,7 @@ from mirror_assets_tests.worlds.fabric.databases import LoopbackDatabase, replic
 from mirror_assets_tests.worlds.fabric.loopback import LoopbackFabric
 from mirror_assets_tests.worlds.lakes.lake import LakeLab, StoreAtHand
 from mirror_assets_tests.worlds.onelake.faults import Fault, Lag, Reply
-from mirror_assets_tests.worlds.onelake.operations import Operation
+from mirror_assets_tests.worlds.onelake.messages import Operation
 from mirror_assets_tests.worlds.onelake.server import LoopbackOneLake
 from mirror_assets_tests.worlds.onelake.stores import loopback_store
 

@@ -5,11 +5,10 @@ from __future__ import annotations
 import re
 from email.utils import formatdate
 
-from mirror_assets_tests.worlds.onelake.account import Item
+from mirror_assets_tests.worlds.onelake.account import File, Folder, Item, Node, unix_seconds
 from mirror_assets_tests.worlds.onelake.conditions import require, require_unmanaged
 from mirror_assets_tests.worlds.onelake.dfs import done, md5_of, require_folders, require_md5
-from mirror_assets_tests.worlds.onelake.messages import Answer, Request
-from mirror_assets_tests.worlds.onelake.refusals import (
+from mirror_assets_tests.worlds.onelake.messages import (
     BLOB_MISSING,
     BLOB_TAKEN,
     BLOCKS_REFUSED,
@@ -17,10 +16,11 @@ from mirror_assets_tests.worlds.onelake.refusals import (
     NOT_BUILT,
     NOT_MODIFIED,
     WRONG_HEADER,
+    Answer,
     Refusal,
     Refused,
+    Request,
 )
-from mirror_assets_tests.worlds.onelake.tree import File, Folder, Node, unix_seconds
 
 _RANGE = re.compile(r"bytes=(\d+)-(\d*)")
 _MD5_LIMIT = 4 << 20

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from mirror_assets_tests.worlds.onelake.account import Item, Place
-from mirror_assets_tests.worlds.onelake.messages import Request
-from mirror_assets_tests.worlds.onelake.refusals import (
+from mirror_assets_tests.worlds.onelake.account import Item, Node, Place
+from mirror_assets_tests.worlds.onelake.messages import (
     CHANGED,
     KEY_REFUSED,
     MANAGED,
@@ -16,8 +15,8 @@ from mirror_assets_tests.worlds.onelake.refusals import (
     SOURCE_CHANGED,
     Refusal,
     Refused,
+    Request,
 )
-from mirror_assets_tests.worlds.onelake.tree import Node
 
 _PERMISSION_HEADERS = (
     "x-ms-owner",

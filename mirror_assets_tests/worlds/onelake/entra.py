@@ -9,8 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from urllib.parse import parse_qsl
 
-from mirror_assets_tests.worlds.onelake.messages import Answer, Request
-from mirror_assets_tests.worlds.onelake.operations import Operation
+from mirror_assets_tests.worlds.onelake.messages import Answer, Operation, Request
 
 STORAGE = "https://storage.azure.com"
 

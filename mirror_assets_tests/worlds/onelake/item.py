@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 
 from mirror_assets.landing.names import landing_number
-from mirror_assets_tests.worlds.onelake.account import LANDING_ZONE, Item, Workspace
+from mirror_assets_tests.worlds.onelake.account import LANDING_ZONE, File, Folder, Item, Node, Workspace
 from mirror_assets_tests.worlds.onelake.storage import Storage
-from mirror_assets_tests.worlds.onelake.tree import File, Folder, Node
 
 
 class LoopbackItem:

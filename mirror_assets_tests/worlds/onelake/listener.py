@@ -31,9 +31,7 @@ from mirror_assets_tests.worlds.onelake.faults import (
     Moment,
     Reply,
 )
-from mirror_assets_tests.worlds.onelake.messages import Answer, Request
-from mirror_assets_tests.worlds.onelake.operations import Operation, operation_of
-from mirror_assets_tests.worlds.onelake.refusals import Refusal
+from mirror_assets_tests.worlds.onelake.messages import Answer, Operation, Refusal, Request, operation_of
 from mirror_assets_tests.worlds.onelake.storage import Storage, common_headers
 
 _Action = TypeVar("_Action")

@@ -6,10 +6,8 @@ import base64
 from email.utils import formatdate
 from xml.sax.saxutils import escape
 
-from mirror_assets_tests.worlds.onelake.account import Account, Item, Workspace
-from mirror_assets_tests.worlds.onelake.messages import Answer, Request
-from mirror_assets_tests.worlds.onelake.refusals import PATH_MISSING, WRONG_QUERY, Refused
-from mirror_assets_tests.worlds.onelake.tree import Folder, Node, unix_seconds
+from mirror_assets_tests.worlds.onelake.account import Account, Folder, Item, Node, Workspace, unix_seconds
+from mirror_assets_tests.worlds.onelake.messages import PATH_MISSING, WRONG_QUERY, Answer, Refused, Request
 
 
 def list_paths(account: Account, workspace: Workspace, request: Request, page_size: int) -> Answer:

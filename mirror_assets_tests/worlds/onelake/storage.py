@@ -18,16 +18,17 @@ from mirror_assets_tests.worlds.onelake.conditions import (
 from mirror_assets_tests.worlds.onelake.dfs import append, create, delete, flush, rename
 from mirror_assets_tests.worlds.onelake.entra import STORAGE, Entra
 from mirror_assets_tests.worlds.onelake.listing import list_blobs, list_paths
-from mirror_assets_tests.worlds.onelake.messages import Answer, Request
-from mirror_assets_tests.worlds.onelake.operations import Operation
-from mirror_assets_tests.worlds.onelake.refusals import (
+from mirror_assets_tests.worlds.onelake.messages import (
     NO_TOKEN,
     NOT_BUILT,
     NOT_HERE,
     WORKSPACE_MISSING,
     WRONG_TOKEN,
+    Answer,
+    Operation,
     Refusal,
     Refused,
+    Request,
 )
 
 _ON_ITEM: dict[Operation, Callable[[Item, Request], Answer]] = {

@@ -15,8 +15,7 @@ from hypothesis import strategies as st
 from mirror_assets_tests.worlds.onelake.account import LANDING_ZONE
 from mirror_assets_tests.worlds.onelake.dfs import md5_of
 from mirror_assets_tests.worlds.onelake.entra import STORAGE, Entra, Principal
-from mirror_assets_tests.worlds.onelake.messages import Answer, Request
-from mirror_assets_tests.worlds.onelake.operations import operation_of
+from mirror_assets_tests.worlds.onelake.messages import Answer, Request, operation_of
 from mirror_assets_tests.worlds.onelake.storage import Storage
 
 NAMES = ("a", "b", "c")

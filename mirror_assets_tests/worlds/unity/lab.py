@@ -9,7 +9,8 @@ import pyarrow as pa
 from deltalake import DeltaTable, write_deltalake
 
 from mirror_assets_tests.worlds.lakes.lake import StoreLab
-from mirror_assets_tests.worlds.unity.bucket import REGION, LoopbackBucket
+from mirror_assets_tests.worlds.lakes.s3_server import REGION
+from mirror_assets_tests.worlds.unity.bucket import LoopbackBucket
 from mirror_assets_tests.worlds.unity.server import LoopbackUnity, Table
 
 _FEED: Mapping[str, str | None] = {"delta.enableChangeDataFeed": "true"}
