@@ -393,6 +393,7 @@ ROWS: Sequence[Step] = tuple(
         Step("keys moved round", _rotate, 4),
         Step("insert from itself", sql(_FROM_ITSELF), 2),
         Step("update of a member", sql("UPDATE {t} SET info.a = coalesce(info.a, 0) + 1 WHERE id IN ({ids})"), 2),
+        Step("update of an array", sql("UPDATE {t} SET tags = array('v', name) WHERE id IN ({ids})"), 2),
         Step("update that changes nothing", sql("UPDATE {t} SET name = name WHERE id IN ({ids})"), 1),
         Step("update to NULL", sql("UPDATE {t} SET name = NULL WHERE id IN ({ids})"), 1),
         Step("update of the partition", _update_partition, 3),

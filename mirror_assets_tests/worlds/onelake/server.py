@@ -18,10 +18,10 @@ from mirror_assets_tests.worlds.onelake.faults import Faults
 from mirror_assets_tests.worlds.onelake.item import LoopbackItem
 from mirror_assets_tests.worlds.onelake.listener import Listener, RequestLog
 from mirror_assets_tests.worlds.onelake.storage import Storage, no_watch
-from mirror_assets_tests.worlds.onelake.tls import TlsServer
+from mirror_assets_tests.worlds.onelake.tls import LoopbackServer
 
 
-class LoopbackOneLake(TlsServer):
+class LoopbackOneLake(LoopbackServer):
     """Storage and Entra on one port: its URL is the endpoint of the one and the authority of the other's tokens.
 
     Data is in memory.
