@@ -9,7 +9,6 @@ import copy
 import datetime as dt
 import json
 import uuid
-from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,7 +17,6 @@ from typing import Any
 import pyarrow as pa
 
 from mirror_assets_tests.handmade_table import FEED, HandmadeTable, Protocol, commit_info, features, hidden, remove
-from mirror_assets_tests.landed_rows import Rows, row
 from mirror_assets_tests.source.handmade import column
 
 Story = Callable[[Path], Iterator[None]]
@@ -32,13 +30,12 @@ _FAR, _EARLY = 3_700_000, -800_000
 
 @dataclass(frozen=True)
 class Foreign:
-    """A story, the settings of its mirror, and the rows at the end if Delta's reader can't read them."""
+    """A story, and the settings of its mirror."""
 
     story: Story
     ways: tuple[str, ...] = BOTH
     keys: str = "[id]"
     where: str | None = None
-    rows: Rows | None = None
 
     def __str__(self) -> str:
         return self.story.__name__.strip("_").replace("_", " ")
@@ -61,10 +58,6 @@ class Refused:
 def _named(**names: str) -> list[Action]:
     """Rows: `_1="a"` is the name of id 1."""
     return [{"id": int(id_[1:]), "name": name} for id_, name in names.items()]
-
-
-def _rows(**names: str) -> Rows:
-    return Counter(row(**values) for values in _named(**names))
 
 
 def _plain(path: Path, protocol: Protocol | None = None) -> HandmadeTable:
@@ -121,24 +114,11 @@ def _of_country(table: HandmadeTable, country: str, **names: str) -> Action:
     return table.add(*_named(**names), partition={"country": country}, name=file)
 
 
-def _delete_without_partition_values(path: Path) -> Iterator[None]:
-    table, old = _by_country(path)
-    yield
-    table.commit(commit_info("DELETE"), remove(old, "partitionValues"))
-
-
 def _partition_overwritten_without_partition_values(path: Path) -> Iterator[None]:
     table, old = _by_country(path)
     yield
     bare = remove(old, "partitionValues", "extendedFileMetadata")
     table.commit(commit_info(), bare, _of_country(table, "usa", _1="A", _4="d"))
-
-
-def _remove_of_an_old_writer(path: Path) -> Iterator[None]:
-    table, old = _begun(path, _1="a", _2="b")
-    yield
-    bare = remove(old, "partitionValues", "extendedFileMetadata", "size")
-    table.commit(commit_info(), bare, table.add(*_named(_1="a", _2="B")))
 
 
 # Files that are named twice
@@ -153,13 +133,6 @@ def _files_removed_and_added_twice_in_a_commit(path: Path) -> Iterator[None]:
 
 def _file_added_while_it_is_live(path: Path) -> Iterator[None]:
     table, old = _begun(path, _1="a", _2="b")
-    yield
-    table.commit(commit_info(), old, table.add(*_named(_3="c")))
-
-
-def _file_added_once_more_after_it_was_removed_and_added(path: Path) -> Iterator[None]:
-    table, old = _begun(path, _1="a", _2="b")
-    table.commit(commit_info("RESTORE"), remove(old), old)
     yield
     table.commit(commit_info(), old, table.add(*_named(_3="c")))
 
@@ -195,16 +168,6 @@ def _removes_in_spellings_that_name_no_file(path: Path) -> Iterator[None]:
         _respelled(encoded, encoded["add"]["path"].replace("-", "%2D")),
         _respelled(relative, (path / relative["add"]["path"]).as_uri()),
         late,
-    )
-
-
-def _remove_with_empty_segments(path: Path) -> Iterator[None]:
-    table = _plain(path)
-    dotted, doubled = table.add(*_named(_1="a")), table.add(*_named(_2="b"), name="p/b.parquet")
-    table.commit(commit_info(), dotted, doubled, table.add(*_named(_3="c")))
-    yield
-    table.commit(
-        commit_info("DELETE"), _respelled(dotted, f"./{dotted['add']['path']}"), _respelled(doubled, "p//b.parquet")
     )
 
 
@@ -390,13 +353,6 @@ def _odd_commits(path: Path) -> Iterator[None]:
     table.commit(bare, table.metadata(), table.add({"id": 5, "name": "e", "more": "x"}))
 
 
-def _commit_info_of_other_types(path: Path) -> Iterator[None]:
-    """The protocol leaves it free; Delta's reader on Spark can't parse it."""
-    table, _ = _begun(path, _1="a")
-    yield
-    table.commit(commit_info({"name": "x"}, operationParameters=[1], tags="x"), table.add(*_named(_2="b")))
-
-
 def _columns_replaced_by_an_unnamed_operation(path: Path) -> Iterator[None]:
     table, old = _begun(path, _1="a")
     yield
@@ -435,16 +391,6 @@ def _statistics_with_wrong_limits(path: Path) -> Iterator[None]:
     table.commit(commit_info(), add(3, 700.0))
 
 
-def _unreadable_checksum_files(path: Path) -> Iterator[None]:
-    """One is cut off, one is an array."""
-    table = _plain(path, features("deletionVectors"))
-    table.commit(commit_info(), table.add(*_named(_1="a", _2="b")))
-    table.write_checksum("[]")
-    yield
-    table.commit(commit_info(), table.add(*_named(_3="c")))
-    table.write_checksum('{"tableSizeBytes":123,"numFi')
-
-
 # Features and names
 
 
@@ -471,31 +417,6 @@ def _names_swapped_by_renames(path: Path) -> Iterator[None]:
     commit(1, "zzz")
     yield
     commit(3, "yyy")
-
-
-def _with_features(path: Path, *readers: str, writers: tuple[str, ...] = (), **protocol: int) -> Iterator[None]:
-    table = _plain(path, features(*readers, writers=writers) | protocol)
-    table.commit(commit_info(), table.add(*_named(_1="a")))
-    yield
-    table.commit(commit_info(), table.add(*_named(_2="b")))
-
-
-def _of_features(*readers: str, writers: tuple[str, ...] = (), **protocol: int) -> Story:
-    def story(path: Path) -> Iterator[None]:
-        return _with_features(path, *readers, writers=writers, **protocol)
-
-    story.__name__ = f"_features_{'_'.join(readers) or protocol}"
-    return story
-
-
-def _unknown_features_of_writers(path: Path) -> Iterator[None]:
-    return _with_features(path, "vacuumProtocolCheck", writers=("concurrentIdentityColumns", "someFeatureOfTomorrow"))
-
-
-def _reader_version_nine(path: Path) -> Iterator[None]:
-    table = _plain(path, {"minReaderVersion": 9, "minWriterVersion": 9})
-    table.commit(commit_info(), table.add(*_named(_1="a")))
-    yield
 
 
 def _commits_of_a_coordinator(path: Path) -> Iterator[None]:
@@ -557,22 +478,6 @@ def _key_of_null_beside_personal_values(path: Path) -> Iterator[None]:
     table.commit(commit_info(), table.add({"id": None, "name": "Ada Lovelace", "day": _FAR}))
 
 
-def _vector_left_out_of_its_remove(path: Path) -> Iterator[None]:
-    table = _plain(path, features("deletionVectors"))
-    old = table.add(*_named(_1="a", _2="b", _3="c"))
-    table.commit(commit_info(), hidden(old, 0))
-    yield
-    table.commit(commit_info("DELETE"), remove(old), table.add(*_named(_4="d")))
-
-
-def _part_of_the_partition_values(path: Path) -> Iterator[None]:
-    table, old = _by_country(path)
-    yield
-    bare = remove(old)
-    bare["remove"]["partitionValues"] = {}
-    table.commit(commit_info("DELETE"), bare)
-
-
 def _change_file_without_partition_values(path: Path) -> Iterator[None]:
     table, old = _by_country(path)
     yield
@@ -585,22 +490,16 @@ def _change_file_without_partition_values(path: Path) -> Iterator[None]:
 
 MIRRORED = (
     Foreign(_change_file_without_partition_values),
-    Foreign(_vector_left_out_of_its_remove),
-    Foreign(_part_of_the_partition_values, keys="[id, country]"),
     Foreign(_update_without_its_old_row),
     Foreign(_deleted_row_twice_in_the_change_file),
     Foreign(_deleted_row_missing_in_the_change_file),
-    Foreign(_delete_without_partition_values, keys="[id, country]"),
     Foreign(_partition_overwritten_without_partition_values),
     Foreign(_partition_overwritten_without_partition_values, ways=("feed",), keys="[id, country]"),
-    Foreign(_remove_of_an_old_writer),
     Foreign(_files_removed_and_added_twice_in_a_commit),
     Foreign(_file_added_while_it_is_live, ways=(*BOTH, "append_only")),
-    Foreign(_file_added_once_more_after_it_was_removed_and_added, ways=(*BOTH, "append_only")),
     Foreign(_file_removed_and_added_again),
     Foreign(_files_added_and_removed_in_a_commit),
     Foreign(_removes_in_spellings_that_name_no_file),
-    Foreign(_remove_with_empty_segments),
     Foreign(_files_with_absolute_and_encoded_paths),
     Foreign(_char_without_padding, keys="[code]"),
     Foreign(_years_that_python_does_not_have, keys="[day]"),
@@ -611,23 +510,14 @@ MIRRORED = (
     Foreign(_file_without_a_column_that_had_a_default),
     Foreign(_timestamp_partition_without_a_zone),
     Foreign(_odd_commits, ways=(*BOTH, "append_only")),
-    Foreign(_unreadable_checksum_files),
-    Foreign(_commit_info_of_other_types, rows=_rows(_1="a", _2="b")),
     Foreign(_columns_replaced_by_an_unnamed_operation),
     Foreign(_statistics_of_other_types),
     Foreign(_statistics_with_a_wrong_number_of_rows),
     Foreign(_statistics_with_wrong_limits, where="amount > 100"),
     Foreign(_names_swapped_by_renames, where="a = 'keep'"),
-    Foreign(_unknown_features_of_writers, ways=("feed",)),
 )
 
 REFUSED = (
-    Refused(_of_features("adaptiveMetadata"), "adaptiveMetadata"),
-    Refused(_of_features("catalogManaged", "vacuumProtocolCheck", writers=("inCommitTimestamp",)), "catalogManaged"),
-    Refused(_of_features("geospatial"), "geospatial"),
-    Refused(_of_features("voidType"), "voidType"),
-    Refused(_of_features(minReaderVersion=9), "(?i)reader (version|features)"),
-    Refused(_reader_version_nine, "(?i)reader version"),
     Refused(_commits_of_a_coordinator, "coordinatedCommits"),
     Refused(_names_that_differ_in_case_only, "(?i)sf_gsp", BOTH),
     Refused(_file_without_a_column_that_has_no_nulls, r"\bname\b", BOTH),
