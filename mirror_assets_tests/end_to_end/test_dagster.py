@@ -21,7 +21,7 @@ from mirror_assets.landing.state import CommitPosition
 from mirror_assets.orchestration.check_jobs import ALL_CHECKS, CHECK_OP
 from mirror_assets.orchestration.check_runs import is_blocking_failure
 from mirror_assets.orchestration.checks import CHECKS, NOTHING_STAGED
-from mirror_assets.orchestration.jobs import MIRROR_SCHEMA, MIRROR_TABLE, REBUILD, REBUILD_OP, REPLICATE
+from mirror_assets.orchestration.jobs import MIRROR_SCHEMA, MIRROR_TABLE, REPLICATE
 from mirror_assets.orchestration.mirror_assets import MIRROR_ALL, partitions_name
 from mirror_assets.orchestration.recorded_checks import RecordedChecks
 from mirror_assets.orchestration.translator import AssetKind, asset_key
@@ -30,7 +30,7 @@ from mirror_assets.pipeline.check_slice import BLOCKING_CHECKS
 from mirror_assets.pipeline.context import TableContext
 from mirror_assets.pipeline.errors import SOURCE_BROKE
 from mirror_assets.source.planner import PlannedSlice
-from mirror_assets_tests.end_to_end.ticks import materialize, slices
+from mirror_assets_tests.end_to_end.ticks import Location
 from mirror_assets_tests.lab import TABLE, Lab, key
 
 _SOURCE = asset_key(AssetKind.SOURCE, TABLE)
@@ -41,14 +41,7 @@ _SOURCE_AND_LANDING_CHECKS = [*_LANDING_CHECKS, "readable", "retention", "frames
 
 
 def _launch(lab: Lab, instance: dg.DagsterInstance, *keys: SliceKey) -> dg.ExecuteInProcessResult:
-    instance.add_dynamic_partitions(partitions_name(asset_key(AssetKind.LANDING, TABLE)), [str(one) for one in keys])
-    return materialize(build_definitions(lab.config), instance, slices(keys[0], keys[-1]))
-
-
-def _rebuild(lab: Lab, instance: dg.DagsterInstance) -> dg.ExecuteInProcessResult:
-    config = dg.RunConfig(ops={REBUILD_OP: {"config": {"confirm": str(TABLE)}}})
-    job = build_definitions(lab.config).resolve_job_def(REBUILD)
-    return job.execute_in_process(instance=instance, run_config=config, partition_key=str(TABLE))
+    return Location.of(lab, instance).run_slices(*keys)
 
 
 def _failure(result: dg.ExecuteInProcessResult) -> str:
@@ -179,7 +172,7 @@ def test_a_rebuild_leaves_no_slice_of_the_ended_epoch(mirrored: Lab, instance: d
     mirrored.sql("INSERT INTO {t} VALUES (NULL, 'x', 1)")
     assert not _launch(mirrored, instance, key(4, 5), key(6, 6)).success
     mirrored.sql("DELETE FROM {t} WHERE id IS NULL")
-    assert _rebuild(mirrored, instance).success
+    assert Location.of(mirrored, instance).rebuild().success
     snapshot = key(0, 7, 2)
     registered = instance.get_dynamic_partitions(partitions_name(asset_key(AssetKind.LANDING, TABLE)))
     assert str(key(6, 6)) not in registered
