@@ -61,6 +61,12 @@ def landed_rows(folder: Path, columns: Iterable[str] | None = None) -> Rows:
     )
 
 
+def rows_of(table: pa.Table, columns: Iterable[str]) -> Rows:
+    """The rows of a mirror's table, in these columns."""
+    found = table.select([name for name in table.column_names if name in set(columns)])
+    return Counter(map(_row, _values(found)))
+
+
 def landing_files(folder: Path) -> list[Path]:
     """The landing files, also those that the mirror has moved. Their numbers begin with 1 and have no gap."""
     files = sorted(

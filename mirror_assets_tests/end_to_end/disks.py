@@ -25,13 +25,11 @@ class Disk:
         _run("mount", "-o", f"remount,{options}", str(self.path)).check_returncode()
 
     def fill(self) -> None:
-        """Leave no byte free."""
         free = shutil.disk_usage(self.path).free
         with (self.path / _FILLER).open("ab") as file:
             file.write(b"x" * free)
 
     def free(self) -> None:
-        """Take back what filled it."""
         (self.path / _FILLER).unlink()
 
 

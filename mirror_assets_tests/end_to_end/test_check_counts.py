@@ -32,7 +32,6 @@ class Pages:
         self.definitions = build_definitions(lab.config)
 
     def run(self, job: str, partition: str | None = None, config: Mapping[str, object] | None = None) -> None:
-        """Run the job, which succeeds."""
         found = self.definitions.resolve_job_def(job)
         assert found.execute_in_process(instance=self.instance, partition_key=partition, run_config=config).success
 

@@ -21,7 +21,7 @@ from mirror_assets.landing.state import CommitPosition
 from mirror_assets.orchestration.check_jobs import ALL_CHECKS, CHECK_OP
 from mirror_assets.orchestration.check_runs import is_blocking_failure
 from mirror_assets.orchestration.checks import CHECKS, NOTHING_STAGED
-from mirror_assets.orchestration.jobs import MIRROR_SCHEMA, MIRROR_TABLE, REBUILD, REBUILD_OP, REPLICATE
+from mirror_assets.orchestration.jobs import MIRROR_SCHEMA, MIRROR_TABLE, REPLICATE
 from mirror_assets.orchestration.mirror_assets import MIRROR_ALL, partitions_name
 from mirror_assets.orchestration.recorded_checks import RecordedChecks
 from mirror_assets.orchestration.translator import AssetKind, asset_key
@@ -30,7 +30,7 @@ from mirror_assets.pipeline.check_slice import BLOCKING_CHECKS
 from mirror_assets.pipeline.context import TableContext
 from mirror_assets.pipeline.errors import SOURCE_BROKE
 from mirror_assets.source.planner import PlannedSlice
-from mirror_assets_tests.end_to_end.ticks import materialize, slices
+from mirror_assets_tests.end_to_end.ticks import Location
 from mirror_assets_tests.lab import TABLE, Lab, key
 
 _SOURCE = asset_key(AssetKind.SOURCE, TABLE)
@@ -41,15 +41,7 @@ _SOURCE_AND_LANDING_CHECKS = [*_LANDING_CHECKS, "readable", "retention", "frames
 
 
 def _launch(lab: Lab, instance: dg.DagsterInstance, *keys: SliceKey) -> dg.ExecuteInProcessResult:
-    """Run these slices, as a person does in the UI."""
-    instance.add_dynamic_partitions(partitions_name(asset_key(AssetKind.LANDING, TABLE)), [str(one) for one in keys])
-    return materialize(build_definitions(lab.config), instance, slices(keys[0], keys[-1]))
-
-
-def _rebuild(lab: Lab, instance: dg.DagsterInstance) -> dg.ExecuteInProcessResult:
-    config = dg.RunConfig(ops={REBUILD_OP: {"config": {"confirm": str(TABLE)}}})
-    job = build_definitions(lab.config).resolve_job_def(REBUILD)
-    return job.execute_in_process(instance=instance, run_config=config, partition_key=str(TABLE))
+    return Location.of(lab, instance).run_slices(*keys)
 
 
 def _failure(result: dg.ExecuteInProcessResult) -> str:
@@ -64,7 +56,6 @@ def _materialized(instance: dg.DagsterInstance, asset: dg.AssetKey) -> set[str]:
 
 
 def _metadata(instance: dg.DagsterInstance, asset: dg.AssetKey, slice_: SliceKey | None = None) -> dict[str, object]:
-    """The metadata of the newest materialization, of a slice or of the asset."""
     partitions = None if slice_ is None else [str(slice_)]
     (event,) = instance.fetch_materializations(
         dg.AssetRecordsFilter(asset, asset_partitions=partitions), limit=1
@@ -77,15 +68,6 @@ def _status(instance: dg.DagsterInstance, asset: dg.AssetKey, check: str) -> str
     """The status of the newest record of the check: PLANNED for one that a failed run has left out."""
     key = dg.AssetCheckKey(asset, check)
     return instance.event_log_storage.get_latest_asset_check_execution_by_key([key])[key].status.value
-
-
-def test_a_range_of_slices_is_materialized_in_order(lab: Lab, instance: dg.DagsterInstance) -> None:
-    assert _launch(lab, instance, key(0, 1)).success
-    lab.change()
-    assert _launch(lab, instance, key(2, 3), key(4, 5)).success
-    everything = {str(k) for k in (key(0, 1), key(2, 3), key(4, 5))}
-    assert _materialized(instance, _ZONE) == _materialized(instance, _FEED) == everything
-    assert len(lab.files) == 3
 
 
 # What a run of two slices leaves.
@@ -190,7 +172,7 @@ def test_a_rebuild_leaves_no_slice_of_the_ended_epoch(mirrored: Lab, instance: d
     mirrored.sql("INSERT INTO {t} VALUES (NULL, 'x', 1)")
     assert not _launch(mirrored, instance, key(4, 5), key(6, 6)).success
     mirrored.sql("DELETE FROM {t} WHERE id IS NULL")
-    assert _rebuild(mirrored, instance).success
+    assert Location.of(mirrored, instance).rebuild().success
     snapshot = key(0, 7, 2)
     registered = instance.get_dynamic_partitions(partitions_name(asset_key(AssetKind.LANDING, TABLE)))
     assert str(key(6, 6)) not in registered

@@ -52,14 +52,12 @@ EXAMPLES = {
 
 
 def _rows(path: Path) -> Rows:
-    """A landing file's rows, in order."""
     table = pq.read_table(path)
     assert tuple(table.column_names) == _COLUMNS
     return tuple(tuple(row.values()) for row in table.to_pylist())
 
 
 def _mirror(lab: Lab) -> Rows:
-    """The stand-in's table."""
     lab.replicator.poll()
     found = DeltaTable(lab.root / "mirror/shop/orders").to_pyarrow_table(columns=list(_COLUMNS[:2]))
     return tuple(sorted(tuple(row.values()) for row in found.to_pylist()))

@@ -13,7 +13,6 @@ import pytest
 from deltalake import write_deltalake
 from pyspark.sql import SparkSession
 
-from mirror_assets.config.load import load_config
 from mirror_assets.errors import MirrorError
 from mirror_assets_tests.lab import Lab
 from mirror_assets_tests.landed_rows import ALL, Chosen, Rows, landed_rows, require_equal, source_rows
@@ -133,13 +132,18 @@ CHANGES = (
 )
 
 
+@pytest.fixture
+def lab(spark: SparkSession, tmp_path: Path) -> Lab:
+    """No table yet."""
+    return Lab(spark, tmp_path)
+
+
 def _ids(keys: str) -> str | None:
     """The column that the row id has in the mirror of a table without keys."""
     return "_row_id" if keys == "[]" else None
 
 
 def _require_equal(lab: Lab, chosen: Chosen = ALL, keys: str = "[id]") -> None:
-    """What has landed is the source at its tip."""
     wanted = source_rows(lab.spark, Path(lab.uri), chosen=chosen, ids=_ids(keys))
     require_equal(wanted, landed_rows(lab.folder, _columns(wanted)))
 
@@ -150,8 +154,7 @@ def _columns(rows: Rows) -> set[str]:
 
 
 @pytest.mark.parametrize("change", smoke_first(CHANGES, 12), ids=str)
-def test_a_feature_may_change_within_a_slice(spark: SparkSession, tmp_path: Path, change: Change) -> None:
-    lab = Lab(spark, tmp_path)
+def test_a_feature_may_change_within_a_slice(lab: Lab, change: Change) -> None:
     lab.configure(f"changes: {change.way}", "slices: {max_commits: 100}", change.keys)
     lab.sql(
         f"CREATE TABLE {{t}} (id INT, name STRING, amount DOUBLE) USING delta TBLPROPERTIES ({change.properties})",
@@ -168,8 +171,7 @@ def test_a_feature_may_change_within_a_slice(spark: SparkSession, tmp_path: Path
     _require_equal(lab, keys=change.keys)
 
 
-def test_a_table_made_again_with_the_same_version_is_loaded_again(spark: SparkSession, tmp_path: Path) -> None:
-    lab = Lab(spark, tmp_path)
+def test_a_table_made_again_with_the_same_version_is_loaded_again(lab: Lab) -> None:
     lab.configure("changes: files", "slices: {max_rows: 5}")
     _write_by_rust(lab.uri, 0)
     _write_by_rust(lab.uri, 5)
@@ -190,10 +192,8 @@ def _write_by_rust(uri: str, first: int) -> None:
     write_deltalake(uri, rows, mode="append")
 
 
-def test_a_condition_on_a_member_that_older_versions_lack_keeps_the_right_rows(
-    spark: SparkSession, tmp_path: Path
-) -> None:
-    lab, where = Lab(spark, tmp_path), "info.a IS NULL OR info.a > 0"
+def test_a_condition_on_a_member_that_older_versions_lack_keeps_the_right_rows(lab: Lab) -> None:
+    where = "info.a IS NULL OR info.a > 0"
     lab.configure(f"changes: files\n    where: {where}", "slices: {max_commits: 100}")
     lab.create()
     lab.sql("ALTER TABLE {t} ADD COLUMNS (info STRUCT<a: INT>)")
@@ -203,26 +203,8 @@ def test_a_condition_on_a_member_that_older_versions_lack_keeps_the_right_rows(
     _require_equal(lab, Chosen(where))
 
 
-def test_char_that_delta_rs_writes_without_blanks_is_padded_as_by_delta(spark: SparkSession, tmp_path: Path) -> None:
-    lab = Lab(spark, tmp_path)
-    lab.configure("changes: files", "slices: {max_commits: 100}")
-    lab.sql(
-        "CREATE TABLE {t} (id INT, name CHAR(5), amount DOUBLE) USING delta",
-        "INSERT INTO {t} VALUES (1, 'ab', 1), (2, 'cd', 2)",
-    )
-    write_deltalake(lab.uri, pa.table({"id": pa.array([3], pa.int32()), "name": ["x"], "amount": [3.0]}), mode="append")
-    lab.mirror()
-    _require_equal(lab)
-    lab.sql("UPDATE {t} SET amount = 9 WHERE id IN (2, 3)")
-    lab.mirror()
-    _require_equal(lab)
-
-
-def test_a_key_that_two_rows_have_is_refused_or_reconcile_is_right_about_it(
-    spark: SparkSession, tmp_path: Path
-) -> None:
+def test_a_key_that_two_rows_have_is_refused_or_reconcile_is_right_about_it(lab: Lab) -> None:
     """The second row is in a file of its own: only a slice that reads both files can see it."""
-    lab = Lab(spark, tmp_path)
     lab.configure("changes: files", "slices: {max_commits: 100}")
     lab.create()
     lab.mirror()
@@ -232,7 +214,7 @@ def test_a_key_that_two_rows_have_is_refused_or_reconcile_is_right_about_it(
     except MirrorError as refused:
         assert "id" in str(refused)  # noqa: PT017 both are right
     else:
-        is_right = source_rows(spark, Path(lab.uri)) == landed_rows(lab.folder)
+        is_right = source_rows(lab.spark, Path(lab.uri)) == landed_rows(lab.folder)
         assert lab.is_equal is is_right
 
 
@@ -246,10 +228,7 @@ def test_a_key_that_two_rows_have_is_refused_or_reconcile_is_right_about_it(
         ("état", "`état` = 'x'"),
     ],
 )
-def test_a_condition_follows_no_column_that_only_took_the_name(
-    spark: SparkSession, tmp_path: Path, column: str, where: str
-) -> None:
-    lab = Lab(spark, tmp_path)
+def test_a_condition_follows_no_column_that_only_took_the_name(lab: Lab, column: str, where: str) -> None:
     lab.configure(f"where: {json.dumps(where)}\n    columns: [name]", "slices: {max_commits: 100}")
     lab.sql(
         f"CREATE TABLE {{t}} (id INT, name STRING, `{column}` STRING) USING delta "
@@ -269,8 +248,7 @@ def test_a_condition_follows_no_column_that_only_took_the_name(
 @pytest.mark.parametrize(
     "sql", ["cast('09:30:00' as timestamp)", "timestamp '09:30:00'", "date_trunc('day', cast('09:00' as timestamp))"]
 )
-def test_an_expression_that_depends_on_today_is_refused(spark: SparkSession, tmp_path: Path, sql: str) -> None:
-    lab = Lab(spark, tmp_path)
+def test_an_expression_that_depends_on_today_is_refused(lab: Lab, sql: str) -> None:
     lab.configure(f"columns: {{at: {{sql: {json.dumps(sql)}, type: timestamp}}}}")
     lab.create()
     with pytest.raises(MirrorError, match=r"\bat\b"):
@@ -289,15 +267,6 @@ def _column_mapping(lab: Lab) -> None:
         "DELETE FROM {t} WHERE id = 2",
         "ALTER TABLE {t} ADD COLUMNS (note STRING)",
         "INSERT INTO {t} VALUES (3, 'd', 'n')",
-    )
-
-
-def _late_feed(lab: Lab) -> None:
-    lab.sql(
-        "CREATE TABLE {t} (id INT, name STRING) USING delta",
-        "INSERT INTO {t} VALUES (1, 'a')",
-        f"ALTER TABLE {{t}} SET TBLPROPERTIES ({_FEED})",
-        "UPDATE {t} SET name = 'z'",
     )
 
 
@@ -328,11 +297,8 @@ def _clone(lab: Lab) -> None:
     lab.sql(f"CREATE TABLE {{t}} SHALLOW CLONE delta.`{base.uri}`", "INSERT INTO {t} VALUES (50, 'clone', 'x')")
 
 
-@pytest.mark.parametrize("make", [_column_mapping, _late_feed, _cleaned, _partitioned_with_a_late_feed, _clone])
-def test_a_table_with_a_history_is_loaded_and_followed(
-    spark: SparkSession, tmp_path: Path, make: Callable[[Lab], None]
-) -> None:
-    lab = Lab(spark, tmp_path)
+@pytest.mark.parametrize("make", [_column_mapping, _cleaned, _partitioned_with_a_late_feed, _clone])
+def test_a_table_with_a_history_is_loaded_and_followed(lab: Lab, make: Callable[[Lab], None]) -> None:
     lab.configure("changes: feed", "slices: {max_commits: 100}")
     make(lab)
     lab.mirror()
@@ -342,8 +308,7 @@ def test_a_table_with_a_history_is_loaded_and_followed(
     _require_equal(lab)
 
 
-def test_the_start_that_the_message_of_a_cleaned_log_advises_works(spark: SparkSession, tmp_path: Path) -> None:
-    lab = Lab(spark, tmp_path)
+def test_the_start_that_the_message_of_a_cleaned_log_advises_works(lab: Lab) -> None:
     lab.configure("start: {version: 2}", "slices: {max_commits: 100}")
     _cleaned(lab)
     with pytest.raises(MirrorError) as refused:
@@ -359,10 +324,7 @@ def test_the_start_that_the_message_of_a_cleaned_log_advises_works(spark: SparkS
     lab.mirror()
 
 
-def test_rows_without_keys_are_followed_by_their_ids_until_row_tracking_ends(
-    spark: SparkSession, tmp_path: Path
-) -> None:
-    lab = Lab(spark, tmp_path)
+def test_rows_without_keys_are_followed_by_their_ids_until_row_tracking_ends(lab: Lab) -> None:
     lab.configure("changes: row_tracking", "slices: {max_commits: 100}", "[]")
     lab.sql(
         "CREATE TABLE {t} (name STRING, v INT) USING delta",
@@ -378,10 +340,3 @@ def test_rows_without_keys_are_followed_by_their_ids_until_row_tracking_ends(
     )
     with pytest.raises(MirrorError, match="enableRowTracking"):
         lab.mirror()
-
-
-def test_a_history_that_leaves_out_files_is_refused(spark: SparkSession, tmp_path: Path) -> None:
-    lab = Lab(spark, tmp_path)
-    lab.configure("history: stream\n    history_stream: {excludeRegex: 'part=1'}")
-    with pytest.raises(MirrorError, match="excludeRegex"):
-        load_config(lab.config_file)

@@ -10,7 +10,6 @@ from pathlib import Path
 
 import pyarrow.parquet as pq
 import pytest
-from deltalake import DeltaTable
 from pyspark.sql import SparkSession
 
 from mirror_assets.landing.format import SliceKind
@@ -103,17 +102,6 @@ def test_a_table_that_begins_without_rows_has_a_file_all_the_same(
     result = lab.compare()
     assert (result.state, result.mirror_rows, result.source_rows) == (ReconcileState.EQUAL, kind.rows, kind.rows)
     assert file_continuity(lab.store, TABLE, None).passed
-
-
-def test_the_stand_in_makes_an_empty_table_of_it(lab: Lab) -> None:
-    lab.configure("start: latest")
-    (landed,) = lab.mirror()
-    assert landed.record.kind is SliceKind.START
-    result = lab.compare()
-    assert (result.state, result.mirror_rows, result.since) == (ReconcileState.EQUAL, 0, 2)
-    mirror = DeltaTable(str(lab.root / "mirror/shop/orders"))
-    assert [field.name for field in mirror.schema().fields] == _COLUMNS
-    assert lab.mirror() == []
 
 
 def test_a_first_slice_whose_commits_hold_no_rows_lands_the_same_file(lab: Lab) -> None:

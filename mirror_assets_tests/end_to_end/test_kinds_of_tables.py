@@ -44,7 +44,7 @@ class Kind:
         return self.name
 
 
-_KINDS = (
+KINDS = (
     Kind("feed", _FEED, setting="files: {target_rows: 20}"),
     Kind("deletion vectors", _VECTORS),
     Kind("column mapping by name", f"{_FEED}, {_BY_NAME}", statements=(*_CHANGES, *_ALTERS)),
@@ -58,7 +58,7 @@ _KINDS = (
 )
 
 
-@pytest.mark.parametrize("kind", smoke_first(_KINDS, 0), ids=str)
+@pytest.mark.parametrize("kind", smoke_first(KINDS, 0), ids=str)
 def test_each_kind_of_table_ends_equal_to_its_source(adaptive_spark: SparkSession, tmp_path: Path, kind: Kind) -> None:
     lab = Lab(adaptive_spark, tmp_path)
     lab.configure(kind.setting, f"slices: {kind.slices}", kind.keys)

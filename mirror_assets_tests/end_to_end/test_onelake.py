@@ -15,13 +15,12 @@ from mirror_assets.pipeline.check_slice import require_passed, run_checks
 from mirror_assets.pipeline.context import TableContext
 from mirror_assets.pipeline.land_slice import publish_slice
 from mirror_assets.pipeline.plan import plan_table
-from mirror_assets.pipeline.rebuild_table import rebuild_table
 from mirror_assets.pipeline.reconcile_table import reconcile_table
 from mirror_assets.pipeline.stage import stage_attempt
 from mirror_assets.verify.landed import file_continuity
 from mirror_assets.verify.reconciliation import ReconcileState
 from mirror_assets.zones.onelake.onelake_zone import Staging
-from mirror_assets_tests.lab import TABLE, Lab, wait_on
+from mirror_assets_tests.lab import TABLE, Lab
 from mirror_assets_tests.worlds.onelake import LoopbackOneLake, Operation
 from mirror_assets_tests.worlds.onelake.lab import OneLakeLab
 from mirror_assets_tests.worlds.onelake.stores import loopback_store
@@ -41,7 +40,6 @@ def landed(request: pytest.FixtureRequest, lab: Lab, onelake: LoopbackOneLake) -
 
 @pytest.fixture
 def uploading(lab: Lab, onelake: LoopbackOneLake) -> OneLakeLab:
-    """The same where parts are uploaded."""
     return OneLakeLab.on(lab, onelake, Staging.UPLOAD)
 
 
@@ -141,11 +139,3 @@ def test_a_part_that_changed_since_it_was_uploaded_is_refused(uploading: OneLake
     uploading.item.write(record.folder.part(record.parts[0].name), b"other")
     _, results = run_checks(context, record)
     assert next(one.check for one in results if one.problems) == "parts_unchanged"
-
-
-def test_a_rebuild_begins_a_second_epoch(landed: OneLakeLab) -> None:
-    landed.mirror()
-    landed.replicator.poll()
-    published = rebuild_table(landed.context, wait_on(landed.replicator), lambda _: None)
-    assert published.manifest.epoch == 2
-    require_equal(landed)

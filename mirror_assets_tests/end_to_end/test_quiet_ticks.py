@@ -25,7 +25,6 @@ NOTHING = "nothing is pending of 1 tables"
 
 @pytest.fixture
 def opened(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """The sources that are opened whole, from now on."""
     found: list[str] = []
     real = DeltaLog.state
 
@@ -39,7 +38,6 @@ def opened(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
 @pytest.fixture
 def quiet(mirrored: Lab, instance: dg.DagsterInstance) -> Location:
-    """A mirrored table, behind its first tick."""
     location = Location.of(mirrored, instance)
     assert location.skipped() == NOTHING
     return location

@@ -95,7 +95,6 @@ def _unpacked(value: object) -> bytes:
 
 
 def written(*roots: Path) -> Iterator[tuple[str, bytes]]:
-    """Every file below these folders."""
     for root in roots:
         yield from ((str(path), path.read_bytes()) for path in root.rglob("*") if path.is_file())
 

@@ -27,32 +27,21 @@ def _stage(lab: Lab, slice_key: SliceKey) -> None:
     run_checks(lab.context, record)
 
 
-def _publish_with(lab: Lab, setting: str, slice_key: SliceKey) -> None:
-    """Publish with another setting than staging had; it may be refused."""
-    lab.configure(setting)
-    with suppress(MirrorError):
-        publish_slice(lab.context, slice_key)
-
-
-def test_rows_that_were_staged_without_a_mask_do_not_land(lab: Lab) -> None:
+@pytest.mark.parametrize(
+    ("setting", "chosen"),
+    [(_MASK, Chosen(expressions={"name": "sha2(name, 256)"})), ("where: id > 5", Chosen("id > 5"))],
+    ids=["mask", "condition"],
+)
+def test_rows_that_were_staged_with_another_setting_do_not_land(lab: Lab, setting: str, chosen: Chosen) -> None:
     lab.mirror()
     lab.sql("UPDATE {t} SET name = 'secret person' WHERE id = 1")
     _stage(lab, key(2, 2))
-    _publish_with(lab, _MASK, key(2, 2))
+    lab.configure(setting)
+    with suppress(MirrorError):  # it may be refused
+        publish_slice(lab.context, key(2, 2))
     assert "secret person" not in {value for values in landed_rows(lab.folder) for _, value in values}
     lab.mirror()
-    masked = source_rows(lab.spark, Path(lab.uri), chosen=Chosen(expressions={"name": "sha2(name, 256)"}))
-    require_equal(masked, landed_rows(lab.folder))
-
-
-def test_rows_that_were_staged_without_a_condition_do_not_land(lab: Lab) -> None:
-    lab.mirror()
-    lab.sql("UPDATE {t} SET name = 'must stay' WHERE id = 1")
-    _stage(lab, key(2, 2))
-    _publish_with(lab, "where: id > 5", key(2, 2))
-    assert "must stay" not in {value for values in landed_rows(lab.folder) for _, value in values}
-    lab.mirror()
-    require_equal(source_rows(lab.spark, Path(lab.uri), chosen=Chosen("id > 5")), landed_rows(lab.folder))
+    require_equal(source_rows(lab.spark, Path(lab.uri), chosen=chosen), landed_rows(lab.folder))
 
 
 def test_a_snapshot_that_a_host_with_a_fast_clock_staged_without_a_mask_does_not_land(

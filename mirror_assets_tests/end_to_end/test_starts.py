@@ -44,7 +44,6 @@ def test_only_what_comes_after_the_start_lands_and_is_compared(lab: Lab, capsys:
 
 
 def _feed(lab: Lab, capsys: pytest.CaptureFixture[str]) -> None:
-    """The feed of the same table."""
     capsys.readouterr()
     assert _main(lab, "feed", "shop.orders", "--json") == 0
     newest = json.loads(capsys.readouterr().out)

@@ -8,7 +8,6 @@ import sys
 from collections import defaultdict
 from pathlib import Path
 
-import boto3
 import pytest
 from pyspark.sql import SparkSession
 
@@ -20,7 +19,8 @@ from mirror_assets.lakes import catalogs as locate
 from mirror_assets.landing.format import SliceKind
 from mirror_assets_tests import quick_jvm
 from mirror_assets_tests.errors import raises
-from mirror_assets_tests.worlds.unity.bucket import NAME, REGION, LoopbackBucket, S3Request
+from mirror_assets_tests.worlds.lakes.s3_server import BUCKET, REGION, S3Request
+from mirror_assets_tests.worlds.unity.bucket import LoopbackBucket
 from mirror_assets_tests.worlds.unity.lab import UnityLab
 from mirror_assets_tests.worlds.unity.server import TOKEN, Answer, LoopbackUnity, Table
 
@@ -39,13 +39,11 @@ def lab(spark: SparkSession, tmp_path: Path, unity: LoopbackUnity, bucket: Loopb
 
 @pytest.fixture
 def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Let the catalog be asked again for each plan."""
     monkeypatch.setattr(locate, "_TRUSTED_SECONDS", 0.0)
 
 
 @pytest.fixture
 def folder(tmp_path: Path) -> str:
-    """A folder of the bucket that no other test has."""
     return tmp_path.name
 
 
@@ -53,7 +51,7 @@ def by_table(requests: list[S3Request]) -> dict[str, set[str]]:
     """The keys that signed requests for files of each table, by its folder."""
     found: dict[str, set[str]] = defaultdict(set)
     for request in requests:
-        path = request.path.removeprefix(f"/{NAME}").strip("/")
+        path = request.path.removeprefix(f"/{BUCKET}").strip("/")
         if path:
             found["/".join(path.split("/")[:2])].add(request.access_key)
     return found
@@ -133,7 +131,7 @@ def test_a_session_keeps_no_keys_for_the_next_table(lab: UnityLab, folder: str) 
     before = _names_of_stores(lab.spark)
     lab.create("orders", f"{folder}/orders")
     lab.mirror("orders")
-    provider = f"fs.s3a.bucket.{NAME}.aws.credentials.provider"
+    provider = f"fs.s3a.bucket.{BUCKET}.aws.credentials.provider"
     assert "AwsVendedTokenProvider" in lab.spark.conf.get(provider)
     settings = lab.spark.sql("SET").collect()
     assert not [row for row in settings if "init." in row[0] or str(row[1]).startswith("ASIA")]
@@ -151,7 +149,7 @@ def test_a_table_that_was_made_again_is_rebuilt(lab: UnityLab, folder: str) -> N
     lab.mirror("orders")
     lab.create("orders", f"{folder}/orders-2", rows=4)
     lab.mirror("orders")
-    manifest = lab.context("orders").manifest()
+    manifest = lab.table("orders").manifest()
     assert manifest is not None
     assert manifest.epoch == 2
     assert lab.is_equal("orders")
@@ -169,17 +167,10 @@ def test_a_table_that_moved_with_its_log_goes_on(lab: UnityLab, folder: str) -> 
 
 
 def _copy(lab: UnityLab, source: str, target: str) -> None:
-    writer = lab.bucket.writer
-    s3 = boto3.client(
-        "s3",
-        region_name=REGION,
-        endpoint_url=lab.bucket.url,
-        aws_access_key_id=writer["aws_access_key_id"],
-        aws_secret_access_key=writer["aws_secret_access_key"],
-    )
-    for found in s3.list_objects_v2(Bucket=NAME, Prefix=source)["Contents"]:
+    s3 = lab.bucket.server.client("s3")
+    for found in s3.list_objects_v2(Bucket=BUCKET, Prefix=source)["Contents"]:
         to = target + found["Key"].removeprefix(source)
-        s3.copy_object(Bucket=NAME, Key=to, CopySource={"Bucket": NAME, "Key": found["Key"]})
+        s3.copy_object(Bucket=BUCKET, Key=to, CopySource={"Bucket": BUCKET, "Key": found["Key"]})
 
 
 @pytest.mark.usefixtures("impatient")
@@ -200,7 +191,7 @@ def test_one_table_stands_still_and_the_other_goes_on(
     with raises(family, code, match="sales.orders: the catalog main"):
         lab.mirror("orders")
     lab.unity.faults = []
-    assert lab.context("orders").manifest() is None
+    assert lab.table("orders").manifest() is None
     assert lab.mirror("lines")
     assert lab.mirror("orders")
 
@@ -210,7 +201,7 @@ def test_files_that_the_keys_may_not_read(lab: UnityLab, folder: str) -> None:
     orders = lab.create("orders", f"{folder}/orders")
     lines = lab.unity.tables["main.sales.lines"]
     lab.unity.vend = lambda table: lab.bucket.vend(lines if table is orders else table)
-    with pytest.raises(SettingError, match=f"s3://{NAME}/{folder}/orders can't be read: .*denies access"):
+    with pytest.raises(SettingError, match=f"s3://{BUCKET}/{folder}/orders can't be read: .*denies access"):
         lab.mirror("orders")
 
 

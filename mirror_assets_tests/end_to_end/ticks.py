@@ -43,11 +43,9 @@ class Location:
 
     @classmethod
     def of(cls, lab: Lab, instance: dg.DagsterInstance) -> Location:
-        """The lab's configuration of now."""
         return cls(build_definitions(lab.config), dict(resources(MirrorAssets(lab.config))), instance)
 
     def tick(self) -> dg.SensorResult | dg.SkipReason:
-        """One tick."""
         context = dg.build_sensor_context(
             instance=self.instance, definitions=self.definitions, resources=self.resources
         )
@@ -69,15 +67,14 @@ class Location:
         return request
 
     def run(self, request: dg.RunRequest) -> dg.ExecuteInProcessResult:
-        """The run that was asked for."""
         return self.job(MIRROR_ALL, request.run_config, request.tags)
 
-    def run_slices(self, first: SliceKey, last: SliceKey) -> dg.ExecuteInProcessResult:
-        """The run of a range of slices, as from the UI; they are registered first."""
+    def run_slices(self, *keys: SliceKey) -> dg.ExecuteInProcessResult:
+        """Run these slices, a range, as a person does in the UI; they are registered first."""
         self.instance.add_dynamic_partitions(
-            partitions_name(asset_key(AssetKind.LANDING, TABLE)), [str(key) for key in (first, last)]
+            partitions_name(asset_key(AssetKind.LANDING, TABLE)), [str(key) for key in keys]
         )
-        return materialize(self.definitions, self.instance, slices(first, last))
+        return materialize(self.definitions, self.instance, slices(keys[0], keys[-1]))
 
     def job(
         self,

@@ -14,7 +14,7 @@ from mirror_assets_tests.telemetry.scrape import scrape
 from mirror_assets_tests.worlds.lakes.s3_server import BUCKET, S3Server
 from mirror_assets_tests.worlds.onelake import LoopbackOneLake
 from mirror_assets_tests.worlds.onelake.faults import Drop, Fault, Moment, Reply
-from mirror_assets_tests.worlds.onelake.operations import Operation
+from mirror_assets_tests.worlds.onelake.messages import Operation
 from mirror_assets_tests.worlds.onelake.stores import loopback_store
 
 

@@ -26,7 +26,6 @@ class DiskLake:
 
     @property
     def lake(self) -> Path:
-        """The store's root."""
         return self.root / "lake"
 
     @cached_property
@@ -53,13 +52,11 @@ class DiskLake:
         entry.write_text(text.replace('"configuration":{}', '"configuration":{"delta.enableRowTracking":"true"}'))
 
     def configure(self, rule: str, more: str = "") -> None:
-        """Write mirror.yaml with one rule."""
         (self.root / "mirror.yaml").write_text(
             f"landing_zone: {{path: ./landing}}\nstores:\n  lake: {{root: ./lake}}\ndiscover:\n  - {rule}\n{more}"
         )
 
     def load(self, when: When = When.UNKNOWN, file: str = "mirror.yaml") -> Config:
-        """Load mirror.yaml, or another file beside it."""
         return load_config(self.root / file, when=when)
 
 
@@ -69,5 +66,4 @@ def states(config: Config) -> Mapping[str, FoundState]:
 
 
 def names(config: Config) -> list[str]:
-    """The tables of the configuration."""
     return [str(name) for name in config.names]

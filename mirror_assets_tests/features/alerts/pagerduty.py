@@ -7,10 +7,10 @@ from typing import Any
 
 from aiohttp import web
 
-from mirror_assets_tests.worlds.onelake.tls import TlsServer
+from mirror_assets_tests.worlds.onelake.tls import LoopbackServer
 
 
-class LoopbackPagerDuty(TlsServer):
+class LoopbackPagerDuty(LoopbackServer):
     """Takes events for one routing key; `statuses` are for the next requests."""
 
     def __init__(self, folder: Path, key: str) -> None:

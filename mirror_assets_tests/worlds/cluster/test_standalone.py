@@ -1,6 +1,7 @@
 """A first load and changes by a driver here and executors in other processes; the mirror equals its source.
 
-One executor is killed while it writes parts of changes, so its tasks run again elsewhere.
+One executor is killed while it writes parts of changes, so its tasks run again elsewhere; or Spark starts tasks twice,
+to see which is sooner. Counts of what was read are then doubled, and block no right slice.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from collections.abc import Callable
 from pathlib import Path
 from random import Random
 
+import pyarrow as pa
 import pytest
 from deltalake import DeltaTable
 
@@ -22,6 +24,7 @@ from mirror_assets.landing.steps import drive
 from mirror_assets.standin.replicator import LocalReplicator
 from mirror_assets_tests.lab import TABLE
 from mirror_assets_tests.quick_jvm import ENVIRONMENT
+from mirror_assets_tests.smoke import smoke_first
 from mirror_assets_tests.worlds.cluster.standalone import NO_PYTHON, executors, standalone
 from mirror_assets_tests.worlds.kills.process import Run
 from mirror_assets_tests.worlds.kills.source import Orders
@@ -35,12 +38,27 @@ spark:
     spark.executor.memory: 512m
     spark.driver.host: 127.0.0.1
     spark.pyspark.python: {python}
-defaults:
-  files: {{target_rows: 500}}
+    spark.eventLog.enabled: "true"
+    spark.eventLog.dir: {events}
+    spark.eventLog.compress: "false"
+    spark.eventLog.rolling.enabled: "false"
+{more}defaults:
+  files: {{target_rows: {target_rows}}}
 tables:
-  {table}: {{source: {source}, keys: [id]}}
-"""
+  {table}:
+    source: {source}
+    keys: [id]
+{settings}"""
 _SECONDS = 120.0
+_SPECULATION = """\
+    spark.speculation: "true"
+    spark.speculation.interval: 10ms
+    spark.speculation.multiplier: "1.01"
+    spark.speculation.quantile: "0.1"
+    spark.speculation.minTaskRuntime: 1ms
+    spark.speculation.efficiency.enabled: "false"
+    spark.locality.wait: "0"
+"""
 
 
 def _wait(run: Run, happened: Callable[[], object]) -> None:
@@ -53,9 +71,27 @@ def _wait(run: Run, happened: Callable[[], object]) -> None:
         time.sleep(0.02)
 
 
+def _speculative_tasks(events: Path) -> int:
+    texts = (path.read_text(errors="replace") for path in events.rglob("*") if path.is_file())
+    lines = (line for text in texts for line in text.splitlines())
+    return sum('"SparkListenerTaskStart"' in line and '"Speculative":true' in line for line in lines)
+
+
 @pytest.mark.timeout(300)
 @pytest.mark.long(60)
-def test_a_cluster_without_python_lands_what_equals_the_source(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("settings", "speculates"),
+    smoke_first(
+        [
+            ("", False),
+            ("    compact: true\n", False),
+            ("    where: id % 3 <> 0\n", False),
+            ("    compact: true\n    where: id % 3 <> 0\n", False),
+            ("", True),
+        ]
+    ),
+)
+def test_a_cluster_without_python_lands_what_equals_the_source(tmp_path: Path, settings: str, speculates: bool) -> None:
     source, yaml, zone = Orders(tmp_path / "orders"), tmp_path / "mirror.yaml", tmp_path / "landing"
     source.create(rows=3_000, files=3)
     loaded = source.tip
@@ -74,7 +110,11 @@ def test_a_cluster_without_python_lands_what_equals_the_source(tmp_path: Path) -
         return current is not None and current.manifest.covered == version
 
     with standalone(tmp_path / "cluster") as master:
-        text = _CONFIG.format(master=master, source=source.path, python=NO_PYTHON, table=TABLE)
+        events = tmp_path / "events"
+        events.mkdir()
+        values = {"master": master, "source": source.path, "python": NO_PYTHON, "table": TABLE, "events": events}
+        more, target_rows = (_SPECULATION, 100) if speculates else ("", 500)
+        text = _CONFIG.format(**values, settings=settings, more=more, target_rows=target_rows)
         yaml.write_text(text, encoding="utf-8")
         program = str(Path(sys.executable).with_name("mirror-assets"))
         run = Run("driver", [program, "run", "--follow", "--every", "100ms", "--config", str(yaml)], ENVIRONMENT)
@@ -83,15 +123,23 @@ def test_a_cluster_without_python_lands_what_equals_the_source(tmp_path: Path) -
             for entry in sorted(later.iterdir()):
                 entry.rename(source.path / "_delta_log" / entry.name)
             _wait(run, lambda: any((zone / "_scratchPad").glob(f"{TABLE}/*/parts/*/_temporary")))
-            os.kill(executors(tmp_path / "cluster")[0], signal.SIGKILL)
+            if not speculates:
+                os.kill(executors(tmp_path / "cluster")[0], signal.SIGKILL)
             _wait(run, lambda: covers(tip))
             run.interrupt()
             end = run.end()
         finally:
             run.kill()
         assert end.code == 0, end.output
+        assert "was read by files" not in end.output, "a right count was refused"
         started = [path for path in (tmp_path / "cluster").glob("worker-*/app-*/*") if path.is_dir()]
-    assert len(started) > 2, "no executor came in the place of the lost one"
+    if speculates:
+        assert _speculative_tasks(events) > 0, "Spark started no task a second time"
+    else:
+        assert len(started) > 2, "no executor came in the place of the lost one"
     LocalReplicator(load_config(yaml).zone.open(), tmp_path / "mirror").poll()
     mirrored = DeltaTable(tmp_path / "mirror" / "shop" / "orders").to_pyarrow_table().sort_by("id")
-    assert mirrored.select(source.rows().column_names).equals(source.rows())
+    expected = source.rows()
+    if "where" in settings:
+        expected = expected.filter(pa.array(expected["id"].to_numpy() % 3 != 0))
+    assert mirrored.select(expected.column_names).equals(expected)

@@ -19,7 +19,6 @@ OPEN_MIRROR = {
 
 
 def definition(properties: Json) -> Json:
-    """A definition as it goes over the wire."""
     payload = base64.b64encode(json.dumps({"properties": properties}).encode()).decode()
     return {"parts": [{"path": "mirroring.json", "payload": payload, "payloadType": "InlineBase64"}]}
 
@@ -38,14 +37,12 @@ class LoopbackDatabase:
     id: str = field(default_factory=lambda: str(uuid.uuid4()))
 
     def status_answer(self) -> Json:
-        """The answer to a question for its status."""
         answer = {"status": self.state} | ({"error": self.error} if self.error else {})
         if self.coming:
             self.state = self.coming.pop(0)
         return answer
 
     def start(self) -> bool:
-        """Start mirroring, if it can be started."""
         if self.state == "Initializing":
             return False
         self.starts += 1

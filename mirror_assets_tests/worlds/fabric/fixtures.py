@@ -25,7 +25,6 @@ tables:
 def fabric_server(
     onelake_server: LoopbackOneLake, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[LoopbackFabric]:
-    """The run's only server."""
     with LoopbackFabric(tmp_path_factory.mktemp("fabric"), onelake_server.entra) as server:
         yield server
 

@@ -57,12 +57,10 @@ class Interface:
         self._operations: dict[str, tuple[list[Json], Json]] = {}
 
     def add(self, database: LoopbackDatabase) -> LoopbackDatabase:
-        """The database, now in the workspace."""
         self.databases.append(database)
         return database
 
     def perform(self, request: Request) -> Answer:
-        """The effect of the request, and its answer."""
         steps = request.path.strip("/").split("/")
         if steps[:2] == ["v1", "operations"]:
             return self._operation(steps[2], wants_result=steps[3:] == ["result"])

@@ -11,7 +11,7 @@ from aiohttp import web
 
 from mirror_assets_tests.worlds.fabric.interface import Answer, Interface, Request
 from mirror_assets_tests.worlds.onelake.entra import Entra
-from mirror_assets_tests.worlds.onelake.tls import TlsServer
+from mirror_assets_tests.worlds.onelake.tls import LoopbackServer
 
 AUDIENCE = "https://api.fabric.microsoft.com"
 
@@ -25,7 +25,7 @@ class Fault:
     after: bool = False
 
 
-class LoopbackFabric(TlsServer):
+class LoopbackFabric(LoopbackServer):
     """The interface; `entra` knows the tokens that are good."""
 
     def __init__(self, folder: Path, entra: Entra) -> None:
@@ -42,7 +42,6 @@ class LoopbackFabric(TlsServer):
         self.interface = Interface(self.url)
 
     def application(self) -> web.Application:
-        """What answers any request."""
         made = web.Application()
         made.router.add_route("*", "/{path:.*}", self._handle)
         return made

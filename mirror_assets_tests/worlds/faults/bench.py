@@ -1,4 +1,4 @@
-"""The loopback OneLake as a bench: a zone that can be put back, a store on it whose waiting costs no time, a watch."""
+"""The loopback OneLake as a bench: a zone that can be put back, and a store whose waiting costs no time."""
 
 from __future__ import annotations
 
@@ -9,11 +9,10 @@ from mirror_assets.zones import Content
 from mirror_assets.zones.onelake.clients import unquoted
 from mirror_assets.zones.onelake.onelake_store import OneLakeStore
 from mirror_assets_tests.landing.staging import TABLE
-from mirror_assets_tests.worlds.faults.watch import Watch
+from mirror_assets_tests.worlds.eyes import Eyes
 from mirror_assets_tests.worlds.onelake import LoopbackOneLake
-from mirror_assets_tests.worlds.onelake.account import LANDING_ZONE
+from mirror_assets_tests.worlds.onelake.account import LANDING_ZONE, File, Node
 from mirror_assets_tests.worlds.onelake.stores import loopback_store
-from mirror_assets_tests.worlds.onelake.tree import File, Node
 from mirror_assets_tests.zones.memory import MemoryStore
 from mirror_assets_tests.zones.onelake.wire import Clock
 
@@ -21,12 +20,12 @@ _PREFIX = f"{LANDING_ZONE}/"
 
 
 class Bench:
-    """One item of the server, the product's store on it through the real SDK, and a watch on its table folder."""
+    """One item of the server, the product's store on it through the real SDK, and eyes on its table folder."""
 
     def __init__(self, server: LoopbackOneLake) -> None:
         self.server, self.item = server, server.new_item()
         self.store: OneLakeStore = loopback_store(server, self.item, Clock().policy(limit_seconds=2.0))
-        self.watch = Watch(self.item)
+        self.eyes = Eyes()
         self._saved: Mapping[str, Node] = self.item.saved()
 
     def save(self) -> None:
@@ -34,11 +33,15 @@ class Bench:
         self._saved = self.item.saved()
 
     def begin(self) -> None:
-        """Put the zone back, without faults, an empty log, and the watch on."""
+        """Put the zone back, without faults, an empty log, and with eyes on it after every request."""
         self.server.reset()
         self.item.restore(self._saved)
-        self.watch.begin()
-        self.server.storage.watch = self.watch.look
+        self.eyes = Eyes()
+        self.look()
+        self.server.storage.watch = self.look
+
+    def look(self) -> None:
+        self.eyes.see(self.item.landing_files(TABLE.file_folders))
 
     def consume(self) -> None:
         """What the service does with files that it has applied: all but the last move away."""

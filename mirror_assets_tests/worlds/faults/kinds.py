@@ -62,7 +62,6 @@ class Kind(Enum):
 
     @property
     def group(self) -> Seen:
-        """How the client sees it."""
         return self.value[1]
 
     @property
@@ -77,7 +76,6 @@ class Kind(Enum):
         return self.group not in (Seen.DONE, Seen.LATE) or record.operation in CHANGING
 
     def action(self, server: LoopbackOneLake) -> Action:
-        """The fault as the server does it."""
         if self is Kind.TOKEN_REFUSED:
             return Reply(401, "InvalidAuthenticationInfo", {"WWW-Authenticate": server.entra.challenge(server.url)})
         return _ACTIONS[self]

@@ -50,15 +50,11 @@ class Scenario:
 
 
 def landing(record: SliceRecord) -> Process:
-    """Publishes the staged slice."""
     return lambda store: drive(publish(TABLE, record, CHECKS), store)
 
 
 def staged(bench: Bench, last: int, parts: int, position: CommitPosition | None = None) -> SliceRecord:
-    """A staged slice that the watch knows."""
-    record = stage(bench.store, position or position_of(bench.store), last, parts)
-    bench.watch.expect(record)
-    return record
+    return stage(bench.store, position or position_of(bench.store), last, parts)
 
 
 def landed_before(bench: Bench, *slices: tuple[int, int]) -> Contents:
@@ -70,7 +66,6 @@ def landed_before(bench: Bench, *slices: tuple[int, int]) -> Contents:
 
 
 def parts_of(last: int, parts: int) -> Contents:
-    """The contents of one slice."""
     return tuple((last, part) for part in range(parts))
 
 
@@ -95,7 +90,6 @@ def _staging(bench: Bench, files: Path) -> Work:
 
 
 def _upload(bench: Bench, files: Path) -> Work:
-    """The same, and it is published."""
     before, stager = landed_before(bench, (7, 1)), Stager(bench, LocalStore(files))
     return Work(stager.stage_and_publish, before + parts_of(8, 1), 8)
 
@@ -118,7 +112,6 @@ class Stager:
         local = stage(
             self._local_staging, position := position_of(store), position.covered + 1, attempt=next(self._attempts)
         )
-        self._bench.watch.expect(local)
         try:
             parts = upload_parts(self._local_staging, store, local.folder, local.parts)
             record = local.model_copy(update={"parts": parts, "verdicts": ()})

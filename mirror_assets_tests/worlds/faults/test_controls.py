@@ -19,8 +19,7 @@ from mirror_assets_tests.landing.staging import TABLE
 from mirror_assets_tests.worlds.faults.bench import Bench
 from mirror_assets_tests.worlds.faults.kinds import Kind
 from mirror_assets_tests.worlds.faults.scenarios import SCENARIOS, Scenario, Work, parts_of, staged
-from mirror_assets_tests.worlds.faults.sweep import Case, Sweep
-from mirror_assets_tests.worlds.faults.trial import Arrival, Broken, Mishap
+from mirror_assets_tests.worlds.faults.trial import Arrival, Broken, Case, Mishap, Sweep
 from mirror_assets_tests.worlds.onelake import Operation
 
 FIRST, _, _, STAGING, _, REBUILD = SCENARIOS
@@ -34,7 +33,6 @@ def everywhere(sweep: Sweep, kind: Kind, *on: Operation, arrival: Arrival = Arri
 
 
 def given_up(sweep: Sweep) -> Iterator[Case]:
-    """The process gives up at each of its requests."""
     return ((Mishap(at, Kind.BUSY, lasting=True),) for at in range(1, len(sweep.records) + 1))
 
 
@@ -60,12 +58,11 @@ def _without_staging(bench: Bench, _: Path) -> Work:
 
 
 def test_an_upload_to_the_final_name_is_seen_half_done(bench: Bench, tmp_path: Path) -> None:
-    with caught(r"00000000000000000001\.parquet is partial"):
+    with caught("1 was visible before it was whole"):
         Sweep(bench, Scenario("upload to the final name", _without_staging), tmp_path)
 
 
 def never(_table: TableName, _number: int) -> Steps[bool]:
-    """A publisher that does not look what has landed."""
     yield from ()
     return False
 

@@ -11,11 +11,9 @@ from mirror_assets_tests import figures
 from mirror_assets_tests.smoke import smoke_first
 from mirror_assets_tests.worlds.faults.bench import Bench
 from mirror_assets_tests.worlds.faults.kinds import Kind
-from mirror_assets_tests.worlds.faults.matrix import every, rotating
-from mirror_assets_tests.worlds.faults.pairs import every_pair, some_pairs
+from mirror_assets_tests.worlds.faults.matrix import every, every_pair, rotating, some_pairs
 from mirror_assets_tests.worlds.faults.scenarios import SCENARIOS, Scenario
-from mirror_assets_tests.worlds.faults.sweep import Case, Sweep
-from mirror_assets_tests.worlds.faults.trial import Arrival
+from mirror_assets_tests.worlds.faults.trial import Arrival, Case, Sweep
 from mirror_assets_tests.worlds.onelake import Operation, Record
 
 SINGLE, PAIRS = "one fault on the loopback OneLake", "two faults on the loopback OneLake"

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import Enum
+from pathlib import Path
 
 from mirror_assets.errors import MirrorError, RetryError, UnknownOutcome
 from mirror_assets.zones import Store
@@ -12,7 +13,7 @@ from mirror_assets_tests.landing import zone
 from mirror_assets_tests.landing.staging import position_of, stage
 from mirror_assets_tests.worlds.faults.bench import Bench
 from mirror_assets_tests.worlds.faults.kinds import Kind
-from mirror_assets_tests.worlds.faults.scenarios import Work, landing
+from mirror_assets_tests.worlds.faults.scenarios import Scenario, Work, landing
 from mirror_assets_tests.worlds.onelake import Call, Fault, Held, Moment, Record
 
 _STARTS = 5
@@ -42,7 +43,6 @@ class Mishap:
         return f"request {self.at}{' and all after it' if self.lasting else ''}: {self.kind}{arrival}"
 
     def faults(self, bench: Bench) -> tuple[Fault, ...]:
-        """What the server shall do."""
         times = _WITHOUT_END if self.lasting else 1
         fault = Fault(self.kind.action(bench.server), nth=self.at, times=times)
         if self.kind is not Kind.HELD or self.arrival is not Arrival.MEANWHILE:
@@ -57,6 +57,9 @@ class Trial:
 
     errors: int
     met: bool
+
+
+Case = tuple[Mishap] | tuple[Mishap, Mishap]
 
 
 class Broken(AssertionError):
@@ -112,25 +115,22 @@ def _arrive(bench: Bench, arrival: Arrival) -> None:
     held = bench.server.faults.held
     bench.server.faults.clear()
     if arrival in (Arrival.OVERTAKEN, Arrival.CONSUMED):
-        follow(bench.store, bench)
+        follow(bench.store)
     if arrival is Arrival.CONSUMED:
         bench.consume()
     _release(held)
 
 
-def follow(store: Store, bench: Bench | None = None) -> None:
+def follow(store: Store) -> None:
     """Another process stages the next slice and publishes it."""
     position = position_of(store)
-    record = stage(store, position, position.covered + 1, attempt="another process")
-    if bench:
-        bench.watch.expect(record)
-    landing(record)(store)
+    landing(stage(store, position, position.covered + 1, attempt="another process"))(store)
 
 
 def require_done(bench: Bench, context: Work) -> None:
     """Raise Broken unless all has landed exactly once, nothing else was ever visible, and others can go on."""
-    if bench.watch.wrong:
-        raise Broken("; ".join(bench.watch.wrong))
+    if bench.eyes.wrong:
+        raise Broken("; ".join(bench.eyes.wrong))
     memory = bench.memory()
     try:
         context.process(memory)
@@ -147,3 +147,32 @@ def require_done(bench: Bench, context: Work) -> None:
 def _release(held: Iterable[Held]) -> None:
     for request in held:
         request.release()
+
+
+@dataclass(frozen=True)
+class Tally:
+    """How many cases came to pass, and how often their processes ended with an error and were started again."""
+
+    cases: int
+    restarts: int
+
+
+class Sweep:
+    """A scenario on the bench, with the requests of its process."""
+
+    def __init__(self, bench: Bench, scenario: Scenario, files: Path) -> None:
+        self._bench, self._name = bench, scenario.name
+        self._context: Work = scenario.prepare(bench, files)
+        bench.save()
+        self.records: tuple[Record, ...] = requests_of(bench, self._context)
+
+    def run(self, cases: Iterable[Case]) -> Tally:
+        """Try the cases; counts those whose mishaps came to pass. Raises Broken at the first that breaks a promise."""
+        trials = [trial for case in cases if (trial := self._try(case)).met]
+        return Tally(len(trials), sum(trial.errors for trial in trials))
+
+    def _try(self, case: Case) -> Trial:
+        try:
+            return run(self._bench, self._context, *case)
+        except Exception as error:
+            raise Broken(f"{self._name}, {' then '.join(map(str, case))}") from error

@@ -15,7 +15,7 @@ from mirror_assets.encode import changes, net_changes, part_assignment
 from mirror_assets.pipeline.check_slice import BLOCKING_CHECKS
 from mirror_assets.source.schema import LandedColumn
 from mirror_assets.verify.check_result import CheckResult
-from mirror_assets_tests.worlds.histories.setup import Way
+from mirror_assets_tests.worlds.histories.history import Way
 
 Inject = Callable[[pytest.MonkeyPatch], None]
 _DIFFERING = ("pipeline.stage.encode_differences",)

@@ -8,6 +8,7 @@ from enum import Enum
 from functools import wraps
 from io import IOBase
 from pathlib import Path
+from random import Random
 
 from mirror_assets.zones import LocalStore
 from mirror_assets.zones.errors import REQUEST_UNKNOWN
@@ -18,8 +19,6 @@ class Killed(BaseException):
 
 
 class Happening(Enum):
-    """What happens at the request."""
-
     KILLED_BEFORE = "killed before it"
     KILLED_AFTER = "killed after its effect"
     ANSWER_LOST = "done, and its answer lost"
@@ -35,6 +34,12 @@ class Fault:
     at: int
     writes: bool
 
+    @classmethod
+    def drawn(cls, rng: Random) -> Fault:
+        """A slice takes about 50 requests, 6 of them writes, and a rebuild some more."""
+        writes = rng.random() < 0.5
+        return cls(rng.choice(list(Happening)), rng.randint(0, 12 if writes else 55), writes)
+
     def __str__(self) -> str:
         return f"{self.happening.value}, {'write' if self.writes else 'request'} {self.at}"
 
@@ -49,7 +54,6 @@ class FaultyStore(LocalStore):
         self.happened = False
 
     def requested(self, request: Callable[[], object], path: str, *, writes: bool) -> object:
-        """The answer, if nothing happens."""
         happening = self._due(writes=writes)
         if happening is Happening.OVERTAKEN:
             self._overtake()

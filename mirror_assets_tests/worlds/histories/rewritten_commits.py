@@ -1,4 +1,4 @@
-"""Steps of wide histories that rewrite the newest commit by hand, or add one, as other writers would have written it.
+"""Steps of histories that rewrite the newest commit by hand, or add one, as other writers would have written it.
 
 The table's rows stay what Delta's reader finds. Each rewriting gets the actions of a commit, and returns others; None
 where it doesn't fit.
@@ -10,11 +10,11 @@ import copy
 import json
 from collections.abc import Callable
 
-from mirror_assets_tests.worlds.histories.wide_steps import Step
-from mirror_assets_tests.worlds.histories.wide_table import Action, WideTable, actions_in
+from mirror_assets_tests.worlds.histories.steps import Step
+from mirror_assets_tests.worlds.histories.table import Action, Table, actions_in
 
 Actions = list[Action]
-Rewrite = Callable[[WideTable, Actions], "Actions | bytes | None"]
+Rewrite = Callable[[Table, Actions], "Actions | bytes | None"]
 
 
 def _info(actions: Actions) -> Action | None:
@@ -28,7 +28,7 @@ def _is_timed(actions: Actions) -> bool:
 def _with_info(change: Callable[[Action], Action]) -> Rewrite:
     """Change commitInfo, except the parts that are protocol."""
 
-    def rewrite(_: WideTable, actions: Actions) -> Actions | None:
+    def rewrite(_: Table, actions: Actions) -> Actions | None:
         info = _info(actions)
         if info is None:
             return None
@@ -42,7 +42,6 @@ def _with_info(change: Callable[[Action], Action]) -> Rewrite:
 
 
 def _zeros(info: Action) -> Action:
-    """Metrics that say that nothing happened."""
     metrics = info.get("operationMetrics") or {}
     return info | {
         "operationMetrics": dict.fromkeys(metrics, "0")
@@ -54,11 +53,11 @@ def _merge_of_nothing(info: Action) -> Action:
     return _zeros(info) | {"operation": "MERGE"}
 
 
-def _without_info(_: WideTable, actions: Actions) -> Actions | None:
+def _without_info(_: Table, actions: Actions) -> Actions | None:
     return None if _is_timed(actions) else [action for action in actions if "commitInfo" not in action]
 
 
-def _info_of_null(_: WideTable, actions: Actions) -> Actions | None:
+def _info_of_null(_: Table, actions: Actions) -> Actions | None:
     return (
         None
         if _is_timed(actions)
@@ -66,18 +65,18 @@ def _info_of_null(_: WideTable, actions: Actions) -> Actions | None:
     )
 
 
-def _spelled_out(_: WideTable, actions: Actions) -> Actions:
+def _spelled_out(_: Table, actions: Actions) -> Actions:
     nulls = dict.fromkeys(("add", "remove", "cdc", "metaData", "protocol", "commitInfo", "txn", "domainMetadata"))
     return [{**nulls, **action} for action in actions]
 
 
-def _other_lines(_: WideTable, actions: Actions) -> bytes:
+def _other_lines(_: Table, actions: Actions) -> bytes:
     return (
         "\r\n".join(json.dumps(action, indent=None, separators=(" , ", " : ")) for action in actions) + "\r\n\r\n"
     ).encode()
 
 
-def _unknown(_: WideTable, actions: Actions) -> Actions:
+def _unknown(_: Table, actions: Actions) -> Actions:
     return [
         actions[0],
         {"actionOfTomorrow": {"path": "x"}},
@@ -90,14 +89,14 @@ def _each(actions: Actions, kind: str, change: Callable[[Action], Action]) -> Ac
 
 
 def _on_adds(change: Callable[[Action], Action]) -> Rewrite:
-    def rewrite(_: WideTable, actions: Actions) -> Actions | None:
+    def rewrite(_: Table, actions: Actions) -> Actions | None:
         return _each(actions, "add", change) if any(action.get("add") for action in actions) else None
 
     return rewrite
 
 
 def _on_removes(change: Callable[[Action], Action]) -> Rewrite:
-    def rewrite(_: WideTable, actions: Actions) -> Actions | None:
+    def rewrite(_: Table, actions: Actions) -> Actions | None:
         return _each(actions, "remove", change) if any(action.get("remove") for action in actions) else None
 
     return rewrite
@@ -129,7 +128,7 @@ def _counted(factor: float) -> Rewrite:
         )
         return add if add.get("deletionVector") else wrong(add)
 
-    def rewrite(table: WideTable, actions: Actions) -> Actions | bytes | None:
+    def rewrite(table: Table, actions: Actions) -> Actions | bytes | None:
         table.counts_are_right = False
         return _on_adds(change)(table, actions)
 
@@ -150,14 +149,14 @@ def _limits(stats: Action) -> Action:
     }
 
 
-def _wrong_limits(table: WideTable, actions: Actions) -> Actions | bytes | None:
+def _wrong_limits(table: Table, actions: Actions) -> Actions | bytes | None:
     """Only where columns have their own names in files: a wrong minimum of a key would let MERGE insert it twice."""
     if table.log.configuration.get("delta.columnMapping.mode", "none") != "none":
         return None
     return _on_adds(_statistics(_limits))(table, actions)
 
 
-def _no_data_change(table: WideTable, actions: Actions) -> Actions | None:
+def _no_data_change(table: Table, actions: Actions) -> Actions | None:
     """A claim that is seen to be wrong, because the commit adds or removes rows in sum."""
     if not table.counts_are_right:
         return None
@@ -182,7 +181,7 @@ def _records(actions: Actions, kind: str) -> int | None:
     return total
 
 
-def _data_change(_: WideTable, actions: Actions) -> Actions | None:
+def _data_change(_: Table, actions: Actions) -> Actions | None:
     """Other writers say so of an OPTIMIZE."""
     if not any((action.get(kind) or {}).get("dataChange") is False for action in actions for kind in ("add", "remove")):
         return None
@@ -193,17 +192,17 @@ def _data_change(_: WideTable, actions: Actions) -> Actions | None:
     ]
 
 
-def _removed_twice(_: WideTable, actions: Actions) -> Actions | None:
+def _removed_twice(_: Table, actions: Actions) -> Actions | None:
     removes = [action for action in actions if action.get("remove")]
     return [*actions, *copy.deepcopy(removes)] if removes else None
 
 
-def _added_twice(_: WideTable, actions: Actions) -> Actions | None:
+def _added_twice(_: Table, actions: Actions) -> Actions | None:
     adds = [action for action in actions if action.get("add")]
     return [*actions, *copy.deepcopy(adds)] if adds else None
 
 
-def _absolute(table: WideTable, actions: Actions) -> Actions | bytes | None:
+def _absolute(table: Table, actions: Actions) -> Actions | bytes | None:
     if any(action.get("cdc") for action in actions):
         return None
     return _on_adds(
@@ -211,8 +210,8 @@ def _absolute(table: WideTable, actions: Actions) -> Actions | bytes | None:
     )(table, actions)
 
 
-def _rewritten(rewrite: Rewrite, name: str) -> Callable[[WideTable], None]:
-    def do(table: WideTable) -> None:
+def _rewritten(rewrite: Rewrite, name: str) -> Callable[[Table], None]:
+    def do(table: Table) -> None:
         newest = table.newest()
         if newest is None:
             return
@@ -225,8 +224,8 @@ def _rewritten(rewrite: Rewrite, name: str) -> Callable[[WideTable], None]:
     return do
 
 
-def _checksum(text: str) -> Callable[[WideTable], None]:
-    def do(table: WideTable) -> None:
+def _checksum(text: str) -> Callable[[Table], None]:
+    def do(table: Table) -> None:
         if newest := table.newest():
             table.note(f"version {int(newest.stem)} has a checksum file {text!r}")
             file = newest.with_suffix(".crc")
@@ -238,7 +237,7 @@ def _checksum(text: str) -> Callable[[WideTable], None]:
     return do
 
 
-def _live(table: WideTable) -> Action | None:
+def _live(table: Table) -> Action | None:
     files = [add for add in table.log.files.values() if add.get("dataChange") is not None]
     return table.rng.choice(files) if files else None
 
@@ -262,34 +261,34 @@ def _as_remove(add: Action) -> Action:
     }
 
 
-def _add_live_file(table: WideTable) -> None:
+def _add_live_file(table: Table) -> None:
     if add := _live(table):
         table.add_commit({"add": add | {"dataChange": True}})
 
 
-def _remove_and_add_later(table: WideTable) -> None:
+def _remove_and_add_later(table: Table) -> None:
     if add := _live(table):
         table.add_commit(_as_remove(add), operation="DELETE")
         table.add_commit({"add": add | {"dataChange": True}}, operation="RESTORE")
 
 
-def _remove_file(table: WideTable) -> None:
+def _remove_file(table: Table) -> None:
     if add := _live(table):
         table.add_commit(_as_remove(add), operation="DELETE")
 
 
-def _remove_and_add_at_once(table: WideTable) -> None:
+def _remove_and_add_at_once(table: Table) -> None:
     if add := _live(table):
         table.add_commit(_as_remove(add), {"add": add | {"dataChange": True}})
 
 
-def _add_and_remove_at_once(table: WideTable) -> None:
+def _add_and_remove_at_once(table: Table) -> None:
     """The last action counts: the file is removed."""
     if add := _live(table):
         table.add_commit({"add": add | {"dataChange": True}}, _as_remove(add), operation="DELETE")
 
 
-def _remove_in_another_spelling(table: WideTable) -> None:
+def _remove_in_another_spelling(table: Table) -> None:
     """It names no file for Delta's readers."""
     add = _live(table)
     if add and not add["path"].startswith("file:"):
@@ -297,7 +296,7 @@ def _remove_in_another_spelling(table: WideTable) -> None:
         table.add_commit({"remove": _as_remove(add)["remove"] | respelled}, operation="DELETE")
 
 
-def _add_without_its_vector(table: WideTable) -> None:
+def _add_without_its_vector(table: Table) -> None:
     """All rows of the file are shown again; taken back if another file has one of their keys."""
     found = [add for add in table.log.files.values() if add.get("deletionVector")]
     if found:

@@ -28,7 +28,6 @@ _KEPT = "INSERT INTO shop.orders SELECT CAST(id AS INT), concat('n', id) FROM ra
 
 
 def write_settings(root: Path, java_options: str) -> None:
-    """Write mirror.yaml."""
     names = ("orders", "plain", "absent", "seen")
     tables = "".join(
         f"  shop.{name}: {{source: {{catalog: hive, table: shop.{name}}}, keys: [id]}}\n" for name in names
@@ -42,7 +41,6 @@ def write_settings(root: Path, java_options: str) -> None:
 
 
 def settings(root: Path, java_options: str) -> tuple[tuple[str, str], ...]:
-    """Spark's settings for a metastore in the folder."""
     return (
         ("spark.sql.catalogImplementation", "hive"),
         ("spark.sql.warehouse.dir", f"{root}/warehouse"),

@@ -10,8 +10,7 @@ from contextlib import ExitStack
 from pathlib import Path
 from random import Random
 
-from mirror_assets_tests.worlds.kills.field import Where, opened
-from mirror_assets_tests.worlds.kills.series import Series
+from mirror_assets_tests.worlds.kills.series import Series, Where
 from mirror_assets_tests.worlds.onelake import LoopbackOneLake
 
 
@@ -26,7 +25,7 @@ def main() -> int:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="mirror-assets-kills-")))
         server = None if options.where is Where.DISK else stack.enter_context(LoopbackOneLake(folder / "onelake"))
         print_line(f"{options.kills} kills on {options.where}, seed {options.seed}")
-        place = stack.enter_context(opened(folder / "series", options.where, server))
+        place = stack.enter_context(options.where.opened(folder / "series", server))
         series = Series(place, Random(options.seed), print_line)
         series.kill_at_random(options.kills)
         verdict = series.finish()
@@ -34,7 +33,6 @@ def main() -> int:
 
 
 def print_line(line: str) -> None:
-    """Print at once."""
     print(line, flush=True)  # noqa: T201 a program for people
 
 

@@ -10,7 +10,7 @@ import threading
 from pathlib import Path
 
 from mirror_assets.landing.names import landing_number
-from mirror_assets_tests.worlds.kills.eyes import Eyes
+from mirror_assets_tests.worlds.eyes import Eyes
 
 _TICK = 0.2
 _libc = ctypes.CDLL(None, use_errno=True)

@@ -8,13 +8,11 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from mirror_assets.landing.names import landing_number
 from mirror_assets.zones import LocalStore
 from mirror_assets.zones.onelake.onelake_store import OneLakeStore
 from mirror_assets.zones.onelake.onelake_zone import Staging
 from mirror_assets_tests.lab import TABLE
-from mirror_assets_tests.worlds.kills.eyes import Eyes
-from mirror_assets_tests.worlds.kills.place import Arrival, Ground
+from mirror_assets_tests.worlds.kills.place import Arrival, Place
 from mirror_assets_tests.worlds.kills.points import Point, Side, Write
 from mirror_assets_tests.worlds.kills.process import Run
 from mirror_assets_tests.worlds.onelake import (
@@ -38,31 +36,28 @@ _BELOW = f"{LANDING_ZONE}/"
 
 
 @dataclass
-class OnOneLake:
+class OnOneLake(Place):
     """See Place."""
 
-    ground: Ground
     server: LoopbackOneLake
     item: LoopbackItem
     staging: Staging
-    trust: str
-    """What a JVM has to be told so that it trusts the server."""
-    eyes: Eyes = field(default_factory=Eyes)
-    _visible: dict[int, bytes] = field(default_factory=dict)
     _sent: dict[str, list[str]] = field(default_factory=dict)
     _runs: dict[str, Run] = field(default_factory=dict)
     _released: int = 0
 
+    sides = (Side.BEFORE, Side.AFTER, Side.LATE)
+
     @classmethod
     @contextmanager
-    def opened(cls, ground: Ground, server: LoopbackOneLake, staging: Staging) -> Iterator[OnOneLake]:
+    def opened(cls, root: Path, server: LoopbackOneLake, staging: Staging) -> Iterator[OnOneLake]:
         """A new item, watched as long as the block lasts."""
         item = server.new_item()
+        place = cls(root, server, item, staging)
         zone = f"{{url: '{item.url}', credential: client_secret, staging: {staging.value}, ca_bundle: '{server.ca}'}}"
         name = {"spark.hadoop.fs.azure.user.agent.prefix": "${AZURE_HTTP_USER_AGENT}"}
-        ground.configure(f"{{onelake: {zone}}}", name)
-        place = cls(ground, server, item, staging, server.spark_settings()["spark.driver.extraJavaOptions"])
-        server.storage.watch = place.look
+        place.configure(f"{{onelake: {zone}}}", name)
+        server.storage.watch = lambda: place.eyes.see(item.landing_files(TABLE.file_folders))
         try:
             yield place
         finally:
@@ -70,64 +65,39 @@ class OnOneLake:
 
     @property
     def store(self) -> OneLakeStore:
-        """The landing zone, through clients of its own."""
         return loopback_store(self.server, self.item)
 
     def start(self, name: str, at: Point | None = None) -> Run:
         """Start a run of the console script; its requests carry its name."""
         self._sent[name] = []
         self.server.faults.add(*self._faults(name, at))
+        # What a JVM has to be told so that it trusts the server.
+        trust = self.server.spark_settings()["spark.driver.extraJavaOptions"]
+        ours = self.environment()
+        named = {"AZURE_HTTP_USER_AGENT": name, "JAVA_OPTIONS": f"{ours['JAVA_OPTIONS']} {trust}"}
         script = str(Path(sys.executable).with_name("mirror-assets"))
-        run = Run(name, [script, "run", "--config", str(self.ground.config_file)], self._environment(name))
-        self._runs[name] = run
-        return run
+        command = [script, "run", "--config", str(self.config_file)]
+        self._runs[name] = Run(name, command, {**ours, **self.server.environment(), **named})
+        return self._runs[name]
 
-    @property
-    def sides(self) -> Sequence[Side]:
-        """A request may also arrive late."""
-        return (Side.BEFORE, Side.AFTER, Side.LATE)
-
-    def requests(self, name: str) -> int:
-        """How many have reached the server."""
-        return len(self._sent[name])
-
-    def last_request(self, name: str) -> str:
-        """The last request that reached the server."""
-        return self._sent[name][-1] if self._sent[name] else "none"
+    def sent(self, name: str) -> Sequence[str]:
+        return self._sent[name]
 
     def attempts(self) -> frozenset[str]:
-        """Attempt folders: Spark's are on disk before they are uploaded."""
+        """Spark's are on disk before they are uploaded."""
         names = frozenset(name.rstrip("/") for name in self.item.names(TABLE.scratch))
         if self.staging is Staging.DIRECT:
             return names
-        local_staging = LocalStore(self.ground.root / "staging" / self.item.guid)
+        local_staging = LocalStore(self.root / "staging" / self.item.guid)
         return names | {info.name for info in local_staging.list(TABLE.scratch)}
 
     def late(self) -> Sequence[Arrival]:
-        """The requests that the server holds."""
         held = self.server.faults.held[self._released :]
         self._released += len(held)
         return [request.release for request in held]
 
     def settle(self) -> None:
-        """Let no more faults happen."""
         self.server.faults.end()
-
-    def look(self) -> None:
-        """See what the request that was just performed has left; nothing else happens meanwhile."""
-        names = [name for name in self.item.names(TABLE.folder) if landing_number(name)]
-        now = {landing_number(name) or 0: self.item.read(f"{TABLE.folder}/{name}") for name in names}
-        for number in sorted(now):
-            if number not in self._visible:
-                self.eyes.appeared(number, now[number])
-            elif self._visible[number] != now[number]:
-                self.eyes.changed(number, "written")
-        self._visible = now
-
-    def _environment(self, name: str) -> dict[str, str]:
-        ours = self.ground.environment()
-        trusting = {"AZURE_HTTP_USER_AGENT": name, "JAVA_OPTIONS": f"{ours['JAVA_OPTIONS']} {self.trust}"}
-        return {**ours, **self.server.environment(), **trusting}
 
     def _faults(self, name: str, point: Point | None) -> Iterator[Fault]:
         """Whatever the run asks is noted; at the point it is killed, and its request may be lost or held."""

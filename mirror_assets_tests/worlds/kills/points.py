@@ -60,37 +60,23 @@ class Point:
 _REQUEST = re.compile(r"(before|after|late) request ([0-9]+)")
 _RECORD, _MANIFEST, _KEPT = "*/slice.json", "*/_mirror.json", "*/_mirror/*.json"
 _LANDED, _ATTEMPT, _PART = "*/orders/0*.parquet", "*_scratchPad/*", "*/parts/*part-*.parquet"
+_SPARKS = "*/parts/*_temporary/*.parquet"
 
-_ENCODED = Point("encoded, no slice.json yet", Write.PUT, _RECORD, Side.BEFORE)
-_RECORDED = Point("slice.json written, not judged", Write.PUT, _RECORD, Side.AFTER)
-_UNSAID = Point("judged, verdicts not written", Write.PUT, _RECORD, Side.BEFORE, nth=2)
-_JUDGED = Point("verdicts written", Write.PUT, _RECORD, Side.AFTER, nth=2)
 _DECLARED = Point("keys declared, nothing committed", Write.PUT, "*/_metadata.json", Side.AFTER)
-_UNCOMMITTED = Point("manifest not swapped", Write.PUT, _MANIFEST, Side.BEFORE)
-_COMMITTED = Point("manifest swapped", Write.PUT, _MANIFEST, Side.AFTER)
-_KEPT_ONE = Point("generation kept, nothing renamed", Write.PUT, _KEPT, Side.AFTER)
-_UNRENAMED = Point("first rename not done", Write.RENAME, _LANDED, Side.BEFORE)
-_RENAMED = Point("first rename done", Write.RENAME, _LANDED, Side.AFTER)
-_BETWEEN = Point("between renames", Write.RENAME, _LANDED, Side.AFTER, left=1)
-_LAST = Point("last rename done, not yet seen to be", Write.RENAME, _LANDED, Side.AFTER, left=0)
-_UNCOLLECTED = Point("nothing collected", Write.DELETE, _ATTEMPT, Side.BEFORE)
-_COLLECTING = Point("in collection", Write.DELETE, _ATTEMPT, Side.HALF)
-_COLLECTED = Point("collected, nothing committed", Write.DELETE, _ATTEMPT, Side.AFTER)
-
 _AFTER_ENCODING = (
-    _ENCODED,
-    _RECORDED,
-    _UNSAID,
-    _JUDGED,
-    _UNCOLLECTED,
-    _COLLECTED,
-    _UNCOMMITTED,
-    _COMMITTED,
-    _KEPT_ONE,
-    _UNRENAMED,
-    _RENAMED,
-    _BETWEEN,
-    _LAST,
+    Point("encoded, no slice.json yet", Write.PUT, _RECORD, Side.BEFORE),
+    Point("slice.json written, not judged", Write.PUT, _RECORD, Side.AFTER),
+    Point("judged, verdicts not written", Write.PUT, _RECORD, Side.BEFORE, nth=2),
+    Point("verdicts written", Write.PUT, _RECORD, Side.AFTER, nth=2),
+    Point("nothing collected", Write.DELETE, _ATTEMPT, Side.BEFORE),
+    Point("collected, nothing committed", Write.DELETE, _ATTEMPT, Side.AFTER),
+    Point("manifest not swapped", Write.PUT, _MANIFEST, Side.BEFORE),
+    Point("manifest swapped", Write.PUT, _MANIFEST, Side.AFTER),
+    Point("generation kept, nothing renamed", Write.PUT, _KEPT, Side.AFTER),
+    Point("first rename not done", Write.RENAME, _LANDED, Side.BEFORE),
+    Point("first rename done", Write.RENAME, _LANDED, Side.AFTER),
+    Point("between renames", Write.RENAME, _LANDED, Side.AFTER, left=1),
+    Point("last rename done, not yet seen to be", Write.RENAME, _LANDED, Side.AFTER, left=0),
 )
 _LATE = (
     Point("manifest's swap on its way", Write.PUT, _MANIFEST, Side.LATE),
@@ -102,9 +88,9 @@ _LATE = (
 # In an order in which each point is met: the first is a first slice, and redo comes before anything else.
 ON_DISK = (
     _DECLARED,
-    Point("while Spark encodes", Write.SPARK, "*/parts/*_temporary/*.parquet", Side.AFTER),
+    Point("while Spark encodes", Write.SPARK, _SPARKS, Side.AFTER),
     *_AFTER_ENCODING,
-    _COLLECTING,
+    Point("in collection", Write.DELETE, _ATTEMPT, Side.HALF),
 )
 UPLOADED = (
     _DECLARED,
@@ -115,7 +101,7 @@ UPLOADED = (
 )
 DIRECT = (
     _DECLARED,
-    Point("while Spark writes a part", Write.SPARK, "*/parts/*_temporary/*.parquet", Side.BEFORE, nth=2),
+    Point("while Spark writes a part", Write.SPARK, _SPARKS, Side.BEFORE, nth=2),
     Point("while Spark moves a part", Write.RENAME, _PART, Side.BEFORE),
     Point("second part moved by Spark", Write.RENAME, _PART, Side.AFTER, nth=2),
     *_AFTER_ENCODING,

@@ -47,12 +47,10 @@ class Run:
 
     @property
     def is_running(self) -> bool:
-        """Whether it has not ended yet."""
         return self._process.poll() is None
 
     @property
     def seconds(self) -> float:
-        """Since its start."""
         return time.monotonic() - self._began
 
     def kill(self) -> None:
@@ -62,7 +60,6 @@ class Run:
                 os.killpg(self._process.pid, signal.SIGKILL)
 
     def interrupt(self) -> None:
-        """Press Ctrl-C."""
         self._process.send_signal(signal.SIGINT)
 
     def end(self) -> End:

@@ -8,7 +8,7 @@ Three Dagster instances mirror three landing zones:
   the tables, and have to wait. After a third and a half of the time, the instance that mirrors the zone is killed for
   good.
 
-Processes are killed by -9 while commits come. The table printed at the end says what each code location saw.
+Processes are killed by -9 while commits come. What each code location saw is printed at the end.
 """
 
 from __future__ import annotations
@@ -61,7 +61,6 @@ class Location:
 
     @property
     def has_run(self) -> bool:
-        """Whether one of its runs mirrors."""
         return bool(self.zone.residents(self.processes.home))
 
     def kill(self, victim: str) -> None:
@@ -73,7 +72,6 @@ class Location:
         self.kills[victim] += 1
 
     def die(self) -> None:
-        """End everything that belongs to it, for good."""
         self.is_off = True
         self.processes.end()
         self.zone.kill_residents(self.processes.home)
@@ -150,74 +148,48 @@ class Scopes:
             self.watch(self.random.uniform(8.0, 25.0))
 
     def end(self) -> None:
-        """End everything."""
         for one in self.locations.values():
             one.processes.end()
             one.kill("run")
 
 
 def _leases(zone: Zone) -> Iterator[Lease]:
-    """Yield the leases of batches."""
     for info in zone.store.list(LEASES):
         lease = read_lease(zone.store, info.path) if info.name.startswith(BATCH_LEASE) else None
         if lease is not None:
             yield lease
 
 
-@dataclass(frozen=True)
-class Sight:
-    """What a code location has seen, as Dagster's instance tells afterwards.
+def _problems(scopes: Scopes, location: Location) -> Iterator[str]:
+    """Yield what a code location should not have done or seen, as Dagster's instance shows afterwards.
 
-    `second` are the runs that were requested while a run of another mirror of the zone was alive: for each, the seconds
-    since that run had taken its lease. A tick that has read the leases before may still request one, so they count from
-    the length of a tick on. `foreign` are runs of another mirror that the location has taken for its own.
+    A second run is one that was requested while a run of another mirror of the zone was alive. A tick that has read the
+    leases before may still request one, so it counts from the length of a tick after that run has taken its lease.
     """
-
-    location: Location
-    runs: int
-    failed: int
-    living_failed: int
-    foreign: int
-    second: tuple[float, ...]
-    messages: Counter[str]
-
-    @classmethod
-    def of(cls, scopes: Scopes, location: Location) -> Sight:
-        """Read the instance."""
-        label = f"__repository__@{location.processes.location}"
-        with dg.DagsterInstance.from_config(str(location.processes.home)) as instance:
-            records = [
-                record
-                for record in instance.get_run_records(dg.RunsFilter(job_name="mirror_all"))
-                if record.dagster_run.tags_for_storage().get(REPOSITORY_LABEL_TAG) == label
-            ]
-            failed = [one for one in records if one.dagster_run.status is dg.DagsterRunStatus.FAILURE]
-            alive = [
-                one for one in failed if scopes.renewed.get(one.dagster_run.run_id, 0.0) > (one.end_time or 0.0) + 10.0
-            ]
-            skipped = list(_ticks(instance, location.processes.location))
-        runs, zone = {one.dagster_run.run_id: one.create_timestamp.timestamp() for one in records}, location.zone.folder
-        foreign = {run for run in runs if scopes.zone_of.get(run, set()) - {zone}}
-        foreign |= {run for text in skipped for run in _OWN_RUN.findall(text)} - set(runs)
-        others = {run for run in scopes.renewed if run not in runs and zone in scopes.zone_of[run]}
-        second = tuple(
-            at - scopes.began[run]
-            for at in runs.values()
-            for run in others
-            if scopes.began[run] < at < scopes.renewed[run] - 10
-        )
-        messages = Counter(_plain(text) for text in skipped)
-        return cls(location, len(records), len(failed), len(alive), len(foreign), second, messages)
-
-    def line(self, problems: str) -> str:
-        """Return a line of the table."""
-        killed = ", ".join(f"{count} {name}" for name, count in self.location.kills.items())
-        messages = "<br>".join(f"{count} x {text}" for text, count in self.messages.most_common())
-        equal = "no" if problems else "yes"
-        return (
-            f"| {self.location.name} | {killed} | {self.runs} | {self.failed} | {self.living_failed} | {self.foreign} "
-            f"| {', '.join(f'after {gap:.0f} s' for gap in self.second) or 'none'} | {messages} | {equal} |"
-        )
+    label, zone = f"__repository__@{location.processes.location}", location.zone.folder
+    with dg.DagsterInstance.from_config(str(location.processes.home)) as instance:
+        runs = {
+            record.dagster_run.run_id: record
+            for record in instance.get_run_records(dg.RunsFilter(job_name="mirror_all"))
+            if record.dagster_run.tags_for_storage().get(REPOSITORY_LABEL_TAG) == label
+        }
+        messages = Counter(_ticks(instance, location.processes.location))
+    print_line(f"{location.name}: killed {dict(location.kills)}; {len(runs)} runs")
+    for text, count in messages.most_common():
+        print_line(f"    {count} x {text}")
+    for run, record in runs.items():
+        failed = record.dagster_run.status is dg.DagsterRunStatus.FAILURE
+        if failed and scopes.renewed.get(run, 0.0) > (record.end_time or 0.0) + 10.0:
+            yield f"{location.name}: the living run {run} was marked as failed"
+        if scopes.zone_of.get(run, set()) - {zone}:
+            yield f"{location.name}: its run {run} mirrored another zone"
+        for other in scopes.renewed.keys() - runs.keys():
+            late = record.create_timestamp.timestamp() - scopes.began[other]
+            lived = scopes.renewed[other] - 10 - scopes.began[other]
+            if zone in scopes.zone_of[other] and _TICK_SECONDS < late < lived:
+                yield f"{location.name}: {run} was requested {late:.0f} s after {other} of another mirror had begun"
+    for run in {run for text in messages for run in _OWN_RUN.findall(text)} - runs.keys():
+        yield f"{location.name}: it took {run} of another mirror for its own"
 
 
 def _ticks(instance: dg.DagsterInstance, location: str) -> Iterator[str]:
@@ -229,14 +201,7 @@ def _ticks(instance: dg.DagsterInstance, location: str) -> Iterator[str]:
                 if tick.error is not None:
                     yield f"error: {tick.error.message.strip().splitlines()[0][:160]}"
                 else:
-                    yield tick.skip_reason or (
-                        f"requested {len(tick.run_ids)} run" if tick.run_ids else tick.status.value
-                    )
-
-
-def _plain(text: str) -> str:
-    """Return the message without runs, processes and times, so that equal ones can be counted."""
-    return re.sub(r"process \d+", "process P", re.sub(r"in \d+ s", "in N s", _RUN_ID.sub("R", text)))
+                    yield tick.skip_reason or f"requested {len(tick.run_ids)} runs"
 
 
 def _processes(home: Path, zone: Zone, location: str, prefix: tuple[str, ...] = ()) -> DagsterProcesses:
@@ -266,21 +231,12 @@ def main() -> int:
         scopes.watch(30.0)
         kills = {name: Counter(one.kills) for name, one in scopes.locations.items()}
         scopes.end()
+        problems = [found for zone in {one.zone for one in scopes.locations.values()} if (found := zone.problems())]
         for name, one in scopes.locations.items():
             one.kills = kills[name]
-        problems = {zone: zone.problems() for zone in {one.zone for one in scopes.locations.values()}}
-        print_line("\n".join(found for found in problems.values() if found))
-        print_line(
-            "| code location | killed | runs | failed | living marked failed | foreign | second runs | sensor | equal |"
-        )
-        print_line("| --- | --- | --: | --: | --: | --: | --: | --- | --- |")
-        sights = [Sight.of(scopes, one) for one in scopes.locations.values()]
-        for sight in sights:
-            print_line(sight.line(problems[sight.location.zone]))
-    touched = any(
-        sight.living_failed or sight.foreign or max(sight.second, default=0.0) > _TICK_SECONDS for sight in sights
-    )
-    return 1 if touched or any(problems.values()) else 0
+            problems += _problems(scopes, one)
+    print_line("\n".join(problems) or "all tables equal their sources, and no mirror has touched another's runs")
+    return 1 if problems else 0
 
 
 if __name__ == "__main__":

@@ -42,7 +42,6 @@ class Orders:
 
     @property
     def tip(self) -> int:
-        """The newest version."""
         return self._table.version()
 
     def touch(self, rows: int = 30) -> None:
@@ -55,21 +54,17 @@ class Orders:
         write_deltalake(self.path, _rows(self.ids(), self.tip + 1), mode="overwrite")
 
     def go_on(self, random: Random) -> None:
-        """One to three commits of any kind."""
         kinds = (self._insert, self._update, self._delete, self._merge, self._rename_key, self._compact)
         for _ in range(random.randint(1, 3)):
             random.choice(kinds)(random)
 
     def ids(self) -> list[int]:
-        """The keys."""
         return [int(key) for key in self._table.to_pyarrow_table(columns=["id"])["id"].to_pylist()]
 
     def rows(self) -> pa.Table:
-        """The table at its tip, by key."""
         return self._table.to_pyarrow_table().sort_by("id")
 
     def snapshot(self, version: int) -> Counter[Change]:
-        """What a snapshot slice of the version must land."""
         rows = DeltaTable(self.path, version=version).to_pyarrow_table().to_pylist()
         return Counter(Change(Marker.INSERT, row["id"], row["amount"]) for row in rows)
 

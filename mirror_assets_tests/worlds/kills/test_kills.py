@@ -14,10 +14,9 @@ from mirror_assets_tests import figures
 from mirror_assets_tests.lab import TABLE
 from mirror_assets_tests.smoke import smoke_first
 from mirror_assets_tests.worlds.kills.__main__ import print_line
-from mirror_assets_tests.worlds.kills.field import Where, opened
-from mirror_assets_tests.worlds.kills.on_disk import OnDisk
+from mirror_assets_tests.worlds.kills.place import OnDisk
 from mirror_assets_tests.worlds.kills.points import Point, named
-from mirror_assets_tests.worlds.kills.series import Series
+from mirror_assets_tests.worlds.kills.series import Series, Where
 from mirror_assets_tests.worlds.kills.verdict import judge
 from mirror_assets_tests.worlds.onelake import LoopbackOneLake
 
@@ -52,7 +51,7 @@ CAMPAIGNS = (
 def test_everything_lands_once_whenever_runs_are_killed(
     campaign: Campaign, tmp_path: Path, onelake: LoopbackOneLake
 ) -> None:
-    with opened(tmp_path / "series", campaign.where, onelake) as place:
+    with campaign.where.opened(tmp_path / "series", onelake) as place:
         series = Series(place, Random(_SEED), print_line)
         series.kill_at(campaign.points)
         series.kill_at_random(campaign.random)
@@ -72,11 +71,10 @@ def test_everything_lands_once_whenever_runs_are_killed(
 
 @pytest.mark.soak
 def test_a_run_that_does_not_redo_is_caught(tmp_path: Path) -> None:
-    with opened(tmp_path / "series", Where.DISK) as place:
-        assert isinstance(place, OnDisk)
+    with OnDisk.opened(tmp_path / "series") as place:
         series = Series(place, Random(0), print_line)
         series.attack(None)
-        place.ground.source._insert(Random(0))
+        place.source._insert(Random(0))
         series.attack(named("manifest swapped"))
         assert place.start("control", redo=False).end().code == 0
         found = judge(place).problems
@@ -92,7 +90,7 @@ def test_a_run_that_does_not_redo_is_caught(tmp_path: Path) -> None:
 
 def _land_again(place: OnDisk, number: int) -> None:
     """As a publisher would that numbers by the highest file it sees, and takes a lost reply for a failure."""
-    folder = place.ground.root / "landing" / TABLE.folder
+    folder = place.root / "landing" / TABLE.folder
     copy = folder / "_copy"
     copy.write_bytes((folder / landing_name(number)).read_bytes())
     copy.rename(folder / landing_name(number + 1))

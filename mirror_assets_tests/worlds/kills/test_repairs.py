@@ -15,8 +15,7 @@ from mirror_assets.landing.state import read_manifest
 from mirror_assets.landing.steps import drive
 from mirror_assets.verify.landed import file_continuity
 from mirror_assets_tests.lab import TABLE
-from mirror_assets_tests.worlds.kills.field import Where, opened
-from mirror_assets_tests.worlds.kills.place import Place
+from mirror_assets_tests.worlds.kills.place import LAUNCHER, OnDisk, Place
 from mirror_assets_tests.worlds.kills.process import End, Run
 
 _KILLS = 20
@@ -25,9 +24,9 @@ _COLUMNS = ["id", "name", "amount"]
 
 def _run(place: Place, *command: str, kill_after: float | None = None) -> End:
     """Run the command to its end, or kill it after this many seconds."""
-    arguments = [*command, "--config", str(place.ground.config_file)]
-    launcher = [sys.executable, "-m", "mirror_assets_tests.worlds.kills.victim", str(place.ground.root / "trace"), "--"]
-    run = Run(command[0], [*launcher, *arguments], place.ground.environment())
+    arguments = [*command, "--config", str(place.config_file)]
+    launcher = [sys.executable, "-m", LAUNCHER, str(place.root / "trace"), "--"]
+    run = Run(command[0], [*launcher, *arguments], place.environment())
     if kill_after is not None:
         while run.is_running and run.seconds < kill_after:
             time.sleep(0.01)
@@ -36,7 +35,7 @@ def _run(place: Place, *command: str, kill_after: float | None = None) -> End:
 
 
 def _mirror(place: Place) -> str:
-    status = place.ground.replicator(place.store).table(TABLE)
+    status = place.replicator.table(TABLE)
     assert status is not None
     return status.location
 
@@ -57,20 +56,20 @@ def _damage(place: Place, random: Random) -> None:
 @pytest.mark.soak
 def test_killed_repairs(tmp_path: Path) -> None:
     random = Random(32)
-    with opened(tmp_path / "repairs", Where.DISK) as place:
+    with OnDisk.opened(tmp_path / "repairs") as place:
         assert _run(place, "run").code == 0
-        place.ground.replicator(place.store).poll()
+        place.replicator.poll()
         whole, kills = 0.0, 0
         while kills < _KILLS:
             _damage(place, random)
-            place.ground.source.go_on(random)
+            place.source.go_on(random)
             if whole:
                 kills += _run(place, "repair", str(TABLE), "--yes", kill_after=random.uniform(0, whole)).was_killed
             ended = _run(place, "repair", str(TABLE), "--yes")
             assert ended.code == 0, ended.output
             whole = whole or ended.seconds
-            place.ground.replicator(place.store).poll()
-            assert _rows(place).to_pylist() == place.ground.source.rows().to_pylist(), f"after kill {kills}"
+            place.replicator.poll()
+            assert _rows(place).to_pylist() == place.source.rows().to_pylist(), f"after kill {kills}"
         manifest = drive(read_manifest(TABLE), place.store)
         assert manifest is not None
         assert manifest.manifest.epoch == 1

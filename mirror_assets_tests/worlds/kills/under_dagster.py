@@ -38,7 +38,6 @@ class Deployment:
     database: Postgres | None = None
 
     def supervise(self) -> None:
-        """Start what does not run."""
         if self.database is not None:
             self.database.start()
         self.processes.supervise()
@@ -58,7 +57,6 @@ class Deployment:
             self.processes.kill(victim)
 
     def end(self) -> None:
-        """End everything."""
         self.processes.end()
         self.kill("run")
 

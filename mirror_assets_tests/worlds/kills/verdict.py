@@ -45,7 +45,7 @@ def judge(place: Place) -> Verdict:
     current = drive(read_manifest(TABLE), place.store)
     if current is None:
         return Verdict(0, 0, 0, ("nothing was ever committed",))
-    place.ground.replicator(place.store).poll()
+    place.replicator.poll()
     place.eyes.expect(current.manifest.next_number - 1)
     files = dict(sorted(_landed(place.store)))
     rows = [(number, change) for number in files for change in _changes(pq.read_table(pa.BufferReader(files[number])))]
@@ -56,7 +56,7 @@ def judge(place: Place) -> Verdict:
         *_staging_problems(place.store, current.manifest),
         *place.eyes.wrong,
     )
-    return Verdict(place.ground.source.tip + 1, len(files), len(rows), problems)
+    return Verdict(place.source.tip + 1, len(files), len(rows), problems)
 
 
 def _landed(store: Store) -> Iterator[tuple[int, bytes]]:
@@ -82,8 +82,8 @@ def _number_problems(place: Place, manifest: Manifest, files: dict[int, bytes]) 
         place.eyes.recognise(number, data)
     continuity = file_continuity(place.store, TABLE, applied=None)
     yield from continuity.problems
-    if manifest.covered != place.ground.source.tip:
-        yield f"version {manifest.covered} is covered, and the source is at {place.ground.source.tip}"
+    if manifest.covered != place.source.tip:
+        yield f"version {manifest.covered} is covered, and the source is at {place.source.tip}"
 
 
 def _kept(store: Store) -> Iterator[Manifest]:
@@ -96,7 +96,7 @@ def _kept(store: Store) -> Iterator[Manifest]:
 
 def _row_problems(place: Place, rows: list[tuple[int, Change]]) -> Iterator[str]:
     """Each change of the source's feed is in one file, once; changes are in the order of their versions."""
-    source = place.ground.source
+    source = place.source
     first = next((kept for kept in _kept(place.store) if kept.loading is None), None)
     if first is None:
         yield "no generation is kept that has covered anything"
@@ -113,7 +113,7 @@ def _row_problems(place: Place, rows: list[tuple[int, Change]]) -> Iterator[str]
 
 def _mirror_problems(place: Place, manifest: Manifest) -> Iterator[str]:
     """The stand-in has applied everything, and its table holds the source's rows."""
-    status = place.ground.replicator(place.store).table(TABLE)
+    status = place.replicator.table(TABLE)
     if status is None or status.state is not TableState.REPLICATING:
         yield f"the stand-in: {status}"
     elif not status.has_applied(manifest):
@@ -121,7 +121,7 @@ def _mirror_problems(place: Place, manifest: Manifest) -> Iterator[str]:
     else:
         columns = ["id", "name", "amount"]
         mirror = DeltaTable(status.location).to_pyarrow_table(columns=columns).sort_by("id")
-        if mirror.to_pylist() != place.ground.source.rows().to_pylist():
+        if mirror.to_pylist() != place.source.rows().to_pylist():
             yield "mirror and source differ"
 
 

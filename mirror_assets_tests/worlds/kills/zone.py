@@ -45,26 +45,21 @@ class Zone:
 
     @property
     def config(self) -> Path:
-        """Its mirror.yaml."""
         return self.folder / f"{self.folder.name}.yaml"
 
     @property
     def lake(self) -> Lake:
-        """Its sources."""
         return Lake(self.folder / "lake")
 
     @property
     def store(self) -> LocalStore:
-        """Its landing zone."""
         return LocalStore(self.folder / "landing")
 
     @property
     def tables(self) -> list[TableName]:
-        """Their names in the mirror."""
         return [TableName(self.folder.name, f"t{number}") for number in range(_TABLES)]
 
     def commit(self) -> None:
-        """Update every table."""
         for table in self.tables:
             self.lake.update(table.table)
 

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from pyspark.sql import SparkSession
 
 from mirror_assets.composition import compose
 from mirror_assets.config.load import load_config
-from mirror_assets.config.model import Config
+from mirror_assets.landing.names import TableName
 from mirror_assets.pipeline.context import TableContext
 from mirror_assets.pipeline.land_slice import ProcessedSlice
 from mirror_assets.pipeline.reconcile_table import reconcile_table
@@ -33,51 +33,64 @@ class StoreAtHand:
 
     @property
     def block(self) -> str:
-        """The store in mirror.yaml."""
         return f'stores:\n  lake: {{root: "{self.root}", {self.settings}}}\n'
 
 
 @dataclass(frozen=True)
-class LakeLab:
-    """One table `orders` (id, name, amount; key id) in a store; the mirror is a folder of this machine.
+class StoreLab:
+    """Tables of the schema `shop`, in a store or a catalog; the mirror is a folder of this machine.
 
-    So is the landing zone, unless `landing_zone` is its setting in mirror.yaml and `zone` opens it.
+    So is the landing zone, unless `zone` opens it.
     """
 
     spark: SparkSession
+    root: Path
+    zone: Store | None = field(default=None, kw_only=True)
+
+    @property
+    def file(self) -> Path:
+        """Its mirror.yaml."""
+        return self.root / "mirror.yaml"
+
+    @property
+    def replicator(self) -> LocalReplicator:
+        return LocalReplicator(self.zone or LocalStore(self.root / "landing"), self.root / "mirror")
+
+    def table(self, name: str = TABLE.table) -> TableContext:
+        """The table's context; all tables of a test are read in one session, in turn."""
+        config = load_config(self.file)
+        project = replace(compose(config), session=lambda _: self.spark)
+        return project.table(config.table(TableName("shop", name)))
+
+    def mirror(self, name: str = TABLE.table) -> list[ProcessedSlice]:
+        """Mirror until nothing is left."""
+        return list(landed_slices(self.table(name), wait_on(self.replicator)))
+
+    def is_equal(self, name: str = TABLE.table) -> bool:
+        """Whether the mirror equals its source once the stand-in has applied everything."""
+        self.replicator.poll()
+        return reconcile_table(self.table(name), self.replicator).state is ReconcileState.EQUAL
+
+
+@dataclass(frozen=True)
+class LakeLab(StoreLab):
+    """One table `orders` (id, name, amount; key id) in a store; `landing_zone` is the setting in mirror.yaml."""
+
     store: StoreAtHand
     path: str
-    root: Path
     landing_zone: str = "{path: ./landing}"
-    zone: Store | None = None
 
     @property
     def uri(self) -> str:
         """The table's address, as Spark reads it."""
         return f"{self.store.root}/{self.path}"
 
-    @property
-    def config(self) -> Config:
-        """Its settings, read anew."""
-        return load_config(self.root / "mirror.yaml")
-
-    @property
-    def context(self) -> TableContext:
-        """The table's context."""
-        project = replace(compose(self.config), session=lambda _: self.spark)
-        return project.table(self.config.table(TABLE))
-
-    @property
-    def replicator(self) -> LocalReplicator:
-        """The stand-in."""
-        return LocalReplicator(self.zone or LocalStore(self.root / "landing"), self.root / "mirror")
-
     def configure(self, settings: Mapping[str, str]) -> None:
         """Write mirror.yaml; `settings` are the table's beside its source."""
         own = "".join(f"    {name}: {value}\n" for name, value in settings.items())
         source = f"    source: {{store: lake, path: {self.path}}}\n"
         self.root.mkdir(parents=True, exist_ok=True)
-        (self.root / "mirror.yaml").write_text(
+        self.file.write_text(
             f"landing_zone: {self.landing_zone}\nmirror: {{path: ./mirror}}\nautomation: {{mode: batch}}\n"
             f"{self.store.block}defaults: {{slices: {{max_commits: 2}}}}\ntables:\n  {TABLE}:\n{source}{own}"
         )
@@ -93,13 +106,3 @@ class LakeLab:
         """Run statements; {t} is the table."""
         for statement in statements:
             self.spark.sql(statement.format(t=f"delta.`{self.uri}`"))
-
-    def mirror(self) -> list[ProcessedSlice]:
-        """Mirror until nothing is left, and have the stand-in apply it."""
-        done = list(landed_slices(self.context, wait_on(self.replicator)))
-        self.replicator.poll()
-        return done
-
-    def compare(self) -> ReconcileState:
-        """Return how mirror and source compare."""
-        return reconcile_table(self.context, self.replicator).state

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
@@ -12,51 +10,18 @@ from pyspark.sql import SparkSession
 
 from mirror_assets.cli import main
 from mirror_assets.cli.options import Exit
-from mirror_assets.verify.reconciliation import ReconcileState
+from mirror_assets_tests.end_to_end.test_kinds_of_tables import KINDS, Kind
 from mirror_assets_tests.smoke import smoke_first
-from mirror_assets_tests.worlds.lakes.lake import FEED, LakeLab, StoreAtHand
+from mirror_assets_tests.worlds.lakes.lake import LakeLab, StoreAtHand
 from mirror_assets_tests.worlds.lakes.s3_server import BUCKET, PREFIX, REGION, S3Server
 from mirror_assets_tests.worlds.onelake.server import LoopbackOneLake
 
 _KEYED = {"keys": "[id]"}
-_TRACKED = "delta.enableRowTracking = true"
 _CHANGES = (
     "UPDATE {t} SET amount = 100 WHERE id IN (1, 2)",
     "DELETE FROM {t} WHERE id = 3",
     "UPDATE {t} SET id = 500 WHERE id = 5",
 )
-
-
-@dataclass(frozen=True)
-class _Shape:
-    """A kind of table: how it is made, changed and mirrored."""
-
-    properties: str = FEED
-    changes: tuple[str, ...] = _CHANGES
-    settings: Mapping[str, str] = None  # type: ignore[assignment]
-    more: str = ""
-
-    @property
-    def chosen(self) -> Mapping[str, str]:
-        """The table's settings."""
-        return self.settings or _KEYED
-
-
-_SHAPES = {
-    "feed": _Shape(),
-    "deletion_vectors": _Shape(f"{FEED}, delta.enableDeletionVectors = true"),
-    "row_tracking": _Shape(_TRACKED, settings={"changes": "row_tracking"}),
-    "append_only": _Shape(
-        "delta.appendOnly = true",
-        ("INSERT INTO {t} VALUES (11, 'k', 1)", "INSERT INTO {t} VALUES (12, 'l', 2)"),
-        {"changes": "append_only"},
-    ),
-    "clustered": _Shape(more="CLUSTER BY (id)"),
-    "column_mapping": _Shape(
-        f"{FEED}, delta.columnMapping.mode = 'name'",
-        (*_CHANGES, "ALTER TABLE {t} RENAME COLUMN amount TO total", "UPDATE {t} SET total = 1 WHERE id = 7"),
-    ),
-}
 
 
 @pytest.fixture(params=["s3", "onelake"])
@@ -78,24 +43,24 @@ def store(
     return StoreAtHand("onelake", root, "credential: client_secret")
 
 
-@pytest.mark.parametrize("name", smoke_first([*_SHAPES]))
+@pytest.mark.parametrize("kind", smoke_first(KINDS), ids=str)
 def test_a_table_is_loaded_and_followed_and_equal(
-    name: str, store: StoreAtHand, spark: SparkSession, tmp_path: Path
+    kind: Kind, store: StoreAtHand, spark: SparkSession, tmp_path: Path
 ) -> None:
-    shape, lab = _SHAPES[name], LakeLab(spark, store, "sales/orders", tmp_path)
-    lab.configure(shape.chosen)
-    lab.create(shape.properties, shape.more)
+    lab = LakeLab(spark, tmp_path, store, "sales/orders")
+    lab.configure({"keys": kind.keys, **dict(line.split(": ", 1) for line in kind.setting.splitlines())})
+    lab.create(kind.properties)
     assert [done.planned.last for done in lab.mirror()] == [1]
-    lab.sql(*shape.changes)
+    lab.sql(*kind.statements)
     assert lab.mirror()
-    assert lab.compare() is ReconcileState.EQUAL
+    assert lab.is_equal()
     assert lab.mirror() == []
 
 
 @pytest.mark.soak
 def test_a_vacuum_between_slices_disturbs_nothing(store: StoreAtHand, spark: SparkSession, tmp_path: Path) -> None:
     """VACUUM deletes the store's old files, by Hadoop's file system; the next slice needs none of them."""
-    lab = LakeLab(spark, store, "sales/vacuumed", tmp_path)
+    lab = LakeLab(spark, tmp_path, store, "sales/vacuumed")
     lab.configure(_KEYED)
     lab.create()
     lab.sql(_CHANGES[0])
@@ -107,14 +72,14 @@ def test_a_vacuum_between_slices_disturbs_nothing(store: StoreAtHand, spark: Spa
         spark.conf.unset("spark.databricks.delta.retentionDurationCheck.enabled")
     lab.sql(*_CHANGES[1:])
     assert lab.mirror()
-    assert lab.compare() is ReconcileState.EQUAL
+    assert lab.is_equal()
 
 
 @pytest.mark.long(20)
 def test_init_writes_settings_that_mirror_the_table(
     store: StoreAtHand, spark: SparkSession, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    lab = LakeLab(spark, store, "sales/orders", tmp_path)
+    lab = LakeLab(spark, tmp_path, store, "sales/orders")
     lab.create()
     settings = [part.strip().partition(": ") for part in store.settings.split(",")]
     options = [f"--{name.replace('_', '-')}={value.strip(chr(34))}" for name, _, value in settings]

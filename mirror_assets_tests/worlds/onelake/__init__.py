@@ -15,9 +15,8 @@ from mirror_assets_tests.worlds.onelake.faults import (
     Reply,
 )
 from mirror_assets_tests.worlds.onelake.item import LoopbackItem
-from mirror_assets_tests.worlds.onelake.log import Record, RequestLog
-from mirror_assets_tests.worlds.onelake.messages import Request
-from mirror_assets_tests.worlds.onelake.operations import Operation
+from mirror_assets_tests.worlds.onelake.listener import Record, RequestLog
+from mirror_assets_tests.worlds.onelake.messages import Operation, Request
 from mirror_assets_tests.worlds.onelake.server import LoopbackOneLake
 
 __all__ = [

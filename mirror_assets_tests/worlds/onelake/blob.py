@@ -5,11 +5,10 @@ from __future__ import annotations
 import re
 from email.utils import formatdate
 
-from mirror_assets_tests.worlds.onelake.account import Item
-from mirror_assets_tests.worlds.onelake.conditions import require
+from mirror_assets_tests.worlds.onelake.account import File, Folder, Item, Node, unix_seconds
+from mirror_assets_tests.worlds.onelake.conditions import require, require_unmanaged
 from mirror_assets_tests.worlds.onelake.dfs import done, md5_of, require_folders, require_md5
-from mirror_assets_tests.worlds.onelake.messages import Answer, Request
-from mirror_assets_tests.worlds.onelake.refusals import (
+from mirror_assets_tests.worlds.onelake.messages import (
     BLOB_MISSING,
     BLOB_TAKEN,
     BLOCKS_REFUSED,
@@ -17,18 +16,17 @@ from mirror_assets_tests.worlds.onelake.refusals import (
     NOT_BUILT,
     NOT_MODIFIED,
     WRONG_HEADER,
+    Answer,
     Refusal,
     Refused,
+    Request,
 )
-from mirror_assets_tests.worlds.onelake.restrictions import require_unmanaged
-from mirror_assets_tests.worlds.onelake.tree import File, Folder, Node, unix_seconds
 
 _RANGE = re.compile(r"bytes=(\d+)-(\d*)")
 _MD5_LIMIT = 4 << 20
 
 
 def head(item: Item, request: Request) -> Answer:
-    """The properties of a file or folder."""
     found = _found(item, request)
     return Answer(200, {**_properties(found), "Content-Length": str(len(found.data))})
 
@@ -50,7 +48,6 @@ def read(item: Item, request: Request) -> Answer:
 
 
 def put_blob(item: Item, request: Request) -> Answer:
-    """Write a file whole, with the folders above it."""
     require_unmanaged(request.path)
     if request.headers["x-ms-blob-type"] != "BlockBlob":
         raise Refused(NOT_BUILT)
@@ -62,17 +59,8 @@ def put_blob(item: Item, request: Request) -> Answer:
         raise Refused(BLOCKS_REFUSED)
     require_md5(request)
     require_folders(item.tree, request.path)
-    made = File(made_as_blob=True) if found is None else found
-    item.tree.put(request.path, written := made.with_data(request.body))
+    item.tree.put(request.path, written := (found or File()).with_data(request.body))
     return done(201, written)
-
-
-def put_block(item: Item, request: Request) -> Answer:
-    """Nothing: a file made by the DFS endpoint takes no blocks, and for others we don't need them."""
-    found = item.tree.get(request.path)
-    if isinstance(found, File) and found.made_as_blob:
-        raise Refused(NOT_BUILT)
-    raise Refused(NOT_BUILT if found is None else BLOCKS_REFUSED)
 
 
 def _found(item: Item, request: Request) -> Node:

@@ -8,11 +8,18 @@ from collections.abc import Mapping
 from email.utils import formatdate
 from urllib.parse import urlsplit
 
-from mirror_assets_tests.worlds.onelake.account import Account, Item
-from mirror_assets_tests.worlds.onelake.conditions import require, require_source
-from mirror_assets_tests.worlds.onelake.messages import Answer, Request
-from mirror_assets_tests.worlds.onelake.operations import Operation
-from mirror_assets_tests.worlds.onelake.refusals import (
+from mirror_assets_tests.worlds.onelake.account import (
+    Account,
+    File,
+    Folder,
+    Item,
+    Node,
+    Tree,
+    folders_above,
+    unix_seconds,
+)
+from mirror_assets_tests.worlds.onelake.conditions import require, require_source, require_unmanaged
+from mirror_assets_tests.worlds.onelake.messages import (
     BODY_REFUSED,
     HEADER_REFUSED,
     LENGTH_MISSING,
@@ -28,10 +35,11 @@ from mirror_assets_tests.worlds.onelake.refusals import (
     WRONG_QUERY,
     WRONG_RENAME,
     WRONG_TYPE,
+    Answer,
+    Operation,
     Refused,
+    Request,
 )
-from mirror_assets_tests.worlds.onelake.restrictions import require_unmanaged
-from mirror_assets_tests.worlds.onelake.tree import File, Folder, Node, Tree, folders_above, unix_seconds
 
 
 def done(status: int, node: Node) -> Answer:
@@ -53,7 +61,6 @@ def md5_of(data: bytes) -> str:
 
 
 def require_folders(tree: Tree, path: str) -> None:
-    """Refuse a path below a file."""
     if any(isinstance(tree.get(folder), File) for folder in folders_above(path)):
         raise Refused(PATH_TAKEN)
 

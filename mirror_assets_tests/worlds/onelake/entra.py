@@ -9,8 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from urllib.parse import parse_qsl
 
-from mirror_assets_tests.worlds.onelake.messages import Answer, Request
-from mirror_assets_tests.worlds.onelake.operations import Operation
+from mirror_assets_tests.worlds.onelake.messages import Answer, Operation, Request
 
 STORAGE = "https://storage.azure.com"
 
@@ -38,13 +37,11 @@ class Entra:
         self._tokens: dict[str, _Token] = {}
 
     def accepts(self, token: str, audience: str) -> bool:
-        """Whether it gave this token, for this audience, and it has not expired."""
         given = self._tokens.get(token)
         return given is not None and given.audience == audience and time.monotonic() < given.expires
 
     @property
     def tokens(self) -> tuple[str, ...]:
-        """Every token that it gave and still knows."""
         return tuple(self._tokens)
 
     def forget_tokens(self) -> None:

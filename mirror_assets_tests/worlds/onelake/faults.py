@@ -8,8 +8,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from enum import Enum
 
-from mirror_assets_tests.worlds.onelake.messages import Answer, Request
-from mirror_assets_tests.worlds.onelake.operations import Operation
+from mirror_assets_tests.worlds.onelake.messages import Answer, Operation, Request
 
 
 class Moment(Enum):
@@ -102,7 +101,6 @@ class Fault:
     times: int = 1
 
     def fits(self, request: Request) -> bool:
-        """Whether it counts this request."""
         kind = request.operation.is_storage if self.on is None else request.operation is self.on
         return kind and fnmatch.fnmatchcase(request.path, self.path) and self.where(request)
 
@@ -127,7 +125,6 @@ class Faults:
         self._held: list[Held] = []
 
     def add(self, *faults: Fault) -> None:
-        """Let these happen too."""
         with self._lock:
             self._counted.extend(_Counted(fault) for fault in faults)
 
@@ -137,7 +134,6 @@ class Faults:
             self._counted = []
 
     def clear(self) -> None:
-        """Forget all faults, and all that is held."""
         with self._lock:
             self._counted, self._held = [], []
 
@@ -154,7 +150,6 @@ class Faults:
             return tuple(self._held)
 
     def hold(self, held: Held) -> None:
-        """Keep a request for the test to release."""
         with self._lock:
             self._held.append(held)
 

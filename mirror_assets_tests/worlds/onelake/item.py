@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 
-from mirror_assets_tests.worlds.onelake.account import LANDING_ZONE, Item, Workspace
+from mirror_assets.landing.names import landing_number
+from mirror_assets_tests.worlds.onelake.account import LANDING_ZONE, File, Folder, Item, Node, Workspace
 from mirror_assets_tests.worlds.onelake.storage import Storage
-from mirror_assets_tests.worlds.onelake.tree import File, Folder, Node
 
 
 class LoopbackItem:
@@ -17,12 +17,10 @@ class LoopbackItem:
 
     @property
     def workspace(self) -> str:
-        """The workspace's GUID."""
         return self._workspace.guid
 
     @property
     def guid(self) -> str:
-        """The item's GUID."""
         return self._item.guid
 
     @property
@@ -32,7 +30,6 @@ class LoopbackItem:
 
     @property
     def url_by_names(self) -> str:
-        """The same with the names of workspace and item."""
         return f"{self._base}/{self._workspace.name}/{self._item.name}/{LANDING_ZONE}"
 
     def read(self, path: str) -> bytes:
@@ -50,7 +47,6 @@ class LoopbackItem:
             self._item.tree.put(_at(path), file.with_data(data))
 
     def make_folder(self, path: str) -> None:
-        """Make an empty folder."""
         with self._storage.lock:
             self._item.tree.put(_at(path), Folder())
 
@@ -67,7 +63,6 @@ class LoopbackItem:
             self._item.tree.remove(_at(path))
 
     def saved(self) -> Mapping[str, Node]:
-        """All that is in the item, to be restored."""
         with self._storage.lock:
             return self._item.tree.nodes()
 
@@ -81,6 +76,13 @@ class LoopbackItem:
         with self._storage.lock:
             tree, paths = self._item.tree, self._item.tree.children(_at(folder))
             return [_name(path) + ("/" if isinstance(tree.get(path), Folder) else "") for path in paths]
+
+    def landing_files(self, folders: Iterable[str]) -> Iterator[tuple[int, bytes]]:
+        """The number and the content of each landing file in these folders."""
+        for folder in folders:
+            for name in self.names(folder):
+                if number := landing_number(name):
+                    yield number, self.read(f"{folder}/{name}")
 
     def paths(self) -> list[str]:
         """The paths of all files in the landing zone, sorted."""

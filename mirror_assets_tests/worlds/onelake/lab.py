@@ -44,24 +44,20 @@ class OneLakeLab:
 
     @property
     def config(self) -> Config:
-        """Its settings, read anew."""
         return load_config(self.lab.config_file)
 
     @property
     def replicator(self) -> LocalReplicator:
-        """The stand-in."""
         return LocalReplicator(self.store, self.lab.root / "mirror")
 
     @property
     def context(self) -> TableContext:
-        """The table's work."""
         config, log = self.config, DeltaLog(self.lab.uri)
         local_staging = config.zone.local_staging()
         return TableContext(config, config.table(TABLE), log, self.store, lambda: self.lab.spark, local_staging)
 
     @property
     def folder(self) -> list[str]:
-        """What is visible in the table folder."""
         return [name for name in self.item.names(TABLE.folder) if not name.startswith("_")]
 
     @property
@@ -70,5 +66,4 @@ class OneLakeLab:
         return [path for path in (self.lab.root / "staging").rglob("*") if path.is_file()]
 
     def mirror(self, report: Callable[[str], None] = lambda _: None) -> list[ProcessedSlice]:
-        """Mirror until nothing is left."""
         return list(landed_slices(self.context, wait_on(self.replicator), report))

@@ -3,10 +3,16 @@
 from __future__ import annotations
 
 import asyncio
+import fnmatch
+import json
+import re
+import threading
+from collections import Counter
 from collections.abc import Iterable, Iterator
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import TypeVar
 from urllib.parse import parse_qsl
+from xml.sax.saxutils import unescape
 
 from aiohttp import web
 
@@ -25,15 +31,54 @@ from mirror_assets_tests.worlds.onelake.faults import (
     Moment,
     Reply,
 )
-from mirror_assets_tests.worlds.onelake.lagging import without_names
-from mirror_assets_tests.worlds.onelake.log import Record, RequestLog
-from mirror_assets_tests.worlds.onelake.messages import Answer, Request
-from mirror_assets_tests.worlds.onelake.operations import Operation, operation_of
-from mirror_assets_tests.worlds.onelake.refusals import Refusal
+from mirror_assets_tests.worlds.onelake.messages import Answer, Operation, Refusal, Request, operation_of
 from mirror_assets_tests.worlds.onelake.storage import Storage, common_headers
 
 _Action = TypeVar("_Action")
 _BODY_LIMIT = 1 << 40
+_BLOB = re.compile(r"<Blob><Name>(.*?)</Name>.*?</Blob>")
+
+
+@dataclass(frozen=True)
+class Record:
+    """One request; `status` is None when it got no answer, and `path` is the one below the item."""
+
+    operation: Operation
+    method: str
+    path: str
+    status: int | None
+    bytes_in: int
+    bytes_out: int
+    faults: tuple[Fault, ...] = ()
+
+
+class RequestLog:
+    """Every request since the last reset, by the order of their ends."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._records: list[Record] = []
+
+    def add(self, record: Record) -> None:
+        with self._lock:
+            self._records.append(record)
+
+    def reset(self) -> None:
+        with self._lock:
+            self._records = []
+
+    @property
+    def records(self) -> tuple[Record, ...]:
+        with self._lock:
+            return tuple(self._records)
+
+    @property
+    def storage(self) -> tuple[Record, ...]:
+        return tuple(record for record in self.records if record.operation.is_storage)
+
+    def counts(self, path: str = "*") -> Counter[Operation]:
+        """How many requests of each kind went to OneLake, for paths that the pattern fits."""
+        return Counter(r.operation for r in self.storage if fnmatch.fnmatchcase(r.path, path))
 
 
 class Listener:
@@ -64,7 +109,6 @@ class Listener:
         return await _send(incoming, answer, next(_of(CutBody, faults), None))
 
     def _request(self, incoming: web.Request) -> Request:
-        """The request without its body."""
         method = incoming.headers.get("X-HTTP-Method-Override", incoming.method)
         url_path, query = incoming.rel_url.raw_path, dict(parse_qsl(incoming.rel_url.raw_query_string))
         operation = operation_of(method, url_path, query, incoming.headers)
@@ -85,7 +129,7 @@ class Listener:
         await _pause(request, faults, Moment.AFTER)
         ended, instead = _ending(request, faults, Moment.AFTER)
         for lag in _of(Lag, faults):
-            answer = replace(answer, body=without_names(answer.body, lag.names))
+            answer = replace(answer, body=_without_names(answer.body, lag.names))
         return instead if ended else _garbled(answer, next(_of(Garble, faults), None))
 
     def _perform(self, request: Request) -> Answer:
@@ -158,3 +202,13 @@ async def _send(incoming: web.Request, answer: Answer, cut: CutBody | None) -> w
     if incoming.transport is not None:
         incoming.transport.close()  # not abort, which may take back what was sent
     return response
+
+
+def _without_names(body: bytes, pattern: str) -> bytes:
+    """Return the answer's body without the paths that the pattern fits."""
+    text = body.decode()
+    if not text.startswith("{"):
+        return _BLOB.sub(lambda blob: "" if fnmatch.fnmatchcase(unescape(blob[1]), pattern) else blob[0], text).encode()
+    listed = json.loads(text)
+    kept = [path for path in listed["paths"] if not fnmatch.fnmatchcase(path["name"], pattern)]
+    return json.dumps({**listed, "paths": kept}).encode()

@@ -1,14 +1,13 @@
-"""The DFS endpoint's listing, in pages."""
+"""The listings of both endpoints, in pages: deltalake lists a table's folder by the one for blobs."""
 
 from __future__ import annotations
 
 import base64
 from email.utils import formatdate
+from xml.sax.saxutils import escape
 
-from mirror_assets_tests.worlds.onelake.account import Account, Item, Workspace
-from mirror_assets_tests.worlds.onelake.messages import Answer, Request
-from mirror_assets_tests.worlds.onelake.refusals import PATH_MISSING, WRONG_QUERY, Refused
-from mirror_assets_tests.worlds.onelake.tree import Folder, Node, unix_seconds
+from mirror_assets_tests.worlds.onelake.account import Account, Folder, Item, Node, Workspace, unix_seconds
+from mirror_assets_tests.worlds.onelake.messages import PATH_MISSING, WRONG_QUERY, Answer, Refused, Request
 
 
 def list_paths(account: Account, workspace: Workspace, request: Request, page_size: int) -> Answer:
@@ -75,3 +74,38 @@ def _after(continuation: str) -> str:
         return base64.urlsafe_b64decode(continuation).decode()
     except ValueError:
         raise Refused(WRONG_QUERY) from None
+
+
+def list_blobs(workspace: Workspace, request: Request, page_size: int) -> Answer:
+    """One page of the names that begin with a prefix, up to the delimiter behind it if there is one."""
+    prefix, delimiter = request.query.get("prefix", ""), request.query.get("delimiter", "")
+    found: dict[str, str] = {}
+    for name, node in _blobs(workspace).items():
+        if name.startswith(prefix):
+            head, cut, _ = name[len(prefix) :].partition(delimiter) if delimiter else (name, "", "")
+            at = f"{prefix}{head}{cut}" if cut else name
+            found[at] = f"<BlobPrefix><Name>{escape(at)}</Name></BlobPrefix>" if cut else _blob(name, node)
+    names = [name for name in sorted(found) if name > request.query.get("marker", "")]
+    limit = min(int(request.query.get("maxresults", page_size)), page_size)
+    marker = escape(names[limit - 1]) if len(names) > limit else ""
+    blobs = "".join(found[name] for name in names[:limit])
+    text = f"<EnumerationResults><Blobs>{blobs}</Blobs><NextMarker>{marker}</NextMarker></EnumerationResults>"
+    body = f'<?xml version="1.0" encoding="utf-8"?>{text}'.encode()
+    return Answer(200, {"Content-Type": "application/xml"}, body)
+
+
+def _blobs(workspace: Workspace) -> dict[str, Node]:
+    items = workspace.items.values()
+    found = {f"{item.guid}/{path}": item.tree.get(path) for item in items for path in item.tree.below("")}
+    return {name: node for name, node in found.items() if node is not None}
+
+
+def _blob(name: str, node: Node) -> str:
+    kind = "directory" if isinstance(node, Folder) else "file"
+    return (
+        f"<Blob><Name>{escape(name)}</Name><Properties>"
+        f"<Last-Modified>{formatdate(unix_seconds(node.modified), usegmt=True)}</Last-Modified>"
+        f"<Etag>{escape(node.etag)}</Etag><Content-Length>{len(node.data)}</Content-Length>"
+        "<Content-Type>application/octet-stream</Content-Type>"
+        f"<ResourceType>{kind}</ResourceType><BlobType>BlockBlob</BlobType></Properties></Blob>"
+    )

@@ -16,13 +16,12 @@ from mirror_assets_tests.worlds.onelake.certificates import TRUSTSTORE_PASSWORD
 from mirror_assets_tests.worlds.onelake.entra import Entra, Principal
 from mirror_assets_tests.worlds.onelake.faults import Faults
 from mirror_assets_tests.worlds.onelake.item import LoopbackItem
-from mirror_assets_tests.worlds.onelake.listener import Listener
-from mirror_assets_tests.worlds.onelake.log import RequestLog
+from mirror_assets_tests.worlds.onelake.listener import Listener, RequestLog
 from mirror_assets_tests.worlds.onelake.storage import Storage, no_watch
-from mirror_assets_tests.worlds.onelake.tls import TlsServer
+from mirror_assets_tests.worlds.onelake.tls import LoopbackServer
 
 
-class LoopbackOneLake(TlsServer):
+class LoopbackOneLake(LoopbackServer):
     """Storage and Entra on one port: its URL is the endpoint of the one and the authority of the other's tokens.
 
     Data is in memory.
@@ -35,12 +34,10 @@ class LoopbackOneLake(TlsServer):
         self.storage = Storage(self.entra, self.url)
 
     def application(self) -> web.Application:
-        """Storage and Entra, told apart by their paths."""
         return Listener(self.storage, self.entra, self.url, self.faults, self.log).application()
 
     @property
     def principal(self) -> Principal:
-        """Who may sign in."""
         return self.entra.principal
 
     def credential(self, secret: str | None = None) -> ClientSecretCredential:

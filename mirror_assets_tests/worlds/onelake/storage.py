@@ -8,27 +8,27 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from mirror_assets_tests.worlds.onelake.account import Account, Item, Place
-from mirror_assets_tests.worlds.onelake.blob import head, put_blob, put_block, read
-from mirror_assets_tests.worlds.onelake.blob_listing import list_blobs
+from mirror_assets_tests.worlds.onelake.blob import head, put_blob, read
+from mirror_assets_tests.worlds.onelake.conditions import (
+    ignored_headers,
+    require_item,
+    require_no_key,
+    require_no_metadata,
+)
 from mirror_assets_tests.worlds.onelake.dfs import append, create, delete, flush, rename
 from mirror_assets_tests.worlds.onelake.entra import STORAGE, Entra
-from mirror_assets_tests.worlds.onelake.listing import list_paths
-from mirror_assets_tests.worlds.onelake.messages import Answer, Request
-from mirror_assets_tests.worlds.onelake.operations import Operation
-from mirror_assets_tests.worlds.onelake.refusals import (
+from mirror_assets_tests.worlds.onelake.listing import list_blobs, list_paths
+from mirror_assets_tests.worlds.onelake.messages import (
     NO_TOKEN,
     NOT_BUILT,
     NOT_HERE,
     WORKSPACE_MISSING,
     WRONG_TOKEN,
+    Answer,
+    Operation,
     Refusal,
     Refused,
-)
-from mirror_assets_tests.worlds.onelake.restrictions import (
-    ignored_headers,
-    require_item,
-    require_no_key,
-    require_no_metadata,
+    Request,
 )
 
 _ON_ITEM: dict[Operation, Callable[[Item, Request], Answer]] = {
@@ -39,7 +39,6 @@ _ON_ITEM: dict[Operation, Callable[[Item, Request], Answer]] = {
     Operation.HEAD: head,
     Operation.READ: read,
     Operation.PUT_BLOB: put_blob,
-    Operation.PUT_BLOCK: put_block,
 }
 
 
@@ -68,7 +67,6 @@ class Storage:
             return ""
 
     def perform(self, request: Request) -> Answer:
-        """Do what is asked, or refuse it."""
         try:
             with self.lock:
                 answer = self._performed(request)
@@ -118,7 +116,6 @@ class Storage:
 
 
 def common_headers(request: Request) -> dict[str, str]:
-    """What every answer of the service carries."""
     headers = {"x-ms-request-id": str(uuid.uuid4()), "x-ms-version": request.headers.get("x-ms-version", "2021-06-08")}
     if name := request.headers.get("x-ms-client-request-id"):
         headers["x-ms-client-request-id"] = name

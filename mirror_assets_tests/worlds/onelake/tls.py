@@ -1,4 +1,4 @@
-"""A server on this machine, over TLS, in a thread of the process that wants it."""
+"""A server on this machine, in a thread of the process that wants it."""
 
 from __future__ import annotations
 
@@ -22,15 +22,15 @@ _GOODBYE = 0.05  # TLS connections need some turns of the loop to close
 _HANG_UP: dict[str, Any] = {"ssl_shutdown_timeout": _GOODBYE / 2} if sys.version_info >= (3, 11) else {}
 
 
-class TlsServer(ABC):
+class LoopbackServer(ABC):
     """Listens on a port of 127.0.0.1; `with` starts and stops it.
 
-    `folder` gets the certificate that clients have to trust. Port 0 is any that is free.
+    `folder` gets the certificate that clients have to trust; without it, there is no TLS. Port 0 is any that is free.
     """
 
-    def __init__(self, folder: Path, port: int = 0) -> None:
+    def __init__(self, folder: Path | None = None, port: int = 0) -> None:
         self._sockets = [socket.create_server(("127.0.0.1", port))]
-        self._authority = Authority(folder)
+        self._certificates = None if folder is None else Authority(folder)
         self._loop = asyncio.new_event_loop()
         self._thread = threading.Thread(target=self._loop.run_forever, name=type(self).__name__, daemon=True)
 
@@ -40,18 +40,21 @@ class TlsServer(ABC):
 
     @property
     def url(self) -> str:
-        """Where it listens."""
-        return _url(self._sockets[0])
+        return self._url(self._sockets[0])
 
     def another_url(self) -> str:
         """Listen on another port, too, and return where: clients choose an identity by host and port."""
         self._sockets.append(socket.create_server(("127.0.0.1", 0)))
         asyncio.run_coroutine_threadsafe(self._listen(self._sockets[-1]), self._loop).result(_PATIENCE)
-        return _url(self._sockets[-1])
+        return self._url(self._sockets[-1])
+
+    @property
+    def _authority(self) -> Authority:
+        assert self._certificates is not None
+        return self._certificates
 
     @property
     def ca(self) -> Path:
-        """The certificate to trust, as a PEM file."""
         return self._authority.ca
 
     @property
@@ -79,8 +82,8 @@ class TlsServer(ABC):
 
     async def _listen(self, at: socket.socket) -> None:
         assert self._runner.server is not None  # it is there from the set-up on
-        context = self._authority.server_context()
-        await self._loop.create_server(self._runner.server, sock=at, ssl=context, **_HANG_UP)
+        tls = {} if self._certificates is None else {"ssl": self._certificates.server_context(), **_HANG_UP}
+        await self._loop.create_server(self._runner.server, sock=at, **tls)
 
     async def _end(self) -> None:
         for open_socket in self._sockets:
@@ -88,6 +91,5 @@ class TlsServer(ABC):
         await self._runner.cleanup()
         await asyncio.sleep(_GOODBYE)
 
-
-def _url(listening: socket.socket) -> str:
-    return f"https://127.0.0.1:{listening.getsockname()[1]}"
+    def _url(self, listening: socket.socket) -> str:
+        return f"http{'s' if self._certificates else ''}://127.0.0.1:{listening.getsockname()[1]}"

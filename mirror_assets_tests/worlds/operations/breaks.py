@@ -42,7 +42,6 @@ def create(source: Source) -> None:
 
 
 def break_behind(source: Source, at: SourceState) -> Break | None:
-    """The break behind the state that is covered."""
     log = DeltaLog(source.uri)
     tip = log.state()
     request = PlanRequest(

@@ -29,7 +29,6 @@ class Done:
 
     @property
     def versions(self) -> range:
-        """Its commits."""
         return range(self.before + 1, self.last + 1)
 
 
@@ -59,7 +58,6 @@ KEYLESS = Way("keyless", "changes: row_tracking", keys="[]")
 
 
 def perform(source: Source, operations: Sequence[Operation]) -> list[Done]:
-    """Run them in order."""
     done: list[Done] = []
     for operation in operations:
         before = source.version

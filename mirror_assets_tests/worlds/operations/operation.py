@@ -19,8 +19,6 @@ class Trait(Enum):
     MAPPED = "column mapping"
     CLUSTERED = "clustered"
     GENERATED = "generated columns"
-    FEED = "change data feed"
-    TRACKED = "row tracking"
     RUST = "delta-rs may write it"
 
 
@@ -47,10 +45,8 @@ class Operation:
     never_with: frozenset[Trait] = frozenset()
 
     def fits(self, traits: frozenset[Trait]) -> bool:
-        """Whether a table with these traits can have it."""
         return self.needs <= traits and not self.never_with & traits
 
 
 def sql(*statements: str) -> Do:
-    """Run the statements."""
     return lambda source: source.sql(*statements)

@@ -12,8 +12,14 @@ from mirror_assets.landing.format import MarkerCounts
 from mirror_assets.source.breaks import Needs, row_break
 from mirror_assets.source.log import DeltaLog
 from mirror_assets_tests.smoke import smoke_first
-from mirror_assets_tests.worlds.operations import by_rust
-from mirror_assets_tests.worlds.operations.catalogue import CHAPTERS, FEW, ON_PARTITIONS, Chapter
+from mirror_assets_tests.worlds.operations.catalogue import (
+    BY_RUST,
+    CHAPTERS,
+    FEW,
+    ON_PARTITIONS,
+    Chapter,
+    save_as_table,
+)
 from mirror_assets_tests.worlds.operations.features import (
     BY_ID,
     BY_QUERY,
@@ -39,7 +45,6 @@ from mirror_assets_tests.worlds.operations.history import (
     perform,
 )
 from mirror_assets_tests.worlds.operations.operation import Lands, Operation
-from mirror_assets_tests.worlds.operations.overwrites import save_as_table
 from mirror_assets_tests.worlds.operations.source import COLUMNS, Source, values
 
 # Many statements in one test: on a machine that others use, they may take minutes.
@@ -92,62 +97,54 @@ def _append_problems(source: Source, done: Done) -> list[str]:
     return [] if bool(stopped) is changes else [f"{done.operation.name}: append-only stopped at {stopped}"]
 
 
-@pytest.mark.parametrize("chapter", smoke_first(CHAPTERS), ids=lambda chapter: chapter.name)
-def test_every_operation_lands_as_what_it_is(spark: SparkSession, tmp_path: Path, chapter: Chapter) -> None:
-    _history(spark, tmp_path, MODERN, chapter, ways=(FEED,))
+# The features of the table, the commits of a slice, and the ways to find changes.
+_KINDS = (
+    *((MODERN, 30, ways) for ways in ((FEED,), (TRACKED, FILES), (COMPACT, KEYLESS))),
+    (MODERN, 1, (TRACKED, FILES)),
+    *((features, 1, (FEED,)) for features in (PLAIN, PARTITIONED, VECTORS, MODERN)),
+)
 
 
-@pytest.mark.soak
-@pytest.mark.parametrize("chapter", CHAPTERS, ids=lambda chapter: chapter.name)
-def test_every_operation_lands_by_row_tracking_and_by_files(
-    spark: SparkSession, tmp_path: Path, chapter: Chapter
-) -> None:
-    _history(spark, tmp_path, MODERN, chapter, ways=(TRACKED, FILES))
-
-
-@pytest.mark.soak
-def test_operations_on_partitions(spark: SparkSession, tmp_path: Path) -> None:
-    _history(spark, tmp_path, PARTITIONED, Chapter("on partitions", _IDS, ON_PARTITIONS), commits=1, ways=_ALL)
-
-
-def test_operations_by_delta_rs(spark: SparkSession, tmp_path: Path) -> None:
-    _history(spark, tmp_path, RUST, Chapter("by delta-rs", _IDS, by_rust.OPERATIONS), ways=(FEED, FILES))
+def _id(value: object) -> str | None:
+    if isinstance(value, tuple):
+        return "-".join(way.name for way in value if isinstance(way, Way))
+    return getattr(value, "name", None)
 
 
 @pytest.mark.parametrize(
-    "features",
-    [CLONED, IDENTITY, BY_ID],
-    ids=lambda features: features.name,
+    ("features", "commits", "ways", "chapter"),
+    smoke_first([(*kind, chapter) for kind in _KINDS for chapter in CHAPTERS]),
+    ids=lambda value: getattr(
+        value, "name", "-".join(way.name for way in value) if isinstance(value, tuple) else value
+    ),
 )
-@pytest.mark.soak
-def test_a_table_of_another_kind(spark: SparkSession, tmp_path: Path, features: Features) -> None:
-    _history(spark, tmp_path, features, Chapter("few", _IDS, FEW), ways=_ALL)
-
-
-@pytest.mark.soak
-def test_a_table_by_query_that_is_saved_over_by_name(spark: SparkSession, tmp_path: Path) -> None:
-    saved = Operation("saveAsTable over it", save_as_table, Lands(updates=3, deletes=9))
-    _history(spark, tmp_path, BY_QUERY, Chapter("saved over", _IDS, (*FEW, saved)), ways=_ALL)
-
-
-@pytest.mark.soak
-@pytest.mark.parametrize("chapter", CHAPTERS, ids=lambda chapter: chapter.name)
-def test_net_changes_of_every_operation(spark: SparkSession, tmp_path: Path, chapter: Chapter) -> None:
-    _history(spark, tmp_path, MODERN, chapter, ways=(COMPACT, KEYLESS))
-
-
-@pytest.mark.soak
-@pytest.mark.parametrize("chapter", CHAPTERS, ids=lambda chapter: chapter.name)
-def test_a_slice_per_commit_lands_the_same_by_row_tracking(
-    spark: SparkSession, tmp_path: Path, chapter: Chapter
+def test_every_operation_lands_as_what_it_is(
+    spark: SparkSession, tmp_path: Path, features: Features, commits: int, ways: tuple[Way, ...], chapter: Chapter
 ) -> None:
-    _history(spark, tmp_path, MODERN, chapter, commits=1, ways=(TRACKED, FILES))
+    _history(spark, tmp_path, features, chapter, commits, ways)
 
 
-@pytest.mark.soak
-@pytest.mark.parametrize("features", [PLAIN, PARTITIONED, VECTORS, MODERN], ids=lambda features: features.name)
-@pytest.mark.parametrize("chapter", CHAPTERS, ids=lambda chapter: chapter.name)
-def test_a_slice_per_commit_lands_the_same(
-    spark: SparkSession, tmp_path: Path, features: Features, chapter: Chapter
+_SAVED = Operation("saveAsTable over it", save_as_table, Lands(updates=3, deletes=9))
+
+
+@pytest.mark.parametrize(
+    ("features", "commits", "ways", "operations"),
+    smoke_first(
+        [
+            (RUST, 30, (FEED, FILES), BY_RUST),
+            (PARTITIONED, 1, _ALL, ON_PARTITIONS),
+            *((features, 30, _ALL, FEW) for features in (CLONED, IDENTITY, BY_ID)),
+            (BY_QUERY, 30, _ALL, (*FEW, _SAVED)),
+        ]
+    ),
+    ids=_id,
+)
+def test_operations_on_a_table_of_another_kind(
+    spark: SparkSession,
+    tmp_path: Path,
+    features: Features,
+    commits: int,
+    ways: tuple[Way, ...],
+    operations: tuple[Operation, ...],
 ) -> None:
-    _history(spark, tmp_path, features, chapter, commits=1)
+    _history(spark, tmp_path, features, Chapter("few", _IDS, operations), commits, ways)

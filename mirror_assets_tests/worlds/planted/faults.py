@@ -4,23 +4,23 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from mirror_assets_tests.dagster_processes import DAEMON
 from mirror_assets_tests.worlds.onelake.faults import Fault as Refusal
 from mirror_assets_tests.worlds.onelake.faults import Reply
+from mirror_assets_tests.worlds.planted.lake import Lake
 from mirror_assets_tests.worlds.planted.site import Site
 
 # The rule MirrorDaemonDead of deploy/prometheus/rules.yaml.
 DAEMON_IS_DEAD_SECONDS = 300.0
-_AN_HOUR = 3600.0
 
 
 @dataclass(frozen=True)
 class Fault:
     """One fault. `table` is whose it is, of those that are one table's; `says` is in the text of its message.
 
-    Without `repair`, it ends automatically. `lasts` is how long it continues after its first message, in seconds: time
+    `lasts` is how long it continues after its first message, in seconds: time
     to report its consequences. `is_dead` is for the fault that no alert can report: it reads the metrics. For
     `down_seconds` from the plant on, the receiver answers 503. For each of `half_days`, the clock of all processes is
     advanced by half a day, and the fault is repeated once.
@@ -28,7 +28,7 @@ class Fault:
 
     name: str
     plant: Callable[[Site], None]
-    repair: Callable[[Site], None] | None
+    repair: Callable[[Site], None]
     says: str
     table: str | None = None
     lasts: float = 0.0
@@ -37,12 +37,23 @@ class Fault:
     is_dead: Callable[[Site], bool] | None = None
 
 
-def _source_away(site: Site) -> None:
-    site.lake.path("orders").rename(site.lake.folder / "elsewhere")
+def _of_table(
+    name: str, table: str, says: str, plant: Callable[[Lake, str], None], repair: Callable[[Lake, str], None] | None
+) -> Fault:
+    """A fault of one table's files; without `repair`, a rebuild repairs it."""
+
+    def repaired(site: Site) -> None:
+        if repair is None:
+            site.command("rebuild", f"shop.{table}", "--yes")
+        else:
+            repair(site.lake, table)
+
+    return Fault(name, lambda site: plant(site.lake, table), repaired, says, table)
 
 
-def _source_back(site: Site) -> None:
-    (site.lake.folder / "elsewhere").rename(site.lake.path("orders"))
+def _of_all(name: str, says: str, switch: Callable[[Site, bool], None]) -> Fault:
+    """A fault of everything, which lasts until the checks have run, too; `switch` plants it with True."""
+    return Fault(name, lambda site: switch(site, True), lambda site: switch(site, False), says, lasts=330.0)
 
 
 def _delete_null_key(site: Site, table: str) -> None:
@@ -50,13 +61,23 @@ def _delete_null_key(site: Site, table: str) -> None:
     site.command("rebuild", f"shop.{table}", "--yes")
 
 
-def _fill_disk(site: Site) -> None:
-    site.staging.fill()
-    site.lake.update("items")
+def _fill_disk(site: Site, full: bool) -> None:
+    if full:
+        site.staging.fill()
+        site.lake.update("items")
+    else:
+        site.staging.free()
 
 
-def _set_database(site: Site, state: str) -> None:
-    site.database.state = state
+def _refuse(site: Site, refused: bool) -> None:
+    if refused:
+        site.onelake.faults.add(Refusal(Reply(403, "Forbidden"), times=1_000_000))
+    else:
+        site.onelake.faults.end()
+
+
+def _pause(site: Site, paused: bool) -> None:
+    site.database.state = "Paused" if paused else "Running"
 
 
 def _daemon_is_dead(site: Site) -> bool:
@@ -71,14 +92,8 @@ NEVER_REBUILT = ("mounted.invoices", "mounted.receipts", "mounted.refunds", "gra
 
 # Those of one table each are planted together: each message must name the right one.
 OF_TABLES = (
-    Fault("source away", _source_away, _source_back, "orders", "orders"),
-    Fault(
-        "gap in the log",
-        lambda site: site.lake.commit_behind_gap("returns"),
-        lambda site: site.lake.close_gap("returns"),
-        "log_gap",
-        "returns",
-    ),
+    _of_table("source away", "orders", "orders", Lake.move_away, Lake.move_back),
+    _of_table("gap in the log", "returns", "log_gap", Lake.commit_behind_gap, Lake.close_gap),
     Fault(
         "NULL key",
         lambda site: site.lake.append_null_key("customers"),
@@ -86,19 +101,9 @@ OF_TABLES = (
         "key_presence",
         "customers",
     ),
-    Fault(
-        "held break",
-        lambda site: site.lake.change_type("prices"),
-        lambda site: site.command("rebuild", "shop.prices", "--yes"),
-        "prices",
-        "prices",
-    ),
-    Fault(
-        "lost files and a rebuild that fails",
-        lambda site: site.lake.commit_lost("stock"),
-        lambda site: site.lake.restore("stock"),
-        "the rebuild fails as well",
-        "stock",
+    _of_table("held break", "prices", "prices", Lake.change_type, None),
+    _of_table(
+        "lost files and a rebuild that fails", "stock", "the rebuild fails as well", Lake.commit_lost, Lake.restore
     ),
     Fault(
         "table failed in Fabric",
@@ -107,38 +112,14 @@ OF_TABLES = (
         "InvalidRowMarker",
         "carts",
     ),
-    Fault(
-        "clock off",
-        lambda site: site.lake.commit_dated("visits", _AN_HOUR),
-        lambda site: site.lake.update("visits"),
-        "after this machine's clock",
-        "visits",
-    ),
+    _of_table("clock off", "visits", "after this machine's clock", Lake.commit_in_the_future, Lake.update),
 )
-# Those of everything come one after another. One that many tables show lasts until the checks have run, too.
+# Those of everything come one after another.
 OF_ALL = (
-    Fault(
-        "expired token",
-        lambda site: site.refuse_secret(refused=True),
-        lambda site: site.refuse_secret(refused=False),
-        "token_refused",
-        lasts=330.0,
-    ),
-    Fault("full disk", _fill_disk, lambda site: site.staging.free(), "space", lasts=330.0),
-    Fault(
-        "paused Fabric",
-        lambda site: _set_database(site, "Paused"),
-        lambda site: _set_database(site, "Running"),
-        "paused",
-        lasts=330.0,
-    ),
-    Fault(
-        "landing zone refuses",
-        lambda site: site.onelake.faults.add(Refusal(Reply(403, "Forbidden"), times=1_000_000)),
-        lambda site: site.onelake.faults.end(),
-        "can't be used",
-        lasts=330.0,
-    ),
+    _of_all("expired token", "token_refused", Site.refuse_secret),
+    _of_all("full disk", "space", _fill_disk),
+    _of_all("paused Fabric", "paused", _pause),
+    _of_all("landing zone refuses", "can't be used", _refuse),
     Fault(
         "daemon dead",
         lambda site: site.processes.kill(DAEMON),
@@ -146,27 +127,9 @@ OF_ALL = (
         "",
         is_dead=_daemon_is_dead,
     ),
-    Fault(
-        "mount away",
-        lambda site: site.set_mounted(mounted=False),
-        lambda site: site.set_mounted(mounted=True),
-        "mounted",
-        lasts=330.0,
-    ),
-    Fault(
-        "two thirds of a mount away",
-        lambda site: site.lose_most(lost=True),
-        lambda site: site.lose_most(lost=False),
-        "mounted",
-        lasts=330.0,
-    ),
-    Fault(
-        "grant revoked",
-        lambda site: site.revoke_grant(revoked=True),
-        lambda site: site.revoke_grant(revoked=False),
-        "granted",
-        lasts=330.0,
-    ),
+    _of_all("mount away", "mounted", lambda site, away: site.set_mounted(not away)),
+    _of_all("two thirds of a mount away", "mounted", Site.lose_most),
+    _of_all("grant revoked", "granted", Site.revoke_grant),
     Fault(
         "receiver down",
         lambda site: site.lake.append_null_key("parcels"),
@@ -176,12 +139,5 @@ OF_ALL = (
         down_seconds=600.0,
     ),
     # The last one: the clock stays ahead.
-    Fault(
-        "two days on hold",
-        lambda site: site.lake.change_type("bills"),
-        lambda site: site.command("rebuild", "shop.bills", "--yes"),
-        "bills",
-        "bills",
-        half_days=4,
-    ),
+    replace(_of_table("two days on hold", "bills", "bills", Lake.change_type, None), half_days=4),
 )

@@ -32,11 +32,9 @@ class Lake:
         write_deltalake(str(self.path(table)), _rows(0, 10), configuration=FEED)
 
     def path(self, table: str) -> Path:
-        """The table's folder."""
         return self.folder / table
 
     def open(self, table: str) -> DeltaTable:
-        """The table as delta-rs has it now."""
         return DeltaTable(str(self.path(table)))
 
     def update(self, table: str) -> None:
@@ -44,7 +42,6 @@ class Lake:
         self.open(table).update({"amount": "amount + 1"}, predicate="id < 2")
 
     def append_null_key(self, table: str) -> None:
-        """Commit a row whose key is NULL."""
         row = pa.table({"id": pa.array([None], pa.int64()), "name": ["nobody"], "amount": [0.0]})
         write_deltalake(str(self.path(table)), row, mode="append")
 
@@ -53,6 +50,12 @@ class Lake:
         rows = _rows(0, 10)
         texts = rows.set_column(2, "amount", pa.array(["1.5"] * 10))
         write_deltalake(str(self.path(table)), texts, mode="overwrite", schema_mode="overwrite")
+
+    def move_away(self, table: str) -> None:
+        self.path(table).rename(self.folder / "elsewhere")
+
+    def move_back(self, table: str) -> None:
+        (self.folder / "elsewhere").rename(self.path(table))
 
     def commit_lost(self, table: str) -> None:
         """Commit an update whose files are gone before anyone can read them; they are kept elsewhere."""
@@ -74,12 +77,12 @@ class Lake:
         last = max(path for path in (self.path(table) / _LOG).glob("*.json"))
         last.rename(last.with_name(f"{int(last.stem) - 1:020}.json"))
 
-    def commit_dated(self, table: str, ahead_seconds: float) -> None:
-        """Commit an update by a writer whose clock is so many seconds ahead."""
+    def commit_in_the_future(self, table: str) -> None:
+        """Commit an update by a writer whose clock is an hour ahead."""
 
         def later(action: dict[str, dict[str, object]]) -> None:
             if "commitInfo" in action:
-                action["commitInfo"]["timestamp"] = int((time.time() + ahead_seconds) * 1000)
+                action["commitInfo"]["timestamp"] = int((time.time() + 3600) * 1000)
 
         self._commit_at_once(table, edit=later)
 

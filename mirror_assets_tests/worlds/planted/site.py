@@ -85,7 +85,6 @@ class Site:
 
     @property
     def config(self) -> Path:
-        """Its mirror.yaml."""
         return self.folder / "mirror.yaml"
 
     def command(self, *arguments: str) -> None:
@@ -95,7 +94,7 @@ class Site:
         with (self.folder / "commands.log").open("ab") as log:
             subprocess.run([program, *arguments], env=environment, stdout=log, stderr=log, check=True)
 
-    def refuse_secret(self, *, refused: bool) -> None:
+    def refuse_secret(self, refused: bool) -> None:
         """Let the secret of the mirror's identity expire, and its tokens soon after; or let it be right again."""
         entra, right = self.onelake.entra, self.processes.variables["AZURE_CLIENT_SECRET"]
         entra.principal = dataclasses.replace(entra.principal, secret="another" if refused else right)
@@ -104,13 +103,13 @@ class Site:
         """What the run that stays exports; nothing while there is none."""
         return scrape(self.metrics_port)
 
-    def set_mounted(self, *, mounted: bool) -> None:
+    def set_mounted(self, mounted: bool) -> None:
         """Mount the place of the tables in the schema `mounted`, or leave the empty folder below it."""
         place = self.folder / "mounted"
         command = ["mount", "--bind", str(_backing(self.folder))] if mounted else ["umount", "-l"]
         subprocess.run([*command, str(place)], check=True)
 
-    def lose_most(self, *, lost: bool) -> None:
+    def lose_most(self, lost: bool) -> None:
         """Move two of the three tables of the schema `mounted` out of their place, or back."""
         elsewhere = self.folder / "elsewhere"
         elsewhere.mkdir(exist_ok=True)
@@ -119,8 +118,7 @@ class Site:
             source, target = folders if lost else reversed(folders)
             source.rename(target)
 
-    def revoke_grant(self, *, revoked: bool) -> None:
-        """Let the catalog refuse every request, or none."""
+    def revoke_grant(self, revoked: bool) -> None:
         self.unity.faults = [_REVOKED] * 1_000_000 if revoked else []
 
     def epoch(self, table: str) -> int:
@@ -145,14 +143,12 @@ class Site:
         _set_clock(self.folder, self.half_days)
 
     def fabric_tables(self, replicator: LocalReplicator) -> list[Json]:
-        """The tables as Fabric reports them."""
         with suppress(MirrorError):  # it has the same identity: while that is refused, the last report stands
             self.reported = replicating(replicator)()
         return [_failed(one) if one["sourceTableName"] in self.failed else one for one in self.reported]
 
 
 def _backing(folder: Path) -> Path:
-    """What is mounted, while it is."""
     return folder / "backing"
 
 
@@ -210,7 +206,7 @@ def site(folder: Path, tables: Sequence[str], held: Sequence[str]) -> Iterator[S
         landing = loopback_store(onelake, item)
         made = Site(folder, lake, onelake, database, small, hook, processes, port, all_tables, landing, unity)
         _made(folder / "mounted")
-        made.set_mounted(mounted=True)
+        made.set_mounted(True)
         stack.callback(subprocess.run, ["umount", "-l", str(folder / "mounted")], check=False)
         replicator = LocalReplicator(landing, folder / "mirrored")
         database.tables = lambda: made.fabric_tables(replicator)

@@ -26,23 +26,19 @@ class Arrived:
 
     @classmethod
     def of(cls, body: Mapping[str, Any]) -> Arrived:
-        """Return the message that Apprise's JSON has."""
         return cls(body["title"], body["message"])
 
     @property
     def event(self) -> str:
-        """Why it was sent."""
         return next((event for prefix, event in _EVENTS.items() if self.title.startswith(prefix)), "begun")
 
     @property
     def incident(self) -> str:
-        """The id of its incident."""
         found = _INCIDENT.search(self.text)
         assert found is not None, self.text
         return found[1]
 
     def __str__(self) -> str:
-        """Its title and text in one line."""
         return f"{self.title}: {self.text}".replace("\n", " / ")
 
 
@@ -65,7 +61,6 @@ class PlantedFault:
 
     @property
     def line(self) -> str:
-        """The fault as a line of a table."""
         until = "never" if self.begun is None else f"{self.begun - self.planted:.0f}"
         end = "never" if self.ended is None or self.repaired is None else f"{self.ended - self.repaired:.0f}"
         first = self.messages[0] if self.messages else ""
@@ -90,7 +85,6 @@ class Watch:
         self._seen = len(site.hook.bodies)
 
     def plant(self, fault: Fault) -> PlantedFault:
-        """Plant the fault now."""
         planted = PlantedFault(fault, time.monotonic())
         self.faults.append(planted)
         fault.plant(self.site)
@@ -98,9 +92,6 @@ class Watch:
 
     def repair(self, planted: PlantedFault) -> None:
         """Repair the fault; the time counts from the end of what a person does."""
-        if planted.fault.repair is None:
-            planted.repaired = planted.planted
-            return
         planted.fault.repair(self.site)
         planted.repaired = time.monotonic()
 
@@ -113,7 +104,6 @@ class Watch:
         self._until(lambda: all(planted.ended is not None for planted in wanted), _ENDED_SECONDS)
 
     def stay(self, seconds: float) -> None:
-        """Watch for so long."""
         self._until(lambda: False, seconds)
 
     def _until(self, is_over: Callable[[], bool], seconds: float) -> None:

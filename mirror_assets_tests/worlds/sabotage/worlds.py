@@ -122,7 +122,6 @@ class Worlds:
     folder: Path
 
     def copy(self, world: World, name: str) -> Lab:
-        """Return a copy of the world for one fault."""
         target = self.folder / "copies" / name
         shutil.copytree(self._made(world), target)
         lab = Lab(self.spark, target)
@@ -132,7 +131,6 @@ class Worlds:
         return lab
 
     def _source(self) -> Path:
-        """Return the folder of the source with all commits."""
         lab = Lab(self.spark, self.folder / "source")
         if not lab.root.exists():
             lab.root.mkdir(parents=True)

@@ -9,13 +9,13 @@ import pytest
 
 from mirror_assets.lakes import catalogs as locate
 from mirror_assets.lakes.catalogs import KnownLocations
+from mirror_assets_tests.worlds.lakes.s3_server import S3Server
 from mirror_assets_tests.worlds.unity.bucket import LoopbackBucket
 from mirror_assets_tests.worlds.unity.server import TOKEN, LoopbackUnity
 
 
 @pytest.fixture(scope="session")
 def unity_server() -> Iterator[LoopbackUnity]:
-    """The run's only catalog."""
     with LoopbackUnity() as server:
         yield server
 
@@ -39,17 +39,9 @@ def known_locations(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> KnownLoc
     return fresh
 
 
-@pytest.fixture(scope="session")
-def bucket_server() -> Iterator[LoopbackBucket]:
-    """The run's only bucket."""
-    with LoopbackBucket() as server:
-        yield server
-
-
 @pytest.fixture
-def bucket(bucket_server: LoopbackBucket, monkeypatch: pytest.MonkeyPatch) -> LoopbackBucket:
+def bucket(s3: S3Server, monkeypatch: pytest.MonkeyPatch) -> LoopbackBucket:
     """The bucket, whose vended keys last an hour; this process has no keys of its own."""
     for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN"):
         monkeypatch.delenv(name, raising=False)
-    bucket_server.reset()
-    return bucket_server
+    return LoopbackBucket(s3)

@@ -4,20 +4,17 @@ from __future__ import annotations
 
 import asyncio
 import json
-import socket
-import threading
 import uuid
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from types import TracebackType
 from typing import Any
 
 from aiohttp import web
-from typing_extensions import Self
+
+from mirror_assets_tests.worlds.onelake.tls import LoopbackServer
 
 API = "/api/2.1/unity-catalog"
 TOKEN = "dapi-0123456789abcdef"  # noqa: S105 it is good here only
-_PATIENCE = 30
 _PAGE = 2
 _OPERATIONS = ("UNKNOWN_TABLE_OPERATION", "READ", "READ_WRITE")
 
@@ -31,7 +28,6 @@ class Answer:
 
     @classmethod
     def refusal(cls, status: int, code: str, message: str) -> Answer:
-        """An error as the server writes it."""
         details = [{"@type": "google.rpc.ErrorInfo", "reason": code}]
         return cls(status, {"error_code": code, "message": message, "details": details})
 
@@ -60,7 +56,6 @@ class Table:
 
     @property
     def info(self) -> dict[str, Any]:
-        """TableInfo."""
         catalog, schema, name = self.full_name.split(".")
         return {
             "name": name,
@@ -83,56 +78,33 @@ class Table:
         }
 
 
-class LoopbackUnity:
+class LoopbackUnity(LoopbackServer):
     """The server; `with` starts and stops it. `vend` makes TemporaryCredentials for a table."""
 
     def __init__(self) -> None:
-        self._socket = socket.create_server(("127.0.0.1", 0))
-        self._loop = asyncio.new_event_loop()
-        self._thread = threading.Thread(target=self._loop.run_forever, name="unity", daemon=True)
+        super().__init__()
         self.tables: dict[str, Table] = {}
         self.vend: Callable[[Table], dict[str, Any]] = lambda _: {}
         self.faults: list[Answer | None] = []
         self.log: list[Asked] = []
 
-    @property
-    def url(self) -> str:
-        """Where it listens."""
-        return f"http://127.0.0.1:{self._socket.getsockname()[1]}"
+    def application(self) -> web.Application:
+        made = web.Application()
+        made.router.add_route("*", "/{path:.*}", self._handle)
+        return made
 
     def add(self, full_name: str, location: str | None, properties: dict[str, str] | None = None) -> Table:
-        """Register a table, in the place of one that had the name."""
         table = self.tables[full_name] = Table(full_name, location, properties=properties or {})
         return table
 
     def reset(self) -> None:
-        """No tables, no faults, no log."""
         self.tables.clear()
         self.faults.clear()
         self.log.clear()
         self.vend = lambda _: {}
 
     def vended(self, table: Table) -> list[Asked]:
-        """The requests for credentials of a table."""
         return [asked for asked in self.log if asked.table_id == table.table_id]
-
-    def __enter__(self) -> Self:
-        self._thread.start()
-        asyncio.run_coroutine_threadsafe(self._serve(), self._loop).result(_PATIENCE)
-        return self
-
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
-        asyncio.run_coroutine_threadsafe(self._runner.cleanup(), self._loop).result(_PATIENCE)
-        self._loop.call_soon_threadsafe(self._loop.stop)
-        self._thread.join(_PATIENCE)
-        self._loop.close()
-
-    async def _serve(self) -> None:
-        made = web.Application()
-        made.router.add_route("*", "/{path:.*}", self._handle)
-        self._runner = web.AppRunner(made, access_log=None)
-        await self._runner.setup()
-        await web.SockSite(self._runner, self._socket).start()
 
     async def _handle(self, request: web.Request) -> web.StreamResponse:
         body = await request.read()

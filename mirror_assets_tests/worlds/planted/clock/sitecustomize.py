@@ -24,14 +24,12 @@ class _Clock:
         self._traveller = time_machine.travel(time.time(), tick=True).start()
 
     def update(self) -> None:
-        """Read the file and set the clock."""
         ahead = float(self._file.read_text(encoding="utf-8"))
         if ahead != self._ahead:
             self._traveller.shift(ahead - self._ahead)
             self._ahead = ahead
 
     def follow(self) -> None:
-        """Update the clock until the process ends."""
         while True:
             time.sleep(_EVERY_SECONDS)
             self.update()

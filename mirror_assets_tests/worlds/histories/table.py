@@ -1,4 +1,4 @@
-"""The table of a wide history: its columns and features are drawn, and its log is read without the project."""
+"""The table of a history: its columns and features are drawn, and its log is read without the project."""
 
 from __future__ import annotations
 
@@ -61,12 +61,15 @@ class Shape:
 
     @property
     def keys(self) -> tuple[str, ...]:
-        """The columns that identify a row."""
         return ("id", "p") if self.keyed_by_partition else ("id",)
 
     @classmethod
+    def plain(cls, needed: Mapping[str, str]) -> Shape:
+        """A table of rows alone, to which changes land in many parts."""
+        return cls({"delta.enableDeletionVectors": "false"} | dict(needed))
+
+    @classmethod
     def drawn(cls, rng: Random, needed: Mapping[str, str]) -> Shape:
-        """Draw one that has the needed properties."""
         optional = {
             "delta.enableChangeDataFeed": "true",
             "delta.enableDeletionVectors": "true",
@@ -125,23 +128,15 @@ class LogState:
 
     @property
     def configuration(self) -> Mapping[str, str]:
-        """The table's properties."""
         return dict(self.metadata["configuration"])
 
     @property
     def columns(self) -> list[Action]:
-        """The fields of its schema."""
         return list(json.loads(self.metadata["schemaString"])["fields"])
 
     @property
     def names(self) -> list[str]:
-        """Names of its columns."""
         return [column["name"] for column in self.columns]
-
-    @property
-    def features(self) -> frozenset[str]:
-        """The features that its protocol lists."""
-        return frozenset([*self.protocol.get("readerFeatures", ()), *self.protocol.get("writerFeatures", ())])
 
 
 def actions_in(file: Path) -> list[Action]:
@@ -156,7 +151,7 @@ def _identity(action: Action) -> tuple[str, str]:
     return action["path"], "".join(str(vector.get(name, "")) for name in ("storageType", "pathOrInlineDv", "offset"))
 
 
-class WideTable:
+class Table:
     """The table, its statements so far, and what is drawn next.
 
     Spark writes through a symbolic link, whose name changes when the table was changed by others: Delta has no
@@ -169,12 +164,13 @@ class WideTable:
         # The newest version that is mirrored: commits up to it are history, which no one rewrites.
         self.mirrored = -1
         self.counts_are_right = True
+        # Versions whose rows can't be mirrored.
+        self.unfit: set[int] = set()
         self._links = 0
         self._alias = path
 
     @property
     def log(self) -> LogState:
-        """Its log, read again."""
         return LogState.of(self.path)
 
     def sql(self, *statements: str) -> None:
@@ -188,13 +184,11 @@ class WideTable:
         self.steps.append(f"  -- {text}")
 
     def changed_by_others(self) -> None:
-        """Let Spark open the table again."""
         self._links += 1
         self._alias = self.path.parent / f"writer{self._links}"
         self._alias.symlink_to(self.path, target_is_directory=True)
 
     def create(self, rows: Iterable[int]) -> None:
-        """Make the table with some rows."""
         builder = DeltaTable.create(self.spark).location(str(self._alias)).addColumn("id", self.shape.key_type)
         for name, kind in self._columns():
             builder = builder.addColumn(name, kind)
@@ -229,11 +223,11 @@ class WideTable:
         shutil.rmtree(old)
         self.mirrored = -1
         self.counts_are_right = True
+        self.unfit.clear()
         self.changed_by_others()
 
     @property
     def writers_path(self) -> Path:
-        """Where Spark writes the table now."""
         return self._alias
 
     def _columns(self) -> list[tuple[str, str]]:
@@ -252,13 +246,11 @@ class WideTable:
         return f"{self.rows(ids)} WHERE id NOT IN (SELECT id FROM {{t}})"
 
     def has_a_key_twice(self) -> bool:
-        """Whether two rows have one key."""
         keys = self.spark.read.format("delta").load(str(self._alias)).select(*self.shape.keys)
         found: bool = keys.distinct().count() < keys.count()
         return found
 
     def take_back(self) -> None:
-        """Delete the newest commit."""
         self.note("the commit is deleted: two rows would have one key")
         commit_file(self.path, self.log.version).unlink()
         self.changed_by_others()
@@ -269,7 +261,6 @@ class WideTable:
         return [name for name in self.log.names if name not in ("g", "i")]
 
     def expression(self, column: str, name: str | None = None) -> str:
-        """The value of a column for an id."""
         if column == "id":
             return "id"
         if column == "p":
@@ -285,12 +276,10 @@ class WideTable:
         return f"element_at(array({', '.join(odd)}), CAST(id % {len(odd)} AS INT) + 1)"
 
     def odd_partition(self) -> str:
-        """One of the values of the partition column."""
         odd = [value for value in _ODD[self.shape.partition or "STRING"] if value not in ("NULL", "''")]
         return self.rng.choice(odd)
 
     def ids(self, most: int = 4) -> list[int]:
-        """Some ids, of rows that may be there or not."""
         limit = self.shape.rows + 8
         return sorted({self.rng.randrange(limit) for _ in range(self.rng.randint(1, most))})
 
@@ -317,7 +306,6 @@ class WideTable:
         self.changed_by_others()
 
     def add_commit(self, *actions: Action, operation: str = "WRITE") -> None:
-        """Write another commit by hand."""
         version = self.log.version + 1
         info: Action = {"timestamp": 1_900_000_000_000 + version, "operation": operation, "operationParameters": {}}
         if self.log.configuration.get("delta.enableInCommitTimestamps") == "true":
