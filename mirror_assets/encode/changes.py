@@ -119,7 +119,8 @@ class EncodedGroup:
         landing = scanned = count_commit_rows(self._read, self._slice.keys)
         if self._slice.projection.where:
             landing = count_commit_rows(self._landing, self._slice.keys)
-        if not landing.read.kinds or landing.needs_pairing:
+        may_share_keys = landing.changes_keys or (landing.read.insert and landing.read.delete)
+        if not landing.read.kinds or may_share_keys:
             return None
         self._counted = Counted.of_commit(self.group.first, scanned.read, landing.read)
         return landing.read.kinds
@@ -162,11 +163,6 @@ class CommitRows:
 
     read: ReadRows
     changes_keys: bool = False
-
-    @property
-    def needs_pairing(self) -> bool:
-        """Whether the commit may delete a row and insert another one with the same key."""
-        return self.changes_keys or (self.read.insert > 0 and self.read.delete > 0)
 
 
 def count_commit_rows(changes: DataFrame, keys: Sequence[str]) -> CommitRows:

@@ -72,10 +72,6 @@ class NetSlice:
     parts: int
     part_rows: int = 0
 
-    def parts_for(self, changes: int) -> int:
-        """Return the number of parts for this many changes."""
-        return min(self.parts, parts_for(changes, self.part_rows)) if self.part_rows else self.parts
-
 
 def encode_net(changes: ObservedRows, slice_: NetSlice, folder: str, footer: Mapping[str, str]) -> Counted:
     """Write the net changes into `folder`, one file per part that has rows; return the counts of the rows read.
@@ -147,7 +143,8 @@ def encode_differences(
             counts = changed.agg(*differing.counts()).collect()[0]
             if counts["repeats"]:
                 raise duplicate_key(table, counts["repeats"], differing.repeated_keys(changed))
-            parts = slice_.net.parts_for(counts["keys"])
+            parts, part_rows = slice_.net.parts, slice_.net.part_rows
+            parts = min(parts, parts_for(counts["keys"], part_rows)) if part_rows else parts
             rows = differing.landed_rows(changed, footer, parts, is_few=counts["keys"] <= _BROADCAST_KEYS)
             write_parts(rows, folder)
             return differing.counted(seen)
