@@ -21,8 +21,12 @@ from mirror_assets.standin.errors import MIRROR_UNREADABLE, first_line
 from mirror_assets.standin.landed_file import REQUIRED, LandedFile, MirrorColumns, canonical_type
 
 _TIDY_EVERY = 100
-# Like Fabric, keep replaced files for a day (reference `landing-zone` §4.39), for readers of older versions.
-_SETTINGS = {"delta.deletedFileRetentionDuration": "interval 1 days"}
+_SETTINGS = {
+    # Like Fabric, keep replaced files for a day (reference `landing-zone` §4.39), for readers of older versions.
+    "delta.deletedFileRetentionDuration": "interval 1 days",
+    # No minimum and maximum of columns: they leave out NaN, so a reader that filters by them could skip rows.
+    "delta.dataSkippingNumIndexedCols": "0",
+}
 
 
 @dataclass(frozen=True)
@@ -125,17 +129,20 @@ def _merge(table: DeltaTable, deleted: pa.Table, rows: pa.Table, commit: CommitP
         ],
         promote_options="default",
     )
-    names = ['"' + name.replace('"', '""') + '"' for name in deleted.column_names]
-    keys = " AND ".join(f"(target.{name} IS NOT DISTINCT FROM source.{name})" for name in names)
+    # Delta's own list of all columns can't have a backtick in a name.
+    names = {name: '"' + name.replace('"', '""') + '"' for name in rows.column_names}
+    keys = [names[name] for name in deleted.column_names]
+    same = " AND ".join(f"(target.{key} IS NOT DISTINCT FROM source.{key})" for key in keys)
     merge = table.merge(
         source,
-        f'{keys} AND source."{ROW_MARKER}" = {int(Marker.DELETE)}',
+        f'{same} AND source."{ROW_MARKER}" = {int(Marker.DELETE)}',
         source_alias="source",
         target_alias="target",
         commit_properties=commit,
-    ).when_matched_delete()
-    is_new = f'source."{ROW_MARKER}" = {int(Marker.INSERT)}'
-    merge.when_not_matched_insert_all(predicate=is_new, except_cols=[ROW_MARKER]).execute()
+    )
+    new = {name: f"source.{name}" for name in names.values()}
+    inserting = merge.when_not_matched_insert(new, predicate=f'source."{ROW_MARKER}" = {int(Marker.INSERT)}')
+    inserting.when_matched_delete().execute()
 
 
 def _repeated(marker: Marker, rows: int) -> pa.Array:
