@@ -245,16 +245,6 @@ def test_a_condition_follows_no_column_that_only_took_the_name(lab: Lab, column:
     assert landed_rows(lab.folder).total() == 0
 
 
-@pytest.mark.parametrize(
-    "sql", ["cast('09:30:00' as timestamp)", "timestamp '09:30:00'", "date_trunc('day', cast('09:00' as timestamp))"]
-)
-def test_an_expression_that_depends_on_today_is_refused(lab: Lab, sql: str) -> None:
-    lab.configure(f"columns: {{at: {{sql: {json.dumps(sql)}, type: timestamp}}}}")
-    lab.create()
-    with pytest.raises(MirrorError, match=r"\bat\b"):
-        lab.mirror()
-
-
 # Tables with a history of their own
 
 
@@ -322,21 +312,3 @@ def test_the_start_that_the_message_of_a_cleaned_log_advises_works(lab: Lab) -> 
         advised = f"start: {{version: {versions[0]}}}"
     lab.configure(advised, "slices: {max_commits: 100}")
     lab.mirror()
-
-
-def test_rows_without_keys_are_followed_by_their_ids_until_row_tracking_ends(lab: Lab) -> None:
-    lab.configure("changes: row_tracking", "slices: {max_commits: 100}", "[]")
-    lab.sql(
-        "CREATE TABLE {t} (name STRING, v INT) USING delta",
-        "INSERT INTO {t} VALUES ('a', 1), ('b', 2), ('a', 1)",
-        f"ALTER TABLE {{t}} SET TBLPROPERTIES ({_TRACKED})",
-    )
-    lab.mirror()
-    lab.sql("UPDATE {t} SET v = 9 WHERE name = 'b'")
-    lab.mirror()
-    _require_equal(lab, keys="[]")
-    lab.sql(
-        "ALTER TABLE {t} SET TBLPROPERTIES (delta.enableRowTracking = false)", "UPDATE {t} SET v = 8 WHERE name = 'b'"
-    )
-    with pytest.raises(MirrorError, match="enableRowTracking"):
-        lab.mirror()
