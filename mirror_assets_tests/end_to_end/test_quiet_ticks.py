@@ -58,12 +58,6 @@ def test_a_whole_look_comes_once_an_hour(
     assert opened == [mirrored.uri] * 2
 
 
-def test_a_commit_is_asked_for_at_the_next_tick(quiet: Location, mirrored: Lab) -> None:
-    mirrored.sql("INSERT INTO {t} VALUES (900, 'x', 1)")
-    assert quiet.run(quiet.requested()).success
-    assert quiet.skipped() == NOTHING
-
-
 def test_a_rebuild_that_was_interrupted_before_it_dropped_anything_is_gone_on_with(
     quiet: Location, mirrored: Lab, monkeypatch: pytest.MonkeyPatch
 ) -> None:

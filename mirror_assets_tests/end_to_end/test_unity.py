@@ -144,18 +144,6 @@ def _names_of_stores(spark: SparkSession) -> set[str]:
 
 
 @pytest.mark.usefixtures("impatient")
-def test_a_table_that_was_made_again_is_rebuilt(lab: UnityLab, folder: str) -> None:
-    lab.create("orders", f"{folder}/orders")
-    lab.mirror("orders")
-    lab.create("orders", f"{folder}/orders-2", rows=4)
-    lab.mirror("orders")
-    manifest = lab.table("orders").manifest()
-    assert manifest is not None
-    assert manifest.epoch == 2
-    assert lab.is_equal("orders")
-
-
-@pytest.mark.usefixtures("impatient")
 def test_a_table_that_moved_with_its_log_goes_on(lab: UnityLab, folder: str) -> None:
     lab.create("orders", f"{folder}/orders")
     lab.mirror("orders")
