@@ -137,14 +137,6 @@ def test_a_run_that_was_killed_once_costs_no_pause_and_again_it_does(lab: Lab, i
     location.requested()
 
 
-def test_a_run_that_finds_the_lease_of_a_killed_one_records_it(lab: Lab) -> None:
-    leave_a_lease(lab)
-    with leased(lab.context, "4711"):
-        failure = read_failure(lab.store, TABLE)
-    assert failure is not None
-    assert failure.count == 1
-
-
 def _broken(*_: object) -> SliceRecord:
     raise SOURCE_BROKE(table=str(TABLE), version=0, why="planted", undo="")
 
