@@ -6,10 +6,8 @@ each fault gets a copy of its world.
 
 from __future__ import annotations
 
-import json
 import shutil
-from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from enum import Enum
 from pathlib import Path
 
@@ -64,38 +62,18 @@ class World(Enum):
     FILES = "changes by files"
     KEYLESS = "row tracking, no keys"
     APPENDS = "appends"
-    ADDED_AGAIN = "a live file is added again"
-    REWRITE = "a commit with `dataChange=false` loses rows"
     REPAIR = "repair"
 
 
 @dataclass(frozen=True)
 class _Making:
-    """The settings of a world, its waiting commits by their versions, and what else happens to its lake."""
+    """The settings of a world, and its waiting commits by their versions."""
 
     table: str = ""
     keys: str = "[id]"
     defaults: str = _WHOLE
     base: int | None = BASE
     tip: int = 8
-    commit: Callable[[Path], None] = field(default=lambda _: None)
-
-
-def _add_again(lake: Path) -> None:
-    """Commit the add of a file that is live, with other tags, as data that changes."""
-    actions = [json.loads(line) for line in _commit(lake, 1).read_text().splitlines()]
-    added = next(action["add"] for action in actions if "add" in action)
-    _write(lake, BASE + 1, {"add": added | {"tags": {"again": "yes"}, "dataChange": True}})
-
-
-def _lose_rows(lake: Path) -> None:
-    """Commit the removal of a live file that claims to change no data."""
-    actions = [json.loads(line) for line in _commit(lake, 1).read_text().splitlines()]
-    added = next(action["add"] for action in actions if "add" in action)
-    names = ("path", "size", "partitionValues", "stats", "baseRowId", "defaultRowCommitVersion")
-    removed = {name: added[name] for name in names}
-    more = {"deletionTimestamp": 1, "extendedFileMetadata": True, "dataChange": False}
-    _write(lake, BASE + 1, {"remove": removed | more})
 
 
 _MAKING = {
@@ -108,8 +86,6 @@ _MAKING = {
     World.FILES: _Making("changes: files"),
     World.KEYLESS: _Making("changes: row_tracking", keys="[]"),
     World.APPENDS: _Making("changes: append_only", keys="[]", base=0, tip=1),
-    World.ADDED_AGAIN: _Making("changes: append_only", keys="[]", tip=BASE, commit=_add_again),
-    World.REWRITE: _Making("on_break: hold", tip=BASE, commit=_lose_rows),
     World.REPAIR: _Making(base=8),
 }
 
@@ -156,7 +132,6 @@ class Worlds:
             lab.replicator.poll()
             for version in range(making.base + 1, making.tip + 1):
                 _commit(lake, version).write_text(waiting[version])
-        making.commit(lake)
         return root
 
 
@@ -182,8 +157,3 @@ def _damage(lab: Lab) -> None:
 
 def _commit(lake: Path, version: int) -> Path:
     return lake / "_delta_log" / f"{version:020d}.json"
-
-
-def _write(lake: Path, version: int, *actions: object) -> None:
-    info = {"commitInfo": {"timestamp": 1_700_000_000_000, "operation": "WRITE", "operationParameters": {}}}
-    _commit(lake, version).write_text("".join(f"{json.dumps(action)}\n" for action in (info, *actions)))
