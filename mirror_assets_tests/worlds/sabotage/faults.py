@@ -14,7 +14,6 @@ from pyspark.sql import functions as F
 
 from mirror_assets.encode import changes, columns, scan_reader
 from mirror_assets.encode.counted import Counted, ObservedRows
-from mirror_assets.pipeline import repair_table
 from mirror_assets.source import deletion_vectors, scan_builder, schema
 from mirror_assets.source.commits import Commit
 from mirror_assets.source.log import DeltaLog
@@ -223,11 +222,6 @@ def _lost_in_encoder(*, landing_only: bool = False) -> Inject:
     return inject
 
 
-def _repair_of_older(patch: pytest.MonkeyPatch) -> None:
-    right = scan_builder.scan_version
-    patch.setattr(repair_table, "scan_version", lambda log, version: right(log, version - 5))
-
-
 def _neighbours_ids(files: list[ScannedFile]) -> list[ScannedFile]:
     return [replace(file, first_row_id=(file.first_row_id or 0) + 1) for file in files]
 
@@ -360,6 +354,4 @@ FAULTS = (
         both(_float_as_double, landed(weight=lambda value: value.cast("double"))),
         RECONCILE,
     ),
-    # Repair
-    Fault("the rows of an older version", "repair", World.REPAIR, _repair_of_older, RECONCILE),
 )

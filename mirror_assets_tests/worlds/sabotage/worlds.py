@@ -11,14 +11,9 @@ from dataclasses import dataclass
 from enum import Enum
 from pathlib import Path
 
-import pyarrow as pa
-import pyarrow.compute as pc
-from deltalake import DeltaTable, write_deltalake
 from pyspark.sql import SparkSession
 
-from mirror_assets.landing.format import SliceRecord
-from mirror_assets.pipeline.repair_table import repair_table
-from mirror_assets_tests.lab import TABLE, Lab
+from mirror_assets_tests.lab import Lab
 
 BASE = 2
 """The version that is mirrored before the waiting commits; also the first one in which all columns exist."""
@@ -59,10 +54,8 @@ class World(Enum):
     FEED = "changes"
     FEED_WHERE = "changes, `where` and a mask"
     NET = "net changes"
-    FILES = "changes by files"
     KEYLESS = "row tracking, no keys"
     APPENDS = "appends"
-    REPAIR = "repair"
 
 
 @dataclass(frozen=True)
@@ -83,10 +76,8 @@ _MAKING = {
     World.FEED: _Making(),
     World.FEED_WHERE: _Making(f"where: {_CONDITION}"),
     World.NET: _Making("compact: true"),
-    World.FILES: _Making("changes: files"),
     World.KEYLESS: _Making("changes: row_tracking", keys="[]"),
     World.APPENDS: _Making("changes: append_only", keys="[]", base=0, tip=1),
-    World.REPAIR: _Making(base=8),
 }
 
 
@@ -100,11 +91,7 @@ class Worlds:
     def copy(self, world: World, name: str) -> Lab:
         target = self.folder / "copies" / name
         shutil.copytree(self._made(world), target)
-        lab = Lab(self.spark, target)
-        if world is World.REPAIR:
-            lab.replicator.poll()  # it makes the table again, because the table folder is another one
-            _damage(lab)
-        return lab
+        return Lab(self.spark, target)
 
     def _source(self) -> Path:
         lab = Lab(self.spark, self.folder / "source")
@@ -133,26 +120,6 @@ class Worlds:
             for version in range(making.base + 1, making.tip + 1):
                 _commit(lake, version).write_text(waiting[version])
         return root
-
-
-def advance(world: World, lab: Lab) -> list[SliceRecord]:
-    """Mirror what waits, or repair the mirror; return the records of the slices that landed."""
-    if world is World.REPAIR:
-        repaired = repair_table(lab.context, lab.replicator, lambda _: None)
-        assert repaired is not None
-        return [repaired.record]
-    return [slice_.record for slice_ in lab.mirror()]
-
-
-def _damage(lab: Lab) -> None:
-    """Change the price of the row 1 in the mirror."""
-    status = lab.replicator.table(TABLE)
-    assert status is not None
-    table = DeltaTable(status.location)
-    rows = table.to_pyarrow_table()
-    prices = pc.if_else(pc.equal(rows["id"], 1), pa.scalar(None, rows["price"].type), rows["price"])
-    changed = rows.set_column(rows.column_names.index("price"), "price", prices)
-    write_deltalake(status.location, changed, mode="overwrite")
 
 
 def _commit(lake: Path, version: int) -> Path:
