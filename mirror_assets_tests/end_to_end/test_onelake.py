@@ -24,27 +24,21 @@ from mirror_assets_tests.worlds.onelake.lab import OneLakeLab
 from mirror_assets_tests.worlds.onelake.stores import loopback_store
 
 
-@pytest.fixture(autouse=True)
-def _identity(onelake: LoopbackOneLake, monkeypatch: pytest.MonkeyPatch) -> None:
-    for name, value in onelake.environment().items():
-        monkeypatch.setenv(name, value)
-
-
 @pytest.fixture(params=Staging)
-def zone(request: pytest.FixtureRequest, lab: Lab, onelake: LoopbackOneLake) -> OneLakeLab:
+def zone(request: pytest.FixtureRequest, lab: Lab, signed_in: LoopbackOneLake) -> OneLakeLab:
     """The lab's table and an empty landing zone, for each way to stage."""
-    return OneLakeLab.on(lab, onelake, request.param)
+    return OneLakeLab.on(lab, signed_in, request.param)
 
 
 @pytest.fixture(params=[Staging.UPLOAD, pytest.param(Staging.DIRECT, marks=pytest.mark.soak)])
-def landed(request: pytest.FixtureRequest, lab: Lab, onelake: LoopbackOneLake) -> OneLakeLab:
+def landed(request: pytest.FixtureRequest, lab: Lab, signed_in: LoopbackOneLake) -> OneLakeLab:
     """The same for what happens to files that have landed, whoever has written them."""
-    return OneLakeLab.on(lab, onelake, request.param)
+    return OneLakeLab.on(lab, signed_in, request.param)
 
 
 @pytest.fixture
-def uploading(lab: Lab, onelake: LoopbackOneLake) -> OneLakeLab:
-    return OneLakeLab.on(lab, onelake, Staging.UPLOAD)
+def uploading(lab: Lab, signed_in: LoopbackOneLake) -> OneLakeLab:
+    return OneLakeLab.on(lab, signed_in, Staging.UPLOAD)
 
 
 def stage_next(context: TableContext) -> SliceRecord:

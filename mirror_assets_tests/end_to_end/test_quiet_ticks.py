@@ -95,10 +95,9 @@ def test_other_columns_rebuild_the_table_after_the_code_is_reloaded(quiet: Locat
 
 
 def test_a_quiet_tick_asks_onelake_once_for_the_batch_and_twice_a_minute_for_a_table(
-    mirrored: Lab, onelake: LoopbackOneLake, instance: dg.DagsterInstance, monkeypatch: pytest.MonkeyPatch
+    mirrored: Lab, signed_in: LoopbackOneLake, instance: dg.DagsterInstance, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for name, value in onelake.environment().items():
-        monkeypatch.setenv(name, value)
+    onelake = signed_in
     zone = OneLakeLab.on(mirrored, onelake, Staging.UPLOAD)
     zone.mirror()
     location = Location.of(mirrored, instance)

@@ -55,11 +55,9 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
 
 
 @pytest.fixture
-def zone(lab: Lab, onelake: LoopbackOneLake, monkeypatch: pytest.MonkeyPatch) -> OneLakeLab:
+def zone(lab: Lab, signed_in: LoopbackOneLake) -> OneLakeLab:
     """The lab's table, mirrored into OneLake by whom the environment names."""
-    for name, value in onelake.environment().items():
-        monkeypatch.setenv(name, value)
-    return OneLakeLab.on(lab, onelake, Staging.UPLOAD)
+    return OneLakeLab.on(lab, signed_in, Staging.UPLOAD)
 
 
 @pytest.fixture
