@@ -28,10 +28,8 @@ hypothesis.settings.load_profile("any machine")
 
 pytest_plugins = [
     "mirror_assets_tests.figures",
-    "mirror_assets_tests.worlds.onelake.fixtures",
+    "mirror_assets_tests.worlds.fixtures",
     "mirror_assets_tests.worlds.fabric.fixtures",
-    "mirror_assets_tests.worlds.lakes.fixtures",
-    "mirror_assets_tests.worlds.unity.fixtures",
 ]
 
 

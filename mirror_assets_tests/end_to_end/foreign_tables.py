@@ -313,20 +313,6 @@ def _file_without_a_field_that_has_no_nulls(path: Path) -> Iterator[None]:
     table.commit(commit_info(), table.add({"id": 3, "info": {"b": 1}}, types={"info": one}))
 
 
-def _partition_of_null_in_a_column_that_has_no_nulls(path: Path) -> Iterator[None]:
-    table = HandmadeTable(path, _ID, column("country", "string", nullable=False), partitioned_by=["country"])
-    table.commit(commit_info(), table.add({"id": 1}, partition={"country": "de"}))
-    yield
-    table.commit(commit_info(), table.add({"id": 2}, partition={"country": None}))
-
-
-def _lost_file(path: Path) -> Iterator[None]:
-    table, _ = _begun(path, _1="a")
-    yield
-    table.commit(commit_info(), table.add(*_named(_2="b"), name="lost.parquet"))
-    (path / "lost.parquet").unlink()
-
-
 # Free text in commits and statistics
 
 
@@ -367,14 +353,6 @@ def _statistics_of_other_types(path: Path) -> Iterator[None]:
     for id_, text in enumerate(texts, start=2):
         table.commit(commit_info(), table.add({"id": id_, "name": f"n{id_}"}, stats=text))
     table.commit(commit_info(), table.add(*_named(_6="f"), stats='{"numRecords":1,"maxValues":{"id":Infinity}}'))
-
-
-def _statistics_with_a_wrong_number_of_rows(path: Path) -> Iterator[None]:
-    table, _ = _begun(path, _1="a", _2="b")
-    yield
-    for first, counted in ((10, 100), (30, 3)):
-        ten = ({"id": id_, "name": "x"} for id_ in range(first, first + 10))
-        table.commit(commit_info(), table.add(*ten, stats={"numRecords": counted}))
 
 
 def _statistics_with_wrong_limits(path: Path) -> Iterator[None]:
@@ -445,12 +423,6 @@ def _timed(action: Action) -> Action:
     return {"commitInfo": {"inCommitTimestamp": timed["commitInfo"]["timestamp"], **timed["commitInfo"]}}
 
 
-def _names_that_differ_in_case_only(path: Path) -> Iterator[None]:
-    table = HandmadeTable(path, _ID, column("SF_GSP", "string"), column("sf_gsp", "string"))
-    table.commit(commit_info(), table.add({"id": 1, "SF_GSP": "A", "sf_gsp": "a"}))
-    yield
-
-
 def _timestamps_of_nanoseconds(path: Path) -> Iterator[None]:
     table = HandmadeTable(path, _ID, column("at", "timestamp"))
     types = {"at": pa.timestamp("ns", tz="UTC")}
@@ -512,19 +484,15 @@ MIRRORED = (
     Foreign(_odd_commits, ways=(*BOTH, "append_only")),
     Foreign(_columns_replaced_by_an_unnamed_operation),
     Foreign(_statistics_of_other_types),
-    Foreign(_statistics_with_a_wrong_number_of_rows),
     Foreign(_statistics_with_wrong_limits, where="amount > 100"),
     Foreign(_names_swapped_by_renames, where="a = 'keep'"),
 )
 
 REFUSED = (
     Refused(_commits_of_a_coordinator, "coordinatedCommits"),
-    Refused(_names_that_differ_in_case_only, "(?i)sf_gsp", BOTH),
     Refused(_file_without_a_column_that_has_no_nulls, r"\bname\b", BOTH),
     Refused(_file_without_a_column_whose_default_is_computed, r"current_user.*`note`", BOTH),
     Refused(_file_without_a_field_that_has_no_nulls, "NOT NULL field of column `info`", BOTH),
-    Refused(_partition_of_null_in_a_column_that_has_no_nulls, "`country` is NOT NULL", BOTH),
-    Refused(_lost_file, r"lost\.parquet", BOTH),
     Refused(_timestamps_of_nanoseconds, r"NANOS|\.parquet", BOTH),
     Refused(_key_twice_in_a_year_that_python_does_not_have, r"\bday\b", BOTH, keys="[day]"),
     Refused(_key_of_null_beside_personal_values, r"NULL", BOTH, never=("Ada Lovelace", "12100")),

@@ -218,16 +218,6 @@ def test_a_failure_in_the_middle_leaves_no_hole_and_is_resumed(
     assert len(waiting.files) == 5
 
 
-def test_slices_staged_before_a_failure_are_landed_by_another_run(
-    waiting: Lab, instance: dg.DagsterInstance, encoded: list[int]
-) -> None:
-    waiting.configure(defaults="slices: {max_commits: 1}")
-    assert not _launch(waiting, instance, *(key(version, version) for version in (2, 3, 4, 5))).success
-    waiting.mirror()
-    assert encoded == [2, 3, 4, 4, 5]
-    assert len(waiting.files) == 5
-
-
 def test_a_bad_row_is_stopped_by_the_blocking_checks(lab: Lab, instance: dg.DagsterInstance) -> None:
     lab.mirror()
     lab.sql("INSERT INTO {t} VALUES (NULL, 'x', 1)")

@@ -9,13 +9,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from deltalake import DeltaTable
 from pyspark.sql import SparkSession
 
-from mirror_assets_tests.lab import TABLE, Lab
+from mirror_assets_tests.lab import Lab
 
 _COLUMNS = ("EmployeeID", "EmployeeLocation", "__rowMarker__")
 
@@ -80,19 +79,3 @@ def test_our_files_hold_the_pages_rows(spark: SparkSession, tmp_path: Path, exam
     assert {group.column(index).compression for index in range(group.num_columns)} == {"ZSTD"}
     assert _mirror(lab) == example.mirrored
     assert lab.is_equal
-
-
-@pytest.mark.parametrize("marker_last", [True, False])
-@pytest.mark.parametrize("example", EXAMPLES.values(), ids=EXAMPLES)
-def test_the_stand_in_makes_the_pages_table_of_the_pages_rows(
-    spark: SparkSession, tmp_path: Path, example: Example, *, marker_last: bool
-) -> None:
-    """The page's first version has the marker first, and so do publishers of Microsoft's own."""
-    lab = Lab(spark, tmp_path)
-    ids, locations, markers = (list(column) for column in zip(*example.landed, strict=True))
-    columns = {"EmployeeID": pa.array(ids), "EmployeeLocation": pa.array(locations)}
-    marked = {"__rowMarker__": pa.array(markers, pa.int32())}
-    lab.store.create(TABLE.metadata, b'{"keyColumns" : ["EmployeeID"]}')
-    file = pa.table(columns | marked if marker_last else marked | columns)
-    pq.write_table(file, lab.root / "landing" / TABLE.landing_file(1))
-    assert _mirror(lab) == example.mirrored

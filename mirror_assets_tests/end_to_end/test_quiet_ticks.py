@@ -58,12 +58,6 @@ def test_a_whole_look_comes_once_an_hour(
     assert opened == [mirrored.uri] * 2
 
 
-def test_a_commit_is_asked_for_at_the_next_tick(quiet: Location, mirrored: Lab) -> None:
-    mirrored.sql("INSERT INTO {t} VALUES (900, 'x', 1)")
-    assert quiet.run(quiet.requested()).success
-    assert quiet.skipped() == NOTHING
-
-
 def test_a_rebuild_that_was_interrupted_before_it_dropped_anything_is_gone_on_with(
     quiet: Location, mirrored: Lab, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -101,10 +95,9 @@ def test_other_columns_rebuild_the_table_after_the_code_is_reloaded(quiet: Locat
 
 
 def test_a_quiet_tick_asks_onelake_once_for_the_batch_and_twice_a_minute_for_a_table(
-    mirrored: Lab, onelake: LoopbackOneLake, instance: dg.DagsterInstance, monkeypatch: pytest.MonkeyPatch
+    mirrored: Lab, signed_in: LoopbackOneLake, instance: dg.DagsterInstance, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for name, value in onelake.environment().items():
-        monkeypatch.setenv(name, value)
+    onelake = signed_in
     zone = OneLakeLab.on(mirrored, onelake, Staging.UPLOAD)
     zone.mirror()
     location = Location.of(mirrored, instance)

@@ -88,23 +88,6 @@ def test_a_rebuild_by_hand_is_the_only_one(waiting: Lab, instance: dg.DagsterIns
     assert (report.rebuilds, report.covered) == (0, 6)
 
 
-def test_failures_of_a_table_that_was_repaired_no_longer_count(
-    waiting: Lab, instance: dg.DagsterInstance, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    location = Location.of(waiting, instance)
-    requested = location.requested()
-    with monkeypatch.context() as planted:
-        planted.setattr("mirror_assets.pipeline.stage.stage_attempt", _broken)
-        planted.setattr("mirror_assets.pipeline.run.may_rebuild", lambda *_: False)
-        assert not location.run(requested).success
-    assert location.skipped() == NOTHING
-    with dg.DagsterInstance.ephemeral() as other:
-        assert Location.of(waiting, other).mirror_all().success
-    waiting.sql("INSERT INTO {t} VALUES (900, 'x', 1)")
-    assert location.run(location.requested()).success
-    assert not is_held(waiting)
-
-
 def test_a_failure_elsewhere_makes_the_sensor_wait(
     lab: Lab, instance: dg.DagsterInstance, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -135,14 +118,6 @@ def test_a_run_that_was_killed_once_costs_no_pause_and_again_it_does(lab: Lab, i
     assert location.skipped() == NOTHING
     lab.sql("INSERT INTO {t} VALUES (900, 'x', 1)")
     location.requested()
-
-
-def test_a_run_that_finds_the_lease_of_a_killed_one_records_it(lab: Lab) -> None:
-    leave_a_lease(lab)
-    with leased(lab.context, "4711"):
-        failure = read_failure(lab.store, TABLE)
-    assert failure is not None
-    assert failure.count == 1
 
 
 def _broken(*_: object) -> SliceRecord:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 
 import pytest
+from pyspark.sql import SparkSession
 
 from mirror_assets.cli import main
 from mirror_assets.verify.reconciliation import ReconcileState
@@ -58,3 +60,23 @@ def _feed(lab: Lab, capsys: pytest.CaptureFixture[str]) -> None:
     assert "there are more rows than 7" in told.err
     assert _main(lab, "feed", "shop.orders", "--from", "9") == 2
     assert _main(lab, "feed", "shop.orders", "--from", "9", "--clip") == 0
+
+
+def test_feed_shows_changed_rows_where_columns_are_computed(
+    spark: SparkSession, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    lab = Lab(spark, tmp_path)
+    computed = {
+        "label": {"sql": "upper(name)", "type": "string"},
+        "amount": {"sql": "cast(amount as int)", "type": "int"},
+    }
+    lab.configure(f"changes: files\n    columns: {json.dumps(computed)}")
+    lab.sql(
+        "CREATE TABLE {t} (id INT, name STRING, amount DOUBLE) USING delta",
+        "INSERT INTO {t} SELECT CAST(id AS INT), concat('n', id), id / 2 FROM range(10)",
+        "UPDATE {t} SET name = 'q' WHERE id = 1",
+    )
+    assert _main(lab, "feed", "shop.orders", "--json") == 0
+    shown = json.loads(capsys.readouterr().out)
+    assert {shown_row["id"] for shown_row in shown} == {1}
+    assert "q" in {shown_row["name"] for shown_row in shown}

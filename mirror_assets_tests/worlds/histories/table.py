@@ -66,7 +66,7 @@ class Shape:
     @classmethod
     def plain(cls, needed: Mapping[str, str]) -> Shape:
         """A table of rows alone, to which changes land in many parts."""
-        return cls({"delta.enableDeletionVectors": "false"} | dict(needed))
+        return cls({"delta.enableDeletionVectors": "false"} | dict(needed), rows=6)
 
     @classmethod
     def drawn(cls, rng: Random, needed: Mapping[str, str]) -> Shape:
@@ -280,7 +280,7 @@ class Table:
         return self.rng.choice(odd)
 
     def ids(self, most: int = 4) -> list[int]:
-        limit = self.shape.rows + 8
+        limit = self.shape.rows + 4
         return sorted({self.rng.randrange(limit) for _ in range(self.rng.randint(1, most))})
 
     def newest(self) -> Path | None:

@@ -55,13 +55,11 @@ def _trusting(onelake: LoopbackOneLake) -> str:
 
 
 @pytest.fixture
-def owner(onelake: LoopbackOneLake, monkeypatch: pytest.MonkeyPatch) -> Callable[[str], AzureStore]:
+def owner(signed_in: LoopbackOneLake) -> Callable[[str], AzureStore]:
     """Makes stores in which this process may do anything, at a host and port."""
-    for name, value in {**onelake.environment(), "SSL_CERT_FILE": str(onelake.ca)}.items():
-        monkeypatch.setenv(name, value)
 
     def made(url: str) -> AzureStore:
-        item = onelake.new_item()
+        item = signed_in.new_item()
         root = f"abfss://{item.workspace}@{url.removeprefix('https://')}/{item.guid}/Tables"
         return AzureStore(LakeAddress.parse(root), AzureCredential.CLIENT_SECRET)
 

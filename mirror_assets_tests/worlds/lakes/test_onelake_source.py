@@ -66,10 +66,8 @@ def short_lived(onelake: LoopbackOneLake) -> float:
 
 
 @pytest.fixture
-def both(onelake: LoopbackOneLake, spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> _Both:
-    monkeypatch.setenv("SSL_CERT_FILE", str(onelake.ca))
-    for name, value in onelake.environment().items():
-        monkeypatch.setenv(name, value)
+def both(signed_in: LoopbackOneLake, spark: SparkSession, tmp_path: Path) -> _Both:
+    onelake = signed_in
     lakehouse, mirrored = onelake.new_item(), onelake.new_item()
     host = onelake.url.removeprefix("https://")
     root, tables = (f"abfss://{item.workspace}@{host}/{item.guid}/Tables" for item in (lakehouse, mirrored))

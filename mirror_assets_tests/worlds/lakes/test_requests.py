@@ -8,11 +8,10 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 from deltalake import write_deltalake
-from werkzeug.wrappers import Request, Response
+from werkzeug.wrappers import Response
 
 from mirror_assets.composition import compose
 from mirror_assets.config.load import load_config
-from mirror_assets.errors import RetryError
 from mirror_assets.pipeline.context import TableContext
 from mirror_assets.pipeline.plan import plan_table
 from mirror_assets_tests.lab import TABLE
@@ -78,14 +77,3 @@ def test_credentials_that_have_ended_are_a_setting_and_the_next_ones_are_used(
     monkeypatch.setenv(f"{PREFIX}AWS_SECRET_ACCESS_KEY", s3.keys.secret)
     assert context.log.state().version == 2
     assert context.log.earliest() == 0
-
-
-def test_a_file_without_read_permission_is_reported_by_name(context: TableContext, s3: S3Server) -> None:
-    def denied(request: Request) -> Response | None:
-        is_log = request.path.endswith("00000000000000000001.json")
-        return Response("<Error><Code>AccessDenied</Code></Error>", 403) if is_log else None
-
-    s3.fault = denied
-    with pytest.raises(Exception, match=r"00000000000000000001\.json") as caught:
-        context.log.state()
-    assert not isinstance(caught.value, RetryError)

@@ -28,10 +28,6 @@ class LoopbackItem:
         """The landing zone's URL, as Fabric's portal shows it."""
         return f"{self._base}/{self.workspace}/{self.guid}/{LANDING_ZONE}"
 
-    @property
-    def url_by_names(self) -> str:
-        return f"{self._base}/{self._workspace.name}/{self._item.name}/{LANDING_ZONE}"
-
     def read(self, path: str) -> bytes:
         """The file's content. Raises FileNotFoundError."""
         found = self._item.tree.get(_at(path))

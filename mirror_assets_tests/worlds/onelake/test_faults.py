@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import pytest
-from azure.core.exceptions import AzureError, HttpResponseError
+from azure.core.exceptions import AzureError
 from azure.storage.filedatalake import DataLakeFileClient
 
 from mirror_assets_tests.worlds.onelake import (
@@ -66,20 +66,3 @@ def test_a_fault_says_whether_the_effect_happens(
         assert held.release().status == 201
         assert item.names() == ["file"]
     file.create_file()
-
-
-def test_the_nth_request_that_fits_is_meant_and_one_that_never_came_is_known(
-    onelake: LoopbackOneLake, file: DataLakeFileClient
-) -> None:
-    late = Fault(Reply(503, "ServerBusy"), on=Operation.CREATE, path="*/file", nth=2, times=2)
-    onelake.faults.add(late, Fault(Reply(503, "ServerBusy"), path="*/file", where=lambda request: bool(request.body)))
-    statuses = []
-    for _ in range(5):
-        file.exists()
-        assert (late in onelake.faults.unmet) == (len(statuses) < 2)
-        try:
-            file.create_file()
-            statuses.append(201)
-        except HttpResponseError as error:
-            statuses.append(error.status_code or 0)
-    assert statuses == [201, 503, 503, 201, 201]

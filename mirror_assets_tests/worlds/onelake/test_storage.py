@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from urllib.parse import parse_qsl
 
 import pytest
 from hypothesis import given
@@ -69,79 +70,52 @@ def _refused(answer: Answer) -> tuple[int, str]:
     return answer.status, answer.headers.get("x-ms-error-code", "")
 
 
-_APPEND, _FLUSH = ({"action": action, "position": "4"} for action in ("append", "flush"))
-# Method, path below the landing zone or from the root on, query, headers, body; and the answer.
-_REFUSALS = {
-    "append inside committed data": (
-        "PATCH",
-        "file",
-        _APPEND | {"position": "2"},
-        {},
-        b"x",
-        (400, "InvalidQueryParam"),
-    ),
-    "append of a body with another MD5": ("PATCH", "file", _APPEND, {"Content-MD5": md5_of(b"y")}, b"x", (400, "Md5")),
-    "flush of another length": ("PATCH", "file", _FLUSH | {"position": "5"}, {}, b"", (400, "InvalidFlushPosition")),
-    "flush of another content": ("PATCH", "file", _FLUSH, {"If-Match": '"0x0"'}, b"", (412, "ConditionNotMet")),
-    "flush with a body": ("PATCH", "file", _FLUSH, {}, b"data", (400, "ContentLengthMustBeZero")),
-    "create with a body": ("PUT", "file", {"resource": "file"}, {}, b"data", (400, "ContentLengthMustBeZero")),
-    "create of a folder over a file": ("PUT", "file", {"resource": "directory"}, {}, b"", (409, "PathAlreadyExists")),
-    "create below a file": ("PUT", "file/x", {"resource": "file"}, {}, b"", (409, "PathAlreadyExists")),
-    "delete of another content": ("DELETE", "file", {}, {"If-Match": '"0x0"'}, b"", (412, "ConditionNotMet")),
-    "delete of a folder with files": ("DELETE", "a", {}, {}, b"", (409, "DirectoryNotEmpty")),
-    "rename that says resource": (
-        "PUT",
-        "to",
-        {"resource": "file"},
-        {"x-ms-rename-source": "{zone}/file"},
-        b"",
-        (400, "UnsupportedHeader"),
-    ),
-    "rename over a folder with files": (
-        "PUT",
-        "b",
-        {},
-        {"x-ms-rename-source": "{zone}/a"},
-        b"",
-        (409, "PathAlreadyExists"),
-    ),
-    "block of a file made by DFS": ("PUT", "file", {"comp": "block"}, {}, b"x", (501, "NotImplemented")),
-    "lease": ("PUT", "file", {"comp": "lease"}, {}, b"", (501, "NotImplemented")),
-    "metadata": ("PUT", "file", {}, _BLOB | {"x-ms-meta-a": "b"}, b"", (501, "NotImplemented")),
-    "another kind of blob": ("PUT", "file", {}, {"x-ms-blob-type": "PageBlob"}, b"", (501, "NotImplemented")),
-    "a folder that Fabric manages": ("DELETE", "{item}/Files", {}, {}, b"", (403, "OperationNotAllowedOnThePath")),
-    "an item": ("PUT", "{item}", {"resource": "directory"}, {}, b"", (403, "OperationNotAllowedOnThePath")),
-    "a workspace": ("DELETE", "{workspace}", {"restype": "container"}, {}, b"", (403, "OperationNotAllowed")),
-    "an unknown item": (
-        "HEAD",
-        "{workspace}/00000000-0000-0000-0000-000000000000/Files",
-        {},
-        {},
-        b"",
-        (404, "PathNotFound"),
-    ),
-    "a name below a GUID": ("HEAD", "{workspace}/item.MirroredDatabase/Files", {}, {}, b"", (400, "FriendlyName")),
-    "a GUID below a name": ("HEAD", "/workspace/{guid}/Files", {}, {}, b"", (400, "FriendlyName")),
-    "a shared key": ("HEAD", "file", {}, {"Authorization": "SharedKey onelake:AAAA"}, b"", (403, "KeyBasedAuth")),
-    "a signature that was not issued": ("HEAD", "file", {"sig": "AAAA"}, {}, b"", (403, "AuthenticationFailed")),
-    "no token": ("HEAD", "file", {}, {"Authorization": ""}, b"", (401, "NoAuthenticationInformation")),
-    "a token that was not issued": ("HEAD", "file", {}, {"Authorization": "Bearer x"}, b"", (401, "InvalidAuth")),
+_FLUSH = {"action": "flush", "position": "4"}
+_SOURCE = "x-ms-rename-source"
+_STALE = {"If-Match": '"0x0"'}
+# The request, below the landing zone or from the root on; its headers and body; and the answer.
+_REFUSALS: dict[str, tuple[str, dict[str, str], bytes, str]] = {
+    "append inside committed data": ("PATCH file?action=append&position=2", {}, b"x", "400 InvalidQueryParameterValue"),
+    "another MD5": ("PATCH file?action=append&position=4", {"Content-MD5": md5_of(b"y")}, b"x", "400 Md5Mismatch"),
+    "flush of another length": ("PATCH file?action=flush&position=5", {}, b"", "400 InvalidFlushPosition"),
+    "flush of another content": ("PATCH file?action=flush&position=4", _STALE, b"", "412 ConditionNotMet"),
+    "flush with a body": ("PATCH file?action=flush&position=4", {}, b"data", "400 ContentLengthMustBeZero"),
+    "create with a body": ("PUT file?resource=file", {}, b"data", "400 ContentLengthMustBeZero"),
+    "delete of another content": ("DELETE file", _STALE, b"", "412 ConditionNotMet"),
+    "delete of a folder with files": ("DELETE a", {}, b"", "409 DirectoryNotEmpty"),
+    "rename that says resource": ("PUT to?resource=file", {_SOURCE: "file"}, b"", "400 UnsupportedHeader"),
+    "rename over a folder with files": ("PUT b", {_SOURCE: "a"}, b"", "409 PathAlreadyExists"),
+    "block": ("PUT file?comp=block", {}, b"x", "501 NotImplemented"),
+    "lease": ("PUT file?comp=lease", {}, b"", "501 NotImplemented"),
+    "metadata": ("PUT file", _BLOB | {"x-ms-meta-a": "b"}, b"", "501 NotImplemented"),
+    "another kind of blob": ("PUT file", {"x-ms-blob-type": "PageBlob"}, b"", "501 NotImplemented"),
+    "a folder that Fabric manages": ("DELETE {item}/Files", {}, b"", "403 OperationNotAllowedOnThePath"),
+    "an item": ("PUT {item}?resource=directory", {}, b"", "403 OperationNotAllowedOnThePath"),
+    "a workspace": ("DELETE {workspace}?restype=container", {}, b"", "403 OperationNotAllowed"),
+    "an unknown item": ("HEAD {workspace}/00000000-0000-0000-0000-000000000000/Files", {}, b"", "404 PathNotFound"),
+    "a name below a GUID": ("HEAD {workspace}/item.MirroredDatabase/Files", {}, b"", "400 FriendlyNameSupportDisabled"),
+    "a GUID below a name": ("HEAD /workspace/{guid}/Files", {}, b"", "400 FriendlyNameSupportDisabled"),
+    "a shared key": ("HEAD file", {"Authorization": "SharedKey x:AA"}, b"", "403 KeyBasedAuthenticationNotPermitted"),
+    "a signature that was not issued": ("HEAD file?sig=AAAA", {}, b"", "403 AuthenticationFailed"),
+    "no token": ("HEAD file", {"Authorization": ""}, b"", "401 NoAuthenticationInformation"),
+    "a token that was not issued": ("HEAD file", {"Authorization": "Bearer x"}, b"", "401 InvalidAuthenticationInfo"),
 }
 
 
 @pytest.mark.parametrize("name", _REFUSALS)
 def test_a_refused_request_changes_nothing(zone: Direct, name: str) -> None:
-    method, target, query, headers, body, (status, code) = _REFUSALS[name]
+    request, headers, body, refusal = _REFUSALS[name]
     for path in ("file", "a/file", "b/file"):
         zone.write(path)
     before = zone.item.tree.nodes()
-    places = {"zone": zone.zone, "workspace": zone.workspace, "guid": zone.item.guid}
-    places["item"] = f"{zone.workspace}/{zone.item.guid}"
-    path = target.format(**places) if target.startswith(("{", "/")) else f"{zone.zone}/{target}"
-    filled = {key: value.format(**places) for key, value in headers.items()}
-    answer = zone.ask(method, path, query, filled, body)
-    assert answer.status == status, answer
-    assert _refused(answer)[1].startswith(code)
+    item = f"{zone.workspace}/{zone.item.guid}"
+    method, target = request.format(item=item, workspace=zone.workspace, guid=zone.item.guid).split(" ")
+    path, _, query = target.partition("?")
+    sent = {key: f"{zone.zone}/{value}" if key == _SOURCE else value for key, value in headers.items()}
+    answer = zone.ask(
+        method, path if path.startswith("/") else f"{zone.zone}/{path}", dict(parse_qsl(query)), sent, body
+    )
+    assert "{} {}".format(*_refused(answer)) == refusal
     assert zone.item.tree.nodes() == before
 
 

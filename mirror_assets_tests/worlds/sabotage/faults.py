@@ -14,18 +14,11 @@ from pyspark.sql import functions as F
 
 from mirror_assets.encode import changes, columns, scan_reader
 from mirror_assets.encode.counted import Counted, ObservedRows
-from mirror_assets.landing.format import SliceRecord
-from mirror_assets.pipeline import check_slice, repair_table
-from mirror_assets.pipeline.context import TableContext
 from mirror_assets.source import deletion_vectors, scan_builder, schema
 from mirror_assets.source.commits import Commit
 from mirror_assets.source.log import DeltaLog
-from mirror_assets.source.replay import LivePaths
 from mirror_assets.source.scan import ChosenRows, DifferingScans, RowKind, Scan, ScannedFile
 from mirror_assets.source.schema import LandedColumn, Projection
-from mirror_assets.verify import conservation, ledger_log
-from mirror_assets.verify.conservation import SliceRows
-from mirror_assets.verify.ledger import Balances, CommitBalance
 from mirror_assets_tests.worlds.histories.bugs import with_text
 from mirror_assets_tests.worlds.sabotage.worlds import World
 
@@ -39,9 +32,8 @@ _PAIRED = ("encode.changes.paired_rows", "encode.changes.landed_in_parts")
 class Fault:
     """A fault in a part of the product, planted in a world; `found_by` is the check that has to find it.
 
-    `read_again`: the slice is read by the files that differ instead, which lands the right rows. `blocks_only`: the
-    fault is in a check, and no wrong row would land without it. A comparison takes seconds: of the faults that only it
-    finds, `make test` has those that are `smoke`.
+    `read_again`: the slice is read by the files that differ instead, which lands the right rows. A comparison takes
+    seconds: of the faults that only it finds, `make test` has those that are `smoke`.
     """
 
     name: str
@@ -50,7 +42,6 @@ class Fault:
     inject: Inject
     found_by: str = CONSERVATION
     read_again: bool = False
-    blocks_only: bool = False
     smoke: bool = False
 
     def __str__(self) -> str:
@@ -195,14 +186,6 @@ def _unplanned(version: int) -> Inject:
     return _commits(lambda one: replace(one, changes_data=False, rows=0) if one.version == version else one)
 
 
-def _no_live_paths(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(LivePaths, "__contains__", lambda *_: False)
-
-
-def _believed(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr("mirror_assets.pipeline.plan_changes._unbelievable", lambda *_: {})
-
-
 def _projection(change: Callable[[Projection], Projection]) -> Inject:
     right = columns.projected
 
@@ -239,32 +222,6 @@ def _lost_in_encoder(*, landing_only: bool = False) -> Inject:
     return inject
 
 
-def _echo(patch: pytest.MonkeyPatch) -> None:
-    right = check_slice._slice_rows
-
-    def slice_rows(context: TableContext, record: SliceRecord) -> SliceRows:
-        rows, read = right(context, record), record.scanned
-        assert read is not None
-        balance = CommitBalance(record.slice.last, read.new - read.old)
-        patch.setattr(type(rows.ledger), "by_statistics", Balances((balance,)))
-        return SliceRows(record, rows.ledger, by_commit=False)
-
-    patch.setattr(check_slice, "_slice_rows", slice_rows)
-
-
-def _no_footers_of_change_files(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(conservation, "_FEW_CHANGE_FILES", 0)
-
-
-def _ledger_without_vectors(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(ledger_log, "read_vectors", lambda *_: {})
-
-
-def _repair_of_older(patch: pytest.MonkeyPatch) -> None:
-    right = scan_builder.scan_version
-    patch.setattr(repair_table, "scan_version", lambda log, version: right(log, version - 5))
-
-
 def _neighbours_ids(files: list[ScannedFile]) -> list[ScannedFile]:
     return [replace(file, first_row_id=(file.first_row_id or 0) + 1) for file in files]
 
@@ -285,13 +242,6 @@ FAULTS = (
         smoke=True,
     ),
     Fault("an updated row is dropped, its old and its new state", "reader", World.FEED, _LOST_UPDATE, RECONCILE),
-    Fault(
-        "the same, and the change files' footers are not read",
-        "reader",
-        World.FEED,
-        both(_LOST_UPDATE, _no_footers_of_change_files),
-        RECONCILE,
-    ),
     Fault(
         "an added column is NULL",
         "reader",
@@ -340,10 +290,8 @@ FAULTS = (
         RECONCILE,
         smoke=True,
     ),
-    Fault("a live file that is added again counts as new", "scan", World.ADDED_AGAIN, _no_live_paths, smoke=True),
     # Planner
     Fault("a commit is skipped", "planner", World.FEED, _unplanned(8), RECONCILE),
-    Fault("a `dataChange=false` that loses rows is believed", "planner", World.REWRITE, _believed),
     # Encoder
     Fault(
         "an update lands as insert",
@@ -406,16 +354,4 @@ FAULTS = (
         both(_float_as_double, landed(weight=lambda value: value.cast("double"))),
         RECONCILE,
     ),
-    # Ledger
-    Fault(
-        "returns what was read, and the reader drops a row",
-        "ledger",
-        World.LOAD,
-        both(_echo, _LOST),
-        RECONCILE,
-        smoke=True,
-    ),
-    Fault("ignores deletion vectors", "ledger", World.LOAD, _ledger_without_vectors, blocks_only=True, smoke=True),
-    # Repair
-    Fault("the rows of an older version", "repair", World.REPAIR, _repair_of_older, RECONCILE),
 )

@@ -6,21 +6,14 @@ each fault gets a copy of its world.
 
 from __future__ import annotations
 
-import json
 import shutil
-from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from enum import Enum
 from pathlib import Path
 
-import pyarrow as pa
-import pyarrow.compute as pc
-from deltalake import DeltaTable, write_deltalake
 from pyspark.sql import SparkSession
 
-from mirror_assets.landing.format import SliceRecord
-from mirror_assets.pipeline.repair_table import repair_table
-from mirror_assets_tests.lab import TABLE, Lab
+from mirror_assets_tests.lab import Lab
 
 BASE = 2
 """The version that is mirrored before the waiting commits; also the first one in which all columns exist."""
@@ -61,41 +54,19 @@ class World(Enum):
     FEED = "changes"
     FEED_WHERE = "changes, `where` and a mask"
     NET = "net changes"
-    FILES = "changes by files"
     KEYLESS = "row tracking, no keys"
     APPENDS = "appends"
-    ADDED_AGAIN = "a live file is added again"
-    REWRITE = "a commit with `dataChange=false` loses rows"
-    REPAIR = "repair"
 
 
 @dataclass(frozen=True)
 class _Making:
-    """The settings of a world, its waiting commits by their versions, and what else happens to its lake."""
+    """The settings of a world, and its waiting commits by their versions."""
 
     table: str = ""
     keys: str = "[id]"
     defaults: str = _WHOLE
     base: int | None = BASE
     tip: int = 8
-    commit: Callable[[Path], None] = field(default=lambda _: None)
-
-
-def _add_again(lake: Path) -> None:
-    """Commit the add of a file that is live, with other tags, as data that changes."""
-    actions = [json.loads(line) for line in _commit(lake, 1).read_text().splitlines()]
-    added = next(action["add"] for action in actions if "add" in action)
-    _write(lake, BASE + 1, {"add": added | {"tags": {"again": "yes"}, "dataChange": True}})
-
-
-def _lose_rows(lake: Path) -> None:
-    """Commit the removal of a live file that claims to change no data."""
-    actions = [json.loads(line) for line in _commit(lake, 1).read_text().splitlines()]
-    added = next(action["add"] for action in actions if "add" in action)
-    names = ("path", "size", "partitionValues", "stats", "baseRowId", "defaultRowCommitVersion")
-    removed = {name: added[name] for name in names}
-    more = {"deletionTimestamp": 1, "extendedFileMetadata": True, "dataChange": False}
-    _write(lake, BASE + 1, {"remove": removed | more})
 
 
 _MAKING = {
@@ -105,12 +76,8 @@ _MAKING = {
     World.FEED: _Making(),
     World.FEED_WHERE: _Making(f"where: {_CONDITION}"),
     World.NET: _Making("compact: true"),
-    World.FILES: _Making("changes: files"),
     World.KEYLESS: _Making("changes: row_tracking", keys="[]"),
     World.APPENDS: _Making("changes: append_only", keys="[]", base=0, tip=1),
-    World.ADDED_AGAIN: _Making("changes: append_only", keys="[]", tip=BASE, commit=_add_again),
-    World.REWRITE: _Making("on_break: hold", tip=BASE, commit=_lose_rows),
-    World.REPAIR: _Making(base=8),
 }
 
 
@@ -124,11 +91,7 @@ class Worlds:
     def copy(self, world: World, name: str) -> Lab:
         target = self.folder / "copies" / name
         shutil.copytree(self._made(world), target)
-        lab = Lab(self.spark, target)
-        if world is World.REPAIR:
-            lab.replicator.poll()  # it makes the table again, because the table folder is another one
-            _damage(lab)
-        return lab
+        return Lab(self.spark, target)
 
     def _source(self) -> Path:
         lab = Lab(self.spark, self.folder / "source")
@@ -156,34 +119,8 @@ class Worlds:
             lab.replicator.poll()
             for version in range(making.base + 1, making.tip + 1):
                 _commit(lake, version).write_text(waiting[version])
-        making.commit(lake)
         return root
-
-
-def advance(world: World, lab: Lab) -> list[SliceRecord]:
-    """Mirror what waits, or repair the mirror; return the records of the slices that landed."""
-    if world is World.REPAIR:
-        repaired = repair_table(lab.context, lab.replicator, lambda _: None)
-        assert repaired is not None
-        return [repaired.record]
-    return [slice_.record for slice_ in lab.mirror()]
-
-
-def _damage(lab: Lab) -> None:
-    """Change the price of the row 1 in the mirror."""
-    status = lab.replicator.table(TABLE)
-    assert status is not None
-    table = DeltaTable(status.location)
-    rows = table.to_pyarrow_table()
-    prices = pc.if_else(pc.equal(rows["id"], 1), pa.scalar(None, rows["price"].type), rows["price"])
-    changed = rows.set_column(rows.column_names.index("price"), "price", prices)
-    write_deltalake(status.location, changed, mode="overwrite")
 
 
 def _commit(lake: Path, version: int) -> Path:
     return lake / "_delta_log" / f"{version:020d}.json"
-
-
-def _write(lake: Path, version: int, *actions: object) -> None:
-    info = {"commitInfo": {"timestamp": 1_700_000_000_000, "operation": "WRITE", "operationParameters": {}}}
-    _commit(lake, version).write_text("".join(f"{json.dumps(action)}\n" for action in (info, *actions)))
