@@ -175,7 +175,7 @@ def test_the_next_load_has_the_tables_and_not_those_that_are_gone(
     assert reloads.asked == 2, "one for the new table, then one for the other that is gone"
     again = Deployment(lake.root, instance, load_config(lake.root / "mirror.yaml"))
     keys = again.definitions.resolve_asset_graph().get_all_asset_keys()
-    zones = {key for key in keys - {dg.AssetKey("mirror_status")} if kind_of(key) is AssetKind.LANDING}
+    zones = {key for key in keys - {dg.AssetKey("mirror_status")} if kind_of(key) == AssetKind.LANDING}
     assert zones == {asset_key(AssetKind.LANDING, name) for name in again.config.names}
     assert [str(name) for name in again.config.names] == ["shop.lines"]
 
