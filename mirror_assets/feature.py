@@ -52,8 +52,12 @@ class Timetable:
 
 @dataclass(frozen=True)
 class FeatureAsset:
-    """What a feature makes of a table: its Delta table, the kinds that Dagster shows, and a description."""
+    """The Delta table that a feature makes of a table.
 
+    `kind` is the last part of its asset's key, `kinds` are those that Dagster shows, `paragraphs` describe it.
+    """
+
+    kind: str
     uri: str
     kinds: frozenset[str]
     paragraphs: tuple[str, str, str]
@@ -249,11 +253,20 @@ class Feature:
         return ()
 
 
-def asset_of_feature(config: Config, table: TableSettings) -> FeatureAsset | None:
-    """Return what a feature makes of the table, if one does."""
-    return next(
-        (made for feature in config.all_features if (made := feature.asset_of(config, table)) is not None), None
-    )
+def assets_of_features(config: Config, table: TableSettings) -> dict[str, FeatureAsset]:
+    """Return what features make of the table, by the kind of the asset."""
+    made = (feature.asset_of(config, table) for feature in config.all_features)
+    return {one.kind: one for one in made if one is not None}
+
+
+def feature_versions(config: Config, table: TableSettings) -> dict[str, int]:
+    """Return the version that each asset of `assets_of_features` has, if any, by the kind of the asset."""
+    return {
+        made.kind: version
+        for feature in config.all_features
+        if (made := feature.asset_of(config, table)) is not None
+        and (version := feature.read_up_to(config, table)) is not None
+    }
 
 
 def read_by_features(config: Config, table: TableSettings) -> int | None:

@@ -9,5 +9,4 @@ from mirror_assets.orchestration.translator import AssetKind
 
 def kind_of(key: dg.AssetKey) -> AssetKind:
     """The kind of a table's asset."""
-    (found,) = [kind for kind in AssetKind if key.path[-1].endswith(f"_{kind.value}")]
-    return found
+    return AssetKind(key.path[-1].rpartition("_")[2])

@@ -150,7 +150,7 @@ def _code(found: Status) -> Exit:
 _STYLES = {Urgency.NOW: "red", Urgency.SOON: "yellow", Urgency.NOT: "green"}
 # The columns of a narrow terminal, and those that a wide one adds unless they are empty.
 _ALWAYS = ("table", "health", "source", "landed", "lag", "why")
-_WITH_ROOM = frozenset({"mirror has", "readable for", "history", "mirror", "unproved", "by files"})
+_WITH_ROOM = frozenset({"mirror has", "readable for", "features", "mirror", "unproved", "by files"})
 _COST = frozenset({"requests a day", "CU s a day"})
 _ROOMY = 120
 

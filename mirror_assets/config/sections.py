@@ -68,7 +68,6 @@ class AutomationConfig(Section):
     keep_runs_days: Count | None = Field(
         default=30, description="Age in days at which Dagster's records of runs are deleted; null: never."
     )
-    discover_every_seconds: Seconds = Field(default=60, description="Interval between scans by `discover`.")
 
     def checks_minutes(self, tables: int) -> int | None:
         """Return the minutes between two runs of the checks of this many tables; None: off."""

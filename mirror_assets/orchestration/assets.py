@@ -67,7 +67,7 @@ def _slices_asset(
         with exporting_metrics(assets.config, context.log.warning), checks_on_failure(run, assets, composed, table):
             processed = process(context, assets, table_context, keys)
             yield from materialize_slices(context, spec.key, table_context, keys, processed)
-            if kind is AssetKind.CHANGES:  # it has logged slices of the source
+            if kind == AssetKind.CHANGES:  # it has logged slices of the source
                 log_checks(run, assets, composed, table, AssetKind.SOURCE)
 
     return slices

@@ -45,7 +45,7 @@ def check_definitions(assets: MirrorAssets, table: TableSettings) -> Iterator[dg
     yield _staged_step(assets, table)
     by_asset: dict[dg.AssetKey, list[Check]] = {}
     for check in checks_of(assets.config, table):
-        if check.asset is not AssetKind.CHANGES:
+        if check.asset != AssetKind.CHANGES:
             by_asset.setdefault(assets.checked(check.asset, table.name), []).append(check)
     for checks in by_asset.values():
         yield asset_step(assets, table, checks)

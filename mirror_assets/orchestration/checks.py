@@ -300,7 +300,7 @@ def checks_of(config: Config, table: TableSettings) -> Sequence[Check]:
 
 def staged_checks(config: Config, table: TableSettings) -> list[Check]:
     """Return the checks of the table's staged slices, the project's own among them."""
-    return [check for check in checks_of(config, table) if check.asset is AssetKind.CHANGES]
+    return [check for check in checks_of(config, table) if check.asset == AssetKind.CHANGES]
 
 
 def require_known(config: Config, names: Sequence[str]) -> frozenset[str]:

@@ -221,7 +221,7 @@ def columns_metadata(
 
     A row id is made here. Those of the landing files come from the source's, computed ones from all that they use.
     """
-    lands, computed = kind is AssetKind.LANDING, assets.config.table(table).computed
+    lands, computed = kind == AssetKind.LANDING, assets.config.table(table).computed
     columns, source = manifest.live_columns if lands else manifest.columns, parse_schema(manifest.source_schema)
     schema = _table_schema(
         [(column.name, column.type) for column in columns], source, manifest.keys, holds_rows=not lands

@@ -149,7 +149,7 @@ def _mirror_graph(assets: MirrorAssets, groups: Mapping[str, Mapping[str, list[s
         description="Fail the run when a table failed; the other tables were mirrored.",
     )
     def all_mirrored(reports: list[TableReport]) -> None:
-        require_all(reports)
+        require_all({report.table: report.error for report in reports})
 
     @dg.graph(name=assets.full_name("mirror"), description="Mirror tables until nothing is left.")
     def mirror() -> None:

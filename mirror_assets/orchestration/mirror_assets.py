@@ -8,26 +8,18 @@ import dagster as dg
 
 from mirror_assets.config.model import Config
 from mirror_assets.config.table_settings import TableSettings
-from mirror_assets.feature import asset_of_feature
+from mirror_assets.feature import assets_of_features
 from mirror_assets.landing.names import TableName
 from mirror_assets.orchestration.errors import KEY_TAKEN
-from mirror_assets.orchestration.translator import AssetKind, MirrorTranslator, MirrorTranslatorData, safe
+from mirror_assets.orchestration.translator import ASSET_KINDS, AssetKind, MirrorTranslator, MirrorTranslatorData, safe
 
 # The job whose runs mirror all tables, before the mirror's prefix.
 MIRROR_ALL = "mirror_all"
 # Resources, before the mirror's prefix.
 LANDING_ZONE, SPARK, TABLES, OUTPUTS = "landing_zone", "spark", "tables", "outputs"
 _SENSOR = "mirror"
-_UPSTREAM = {
-    AssetKind.CHANGES: AssetKind.SOURCE,
-    AssetKind.LANDING: AssetKind.CHANGES,
-    AssetKind.MIRROR: AssetKind.LANDING,
-    AssetKind.HISTORY: AssetKind.SOURCE,
-}
-# The log of a history table has its slices, and the replicator applies files, so both have no partitions.
-_HAS_SLICES = (AssetKind.SOURCE, AssetKind.CHANGES, AssetKind.LANDING)
-# Downstream assets can load these, which are Delta tables.
-LOADABLE = (AssetKind.SOURCE, AssetKind.MIRROR, AssetKind.HISTORY)
+# All other assets are made of the source.
+_UPSTREAM = {AssetKind.LANDING: AssetKind.CHANGES, AssetKind.MIRROR: AssetKind.LANDING}
 
 
 def step_name(key: dg.AssetKey) -> str:
@@ -64,7 +56,7 @@ class MirrorAssets:
     def key(self, kind: AssetKind, table: TableName) -> dg.AssetKey:
         """Return the key of the table's asset. Raises TABLE_UNKNOWN."""
         if (kind, table) not in self._translated:
-            own = self.config.table(table).source_asset if kind is AssetKind.SOURCE else None
+            own = self.config.table(table).source_asset if kind == AssetKind.SOURCE else None
             if own is None:
                 data = MirrorTranslatorData(self.config, self.config.table(table), kind)
                 spec = self.translator.get_asset_spec(data)
@@ -79,16 +71,14 @@ class MirrorAssets:
         self.key(kind, table)
         spec = self._translated[kind, table]
         deps = list(spec.deps)
-        if kind in _UPSTREAM:
-            upstream = _UPSTREAM[kind]
+        if kind != AssetKind.SOURCE:
+            upstream = _UPSTREAM.get(kind, AssetKind.SOURCE)
             # The project's own asset has no slices as partitions.
             mapping = dg.AllPartitionMapping() if self._is_own(upstream, table) else None
             deps.append(dg.AssetDep(self.key(upstream, table), partition_mapping=mapping))
-        if kind in LOADABLE:
+        if kind.is_delta_table:
             spec = spec.with_io_manager_key(self.full_name(TABLES))
-        return spec.replace_attributes(
-            deps=deps, partitions_def=self.partitions(table) if kind in _HAS_SLICES else None
-        )
+        return spec.replace_attributes(deps=deps, partitions_def=self.partitions(table) if kind.has_slices else None)
 
     def checked(self, kind: AssetKind, table: TableName) -> dg.AssetKey:
         """Return the key of the asset that has the checks of this kind.
@@ -100,7 +90,7 @@ class MirrorAssets:
 
     def _is_own(self, kind: AssetKind, table: TableName) -> bool:
         """Return whether it is an asset of the project that writes the source."""
-        return kind is AssetKind.SOURCE and self.config.table(table).source_asset is not None
+        return kind == AssetKind.SOURCE and self.config.table(table).source_asset is not None
 
     @property
     def out(self) -> dg.Out:
@@ -129,7 +119,7 @@ class MirrorAssets:
 
     def kinds(self, table: TableSettings) -> list[AssetKind]:
         """Return the kinds of asset that the table has."""
-        return [kind for kind in AssetKind if kind is not AssetKind.HISTORY or asset_of_feature(self.config, table)]
+        return [*ASSET_KINDS, *map(AssetKind, assets_of_features(self.config, table))]
 
     def partitions(self, table: TableName) -> dg.DynamicPartitionsDefinition:
         """Return the table's slices as partitions, shared by source, changes and landing.

@@ -169,7 +169,7 @@ def evaluated(found: Sequence[EvaluatedCheck]) -> dict[ProblemKey, FailedCheck |
     for one in found:
         passed, rank = one.evaluation.passed, _rank(one.evaluation)
         follows = any(ranks.get((one.key.subject, cause), -1) >= rank for cause in one.check.follows)
-        if one.check.asset is AssetKind.CHANGES or SKIPPED in one.evaluation.metadata or (follows and not passed):
+        if one.check.asset == AssetKind.CHANGES or SKIPPED in one.evaluation.metadata or (follows and not passed):
             continue
         results[one.key] = None if passed else _failed_check(one.check, one.evaluation)
     return results
@@ -187,7 +187,7 @@ def _severity(one: dg.AssetCheckEvaluation) -> Severity:
 def _failed_check(check: Check, one: dg.AssetCheckEvaluation) -> FailedCheck:
     values = {name: str(value.value or "") for name, value in one.metadata.items()}
     code = values.get("code") or None
-    of_mirror = " of the mirror" if check.asset is AssetKind.MIRROR else ""
+    of_mirror = " of the mirror" if check.asset == AssetKind.MIRROR else ""
     return FailedCheck(
         what=f"check {check.name}{of_mirror} fails" + (f" ({code})" if code else ""),
         text=(one.description or "It has failed.").partition(NEXT)[0],

@@ -25,13 +25,13 @@ from mirror_assets.composition import packages_of_catalogs, spark_settings_of
 from mirror_assets.config.errors import TABLES_UNCONFIRMED
 from mirror_assets.config.model import Config
 from mirror_assets.encode.session import require_delta
-from mirror_assets.feature import asset_of_feature
+from mirror_assets.feature import assets_of_features
 from mirror_assets.lakes.access import Access
 from mirror_assets.landing.metadata import ensure_partner_events
 from mirror_assets.landing.names import TableName
 from mirror_assets.orchestration.dagster_internals import TableSlice
 from mirror_assets.orchestration.errors import INPUT_UNSUPPORTED, NOT_MIRRORED_YET
-from mirror_assets.orchestration.mirror_assets import LANDING_ZONE, LOADABLE, OUTPUTS, SPARK, TABLES, MirrorAssets
+from mirror_assets.orchestration.mirror_assets import LANDING_ZONE, OUTPUTS, SPARK, TABLES, MirrorAssets
 from mirror_assets.orchestration.runs import failing
 from mirror_assets.orchestration.translator import AssetKind
 from mirror_assets.pipeline.project import Project, open_mirror, source_log
@@ -128,7 +128,7 @@ class TableInputs(dg.IOManager):
         self._assets = assets
 
     def handle_output(self, context: dg.OutputContext, obj: object) -> None:  # noqa: ARG002
-        """Refuse: sources, mirrors and histories are written by others. Raises dagster.Failure."""
+        """Refuse: sources, mirrors and the tables of features are written by others. Raises dagster.Failure."""
         raise dg.Failure(
             f"{context.asset_key.to_user_string()} can't be stored: this IO manager only loads tables of a mirror. Use "
             "another one for your asset."
@@ -160,14 +160,14 @@ class TableInputs(dg.IOManager):
             assets.key(kind, table.name): (kind, table.name)
             for table in tables
             for kind in assets.kinds(table)
-            if kind in LOADABLE
+            if kind.is_delta_table
         }
 
     def _access(self, kind: AssetKind, table: TableName) -> Access:
         config = self._assets.config
-        if kind is AssetKind.SOURCE:
+        if kind == AssetKind.SOURCE:
             return source_log(config, config.table(table)).access
-        made = asset_of_feature(config, config.table(table)) if kind is AssetKind.HISTORY else None
+        made = assets_of_features(config, config.table(table)).get(kind.value)
         if made is not None:
             return config.access(made.uri)
         status = open_mirror(config, config.zone.open()).table(table)
@@ -208,7 +208,7 @@ def resources(assets: MirrorAssets) -> dict[str, Resource]:
     """Return the resources of the mirror by their full names; the project's own PySpark resource replaces `spark`."""
 
     # One that Dagster makes of a value is shown as `<lambda>`.
-    @dg.io_manager(description="Loads sources, mirrors and histories as inputs of other assets.")
+    @dg.io_manager(description="Loads sources, mirrors and the tables of features as inputs of other assets.")
     def table_inputs(_: dg.InitResourceContext) -> TableInputs:
         return TableInputs(assets)
 

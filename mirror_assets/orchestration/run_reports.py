@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 import dagster as dg
@@ -94,11 +94,11 @@ def summary(reports: Sequence[TableReport]) -> str:
     return f"{count(len(reports), 'table')}: " + ", ".join(f"{number} {result}" for result, number in results.items())
 
 
-def require_all(reports: Sequence[TableReport | MaintenanceReport]) -> None:
-    """Raise dagster.Failure, with the errors as metadata, if any table failed."""
-    failed = {report.table: report.error for report in reports if report.error}
+def require_all(errors: Mapping[str, str | None]) -> None:
+    """Raise dagster.Failure, with the errors as metadata, if any table failed; `errors` has all tables."""
+    failed = {table: error for table, error in errors.items() if error}
     if failed:
-        raise dg.Failure(f"{len(failed)} of {len(reports)} tables failed", metadata=failed, allow_retries=False)
+        raise dg.Failure(f"{len(failed)} of {len(errors)} tables failed", metadata=failed, allow_retries=False)
 
 
 @dataclass(frozen=True)
@@ -120,22 +120,3 @@ class RepairReport:
     upserts: int = 0
     updates: int = 0
     deletes: int = 0
-
-
-@dataclass(frozen=True)
-class MaintenanceReport:
-    """A table's result in a maintenance run: the SQL statements that ran, and the error that stopped it, if any.
-
-    `busy` names the other run that mirrors the table; maintenance then skipped it.
-    """
-
-    table: str
-    statements: tuple[str, ...] = ()
-    error: str | None = None
-    code: Code | None = None
-    family: str | None = None
-    busy: str | None = None
-
-    def failed(self, error: MirrorError) -> MaintenanceReport:
-        """Return the report with the error that stopped the table."""
-        return replace(self, error=str(error), code=error.code, family=error.family)

@@ -49,7 +49,7 @@ def check_crons(settings: Config) -> dict[str, str]:
     automation = settings.automation
     minutes, hours = automation.checks_minutes(len(settings.tables)), automation.reconcile_every_hours
     every_minutes = {} if minutes is None else {CHECKS: "0 * * * *" if minutes == 60 else f"*/{minutes} * * * *"}
-    # Before the histories and maintenance, which have a Spark of their own.
+    # Before the jobs of features, which have a Spark of their own.
     every_hours = {} if hours is None else {RECONCILE: "30 1 * * *" if hours == 24 else f"30 */{hours} * * *"}
     return every_minutes | every_hours
 

@@ -50,6 +50,8 @@ REPLICATOR_SENSOR = "replicator"
 _TICK_SECONDS = 40.0
 _RESIDENT_INTERVAL_SECONDS = 20
 _REPLICATE_SECONDS = 20
+# The interval between scans by `discover`.
+_SCAN_SECONDS = 60.0
 # A tick waits this long for a scan; a later tick reads the result of a slower one.
 _TICK_WAITS_SECONDS = 5.0
 _NAMED = 5
@@ -275,7 +277,7 @@ class Rediscovery:
         if self._found is not None:  # the definitions were reloaded, and this process still runs
             self.assets, self._found = self.assets.with_config(self._found), None
         elif time.monotonic() >= self._due:
-            self._due = time.monotonic() + self.assets.config.automation.discover_every_seconds
+            self._due = time.monotonic() + _SCAN_SECONDS
             scan = partial(self._scan, server, reload_seconds)
             self._work = threading.Thread(target=scan, name="rediscovery", daemon=True)
             self._work.start()

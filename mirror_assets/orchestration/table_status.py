@@ -8,11 +8,11 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import TimeoutError as NotDone
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 
 from mirror_assets.errors import NEXT, MirrorError
-from mirror_assets.feature import read_by_features
+from mirror_assets.feature import feature_versions
 from mirror_assets.landing.cost import daily_cost
 from mirror_assets.landing.folders import find_orphans
 from mirror_assets.landing.names import TableName
@@ -33,7 +33,7 @@ class StatusLine:
     """What is known of a table; None for what can't be read, and then `error` says why.
 
     `health` is one word, and `why` explains it. The versions are those of the source that its log, the landing zone,
-    the mirror and the table's history have reached. `readable_seconds`: time left to read the oldest pending commit.
+    the mirror and the assets of features have. `readable_seconds`: time left to read the oldest pending commit.
     `state` and `message` are the replicator's. `day_requests` and `day_cu_seconds`: the estimated cost of a day on
     OneLake, from the newest slices. `unproved_commits` and `commits_by_files`: of the commits that have landed in this
     epoch, those that the log can't prove, and those read by files because their feed could not be read.
@@ -46,7 +46,7 @@ class StatusLine:
     source_version: int | None = None
     landed_version: int | None = None
     mirror_version: int | None = None
-    history_version: int | None = None
+    feature_versions: Mapping[str, int] = field(default_factory=dict)
     lag_seconds: float | None = None
     readable_seconds: float | None = None
     landed_files: int | None = None
@@ -88,7 +88,7 @@ CELLS: Mapping[str, Callable[[StatusLine], object]] = {
     "mirror has": lambda x: x.mirror_version,
     "lag": lambda x: None if x.lag_seconds is None else duration(x.lag_seconds),
     "readable for": lambda x: None if x.readable_seconds is None else duration(max(x.readable_seconds, 0)),
-    "history": lambda x: x.history_version,
+    "features": lambda x: ", ".join(f"{kind} {number}" for kind, number in x.feature_versions.items()) or None,
     "mirror": lambda x: x.state,
     "unproved": lambda x: x.unproved_commits or None,
     "by files": lambda x: x.commits_by_files or None,
@@ -171,7 +171,7 @@ class _MirrorTables:
 def _read_table(
     table: TableContext, mirror: _MirrorTables, silent: SilentStores
 ) -> tuple[StatusLine, list[MirrorError], list[MirrorError]]:
-    """Return the table's line, and what could not be read: of landing zone or history, and of the source."""
+    """Return the table's line, and what could not be read: of landing zone or features, and of the source."""
     line = StatusLine(str(table.name), "unreadable", Urgency.NOW)
     try:
         with silent.asking(table.table, source=False):
@@ -200,7 +200,7 @@ def _with_problems(line: StatusLine, problems: ProblemFile) -> StatusLine:
 
 
 def _landed(table: TableContext, mirrored: Mapping[TableName, MonitoredTable] | None) -> StatusLine:
-    """Return the table's status by landing zone, mirror and history; `mirrored` is None if the mirror can't be read."""
+    """Return the table's status without its source; `mirrored` is None if the mirror can't be read."""
     manifest, status = table.manifest(), mirrored.get(table.name) if mirrored else None
     absent = "not mirrored yet" if mirrored is not None else "unknown"
     loading = str(manifest.loading) if manifest and manifest.loading else ""
@@ -214,7 +214,7 @@ def _landed(table: TableContext, mirrored: Mapping[TableName, MonitoredTable] | 
         applied_files=status.applied_number if status else 0,
         state=status.state.value if status else absent,
         message=(status and status.message) or loading,
-        history_version=read_by_features(table.config, table.table),
+        feature_versions=feature_versions(table.config, table.table),
         day_requests=round(cost.requests) if cost else None,
         day_cu_seconds=round(cost.capacity_seconds) if cost else None,
         unproved_commits=manifest.unproved_commits if manifest else None,

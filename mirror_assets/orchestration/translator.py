@@ -9,14 +9,13 @@ from __future__ import annotations
 import hashlib
 import re
 from dataclasses import dataclass
-from enum import Enum
-from typing import Any, TypeAlias
+from typing import Any, ClassVar, TypeAlias
 
 import dagster as dg
 
 from mirror_assets.config.model import Config
 from mirror_assets.config.table_settings import TableSettings
-from mirror_assets.feature import asset_of_feature
+from mirror_assets.feature import assets_of_features
 from mirror_assets.landing.names import TableName
 from mirror_assets.monitoring import DEFAULT_SCHEMA
 from mirror_assets.orchestration.units import duration, size
@@ -27,16 +26,29 @@ _UNSAFE = re.compile(r"[^A-Za-z0-9_]")
 MetadataItem: TypeAlias = str | int | float | dg.MetadataValue[Any] | dg.TableSchema | dg.TableColumnLineage | None
 
 
-class AssetKind(str, Enum):
-    """The kinds of asset of a table; `history` only where it is enabled."""
+@dataclass(frozen=True)
+class AssetKind:
+    """The kind of an asset of a table, by its name: one of `ASSET_KINDS`, or that of a feature's asset."""
 
-    SOURCE = "source"
-    CHANGES = "changes"
-    LANDING = "landing"
-    MIRROR = "mirror"
-    HISTORY = "history"
+    value: str
+    SOURCE: ClassVar[AssetKind]
+    CHANGES: ClassVar[AssetKind]
+    LANDING: ClassVar[AssetKind]
+    MIRROR: ClassVar[AssetKind]
+
+    @property
+    def has_slices(self) -> bool:
+        """Whether slices are its partitions: the replicator applies files, and features read by their own slices."""
+        return self in (AssetKind.SOURCE, AssetKind.CHANGES, AssetKind.LANDING)
+
+    @property
+    def is_delta_table(self) -> bool:
+        """Whether downstream assets can load it."""
+        return self not in (AssetKind.CHANGES, AssetKind.LANDING)
 
 
+ASSET_KINDS = (AssetKind("source"), AssetKind("changes"), AssetKind("landing"), AssetKind("mirror"))
+AssetKind.SOURCE, AssetKind.CHANGES, AssetKind.LANDING, AssetKind.MIRROR = ASSET_KINDS
 _KINDS = {
     AssetKind.SOURCE: {"deltalake"},
     AssetKind.CHANGES: {"pyspark", "parquet"},
@@ -72,9 +84,9 @@ class MirrorTranslator:
         assets: others write them.
         """
         config, kind, table = data.config, data.kind, data.table
-        made = asset_of_feature(config, table) if kind is AssetKind.HISTORY else None
+        made = assets_of_features(config, table).get(kind.value)
         kinds = set(made.kinds) if made else _KINDS[kind]
-        if kind is AssetKind.MIRROR and (mirror := config.mirror_place) is not None:
+        if kind == AssetKind.MIRROR and (mirror := config.mirror_place) is not None:
             kinds = kinds | {mirror.kind}
         uri = made.uri if made else _uri(config, kind, table)
         metadata: dict[str, MetadataItem] = {"dagster/uri": shown_place(config, uri)}
@@ -119,25 +131,25 @@ def shown_place(config: Config, place: str) -> str:
 
 
 def _uri(config: Config, kind: AssetKind, table: TableSettings) -> str:
-    if kind is AssetKind.SOURCE:
+    if kind == AssetKind.SOURCE:
         return table.source
-    if kind is AssetKind.MIRROR:
+    if kind == AssetKind.MIRROR:
         mirror = config.mirror_place
         root = mirror.url if mirror else str(config.mirror.path)
         default = mirror.default_schema if mirror else DEFAULT_SCHEMA
         return f"{root}/{table.name.schema or default}/{table.name.table}"
-    folder = table.name.scratch if kind is AssetKind.CHANGES else table.name.folder
+    folder = table.name.scratch if kind == AssetKind.CHANGES else table.name.folder
     return f"{config.zone.root}/{folder}"
 
 
 def _paragraphs(config: Config, kind: AssetKind, table: TableSettings) -> tuple[str, str, str]:
     """Return three short paragraphs: the asset, its most important settings, a command to copy."""
     name = table.name
-    if kind is AssetKind.SOURCE:
+    if kind == AssetKind.SOURCE:
         keys = ", ".join(f"`{key}`" for key in table.mirror_keys)
         settings = f"{f'Key {keys}' if keys else 'Without keys'}, changes by `{table.changes.value}`"
         return f"Source of {name}: a Delta table, which is only read.", settings, f"`mirror-assets plan --table {name}`"
-    if kind is AssetKind.CHANGES:
+    if kind == AssetKind.CHANGES:
         slices = table.slices
         settings = (
             f"Slices of {slices.max_commits:,} commits, {slices.max_rows:,} rows, {size(slices.max_bytes)} at most; "
@@ -147,7 +159,7 @@ def _paragraphs(config: Config, kind: AssetKind, table: TableSettings) -> tuple[
             f"Changes of {name}, in order, staged in a folder that Fabric ignores. Slices that fail a check don't land."
         )
         return first, settings, f"`mirror-assets run --table {name}`"
-    if kind is AssetKind.LANDING:
+    if kind == AssetKind.LANDING:
         lag = f"`lag` warns at {duration(table.lag.warn_seconds)}; " if table.lag.warn_seconds else ""
         first = f"Landing files of {name}, numbered without a gap: each change once, in order."
         return first, f"{lag}at a break: `{table.on_break.value}`", f"`mirror-assets status --table {name}`"

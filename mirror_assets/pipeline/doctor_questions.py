@@ -148,7 +148,7 @@ def _waits(asked: Asked) -> DoctorAnswer:
     error = stop_error(asked.context.name, plan.stop)
     on_break = asked.context.table.on_break
     if isinstance(error, RebuildError) and on_break is not OnBreak.HOLD:
-        then = AT_BREAK[on_break].value
+        then = AT_BREAK[on_break]
         return warn(f"{waiting}, then {then}: {plan.stop.message}", "nothing, unless it was a mistake.")
     return failure(error)
 

@@ -23,7 +23,7 @@ from mirror_assets.source.log import DeltaLog
 from mirror_assets.source.ranges import CommitTimes
 from mirror_assets.source.table_properties import Retention
 from mirror_assets.telemetry.record import table_gauges
-from mirror_assets.verify.timeliness import Consequence, Lag, ReadDeadline
+from mirror_assets.verify.timeliness import Lag, ReadDeadline
 
 
 @dataclass(frozen=True)
@@ -89,11 +89,12 @@ def table_lag(pending: PendingCommits, now: float) -> Lag:
 # The files of one commit have the same age and VACUUM removes them together: a sample is enough.
 _SAMPLE = 8
 AT_BREAK = {
-    OnBreak.REBUILD: Consequence.REBUILT,
-    OnBreak.REPAIR: Consequence.REPAIRED,
-    OnBreak.HOLD: Consequence.HELD,
+    OnBreak.REBUILD: "the table is rebuilt",
+    OnBreak.REPAIR: "the table is repaired, or rebuilt where a repair can't help",
+    OnBreak.HOLD: "the table is held until you run `mirror-assets rebuild`",
 }
 """What happens to a table at a commit that can't be followed."""
+_REFUSED = "the mirror can't begin with it, as `start` says"
 Needed = Callable[[Actions], Sequence[LoggedFile]]
 """Returns the files that a commit's changes are read from."""
 _NEEDED: dict[Changes, Needed] = {
@@ -109,7 +110,7 @@ def feed_deadline(context: TableContext, pending: PendingCommits, now: float) ->
 
     A table that begins with a snapshot needs no commit in particular before it. Raises PROPERTY_UNREADABLE.
     """
-    then = Consequence.REFUSED if pending.start is not None else AT_BREAK[context.table.on_break]
+    then = _REFUSED if pending.start is not None else AT_BREAK[context.table.on_break]
     needed = _NEEDED[context.table.changes]
     return deadline_at(context.log, pending.tip, pending.times, pending.next_read, needed, then, now)
 
@@ -120,7 +121,7 @@ def deadline_at(
     times: CommitTimes,
     next_read: int | None,
     needed: Needed,
-    then: Consequence,
+    then: str,
     now: float,
 ) -> ReadDeadline:
     """Return the deadline at `now` for a reader whose next version is `next_read`; None when it has not begun."""

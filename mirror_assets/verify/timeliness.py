@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import datetime, timezone
-from enum import Enum
 
 from mirror_assets.source.table_properties import Clock, Retention
 from mirror_assets.verify.check_result import CheckResult
@@ -52,16 +51,6 @@ def check_lag(lag: Lag, limit_seconds: float | None) -> CheckResult:
     return CheckResult("lag", (problem,) if problem else (), metadata)
 
 
-class Consequence(str, Enum):
-    """What happens to the table or its history once the next commit to cover can't be read."""
-
-    REBUILT = "the table is rebuilt"
-    REPAIRED = "the table is repaired, or rebuilt where a repair can't help"
-    HELD = "the table is held until you run `mirror-assets rebuild`"
-    LOST = "its rows are lost to the history"
-    REFUSED = "the mirror can't begin with it, as `start` says"
-
-
 @dataclass(frozen=True)
 class ReadDeadline:
     """How long the next version to cover can still be read; times are seconds since 1970.
@@ -76,7 +65,7 @@ class ReadDeadline:
     committed: float | None
     retention: Retention
     now: float
-    then: Consequence
+    then: str
     lost: tuple[str, ...] = ()
 
     @property
@@ -120,7 +109,7 @@ def check_retention(deadline: ReadDeadline, limit_seconds: float | None, check: 
 
 def _describe(deadline: ReadDeadline) -> str:
     version, clock = f"version {deadline.version}", f"{deadline.clock.name} is {_span(deadline.clock.seconds)}"
-    then = deadline.then.value
+    then = deadline.then
     if deadline.is_gone:
         gone = (
             f"{deadline.lost[0]}, a file of {version}, was deleted"

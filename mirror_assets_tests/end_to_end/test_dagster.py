@@ -35,7 +35,7 @@ from mirror_assets_tests.lab import TABLE, Lab, key
 
 _SOURCE = asset_key(AssetKind.SOURCE, TABLE)
 _FEED, _ZONE = asset_key(AssetKind.CHANGES, TABLE), asset_key(AssetKind.LANDING, TABLE)
-_LANDING_CHECKS = [check.name for check in CHECKS if check.asset is AssetKind.LANDING]
+_LANDING_CHECKS = [check.name for check in CHECKS if check.asset == AssetKind.LANDING]
 # Of Direct Lake's checks of a source, a table without settings for it has one.
 _SOURCE_AND_LANDING_CHECKS = [*_LANDING_CHECKS, "readable", "retention", "frames_safe"]
 

@@ -16,7 +16,7 @@ _PROOF = "found tables under make dev"
 _WITHIN_SECONDS = 300.0
 _ASSETS = "{ assetNodes { assetKey { path } } }"
 _RULE = '{from: {store: lake, path: "*/*"}, schema: "{folder}", keys: {default: [id]}}'
-_MORE = "mirror: {path: ./mirror}\nautomation: {discover_every_seconds: 10}\n"
+_MORE = "mirror: {path: ./mirror}\n"
 
 
 def _seconds_until(happened: Callable[[], bool]) -> float:

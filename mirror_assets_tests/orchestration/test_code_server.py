@@ -26,6 +26,13 @@ from mirror_assets_tests.worlds.disk_lake import DiskLake
 
 _PROJECT = Path(__file__).parents[2]
 _STARTS_WITHIN_SECONDS = 90.0
+# The definitions, with a scan at each tick.
+_DEFINITIONS = """
+from mirror_assets.definitions import defs
+from mirror_assets.orchestration import sensors
+
+sensors._SCAN_SECONDS = 0.0
+"""
 
 
 @dataclass(frozen=True)
@@ -61,8 +68,9 @@ class Server:
 
 @contextmanager
 def _server(command: list[str], lake: DiskLake, instance: dg.DagsterInstance) -> Iterator[Server]:
-    port = free_port()
-    address = ["--host", "127.0.0.1", "--port", str(port), "--module-name", "mirror_assets.definitions"]
+    port, definitions = free_port(), lake.root / "definitions.py"
+    definitions.write_text(_DEFINITIONS)
+    address = ["--host", "127.0.0.1", "--port", str(port), "--python-file", str(definitions)]
     environment = os.environ | {"MIRROR_CONFIG": str(lake.root / "mirror.yaml")}
     environment.pop("DAGSTER_HOME", None)
     process = subprocess.Popen(
@@ -97,7 +105,7 @@ def lake(tmp_path: Path) -> DiskLake:
     made.add("orders")
     made.configure(
         '{from: {store: lake, path: "*"}, keys: {default: [id]}}',
-        "automation: {mode: batch, discover_every_seconds: 0.001}\n",
+        "automation: {mode: batch}\n",
     )
     return made
 

@@ -11,7 +11,13 @@ from mirror_assets.definitions import build_definitions
 from mirror_assets.errors import SettingError
 from mirror_assets.landing.names import TableName
 from mirror_assets.orchestration.mirror_assets import MirrorAssets
-from mirror_assets.orchestration.translator import AssetKind, MirrorTranslator, MirrorTranslatorData, asset_key
+from mirror_assets.orchestration.translator import (
+    ASSET_KINDS,
+    AssetKind,
+    MirrorTranslator,
+    MirrorTranslatorData,
+    asset_key,
+)
 from mirror_assets_tests.orchestration.mirrors import assets_of
 
 ORDERS, LINES = TableName("sales", "orders"), TableName(None, "lines")
@@ -37,10 +43,10 @@ def mapped(translator: MirrorTranslator, settings: str = "keys: [id]", name: str
 
 
 def test_a_translator_maps_every_asset_check_and_dependency() -> None:
-    assets = mapped(Prefixed(), "keys: [id], history: slices")
+    assets = mapped(Prefixed())
     graph = build_definitions(assets.config, translator=Prefixed()).resolve_asset_graph()
     keys = graph.get_all_asset_keys() - {dg.AssetKey("mirror_status")}
-    assert keys == {asset_key(kind, table).with_prefix("fabric") for kind in AssetKind for table in (ORDERS, LINES)}
+    assert keys == {asset_key(kind, table).with_prefix("fabric") for kind in ASSET_KINDS for table in (ORDERS, LINES)}
     assert {key.asset_key for key in graph.asset_check_keys} <= keys
     for kind, upstream in ((AssetKind.CHANGES, AssetKind.SOURCE), (AssetKind.MIRROR, AssetKind.LANDING)):
         assert graph.get(assets.key(kind, ORDERS)).parent_keys == {assets.key(upstream, ORDERS)}

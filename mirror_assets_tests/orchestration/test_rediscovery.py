@@ -29,15 +29,17 @@ def instance() -> Iterator[dg.DagsterInstance]:
 
 
 @pytest.fixture
-def lake(tmp_path: Path) -> DiskLake:
+def lake(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> DiskLake:
+    """A lake that is scanned at each tick."""
+    monkeypatch.setattr(sensors, "_SCAN_SECONDS", 0.0)
     made = DiskLake(tmp_path)
     made.lake.mkdir()
     return made
 
 
 def _deployed(lake: DiskLake, instance: dg.DagsterInstance, mode: str) -> Deployment:
-    """Definitions as a code server loads them, which looks again at each tick."""
-    lake.configure(_RULE, f"automation: {{mode: {mode}, discover_every_seconds: 0.001}}\n")
+    """Definitions as a code server loads them."""
+    lake.configure(_RULE, f"automation: {{mode: {mode}}}\n")
     config_file = lake.root / "mirror.yaml"
     config_file.write_text(config_file.read_text().replace("./landing", "./zone"))
     return Deployment(lake.root, instance, load_config(config_file))
@@ -173,7 +175,7 @@ def test_the_next_load_has_the_tables_and_not_those_that_are_gone(
     assert reloads.asked == 2, "one for the new table, then one for the other that is gone"
     again = Deployment(lake.root, instance, load_config(lake.root / "mirror.yaml"))
     keys = again.definitions.resolve_asset_graph().get_all_asset_keys()
-    zones = {key for key in keys - {dg.AssetKey("mirror_status")} if kind_of(key) is AssetKind.LANDING}
+    zones = {key for key in keys - {dg.AssetKey("mirror_status")} if kind_of(key) == AssetKind.LANDING}
     assert zones == {asset_key(AssetKind.LANDING, name) for name in again.config.names}
     assert [str(name) for name in again.config.names] == ["shop.lines"]
 

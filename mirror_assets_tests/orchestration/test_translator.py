@@ -20,6 +20,7 @@ from mirror_assets.definitions import build_definitions
 from mirror_assets.landing.names import TableName
 from mirror_assets.orchestration.mirror_assets import MirrorAssets, step_name
 from mirror_assets.orchestration.translator import (
+    ASSET_KINDS,
     AssetKind,
     MirrorTranslator,
     MirrorTranslatorData,
@@ -39,7 +40,6 @@ tables:
     owners: [team:sales, anna@example.com]
     source: ./orders
     keys: [id]
-    history: slices
     tags: {domain: orders}
   sales.lines: {source: ./lines, keys: [id, line]}
 """
@@ -59,7 +59,7 @@ def node(definitions: dg.Definitions, kind: AssetKind) -> dg.AssetSpec:
     return found
 
 
-@pytest.mark.parametrize("kind", AssetKind)
+@pytest.mark.parametrize("kind", ASSET_KINDS, ids=lambda kind: kind.value)
 def test_a_page_names_table_owners_tags_and_the_line_of_its_settings(kind: AssetKind) -> None:
     spec = node(build_definitions(config()), kind)
     assert "sales.orders" in (spec.description or "").splitlines()[0]

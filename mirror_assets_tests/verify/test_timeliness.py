@@ -11,7 +11,7 @@ from mirror_assets.errors import ErrorCode, SettingError
 from mirror_assets.pipeline.lag import pending_commits, table_lag
 from mirror_assets.source.actions import Metadata
 from mirror_assets.source.table_properties import Retention
-from mirror_assets.verify.timeliness import Consequence, Lag, ReadDeadline, check_lag, check_retention
+from mirror_assets.verify.timeliness import Lag, ReadDeadline, check_lag, check_retention
 from mirror_assets_tests.errors import raises
 from mirror_assets_tests.lab import Lab
 
@@ -28,7 +28,7 @@ def _deadline(age_days: float | None = 6.0, **configuration: str) -> ReadDeadlin
         committed=None if age_days is None else now - age_days * _DAY,
         retention=Retention.of("/lake/orders", Metadata("id", "{}", properties)),
         now=now,
-        then=Consequence.REBUILT,
+        then="the table is rebuilt",
     )
 
 
@@ -66,7 +66,7 @@ def test_a_deadline_that_is_past_and_a_commit_that_is_gone() -> None:
     assert past.metadata["seconds_left"] == 0
     gone = check_retention(_deadline(age_days=None), 1)
     assert "version 6 was deleted from the log: the table is rebuilt" in gone.message
-    held = check_retention(replace(_deadline(age_days=None), then=Consequence.HELD), 1)
+    held = check_retention(replace(_deadline(age_days=None), then="the table is held"), 1)
     assert "the table is held" in held.message
 
 

@@ -64,7 +64,7 @@ class _History(Feature):
             f"By `{HistoryTable.of(table).history.value}`",
             f"`mirror-assets history --table {table.name}`",
         )
-        return FeatureAsset(history_uri(config, table.name), frozenset({"pyspark", "deltalake"}), paragraphs)
+        return FeatureAsset(HISTORY, history_uri(config, table.name), frozenset({"pyspark", "deltalake"}), paragraphs)
 
     def read_up_to(self, config: Config, table: TableSettings) -> int | None:
         if not _keeps(table):

@@ -53,7 +53,7 @@ def history(config: Path | None, names: tuple[str, ...], skip_to: int | None, *,
     chosen = _chosen(loaded, names)
     if skip_to is not None and len(names) != 1:
         raise SKIP_TO_NEEDS_A_TABLE()
-    keys = {name: asset_key(AssetKind.HISTORY, name) for name in chosen}
+    keys = {name: asset_key(AssetKind(HISTORY), name) for name in chosen}
     ops = {_step(key): KeepHistory(skip_to=skip_to) for key in keys.values()}
     result = execute(loaded, HISTORY, ops, list(keys.values()))
     reports = [_report(result, loaded, name, key) for name, key in keys.items()]

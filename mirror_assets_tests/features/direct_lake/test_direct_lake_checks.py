@@ -161,7 +161,7 @@ def test_a_mirror_in_fabric_has_predicted_guardrails_alone(shop: Shop) -> None:
     zone = f"landing_zone: {{onelake: {{url: 'https://onelake.dfs.fabric.microsoft.com/{guid}1/{guid}2/Files/LandingZone'}}}}"
     config = shop.config(top=top, zone=zone)
     specs = [spec for checks in build_definitions(config).asset_checks or [] for spec in checks.check_specs]
-    assert {spec.name for spec in specs if kind_of(spec.asset_key) is AssetKind.MIRROR} == {
+    assert {spec.name for spec in specs if kind_of(spec.asset_key) == AssetKind.MIRROR} == {
         "replicating",
         "reconciled",
         "guardrails",

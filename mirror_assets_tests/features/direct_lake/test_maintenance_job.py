@@ -14,8 +14,7 @@ from mirror_assets.definitions import build_definitions
 from mirror_assets.errors import ErrorCode
 from mirror_assets.features.direct_lake import MAINTENANCE
 from mirror_assets.features.direct_lake.errors import DirectLakeCode
-from mirror_assets.features.direct_lake.with_dagster.maintenance_job import MAINTENANCE_OP
-from mirror_assets.orchestration.run_reports import MaintenanceReport
+from mirror_assets.features.direct_lake.with_dagster.maintenance_job import MAINTENANCE_OP, MaintenanceReport
 from mirror_assets.orchestration.translator import AssetKind, asset_key
 from mirror_assets.source.log import DeltaLog
 from mirror_assets_tests.features.direct_lake.vacuums import FOR_SMALL_TABLES

@@ -12,7 +12,6 @@ from deltalake import DeltaTable
 from mirror_assets.cli.main import main
 from mirror_assets.config.load import load_config
 from mirror_assets.definitions import build_definitions
-from mirror_assets.orchestration.translator import AssetKind
 from mirror_assets_tests.asset_kinds import kind_of
 from mirror_assets_tests.features.history.sources import Place
 
@@ -57,10 +56,10 @@ def test_a_table_that_fails_does_not_hold_up_the_others(place: Place, capsys: py
     assert DeltaTable(kept["path"]).version() == 0
     assert not (place.root / "landing").exists()
     main(["status", "--config", str(place.root / "mirror.yaml"), "--json"])
-    assert [(line["table"], line["history_version"]) for line in json.loads(capsys.readouterr().out)] == [
-        ("shop.orders", 1),
-        ("shop.missing", None),
-        ("plain", None),
+    assert [(line["table"], line["feature_versions"]) for line in json.loads(capsys.readouterr().out)] == [
+        ("shop.orders", {"history": 1}),
+        ("shop.missing", {}),
+        ("plain", {}),
     ]
 
 
@@ -85,7 +84,7 @@ def test_only_tables_that_keep_one_have_a_history_and_without_any_there_is_no_jo
     definitions = build_definitions(config)
     graph = definitions.resolve_asset_graph()
     keys = graph.get_all_asset_keys() - {dg.AssetKey("mirror_status")}
-    histories = {key.to_user_string() for key in keys if kind_of(key) is AssetKind.HISTORY}
+    histories = {key.to_user_string() for key in keys if kind_of(key).value == "history"}
     assert histories == {"shop/orders_history", "shop/missing_history"}
     assert graph.get(dg.AssetKey(["shop", "orders_history"])).parent_keys == {dg.AssetKey(["shop", "orders_source"])}
     assert "history" in {schedule.name for schedule in definitions.schedules or []}

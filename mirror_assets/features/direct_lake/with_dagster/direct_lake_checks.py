@@ -84,7 +84,7 @@ def _checks(
             description,
             partial(lambda name, checked: checked.share(results)[name](), name),
             # The mirror is one of those who need files.
-            follows=("retention",) if name == FRAMES_SAFE and kind is AssetKind.SOURCE else (),
+            follows=("retention",) if name == FRAMES_SAFE and kind == AssetKind.SOURCE else (),
             applies=partial(lambda name, config, table: applies(config, table, name), name),
         )
         for name, description in _DESCRIPTIONS.items()

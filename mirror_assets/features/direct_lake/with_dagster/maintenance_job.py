@@ -9,7 +9,7 @@ import dagster as dg
 
 from mirror_assets.config.table_settings import TableSettings
 from mirror_assets.encode.spark_errors import spark_errors
-from mirror_assets.errors import MirrorError
+from mirror_assets.errors import Code, MirrorError
 from mirror_assets.features.direct_lake import MAINTENANCE
 from mirror_assets.features.direct_lake.consumers import source_consumers
 from mirror_assets.features.direct_lake.direct_lake_settings import DirectLakeTable, Maintenance
@@ -22,7 +22,7 @@ from mirror_assets.features.direct_lake.vacuum import plan_vacuum
 from mirror_assets.orchestration.mirror_assets import MirrorAssets
 from mirror_assets.orchestration.mirror_tables import mirror_tables
 from mirror_assets.orchestration.resources import fixed_config, project, resource_keys
-from mirror_assets.orchestration.run_reports import MaintenanceReport, require_all
+from mirror_assets.orchestration.run_reports import require_all
 from mirror_assets.orchestration.translator import AssetKind, MetadataItem
 from mirror_assets.pipeline.context import TableContext
 from mirror_assets.pipeline.errors import unexpected
@@ -35,6 +35,25 @@ from mirror_assets.spark_names import spark_path, table_at
 MAINTENANCE_OP = "maintain_tables"
 # VACUUM runs after the plan was made, on a machine whose clock may be ahead.
 _MARGIN_SECONDS = 3_600
+
+
+@dataclass(frozen=True)
+class MaintenanceReport:
+    """A table's result in a maintenance run: the SQL statements that ran, and the error that stopped it, if any.
+
+    `busy` names the other run that mirrors the table; maintenance then skipped it.
+    """
+
+    table: str
+    statements: tuple[str, ...] = ()
+    error: str | None = None
+    code: Code | None = None
+    family: str | None = None
+    busy: str | None = None
+
+    def failed(self, error: MirrorError) -> "MaintenanceReport":
+        """Return the report with the error that stopped the table."""
+        return replace(self, error=str(error), code=error.code, family=error.family)
 
 
 def maintenance_job(assets: MirrorAssets, tables: Sequence[TableSettings]) -> dg.JobDefinition:
@@ -54,7 +73,7 @@ def maintenance_job(assets: MirrorAssets, tables: Sequence[TableSettings]) -> dg
         description="Fail the run if a table failed; the other tables were maintained.",
     )
     def all_maintained(reports: list[MaintenanceReport]) -> None:
-        require_all(reports)
+        require_all({report.table: report.error for report in reports})
 
     @dg.job(
         name=assets.full_name(MAINTENANCE),

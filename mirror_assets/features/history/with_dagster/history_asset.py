@@ -28,7 +28,7 @@ class KeepHistory(dg.Config):
 
 def history_asset(assets: MirrorAssets, table: TableSettings) -> dg.AssetsDefinition:
     """Return the asset that appends the feed to the history table."""
-    spec, settings = assets.spec(AssetKind.HISTORY, table.name), assets.config
+    spec, settings = assets.spec(AssetKind(HISTORY), table.name), assets.config
     key = spec.key
 
     @dg.multi_asset(
@@ -71,7 +71,7 @@ def _history_metadata(
 
 def history_job(assets: MirrorAssets, tables: Sequence[TableSettings]) -> Job:
     """Return the job of the histories of these tables."""
-    selection = dg.AssetSelection.assets(*(assets.key(AssetKind.HISTORY, table.name) for table in tables))
+    selection = dg.AssetSelection.assets(*(assets.key(AssetKind(HISTORY), table.name) for table in tables))
     text = f"Retain the change feed of {len(tables)} tables."
     return dg.define_asset_job(
         assets.full_name(HISTORY), selection, description=text, executor_def=dg.in_process_executor

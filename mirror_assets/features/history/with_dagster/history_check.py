@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from functools import partial
 
+from mirror_assets.features.history import HISTORY
 from mirror_assets.features.history.history_log import HistoryContext
 from mirror_assets.features.history.history_settings import HistoryTable
 from mirror_assets.features.history.with_dagster.opening import open_history
@@ -14,9 +15,10 @@ from mirror_assets.pipeline.lag import deadline_at
 from mirror_assets.pipeline.spark_sessions import no_spark
 from mirror_assets.source.commits import feed_files
 from mirror_assets.verify.check_result import CheckResult
-from mirror_assets.verify.timeliness import Consequence, ReadDeadline, check_retention
+from mirror_assets.verify.timeliness import ReadDeadline, check_retention
 
 HISTORY_RETENTION = "history_retention"
+_LOST = "its rows are lost to the history"
 
 
 def _history_retention(checked: CheckedTable) -> CheckResult:
@@ -33,12 +35,12 @@ def history_deadline(context: HistoryContext, now: float) -> ReadDeadline:
     """
     tip, newest = context.source.state(), context.history.newest()
     times, next_read = context.source.times(tip), newest.last + 1 if newest else None
-    return deadline_at(context.source, tip, times, next_read, feed_files, Consequence.LOST, now)
+    return deadline_at(context.source, tip, times, next_read, feed_files, _LOST, now)
 
 
 RETENTION_CHECK = Check(
     HISTORY_RETENTION,
-    AssetKind.HISTORY,
+    AssetKind(HISTORY),
     "How long the next commit that the history appends can still be read.",
     _history_retention,
     next_step=KEEP_FILES,
