@@ -85,33 +85,30 @@ def frame_at(log: DeltaLog, point: str) -> Frame:
     return Frame("frame", version)
 
 
-def exported_frames(exports: Mapping[str, str], table: str | None = None) -> tuple[Frame, ...]:
+def exported_frames(exports: Mapping[str, str], table: str) -> tuple[Frame, ...]:
     """Return the frames of a table from exported query results; none if the table is not framed.
 
-    `exports` are results of INFO.DELTATABLEMETADATASTORAGES() by file name. `table` is the name in them; optional if
-    they have one table. Raises FRAMES_UNREADABLE.
+    `exports` are results of INFO.DELTATABLEMETADATASTORAGES() by file name. In one of several tables, the table is
+    found by its name, with or without the schema. Raises FRAMES_UNREADABLE.
     """
-    source = ", ".join(exports)
-    tables: list[Row] = []
-    for name, text in exports.items():
-        columns, rows = _read_result(text, name)
+    own_names, frames = {table.casefold(), table.rpartition(".")[2].casefold()}, []
+    for source, text in exports.items():
+        columns, rows = _read_result(text, source)
         if not columns >= set(_COLUMNS):
             found = ", ".join(sorted(columns)) or "none"
-            raise FRAMES_UNREADABLE(source=name, why=f"its columns are not those of the query ({found})")
-        tables += [dict.fromkeys(_COLUMNS, "") | dict(row) for row in rows]
-    names = sorted({row["TableName"] for row in tables})
-    if table is None and len(names) > 1:
-        raise FRAMES_UNREADABLE(source=source, why=f"it has {len(names)} tables to choose from: {', '.join(names)}")
-    if table is not None and table not in names:
-        raise FRAMES_UNREADABLE(source=source, why=f"it has no table {table}, only {', '.join(names) or 'none at all'}")
-    frames = []
-    for row in tables:
-        version = row["CurrentVersion"].strip()
-        if table not in (None, row["TableName"]) or version in _NOT_FRAMED:
-            continue
-        if not version.isdecimal():
-            raise FRAMES_UNREADABLE(source=source, why=f"{version!r} is not a version")
-        frames.append(Frame(f"model table {row['TableName']}", int(version)))
+            raise FRAMES_UNREADABLE(source=source, why=f"its columns are not those of the query ({found})")
+        framed = [(row.get("TableName", ""), row.get("CurrentVersion", "").strip()) for row in rows]
+        names = {name for name, _ in framed}
+        own = {name for name in names if len(names) == 1 or name.casefold() in own_names}
+        if not own:
+            found = ", ".join(sorted(names)) or "none at all"
+            raise FRAMES_UNREADABLE(source=source, why=f"it has no table {table}, only {found}")
+        for name, version in framed:
+            if name not in own or version in _NOT_FRAMED:
+                continue
+            if not version.isdecimal():
+                raise FRAMES_UNREADABLE(source=source, why=f"{version!r} is not a version")
+            frames.append(Frame(f"model table {name}", int(version)))
     return tuple(frames)
 
 
@@ -202,13 +199,11 @@ def table_frames(table: TableSettings, of: FramesOf, log: DeltaLog) -> tuple[Fra
     settings = DirectLakeTable.of(table).direct_lake
     if settings.frames_of is not of:
         return ()
-    return named_frames(log, settings.frames, settings.exports, settings.model_table)
+    return named_frames(log, settings.frames, settings.exports, str(table.name))
 
 
-def named_frames(
-    log: DeltaLog, points: Sequence[str], exports: Sequence[Path], model_table: str | None
-) -> tuple[Frame, ...]:
-    """Return the frames at `points` (versions or times) and in `exports` (files with results of the DAX query).
+def named_frames(log: DeltaLog, points: Sequence[str], exports: Sequence[Path], table: str) -> tuple[Frame, ...]:
+    """Return the frames at `points` (versions or times) and the table's in `exports`, files with results of the query.
 
     Raises SettingError (frames_unreadable, FRAME_REFUSED).
     """
@@ -219,4 +214,4 @@ def named_frames(
             texts[str(path)] = path.read_text(encoding="utf-8")
         except (OSError, UnicodeDecodeError) as error:
             raise FRAMES_UNREADABLE(source=str(path), why=f"it can't be read ({error})") from error
-    return (*frames, *exported_frames(texts, model_table)) if texts else frames
+    return (*frames, *exported_frames(texts, table))

@@ -9,7 +9,7 @@ from pydantic import BeforeValidator, Field
 
 from mirror_assets.config.document import Document
 from mirror_assets.lakes.catalogs import CatalogCredentials, CatalogType
-from mirror_assets.settings import LocalFile, Section, Text
+from mirror_assets.settings import LocalFile, Section
 from mirror_assets.source.ranges import parse_point
 
 if TYPE_CHECKING:
@@ -72,7 +72,6 @@ class DirectLakeSettings(Section):
     frames_of: FramesOf = Field(default=FramesOf.SOURCE, description="Whether models read the source or its mirror.")
     frames: tuple[Frame, ...] = Field(default=(), description="Versions or times at which models are framed.")
     exports: tuple[LocalFile, ...] = Field(default=(), description="Files with the results of DAX INFO queries.")
-    model_table: Text | None = Field(default=None, description="Name of the table in the exports; null: they have one.")
 
 
 class DirectLakeTable(Section):

@@ -10,7 +10,7 @@ FRAMES_UNREADABLE = ErrorRow(
     "An export of a model's frames that is not the result of the DAX query.",
     "{source} has no readable frames of a model: {why}.",
     "run EVALUATE INFO.DELTATABLEMETADATASTORAGES() on the model as its administrator, and export the whole "
-    "result, as CSV or JSON; or name versions instead.",
+    "result, as CSV or JSON; or name versions instead, also of a table that has another name in the model.",
     "mirror-assets plan --config path/to/mirror.yaml    # lists all mistakes with their lines",
 )
 LIVE_FILE_MISSING = ErrorRow(

@@ -159,8 +159,11 @@ def test_exports_of_all_kinds_say_the_same(write: Callable[[Rows], str]) -> None
     assert exported_frames({"tables": write(_TABLES)}, "new") == ()
 
 
-def test_one_table_needs_no_name() -> None:
-    assert exported_frames({"t": _answer(_TABLES[:1])}) == (_FRAME,)
+@pytest.mark.parametrize("name", ["orders", "Orders", "shop.orders"])
+def test_each_of_several_exports_has_the_table_by_its_name_or_alone(name: str) -> None:
+    alone: Rows = [{"[TableName]": "Purchases", "[CurrentVersion]": 5}]
+    found = exported_frames({"several": _answer(_TABLES), "one": _answer(alone)}, name)
+    assert found == (_FRAME, Frame("model table Purchases", 5))
 
 
 @pytest.mark.parametrize(
@@ -178,18 +181,15 @@ def test_one_table_needs_no_name() -> None:
         ({"t": '[ID],[TableName],[CurrentVersion]\n1,"orders,2\n'}, "is not CSV"),
         ({"t": "[ID],[TableName],[]\n1,orders,2\n"}, r"'\[\]' is not the name of a column"),
         ({"t": "[ID],[TableName],[CurrentVersion]\n1,orders,two\n"}, "'two' is not a version"),
-        ({"t": _answer(_TABLES)}, "it has 2 tables to choose from: new, orders"),
+        ({"t": _answer(_TABLES)}, "it has no table sales, only new, orders"),
+        ({"t": _answer(_TABLES[:1]), "u": _answer(_TABLES)}, "^u has .* no table sales"),
+        ({"t": "[ID],[TableName],[CurrentVersion]\n"}, "it has no table sales, only none at all"),
     ],
 )
 def test_what_is_no_export_is_said(exports: dict[str, str], why: str) -> None:
     with raises(SettingError, ErrorCode.CONFIG_INVALID, match=why) as caught:
-        exported_frames(exports)
+        exported_frames(exports, "sales")
     assert "INFO.DELTATABLEMETADATASTORAGES()" in caught.value.next_step
-
-
-def test_a_table_that_is_not_in_the_export() -> None:
-    with raises(SettingError, ErrorCode.CONFIG_INVALID, match="it has no table sales, only new, orders"):
-        exported_frames({"t": _answer(_TABLES)}, "sales")
 
 
 @pytest.fixture

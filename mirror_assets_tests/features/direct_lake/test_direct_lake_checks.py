@@ -95,8 +95,8 @@ def test_with_frames_the_newest_days_load_is_in_the_metadata(
 def test_frames_are_read_from_exports(shop: Shop) -> None:
     shop.overwrite()
     shop.age(8)
-    (shop.root / "tables.csv").write_text("ID,TableName,CurrentVersion\n7,Orders,1\n")
-    found = shop.checked("direct_lake: {exports: [tables.csv], model_table: Orders}")["frames_safe"]
+    (shop.root / "tables.csv").write_text("ID,TableName,CurrentVersion\n7,Orders,1\n8,Other,2\n")
+    found = shop.checked("direct_lake: {exports: [tables.csv]}")["frames_safe"]
     assert "of model table Orders v1" in (found.description or "")
 
 

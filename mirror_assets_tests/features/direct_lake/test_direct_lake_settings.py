@@ -61,7 +61,6 @@ def test_what_reads_a_table_and_what_maintains_it() -> None:
         ("direct_lake: {frames: [-1]}", "direct_lake.frames.0: expected a version or a time like 'yyyy-MM-dd HH:mm:ss', got -1"),
         ("direct_lake: {frames: 3}", "direct_lake.frames: expected a list, like [one, two], got 3"),
         ("direct_lake: {exports: ['https://x/y.csv']}", "direct_lake.exports.0: expected a file on this machine, got 'https://x/y.csv'"),
-        ("direct_lake: {model_table: ''}", "direct_lake.model_table: it must not be empty"),
         ("direct_lake: {frame: [1]}", "direct_lake.frame: unknown setting; did you mean 'frames'?"),
         ("maintenance: {vacuum: true}", "maintenance: expected a list, like [one, two], got a mapping"),
         ("maintenance: [vaccum]", "maintenance.0: expected 'optimize', 'purge' or 'vacuum', got 'vaccum'"),

@@ -162,12 +162,8 @@ def test_a_vacuum_plan_as_json(lake: Path, capsys: pytest.CaptureFixture[str]) -
 def test_frames_of_an_export(lake: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     export = tmp_path / "tables.csv"
     export.write_text("[ID],[TableName],[CurrentVersion]\n1,orders,1\n2,other,3\n")
-    requested = ["direct-lake", "vacuum-plan", str(lake), "--export", str(export)]
-    assert main([*requested, "--model-table", "orders"]) == Exit.FAILED
+    assert main(["direct-lake", "vacuum-plan", f"{lake}/", "--export", str(export)]) == Exit.FAILED
     assert "model table orders v1" in capsys.readouterr().out
-    assert main([*requested, "--model-table", "other"]) == Exit.FINE
-    assert main(requested) == Exit.BAD_SETTING
-    assert "2 tables to choose from" in capsys.readouterr().err
 
 
 def test_the_least_safe_retention_is_never_rounded_down(lake: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -210,7 +206,6 @@ def test_a_wrong_setting(arguments: list[str], message: str, capsys: pytest.Capt
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["vacuum-plan", "./orders", "--model-table", "orders"], "--model-table requires --export"),
         (["guardrails", "./orders", "--sku", "F65"], "F65 is not a capacity; expected one of F2"),
         (["vacuum-plan", "./orders", "--retain-hours", "nan"], "expected a number of hours"),
         (["report", "./orders", "--columns", "a,,b"], "expected column names"),

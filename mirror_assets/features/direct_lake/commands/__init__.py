@@ -70,7 +70,6 @@ def _consumers(command: Decorated) -> Decorated:
         command,
         click.option("--frame", multiple=True, metavar="VERSION|TIME", help=point),
         click.option("--export", multiple=True, type=PATH, help=export),
-        click.option("--model-table", metavar="NAME", help="The table's name in the exports, if they have several."),
         click.option("--retain-hours", type=_hours, metavar="HOURS", help=retain),
     )
 

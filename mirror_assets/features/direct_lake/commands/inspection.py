@@ -10,8 +10,6 @@ from functools import cached_property
 from pathlib import Path
 from urllib.parse import urlsplit
 
-import click
-
 from mirror_assets.cli.options import Exit
 from mirror_assets.cli.output import note, show_json, show_line, show_records, show_text
 from mirror_assets.config.errors import CONFIG_MISSING, TABLE_UNKNOWN
@@ -52,7 +50,6 @@ class Inspection:
     config: Path | None = None
     frame: tuple[str, ...] = ()
     export: tuple[Path, ...] = ()
-    model_table: str | None = None
     retain_hours: float | None = None
     sku: Sku | None = None
     mode: str | None = None
@@ -61,11 +58,6 @@ class Inspection:
     fabric: str | None = None
     cache: Path | None = None
     no_cache: bool = False
-
-    def __post_init__(self) -> None:
-        """Raise click.UsageError for options that need another one."""
-        if self.model_table is not None and not self.export:
-            raise click.UsageError("--model-table requires --export")
 
     def report(self, *, as_json: bool) -> Exit:
         """Print the whole report."""
@@ -147,7 +139,8 @@ class Inspection:
 
     def _consumers(self) -> RetentionConsumers:
         """Return the frames of command line and settings, and the mirror. Raises FRAME_REFUSED, FRAMES_UNREADABLE."""
-        named = named_frames(self._log, self.frame, self.export, self.model_table)
+        name = str(self._configured[1].name) if self._configured else self._log.uri.rstrip("/").rpartition("/")[2]
+        named = named_frames(self._log, self.frame, self.export, name)
         if self._configured is None:
             return RetentionConsumers(named)
         from mirror_assets.composition import compose  # a table that is named by its address needs no landing zone
