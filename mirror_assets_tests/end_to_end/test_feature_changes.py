@@ -13,7 +13,6 @@ import pytest
 from deltalake import write_deltalake
 from pyspark.sql import SparkSession
 
-from mirror_assets.config.load import load_config
 from mirror_assets.errors import MirrorError
 from mirror_assets_tests.lab import Lab
 from mirror_assets_tests.landed_rows import ALL, Chosen, Rows, landed_rows, require_equal, source_rows
@@ -378,10 +377,3 @@ def test_rows_without_keys_are_followed_by_their_ids_until_row_tracking_ends(
     )
     with pytest.raises(MirrorError, match="enableRowTracking"):
         lab.mirror()
-
-
-def test_a_history_that_leaves_out_files_is_refused(spark: SparkSession, tmp_path: Path) -> None:
-    lab = Lab(spark, tmp_path)
-    lab.configure("history: stream\n    history_stream: {excludeRegex: 'part=1'}")
-    with pytest.raises(MirrorError, match="excludeRegex"):
-        load_config(lab.config_file)

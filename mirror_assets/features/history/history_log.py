@@ -6,8 +6,8 @@ And the context of a history: what planning and appending need besides.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable
+from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, TypedDict
@@ -128,19 +128,12 @@ class HistoryLog:
 
 
 @dataclass(frozen=True)
-class StreamOptions:
-    """The folder for the stream's checkpoints, and Delta's options for a streaming read by their names."""
-
-    checkpoints: Path
-    options: Mapping[str, str] = field(default_factory=dict)
-
-
-@dataclass(frozen=True)
 class HistoryContext:
     """A table's source, its history, the limits of a slice, and a Spark session that starts on its first call.
 
-    With `stream` the feed is read by a Spark stream, else by one batch read per slice. A new history starts at `start`
-    (None: at the first commit that can be read); with `snapshot`, with the table's rows as of then, if it had any.
+    With `checkpoints`, their folder, the feed is read by a Spark stream, else by one batch read per slice. A new
+    history starts at `start` (None: at the first commit that can be read); with `snapshot`, with the table's rows as of
+    then, if it had any.
     """
 
     table: str
@@ -148,6 +141,6 @@ class HistoryContext:
     history: HistoryLog
     limits: Limits
     spark: Callable[[], SparkSession]
-    stream: StreamOptions | None = None
+    checkpoints: Path | None = None
     start: Point | None = None
     snapshot: bool = True

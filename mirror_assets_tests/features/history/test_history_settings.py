@@ -52,10 +52,6 @@ def test_a_history_is_kept_where_a_table_or_the_defaults_say_so() -> None:
         ("history: true", "history: expected false, 'slices' or 'stream', got true"),
         ("history: always", "history: expected 'false', 'slices' or 'stream', got 'always'"),
         ("history: ", "history: expected false, 'slices' or 'stream', got nothing"),
-        *(
-            (f"history_stream: {{{name}: x}}", f"history_stream.{name}: expected one of maxFilesPerTrigger, maxBytesPerTrigger, got '{name}'; any other option of Delta's can leave rows out, and the history would be false")
-            for name in ("maxFiles", "excludeRegex", "ignoreDeletes", "ignoreChanges", "skipChangeCommits", "failOnDataLoss", "startingVersion", "maxfilespertrigger")
-        ),
     ],
 )  # fmt: skip
 def test_mistakes_in_a_table(line: str, expected: str) -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 
-from mirror_assets.features.history.history_log import HistoryCommit, HistoryContext, HistoryLog, StreamOptions
+from mirror_assets.features.history.history_log import HistoryCommit, HistoryContext, HistoryLog
 from mirror_assets.features.history.with_spark import stream
 from mirror_assets.features.history.with_spark.append import append_rows
 from mirror_assets.features.history.with_spark.stream import StreamCheckpoint, take_checkpoint
@@ -105,16 +105,15 @@ def _by_slices(spark: SparkSession, place: Place) -> HistoryContext:
     return made
 
 
-def _by_stream(spark: SparkSession, place: Place, **named: str) -> HistoryContext:
-    options = StreamOptions(place.root / "checkpoints", named)
-    return replace(place.context(lambda: spark, name="stream"), stream=options)
+def _by_stream(spark: SparkSession, place: Place, monkeypatch: pytest.MonkeyPatch) -> HistoryContext:
+    monkeypatch.setattr(stream, "_FILES_PER_BATCH", 1)
+    return place.context(lambda: spark, name="stream", stream=True)
 
 
-@pytest.mark.parametrize("limit", ["maxFilesPerTrigger", "maxBytesPerTrigger"])
-def test_a_limit_cuts_batches_and_a_commit_spread_over_several_is_kept_whole(
-    spark: SparkSession, place: Place, monkeypatch: pytest.MonkeyPatch, limit: str
+def test_a_commit_that_is_spread_over_several_batches_is_kept_whole(
+    spark: SparkSession, place: Place, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    by_slices, by_stream = _by_slices(spark, place), _by_stream(spark, place, **{limit: "1"})
+    by_slices, by_stream = _by_slices(spark, place), _by_stream(spark, place, monkeypatch)
     batches: list[int] = []
     take = stream._Batches._take
 
@@ -133,7 +132,7 @@ def test_a_limit_cuts_batches_and_a_commit_spread_over_several_is_kept_whole(
 def test_a_stream_that_dies_while_it_holds_half_a_commit_loses_and_doubles_nothing(
     spark: SparkSession, place: Place, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    by_slices, by_stream = _by_slices(spark, place), _by_stream(spark, place, maxFilesPerTrigger="1")
+    by_slices, by_stream = _by_slices(spark, place), _by_stream(spark, place, monkeypatch)
 
     def die_behind_the_first(rows: DataFrame, history: HistoryLog, commit: HistoryCommit) -> HistoryCommit:
         if commit.generation > 1:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from mirror_assets.config.model import Config
 from mirror_assets.config.table_settings import TableSettings
-from mirror_assets.features.history.history_log import HistoryContext, HistoryLog, StreamOptions
+from mirror_assets.features.history.history_log import HistoryContext, HistoryLog
 from mirror_assets.features.history.history_settings import HistoryMode, HistorySettings, HistoryStart, HistoryTable
 from mirror_assets.landing.names import TableName
 from mirror_assets.pipeline.plan_changes import limits_of
@@ -26,12 +26,12 @@ def open_history(
 ) -> HistoryContext:
     """Return what keeping the table's history needs: its source and a session of its own, and no landing zone."""
     name, own = table.name, HistoryTable.of(table)
-    stream = StreamOptions(checkpoints(config, name), own.history_stream) if own.history is HistoryMode.STREAM else None
+    folder = checkpoints(config, name) if own.history is HistoryMode.STREAM else None
     spark = session_factory(source, cache(partial(session, f"history of {name}")))
     start = None if isinstance(own.history_start, HistoryStart) else own.history_start
     is_complete = own.history_start is HistoryStart.SNAPSHOT
     log = history_log(config, name)
-    return HistoryContext(str(name), source, log, limits_of(table), spark, stream, start, is_complete)
+    return HistoryContext(str(name), source, log, limits_of(table), spark, folder, start, is_complete)
 
 
 def history_log(config: Config, name: TableName) -> HistoryLog:

@@ -25,16 +25,15 @@ from mirror_assets.encode.columns import COMMIT_VERSION, projected
 from mirror_assets.encode.spark_errors import spark_error
 from mirror_assets.errors import MirrorError
 from mirror_assets.features.history.errors import HISTORY_OVERTAKEN
-from mirror_assets.features.history.history_log import HistoryCommit, HistoryContext, StreamOptions
+from mirror_assets.features.history.history_log import HistoryCommit, HistoryContext
 from mirror_assets.features.history.history_plan import HistorySlice
 from mirror_assets.features.history.with_spark.append import append_nothing, append_rows, next_commit
 from mirror_assets.source.errors import SPARK_FAILED, SparkFailed
 from mirror_assets.source.schema import ALL_ROWS
 from mirror_assets.spark_names import spark_path
 
-# Without a limit of the user's, everything is one batch: Delta's default of 1000 files would cut it.
-_ALL_FILES = 2**31 - 1
-_LIMITS = {"maxFilesPerTrigger", "maxBytesPerTrigger"}
+# Delta's default: Spark's driver holds the list of a batch's files.
+_FILES_PER_BATCH = 1_000
 _MAX_TEXT = 400
 _NOTE = "stands.json"
 _SPARK = "spark"
@@ -49,12 +48,12 @@ def read_by_stream(
     checkpoint was an earlier stream's, the schema has changed meanwhile, or another run was faster. Else raises what
     the stream fails with, and what appending raises.
     """
-    if context.stream is None:
-        raise ValueError("no stream options")
-    checkpoint = take_checkpoint(context.stream.checkpoints, newest)
-    batches = _Batches(context, newest, slices, may_split=bool(_LIMITS & context.stream.options.keys()))
+    if context.checkpoints is None:
+        raise ValueError("no folder of checkpoints")
+    checkpoint = take_checkpoint(context.checkpoints, newest)
+    batches = _Batches(context, newest, slices)
     try:
-        _run(context, context.stream, checkpoint, batches)
+        _run(context, checkpoint, batches)
     except (PySparkException, Py4JJavaError) as error:
         checkpoint.discard()
         if batches.error is not None:
@@ -73,11 +72,11 @@ def read_by_stream(
     return batches.made
 
 
-def _run(context: HistoryContext, options: StreamOptions, checkpoint: StreamCheckpoint, batches: _Batches) -> None:
+def _run(context: HistoryContext, checkpoint: StreamCheckpoint, batches: _Batches) -> None:
     """Run the stream to the end of the source's log."""
     spark = context.spark()
     reader = spark.readStream.format("delta").option("readChangeFeed", "true").option("startingVersion", batches.next)
-    limited = reader.options(**{"maxFilesPerTrigger": str(_ALL_FILES), **options.options})
+    limited = reader.option("maxFilesPerTrigger", _FILES_PER_BATCH)
     rows = projected(limited.load(spark_path(context.source.uri)), ALL_ROWS)
     writer = rows.writeStream.foreachBatch(batches)
     query = writer.option("checkpointLocation", checkpoint.location).trigger(availableNow=True).start()
@@ -107,19 +106,12 @@ def _reason(error: Exception) -> str:
 class _Batches:
     """Appends the stream's batches: only planned commits, each whole, and each once even if Spark repeats a batch.
 
-    With a limit on the size of a batch (`may_split`), Delta may spread one commit of inserts over several batches. So
-    the newest commit of each batch is held back, on Spark's local disks, until a later commit or the end.
+    Delta may spread one commit of inserts over several batches. So the newest commit of each batch is held back, on
+    Spark's local disks, until a later commit or the end.
     """
 
-    def __init__(
-        self,
-        context: HistoryContext,
-        newest: HistoryCommit | None,
-        slices: Sequence[HistorySlice],
-        *,
-        may_split: bool,
-    ) -> None:
-        self._context, self._newest, self._may_split = context, newest, may_split
+    def __init__(self, context: HistoryContext, newest: HistoryCommit | None, slices: Sequence[HistorySlice]) -> None:
+        self._context, self._newest = context, newest
         self._table_id, self._last = slices[0].table_id, slices[-1].last
         self.next = slices[0].first
         self.made: list[HistoryCommit] = []
@@ -162,7 +154,7 @@ class _Batches:
         self._went_past = self._went_past or (newest is not None and newest > self._last)
         if last is None:
             return
-        if not self._may_split or newest > last:
+        if newest > last:
             self._append([rows], last)
             return
         if last > self.next:
