@@ -9,7 +9,6 @@ import json
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
-from pathlib import Path
 from typing import TYPE_CHECKING, TypedDict
 
 from mirror_assets.features.history.errors import HISTORY_UNKNOWN, NO_HISTORY
@@ -131,9 +130,8 @@ class HistoryLog:
 class HistoryContext:
     """A table's source, its history, the limits of a slice, and a Spark session that starts on its first call.
 
-    With `checkpoints`, their folder, the feed is read by a Spark stream, else by one batch read per slice. A new
-    history starts at `start` (None: at the first commit that can be read); with `snapshot`, with the table's rows as of
-    then, if it had any.
+    With `stream` the feed is read by a Spark stream, else by one batch read per slice. A new history starts at `start`
+    (None: at the first commit that can be read); with `snapshot`, with the table's rows as of then, if it had any.
     """
 
     table: str
@@ -141,6 +139,6 @@ class HistoryContext:
     history: HistoryLog
     limits: Limits
     spark: Callable[[], SparkSession]
-    checkpoints: Path | None = None
+    stream: bool = False
     start: Point | None = None
     snapshot: bool = True

@@ -78,7 +78,7 @@ class Place:
             history=HistoryLog(TABLE, str(self.root / name)),
             limits=Limits(max_commits, 2**62, 2**62),
             spark=spark,
-            checkpoints=self.root / f"{name}-checkpoints" if stream else None,
+            stream=stream,
             start=start,
             snapshot=snapshot,
         )

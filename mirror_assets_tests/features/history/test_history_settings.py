@@ -7,7 +7,7 @@ from __future__ import annotations
 import pytest
 
 from mirror_assets.features.history.history_settings import HistoryMode, HistorySettings, HistoryTable
-from mirror_assets.features.history.with_dagster.opening import checkpoints, history_uri
+from mirror_assets.features.history.with_dagster.opening import history_uri
 from mirror_assets_tests.config.reading import mistake, mistakes, read
 
 _TEXT = """\
@@ -76,7 +76,6 @@ def test_a_history_may_be_in_a_store_but_not_on_s3() -> None:
     stored = read(_STORE + 'defaults: {history: slices}\nhistory: {path: "abfss://h@acc.dfs.core.windows.net/h/"}\n')
     assert history_uri(stored, stored.table("orders").name).startswith("abfss://h@acc.dfs.core.windows.net/h/")
     assert "abfss://h@acc.dfs.core.windows.net" in {store.root.uri for store in stored.lake_stores()}
-    assert checkpoints(stored, stored.table("orders").name).is_relative_to("/etc/history")
     unused = read(_STORE + 'history: {path: "abfss://h@acc.dfs.core.windows.net/h/"}\n')
     assert unused.lake_stores() == (), "Spark doesn't have to reach a place that no table uses"
     found = mistake(_STORE + "history: {path: s3://acme/history}\n")

@@ -17,11 +17,8 @@ from mirror_assets.errors import ErrorCode, StopError
 from mirror_assets.features.history.errors import HISTORY_COLUMNS_UNFIT, HISTORY_OVERTAKEN
 from mirror_assets.features.history.history_log import HistoryCommit, HistoryContext
 from mirror_assets.features.history.history_plan import HistoryPlan, plan_history
-from mirror_assets.features.history.with_spark import stream
 from mirror_assets.features.history.with_spark.append import append_rows, next_commit
 from mirror_assets.features.history.with_spark.keep import keep_history
-from mirror_assets.features.history.with_spark.stream import StreamCheckpoint
-from mirror_assets.lakes.errors import SOURCE_UNAVAILABLE
 from mirror_assets.source.ranges import VersionPoint
 from mirror_assets_tests.delta_reader import read_changes
 from mirror_assets_tests.errors import raises, raises_row
@@ -242,65 +239,6 @@ def test_a_history_may_start_at_a_version_or_with_the_earliest_commit_and_has_no
     earliest = place.context(lambda: spark, name="earliest", stream=stream, snapshot=False)
     assert ranges(keep(earliest)) == ([(1, 2), (3, 3)] if stream else [(1, 3)])
     assert (versions_of(spark, chosen), versions_of(spark, earliest)) == ([3], [2, 3])
-
-
-def _truncate(checkpoint: Path) -> None:
-    for file in (checkpoint / "spark" / "offsets").iterdir():
-        file.write_text("")
-
-
-def _forget_commits(checkpoint: Path) -> None:
-    for file in (checkpoint / "spark" / "commits").iterdir():
-        file.unlink()
-
-
-def _garble(checkpoint: Path) -> None:
-    (checkpoint / "spark" / "metadata").write_text("garbage")
-
-
-def _of_another_table(checkpoint: Path) -> None:
-    for file in (checkpoint / "spark" / "offsets").iterdir():
-        lines = file.read_text().splitlines()
-        lines[-1] = lines[-1].replace('"reservoirId":"', '"reservoirId":"another-')
-        file.write_text("\n".join(lines))
-
-
-def test_a_damaged_checkpoint_is_thrown_away_and_nothing_lost_or_kept_twice(spark: SparkSession, place: Place) -> None:
-    place.create()
-    context = place.context(lambda: spark, stream=True)
-    assert context.checkpoints is not None
-    keep(context)
-    said: list[str] = []
-    for version, damage in enumerate((_truncate, _forget_commits, _garble, _of_another_table), start=1):
-        place.append(10 + version)
-        (checkpoint,) = context.checkpoints.iterdir()
-        for sidecar in checkpoint.rglob(".*.crc"):
-            sidecar.unlink()  # else Hadoop would notice, whatever the damage
-        damage(checkpoint)
-        assert ranges(list(keep_history(context, said.append))) == [(version, version)]
-    assert versions_of(spark, context) == [0, 0, 0, 1, 2, 3, 4]
-    assert sum("the stream could not continue" in line for line in said) >= 3
-
-
-def test_a_stream_that_dies_at_any_step_goes_on_behind_what_is_kept(
-    spark: SparkSession, place: Place, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    place.create()
-    context = place.context(lambda: spark, stream=True)
-    keep(context)
-
-    def die(*_: object) -> None:
-        raise SOURCE_UNAVAILABLE(uri=place.source, why="killed")
-
-    for version, (owner, step) in enumerate(((stream, "append_rows"), (StreamCheckpoint, "leave")), start=1):
-        place.append(10 + version)
-        with monkeypatch.context() as killed:
-            killed.setattr(owner, step, die)
-            killed.setattr(StreamCheckpoint, "discard", lambda _: None)  # who dies clears nothing away
-            with raises_row(SOURCE_UNAVAILABLE):
-                keep(context)
-        keep(context)
-    assert versions_of(spark, context) == [0, 0, 0, 1, 2]
 
 
 def after_each_plan(monkeypatch: pytest.MonkeyPatch, happen: Callable[[], None]) -> None:

@@ -1,20 +1,15 @@
 """The reader for `history: stream`: a Spark stream that reads what the source has now, and ends.
 
 It differs from `history: slices` in the reader alone: it appends the same rows, by the same commits, after the same
-plan. Everything in its checkpoint is also in the history's log, so a checkpoint can be deleted at any time. A stream
-continues with one only if a note in it, written when its stream had ended well, names the history's newest commit; else
-it starts at the next version.
+plan. Everything in its checkpoint is also in the history's log, so each stream starts at the next version, with a
+checkpoint of its own that is deleted at its end.
 """
 
 from __future__ import annotations
 
-import json
-import shutil
-import uuid
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
 from functools import reduce
-from pathlib import Path
+from tempfile import TemporaryDirectory
 
 from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
@@ -35,8 +30,6 @@ from mirror_assets.spark_names import spark_path
 # Delta's default: Spark's driver holds the list of a batch's files.
 _FILES_PER_BATCH = 1_000
 _MAX_TEXT = 400
-_NOTE = "stands.json"
-_SPARK = "spark"
 
 
 def read_by_stream(
@@ -44,21 +37,16 @@ def read_by_stream(
 ) -> Sequence[HistoryCommit]:
     """Append the feed of these slices, all of one schema, and return the history's new commits.
 
-    Discards a checkpoint with which the stream fails. Raises HISTORY_OVERTAKEN when a new attempt can succeed: the
-    checkpoint was an earlier stream's, the schema has changed meanwhile, or another run was faster. Else raises what
-    the stream fails with, and what appending raises.
+    Raises HISTORY_OVERTAKEN when a new attempt can succeed: the schema has changed meanwhile, or another run was
+    faster. Else raises what the stream fails with, and what appending raises.
     """
-    if context.checkpoints is None:
-        raise ValueError("no folder of checkpoints")
-    checkpoint = take_checkpoint(context.checkpoints, newest)
     batches = _Batches(context, newest, slices)
     try:
-        _run(context, checkpoint, batches)
+        _run(context, batches)
     except (PySparkException, Py4JJavaError) as error:
-        checkpoint.discard()
         if batches.error is not None:
             raise batches.error from error
-        if checkpoint.is_continued or _has_changed(context, newest, slices[-1]):
+        if _has_changed(context, newest, slices[-1]):
             raise HISTORY_OVERTAKEN(
                 table=context.table, why=f"the stream could not continue: {_reason(error)}"
             ) from error
@@ -68,28 +56,29 @@ def read_by_stream(
         raise (
             SPARK_FAILED(place=context.source.uri, why=_reason(failure)) if type(known) is SparkFailed else known
         ) from error
-    batches.end(checkpoint)
+    batches.end()
     return batches.made
 
 
-def _run(context: HistoryContext, checkpoint: StreamCheckpoint, batches: _Batches) -> None:
+def _run(context: HistoryContext, batches: _Batches) -> None:
     """Run the stream to the end of the source's log."""
     spark = context.spark()
     reader = spark.readStream.format("delta").option("readChangeFeed", "true").option("startingVersion", batches.next)
     limited = reader.option("maxFilesPerTrigger", _FILES_PER_BATCH)
     rows = projected(limited.load(spark_path(context.source.uri)), ALL_ROWS)
-    writer = rows.writeStream.foreachBatch(batches)
-    query = writer.option("checkpointLocation", checkpoint.location).trigger(availableNow=True).start()
-    try:
-        query.awaitTermination()
-    finally:
-        query.stop()
+    writer = rows.writeStream.foreachBatch(batches).trigger(availableNow=True)
+    with TemporaryDirectory(prefix="mirror-assets-history-", ignore_cleanup_errors=True) as checkpoint:
+        query = writer.option("checkpointLocation", spark_path(checkpoint)).start()
+        try:
+            query.awaitTermination()
+        finally:
+            query.stop()
 
 
 def _has_changed(context: HistoryContext, newest: HistoryCommit | None, planned: HistorySlice) -> bool:
     """Return whether the source has another schema or table id than planned, or another run has committed meanwhile.
 
-    A stream ends at another schema. Another run also deletes the checkpoints of others.
+    A stream ends at another schema.
     """
     tip = context.source.state()
     if (tip.table_id, tip.schema_string) != (planned.table_id, planned.schema_string):
@@ -118,7 +107,6 @@ class _Batches:
         self.error: MirrorError | None = None
         self.failure: Exception | None = None
         self._held: list[DataFrame] = []
-        self._went_past = False
 
     def __call__(self, rows: DataFrame, _: int) -> None:
         """Take a batch. Spark passes on only the text of an exception from here, so the exception itself is stored."""
@@ -131,27 +119,19 @@ class _Batches:
             self.failure = error
             raise
 
-    def end(self, checkpoint: StreamCheckpoint) -> None:
-        """Append what is held back, cover planned commits without rows, and leave the checkpoint to the next stream.
-
-        The checkpoint is discarded when the stream has read past the plan: it would skip commits that were not stored.
-        """
+    def end(self) -> None:
+        """Append what is held back, and cover planned commits without rows."""
         if self._held:
             self._append([], self._last)
         elif self.next <= self._last:
             commit = next_commit(self._newest, self._table_id, self.next, self._last)
             self._add(append_nothing(self._context.spark(), self._context.history, commit))
-        if self._went_past or self._newest is None:
-            checkpoint.discard()
-        else:
-            checkpoint.leave(self._newest)
 
     def _take(self, rows: DataFrame) -> None:
         """Append the batch's planned commits, up to its newest or to the one before it, which is held back."""
         version = F.col(COMMIT_VERSION)
         planned = F.when(version.between(self.next, self._last), version)
         last, newest = rows.agg(F.max(planned), F.max(version)).collect()[0]
-        self._went_past = self._went_past or (newest is not None and newest > self._last)
         if last is None:
             return
         if newest > last:
@@ -173,42 +153,3 @@ class _Batches:
     def _add(self, commit: HistoryCommit) -> None:
         self.made.append(commit)
         self._newest, self.next = commit, commit.last + 1
-
-
-@dataclass(frozen=True)
-class StreamCheckpoint:
-    """Spark's checkpoint of one stream, in its own folder; `is_continued` if an earlier stream has left it."""
-
-    folder: Path
-    is_continued: bool
-
-    @property
-    def location(self) -> str:
-        """Spark's own folder in it."""
-        return spark_path(str(self.folder / _SPARK))
-
-    def leave(self, newest: HistoryCommit) -> None:
-        """Note in it that the stream has ended at this commit of the history, and delete all other checkpoints."""
-        (self.folder / _NOTE).write_text(json.dumps(asdict(newest)))
-        for other in self.folder.parent.iterdir():
-            if other != self.folder:
-                shutil.rmtree(other, ignore_errors=True)
-
-    def discard(self) -> None:
-        """Delete it."""
-        shutil.rmtree(self.folder, ignore_errors=True)
-
-
-def take_checkpoint(folder: Path, newest: HistoryCommit | None) -> StreamCheckpoint:
-    """Take the checkpoint in `folder` that was left at the history's newest commit, or a new one, for one caller."""
-    own = folder / uuid.uuid4().hex
-    for note in folder.glob(f"*/{_NOTE}"):
-        try:
-            if newest is None or json.loads(note.read_text()) != asdict(newest):
-                continue
-            note.parent.rename(own)
-        except (OSError, ValueError):  # a damaged note, or another caller was faster
-            continue
-        (own / _NOTE).unlink()
-        return StreamCheckpoint(own, is_continued=True)
-    return StreamCheckpoint(own, is_continued=False)
