@@ -19,7 +19,7 @@ from mirror_assets.config.model import Config
 from mirror_assets.config.setting_values import Changes
 from mirror_assets.config.table_settings import TableSettings
 from mirror_assets.feature import read_by_features
-from mirror_assets.features.direct_lake.direct_lake_settings import DirectLakeTable, FramesOf
+from mirror_assets.features.direct_lake.direct_lake_settings import DirectLakeTable
 from mirror_assets.features.direct_lake.errors import FRAME_REFUSED, FRAMES_UNREADABLE
 from mirror_assets.features.direct_lake.framing import committed_by
 from mirror_assets.landing.format import Manifest
@@ -173,7 +173,8 @@ def source_consumers(
     source's newest one belongs to an earlier table at this address, and is ignored.
     Raises SettingError (frames_unreadable, FRAME_REFUSED), and what the history's log raises.
     """
-    frames, loading = table_frames(table, FramesOf.SOURCE, log), manifest.loading if manifest else None
+    settings, loading = DirectLakeTable.of(table).direct_lake, manifest.loading if manifest else None
+    frames = named_frames(log, settings.frames, settings.exports, str(table.name))
     if manifest is not None:
         mirrored = loading.key.last if loading else manifest.covered
     elif isinstance(table.start, VersionPoint):
@@ -189,17 +190,6 @@ def source_consumers(
     covered = [version for version in (mirrored, kept) if version is not None and version <= log.newest()]
     changes = table.changes if kept is None else None
     return RetentionConsumers(frames, MirrorNeeds(min(covered), changes) if covered else None)
-
-
-def table_frames(table: TableSettings, of: FramesOf, log: DeltaLog) -> tuple[Frame, ...]:
-    """Return the frames in the settings, if they are frames of this table; reads exports on each call.
-
-    Raises SettingError (frames_unreadable, FRAME_REFUSED).
-    """
-    settings = DirectLakeTable.of(table).direct_lake
-    if settings.frames_of is not of:
-        return ()
-    return named_frames(log, settings.frames, settings.exports, str(table.name))
 
 
 def named_frames(log: DeltaLog, points: Sequence[str], exports: Sequence[Path], table: str) -> tuple[Frame, ...]:

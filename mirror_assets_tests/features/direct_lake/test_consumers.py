@@ -22,9 +22,7 @@ from mirror_assets.features.direct_lake.consumers import (
     exported_frames,
     frame_at,
     source_consumers,
-    table_frames,
 )
-from mirror_assets.features.direct_lake.direct_lake_settings import FramesOf
 from mirror_assets.features.direct_lake.vacuum import Requirement, VacuumPlan, plan_vacuum
 from mirror_assets.features.history.history_log import APPLICATION, HistoryCommit
 from mirror_assets.features.history.with_dagster.opening import history_uri
@@ -61,7 +59,6 @@ def _configured(paper: Paper, settings: str) -> tuple[Config, TableSettings]:
 def test_the_mirror_needs_what_it_has_not_covered(paper: Paper) -> None:
     assert _guard(paper).oldest_needed == 2
     assert _guard(paper, "direct_lake: {frames: [1]}").oldest_needed == 1
-    assert _guard(paper, "direct_lake: {frames: [1], frames_of: mirror}").oldest_needed == 2
 
 
 def test_a_mirror_that_has_yet_to_begin_needs_its_start(tmp_path: Path) -> None:
@@ -113,8 +110,8 @@ def test_frames_that_can_not_be_are_refused(paper: Paper) -> None:
 
 
 def test_frames_are_named_by_version_and_time(paper: Paper) -> None:
-    _, table = _configured(paper, "direct_lake: {frames: [2, 2999-01-01]}")
-    frames = table_frames(table, FramesOf.SOURCE, DeltaLog(str(paper.lake)))
+    config, table = _configured(paper, "direct_lake: {frames: [2, 2999-01-01]}")
+    frames = source_consumers(config, table, DeltaLog(str(paper.lake)), None).frames
     assert [frame.version for frame in frames] == [2, 3]
 
 

@@ -56,7 +56,6 @@ def test_one_check_can_be_run_alone(shop: Shop) -> None:
         (6, "direct_lake: {frames: [1]}\n    retention: {warn_seconds: null}", True, "ERROR", "is needed until"),
         (8, "direct_lake: {frames: [1]}", False, "ERROR", "VACUUM now would delete 2 files of frame v1; to keep"),
         (8, "direct_lake: {frames: [2]}", True, "ERROR", "now it would delete 2 files"),
-        (8, "direct_lake: {frames: [1], frames_of: mirror}", True, "ERROR", "now it would delete 2 files"),
     ],
 )
 def test_frames_are_safe_from_vacuum(
@@ -79,17 +78,11 @@ def test_a_missing_file_of_a_frame_is_an_error(shop: Shop) -> None:
     assert found.metadata["lost_files"].value == 1
 
 
-@pytest.mark.parametrize(
-    ("settings", "numbers"), [("{frames: [1]}", [3, 3]), ("{frames: [1], frames_of: mirror}", [None, None])]
-)
-def test_with_frames_the_newest_days_load_is_in_the_metadata(
-    shop: Shop, settings: str, numbers: list[int | None]
-) -> None:
+def test_with_frames_the_newest_days_load_is_in_the_metadata(shop: Shop) -> None:
     yesterday = time.time() - 86_400
     os.utime(commit_file(Path(shop.source), 0), (yesterday, yesterday))
-    metadata = shop.checked(f"direct_lake: {settings}")["frames_safe"].metadata
-    shown = [metadata.get(name) for name in ("rows_kept", "rows_to_load")]
-    assert [value and value.value for value in shown] == numbers
+    metadata = shop.checked("direct_lake: {frames: [1]}")["frames_safe"].metadata
+    assert [metadata[name].value for name in ("rows_kept", "rows_to_load")] == [3, 3]
 
 
 def test_frames_are_read_from_exports(shop: Shop) -> None:
@@ -147,12 +140,6 @@ def test_types_fail_only_with_a_capacity(tmp_path: Path) -> None:
     assert (with_sku.passed, with_sku.severity.value) == (False, "ERROR")
     assert "photo is binary" in (with_sku.description or "")
     assert "price may hold NaN" in (with_sku.description or "")
-
-
-def test_a_local_mirror_is_checked_when_it_exists(shop: Shop) -> None:
-    found = shop.checked(kind=AssetKind.MIRROR)
-    assert {evaluation.description for evaluation in found.values()} == {"the mirror does not have the table yet"}
-    assert all(evaluation.passed for evaluation in found.values())
 
 
 def test_a_mirror_in_fabric_has_predicted_guardrails_alone(shop: Shop) -> None:

@@ -286,8 +286,6 @@ def test_settings_of_the_table_are_defaults_of_the_options(tmp_path: Path, capsy
     assert main(["direct-lake", "guardrails", "shop.orders", "--sku", "F2", "--mode", "onelake"]) == Exit.FINE
     assert "Guardrails of F2, Direct Lake on OneLake" in capsys.readouterr().out
     assert main(["direct-lake", "vacuum-plan", "shop.orders"]) == Exit.FAILED
-    _mirror_yaml(tmp_path, "    direct_lake: {frames_of: mirror, frames: [0]}\n")
-    assert main(["direct-lake", "vacuum-plan", "shop.orders"]) == Exit.FINE
 
 
 @pytest.mark.usefixtures("lake")
