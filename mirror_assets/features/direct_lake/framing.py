@@ -5,8 +5,6 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Iterator
 from dataclasses import dataclass
-from datetime import datetime, timezone
-from itertools import pairwise
 from operator import add, sub
 
 from mirror_assets.source.actions import LiveFile
@@ -14,8 +12,6 @@ from mirror_assets.source.log import DeltaLog, LoggedCommit
 from mirror_assets.source.replay import Snapshot
 
 _SINCE_TIME = "delta.inCommitTimestampEnablementTimestamp"
-# Operations that change files but no rows, and RESTORE. Of VACUUM's two commits the second says that it is done.
-_MAINTENANCE = {"OPTIMIZE": "OPTIMIZE", "REORG": "REORG", "RESTORE": "RESTORE", "VACUUM END": "VACUUM"}
 
 
 @dataclass(frozen=True)
@@ -24,33 +20,6 @@ class LogSpan:
 
     start: Snapshot
     commits: tuple[LoggedCommit, ...]
-
-    @property
-    def first(self) -> int:
-        """The first version."""
-        return self.start.version
-
-    def time_ms(self, version: int) -> int:
-        """Return when the version, one of the span, was committed."""
-        return self.start.timestamp_ms if version == self.first else self.commits[version - self.first - 1].timestamp_ms
-
-    def maintenance(self, after: int, last: int) -> tuple[str, ...]:
-        """Return the maintenance operations after version `after`, up to `last`."""
-        commits = self.commits[after - self.first : last - self.first]
-        operations = [commit.actions.operation for commit in commits]
-        return tuple(_MAINTENANCE[operation] for operation in operations if operation in _MAINTENANCE)
-
-    def every_version(self) -> tuple[int, ...]:
-        """Return all versions, ascending."""
-        return tuple(range(self.first, self.first + len(self.commits) + 1))
-
-    def daily_versions(self) -> tuple[int, ...]:
-        """Return the first version, and the last of each day (UTC) with a commit."""
-        days = {
-            datetime.fromtimestamp(self.time_ms(version) / 1000, timezone.utc).date(): version
-            for version in self.every_version()
-        }
-        return tuple(sorted({self.first, *days.values()}))
 
 
 def recent_span(log: DeltaLog, since_ms: int) -> LogSpan:
@@ -166,25 +135,6 @@ def framing_effect(first: Snapshot, last: Snapshot) -> FramingEffect:
             changed += sum_of(file)
     dropped = sum(map(sum_of, before.values()), FileSum())
     return FramingEffect(first.version, last.version, kept, changed, reloaded, dropped, vector_bytes)
-
-
-@dataclass(frozen=True)
-class FramingPoint:
-    """One framing of several: when `effect.last` was committed, and the maintenance since `effect.first`."""
-
-    timestamp_ms: int
-    effect: FramingEffect
-    maintenance: tuple[str, ...] = ()
-
-
-def framing_series(log: DeltaLog, span: LogSpan) -> tuple[FramingPoint, ...]:
-    """Return the effect of each day's last version, framed after that of the day before; the first has none."""
-    return tuple(
-        FramingPoint(
-            span.time_ms(last.version), framing_effect(first, last), span.maintenance(first.version, last.version)
-        )
-        for first, last in pairwise(log.snapshots(span.daily_versions()))
-    )
 
 
 def table_sizes(span: LogSpan) -> Iterator[FileSum]:

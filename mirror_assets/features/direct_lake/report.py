@@ -8,14 +8,7 @@ from functools import cached_property
 
 from mirror_assets.features.direct_lake.consumers import NO_CONSUMERS, RetentionConsumers
 from mirror_assets.features.direct_lake.footers import FooterReader, Footers
-from mirror_assets.features.direct_lake.framing import (
-    FramingEffect,
-    FramingPoint,
-    LogSpan,
-    framing_effect,
-    framing_series,
-    recent_span,
-)
+from mirror_assets.features.direct_lake.framing import FramingEffect, framing_effect, recent_span
 from mirror_assets.features.direct_lake.guardrails import CapacityFit, Guardrails, growth, measure, predicted_mirror
 from mirror_assets.features.direct_lake.layout import (
     Advice,
@@ -45,7 +38,7 @@ _DAY_MS = 86_400_000
 class InspectedTable:
     """A table's newest version at `now` (seconds since 1970). Each property is computed when it is first used.
 
-    Growth and framing are those of the last `recent_days`. All properties raise what the log and `reader` raise.
+    Growth is that of the last `recent_days`. All properties raise what the log and `reader` raise.
     """
 
     name: str
@@ -65,14 +58,11 @@ class InspectedTable:
         return layout_report(self.log.snapshot(), self.footers)
 
     @cached_property
-    def span(self) -> LogSpan:
-        """The versions of the last days."""
-        return recent_span(self.log, self._since_ms)
-
-    @cached_property
     def guardrails(self) -> Guardrails:
         """The table, and its mirror as predicted, against every capacity."""
-        a_day = growth(self.span, self._since_ms, round(self.now * 1000))
+        now_ms = round(self.now * 1000)
+        since_ms = now_ms - round(self.recent_days * _DAY_MS)
+        a_day = growth(recent_span(self.log, since_ms), since_ms, now_ms)
         size = measure(self.name, self.log.snapshot(), self.footers, a_day)
         return Guardrails(CapacityFit.of(size), CapacityFit.of(predicted_mirror(size)))
 
@@ -82,17 +72,13 @@ class InspectedTable:
         metadata = self.log.snapshot().metadata
         return type_issues(self.log.uri, ColumnNames.of(metadata), metadata.partition_columns, self.layout.columns)
 
-    @property
-    def _since_ms(self) -> int:
-        return round(self.now * 1000) - round(self.recent_days * _DAY_MS)
-
 
 @dataclass(frozen=True)
 class DirectLakeReport:
     """A table at its newest version, committed at `timestamp_ms` (since 1970), as read at `now` (in seconds).
 
-    `framing` is what a model loads that is framed after each of the last days with a commit. `reframing` is what
-    models with the given frames load when they are framed now. `script` has the steps of `maintenance` as SQL.
+    `reframing` is what models with the given frames load when they are framed now. `script` has the steps of
+    `maintenance` as SQL.
     """
 
     name: str
@@ -106,7 +92,6 @@ class DirectLakeReport:
     types: tuple[TypeIssue, ...]
     vacuum: VacuumPlan
     answers: tuple[ColumnAnswer, ...]
-    framing: tuple[FramingPoint, ...]
     reframing: tuple[FramingEffect, ...]
     maintenance: tuple[MaintenanceStep, ...]
     script: str
@@ -154,7 +139,6 @@ def table_report(
         types=table.types,
         vacuum=vacuum,
         answers=(*loaded, *float_answers(layout.columns, layout.writers)),
-        framing=framing_series(log, table.span),
         reframing=tuple(framing_effect(before, snapshot) for before in log.snapshots(framed)),
         maintenance=maintenance,
         script=script(sql_name, snapshot.version, maintenance),

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from hypothesis import strategies as st
 
 from mirror_assets.features.direct_lake.framing import LogSpan
 from mirror_assets.source.actions import Actions, CommitInfo, LiveFile, Metadata, Protocol, Tombstone, Vector
-from mirror_assets.source.log import DeltaLog, LoggedCommit
+from mirror_assets.source.log import LoggedCommit
 from mirror_assets.source.replay import Snapshot
 
 _DAY = 86_400_000
@@ -56,23 +56,9 @@ class Story:
         commits = (commit(self.first + step, *pair) for step, pair in enumerate(pairs, 1))
         return LogSpan(self.snapshot(self.first), tuple(commits))
 
-    @property
-    def log(self) -> DeltaLog:
-        """A log that has its versions."""
-        return _StoryLog(self)
-
     def snapshot(self, version: int) -> Snapshot:
         """The version as a whole."""
         return snapshot(version, self.states[version - self.first])
-
-
-class _StoryLog(DeltaLog):
-    def __init__(self, story: Story) -> None:
-        super().__init__("t")
-        self._story = story
-
-    def snapshots(self, versions: Iterable[int], among: Collection[str] | None = None) -> Iterator[Snapshot]:  # noqa: ARG002
-        return map(self._story.snapshot, sorted(set(versions)))
 
 
 @st.composite

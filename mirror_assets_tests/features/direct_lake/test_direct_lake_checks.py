@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import time
 from dataclasses import replace
 from pathlib import Path
 
@@ -15,7 +13,6 @@ from mirror_assets.features.direct_lake import guardrails
 from mirror_assets.orchestration.translator import AssetKind, asset_key
 from mirror_assets_tests.asset_kinds import kind_of
 from mirror_assets_tests.orchestration.lakes import CHECKS, READ_DIRECTLY, TABLE, Shop, evaluated
-from mirror_assets_tests.source.handmade import commit_file
 
 
 @pytest.fixture
@@ -76,13 +73,6 @@ def test_a_missing_file_of_a_frame_is_an_error(shop: Shop) -> None:
     assert not found.passed
     assert f"missing: 1 file of frame v1, for example {gone.name}" in (found.description or "")
     assert found.metadata["lost_files"].value == 1
-
-
-def test_with_frames_the_newest_days_load_is_in_the_metadata(shop: Shop) -> None:
-    yesterday = time.time() - 86_400
-    os.utime(commit_file(Path(shop.source), 0), (yesterday, yesterday))
-    metadata = shop.checked("direct_lake: {frames: [1]}")["frames_safe"].metadata
-    assert [metadata[name].value for name in ("rows_kept", "rows_to_load")] == [3, 3]
 
 
 def test_frames_are_read_from_exports(shop: Shop) -> None:

@@ -17,9 +17,9 @@ from hypothesis import strategies as st
 from mirror_assets.features.direct_lake.framing import (
     FileSum,
     FramingEffect,
+    LogSpan,
     committed_by,
     framing_effect,
-    framing_series,
     recent_span,
     sum_of,
     table_sizes,
@@ -106,41 +106,9 @@ def test_every_file_is_counted_once(story: Story, data: st.DataObject) -> None:
 
 
 @given(stories())
-def test_each_day_is_compared_with_the_one_before(story: Story) -> None:
-    versions = story.history.daily_versions()
-    points = framing_series(story.log, story.history)
-    assert [point.effect for point in points] == [
-        framing_effect(story.snapshot(first), story.snapshot(last)) for first, last in pairwise(versions)
-    ]
-    assert [point.timestamp_ms for point in points] == [story.snapshot(last).timestamp_ms for last in versions[1:]]
-
-
-@given(stories())
 def test_sizes_are_those_of_whole_versions(story: Story) -> None:
     versions = range(story.first, story.first + len(story.states))
     assert list(table_sizes(story.history)) == [_all(story.snapshot(version)) for version in versions]
-
-
-@given(stories())
-def test_marks_are_the_maintenance_in_between(story: Story) -> None:
-    history = story.history
-    marks = [name for point in framing_series(story.log, history) for name in point.maintenance]
-    named = {"OPTIMIZE": "OPTIMIZE", "RESTORE": "RESTORE", "VACUUM END": "VACUUM"}
-    assert marks == [
-        named[operation]
-        for version, operation in enumerate(story.operations, story.first)
-        if operation in named and version > story.first
-    ]
-
-
-def test_days_end_with_their_last_commit() -> None:
-    """Three commits a day, the first at midnight."""
-    states = [{str(number): live_file(str(number)) for number in range(version + 1)} for version in range(8)]
-    story = Story(0, states, ["WRITE"] * 8)
-    history = story.history
-    assert history.daily_versions() == (0, 2, 5, 7)
-    daily = framing_series(story.log, history)
-    assert [(point.effect.kept.files, point.effect.reloaded.files) for point in daily] == [(1, 2), (3, 3), (6, 2)]
 
 
 Stock = dict[str, int]
@@ -212,23 +180,6 @@ def table(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def test_maintenance_is_named_and_changes_no_row(table: Path) -> None:
-    log = DeltaLog(str(table))
-    history = recent_span(log, 0)
-    assert history.every_version() == tuple(range(8))
-    assert history.maintenance(0, 7) == ("OPTIMIZE", "RESTORE", "VACUUM")
-    assert [history.maintenance(version - 1, version) for version in (3, 5, 7)] == [
-        ("OPTIMIZE",),
-        ("RESTORE",),
-        ("VACUUM",),
-    ]
-    optimize, restore, vacuum = (framing_effect(*log.snapshots([version - 1, version])) for version in (3, 5, 7))
-    assert (optimize.kept.rows, optimize.reloaded.rows, optimize.dropped.rows) == (0, 6, 6)
-    assert (restore.kept.rows, restore.reloaded.rows, restore.dropped.rows) == (0, 6, 7)
-    assert (vacuum.kept.rows, vacuum.reloaded.rows, vacuum.dropped.rows) == (6, 0, 0)
-    assert framing_effect(log.snapshot(2), log.snapshot(7)).kept.rows == 6
-
-
 @pytest.mark.parametrize(
     ("missing", "first"),
     [
@@ -241,15 +192,13 @@ def test_a_span_begins_after_the_last_gap(table: Path, missing: Sequence[int], f
     for version in missing:
         commit_file(table, version).unlink()
     log = DeltaLog(str(table))
-    assert recent_span(log, 0).every_version() == tuple(range(first, 8))
-    assert recent_span(log, log.time_ms(6)).first == 6
+    assert _versions(recent_span(log, 0)) == list(range(first, 8))
+    assert _versions(recent_span(log, log.time_ms(6))) == [6, 7]
+    assert _versions(recent_span(log, log.time_ms(7))) == [7]
 
 
-def test_one_version_is_a_span(table: Path) -> None:
-    log = DeltaLog(str(table))
-    history = recent_span(log, log.time_ms(7))
-    assert history.every_version() == history.daily_versions() == (7,)
-    assert framing_series(log, history) == ()
+def _versions(span: LogSpan) -> list[int]:
+    return [span.start.version, *(commit.version for commit in span.commits)]
 
 
 _SCHEMA = schema_string(column("id"))

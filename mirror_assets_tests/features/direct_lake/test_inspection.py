@@ -80,7 +80,6 @@ def test_a_report_has_all_parts(lake: Path, capsys: pytest.CaptureFixture[str]) 
         "VACUUM of",
         "nearly unique floats",
         "may hold NaN",
-        "Framed once a day",
         "Maintenance",
         "-- no optimize: not worth it",
     ):

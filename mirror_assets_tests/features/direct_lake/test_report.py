@@ -78,12 +78,8 @@ def test_vacuum_is_planned_for_readers_and_clock(sales: Path) -> None:
     assert at_once.maintenance[-1].why == "no file is old enough to be deleted"
 
 
-def test_what_framing_loads_by_day_and_for_each_frame(sales: Path) -> None:
-    for version, days_ago in enumerate((9, 2, 1, 1)):
-        _dated(commit_file(sales, version), _NOW - days_ago * _DAY)
-    found = table_report(_inspected(sales, _NOW), RetentionConsumers((Frame("model", 1), Frame("model", 3))))
-    assert [(point.effect.first, point.effect.last) for point in found.framing] == [(0, 1), (1, 3)]
-    assert [point.effect.reloaded.rows for point in found.framing] == [10, 10]
+def test_each_frame_has_what_a_refresh_loads(sales: Path) -> None:
+    found = table_report(_inspected(sales), RetentionConsumers((Frame("model", 1), Frame("model", 3))))
     assert [(effect.first, effect.dropped.rows) for effect in found.reframing] == [(1, 10), (3, 0)]
 
 

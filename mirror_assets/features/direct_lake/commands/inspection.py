@@ -202,14 +202,6 @@ def show_report(report: DirectLakeReport, sku: Sku | None, mode: DirectLakeMode)
         ("question", "column", "found", "advice"),
         [(one.question, one.column, one.found, one.advice) for one in report.answers],
     )
-    _show_if_any(
-        "Framed once a day",
-        (*_EFFECT_COLUMNS, "committed", "maintenance"),
-        [
-            (*_effect(point.effect), moment(point.timestamp_ms / 1000), ", ".join(dict.fromkeys(point.maintenance)))
-            for point in report.framing
-        ],
-    )
     _show_if_any("Frames, refreshed now", _EFFECT_COLUMNS, [_effect(effect) for effect in report.reframing])
     _show_if_any("Advice", ("about", "found", "do"), [(one.topic.value, one.found, one.do) for one in report.advice])
     show_text("Maintenance", report.script)

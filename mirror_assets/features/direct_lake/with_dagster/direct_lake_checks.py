@@ -1,7 +1,6 @@
 """The asset checks of Direct Lake. They read Delta log and Parquet footers of the source, without Spark."""
 
 import time
-from dataclasses import replace
 from pathlib import Path
 
 from mirror_assets.config.model import Config
@@ -19,7 +18,6 @@ from mirror_assets.features.direct_lake.check_rules import (
 from mirror_assets.features.direct_lake.consumers import source_consumers
 from mirror_assets.features.direct_lake.direct_lake_settings import DirectLakeSettings, DirectLakeTable
 from mirror_assets.features.direct_lake.footers import FooterReader
-from mirror_assets.features.direct_lake.framing import framing_series
 from mirror_assets.features.direct_lake.guardrails import TableSize, sku_of
 from mirror_assets.features.direct_lake.report import InspectedTable
 from mirror_assets.features.direct_lake.vacuum import plan_vacuum
@@ -37,16 +35,10 @@ def _inspected(checked: CheckedTable) -> InspectedTable:
 
 def _frames_safe(checked: CheckedTable) -> CheckResult:
     table, inspected = checked.table, checked.share(_inspected)
-    settings, log = DirectLakeTable.of(table).direct_lake, inspected.log
+    log = inspected.log
     consumers = source_consumers(checked.composed.config, table, log, checked.context.manifest())
     plan = plan_vacuum(log, inspected.now, *consumers)
-    result = check_frames(plan, log.snapshot().metadata, table.retention.warn_seconds)
-    if settings.frames or settings.exports:
-        for effect in [point.effect for point in framing_series(log, inspected.span)[-1:]]:
-            known = {"rows_kept": effect.kept.rows, "rows_to_load": effect.reloaded.rows}
-            known_rows = {name: rows for name, rows in known.items() if rows is not None}
-            result = replace(result, metadata=result.metadata | known_rows | {"bytes_to_load": effect.bytes_to_load})
-    return result
+    return check_frames(plan, log.snapshot().metadata, table.retention.warn_seconds)
 
 
 def _guardrails(checked: CheckedTable) -> CheckResult:
