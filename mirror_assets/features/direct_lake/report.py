@@ -10,13 +10,7 @@ from mirror_assets.features.direct_lake.consumers import NO_CONSUMERS, Retention
 from mirror_assets.features.direct_lake.footers import FooterReader, Footers
 from mirror_assets.features.direct_lake.framing import FramingEffect, framing_effect, recent_span
 from mirror_assets.features.direct_lake.guardrails import CapacityFit, Guardrails, growth, measure, predicted_mirror
-from mirror_assets.features.direct_lake.layout import (
-    Advice,
-    CalculatedColumn,
-    LayoutReport,
-    advice,
-    layout_report,
-)
+from mirror_assets.features.direct_lake.layout import Advice, LayoutReport, advice, layout_report
 from mirror_assets.features.direct_lake.maintenance_plan import MaintenanceStep, rewrite_steps, script, vacuum_steps
 from mirror_assets.features.direct_lake.table_columns import (
     ColumnAnswer,
@@ -103,11 +97,10 @@ def table_report(
     *,
     retain_hours: float | None = None,
     columns: Sequence[str] = (),
-    calculated: Sequence[CalculatedColumn] = (),
     fabric_name: str | None = None,
     max_files: int | None = None,
 ) -> DirectLakeReport:
-    """Report on the table, whose older versions the consumers read; a model uses `columns`, and has `calculated` ones.
+    """Report on the table, whose older versions the consumers read; a model uses `columns`.
 
     `retain_hours` are those of `VACUUM … RETAIN`. Maintenance is planned for Fabric's Spark if the table's name in
     Fabric's SQL is given, and for a capacity's limit of files.
@@ -135,7 +128,7 @@ def table_report(
         now=table.now,
         guardrails=table.guardrails,
         layout=layout,
-        advice=(*advice(layout), *(column.advice(names.schema) for column in calculated)),
+        advice=advice(layout),
         types=table.types,
         vacuum=vacuum,
         answers=(*loaded, *float_answers(layout.columns, layout.writers)),

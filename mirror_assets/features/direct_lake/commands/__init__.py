@@ -12,7 +12,6 @@ from mirror_assets.cli.options import PATH, Decorated, Exit, configured, example
 if TYPE_CHECKING:
     from mirror_assets.features.direct_lake.commands.inspection import Inspection
     from mirror_assets.features.direct_lake.guardrails import Sku
-    from mirror_assets.features.direct_lake.layout import CalculatedColumn
 
 
 def _inspection(options: Mapping[str, object]) -> Inspection:
@@ -45,15 +44,6 @@ def _sku(text: str) -> Sku:
 
     try:
         return sku_of(text)
-    except ValueError as error:
-        raise click.BadParameter(str(error)) from error
-
-
-def _calculated(text: str) -> CalculatedColumn:
-    from mirror_assets.features.direct_lake.layout import CalculatedColumn
-
-    try:
-        return CalculatedColumn.parse(text)
     except ValueError as error:
         raise click.BadParameter(str(error)) from error
 
@@ -100,13 +90,6 @@ def direct_lake() -> None:
 @_consumers
 @_capacity
 @click.option("--columns", type=_names, metavar="A,B", help="Columns that a model uses.")
-@click.option(
-    "--calculated",
-    multiple=True,
-    type=_calculated,
-    metavar="NAME=DAX",
-    help="Calculated column of a model, to land as a column; may be repeated.",
-)
 @click.option(
     "--fabric", metavar="[SCHEMA.]TABLE", help="Plan maintenance for Fabric's Spark, where the table has this name."
 )

@@ -33,7 +33,7 @@ from mirror_assets.features.direct_lake.guardrails import (
     consequence,
     sku_of,
 )
-from mirror_assets.features.direct_lake.layout import CalculatedColumn, LayoutReport
+from mirror_assets.features.direct_lake.layout import LayoutReport
 from mirror_assets.features.direct_lake.report import DirectLakeReport, InspectedTable, table_report
 from mirror_assets.features.direct_lake.vacuum import NeededFile, VacuumPlan, hours, hours_at_least, plan_vacuum
 from mirror_assets.lakes.access import access_to
@@ -54,7 +54,6 @@ class Inspection:
     sku: Sku | None = None
     mode: str | None = None
     columns: tuple[str, ...] = ()
-    calculated: tuple[CalculatedColumn, ...] = ()
     fabric: str | None = None
     cache: Path | None = None
     no_cache: bool = False
@@ -67,7 +66,6 @@ class Inspection:
             self._consumers(),
             retain_hours=self.retain_hours,
             columns=self.columns,
-            calculated=self.calculated,
             fabric_name=in_fabric,
             max_files=sku.files if sku else None,
         )
