@@ -38,14 +38,6 @@ CACHE_UNUSABLE = ErrorRow(
     "name a folder that this user may write, or use --no-cache, which reads every footer each time.",
     "mirror-assets plan --config path/to/mirror.yaml    # lists all mistakes with their lines",
 )
-COLUMN_UNKNOWN = ErrorRow(
-    ErrorCode.CONFIG_INVALID,
-    SettingError,
-    "A column that the table doesn't have.",
-    "the table has no column `{column}`.",
-    "name columns among {known}.",
-    "mirror-assets plan --config path/to/mirror.yaml    # lists all mistakes with their lines",
-)
 FRAME_REFUSED = ErrorRow(
     ErrorCode.VERSION_REFUSED,
     SettingError,

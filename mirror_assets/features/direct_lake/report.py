@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -12,15 +11,7 @@ from mirror_assets.features.direct_lake.framing import FramingEffect, framing_ef
 from mirror_assets.features.direct_lake.guardrails import CapacityFit, Guardrails, growth, measure, predicted_mirror
 from mirror_assets.features.direct_lake.layout import Advice, LayoutReport, advice, layout_report
 from mirror_assets.features.direct_lake.maintenance_plan import MaintenanceStep, rewrite_steps, script, vacuum_steps
-from mirror_assets.features.direct_lake.table_columns import (
-    ColumnAnswer,
-    ColumnNames,
-    TypeIssue,
-    dropped_bytes,
-    float_answers,
-    loaded_bytes,
-    type_issues,
-)
+from mirror_assets.features.direct_lake.table_columns import ColumnNames, TypeIssue, dropped_bytes, type_issues
 from mirror_assets.features.direct_lake.vacuum import VacuumPlan, plan_vacuum
 from mirror_assets.source.log import DeltaLog
 from mirror_assets.spark_names import table_at
@@ -85,7 +76,6 @@ class DirectLakeReport:
     advice: tuple[Advice, ...]
     types: tuple[TypeIssue, ...]
     vacuum: VacuumPlan
-    answers: tuple[ColumnAnswer, ...]
     reframing: tuple[FramingEffect, ...]
     maintenance: tuple[MaintenanceStep, ...]
     script: str
@@ -96,30 +86,27 @@ def table_report(
     consumers: RetentionConsumers = NO_CONSUMERS,
     *,
     retain_hours: float | None = None,
-    columns: Sequence[str] = (),
     fabric_name: str | None = None,
     max_files: int | None = None,
 ) -> DirectLakeReport:
-    """Report on the table, whose older versions the consumers read; a model uses `columns`.
+    """Report on the table, whose older versions the consumers read.
 
     `retain_hours` are those of `VACUUM … RETAIN`. Maintenance is planned for Fabric's Spark if the table's name in
     Fabric's SQL is given, and for a capacity's limit of files.
 
-    Raises SettingError for a frame or column that the table can't have, and for a cache that can't be used, StopError
+    Raises SettingError for a frame that the table can't have, and for a cache that can't be used, StopError
     for a data file that is missing or no Parquet, and what the log raises.
     """
     log, layout = table.log, table.layout
     snapshot, sql_name = log.snapshot(), fabric_name or table_at(log.uri)
-    names = ColumnNames.of(snapshot.metadata)
     vacuum = guard = plan_vacuum(log, table.now, *consumers, retain_hours)
     if retain_hours is not None:  # maintenance runs VACUUM without RETAIN
         guard = plan_vacuum(log, table.now, *consumers)
-    dropped = dropped_bytes(table.footers, names)
+    dropped = dropped_bytes(table.footers, ColumnNames.of(snapshot.metadata))
     rewrites = rewrite_steps(snapshot, sql_name, vorder=fabric_name is not None, max_files=max_files, dropped=dropped)
     rewritten = any(step.statement for step in rewrites)
     maintenance = (*rewrites, *vacuum_steps(snapshot, sql_name, guard, rewritten=rewritten))
     framed = {frame.version for frame in consumers.frames}.intersection(log.versions())
-    loaded = loaded_bytes(layout.columns, names, columns) if columns else ()
     return DirectLakeReport(
         name=table.name,
         uri=log.uri,
@@ -131,7 +118,6 @@ def table_report(
         advice=advice(layout),
         types=table.types,
         vacuum=vacuum,
-        answers=(*loaded, *float_answers(layout.columns, layout.writers)),
         reframing=tuple(framing_effect(before, snapshot) for before in log.snapshots(framed)),
         maintenance=maintenance,
         script=script(sql_name, snapshot.version, maintenance),

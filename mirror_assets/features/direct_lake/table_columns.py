@@ -8,14 +8,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from enum import Enum
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from mirror_assets.column_types import Family
-from mirror_assets.features.direct_lake.errors import COLUMN_UNKNOWN
 from mirror_assets.features.direct_lake.footers import Coding, Footers
 from mirror_assets.source.actions import Metadata
 from mirror_assets.source.schema import Field, Schema, parse_schema
@@ -28,9 +27,6 @@ _DELTAS_OWN = (
 )
 # A dictionary page stores the length of each text in this many bytes.
 _LENGTH_BYTES = 4
-_FLOATS = {"FLOAT", "DOUBLE"}
-# From this share on, different values of a row group are hardly compressed.
-_NEARLY_UNIQUE_PERCENT = 50.0
 
 
 def percent(part: int, whole: int) -> float:
@@ -195,85 +191,6 @@ def dropped_bytes(footers: Footers, names: ColumnNames) -> dict[str, int]:
         footers.files[file].path: size
         for file, size in zip(sums["file"].to_pylist(), sums["compressed_sum"].to_pylist(), strict=True)
     }
-
-
-@dataclass(frozen=True)
-class ColumnAnswer:
-    """A row of the report on columns: the question, the column, and the answer. `advice` may be empty."""
-
-    question: str
-    column: str
-    found: str
-    advice: str = ""
-    figures: Mapping[str, int | float | str] = field(default_factory=dict)
-
-
-def loaded_bytes(columns: Sequence[ParquetColumn], names: ColumnNames, used: Sequence[str]) -> tuple[ColumnAnswer, ...]:
-    """Return the compressed bytes that a model with the `used` columns loads, and a row per unused column.
-
-    Row groups are loaded whole, hidden rows included. Partition columns have no bytes, unless their writer stores them
-    in files also, as Spark does with column mapping. Raises SettingError for a name that, in exactly this spelling, is
-    not a column of the table.
-    """
-    sizes = {field_.name: 0 for field_ in names.schema.fields}
-    for name in used:
-        if name not in sizes:
-            raise COLUMN_UNKNOWN(column=name, known=", ".join(sizes))
-    for column in columns:
-        if column.name is not None:
-            sizes[column.name] += column.compressed
-    largest_first = sorted(sizes, key=lambda name: -sizes[name])
-    loaded = [name for name in largest_first if name in used]
-    used_bytes, all_bytes = sum(sizes[name] for name in loaded), sum(sizes.values())
-    share = percent(used_bytes, all_bytes)
-    return (
-        ColumnAnswer(
-            "bytes to load",
-            ", ".join(loaded),
-            f"{len(loaded)} columns load {used_bytes:,} bytes, {share:.0f} % of all",
-            figures={"used_bytes": used_bytes, "unused_bytes": all_bytes - used_bytes, "used_bytes_share": share},
-        ),
-        *(
-            ColumnAnswer(
-                "unused columns",
-                name,
-                f"{sizes[name]:,} bytes, {percent(sizes[name], all_bytes):.0f} % of all, are never loaded",
-                "drop the column if nothing else reads it",
-                {"bytes": sizes[name]},
-            )
-            for name in largest_first
-            if name not in used
-        ),
-    )
-
-
-def float_answers(columns: Sequence[ParquetColumn], writers: Mapping[str, int]) -> tuple[ColumnAnswer, ...]:
-    """Return a row per floating-point column of the table, the largest first; `writers` counts files by writer.
-
-    Spark's writer, parquet-mr, drops a dictionary that saves nothing on the first page, so a column of its files
-    without one has different values, unless it was configured to make none.
-    """
-    has_dictionaries = any(coding is not Coding.PLAIN for column in columns for coding in column.codings)
-    drops_useless = has_dictionaries and all(writer.startswith("parquet-mr") for writer in writers)
-    answers = []
-    for column in columns:
-        if column.name is None or not _FLOATS.intersection(column.physical_types):
-            continue
-        least, most = 0.0, 100.0
-        if column.distinct is not None and column.least_in_groups is not None:
-            not_null = column.values - (column.nulls or 0)
-            most = percent(column.distinct.most, not_null)
-            all_differ = drops_useless and Coding.PLAIN in column.codings
-            least = most if all_differ else percent(column.least_in_groups, not_null)
-        found, advice = "the number of different values is unknown", ""
-        if least >= _NEARLY_UNIQUE_PERCENT:
-            found, advice = f"at least {least:.0f} of 100 values differ", "round it, or store it as DECIMAL(17,4)"
-        elif most < _NEARLY_UNIQUE_PERCENT:
-            found = f"at most {most:.0f} of 100 values differ"
-        figures = {"bytes": column.compressed, "least_percent": least, "most_percent": most}
-        text = f"{column.share:.0f} % of all bytes; in a row group, {found}"
-        answers.append(ColumnAnswer("nearly unique floats", column.label, text, advice, figures))
-    return tuple(answers)
 
 
 # Unicode characters; each takes at least one byte.

@@ -125,13 +125,6 @@ def _dated(path: Path, seconds: float) -> None:
     os.utime(path, (seconds, seconds))
 
 
-def test_the_use_of_columns_is_reported_if_it_is_given(sales: Path) -> None:
-    assert [answer.question for answer in table_report(_inspected(sales)).answers] == ["nearly unique floats"]
-    used, unused, _, floats = table_report(_inspected(sales), columns=("id", "price")).answers
-    assert (used.question, set(used.column.split(", "))) == ("bytes to load", {"id", "price"})
-    assert (unused.question, floats.question) == ("unused columns", "nearly unique floats")
-
-
 def test_a_second_report_reads_no_footer(sales: Path, tmp_path: Path) -> None:
     log = DeltaLog(str(sales))
     reader = FooterReader(log.uri, log.files, tmp_path / "cache")
@@ -145,7 +138,7 @@ def test_a_second_report_reads_no_footer(sales: Path, tmp_path: Path) -> None:
 def test_an_empty_table_has_a_report(tmp_path: Path) -> None:
     DeltaTable.create(tmp_path / "empty", pa.schema([("id", pa.int64())]))
     found = table_report(_inspected(tmp_path / "empty"))
-    assert (found.guardrails.table.size.rows, found.advice, found.types, found.answers) == (0, (), (), ())
+    assert (found.guardrails.table.size.rows, found.advice, found.types) == (0, (), ())
 
 
 @pytest.mark.parametrize(

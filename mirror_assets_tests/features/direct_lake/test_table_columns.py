@@ -3,39 +3,30 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import replace
-from datetime import date
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from deltalake import ColumnProperties, DeltaTable, WriterProperties, write_deltalake
+from deltalake import WriterProperties, write_deltalake
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mirror_assets.errors import ErrorCode, SettingError
 from mirror_assets.features.direct_lake.footers import Coding, Footers
 from mirror_assets.features.direct_lake.table_columns import (
     MOST_CHARACTERS,
     Certainty,
-    ColumnAnswer,
     ColumnNames,
     DistinctValues,
     ParquetColumn,
     TypeIssue,
-    float_answers,
-    loaded_bytes,
     parquet_columns,
     type_issues,
 )
 from mirror_assets.source.actions import Metadata
-from mirror_assets_tests.errors import raises
 from mirror_assets_tests.features.direct_lake.parquet_files import age, named, read, reader, report, write
 from mirror_assets_tests.source.handmade import Action, column, schema_string
-
-_PLAIN = WriterProperties(default_column_properties=ColumnProperties(dictionary_enabled=False))
 
 
 def _names(*columns: Action, **configuration: str) -> ColumnNames:
@@ -160,90 +151,6 @@ def test_a_column_of_files_is_found_in_the_table(
     names: ColumnNames, path: str, found: str | None, is_dropped: bool
 ) -> None:
     assert (names.column(path), names.is_dropped(path)) == (found, is_dropped)
-
-
-def test_a_query_loads_the_columns_that_it_names(tmp_path: Path) -> None:
-    rows = {
-        "Date": pa.array([date(2024, 9, 16 + i % 2) for i in range(300)]),
-        "ProductID": [f"product {i % 20}" for i in range(300)],
-        "StockOnHand": [i * 37 % 101 for i in range(300)],
-        "Member": pa.array([{"a": i, "b": str(i)} for i in range(300)]),
-    }
-    for _ in range(2):
-        write_deltalake(tmp_path, pa.table(rows), mode="append", partition_by=["Date"])
-    columns, names = report(tmp_path).columns, _names(*map(column, rows))
-    loaded, unused = loaded_bytes(columns, names, ["ProductID", "StockOnHand", "Date"])
-    stored: dict[str, int] = {}
-    for uri in DeltaTable(tmp_path).file_uris():
-        group = pq.read_metadata(uri.removeprefix("file://")).row_group(0)
-        for chunk in (group.column(i) for i in range(group.num_columns)):
-            name = chunk.path_in_schema.partition(".")[0]
-            stored[name] = stored.get(name, 0) + chunk.total_compressed_size
-    used = stored["ProductID"] + stored["StockOnHand"]  # the values of Date name folders
-    assert loaded.figures["used_bytes"] == used
-    share = 100 * used / (used + stored["Member"])
-    assert loaded.found == f"3 columns load {used:,} bytes, {share:.0f} % of all"
-    assert (unused.column, unused.figures["bytes"]) == ("Member", stored["Member"])
-    with raises(SettingError, ErrorCode.CONFIG_INVALID, match=r"no column `productid`.*Date, ProductID"):
-        loaded_bytes(columns, names, ["Date", "productid"])
-
-
-_FLOATS = {"price": [i % 10 + 0.5 for i in range(1_000)], "share": [i / 7 for i in range(1_000)]}
-
-
-def _answers(path: Path) -> dict[str, ColumnAnswer]:
-    found = report(path)
-    return {answer.column: answer for answer in float_answers(found.columns, found.writers)}
-
-
-def test_floats_that_rarely_repeat_are_to_be_rounded(tmp_path: Path) -> None:
-    """In files of Spark's writer, by their footers."""
-    rare = [i / 7 if i % 100 == 0 else None for i in range(1_000)]
-    columns = {**_FLOATS, "rare": rare, "none": pa.array([None] * 1_000, pa.float64())}
-    write(tmp_path, "a.parquet", pa.table({**columns, "id": range(1_000)}), version="1.0")
-    age(tmp_path / "a.parquet", b"")
-    stored = parquet_columns(read(tmp_path), _names(column("id"), *(column(name, "double") for name in columns)))
-    found = {answer.column: answer for answer in float_answers(stored, {"parquet-mr": 1})}
-    assert {name: (one.figures["least_percent"], one.figures["most_percent"]) for name, one in found.items()} == {
-        "price": (1, 1),
-        "share": (100, 100),
-        "rare": (100, 100),
-        "none": (0, 0),
-    }
-    assert "DECIMAL" in found["share"].advice
-    assert (found["price"].advice, found["none"].advice) == ("", "")
-    assert found["share"].found.endswith("% of all bytes; in a row group, at least 100 of 100 values differ")
-
-
-@pytest.mark.parametrize(
-    ("rows", "advised"),
-    [
-        # A full dictionary, and dictionaries of other writers, prove that values differ.
-        ({"x": [i / 7 for i in range(200_000)]}, {"x": "round it, or store it as DECIMAL(17,4)"}),
-        (_FLOATS, {"price": "", "share": "round it, or store it as DECIMAL(17,4)"}),
-    ],
-)
-def test_dictionaries_of_delta_rs_prove_different_values(
-    tmp_path: Path, rows: dict[str, list[float]], advised: dict[str, str]
-) -> None:
-    write_deltalake(tmp_path, pa.table(rows))
-    found = _answers(tmp_path)
-    assert {name: answer.advice for name, answer in found.items()} == advised
-    if "x" in found:
-        assert found["x"].figures["most_percent"] == 100
-
-
-def test_without_dictionaries_nothing_is_known_of_floats(tmp_path: Path) -> None:
-    write_deltalake(tmp_path, pa.table({"x": [i / 7 for i in range(500)]}), writer_properties=_PLAIN)
-    (found,) = _answers(tmp_path).values()
-    assert found.found == "100 % of all bytes; in a row group, the number of different values is unknown"
-    # Spark's writer drops dictionaries that save nothing, unless it makes none at all.
-    (x,), spark = report(tmp_path).columns, {"parquet-mr version 1.17.1": 1}
-    assert float_answers([x], spark) == (found,)
-    other = replace(x, label="other", name=None, codings={Coding.DICTIONARY: 1})
-    (dropped,) = float_answers([x, other], spark)
-    assert dropped.figures["least_percent"] == 100
-    assert float_answers([x, other], {"delta-rs": 1}) == (found,)
 
 
 def _schema(*columns: Action) -> ColumnNames:

@@ -22,13 +22,6 @@ def _inspection(options: Mapping[str, object]) -> Inspection:
     return Inspection(**given)  # type: ignore[arg-type]
 
 
-def _names(text: str) -> tuple[str, ...]:
-    names = tuple(name.strip() for name in text.split(","))
-    if not all(names):
-        raise click.BadParameter(f"expected column names separated by commas, got {text!r}")
-    return names
-
-
 def _hours(text: str) -> float:
     try:
         hours = float(text)
@@ -89,7 +82,6 @@ def direct_lake() -> None:
 @_table
 @_consumers
 @_capacity
-@click.option("--columns", type=_names, metavar="A,B", help="Columns that a model uses.")
 @click.option(
     "--fabric", metavar="[SCHEMA.]TABLE", help="Plan maintenance for Fabric's Spark, where the table has this name."
 )

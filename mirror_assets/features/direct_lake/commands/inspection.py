@@ -53,7 +53,6 @@ class Inspection:
     retain_hours: float | None = None
     sku: Sku | None = None
     mode: str | None = None
-    columns: tuple[str, ...] = ()
     fabric: str | None = None
     cache: Path | None = None
     no_cache: bool = False
@@ -65,7 +64,6 @@ class Inspection:
             self._inspected(),
             self._consumers(),
             retain_hours=self.retain_hours,
-            columns=self.columns,
             fabric_name=in_fabric,
             max_files=sku.files if sku else None,
         )
@@ -195,11 +193,6 @@ def show_report(report: DirectLakeReport, sku: Sku | None, mode: DirectLakeMode)
     statements = [f"{one.statement};" for one in report.types if one.statement]
     if statements:
         show_text("Queries that decide it", "\n".join(statements))
-    _show_if_any(
-        "Use of columns",
-        ("question", "column", "found", "advice"),
-        [(one.question, one.column, one.found, one.advice) for one in report.answers],
-    )
     _show_if_any("Frames, refreshed now", _EFFECT_COLUMNS, [_effect(effect) for effect in report.reframing])
     _show_if_any("Advice", ("about", "found", "do"), [(one.topic.value, one.found, one.do) for one in report.advice])
     show_text("Maintenance", report.script)
