@@ -242,7 +242,7 @@ def _advice_on_columns(report: LayoutReport) -> Iterator[Advice]:
         yield Advice(
             AdviceTopic.DICTIONARIES,
             f"{', '.join(large)}: mostly without dictionaries, so there are many different values",
-            "round them, split date from time, or leave columns that no one groups by out of the model",
+            "round floats, split date from time, or leave columns that no one groups by out of the model",
         )
     if 100 * report.dropped_bytes > _MUCH_DROPPED_PERCENT * report.files.total:
         yield Advice(

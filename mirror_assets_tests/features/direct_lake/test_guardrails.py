@@ -254,7 +254,7 @@ def test_figures_are_those_of_the_live_files(tmp_path: Path) -> None:
 def test_hidden_rows_are_counted_separately(tmp_path: Path) -> None:
     hiding = file_action("add", records=10, deleted=4)
     write_commit(tmp_path, 0, [PROTOCOL, metadata_action(schema_string(column("id"))), info(), hiding])
-    footer = Footer("a.parquet", 1, 10, "", vorder=False, dictionaries=False, group_rows=(), chunks=())
+    footer = Footer("a.parquet", 1, 10, "", vorder=False, group_rows=(), chunks=())
     found = measure("t", DeltaLog(str(tmp_path)).snapshot(), Footers(as_table([footer])))
     assert (found.rows, found.hidden_rows) == (6, 4)
 

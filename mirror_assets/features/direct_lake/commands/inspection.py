@@ -85,7 +85,7 @@ class Inspection:
 
     def guardrails(self, *, as_json: bool) -> Exit:
         """Print which capacities a table fits into; fail if it exceeds a limit of the chosen one."""
-        sku, found = self._capacity, self._inspected(dictionaries=False).guardrails
+        sku, found = self._capacity, self._inspected().guardrails
         if as_json:
             show_json([_guardrails(found, sku, self._mode)])
         else:
@@ -146,10 +146,10 @@ class Inspection:
         known = source_consumers(config, settings, self._log, manifest)
         return RetentionConsumers((*named, *known.frames), known.mirror)
 
-    def _inspected(self, *, dictionaries: bool = True) -> InspectedTable:
+    def _inspected(self) -> InspectedTable:
         """Return the table as it is now."""
         log, cache = self._log, None if self.no_cache else self.cache or cache_folder()
-        return InspectedTable(self.table, log, FooterReader(log.uri, log.files, cache, dictionaries), time.time())
+        return InspectedTable(self.table, log, FooterReader(log.uri, log.files, cache), time.time())
 
 
 def _vacuum(plan: VacuumPlan) -> dict[str, object]:
@@ -326,12 +326,11 @@ def _show_columns(layout: LayoutReport) -> None:
             f"{column.compressed:,}",
             f"{column.share:.1f}",
             f"{column.without_dictionary_percent:.0f}",
-            f"{column.distinct.least:,} to {column.distinct.most:,}" if column.distinct else "unknown",
             "dropped" if column.is_dropped else "",
         )
         for column in layout.columns[:_MOST_COLUMNS]
     ]
-    names = ("column", "bytes", "% of all", "% of chunks without dictionary", "different values", "")
+    names = ("column", "bytes", "% of all", "% of chunks without dictionary", "")
     _show_if_any("Columns", names, rows)
     if len(layout.columns) > _MOST_COLUMNS:
         show_line(f"… and {len(layout.columns) - _MOST_COLUMNS:,} smaller ones; --json has all.")

@@ -151,7 +151,7 @@ def _rewrites(context: TableContext, log: DeltaLog) -> list[MaintenanceStep]:
     settings, sku = own.maintenance, own.direct_lake.sku
     purge, dropped = Maintenance.PURGE in settings, dict[str, int]()
     if purge:
-        footers = FooterReader(log.uri, log.files, dictionaries=False).read(snapshot.files)
+        footers = FooterReader(log.uri, log.files).read(snapshot.files)
         dropped = dropped_bytes(footers, ColumnNames.of(snapshot.metadata))
     return rewrite_steps(
         snapshot,
