@@ -7,13 +7,7 @@ from dataclasses import replace
 from datetime import datetime, timezone
 
 from mirror_assets.features.direct_lake.direct_lake_settings import DirectLakeMode
-from mirror_assets.features.direct_lake.guardrails import (
-    CapacityFit,
-    FitVerdict,
-    Sku,
-    TableSize,
-    consequence,
-)
+from mirror_assets.features.direct_lake.guardrails import FitVerdict, Sku, TableSize, consequence, fit
 from mirror_assets.features.direct_lake.layout import AdviceTopic, LayoutReport, advice
 from mirror_assets.features.direct_lake.table_columns import Certainty, TypeIssue, percent
 from mirror_assets.features.direct_lake.vacuum import NeededFile, Requirement, VacuumPlan
@@ -91,11 +85,10 @@ def check_guardrails(size: TableSize, sku: Sku | None, mode: DirectLakeMode) -> 
     """
     if size.growth is not None and size.growth.days < _SHORTEST_DAYS:
         size = replace(size, growth=None)
-    fitting, growth = CapacityFit.of(size), size.growth
-    smallest, fit = fitting.smallest, fitting.into(sku) if sku else None
+    growth, smallest, fitting = size.growth, size.smallest, fit(sku, size) if sku else None
     fits = f"it fits into {smallest.name}" if smallest else "it certainly fits into no capacity"
     sku_name, over, near = sku.name if sku else None, list[str](), list[str]()
-    for use in fit.uses if fit else ():
+    for use in fitting.uses if fitting else ():
         on_sku = f"{use} on {sku_name}"
         if use.verdict is FitVerdict.OVER:
             over.append(f"{on_sku}: {consequence(mode, use.limit)}; {fits}")
@@ -113,8 +106,8 @@ def check_guardrails(size: TableSize, sku: Sku | None, mode: DirectLakeMode) -> 
         "hidden_rows": size.hidden_rows,
         "sku": sku_name,
         "smallest_sku": smallest.name if smallest else None,
-        "headroom_percent": fit.tightest.headroom_percent if fit and fit.tightest else None,
-        "days_left": fit.days_left if fit else None,
+        "headroom_percent": fitting.tightest.headroom_percent if fitting and fitting.tightest else None,
+        "days_left": fitting.days_left if fitting else None,
         "files_per_day": growth.files if growth else None,
         "rows_per_day": growth.rows if growth else None,
     }

@@ -15,12 +15,6 @@ from mirror_assets.source.ranges import parse_point
 if TYPE_CHECKING:
     from mirror_assets.config.rules import Mistakes
 
-# Fabric's capacities with limits for Direct Lake, which guardrails.py has; some have several names.
-CAPACITIES = (
-    *("F2", "F4", "F8", "F16", "F32", "F64", "FT1", "P1", "F128", "P2", "F256", "P3", "F512", "P4", "F1024", "P5"),
-    "F2048",
-)
-
 
 class DirectLakeMode(str, Enum):
     """The kinds of Direct Lake. They differ in what happens when a table exceeds a limit."""
@@ -39,9 +33,9 @@ class Maintenance(str, Enum):
 
 
 def _sku(value: object) -> object:
-    if value is None or (isinstance(value, str) and value.upper() in CAPACITIES):
-        return value.upper() if isinstance(value, str) else None
-    raise ValueError(f"expected a capacity ({', '.join(CAPACITIES)}) or null, got {value!r}")
+    from mirror_assets.features.direct_lake.guardrails import sku_of  # it needs the kinds of Direct Lake
+
+    return None if value is None else sku_of(str(value)).name
 
 
 def _frame(value: object) -> object:

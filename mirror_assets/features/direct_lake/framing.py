@@ -1,4 +1,4 @@
-"""The rows that Direct Lake keeps and loads when it is framed at another version, by the log alone (reference §3.2)."""
+"""The rows that Direct Lake keeps and loads at another version (reference §3.2), and growth, by the log alone."""
 
 from __future__ import annotations
 
@@ -6,11 +6,15 @@ from bisect import bisect_right
 from collections.abc import Iterator
 from dataclasses import dataclass
 from operator import add, sub
+from statistics import linear_regression
 
 from mirror_assets.source.actions import LiveFile
 from mirror_assets.source.log import DeltaLog, LoggedCommit
 from mirror_assets.source.replay import Snapshot
 
+_DAY_MS = 86_400_000
+# In a shorter time, a burst of commits would look like a trend.
+_SHORTEST_MS = 3_600_000
 _SINCE_TIME = "delta.inCommitTimestampEnablementTimestamp"
 
 
@@ -152,3 +156,40 @@ def table_sizes(span: LogSpan) -> Iterator[FileSum]:
             live[file.path] = file
             total += sum_of(file)
         yield total
+
+
+@dataclass(frozen=True)
+class Growth:
+    """A table's growth per day: the slope of the line nearest to its size over the last `days` (least squares).
+
+    `rows` are visible ones; None if the log doesn't have the rows of all files that came or went.
+    """
+
+    files: float
+    rows: float | None
+    bytes: float
+    days: float
+    commits: int
+
+
+def growth(span: LogSpan, since_ms: int, now_ms: int) -> Growth | None:
+    """Return the growth from `since_ms`, or the beginning of the span, until now; None for less than an hour."""
+    times, sizes = [span.start.timestamp_ms, *(one.timestamp_ms for one in span.commits)], list(table_sizes(span))
+    if len(times) > 1 and times[0] > times[1]:  # only the checkpoint of the start is left, which is younger
+        times, sizes = times[1:], sizes[1:]
+    times[0] = max(since_ms, times[0])
+    if now_ms - times[0] < _SHORTEST_MS:
+        return None
+    days = [(at - times[0]) / _DAY_MS for at in (*times, now_ms)]
+
+    def slope(amounts: list[int]) -> float:
+        return linear_regression(days, [*amounts, amounts[-1]]).slope
+
+    is_known = len({size.without_rows for size in sizes}) == 1
+    return Growth(
+        files=slope([size.files for size in sizes]),
+        rows=slope([size.known_rows for size in sizes]) if is_known else None,
+        bytes=slope([size.bytes for size in sizes]),
+        days=days[-1],
+        commits=len(times) - 1,
+    )

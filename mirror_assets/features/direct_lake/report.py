@@ -7,8 +7,8 @@ from functools import cached_property
 
 from mirror_assets.features.direct_lake.consumers import NO_CONSUMERS, RetentionConsumers
 from mirror_assets.features.direct_lake.footers import FooterReader, Footers
-from mirror_assets.features.direct_lake.framing import FramingEffect, framing_effect, recent_span
-from mirror_assets.features.direct_lake.guardrails import CapacityFit, Guardrails, growth, measure, predicted_mirror
+from mirror_assets.features.direct_lake.framing import FramingEffect, framing_effect, growth, recent_span
+from mirror_assets.features.direct_lake.guardrails import TableSize, measure
 from mirror_assets.features.direct_lake.layout import Advice, LayoutReport, advice, layout_report
 from mirror_assets.features.direct_lake.maintenance_plan import MaintenanceStep, rewrite_steps, script, vacuum_steps
 from mirror_assets.features.direct_lake.table_columns import ColumnNames, TypeIssue, dropped_bytes, type_issues
@@ -43,13 +43,12 @@ class InspectedTable:
         return layout_report(self.log.snapshot(), self.footers)
 
     @cached_property
-    def guardrails(self) -> Guardrails:
-        """The table, and its mirror as predicted, against every capacity."""
+    def size(self) -> TableSize:
+        """The numbers that Direct Lake limits."""
         now_ms = round(self.now * 1000)
         since_ms = now_ms - round(self.recent_days * _DAY_MS)
         a_day = growth(recent_span(self.log, since_ms), since_ms, now_ms)
-        size = measure(self.name, self.log.snapshot(), self.footers, a_day)
-        return Guardrails(CapacityFit.of(size), CapacityFit.of(predicted_mirror(size)))
+        return measure(self.name, self.log.snapshot(), self.footers, a_day)
 
     @cached_property
     def types(self) -> tuple[TypeIssue, ...]:
@@ -71,7 +70,7 @@ class DirectLakeReport:
     version: int
     timestamp_ms: int
     now: float
-    guardrails: Guardrails
+    size: TableSize
     layout: LayoutReport
     advice: tuple[Advice, ...]
     types: tuple[TypeIssue, ...]
@@ -113,7 +112,7 @@ def table_report(
         version=snapshot.version,
         timestamp_ms=snapshot.timestamp_ms,
         now=table.now,
-        guardrails=table.guardrails,
+        size=table.size,
         layout=layout,
         advice=advice(layout),
         types=table.types,

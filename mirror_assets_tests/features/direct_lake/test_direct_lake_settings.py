@@ -53,8 +53,8 @@ def test_what_reads_a_table_and_what_maintains_it() -> None:
 @pytest.mark.parametrize(
     ("line", "expected"),
     [
-        ("direct_lake: {sku: F3}", "direct_lake.sku: expected a capacity (F2, F4, F8, F16, F32, F64, FT1, P1, F128, P2, F256, P3, F512, P4, F1024, P5, F2048) or null, got 'F3'"),
-        ("direct_lake: {sku: 64}", "direct_lake.sku: expected a capacity (F2, F4, F8, F16, F32, F64, FT1, P1, F128, P2, F256, P3, F512, P4, F1024, P5, F2048) or null, got 64"),
+        ("direct_lake: {sku: F3}", "direct_lake.sku: F3 is not a capacity; expected one of F2, F4, F8, F16, F32, F64, FT1, P1, F128, P2, F256, P3, F512, P4, F1024, P5, F2048"),
+        ("direct_lake: {sku: 64}", "direct_lake.sku: 64 is not a capacity; expected one of F2, F4, F8, F16, F32, F64, FT1, P1, F128, P2, F256, P3, F512, P4, F1024, P5, F2048"),
         ("direct_lake: {mode: lake}", "direct_lake.mode: expected 'onelake', 'sql' or 'sql_only', got 'lake'"),
         ("direct_lake: {frames: [3, soon]}", "direct_lake.frames.1: expected a version, or a time like 2026-01-31, 2026-01-31 18:30:00 or 2026-01-31 18:30:00.250 Europe/Berlin, got 'soon'"),
         ("direct_lake: {frames: [-1]}", "direct_lake.frames.0: expected a version or a time like 'yyyy-MM-dd HH:mm:ss', got -1"),

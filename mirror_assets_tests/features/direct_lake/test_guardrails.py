@@ -16,23 +16,20 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mirror_assets.features.direct_lake.check_rules import check_guardrails
-from mirror_assets.features.direct_lake.direct_lake_settings import CAPACITIES, DirectLakeMode
+from mirror_assets.features.direct_lake.direct_lake_settings import DirectLakeMode
 from mirror_assets.features.direct_lake.footers import Footer, FooterReader, Footers, as_table
-from mirror_assets.features.direct_lake.framing import recent_span, table_sizes
+from mirror_assets.features.direct_lake.framing import Growth, growth, recent_span, table_sizes
 from mirror_assets.features.direct_lake.guardrails import (
     GB,
     SKUS,
     SOURCE_DATE,
-    CapacityFit,
     FitVerdict,
-    Growth,
     Limit,
     LimitUse,
     Sku,
     TableSize,
     consequence,
     fit,
-    growth,
     measure,
     predicted_mirror,
     sku_of,
@@ -86,13 +83,13 @@ def test_hidden_rows_alone_leave_it_open() -> None:
         FitVerdict.UNSURE,
         FitVerdict.FITS,
     )
-    assert CapacityFit.of(hiding).smallest == sku_of("F64")
+    assert hiding.smallest == sku_of("F64")
 
 
 def test_a_model_has_the_size_of_its_table() -> None:
     table = replace(_SMALL, bytes=12 * GB)
     assert fit(_F2, table).verdict is FitVerdict.OVER
-    assert CapacityFit.of(table).smallest == sku_of("F16")
+    assert table.smallest == sku_of("F16")
     model = fit(_F64, table).uses[-1]
     assert (model.allowed, model.headroom_percent, str(model)) == (
         None,
@@ -123,10 +120,9 @@ def test_days_until_a_limit() -> None:
 
 @given(_FIGURES)
 def test_what_fits_fits_into_every_larger_capacity(table: TableSize) -> None:
-    fitting = CapacityFit.of(table)
-    fits = [found.verdict is FitVerdict.FITS for found in fitting.fits]
+    fits = [found.verdict is FitVerdict.FITS for found in table.fits]
     assert fits == sorted(fits)
-    assert fitting.smallest == (SKUS[fits.index(True)] if any(fits) else None)
+    assert table.smallest == (SKUS[fits.index(True)] if any(fits) else None)
 
 
 def test_over_a_limit_onelake_fails_and_sql_falls_back() -> None:
@@ -186,7 +182,6 @@ def test_limits_are_those_of_the_page() -> None:
 
 
 def test_a_capacity_has_several_names() -> None:
-    assert tuple(name for sku in SKUS for name in sku.names) == CAPACITIES
     assert sku_of("p1") is sku_of("FT1") is sku_of("F64")
     with pytest.raises(ValueError, match=r"F3 is not a capacity; expected one of F2, F4, .*P5, F2048"):
         sku_of("F3")

@@ -14,7 +14,7 @@ from deltalake import DeltaTable, write_deltalake
 
 from mirror_assets.features.direct_lake.consumers import Frame, MirrorNeeds, RetentionConsumers
 from mirror_assets.features.direct_lake.footers import FooterReader, cache_folder
-from mirror_assets.features.direct_lake.guardrails import FitVerdict, Limit, sku_of
+from mirror_assets.features.direct_lake.guardrails import FitVerdict, Limit, fit, sku_of
 from mirror_assets.features.direct_lake.maintenance_plan import StepKind
 from mirror_assets.features.direct_lake.report import InspectedTable, table_report
 from mirror_assets.features.direct_lake.vacuum import Requirement
@@ -48,14 +48,13 @@ def sales(tmp_path: Path) -> Path:
 
 def test_the_parts_agree(sales: Path) -> None:
     found = table_report(_inspected(sales))
-    size = found.guardrails.table.size
+    size = found.size
     assert (found.name, found.uri, found.version) == (str(sales), str(sales), 3)
     assert found.timestamp_ms == DeltaLog(str(sales)).time_ms(3)
     assert found.layout.version == found.vacuum.version == found.version
     layout = found.layout
     assert (layout.files.count, layout.rows, layout.row_groups.count) == (4, 20, 4)
     assert (size.files, size.rows, size.row_groups) == (4, 20, 4)
-    assert found.guardrails.mirror.size.rows == 20
     assert {result.column: result.certainty.value for result in found.types} == {"price": "may fail", "photo": "fails"}
     assert found.advice == ()
     assert found.vacuum.is_safe
@@ -98,10 +97,10 @@ def test_maintenance_keeps_files_that_readers_need(sales: Path) -> None:
 
 
 def test_guardrails_of_each_capacity(sales: Path) -> None:
-    fitting = table_report(_inspected(sales)).guardrails.table
-    assert fitting.smallest is not None
-    assert fitting.smallest.name == "F2"
-    use = fitting.into(sku_of("P1")).uses[0]
+    size = table_report(_inspected(sales)).size
+    assert size.smallest is not None
+    assert size.smallest.name == "F2"
+    use = fit(sku_of("P1"), size).uses[0]
     assert (use.limit, use.used, use.allowed, use.verdict) == (Limit.FILES, 4, 5_000, FitVerdict.FITS)
 
 
@@ -109,9 +108,7 @@ def test_growth_is_that_of_the_days_asked_for(sales: Path) -> None:
     for version in range(4):
         commit = commit_file(sales, version)
         _dated(commit, _NOW - (4 - version) * _DAY)
-    near, far = (
-        replace(_inspected(sales, _NOW), recent_days=days).guardrails.table.size.growth for days in (1.5, 30.0)
-    )
+    near, far = (replace(_inspected(sales, _NOW), recent_days=days).size.growth for days in (1.5, 30.0))
     assert near is not None
     assert far is not None
     assert near.rows is not None
@@ -138,7 +135,7 @@ def test_a_second_report_reads_no_footer(sales: Path, tmp_path: Path) -> None:
 def test_an_empty_table_has_a_report(tmp_path: Path) -> None:
     DeltaTable.create(tmp_path / "empty", pa.schema([("id", pa.int64())]))
     found = table_report(_inspected(tmp_path / "empty"))
-    assert (found.guardrails.table.size.rows, found.advice, found.types) == (0, (), ())
+    assert (found.size.rows, found.advice, found.types) == (0, (), ())
 
 
 @pytest.mark.parametrize(

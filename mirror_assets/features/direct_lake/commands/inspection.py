@@ -25,12 +25,13 @@ from mirror_assets.features.direct_lake.guardrails import (
     MODE_NAMES,
     SOURCE,
     SOURCE_DATE,
-    CapacityFit,
     FitVerdict,
-    Guardrails,
     LimitUse,
     Sku,
+    TableSize,
     consequence,
+    fit,
+    predicted_mirror,
     sku_of,
 )
 from mirror_assets.features.direct_lake.layout import LayoutReport
@@ -68,8 +69,8 @@ class Inspection:
             max_files=sku.files if sku else None,
         )
         if as_json:
-            guardrails = _guardrails(found.guardrails, sku, self._mode)
-            show_json([vars(found) | {"guardrails": guardrails, "vacuum": _vacuum(found.vacuum)}])
+            own = {"guardrails": _guardrails(found.size, sku, self._mode), "vacuum": _vacuum(found.vacuum)}
+            show_json([{name: value for name, value in vars(found).items() if name != "size"} | own])
         else:
             show_report(found, sku, self._mode)
         return Exit.FINE
@@ -85,12 +86,12 @@ class Inspection:
 
     def guardrails(self, *, as_json: bool) -> Exit:
         """Print which capacities a table fits into; fail if it exceeds a limit of the chosen one."""
-        sku, found = self._capacity, self._inspected().guardrails
+        sku, found = self._capacity, self._inspected().size
         if as_json:
             show_json([_guardrails(found, sku, self._mode)])
         else:
             show_guardrails(found, sku, self._mode)
-        is_over = sku is not None and found.table.into(sku).verdict is FitVerdict.OVER
+        is_over = sku is not None and fit(sku, found).verdict is FitVerdict.OVER
         return Exit.FAILED if is_over else Exit.FINE
 
     @cached_property
@@ -156,18 +157,18 @@ def _vacuum(plan: VacuumPlan) -> dict[str, object]:
     return {"is_safe": plan.is_safe, "deleted_bytes": plan.deleted_bytes, "plan": plan}
 
 
-def _guardrails(found: Guardrails, sku: Sku | None, mode: DirectLakeMode) -> dict[str, object]:
+def _guardrails(size: TableSize, sku: Sku | None, mode: DirectLakeMode) -> dict[str, object]:
     """Return the guardrails of the capacity, or of all, and the source of their limits."""
 
-    def fitting(one: CapacityFit) -> dict[str, object]:
-        fits = one.fits if sku is None else (one.into(sku),)
+    def fitting(one: TableSize) -> dict[str, object]:
+        fits = one.fits if sku is None else (fit(sku, one),)
         return {
-            "size": one.size,
+            "size": one,
             "smallest": one.smallest.name if one.smallest else None,
             "fits": [{"sku": x.sku.name, "verdict": x.verdict, "days_left": x.days_left, "uses": x.uses} for x in fits],
         }
 
-    table, mirror = fitting(found.table), fitting(found.mirror)
+    table, mirror = fitting(size), fitting(predicted_mirror(size))
     return {"source": SOURCE, "source_date": SOURCE_DATE, "mode": MODE_NAMES[mode], "table": table, "mirror": mirror}
 
 
@@ -182,7 +183,7 @@ def show_report(report: DirectLakeReport, sku: Sku | None, mode: DirectLakeMode)
     """Print all parts of the report: numbers, findings and advice."""
     layout = report.layout
     show_records(report.name, ("", "found"), list(_table_facts(report)))
-    show_guardrails(report.guardrails, sku, mode)
+    show_guardrails(report.size, sku, mode)
     _show_columns(layout)
     show_vacuum(report.vacuum, report.name)
     _show_if_any(
@@ -199,7 +200,7 @@ def show_report(report: DirectLakeReport, sku: Sku | None, mode: DirectLakeMode)
 
 
 def _table_facts(report: DirectLakeReport) -> Iterator[tuple[str, str]]:
-    layout, size = report.layout, report.guardrails.table.size
+    layout, size = report.layout, report.size
     yield "version", f"{report.version} of {moment(report.timestamp_ms / 1000)}"
     files, groups, partitions = layout.files, layout.row_groups, layout.partitions
     yield (
@@ -229,24 +230,24 @@ def _table_facts(report: DirectLakeReport) -> Iterator[tuple[str, str]]:
         yield "growth per day", f"{per_day}, by {growth.commits:,} commits in {growth.days:.1f} days"
 
 
-def show_guardrails(found: Guardrails, sku: Sku | None, mode: DirectLakeMode) -> None:
+def show_guardrails(table: TableSize, sku: Sku | None, mode: DirectLakeMode) -> None:
     """Print the limits of the capacity and the consequence of exceeding one; without a capacity, print all."""
-    table, mirror = found.table, found.mirror
+    mirror = predicted_mirror(table)
     if sku is None:
         rows: list[tuple[str, ...]] = []
-        for fit, of_mirror in zip(table.fits, mirror.fits, strict=True):
-            tightest = fit.tightest
+        for one, of_mirror in zip(table.fits, mirror.fits, strict=True):
+            tightest = one.tightest
             shown = (tightest.limit.value, _number(tightest.used), _number(tightest.allowed)) if tightest else ("",) * 3
-            days = _number(fit.days_left, 1)
-            rows.append(("/".join(fit.sku.names), fit.verdict.value, *shown, days, of_mirror.verdict.value))
-        show_records(f"Guardrails of {table.size.table}", _FIT_COLUMNS, rows)
+            days = _number(one.days_left, 1)
+            rows.append(("/".join(one.sku.names), one.verdict.value, *shown, days, of_mirror.verdict.value))
+        show_records(f"Guardrails of {table.table}", _FIT_COLUMNS, rows)
     else:
-        fit = table.into(sku)
-        rows = [_use_row("table", use) for use in fit.uses]
-        rows += [_use_row("mirror, predicted", use) for use in mirror.into(sku).uses]
-        title = f"Guardrails of {'/'.join(sku.names)}, {MODE_NAMES[mode]}: {table.size.table}"
+        uses = fit(sku, table).uses
+        rows = [_use_row("table", use) for use in uses]
+        rows += [_use_row("mirror, predicted", use) for use in fit(sku, mirror).uses]
+        title = f"Guardrails of {'/'.join(sku.names)}, {MODE_NAMES[mode]}: {table.table}"
         show_records(title, _USE_COLUMNS, rows)
-        for use in fit.uses:
+        for use in uses:
             if use.verdict is FitVerdict.OVER:
                 show_line(f"{use}: {consequence(mode, use.limit)}.")
     smallest_of = {"The table": table.smallest, "Its mirror, once Fabric has compacted it,": mirror.smallest}

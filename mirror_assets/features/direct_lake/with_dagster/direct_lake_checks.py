@@ -18,7 +18,7 @@ from mirror_assets.features.direct_lake.check_rules import (
 from mirror_assets.features.direct_lake.consumers import source_consumers
 from mirror_assets.features.direct_lake.direct_lake_settings import DirectLakeSettings, DirectLakeTable
 from mirror_assets.features.direct_lake.footers import FooterReader
-from mirror_assets.features.direct_lake.guardrails import TableSize, sku_of
+from mirror_assets.features.direct_lake.guardrails import TableSize, predicted_mirror, sku_of
 from mirror_assets.features.direct_lake.report import InspectedTable
 from mirror_assets.features.direct_lake.vacuum import plan_vacuum
 from mirror_assets.orchestration.asset_check import Check, CheckedTable
@@ -42,11 +42,11 @@ def _frames_safe(checked: CheckedTable) -> CheckResult:
 
 
 def _guardrails(checked: CheckedTable) -> CheckResult:
-    return _within_limits(checked, checked.share(_inspected).guardrails.table.size)
+    return _within_limits(checked, checked.share(_inspected).size)
 
 
 def _predicted_guardrails(checked: CheckedTable) -> CheckResult:
-    return _within_limits(checked, checked.share(_inspected).guardrails.mirror.size)
+    return _within_limits(checked, predicted_mirror(checked.share(_inspected).size))
 
 
 def _within_limits(checked: CheckedTable, size: TableSize) -> CheckResult:
