@@ -6,11 +6,12 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from datetime import datetime, timezone
 
+from mirror_assets.features.direct_lake.consumers import Requirement
 from mirror_assets.features.direct_lake.direct_lake_settings import DirectLakeMode
 from mirror_assets.features.direct_lake.guardrails import FitVerdict, Sku, TableSize, consequence, fit
 from mirror_assets.features.direct_lake.layout import AdviceTopic, LayoutReport, advice
 from mirror_assets.features.direct_lake.table_columns import Certainty, TypeIssue, percent
-from mirror_assets.features.direct_lake.vacuum import NeededFile, Requirement, VacuumPlan
+from mirror_assets.features.direct_lake.vacuum import NeededFile, VacuumPlan
 from mirror_assets.source.actions import Metadata
 from mirror_assets.verify.check_result import CheckResult
 

@@ -40,12 +40,16 @@ Row = Mapping[str, str]
 """Values by column name; a blank is empty, or missing, as in responses of `executeQueries`."""
 
 
-@dataclass(frozen=True)
-class Frame:
-    """A version of a table that a reader has framed."""
+@dataclass(frozen=True, order=True)
+class Requirement:
+    """A reader needs a version: all its files for a frame, those with its changes for the mirror's next commits."""
 
     reader: str
     version: int
+
+    def __str__(self) -> str:
+        """`mirror v4`."""
+        return f"{self.reader} v{self.version}"
 
 
 @dataclass(frozen=True)
@@ -59,15 +63,15 @@ class MirrorNeeds:
 class RetentionConsumers(NamedTuple):
     """The readers of older versions of the table: models by their frames, and the mirror."""
 
-    frames: tuple[Frame, ...] = ()
+    frames: tuple[Requirement, ...] = ()
     mirror: MirrorNeeds | None = None
 
 
 NO_CONSUMERS: Final = RetentionConsumers()
 
 
-def frame_at(log: DeltaLog, point: str) -> Frame:
-    """Return the frame made at a version, or at a time like `2026-01-31 18:30:00` (UTC unless a zone follows).
+def frame_at(log: DeltaLog, point: str) -> Requirement:
+    """Return the frame of a version, or of a time like `2026-01-31 18:30:00` (UTC unless a zone follows).
 
     Raises SettingError for a version after the newest, and for a time before the versions in the log.
     """
@@ -78,14 +82,14 @@ def frame_at(log: DeltaLog, point: str) -> Frame:
     if not isinstance(at, TimePoint):
         if at.version > log.newest():
             raise FRAME_REFUSED(uri=log.uri, frame=point, why=f"its newest version is {log.newest()}")
-        return Frame("frame", at.version)
+        return Requirement("frame", at.version)
     version = committed_by(log, at.time_ms)
     if version is None:
         raise FRAME_REFUSED(uri=log.uri, frame=point, why="its log begins later, or lacks the commits of that time")
-    return Frame("frame", version)
+    return Requirement("frame", version)
 
 
-def exported_frames(exports: Mapping[str, str], table: str) -> tuple[Frame, ...]:
+def exported_frames(exports: Mapping[str, str], table: str) -> tuple[Requirement, ...]:
     """Return the frames of a table from exported query results; none if the table is not framed.
 
     `exports` are results of INFO.DELTATABLEMETADATASTORAGES() by file name. In one of several tables, the table is
@@ -108,7 +112,7 @@ def exported_frames(exports: Mapping[str, str], table: str) -> tuple[Frame, ...]
                 continue
             if not version.isdecimal():
                 raise FRAMES_UNREADABLE(source=source, why=f"{version!r} is not a version")
-            frames.append(Frame(f"model table {name}", int(version)))
+            frames.append(Requirement(f"model table {name}", int(version)))
     return tuple(frames)
 
 
@@ -185,14 +189,14 @@ def source_consumers(
     else:
         mirrored = None
     if loading is not None and loading.key.last <= log.newest():
-        frames = (*frames, Frame(MIRROR, loading.key.last))
+        frames = (*frames, Requirement(MIRROR, loading.key.last))
     kept = read_by_features(config, table)
     covered = [version for version in (mirrored, kept) if version is not None and version <= log.newest()]
     changes = table.changes if kept is None else None
     return RetentionConsumers(frames, MirrorNeeds(min(covered), changes) if covered else None)
 
 
-def named_frames(log: DeltaLog, points: Sequence[str], exports: Sequence[Path], table: str) -> tuple[Frame, ...]:
+def named_frames(log: DeltaLog, points: Sequence[str], exports: Sequence[Path], table: str) -> tuple[Requirement, ...]:
     """Return the frames at `points` (versions or times) and the table's in `exports`, files with results of the query.
 
     Raises SettingError (frames_unreadable, FRAME_REFUSED).

@@ -16,21 +16,20 @@ from mirror_assets.features.direct_lake.vacuum import VacuumPlan, plan_vacuum
 from mirror_assets.source.log import DeltaLog
 from mirror_assets.spark_names import table_at
 
-_DAY_MS = 86_400_000
+_WEEK_MS = 7 * 86_400_000
 
 
 @dataclass(frozen=True)
 class InspectedTable:
     """A table's newest version at `now` (seconds since 1970). Each property is computed when it is first used.
 
-    Growth is that of the last `recent_days`. All properties raise what the log and `reader` raise.
+    Growth is that of the last week. All properties raise what the log and `reader` raise.
     """
 
     name: str
     log: DeltaLog
     reader: FooterReader
     now: float
-    recent_days: float = 7.0
 
     @cached_property
     def footers(self) -> Footers:
@@ -46,7 +45,7 @@ class InspectedTable:
     def size(self) -> TableSize:
         """The numbers that Direct Lake limits."""
         now_ms = round(self.now * 1000)
-        since_ms = now_ms - round(self.recent_days * _DAY_MS)
+        since_ms = now_ms - _WEEK_MS
         a_day = growth(recent_span(self.log, since_ms), since_ms, now_ms)
         return measure(self.name, self.log.snapshot(), self.footers, a_day)
 

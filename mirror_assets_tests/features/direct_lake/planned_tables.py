@@ -56,7 +56,6 @@ def vacuum_plan(seconds: float = 0, statement: str | None = None, files: int = 1
         threatened=(),
         lost=(),
         gone=(),
-        oldest_in_log=0,
         oldest_needed=None,
         min_safe_retention_seconds=seconds,
         safe_until=None,

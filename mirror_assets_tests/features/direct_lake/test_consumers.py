@@ -17,13 +17,13 @@ from mirror_assets.config.model import Config
 from mirror_assets.config.table_settings import TableSettings
 from mirror_assets.errors import ErrorCode, SettingError
 from mirror_assets.features.direct_lake.consumers import (
-    Frame,
     MirrorNeeds,
+    Requirement,
     exported_frames,
     frame_at,
     source_consumers,
 )
-from mirror_assets.features.direct_lake.vacuum import Requirement, VacuumPlan, plan_vacuum
+from mirror_assets.features.direct_lake.vacuum import VacuumPlan, plan_vacuum
 from mirror_assets.features.history.history_log import APPLICATION, HistoryCommit
 from mirror_assets.features.history.with_dagster.opening import history_uri
 from mirror_assets.source.log import DeltaLog
@@ -122,7 +122,7 @@ _TABLES: Rows = [
     {"[ID]": 7, "[TableName]": "orders", "[RootLocation]": f"{_ROOT}/", "[CurrentVersion]": 3, "[FallbackReason]": 0},
     {"[ID]": 8, "[TableName]": "new", "[RootLocation]": "", "[CurrentVersion]": None, "[FallbackReason]": 1},
 ]
-_FRAME = Frame("model table orders", 3)
+_FRAME = Requirement("model table orders", 3)
 
 
 def _answer(rows: Rows) -> str:
@@ -160,7 +160,7 @@ def test_exports_of_all_kinds_say_the_same(write: Callable[[Rows], str]) -> None
 def test_each_of_several_exports_has_the_table_by_its_name_or_alone(name: str) -> None:
     alone: Rows = [{"[TableName]": "Purchases", "[CurrentVersion]": 5}]
     found = exported_frames({"several": _answer(_TABLES), "one": _answer(alone)}, name)
-    assert found == (_FRAME, Frame("model table Purchases", 5))
+    assert found == (_FRAME, Requirement("model table Purchases", 5))
 
 
 @pytest.mark.parametrize(
@@ -200,11 +200,11 @@ def log(tmp_path: Path) -> DeltaLog:
 
 
 def test_a_frame_at_a_version_or_a_time(log: DeltaLog) -> None:
-    assert frame_at(log, "1") == Frame("frame", 1)
-    assert frame_at(log, "2100-01-01") == Frame("frame", 2)
+    assert frame_at(log, "1") == Requirement("frame", 1)
+    assert frame_at(log, "2100-01-01") == Requirement("frame", 2)
     second = log.time_ms(1)
     moment = f"{pa.scalar(second, pa.timestamp('ms')).as_py():%Y-%m-%d %H:%M:%S}.{second % 1000:03d}"
-    assert frame_at(log, moment) == Frame("frame", 1)
+    assert frame_at(log, moment) == Requirement("frame", 1)
     for point, why in {"3": "its newest version is 2", "1999-01-01": "its log begins", "soon": "expected a v"}.items():
         with raises(SettingError, ErrorCode.VERSION_REFUSED, match=why):
             frame_at(log, point)
@@ -212,7 +212,7 @@ def test_a_frame_at_a_version_or_a_time(log: DeltaLog) -> None:
 
 def test_a_frame_or_mirror_after_the_newest_version_is_refused(log: DeltaLog) -> None:
     with raises(SettingError, ErrorCode.VERSION_REFUSED, match="frame v3"):
-        plan_vacuum(log, 0, [Frame("frame", 3)])
+        plan_vacuum(log, 0, [Requirement("frame", 3)])
     with raises(SettingError, ErrorCode.VERSION_REFUSED, match="mirror v4"):
         plan_vacuum(log, 0, mirror=MirrorNeeds(4))
 
@@ -226,7 +226,7 @@ def _forget_commits(log: DeltaLog) -> None:
 
 def test_needed_versions_that_left_the_log_are_gone_and_vacuum_is_not_safe(log: DeltaLog) -> None:
     _forget_commits(log)
-    plan = plan_vacuum(DeltaLog(log.uri), 0, [Frame("frame", 0)], MirrorNeeds(0))
+    plan = plan_vacuum(DeltaLog(log.uri), 0, [Requirement("frame", 0)], MirrorNeeds(0))
     assert plan.gone == (Requirement("frame", 0), Requirement("mirror", 1))
     assert (plan.oldest_needed, plan.resume_until, plan.statement) == (0, None, None)
     assert (plan.unknown_frames, plan.is_safe) == ((Requirement("frame", 0),), False)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import time
-from dataclasses import replace
 from datetime import date, datetime, timedelta, timezone
 from pathlib import Path
 
@@ -12,12 +11,11 @@ import pyarrow as pa
 import pytest
 from deltalake import DeltaTable, write_deltalake
 
-from mirror_assets.features.direct_lake.consumers import Frame, MirrorNeeds, RetentionConsumers
+from mirror_assets.features.direct_lake.consumers import MirrorNeeds, Requirement, RetentionConsumers
 from mirror_assets.features.direct_lake.footers import FooterReader, cache_folder
 from mirror_assets.features.direct_lake.guardrails import FitVerdict, Limit, fit, sku_of
 from mirror_assets.features.direct_lake.maintenance_plan import StepKind
 from mirror_assets.features.direct_lake.report import InspectedTable, table_report
-from mirror_assets.features.direct_lake.vacuum import Requirement
 from mirror_assets.source.log import DeltaLog
 from mirror_assets_tests.source.handmade import commit_file
 
@@ -62,7 +60,7 @@ def test_the_parts_agree(sales: Path) -> None:
 
 
 def test_vacuum_is_planned_for_readers_and_clock(sales: Path) -> None:
-    readers = RetentionConsumers((Frame("model", 1),), MirrorNeeds(1))
+    readers = RetentionConsumers((Requirement("model", 1),), MirrorNeeds(1))
     found = table_report(_inspected(sales, time.time() + _WEEK + 60), readers).vacuum
     assert len(found.deleted) == len(found.threatened) == 2
     assert {need for file in found.threatened for need in file.needed_by} == {
@@ -70,7 +68,7 @@ def test_vacuum_is_planned_for_readers_and_clock(sales: Path) -> None:
         Requirement("mirror", 3),
     }
     at_once = table_report(
-        _inspected(sales, time.time() + 60), RetentionConsumers((Frame("model", 1),)), retain_hours=0
+        _inspected(sales, time.time() + 60), RetentionConsumers((Requirement("model", 1),)), retain_hours=0
     )
     assert len(at_once.vacuum.threatened) == 2
     # Maintenance runs VACUUM without RETAIN.
@@ -78,14 +76,14 @@ def test_vacuum_is_planned_for_readers_and_clock(sales: Path) -> None:
 
 
 def test_each_frame_has_what_a_refresh_loads(sales: Path) -> None:
-    found = table_report(_inspected(sales), RetentionConsumers((Frame("model", 1), Frame("model", 3))))
+    found = table_report(_inspected(sales), RetentionConsumers((Requirement("model", 1), Requirement("model", 3))))
     assert [(effect.first, effect.dropped.rows) for effect in found.reframing] == [(1, 10), (3, 0)]
 
 
 def test_maintenance_keeps_files_that_readers_need(sales: Path) -> None:
     for first in range(100, 200, 10):
         write_deltalake(sales, _sales(first, first + 10), mode="append", partition_by=["day"])
-    readers = RetentionConsumers((Frame("model", 1),), MirrorNeeds(12))
+    readers = RetentionConsumers((Requirement("model", 1),), MirrorNeeds(12))
     fresh = table_report(_inspected(sales), readers)
     assert [step.kind for step in fresh.maintenance if step.statement] == [StepKind.OPTIMIZE]
     late = table_report(_inspected(sales, time.time() + 8 * _DAY), readers)
@@ -104,22 +102,12 @@ def test_guardrails_of_each_capacity(sales: Path) -> None:
     assert (use.limit, use.used, use.allowed, use.verdict) == (Limit.FILES, 4, 5_000, FitVerdict.FITS)
 
 
-def test_growth_is_that_of_the_days_asked_for(sales: Path) -> None:
-    for version in range(4):
-        commit = commit_file(sales, version)
-        _dated(commit, _NOW - (4 - version) * _DAY)
-    near, far = (replace(_inspected(sales, _NOW), recent_days=days).size.growth for days in (1.5, 30.0))
-    assert near is not None
-    assert far is not None
-    assert near.rows is not None
-    assert near.rows < 0
-    assert far.rows is not None
-    assert far.rows > near.rows
-    assert (near.commits, far.commits) == (1, 3)
-
-
-def _dated(path: Path, seconds: float) -> None:
-    os.utime(path, (seconds, seconds))
+def test_growth_is_that_of_the_last_week(sales: Path) -> None:
+    for version, days_ago in enumerate((30, 9, 2, 1)):
+        os.utime(commit_file(sales, version), (_NOW - days_ago * _DAY,) * 2)
+    growth = _inspected(sales, _NOW).size.growth
+    assert growth is not None
+    assert (growth.commits, growth.days) == (2, 7)
 
 
 def test_a_second_report_reads_no_footer(sales: Path, tmp_path: Path) -> None:

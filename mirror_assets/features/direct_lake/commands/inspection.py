@@ -297,7 +297,6 @@ def _vacuum_facts(plan: VacuumPlan) -> Iterator[tuple[str, str]]:
         yield "safe until", never if plan.safe_until is None else moment(plan.safe_until)
     if plan.resume_until is not None:
         yield "the mirror can continue until", moment(plan.resume_until)
-    yield "oldest version in the log", "none" if plan.oldest_in_log is None else str(plan.oldest_in_log)
     yield "oldest needed version", "none" if plan.oldest_needed is None else str(plan.oldest_needed)
 
 
