@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 from mirror_assets.features.direct_lake.check_rules import check_guardrails
 from mirror_assets.features.direct_lake.direct_lake_settings import DirectLakeMode
 from mirror_assets.features.direct_lake.footers import Footer, FooterReader, Footers, as_table
-from mirror_assets.features.direct_lake.framing import Growth, growth, recent_span, table_sizes
+from mirror_assets.features.direct_lake.framing import Growth, growth, recent_span
 from mirror_assets.features.direct_lake.guardrails import (
     GB,
     SKUS,
@@ -84,18 +84,6 @@ def test_hidden_rows_alone_leave_it_open() -> None:
         FitVerdict.FITS,
     )
     assert hiding.smallest == sku_of("F64")
-
-
-def test_a_model_has_the_size_of_its_table() -> None:
-    table = replace(_SMALL, bytes=12 * GB)
-    assert fit(_F2, table).verdict is FitVerdict.OVER
-    assert table.smallest == sku_of("F16")
-    model = fit(_F64, table).uses[-1]
-    assert (model.allowed, model.headroom_percent, str(model)) == (
-        None,
-        None,
-        "the model: 12,000,000,000 bytes on disk, unlimited",
-    )
 
 
 def test_the_tightest_limit_is_named() -> None:
@@ -272,22 +260,6 @@ def test_a_table_without_commits_does_not_grow(tmp_path: Path) -> None:
     found = _grown(_dated(tmp_path), 10, 20)
     assert (found.files, found.rows, found.bytes, found.commits) == (0, 0, 0, 0)
     assert _grown(_dated(tmp_path), 0.5, 1_000).files < 0.01
-
-
-def test_sizes_after_compactions_and_deletes_follow_from_the_first_version(tmp_path: Path) -> None:
-    """delta-rs doesn't log how many rows it removes."""
-    for _ in range(4):
-        _append(tmp_path)
-    DeltaTable(tmp_path).optimize.compact()
-    DeltaTable(tmp_path).delete("id < 5")
-    for _ in range(2):
-        _append(tmp_path)
-    sizes = list(table_sizes(recent_span(_dated(tmp_path), int(_START + 3.5 * _DAY))))
-    steps = [(after.files - before.files, after.known_rows - before.known_rows) for before, after in pairwise(sizes)]
-    assert steps == [(-3, 0), (0, -20), (1, 10), (1, 10)]
-    live = sum(Path(uri).stat().st_size for uri in DeltaTable(tmp_path).file_uris())
-    of_first = sum(file.bytes for file in DeltaLog(str(tmp_path)).snapshot(3).files)
-    assert sizes[-1].bytes - sizes[0].bytes == live - of_first
 
 
 def test_growth_in_a_cleaned_log_begins_with_the_log(tmp_path: Path) -> None:

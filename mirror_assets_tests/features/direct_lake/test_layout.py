@@ -69,12 +69,6 @@ def test_an_empty_text_and_null_are_two_partitions(tmp_path: Path, checkpoint: b
     assert (found.count, found.least_files, found.most_files) == (3, 1, 1)
 
 
-def test_a_table_without_partitions_is_one(tmp_path: Path) -> None:
-    write_deltalake(tmp_path, _rows(0, 9))
-    found = report(tmp_path).partitions
-    assert (found.columns, found.count, found.skew) == ((), 1, None)
-
-
 def test_an_empty_table(tmp_path: Path) -> None:
     DeltaTable.create(tmp_path, pa.schema([("id", pa.int64())]))
     found = report(tmp_path)
@@ -222,8 +216,3 @@ def test_a_real_table_of_many_small_loads(tmp_path: Path) -> None:
         AdviceTopic.ROW_GROUPS,
         AdviceTopic.VORDER,
     ]
-
-
-def test_only_the_number_of_files_matters_in_a_small_table(tmp_path: Path) -> None:
-    assert _topics(_loaded(tmp_path / "many", 12, 3_000)) == [AdviceTopic.SMALL_FILES]
-    assert _topics(_loaded(tmp_path / "few", 2, 3_000)) == []

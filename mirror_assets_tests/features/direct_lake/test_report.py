@@ -13,7 +13,6 @@ from deltalake import DeltaTable, write_deltalake
 
 from mirror_assets.features.direct_lake.consumers import MirrorNeeds, Requirement, RetentionConsumers
 from mirror_assets.features.direct_lake.footers import FooterReader, cache_folder
-from mirror_assets.features.direct_lake.guardrails import FitVerdict, Limit, fit, sku_of
 from mirror_assets.features.direct_lake.maintenance_plan import StepKind
 from mirror_assets.features.direct_lake.report import InspectedTable, table_report
 from mirror_assets.source.log import DeltaLog
@@ -92,14 +91,6 @@ def test_maintenance_keeps_files_that_readers_need(sales: Path) -> None:
     assert f"{late.vacuum.statement};" in late.script
     for_fabric = table_report(_inspected(sales), fabric_name="`s`.`t`")
     assert for_fabric.maintenance[0].statement == "OPTIMIZE `s`.`t` VORDER"
-
-
-def test_guardrails_of_each_capacity(sales: Path) -> None:
-    size = table_report(_inspected(sales)).size
-    assert size.smallest is not None
-    assert size.smallest.name == "F2"
-    use = fit(sku_of("P1"), size).uses[0]
-    assert (use.limit, use.used, use.allowed, use.verdict) == (Limit.FILES, 4, 5_000, FitVerdict.FITS)
 
 
 def test_growth_is_that_of_the_last_week(sales: Path) -> None:

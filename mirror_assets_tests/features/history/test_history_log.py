@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from dataclasses import replace
 from pathlib import Path
 
 import pyarrow as pa
@@ -91,9 +90,3 @@ def test_another_table_in_the_historys_folder_is_left_alone(tmp_path: Path) -> N
     with raises(SettingError, ErrorCode.HISTORY_UNFIT, match=r"history.path"):
         HistoryLog("t", str(tmp_path)).newest()
     assert DeltaTable(tmp_path).version() == 0
-
-
-def test_the_text_of_a_commit_omits_its_row_count() -> None:
-    kept = HistoryCommit(1, "id", 0, 4, "a", rows=7)
-    assert "7" not in kept.text
-    assert replace(kept, rows=0).text == kept.text

@@ -214,18 +214,6 @@ def test_a_history_of_a_feed_switched_on_late_has_the_whole_table_as_of_every_ve
     assert ([row[0] for row in begun], times) == (["insert"] * 4, {dated.times(dated.state()).at(2) / 1000})
 
 
-def test_a_history_starts_with_the_first_snapshot_whose_files_are_all_there(spark: SparkSession, place: Place) -> None:
-    place.create(feed=False)
-    place.set(delta__enableChangeDataFeed="true")
-    files = set(Path(place.source).glob("*.parquet"))
-    place.update(1)
-    for file in files:
-        file.unlink()
-    context = place.context(lambda: spark)
-    assert ranges(keep(context)) == [(2, 2)]
-    assert as_of(spark, context, 2) == of_source(spark, place, 2)
-
-
 @_BY_BOTH
 def test_a_history_may_start_at_a_version_or_with_the_earliest_commit_and_has_no_rows_from_before(
     spark: SparkSession, place: Place, *, stream: bool
