@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from operator import add, sub
 from statistics import linear_regression
@@ -18,25 +18,17 @@ _SHORTEST_MS = 3_600_000
 _SINCE_TIME = "delta.inCommitTimestampEnablementTimestamp"
 
 
-@dataclass(frozen=True)
-class LogSpan:
-    """A version of a table, and the commits after it."""
+def recent_commits(log: DeltaLog, since_ms: int) -> tuple[Snapshot, tuple[LoggedCommit, ...]]:
+    """Return the version that was the newest at `since_ms` (since 1970), and the commits after it.
 
-    start: Snapshot
-    commits: tuple[LoggedCommit, ...]
-
-
-def recent_span(log: DeltaLog, since_ms: int) -> LogSpan:
-    """Read the log from the version that was the newest at `since_ms` (since 1970).
-
-    If commits are missing, or the log begins later, the span begins after the last gap.
+    If commits are missing, or the log begins later, it is the first version after the last gap.
     """
     available, logged, begin = set(log.versions()), set(log.logged_versions()), log.newest()
     while begin in logged and begin - 1 in available:
         begin -= 1
     newest_then = committed_by(log, since_ms)
     first = begin if newest_then is None else max(newest_then, begin)
-    return LogSpan(log.snapshot(first), log.logged_commits(first + 1, log.newest()))
+    return log.snapshot(first), log.logged_commits(first + 1, log.newest())
 
 
 def committed_by(log: DeltaLog, time_ms: int) -> int | None:
@@ -141,12 +133,12 @@ def framing_effect(first: Snapshot, last: Snapshot) -> FramingEffect:
     return FramingEffect(first.version, last.version, kept, changed, reloaded, dropped, vector_bytes)
 
 
-def table_sizes(span: LogSpan) -> Iterator[FileSum]:
-    """Yield the table's files at each version of the span."""
-    live = {file.path: file for file in span.start.files}
-    total = sum(map(sum_of, span.start.files), FileSum())
+def table_sizes(start: Snapshot, commits: Iterable[LoggedCommit]) -> Iterator[FileSum]:
+    """Yield the sum of the table's files at the start and after each of the commits."""
+    live = {file.path: file for file in start.files}
+    total = sum(map(sum_of, start.files), FileSum())
     yield total
-    for commit in span.commits:
+    for commit in commits:
         removed, added = commit.actions.removed, commit.actions.added
         # A new deletion vector is a removal and an addition.
         for path in [file.path for file in removed] + [file.path for file in added]:
@@ -172,9 +164,10 @@ class Growth:
     commits: int
 
 
-def growth(span: LogSpan, since_ms: int, now_ms: int) -> Growth | None:
-    """Return the growth from `since_ms`, or the beginning of the span, until now; None for less than an hour."""
-    times, sizes = [span.start.timestamp_ms, *(one.timestamp_ms for one in span.commits)], list(table_sizes(span))
+def growth(log: DeltaLog, since_ms: int, now_ms: int) -> Growth | None:
+    """Return the growth from `since_ms`, or the last gap in the log, until now; None for less than an hour."""
+    start, commits = recent_commits(log, since_ms)
+    times, sizes = [start.timestamp_ms, *(one.timestamp_ms for one in commits)], list(table_sizes(start, commits))
     if len(times) > 1 and times[0] > times[1]:  # only the checkpoint of the start is left, which is younger
         times, sizes = times[1:], sizes[1:]
     times[0] = max(since_ms, times[0])

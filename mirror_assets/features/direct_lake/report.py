@@ -7,7 +7,7 @@ from functools import cached_property
 
 from mirror_assets.features.direct_lake.consumers import NO_CONSUMERS, RetentionConsumers
 from mirror_assets.features.direct_lake.footers import FooterReader, Footers
-from mirror_assets.features.direct_lake.framing import FramingEffect, framing_effect, growth, recent_span
+from mirror_assets.features.direct_lake.framing import FramingEffect, framing_effect, growth
 from mirror_assets.features.direct_lake.guardrails import TableSize, measure
 from mirror_assets.features.direct_lake.layout import Advice, LayoutReport, advice, layout_report
 from mirror_assets.features.direct_lake.maintenance_plan import MaintenanceStep, rewrite_steps, script, vacuum_steps
@@ -45,9 +45,7 @@ class InspectedTable:
     def size(self) -> TableSize:
         """The numbers that Direct Lake limits."""
         now_ms = round(self.now * 1000)
-        since_ms = now_ms - _WEEK_MS
-        a_day = growth(recent_span(self.log, since_ms), since_ms, now_ms)
-        return measure(self.name, self.log.snapshot(), self.footers, a_day)
+        return measure(self.name, self.log.snapshot(), self.footers, growth(self.log, now_ms - _WEEK_MS, now_ms))
 
     @cached_property
     def types(self) -> tuple[TypeIssue, ...]:

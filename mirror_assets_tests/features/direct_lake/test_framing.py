@@ -17,10 +17,9 @@ from hypothesis import strategies as st
 from mirror_assets.features.direct_lake.framing import (
     FileSum,
     FramingEffect,
-    LogSpan,
     committed_by,
     framing_effect,
-    recent_span,
+    recent_commits,
     sum_of,
     table_sizes,
 )
@@ -162,7 +161,7 @@ def test_sizes_are_those_of_whole_versions(states: list[Files]) -> None:
         added = tuple(file for path, file in after.items() if before.get(path) != file)
         tombstones = tuple(Tombstone(file.path, file.vector, version, file.bytes, file.rows) for file in removed)
         commits.append(LoggedCommit(version, version, Actions(added, tombstones, info=CommitInfo("WRITE"))))
-    assert list(table_sizes(LogSpan(_version(0, states[0]), tuple(commits)))) == list(map(_all, states))
+    assert list(table_sizes(_version(0, states[0]), commits)) == list(map(_all, states))
 
 
 def _rows(stock: dict[str, int]) -> pa.Table:
@@ -207,13 +206,9 @@ def test_a_span_begins_after_the_last_gap(table: Path, missing: Sequence[int], f
     for version in missing:
         commit_file(table, version).unlink()
     log = DeltaLog(str(table))
-    assert _versions(recent_span(log, 0)) == list(range(first, 8))
-    assert _versions(recent_span(log, log.time_ms(6))) == [6, 7]
-    assert _versions(recent_span(log, log.time_ms(7))) == [7]
-
-
-def _versions(span: LogSpan) -> list[int]:
-    return [span.start.version, *(commit.version for commit in span.commits)]
+    for since_ms, expected in ((0, first), (log.time_ms(6), 6), (log.time_ms(7), 7)):
+        start, commits = recent_commits(log, since_ms)
+        assert [start.version, *(commit.version for commit in commits)] == list(range(expected, 8))
 
 
 _SCHEMA = schema_string(column("id"))

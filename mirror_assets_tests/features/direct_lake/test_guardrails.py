@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 from mirror_assets.features.direct_lake.check_rules import check_guardrails
 from mirror_assets.features.direct_lake.direct_lake_settings import DirectLakeMode
 from mirror_assets.features.direct_lake.footers import Footer, FooterReader, Footers, as_table
-from mirror_assets.features.direct_lake.framing import Growth, growth, recent_span
+from mirror_assets.features.direct_lake.framing import Growth, growth
 from mirror_assets.features.direct_lake.guardrails import (
     GB,
     SKUS,
@@ -216,7 +216,7 @@ def _dated(path: Path, days: float = 1.0) -> DeltaLog:
 
 def _grown(log: DeltaLog, since: float, now: float) -> Growth:
     since_ms = int(_START + since * _DAY)
-    found = growth(recent_span(log, since_ms), since_ms, int(_START + now * _DAY))
+    found = growth(log, since_ms, int(_START + now * _DAY))
     assert found is not None
     return found
 
@@ -288,6 +288,5 @@ def test_growth_of_rows_without_statistics_is_unknown(tmp_path: Path) -> None:
 def test_less_than_an_hour_makes_no_trend(tmp_path: Path) -> None:
     _append(tmp_path)
     log = _dated(tmp_path)
-    span = recent_span(log, _START)
-    assert growth(span, _START, _START + 3_599_999) is None
-    assert growth(span, _START, _START + 3_600_000) is not None
+    assert growth(log, _START, _START + 3_599_999) is None
+    assert growth(log, _START, _START + 3_600_000) is not None
