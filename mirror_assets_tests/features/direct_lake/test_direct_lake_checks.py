@@ -11,8 +11,7 @@ import pytest
 from mirror_assets.definitions import build_definitions
 from mirror_assets.features.direct_lake import guardrails
 from mirror_assets.orchestration.translator import AssetKind, asset_key
-from mirror_assets_tests.asset_kinds import kind_of
-from mirror_assets_tests.orchestration.lakes import CHECKS, READ_DIRECTLY, TABLE, Shop, evaluated
+from mirror_assets_tests.orchestration.lakes import CHECKS, READ_DIRECTLY, TABLE, Shop
 
 
 @pytest.fixture
@@ -132,18 +131,11 @@ def test_types_fail_only_with_a_capacity(tmp_path: Path) -> None:
     assert "price may hold NaN" in (with_sku.description or "")
 
 
-def test_a_mirror_in_fabric_has_predicted_guardrails_alone(shop: Shop) -> None:
-    guid = "00000000-0000-0000-0000-00000000000"
-    top = "mirror: {fabric: {}}"
-    zone = f"landing_zone: {{onelake: {{url: 'https://onelake.dfs.fabric.microsoft.com/{guid}1/{guid}2/Files/LandingZone'}}}}"
-    config = shop.config(top=top, zone=zone)
-    specs = [spec for checks in build_definitions(config).asset_checks or [] for spec in checks.check_specs]
-    assert {spec.name for spec in specs if kind_of(spec.asset_key) is AssetKind.MIRROR} == {
-        "replicating",
-        "reconciled",
-        "guardrails",
-    }
-    found = evaluated(config, AssetKind.MIRROR, ("guardrails",))["guardrails"]
+def test_a_mirror_has_predicted_guardrails_alone(shop: Shop) -> None:
+    found = shop.checked(kind=AssetKind.MIRROR, names=("guardrails",))["guardrails"]
     assert found.passed
     assert found.description == "shop.orders (mirror, predicted): it fits into F2"
     assert found.metadata["files"].value == 1, "two, until Fabric compacts them"
+    mirror = asset_key(AssetKind.MIRROR, TABLE)
+    keys = build_definitions(shop.config()).resolve_asset_graph().asset_check_keys
+    assert {key.name for key in keys if key.asset_key == mirror} == {"replicating", "reconciled", "guardrails"}

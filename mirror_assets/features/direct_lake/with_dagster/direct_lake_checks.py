@@ -83,11 +83,5 @@ DIRECT_LAKE_CHECKS = (
     Check(GUARDRAILS, AssetKind.SOURCE, _WITHIN_LIMITS, _guardrails, applies=_is_read),
     Check(LAYOUT, AssetKind.SOURCE, "Files and row groups suit Direct Lake.", _layout, applies=_is_read),
     Check(TYPES, AssetKind.SOURCE, "Direct Lake can load every column.", _types, applies=_is_read),
-    Check(
-        GUARDRAILS,
-        AssetKind.MIRROR,
-        _WITHIN_LIMITS,
-        _predicted_guardrails,
-        applies=lambda config, _: config.mirror_place is not None,
-    ),
+    Check(GUARDRAILS, AssetKind.MIRROR, _WITHIN_LIMITS, _predicted_guardrails),
 )
