@@ -1,4 +1,4 @@
-"""`mirror-assets direct-lake`: its three commands and their options. They start neither Spark nor Dagster."""
+"""`mirror-assets direct-lake`: its two commands and their options. They start neither Spark nor Dagster."""
 
 from __future__ import annotations
 
@@ -57,19 +57,6 @@ def _consumers(command: Decorated) -> Decorated:
     )
 
 
-def _capacity(command: Decorated) -> Decorated:
-    """Add the capacity, the kind of Direct Lake, and the cache of footers."""
-    sku, modes = "The capacity, such as F64.  [default: the setting, else all]", ("onelake", "sql", "sql-only")
-    mode = "The kind of Direct Lake.  [default: the setting, else onelake]"
-    return with_options(
-        command,
-        click.option("--sku", type=_sku, metavar="SKU", help=sku),
-        click.option("--mode", type=click.Choice(modes), help=mode),
-        click.option("--cache", type=PATH, help="Folder of the footer cache."),
-        click.option("--no-cache", is_flag=True, help="Don't use the footer cache."),
-    )
-
-
 @click.group("direct-lake", epilog=examples("direct-lake report ./lake/orders", "direct-lake vacuum-plan sales.orders"))
 def direct_lake() -> None:
     """Report how Direct Lake reads a table.
@@ -81,7 +68,14 @@ def direct_lake() -> None:
 @direct_lake.command(epilog=examples("direct-lake report ./lake/orders --sku F64"))
 @_table
 @_consumers
-@_capacity
+@click.option("--sku", type=_sku, metavar="SKU", help="The capacity, such as F64.  [default: the setting, else all]")
+@click.option(
+    "--mode",
+    type=click.Choice(("onelake", "sql", "sql-only")),
+    help="The kind of Direct Lake.  [default: the setting, else onelake]",
+)
+@click.option("--cache", type=PATH, help="Folder of the footer cache.")
+@click.option("--no-cache", is_flag=True, help="Don't use the footer cache.")
 @click.option(
     "--fabric", metavar="[SCHEMA.]TABLE", help="Plan maintenance for Fabric's Spark, where the table has this name."
 )
@@ -89,7 +83,8 @@ def direct_lake() -> None:
 def report(*, as_json: bool, **options: object) -> Exit:
     """Show the whole report.
 
-    Guardrails, layout, columns, types, VACUUM, framing, advice and a script of maintenance.
+    Guardrails, layout, columns, types, VACUUM, framing, advice and a script of maintenance. Exit 1 if the table exceeds
+    a limit of --sku, or of the capacity in its settings.
     """
     return _inspection(options).report(as_json=as_json)
 
@@ -104,15 +99,3 @@ def vacuum_plan(*, as_json: bool, **options: object) -> Exit:
     Deletes nothing. Exit 1 if a model or the mirror needs a file that VACUUM would delete.
     """
     return _inspection(options).vacuum_plan(as_json=as_json)
-
-
-@direct_lake.command(epilog=examples("direct-lake guardrails sales.orders --sku F64"))
-@_table
-@_capacity
-@configured
-def guardrails(*, as_json: bool, **options: object) -> Exit:
-    """Show which capacities the table fits into.
-
-    Exit 1 if it exceeds a limit of --sku, or of the capacity in its settings.
-    """
-    return _inspection(options).guardrails(as_json=as_json)

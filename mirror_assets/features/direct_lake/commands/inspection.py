@@ -59,10 +59,11 @@ class Inspection:
     no_cache: bool = False
 
     def report(self, *, as_json: bool) -> Exit:
-        """Print the whole report."""
+        """Print the whole report; fail if the table exceeds a limit of the capacity."""
         sku, in_fabric = self._capacity, self.fabric and ".".join(map(quoted, self.fabric.split(".")))
+        log, cache = self._log, None if self.no_cache else self.cache or cache_folder()
         found = table_report(
-            self._inspected(),
+            InspectedTable(self.table, log, FooterReader(log.uri, log.files, cache), time.time()),
             self._consumers(),
             retain_hours=self.retain_hours,
             fabric_name=in_fabric,
@@ -73,7 +74,8 @@ class Inspection:
             show_json([{name: value for name, value in vars(found).items() if name != "size"} | own])
         else:
             show_report(found, sku, self._mode)
-        return Exit.FINE
+        is_over = sku is not None and fit(sku, found.size).verdict is FitVerdict.OVER
+        return Exit.FAILED if is_over else Exit.FINE
 
     def vacuum_plan(self, *, as_json: bool) -> Exit:
         """Print what VACUUM would delete; fail if a reader needs one of the files. Deletes nothing."""
@@ -83,16 +85,6 @@ class Inspection:
         else:
             show_vacuum(plan, self.table)
         return Exit.FINE if plan.is_safe else Exit.FAILED
-
-    def guardrails(self, *, as_json: bool) -> Exit:
-        """Print which capacities a table fits into; fail if it exceeds a limit of the chosen one."""
-        sku, found = self._capacity, self._inspected().size
-        if as_json:
-            show_json([_guardrails(found, sku, self._mode)])
-        else:
-            show_guardrails(found, sku, self._mode)
-        is_over = sku is not None and fit(sku, found).verdict is FitVerdict.OVER
-        return Exit.FAILED if is_over else Exit.FINE
 
     @cached_property
     def _configured(self) -> tuple[Config, TableSettings] | None:
@@ -146,11 +138,6 @@ class Inspection:
         manifest = compose(config).table(settings).manifest()
         known = source_consumers(config, settings, self._log, manifest)
         return RetentionConsumers((*named, *known.frames), known.mirror)
-
-    def _inspected(self) -> InspectedTable:
-        """Return the table as it is now."""
-        log, cache = self._log, None if self.no_cache else self.cache or cache_folder()
-        return InspectedTable(self.table, log, FooterReader(log.uri, log.files, cache), time.time())
 
 
 def _vacuum(plan: VacuumPlan) -> dict[str, object]:
