@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-import os
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
@@ -20,7 +19,6 @@ import pyarrow.parquet as pq
 from mirror_assets.errors import MirrorError
 from mirror_assets.features.direct_lake.errors import CACHE_UNUSABLE, FOOTER_UNREADABLE, LIVE_FILE_MISSING
 from mirror_assets.lakes.errors import SOURCE_UNAVAILABLE, SOURCE_UNREADABLE
-from mirror_assets.process import user_cache
 from mirror_assets.source.actions import LiveFile
 from mirror_assets.source.read_errors import translated
 from mirror_assets.source.source_files import SourceFiles
@@ -125,11 +123,6 @@ class FooterReader:
 def _keys(footers: pa.Table) -> Iterator[tuple[str, int]]:
     """Return each file's identity: another size is another file."""
     return zip(footers["path"].to_pylist(), footers["bytes"].to_pylist(), strict=True)
-
-
-def cache_folder(environment: Mapping[str, str] = os.environ) -> Path:
-    """Return the folder of footers in the user's cache folder. It may be deleted at any time."""
-    return user_cache(environment) / "footers"
 
 
 @contextmanager

@@ -40,10 +40,6 @@ def test_checks_pass_and_have_numbers(shop: Shop) -> None:
     assert found["layout"].description == "no advice"
 
 
-def test_one_check_can_be_run_alone(shop: Shop) -> None:
-    assert set(shop.checked(READ_DIRECTLY, names=("types",))) == {"types"}
-
-
 @pytest.mark.parametrize(
     ("days", "settings", "passed", "severity", "description"),
     [

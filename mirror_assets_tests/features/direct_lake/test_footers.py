@@ -19,6 +19,7 @@ from pyspark.sql import SparkSession
 from mirror_assets.errors import ErrorCode, SettingError, StopError
 from mirror_assets.features.direct_lake.footers import FooterReader, Footers, _is_plain
 from mirror_assets.lakes.access import PlainAccess
+from mirror_assets.process import user_cache
 from mirror_assets.source.source_files import FileState, SourceFiles, local_file_state
 from mirror_assets_tests.errors import raises
 from mirror_assets_tests.features.direct_lake.parquet_files import live, named, read, reader, write
@@ -91,14 +92,6 @@ def test_old_parquet_mr_shows_a_dictionary_by_encodings_alone() -> None:
     """Before 1.12 (Spark before 3.2), it has no offset of dictionary pages."""
     chunk = SimpleNamespace(has_dictionary_page=False, encodings=("BIT_PACKED", "PLAIN_DICTIONARY", "RLE"))
     assert not _is_plain(chunk, "parquet-mr version 1.10.1")
-
-
-def test_vorder_is_read_from_each_file(tmp_path: Path) -> None:
-    marked = {"com.microsoft.parquet.vorder.enabled": "true", "com.microsoft.parquet.vorder.level": "9"}
-    write(tmp_path, "a.parquet", _TABLE.replace_schema_metadata(marked))
-    write(tmp_path, "b.parquet", _TABLE)
-    footers = read(tmp_path)
-    assert [file.vorder for file in footers.files] == [True, False]
 
 
 def test_a_file_without_rows(tmp_path: Path) -> None:
@@ -186,6 +179,18 @@ def test_a_damaged_cache_is_replaced(folder: Path, cache: Path) -> None:
         footers, opened = _read(folder, cache)
         assert (len(opened), len(footers.files)) == (3, 3)
         assert _read(folder, cache)[1] == []
+
+
+@pytest.mark.parametrize(
+    ("environment", "expected"),
+    [
+        ({"XDG_CACHE_HOME": "/caches"}, Path("/caches/mirror_assets")),
+        ({"XDG_CACHE_HOME": "relative"}, Path("~/.cache/mirror_assets").expanduser()),
+        ({}, Path("~/.cache/mirror_assets").expanduser()),
+    ],
+)
+def test_caches_are_in_the_users_cache_folder(environment: dict[str, str], expected: Path) -> None:
+    assert user_cache(environment) == expected
 
 
 def _read_in_process(folder: str, cache: str) -> int:

@@ -9,8 +9,6 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from deltalake import DeltaTable, WriterProperties, write_deltalake
-from hypothesis import given
-from hypothesis import strategies as st
 from pyspark.sql import SparkSession
 
 from mirror_assets.features.direct_lake.layout import (
@@ -110,15 +108,6 @@ def test_a_mapped_table_with_dropped_columns_and_deletion_vectors(spark: SparkSe
     assert (found.much_hidden_files, found.hidden_rows, found.hidden_percent) == (1, 6, 3)
 
 
-@given(st.lists(st.integers(0, 40)), st.integers(0, 20), st.integers(20, 40))
-def test_a_summary_counts_small_and_large_sizes(sizes: list[int], small: int, large: int) -> None:
-    found = SizeSummary.of(sizes, (small, large))
-    assert (found.count, found.total) == (len(sizes), sum(sizes))
-    assert (found.small, found.large) == (sum(x < small for x in sizes), sum(x >= large for x in sizes))
-    assert found.small_total == sum(x for x in sizes if x < small)
-    assert not sizes or found.least <= found.middle <= found.most
-
-
 _MB = 10**6
 
 
@@ -201,18 +190,3 @@ _MOSTLY_PLAIN = {"without_dictionary_percent": 60}
 def test_columns_have_limits_also(fine: LayoutReport, changes: dict[str, object], topics: list[AdviceTopic]) -> None:
     (column,) = fine.columns
     assert _topics(replace(fine, columns=(replace(column, **changes),))) == topics  # type: ignore[arg-type]
-
-
-def _loaded(path: Path, loads: int, rows: int) -> LayoutReport:
-    """A table of this many loads of different numbers."""
-    for _ in range(loads):
-        write_deltalake(path, pa.table({"x": pa.array(range(rows), pa.float64())}), mode="append")
-    return report(path)
-
-
-def test_a_real_table_of_many_small_loads(tmp_path: Path) -> None:
-    assert _topics(_loaded(tmp_path / "million", 9, 140_000)) == [
-        AdviceTopic.SMALL_FILES,
-        AdviceTopic.ROW_GROUPS,
-        AdviceTopic.VORDER,
-    ]

@@ -126,14 +126,6 @@ def test_dropped_columns_are_purged() -> None:
     assert (step.effect.bytes_to_load, step.effect.rows_to_load) == (1000 * MB, 200)
 
 
-def test_files_that_optimize_purges_are_not_purged_again() -> None:
-    files = [file(str(number), MB, 1000, hidden=500) for number in range(10)]
-    steps = rewrite_steps(snapshot(files), "t")
-    assert _statements(steps) == ["OPTIMIZE t"]
-    assert steps[0].effect is not None
-    assert steps[0].effect.rows_to_load == 5000
-
-
 def test_vacuum_keeps_needed_files_by_the_tables_property() -> None:
     (step,) = vacuum_steps(snapshot([]), "t", vacuum_plan(3600, files=12), rewritten=True)
     kept = "files that are no longer live are kept for 168.0 hours, and 1.0 hours are needed"

@@ -12,7 +12,7 @@ import pytest
 from deltalake import DeltaTable, write_deltalake
 
 from mirror_assets.features.direct_lake.consumers import MirrorNeeds, Requirement, RetentionConsumers
-from mirror_assets.features.direct_lake.footers import FooterReader, cache_folder
+from mirror_assets.features.direct_lake.footers import FooterReader
 from mirror_assets.features.direct_lake.maintenance_plan import StepKind
 from mirror_assets.features.direct_lake.report import InspectedTable, table_report
 from mirror_assets.source.log import DeltaLog
@@ -101,29 +101,7 @@ def test_growth_is_that_of_the_last_week(sales: Path) -> None:
     assert (growth.commits, growth.days) == (2, 7)
 
 
-def test_a_second_report_reads_no_footer(sales: Path, tmp_path: Path) -> None:
-    log = DeltaLog(str(sales))
-    reader = FooterReader(log.uri, log.files, tmp_path / "cache")
-    first = table_report(InspectedTable(log.uri, log, reader, _NOW))
-    for file in sales.rglob("*.parquet"):
-        file.write_bytes(b"")
-    again = table_report(InspectedTable(log.uri, log, reader, _NOW))
-    assert again == first
-
-
 def test_an_empty_table_has_a_report(tmp_path: Path) -> None:
     DeltaTable.create(tmp_path / "empty", pa.schema([("id", pa.int64())]))
     found = table_report(_inspected(tmp_path / "empty"))
     assert (found.size.rows, found.advice, found.types) == (0, (), ())
-
-
-@pytest.mark.parametrize(
-    ("environment", "expected"),
-    [
-        ({"XDG_CACHE_HOME": "/caches"}, Path("/caches/mirror_assets/footers")),
-        ({"XDG_CACHE_HOME": "relative"}, Path("~/.cache/mirror_assets/footers").expanduser()),
-        ({}, Path("~/.cache/mirror_assets/footers").expanduser()),
-    ],
-)
-def test_footers_are_in_the_users_cache_folder(environment: dict[str, str], expected: Path) -> None:
-    assert cache_folder(environment) == expected

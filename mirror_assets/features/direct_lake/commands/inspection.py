@@ -19,7 +19,7 @@ from mirror_assets.config.table_settings import TableSettings
 from mirror_assets.errors import SettingError
 from mirror_assets.features.direct_lake.consumers import RetentionConsumers, named_frames, source_consumers
 from mirror_assets.features.direct_lake.direct_lake_settings import DirectLakeMode, DirectLakeTable
-from mirror_assets.features.direct_lake.footers import FooterReader, cache_folder
+from mirror_assets.features.direct_lake.footers import FooterReader
 from mirror_assets.features.direct_lake.framing import FramingEffect
 from mirror_assets.features.direct_lake.guardrails import (
     MODE_NAMES,
@@ -39,6 +39,7 @@ from mirror_assets.features.direct_lake.report import DirectLakeReport, Inspecte
 from mirror_assets.features.direct_lake.vacuum import NeededFile, VacuumPlan, hours, hours_at_least, plan_vacuum
 from mirror_assets.lakes.access import access_to
 from mirror_assets.lakes.lake_store import LakeAddress
+from mirror_assets.process import user_cache
 from mirror_assets.source.log import DeltaLog
 from mirror_assets.spark_names import quoted
 
@@ -61,7 +62,7 @@ class Inspection:
     def report(self, *, as_json: bool) -> Exit:
         """Print the whole report; fail if the table exceeds a limit of the capacity."""
         sku, in_fabric = self._capacity, self.fabric and ".".join(map(quoted, self.fabric.split(".")))
-        log, cache = self._log, None if self.no_cache else self.cache or cache_folder()
+        log, cache = self._log, None if self.no_cache else self.cache or user_cache() / "footers"
         found = table_report(
             InspectedTable(self.table, log, FooterReader(log.uri, log.files, cache), time.time()),
             self._consumers(),
