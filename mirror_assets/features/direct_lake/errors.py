@@ -55,9 +55,3 @@ VACUUM_REFUSED = ErrorRow(
     "history needs the files; or keep files longer: {statement}.",
     "mirror-assets direct-lake vacuum-plan TABLE",
 )
-
-
-def vacuum_refused(table: str, files: int, needed_by: tuple[str, ...], statement: str) -> SettingError:
-    """Return VACUUM_REFUSED for a number of files; 0 if it is unknown."""
-    what = f"would delete {files:,}" if files else "might delete"
-    return VACUUM_REFUSED(table=table, what=what, needed_by=needed_by, statement=statement)

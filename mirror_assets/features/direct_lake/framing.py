@@ -50,15 +50,11 @@ def committed_by(log: DeltaLog, time_ms: int) -> int | None:
 
 @dataclass(frozen=True)
 class FileSum:
-    """The sum of some files. `known_rows` are the visible rows of files with statistics; `without_rows` have none.
-
-    `hidden` rows are stored also, but a deletion vector hides them.
-    """
+    """The sum of some files. `known_rows` are the visible rows of files with statistics; `without_rows` have none."""
 
     files: int = 0
     known_rows: int = 0
     without_rows: int = 0
-    hidden: int = 0
     bytes: int = 0
 
     @property
@@ -76,8 +72,8 @@ class FileSum:
 def sum_of(file: LiveFile) -> FileSum:
     """Count one file."""
     if file.rows is None:
-        return FileSum(1, without_rows=1, hidden=file.hidden_rows, bytes=file.bytes)
-    return FileSum(1, file.rows - file.hidden_rows, hidden=file.hidden_rows, bytes=file.bytes)
+        return FileSum(1, without_rows=1, bytes=file.bytes)
+    return FileSum(1, file.rows - file.hidden_rows, bytes=file.bytes)
 
 
 @dataclass(frozen=True)

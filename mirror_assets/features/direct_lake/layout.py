@@ -78,15 +78,13 @@ class LayoutReport:
     """The layout of a version. `writers` counts files by their `created_by`.
 
     Sizes of `files` are in bytes, those of `row_groups` in rows. `rows` are stored ones. Deletion vectors hide
-    `hidden_rows` of them, and more than 5 % of the rows in `much_hidden_files`. `vorder_percent` is of rows. `chunks`
-    are the column chunks that a model with all columns loads.
+    `hidden_rows` of them, and more than 5 % of the rows in `much_hidden_files`. `vorder_percent` is of rows.
     """
 
     uri: str
     version: int
     files: SizeSummary
     rows: int
-    chunks: int
     row_groups: SizeSummary
     vorder_files: int
     vorder_percent: float
@@ -116,7 +114,6 @@ def layout_report(snapshot: Snapshot, footers: Footers) -> LayoutReport:
         version=snapshot.version,
         files=SizeSummary.of([file.bytes for file in footers.files], _FILE_BYTES),
         rows=rows,
-        chunks=footers.chunks.num_rows,
         row_groups=SizeSummary.of(footers.group_rows, _GROUP_ROWS),
         vorder_files=len(ordered),
         vorder_percent=percent(sum(file.rows for file in ordered), rows),

@@ -53,7 +53,7 @@ def _version(version: int, files: Files) -> Snapshot:
 
 _ONE, _TWO, _THREE, _UNKNOWN = _file("1", 10, 100), _file("2", 30, 300), _file("3", 60, 600), _file("4", None, 50)
 _HIDDEN = _file("2", 30, 300, _vector("a", 6))
-_HIDDEN_SUM = FileSum(1, 24, hidden=6, bytes=300)
+_HIDDEN_SUM = FileSum(1, 24, bytes=300)
 
 
 @pytest.mark.parametrize(

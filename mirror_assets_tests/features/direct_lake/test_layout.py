@@ -37,7 +37,6 @@ def test_sizes_are_those_of_the_files_on_the_disk(tmp_path: Path) -> None:
     assert (found.files.count, found.files.total, found.files.middle) == (3, sum(sizes), sizes[1])
     assert (found.rows, found.version) == (450, 2)
     assert found.row_groups.count == sum(metadata.num_row_groups for metadata in groups)
-    assert found.chunks == 2 * found.row_groups.count
     assert (found.row_groups.least, found.row_groups.middle, found.row_groups.most) == (22, 64, 64)
     assert found.files.small == 3
     assert dict(found.writers) == {groups[0].created_by: 3}
