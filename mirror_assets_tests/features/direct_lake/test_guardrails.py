@@ -15,7 +15,6 @@ from deltalake import DeltaTable, WriterProperties, write_deltalake
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mirror_assets.features.direct_lake.check_rules import check_guardrails
 from mirror_assets.features.direct_lake.direct_lake_settings import DirectLakeMode
 from mirror_assets.features.direct_lake.footers import Footer, FooterReader, Footers, as_table
 from mirror_assets.features.direct_lake.framing import Growth, growth
@@ -34,6 +33,7 @@ from mirror_assets.features.direct_lake.guardrails import (
     predicted_mirror,
     sku_of,
 )
+from mirror_assets.features.direct_lake.with_dagster.direct_lake_checks import check_guardrails
 from mirror_assets.source.log import DeltaLog
 from mirror_assets_tests.source.handmade import (
     PROTOCOL,
