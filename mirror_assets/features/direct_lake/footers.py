@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import cached_property
@@ -23,8 +22,6 @@ from mirror_assets.source.actions import LiveFile
 from mirror_assets.source.read_errors import translated
 from mirror_assets.source.source_files import SourceFiles
 
-# A remote read is mostly latency: 1,000 files at 40 ms each take 1.3 s with this many threads.
-_THREADS = 32
 # Footers become Arrow tables in batches of this size, which need less memory than Python's objects.
 _BATCH = 1_000
 
@@ -53,7 +50,8 @@ class FooterReader:
         known = set(_keys(cached))
         missing = [file for file in files if (file.path, file.bytes) not in known]
         batches = (missing[first : first + _BATCH] for first in range(0, len(missing), _BATCH))
-        footers = pa.concat_tables([cached, *(as_table(self._read_each(batch)) for batch in batches)]).combine_chunks()
+        read = (as_table(self.opener.each(self._read_one, batch)) for batch in batches)
+        footers = pa.concat_tables([cached, *read]).combine_chunks()
         rows = {key: row for row, key in enumerate(_keys(footers))}
         requested = footers.take(pa.array([rows[file.path, file.bytes] for file in files], pa.int64()))
         if missing:
@@ -89,17 +87,6 @@ class FooterReader:
                     written.rename(path)
                 finally:
                     written.unlink(missing_ok=True)
-
-    def _read_each(self, files: Sequence[LiveFile]) -> Iterator[Footer]:
-        if self.opener.is_local:  # no latency, so threads are no faster
-            yield from map(self._read_one, files)
-            return
-        with ThreadPoolExecutor(_THREADS) as pool:
-            try:
-                yield from pool.map(self._read_one, files)
-            except MirrorError:
-                pool.shutdown(wait=False, cancel_futures=True)
-                raise
 
     def _read_one(self, file: LiveFile) -> Footer:
         try:
