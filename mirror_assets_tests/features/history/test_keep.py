@@ -15,10 +15,12 @@ from pyspark.sql import functions as F
 
 from mirror_assets.errors import ErrorCode, StopError
 from mirror_assets.features.history.errors import HISTORY_COLUMNS_UNFIT, HISTORY_OVERTAKEN
-from mirror_assets.features.history.history_log import HistoryCommit, HistoryContext
+from mirror_assets.features.history.history_log import HistoryCommit, HistoryContext, HistoryLog
 from mirror_assets.features.history.history_plan import HistoryPlan, plan_history
+from mirror_assets.features.history.with_spark import stream
 from mirror_assets.features.history.with_spark.append import append_rows, next_commit
 from mirror_assets.features.history.with_spark.keep import keep_history
+from mirror_assets.lakes.errors import SOURCE_UNAVAILABLE
 from mirror_assets.source.ranges import VersionPoint
 from mirror_assets_tests.delta_reader import read_changes
 from mirror_assets_tests.errors import raises, raises_row
@@ -282,3 +284,60 @@ def test_a_stream_keeps_no_more_than_was_planned_for(
     after_each_plan(monkeypatch, append)
     assert ranges(keep(context)) == [(0, 0), (1, 1), (2, 2)]
     assert versions_of(spark, context) == [0, 0, 0, 1, 2]
+
+
+_MANY_FILES = (
+    "CREATE TABLE {t} (id INT, part STRING) USING delta TBLPROPERTIES (delta.enableChangeDataFeed = true)",
+    "INSERT INTO {t} SELECT /*+ REPARTITION(5, id) */ CAST(id AS INT), IF(id % 2 = 0, 'a', 'b') FROM range(40)",
+    "DELETE FROM {t} WHERE id < 5",
+    "OPTIMIZE {t}",
+    "INSERT INTO {t} SELECT /*+ REPARTITION(5, id) */ CAST(id + 100 AS INT), 'a' FROM range(40)",
+)
+
+
+@pytest.fixture
+def histories(spark: SparkSession, place: Place, monkeypatch: pytest.MonkeyPatch) -> tuple[HistoryContext, ...]:
+    """Histories by slices and, not begun, by a stream of one file a batch; two of five versions insert many files."""
+    for statement in _MANY_FILES:
+        spark.sql(statement.format(t=f"delta.`{place.source}`"))
+    monkeypatch.setattr(stream, "_FILES_PER_BATCH", 1)
+    by_slices = place.context(lambda: spark, name="slices")
+    keep(by_slices)
+    return by_slices, place.context(lambda: spark, name="stream", stream=True)
+
+
+def test_a_commit_that_is_spread_over_several_batches_is_kept_whole(
+    spark: SparkSession, histories: tuple[HistoryContext, ...], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    by_slices, by_stream = histories
+    batches: list[int] = []
+    take = stream._Batches._take
+
+    def counted(self: stream._Batches, rows: DataFrame) -> None:
+        batches.append(len({row[0] for row in rows.select("_commit_version").collect()}))
+        take(self, rows)
+
+    monkeypatch.setattr(stream._Batches, "_take", counted)
+    kept = keep(by_stream)
+    assert len(batches) > len(_MANY_FILES)  # some commit came in several batches
+    assert [v for first, last in ranges(kept) for v in range(first, last + 1)] == [0, 1, 2, 3, 4]
+    assert len(kept) > 1
+    assert rows_of(kept_rows(spark, by_stream)) == rows_of(kept_rows(spark, by_slices))
+
+
+def test_a_stream_that_dies_while_it_holds_half_a_commit_loses_and_doubles_nothing(
+    spark: SparkSession, histories: tuple[HistoryContext, ...], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    by_slices, by_stream = histories
+
+    def die_behind_the_first(rows: DataFrame, history: HistoryLog, commit: HistoryCommit) -> HistoryCommit:
+        if commit.generation > 1:
+            raise SOURCE_UNAVAILABLE(uri=history.uri, why="killed")
+        return append_rows(rows, history, commit)
+
+    with monkeypatch.context() as killed:
+        killed.setattr(stream, "append_rows", die_behind_the_first)
+        with raises_row(SOURCE_UNAVAILABLE):
+            keep(by_stream)
+    assert ranges(keep(by_stream))[-1][1] == 4
+    assert rows_of(kept_rows(spark, by_stream)) == rows_of(kept_rows(spark, by_slices))
