@@ -18,7 +18,7 @@ from mirror_assets.config.model import Config
 from mirror_assets.config.table_settings import TableSettings
 from mirror_assets.errors import SettingError
 from mirror_assets.features.direct_lake.consumers import RetentionConsumers, named_frames, source_consumers
-from mirror_assets.features.direct_lake.direct_lake_settings import DirectLakeMode, DirectLakeTable
+from mirror_assets.features.direct_lake.direct_lake_settings import DirectLakeMode, DirectLakeSettings, DirectLakeTable
 from mirror_assets.features.direct_lake.footers import FooterReader
 from mirror_assets.features.direct_lake.framing import FramingEffect
 from mirror_assets.features.direct_lake.guardrails import (
@@ -61,20 +61,22 @@ class Inspection:
 
     def report(self, *, as_json: bool) -> Exit:
         """Print the whole report; fail if the table exceeds a limit of the capacity."""
-        sku, in_fabric = self._capacity, self.fabric and ".".join(map(quoted, self.fabric.split(".")))
+        own = DirectLakeTable.of(self._configured[1]).direct_lake if self._configured else DirectLakeSettings()
+        sku = self.sku or (sku_of(own.sku) if own.sku else None)
+        mode = DirectLakeMode(self.mode.replace("-", "_")) if self.mode else own.mode
         log, cache = self._log, None if self.no_cache else self.cache or user_cache() / "footers"
         found = table_report(
             InspectedTable(self.table, log, FooterReader(log.uri, log.files, cache), time.time()),
             self._consumers(),
             retain_hours=self.retain_hours,
-            fabric_name=in_fabric,
+            fabric_name=self.fabric and ".".join(map(quoted, self.fabric.split("."))),
             max_files=sku.files if sku else None,
         )
         if as_json:
-            own = {"guardrails": _guardrails(found.size, sku, self._mode), "vacuum": _vacuum(found.vacuum)}
-            show_json([{name: value for name, value in vars(found).items() if name != "size"} | own])
+            shown = {"guardrails": _guardrails(found.size, sku, mode), "vacuum": _vacuum(found.vacuum)}
+            show_json([{name: value for name, value in vars(found).items() if name != "size"} | shown])
         else:
-            show_report(found, sku, self._mode)
+            show_report(found, sku, mode)
         is_over = sku is not None and fit(sku, found.size).verdict is FitVerdict.OVER
         return Exit.FAILED if is_over else Exit.FINE
 
@@ -113,19 +115,6 @@ class Inspection:
             except ValueError:
                 address = self.table  # opening it raises an error with the reason
         return DeltaLog(address, access_to(address, ()))
-
-    @property
-    def _capacity(self) -> Sku | None:
-        """The capacity in the command line or the settings."""
-        name = DirectLakeTable.of(self._configured[1]).direct_lake.sku if self._configured else None
-        return self.sku or (sku_of(name) if name else None)
-
-    @property
-    def _mode(self) -> DirectLakeMode:
-        """The kind of Direct Lake in the command line or the settings."""
-        if self.mode is not None:
-            return DirectLakeMode(self.mode.replace("-", "_"))
-        return DirectLakeTable.of(self._configured[1]).direct_lake.mode if self._configured else DirectLakeMode.ONELAKE
 
     def _consumers(self) -> RetentionConsumers:
         """Return the frames of command line and settings, and the mirror. Raises FRAME_REFUSED, FRAMES_UNREADABLE."""
