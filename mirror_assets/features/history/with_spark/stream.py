@@ -44,13 +44,13 @@ def read_by_stream(
     try:
         _run(context, batches)
     except (PySparkException, Py4JJavaError) as error:
-        if batches.error is not None:
-            raise batches.error from error
+        failure = batches.failure or error
+        if isinstance(failure, MirrorError):
+            raise failure from error
         if _has_changed(context, newest, slices[-1]):
             raise HISTORY_OVERTAKEN(
                 table=context.table, why=f"the stream could not continue: {_reason(error)}"
             ) from error
-        failure = batches.failure or error
         known = spark_error(failure, context.source.uri)
         # Every stream fails with one error class, so only the text names the failure.
         raise (
@@ -104,7 +104,6 @@ class _Batches:
         self._table_id, self._last = slices[0].table_id, slices[-1].last
         self.next = slices[0].first
         self.made: list[HistoryCommit] = []
-        self.error: MirrorError | None = None
         self.failure: Exception | None = None
         self._held: list[DataFrame] = []
 
@@ -112,10 +111,7 @@ class _Batches:
         """Take a batch. Spark passes on only the text of an exception from here, so the exception itself is stored."""
         try:
             self._take(rows)
-        except MirrorError as error:
-            self.error = error
-            raise
-        except (PySparkException, Py4JJavaError) as error:
+        except (MirrorError, PySparkException, Py4JJavaError) as error:
             self.failure = error
             raise
 
