@@ -20,7 +20,7 @@ from mirror_assets.errors import ErrorCode, SettingError, StopError
 from mirror_assets.features.direct_lake.footers import FooterReader, Footers, _is_plain
 from mirror_assets.lakes.access import PlainAccess
 from mirror_assets.process import user_cache
-from mirror_assets.source.source_files import FileState, SourceFiles, local_file_state
+from mirror_assets.source.source_files import SourceFiles
 from mirror_assets_tests.errors import raises
 from mirror_assets_tests.features.direct_lake.parquet_files import live, named, read, reader, write
 
@@ -108,24 +108,15 @@ def test_a_footer_longer_than_the_first_read(tmp_path: Path) -> None:
 
 
 class _Counting(SourceFiles):
-    """Opens a folder's files, and remembers which."""
+    """A folder's files, which remember what was opened."""
 
-    def __init__(self, folder: Path, *, is_local: bool = True) -> None:
+    def __init__(self, folder: Path) -> None:
         super().__init__(str(folder), PlainAccess(str(folder)))
-        self.folder = folder
         self.opened: list[str] = []
-        self._claims_local = is_local
-
-    @property
-    def is_local(self) -> bool:
-        return self._claims_local
 
     def open(self, path: str) -> pa.NativeFile:
         self.opened.append(path)
-        return pa.OSFile(str(self.folder / path))
-
-    def state_of(self, path: str) -> FileState:
-        return local_file_state(path, self.folder)
+        return super().open(path)
 
 
 @pytest.fixture
@@ -218,8 +209,9 @@ def test_a_folder_that_can_not_be_written_is_an_error(folder: Path, cache: Path)
 @pytest.mark.parametrize("is_local", [True, False])
 def test_a_deleted_file_is_named(folder: Path, is_local: bool) -> None:
     (folder / "b.parquet").unlink()
+    uri = str(folder) if is_local else folder.absolute().as_uri()
     with raises(StopError, ErrorCode.DATA_FILE_MISSING, match=r"b\.parquet is missing"):
-        FooterReader(str(folder), _Counting(folder, is_local=is_local)).read([live("b.parquet", 1_000)])
+        FooterReader(uri, SourceFiles(uri, PlainAccess(uri))).read([live("b.parquet", 1_000)])
 
 
 def test_a_file_that_is_no_parquet_is_named(folder: Path) -> None:
