@@ -40,17 +40,16 @@ LAND_AS_TEXT = (Family.TEXT, Family.NESTED)
 class ColumnType:
     """A type of columns. `name` is Spark's, with the `(` or `<` that follows it; `delta` is the log's, if it differs.
 
-    `arrow`: the mirror's type, if the type lands as itself and has no digits. `digits`: the most that a whole number
-    has. `literal`: a value in Spark SQL, from its text in the log. `why_no_key`: the reason why a key can't have it.
-    `key_cost`: the higher it is, the less likely is the column a key; None for a type with too few values.
-    `direct_lake`: the reason why Direct Lake can't load it; None if no document names the type.
+    `arrow`: the mirror's type, if the type lands as itself and has no digits. `literal`: a value in Spark SQL, from its
+    text in the log. `why_no_key`: the reason why a key can't have it. `key_cost`: the higher it is, the less likely is
+    the column a key; None for a type with too few values. `direct_lake`: the reason why Direct Lake can't load it; None
+    if no document names the type.
     """
 
     name: str
     family: Family
     arrow: pa.DataType | None = None
     delta: str = ""
-    digits: int = 0
     literal: str = "'{}'"
     why_no_key: str = ""
     key_cost: float | None = 0.5
@@ -58,10 +57,10 @@ class ColumnType:
 
 
 COLUMN_TYPES = (
-    ColumnType("tinyint", Family.WHOLE, pa.int8(), "byte", digits=3, literal="{}"),
-    ColumnType("smallint", Family.WHOLE, pa.int16(), "short", digits=5, literal="{}"),
-    ColumnType("int", Family.WHOLE, pa.int32(), "integer", digits=10, literal="{}"),
-    ColumnType("bigint", Family.WHOLE, pa.int64(), "long", digits=19, literal="{}"),
+    ColumnType("tinyint", Family.WHOLE, pa.int8(), "byte", literal="{}"),
+    ColumnType("smallint", Family.WHOLE, pa.int16(), "short", literal="{}"),
+    ColumnType("int", Family.WHOLE, pa.int32(), "integer", literal="{}"),
+    ColumnType("bigint", Family.WHOLE, pa.int64(), "long", literal="{}"),
     # 1.1 alone would be a decimal, which no float is equal to.
     ColumnType("float", Family.FLOAT, pa.float32(), literal="CAST('{}' AS FLOAT)", why_no_key=_NOT_EQUAL),
     ColumnType("double", Family.FLOAT, pa.float64(), literal="CAST('{}' AS DOUBLE)", why_no_key=_NOT_EQUAL),

@@ -29,9 +29,9 @@ class _DirectLake(Feature):
         return DirectLakeTable
 
     def rules(self) -> Sequence[Rule]:
-        from mirror_assets.features.direct_lake.direct_lake_settings import checked_frames, no_vended_maintenance
+        from mirror_assets.features.direct_lake.direct_lake_settings import no_vended_maintenance
 
-        return (no_vended_maintenance, checked_frames)
+        return (no_vended_maintenance,)
 
     def commands(self) -> Sequence[click.Command]:
         from mirror_assets.features.direct_lake.commands import direct_lake

@@ -19,7 +19,7 @@ from mirror_assets.config.model import Config
 from mirror_assets.config.setting_values import Changes
 from mirror_assets.config.table_settings import TableSettings
 from mirror_assets.feature import read_by_features
-from mirror_assets.features.direct_lake.direct_lake_settings import DirectLakeTable, FramesOf
+from mirror_assets.features.direct_lake.direct_lake_settings import DirectLakeTable
 from mirror_assets.features.direct_lake.errors import FRAME_REFUSED, FRAMES_UNREADABLE
 from mirror_assets.features.direct_lake.framing import committed_by
 from mirror_assets.landing.format import Manifest
@@ -40,12 +40,16 @@ Row = Mapping[str, str]
 """Values by column name; a blank is empty, or missing, as in responses of `executeQueries`."""
 
 
-@dataclass(frozen=True)
-class Frame:
-    """A version of a table that a reader has framed."""
+@dataclass(frozen=True, order=True)
+class Requirement:
+    """A reader needs a version: all its files for a frame, those with its changes for the mirror's next commits."""
 
     reader: str
     version: int
+
+    def __str__(self) -> str:
+        """`mirror v4`."""
+        return f"{self.reader} v{self.version}"
 
 
 @dataclass(frozen=True)
@@ -59,15 +63,15 @@ class MirrorNeeds:
 class RetentionConsumers(NamedTuple):
     """The readers of older versions of the table: models by their frames, and the mirror."""
 
-    frames: tuple[Frame, ...] = ()
+    frames: tuple[Requirement, ...] = ()
     mirror: MirrorNeeds | None = None
 
 
 NO_CONSUMERS: Final = RetentionConsumers()
 
 
-def frame_at(log: DeltaLog, point: str) -> Frame:
-    """Return the frame made at a version, or at a time like `2026-01-31 18:30:00` (UTC unless a zone follows).
+def frame_at(log: DeltaLog, point: str) -> Requirement:
+    """Return the frame of a version, or of a time like `2026-01-31 18:30:00` (UTC unless a zone follows).
 
     Raises SettingError for a version after the newest, and for a time before the versions in the log.
     """
@@ -78,40 +82,37 @@ def frame_at(log: DeltaLog, point: str) -> Frame:
     if not isinstance(at, TimePoint):
         if at.version > log.newest():
             raise FRAME_REFUSED(uri=log.uri, frame=point, why=f"its newest version is {log.newest()}")
-        return Frame("frame", at.version)
+        return Requirement("frame", at.version)
     version = committed_by(log, at.time_ms)
     if version is None:
         raise FRAME_REFUSED(uri=log.uri, frame=point, why="its log begins later, or lacks the commits of that time")
-    return Frame("frame", version)
+    return Requirement("frame", version)
 
 
-def exported_frames(exports: Mapping[str, str], table: str | None = None) -> tuple[Frame, ...]:
+def exported_frames(exports: Mapping[str, str], table: str) -> tuple[Requirement, ...]:
     """Return the frames of a table from exported query results; none if the table is not framed.
 
-    `exports` are results of INFO.DELTATABLEMETADATASTORAGES() by file name. `table` is the name in them; optional if
-    they have one table. Raises FRAMES_UNREADABLE.
+    `exports` are results of INFO.DELTATABLEMETADATASTORAGES() by file name. In one of several tables, the table is
+    found by its name, with or without the schema. Raises FRAMES_UNREADABLE.
     """
-    source = ", ".join(exports)
-    tables: list[Row] = []
-    for name, text in exports.items():
-        columns, rows = _read_result(text, name)
+    own_names, frames = {table.casefold(), table.rpartition(".")[2].casefold()}, []
+    for source, text in exports.items():
+        columns, rows = _read_result(text, source)
         if not columns >= set(_COLUMNS):
             found = ", ".join(sorted(columns)) or "none"
-            raise FRAMES_UNREADABLE(source=name, why=f"its columns are not those of the query ({found})")
-        tables += [dict.fromkeys(_COLUMNS, "") | dict(row) for row in rows]
-    names = sorted({row["TableName"] for row in tables})
-    if table is None and len(names) > 1:
-        raise FRAMES_UNREADABLE(source=source, why=f"it has {len(names)} tables to choose from: {', '.join(names)}")
-    if table is not None and table not in names:
-        raise FRAMES_UNREADABLE(source=source, why=f"it has no table {table}, only {', '.join(names) or 'none at all'}")
-    frames = []
-    for row in tables:
-        version = row["CurrentVersion"].strip()
-        if table not in (None, row["TableName"]) or version in _NOT_FRAMED:
-            continue
-        if not version.isdecimal():
-            raise FRAMES_UNREADABLE(source=source, why=f"{version!r} is not a version")
-        frames.append(Frame(f"model table {row['TableName']}", int(version)))
+            raise FRAMES_UNREADABLE(source=source, why=f"its columns are not those of the query ({found})")
+        framed = [(row.get("TableName", ""), row.get("CurrentVersion", "").strip()) for row in rows]
+        names = {name for name, _ in framed}
+        own = {name for name in names if len(names) == 1 or name.casefold() in own_names}
+        if not own:
+            found = ", ".join(sorted(names)) or "none at all"
+            raise FRAMES_UNREADABLE(source=source, why=f"it has no table {table}, only {found}")
+        for name, version in framed:
+            if name not in own or version in _NOT_FRAMED:
+                continue
+            if not version.isdecimal():
+                raise FRAMES_UNREADABLE(source=source, why=f"{version!r} is not a version")
+            frames.append(Requirement(f"model table {name}", int(version)))
     return tuple(frames)
 
 
@@ -176,7 +177,8 @@ def source_consumers(
     source's newest one belongs to an earlier table at this address, and is ignored.
     Raises SettingError (frames_unreadable, FRAME_REFUSED), and what the history's log raises.
     """
-    frames, loading = table_frames(table, FramesOf.SOURCE, log), manifest.loading if manifest else None
+    settings, loading = DirectLakeTable.of(table).direct_lake, manifest.loading if manifest else None
+    frames = named_frames(log, settings.frames, settings.exports, str(table.name))
     if manifest is not None:
         mirrored = loading.key.last if loading else manifest.covered
     elif isinstance(table.start, VersionPoint):
@@ -187,28 +189,15 @@ def source_consumers(
     else:
         mirrored = None
     if loading is not None and loading.key.last <= log.newest():
-        frames = (*frames, Frame(MIRROR, loading.key.last))
+        frames = (*frames, Requirement(MIRROR, loading.key.last))
     kept = read_by_features(config, table)
     covered = [version for version in (mirrored, kept) if version is not None and version <= log.newest()]
     changes = table.changes if kept is None else None
     return RetentionConsumers(frames, MirrorNeeds(min(covered), changes) if covered else None)
 
 
-def table_frames(table: TableSettings, of: FramesOf, log: DeltaLog) -> tuple[Frame, ...]:
-    """Return the frames in the settings, if they are frames of this table; reads exports on each call.
-
-    Raises SettingError (frames_unreadable, FRAME_REFUSED).
-    """
-    settings = DirectLakeTable.of(table).direct_lake
-    if settings.frames_of is not of:
-        return ()
-    return named_frames(log, settings.frames, settings.exports, settings.model_table)
-
-
-def named_frames(
-    log: DeltaLog, points: Sequence[str], exports: Sequence[Path], model_table: str | None
-) -> tuple[Frame, ...]:
-    """Return the frames at `points` (versions or times) and in `exports` (files with results of the DAX query).
+def named_frames(log: DeltaLog, points: Sequence[str], exports: Sequence[Path], table: str) -> tuple[Requirement, ...]:
+    """Return the frames at `points` (versions or times) and the table's in `exports`, files with results of the query.
 
     Raises SettingError (frames_unreadable, FRAME_REFUSED).
     """
@@ -219,4 +208,4 @@ def named_frames(
             texts[str(path)] = path.read_text(encoding="utf-8")
         except (OSError, UnicodeDecodeError) as error:
             raise FRAMES_UNREADABLE(source=str(path), why=f"it can't be read ({error})") from error
-    return (*frames, *exported_frames(texts, model_table)) if texts else frames
+    return (*frames, *exported_frames(texts, table))

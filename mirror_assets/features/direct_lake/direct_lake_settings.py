@@ -9,17 +9,11 @@ from pydantic import BeforeValidator, Field
 
 from mirror_assets.config.document import Document
 from mirror_assets.lakes.catalogs import CatalogCredentials, CatalogType
-from mirror_assets.settings import LocalFile, Section, Text
+from mirror_assets.settings import LocalFile, Section
 from mirror_assets.source.ranges import parse_point
 
 if TYPE_CHECKING:
     from mirror_assets.config.rules import Mistakes
-
-# Fabric's capacities with limits for Direct Lake, which guardrails.py has; some have several names.
-CAPACITIES = (
-    *("F2", "F4", "F8", "F16", "F32", "F64", "FT1", "P1", "F128", "P2", "F256", "P3", "F512", "P4", "F1024", "P5"),
-    "F2048",
-)
 
 
 class DirectLakeMode(str, Enum):
@@ -38,17 +32,10 @@ class Maintenance(str, Enum):
     VACUUM = "vacuum"
 
 
-class FramesOf(str, Enum):
-    """The table that a model reads."""
-
-    SOURCE = "source"
-    MIRROR = "mirror"
-
-
 def _sku(value: object) -> object:
-    if value is None or (isinstance(value, str) and value.upper() in CAPACITIES):
-        return value.upper() if isinstance(value, str) else None
-    raise ValueError(f"expected a capacity ({', '.join(CAPACITIES)}) or null, got {value!r}")
+    from mirror_assets.features.direct_lake.guardrails import sku_of  # it needs the kinds of Direct Lake
+
+    return None if value is None else sku_of(str(value)).name
 
 
 def _frame(value: object) -> object:
@@ -65,14 +52,12 @@ Sku = Annotated[str | None, BeforeValidator(_sku)]
 
 
 class DirectLakeSettings(Section):
-    """The semantic model that reads the table, or its mirror, through Direct Lake."""
+    """The semantic model that reads the table through Direct Lake."""
 
     sku: Sku = Field(default=None, description="Capacity to compare with; null: the checks only report.")
     mode: DirectLakeMode = Field(default=DirectLakeMode.ONELAKE, description="Kind of Direct Lake.")
-    frames_of: FramesOf = Field(default=FramesOf.SOURCE, description="Whether models read the source or its mirror.")
     frames: tuple[Frame, ...] = Field(default=(), description="Versions or times at which models are framed.")
     exports: tuple[LocalFile, ...] = Field(default=(), description="Files with the results of DAX INFO queries.")
-    model_table: Text | None = Field(default=None, description="Name of the table in the exports; null: they have one.")
 
 
 class DirectLakeTable(Section):
@@ -86,10 +71,6 @@ class DirectLakeTable(Section):
     )
 
 
-_FABRIC_FRAMES = (
-    "nothing checks the frames of a mirror in Fabric, because Fabric vacuums its tables; set it to `source`, or mirror "
-    "with the stand-in (mirror.path)"
-)
 _READ_ONLY = (
     "the catalog's credentials for this table only allow reading; leave maintenance to the table's owner, or set "
     "`credentials: stores` in the catalog"
@@ -108,15 +89,3 @@ def no_vended_maintenance(document: Document) -> Mistakes:
         for place in (("defaults",), settings):
             if document.get(*place, "maintenance"):
                 yield (*place, "maintenance"), _READ_ONLY
-
-
-def checked_frames(document: Document) -> Mistakes:
-    """Refuse `frames_of: mirror` for a mirrored database: Fabric vacuums its tables itself."""
-    from mirror_assets.config.rules import written_tables  # it loads all settings
-
-    if document.get("mirror", "fabric") is None:
-        return
-    for place in (("defaults",), *(settings for _, settings, _ in written_tables(document))):
-        steps = (*place, "direct_lake", "frames_of")
-        if document.get(*steps) == FramesOf.MIRROR.value:
-            yield steps, _FABRIC_FRAMES

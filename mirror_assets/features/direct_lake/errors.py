@@ -17,7 +17,7 @@ FRAMES_UNREADABLE = ErrorRow(
     "An export of a model's frames that is not the result of the DAX query.",
     "{source} has no readable frames of a model: {why}.",
     "run EVALUATE INFO.DELTATABLEMETADATASTORAGES() on the model as its administrator, and export the whole "
-    "result, as CSV or JSON; or name versions instead.",
+    "result, as CSV or JSON; or name versions instead, also of a table that has another name in the model.",
     "mirror-assets plan --config path/to/mirror.yaml    # lists all mistakes with their lines",
 )
 LIVE_FILE_MISSING = ErrorRow(
@@ -45,14 +45,6 @@ CACHE_UNUSABLE = ErrorRow(
     "name a folder that this user may write, or use --no-cache, which reads every footer each time.",
     "mirror-assets plan --config path/to/mirror.yaml    # lists all mistakes with their lines",
 )
-COLUMN_UNKNOWN = ErrorRow(
-    ErrorCode.CONFIG_INVALID,
-    SettingError,
-    "A column that the table doesn't have.",
-    "the table has no column `{column}`.",
-    "name columns among {known}.",
-    "mirror-assets plan --config path/to/mirror.yaml    # lists all mistakes with their lines",
-)
 FRAME_REFUSED = ErrorRow(
     ErrorCode.VERSION_REFUSED,
     SettingError,
@@ -70,9 +62,3 @@ VACUUM_REFUSED = ErrorRow(
     "history needs the files; or keep files longer: {statement}.",
     "mirror-assets direct-lake vacuum-plan TABLE",
 )
-
-
-def vacuum_refused(table: str, files: int, needed_by: tuple[str, ...], statement: str) -> SettingError:
-    """Return VACUUM_REFUSED for a number of files; 0 if it is unknown."""
-    what = f"would delete {files:,}" if files else "might delete"
-    return VACUUM_REFUSED(table=table, what=what, needed_by=needed_by, statement=statement)

@@ -1,69 +1,34 @@
-"""The rows that Direct Lake keeps and loads when it is framed at another version, by the log alone (reference §3.2)."""
+"""The rows that Direct Lake keeps and loads at another version (reference §3.2), and growth, by the log alone."""
 
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from datetime import datetime, timezone
-from itertools import pairwise
 from operator import add, sub
+from statistics import linear_regression
 
 from mirror_assets.source.actions import LiveFile
 from mirror_assets.source.log import DeltaLog
 from mirror_assets.source.replay import LoggedCommit, Snapshot
 
+_DAY_MS = 86_400_000
+# In a shorter time, a burst of commits would look like a trend.
+_SHORTEST_MS = 3_600_000
 _SINCE_TIME = "delta.inCommitTimestampEnablementTimestamp"
-# Operations that change files but no rows, and RESTORE. Of VACUUM's two commits the second says that it is done.
-_MAINTENANCE = {"OPTIMIZE": "OPTIMIZE", "REORG": "REORG", "RESTORE": "RESTORE", "VACUUM END": "VACUUM"}
 
 
-@dataclass(frozen=True)
-class LogSpan:
-    """A version of a table, and the commits after it."""
+def recent_commits(log: DeltaLog, since_ms: int) -> tuple[Snapshot, tuple[LoggedCommit, ...]]:
+    """Return the version that was the newest at `since_ms` (since 1970), and the commits after it.
 
-    start: Snapshot
-    commits: tuple[LoggedCommit, ...]
-
-    @property
-    def first(self) -> int:
-        """The first version."""
-        return self.start.version
-
-    def time_ms(self, version: int) -> int:
-        """Return when the version, one of the span, was committed."""
-        return self.start.timestamp_ms if version == self.first else self.commits[version - self.first - 1].timestamp_ms
-
-    def maintenance(self, after: int, last: int) -> tuple[str, ...]:
-        """Return the maintenance operations after version `after`, up to `last`."""
-        commits = self.commits[after - self.first : last - self.first]
-        operations = [commit.actions.info.operation for commit in commits]
-        return tuple(_MAINTENANCE[operation] for operation in operations if operation in _MAINTENANCE)
-
-    def every_version(self) -> tuple[int, ...]:
-        """Return all versions, ascending."""
-        return tuple(range(self.first, self.first + len(self.commits) + 1))
-
-    def daily_versions(self) -> tuple[int, ...]:
-        """Return the first version, and the last of each day (UTC) with a commit."""
-        days = {
-            datetime.fromtimestamp(self.time_ms(version) / 1000, timezone.utc).date(): version
-            for version in self.every_version()
-        }
-        return tuple(sorted({self.first, *days.values()}))
-
-
-def recent_span(log: DeltaLog, since_ms: int) -> LogSpan:
-    """Read the log from the version that was the newest at `since_ms` (since 1970).
-
-    If commits are missing, or the log begins later, the span begins after the last gap.
+    If commits are missing, or the log begins later, it is the first version after the last gap.
     """
     available, logged, begin = set(log.versions()), set(log.logged_versions()), log.newest()
     while begin in logged and begin - 1 in available:
         begin -= 1
     newest_then = committed_by(log, since_ms)
     first = begin if newest_then is None else max(newest_then, begin)
-    return LogSpan(log.snapshot(first), log.logged_commits(first + 1, log.newest()))
+    return log.snapshot(first), log.logged_commits(first + 1, log.newest())
 
 
 def committed_by(log: DeltaLog, time_ms: int) -> int | None:
@@ -85,15 +50,11 @@ def committed_by(log: DeltaLog, time_ms: int) -> int | None:
 
 @dataclass(frozen=True)
 class FileSum:
-    """The sum of some files. `known_rows` are the visible rows of files with statistics; `without_rows` have none.
-
-    `hidden` rows are stored also, but a deletion vector hides them.
-    """
+    """The sum of some files. `known_rows` are the visible rows of files with statistics; `without_rows` have none."""
 
     files: int = 0
     known_rows: int = 0
     without_rows: int = 0
-    hidden: int = 0
     bytes: int = 0
 
     @property
@@ -111,8 +72,8 @@ class FileSum:
 def sum_of(file: LiveFile) -> FileSum:
     """Count one file."""
     if file.rows is None:
-        return FileSum(1, without_rows=1, hidden=file.hidden_rows, bytes=file.bytes)
-    return FileSum(1, file.rows - file.hidden_rows, hidden=file.hidden_rows, bytes=file.bytes)
+        return FileSum(1, without_rows=1, bytes=file.bytes)
+    return FileSum(1, file.rows - file.hidden_rows, bytes=file.bytes)
 
 
 @dataclass(frozen=True)
@@ -168,31 +129,12 @@ def framing_effect(first: Snapshot, last: Snapshot) -> FramingEffect:
     return FramingEffect(first.version, last.version, kept, changed, reloaded, dropped, vector_bytes)
 
 
-@dataclass(frozen=True)
-class FramingPoint:
-    """One framing of several: when `effect.last` was committed, and the maintenance since `effect.first`."""
-
-    timestamp_ms: int
-    effect: FramingEffect
-    maintenance: tuple[str, ...] = ()
-
-
-def framing_series(log: DeltaLog, span: LogSpan) -> tuple[FramingPoint, ...]:
-    """Return the effect of each day's last version, framed after that of the day before; the first has none."""
-    return tuple(
-        FramingPoint(
-            span.time_ms(last.version), framing_effect(first, last), span.maintenance(first.version, last.version)
-        )
-        for first, last in pairwise(log.snapshots(span.daily_versions()))
-    )
-
-
-def table_sizes(span: LogSpan) -> Iterator[FileSum]:
-    """Yield the table's files at each version of the span."""
-    live = {file.path: file for file in span.start.files}
-    total = sum(map(sum_of, span.start.files), FileSum())
+def table_sizes(start: Snapshot, commits: Iterable[LoggedCommit]) -> Iterator[FileSum]:
+    """Yield the sum of the table's files at the start and after each of the commits."""
+    live = {file.path: file for file in start.files}
+    total = sum(map(sum_of, start.files), FileSum())
     yield total
-    for commit in span.commits:
+    for commit in commits:
         removed, added = commit.actions.removed, commit.actions.added
         # A new deletion vector is a removal and an addition.
         for path in [file.path for file in removed] + [file.path for file in added]:
@@ -202,3 +144,41 @@ def table_sizes(span: LogSpan) -> Iterator[FileSum]:
             live[file.path] = file
             total += sum_of(file)
         yield total
+
+
+@dataclass(frozen=True)
+class Growth:
+    """A table's growth per day: the slope of the line nearest to its size over the last `days` (least squares).
+
+    `rows` are visible ones; None if the log doesn't have the rows of all files that came or went.
+    """
+
+    files: float
+    rows: float | None
+    bytes: float
+    days: float
+    commits: int
+
+
+def growth(log: DeltaLog, since_ms: int, now_ms: int) -> Growth | None:
+    """Return the growth from `since_ms`, or the last gap in the log, until now; None for less than an hour."""
+    start, commits = recent_commits(log, since_ms)
+    times, sizes = [start.timestamp_ms, *(one.timestamp_ms for one in commits)], list(table_sizes(start, commits))
+    if len(times) > 1 and times[0] > times[1]:  # only the checkpoint of the start is left, which is younger
+        times, sizes = times[1:], sizes[1:]
+    times[0] = max(since_ms, times[0])
+    if now_ms - times[0] < _SHORTEST_MS:
+        return None
+    days = [(at - times[0]) / _DAY_MS for at in (*times, now_ms)]
+
+    def slope(amounts: list[int]) -> float:
+        return linear_regression(days, [*amounts, amounts[-1]]).slope
+
+    is_known = len({size.without_rows for size in sizes}) == 1
+    return Growth(
+        files=slope([size.files for size in sizes]),
+        rows=slope([size.known_rows for size in sizes]) if is_known else None,
+        bytes=slope([size.bytes for size in sizes]),
+        days=days[-1],
+        commits=len(times) - 1,
+    )

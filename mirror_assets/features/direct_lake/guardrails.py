@@ -8,12 +8,14 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from enum import Enum
 from math import ceil
-from statistics import linear_regression
+from typing import TYPE_CHECKING
 
-from mirror_assets.features.direct_lake.direct_lake_settings import CAPACITIES, DirectLakeMode
-from mirror_assets.features.direct_lake.footers import Footers
-from mirror_assets.features.direct_lake.framing import LogSpan, table_sizes
-from mirror_assets.source.replay import Snapshot
+from mirror_assets.features.direct_lake.direct_lake_settings import DirectLakeMode
+
+if TYPE_CHECKING:  # the settings know the capacities without loading pyarrow
+    from mirror_assets.features.direct_lake.footers import Footers
+    from mirror_assets.features.direct_lake.framing import Growth
+    from mirror_assets.source.replay import Snapshot
 
 SOURCE = "Microsoft, Direct Lake overview, Fabric capacity requirements"
 # https://learn.microsoft.com/fabric/fundamentals/direct-lake-overview
@@ -21,9 +23,6 @@ SOURCE = "Microsoft, Direct Lake overview, Fabric capacity requirements"
 SOURCE_DATE = "2025-09-22"
 # The page doesn't say whether its GB are 10⁹ bytes; this is the stricter reading.
 GB = 10**9
-_DAY_MS = 86_400_000
-# In a shorter time, a burst of commits would look like a trend.
-_SHORTEST_MS = 3_600_000
 
 
 class Limit(str, Enum):
@@ -83,7 +82,8 @@ def sku_of(name: str) -> Sku:
     """Return the capacity of this name, in any case. Raises ValueError for an unknown one."""
     found = next((sku for sku in SKUS if name.upper() in sku.names), None)
     if found is None:
-        raise ValueError(f"{name} is not a capacity; expected one of {', '.join(CAPACITIES)}")
+        known = ", ".join(known for sku in SKUS for known in sku.names)
+        raise ValueError(f"{name} is not a capacity; expected one of {known}")
     return found
 
 
@@ -110,43 +110,6 @@ def consequence(mode: DirectLakeMode, limit: Limit) -> str:
 
 
 @dataclass(frozen=True)
-class Growth:
-    """A table's growth per day: the slope of the line nearest to its size over the last `days` (least squares).
-
-    `rows` are visible ones; None if the log doesn't have the rows of all files that came or went.
-    """
-
-    files: float
-    rows: float | None
-    bytes: float
-    days: float
-    commits: int
-
-
-def growth(span: LogSpan, since_ms: int, now_ms: int) -> Growth | None:
-    """Return the growth from `since_ms`, or the beginning of the span, until now; None for less than an hour."""
-    times, sizes = [span.start.timestamp_ms, *(one.timestamp_ms for one in span.commits)], list(table_sizes(span))
-    if len(times) > 1 and times[0] > times[1]:  # only the checkpoint of the start is left, which is younger
-        times, sizes = times[1:], sizes[1:]
-    times[0] = max(since_ms, times[0])
-    if now_ms - times[0] < _SHORTEST_MS:
-        return None
-    days = [(at - times[0]) / _DAY_MS for at in (*times, now_ms)]
-
-    def slope(amounts: list[int]) -> float:
-        return linear_regression(days, [*amounts, amounts[-1]]).slope
-
-    is_known = len({size.without_rows for size in sizes}) == 1
-    return Growth(
-        files=slope([size.files for size in sizes]),
-        rows=slope([size.known_rows for size in sizes]) if is_known else None,
-        bytes=slope([size.bytes for size in sizes]),
-        days=days[-1],
-        commits=len(times) - 1,
-    )
-
-
-@dataclass(frozen=True)
 class TableSize:
     """The numbers of one table at one version that Direct Lake limits.
 
@@ -160,6 +123,16 @@ class TableSize:
     hidden_rows: int
     bytes: int
     growth: Growth | None = None
+
+    @property
+    def fits(self) -> tuple[SkuFit, ...]:
+        """The comparisons with each capacity, the smallest first, as a model of this table only."""
+        return tuple(fit(sku, self) for sku in SKUS)
+
+    @property
+    def smallest(self) -> Sku | None:
+        """The smallest capacity that all numbers certainly fit into; None if there is none."""
+        return next((found.sku for found in self.fits if found.verdict is FitVerdict.FITS), None)
 
 
 def measure(table: str, snapshot: Snapshot, footers: Footers, growth: Growth | None = None) -> TableSize:
@@ -293,33 +266,3 @@ def _use(limit: Limit, table: str | None, used: int, allowed: int | None, a_day:
         return LimitUse(limit, table, used, allowed, FitVerdict.OVER, days_left=0.0)
     days = (allowed - used) / a_day if a_day is not None and a_day > 0 else None
     return LimitUse(limit, table, used, allowed, FitVerdict.FITS, days)
-
-
-@dataclass(frozen=True)
-class CapacityFit:
-    """Figures of one table, and how they fit into each capacity, the smallest first, as a model of this table only."""
-
-    size: TableSize
-    fits: tuple[SkuFit, ...]
-
-    @classmethod
-    def of(cls, size: TableSize) -> CapacityFit:
-        """Compare these numbers with every capacity."""
-        return cls(size, tuple(fit(sku, size) for sku in SKUS))
-
-    @property
-    def smallest(self) -> Sku | None:
-        """The smallest capacity that all numbers certainly fit into; None if there is none."""
-        return next((found.sku for found in self.fits if found.verdict is FitVerdict.FITS), None)
-
-    def into(self, sku: Sku) -> SkuFit:
-        """Return the comparison with one capacity."""
-        return next(one for one in self.fits if one.sku == sku)
-
-
-@dataclass(frozen=True)
-class Guardrails:
-    """The table, and its mirror as predicted, against every capacity."""
-
-    table: CapacityFit
-    mirror: CapacityFit

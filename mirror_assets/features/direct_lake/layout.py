@@ -1,26 +1,17 @@
-"""A table's layout at one version (sizes, partitions, columns, V-Order, deletion vectors), and advice on it.
-
-Advice also covers a model's calculated columns, because Direct Lake has none (reference `direct-lake` §1): how to land
-their values as columns of the table.
-"""
+"""A table's layout at one version (sizes, partitions, columns, V-Order, deletion vectors), and advice on it."""
 
 from __future__ import annotations
 
-import json
-import re
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
 from statistics import median
 
-from mirror_assets.column_types import MOST_DIGITS, Family, column_type, decimal_digits
 from mirror_assets.features.direct_lake.footers import Footers
 from mirror_assets.features.direct_lake.table_columns import ColumnNames, ParquetColumn, parquet_columns, percent
 from mirror_assets.source.actions import LiveFile
 from mirror_assets.source.replay import Snapshot
-from mirror_assets.source.schema import Schema
-from mirror_assets.spark_names import quoted
 
 _MB, _MILLION = 10**6, 10**6
 # A table of files below 25 MB is fragmented; above 2 GB, files are too large (reference `direct-lake` §4).
@@ -87,15 +78,13 @@ class LayoutReport:
     """The layout of a version. `writers` counts files by their `created_by`.
 
     Sizes of `files` are in bytes, those of `row_groups` in rows. `rows` are stored ones. Deletion vectors hide
-    `hidden_rows` of them, and more than 5 % of the rows in `much_hidden_files`. `vorder_percent` is of rows. `chunks`
-    are the column chunks that a model with all columns loads.
+    `hidden_rows` of them, and more than 5 % of the rows in `much_hidden_files`. `vorder_percent` is of rows.
     """
 
     uri: str
     version: int
     files: SizeSummary
     rows: int
-    chunks: int
     row_groups: SizeSummary
     vorder_files: int
     vorder_percent: float
@@ -125,7 +114,6 @@ def layout_report(snapshot: Snapshot, footers: Footers) -> LayoutReport:
         version=snapshot.version,
         files=SizeSummary.of([file.bytes for file in footers.files], _FILE_BYTES),
         rows=rows,
-        chunks=footers.chunks.num_rows,
         row_groups=SizeSummary.of(footers.group_rows, _GROUP_ROWS),
         vorder_files=len(ordered),
         vorder_percent=percent(sum(file.rows for file in ordered), rows),
@@ -166,7 +154,6 @@ class AdviceTopic(str, Enum):
     PARTITIONS = "partitions"
     DROPPED = "dropped columns"
     LARGE_FILES = "large files"
-    CALCULATED = "calculated columns"
 
 
 @dataclass(frozen=True)
@@ -252,7 +239,7 @@ def _advice_on_columns(report: LayoutReport) -> Iterator[Advice]:
         yield Advice(
             AdviceTopic.DICTIONARIES,
             f"{', '.join(large)}: mostly without dictionaries, so there are many different values",
-            "round them, split date from time, or leave columns that no one groups by out of the model",
+            "round floats, split date from time, or leave columns that no one groups by out of the model",
         )
     if 100 * report.dropped_bytes > _MUCH_DROPPED_PERCENT * report.files.total:
         yield Advice(
@@ -260,87 +247,3 @@ def _advice_on_columns(report: LayoutReport) -> Iterator[Advice]:
             f"{report.dropped_bytes:,} bytes belong to columns that the table no longer has",
             "run REORG TABLE … APPLY (PURGE), then VACUUM",
         )
-
-
-_NAME = re.compile(r"\s*([^=]+?)\s*=\s*(.+?)\s*", re.DOTALL)
-# A column, with or without its table; a text; a number.
-_OPERAND = r"(?:(?:'[^']+'|\w+)?\[(?P<column>[^\]]+)\]|\"(?P<text>(?:[^\"]|\"\")*)\"|(?P<number>\d+(?:\.\d+)?))"
-_FIRST = re.compile(rf"\s*{_OPERAND}\s*")
-_NEXT = re.compile(rf"\s*(?P<operator>[&*])\s*{_OPERAND}\s*")
-
-
-@dataclass(frozen=True)
-class CalculatedColumn:
-    """A calculated column of a model: its name and its DAX.
-
-    Translates the DAX of the two cases that Microsoft's documentation names, joined texts and products. Anything else
-    has to be written in Spark SQL by a person.
-    """
-
-    name: str
-    dax: str
-
-    @classmethod
-    def parse(cls, text: str) -> CalculatedColumn:
-        """Parse `FullName=[FirstName] & " " & [LastName]`. Raises ValueError."""
-        match = _NAME.fullmatch(text)
-        if match is None:
-            raise ValueError(f"expected NAME=DAX, got {text!r}")
-        return cls(match[1], match[2])
-
-    def advice(self, schema: Schema) -> Advice:
-        """Return the line for `columns` that lands the values, or that none can be derived."""
-        found = f"{self.name} is a calculated column, which Direct Lake on OneLake doesn't support"
-        try:
-            sql, kind = self._in_spark(schema)
-        except ValueError as error:
-            do = f"write `{self.dax}` as an expression of `columns` in mirror.yaml, in Spark SQL ({error})"
-            return Advice(AdviceTopic.CALCULATED, found, do)
-        line = f"{_yaml(self.name)}: {{sql: {_yaml(sql)}, type: {_yaml(kind)}}}"
-        return Advice(AdviceTopic.CALCULATED, found, f"land it, by this line under `columns` in mirror.yaml: {line}")
-
-    def _in_spark(self, schema: Schema) -> tuple[str, str]:
-        """Return the expression in Spark SQL and its type. Raises ValueError for DAX that isn't translated."""
-        operands, operators, at = list[re.Match[str]](), set[str](), 0
-        while (match := (_NEXT if operands else _FIRST).match(self.dax, at)) is not None:
-            operands.append(match)
-            operators |= {match["operator"]} if len(operands) > 1 else set()
-            at = match.end()
-        if at < len(self.dax) or len(operators) > 1 or not operands:
-            raise ValueError("only texts joined by & and products of columns are translated")
-        values = [_operand(operand, schema) for operand in operands]
-        if operators == {"*"}:
-            return " * ".join(sql for sql, _ in values), _product([kind for _, kind in values])
-        # DAX joins a blank as an empty text; `concat` would return NULL.
-        return f"concat_ws('', {', '.join(sql for sql, _ in values)})", "string"
-
-
-def _operand(match: re.Match[str], schema: Schema) -> tuple[str, str]:
-    if match["text"] is not None:
-        text = match["text"].replace('""', '"').replace("\\", "\\\\").replace("'", "\\'")
-        return f"'{text}'", "string"
-    if match["number"] is not None:
-        whole, _, fraction = match["number"].partition(".")
-        return match["number"], f"decimal({len(whole) + len(fraction)},{len(fraction)})"
-    field = next((field for field in schema.fields if field.name.lower() == match["column"].lower()), None)
-    if field is None:
-        raise ValueError(f"the table has no column {match['column']}")
-    return quoted(field.name), field.type
-
-
-def _product(kinds: Sequence[str]) -> str:
-    """Return the type of a product: as Spark's of decimals, without its rounding to 38 digits."""
-    precision, scale = -1, 0
-    for kind in kinds:
-        if column_type(kind).family is Family.FLOAT:
-            return "double"
-        digits, fraction = decimal_digits(kind) or (column_type(kind).digits, 0)
-        if not digits:
-            raise ValueError(f"a product can't have a {kind}")
-        precision += 1 + digits
-        scale += fraction
-    return f"decimal({min(precision, MOST_DIGITS)},{min(scale, MOST_DIGITS)})"
-
-
-def _yaml(text: str) -> str:
-    return text if re.fullmatch(r"[A-Za-z_]\w*", text) else json.dumps(text, ensure_ascii=False)

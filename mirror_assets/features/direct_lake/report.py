@@ -2,57 +2,34 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
 from mirror_assets.features.direct_lake.consumers import NO_CONSUMERS, RetentionConsumers
 from mirror_assets.features.direct_lake.footers import FooterReader, Footers
-from mirror_assets.features.direct_lake.framing import (
-    FramingEffect,
-    FramingPoint,
-    LogSpan,
-    framing_effect,
-    framing_series,
-    recent_span,
-)
-from mirror_assets.features.direct_lake.guardrails import CapacityFit, Guardrails, growth, measure, predicted_mirror
-from mirror_assets.features.direct_lake.layout import (
-    Advice,
-    CalculatedColumn,
-    LayoutReport,
-    advice,
-    layout_report,
-)
+from mirror_assets.features.direct_lake.framing import FramingEffect, framing_effect, growth
+from mirror_assets.features.direct_lake.guardrails import TableSize, measure
+from mirror_assets.features.direct_lake.layout import Advice, LayoutReport, advice, layout_report
 from mirror_assets.features.direct_lake.maintenance_plan import MaintenanceStep, rewrite_steps, script, vacuum_steps
-from mirror_assets.features.direct_lake.table_columns import (
-    ColumnAnswer,
-    ColumnNames,
-    TypeIssue,
-    dropped_bytes,
-    float_answers,
-    loaded_bytes,
-    type_issues,
-)
+from mirror_assets.features.direct_lake.table_columns import ColumnNames, TypeIssue, dropped_bytes, type_issues
 from mirror_assets.features.direct_lake.vacuum import VacuumPlan, plan_vacuum
 from mirror_assets.source.log import DeltaLog
 from mirror_assets.spark_names import table_at
 
-_DAY_MS = 86_400_000
+_WEEK_MS = 7 * 86_400_000
 
 
 @dataclass(frozen=True)
 class InspectedTable:
     """A table's newest version at `now` (seconds since 1970). Each property is computed when it is first used.
 
-    Growth and framing are those of the last `recent_days`. All properties raise what the log and `reader` raise.
+    Growth is that of the last week. All properties raise what the log and `reader` raise.
     """
 
     name: str
     log: DeltaLog
     reader: FooterReader
     now: float
-    recent_days: float = 7.0
 
     @cached_property
     def footers(self) -> Footers:
@@ -65,16 +42,10 @@ class InspectedTable:
         return layout_report(self.log.snapshot(), self.footers)
 
     @cached_property
-    def span(self) -> LogSpan:
-        """The versions of the last days."""
-        return recent_span(self.log, self._since_ms)
-
-    @cached_property
-    def guardrails(self) -> Guardrails:
-        """The table, and its mirror as predicted, against every capacity."""
-        a_day = growth(self.span, self._since_ms, round(self.now * 1000))
-        size = measure(self.name, self.log.snapshot(), self.footers, a_day)
-        return Guardrails(CapacityFit.of(size), CapacityFit.of(predicted_mirror(size)))
+    def size(self) -> TableSize:
+        """The numbers that Direct Lake limits."""
+        now_ms = round(self.now * 1000)
+        return measure(self.name, self.log.snapshot(), self.footers, growth(self.log, now_ms - _WEEK_MS, now_ms))
 
     @cached_property
     def types(self) -> tuple[TypeIssue, ...]:
@@ -82,17 +53,13 @@ class InspectedTable:
         metadata = self.log.snapshot().metadata
         return type_issues(self.log.uri, ColumnNames.of(metadata), metadata.partition_columns, self.layout.columns)
 
-    @property
-    def _since_ms(self) -> int:
-        return round(self.now * 1000) - round(self.recent_days * _DAY_MS)
-
 
 @dataclass(frozen=True)
 class DirectLakeReport:
     """A table at its newest version, committed at `timestamp_ms` (since 1970), as read at `now` (in seconds).
 
-    `framing` is what a model loads that is framed after each of the last days with a commit. `reframing` is what
-    models with the given frames load when they are framed now. `script` has the steps of `maintenance` as SQL.
+    `reframing` is what models with the given frames load when they are framed now. `script` has the steps of
+    `maintenance` as SQL.
     """
 
     name: str
@@ -100,13 +67,11 @@ class DirectLakeReport:
     version: int
     timestamp_ms: int
     now: float
-    guardrails: Guardrails
+    size: TableSize
     layout: LayoutReport
     advice: tuple[Advice, ...]
     types: tuple[TypeIssue, ...]
     vacuum: VacuumPlan
-    answers: tuple[ColumnAnswer, ...]
-    framing: tuple[FramingPoint, ...]
     reframing: tuple[FramingEffect, ...]
     maintenance: tuple[MaintenanceStep, ...]
     script: str
@@ -117,44 +82,38 @@ def table_report(
     consumers: RetentionConsumers = NO_CONSUMERS,
     *,
     retain_hours: float | None = None,
-    columns: Sequence[str] = (),
-    calculated: Sequence[CalculatedColumn] = (),
     fabric_name: str | None = None,
     max_files: int | None = None,
 ) -> DirectLakeReport:
-    """Report on the table, whose older versions the consumers read; a model uses `columns`, and has `calculated` ones.
+    """Report on the table, whose older versions the consumers read.
 
     `retain_hours` are those of `VACUUM … RETAIN`. Maintenance is planned for Fabric's Spark if the table's name in
     Fabric's SQL is given, and for a capacity's limit of files.
 
-    Raises SettingError for a frame or column that the table can't have, and for a cache that can't be used, StopError
+    Raises SettingError for a frame that the table can't have, and for a cache that can't be used, StopError
     for a data file that is missing or no Parquet, and what the log raises.
     """
     log, layout = table.log, table.layout
     snapshot, sql_name = log.snapshot(), fabric_name or table_at(log.uri)
-    names = ColumnNames.of(snapshot.metadata)
     vacuum = guard = plan_vacuum(log, table.now, *consumers, retain_hours)
     if retain_hours is not None:  # maintenance runs VACUUM without RETAIN
         guard = plan_vacuum(log, table.now, *consumers)
-    dropped = dropped_bytes(table.footers, names)
+    dropped = dropped_bytes(table.footers, ColumnNames.of(snapshot.metadata))
     rewrites = rewrite_steps(snapshot, sql_name, vorder=fabric_name is not None, max_files=max_files, dropped=dropped)
     rewritten = any(step.statement for step in rewrites)
     maintenance = (*rewrites, *vacuum_steps(snapshot, sql_name, guard, rewritten=rewritten))
     framed = {frame.version for frame in consumers.frames}.intersection(log.versions())
-    loaded = loaded_bytes(layout.columns, names, columns) if columns else ()
     return DirectLakeReport(
         name=table.name,
         uri=log.uri,
         version=snapshot.version,
         timestamp_ms=snapshot.timestamp_ms,
         now=table.now,
-        guardrails=table.guardrails,
+        size=table.size,
         layout=layout,
-        advice=(*advice(layout), *(column.advice(names.schema) for column in calculated)),
+        advice=advice(layout),
         types=table.types,
         vacuum=vacuum,
-        answers=(*loaded, *float_answers(layout.columns, layout.writers)),
-        framing=framing_series(log, table.span),
         reframing=tuple(framing_effect(before, snapshot) for before in log.snapshots(framed)),
         maintenance=maintenance,
         script=script(sql_name, snapshot.version, maintenance),

@@ -1,4 +1,4 @@
-"""The columns of a table's Parquet files: sizes, encodings, different values, and the table columns they belong to.
+"""The columns of a table's Parquet files: sizes, encodings, and the table columns they belong to.
 
 And the columns that Direct Lake can't load, or perhaps can't, by the schema and the footers: rules of reference
 `direct-lake` §1.3 (Microsoft, Direct Lake overview, considerations and limitations).
@@ -7,16 +7,15 @@ And the columns that Direct Lake can't load, or perhaps can't, by the schema and
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import dataclass
 from enum import Enum
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from mirror_assets.column_types import Family
-from mirror_assets.features.direct_lake.errors import COLUMN_UNKNOWN
-from mirror_assets.features.direct_lake.footers import Coding, Footers
+from mirror_assets.features.direct_lake.footers import Footers
 from mirror_assets.source.actions import Metadata
 from mirror_assets.source.schema import Field, Schema, parse_schema
 from mirror_assets.spark_names import quoted, table_at
@@ -26,11 +25,6 @@ _DELTAS_OWN = (
     "delta.rowTracking.materializedRowIdColumnName",
     "delta.rowTracking.materializedRowCommitVersionColumnName",
 )
-# A dictionary page stores the length of each text in this many bytes.
-_LENGTH_BYTES = 4
-_FLOATS = {"FLOAT", "DOUBLE"}
-# From this share on, different values of a row group are hardly compressed.
-_NEARLY_UNIQUE_PERCENT = 50.0
 
 
 def percent(part: int, whole: int) -> float:
@@ -39,27 +33,12 @@ def percent(part: int, whole: int) -> float:
 
 
 @dataclass(frozen=True)
-class DistinctValues:
-    """Bounds on a column's number of different values, without nulls (reference `direct-lake` §2.5).
-
-    They are of stored rows, hidden ones included. The largest dictionary of a row group is the lower bound. All
-    dictionaries together are the upper bound; without a dictionary, each value may differ. Arrow's C++ writer keeps
-    entries that no row has, so dictionaries of its files are no lower bound.
-    """
-
-    least: int
-    most: int
-
-
-@dataclass(frozen=True)
 class ParquetColumn:
     """A leaf column over all files. `path` is joined by dots, bytes are sums, `share` is the percentage of all bytes.
 
     `name` is its table column; None for dropped columns, and Delta's own. `label` is its path in the table's names.
-    `is_dropped`: only the files still have it. `values` includes nulls; `nulls` is None if a file has no statistics.
-    `codings` counts column chunks. `distinct`, `least_in_groups` (different values of each row group, added up) and
-    `dictionary_bytes` (uncompressed) are None if dictionaries were not read. No text is longer than `longest_bytes`;
-    None for other columns.
+    `is_dropped`: only the files still have it. Of its column chunks, `without_dictionary_percent` are known to have
+    values without a dictionary. No text is longer than `longest_bytes`; None for other columns.
     """
 
     name: str | None
@@ -68,52 +47,24 @@ class ParquetColumn:
     is_dropped: bool
     share: float
     physical_types: tuple[str, ...]
-    values: int
-    nulls: int | None
     compressed: int
     uncompressed: int
-    codings: Mapping[Coding, int]
-    distinct: DistinctValues | None
-    least_in_groups: int | None
-    dictionary_bytes: int | None
+    without_dictionary_percent: float
     longest_bytes: int | None
-
-    @property
-    def without_dictionary_percent(self) -> float:
-        """Column chunks with pages that use no dictionary, in percent."""
-        plain = self.codings.get(Coding.MIXED, 0) + self.codings.get(Coding.PLAIN, 0)
-        return percent(plain, sum(self.codings.values()))
 
 
 def parquet_columns(footers: Footers, names: ColumnNames) -> tuple[ParquetColumn, ...]:
     """Return the columns of the files, the largest first."""
-    chunks = footers.chunks
-    keeps_unused = pc.take(pc.starts_with(footers.table["created_by"], "parquet-cpp"), chunks["file"])
-    shown = pc.subtract(chunks["values"], pc.coalesce(chunks["nulls"], 0))
-    is_whole = pc.and_(pc.equal(chunks["coding"], Coding.DICTIONARY.value), pc.is_valid(chunks["entries"]))
-    in_dictionary = pc.subtract(chunks["dictionary_bytes"], pc.multiply(chunks["entries"], _LENGTH_BYTES))
-    any_value = pc.min_element_wise(pc.subtract(chunks["values"], pc.coalesce(chunks["nulls"], chunks["values"])), 1)
-    is_text = pc.equal(chunks["physical_type"], "BYTE_ARRAY")
-    longest = pc.if_else(is_whole, in_dictionary, chunks["uncompressed"])
-    added = {
-        "low": pc.if_else(pc.or_(keeps_unused, pc.is_null(chunks["entries"])), any_value, chunks["entries"]),
-        "high": pc.if_else(is_whole, chunks["entries"], shown),
-        "longest": pc.if_else(is_text, longest, pa.scalar(None, pa.int64())),
-        **{coding.value: pc.equal(chunks["coding"], coding.value) for coding in Coding},
-    }
-    for name, column in added.items():
-        chunks = chunks.append_column(name, column)
+    chunks, sizes = footers.chunks, ("compressed", "uncompressed")
     rows = chunks.group_by("column", use_threads=False).aggregate(
         [
             ("physical_type", "distinct"),
-            ("values", "sum"),
-            ("nulls", "sum", pc.ScalarAggregateOptions(skip_nulls=False)),
-            *((name, "sum") for name in ("compressed", "uncompressed", "low", "high", "dictionary_bytes")),
-            *((name, "max") for name in ("low", "longest")),
-            *((coding.value, "sum") for coding in Coding),
+            *((name, "sum") for name in sizes),
+            ("uncompressed", "max"),
+            ("is_plain", "mean"),
         ]
     )
-    total, dictionaries = pc.sum(chunks["compressed"]).as_py() or 0, footers.dictionaries
+    total = pc.sum(chunks["compressed"]).as_py() or 0
     columns = (
         ParquetColumn(
             name=names.column(row["column"]),
@@ -122,15 +73,10 @@ def parquet_columns(footers: Footers, names: ColumnNames) -> tuple[ParquetColumn
             is_dropped=names.is_dropped(row["column"]),
             share=percent(row["compressed_sum"], total),
             physical_types=tuple(row["physical_type_distinct"]),
-            values=row["values_sum"],
-            nulls=row["nulls_sum"],
             compressed=row["compressed_sum"],
             uncompressed=row["uncompressed_sum"],
-            codings={coding: row[f"{coding.value}_sum"] for coding in Coding if row[f"{coding.value}_sum"]},
-            distinct=DistinctValues(row["low_max"], row["high_sum"]) if dictionaries else None,
-            least_in_groups=row["low_sum"] if dictionaries else None,
-            dictionary_bytes=(row["dictionary_bytes_sum"] or 0) if dictionaries else None,
-            longest_bytes=row["longest_max"],
+            without_dictionary_percent=100 * row["is_plain_mean"],
+            longest_bytes=row["uncompressed_max"] if "BYTE_ARRAY" in row["physical_type_distinct"] else None,
         )
         for row in rows.to_pylist()
     )
@@ -195,85 +141,6 @@ def dropped_bytes(footers: Footers, names: ColumnNames) -> dict[str, int]:
         footers.files[file].path: size
         for file, size in zip(sums["file"].to_pylist(), sums["compressed_sum"].to_pylist(), strict=True)
     }
-
-
-@dataclass(frozen=True)
-class ColumnAnswer:
-    """A row of the report on columns: the question, the column, and the answer. `advice` may be empty."""
-
-    question: str
-    column: str
-    found: str
-    advice: str = ""
-    figures: Mapping[str, int | float | str] = field(default_factory=dict)
-
-
-def loaded_bytes(columns: Sequence[ParquetColumn], names: ColumnNames, used: Sequence[str]) -> tuple[ColumnAnswer, ...]:
-    """Return the compressed bytes that a model with the `used` columns loads, and a row per unused column.
-
-    Row groups are loaded whole, hidden rows included. Partition columns have no bytes, unless their writer stores them
-    in files also, as Spark does with column mapping. Raises SettingError for a name that, in exactly this spelling, is
-    not a column of the table.
-    """
-    sizes = {field_.name: 0 for field_ in names.schema.fields}
-    for name in used:
-        if name not in sizes:
-            raise COLUMN_UNKNOWN(column=name, known=", ".join(sizes))
-    for column in columns:
-        if column.name is not None:
-            sizes[column.name] += column.compressed
-    largest_first = sorted(sizes, key=lambda name: -sizes[name])
-    loaded = [name for name in largest_first if name in used]
-    used_bytes, all_bytes = sum(sizes[name] for name in loaded), sum(sizes.values())
-    share = percent(used_bytes, all_bytes)
-    return (
-        ColumnAnswer(
-            "bytes to load",
-            ", ".join(loaded),
-            f"{len(loaded)} columns load {used_bytes:,} bytes, {share:.0f} % of all",
-            figures={"used_bytes": used_bytes, "unused_bytes": all_bytes - used_bytes, "used_bytes_share": share},
-        ),
-        *(
-            ColumnAnswer(
-                "unused columns",
-                name,
-                f"{sizes[name]:,} bytes, {percent(sizes[name], all_bytes):.0f} % of all, are never loaded",
-                "drop the column if nothing else reads it",
-                {"bytes": sizes[name]},
-            )
-            for name in largest_first
-            if name not in used
-        ),
-    )
-
-
-def float_answers(columns: Sequence[ParquetColumn], writers: Mapping[str, int]) -> tuple[ColumnAnswer, ...]:
-    """Return a row per floating-point column of the table, the largest first; `writers` counts files by writer.
-
-    Spark's writer, parquet-mr, drops a dictionary that saves nothing on the first page, so a column of its files
-    without one has different values, unless it was configured to make none.
-    """
-    has_dictionaries = any(coding is not Coding.PLAIN for column in columns for coding in column.codings)
-    drops_useless = has_dictionaries and all(writer.startswith("parquet-mr") for writer in writers)
-    answers = []
-    for column in columns:
-        if column.name is None or not _FLOATS.intersection(column.physical_types):
-            continue
-        least, most = 0.0, 100.0
-        if column.distinct is not None and column.least_in_groups is not None:
-            not_null = column.values - (column.nulls or 0)
-            most = percent(column.distinct.most, not_null)
-            all_differ = drops_useless and Coding.PLAIN in column.codings
-            least = most if all_differ else percent(column.least_in_groups, not_null)
-        found, advice = "the number of different values is unknown", ""
-        if least >= _NEARLY_UNIQUE_PERCENT:
-            found, advice = f"at least {least:.0f} of 100 values differ", "round it, or store it as DECIMAL(17,4)"
-        elif most < _NEARLY_UNIQUE_PERCENT:
-            found = f"at most {most:.0f} of 100 values differ"
-        figures = {"bytes": column.compressed, "least_percent": least, "most_percent": most}
-        text = f"{column.share:.0f} % of all bytes; in a row group, {found}"
-        answers.append(ColumnAnswer("nearly unique floats", column.label, text, advice, figures))
-    return tuple(answers)
 
 
 # Unicode characters; each takes at least one byte.

@@ -14,12 +14,12 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
 from mirror_assets.config.setting_values import Changes
-from mirror_assets.features.direct_lake.consumers import MIRROR, Frame, MirrorNeeds
+from mirror_assets.features.direct_lake.consumers import MIRROR, MirrorNeeds, Requirement
 from mirror_assets.features.direct_lake.errors import FRAME_REFUSED
 from mirror_assets.source.actions import Actions, LiveFile, Metadata, Tombstone
 from mirror_assets.source.log import DeltaLog
@@ -32,18 +32,6 @@ from mirror_assets.source.table_properties import Retention
 _MARGIN_SECONDS = 86_400
 # Durations are shown in tenths of an hour.
 _STEP_SECONDS = 360
-
-
-@dataclass(frozen=True, order=True)
-class Requirement:
-    """A reader needs a version: all its files for a frame, those with its changes for the mirror's next commits."""
-
-    reader: str
-    version: int
-
-    def __str__(self) -> str:
-        """`mirror v4`."""
-        return f"{self.reader} v{self.version}"
 
 
 @dataclass(frozen=True)
@@ -73,7 +61,6 @@ class VacuumPlan:
     threatened: tuple[NeededFile, ...]
     lost: tuple[NeededFile, ...]
     gone: tuple[Requirement, ...]
-    oldest_in_log: int | None
     oldest_needed: int | None
     min_safe_retention_seconds: float
     safe_until: float | None
@@ -106,7 +93,7 @@ class VacuumPlan:
 def plan_vacuum(
     log: DeltaLog,
     now: float,
-    frames: Iterable[Frame] = (),
+    frames: Iterable[Requirement] = (),
     mirror: MirrorNeeds | None = None,
     retain_hours: float | None = None,
 ) -> VacuumPlan:
@@ -116,10 +103,9 @@ def plan_vacuum(
     raises.
     """
     frames = tuple(frames)
-    readers = [(frame.reader, frame.version) for frame in frames]
-    for reader, version in [*readers, *([(MIRROR, mirror.covered)] if mirror else [])]:
-        if version > log.newest():
-            raise FRAME_REFUSED(uri=log.uri, frame=f"{reader} v{version}", why=f"its newest version is {log.newest()}")
+    for reader in [*frames, *([Requirement(MIRROR, mirror.covered)] if mirror else [])]:
+        if reader.version > log.newest():
+            raise FRAME_REFUSED(uri=log.uri, frame=str(reader), why=f"its newest version is {log.newest()}")
     snapshot, stored = log.snapshot(), frozenset(file.path for file in log.stored_files(hidden=True))
     needs = _Needs(log)
     needs.add_frames(frames)
@@ -147,7 +133,6 @@ def plan_vacuum(
         threatened=needs.among(file.path for file in deleted),
         lost=lost,
         gone=tuple(sorted(needs.gone)),
-        oldest_in_log=min(log.versions(), default=None),
         oldest_needed=min([*(frame.version for frame in frames), *waiting], default=None),
         min_safe_retention_seconds=least or 0.0,
         safe_until=None if least is None else now + retention - least,
@@ -232,19 +217,14 @@ class _Needs:
         """Return the needed files among the paths."""
         return tuple(NeededFile(path, tuple(sorted(self.files[path]))) for path in sorted(paths) if path in self.files)
 
-    def add_frames(self, frames: Iterable[Frame]) -> None:
+    def add_frames(self, frames: Sequence[Requirement]) -> None:
         """Add all files of the framed versions."""
         available = set(self._log.versions())
-        readers = defaultdict(list)
-        for frame in frames:
-            requirement = Requirement(frame.reader, frame.version)
-            if frame.version in available:
-                readers[frame.version].append(requirement)
-            else:
-                self.gone.add(requirement)
-        for snapshot in self._log.snapshots(readers):
-            for requirement in readers[snapshot.version]:
-                self.add(_paths(snapshot.files), requirement)
+        self.gone.update(frame for frame in frames if frame.version not in available)
+        for snapshot in self._log.snapshots({frame.version for frame in frames} & available):
+            for frame in frames:
+                if frame.version == snapshot.version:
+                    self.add(_paths(snapshot.files), frame)
 
     def add_mirror(self, mirror: MirrorNeeds) -> None:
         """Add the files with the changes of the commits after the covered version.

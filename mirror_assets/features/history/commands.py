@@ -47,6 +47,7 @@ def history(config: Path | None, names: tuple[str, ...], skip_to: int | None, *,
     from mirror_assets.features.history import HISTORY
     from mirror_assets.features.history.errors import SKIP_TO_NEEDS_A_TABLE
     from mirror_assets.features.history.with_dagster.history_asset import KeepHistory
+    from mirror_assets.orchestration.mirror_assets import step_name
     from mirror_assets.orchestration.translator import AssetKind, asset_key
 
     loaded = load_config(config)
@@ -54,7 +55,7 @@ def history(config: Path | None, names: tuple[str, ...], skip_to: int | None, *,
     if skip_to is not None and len(names) != 1:
         raise SKIP_TO_NEEDS_A_TABLE()
     keys = {name: asset_key(AssetKind(HISTORY), name) for name in chosen}
-    ops = {_step(key): KeepHistory(skip_to=skip_to) for key in keys.values()}
+    ops = {step_name(key): KeepHistory(skip_to=skip_to) for key in keys.values()}
     result = execute(loaded, HISTORY, ops, list(keys.values()))
     reports = [_report(result, loaded, name, key) for name, key in keys.items()]
     rows = [
@@ -82,21 +83,17 @@ def _chosen(config: Config, names: tuple[str, ...]) -> list[TableName]:
     return [table.name for table in tables]
 
 
-def _step(key: dg.AssetKey) -> str:
-    """Return Dagster's name of the step that makes the asset."""
-    return "__".join(key.path)
-
-
 def _report(result: dg.ExecuteInProcessResult, config: Config, table: TableName, key: dg.AssetKey) -> HistoryReport:
     import dagster as dg
 
     from mirror_assets.cli.run_job import failures
     from mirror_assets.features.history.with_dagster.opening import history_uri
+    from mirror_assets.orchestration.mirror_assets import step_name
 
     found = [one.materialization for one in result.get_asset_materialization_events() if one.asset_key == key]
     metadata = found[-1].metadata if found else {}
     numbers = {name: item.value for name, item in metadata.items() if isinstance(item, dg.IntMetadataValue)}
-    failed = next((one for one in failures(result) if one.step == _step(key)), None)
+    failed = next((one for one in failures(result) if one.step == step_name(key)), None)
     return HistoryReport(
         table=str(table),
         slices=numbers.get("slices") or 0,

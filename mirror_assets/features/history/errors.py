@@ -83,7 +83,7 @@ HISTORY_COLUMNS_UNFIT = ErrorRow(
 HISTORY_OVERTAKEN = ErrorRow(
     ErrorCode.TABLE_BUSY,
     RetryError,
-    "The history must be planned again: another run has committed, or a stream could not continue.",
+    "The history must be planned again: another run has committed, or the schema changed during a stream.",
     "{table}: {why}; the history is planned again.",
     "run again.",
     "mirror-assets status --table TABLE    # the other run and its host",

@@ -6,10 +6,9 @@ And the context of a history: what planning and appending need besides.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable
+from dataclasses import dataclass
 from functools import cached_property
-from pathlib import Path
 from typing import TYPE_CHECKING, TypedDict
 
 from mirror_assets.features.history.errors import HISTORY_UNKNOWN, NO_HISTORY
@@ -128,14 +127,6 @@ class HistoryLog:
 
 
 @dataclass(frozen=True)
-class StreamOptions:
-    """The folder for the stream's checkpoints, and Delta's options for a streaming read by their names."""
-
-    checkpoints: Path
-    options: Mapping[str, str] = field(default_factory=dict)
-
-
-@dataclass(frozen=True)
 class HistoryContext:
     """A table's source, its history, the limits of a slice, and a Spark session that starts on its first call.
 
@@ -148,6 +139,6 @@ class HistoryContext:
     history: HistoryLog
     limits: Limits
     spark: Callable[[], SparkSession]
-    stream: StreamOptions | None = None
+    stream: bool = False
     start: Point | None = None
     snapshot: bool = True

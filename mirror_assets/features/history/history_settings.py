@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 from pydantic import BeforeValidator, Field, PlainSerializer, field_validator
 
 from mirror_assets.config.document import Document
-from mirror_assets.config.setting_values import SparkValue, dump_start, start_among
+from mirror_assets.config.setting_values import dump_start, start_among
 from mirror_assets.lakes.lake_store import Scheme
 from mirror_assets.lakes.stores import Address
 from mirror_assets.settings import Section
@@ -18,11 +18,6 @@ if TYPE_CHECKING:
     from mirror_assets.config.rules import Mistakes
 
 HISTORY_PATH = "./history"
-# Delta's options for reading a change feed as a stream that only cut batches. `stream.py` keeps a commit whole
-# that they cut. All others leave out rows (excludeRegex, ignoreDeletes, ignoreChanges, skipChangeCommits,
-# failOnDataLoss), or change what is read and where it starts (readChangeFeed, startingVersion, schemaTrackingLocation).
-STREAM_OPTIONS = ("maxFilesPerTrigger", "maxBytesPerTrigger")
-
 _NOT_ON_S3 = (
     "on S3, Spark detects concurrent commits only within one driver, so two runs could overwrite each other's; use a "
     "folder of this machine, or an address abfss://, gs:// or hdfs://"
@@ -51,18 +46,10 @@ def _history(value: object) -> object:
     return HistoryMode.OFF if value is False else value
 
 
-def _stream_option(name: object) -> object:
-    if isinstance(name, str) and name not in STREAM_OPTIONS:
-        why = "any other option of Delta's can leave rows out, and the history would be false"
-        raise ValueError(f"expected one of {', '.join(STREAM_OPTIONS)}, got {name[:80]!r}; {why}")
-    return name
-
-
 KeepHistory = Annotated[HistoryMode, BeforeValidator(_history)]
 HowHistoryStarts = Annotated[
     HistoryStart | VersionPoint | TimePoint, start_among(HistoryStart), PlainSerializer(dump_start)
 ]
-StreamOption = Annotated[str, BeforeValidator(_stream_option)]
 
 
 class HistoryConfig(Section):
@@ -95,9 +82,6 @@ class HistoryTable(Section):
         default=HistoryMode.OFF, description="Store the change feed permanently: slice by slice, or with a stream."
     )
     history_start: HowHistoryStarts = Field(default=HistoryStart.SNAPSHOT, description="First rows of a new history.")
-    history_stream: dict[StreamOption, SparkValue] = Field(
-        default_factory=dict, description="Delta's options for `history: stream`, by their names."
-    )
 
     @property
     def keeps_history(self) -> bool:

@@ -25,9 +25,9 @@ def named(folder: Path) -> list[LiveFile]:
     return [live(path.name, path.stat().st_size) for path in sorted(folder.glob("*.parquet"))]
 
 
-def reader(folder: Path, cache: Path | None = None, *, dictionaries: bool = True) -> FooterReader:
+def reader(folder: Path) -> FooterReader:
     """A reader of the folder."""
-    return FooterReader(str(folder), SourceFiles(str(folder), PlainAccess(str(folder))), cache, dictionaries)
+    return FooterReader(str(folder), SourceFiles(str(folder), PlainAccess(str(folder))))
 
 
 def read(folder: Path) -> Footers:
@@ -39,30 +39,6 @@ def write(folder: Path, name: str, rows: pa.Table, **options: object) -> None:
     """A file by Arrow's C++ writer."""
     folder.mkdir(exist_ok=True)
     pq.write_table(rows, folder / name, **options)
-
-
-def age(path: Path, offset: bytes) -> None:
-    """Make Arrow's file one of parquet-mr before 1.12, with this offset of the dictionary, where its data begin."""
-    data, metadata = path.read_bytes(), pq.read_metadata(path)
-    size = int.from_bytes(data[-8:-4], "little")
-    footer = data[-8 - size : -8].replace(b"parquet-cpp-arrow", b"parquet-mr".ljust(17))
-    for column in range(metadata.num_columns):
-        chunk = metadata.row_group(0).column(column)
-        # Fields 9, 11 and 12, each after its type and the distance of its number from the one before.
-        dictionary = b"\x26" + _offset(chunk.dictionary_page_offset)
-        both = b"\x26" + _offset(chunk.data_page_offset) + dictionary + b"\x1c"
-        assert footer.count(both) == 1
-        footer = footer.replace(both, dictionary + (offset + b"\x1c" if offset else b"\x3c"))
-    path.write_bytes(data[: -8 - size] + footer + len(footer).to_bytes(4, "little") + data[-4:])
-
-
-def _offset(value: int) -> bytes:
-    """As Thrift's compact protocol writes it: seven bits at a time, the lowest of all for the sign."""
-    rest, out = value << 1, bytearray()
-    while rest >= 0x80:
-        out.append(rest & 0x7F | 0x80)
-        rest >>= 7
-    return bytes(out + bytes([rest]))
 
 
 def report(path: Path) -> LayoutReport:

@@ -17,15 +17,13 @@ from mirror_assets.config.model import Config
 from mirror_assets.config.table_settings import TableSettings
 from mirror_assets.errors import ErrorCode, SettingError
 from mirror_assets.features.direct_lake.consumers import (
-    Frame,
     MirrorNeeds,
+    Requirement,
     exported_frames,
     frame_at,
     source_consumers,
-    table_frames,
 )
-from mirror_assets.features.direct_lake.direct_lake_settings import FramesOf
-from mirror_assets.features.direct_lake.vacuum import Requirement, VacuumPlan, plan_vacuum
+from mirror_assets.features.direct_lake.vacuum import VacuumPlan, plan_vacuum
 from mirror_assets.features.history.history_log import APPLICATION, HistoryCommit
 from mirror_assets.features.history.with_dagster.opening import history_uri
 from mirror_assets.source.log import DeltaLog
@@ -61,7 +59,6 @@ def _configured(paper: Paper, settings: str) -> tuple[Config, TableSettings]:
 def test_the_mirror_needs_what_it_has_not_covered(paper: Paper) -> None:
     assert _guard(paper).oldest_needed == 2
     assert _guard(paper, "direct_lake: {frames: [1]}").oldest_needed == 1
-    assert _guard(paper, "direct_lake: {frames: [1], frames_of: mirror}").oldest_needed == 2
 
 
 def test_a_mirror_that_has_yet_to_begin_needs_its_start(tmp_path: Path) -> None:
@@ -112,12 +109,6 @@ def test_frames_that_can_not_be_are_refused(paper: Paper) -> None:
         _guard(paper, "direct_lake: {exports: [answer.csv]}")
 
 
-def test_frames_are_named_by_version_and_time(paper: Paper) -> None:
-    _, table = _configured(paper, "direct_lake: {frames: [2, 2999-01-01]}")
-    frames = table_frames(table, FramesOf.SOURCE, DeltaLog(str(paper.lake)))
-    assert [frame.version for frame in frames] == [2, 3]
-
-
 Rows = list[dict[str, object]]
 
 _ROOT = "https://onelake.dfs.fabric.microsoft.com/w/i/Tables/orders"
@@ -125,7 +116,7 @@ _TABLES: Rows = [
     {"[ID]": 7, "[TableName]": "orders", "[RootLocation]": f"{_ROOT}/", "[CurrentVersion]": 3, "[FallbackReason]": 0},
     {"[ID]": 8, "[TableName]": "new", "[RootLocation]": "", "[CurrentVersion]": None, "[FallbackReason]": 1},
 ]
-_FRAME = Frame("model table orders", 3)
+_FRAME = Requirement("model table orders", 3)
 
 
 def _answer(rows: Rows) -> str:
@@ -159,8 +150,11 @@ def test_exports_of_all_kinds_say_the_same(write: Callable[[Rows], str]) -> None
     assert exported_frames({"tables": write(_TABLES)}, "new") == ()
 
 
-def test_one_table_needs_no_name() -> None:
-    assert exported_frames({"t": _answer(_TABLES[:1])}) == (_FRAME,)
+@pytest.mark.parametrize("name", ["orders", "Orders", "shop.orders"])
+def test_each_of_several_exports_has_the_table_by_its_name_or_alone(name: str) -> None:
+    alone: Rows = [{"[TableName]": "Purchases", "[CurrentVersion]": 5}]
+    found = exported_frames({"several": _answer(_TABLES), "one": _answer(alone)}, name)
+    assert found == (_FRAME, Requirement("model table Purchases", 5))
 
 
 @pytest.mark.parametrize(
@@ -178,18 +172,15 @@ def test_one_table_needs_no_name() -> None:
         ({"t": '[ID],[TableName],[CurrentVersion]\n1,"orders,2\n'}, "is not CSV"),
         ({"t": "[ID],[TableName],[]\n1,orders,2\n"}, r"'\[\]' is not the name of a column"),
         ({"t": "[ID],[TableName],[CurrentVersion]\n1,orders,two\n"}, "'two' is not a version"),
-        ({"t": _answer(_TABLES)}, "it has 2 tables to choose from: new, orders"),
+        ({"t": _answer(_TABLES)}, "it has no table sales, only new, orders"),
+        ({"t": _answer(_TABLES[:1]), "u": _answer(_TABLES)}, "^u has .* no table sales"),
+        ({"t": "[ID],[TableName],[CurrentVersion]\n"}, "it has no table sales, only none at all"),
     ],
 )
 def test_what_is_no_export_is_said(exports: dict[str, str], why: str) -> None:
     with raises(SettingError, ErrorCode.CONFIG_INVALID, match=why) as caught:
-        exported_frames(exports)
+        exported_frames(exports, "sales")
     assert "INFO.DELTATABLEMETADATASTORAGES()" in caught.value.next_step
-
-
-def test_a_table_that_is_not_in_the_export() -> None:
-    with raises(SettingError, ErrorCode.CONFIG_INVALID, match="it has no table sales, only new, orders"):
-        exported_frames({"t": _answer(_TABLES)}, "sales")
 
 
 @pytest.fixture
@@ -203,11 +194,11 @@ def log(tmp_path: Path) -> DeltaLog:
 
 
 def test_a_frame_at_a_version_or_a_time(log: DeltaLog) -> None:
-    assert frame_at(log, "1") == Frame("frame", 1)
-    assert frame_at(log, "2100-01-01") == Frame("frame", 2)
+    assert frame_at(log, "1") == Requirement("frame", 1)
+    assert frame_at(log, "2100-01-01") == Requirement("frame", 2)
     second = log.time_ms(1)
     moment = f"{pa.scalar(second, pa.timestamp('ms')).as_py():%Y-%m-%d %H:%M:%S}.{second % 1000:03d}"
-    assert frame_at(log, moment) == Frame("frame", 1)
+    assert frame_at(log, moment) == Requirement("frame", 1)
     for point, why in {"3": "its newest version is 2", "1999-01-01": "its log begins", "soon": "expected a v"}.items():
         with raises(SettingError, ErrorCode.VERSION_REFUSED, match=why):
             frame_at(log, point)
@@ -215,26 +206,17 @@ def test_a_frame_at_a_version_or_a_time(log: DeltaLog) -> None:
 
 def test_a_frame_or_mirror_after_the_newest_version_is_refused(log: DeltaLog) -> None:
     with raises(SettingError, ErrorCode.VERSION_REFUSED, match="frame v3"):
-        plan_vacuum(log, 0, [Frame("frame", 3)])
+        plan_vacuum(log, 0, [Requirement("frame", 3)])
     with raises(SettingError, ErrorCode.VERSION_REFUSED, match="mirror v4"):
         plan_vacuum(log, 0, mirror=MirrorNeeds(4))
 
 
-def _forget_commits(log: DeltaLog) -> None:
-    """As the log's cleanup does, behind a checkpoint of the newest version."""
+def test_needed_versions_that_left_the_log_are_gone_and_vacuum_is_not_safe(log: DeltaLog) -> None:
     DeltaTable(log.uri).create_checkpoint()
     for version in (0, 1):
         commit_file(Path(log.uri), version).unlink()
-
-
-def test_needed_versions_that_left_the_log_are_gone_and_vacuum_is_not_safe(log: DeltaLog) -> None:
-    _forget_commits(log)
-    plan = plan_vacuum(DeltaLog(log.uri), 0, [Frame("frame", 0)], MirrorNeeds(0))
+    plan = plan_vacuum(DeltaLog(log.uri), 0, [Requirement("frame", 0)], MirrorNeeds(0))
     assert plan.gone == (Requirement("frame", 0), Requirement("mirror", 1))
     assert (plan.oldest_needed, plan.resume_until, plan.statement) == (0, None, None)
     assert (plan.unknown_frames, plan.is_safe) == ((Requirement("frame", 0),), False)
-
-
-def test_a_mirror_whose_next_commit_left_the_log_needs_no_version(log: DeltaLog) -> None:
-    _forget_commits(log)
-    assert plan_vacuum(DeltaLog(log.uri), 0, mirror=MirrorNeeds(0)).is_safe
+    assert plan_vacuum(DeltaLog(log.uri), 0, mirror=MirrorNeeds(0)).is_safe, "the mirror starts again"

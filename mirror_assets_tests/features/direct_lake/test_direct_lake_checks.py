@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import time
 from dataclasses import replace
 from pathlib import Path
 
@@ -13,9 +11,7 @@ import pytest
 from mirror_assets.definitions import build_definitions
 from mirror_assets.features.direct_lake import guardrails
 from mirror_assets.orchestration.translator import AssetKind, asset_key
-from mirror_assets_tests.asset_kinds import kind_of
-from mirror_assets_tests.orchestration.lakes import CHECKS, READ_DIRECTLY, TABLE, Shop, evaluated
-from mirror_assets_tests.source.handmade import commit_file
+from mirror_assets_tests.orchestration.lakes import CHECKS, READ_DIRECTLY, TABLE, Shop
 
 
 @pytest.fixture
@@ -44,10 +40,6 @@ def test_checks_pass_and_have_numbers(shop: Shop) -> None:
     assert found["layout"].description == "no advice"
 
 
-def test_one_check_can_be_run_alone(shop: Shop) -> None:
-    assert set(shop.checked(READ_DIRECTLY, names=("types",))) == {"types"}
-
-
 @pytest.mark.parametrize(
     ("days", "settings", "passed", "severity", "description"),
     [
@@ -56,7 +48,6 @@ def test_one_check_can_be_run_alone(shop: Shop) -> None:
         (6, "direct_lake: {frames: [1]}\n    retention: {warn_seconds: null}", True, "ERROR", "is needed until"),
         (8, "direct_lake: {frames: [1]}", False, "ERROR", "VACUUM now would delete 2 files of frame v1; to keep"),
         (8, "direct_lake: {frames: [2]}", True, "ERROR", "now it would delete 2 files"),
-        (8, "direct_lake: {frames: [1], frames_of: mirror}", True, "ERROR", "now it would delete 2 files"),
     ],
 )
 def test_frames_are_safe_from_vacuum(
@@ -79,24 +70,11 @@ def test_a_missing_file_of_a_frame_is_an_error(shop: Shop) -> None:
     assert found.metadata["lost_files"].value == 1
 
 
-@pytest.mark.parametrize(
-    ("settings", "numbers"), [("{frames: [1]}", [3, 3]), ("{frames: [1], frames_of: mirror}", [None, None])]
-)
-def test_with_frames_the_newest_days_load_is_in_the_metadata(
-    shop: Shop, settings: str, numbers: list[int | None]
-) -> None:
-    yesterday = time.time() - 86_400
-    os.utime(commit_file(Path(shop.source), 0), (yesterday, yesterday))
-    metadata = shop.checked(f"direct_lake: {settings}")["frames_safe"].metadata
-    shown = [metadata.get(name) for name in ("rows_kept", "rows_to_load")]
-    assert [value and value.value for value in shown] == numbers
-
-
 def test_frames_are_read_from_exports(shop: Shop) -> None:
     shop.overwrite()
     shop.age(8)
-    (shop.root / "tables.csv").write_text("ID,TableName,CurrentVersion\n7,Orders,1\n")
-    found = shop.checked("direct_lake: {exports: [tables.csv], model_table: Orders}")["frames_safe"]
+    (shop.root / "tables.csv").write_text("ID,TableName,CurrentVersion\n7,Orders,1\n8,Other,2\n")
+    found = shop.checked("direct_lake: {exports: [tables.csv]}")["frames_safe"]
     assert "of model table Orders v1" in (found.description or "")
 
 
@@ -149,24 +127,11 @@ def test_types_fail_only_with_a_capacity(tmp_path: Path) -> None:
     assert "price may hold NaN" in (with_sku.description or "")
 
 
-def test_a_local_mirror_is_checked_when_it_exists(shop: Shop) -> None:
-    found = shop.checked(kind=AssetKind.MIRROR)
-    assert {evaluation.description for evaluation in found.values()} == {"the mirror does not have the table yet"}
-    assert all(evaluation.passed for evaluation in found.values())
-
-
-def test_a_mirror_in_fabric_has_predicted_guardrails_alone(shop: Shop) -> None:
-    guid = "00000000-0000-0000-0000-00000000000"
-    top = "mirror: {fabric: {}}"
-    zone = f"landing_zone: {{onelake: {{url: 'https://onelake.dfs.fabric.microsoft.com/{guid}1/{guid}2/Files/LandingZone'}}}}"
-    config = shop.config(top=top, zone=zone)
-    specs = [spec for checks in build_definitions(config).asset_checks or [] for spec in checks.check_specs]
-    assert {spec.name for spec in specs if kind_of(spec.asset_key) == AssetKind.MIRROR} == {
-        "replicating",
-        "reconciled",
-        "guardrails",
-    }
-    found = evaluated(config, AssetKind.MIRROR, ("guardrails",))["guardrails"]
+def test_a_mirror_has_predicted_guardrails_alone(shop: Shop) -> None:
+    found = shop.checked(kind=AssetKind.MIRROR, names=("guardrails",))["guardrails"]
     assert found.passed
     assert found.description == "shop.orders (mirror, predicted): it fits into F2"
     assert found.metadata["files"].value == 1, "two, until Fabric compacts them"
+    mirror = asset_key(AssetKind.MIRROR, TABLE)
+    keys = build_definitions(shop.config()).resolve_asset_graph().asset_check_keys
+    assert {key.name for key in keys if key.asset_key == mirror} == {"replicating", "reconciled", "guardrails"}

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from base64 import b64encode
-from collections.abc import Sequence
 from concurrent.futures import ProcessPoolExecutor
 from multiprocessing import get_context
 from pathlib import Path
+from types import SimpleNamespace
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -17,11 +17,12 @@ from pyarrow.parquet.encryption import CryptoFactory, EncryptionConfiguration, K
 from pyspark.sql import SparkSession
 
 from mirror_assets.errors import ErrorCode, SettingError, StopError
-from mirror_assets.features.direct_lake.footers import Coding, FooterReader, Footers, dictionary_size
+from mirror_assets.features.direct_lake.footers import FooterReader, Footers, _is_plain
 from mirror_assets.lakes.access import PlainAccess
-from mirror_assets.source.source_files import FilePresence, SourceFiles, local_presence
+from mirror_assets.process import user_cache
+from mirror_assets.source.source_files import SourceFiles
 from mirror_assets_tests.errors import raises
-from mirror_assets_tests.features.direct_lake.parquet_files import age, live, named, read, reader, write
+from mirror_assets_tests.features.direct_lake.parquet_files import live, named, read, reader, write
 
 _ROWS = 6_000
 _IDS = pa.array(range(_ROWS), pa.int64())
@@ -36,83 +37,46 @@ _TABLE = pa.table(
 )
 
 
-def _first_chunks(footers: Footers) -> dict[str, dict[str, object]]:
-    """Return the chunks of the first row group by column."""
-    chunks = footers.chunks.to_pylist()
-    return {row["column"]: row for row in chunks[: len(set(footers.chunks["column"].to_pylist()))]}
+def _plain(footers: Footers, file: int = 0) -> set[object]:
+    """Return the columns of a file that are known to have values without a dictionary."""
+    return {row["column"] for row in footers.chunks.to_pylist() if row["file"] == file and row["is_plain"]}
 
 
-def _codings(footers: Footers) -> dict[str, Coding]:
-    """Return how the columns of the first row group are stored."""
-    return {column: Coding(str(chunk["coding"])) for column, chunk in _first_chunks(footers).items()}
-
-
-def _assert_correct(folder: Path, footers: Footers, whole: Sequence[str] = ()) -> None:
-    """Compare with pyarrow's metadata, and the entries of dictionaries with the values of the chunk.
-
-    They are equal for chunks that use a dictionary alone, which those of the `whole` columns do.
-    """
+def _assert_correct(folder: Path, footers: Footers) -> None:
+    """Compare with pyarrow's metadata."""
     for index, file in enumerate(footers.files):
-        content = pq.ParquetFile(folder / file.path)
-        metadata = content.metadata
+        metadata = pq.read_metadata(folder / file.path)
+        groups = [metadata.row_group(i) for i in range(metadata.num_row_groups)]
         assert (file.rows, file.created_by) == (metadata.num_rows, metadata.created_by)
-        assert file.group_rows == [metadata.row_group(i).num_rows for i in range(metadata.num_row_groups)]
+        assert file.group_rows == [group.num_rows for group in groups]
         rows = footers.chunks.filter(pc.equal(footers.chunks["file"], index)).to_pylist()
-        chunks = [
-            (i, metadata.row_group(i).column(j))
-            for i in range(metadata.num_row_groups)
-            for j in range(metadata.num_columns)
+        chunks = [group.column(i) for group in groups for i in range(metadata.num_columns)]
+        assert [(row["column"], row["physical_type"], row["compressed"], row["uncompressed"]) for row in rows] == [
+            (one.path_in_schema, one.physical_type, one.total_compressed_size, one.total_uncompressed_size)
+            for one in chunks
         ]
-        for row, (group, chunk) in zip(rows, chunks, strict=True):
-            name = chunk.path_in_schema
-            sizes = (row["compressed"], row["uncompressed"])
-            assert (row["column"], row["nulls"]) == (name, chunk.statistics.null_count)
-            assert sizes == (chunk.total_compressed_size, chunk.total_uncompressed_size)
-            if row["coding"] == Coding.PLAIN.value:
-                assert row["entries"] is None
-            elif row["coding"] == Coding.DICTIONARY.value or name in whole:
-                values = content.read_row_group(group, columns=[name])[name]
-                assert row["entries"] == pc.count_distinct(values).as_py(), row
 
 
 def test_arrows_cpp_writer(tmp_path: Path) -> None:
     write(tmp_path, "a.parquet", _TABLE, row_group_size=2_500, dictionary_pagesize_limit=4_000)
     write(tmp_path, "b.parquet", _TABLE.slice(0, 9), use_dictionary=["id"])
     footers = read(tmp_path)
-    _assert_correct(tmp_path, footers, ["few", "whole"])
-    first = Footers(footers.table.slice(0, 1))
-    # It lists the encoding of dictionary pages among those of data pages.
-    assert _codings(first) == dict.fromkeys(_TABLE.column_names, Coding.UNKNOWN) | {"flag": Coding.PLAIN}
-    assert _codings(Footers(footers.table.slice(1)))["few"] is Coding.PLAIN
+    _assert_correct(tmp_path, footers)
+    assert [_plain(footers, file) for file in (0, 1)] == [{"flag"}, {*_TABLE.column_names} - {"id"}]
 
 
 def test_arrows_rust_writer_of_delta_rs(tmp_path: Path) -> None:
-    properties = WriterProperties(
-        max_row_group_size=2_500,
-        dictionary_page_size_limit=4_000,
-        data_page_row_count_limit=500,
-        write_batch_size=100,
-        column_properties={"whole": ColumnProperties(dictionary_enabled=False)},
-    )
+    whole = ColumnProperties(dictionary_enabled=False)
+    properties = WriterProperties(max_row_group_size=2_500, column_properties={"whole": whole})
     write_deltalake(tmp_path, _TABLE, writer_properties=properties)
     footers = read(tmp_path)
-    _assert_correct(tmp_path, footers, ["few"])
-    plain = {"flag": Coding.PLAIN, "whole": Coding.PLAIN}
-    assert _codings(footers) == dict.fromkeys(_TABLE.column_names, Coding.UNKNOWN) | plain
+    _assert_correct(tmp_path, footers)
+    assert _plain(footers) == {"flag", "whole"}
 
 
-@pytest.mark.parametrize("by_delta_rs", [True, False])
-def test_a_dictionary_as_large_as_arrows_limit_is_followed_by_plain_pages(tmp_path: Path, by_delta_rs: bool) -> None:
-    rows = pa.table({"id": range(200_000)})
-    if by_delta_rs:
-        write_deltalake(tmp_path, rows)
-    else:
-        write(tmp_path, "a.parquet", rows)
-    assert _codings(read(tmp_path)) == {"id": Coding.MIXED}
-
-
-@pytest.mark.parametrize("version", ["v1", "v2"])
-def test_parquet_mr_of_spark(spark: SparkSession, tmp_path: Path, version: str) -> None:
+@pytest.mark.parametrize(("version", "plain"), [("v1", {"id", "flag", "later"}), ("v2", {"id", "flag"})])
+def test_parquet_mr_of_spark(spark: SparkSession, tmp_path: Path, version: str, plain: set[str]) -> None:
+    """A dictionary that doesn't pay on the first page is dropped. Version 2 lists that of dictionary pages as PLAIN."""
     rows = spark.range(0, _ROWS, 1, 1).selectExpr(
         "id", "concat('name ', id % 7) few", "id % 2 = 0 flag", "if(id < 4000, 0, id) later"
     )
@@ -121,35 +85,13 @@ def test_parquet_mr_of_spark(spark: SparkSession, tmp_path: Path, version: str) 
     footers = read(tmp_path / "mr")
     assert footers.files[0].created_by.startswith("parquet-mr")
     _assert_correct(tmp_path / "mr", footers)
-    # A dictionary that doesn't pay on the first page is dropped. Version 2 lists that of dictionary pages as PLAIN.
-    few, later = (Coding.DICTIONARY, Coding.MIXED) if version == "v1" else (Coding.UNKNOWN, Coding.UNKNOWN)
-    assert _codings(footers) == {"id": Coding.PLAIN, "few": few, "flag": Coding.PLAIN, "later": later}
+    assert _plain(footers) == plain
 
 
-@pytest.mark.parametrize("offset", [b"", b"\x26\x00"])
-def test_old_parquet_mr_has_no_offset_of_dictionaries(tmp_path: Path, offset: bytes) -> None:
-    write(tmp_path, "a.parquet", _TABLE.select(["few", "whole"]), version="1.0", compression="snappy")
-    age(tmp_path / "a.parquet", offset)
-    assert pq.read_table(tmp_path / "a.parquet").num_rows == _ROWS
-    footers = read(tmp_path)
-    assert footers.files[0].created_by.startswith("parquet-mr")
-    assert _codings(footers) == {"few": Coding.DICTIONARY, "whole": Coding.DICTIONARY}
-    _assert_correct(tmp_path, footers)
-
-
-def test_other_pages_and_incomplete_headers_have_no_dictionary_size() -> None:
-    header = bytes.fromhex("1504 15a006 1504 4c 15d001 1500 00 00")
-    assert dictionary_size(header) == (104, 400)
-    assert [dictionary_size(header[:length]) for length in range(11)] == [None] * 11
-    assert dictionary_size(bytes.fromhex("1500 15a006 1504 2c 15d001 1500 00 00")) is None
-
-
-def test_vorder_is_read_from_each_file(tmp_path: Path) -> None:
-    marked = {"com.microsoft.parquet.vorder.enabled": "true", "com.microsoft.parquet.vorder.level": "9"}
-    write(tmp_path, "a.parquet", _TABLE.replace_schema_metadata(marked))
-    write(tmp_path, "b.parquet", _TABLE)
-    footers = read(tmp_path)
-    assert [file.vorder for file in footers.files] == [True, False]
+def test_old_parquet_mr_shows_a_dictionary_by_encodings_alone() -> None:
+    """Before 1.12 (Spark before 3.2), it has no offset of dictionary pages."""
+    chunk = SimpleNamespace(has_dictionary_page=False, encodings=("BIT_PACKED", "PLAIN_DICTIONARY", "RLE"))
+    assert not _is_plain(chunk, "parquet-mr version 1.10.1")
 
 
 def test_a_file_without_rows(tmp_path: Path) -> None:
@@ -162,35 +104,19 @@ def test_a_footer_longer_than_the_first_read(tmp_path: Path) -> None:
     wide = pa.table({f"column {i} {'x' * 80}": [i] for i in range(1_500)})
     write(tmp_path, "a.parquet", wide)
     assert pq.read_metadata(tmp_path / "a.parquet").serialized_size > 256 * 1024
-    _assert_correct(tmp_path, read(tmp_path), wide.column_names)
-
-
-def test_dictionaries_before_the_tail_are_read_where_they_are(tmp_path: Path) -> None:
-    texts = pa.table({"few": [f"n{i % 3}" for i in range(50_000)], "long": [f"{i:0200}" for i in range(50_000)]})
-    write(tmp_path, "a.parquet", texts, compression="none", use_dictionary=["few"])
-    assert named(tmp_path)[0].bytes > 4 * 256 * 1024
-    assert _first_chunks(read(tmp_path))["few"]["entries"] == 3
+    _assert_correct(tmp_path, read(tmp_path))
 
 
 class _Counting(SourceFiles):
-    """Opens a folder's files, and remembers which."""
+    """A folder's files, which remember what was opened."""
 
-    def __init__(self, folder: Path, *, is_local: bool = True) -> None:
+    def __init__(self, folder: Path) -> None:
         super().__init__(str(folder), PlainAccess(str(folder)))
-        self.folder = folder
         self.opened: list[str] = []
-        self._claims_local = is_local
-
-    @property
-    def is_local(self) -> bool:
-        return self._claims_local
 
     def open(self, path: str) -> pa.NativeFile:
         self.opened.append(path)
-        return pa.OSFile(str(self.folder / path))
-
-    def presence_of(self, path: str) -> FilePresence:
-        return local_presence(path, self.folder)
+        return super().open(path)
 
 
 @pytest.fixture
@@ -205,10 +131,10 @@ def cache(tmp_path: Path) -> Path:
     return tmp_path / "cache"
 
 
-def _read(folder: Path, cache: Path, *, dictionaries: bool = True) -> tuple[Footers, list[str]]:
+def _read(folder: Path, cache: Path) -> tuple[Footers, list[str]]:
     """Return the footers of all files in the folder, and the files that were opened."""
     opener = _Counting(folder)
-    footers = FooterReader(str(folder), opener, cache, dictionaries).read(named(folder))
+    footers = FooterReader(str(folder), opener, cache).read(named(folder))
     return footers, opener.opened
 
 
@@ -234,15 +160,6 @@ def test_each_table_has_a_cache(folder: Path, cache: Path, tmp_path: Path) -> No
     assert opened == ["a.parquet"]
 
 
-def test_footers_without_dictionaries_are_read_again_for_dictionaries(folder: Path, cache: Path) -> None:
-    without, _ = _read(folder, cache, dictionaries=False)
-    assert (without.dictionaries, without.chunks["entries"].null_count) == (False, without.chunks.num_rows)
-    with_them, opened = _read(folder, cache)
-    assert (len(opened), with_them.dictionaries) == (3, True)
-    _, opened = _read(folder, cache, dictionaries=False)
-    assert opened == []
-
-
 def test_a_damaged_cache_is_replaced(folder: Path, cache: Path) -> None:
     _read(folder, cache)
     (file,) = cache.iterdir()
@@ -253,6 +170,18 @@ def test_a_damaged_cache_is_replaced(folder: Path, cache: Path) -> None:
         footers, opened = _read(folder, cache)
         assert (len(opened), len(footers.files)) == (3, 3)
         assert _read(folder, cache)[1] == []
+
+
+@pytest.mark.parametrize(
+    ("environment", "expected"),
+    [
+        ({"XDG_CACHE_HOME": "/caches"}, Path("/caches/mirror_assets")),
+        ({"XDG_CACHE_HOME": "relative"}, Path("~/.cache/mirror_assets").expanduser()),
+        ({}, Path("~/.cache/mirror_assets").expanduser()),
+    ],
+)
+def test_caches_are_in_the_users_cache_folder(environment: dict[str, str], expected: Path) -> None:
+    assert user_cache(environment) == expected
 
 
 def _read_in_process(folder: str, cache: str) -> int:
@@ -280,8 +209,9 @@ def test_a_folder_that_can_not_be_written_is_an_error(folder: Path, cache: Path)
 @pytest.mark.parametrize("is_local", [True, False])
 def test_a_deleted_file_is_named(folder: Path, is_local: bool) -> None:
     (folder / "b.parquet").unlink()
+    uri = str(folder) if is_local else folder.absolute().as_uri()
     with raises(StopError, ErrorCode.DATA_FILE_MISSING, match=r"b\.parquet is missing"):
-        FooterReader(str(folder), _Counting(folder, is_local=is_local)).read([live("b.parquet", 1_000)])
+        FooterReader(uri, SourceFiles(uri, PlainAccess(uri))).read([live("b.parquet", 1_000)])
 
 
 def test_a_file_that_is_no_parquet_is_named(folder: Path) -> None:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
-from datetime import datetime, timezone
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
 
@@ -19,16 +19,13 @@ from mirror_assets.features.direct_lake.framing import (
     FramingEffect,
     committed_by,
     framing_effect,
-    framing_series,
-    recent_span,
+    recent_commits,
     sum_of,
     table_sizes,
 )
-from mirror_assets.source.actions import LiveFile
-from mirror_assets.source.log import DeltaLog
-from mirror_assets.source.ranges import parse_time
+from mirror_assets.source.actions import Actions, CommitInfo, LiveFile, Metadata, Protocol, Tombstone, Vector
+from mirror_assets.source.log import DeltaLog, LoggedCommit
 from mirror_assets.source.replay import Snapshot
-from mirror_assets_tests.features.direct_lake.stories import Story, live_file, snapshot, stories, vector
 from mirror_assets_tests.source.handmade import (
     PROTOCOL,
     Action,
@@ -39,164 +36,149 @@ from mirror_assets_tests.source.handmade import (
     write_commit,
 )
 
-_ONE, _TWO, _THREE = live_file("1", 10, 100), live_file("2", 30, 300), live_file("3", 60, 600)
+Files = Mapping[str, LiveFile]
 
 
-def _between(before: list[LiveFile], after: list[LiveFile]) -> FramingEffect:
-    return framing_effect(
-        *(snapshot(v, {file.path: file for file in files}) for v, files in enumerate((before, after)))
-    )
+def _file(path: str, rows: int | None = 10, size: int = 100, vector: Vector | None = None) -> LiveFile:
+    return LiveFile(path, size, rows, 0, {}, vector, {})
 
 
-def test_an_append_loads_new_files() -> None:
-    effect = _between([_ONE, _TWO], [_ONE, _TWO, _THREE])
-    assert (effect.first, effect.last) == (0, 1)
-    assert effect.kept == FileSum(2, 40, bytes=400)
-    assert effect.reloaded == FileSum(1, 60, bytes=600)
-    assert (effect.changed, effect.dropped) == (FileSum(), FileSum())
-    assert effect.reloaded_share == 0.6
-    assert effect.bytes_to_load == 600
+def _vector(name: str, rows: int = 1) -> Vector:
+    return Vector(name, f"{name}.bin", 34, rows)
 
 
-def test_a_rewrite_drops_the_old_file_and_loads_the_new_one() -> None:
-    effect = _between([_ONE, _TWO], [_TWO, _THREE])
-    assert (effect.kept.rows, effect.dropped.rows, effect.reloaded.rows) == (30, 10, 60)
+def _version(version: int, files: Files) -> Snapshot:
+    return Snapshot("t", version, version, Metadata("id", "{}"), Protocol(3, 7), tuple(files.values()), ())
 
 
-def test_a_file_with_another_deletion_vector_is_a_class_of_its_own() -> None:
-    hidden = live_file("2", 30, 300, vector("a", 6))
-    effect = _between([_ONE, _TWO], [_ONE, hidden])
-    assert effect.changed == FileSum(1, 24, hidden=6, bytes=300)
-    assert (effect.kept.rows, effect.reloaded.files, effect.bytes_to_load) == (10, 0, 34)
-    assert _between([hidden], [live_file("2", 30, 300, vector("a", 6))]).kept.files == 1
-    assert _between([hidden], [live_file("2", 30, 300, vector("b", 6))]).changed.files == 1
-    assert _between([hidden], [_TWO]).changed == FileSum(1, 30, bytes=300)
+_ONE, _TWO, _THREE, _UNKNOWN = _file("1", 10, 100), _file("2", 30, 300), _file("3", 60, 600), _file("4", None, 50)
+_HIDDEN = _file("2", 30, 300, _vector("a", 6))
+_HIDDEN_SUM = FileSum(1, 24, bytes=300)
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "sums", "to_load"),
+    [
+        pytest.param(
+            [_ONE, _TWO],
+            [_ONE, _TWO, _THREE],
+            {"kept": FileSum(2, 40, bytes=400), "reloaded": FileSum(1, 60, bytes=600)},
+            (0.6, 600),
+            id="append",
+        ),
+        pytest.param(
+            [_ONE, _TWO],
+            [_TWO, _THREE],
+            {"kept": sum_of(_TWO), "reloaded": sum_of(_THREE), "dropped": sum_of(_ONE)},
+            (60 / 90, 600),
+            id="rewrite",
+        ),
+        pytest.param([_TWO], [_HIDDEN], {"changed": _HIDDEN_SUM, "vector_bytes": 34}, (0, 34), id="vector"),
+        pytest.param([_HIDDEN], [replace(_HIDDEN)], {"kept": _HIDDEN_SUM}, (0, 0), id="same vector"),
+        pytest.param(
+            [_HIDDEN],
+            [replace(_HIDDEN, vector=_vector("b", 6))],
+            {"changed": _HIDDEN_SUM, "vector_bytes": 34},
+            (0, 34),
+            id="other vector",
+        ),
+        pytest.param([_HIDDEN], [_TWO], {"changed": sum_of(_TWO)}, (0, 0), id="vector purged"),
+        pytest.param(
+            [_ONE],
+            [_ONE, _UNKNOWN],
+            {"kept": sum_of(_ONE), "reloaded": FileSum(1, without_rows=1, bytes=50)},
+            (None, 50),
+            id="no statistics",
+        ),
+        pytest.param([_ONE], [], {"dropped": sum_of(_ONE)}, (None, 0), id="empty"),
+    ],
+)
+def test_framing_loads_new_files_and_vectors(
+    before: list[LiveFile], after: list[LiveFile], sums: dict[str, FileSum], to_load: tuple[float | None, int]
+) -> None:
+    first, last = ({file.path: file for file in files} for files in (before, after))
+    effect = framing_effect(_version(0, first), _version(1, last))
+    assert effect == FramingEffect(0, 1, **sums)  # type: ignore[arg-type]
+    assert (effect.reloaded_share, effect.bytes_to_load) == to_load
 
 
 def test_rows_without_statistics_are_unknown() -> None:
-    unknown = live_file("4", None, 50)
-    effect = _between([_ONE], [_ONE, unknown])
-    assert (effect.kept.rows, effect.reloaded.rows, effect.reloaded.without_rows) == (10, None, 1)
-    assert (effect.total.rows, effect.reloaded_share) == (None, None)
-    assert effect.bytes_to_load == 50
+    assert (sum_of(_UNKNOWN).rows, (sum_of(_UNKNOWN) + sum_of(_ONE)).rows) == (None, None)
 
 
-def test_an_empty_version_has_no_shares() -> None:
-    effect = _between([_ONE], [])
-    assert (effect.reloaded_share, effect.dropped.rows, effect.total.rows) == (None, 10, 0)
+@st.composite
+def _histories(draw: st.DrawFn) -> list[Files]:
+    """Files after each commit: appends, rewrites, deletion vectors, RESTORE, no change, new statistics."""
+    states = [_appended(draw, {}, 0)]
+    for version in range(1, draw(st.integers(0, 8)) + 1):
+        now, step = states[-1], draw(st.sampled_from(("append", "rewrite", "hide", "restore", "nothing", "statistics")))
+        some = {path for path in now if draw(st.booleans())}
+        if step == "restore":
+            states.append(draw(st.sampled_from(states)))
+        elif step in ("hide", "statistics"):
+            changed = {path: _changed(draw, now[path], version, step) for path in some}
+            states.append({**now, **changed})
+        else:
+            rest = {path: file for path, file in now.items() if step != "rewrite" or path not in some}
+            states.append(rest if step == "nothing" else _appended(draw, rest, version))
+    return states
 
 
-def _all(of: Snapshot) -> FileSum:
-    return sum(map(sum_of, of.files), FileSum())
+def _changed(draw: st.DrawFn, file: LiveFile, version: int, step: str) -> LiveFile:
+    if step == "statistics":
+        return replace(file, tags={"v": str(version)})
+    return replace(file, vector=_vector(f"{file.path}-{version}", draw(st.integers(1, 5))))
 
 
-@given(stories(), st.data())
-def test_every_file_is_counted_once(story: Story, data: st.DataObject) -> None:
-    versions = st.integers(story.first, story.first + len(story.states) - 1)
-    first, last = story.snapshot(data.draw(versions)), story.snapshot(data.draw(versions))
-    effect, back = framing_effect(first, last), framing_effect(last, first)
+def _appended(draw: st.DrawFn, files: Files, version: int) -> Files:
+    sizes = draw(st.lists(st.tuples(st.none() | st.integers(5, 50), st.integers(1, 999)), max_size=4))
+    new = (_file(f"{version}-{number}", rows, size) for number, (rows, size) in enumerate(sizes))
+    return {**files, **{file.path: file for file in new}}
+
+
+def _all(files: Files) -> FileSum:
+    return sum(map(sum_of, files.values()), FileSum())
+
+
+@given(_histories(), st.data())
+def test_every_file_is_counted_once(states: list[Files], data: st.DataObject) -> None:
+    first, last = data.draw(st.sampled_from(states)), data.draw(st.sampled_from(states))
+    effect, back = (framing_effect(_version(0, a), _version(1, b)) for a, b in ((first, last), (last, first)))
     assert effect.kept + effect.changed + effect.reloaded == effect.total == _all(last)
-    assert effect.kept.files + effect.changed.files + effect.dropped.files == len(first.files)
+    assert effect.kept.files + effect.changed.files + effect.dropped.files == len(first)
     assert (back.kept, back.dropped, back.reloaded) == (effect.kept, effect.reloaded, effect.dropped)
     assert back.changed.files == effect.changed.files
-    before, after = ({file.path: file.vector for file in version.files} for version in (first, last))
+    before, after = ({path: file.vector for path, file in files.items()} for files in (first, last))
     assert effect.kept.files == len(before.items() & after.items())
     assert effect.reloaded.files == len(after.keys() - before.keys())
-    assert framing_effect(last, last).bytes_to_load == 0
 
 
-@given(stories())
-def test_each_day_is_compared_with_the_one_before(story: Story) -> None:
-    versions = story.history.daily_versions()
-    points = framing_series(story.log, story.history)
-    assert [point.effect for point in points] == [
-        framing_effect(story.snapshot(first), story.snapshot(last)) for first, last in pairwise(versions)
-    ]
-    assert [point.timestamp_ms for point in points] == [story.snapshot(last).timestamp_ms for last in versions[1:]]
+@given(_histories())
+def test_sizes_are_those_of_whole_versions(states: list[Files]) -> None:
+    commits = []
+    for version, (before, after) in enumerate(pairwise(states), 1):
+        removed = [file for path, file in before.items() if after.get(path) != file]
+        added = tuple(file for path, file in after.items() if before.get(path) != file)
+        tombstones = tuple(Tombstone(file.path, file.vector, version, file.bytes, file.rows) for file in removed)
+        commits.append(LoggedCommit(version, version, Actions(added, tombstones, info=CommitInfo("WRITE"))))
+    assert list(table_sizes(_version(0, states[0]), commits)) == list(map(_all, states))
 
 
-@given(stories())
-def test_sizes_are_those_of_whole_versions(story: Story) -> None:
-    versions = range(story.first, story.first + len(story.states))
-    assert list(table_sizes(story.history)) == [_all(story.snapshot(version)) for version in versions]
-
-
-@given(stories())
-def test_marks_are_the_maintenance_in_between(story: Story) -> None:
-    history = story.history
-    marks = [name for point in framing_series(story.log, history) for name in point.maintenance]
-    named = {"OPTIMIZE": "OPTIMIZE", "RESTORE": "RESTORE", "VACUUM END": "VACUUM"}
-    assert marks == [
-        named[operation]
-        for version, operation in enumerate(story.operations, story.first)
-        if operation in named and version > story.first
-    ]
-
-
-def test_days_end_with_their_last_commit() -> None:
-    """Three commits a day, the first at midnight."""
-    states = [{str(number): live_file(str(number)) for number in range(version + 1)} for version in range(8)]
-    story = Story(0, states, ["WRITE"] * 8)
-    history = story.history
-    assert history.daily_versions() == (0, 2, 5, 7)
-    daily = framing_series(story.log, history)
-    assert [(point.effect.kept.files, point.effect.reloaded.files) for point in daily] == [(1, 2), (3, 3), (6, 2)]
-
-
-Stock = dict[str, int]
-
-# Which commits' Parquet files each version reads; counted from 1, as the seed does.
-_NEEDED = ({1}, {1, 2}, {2, 3}, {2, 4})
-# The day of the seed's query by time, an hour apart: the query falls between the second and the third version.
-_TIMES = tuple(datetime(2024, 4, 28, hour, 30, tzinfo=timezone.utc) for hour in (7, 8, 9, 10))
-_QUERIED = parse_time("2024-04-28T09:15:00.000Z")
-
-
-def _rows(stock: Stock) -> pa.Table:
+def _rows(stock: dict[str, int]) -> pa.Table:
     return pa.table({"ProductID": list(stock), "StockOnHand": pa.array(stock.values(), pa.int64())})
 
 
-@pytest.fixture(scope="module")
-def inventory(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The table after the seed's four operations."""
-    path = tmp_path_factory.mktemp("lake") / "Inventory"
-    write_deltalake(path, _rows({"A": 1, "B": 2, "C": 3}))
-    write_deltalake(path, _rows({"D": 4}), mode="append")
-    DeltaTable(path).update(predicate="ProductID = 'C'", updates={"StockOnHand": "10"})
-    DeltaTable(path).delete("ProductID = 'B'")
-    for version, time in enumerate(_TIMES):
-        os.utime(commit_file(path, version), (time.timestamp(), time.timestamp()))
-    return path
-
-
-def test_each_version_needs_its_files(inventory: Path) -> None:
-    snapshots = list(DeltaLog(str(inventory)).snapshots(range(4)))
-    numbers: dict[str, int] = {}
-    for one in snapshots:  # each commit writes one file
-        for file in one.files:
-            numbers.setdefault(file.path, len(numbers) + 1)
-    assert tuple({numbers[file.path] for file in one.files} for one in snapshots) == _NEEDED
-
-
-def test_the_seeds_query_by_time_means_the_second_version(inventory: Path) -> None:
-    log = DeltaLog(str(inventory))
-    assert committed_by(log, _QUERIED.time_ms) == 1
-    assert [committed_by(log, round(time.timestamp() * 1000)) for time in _TIMES] == [0, 1, 2, 3]
-
-
-def test_a_refresh_keeps_files_that_still_exist(inventory: Path) -> None:
-    snapshots = list(DeltaLog(str(inventory)).snapshots(range(4)))
+def test_a_refresh_keeps_files_that_still_exist(tmp_path: Path) -> None:
+    """The four operations of the seed."""
+    write_deltalake(tmp_path, _rows({"A": 1, "B": 2, "C": 3}))
+    write_deltalake(tmp_path, _rows({"D": 4}), mode="append")
+    DeltaTable(tmp_path).update(predicate="ProductID = 'C'", updates={"StockOnHand": "10"})
+    DeltaTable(tmp_path).delete("ProductID = 'B'")
+    snapshots = list(DeltaLog(str(tmp_path)).snapshots(range(4)))
     insert, update, delete = (framing_effect(before, after) for before, after in pairwise(snapshots))
-    rows = [(e.kept.rows, e.changed.rows, e.reloaded.rows, e.dropped.rows) for e in (insert, update, delete)]
-    assert rows == [(3, 0, 1, 0), (1, 0, 3, 3), (1, 0, 2, 3)]
-    files = [(e.kept.files, e.reloaded.files, e.dropped.files) for e in (insert, update, delete)]
-    assert files == [(1, 1, 0), (1, 1, 1), (1, 1, 1)]
-
-
-def test_a_refresh_over_two_versions_keeps_product_d(inventory: Path) -> None:
-    log = DeltaLog(str(inventory))
-    effect = framing_effect(log.snapshot(1), log.snapshot(3))
-    assert (effect.kept.rows, effect.reloaded.rows, effect.dropped.rows) == (1, 2, 3)
+    both = framing_effect(snapshots[1], snapshots[3])  # product D stays
+    rows = [(e.kept.rows, e.reloaded.rows, e.dropped.rows) for e in (insert, update, delete, both)]
+    assert rows == [(3, 1, 0), (1, 3, 3), (1, 2, 3), (1, 2, 3)]
 
 
 @pytest.fixture
@@ -212,23 +194,6 @@ def table(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def test_maintenance_is_named_and_changes_no_row(table: Path) -> None:
-    log = DeltaLog(str(table))
-    history = recent_span(log, 0)
-    assert history.every_version() == tuple(range(8))
-    assert history.maintenance(0, 7) == ("OPTIMIZE", "RESTORE", "VACUUM")
-    assert [history.maintenance(version - 1, version) for version in (3, 5, 7)] == [
-        ("OPTIMIZE",),
-        ("RESTORE",),
-        ("VACUUM",),
-    ]
-    optimize, restore, vacuum = (framing_effect(*log.snapshots([version - 1, version])) for version in (3, 5, 7))
-    assert (optimize.kept.rows, optimize.reloaded.rows, optimize.dropped.rows) == (0, 6, 6)
-    assert (restore.kept.rows, restore.reloaded.rows, restore.dropped.rows) == (0, 6, 7)
-    assert (vacuum.kept.rows, vacuum.reloaded.rows, vacuum.dropped.rows) == (6, 0, 0)
-    assert framing_effect(log.snapshot(2), log.snapshot(7)).kept.rows == 6
-
-
 @pytest.mark.parametrize(
     ("missing", "first"),
     [
@@ -241,15 +206,9 @@ def test_a_span_begins_after_the_last_gap(table: Path, missing: Sequence[int], f
     for version in missing:
         commit_file(table, version).unlink()
     log = DeltaLog(str(table))
-    assert recent_span(log, 0).every_version() == tuple(range(first, 8))
-    assert recent_span(log, log.time_ms(6)).first == 6
-
-
-def test_one_version_is_a_span(table: Path) -> None:
-    log = DeltaLog(str(table))
-    history = recent_span(log, log.time_ms(7))
-    assert history.every_version() == history.daily_versions() == (7,)
-    assert framing_series(log, history) == ()
+    for since_ms, expected in ((0, first), (log.time_ms(6), 6), (log.time_ms(7), 7)):
+        start, commits = recent_commits(log, since_ms)
+        assert [start.version, *(commit.version for commit in commits)] == list(range(expected, 8))
 
 
 _SCHEMA = schema_string(column("id"))
@@ -268,13 +227,6 @@ def _log(folder: Path, written: Sequence[int], in_commit: Sequence[int] = (), **
         write_commit(folder, version, actions)
         os.utime(commit_file(folder, version), (seconds, seconds))
     return DeltaLog(str(folder))
-
-
-def test_a_time_means_the_last_commit_before_it(tmp_path: Path) -> None:
-    log = _log(tmp_path, (1_000, 1_100, 1_050, 1_300))
-    assert [log.time_ms(version) for version in log.versions()] == [1_000_000, 1_100_000, 1_100_001, 1_300_000]
-    times = (999_999, 1_000_000, 1_099_999, 1_100_000, 1_100_001, 1_299_999, 1_300_000, 1_300_001)
-    assert [committed_by(log, time) for time in times] == [None, 0, 0, 1, 2, 2, 3, 3]
 
 
 def test_in_commit_timestamps_that_begin_late_do_not_mix_with_times_of_files(tmp_path: Path) -> None:

@@ -15,28 +15,25 @@ from deltalake import DeltaTable, WriterProperties, write_deltalake
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mirror_assets.features.direct_lake.check_rules import check_guardrails
-from mirror_assets.features.direct_lake.direct_lake_settings import CAPACITIES, DirectLakeMode
+from mirror_assets.features.direct_lake.direct_lake_settings import DirectLakeMode
 from mirror_assets.features.direct_lake.footers import Footer, FooterReader, Footers, as_table
-from mirror_assets.features.direct_lake.framing import recent_span, table_sizes
+from mirror_assets.features.direct_lake.framing import Growth, growth
 from mirror_assets.features.direct_lake.guardrails import (
     GB,
     SKUS,
     SOURCE_DATE,
-    CapacityFit,
     FitVerdict,
-    Growth,
     Limit,
     LimitUse,
     Sku,
     TableSize,
     consequence,
     fit,
-    growth,
     measure,
     predicted_mirror,
     sku_of,
 )
+from mirror_assets.features.direct_lake.with_dagster.direct_lake_checks import check_guardrails
 from mirror_assets.source.log import DeltaLog
 from mirror_assets_tests.source.handmade import (
     PROTOCOL,
@@ -86,19 +83,7 @@ def test_hidden_rows_alone_leave_it_open() -> None:
         FitVerdict.UNSURE,
         FitVerdict.FITS,
     )
-    assert CapacityFit.of(hiding).smallest == sku_of("F64")
-
-
-def test_a_model_has_the_size_of_its_table() -> None:
-    table = replace(_SMALL, bytes=12 * GB)
-    assert fit(_F2, table).verdict is FitVerdict.OVER
-    assert CapacityFit.of(table).smallest == sku_of("F16")
-    model = fit(_F64, table).uses[-1]
-    assert (model.allowed, model.headroom_percent, str(model)) == (
-        None,
-        None,
-        "the model: 12,000,000,000 bytes on disk, unlimited",
-    )
+    assert hiding.smallest == sku_of("F64")
 
 
 def test_the_tightest_limit_is_named() -> None:
@@ -123,10 +108,9 @@ def test_days_until_a_limit() -> None:
 
 @given(_FIGURES)
 def test_what_fits_fits_into_every_larger_capacity(table: TableSize) -> None:
-    fitting = CapacityFit.of(table)
-    fits = [found.verdict is FitVerdict.FITS for found in fitting.fits]
+    fits = [found.verdict is FitVerdict.FITS for found in table.fits]
     assert fits == sorted(fits)
-    assert fitting.smallest == (SKUS[fits.index(True)] if any(fits) else None)
+    assert table.smallest == (SKUS[fits.index(True)] if any(fits) else None)
 
 
 def test_over_a_limit_onelake_fails_and_sql_falls_back() -> None:
@@ -186,7 +170,6 @@ def test_limits_are_those_of_the_page() -> None:
 
 
 def test_a_capacity_has_several_names() -> None:
-    assert tuple(name for sku in SKUS for name in sku.names) == CAPACITIES
     assert sku_of("p1") is sku_of("FT1") is sku_of("F64")
     with pytest.raises(ValueError, match=r"F3 is not a capacity; expected one of F2, F4, .*P5, F2048"):
         sku_of("F3")
@@ -233,7 +216,7 @@ def _dated(path: Path, days: float = 1.0) -> DeltaLog:
 
 def _grown(log: DeltaLog, since: float, now: float) -> Growth:
     since_ms = int(_START + since * _DAY)
-    found = growth(recent_span(log, since_ms), since_ms, int(_START + now * _DAY))
+    found = growth(log, since_ms, int(_START + now * _DAY))
     assert found is not None
     return found
 
@@ -254,7 +237,7 @@ def test_figures_are_those_of_the_live_files(tmp_path: Path) -> None:
 def test_hidden_rows_are_counted_separately(tmp_path: Path) -> None:
     hiding = file_action("add", records=10, deleted=4)
     write_commit(tmp_path, 0, [PROTOCOL, metadata_action(schema_string(column("id"))), info(), hiding])
-    footer = Footer("a.parquet", 1, 10, "", vorder=False, dictionaries=False, group_rows=(), chunks=())
+    footer = Footer("a.parquet", 1, 10, "", vorder=False, group_rows=(), chunks=())
     found = measure("t", DeltaLog(str(tmp_path)).snapshot(), Footers(as_table([footer])))
     assert (found.rows, found.hidden_rows) == (6, 4)
 
@@ -277,22 +260,6 @@ def test_a_table_without_commits_does_not_grow(tmp_path: Path) -> None:
     found = _grown(_dated(tmp_path), 10, 20)
     assert (found.files, found.rows, found.bytes, found.commits) == (0, 0, 0, 0)
     assert _grown(_dated(tmp_path), 0.5, 1_000).files < 0.01
-
-
-def test_sizes_after_compactions_and_deletes_follow_from_the_first_version(tmp_path: Path) -> None:
-    """delta-rs doesn't log how many rows it removes."""
-    for _ in range(4):
-        _append(tmp_path)
-    DeltaTable(tmp_path).optimize.compact()
-    DeltaTable(tmp_path).delete("id < 5")
-    for _ in range(2):
-        _append(tmp_path)
-    sizes = list(table_sizes(recent_span(_dated(tmp_path), int(_START + 3.5 * _DAY))))
-    steps = [(after.files - before.files, after.known_rows - before.known_rows) for before, after in pairwise(sizes)]
-    assert steps == [(-3, 0), (0, -20), (1, 10), (1, 10)]
-    live = sum(Path(uri).stat().st_size for uri in DeltaTable(tmp_path).file_uris())
-    of_first = sum(file.bytes for file in DeltaLog(str(tmp_path)).snapshot(3).files)
-    assert sizes[-1].bytes - sizes[0].bytes == live - of_first
 
 
 def test_growth_in_a_cleaned_log_begins_with_the_log(tmp_path: Path) -> None:
@@ -321,6 +288,5 @@ def test_growth_of_rows_without_statistics_is_unknown(tmp_path: Path) -> None:
 def test_less_than_an_hour_makes_no_trend(tmp_path: Path) -> None:
     _append(tmp_path)
     log = _dated(tmp_path)
-    span = recent_span(log, _START)
-    assert growth(span, _START, _START + 3_599_999) is None
-    assert growth(span, _START, _START + 3_600_000) is not None
+    assert growth(log, _START, _START + 3_599_999) is None
+    assert growth(log, _START, _START + 3_600_000) is not None

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 
 import pytest
 
@@ -18,9 +18,66 @@ from mirror_assets.features.direct_lake.maintenance_plan import (
     script,
     vacuum_steps,
 )
-from mirror_assets.source.actions import LiveFile
+from mirror_assets.features.direct_lake.vacuum import VacuumPlan
+from mirror_assets.source.actions import LiveFile, Metadata, Protocol, Vector
+from mirror_assets.source.replay import Snapshot
+from mirror_assets.source.schema import canonical
+from mirror_assets.source.source_files import StoredFile
 from mirror_assets_tests.errors import raises
-from mirror_assets_tests.features.direct_lake.planned_tables import MB, file, snapshot, some, vacuum_plan
+from mirror_assets_tests.source.handmade import column, schema_string
+
+_MB = 10**6
+
+
+def _file(
+    path: str,
+    size: int = _MB,
+    rows: int | None = 100,
+    hidden: int = 0,
+    partition: Mapping[str, str | None] | None = None,
+    cube: str | None = None,
+) -> LiveFile:
+    """A live file; with hidden rows it has a deletion vector."""
+    vector = Vector(path, None, 34, hidden) if hidden else None
+    return LiveFile(path, size, rows, 0, partition or {}, vector, {} if cube is None else {"ZCUBE_ID": cube})
+
+
+def _some(count: int, size: int = _MB, **of: str | None) -> list[LiveFile]:
+    """Equal files in one partition."""
+    return [_file(f"{list(of.values())}-{size}-{number}", size, partition=of) for number in range(count)]
+
+
+def _table(
+    files: Iterable[LiveFile],
+    partitioned_by: Mapping[str, str] | None = None,
+    features: Sequence[str] = (),
+    properties: Mapping[str, str] | None = None,
+) -> Snapshot:
+    """A table of these files, and of an `id` besides its partition columns, given with their types in the log."""
+    columns = partitioned_by or {}
+    schema = schema_string(column("id"), *(column(name, kind) for name, kind in columns.items()))
+    metadata = Metadata("id", canonical(schema), properties or {}, tuple(columns))
+    return Snapshot("/lake/t", 7, 0, metadata, Protocol(3, 7, frozenset(features)), tuple(files), ())
+
+
+def _vacuum_plan(seconds: float = 0, statement: str | None = None, files: int = 1) -> VacuumPlan:
+    """A plan of VACUUM that deletes files of 1,000 bytes, with the retention that keeps needed ones."""
+    return VacuumPlan(
+        uri="/lake/t",
+        version=7,
+        now=0,
+        retention_seconds=0,
+        deleted=tuple(StoredFile(str(number), 1_000, 0) for number in range(files)),
+        threatened=(),
+        lost=(),
+        gone=(),
+        oldest_needed=None,
+        min_safe_retention_seconds=seconds,
+        safe_until=None,
+        resume_until=None,
+        statement=statement,
+    )
+
 
 _MONTH = {"month": "string"}
 _SHORT = {"delta.deletedFileRetentionDuration": "interval 1 hour"}
@@ -37,68 +94,73 @@ def _omitted(steps: Iterable[MaintenanceStep]) -> dict[StepKind, str]:
 
 def test_only_partitions_with_many_small_files_are_optimized() -> None:
     counts = {"2024-01": 20, "2024-02": 3, "2024-03": 9, "2024-04": 1}
-    files = [one for month, count in counts.items() for one in some(count, month=month)]
-    step, _ = rewrite_steps(snapshot(files, _MONTH), "t")
+    files = [one for month, count in counts.items() for one in _some(count, month=month)]
+    step, _ = rewrite_steps(_table(files, _MONTH), "t")
     assert step.statement == "OPTIMIZE t WHERE `month` = '2024-01' OR `month` = '2024-03'"
-    assert step.effect == RewriteEffect(33, 6, rows_to_load=2900, bytes_to_load=29 * MB)
+    assert step.effect == RewriteEffect(33, 6, rows_to_load=2900, bytes_to_load=29 * _MB)
     assert step.why == "29 files in 2 partitions become about 2"
 
 
-_HIDDEN = file("hidden", 900 * MB, 1000, hidden=900)
-_BY_MONTH = [*some(20, month="a"), *some(6, 5 * MB, month="b"), *some(1, month="c")]
-_DOTTED = [*(file(str(number), partition={"a.b": str(number // 20)}) for number in range(23))]
-_NEW_IN_CUBES = [*(file(f"new{number}", MB) for number in range(9)), file("old", 5 * MB, cube="a")]
+_HIDDEN = _file("hidden", 900 * _MB, 1000, hidden=900)
+_BY_MONTH = [*_some(20, month="a"), *_some(6, 5 * _MB, month="b"), *_some(1, month="c")]
+_DOTTED = [*(_file(str(number), partition={"a.b": str(number // 20)}) for number in range(23))]
+_NEW_IN_CUBES = [*(_file(f"new{number}", _MB) for number in range(9)), _file("old", 5 * _MB, cube="a")]
 
 
 @pytest.mark.parametrize(
     ("files", "columns", "options", "statements"),
     [
-        (some(5, 900 * MB), None, {}, []),
-        (some(20), None, {"vorder": True}, ["OPTIMIZE t VORDER"]),
+        (_some(5, 900 * _MB), None, {}, []),
+        (_some(20), None, {"vorder": True}, ["OPTIMIZE t VORDER"]),
         # A capacity's limit calls for more partitions, and a partition of one file needs no condition.
         (_BY_MONTH, _MONTH, {}, ["OPTIMIZE t WHERE `month` = 'a'"]),
         (_BY_MONTH, _MONTH, {"max_files": 8}, ["OPTIMIZE t WHERE `month` = 'a'"]),
         (_BY_MONTH, _MONTH, {"max_files": 7}, ["OPTIMIZE t"]),
-        ([*some(20), _HIDDEN], None, {}, ["OPTIMIZE t"]),  # it purges all files that it rewrites
-        ([*some(20), _HIDDEN], None, {"optimize": False}, ["REORG TABLE t APPLY (PURGE)"]),
-        ([*some(20), _HIDDEN], None, {"purge": False}, ["OPTIMIZE t"]),
-        ([*_DOTTED, file("h", 2000 * MB, 10, 9, {"a.b": "3"})], {"a.b": "string"}, {}, ["REORG TABLE t APPLY (PURGE)"]),
+        ([*_some(20), _HIDDEN], None, {}, ["OPTIMIZE t"]),  # it purges all files that it rewrites
+        ([*_some(20), _HIDDEN], None, {"optimize": False}, ["REORG TABLE t APPLY (PURGE)"]),
+        ([*_some(20), _HIDDEN], None, {"purge": False}, ["OPTIMIZE t"]),
+        (
+            [*_DOTTED, _file("h", 2000 * _MB, 10, 9, {"a.b": "3"})],
+            {"a.b": "string"},
+            {},
+            ["REORG TABLE t APPLY (PURGE)"],
+        ),
     ],
 )
 def test_statements_of_a_plan(
     files: list[LiveFile], columns: Mapping[str, str] | None, options: dict[str, bool], statements: list[str]
 ) -> None:
-    assert _statements(rewrite_steps(snapshot(files, columns), "t", **options)) == statements  # type: ignore[arg-type]
+    assert _statements(rewrite_steps(_table(files, columns), "t", **options)) == statements  # type: ignore[arg-type]
 
 
 def test_omitted_steps_have_reasons() -> None:
-    assert _omitted(rewrite_steps(snapshot(some(5, 900 * MB)), "t")) == {
+    assert _omitted(rewrite_steps(_table(_some(5, 900 * _MB)), "t")) == {
         StepKind.OPTIMIZE: "not worth it: there would be 0 files fewer of 5",
         StepKind.REORG: "no file is known to have a deletion vector or a dropped column",
     }
     assert (
         "Delta ignores a condition"
-        in _omitted(rewrite_steps(snapshot(_DOTTED, {"a.b": "string"}), "t"))[StepKind.OPTIMIZE]
+        in _omitted(rewrite_steps(_table(_DOTTED, {"a.b": "string"}), "t"))[StepKind.OPTIMIZE]
     )
-    few_hidden = [file(str(number), 400 * MB, 1000, hidden=30) for number in range(3)]
-    assert _omitted(rewrite_steps(snapshot(few_hidden), "t"))[StepKind.REORG] == (
+    few_hidden = [_file(str(number), 400 * _MB, 1000, hidden=30) for number in range(3)]
+    assert _omitted(rewrite_steps(_table(few_hidden), "t"))[StepKind.REORG] == (
         "not worth it: 5% or less of the 3 files with any is hidden or dropped"
     )
 
 
 def test_a_clustered_table_takes_no_condition_and_no_reorg() -> None:
-    step, _ = rewrite_steps(snapshot(_NEW_IN_CUBES, features=["clustering"]), "t")
+    step, _ = rewrite_steps(_table(_NEW_IN_CUBES, features=["clustering"]), "t")
     assert step.statement == "OPTIMIZE t"
     assert step.why == "10 files become about 1; Delta clusters a table below 100 GiB again as a whole"
-    in_one_cube = [file("1", MB, hidden=60, cube="a"), file("2", MB, cube="a")]
-    steps = rewrite_steps(snapshot(in_one_cube, features=["clustering"]), "t")
+    in_one_cube = [_file("1", _MB, hidden=60, cube="a"), _file("2", _MB, cube="a")]
+    steps = rewrite_steps(_table(in_one_cube, features=["clustering"]), "t")
     assert not _statements(steps)
     assert _omitted(steps)[StepKind.REORG].startswith("Delta leaves it to OPTIMIZE")
 
 
 def test_a_catalog_maintains_its_table() -> None:
-    managed = snapshot(some(20), features=["catalogManaged"])
-    steps = [*rewrite_steps(managed, "t"), *vacuum_steps(managed, "t", vacuum_plan(), rewritten=False)]
+    managed = _table(_some(20), features=["catalogManaged"])
+    steps = [*rewrite_steps(managed, "t"), *vacuum_steps(managed, "t", _vacuum_plan(), rewritten=False)]
     assert list(_omitted(steps)) == [StepKind.OPTIMIZE, StepKind.REORG, StepKind.VACUUM]
     assert list(_omitted(rewrite_steps(managed, "t", optimize=False))) == [StepKind.REORG]
     assert not _statements(steps)
@@ -106,40 +168,32 @@ def test_a_catalog_maintains_its_table() -> None:
 
 def test_partitions_with_many_hidden_rows_are_purged() -> None:
     files = [
-        file("a1", 400 * MB, 1000, hidden=400, partition={"month": "a"}),
-        file("a2", 400 * MB, 1000, hidden=1, partition={"month": "a"}),
-        file("b1", 400 * MB, 1000, hidden=1, partition={"month": "b"}),
-        file("c1", 400 * MB, 1000, partition={"month": "c"}),
+        _file("a1", 400 * _MB, 1000, hidden=400, partition={"month": "a"}),
+        _file("a2", 400 * _MB, 1000, hidden=1, partition={"month": "a"}),
+        _file("b1", 400 * _MB, 1000, hidden=1, partition={"month": "b"}),
+        _file("c1", 400 * _MB, 1000, partition={"month": "c"}),
     ]
-    _, step = rewrite_steps(snapshot(files, _MONTH), "t")
+    _, step = rewrite_steps(_table(files, _MONTH), "t")
     assert step.statement == "REORG TABLE t WHERE `month` = 'a' APPLY (PURGE)"
     assert step.why == "in 2 files 401 rows are hidden by deletion vectors"
-    assert step.effect == RewriteEffect(4, 3, rows_to_load=1599, bytes_to_load=800 * MB)
+    assert step.effect == RewriteEffect(4, 3, rows_to_load=1599, bytes_to_load=800 * _MB)
 
 
 def test_dropped_columns_are_purged() -> None:
-    files = [file("a", 400 * MB), file("b", 400 * MB), file("c", 600 * MB)]
-    _, step = rewrite_steps(snapshot(files), "t", dropped={"a": 100 * MB, "c": 200 * MB})
+    files = [_file("a", 400 * _MB), _file("b", 400 * _MB), _file("c", 600 * _MB)]
+    _, step = rewrite_steps(_table(files), "t", dropped={"a": 100 * _MB, "c": 200 * _MB})
     assert step.statement == "REORG TABLE t APPLY (PURGE)"
     assert step.why == "in 2 files 300,000,000 bytes are dropped columns"
     assert step.effect is not None
-    assert (step.effect.bytes_to_load, step.effect.rows_to_load) == (1000 * MB, 200)
-
-
-def test_files_that_optimize_purges_are_not_purged_again() -> None:
-    files = [file(str(number), MB, 1000, hidden=500) for number in range(10)]
-    steps = rewrite_steps(snapshot(files), "t")
-    assert _statements(steps) == ["OPTIMIZE t"]
-    assert steps[0].effect is not None
-    assert steps[0].effect.rows_to_load == 5000
+    assert (step.effect.bytes_to_load, step.effect.rows_to_load) == (1000 * _MB, 200)
 
 
 def test_vacuum_keeps_needed_files_by_the_tables_property() -> None:
-    (step,) = vacuum_steps(snapshot([]), "t", vacuum_plan(3600, files=12), rewritten=True)
+    (step,) = vacuum_steps(_table([]), "t", _vacuum_plan(3600, files=12), rewritten=True)
     kept = "files that are no longer live are kept for 168.0 hours, and 1.0 hours are needed"
     assert (step.statement, step.why) == ("VACUUM t", f"deletes 12 files of 12,000 bytes; {kept}")
-    short = snapshot([], properties=_SHORT)
-    retention, vacuum = vacuum_steps(short, "t", vacuum_plan(2 * 86_400, _LONGER), rewritten=True)
+    short = _table([], properties=_SHORT)
+    retention, vacuum = vacuum_steps(short, "t", _vacuum_plan(2 * 86_400, _LONGER), rewritten=True)
     assert [retention.statement, vacuum.statement] == [_LONGER, "VACUUM t"]
     assert vacuum.why.startswith("deletes old files; ")
 
@@ -157,22 +211,22 @@ def test_vacuum_keeps_needed_files_by_the_tables_property() -> None:
 def test_vacuum_is_omitted_if_it_would_delete_needed_files(
     seconds: float, files: int, rewritten: bool, why: str
 ) -> None:
-    plan = vacuum_plan(seconds, files=files)
-    (step,) = vacuum_steps(snapshot([], properties=_SHORT), "t", plan, rewritten=rewritten)
+    plan = _vacuum_plan(seconds, files=files)
+    (step,) = vacuum_steps(_table([], properties=_SHORT), "t", plan, rewritten=rewritten)
     assert bool(step.statement) is (why == "")
     assert why in step.why
 
 
 def test_an_unreadable_property_is_an_error() -> None:
-    table = snapshot([], properties={"delta.deletedFileRetentionDuration": "soon"})
+    table = _table([], properties={"delta.deletedFileRetentionDuration": "soon"})
     with raises(SettingError, ErrorCode.SOURCE_UNFIT, match="^the property "):
-        vacuum_steps(table, "t", vacuum_plan(), rewritten=False)
+        vacuum_steps(table, "t", _vacuum_plan(), rewritten=False)
 
 
 def test_the_script_is_sql_with_reasons() -> None:
-    table = snapshot([*some(19), file("without statistics", rows=None)])
+    table = _table([*_some(19), _file("without statistics", rows=None)])
     rewrites = rewrite_steps(table, "t")
-    vacuum = vacuum_steps(table, "t", vacuum_plan(60), rewritten=True)
+    vacuum = vacuum_steps(table, "t", _vacuum_plan(60), rewritten=True)
     assert script("t", 7, [*rewrites, *vacuum]) == (
         "-- t at version 7\n"
         "\n"
@@ -206,7 +260,7 @@ _TWO = {"year": "integer", "month": "string"}
     ],
 )
 def test_a_condition_selects_each_partition(types: dict[str, str], keys: list[PartitionKey], condition: str) -> None:
-    assert partition_predicate(snapshot([], types).metadata, keys) == condition
+    assert partition_predicate(_table([], types).metadata, keys) == condition
 
 
 @pytest.mark.parametrize(

@@ -14,7 +14,7 @@ import pytest
 from deltalake import write_deltalake
 from pyspark.sql import SparkSession
 
-from mirror_assets.features.direct_lake.consumers import Frame
+from mirror_assets.features.direct_lake.consumers import Requirement
 from mirror_assets.features.direct_lake.framing import FramingEffect, framing_effect
 from mirror_assets.features.direct_lake.maintenance_plan import (
     MaintenanceStep,
@@ -129,7 +129,7 @@ def test_a_whole_plan_runs_and_leaves_frames_readable(spark: SparkSession, tmp_p
     rows = sum(file.rows or 0 for file in _snapshot(table).files)
     spark.sql(f"DELETE FROM {name} WHERE part = 'b' AND id < 100")
     log, before = DeltaLog(str(table)), _snapshot(table)
-    guard = plan_vacuum(log, time.time() + 2 * 86_400, [Frame("model", framed)])
+    guard = plan_vacuum(log, time.time() + 2 * 86_400, [Requirement("model", framed)])
     assert len(guard.threatened) == 3
     steps = [*_planned(before), *vacuum_steps(before, name, guard, rewritten=True)]
     assert [step.kind for step in steps] == [StepKind.OPTIMIZE, StepKind.RETENTION, StepKind.VACUUM]
@@ -137,7 +137,7 @@ def test_a_whole_plan_runs_and_leaves_frames_readable(spark: SparkSession, tmp_p
     moment = datetime.fromtimestamp(log.time_ms(framed) / 1000, timezone.utc).isoformat(timespec="milliseconds")
     for point in (f"VERSION AS OF {framed}", f"TIMESTAMP AS OF '{moment}'"):
         assert spark.sql(f"SELECT * FROM {name} {point}").count() == rows
-    assert plan_vacuum(DeltaLog(str(table)), time.time() + 2 * 86_400, [Frame("model", framed)]).is_safe
+    assert plan_vacuum(DeltaLog(str(table)), time.time() + 2 * 86_400, [Requirement("model", framed)]).is_safe
     assert len(_snapshot(table).files) < len(before.files)
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import time
-from dataclasses import replace
 from datetime import date, datetime, timedelta, timezone
 from pathlib import Path
 
@@ -12,12 +11,10 @@ import pyarrow as pa
 import pytest
 from deltalake import DeltaTable, write_deltalake
 
-from mirror_assets.features.direct_lake.consumers import Frame, MirrorNeeds, RetentionConsumers
-from mirror_assets.features.direct_lake.footers import FooterReader, cache_folder
-from mirror_assets.features.direct_lake.guardrails import FitVerdict, Limit, sku_of
+from mirror_assets.features.direct_lake.consumers import MirrorNeeds, Requirement, RetentionConsumers
+from mirror_assets.features.direct_lake.footers import FooterReader
 from mirror_assets.features.direct_lake.maintenance_plan import StepKind
 from mirror_assets.features.direct_lake.report import InspectedTable, table_report
-from mirror_assets.features.direct_lake.vacuum import Requirement
 from mirror_assets.source.log import DeltaLog
 from mirror_assets_tests.source.handmade import commit_file
 
@@ -48,14 +45,13 @@ def sales(tmp_path: Path) -> Path:
 
 def test_the_parts_agree(sales: Path) -> None:
     found = table_report(_inspected(sales))
-    size = found.guardrails.table.size
+    size = found.size
     assert (found.name, found.uri, found.version) == (str(sales), str(sales), 3)
     assert found.timestamp_ms == DeltaLog(str(sales)).time_ms(3)
     assert found.layout.version == found.vacuum.version == found.version
     layout = found.layout
     assert (layout.files.count, layout.rows, layout.row_groups.count) == (4, 20, 4)
     assert (size.files, size.rows, size.row_groups) == (4, 20, 4)
-    assert found.guardrails.mirror.size.rows == 20
     assert {result.column: result.certainty.value for result in found.types} == {"price": "may fail", "photo": "fails"}
     assert found.advice == ()
     assert found.vacuum.is_safe
@@ -63,7 +59,7 @@ def test_the_parts_agree(sales: Path) -> None:
 
 
 def test_vacuum_is_planned_for_readers_and_clock(sales: Path) -> None:
-    readers = RetentionConsumers((Frame("model", 1),), MirrorNeeds(1))
+    readers = RetentionConsumers((Requirement("model", 1),), MirrorNeeds(1))
     found = table_report(_inspected(sales, time.time() + _WEEK + 60), readers).vacuum
     assert len(found.deleted) == len(found.threatened) == 2
     assert {need for file in found.threatened for need in file.needed_by} == {
@@ -71,26 +67,22 @@ def test_vacuum_is_planned_for_readers_and_clock(sales: Path) -> None:
         Requirement("mirror", 3),
     }
     at_once = table_report(
-        _inspected(sales, time.time() + 60), RetentionConsumers((Frame("model", 1),)), retain_hours=0
+        _inspected(sales, time.time() + 60), RetentionConsumers((Requirement("model", 1),)), retain_hours=0
     )
     assert len(at_once.vacuum.threatened) == 2
     # Maintenance runs VACUUM without RETAIN.
     assert at_once.maintenance[-1].why == "no file is old enough to be deleted"
 
 
-def test_what_framing_loads_by_day_and_for_each_frame(sales: Path) -> None:
-    for version, days_ago in enumerate((9, 2, 1, 1)):
-        _dated(commit_file(sales, version), _NOW - days_ago * _DAY)
-    found = table_report(_inspected(sales, _NOW), RetentionConsumers((Frame("model", 1), Frame("model", 3))))
-    assert [(point.effect.first, point.effect.last) for point in found.framing] == [(0, 1), (1, 3)]
-    assert [point.effect.reloaded.rows for point in found.framing] == [10, 10]
+def test_each_frame_has_what_a_refresh_loads(sales: Path) -> None:
+    found = table_report(_inspected(sales), RetentionConsumers((Requirement("model", 1), Requirement("model", 3))))
     assert [(effect.first, effect.dropped.rows) for effect in found.reframing] == [(1, 10), (3, 0)]
 
 
 def test_maintenance_keeps_files_that_readers_need(sales: Path) -> None:
     for first in range(100, 200, 10):
         write_deltalake(sales, _sales(first, first + 10), mode="append", partition_by=["day"])
-    readers = RetentionConsumers((Frame("model", 1),), MirrorNeeds(12))
+    readers = RetentionConsumers((Requirement("model", 1),), MirrorNeeds(12))
     fresh = table_report(_inspected(sales), readers)
     assert [step.kind for step in fresh.maintenance if step.statement] == [StepKind.OPTIMIZE]
     late = table_report(_inspected(sales, time.time() + 8 * _DAY), readers)
@@ -101,64 +93,15 @@ def test_maintenance_keeps_files_that_readers_need(sales: Path) -> None:
     assert for_fabric.maintenance[0].statement == "OPTIMIZE `s`.`t` VORDER"
 
 
-def test_guardrails_of_each_capacity(sales: Path) -> None:
-    fitting = table_report(_inspected(sales)).guardrails.table
-    assert fitting.smallest is not None
-    assert fitting.smallest.name == "F2"
-    use = fitting.into(sku_of("P1")).uses[0]
-    assert (use.limit, use.used, use.allowed, use.verdict) == (Limit.FILES, 4, 5_000, FitVerdict.FITS)
-
-
-def test_growth_is_that_of_the_days_asked_for(sales: Path) -> None:
-    for version in range(4):
-        commit = commit_file(sales, version)
-        _dated(commit, _NOW - (4 - version) * _DAY)
-    near, far = (
-        replace(_inspected(sales, _NOW), recent_days=days).guardrails.table.size.growth for days in (1.5, 30.0)
-    )
-    assert near is not None
-    assert far is not None
-    assert near.rows is not None
-    assert near.rows < 0
-    assert far.rows is not None
-    assert far.rows > near.rows
-    assert (near.commits, far.commits) == (1, 3)
-
-
-def _dated(path: Path, seconds: float) -> None:
-    os.utime(path, (seconds, seconds))
-
-
-def test_the_use_of_columns_is_reported_if_it_is_given(sales: Path) -> None:
-    assert [answer.question for answer in table_report(_inspected(sales)).answers] == ["nearly unique floats"]
-    used, unused, _, floats = table_report(_inspected(sales), columns=("id", "price")).answers
-    assert (used.question, set(used.column.split(", "))) == ("bytes to load", {"id", "price"})
-    assert (unused.question, floats.question) == ("unused columns", "nearly unique floats")
-
-
-def test_a_second_report_reads_no_footer(sales: Path, tmp_path: Path) -> None:
-    log = DeltaLog(str(sales))
-    reader = FooterReader(log.uri, log.files, tmp_path / "cache")
-    first = table_report(InspectedTable(log.uri, log, reader, _NOW))
-    for file in sales.rglob("*.parquet"):
-        file.write_bytes(b"")
-    again = table_report(InspectedTable(log.uri, log, reader, _NOW))
-    assert again == first
+def test_growth_is_that_of_the_last_week(sales: Path) -> None:
+    for version, days_ago in enumerate((30, 9, 2, 1)):
+        os.utime(commit_file(sales, version), (_NOW - days_ago * _DAY,) * 2)
+    growth = _inspected(sales, _NOW).size.growth
+    assert growth is not None
+    assert (growth.commits, growth.days) == (2, 7)
 
 
 def test_an_empty_table_has_a_report(tmp_path: Path) -> None:
     DeltaTable.create(tmp_path / "empty", pa.schema([("id", pa.int64())]))
     found = table_report(_inspected(tmp_path / "empty"))
-    assert (found.guardrails.table.size.rows, found.advice, found.types, found.answers) == (0, (), (), ())
-
-
-@pytest.mark.parametrize(
-    ("environment", "expected"),
-    [
-        ({"XDG_CACHE_HOME": "/caches"}, Path("/caches/mirror_assets/footers")),
-        ({"XDG_CACHE_HOME": "relative"}, Path("~/.cache/mirror_assets/footers").expanduser()),
-        ({}, Path("~/.cache/mirror_assets/footers").expanduser()),
-    ],
-)
-def test_footers_are_in_the_users_cache_folder(environment: dict[str, str], expected: Path) -> None:
-    assert cache_folder(environment) == expected
+    assert (found.size.rows, found.advice, found.types) == (0, (), ())

@@ -3,39 +3,29 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import replace
-from datetime import date
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from deltalake import ColumnProperties, DeltaTable, WriterProperties, write_deltalake
+from deltalake import WriterProperties, write_deltalake
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mirror_assets.errors import ErrorCode, SettingError
-from mirror_assets.features.direct_lake.footers import Coding, Footers
+from mirror_assets.features.direct_lake.footers import Footers
 from mirror_assets.features.direct_lake.table_columns import (
     MOST_CHARACTERS,
     Certainty,
-    ColumnAnswer,
     ColumnNames,
-    DistinctValues,
     ParquetColumn,
     TypeIssue,
-    float_answers,
-    loaded_bytes,
     parquet_columns,
     type_issues,
 )
 from mirror_assets.source.actions import Metadata
-from mirror_assets_tests.errors import raises
-from mirror_assets_tests.features.direct_lake.parquet_files import age, named, read, reader, report, write
+from mirror_assets_tests.features.direct_lake.parquet_files import read, report, write
 from mirror_assets_tests.source.handmade import Action, column, schema_string
-
-_PLAIN = WriterProperties(default_column_properties=ColumnProperties(dictionary_enabled=False))
 
 
 def _names(*columns: Action, **configuration: str) -> ColumnNames:
@@ -50,14 +40,14 @@ def _columns(footers: Footers) -> dict[str, ParquetColumn]:
 def test_sums_are_those_of_the_files(tmp_path: Path) -> None:
     rows = pa.table({"id": range(100), "text": [None if i % 4 == 0 else f"t{i % 3}" for i in range(100)]})
     write(tmp_path, "a.parquet", rows, row_group_size=30)
-    write(tmp_path, "b.parquet", rows.slice(0, 10).drop_columns("id"))
+    write(tmp_path, "b.parquet", rows.slice(0, 10).drop_columns("id"), use_dictionary=False)
     columns = _columns(read(tmp_path))
     assert list(columns) == ["id", "text"]
     text = columns["text"]
-    assert (text.values, text.nulls, text.codings) == (110, 25 + 3, {Coding.UNKNOWN: 5})
     metadata = [pq.read_metadata(tmp_path / f"{name}.parquet") for name in "ab"]
     chunks = [m.row_group(i).column(m.num_columns - 1) for m in metadata for i in range(m.num_row_groups)]
     assert text.compressed == sum(chunk.total_compressed_size for chunk in chunks)
+    assert (text.without_dictionary_percent, columns["id"].longest_bytes) == (20, None)
 
 
 def test_a_type_that_was_widened_shows_both(tmp_path: Path) -> None:
@@ -71,52 +61,15 @@ def test_a_type_that_was_widened_shows_both(tmp_path: Path) -> None:
     st.lists(st.lists(st.one_of(st.none(), st.text(max_size=3)), min_size=1, max_size=40), min_size=1, max_size=3),
     st.booleans(),
 )
-def test_bounds_hold(files: list[list[str | None]], dictionary: bool) -> None:
-    """For any values, their number and length are within the bounds."""
+def test_no_text_is_longer_than_the_longest(files: list[list[str | None]], dictionary: bool) -> None:
     with TemporaryDirectory() as folder:
         properties = WriterProperties(max_row_group_size=16, dictionary_page_size_limit=None if dictionary else 1)
         for values in files:
             rows = pa.table({"text": pa.array(values, pa.string())})
             write_deltalake(folder, rows, mode="append", writer_properties=properties)
         text = _columns(read(Path(folder)))["text"]
-    together = [value for values in files for value in values if value is not None]
-    assert text.distinct is not None
-    assert text.distinct.least <= len(set(together)) <= text.distinct.most
     assert text.longest_bytes is not None
-    assert max((len(value.encode()) for value in together), default=0) <= text.longest_bytes
-
-
-def test_a_dictionary_with_values_that_no_row_has_is_no_lower_bound(tmp_path: Path) -> None:
-    indices = pa.array([0, 1, 0], pa.int32())
-    texts = pa.DictionaryArray.from_arrays(indices, pa.array(["a", "b", "unused", "too"]))
-    write(tmp_path, "a.parquet", pa.table({"text": texts}))
-    assert set(pq.read_table(tmp_path / "a.parquet")["text"].to_pylist()) == {"a", "b"}
-    assert _columns(read(tmp_path))["text"].distinct == DistinctValues(1, 3)
-
-
-def test_without_dictionaries_the_number_of_values_is_unknown(tmp_path: Path) -> None:
-    write(tmp_path, "a.parquet", pa.table({"text": ["a", "b"]}))
-    text = _columns(reader(tmp_path, dictionaries=False).read(named(tmp_path)))["text"]
-    assert (text.distinct, text.dictionary_bytes) == (None, None)
-    assert text.longest_bytes == text.uncompressed  # the only bound
-
-
-@pytest.mark.parametrize("dictionary", [True, False])
-def test_without_statistics_all_values_may_be_nulls(tmp_path: Path, dictionary: bool) -> None:
-    nulls = pa.table({"text": pa.array([None, None], pa.string())})
-    write(tmp_path, "a.parquet", nulls, write_statistics=False, use_dictionary=dictionary)
-    text = _columns(read(tmp_path))["text"]
-    assert (text.nulls, text.distinct) == (None, DistinctValues(0, 2))
-
-
-def test_a_dictionary_of_all_pages_bounds_values_and_their_length(tmp_path: Path) -> None:
-    """Files of Spark's writer show that a dictionary is of all pages."""
-    for name, values in (("a", ["x", "yyyy"]), ("b", ["yyyy", "zz"])):
-        write(tmp_path, f"{name}.parquet", pa.table({"text": values * 1_000}), version="1.0")
-        age(tmp_path / f"{name}.parquet", b"")
-    text = _columns(read(tmp_path))["text"]
-    assert (text.codings, text.distinct) == ({Coding.DICTIONARY: 2}, DistinctValues(2, 4))
-    assert text.longest_bytes == len("yyyy" + "zz")
+    assert max((len(one.encode()) for values in files for one in values if one), default=0) <= text.longest_bytes
 
 
 def _struct(*fields: Action) -> Action:
@@ -160,90 +113,6 @@ def test_a_column_of_files_is_found_in_the_table(
     names: ColumnNames, path: str, found: str | None, is_dropped: bool
 ) -> None:
     assert (names.column(path), names.is_dropped(path)) == (found, is_dropped)
-
-
-def test_a_query_loads_the_columns_that_it_names(tmp_path: Path) -> None:
-    rows = {
-        "Date": pa.array([date(2024, 9, 16 + i % 2) for i in range(300)]),
-        "ProductID": [f"product {i % 20}" for i in range(300)],
-        "StockOnHand": [i * 37 % 101 for i in range(300)],
-        "Member": pa.array([{"a": i, "b": str(i)} for i in range(300)]),
-    }
-    for _ in range(2):
-        write_deltalake(tmp_path, pa.table(rows), mode="append", partition_by=["Date"])
-    columns, names = report(tmp_path).columns, _names(*map(column, rows))
-    loaded, unused = loaded_bytes(columns, names, ["ProductID", "StockOnHand", "Date"])
-    stored: dict[str, int] = {}
-    for uri in DeltaTable(tmp_path).file_uris():
-        group = pq.read_metadata(uri.removeprefix("file://")).row_group(0)
-        for chunk in (group.column(i) for i in range(group.num_columns)):
-            name = chunk.path_in_schema.partition(".")[0]
-            stored[name] = stored.get(name, 0) + chunk.total_compressed_size
-    used = stored["ProductID"] + stored["StockOnHand"]  # the values of Date name folders
-    assert loaded.figures["used_bytes"] == used
-    share = 100 * used / (used + stored["Member"])
-    assert loaded.found == f"3 columns load {used:,} bytes, {share:.0f} % of all"
-    assert (unused.column, unused.figures["bytes"]) == ("Member", stored["Member"])
-    with raises(SettingError, ErrorCode.CONFIG_INVALID, match=r"no column `productid`.*Date, ProductID"):
-        loaded_bytes(columns, names, ["Date", "productid"])
-
-
-_FLOATS = {"price": [i % 10 + 0.5 for i in range(1_000)], "share": [i / 7 for i in range(1_000)]}
-
-
-def _answers(path: Path) -> dict[str, ColumnAnswer]:
-    found = report(path)
-    return {answer.column: answer for answer in float_answers(found.columns, found.writers)}
-
-
-def test_floats_that_rarely_repeat_are_to_be_rounded(tmp_path: Path) -> None:
-    """In files of Spark's writer, by their footers."""
-    rare = [i / 7 if i % 100 == 0 else None for i in range(1_000)]
-    columns = {**_FLOATS, "rare": rare, "none": pa.array([None] * 1_000, pa.float64())}
-    write(tmp_path, "a.parquet", pa.table({**columns, "id": range(1_000)}), version="1.0")
-    age(tmp_path / "a.parquet", b"")
-    stored = parquet_columns(read(tmp_path), _names(column("id"), *(column(name, "double") for name in columns)))
-    found = {answer.column: answer for answer in float_answers(stored, {"parquet-mr": 1})}
-    assert {name: (one.figures["least_percent"], one.figures["most_percent"]) for name, one in found.items()} == {
-        "price": (1, 1),
-        "share": (100, 100),
-        "rare": (100, 100),
-        "none": (0, 0),
-    }
-    assert "DECIMAL" in found["share"].advice
-    assert (found["price"].advice, found["none"].advice) == ("", "")
-    assert found["share"].found.endswith("% of all bytes; in a row group, at least 100 of 100 values differ")
-
-
-@pytest.mark.parametrize(
-    ("rows", "advised"),
-    [
-        # A full dictionary, and dictionaries of other writers, prove that values differ.
-        ({"x": [i / 7 for i in range(200_000)]}, {"x": "round it, or store it as DECIMAL(17,4)"}),
-        (_FLOATS, {"price": "", "share": "round it, or store it as DECIMAL(17,4)"}),
-    ],
-)
-def test_dictionaries_of_delta_rs_prove_different_values(
-    tmp_path: Path, rows: dict[str, list[float]], advised: dict[str, str]
-) -> None:
-    write_deltalake(tmp_path, pa.table(rows))
-    found = _answers(tmp_path)
-    assert {name: answer.advice for name, answer in found.items()} == advised
-    if "x" in found:
-        assert found["x"].figures["most_percent"] == 100
-
-
-def test_without_dictionaries_nothing_is_known_of_floats(tmp_path: Path) -> None:
-    write_deltalake(tmp_path, pa.table({"x": [i / 7 for i in range(500)]}), writer_properties=_PLAIN)
-    (found,) = _answers(tmp_path).values()
-    assert found.found == "100 % of all bytes; in a row group, the number of different values is unknown"
-    # Spark's writer drops dictionaries that save nothing, unless it makes none at all.
-    (x,), spark = report(tmp_path).columns, {"parquet-mr version 1.17.1": 1}
-    assert float_answers([x], spark) == (found,)
-    other = replace(x, label="other", name=None, codings={Coding.DICTIONARY: 1})
-    (dropped,) = float_answers([x, other], spark)
-    assert dropped.figures["least_percent"] == 100
-    assert float_answers([x, other], {"delta-rs": 1}) == (found,)
 
 
 def _schema(*columns: Action) -> ColumnNames:

@@ -16,8 +16,8 @@ from hypothesis import strategies as st
 from pyspark.sql import SparkSession
 
 from mirror_assets.config.setting_values import Changes
-from mirror_assets.features.direct_lake.consumers import Frame, MirrorNeeds
-from mirror_assets.features.direct_lake.vacuum import Requirement, VacuumPlan, plan_vacuum
+from mirror_assets.features.direct_lake.consumers import MirrorNeeds, Requirement
+from mirror_assets.features.direct_lake.vacuum import VacuumPlan, plan_vacuum
 from mirror_assets.source.log import DeltaLog
 from mirror_assets_tests import figures
 from mirror_assets_tests.features.direct_lake.vacuums import Lake, small_tables
@@ -169,7 +169,7 @@ def _compare(case: str, before: VacuumPlan, deleted: set[str], after: VacuumPlan
 def _plan(lake: Lake, now_ms: int, reads: Changes) -> VacuumPlan:
     """With a frame of every version, and a mirror that has covered only the first."""
     log = DeltaLog(str(lake.path))
-    frames = [Frame("frame", version) for version in log.versions()]
+    frames = [Requirement("frame", version) for version in log.versions()]
     return plan_vacuum(log, now_ms / 1000, frames, MirrorNeeds(log.versions()[0], reads))
 
 
@@ -192,7 +192,7 @@ def test_retain_counts_only_if_it_is_zero(session: SparkSession, tmp_path: Path,
 def test_the_statement_keeps_what_is_needed(session: SparkSession, tmp_path: Path) -> None:
     lake = Lake(session, tmp_path / "table")
     _by_delta_rs(lake, configuration={"delta.enableExpiredLogCleanup": "false"})
-    frames, now_ms = [Frame("frame", 1)], _now_ms() + 40 * _DAY_MS
+    frames, now_ms = [Requirement("frame", 1)], _now_ms() + 40 * _DAY_MS
     plan = plan_vacuum(DeltaLog(str(lake.path)), now_ms / 1000, frames)
     assert plan.threatened
     assert plan.statement is not None
@@ -216,7 +216,7 @@ def test_what_can_still_be_read_is_what_was_said(session: SparkSession, tmp_path
     now_ms = DeltaLog(path).time_ms(3) + _WEEK_MS
     lake.vacuum(now_ms)
     log, now = DeltaLog(path), now_ms / 1000
-    plans = {version: plan_vacuum(log, now, [Frame("frame", version)]) for version in log.versions()}
+    plans = {version: plan_vacuum(log, now, [Requirement("frame", version)]) for version in log.versions()}
     said = [version for version, plan in plans.items() if not plan.lost]
     assert said == [version for version in plans if _can(_read_version, path, version)]
     assert 0 < said[0] < log.newest()
@@ -275,7 +275,7 @@ def _vacuum_any(session: SparkSession, data: st.DataObject) -> None:
 
 def _random_plan(lake: Lake, now_ms: int) -> VacuumPlan:
     log = DeltaLog(str(lake.path))
-    frames = [Frame("frame", version) for version in log.versions()]
+    frames = [Requirement("frame", version) for version in log.versions()]
     return plan_vacuum(log, now_ms / 1000, frames, MirrorNeeds(0))
 
 
@@ -286,7 +286,7 @@ def test_the_least_retention_is_safe_and_no_shorter_one(data: st.DataObject) -> 
     with tempfile.TemporaryDirectory() as folder:
         lake = data.draw(histories(Path(folder).resolve() / "table", inline=True))
         log = DeltaLog(str(lake.root))
-        frames, mirror = [Frame("frame", version) for version in log.versions()], MirrorNeeds(0)
+        frames, mirror = [Requirement("frame", version) for version in log.versions()], MirrorNeeds(0)
         now = (data.draw(moments) + _WEEK_MS) / 1000
         plan = plan_vacuum(log, now, frames, mirror)
         assert plan.is_safe == (plan.min_safe_retention_seconds <= plan.retention_seconds)

@@ -11,7 +11,7 @@ import pyarrow as pa
 from deltalake import DeltaTable, write_deltalake
 from pyspark.sql import DataFrame, SparkSession
 
-from mirror_assets.features.history.history_log import HistoryCommit, HistoryContext, HistoryLog, StreamOptions
+from mirror_assets.features.history.history_log import HistoryCommit, HistoryContext, HistoryLog
 from mirror_assets.features.history.with_spark.keep import keep_history
 from mirror_assets.source.batching import Limits
 from mirror_assets.source.log import DeltaLog
@@ -78,7 +78,7 @@ class Place:
             history=HistoryLog(TABLE, str(self.root / name)),
             limits=Limits(max_commits, 2**62, 2**62),
             spark=spark,
-            stream=StreamOptions(self.root / f"{name}-checkpoints") if stream else None,
+            stream=stream,
             start=start,
             snapshot=snapshot,
         )

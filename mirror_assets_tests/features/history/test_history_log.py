@@ -1,9 +1,9 @@
-"""What the history's own log says is covered. No Spark."""
+"""What the history's own log says is covered, and until when the next commit can be read. No Spark."""
 
 from __future__ import annotations
 
 import json
-from dataclasses import replace
+import time
 from pathlib import Path
 
 import pyarrow as pa
@@ -14,7 +14,10 @@ from hypothesis import strategies as st
 from mirror_assets.errors import SettingError
 from mirror_assets.features.history.errors import HISTORY_UNKNOWN, HistoryCode
 from mirror_assets.features.history.history_log import APPLICATION, HistoryCommit, HistoryLog, parse_commit
+from mirror_assets.features.history.with_dagster.history_check import history_deadline
+from mirror_assets.verify.timeliness import Consequence, check_retention
 from mirror_assets_tests.errors import raises, raises_row
+from mirror_assets_tests.features.history.sources import Place
 from mirror_assets_tests.source.handmade import commit_file
 
 
@@ -93,7 +96,16 @@ def test_another_table_in_the_historys_folder_is_left_alone(tmp_path: Path) -> N
     assert DeltaTable(tmp_path).version() == 0
 
 
-def test_the_text_of_a_commit_omits_its_row_count() -> None:
-    kept = HistoryCommit(1, "id", 0, 4, "a", rows=7)
-    assert "7" not in kept.text
-    assert replace(kept, rows=0).text == kept.text
+def test_a_commit_that_waits_has_as_long_as_the_source_keeps_its_files(tmp_path: Path) -> None:
+    place = Place(tmp_path)
+    place.create()
+    context = place.context()
+    assert not history_deadline(context, time.time()).waits
+    write(Path(context.history.uri), HistoryCommit(1, context.source.state().table_id, 0, 0, "a"))
+    assert not history_deadline(context, time.time()).waits
+    place.append(10)
+    deadline = history_deadline(context, time.time() + 5 * 86_400)
+    assert (deadline.version, deadline.waits, deadline.then) == (1, True, Consequence.LOST)
+    late, early = (check_retention(deadline, days * 86_400, "history_retention") for days in (3, 1))
+    assert (late.check, late.passed, early.passed) == ("history_retention", False, True)
+    assert "then its rows are lost to the history; to keep it for longer: ALTER TABLE" in late.message

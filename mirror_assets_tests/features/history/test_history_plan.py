@@ -49,14 +49,6 @@ def test_a_history_begins_with_the_first_commit_of_a_table_that_always_had_a_fee
     assert planned.table_id == str(DeltaTable(place.source).metadata().id)
 
 
-def test_it_goes_on_behind_what_is_covered_and_ends_at_the_tip(place: Place) -> None:
-    place.create()
-    for identity in range(5):
-        place.append(10 + identity)
-    assert ranges(plan_history(place.context(max_commits=2), covered(place, 0))) == [(1, 2), (3, 4), (5, 5)]
-    assert plan_history(place.context(), covered(place, 5)) == HistoryPlan(5)
-
-
 @given(covered=st.integers(-1, 6), most=st.integers(1, 9))
 def test_every_commit_behind_what_is_covered_is_in_one_slice(covered: int, most: int, seven: Place) -> None:
     newest = None if covered < 0 else HistoryCommit(1, DeltaLog(seven.source).state().table_id, 0, covered, "a")

@@ -7,7 +7,7 @@ from __future__ import annotations
 import pytest
 
 from mirror_assets.features.history.history_settings import HistoryMode, HistorySettings, HistoryTable
-from mirror_assets.features.history.with_dagster.opening import checkpoints, history_uri
+from mirror_assets.features.history.with_dagster.opening import history_uri
 from mirror_assets_tests.config.reading import mistake, mistakes, read
 
 _TEXT = """\
@@ -52,10 +52,6 @@ def test_a_history_is_kept_where_a_table_or_the_defaults_say_so() -> None:
         ("history: true", "history: expected false, 'slices' or 'stream', got true"),
         ("history: always", "history: expected 'false', 'slices' or 'stream', got 'always'"),
         ("history: ", "history: expected false, 'slices' or 'stream', got nothing"),
-        *(
-            (f"history_stream: {{{name}: x}}", f"history_stream.{name}: expected one of maxFilesPerTrigger, maxBytesPerTrigger, got '{name}'; any other option of Delta's can leave rows out, and the history would be false")
-            for name in ("maxFiles", "excludeRegex", "ignoreDeletes", "ignoreChanges", "skipChangeCommits", "failOnDataLoss", "startingVersion", "maxfilespertrigger")
-        ),
     ],
 )  # fmt: skip
 def test_mistakes_in_a_table(line: str, expected: str) -> None:
@@ -80,7 +76,6 @@ def test_a_history_may_be_in_a_store_but_not_on_s3() -> None:
     stored = read(_STORE + 'defaults: {history: slices}\nhistory: {path: "abfss://h@acc.dfs.core.windows.net/h/"}\n')
     assert history_uri(stored, stored.table("orders").name).startswith("abfss://h@acc.dfs.core.windows.net/h/")
     assert "abfss://h@acc.dfs.core.windows.net" in {store.root.uri for store in stored.lake_stores()}
-    assert checkpoints(stored, stored.table("orders").name).is_relative_to("/etc/history")
     unused = read(_STORE + 'history: {path: "abfss://h@acc.dfs.core.windows.net/h/"}\n')
     assert unused.lake_stores() == (), "Spark doesn't have to reach a place that no table uses"
     found = mistake(_STORE + "history: {path: s3://acme/history}\n")

@@ -15,12 +15,11 @@ from pyspark.sql import functions as F
 
 from mirror_assets.errors import StopError
 from mirror_assets.features.history.errors import HISTORY_COLUMNS_UNFIT, HISTORY_OVERTAKEN, HistoryCode
-from mirror_assets.features.history.history_log import HistoryCommit, HistoryContext
+from mirror_assets.features.history.history_log import HistoryCommit, HistoryContext, HistoryLog
 from mirror_assets.features.history.history_plan import HistoryPlan, plan_history
 from mirror_assets.features.history.with_spark import stream
 from mirror_assets.features.history.with_spark.append import append_rows, next_commit
 from mirror_assets.features.history.with_spark.keep import keep_history
-from mirror_assets.features.history.with_spark.stream import StreamCheckpoint
 from mirror_assets.lakes.errors import SOURCE_UNAVAILABLE
 from mirror_assets.source.ranges import VersionPoint
 from mirror_assets_tests.delta_reader import read_changes
@@ -82,7 +81,7 @@ def test_slices_and_stream_keep_what_the_feed_has_over_every_kind_of_change(spar
     by_stream = place.context(lambda: spark, name="stream", stream=True)
     assert ranges(keep(by_slices)) == [(0, 2), (3, 3), (4, 4), (5, 7)]
     # A stream reads one schema only: what comes before the newest is kept by slices.
-    assert ranges(keep(by_stream)) == [(0, 3), (4, 4), (5, 7)]
+    assert ranges(keep(by_stream)) == [(0, 3), (4, 4), (5, 6), (7, 7)]
     expected = feed_of(spark, place, (0, 3), (5, 7))
     assert rows_of(kept_rows(spark, by_slices)) == rows_of(kept_rows(spark, by_stream)) == expected
     assert DeltaTable(by_slices.history.uri).metadata().configuration["delta.appendOnly"] == "true"
@@ -208,25 +207,13 @@ def test_a_history_of_a_feed_switched_on_late_has_the_whole_table_as_of_every_ve
     assert ranges(keep(context)) == [(2, 2), (3, 3)]
     place.delete(2)
     place.append(11)
-    assert ranges(keep(context)) == [(4, 5)]
+    assert ranges(keep(context)) == ([(4, 4), (5, 5)] if stream else [(4, 5)])
     for version in (2, 3, 4, 5):
         assert as_of(spark, context, version) == of_source(spark, place, version)
     begun = kept_rows(spark, context).where("_commit_version = 2").select("_change_type", "_commit_timestamp").collect()
     times = {row[1].timestamp() for row in begun}
     dated = place.context().source
     assert ([row[0] for row in begun], times) == (["insert"] * 4, {dated.times(dated.state()).at(2) / 1000})
-
-
-def test_a_history_starts_with_the_first_snapshot_whose_files_are_all_there(spark: SparkSession, place: Place) -> None:
-    place.create(feed=False)
-    place.set(delta__enableChangeDataFeed="true")
-    files = set(Path(place.source).glob("*.parquet"))
-    place.update(1)
-    for file in files:
-        file.unlink()
-    context = place.context(lambda: spark)
-    assert ranges(keep(context)) == [(2, 2)]
-    assert as_of(spark, context, 2) == of_source(spark, place, 2)
 
 
 @_BY_BOTH
@@ -240,67 +227,8 @@ def test_a_history_may_start_at_a_version_or_with_the_earliest_commit_and_has_no
     chosen = place.context(lambda: spark, name="chosen", stream=stream, start=VersionPoint(3))
     assert ranges(keep(chosen)) == [(3, 3)]
     earliest = place.context(lambda: spark, name="earliest", stream=stream, snapshot=False)
-    assert ranges(keep(earliest)) == [(1, 3)]
+    assert ranges(keep(earliest)) == ([(1, 2), (3, 3)] if stream else [(1, 3)])
     assert (versions_of(spark, chosen), versions_of(spark, earliest)) == ([3], [2, 3])
-
-
-def _truncate(checkpoint: Path) -> None:
-    for file in (checkpoint / "spark" / "offsets").iterdir():
-        file.write_text("")
-
-
-def _forget_commits(checkpoint: Path) -> None:
-    for file in (checkpoint / "spark" / "commits").iterdir():
-        file.unlink()
-
-
-def _garble(checkpoint: Path) -> None:
-    (checkpoint / "spark" / "metadata").write_text("garbage")
-
-
-def _of_another_table(checkpoint: Path) -> None:
-    for file in (checkpoint / "spark" / "offsets").iterdir():
-        lines = file.read_text().splitlines()
-        lines[-1] = lines[-1].replace('"reservoirId":"', '"reservoirId":"another-')
-        file.write_text("\n".join(lines))
-
-
-def test_a_damaged_checkpoint_is_thrown_away_and_nothing_lost_or_kept_twice(spark: SparkSession, place: Place) -> None:
-    place.create()
-    context = place.context(lambda: spark, stream=True)
-    assert context.stream is not None
-    keep(context)
-    said: list[str] = []
-    for version, damage in enumerate((_truncate, _forget_commits, _garble, _of_another_table), start=1):
-        place.append(10 + version)
-        (checkpoint,) = context.stream.checkpoints.iterdir()
-        for sidecar in checkpoint.rglob(".*.crc"):
-            sidecar.unlink()  # else Hadoop would notice, whatever the damage
-        damage(checkpoint)
-        assert ranges(list(keep_history(context, said.append))) == [(version, version)]
-    assert versions_of(spark, context) == [0, 0, 0, 1, 2, 3, 4]
-    assert sum("the stream could not continue" in line for line in said) >= 3
-
-
-def test_a_stream_that_dies_at_any_step_goes_on_behind_what_is_kept(
-    spark: SparkSession, place: Place, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    place.create()
-    context = place.context(lambda: spark, stream=True)
-    keep(context)
-
-    def die(*_: object) -> None:
-        raise SOURCE_UNAVAILABLE(uri=place.source, why="killed")
-
-    for version, (owner, step) in enumerate(((stream, "append_rows"), (StreamCheckpoint, "leave")), start=1):
-        place.append(10 + version)
-        with monkeypatch.context() as killed:
-            killed.setattr(owner, step, die)
-            killed.setattr(StreamCheckpoint, "discard", lambda _: None)  # who dies clears nothing away
-            with raises_row(SOURCE_UNAVAILABLE):
-                keep(context)
-        keep(context)
-    assert versions_of(spark, context) == [0, 0, 0, 1, 2]
 
 
 def after_each_plan(monkeypatch: pytest.MonkeyPatch, happen: Callable[[], None]) -> None:
@@ -356,3 +284,60 @@ def test_a_stream_keeps_no_more_than_was_planned_for(
     after_each_plan(monkeypatch, append)
     assert ranges(keep(context)) == [(0, 0), (1, 1), (2, 2)]
     assert versions_of(spark, context) == [0, 0, 0, 1, 2]
+
+
+_MANY_FILES = (
+    "CREATE TABLE {t} (id INT, part STRING) USING delta TBLPROPERTIES (delta.enableChangeDataFeed = true)",
+    "INSERT INTO {t} SELECT /*+ REPARTITION(5, id) */ CAST(id AS INT), IF(id % 2 = 0, 'a', 'b') FROM range(40)",
+    "DELETE FROM {t} WHERE id < 5",
+    "OPTIMIZE {t}",
+    "INSERT INTO {t} SELECT /*+ REPARTITION(5, id) */ CAST(id + 100 AS INT), 'a' FROM range(40)",
+)
+
+
+@pytest.fixture
+def histories(spark: SparkSession, place: Place, monkeypatch: pytest.MonkeyPatch) -> tuple[HistoryContext, ...]:
+    """Histories by slices and, not begun, by a stream of one file a batch; two of five versions insert many files."""
+    for statement in _MANY_FILES:
+        spark.sql(statement.format(t=f"delta.`{place.source}`"))
+    monkeypatch.setattr(stream, "_FILES_PER_BATCH", 1)
+    by_slices = place.context(lambda: spark, name="slices")
+    keep(by_slices)
+    return by_slices, place.context(lambda: spark, name="stream", stream=True)
+
+
+def test_a_commit_that_is_spread_over_several_batches_is_kept_whole(
+    spark: SparkSession, histories: tuple[HistoryContext, ...], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    by_slices, by_stream = histories
+    batches: list[int] = []
+    take = stream._Batches._take
+
+    def counted(self: stream._Batches, rows: DataFrame) -> None:
+        batches.append(len({row[0] for row in rows.select("_commit_version").collect()}))
+        take(self, rows)
+
+    monkeypatch.setattr(stream._Batches, "_take", counted)
+    kept = keep(by_stream)
+    assert len(batches) > len(_MANY_FILES)  # some commit came in several batches
+    assert [v for first, last in ranges(kept) for v in range(first, last + 1)] == [0, 1, 2, 3, 4]
+    assert len(kept) > 1
+    assert rows_of(kept_rows(spark, by_stream)) == rows_of(kept_rows(spark, by_slices))
+
+
+def test_a_stream_that_dies_while_it_holds_half_a_commit_loses_and_doubles_nothing(
+    spark: SparkSession, histories: tuple[HistoryContext, ...], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    by_slices, by_stream = histories
+
+    def die_behind_the_first(rows: DataFrame, history: HistoryLog, commit: HistoryCommit) -> HistoryCommit:
+        if commit.generation > 1:
+            raise SOURCE_UNAVAILABLE(uri=history.uri, why="killed")
+        return append_rows(rows, history, commit)
+
+    with monkeypatch.context() as killed:
+        killed.setattr(stream, "append_rows", die_behind_the_first)
+        with raises_row(SOURCE_UNAVAILABLE):
+            keep(by_stream)
+    assert ranges(keep(by_stream))[-1][1] == 4
+    assert rows_of(kept_rows(spark, by_stream)) == rows_of(kept_rows(spark, by_slices))

@@ -1,4 +1,4 @@
-"""`mirror-assets direct-lake`: its three commands and their options. They start neither Spark nor Dagster."""
+"""`mirror-assets direct-lake`: its two commands and their options. They start neither Spark nor Dagster."""
 
 from __future__ import annotations
 
@@ -12,7 +12,6 @@ from mirror_assets.cli.options import PATH, Decorated, Exit, configured, example
 if TYPE_CHECKING:
     from mirror_assets.features.direct_lake.commands.inspection import Inspection
     from mirror_assets.features.direct_lake.guardrails import Sku
-    from mirror_assets.features.direct_lake.layout import CalculatedColumn
 
 
 def _inspection(options: Mapping[str, object]) -> Inspection:
@@ -21,13 +20,6 @@ def _inspection(options: Mapping[str, object]) -> Inspection:
 
     given = {name: value for name, value in options.items() if value is not None}
     return Inspection(**given)  # type: ignore[arg-type]
-
-
-def _names(text: str) -> tuple[str, ...]:
-    names = tuple(name.strip() for name in text.split(","))
-    if not all(names):
-        raise click.BadParameter(f"expected column names separated by commas, got {text!r}")
-    return names
 
 
 def _hours(text: str) -> float:
@@ -49,15 +41,6 @@ def _sku(text: str) -> Sku:
         raise click.BadParameter(str(error)) from error
 
 
-def _calculated(text: str) -> CalculatedColumn:
-    from mirror_assets.features.direct_lake.layout import CalculatedColumn
-
-    try:
-        return CalculatedColumn.parse(text)
-    except ValueError as error:
-        raise click.BadParameter(str(error)) from error
-
-
 _table = click.argument("table", shell_complete=table_names)
 
 
@@ -70,21 +53,7 @@ def _consumers(command: Decorated) -> Decorated:
         command,
         click.option("--frame", multiple=True, metavar="VERSION|TIME", help=point),
         click.option("--export", multiple=True, type=PATH, help=export),
-        click.option("--model-table", metavar="NAME", help="The table's name in the exports, if they have several."),
         click.option("--retain-hours", type=_hours, metavar="HOURS", help=retain),
-    )
-
-
-def _capacity(command: Decorated) -> Decorated:
-    """Add the capacity, the kind of Direct Lake, and the cache of footers."""
-    sku, modes = "The capacity, such as F64.  [default: the setting, else all]", ("onelake", "sql", "sql-only")
-    mode = "The kind of Direct Lake.  [default: the setting, else onelake]"
-    return with_options(
-        command,
-        click.option("--sku", type=_sku, metavar="SKU", help=sku),
-        click.option("--mode", type=click.Choice(modes), help=mode),
-        click.option("--cache", type=PATH, help="Folder of the footer cache."),
-        click.option("--no-cache", is_flag=True, help="Don't use the footer cache."),
     )
 
 
@@ -99,15 +68,14 @@ def direct_lake() -> None:
 @direct_lake.command(epilog=examples("direct-lake report ./lake/orders --sku F64"))
 @_table
 @_consumers
-@_capacity
-@click.option("--columns", type=_names, metavar="A,B", help="Columns that a model uses.")
+@click.option("--sku", type=_sku, metavar="SKU", help="The capacity, such as F64.  [default: the setting, else all]")
 @click.option(
-    "--calculated",
-    multiple=True,
-    type=_calculated,
-    metavar="NAME=DAX",
-    help="Calculated column of a model, to land as a column; may be repeated.",
+    "--mode",
+    type=click.Choice(("onelake", "sql", "sql-only")),
+    help="The kind of Direct Lake.  [default: the setting, else onelake]",
 )
+@click.option("--cache", type=PATH, help="Folder of the footer cache.")
+@click.option("--no-cache", is_flag=True, help="Don't use the footer cache.")
 @click.option(
     "--fabric", metavar="[SCHEMA.]TABLE", help="Plan maintenance for Fabric's Spark, where the table has this name."
 )
@@ -115,7 +83,8 @@ def direct_lake() -> None:
 def report(*, as_json: bool, **options: object) -> Exit:
     """Show the whole report.
 
-    Guardrails, layout, columns, types, VACUUM, framing, advice and a script of maintenance.
+    Guardrails, layout, columns, types, VACUUM, framing, advice and a script of maintenance. Exit 1 if the table exceeds
+    a limit of --sku, or of the capacity in its settings.
     """
     return _inspection(options).report(as_json=as_json)
 
@@ -130,15 +99,3 @@ def vacuum_plan(*, as_json: bool, **options: object) -> Exit:
     Deletes nothing. Exit 1 if a model or the mirror needs a file that VACUUM would delete.
     """
     return _inspection(options).vacuum_plan(as_json=as_json)
-
-
-@direct_lake.command(epilog=examples("direct-lake guardrails sales.orders --sku F64"))
-@_table
-@_capacity
-@configured
-def guardrails(*, as_json: bool, **options: object) -> Exit:
-    """Show which capacities the table fits into.
-
-    Exit 1 if it exceeds a limit of --sku, or of the capacity in its settings.
-    """
-    return _inspection(options).guardrails(as_json=as_json)

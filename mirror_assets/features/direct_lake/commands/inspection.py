@@ -10,8 +10,6 @@ from functools import cached_property
 from pathlib import Path
 from urllib.parse import urlsplit
 
-import click
-
 from mirror_assets.cli.options import Exit
 from mirror_assets.cli.output import note, show_json, show_line, show_records, show_text
 from mirror_assets.config.errors import CONFIG_MISSING, TABLE_UNKNOWN
@@ -20,26 +18,28 @@ from mirror_assets.config.model import Config
 from mirror_assets.config.table_settings import TableSettings
 from mirror_assets.errors import SettingError
 from mirror_assets.features.direct_lake.consumers import RetentionConsumers, named_frames, source_consumers
-from mirror_assets.features.direct_lake.direct_lake_settings import DirectLakeMode, DirectLakeTable
-from mirror_assets.features.direct_lake.footers import FooterReader, cache_folder
+from mirror_assets.features.direct_lake.direct_lake_settings import DirectLakeMode, DirectLakeSettings, DirectLakeTable
+from mirror_assets.features.direct_lake.footers import FooterReader
 from mirror_assets.features.direct_lake.framing import FramingEffect
 from mirror_assets.features.direct_lake.guardrails import (
     MODE_NAMES,
     SOURCE,
     SOURCE_DATE,
-    CapacityFit,
     FitVerdict,
-    Guardrails,
     LimitUse,
     Sku,
+    TableSize,
     consequence,
+    fit,
+    predicted_mirror,
     sku_of,
 )
-from mirror_assets.features.direct_lake.layout import CalculatedColumn, LayoutReport
+from mirror_assets.features.direct_lake.layout import LayoutReport
 from mirror_assets.features.direct_lake.report import DirectLakeReport, InspectedTable, table_report
 from mirror_assets.features.direct_lake.vacuum import NeededFile, VacuumPlan, hours, hours_at_least, plan_vacuum
 from mirror_assets.lakes.access import access_to
 from mirror_assets.lakes.lake_store import LakeAddress
+from mirror_assets.process import user_cache
 from mirror_assets.source.log import DeltaLog
 from mirror_assets.spark_names import quoted
 
@@ -52,39 +52,33 @@ class Inspection:
     config: Path | None = None
     frame: tuple[str, ...] = ()
     export: tuple[Path, ...] = ()
-    model_table: str | None = None
     retain_hours: float | None = None
     sku: Sku | None = None
     mode: str | None = None
-    columns: tuple[str, ...] = ()
-    calculated: tuple[CalculatedColumn, ...] = ()
     fabric: str | None = None
     cache: Path | None = None
     no_cache: bool = False
 
-    def __post_init__(self) -> None:
-        """Raise click.UsageError for options that need another one."""
-        if self.model_table is not None and not self.export:
-            raise click.UsageError("--model-table requires --export")
-
     def report(self, *, as_json: bool) -> Exit:
-        """Print the whole report."""
-        sku, in_fabric = self._capacity, self.fabric and ".".join(map(quoted, self.fabric.split(".")))
+        """Print the whole report; fail if the table exceeds a limit of the capacity."""
+        own = DirectLakeTable.of(self._configured[1]).direct_lake if self._configured else DirectLakeSettings()
+        sku = self.sku or (sku_of(own.sku) if own.sku else None)
+        mode = DirectLakeMode(self.mode.replace("-", "_")) if self.mode else own.mode
+        log, cache = self._log, None if self.no_cache else self.cache or user_cache() / "footers"
         found = table_report(
-            self._inspected(),
+            InspectedTable(self.table, log, FooterReader(log.uri, log.files, cache), time.time()),
             self._consumers(),
             retain_hours=self.retain_hours,
-            columns=self.columns,
-            calculated=self.calculated,
-            fabric_name=in_fabric,
+            fabric_name=self.fabric and ".".join(map(quoted, self.fabric.split("."))),
             max_files=sku.files if sku else None,
         )
         if as_json:
-            guardrails = _guardrails(found.guardrails, sku, self._mode)
-            show_json([vars(found) | {"guardrails": guardrails, "vacuum": _vacuum(found.vacuum)}])
+            shown = {"guardrails": _guardrails(found.size, sku, mode), "vacuum": _vacuum(found.vacuum)}
+            show_json([{name: value for name, value in vars(found).items() if name != "size"} | shown])
         else:
-            show_report(found, sku, self._mode)
-        return Exit.FINE
+            show_report(found, sku, mode)
+        is_over = sku is not None and fit(sku, found.size).verdict is FitVerdict.OVER
+        return Exit.FAILED if is_over else Exit.FINE
 
     def vacuum_plan(self, *, as_json: bool) -> Exit:
         """Print what VACUUM would delete; fail if a reader needs one of the files. Deletes nothing."""
@@ -94,16 +88,6 @@ class Inspection:
         else:
             show_vacuum(plan, self.table)
         return Exit.FINE if plan.is_safe else Exit.FAILED
-
-    def guardrails(self, *, as_json: bool) -> Exit:
-        """Print which capacities a table fits into; fail if it exceeds a limit of the chosen one."""
-        sku, found = self._capacity, self._inspected(dictionaries=False).guardrails
-        if as_json:
-            show_json([_guardrails(found, sku, self._mode)])
-        else:
-            show_guardrails(found, sku, self._mode)
-        is_over = sku is not None and found.table.into(sku).verdict is FitVerdict.OVER
-        return Exit.FAILED if is_over else Exit.FINE
 
     @cached_property
     def _configured(self) -> tuple[Config, TableSettings] | None:
@@ -132,22 +116,10 @@ class Inspection:
                 address = self.table  # opening it raises an error with the reason
         return DeltaLog(address, access_to(address, ()))
 
-    @property
-    def _capacity(self) -> Sku | None:
-        """The capacity in the command line or the settings."""
-        name = DirectLakeTable.of(self._configured[1]).direct_lake.sku if self._configured else None
-        return self.sku or (sku_of(name) if name else None)
-
-    @property
-    def _mode(self) -> DirectLakeMode:
-        """The kind of Direct Lake in the command line or the settings."""
-        if self.mode is not None:
-            return DirectLakeMode(self.mode.replace("-", "_"))
-        return DirectLakeTable.of(self._configured[1]).direct_lake.mode if self._configured else DirectLakeMode.ONELAKE
-
     def _consumers(self) -> RetentionConsumers:
         """Return the frames of command line and settings, and the mirror. Raises FRAME_REFUSED, FRAMES_UNREADABLE."""
-        named = named_frames(self._log, self.frame, self.export, self.model_table)
+        name = str(self._configured[1].name) if self._configured else self._log.uri.rstrip("/").rpartition("/")[2]
+        named = named_frames(self._log, self.frame, self.export, name)
         if self._configured is None:
             return RetentionConsumers(named)
         from mirror_assets.composition import compose  # a table that is named by its address needs no landing zone
@@ -157,28 +129,23 @@ class Inspection:
         known = source_consumers(config, settings, self._log, manifest)
         return RetentionConsumers((*named, *known.frames), known.mirror)
 
-    def _inspected(self, *, dictionaries: bool = True) -> InspectedTable:
-        """Return the table as it is now."""
-        log, cache = self._log, None if self.no_cache else self.cache or cache_folder()
-        return InspectedTable(self.table, log, FooterReader(log.uri, log.files, cache, dictionaries), time.time())
-
 
 def _vacuum(plan: VacuumPlan) -> dict[str, object]:
     return {"is_safe": plan.is_safe, "deleted_bytes": plan.deleted_bytes, "plan": plan}
 
 
-def _guardrails(found: Guardrails, sku: Sku | None, mode: DirectLakeMode) -> dict[str, object]:
+def _guardrails(size: TableSize, sku: Sku | None, mode: DirectLakeMode) -> dict[str, object]:
     """Return the guardrails of the capacity, or of all, and the source of their limits."""
 
-    def fitting(one: CapacityFit) -> dict[str, object]:
-        fits = one.fits if sku is None else (one.into(sku),)
+    def fitting(one: TableSize) -> dict[str, object]:
+        fits = one.fits if sku is None else (fit(sku, one),)
         return {
-            "size": one.size,
+            "size": one,
             "smallest": one.smallest.name if one.smallest else None,
             "fits": [{"sku": x.sku.name, "verdict": x.verdict, "days_left": x.days_left, "uses": x.uses} for x in fits],
         }
 
-    table, mirror = fitting(found.table), fitting(found.mirror)
+    table, mirror = fitting(size), fitting(predicted_mirror(size))
     return {"source": SOURCE, "source_date": SOURCE_DATE, "mode": MODE_NAMES[mode], "table": table, "mirror": mirror}
 
 
@@ -193,7 +160,7 @@ def show_report(report: DirectLakeReport, sku: Sku | None, mode: DirectLakeMode)
     """Print all parts of the report: numbers, findings and advice."""
     layout = report.layout
     show_records(report.name, ("", "found"), list(_table_facts(report)))
-    show_guardrails(report.guardrails, sku, mode)
+    show_guardrails(report.size, sku, mode)
     _show_columns(layout)
     show_vacuum(report.vacuum, report.name)
     _show_if_any(
@@ -204,26 +171,13 @@ def show_report(report: DirectLakeReport, sku: Sku | None, mode: DirectLakeMode)
     statements = [f"{one.statement};" for one in report.types if one.statement]
     if statements:
         show_text("Queries that decide it", "\n".join(statements))
-    _show_if_any(
-        "Use of columns",
-        ("question", "column", "found", "advice"),
-        [(one.question, one.column, one.found, one.advice) for one in report.answers],
-    )
-    _show_if_any(
-        "Framed once a day",
-        (*_EFFECT_COLUMNS, "committed", "maintenance"),
-        [
-            (*_effect(point.effect), moment(point.timestamp_ms / 1000), ", ".join(dict.fromkeys(point.maintenance)))
-            for point in report.framing
-        ],
-    )
     _show_if_any("Frames, refreshed now", _EFFECT_COLUMNS, [_effect(effect) for effect in report.reframing])
     _show_if_any("Advice", ("about", "found", "do"), [(one.topic.value, one.found, one.do) for one in report.advice])
     show_text("Maintenance", report.script)
 
 
 def _table_facts(report: DirectLakeReport) -> Iterator[tuple[str, str]]:
-    layout, size = report.layout, report.guardrails.table.size
+    layout, size = report.layout, report.size
     yield "version", f"{report.version} of {moment(report.timestamp_ms / 1000)}"
     files, groups, partitions = layout.files, layout.row_groups, layout.partitions
     yield (
@@ -253,24 +207,24 @@ def _table_facts(report: DirectLakeReport) -> Iterator[tuple[str, str]]:
         yield "growth per day", f"{per_day}, by {growth.commits:,} commits in {growth.days:.1f} days"
 
 
-def show_guardrails(found: Guardrails, sku: Sku | None, mode: DirectLakeMode) -> None:
+def show_guardrails(table: TableSize, sku: Sku | None, mode: DirectLakeMode) -> None:
     """Print the limits of the capacity and the consequence of exceeding one; without a capacity, print all."""
-    table, mirror = found.table, found.mirror
+    mirror = predicted_mirror(table)
     if sku is None:
         rows: list[tuple[str, ...]] = []
-        for fit, of_mirror in zip(table.fits, mirror.fits, strict=True):
-            tightest = fit.tightest
+        for one, of_mirror in zip(table.fits, mirror.fits, strict=True):
+            tightest = one.tightest
             shown = (tightest.limit.value, _number(tightest.used), _number(tightest.allowed)) if tightest else ("",) * 3
-            days = _number(fit.days_left, 1)
-            rows.append(("/".join(fit.sku.names), fit.verdict.value, *shown, days, of_mirror.verdict.value))
-        show_records(f"Guardrails of {table.size.table}", _FIT_COLUMNS, rows)
+            days = _number(one.days_left, 1)
+            rows.append(("/".join(one.sku.names), one.verdict.value, *shown, days, of_mirror.verdict.value))
+        show_records(f"Guardrails of {table.table}", _FIT_COLUMNS, rows)
     else:
-        fit = table.into(sku)
-        rows = [_use_row("table", use) for use in fit.uses]
-        rows += [_use_row("mirror, predicted", use) for use in mirror.into(sku).uses]
-        title = f"Guardrails of {'/'.join(sku.names)}, {MODE_NAMES[mode]}: {table.size.table}"
+        uses = fit(sku, table).uses
+        rows = [_use_row("table", use) for use in uses]
+        rows += [_use_row("mirror, predicted", use) for use in fit(sku, mirror).uses]
+        title = f"Guardrails of {'/'.join(sku.names)}, {MODE_NAMES[mode]}: {table.table}"
         show_records(title, _USE_COLUMNS, rows)
-        for use in fit.uses:
+        for use in uses:
             if use.verdict is FitVerdict.OVER:
                 show_line(f"{use}: {consequence(mode, use.limit)}.")
     smallest_of = {"The table": table.smallest, "Its mirror, once Fabric has compacted it,": mirror.smallest}
@@ -320,7 +274,6 @@ def _vacuum_facts(plan: VacuumPlan) -> Iterator[tuple[str, str]]:
         yield "safe until", never if plan.safe_until is None else moment(plan.safe_until)
     if plan.resume_until is not None:
         yield "the mirror can continue until", moment(plan.resume_until)
-    yield "oldest version in the log", "none" if plan.oldest_in_log is None else str(plan.oldest_in_log)
     yield "oldest needed version", "none" if plan.oldest_needed is None else str(plan.oldest_needed)
 
 
@@ -350,12 +303,11 @@ def _show_columns(layout: LayoutReport) -> None:
             f"{column.compressed:,}",
             f"{column.share:.1f}",
             f"{column.without_dictionary_percent:.0f}",
-            f"{column.distinct.least:,} to {column.distinct.most:,}" if column.distinct else "unknown",
             "dropped" if column.is_dropped else "",
         )
         for column in layout.columns[:_MOST_COLUMNS]
     ]
-    names = ("column", "bytes", "% of all", "% of chunks without dictionary", "different values", "")
+    names = ("column", "bytes", "% of all", "% of chunks without dictionary", "")
     _show_if_any("Columns", names, rows)
     if len(layout.columns) > _MOST_COLUMNS:
         show_line(f"… and {len(layout.columns) - _MOST_COLUMNS:,} smaller ones; --json has all.")

@@ -13,7 +13,7 @@ from mirror_assets.errors import Code, MirrorError
 from mirror_assets.features.direct_lake import MAINTENANCE
 from mirror_assets.features.direct_lake.consumers import source_consumers
 from mirror_assets.features.direct_lake.direct_lake_settings import DirectLakeTable, Maintenance
-from mirror_assets.features.direct_lake.errors import LIVE_FILE_MISSING, vacuum_refused
+from mirror_assets.features.direct_lake.errors import LIVE_FILE_MISSING, VACUUM_REFUSED
 from mirror_assets.features.direct_lake.footers import FooterReader
 from mirror_assets.features.direct_lake.guardrails import sku_of
 from mirror_assets.features.direct_lake.maintenance_plan import MaintenanceStep, StepKind, rewrite_steps, vacuum_steps
@@ -141,7 +141,7 @@ def maintain(
 ) -> Iterator[StepDone]:
     """Run the enabled maintenance steps and yield each when it has run; report each omitted step with its reason.
 
-    VACUUM is planned after OPTIMIZE and REORG, on the table as they leave it. Raises SettingError (vacuum_refused)
+    VACUUM is planned after OPTIMIZE and REORG, on the table as they leave it. Raises VACUUM_REFUSED
     instead of deleting a file that a frame, the mirror or the history needs; and what the Delta log, the plan and
     Spark raise.
     """
@@ -170,7 +170,7 @@ def _rewrites(context: TableContext, log: DeltaLog) -> list[MaintenanceStep]:
     settings, sku = own.maintenance, own.direct_lake.sku
     purge, dropped = Maintenance.PURGE in settings, dict[str, int]()
     if purge:
-        footers = FooterReader(log.uri, log.files, dictionaries=False).read(snapshot.files)
+        footers = FooterReader(log.uri, log.files).read(snapshot.files)
         dropped = dropped_bytes(footers, ColumnNames.of(snapshot.metadata))
     return rewrite_steps(
         snapshot,
@@ -183,13 +183,17 @@ def _rewrites(context: TableContext, log: DeltaLog) -> list[MaintenanceStep]:
 
 
 def _vacuum(context: TableContext, log: DeltaLog, *, rewritten: bool) -> list[MaintenanceStep]:
-    """Plan VACUUM. Raises vacuum_refused if it would delete a needed file now."""
+    """Plan VACUUM. Raises VACUUM_REFUSED if it would delete a needed file now, or might."""
     snapshot, needed = log.snapshot(), source_consumers(context.config, context.table, log, context.manifest())
     plan = plan_vacuum(log, time.time() + _MARGIN_SECONDS, *needed)
     if not plan.is_safe:
         needs = {*plan.unknown_frames, *(need for file in plan.threatened for need in file.needed_by)}
-        named = tuple(str(need) for need in sorted(needs))
-        raise vacuum_refused(str(context.name), len(plan.threatened), named, plan.keeping(snapshot.metadata))
+        raise VACUUM_REFUSED(
+            table=str(context.name),
+            what=f"would delete {len(plan.threatened):,}" if plan.threatened else "might delete",
+            needed_by=tuple(map(str, sorted(needs))),
+            statement=plan.keeping(snapshot.metadata),
+        )
     steps = vacuum_steps(snapshot, table_at(spark_path(log.uri)), plan, rewritten=rewritten)
     return [step for step in steps if step.kind is StepKind.VACUUM]
 

@@ -4,17 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import cache, partial
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from mirror_assets.config.model import Config
 from mirror_assets.config.table_settings import TableSettings
-from mirror_assets.features.history.history_log import HistoryContext, HistoryLog, StreamOptions
+from mirror_assets.features.history.history_log import HistoryContext, HistoryLog
 from mirror_assets.features.history.history_settings import HistoryMode, HistorySettings, HistoryStart, HistoryTable
 from mirror_assets.landing.names import TableName
 from mirror_assets.pipeline.plan_changes import limits_of
 from mirror_assets.pipeline.spark_sessions import session_factory
-from mirror_assets.settings import is_uri
 from mirror_assets.source.log import DeltaLog
 
 if TYPE_CHECKING:
@@ -26,12 +24,18 @@ def open_history(
 ) -> HistoryContext:
     """Return what keeping the table's history needs: its source and a session of its own, and no landing zone."""
     name, own = table.name, HistoryTable.of(table)
-    stream = StreamOptions(checkpoints(config, name), own.history_stream) if own.history is HistoryMode.STREAM else None
     spark = session_factory(source, cache(partial(session, f"history of {name}")))
     start = None if isinstance(own.history_start, HistoryStart) else own.history_start
-    is_complete = own.history_start is HistoryStart.SNAPSHOT
-    log = history_log(config, name)
-    return HistoryContext(str(name), source, log, limits_of(table), spark, stream, start, is_complete)
+    return HistoryContext(
+        table=str(name),
+        source=source,
+        history=history_log(config, name),
+        limits=limits_of(table),
+        spark=spark,
+        stream=own.history is HistoryMode.STREAM,
+        start=start,
+        snapshot=own.history_start is HistoryStart.SNAPSHOT,
+    )
 
 
 def history_log(config: Config, name: TableName) -> HistoryLog:
@@ -43,10 +47,3 @@ def history_log(config: Config, name: TableName) -> HistoryLog:
 def history_uri(config: Config, name: TableName) -> str:
     """Return the address of the table's history; its path below `history.path` is that below the landing zone."""
     return f"{HistorySettings.of(config).history.path}/{name.folder}"
-
-
-def checkpoints(config: Config, name: TableName) -> Path:
-    """Return the folder of the history's stream: next to the history, or to mirror.yaml if that is in a store."""
-    path = HistorySettings.of(config).history.path
-    near = config.file.absolute().parent / "history" if is_uri(path) else Path(path)
-    return near / "_checkpoints" / name.folder

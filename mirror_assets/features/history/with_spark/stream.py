@@ -1,20 +1,15 @@
 """The reader for `history: stream`: a Spark stream that reads what the source has now, and ends.
 
 It differs from `history: slices` in the reader alone: it appends the same rows, by the same commits, after the same
-plan. Everything in its checkpoint is also in the history's log, so a checkpoint can be deleted at any time. A stream
-continues with one only if a note in it, written when its stream had ended well, names the history's newest commit; else
-it starts at the next version.
+plan. Everything in its checkpoint is also in the history's log, so each stream starts at the next version, with a
+checkpoint of its own that is deleted at its end.
 """
 
 from __future__ import annotations
 
-import json
-import shutil
-import uuid
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
 from functools import reduce
-from pathlib import Path
+from tempfile import TemporaryDirectory
 
 from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
@@ -25,19 +20,16 @@ from mirror_assets.encode.columns import COMMIT_VERSION, projected
 from mirror_assets.encode.spark_errors import spark_error
 from mirror_assets.errors import MirrorError
 from mirror_assets.features.history.errors import HISTORY_OVERTAKEN
-from mirror_assets.features.history.history_log import HistoryCommit, HistoryContext, StreamOptions
+from mirror_assets.features.history.history_log import HistoryCommit, HistoryContext
 from mirror_assets.features.history.history_plan import HistorySlice
 from mirror_assets.features.history.with_spark.append import append_nothing, append_rows, next_commit
 from mirror_assets.source.errors import SPARK_FAILED, SparkFailed
 from mirror_assets.source.schema import ALL_ROWS
 from mirror_assets.spark_names import spark_path
 
-# Without a limit of the user's, everything is one batch: Delta's default of 1000 files would cut it.
-_ALL_FILES = 2**31 - 1
-_LIMITS = {"maxFilesPerTrigger", "maxBytesPerTrigger"}
+# Delta's default: Spark's driver holds the list of a batch's files.
+_FILES_PER_BATCH = 1_000
 _MAX_TEXT = 400
-_NOTE = "stands.json"
-_SPARK = "spark"
 
 
 def read_by_stream(
@@ -45,52 +37,48 @@ def read_by_stream(
 ) -> Sequence[HistoryCommit]:
     """Append the feed of these slices, all of one schema, and return the history's new commits.
 
-    Discards a checkpoint with which the stream fails. Raises HISTORY_OVERTAKEN when a new attempt can succeed: the
-    checkpoint was an earlier stream's, the schema has changed meanwhile, or another run was faster. Else raises what
-    the stream fails with, and what appending raises.
+    Raises HISTORY_OVERTAKEN when a new attempt can succeed: the schema has changed meanwhile, or another run was
+    faster. Else raises what the stream fails with, and what appending raises.
     """
-    if context.stream is None:
-        raise ValueError("no stream options")
-    checkpoint = take_checkpoint(context.stream.checkpoints, newest)
-    batches = _Batches(context, newest, slices, may_split=bool(_LIMITS & context.stream.options.keys()))
+    batches = _Batches(context, newest, slices)
     try:
-        _run(context, context.stream, checkpoint, batches)
+        _run(context, batches)
     except (PySparkException, Py4JJavaError) as error:
-        checkpoint.discard()
-        if batches.error is not None:
-            raise batches.error from error
-        if checkpoint.is_continued or _has_changed(context, newest, slices[-1]):
+        failure = batches.failure or error
+        if isinstance(failure, MirrorError):
+            raise failure from error
+        if _has_changed(context, newest, slices[-1]):
             raise HISTORY_OVERTAKEN(
                 table=context.table, why=f"the stream could not continue: {_reason(error)}"
             ) from error
-        failure = batches.failure or error
         known = spark_error(failure, context.source.uri)
         # Every stream fails with one error class, so only the text names the failure.
         raise (
             SPARK_FAILED(place=context.source.uri, why=_reason(failure)) if type(known) is SparkFailed else known
         ) from error
-    batches.end(checkpoint)
+    batches.end()
     return batches.made
 
 
-def _run(context: HistoryContext, options: StreamOptions, checkpoint: StreamCheckpoint, batches: _Batches) -> None:
+def _run(context: HistoryContext, batches: _Batches) -> None:
     """Run the stream to the end of the source's log."""
     spark = context.spark()
     reader = spark.readStream.format("delta").option("readChangeFeed", "true").option("startingVersion", batches.next)
-    limited = reader.options(**{"maxFilesPerTrigger": str(_ALL_FILES), **options.options})
+    limited = reader.option("maxFilesPerTrigger", _FILES_PER_BATCH)
     rows = projected(limited.load(spark_path(context.source.uri)), ALL_ROWS)
-    writer = rows.writeStream.foreachBatch(batches)
-    query = writer.option("checkpointLocation", checkpoint.location).trigger(availableNow=True).start()
-    try:
-        query.awaitTermination()
-    finally:
-        query.stop()
+    writer = rows.writeStream.foreachBatch(batches).trigger(availableNow=True)
+    with TemporaryDirectory(prefix="mirror-assets-history-", ignore_cleanup_errors=True) as checkpoint:
+        query = writer.option("checkpointLocation", spark_path(checkpoint)).start()
+        try:
+            query.awaitTermination()
+        finally:
+            query.stop()
 
 
 def _has_changed(context: HistoryContext, newest: HistoryCommit | None, planned: HistorySlice) -> bool:
     """Return whether the source has another schema or table id than planned, or another run has committed meanwhile.
 
-    A stream ends at another schema. Another run also deletes the checkpoints of others.
+    A stream ends at another schema.
     """
     tip = context.source.state()
     if (tip.table_id, tip.schema_string) != (planned.table_id, planned.schema_string):
@@ -107,62 +95,42 @@ def _reason(error: Exception) -> str:
 class _Batches:
     """Appends the stream's batches: only planned commits, each whole, and each once even if Spark repeats a batch.
 
-    With a limit on the size of a batch (`may_split`), Delta may spread one commit of inserts over several batches. So
-    the newest commit of each batch is held back, on Spark's local disks, until a later commit or the end.
+    Delta may spread one commit of inserts over several batches. So the newest commit of each batch is held back, on
+    Spark's local disks, until a later commit or the end.
     """
 
-    def __init__(
-        self,
-        context: HistoryContext,
-        newest: HistoryCommit | None,
-        slices: Sequence[HistorySlice],
-        *,
-        may_split: bool,
-    ) -> None:
-        self._context, self._newest, self._may_split = context, newest, may_split
+    def __init__(self, context: HistoryContext, newest: HistoryCommit | None, slices: Sequence[HistorySlice]) -> None:
+        self._context, self._newest = context, newest
         self._table_id, self._last = slices[0].table_id, slices[-1].last
         self.next = slices[0].first
         self.made: list[HistoryCommit] = []
-        self.error: MirrorError | None = None
         self.failure: Exception | None = None
         self._held: list[DataFrame] = []
-        self._went_past = False
 
     def __call__(self, rows: DataFrame, _: int) -> None:
         """Take a batch. Spark passes on only the text of an exception from here, so the exception itself is stored."""
         try:
             self._take(rows)
-        except MirrorError as error:
-            self.error = error
-            raise
-        except (PySparkException, Py4JJavaError) as error:
+        except (MirrorError, PySparkException, Py4JJavaError) as error:
             self.failure = error
             raise
 
-    def end(self, checkpoint: StreamCheckpoint) -> None:
-        """Append what is held back, cover planned commits without rows, and leave the checkpoint to the next stream.
-
-        The checkpoint is discarded when the stream has read past the plan: it would skip commits that were not stored.
-        """
+    def end(self) -> None:
+        """Append what is held back, and cover planned commits without rows."""
         if self._held:
             self._append([], self._last)
         elif self.next <= self._last:
             commit = next_commit(self._newest, self._table_id, self.next, self._last)
             self._add(append_nothing(self._context.spark(), self._context.history, commit))
-        if self._went_past or self._newest is None:
-            checkpoint.discard()
-        else:
-            checkpoint.leave(self._newest)
 
     def _take(self, rows: DataFrame) -> None:
         """Append the batch's planned commits, up to its newest or to the one before it, which is held back."""
         version = F.col(COMMIT_VERSION)
         planned = F.when(version.between(self.next, self._last), version)
         last, newest = rows.agg(F.max(planned), F.max(version)).collect()[0]
-        self._went_past = self._went_past or (newest is not None and newest > self._last)
         if last is None:
             return
-        if not self._may_split or newest > last:
+        if newest > last:
             self._append([rows], last)
             return
         if last > self.next:
@@ -181,42 +149,3 @@ class _Batches:
     def _add(self, commit: HistoryCommit) -> None:
         self.made.append(commit)
         self._newest, self.next = commit, commit.last + 1
-
-
-@dataclass(frozen=True)
-class StreamCheckpoint:
-    """Spark's checkpoint of one stream, in its own folder; `is_continued` if an earlier stream has left it."""
-
-    folder: Path
-    is_continued: bool
-
-    @property
-    def location(self) -> str:
-        """Spark's own folder in it."""
-        return spark_path(str(self.folder / _SPARK))
-
-    def leave(self, newest: HistoryCommit) -> None:
-        """Note in it that the stream has ended at this commit of the history, and delete all other checkpoints."""
-        (self.folder / _NOTE).write_text(json.dumps(asdict(newest)))
-        for other in self.folder.parent.iterdir():
-            if other != self.folder:
-                shutil.rmtree(other, ignore_errors=True)
-
-    def discard(self) -> None:
-        """Delete it."""
-        shutil.rmtree(self.folder, ignore_errors=True)
-
-
-def take_checkpoint(folder: Path, newest: HistoryCommit | None) -> StreamCheckpoint:
-    """Take the checkpoint in `folder` that was left at the history's newest commit, or a new one, for one caller."""
-    own = folder / uuid.uuid4().hex
-    for note in folder.glob(f"*/{_NOTE}"):
-        try:
-            if newest is None or json.loads(note.read_text()) != asdict(newest):
-                continue
-            note.parent.rename(own)
-        except (OSError, ValueError):  # a damaged note, or another caller was faster
-            continue
-        (own / _NOTE).unlink()
-        return StreamCheckpoint(own, is_continued=True)
-    return StreamCheckpoint(own, is_continued=False)
