@@ -30,7 +30,7 @@ def config(mirror: str, zone: str = f"{{onelake: {{url: '{URL}'}}}}") -> Config:
 
 
 def in_fabric(credential: str = "default") -> Config:
-    return config(f"{{fabric: {{credential: {credential}}}}}")
+    return config("{fabric: {}}", f"{{onelake: {{url: '{URL}', credential: {credential}}}}}")
 
 
 def test_the_setting_chooses() -> None:

@@ -21,7 +21,7 @@ from mirror_assets.landing.format import Manifest
 from mirror_assets.landing.names import TableName, landing_number
 from mirror_assets.monitoring import DEFAULT_SCHEMA, DatabaseStatus, Mirror, MonitoredTable, Pace, TableState
 from mirror_assets.zones import Store
-from mirror_assets.zones.onelake.onelake_zone import OneLakeAddress, spark_reach
+from mirror_assets.zones.onelake.onelake_zone import OneLakeAddress, OneLakeConfig, OneLakeIdentity, spark_reach
 
 if TYPE_CHECKING:  # it loads a part of Azure's SDK
     from mirror_assets.features.fabric.client import FabricClient
@@ -184,42 +184,38 @@ _NO_IDENTITY = (
 
 def fabric_place(config: Config) -> MirrorPlace | None:
     """Return the mirrored database at the landing zone's endpoint; None without its settings."""
-    fabric, tables = FabricMirrorSettings.of(config.mirror).fabric, folder_of_tables(config)
-    if fabric is None or tables is None:
+    fabric, zone = FabricMirrorSettings.of(config.mirror).fabric, config.landing_zone.onelake
+    if fabric is None or zone is None:
         return None
+    tables = tables_beside(zone)
 
     def opened(store: Store) -> Mirror:
-
-        client = open_fabric(fabric, UUID(tables.workspace))
+        client = open_fabric(fabric, zone, UUID(tables.workspace))
         return FabricMirror(client, UUID(tables.item), store, tables.abfss, fabric.default_schema)
 
-    is_unreadable = fabric.credential is CredentialKind.DEFAULT
+    is_unreadable = zone.credential is CredentialKind.DEFAULT
     return MirrorPlace(
         "fabric",
         f"[Fabric's portal]({_PORTAL}/{tables.workspace}); the job `checks` records what has changed",
         tables.abfss,
         tables.url,
         fabric.default_schema,
-        fabric.credential.value,
+        zone.credential.value,
         opened,
-        None if is_unreadable else spark_reach(tables, fabric.credential),
-        Problem("mirror.fabric.credential", _NO_IDENTITY) if is_unreadable else None,
+        None if is_unreadable else spark_reach(tables, zone.credential),
+        Problem("landing_zone.onelake.credential", _NO_IDENTITY) if is_unreadable else None,
     )
 
 
-def folder_of_tables(config: Config) -> OneLakeAddress | None:
-    """Return the folder of the mirrored tables, in the item of the landing zone; None if that is not on OneLake."""
-    zone = config.landing_zone.onelake
-    return None if zone is None else replace(zone.address, folder="Tables")
-
-
-def open_fabric(fabric: FabricConfig, workspace: UUID) -> FabricClient:
-    """Return the client of this workspace, one for the process. Raises CREDENTIAL_INCOMPLETE."""
-    return _shared_client(Workspace(workspace, fabric.endpoint, fabric.ca_bundle), fabric.credential)
+def tables_beside(zone: OneLakeConfig) -> OneLakeAddress:
+    """Return the folder of the mirrored tables, in the item of the landing zone."""
+    return replace(zone.address, folder="Tables")
 
 
 @cache
-def _shared_client(workspace: Workspace, kind: CredentialKind) -> FabricClient:
+def open_fabric(fabric: FabricConfig, identity: OneLakeIdentity, workspace: UUID) -> FabricClient:
+    """Return the client of this workspace, one for the process. Raises CREDENTIAL_INCOMPLETE."""
     from mirror_assets.features.fabric.client import FabricClient
 
-    return FabricClient(workspace, credential_of(kind, workspace.ca_bundle))
+    credential = credential_of(identity.credential, identity.ca_bundle)
+    return FabricClient(Workspace(workspace, fabric.endpoint, identity.ca_bundle), credential)

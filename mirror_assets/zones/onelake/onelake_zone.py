@@ -115,17 +115,22 @@ class Staging(str, Enum):
     UPLOAD = "upload"
 
 
-class OneLakeConfig(Section):
+class OneLakeIdentity(Section):
+    """The identity and the CAs with which OneLake and Fabric's REST API are reached."""
+
+    credential: CredentialKind = Field(default=CredentialKind.DEFAULT, description="How to obtain a token.")
+    ca_bundle: Folder | None = Field(default=None, description="PEM bundle of CAs to trust; null: the default ones.")
+
+
+class OneLakeConfig(OneLakeIdentity):
     """A landing zone on OneLake."""
 
     url: Text = Field(description="URL of the landing zone, copied from the portal.")
-    credential: CredentialKind = Field(default=CredentialKind.DEFAULT, description="How to obtain a token.")
     staging: Staging = Field(default=Staging.UPLOAD, description="Which process writes the staged parts.")
     staging_path: Folder = Field(
         default=Path("./staging"), validate_default=True, description="Folder for `staging: upload`."
     )
     api_version: Text | None = Field(default=None, description="`x-ms-version` to send; null: the SDK's newest.")
-    ca_bundle: Folder | None = Field(default=None, description="PEM bundle of CAs to trust; null: the default ones.")
 
     @model_validator(mode="after")
     def _check(self) -> Self:

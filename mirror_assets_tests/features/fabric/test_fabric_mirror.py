@@ -16,6 +16,7 @@ from mirror_assets.lakes.azure_identity import CredentialKind
 from mirror_assets.landing.format import Manifest
 from mirror_assets.landing.names import PROCESSED, TableName
 from mirror_assets.monitoring import DatabaseState, TableState
+from mirror_assets.zones.onelake.onelake_zone import OneLakeIdentity
 from mirror_assets_tests.landing.staging import TABLE, land_next, landed_manifest
 from mirror_assets_tests.worlds.fabric.databases import (
     OPEN_MIRROR,
@@ -186,8 +187,10 @@ def test_the_retention_of_the_mirrored_tables_is_that_of_the_definition(
 
 
 def test_one_client_serves_a_process() -> None:
-    place, workspace = FabricConfig(), uuid4()
-    assert open_fabric(place, workspace) is open_fabric(place, workspace)
-    for other in (FabricConfig(credential=CredentialKind.MANAGED_IDENTITY), FabricConfig(endpoint="https://x")):
-        assert open_fabric(place, workspace) is not open_fabric(other, workspace)
-    assert open_fabric(place, workspace) is not open_fabric(place, uuid4())
+    fabric, identity, workspace = FabricConfig(), OneLakeIdentity(), uuid4()
+    client = open_fabric(fabric, identity, workspace)
+    assert open_fabric(FabricConfig(), OneLakeIdentity(), workspace) is client
+    managed = OneLakeIdentity(credential=CredentialKind.MANAGED_IDENTITY)
+    for other in ((FabricConfig(endpoint="https://x"), identity, workspace), (fabric, managed, workspace)):
+        assert open_fabric(*other) is not client
+    assert open_fabric(fabric, identity, uuid4()) is not client

@@ -29,12 +29,18 @@ def printed_line(capsys: pytest.CaptureFixture[str]) -> dict[str, object]:
     return line
 
 
+def write_before_create(folder: Path, fabric: str) -> None:
+    """Write a mirror.yaml whose landing zone has an identity, and no URL yet."""
+    zone = "{url: '${UNKNOWN_YET}', credential: client_secret, ca_bundle: ca.pem}"
+    text = f"landing_zone: {{onelake: {zone}}}\nmirror: {{fabric: {fabric}}}\n"
+    (folder / "mirror.yaml").write_text(text, encoding="utf-8")
+
+
 @pytest.mark.usefixtures("database")
 def test_create_needs_no_landing_zone(
     fabric: LoopbackFabric, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    text = f"mirror: {{fabric: {{endpoint: '{fabric.url}', credential: client_secret, ca_bundle: ca.pem}}}}\n"
-    (tmp_path / "mirror.yaml").write_text(text, encoding="utf-8")
+    write_before_create(tmp_path, f"{{endpoint: '{fabric.url}'}}")
     create = ["fabric", "create", "new one", "--workspace", fabric.interface.workspace]
     assert main([*create, "--json"]) == 0
     line = printed_line(capsys)
@@ -55,9 +61,7 @@ def test_create_needs_no_landing_zone(
 def test_create_sets_the_properties_of_the_mirrored_tables(
     fabric: LoopbackFabric, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    place = f"endpoint: '{fabric.url}', credential: client_secret"
-    text = f"mirror: {{fabric: {{{place}, ca_bundle: ca.pem, default_schema: bronze}}}}\n"
-    (tmp_path / "mirror.yaml").write_text(text, encoding="utf-8")
+    write_before_create(tmp_path, f"{{endpoint: '{fabric.url}', default_schema: bronze}}")
     create = ["fabric", "create", "new one", "--workspace", fabric.interface.workspace, "--retention-days"]
     assert main([*create, "1", "--change-data-feed"]) == 0
     assert "warning" not in capsys.readouterr().err

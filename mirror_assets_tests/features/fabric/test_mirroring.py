@@ -98,11 +98,11 @@ def test_spark_is_not_sent_without_an_identity(
 ) -> None:
     url = f"https://onelake.dfs.fabric.microsoft.com/{fabric.interface.workspace}/{database.id}/Files/LandingZone"
     text = (
-        f"landing_zone: {{onelake: {{url: '{url}'}}}}\nmirror:\n  fabric: {{credential: default}}\n"
+        f"landing_zone: {{onelake: {{url: '{url}'}}}}\nmirror: {{fabric: {{}}}}\n"
         f"tables: {{{TABLE}: {{source: '{mirrored.uri}', keys: [id]}}}}\n"
     )
     config = parse_config(text.encode(), mirrored.config_file, {})
     context = TableContext(config, config.table(TABLE), mirrored.context.log, mirrored.store, lambda: mirrored.spark)
     database.tables = replicating(mirrored.replicator)
-    with raises_row(MISTAKES, match=r":3: mirror\.fabric\.credential: Spark can't read the mirror"):
+    with raises_row(MISTAKES, match=r":1: landing_zone\.onelake\.credential: Spark can't read the mirror"):
         reconcile_table(context, requested(mirrored, client, database))
