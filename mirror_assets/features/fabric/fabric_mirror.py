@@ -15,7 +15,7 @@ from mirror_assets.errors import MirrorError
 from mirror_assets.feature import MirrorPlace
 from mirror_assets.features.fabric.database import ReportedTable, Workspace
 from mirror_assets.features.fabric.fabric_settings import FabricConfig, FabricMirrorSettings
-from mirror_assets.lakes.azure_identity import CredentialKind, credential_of
+from mirror_assets.lakes.azure_identity import credential_of
 from mirror_assets.landing.folders import table_names
 from mirror_assets.landing.format import Manifest
 from mirror_assets.landing.names import TableName, landing_number
@@ -176,10 +176,6 @@ def _name(reported: ReportedTable) -> TableName:
 
 
 _PORTAL = "https://app.fabric.microsoft.com/groups"
-_NO_IDENTITY = (
-    "Spark can't read the mirror with the credential `default`; name client_secret, managed_identity or "
-    "workload_identity"
-)
 
 
 def fabric_place(config: Config) -> MirrorPlace | None:
@@ -193,7 +189,12 @@ def fabric_place(config: Config) -> MirrorPlace | None:
         client = open_fabric(fabric, zone, UUID(tables.workspace))
         return FabricMirror(client, UUID(tables.item), store, tables.abfss, fabric.default_schema)
 
-    is_unreadable = zone.credential is CredentialKind.DEFAULT
+    reach = spark_reach(tables, zone.credential)
+    unreadable = Problem(
+        "landing_zone.onelake.credential",
+        f"Spark can't read the mirror with the credential `{zone.credential.value}`; name client_secret, "
+        "managed_identity or workload_identity",
+    )
     return MirrorPlace(
         "fabric",
         f"[Fabric's portal]({_PORTAL}/{tables.workspace}); the job `checks` records what has changed",
@@ -202,8 +203,8 @@ def fabric_place(config: Config) -> MirrorPlace | None:
         fabric.default_schema,
         zone.credential.value,
         opened,
-        None if is_unreadable else spark_reach(tables, zone.credential),
-        Problem("landing_zone.onelake.credential", _NO_IDENTITY) if is_unreadable else None,
+        reach,
+        unreadable if reach is None else None,
     )
 
 
