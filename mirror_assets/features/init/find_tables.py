@@ -20,7 +20,8 @@ from mirror_assets.features.init.choose_tables import RuleFinding, choose_tables
 from mirror_assets.features.init.discover_rule import DiscoverRule, DiscoverSettings, FromCatalog
 from mirror_assets.features.init.discovery_memory import DiscoveryMemory, MemoryFile
 from mirror_assets.features.init.errors import NO_RESPONSE, request_failed
-from mirror_assets.features.init.finding import Place, PlaceFinding, list_catalog, list_folders, scan
+from mirror_assets.features.init.finding import Place, PlaceFinding, brief_access, scan
+from mirror_assets.features.init.listing import Listing, list_catalog, list_folders
 from mirror_assets.lakes.catalogs import table_problem, unity_client
 from mirror_assets.lakes.lake_store import LakeAddress
 from mirror_assets.settings import ESCAPE, is_uri
@@ -166,7 +167,11 @@ def place_of(config: Config, rule: DiscoverRule) -> Place:
         return address
 
     own = PurePosixPath(store.root) if root is None else PurePosixPath(root.container, root.path)
-    listing = partial(list_folders, config.access(store.root), pattern)
+    access = config.access(store.root)
+
+    def listing() -> Listing:
+        return list_folders(brief_access(access), pattern)
+
     return Place(f"{store.root} {pattern}", own.name, folder_address, config.access, listing)
 
 

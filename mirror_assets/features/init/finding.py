@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from enum import Enum
-from fnmatch import fnmatchcase
 from typing import Annotated
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
-from mirror_assets.errors import ErrorCode, MirrorError, RetryError, SettingError
-from mirror_assets.features.init.find_folders import match_folders
+from mirror_assets.errors import ErrorCode, MirrorError, RetryError
+from mirror_assets.features.init.listing import Listing
 from mirror_assets.lakes.access import Access, PlainAccess
 from mirror_assets.source.delta_rs import newest_metadata
 from mirror_assets.source.errors import SourceNotDelta
@@ -22,7 +21,6 @@ _THREADS = 16
 # A scan is repeated soon. deltalake holds Python's lock while it lists HDFS, and Dagster ends a code server that does
 # not respond for half a minute.
 _SHORT = {"timeout": "10s", "max_retries": "1", "retry_timeout": "10s"}
-_WILDCARDS = frozenset("*?[")
 
 
 @dataclass(frozen=True)
@@ -74,53 +72,10 @@ def brief_access(access: Access) -> Access:
     return PlainAccess(access.uri, {**_SHORT, **options} if options else options)
 
 
-def list_folders(root: Access, pattern: str) -> Listing:
-    """Return the folders below a root at paths that match the pattern, such as `*` or `sales/*`.
-
-    It sends one listing per parent folder. Raises SourceUnreadable and SOURCE_UNAVAILABLE.
-    """
-    found = match_folders(brief_access(root), pattern)
-    unlisted = {folder.path: folder.hindrance or "" for folder in found.unlisted}
-    return Listing(found.paths, frozenset(found.parents), unlisted)
-
-
-def list_catalog(schemas: Callable[[], Iterable[str]], names: Callable[[str], Iterable[str]], pattern: str) -> Listing:
-    """Return the tables and views of a catalog as `<schema>/<name>`, in the schemas that match the pattern.
-
-    `schemas` lists the catalog's schemas, and `names` the tables and views of one. They send one request per page. A
-    schema that this identity may not list is in `unlisted`. Raises what they raise.
-    """
-    if not _WILDCARDS & set(pattern):
-        return Listing(tuple(sorted(f"{pattern}/{name}" for name in names(pattern))), frozenset([pattern]))
-    paths, parents, unlisted = list[str](), set[str](), dict[str, str]()
-    for schema in schemas():
-        if not fnmatchcase(schema, pattern):
-            continue
-        try:
-            paths += [f"{schema}/{name}" for name in names(schema)]
-            parents.add(schema)
-        except SettingError as error:
-            unlisted[schema] = error.what
-    return Listing(tuple(sorted(paths)), frozenset(parents), unlisted)
-
-
 # A table that one listing does not have may be in the middle of being replaced.
 _LISTINGS = 2
 _NAMED = 3
 _READ_AGAIN_AT_LATEST_SECONDS = 3600.0
-
-
-@dataclass(frozen=True)
-class Listing:
-    """The paths of possible tables, ascending.
-
-    `parents` are the folders that were listed for them (`""` is the root), and `unlisted` those that can't be listed,
-    each with the reason.
-    """
-
-    paths: tuple[str, ...]
-    parents: frozenset[str]
-    unlisted: Mapping[str, str] = field(default_factory=dict)
 
 
 class FolderKind(str, Enum):

@@ -15,9 +15,9 @@ from mirror_assets.config.model import Config
 from mirror_assets.errors import ErrorCode, MirrorError, StopError
 from mirror_assets.features.init import find_tables
 from mirror_assets.features.init.discovery_memory import MemoryFile
-from mirror_assets.features.init.find_folders import MatchedFolders, match_folders
 from mirror_assets.features.init.find_tables import TimeLimit
 from mirror_assets.features.init.finding import PlaceFinding, scan
+from mirror_assets.features.init.listing import Listing, list_folders
 from mirror_assets.lakes.access import Access
 from mirror_assets.landing.names import DISCOVERED
 from mirror_assets.source.errors import SOURCE_NOT_DELTA, SourceNotDelta
@@ -316,15 +316,15 @@ def stop() -> Iterator[Event]:
 def test_definitions_load_while_nothing_responds(lake: DiskLake, monkeypatch: pytest.MonkeyPatch, stop: Event) -> None:
     lake.add("sales/orders")
 
-    def hang(*_: object) -> MatchedFolders:
+    def hang(*_: object) -> Listing:
         stop.wait()
-        return MatchedFolders(())
+        return Listing((), frozenset())
 
     with monkeypatch.context() as patched:
         patched.setattr(find_tables, "_LOADING_SECONDS", 0.5)
         patched.setattr(find_tables, "_ZONE_SECONDS", 0.2)
         patched.setattr(LocalStore, "read", hang)
-        patched.setattr("mirror_assets.features.init.finding.match_folders", hang)
+        patched.setattr("mirror_assets.features.init.find_tables.list_folders", hang)
         for when in (When.UNKNOWN, When.NEVER):
             config = lake.load(when)
             assert names(config) == []
@@ -336,10 +336,10 @@ def test_definitions_load_while_nothing_responds(lake: DiskLake, monkeypatch: py
 def test_definitions_load_whatever_a_library_raises(
     lake: DiskLake, monkeypatch: pytest.MonkeyPatch, when: When
 ) -> None:
-    def fail(*_: object) -> MatchedFolders:
+    def fail(*_: object) -> Listing:
         raise KeyError("answer")
 
-    monkeypatch.setattr("mirror_assets.features.init.finding.match_folders", fail)
+    monkeypatch.setattr("mirror_assets.features.init.find_tables.list_folders", fail)
     ((code, trouble),) = _troubles(lake.load(when))
     assert (code, "KeyError: 'answer'" in trouble) == (ErrorCode.UNEXPECTED.value, True)
 
@@ -347,11 +347,11 @@ def test_definitions_load_whatever_a_library_raises(
 def test_two_rules_of_one_place_list_it_once(lake: DiskLake, monkeypatch: pytest.MonkeyPatch) -> None:
     listed = list[str]()
 
-    def counted(root: Access, pattern: str) -> MatchedFolders:
+    def counted(root: Access, pattern: str) -> Listing:
         listed.append(pattern)
-        return match_folders(root, pattern)
+        return list_folders(root, pattern)
 
-    monkeypatch.setattr("mirror_assets.features.init.finding.match_folders", counted)
+    monkeypatch.setattr("mirror_assets.features.init.find_tables.list_folders", counted)
     lake.add("sales/orders", "sales/lines", "sales/items", "stock/parts")
     lake.configure(f"{_RULE}\n  - {_RULE}")
     lake.load()

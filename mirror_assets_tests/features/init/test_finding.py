@@ -16,20 +16,19 @@ import pytest
 from hypothesis import given
 from pydantic import ValidationError
 
-from mirror_assets.errors import RetryError, SettingError
+from mirror_assets.errors import RetryError
 from mirror_assets.features.init import finding as places
-from mirror_assets.features.init.find_folders import match_folders
 from mirror_assets.features.init.finding import (
     FolderFacts,
     FolderKind,
     FoundFolder,
-    Listing,
     Place,
     PlaceFinding,
     after_listing,
-    list_folders,
+    brief_access,
     scan,
 )
+from mirror_assets.features.init.listing import Listing, list_folders
 from mirror_assets.lakes.access import Access, PlainAccess
 from mirror_assets.source.actions import Metadata
 from mirror_assets.source.delta_rs import newest_metadata
@@ -175,8 +174,13 @@ def test_a_listed_folder_is_known_and_an_unlisted_table_for_one_more_unless_most
 
 def folders(root: str, pattern: str, access: Callable[[str], Access]) -> Place:
     """The folders of a root as a place."""
-    listing = partial(list_folders, access(root), pattern)
-    return Place(f"{root} {pattern}", "lake", lambda path: f"{root}/{path}", access, listing)
+    return Place(
+        f"{root} {pattern}",
+        "lake",
+        lambda path: f"{root}/{path}",
+        access,
+        lambda: list_folders(brief_access(access(root)), pattern),
+    )
 
 
 @dataclass
@@ -260,40 +264,6 @@ def test_what_is_not_wanted_is_not_read(server: S3Server, tmp_path: Path) -> Non
     found = scan(bucket.place("*"), None, 0, lambda path: path != "scratch")
     assert bucket.requests() == 1 + 4
     assert _kinds(found)["scratch"] is FolderKind.UNREAD
-
-
-def test_folders_of_a_store_are_those_of_a_disk(server: S3Server, tmp_path: Path) -> None:
-    paths = ("a/t1", "a/t2", "b/t1", "b/_tmp", "c d/t=1", "größe/x", "top/_delta_log/0", "top/inner")
-    server.put("same", *(f"{path}/x" for path in paths), "loose")
-    for path in paths:
-        (tmp_path / path).mkdir(parents=True)
-    store, disk = PlainAccess("s3://same", server.options), PlainAccess(str(tmp_path))
-    for pattern in ("*", "*/*", "*/t1", "[ab]/t?", "*/_*", "nothing/*", "a/*/*"):
-        assert match_folders(store, pattern) == match_folders(disk, pattern), pattern
-    assert match_folders(disk, "*/*").paths == ("a/t1", "a/t2", "b/t1", "c d/t=1", "größe/x")
-    assert match_folders(disk, "*/_*").paths == ("b/_tmp",)
-
-
-def test_a_wrong_bucket_is_an_error(server: S3Server) -> None:
-    with pytest.raises(SettingError, match="nobucket"):
-        Bucket(server, "nobucket", Path()).place("*").listing()
-
-
-def test_a_folder_that_can_not_be_listed_stops_no_other(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    for path in ("closed/t", "open/t"):
-        (tmp_path / path).mkdir(parents=True)
-    root = PlainAccess(str(tmp_path))
-    (tmp_path / "closed").rename(tmp_path / "moved")
-    (tmp_path / "closed").symlink_to(tmp_path / "moved")
-    real = Path.__truediv__
-
-    def moved(path: Path, name: str) -> Path:
-        return real(path, "loose") if name == "closed" else real(path, name)
-
-    monkeypatch.setattr(Path, "__truediv__", moved)
-    found = match_folders(root, "*/*")
-    assert found.paths == ("moved/t", "open/t")
-    assert [folder.path for folder in found.unlisted] == ["closed"]
 
 
 def _kinds(finding: PlaceFinding) -> dict[str, FolderKind]:
