@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, cast
 from urllib.parse import urlsplit
 
-from mirror_assets.features.alerts.alert_settings import AlertsConfig, ReceiverConfig
+from mirror_assets.features.alerts.alert_settings import ReceiverConfig
 from mirror_assets.features.alerts.errors import RECEIVER_UNUSABLE, receiver_failed
 from mirror_assets.features.alerts.messages import Message
 from mirror_assets.landing.problems import MessageKind, Severity
@@ -116,11 +116,8 @@ class _NoRedirect(urllib.request.HTTPRedirectHandler):
         return None
 
 
-def call_heartbeat(settings: AlertsConfig, environment: Mapping[str, str] = os.environ) -> None:
-    """Call the URL, if there is one. A failure is logged: the service reports a call that is missing."""
-    variable = settings.heartbeat_url_variable
-    if variable is None:
-        return
+def call_heartbeat(variable: str, environment: Mapping[str, str] = os.environ) -> None:
+    """Call the URL in the variable. A failure is logged: the service reports a call that is missing."""
     url = environment.get(variable, "").strip()
     hide(variable, url)
     try:

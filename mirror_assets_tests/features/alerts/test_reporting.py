@@ -57,7 +57,8 @@ def test_a_new_error_is_one_message_and_one_failed_run_and_its_end_is_one_messag
     told = step.step_failure_data.user_failure_data
     assert told is not None
     assert "1 new problem: sales.t001: check not_failing fails (log_gap): " in (told.description or "")
-    assert deployment.later(10) == [True] * 2, "a problem fails one run"
+    deployment.reload()
+    assert deployment.later(10) == [True] * 2, "a problem fails one run, also when definitions are loaded again"
     assert receiver.titles() == ["sales.t001: check not_failing fails (log_gap)"]
     assert receiver.messages()[0].splitlines()[:4] == [
         "1 run of sales.t001 failed: version 3 is missing.",
@@ -143,6 +144,19 @@ def test_a_rebuild_that_fails_is_one_message_with_its_own_reason(deployment: Dep
     assert "the rebuild fails as well: 1 row has a NULL key." in receiver.messages()[0]
 
 
+def test_a_table_whose_run_was_killed_is_reported_if_that_happens_again(
+    deployment: Deployment, receiver: WebReceiver
+) -> None:
+    deployment.fail("t001", ErrorCode.RUN_KILLED, "sales.t001: run 17 was killed.")
+    deployment.checks(5)
+    deployment.fix("t001")
+    deployment.checks(5)
+    assert receiver.bodies == []
+    deployment.fail("t001", ErrorCode.RUN_KILLED, "sales.t001: run 18 was killed.", times=2)
+    deployment.later(10)
+    assert receiver.titles() == ["sales.t001: check not_failing fails (run_killed)"]
+
+
 def test_an_unreachable_landing_zone_is_one_message_and_ends_no_problem(
     deployment: Deployment, receiver: WebReceiver, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -179,15 +193,6 @@ def test_a_landing_zone_that_refuses_writes_is_one_message(
         "Ended: landing zone: can't be used (store_full)",
         "sales.t000: check lag fails",
     ]
-
-
-def test_a_receiver_that_is_down_gets_each_message_once(deployment: Deployment, receiver: WebReceiver) -> None:
-    receiver.is_down = True
-    deployment.fail("t000", ErrorCode.LOG_GAP, "sales.t000: version 3 is missing. Next: rebuild it.")
-    deployment.later(10)
-    receiver.is_down = False
-    deployment.later(10)
-    assert receiver.titles() == ["sales.t000: check not_failing fails (log_gap)"]
 
 
 def test_a_manual_run_of_some_checks_ends_only_what_it_has_evaluated(
