@@ -13,7 +13,7 @@ from mirror_assets.config.errors import Problem
 from mirror_assets.config.model import Config
 from mirror_assets.errors import MirrorError
 from mirror_assets.feature import MirrorPlace
-from mirror_assets.features.fabric.database import ReportedTable, Workspace
+from mirror_assets.features.fabric.database import ReportedTable
 from mirror_assets.features.fabric.fabric_settings import FabricConfig, FabricMirrorSettings
 from mirror_assets.lakes.azure_identity import credential_of
 from mirror_assets.landing.folders import table_names
@@ -107,15 +107,14 @@ class FabricMirror:
         An identity that may not read the definition can still mirror.
         """
         try:
-            properties = self._response(self._client.definition).target
+            mirroring = self._response(self._client.definition).mirroring
         except MirrorError:
             return None
-        return None if properties is None else properties.retentionInDays
+        return None if mirroring is None else mirroring.target.retentionInDays
 
     def at_once(self) -> FabricMirror:
         """Return a mirror that sends each request once and caches the response, for all tables."""
-        place = (self._store, self._tables, self._default_schema)
-        return FabricMirror(self._client, self._database, *place, caches=True)
+        return FabricMirror(self._client, self._database, self._store, self._tables, self._default_schema, caches=True)
 
     @property
     def pace(self) -> Pace:
@@ -129,16 +128,14 @@ class FabricMirror:
     def status(self) -> tuple[FabricTable, ...]:
         """Return every table that Fabric mirrors, by name."""
         folders = {self._identity(name): name for name in table_names(self._store)}
-        named = {
-            folders.get(self._identity(_name(reported)), _name(reported)): reported
-            for reported in self._response(self._client.tables)
-        }
+        reported = self._response(self._client.tables)
+        named = {folders.get(self._identity(one.name), one.name): one for one in reported}
         return tuple(self._table(name, named[name]) for name in sorted(named))
 
     def table(self, name: TableName) -> FabricTable | None:
         """Return one table, or None if Fabric does not mirror it."""
         for reported in self._response(self._client.tables):
-            if self._identity(_name(reported)) == self._identity(name):
+            if self._identity(reported.name) == self._identity(name):
                 return self._table(name, reported)
         return None
 
@@ -169,10 +166,6 @@ class FabricMirror:
             mirror_rows=None,
             uri=f"{self._tables}/{'/'.join(self._identity(name))}",
         )
-
-
-def _name(reported: ReportedTable) -> TableName:
-    return TableName(reported.schema, reported.table)
 
 
 _PORTAL = "https://app.fabric.microsoft.com/groups"
@@ -219,4 +212,4 @@ def open_fabric(fabric: FabricConfig, identity: OneLakeIdentity, workspace: UUID
     from mirror_assets.features.fabric.client import FabricClient
 
     credential = credential_of(identity.credential, identity.ca_bundle)
-    return FabricClient(Workspace(workspace, fabric.endpoint, identity.ca_bundle), credential)
+    return FabricClient(workspace, credential, fabric.endpoint, identity.ca_bundle)

@@ -16,7 +16,7 @@ from mirror_assets.landing.problems import MessageKind, ProblemFile, ProblemKey,
 from mirror_assets.pipeline.evaluation import Evaluation, FailedCheck, newly_open
 from mirror_assets_tests.features.alerts.problems import problem
 
-_MINUTE, _HOUR = 60_000, 3_600_000
+_MINUTE = 60_000
 
 
 def settings(remind_hours: float | None = None, **receivers: str) -> AlertsConfig:

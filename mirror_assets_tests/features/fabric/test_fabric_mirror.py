@@ -105,15 +105,6 @@ def test_a_table_in_the_default_schema_has_the_name_of_its_folder(
     assert requested.table(TableName("other", "plain")) is None
 
 
-def test_tables_come_by_name(client: FabricClient, fabric: LoopbackFabric) -> None:
-    tables = [reported_table(schema, "t") for schema in ("b", "dbo", "a")]
-    assert [str(found.name) for found in mirror(client, fabric, MemoryStore(), *tables).status()] == [
-        "a.t",
-        "b.t",
-        "dbo.t",
-    ]
-
-
 def test_a_state_that_fabric_has_added_is_none_of_ours(client: FabricClient, fabric: LoopbackFabric) -> None:
     (found,) = mirror(client, fabric, MemoryStore(), reported_table("s", "t", "Resting")).status()
     assert (found.state, found.message) == (TableState.UNKNOWN, "Fabric calls its state 'Resting'")

@@ -21,13 +21,6 @@ def config(fabric: str, zone: str = ZONE, tables: str = TABLES) -> str:
     return f"{zone}\nmirror:\n  {fabric}\n{tables}\n"
 
 
-def test_every_setting_has_a_default() -> None:
-    fabric = FabricMirrorSettings.of(read(config("fabric: {}")).mirror).fabric
-    assert fabric is not None
-    assert fabric == FabricConfig()
-    assert (fabric.endpoint, fabric.default_schema) == ("https://api.fabric.microsoft.com", "dbo")
-
-
 def test_the_endpoint_may_come_from_the_environment() -> None:
     mirror = read(config("fabric: {endpoint: '${ENDPOINT}'}"), ENDPOINT="https://127.0.0.1:8443/").mirror
     fabric = FabricMirrorSettings.of(mirror).fabric
