@@ -170,6 +170,7 @@ def test_status_shows_an_unknown_state_where_fabric_refuses(
     shown = capsys.readouterr()
     assert json.loads(shown.out)[0]["state"] == "unknown"
     assert "InsufficientPrivileges" in shown.err
+    assert "needs the role Contributor" in shown.err
 
 
 @pytest.mark.parametrize("step", ["start", "status"])
