@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import socket
 import time
 import urllib.request
@@ -30,8 +29,6 @@ from mirror_assets.features.init.finding import (
 )
 from mirror_assets.features.init.listing import Listing, list_folders
 from mirror_assets.lakes.access import Access, PlainAccess
-from mirror_assets.source.actions import Metadata
-from mirror_assets.source.delta_rs import newest_metadata
 from mirror_assets_tests.source.s3_server import S3Server, s3_server
 from mirror_assets_tests.worlds.disk_lake import DiskLake
 
@@ -57,17 +54,6 @@ def test_what_is_known_stays_known() -> None:
     a, b, c = second.folders
     assert (a.facts, a.first_seen, a.read_at) == (TABLE, 10, 11)
     assert (b.facts, c.facts.kind, c.first_seen) == (NONE, FolderKind.UNREAD, 70)
-
-
-def test_a_table_is_gone_when_two_listings_do_not_have_it() -> None:
-    first = _after("a b c", None, 0).with_facts({"a": TABLE, "b": NONE, "c": TABLE}, 0)
-    second = _after("c", first, 60)
-    assert _paths(second) == ["a", "c"], "another folder is gone at once"
-    third = _after("c", second, 120)
-    assert (_paths(third), third.trouble) == (["c"], "")
-    back = _after("a c", second, 120)
-    assert back.folders[0].missing == 0
-    assert _paths(_after("c", back, 180)) == ["a", "c"]
 
 
 def test_a_table_is_deleted_only_by_listings_of_its_parent() -> None:
@@ -268,30 +254,6 @@ def test_what_is_not_wanted_is_not_read(server: S3Server, tmp_path: Path) -> Non
 
 def _kinds(finding: PlaceFinding) -> dict[str, FolderKind]:
     return {folder.path: folder.facts.kind for folder in finding.folders}
-
-
-def test_five_hundred_folders_of_a_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    lake = DiskLake(tmp_path)
-    lake.add(*(f"s{number % 10}/t{number:03}" for number in range(500)))
-    scanned, opened = list[str](), list[str]()
-    scandir, facts = os.scandir, newest_metadata
-
-    def scanning(path: Path) -> object:
-        scanned.append(str(path))
-        return scandir(path)
-
-    def opening(access: Access) -> Metadata:
-        opened.append(access.uri)
-        return facts(access)
-
-    monkeypatch.setattr(os, "scandir", scanning)
-    monkeypatch.setattr(places, "newest_metadata", opening)
-    place = folders(str(lake.lake), "*/*", PlainAccess)
-    first = scan(place, None, 0)
-    assert (len(scanned), len(opened)) == (11, 500)
-    assert sum(folder.facts.is_table for folder in first.folders) == 500
-    scan(place, first, 60)
-    assert (len(scanned), len(opened)) == (22, 500)
 
 
 def test_a_store_that_never_responds_fails_soon(monkeypatch: pytest.MonkeyPatch) -> None:
