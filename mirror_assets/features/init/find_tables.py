@@ -106,14 +106,11 @@ def _scanned(
     limit: TimeLimit,
 ) -> PlaceFinding:
     """Scan the place; return the known finding with the reason if that fails."""
-    rules = [
-        (number, rule)
-        for number, rule in enumerate(DiscoverSettings.of(config).discover)
-        if places[number].name == place.name
-    ]
+    numbers = [number for number, other in enumerate(places) if other.name == place.name]
+    rules = [DiscoverSettings.of(config).discover[number] for number in numbers]
 
     def is_wanted(path: str) -> bool:
-        return not all(rule.excludes(PurePosixPath(place.label, path)) for _, rule in rules)
+        return not all(rule.excludes(PurePosixPath(place.label, path)) for rule in rules)
 
     request = partial(
         scan,
@@ -130,7 +127,7 @@ def _scanned(
         update = {"trouble": str(error), "code": error.code.value}
         finding = (known or PlaceFinding(place=place.name, listed_at=0)).model_copy(update=update)
     if finding.trouble and finding.trouble != (known.trouble if known else ""):
-        _LOG.warning("%s: the set of tables is unchanged: %s", config.place(f"discover.{rules[0][0]}"), finding.trouble)
+        _LOG.warning("%s: the set of tables is unchanged: %s", config.place(f"discover.{numbers[0]}"), finding.trouble)
     return finding
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from enum import Enum
@@ -153,13 +153,15 @@ class PlaceFinding(BaseModel):
     trouble: str = ""
     code: str | None = None
 
-    def to_read(self, wanted: Collection[str], now: float, *, all_others: bool = False) -> tuple[str, ...]:
+    def to_read(
+        self, now: float, wanted: Callable[[str], bool] = lambda _: True, *, all_others: bool = False
+    ) -> tuple[str, ...]:
         """Return the paths of the wanted folders to read now: not those of tables, and those of others when due.
 
         With `all_others`, all others are due.
         """
         others = (x for x in self.folders if x.facts.kind not in (FolderKind.TABLE, FolderKind.UNLISTED))
-        return tuple(x.path for x in others if x.path in wanted and (all_others or x.is_due(now)))
+        return tuple(x.path for x in others if wanted(x.path) and (all_others or x.is_due(now)))
 
     def differs_from(self, before: PlaceFinding | None) -> bool:
         """Return whether it has another content than `before`. Messages with the same error code count as equal."""
@@ -192,8 +194,7 @@ def scan(
     With `accepts_loss`, all tables that are not listed are removed. Raises what `Place.listing` raises.
     """
     finding = after_listing(place.name, place.listing(), before, now, accepts_loss=accepts_loss)
-    paths = {folder.path for folder in finding.folders if wanted(folder.path)}
-    return finding.with_facts(place.read(finding.to_read(paths, now, all_others=all_others)), now)
+    return finding.with_facts(place.read(finding.to_read(now, wanted, all_others=all_others)), now)
 
 
 def after_listing(
@@ -220,8 +221,9 @@ def after_listing(
         elif folder.missing + 1 < _LISTINGS:
             found[path] = folder.model_copy(update={"missing": folder.missing + 1, "unconfirmed": 0})
     retained = [path for path in lost if path in found and found[path].unconfirmed == _LISTINGS]
+    named = ", ".join(sorted(retained)[:_NAMED]) + (", …" if len(retained) > _NAMED else "")
     trouble = (
-        f"{len(retained)} of {len(tables)} tables are no longer listed ({_some(retained)}): they are mirrored as "
+        f"{len(retained)} of {len(tables)} tables are no longer listed ({named}): they are mirrored as "
         "before. Next: check whether the place is mounted and can be listed from here. If the tables were deleted, run "
         "`mirror-assets discover --accept`."
     )
@@ -244,7 +246,3 @@ def _listed(listing: Listing, known: Mapping[str, FoundFolder], now: float) -> d
             found[path] = FoundFolder(path=path, facts=facts, first_seen=now, read_at=now)
     hidden = {path for path in known if any(path.startswith(f"{folder}/") for folder in listing.unlisted)}
     return {path: known[path] for path in hidden} | found
-
-
-def _some(paths: Sequence[str]) -> str:
-    return ", ".join(sorted(paths)[:_NAMED]) + (", …" if len(paths) > _NAMED else "")

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import datetime
-
 import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
@@ -23,7 +21,6 @@ OPERATIONS = {
     "weather": [CREATE, "WRITE", "MERGE", "UPDATE", "WRITE", "OPTIMIZE"],
     "flights": [CREATE, "WRITE", "WRITE", "OPTIMIZE", "MERGE", "DELETE", ADD, "UPDATE"],
 }
-LATE_DAY = datetime.date(2013, 1, 15)
 
 
 def faulty_versions(demo: Demo, table: str, keys: tuple[str, ...]) -> list[int]:

@@ -25,7 +25,6 @@ from mirror_assets_tests.worlds.fabric.interface import Answer
 from mirror_assets_tests.worlds.fabric.loopback import Fault, LoopbackFabric
 from mirror_assets_tests.worlds.onelake.server import LoopbackOneLake
 
-SYNCED = "2026-11-21T05:07:11.0663362Z"
 PLAIN = TargetProperties()
 
 
