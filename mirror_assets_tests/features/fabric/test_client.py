@@ -101,14 +101,6 @@ def test_an_accepted_request_without_an_operation_is_refused(client: FabricClien
         client.definition(database)
 
 
-def test_start_and_status(client: FabricClient, fabric: LoopbackFabric) -> None:
-    database = added(fabric)
-    client.start(database)
-    states = [client.status(database).state for _ in range(3)]
-    assert states == [DatabaseState.STARTING, DatabaseState.RUNNING, DatabaseState.RUNNING]
-    assert requested(fabric) == ["POST startMirroring", *["POST getMirroringStatus"] * 3]
-
-
 def test_a_status_with_an_error_and_one_that_fabric_has_added(client: FabricClient, fabric: LoopbackFabric) -> None:
     database = LoopbackDatabase("sales", state="Paused", error={"errorCode": "X", "message": "capacity.\nmore"})
     assert client.status(added(fabric, database)) == DatabaseStatus(DatabaseState.PAUSED, "capacity")

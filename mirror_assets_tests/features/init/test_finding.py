@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import socket
 import time
-import urllib.request
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
 import hypothesis.strategies as st
+import pyarrow as pa
 import pytest
+from deltalake import write_deltalake
 from hypothesis import given
 from pydantic import ValidationError
 
@@ -29,8 +29,8 @@ from mirror_assets.features.init.finding import (
 )
 from mirror_assets.features.init.listing import Listing, list_folders
 from mirror_assets.lakes.access import Access, PlainAccess
-from mirror_assets_tests.source.s3_server import S3Server, s3_server
-from mirror_assets_tests.worlds.disk_lake import DiskLake
+from mirror_assets_tests.source.s3_server import s3_server
+from mirror_assets_tests.worlds.disk_lake import FEED
 
 TABLE, NONE = FolderFacts(kind=FolderKind.TABLE, table_id="t"), FolderFacts(kind=FolderKind.NOT_A_TABLE)
 _PLACE = "/lake *"
@@ -169,91 +169,39 @@ def folders(root: str, pattern: str, access: Callable[[str], Access]) -> Place:
     )
 
 
-@dataclass
-class Bucket:
-    """A bucket with tables that are copies of one."""
+def test_a_scan_costs_a_listing_for_each_folder_on_the_way(tmp_path: Path) -> None:
+    with s3_server(tmp_path) as server:
+        server.put("lake", "stock/plain/x.parquet", "stock/scratch/x.parquet")
+        for path in ("sales/orders", "sales/lines", "stock/items"):
+            written = {**server.options, "aws_conditional_put": "etag"}
+            rows = pa.table({"id": [1], "of": ["a"]})
+            write_deltalake(f"s3://lake/{path}", rows, configuration=FEED, storage_options=written)
+        place = folders("s3://lake", "*/*", lambda uri: PlainAccess(uri, server.options))
 
-    server: S3Server
-    name: str
-    pattern: Path
-    _seen: int = field(default=0)
+        def scanned(before: PlaceFinding | None, now: float) -> tuple[PlaceFinding, int]:
+            """A scan, and how many requests it sent."""
+            earlier = len(server.reads())
+            found = scan(place, before, now, lambda path: path != "stock/scratch")
+            return found, len(server.reads()) - earlier
 
-    def add(self, *paths: str) -> None:
-        """Make tables."""
-        for path in paths:
-            for file in filter(Path.is_file, self.pattern.rglob("*")):
-                self.put(f"{path}/{file.relative_to(self.pattern)}", file.read_bytes())
-
-    def put(self, key: str, content: bytes) -> None:
-        """Write an object."""
-        address = f"{self.server.endpoint}/{self.name}/{key}"
-        # The server would wait for more of a form, which is what urllib sends by default.
-        kind = {"Content-Type": "application/octet-stream"}
-        request = urllib.request.Request(address, content, kind, method="PUT")  # noqa: S310 a server of this machine
-        urllib.request.urlopen(request, timeout=60).close()  # noqa: S310
-
-    def place(self, pattern: str) -> Place:
-        """The folders in it."""
-        return folders(f"s3://{self.name}", pattern, lambda uri: PlainAccess(uri, self.server.options))
-
-    def requests(self) -> int:
-        """How many reads there were since the last call."""
-        before, self._seen = (
-            self._seen,
-            len([path for _, path in self.server.reads() if path.startswith(f"/{self.name}")]),
-        )
-        return self._seen - before
-
-
-@pytest.fixture(scope="module")
-def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[S3Server]:
-    with s3_server(tmp_path_factory.mktemp("s3")) as running:
-        yield running
-
-
-def _bucket(server: S3Server, name: str, tmp_path: Path) -> Bucket:
-    lake = DiskLake(tmp_path)
-    lake.add("one")
-    server.put(name)
-    return Bucket(server, name, lake.lake / "one")
-
-
-def test_a_scan_costs_a_listing_for_each_folder_on_the_way(server: S3Server, tmp_path: Path) -> None:
-    bucket = _bucket(server, "counted", tmp_path)
-    bucket.add("sales/orders", "sales/lines", "stock/items")
-    server.put("counted", "stock/plain/x.parquet")
-    place = bucket.place("*/*")
-    bucket.requests()
-    first = scan(place, None, 0)
-    # Three listings; four requests open a table of one commit, and two detect that a folder is none.
-    assert bucket.requests() == 3 + 3 * 4 + 2
-    assert _kinds(first) == {
-        "sales/lines": FolderKind.TABLE,
-        "sales/orders": FolderKind.TABLE,
-        "stock/items": FolderKind.TABLE,
-        "stock/plain": FolderKind.NOT_A_TABLE,
-    }
-    (facts,) = (folder.facts for folder in first.folders if folder.path == "sales/orders")
-    assert (facts.feed, facts.row_tracking, facts.columns) == (True, False, ("id", "of"))
-    bucket.requests()
-    second = scan(place, first, 60)
-    assert bucket.requests() == 3 + 2, "the folder that is none may have become a table"
-    third = scan(place, second, 61)
-    assert bucket.requests() == 3
-    assert _kinds(third) == _kinds(first)
-
-
-def test_what_is_not_wanted_is_not_read(server: S3Server, tmp_path: Path) -> None:
-    bucket = _bucket(server, "wanted", tmp_path)
-    bucket.add("orders", "scratch")
-    bucket.requests()
-    found = scan(bucket.place("*"), None, 0, lambda path: path != "scratch")
-    assert bucket.requests() == 1 + 4
-    assert _kinds(found)["scratch"] is FolderKind.UNREAD
-
-
-def _kinds(finding: PlaceFinding) -> dict[str, FolderKind]:
-    return {folder.path: folder.facts.kind for folder in finding.folders}
+        first, requests = scanned(None, 0)
+        # Three listings; four requests open a table of one commit, and two detect that a folder is none.
+        assert requests == 3 + 3 * 4 + 2
+        kinds = {folder.path: folder.facts.kind for folder in first.folders}
+        assert kinds == {
+            "sales/lines": FolderKind.TABLE,
+            "sales/orders": FolderKind.TABLE,
+            "stock/items": FolderKind.TABLE,
+            "stock/plain": FolderKind.NOT_A_TABLE,
+            "stock/scratch": FolderKind.UNREAD,
+        }
+        (facts,) = (folder.facts for folder in first.folders if folder.path == "sales/orders")
+        assert (facts.feed, facts.row_tracking, facts.columns) == (True, False, ("id", "of"))
+        second, requests = scanned(first, 60)
+        assert requests == 3 + 2, "the folder that is none may have become a table"
+        third, requests = scanned(second, 61)
+        assert requests == 3
+        assert {folder.path: folder.facts.kind for folder in third.folders} == kinds
 
 
 def test_a_store_that_never_responds_fails_soon(monkeypatch: pytest.MonkeyPatch) -> None:
