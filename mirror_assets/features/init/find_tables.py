@@ -18,7 +18,7 @@ from mirror_assets.config.model import Config
 from mirror_assets.errors import MirrorError
 from mirror_assets.features.init.choose_tables import RuleFinding, choose_tables
 from mirror_assets.features.init.discover_rule import DiscoverRule, DiscoverSettings, FromCatalog
-from mirror_assets.features.init.discovery_memory import DiscoveryMemory, MemoryFile
+from mirror_assets.features.init.discovery_memory import DiscoveryMemory, read_memory, write_memory
 from mirror_assets.features.init.errors import NO_RESPONSE, request_failed
 from mirror_assets.features.init.finding import Place, PlaceFinding, brief_access, scan
 from mirror_assets.features.init.listing import Listing, list_catalog, list_folders
@@ -59,11 +59,11 @@ def _find(config: Config, places: Sequence[Place], when: When, limit: TimeLimit)
     file, trouble, known = None, None, config.discovered.memory
     own = known if isinstance(known, DiscoveryMemory) else None
     try:
-        read = partial(MemoryFile.read, config.zone, replaces_damaged=when is When.ACCEPT)
+        read = partial(read_memory, config.zone, replaces_damaged=when is When.ACCEPT)
         file = limit.call(_ZONE, read, at_most=_ZONE_SECONDS)
     except MirrorError as error:
         trouble = error
-    before = (file.memory if file else None) or own or DiscoveryMemory()
+    before = (file.record if file else None) or own or DiscoveryMemory()
     # The names that are taken are in the memory: a process that can't read it adds nothing to the tables it knows.
     due = When.NEVER if file is None and own is not None else when
     findings = _findings(config, places, before, due, limit)
@@ -71,7 +71,7 @@ def _find(config: Config, places: Sequence[Place], when: When, limit: TimeLimit)
     after, is_saved = before.after(findings, discovered.tables), True
     if file is not None and any(one.is_scanned for one in findings):
         try:
-            is_saved = limit.call(_ZONE, partial(file.write, after))
+            is_saved = limit.call(_ZONE, partial(write_memory, config.zone, file, after))
         except MirrorError as error:
             trouble = error
     is_confirmed = file is not None or (own is not None and config.discovered.is_confirmed)

@@ -138,31 +138,6 @@ def test_the_end_is_sent_if_the_evaluator_that_claimed_the_beginning_was_killed(
     assert deliveries.got == [("hook", MessageKind.ENDED, "a")]
 
 
-_EVALUATIONS = st.lists(
-    st.tuples(
-        st.integers(0, 30),
-        st.sets(st.sampled_from("abc")),
-        st.sets(st.sampled_from(["hook", "other"])),
-    ),
-    max_size=30,
-)
-
-
-@given(_EVALUATIONS)
-def test_every_receiver_gets_beginnings_and_ends_in_turn(evaluations: list[tuple[int, set[str], set[str]]]) -> None:
-    deliveries = Deliveries(settings(hook="warn", other="warn"))
-    for minutes, failing, down in evaluations:
-        deliveries.down = down
-        deliveries.evaluate(minutes, *map(problem, sorted(failing)))
-    deliveries.down = set()
-    deliveries.evaluate(5)
-    deliveries.evaluate(5)
-    for name in ("hook", "other"):
-        for subject in "abc":
-            kinds = [kind for receiver, kind, about in deliveries.got if (receiver, about) == (name, subject)]
-            assert kinds == [MessageKind.BEGUN, MessageKind.ENDED] * (len(kinds) // 2)
-
-
 _KEYS = [ProblemKey(f"t{n}", "landing", "file_continuity") for n in range(3)]
 _RECEIVERS = AlertsConfig.model_validate(
     {"receivers": {"hook": {"url_variable": "HOOK_URL", "severity": "info"}}, "remind_hours": None}

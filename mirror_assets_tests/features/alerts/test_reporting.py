@@ -20,7 +20,7 @@ from mirror_assets.landing.problems import Mute, ProblemStore
 from mirror_assets.landing.rebuild import begin_rebuild
 from mirror_assets.landing.steps import drive
 from mirror_assets.orchestration.check_jobs import ALL_CHECKS, CheckTables
-from mirror_assets.orchestration.reporting import OUTAGE_TAG, discovery_results
+from mirror_assets.orchestration.reporting import OUTAGE_TAG
 from mirror_assets.source.log import DeltaLog
 from mirror_assets.zones import LocalStore
 from mirror_assets.zones.errors import STORE_FULL, STORE_UNAVAILABLE
@@ -345,26 +345,6 @@ def test_definitions_load_without_the_libraries_that_send() -> None:
     assert ran.stdout.strip() == "set()"
 
 
-def test_a_taken_name_and_a_place_that_lost_its_tables_are_problems(tmp_path: Path) -> None:
-    lake = DiskLake(tmp_path)
-    lake.add("sales/orders")
-    lake.configure('{from: {store: lake, path: "*/*"}, keys: {default: [id]}}')
-    lake.load()
-    lake.add("backup/orders")
-    found = {key.check: failed for key, failed in discovery_results(lake.load(When.REFRESH))}
-    assert found["discover"] is None
-    taken = found["name_taken"]
-    assert taken is not None
-    assert taken.what == "is not mirrored: the name orders is taken"
-    assert taken.next_step == "rename or exclude the new folder, or list it under `tables`."
-    lake.lake.rename(tmp_path / "unmounted")
-    lake.lake.mkdir()
-    lake.load(When.REFRESH)
-    lost = {key.check: failed for key, failed in discovery_results(lake.load(When.REFRESH))}["discover"]
-    assert lost is not None
-    assert "2 of 2 tables are no longer listed" in lost.text
-
-
 _RULES = """\
 stores:
   lake: {root: ./lake}
@@ -407,6 +387,7 @@ def test_a_place_and_its_tables_that_vanish_are_one_message_until_they_are_back(
     _later(deployment, 4)
     assert kinds(receiver) == ["failure"]
     assert "is not listed as before" in receiver.titles()[0]
+    assert "2 of 2 tables are no longer listed" in receiver.messages()[0]
     assert len(deployment.config.names) == 2, "they are mirrored as before"
     (lake.lake / "a").rmdir()
     lake.lake.rmdir()
@@ -424,4 +405,5 @@ def test_a_newcomer_whose_name_is_taken_is_one_warning_and_the_mirrored_table_st
     _later(deployment, 3)
     assert kinds(receiver) == ["warning"]
     assert receiver.titles()[0].endswith("Backup/t777: is not mirrored: the name sales.t777 is taken")
+    assert "Next: rename or exclude the new folder, or list it under `tables`." in receiver.messages()[0]
     assert deployment.config.table("sales.t777").source.endswith("/a/t777")

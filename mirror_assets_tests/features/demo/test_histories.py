@@ -88,13 +88,6 @@ def test_an_overwrite_deletes_and_inserts_every_key(demo: Demo) -> None:
 
 
 @all_tables
-def test_a_replaced_day_deletes_and_inserts_its_keys(demo: Demo) -> None:
-    day = demo.changes("weather", 4)
-    assert len(day) == 48
-    assert [key for kind, *key in day if kind == "delete"] == [key for kind, *key in day if kind == "insert"]
-
-
-@all_tables
 def test_deletion_vectors_on_planes_only(demo: Demo) -> None:
     def with_vectors(table: str) -> set[str]:
         log = (demo.root / "lake" / table / "_delta_log").glob("*.json")

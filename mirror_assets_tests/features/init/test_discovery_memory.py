@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from mirror_assets.errors import ErrorCode, StopError
-from mirror_assets.features.init.discovery_memory import DiscoveryMemory, MemoryFile
+from mirror_assets.features.init.discovery_memory import DiscoveryMemory, read_memory, write_memory
 from mirror_assets.features.init.finding import FoundFolder, PlaceFinding
 from mirror_assets.landing.names import DISCOVERED
 from mirror_assets.zones.local import LocalZone
@@ -22,10 +22,6 @@ _MEMORY = DiscoveryMemory(places=(_FINDING,), sources={"orders": "s3://lake/sale
 @pytest.fixture
 def zone(tmp_path: Path) -> LocalZone:
     return LocalZone(tmp_path / "landing")
-
-
-def _read(zone: LocalZone, *, replaces_damaged: bool = False) -> MemoryFile:
-    return MemoryFile.read(zone, replaces_damaged=replaces_damaged)
 
 
 def _path(zone: LocalZone) -> Path:
@@ -46,15 +42,15 @@ _DAMAGES: dict[str, Callable[[str], str]] = {
 
 @pytest.mark.parametrize("damage", _DAMAGES)
 def test_a_damaged_file_is_replaced_only_on_request(zone: LocalZone, damage: str) -> None:
-    _read(zone).write(_MEMORY)
+    assert write_memory(zone, read_memory(zone, replaces_damaged=False), _MEMORY)
     before = _path(zone).read_text()
     _path(zone).write_text(_DAMAGES[damage](before))
     assert _path(zone).read_text() != before
     with pytest.raises(StopError, match=f"{DISCOVERED} is not a valid list of discovered tables") as damaged:
-        _read(zone)
+        read_memory(zone, replaces_damaged=False)
     assert damaged.value.code is ErrorCode.LANDING_DAMAGED
     assert "discover --accept" in damaged.value.next_step
-    found = _read(zone, replaces_damaged=True)
-    assert found.memory is None
-    assert found.write(_MEMORY)
-    assert _read(zone).memory == _MEMORY
+    found = read_memory(zone, replaces_damaged=True)
+    assert found.record is None
+    assert write_memory(zone, found, _MEMORY)
+    assert read_memory(zone, replaces_damaged=False).record == _MEMORY

@@ -13,7 +13,7 @@ from mirror_assets.config.discovered import FoundState, When, with_found_tables
 from mirror_assets.config.model import Config
 from mirror_assets.errors import ErrorCode, MirrorError
 from mirror_assets.features.init import find_tables
-from mirror_assets.features.init.discovery_memory import MemoryFile
+from mirror_assets.features.init.discovery_memory import read_memory
 from mirror_assets.features.init.find_tables import TimeLimit
 from mirror_assets.features.init.finding import PlaceFinding, scan
 from mirror_assets.features.init.listing import Listing, list_folders
@@ -124,7 +124,7 @@ def test_two_mirrors_of_one_landing_zone_lose_no_finding_of_the_other(
 
     monkeypatch.setattr(find_tables, "scan", interrupted)
     assert names(lake.load(When.REFRESH)) == ["orders"]
-    memory = MemoryFile.read(lake.load(When.NEVER).zone, replaces_damaged=False).memory
+    memory = read_memory(lake.load(When.NEVER).zone, replaces_damaged=False).record
     assert memory is not None
     assert [one.place for one in memory.places] == [f"{lake.lake} sales/*", f"{lake.lake} stock/*"]
     assert memory.sources == {"orders": f"{lake.lake}/sales/orders", "parts": f"{lake.lake}/stock/parts"}
