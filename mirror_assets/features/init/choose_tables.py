@@ -37,7 +37,6 @@ class RuleFinding:
     rule: DiscoverRule
     place: Place
     finding: PlaceFinding | None
-    is_scanned: bool = False
 
     def deleted_since(self, before: PlaceFinding | None) -> set[str]:
         """Return the addresses of the tables that an earlier finding has and this one lacks."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import Future, wait
 from dataclasses import replace
 from functools import partial
@@ -66,10 +66,14 @@ def _find(config: Config, places: Sequence[Place], when: When, limit: TimeLimit)
     before = (file.record if file else None) or own or DiscoveryMemory()
     # The names that are taken are in the memory: a process that can't read it adds nothing to the tables it knows.
     due = When.NEVER if file is None and own is not None else when
-    findings = _findings(config, places, before, due, limit)
+    scanned = _scan_places(config, places, before, due, limit)
+    findings = [
+        RuleFinding(number, rule, place, scanned.get(place.name) or before.finding(place.name))
+        for number, (rule, place) in enumerate(zip(DiscoverSettings.of(config).discover, places, strict=True))
+    ]
     discovered, tables = choose_tables(config, findings, before.sources)
     after, is_saved = before.after(findings, discovered.tables), True
-    if file is not None and any(one.is_scanned for one in findings):
+    if file is not None and scanned:
         try:
             is_saved = limit.call(_ZONE, partial(write_memory, config.zone, file, after))
         except MirrorError as error:
@@ -79,22 +83,17 @@ def _find(config: Config, places: Sequence[Place], when: When, limit: TimeLimit)
     return config.with_found(discovered.with_trouble(trouble) if trouble else discovered, tables), is_saved
 
 
-def _findings(
+def _scan_places(
     config: Config, places: Sequence[Place], memory: DiscoveryMemory, when: When, limit: TimeLimit
-) -> list[RuleFinding]:
-    """Return the finding of each rule: a new one if its place is due, or else the known one."""
-    scanned = dict[str, PlaceFinding]()
+) -> dict[str, PlaceFinding]:
+    """Return the new findings of the places that are due, by their names."""
+    found = dict[str, PlaceFinding]()
     for place in places:
         known = memory.finding(place.name)
-        is_known = known is not None and known.listed_at > 0
-        if place.name not in scanned and when is not When.NEVER and not (when is When.UNKNOWN and is_known):
-            scanned[place.name] = _scanned(config, places, place, when, known, limit)
-    return [
-        RuleFinding(
-            number, rule, place, scanned.get(place.name) or memory.finding(place.name), is_scanned=place.name in scanned
-        )
-        for number, (rule, place) in enumerate(zip(DiscoverSettings.of(config).discover, places, strict=True))
-    ]
+        is_due = when is not When.NEVER and not (when is When.UNKNOWN and known is not None and known.listed_at > 0)
+        if is_due and place.name not in found:
+            found[place.name] = _scanned(config, places, place, when, known, limit)
+    return found
 
 
 def _scanned(
@@ -148,11 +147,7 @@ def place_of(config: Config, rule: DiscoverRule) -> Place:
 
         name = f"the catalog {client.catalog} of {client.server}, schema {pattern}"
 
-        def names(schema: str) -> Iterator[str]:
-            return (table.name for table in client.tables(schema))
-
-        listing = partial(list_catalog, client.schemas, names, pattern)
-        return Place(name, label, table_address, config.access, listing)
+        return Place(name, label, table_address, config.access, partial(list_catalog, client, pattern))
 
     store, pattern = config.stores[rule.place.store], rule.place.path
     root = store.address

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from concurrent.futures import Executor
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
+from typing import TYPE_CHECKING
 
 from pyarrow.fs import FileSelector, FileType
 
@@ -17,6 +18,9 @@ from mirror_assets.source.errors import leave_out_version
 from mirror_assets.source.log_paths import local_folder
 from mirror_assets.source.read_errors import translated
 from mirror_assets.source.source_files import remote_files
+
+if TYPE_CHECKING:
+    from mirror_assets.lakes.unity import UnityClient
 
 _LOG = "_delta_log"
 _WILDCARDS = frozenset("*?[")
@@ -107,20 +111,20 @@ def _join(path: str, name: str) -> str:
     return "/".join(filter(None, (path, name)))
 
 
-def list_catalog(schemas: Callable[[], Iterable[str]], names: Callable[[str], Iterable[str]], pattern: str) -> Listing:
+def list_catalog(client: UnityClient, pattern: str) -> Listing:
     """Return the tables and views of a catalog as `<schema>/<name>`, in the schemas that match the pattern.
 
-    `schemas` lists the catalog's schemas, and `names` the tables and views of one. They send one request per page. A
-    schema that this identity may not list is in `unlisted`. Raises what they raise.
+    Sends one request per page. A schema that this identity may not list is in `unlisted`. Raises the client's errors.
     """
     if not _WILDCARDS & set(pattern):
-        return Listing(tuple(sorted(f"{pattern}/{name}" for name in names(pattern))), frozenset([pattern]))
-    paths, parents, unlisted = list[str](), set[str](), dict[str, str]()
-    for schema in schemas():
+        paths = [f"{pattern}/{table.name}" for table in client.tables(pattern)]
+        return Listing(tuple(sorted(paths)), frozenset([pattern]))
+    paths, parents, unlisted = [], set[str](), dict[str, str]()
+    for schema in client.schemas():
         if not fnmatchcase(schema, pattern):
             continue
         try:
-            paths += [f"{schema}/{name}" for name in names(schema)]
+            paths += [f"{schema}/{table.name}" for table in client.tables(schema)]
             parents.add(schema)
         except SettingError as error:
             unlisted[schema] = error.what
