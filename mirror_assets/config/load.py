@@ -89,14 +89,18 @@ def _own_features(names: Sequence[str], document: Document) -> Iterator[Feature 
 def load_section(
     model: type[_Model], steps: Steps, path: Path | None = None, environment: Mapping[str, str] = os.environ
 ) -> _Model:
-    """Read one section alone; the rest of the file may still be wrong.
+    """Read one section alone, without the settings that the model ignores; the rest of the file may still be wrong.
 
-    Raises CONFIG_MISSING, and MISTAKES for mistakes in the YAML and in this section.
+    Raises CONFIG_MISSING, and MISTAKES for mistakes in the YAML and in what is read.
     """
     file = path or config_file(environment)
     document = read_document(_read(file), file, environment)
     section = _validate(model, document.get(*steps) or {}, document, steps)
-    problems = tuple(one for one in document.problems if not one.path or one.path.startswith(".".join(steps)))
+    above, ignored = ".".join(steps), set[str]()
+    if model.model_config.get("extra") == "ignore":
+        ignored = {f"{above}.{name}" for name in document.names(*steps) if name not in model.model_fields}
+    in_section = (one for one in document.problems if not one.path or one.path.startswith(above))
+    problems = tuple(one for one in in_section if one.path not in ignored)
     if section is None or problems:
         raise config_invalid(file, problems)
     return section

@@ -12,7 +12,6 @@ from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from datetime import timedelta
-from itertools import islice
 from typing import TYPE_CHECKING, NoReturn
 
 import pyarrow as pa
@@ -103,13 +102,6 @@ class ObjectStoreFiles(FileSystemHandler):  # type: ignore[misc]  # pyarrow has 
             found = obstore.list_with_delimiter(self._store, folder or None)
         folders = [FileInfo(path, FileType.Directory) for path in found["common_prefixes"]]
         return [*folders, *map(_file, found["objects"])]
-
-    def has_folder(self, path: str) -> bool:
-        """Whether any file is below the path, in one request."""
-        import obstore
-
-        with _counted(self._root, "list"):
-            return any(len(page) for page in islice(obstore.list(self._store, f"{path}/"), 1))
 
     def open_input_file(self, path: str) -> pa.PythonFile:
         """Open a file for random reading."""

@@ -254,11 +254,3 @@ def remote_files(root: str, options: Mapping[str, str]) -> FileSystem:
     """Open the folder of a store at an address as deltalake takes it, with deltalake's options; nothing is read yet."""
     is_known = root.startswith(OBJECT_STORES)
     return PyFileSystem(ObjectStoreFiles(root, options) if is_known else DeltaStorageHandler(root, dict(options)))
-
-
-def has_folder(system: FileSystem, path: str) -> bool:
-    """Whether such a folder exists, by one request to a store, which has only folders that are not empty."""
-    if isinstance(system, PyFileSystem) and isinstance(system.handler, ObjectStoreFiles):
-        return system.handler.has_folder(path)
-    found: FileType = system.get_file_info(path).type
-    return found is FileType.Directory

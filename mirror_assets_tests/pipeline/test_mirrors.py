@@ -30,7 +30,7 @@ def config(mirror: str, zone: str = f"{{onelake: {{url: '{URL}'}}}}") -> Config:
 
 
 def in_fabric(credential: str = "default") -> Config:
-    return config(f"{{fabric: {{credential: {credential}}}}}")
+    return config("{fabric: {}}", f"{{onelake: {{url: '{URL}', credential: {credential}}}}}")
 
 
 def test_the_setting_chooses() -> None:
@@ -49,10 +49,11 @@ def test_a_credential_without_its_variables_is_refused_with_their_names(monkeypa
     [
         (config("{path: ./m}"), False),
         (in_fabric(), False),
+        (in_fabric("certificate"), False),
         (in_fabric("client_secret"), True),
         (in_fabric("managed_identity"), True),
     ],
-    ids=["the stand-in", "no identity for Spark", "a secret", "a managed identity"],
+    ids=["the stand-in", "no identity for Spark", "a certificate", "a secret", "a managed identity"],
 )
 def test_spark_reaches_the_mirrored_tables_where_it_has_an_identity(settings: Config, reaches: bool) -> None:
     found = spark_settings_of(settings).filled()

@@ -61,8 +61,9 @@ _NOT_THE_PORTALS = "onelake: expected the landing zone's URL as the portal shows
         (HERE.replace("LandingZone", ".."), "onelake: expected a URL that ends with /Files/LandingZone"),
         (HERE.replace("onelake.dfs", "a b"), "onelake: expected an endpoint such as https://onelake"),
         (f"{HERE}, staging: direct", "onelake: Spark can't use the credential `default`; set client_secret"),
+        (f"{HERE}, credential: certificate, staging: direct", "onelake: Spark can't use the credential `certificate`"),
         (f"{HERE}, staging: sideways", "onelake.staging: expected 'direct' or 'upload', got 'sideways'"),
-        (f"{HERE}, verify: false", "onelake.verify: unknown setting; it is one of: url, credential"),
+        (f"{HERE}, verify: false", "onelake.verify: unknown setting; it is one of: credential, ca_bundle, url"),
         (f"{HERE}, connection_verify: false", "onelake.connection_verify: unknown setting"),
     ],
 )

@@ -34,11 +34,11 @@ class _Alerts(Feature):
     def after_checks(self, config: Config) -> None:
         from mirror_assets.features.alerts.alert_settings import AlertSettings
 
-        settings = AlertSettings.of(config).alerts
-        if settings.heartbeat_url_variable is not None:
+        variable = AlertSettings.of(config).alerts.heartbeat_url_variable
+        if variable is not None:
             from mirror_assets.features.alerts.receivers import call_heartbeat
 
-            call_heartbeat(settings)
+            call_heartbeat(variable)
 
     def commands(self) -> Sequence[click.Command]:
         from mirror_assets.features.alerts.commands import alerts

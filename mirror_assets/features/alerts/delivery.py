@@ -52,15 +52,17 @@ class AlertDelivery:
 
     def claim(self, file: ProblemFile, spoken_for: Callable[[StoredProblem], bool]) -> ProblemFile:
         """Return the file with claims on the due problems that this evaluation speaks for; others leave them alone."""
-        self._deadline = time.monotonic() + _DELIVERY_SECONDS
-        self._plan = {
-            one.key: kinds
-            for one in file.problems
-            if spoken_for(one)
-            and not file.muted(one.subject, self.now_ms)
-            and not (one.claimed_ms is not None and 0 <= self.now_ms - one.claimed_ms < _CLAIM_MS)
-            and (kinds := self._due(one))
-        }
+        self._plan, self._deadline = {}, time.monotonic() + _DELIVERY_SECONDS  # the file may have changed since a try
+        hours = self.settings.remind_hours
+        remind_ms = None if hours is None else round(hours * 3_600_000)
+        for one in file.problems:
+            is_claimed = one.claimed_ms is not None and 0 <= self.now_ms - one.claimed_ms < _CLAIM_MS
+            if is_claimed or not spoken_for(one) or file.muted(one.subject, self.now_ms):
+                continue
+            receivers = self.settings.receivers.items()
+            kinds = {name: due(one, name, receiver.severity, self.now_ms, remind_ms) for name, receiver in receivers}
+            if any(kinds.values()):
+                self._plan[one.key] = {name: kind for name, kind in kinds.items() if kind is not None}
         return _updated(file, {key: {"claimed_ms": self.now_ms} for key in self._plan})
 
     @property
@@ -100,14 +102,6 @@ class AlertDelivery:
                 for key in self._plan.keys() & known.keys()
             },
         )
-
-    def _due(self, problem: StoredProblem) -> dict[str, MessageKind]:
-        """Return what is due to each receiver."""
-        hours = self.settings.remind_hours
-        remind_ms = None if hours is None else round(hours * 3_600_000)
-        receivers = self.settings.receivers.items()
-        kinds = {name: due(problem, name, one.severity, self.now_ms, remind_ms) for name, one in receivers}
-        return {name: kind for name, kind in kinds.items() if kind is not None}
 
     def _messages(self, file: ProblemFile, receiver: str) -> Collection[tuple[MessageKind, list[StoredProblem]]]:
         """Return the receiver's messages: the kind, and the problems of one incident."""

@@ -50,7 +50,10 @@ def message_of(
     """Return the message about problems of one incident; `still_open` are the incident's other open problems."""
     problems = sorted(problems, key=lambda one: (-one.severity.rank, one.first_ms, one.key))
     worst, subjects = problems[0], sorted({one.subject for one in problems})
-    lines = _of_one_subject(kind, problems) if len(subjects) == 1 else _of_many(kind, worst, subjects)
+    lines = _texts(kind, problems if len(subjects) == 1 else [worst])
+    if len(subjects) > 1:
+        rest = f", and {len(subjects) - _NAMED} more" if len(subjects) > _NAMED else ""
+        lines.append(f"Which: {', '.join(subjects[:_NAMED])}{rest}")
     if kind is not MessageKind.BEGUN:
         began_ms = min(one.first_ms for one in problems)
         began = datetime.fromtimestamp(began_ms / 1000, timezone.utc)
@@ -74,7 +77,7 @@ def message_of(
     )
 
 
-def _of_one_subject(kind: MessageKind, problems: Sequence[StoredProblem]) -> list[str]:
+def _texts(kind: MessageKind, problems: Sequence[StoredProblem]) -> list[str]:
     """Return the text and the next step of each problem."""
     lines = list[str]()
     for one in problems:
@@ -83,12 +86,6 @@ def _of_one_subject(kind: MessageKind, problems: Sequence[StoredProblem]) -> lis
         if one.next_step and not is_over:
             lines.append(f"Next: {one.next_step}")
     return lines
-
-
-def _of_many(kind: MessageKind, worst: StoredProblem, subjects: Sequence[str]) -> list[str]:
-    """Return the text of one problem, and the subjects that have it."""
-    more = f", and {len(subjects) - _NAMED} more" if len(subjects) > _NAMED else ""
-    return [*_of_one_subject(kind, [worst]), f"Which: {', '.join(subjects[:_NAMED])}{more}"]
 
 
 def test_message(receiver: str, now_ms: int) -> Message:

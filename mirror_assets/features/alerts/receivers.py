@@ -13,8 +13,8 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, cast
 from urllib.parse import urlsplit
 
-from mirror_assets.errors import Code, ErrorRow, RetryError, SettingError
-from mirror_assets.features.alerts.alert_settings import AlertsConfig, ReceiverConfig
+from mirror_assets.features.alerts.alert_settings import ReceiverConfig
+from mirror_assets.features.alerts.errors import RECEIVER_UNUSABLE, receiver_failed
 from mirror_assets.features.alerts.messages import Message
 from mirror_assets.landing.problems import MessageKind, Severity
 from mirror_assets.redaction import hide, redacted
@@ -24,16 +24,9 @@ if TYPE_CHECKING:  # it takes time to import, and only processes that send need 
 
 _PAGERDUTY, _PAGERDUTY_HOST = "pagerduty://", "events.pagerduty.com"
 _SECONDS, _HEARTBEAT_SECONDS = 15, 10.0
-_LONGEST_ANSWER = 300
 _PAGERDUTY_SEVERITIES = {Severity.INFO: "info", Severity.WARN: "warning", Severity.ERROR: "error"}
 _APPRISE_TYPES = {Severity.INFO: "info", Severity.WARN: "warning", Severity.ERROR: "failure"}
 _LOG = logging.getLogger(__name__)
-
-
-class AlertsCode(Code):
-    """The codes of this feature."""
-
-    RECEIVER_REFUSED = "receiver_refused"
 
 
 def send(name: str, receiver: ReceiverConfig, message: Message, environment: Mapping[str, str] = os.environ) -> None:
@@ -49,28 +42,6 @@ def send(name: str, receiver: ReceiverConfig, message: Message, environment: Map
         _send_to_pagerduty(name, key, host or _PAGERDUTY_HOST, message)
     else:
         _send_by_apprise(name, url, message)
-
-
-RECEIVER_UNUSABLE = ErrorRow(
-    AlertsCode.RECEIVER_REFUSED,
-    SettingError,
-    "A receiver of alerts, or its variable, is not valid.",
-    "alerts: the receiver {name} can't be used: {why}.",
-    "correct alerts.receivers.{name} or its variable, then run `mirror-assets alerts test`.",
-    "mirror-assets alerts test",
-)
-RECEIVER_FAILED = ErrorRow(
-    AlertsCode.RECEIVER_REFUSED,
-    RetryError,
-    "A receiver did not take an alert.",
-    "alerts: the receiver {name} did not take the message: {why}",
-    "nothing: it is sent again. If the error persists, check the receiver's URL and the network.",
-    "mirror-assets alerts test",
-)
-
-
-def _failed(name: str, why: str) -> RetryError:
-    return RECEIVER_FAILED(name=name, why=redacted(why)[:_LONGEST_ANSWER])
 
 
 def _send_by_apprise(name: str, url: str, message: Message) -> None:
@@ -94,7 +65,7 @@ def _send_by_apprise(name: str, url: str, message: Message) -> None:
         timeout=_SECONDS,
     )
     if not result:
-        raise _failed(name, " ".join(entry.message for entry in result.logs()) or result.status.name.lower())
+        raise receiver_failed(name, " ".join(entry.message for entry in result.logs()) or result.status.name.lower())
 
 
 def _is_unencrypted(service: apprise.NotifyBase, url: str) -> bool:
@@ -135,7 +106,7 @@ def _send_to_pagerduty(name: str, key: str, host: str, message: Message) -> None
             if message.is_last:
                 client.resolve(message.incident)
         except pagerduty.Error as error:
-            raise _failed(name, str(error)) from None
+            raise receiver_failed(name, str(error)) from None
 
 
 class _NoRedirect(urllib.request.HTTPRedirectHandler):
@@ -145,11 +116,8 @@ class _NoRedirect(urllib.request.HTTPRedirectHandler):
         return None
 
 
-def call_heartbeat(settings: AlertsConfig, environment: Mapping[str, str] = os.environ) -> None:
-    """Call the URL, if there is one. A failure is logged: the service reports a call that is missing."""
-    variable = settings.heartbeat_url_variable
-    if variable is None:
-        return
+def call_heartbeat(variable: str, environment: Mapping[str, str] = os.environ) -> None:
+    """Call the URL in the variable. A failure is logged: the service reports a call that is missing."""
     url = environment.get(variable, "").strip()
     hide(variable, url)
     try:

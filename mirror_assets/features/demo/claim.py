@@ -8,7 +8,8 @@ from contextlib import suppress
 from importlib.resources import files
 from pathlib import Path
 
-from mirror_assets.errors import ErrorCode, ErrorRow, SettingError
+from mirror_assets.config.model import Config
+from mirror_assets.features.demo.errors import NOT_MADE_HERE
 from mirror_assets.landing.names import TableName
 from mirror_assets.zones import PathExists, Store
 
@@ -61,35 +62,34 @@ def clear_tables(store: Store, names: Sequence[TableName]) -> None:
         store.delete(name.rebuild_record)
 
 
+def claim(config: Config) -> None:
+    """Raise NOT_MADE_HERE, before anything is built, if files that the demo did not create would be deleted."""
+    claim_tables(config.zone.open(), config.names)
+    if config.mirror_place is None:
+        claim_folder(config.mirror.path)
+
+
+def clear(config: Config) -> None:
+    """Delete the landing zone and the mirror of an earlier demo; its lake is built again."""
+    clear_tables(config.zone.open(), config.names)
+    if config.mirror_place is None:
+        clear_folder(config.mirror.path)
+
+
 def write_config(root: Path, others: Path | None = None) -> Path:
     """Write `root/mirror.yaml` and return its path; settings in the file `others` replace the demo's.
 
     Raises NOT_MADE_HERE for a mirror.yaml that the demo did not write.
     """
     text = (files("mirror_assets.features.demo") / CONFIG).read_text(encoding="utf-8")
-    if others is not None:
-        text = _with_others(text, others.read_text(encoding="utf-8"))
     first_line = text.partition("\n")[0]
+    if others is not None:
+        replaced = others.read_text(encoding="utf-8")
+        names = tuple(f"{line.partition(':')[0]}:" for line in replaced.splitlines() if line[:1].isalpha())
+        text = "\n".join([*(line for line in text.splitlines() if not line.startswith(names)), replaced])
     path = root / CONFIG
     if path.exists() and not path.read_text(encoding="utf-8").startswith(first_line):
         raise NOT_MADE_HERE(path=path)
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(text, encoding="utf-8")
     return path
-
-
-def _with_others(text: str, others: str) -> str:
-    """Return the demo's settings, without those that the others set, then the others."""
-    names = tuple(f"{line.partition(':')[0]}:" for line in others.splitlines() if line[:1].isalpha())
-    kept = [line for line in text.splitlines() if not names or not line.startswith(names)]
-    return "\n".join([*kept, others])
-
-
-NOT_MADE_HERE = ErrorRow(
-    ErrorCode.PATH_REFUSED,
-    SettingError,
-    "The demo would replace a folder or file that it did not make.",
-    "{path} exists and was not made by the demo.",
-    "give the demo another place (--folder, or the path in --settings), or move it away; nothing was deleted.",
-    "mirror-assets plan    # validates mirror.yaml",
-)

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 from urllib.parse import parse_qs, urlsplit
 from uuid import UUID
@@ -24,7 +25,6 @@ from mirror_assets.features.fabric.database import (
     Definition,
     ReportedTable,
     TargetProperties,
-    Workspace,
     definition_payload,
 )
 from mirror_assets.features.fabric.errors import (
@@ -34,6 +34,8 @@ from mirror_assets.features.fabric.errors import (
     FABRIC_REFUSED,
     FABRIC_UNAVAILABLE,
 )
+from mirror_assets.features.fabric.fabric_settings import PUBLIC_ENDPOINT
+from mirror_assets.landing.names import TableName
 from mirror_assets.monitoring import DatabaseState, DatabaseStatus
 
 if TYPE_CHECKING:
@@ -46,18 +48,27 @@ _REPEATABLE = frozenset({"GET", "POST"})
 class FabricClient:
     """The mirrored databases of a workspace. Methods raise FABRIC_UNAVAILABLE, FabricRefused, and SettingErrors."""
 
-    def __init__(self, workspace: Workspace, credential: TokenCredential) -> None:
-        """Make the client; no request is sent yet. Raises FABRIC_CLIENT_MISSING."""
+    def __init__(
+        self,
+        workspace: UUID,
+        credential: TokenCredential,
+        endpoint: str = PUBLIC_ENDPOINT,
+        ca_bundle: Path | None = None,
+    ) -> None:
+        """Make the client; no request is sent yet. Raises FABRIC_CLIENT_MISSING.
+
+        `endpoint` is that of the REST API. `ca_bundle` replaces the public certificate authorities.
+        """
         # Imported here, because it takes most of a second and 50 MB.
         try:
             from microsoft_fabric_api.extensions.mirroreddatabase import FabricMirroredDatabaseClient
         except ImportError as error:
             raise FABRIC_CLIENT_MISSING() from error
 
-        verify = {"connection_verify": str(workspace.ca_bundle)} if workspace.ca_bundle else {}
-        base = f"{workspace.endpoint.rstrip('/')}/"
+        verify = {"connection_verify": str(ca_bundle)} if ca_bundle else {}
+        base = f"{endpoint.rstrip('/')}/"
         self._client = FabricMirroredDatabaseClient(credential, base, retry_policy=FabricRetry(), **verify)
-        self._workspace = str(workspace.id)
+        self._workspace = str(workspace)
 
     def databases(self) -> tuple[Database, ...]:
         """List the mirrored databases of the workspace that this identity may see."""
@@ -124,8 +135,7 @@ class FabricClient:
 def _reported_table(found: TableMirroringStatusResponse) -> ReportedTable:
     metrics = found.metrics
     return ReportedTable(
-        schema=found.source_schema_name or None,
-        table=str(found.source_table_name),
+        name=TableName(found.source_schema_name or None, str(found.source_table_name)),
         state=str(found.status),
         error_code=found.error.error_code if found.error else None,
         message=_message(found.error),
@@ -194,7 +204,9 @@ def first_line(text: str) -> str:
 def _refusal(what: str, error: HttpResponseError) -> MirrorError:
     if isinstance(error, ClientAuthenticationError) and error.response is None:
         return FABRIC_DENIED(what=what, why=first_line(str(error)))  # the credential got no token
-    status, body = error.status_code or 0, _error_body(error)
+    status, body = error.status_code or 0, FabricErrorBody()
+    with suppress(ValueError):  # also pydantic's ValidationError
+        body = FabricErrorBody.model_validate_json(error.response.text() if error.response else "")
     why = f"{body.errorCode or status}: {first_line(body.message or error.reason or '')}"
     if body.isRetriable or body.errorCode in _CAPACITY or status in _PASSING or status >= 500:
         return FABRIC_UNAVAILABLE(what=what, why=why)
@@ -205,14 +217,6 @@ def _refusal(what: str, error: HttpResponseError) -> MirrorError:
     return FABRIC_REFUSED(what=what, why=why, answer=body.errorCode)
 
 
-def _error_body(error: HttpResponseError) -> FabricErrorBody:
-    try:
-        return FabricErrorBody.model_validate_json(error.response.text() if error.response else "")
-    except (pydantic.ValidationError, ValueError):
-        return FabricErrorBody()
-
-
-_TOKEN = "continuationToken"  # noqa: S105 a parameter's name
 _Item = TypeVar("_Item")
 
 
@@ -227,19 +231,12 @@ def all_pages(ask: Callable[[str | None], ItemPaged[_Item]]) -> list[_Item]:
     while True:
         pages = cast("PageIterator[_Item]", ask(token).by_page())
         found += next(pages)
-        token = _next_token(pages.continuation_token, token)
-        if token is None:
+        address, requested = pages.continuation_token, token
+        if address is None:
             return found
-
-
-def _next_token(address: str | None, requested: str | None) -> str | None:
-    """Return the token in the next page's address, or None after the last page."""
-    if address is None:
-        return None
-    tokens = parse_qs(urlsplit(address).query).get(_TOKEN, [])
-    if len(tokens) != 1 or tokens[0] == requested:
-        raise DeserializationError("the address of its next page has no new token")
-    return tokens[0]
+        token, *more = parse_qs(urlsplit(address).query).get("continuationToken", [None])
+        if token is None or more or token == requested:
+            raise DeserializationError("the address of its next page has no new token")
 
 
 _LIMIT_SECONDS = 300.0

@@ -10,7 +10,6 @@ import base64
 import json
 from dataclasses import dataclass, replace
 from datetime import datetime
-from pathlib import Path
 from typing import TYPE_CHECKING
 from uuid import UUID
 
@@ -25,20 +24,11 @@ from mirror_assets.features.fabric.errors import (
     MIRRORING_STOPPED,
     FabricRefused,
 )
-from mirror_assets.features.fabric.fabric_settings import PUBLIC_ENDPOINT
+from mirror_assets.landing.names import TableName
 from mirror_assets.monitoring import DEFAULT_SCHEMA, DatabaseState
 
 if TYPE_CHECKING:
     from mirror_assets.features.fabric.client import FabricClient
-
-
-@dataclass(frozen=True)
-class Workspace:
-    """A workspace and the endpoint of its REST API. `ca_bundle` replaces the public certificate authorities."""
-
-    id: UUID
-    endpoint: str = PUBLIC_ENDPOINT
-    ca_bundle: Path | None = None
 
 
 @dataclass(frozen=True)
@@ -53,8 +43,7 @@ class Database:
 class ReportedTable:
     """A mirrored table as Fabric reports it; `state` is a text, because Fabric may add states."""
 
-    schema: str | None
-    table: str
+    name: TableName
     state: str
     error_code: str | None
     message: str | None
@@ -83,11 +72,9 @@ class TargetProperties(_Document):
 
     def differences(self, wanted: TargetProperties) -> tuple[str, ...]:
         """Return the properties whose values differ from the wanted ones, with both values."""
-        found, differing = self.model_dump(mode="json"), wanted.model_dump(mode="json", exclude_none=True)
+        pairs = ((name, getattr(self, name), value) for name, value in wanted.model_dump(exclude_none=True).items())
         return tuple(
-            f"{name} is {json.dumps(found[name])}, not {json.dumps(value)}"
-            for name, value in differing.items()
-            if found[name] != value
+            f"{name} is {json.dumps(own)}, not {json.dumps(value)}" for name, own, value in pairs if own != value
         )
 
 
@@ -105,7 +92,9 @@ class _Part(_Document):
     payload: str
 
 
-class _Mirroring(_Document):
+class Mirroring(_Document):
+    """What a mirrored database mirrors, and the properties of its tables."""
+
     source: str = Field(validation_alias=AliasPath("properties", "source", "type"))
     target: TargetProperties = Field(validation_alias=AliasPath("properties", "target", "typeProperties"))
 
@@ -116,29 +105,12 @@ class Definition(_Document):
     parts: tuple[_Part, ...] = Field(validation_alias=AliasPath("definition", "parts"))
 
     @property
-    def target(self) -> TargetProperties | None:
-        """The properties of the mirrored tables; None if the definition is unreadable."""
-        mirroring = self._mirroring
-        return None if mirroring is None else mirroring.target
-
-    def misfit(self, default_schema: str = DEFAULT_SCHEMA) -> str | None:
-        """Return why the mirrored database is not an open mirror like ours, or None if it is."""
-        mirroring = self._mirroring
-        if mirroring is None:
-            return f"its definition has no readable {PART}"
-        if mirroring.source != _SOURCE:
-            return f"mirrors {mirroring.source}, not a landing zone"
-        schema = mirroring.target.defaultSchema
-        if schema != default_schema:
-            return f"has the default schema {schema!r}, not {default_schema!r}"
-        return None
-
-    @property
-    def _mirroring(self) -> _Mirroring | None:
+    def mirroring(self) -> Mirroring | None:
+        """The source and the properties of the mirrored tables; None if the definition is unreadable."""
         for part in self.parts:
             if part.path == PART:
                 try:
-                    return _Mirroring.model_validate_json(base64.b64decode(part.payload, validate=True))
+                    return Mirroring.model_validate_json(base64.b64decode(part.payload, validate=True))
                 except ValueError:  # of base64, or pydantic's ValidationError
                     return None
         return None
@@ -202,9 +174,13 @@ def _find(client: FabricClient, name: str, target: TargetProperties) -> Created 
     found = next((database for database in client.databases() if database.name == name), None)
     if found is None:
         return None
-    definition = client.definition(found.id)
-    why = definition.misfit(target.defaultSchema)
-    if why is not None:
+    mirroring, why = client.definition(found.id).mirroring, None
+    if mirroring is None:
+        why = f"its definition has no readable {PART}"
+    elif mirroring.source != _SOURCE:
+        why = f"mirrors {mirroring.source}, not a landing zone"
+    elif mirroring.target.defaultSchema != target.defaultSchema:
+        why = f"has the default schema {mirroring.target.defaultSchema!r}, not {target.defaultSchema!r}"
+    if mirroring is None or why is not None:
         raise FABRIC_ITEM_UNFIT(name=name, item=str(found.id), why=why)
-    differences = definition.target.differences(target) if definition.target else ()
-    return Created(found, was_there=False, differences=differences)
+    return Created(found, was_there=False, differences=mirroring.target.differences(target))

@@ -42,8 +42,8 @@ FABRIC_DENIED = ErrorRow(
     SettingError,
     "Fabric denies access to this identity, or the identity could not get a token.",
     "Fabric refused to {what}: {why}.",
-    "check mirror.fabric.credential and its environment variables. The identity needs the role Contributor in the"
-    " workspace; a service principal also needs the tenant setting that lets it use Fabric's APIs.",
+    "check landing_zone.onelake.credential and its environment variables. The identity needs the role Contributor in"
+    " the workspace; a service principal also needs the tenant setting that lets it use Fabric's APIs.",
     "mirror-assets fabric status",
 )
 FABRIC_ITEM_MISSING = ErrorRow(

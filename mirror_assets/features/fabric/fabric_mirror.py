@@ -13,15 +13,15 @@ from mirror_assets.config.errors import Problem
 from mirror_assets.config.model import Config
 from mirror_assets.errors import MirrorError
 from mirror_assets.feature import MirrorPlace
-from mirror_assets.features.fabric.database import ReportedTable, Workspace
+from mirror_assets.features.fabric.database import ReportedTable
 from mirror_assets.features.fabric.fabric_settings import FabricConfig, FabricMirrorSettings
-from mirror_assets.lakes.azure_identity import CredentialKind, credential_of
+from mirror_assets.lakes.azure_identity import credential_of
 from mirror_assets.landing.folders import table_names
 from mirror_assets.landing.format import Manifest
 from mirror_assets.landing.names import TableName, landing_number
 from mirror_assets.monitoring import DEFAULT_SCHEMA, DatabaseStatus, Mirror, MonitoredTable, Pace, TableState
 from mirror_assets.zones import Store
-from mirror_assets.zones.onelake.onelake_zone import OneLakeAddress, spark_reach
+from mirror_assets.zones.onelake.onelake_zone import OneLakeAddress, OneLakeConfig, OneLakeIdentity, spark_reach
 
 if TYPE_CHECKING:  # it loads a part of Azure's SDK
     from mirror_assets.features.fabric.client import FabricClient
@@ -107,15 +107,14 @@ class FabricMirror:
         An identity that may not read the definition can still mirror.
         """
         try:
-            properties = self._response(self._client.definition).target
+            mirroring = self._response(self._client.definition).mirroring
         except MirrorError:
             return None
-        return None if properties is None else properties.retentionInDays
+        return None if mirroring is None else mirroring.target.retentionInDays
 
     def at_once(self) -> FabricMirror:
         """Return a mirror that sends each request once and caches the response, for all tables."""
-        place = (self._store, self._tables, self._default_schema)
-        return FabricMirror(self._client, self._database, *place, caches=True)
+        return FabricMirror(self._client, self._database, self._store, self._tables, self._default_schema, caches=True)
 
     @property
     def pace(self) -> Pace:
@@ -129,16 +128,14 @@ class FabricMirror:
     def status(self) -> tuple[FabricTable, ...]:
         """Return every table that Fabric mirrors, by name."""
         folders = {self._identity(name): name for name in table_names(self._store)}
-        named = {
-            folders.get(self._identity(_name(reported)), _name(reported)): reported
-            for reported in self._response(self._client.tables)
-        }
+        reported = self._response(self._client.tables)
+        named = {folders.get(self._identity(one.name), one.name): one for one in reported}
         return tuple(self._table(name, named[name]) for name in sorted(named))
 
     def table(self, name: TableName) -> FabricTable | None:
         """Return one table, or None if Fabric does not mirror it."""
         for reported in self._response(self._client.tables):
-            if self._identity(_name(reported)) == self._identity(name):
+            if self._identity(reported.name) == self._identity(name):
                 return self._table(name, reported)
         return None
 
@@ -171,55 +168,48 @@ class FabricMirror:
         )
 
 
-def _name(reported: ReportedTable) -> TableName:
-    return TableName(reported.schema, reported.table)
-
-
 _PORTAL = "https://app.fabric.microsoft.com/groups"
-_NO_IDENTITY = (
-    "Spark can't read the mirror with the credential `default`; name client_secret, managed_identity or "
-    "workload_identity"
-)
 
 
 def fabric_place(config: Config) -> MirrorPlace | None:
     """Return the mirrored database at the landing zone's endpoint; None without its settings."""
-    fabric, tables = FabricMirrorSettings.of(config.mirror).fabric, folder_of_tables(config)
-    if fabric is None or tables is None:
+    fabric, zone = FabricMirrorSettings.of(config.mirror).fabric, config.landing_zone.onelake
+    if fabric is None or zone is None:
         return None
+    tables = tables_beside(zone)
 
     def opened(store: Store) -> Mirror:
-
-        client = open_fabric(fabric, UUID(tables.workspace))
+        client = open_fabric(fabric, zone, UUID(tables.workspace))
         return FabricMirror(client, UUID(tables.item), store, tables.abfss, fabric.default_schema)
 
-    is_unreadable = fabric.credential is CredentialKind.DEFAULT
+    reach = spark_reach(tables, zone.credential)
+    unreadable = Problem(
+        "landing_zone.onelake.credential",
+        f"Spark can't read the mirror with the credential `{zone.credential.value}`; name client_secret, "
+        "managed_identity or workload_identity",
+    )
     return MirrorPlace(
         "fabric",
         f"[Fabric's portal]({_PORTAL}/{tables.workspace}); the job `checks` records what has changed",
         tables.abfss,
         tables.url,
         fabric.default_schema,
-        fabric.credential.value,
+        zone.credential.value,
         opened,
-        None if is_unreadable else spark_reach(tables, fabric.credential),
-        Problem("mirror.fabric.credential", _NO_IDENTITY) if is_unreadable else None,
+        reach,
+        unreadable if reach is None else None,
     )
 
 
-def folder_of_tables(config: Config) -> OneLakeAddress | None:
-    """Return the folder of the mirrored tables, in the item of the landing zone; None if that is not on OneLake."""
-    zone = config.landing_zone.onelake
-    return None if zone is None else replace(zone.address, folder="Tables")
-
-
-def open_fabric(fabric: FabricConfig, workspace: UUID) -> FabricClient:
-    """Return the client of this workspace, one for the process. Raises CREDENTIAL_INCOMPLETE."""
-    return _shared_client(Workspace(workspace, fabric.endpoint, fabric.ca_bundle), fabric.credential)
+def tables_beside(zone: OneLakeConfig) -> OneLakeAddress:
+    """Return the folder of the mirrored tables, in the item of the landing zone."""
+    return replace(zone.address, folder="Tables")
 
 
 @cache
-def _shared_client(workspace: Workspace, kind: CredentialKind) -> FabricClient:
+def open_fabric(fabric: FabricConfig, identity: OneLakeIdentity, workspace: UUID) -> FabricClient:
+    """Return the client of this workspace, one for the process. Raises CREDENTIAL_INCOMPLETE."""
     from mirror_assets.features.fabric.client import FabricClient
 
-    return FabricClient(workspace, credential_of(kind, workspace.ca_bundle))
+    credential = credential_of(identity.credential, identity.ca_bundle)
+    return FabricClient(workspace, credential, fabric.endpoint, identity.ca_bundle)

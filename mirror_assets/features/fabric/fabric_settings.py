@@ -10,9 +10,8 @@ from pydantic import BeforeValidator, Field
 
 from mirror_assets.config.document import Document
 from mirror_assets.config.setting_values import SchemaName
-from mirror_assets.lakes.azure_identity import CredentialKind
 from mirror_assets.monitoring import DEFAULT_SCHEMA
-from mirror_assets.settings import Folder, Section
+from mirror_assets.settings import Section
 
 if TYPE_CHECKING:
     from mirror_assets.config.rules import Mistakes
@@ -29,13 +28,11 @@ def _endpoint(value: object) -> object:
 
 
 class FabricConfig(Section):
-    """The mirrored database that applies the landing files; the landing zone's URL names it."""
+    """The mirrored database that applies the landing files: the landing zone has its address and identity."""
 
     endpoint: Annotated[str, BeforeValidator(_endpoint)] = Field(
         default=PUBLIC_ENDPOINT, description="Address of Fabric's REST API."
     )
-    credential: CredentialKind = Field(default=CredentialKind.DEFAULT, description="How to obtain a token.")
-    ca_bundle: Folder | None = Field(default=None, description="PEM bundle of CAs to trust; null: the default ones.")
     default_schema: SchemaName = Field(default=DEFAULT_SCHEMA, description="Schema of tables without one.")
 
 

@@ -37,7 +37,6 @@ class RuleFinding:
     rule: DiscoverRule
     place: Place
     finding: PlaceFinding | None
-    is_scanned: bool = False
 
     def deleted_since(self, before: PlaceFinding | None) -> set[str]:
         """Return the addresses of the tables that an earlier finding has and this one lacks."""
@@ -59,7 +58,10 @@ def choose_tables(
     has remains mirrored. If it has none of them, neither is mirrored: the choice would depend on the order in which
     they were found.
     """
-    own = _own_places(config)
+    mirror = config.mirror_place.tables if config.mirror_place else str(config.mirror.path)
+    own = {config.zone.uri: "the landing zone", mirror: "the mirror"}
+    for feature in config.all_features:
+        own |= feature.places(config)
     judged = [
         _judge(config, one, one.finding, folder, own)
         for one in findings
@@ -78,9 +80,9 @@ def choose_tables(
 
 
 def _judge(
-    config: Config, one: RuleFinding, finding: PlaceFinding, folder: FoundFolder, own: Iterable[tuple[str, str]]
+    config: Config, one: RuleFinding, finding: PlaceFinding, folder: FoundFolder, own: Mapping[str, str]
 ) -> DiscoveredTable:
-    """Return the state of a folder, without regard to others."""
+    """Return the state of a folder, without regard to others; `own` are the folders that this project writes."""
     rule, path = one.rule, PurePosixPath(one.place.label, folder.path)
     try:
         address = one.place.address(folder.path)
@@ -89,7 +91,7 @@ def _judge(
     name, location = rule.name(path), _location(config, address)
     keys = rule.keys_of(name)
     keys = config.defaults.keys if keys is None else keys
-    inside = next((words for words, place in own if _holds(place, location)), None)
+    inside = next((words for place, words in own.items() if _holds(place, location)), None)
     if inside:
         state, reason = FoundState.EXCLUDED, f"it is in {inside}"
     elif rule.excludes(path):
@@ -191,13 +193,6 @@ def _outcome(one: RuleFinding, rows: Sequence[DiscoveredTable]) -> RuleOutcome:
 def _location(config: Config, address: str) -> str:
     """Return the last known location of a table: a catalog's table may be in a folder that a rule finds."""
     return last_address(address, config.catalogs) or address
-
-
-def _own_places(config: Config) -> list[tuple[str, str]]:
-    """Return the folders that this project writes, each with words for it."""
-    mirror = config.mirror_place.tables if config.mirror_place else str(config.mirror.path)
-    of_features = [(place.what, place.uri) for feature in config.all_features for place in feature.places(config)]
-    return [*of_features, ("the landing zone", config.zone.uri), ("the mirror", mirror)]
 
 
 def _holds(folder: str, address: str) -> bool:

@@ -90,12 +90,14 @@ def init(
         if value and not catalog:
             raise click.UsageError(f"--{option} goes with --catalog")
     from mirror_assets.cli.output import note
-    from mirror_assets.features.init.with_spark.draft import counted, make_draft, require_new
+    from mirror_assets.features.init.errors import FILE_EXISTS
+    from mirror_assets.features.init.with_spark.draft import counted, make_draft
     from mirror_assets.features.init.with_spark.survey import CatalogRequest, open_catalog, open_lake
 
     began, sql = time.monotonic(), sql or file.with_suffix(".sql")
-    if not force:
-        require_new(file, sql)
+    for existing in (file, sql):
+        if existing.exists() and not force:
+            raise FILE_EXISTS(file=existing)
     settings = {name: value for name, value in store.items() if value is not None}
     if catalog:
         named = (catalog, schema or "*", token_variable, stores)
@@ -176,6 +178,18 @@ def _show(draft: Draft, title: str, *, as_json: bool) -> None:
     show(title, columns, rows, lines, as_json=as_json)
 
 
+@dataclass(frozen=True)
+class FoundLine:
+    """A folder that a rule has found; `rule` is the rule's line in the file."""
+
+    table: str
+    address: str
+    rule: str
+    state: str
+    reason: str
+    keys: tuple[str, ...]
+
+
 @click.command(epilog=examples("discover", "discover --accept", "discover --json"))
 @click.option("--accept", is_flag=True, help="Remove all tables that are no longer listed.")
 @configured
@@ -205,18 +219,6 @@ def discover(config: Path | None, *, accept: bool, as_json: bool) -> Exit:
         note(f"error: {message}")
     is_fine = all(rule.is_well for rule in found.discovered.rules) and not found.discovered.refused
     return Exit.FINE if is_fine else Exit.FAILED
-
-
-@dataclass(frozen=True)
-class FoundLine:
-    """A folder that a rule has found; `rule` is the rule's line in the file."""
-
-    table: str
-    address: str
-    rule: str
-    state: str
-    reason: str
-    keys: tuple[str, ...]
 
 
 def _note(config: Config, rule: RuleOutcome) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
 from pydantic import Field
@@ -14,7 +13,6 @@ from mirror_assets.features.init.finding import PlaceFinding
 from mirror_assets.landing.format import Record
 from mirror_assets.landing.names import DISCOVERED, TableName
 from mirror_assets.landing.steps import ControlFile, drive, read_control_file, write_control_file
-from mirror_assets.zones import Store
 from mirror_assets.zones.landing_zone import Zone
 
 if TYPE_CHECKING:
@@ -57,27 +55,18 @@ def name_key(name: str) -> str:
     return TableName.parse(name).folder.casefold()
 
 
-@dataclass(frozen=True)
-class MemoryFile:
-    """The memory as it was read from a landing zone; None before its first scan."""
+def read_memory(zone: Zone, *, replaces_damaged: bool) -> ControlFile[DiscoveryMemory]:
+    """Read the memory of a landing zone; its record is None before the first scan.
 
-    store: Store
-    found: ControlFile[DiscoveryMemory]
+    Raises MEMORY_DAMAGED, unless the file is to be replaced, and what a landing zone's store raises.
+    """
+    store = zone.open()
+    found = drive(read_control_file(DiscoveryMemory, DISCOVERED, is_hint=True), store)
+    if found.content is not None and found.record is None and not replaces_damaged:
+        raise MEMORY_DAMAGED(path=f"{store.root}/{DISCOVERED}")
+    return found
 
-    @classmethod
-    def read(cls, zone: Zone, *, replaces_damaged: bool) -> MemoryFile:
-        """Read the file. Raises MEMORY_DAMAGED, unless it is to be replaced, and what a landing zone's store raises."""
-        store = zone.open()
-        found = drive(read_control_file(DiscoveryMemory, DISCOVERED, is_hint=True), store)
-        if found.content is not None and found.record is None and not replaces_damaged:
-            raise MEMORY_DAMAGED(path=f"{store.root}/{DISCOVERED}")
-        return cls(store, found)
 
-    @property
-    def memory(self) -> DiscoveryMemory | None:
-        """The memory; None if there is no file, or a damaged one that is to be replaced."""
-        return self.found.record
-
-    def write(self, memory: DiscoveryMemory) -> bool:
-        """Write the memory unless it is unchanged; return False if another process has changed it since."""
-        return memory == self.memory or drive(write_control_file(self.found, memory), self.store)
+def write_memory(zone: Zone, found: ControlFile[DiscoveryMemory], memory: DiscoveryMemory) -> bool:
+    """Write the memory unless it is unchanged; return False if another process has changed it since it was found."""
+    return memory == found.record or drive(write_control_file(found, memory), zone.open())

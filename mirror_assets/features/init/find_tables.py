@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import Future, wait
 from dataclasses import replace
 from functools import partial
@@ -18,9 +18,10 @@ from mirror_assets.config.model import Config
 from mirror_assets.errors import MirrorError
 from mirror_assets.features.init.choose_tables import RuleFinding, choose_tables
 from mirror_assets.features.init.discover_rule import DiscoverRule, DiscoverSettings, FromCatalog
-from mirror_assets.features.init.discovery_memory import DiscoveryMemory, MemoryFile
+from mirror_assets.features.init.discovery_memory import DiscoveryMemory, read_memory, write_memory
 from mirror_assets.features.init.errors import NO_RESPONSE, request_failed
-from mirror_assets.features.init.finding import Place, PlaceFinding, list_catalog, list_folders, scan
+from mirror_assets.features.init.finding import Place, PlaceFinding, brief_access, scan
+from mirror_assets.features.init.listing import Listing, list_catalog, list_folders
 from mirror_assets.lakes.catalogs import table_problem, unity_client
 from mirror_assets.lakes.lake_store import LakeAddress
 from mirror_assets.settings import ESCAPE, is_uri
@@ -58,19 +59,23 @@ def _find(config: Config, places: Sequence[Place], when: When, limit: TimeLimit)
     file, trouble, known = None, None, config.discovered.memory
     own = known if isinstance(known, DiscoveryMemory) else None
     try:
-        read = partial(MemoryFile.read, config.zone, replaces_damaged=when is When.ACCEPT)
+        read = partial(read_memory, config.zone, replaces_damaged=when is When.ACCEPT)
         file = limit.call(_ZONE, read, at_most=_ZONE_SECONDS)
     except MirrorError as error:
         trouble = error
-    before = (file.memory if file else None) or own or DiscoveryMemory()
+    before = (file.record if file else None) or own or DiscoveryMemory()
     # The names that are taken are in the memory: a process that can't read it adds nothing to the tables it knows.
     due = When.NEVER if file is None and own is not None else when
-    findings = _findings(config, places, before, due, limit)
+    scanned = _scan_places(config, places, before, due, limit)
+    findings = [
+        RuleFinding(number, rule, place, scanned.get(place.name) or before.finding(place.name))
+        for number, (rule, place) in enumerate(zip(DiscoverSettings.of(config).discover, places, strict=True))
+    ]
     discovered, tables = choose_tables(config, findings, before.sources)
     after, is_saved = before.after(findings, discovered.tables), True
-    if file is not None and any(one.is_scanned for one in findings):
+    if file is not None and scanned:
         try:
-            is_saved = limit.call(_ZONE, partial(file.write, after))
+            is_saved = limit.call(_ZONE, partial(write_memory, config.zone, file, after))
         except MirrorError as error:
             trouble = error
     is_confirmed = file is not None or (own is not None and config.discovered.is_confirmed)
@@ -78,22 +83,17 @@ def _find(config: Config, places: Sequence[Place], when: When, limit: TimeLimit)
     return config.with_found(discovered.with_trouble(trouble) if trouble else discovered, tables), is_saved
 
 
-def _findings(
+def _scan_places(
     config: Config, places: Sequence[Place], memory: DiscoveryMemory, when: When, limit: TimeLimit
-) -> list[RuleFinding]:
-    """Return the finding of each rule: a new one if its place is due, or else the known one."""
-    scanned = dict[str, PlaceFinding]()
+) -> dict[str, PlaceFinding]:
+    """Return the new findings of the places that are due, by their names."""
+    found = dict[str, PlaceFinding]()
     for place in places:
         known = memory.finding(place.name)
-        is_known = known is not None and known.listed_at > 0
-        if place.name not in scanned and when is not When.NEVER and not (when is When.UNKNOWN and is_known):
-            scanned[place.name] = _scanned(config, places, place, when, known, limit)
-    return [
-        RuleFinding(
-            number, rule, place, scanned.get(place.name) or memory.finding(place.name), is_scanned=place.name in scanned
-        )
-        for number, (rule, place) in enumerate(zip(DiscoverSettings.of(config).discover, places, strict=True))
-    ]
+        is_due = when is not When.NEVER and not (when is When.UNKNOWN and known is not None and known.listed_at > 0)
+        if is_due and place.name not in found:
+            found[place.name] = _scanned(config, places, place, when, known, limit)
+    return found
 
 
 def _scanned(
@@ -105,14 +105,11 @@ def _scanned(
     limit: TimeLimit,
 ) -> PlaceFinding:
     """Scan the place; return the known finding with the reason if that fails."""
-    rules = [
-        (number, rule)
-        for number, rule in enumerate(DiscoverSettings.of(config).discover)
-        if places[number].name == place.name
-    ]
+    numbers = [number for number, other in enumerate(places) if other.name == place.name]
+    rules = [DiscoverSettings.of(config).discover[number] for number in numbers]
 
     def is_wanted(path: str) -> bool:
-        return not all(rule.excludes(PurePosixPath(place.label, path)) for _, rule in rules)
+        return not all(rule.excludes(PurePosixPath(place.label, path)) for rule in rules)
 
     request = partial(
         scan,
@@ -129,7 +126,7 @@ def _scanned(
         update = {"trouble": str(error), "code": error.code.value}
         finding = (known or PlaceFinding(place=place.name, listed_at=0)).model_copy(update=update)
     if finding.trouble and finding.trouble != (known.trouble if known else ""):
-        _LOG.warning("%s: the set of tables is unchanged: %s", config.place(f"discover.{rules[0][0]}"), finding.trouble)
+        _LOG.warning("%s: the set of tables is unchanged: %s", config.place(f"discover.{numbers[0]}"), finding.trouble)
     return finding
 
 
@@ -150,11 +147,7 @@ def place_of(config: Config, rule: DiscoverRule) -> Place:
 
         name = f"the catalog {client.catalog} of {client.server}, schema {pattern}"
 
-        def names(schema: str) -> Iterator[str]:
-            return (table.name for table in client.tables(schema))
-
-        listing = partial(list_catalog, client.schemas, names, pattern)
-        return Place(name, label, table_address, config.access, listing)
+        return Place(name, label, table_address, config.access, partial(list_catalog, client, pattern))
 
     store, pattern = config.stores[rule.place.store], rule.place.path
     root = store.address
@@ -166,7 +159,11 @@ def place_of(config: Config, rule: DiscoverRule) -> Place:
         return address
 
     own = PurePosixPath(store.root) if root is None else PurePosixPath(root.container, root.path)
-    listing = partial(list_folders, config.access(store.root), pattern)
+    access = config.access(store.root)
+
+    def listing() -> Listing:
+        return list_folders(brief_access(access), pattern)
+
     return Place(f"{store.root} {pattern}", own.name, folder_address, config.access, listing)
 
 

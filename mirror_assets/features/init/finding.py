@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from enum import Enum
-from fnmatch import fnmatchcase
 from typing import Annotated
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
-from mirror_assets.errors import ErrorCode, MirrorError, RetryError, SettingError
-from mirror_assets.features.init.find_folders import match_folders
+from mirror_assets.errors import ErrorCode, MirrorError, RetryError
+from mirror_assets.features.init.listing import Listing
 from mirror_assets.lakes.access import Access, PlainAccess
 from mirror_assets.source.delta_rs import newest_metadata
 from mirror_assets.source.errors import SourceNotDelta
@@ -22,7 +21,6 @@ _THREADS = 16
 # A scan is repeated soon. deltalake holds Python's lock while it lists HDFS, and Dagster ends a code server that does
 # not respond for half a minute.
 _SHORT = {"timeout": "10s", "max_retries": "1", "retry_timeout": "10s"}
-_WILDCARDS = frozenset("*?[")
 
 
 @dataclass(frozen=True)
@@ -74,53 +72,10 @@ def brief_access(access: Access) -> Access:
     return PlainAccess(access.uri, {**_SHORT, **options} if options else options)
 
 
-def list_folders(root: Access, pattern: str) -> Listing:
-    """Return the folders below a root at paths that match the pattern, such as `*` or `sales/*`.
-
-    It sends one listing per parent folder. Raises SourceUnreadable and SOURCE_UNAVAILABLE.
-    """
-    found = match_folders(brief_access(root), pattern)
-    unlisted = {folder.path: folder.hindrance or "" for folder in found.unlisted}
-    return Listing(found.paths, frozenset(found.parents), unlisted)
-
-
-def list_catalog(schemas: Callable[[], Iterable[str]], names: Callable[[str], Iterable[str]], pattern: str) -> Listing:
-    """Return the tables and views of a catalog as `<schema>/<name>`, in the schemas that match the pattern.
-
-    `schemas` lists the catalog's schemas, and `names` the tables and views of one. They send one request per page. A
-    schema that this identity may not list is in `unlisted`. Raises what they raise.
-    """
-    if not _WILDCARDS & set(pattern):
-        return Listing(tuple(sorted(f"{pattern}/{name}" for name in names(pattern))), frozenset([pattern]))
-    paths, parents, unlisted = list[str](), set[str](), dict[str, str]()
-    for schema in schemas():
-        if not fnmatchcase(schema, pattern):
-            continue
-        try:
-            paths += [f"{schema}/{name}" for name in names(schema)]
-            parents.add(schema)
-        except SettingError as error:
-            unlisted[schema] = error.what
-    return Listing(tuple(sorted(paths)), frozenset(parents), unlisted)
-
-
 # A table that one listing does not have may be in the middle of being replaced.
 _LISTINGS = 2
 _NAMED = 3
 _READ_AGAIN_AT_LATEST_SECONDS = 3600.0
-
-
-@dataclass(frozen=True)
-class Listing:
-    """The paths of possible tables, ascending.
-
-    `parents` are the folders that were listed for them (`""` is the root), and `unlisted` those that can't be listed,
-    each with the reason.
-    """
-
-    paths: tuple[str, ...]
-    parents: frozenset[str]
-    unlisted: Mapping[str, str] = field(default_factory=dict)
 
 
 class FolderKind(str, Enum):
@@ -198,13 +153,15 @@ class PlaceFinding(BaseModel):
     trouble: str = ""
     code: str | None = None
 
-    def to_read(self, wanted: Collection[str], now: float, *, all_others: bool = False) -> tuple[str, ...]:
+    def to_read(
+        self, now: float, wanted: Callable[[str], bool] = lambda _: True, *, all_others: bool = False
+    ) -> tuple[str, ...]:
         """Return the paths of the wanted folders to read now: not those of tables, and those of others when due.
 
         With `all_others`, all others are due.
         """
         others = (x for x in self.folders if x.facts.kind not in (FolderKind.TABLE, FolderKind.UNLISTED))
-        return tuple(x.path for x in others if x.path in wanted and (all_others or x.is_due(now)))
+        return tuple(x.path for x in others if wanted(x.path) and (all_others or x.is_due(now)))
 
     def differs_from(self, before: PlaceFinding | None) -> bool:
         """Return whether it has another content than `before`. Messages with the same error code count as equal."""
@@ -237,8 +194,7 @@ def scan(
     With `accepts_loss`, all tables that are not listed are removed. Raises what `Place.listing` raises.
     """
     finding = after_listing(place.name, place.listing(), before, now, accepts_loss=accepts_loss)
-    paths = {folder.path for folder in finding.folders if wanted(folder.path)}
-    return finding.with_facts(place.read(finding.to_read(paths, now, all_others=all_others)), now)
+    return finding.with_facts(place.read(finding.to_read(now, wanted, all_others=all_others)), now)
 
 
 def after_listing(
@@ -265,8 +221,9 @@ def after_listing(
         elif folder.missing + 1 < _LISTINGS:
             found[path] = folder.model_copy(update={"missing": folder.missing + 1, "unconfirmed": 0})
     retained = [path for path in lost if path in found and found[path].unconfirmed == _LISTINGS]
+    named = ", ".join(sorted(retained)[:_NAMED]) + (", …" if len(retained) > _NAMED else "")
     trouble = (
-        f"{len(retained)} of {len(tables)} tables are no longer listed ({_some(retained)}): they are mirrored as "
+        f"{len(retained)} of {len(tables)} tables are no longer listed ({named}): they are mirrored as "
         "before. Next: check whether the place is mounted and can be listed from here. If the tables were deleted, run "
         "`mirror-assets discover --accept`."
     )
@@ -289,7 +246,3 @@ def _listed(listing: Listing, known: Mapping[str, FoundFolder], now: float) -> d
             found[path] = FoundFolder(path=path, facts=facts, first_seen=now, read_at=now)
     hidden = {path for path in known if any(path.startswith(f"{folder}/") for folder in listing.unlisted)}
     return {path: known[path] for path in hidden} | found
-
-
-def _some(paths: Sequence[str]) -> str:
-    return ", ".join(sorted(paths)[:_NAMED]) + (", …" if len(paths) > _NAMED else "")

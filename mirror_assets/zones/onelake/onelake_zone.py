@@ -31,10 +31,8 @@ LANDING_ZONE = "Files/LandingZone"
 
 _GUID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 _HOST = re.compile(r"[A-Za-z0-9.-]+(:[0-9]{1,5})?")
-_CREDENTIAL_NEEDED = (
-    "Spark can't use the credential `default`; set client_secret, managed_identity or workload_identity, or "
-    "`staging: upload`"
-)
+# Hadoop's driver would read with the machine's managed identity instead.
+_NOT_IN_HADOOP = (CredentialKind.DEFAULT, CredentialKind.CERTIFICATE)
 
 
 @dataclass(frozen=True)
@@ -115,23 +113,31 @@ class Staging(str, Enum):
     UPLOAD = "upload"
 
 
-class OneLakeConfig(Section):
+class OneLakeIdentity(Section):
+    """The identity and the CAs with which OneLake and Fabric's REST API are reached."""
+
+    credential: CredentialKind = Field(default=CredentialKind.DEFAULT, description="How to obtain a token.")
+    ca_bundle: Folder | None = Field(default=None, description="PEM bundle of CAs to trust; null: the default ones.")
+
+
+class OneLakeConfig(OneLakeIdentity):
     """A landing zone on OneLake."""
 
     url: Text = Field(description="URL of the landing zone, copied from the portal.")
-    credential: CredentialKind = Field(default=CredentialKind.DEFAULT, description="How to obtain a token.")
     staging: Staging = Field(default=Staging.UPLOAD, description="Which process writes the staged parts.")
     staging_path: Folder = Field(
         default=Path("./staging"), validate_default=True, description="Folder for `staging: upload`."
     )
     api_version: Text | None = Field(default=None, description="`x-ms-version` to send; null: the SDK's newest.")
-    ca_bundle: Folder | None = Field(default=None, description="PEM bundle of CAs to trust; null: the default ones.")
 
     @model_validator(mode="after")
     def _check(self) -> Self:
-        if self.staging is Staging.DIRECT and self.credential is CredentialKind.DEFAULT:
-            raise ValueError(_CREDENTIAL_NEEDED)
-        _ = self.address  # raises ValueError for an invalid URL
+        reach = spark_reach(self.address, self.credential)  # raises ValueError for an invalid URL
+        if self.staging is Staging.DIRECT and reach is None:
+            raise ValueError(
+                f"Spark can't use the credential `{self.credential.value}`; set client_secret, managed_identity or "
+                "workload_identity, or `staging: upload`"
+            )
         return self
 
     @property
@@ -181,7 +187,9 @@ class OneLakeConfig(Section):
         return LocalStore(self.staging_path / self.address.item) if self.staging is Staging.UPLOAD else None
 
 
-def spark_reach(address: OneLakeAddress, credential: CredentialKind) -> SparkReach:
-    """Return how Spark reaches the folders of the address's workspace with this credential."""
+def spark_reach(address: OneLakeAddress, credential: CredentialKind) -> SparkReach | None:
+    """Return how Spark reaches the folders of the address's workspace; None if it can't use this credential."""
+    if credential in _NOT_IN_HADOOP:
+        return None
     identity = abfs_settings(address.host, credential, address.workspace)
     return SparkReach(onelake_settings(address.host) | identity, (HADOOP_AZURE,))

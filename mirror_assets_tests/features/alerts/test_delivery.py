@@ -11,13 +11,13 @@ from hypothesis import given
 from mirror_assets.errors import RetryError
 from mirror_assets.features.alerts.alert_settings import AlertsConfig, ReceiverConfig
 from mirror_assets.features.alerts.delivery import AlertDelivery
+from mirror_assets.features.alerts.errors import AlertsCode
 from mirror_assets.features.alerts.messages import Message
-from mirror_assets.features.alerts.receivers import AlertsCode
-from mirror_assets.landing.problems import MessageKind, Mute, ProblemFile, ProblemKey, Severity, StoredProblem
+from mirror_assets.landing.problems import MessageKind, ProblemFile, ProblemKey, Severity, StoredProblem
 from mirror_assets.pipeline.evaluation import Evaluation, FailedCheck, newly_open
 from mirror_assets_tests.features.alerts.problems import problem
 
-_MINUTE, _HOUR = 60_000, 3_600_000
+_MINUTE = 60_000
 
 
 def settings(remind_hours: float | None = None, **receivers: str) -> AlertsConfig:
@@ -93,17 +93,6 @@ def test_a_receiver_that_is_down_gets_the_beginning_later_and_not_what_has_ended
     assert [(kind, subject) for name, kind, subject in deliveries.got if name == "hook"] == [(MessageKind.BEGUN, "b")]
 
 
-def test_an_end_that_was_not_accepted_is_sent_later() -> None:
-    deliveries = Deliveries(settings(hook="warn"))
-    deliveries.evaluate(0, problem("a"))
-    deliveries.down = {"hook"}
-    deliveries.evaluate(5)
-    deliveries.down = set()
-    deliveries.evaluate(5)
-    deliveries.evaluate(5)
-    assert deliveries.kinds == [MessageKind.BEGUN, MessageKind.ENDED]
-
-
 def test_a_message_that_is_never_accepted_holds_up_no_other_and_a_dead_receiver_costs_two_attempts() -> None:
     deliveries = Deliveries(settings(hook="warn"))
     deliveries.refused = {"a"}
@@ -126,29 +115,12 @@ def test_receivers_that_were_removed_or_added() -> None:
     assert len(deliveries.got) == 2
 
 
-def test_open_problems_are_repeated() -> None:
-    deliveries = Deliveries(settings(6, hook="warn"))
-    for _ in range(24 * 12 + 2):
-        deliveries.evaluate(5, problem("a"))
-    assert deliveries.kinds == [MessageKind.BEGUN, *[MessageKind.REMINDER] * 4]
-
-
 def test_problems_of_one_incident_are_one_message() -> None:
     deliveries = Deliveries(settings(hook="warn"))
     deliveries.evaluate(
         0, problem("a"), problem("a", check="retention"), *(problem(f"t{n}", incident="7") for n in range(9))
     )
     assert len(deliveries.got) == 2
-
-
-def test_a_muted_table_is_silent_until_its_time() -> None:
-    deliveries = Deliveries(settings(hook="warn"))
-    deliveries.file = ProblemFile(mutes=(Mute(subject="a", until_ms=2 * _HOUR),))
-    deliveries.evaluate(0, problem("a"), problem("b"))
-    deliveries.evaluate(60, problem("a"))
-    assert [subject for _, _, subject in deliveries.got] == ["b", "b"]
-    deliveries.evaluate(61, problem("a"))
-    assert deliveries.got[2:] == [("hook", MessageKind.BEGUN, "a")]
 
 
 def test_the_claim_of_another_evaluator_is_left_alone_for_three_minutes() -> None:
@@ -165,31 +137,6 @@ def test_the_end_is_sent_if_the_evaluator_that_claimed_the_beginning_was_killed(
     deliveries.file = ProblemFile(problems=(problem("a", Severity.WARN).model_copy(update={"claimed_ms": 0}),))
     deliveries.evaluate(5)
     assert deliveries.got == [("hook", MessageKind.ENDED, "a")]
-
-
-_EVALUATIONS = st.lists(
-    st.tuples(
-        st.integers(0, 30),
-        st.sets(st.sampled_from("abc")),
-        st.sets(st.sampled_from(["hook", "other"])),
-    ),
-    max_size=30,
-)
-
-
-@given(_EVALUATIONS)
-def test_every_receiver_gets_beginnings_and_ends_in_turn(evaluations: list[tuple[int, set[str], set[str]]]) -> None:
-    deliveries = Deliveries(settings(hook="warn", other="warn"))
-    for minutes, failing, down in evaluations:
-        deliveries.down = down
-        deliveries.evaluate(minutes, *map(problem, sorted(failing)))
-    deliveries.down = set()
-    deliveries.evaluate(5)
-    deliveries.evaluate(5)
-    for name in ("hook", "other"):
-        for subject in "abc":
-            kinds = [kind for receiver, kind, about in deliveries.got if (receiver, about) == (name, subject)]
-            assert kinds == [MessageKind.BEGUN, MessageKind.ENDED] * (len(kinds) // 2)
 
 
 _KEYS = [ProblemKey(f"t{n}", "landing", "file_continuity") for n in range(3)]

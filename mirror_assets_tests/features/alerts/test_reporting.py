@@ -20,7 +20,7 @@ from mirror_assets.landing.problems import Mute, ProblemStore
 from mirror_assets.landing.rebuild import begin_rebuild
 from mirror_assets.landing.steps import drive
 from mirror_assets.orchestration.check_jobs import ALL_CHECKS, CheckTables
-from mirror_assets.orchestration.reporting import OUTAGE_TAG, discovery_results
+from mirror_assets.orchestration.reporting import OUTAGE_TAG
 from mirror_assets.source.log import DeltaLog
 from mirror_assets.zones import LocalStore
 from mirror_assets.zones.errors import STORE_FULL, STORE_UNAVAILABLE
@@ -57,7 +57,8 @@ def test_a_new_error_is_one_message_and_one_failed_run_and_its_end_is_one_messag
     told = step.step_failure_data.user_failure_data
     assert told is not None
     assert "1 new problem: sales.t001: check not_failing fails (log_gap): " in (told.description or "")
-    assert deployment.later(10) == [True] * 2, "a problem fails one run"
+    deployment.reload()
+    assert deployment.later(10) == [True] * 2, "a problem fails one run, also when definitions are loaded again"
     assert receiver.titles() == ["sales.t001: check not_failing fails (log_gap)"]
     assert receiver.messages()[0].splitlines()[:4] == [
         "1 run of sales.t001 failed: version 3 is missing.",
@@ -143,6 +144,19 @@ def test_a_rebuild_that_fails_is_one_message_with_its_own_reason(deployment: Dep
     assert "the rebuild fails as well: 1 row has a NULL key." in receiver.messages()[0]
 
 
+def test_a_table_whose_run_was_killed_is_reported_if_that_happens_again(
+    deployment: Deployment, receiver: WebReceiver
+) -> None:
+    deployment.fail("t001", ErrorCode.RUN_KILLED, "sales.t001: run 17 was killed.")
+    deployment.checks(5)
+    deployment.fix("t001")
+    deployment.checks(5)
+    assert receiver.bodies == []
+    deployment.fail("t001", ErrorCode.RUN_KILLED, "sales.t001: run 18 was killed.", times=2)
+    deployment.later(10)
+    assert receiver.titles() == ["sales.t001: check not_failing fails (run_killed)"]
+
+
 def test_an_unreachable_landing_zone_is_one_message_and_ends_no_problem(
     deployment: Deployment, receiver: WebReceiver, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -179,15 +193,6 @@ def test_a_landing_zone_that_refuses_writes_is_one_message(
         "Ended: landing zone: can't be used (store_full)",
         "sales.t000: check lag fails",
     ]
-
-
-def test_a_receiver_that_is_down_gets_each_message_once(deployment: Deployment, receiver: WebReceiver) -> None:
-    receiver.is_down = True
-    deployment.fail("t000", ErrorCode.LOG_GAP, "sales.t000: version 3 is missing. Next: rebuild it.")
-    deployment.later(10)
-    receiver.is_down = False
-    deployment.later(10)
-    assert receiver.titles() == ["sales.t000: check not_failing fails (log_gap)"]
 
 
 def test_a_manual_run_of_some_checks_ends_only_what_it_has_evaluated(
@@ -340,26 +345,6 @@ def test_definitions_load_without_the_libraries_that_send() -> None:
     assert ran.stdout.strip() == "set()"
 
 
-def test_a_taken_name_and_a_place_that_lost_its_tables_are_problems(tmp_path: Path) -> None:
-    lake = DiskLake(tmp_path)
-    lake.add("sales/orders")
-    lake.configure('{from: {store: lake, path: "*/*"}, keys: {default: [id]}}')
-    lake.load()
-    lake.add("backup/orders")
-    found = {key.check: failed for key, failed in discovery_results(lake.load(When.REFRESH))}
-    assert found["discover"] is None
-    taken = found["name_taken"]
-    assert taken is not None
-    assert taken.what == "is not mirrored: the name orders is taken"
-    assert taken.next_step == "rename or exclude the new folder, or list it under `tables`."
-    lake.lake.rename(tmp_path / "unmounted")
-    lake.lake.mkdir()
-    lake.load(When.REFRESH)
-    lost = {key.check: failed for key, failed in discovery_results(lake.load(When.REFRESH))}["discover"]
-    assert lost is not None
-    assert "2 of 2 tables are no longer listed" in lost.text
-
-
 _RULES = """\
 stores:
   lake: {root: ./lake}
@@ -402,6 +387,7 @@ def test_a_place_and_its_tables_that_vanish_are_one_message_until_they_are_back(
     _later(deployment, 4)
     assert kinds(receiver) == ["failure"]
     assert "is not listed as before" in receiver.titles()[0]
+    assert "2 of 2 tables are no longer listed" in receiver.messages()[0]
     assert len(deployment.config.names) == 2, "they are mirrored as before"
     (lake.lake / "a").rmdir()
     lake.lake.rmdir()
@@ -419,4 +405,5 @@ def test_a_newcomer_whose_name_is_taken_is_one_warning_and_the_mirrored_table_st
     _later(deployment, 3)
     assert kinds(receiver) == ["warning"]
     assert receiver.titles()[0].endswith("Backup/t777: is not mirrored: the name sales.t777 is taken")
+    assert "Next: rename or exclude the new folder, or list it under `tables`." in receiver.messages()[0]
     assert deployment.config.table("sales.t777").source.endswith("/a/t777")

@@ -14,8 +14,10 @@ from mirror_assets.errors import ErrorCode, SettingError
 from mirror_assets.features.demo.claim import (
     MARK,
     ZONE_MARK,
+    claim,
     claim_folder,
     claim_tables,
+    clear,
     clear_folder,
     clear_tables,
 )
@@ -114,6 +116,6 @@ def test_a_mirror_in_fabric_leaves_every_folder_alone(tmp_path: Path, monkeypatc
     LocalStore(tmp_path).create("mirror/theirs", b"x")
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(OneLakeConfig, "open", lambda _: MemoryStore())
-    demo._claim(config)
-    demo._clear(config)
+    claim(config)
+    clear(config)
     assert (tmp_path / "mirror/theirs").exists()

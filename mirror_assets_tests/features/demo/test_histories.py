@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import datetime
-
 import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
@@ -23,7 +21,6 @@ OPERATIONS = {
     "weather": [CREATE, "WRITE", "MERGE", "UPDATE", "WRITE", "OPTIMIZE"],
     "flights": [CREATE, "WRITE", "WRITE", "OPTIMIZE", "MERGE", "DELETE", ADD, "UPDATE"],
 }
-LATE_DAY = datetime.date(2013, 1, 15)
 
 
 def faulty_versions(demo: Demo, table: str, keys: tuple[str, ...]) -> list[int]:
@@ -51,11 +48,6 @@ def replayed(feed: pa.Table, keys: tuple[str, ...]) -> pa.Table:
 
 def test_keys_are_unique_and_whole_at_every_version(demo: Demo) -> None:
     assert [table for table in demo.tables if faulty_versions(demo, table, demo.keys[table])] == []
-
-
-def test_wrong_keys_are_found_at_every_version(demo: Demo) -> None:
-    assert faulty_versions(demo, "airports", ("tz",)) == [0, 1, 2, 3, 4, 5]
-    assert faulty_versions(demo, "airports", ("faa", "tzone")) == [0, 1, 2]
 
 
 def test_operations(demo: Demo) -> None:
@@ -96,20 +88,6 @@ def test_an_overwrite_deletes_and_inserts_every_key(demo: Demo) -> None:
 
 
 @all_tables
-def test_a_replaced_day_deletes_and_inserts_its_keys(demo: Demo) -> None:
-    day = demo.changes("weather", 4)
-    assert len(day) == 48
-    assert [key for kind, *key in day if kind == "delete"] == [key for kind, *key in day if kind == "insert"]
-
-
-@all_tables
-def test_a_day_of_flights_arrives_late(demo: Demo) -> None:
-    before, after = (pc.sum(pc.equal(demo.rows("flights", version)["date"], LATE_DAY)).as_py() for version in (1, 2))
-    assert before == 0
-    assert len(demo.changes("flights", 2)) == after > 800
-
-
-@all_tables
 def test_deletion_vectors_on_planes_only(demo: Demo) -> None:
     def with_vectors(table: str) -> set[str]:
         log = (demo.root / "lake" / table / "_delta_log").glob("*.json")
@@ -120,22 +98,9 @@ def test_deletion_vectors_on_planes_only(demo: Demo) -> None:
 
 
 @all_tables
-def test_partitions(demo: Demo) -> None:
-    lake = demo.root / "lake"
-    assert {path.name for path in (lake / "flights").glob("*=*")} == {"month=1", "month=2"}
-    assert {path.name for path in (lake / "weather").glob("*=*")} == {"origin=EWR", "origin=JFK", "origin=LGA"}
-
-
-@all_tables
 def test_flights_end_as_the_package_has_them_without_those_cancelled(demo: Demo) -> None:
     keys, found, expected = demo.keys["flights"], demo.rows("flights"), delivered("flights", MONTHS)
     flown = expected.filter(pc.is_valid(expected["dep_time"]))
     assert sorted_by(found.select(flown.column_names), keys).cast(flown.schema).equals(sorted_by(flown, keys))
     diverted = found.filter(pc.equal(found["remark"], "diverted"))
     assert diverted.num_rows == flown["arr_delay"].null_count > 0
-
-
-@all_tables
-def test_missing_years_of_planes_are_filled_in(demo: Demo) -> None:
-    first, last = (demo.rows("planes", version)["year"].null_count for version in (1, 2))
-    assert first == 70 > last

@@ -15,17 +15,16 @@ from azure.core.credentials import AccessToken
 
 from mirror_assets.errors import ErrorCode, RetryError, SettingError
 from mirror_assets.features.fabric.client import FabricClient
-from mirror_assets.features.fabric.database import Database, TargetProperties, Workspace, definition_payload
+from mirror_assets.features.fabric.database import Database, TargetProperties, definition_payload
 from mirror_assets.features.fabric.errors import FABRIC_REFUSED, FABRIC_UNAVAILABLE, FabricCode, FabricRefused
 from mirror_assets.monitoring import DatabaseState, DatabaseStatus
 from mirror_assets_tests.errors import Expected, raises, raises_row
-from mirror_assets_tests.features.fabric.conftest import place_of
+from mirror_assets_tests.features.fabric.conftest import client_of
 from mirror_assets_tests.worlds.fabric.databases import OPEN_MIRROR, LoopbackDatabase, reported_table
 from mirror_assets_tests.worlds.fabric.interface import Answer
 from mirror_assets_tests.worlds.fabric.loopback import Fault, LoopbackFabric
 from mirror_assets_tests.worlds.onelake.server import LoopbackOneLake
 
-SYNCED = "2026-11-21T05:07:11.0663362Z"
 PLAIN = TargetProperties()
 
 
@@ -42,17 +41,23 @@ def refused(status: int, code: str = "", message: str = "why", **headers: str) -
     return Answer.refusal(status, code, message, **headers)
 
 
+def properties(client: FabricClient, database: UUID) -> TargetProperties:
+    mirroring = client.definition(database).mirroring
+    assert mirroring is not None
+    return mirroring.target
+
+
 def test_a_database_is_created_as_an_open_mirror(client: FabricClient, fabric: LoopbackFabric) -> None:
     made = client.create("sales", PLAIN)
     assert client.databases() == (made,)
     assert requested(fabric) == ["POST create", "GET list"]
-    assert client.definition(made.id).misfit() is None
+    assert properties(client, made.id) == PLAIN
 
 
 def test_a_database_is_created_with_the_properties_that_are_asked_for(client: FabricClient) -> None:
     wanted = TargetProperties(defaultSchema="bronze", retentionInDays=7, enableDeltaChangeDataFeed=True)
     made = client.create("sales", wanted)
-    assert client.definition(made.id).target == wanted
+    assert properties(client, made.id) == wanted
     sent = json.loads(base64.b64decode(definition_payload(PLAIN)))["properties"]
     assert sent == OPEN_MIRROR, "what is not asked for is left to Fabric"
 
@@ -62,7 +67,7 @@ def test_without_its_client_the_message_names_the_extra(
 ) -> None:
     monkeypatch.setitem(sys.modules, "microsoft_fabric_api.extensions.mirroreddatabase", None)
     with raises(SettingError, ErrorCode.CONFIG_INVALID, match=r"mirror-assets\[fabric\]"):
-        FabricClient(place_of(fabric), onelake.credential())
+        client_of(fabric, onelake.credential())
 
 
 def test_databases_on_every_page(client: FabricClient, fabric: LoopbackFabric) -> None:
@@ -96,14 +101,6 @@ def test_an_accepted_request_without_an_operation_is_refused(client: FabricClien
         client.definition(database)
 
 
-def test_start_and_status(client: FabricClient, fabric: LoopbackFabric) -> None:
-    database = added(fabric)
-    client.start(database)
-    states = [client.status(database).state for _ in range(3)]
-    assert states == [DatabaseState.STARTING, DatabaseState.RUNNING, DatabaseState.RUNNING]
-    assert requested(fabric) == ["POST startMirroring", *["POST getMirroringStatus"] * 3]
-
-
 def test_a_status_with_an_error_and_one_that_fabric_has_added(client: FabricClient, fabric: LoopbackFabric) -> None:
     database = LoopbackDatabase("sales", state="Paused", error={"errorCode": "X", "message": "capacity.\nmore"})
     assert client.status(added(fabric, database)) == DatabaseStatus(DatabaseState.PAUSED, "capacity")
@@ -121,10 +118,15 @@ def test_tables_have_every_value_that_fabric_reports(client: FabricClient, fabri
         {"sourceTableName": "bare", "status": "Initialized"},
     )
     orders, plain, bare = client.tables(added(fabric, LoopbackDatabase("sales", tables=lambda: tables)))
-    assert (orders.schema, orders.table, orders.state) == ("shop", "orders", "Replicating")
+    assert (str(orders.name), orders.state) == ("shop.orders", "Replicating")
     assert (orders.processed_rows, orders.processed_bytes) == (7, 9)
     assert orders.last_sync == datetime(2026, 11, 21, 5, 7, 11, 66336, tzinfo=timezone.utc)
-    assert (plain.schema, plain.state, plain.error_code, plain.message) == (None, "Failed", "TypeMismatch", "column a")
+    assert (str(plain.name), plain.state, plain.error_code, plain.message) == (
+        "plain",
+        "Failed",
+        "TypeMismatch",
+        "column a",
+    )
     assert (bare.processed_rows, bare.last_sync, bare.message) == (0, None, None)
 
 
@@ -266,7 +268,7 @@ def test_an_item_or_workspace_that_is_not_there(
 ) -> None:
     with raises(SettingError, FabricCode.FABRIC_REFUSED, match="ItemNotFound"):
         client.tables(uuid4())
-    elsewhere = FabricClient(Workspace(uuid4(), fabric.url, fabric.ca), onelake.credential())
+    elsewhere = client_of(fabric, onelake.credential(), uuid4())
     with raises(SettingError, FabricCode.FABRIC_REFUSED, match=r"WorkspaceNotFound.*landing_zone\.onelake\.url"):
         elsewhere.databases()
 
@@ -281,18 +283,17 @@ class NoToken:
 
 def test_a_token_that_is_not_good_is_denied_and_not_shown(fabric: LoopbackFabric) -> None:
     with raises(SettingError, FabricCode.FABRIC_REFUSED, match="Unauthorized") as caught:
-        FabricClient(place_of(fabric), NoToken()).databases()
+        client_of(fabric, NoToken()).databases()
     assert "planted" not in str(caught.value)
 
 
 def test_a_wrong_secret_is_denied_and_not_shown(fabric: LoopbackFabric, onelake: LoopbackOneLake) -> None:
     with raises(SettingError, FabricCode.FABRIC_REFUSED, match="AADSTS7000215") as caught:
-        FabricClient(place_of(fabric), onelake.credential("planted-secret")).databases()
+        client_of(fabric, onelake.credential("planted-secret")).databases()
     assert "planted" not in str(caught.value)
 
 
 def test_a_server_with_an_unknown_certificate_gets_no_token(fabric: LoopbackFabric, onelake: LoopbackOneLake) -> None:
-    place = Workspace(place_of(fabric).id, fabric.url, onelake.ca)
     with raises_row(FABRIC_UNAVAILABLE, match="CERTIFICATE_VERIFY_FAILED"):
-        FabricClient(place, onelake.credential()).create("sales", PLAIN)
+        client_of(fabric, onelake.credential(), ca=onelake.ca).create("sales", PLAIN)
     assert fabric.log == []

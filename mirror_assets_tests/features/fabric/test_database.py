@@ -18,12 +18,6 @@ from mirror_assets_tests.worlds.fabric.loopback import Fault, LoopbackFabric
 PLAIN = TargetProperties()
 
 
-def test_a_new_database(client: FabricClient, fabric: LoopbackFabric) -> None:
-    made = create_database(client, "sales", PLAIN)
-    (database,) = fabric.interface.databases
-    assert (str(made.database.id), made.database.name, made.was_there) == (database.id, "sales", False)
-
-
 @pytest.mark.parametrize("slow", [0, 2])
 def test_one_of_this_name_is_found_and_not_made_again(client: FabricClient, fabric: LoopbackFabric, slow: int) -> None:
     fabric.interface.slow = slow

@@ -16,6 +16,7 @@ from mirror_assets.lakes.azure_identity import CredentialKind
 from mirror_assets.landing.format import Manifest
 from mirror_assets.landing.names import PROCESSED, TableName
 from mirror_assets.monitoring import DatabaseState, TableState
+from mirror_assets.zones.onelake.onelake_zone import OneLakeIdentity
 from mirror_assets_tests.landing.staging import TABLE, land_next, landed_manifest
 from mirror_assets_tests.worlds.fabric.databases import (
     OPEN_MIRROR,
@@ -104,15 +105,6 @@ def test_a_table_in_the_default_schema_has_the_name_of_its_folder(
     assert requested.table(TableName("other", "plain")) is None
 
 
-def test_tables_come_by_name(client: FabricClient, fabric: LoopbackFabric) -> None:
-    tables = [reported_table(schema, "t") for schema in ("b", "dbo", "a")]
-    assert [str(found.name) for found in mirror(client, fabric, MemoryStore(), *tables).status()] == [
-        "a.t",
-        "b.t",
-        "dbo.t",
-    ]
-
-
 def test_a_state_that_fabric_has_added_is_none_of_ours(client: FabricClient, fabric: LoopbackFabric) -> None:
     (found,) = mirror(client, fabric, MemoryStore(), reported_table("s", "t", "Resting")).status()
     assert (found.state, found.message) == (TableState.UNKNOWN, "Fabric calls its state 'Resting'")
@@ -186,8 +178,10 @@ def test_the_retention_of_the_mirrored_tables_is_that_of_the_definition(
 
 
 def test_one_client_serves_a_process() -> None:
-    place, workspace = FabricConfig(), uuid4()
-    assert open_fabric(place, workspace) is open_fabric(place, workspace)
-    for other in (FabricConfig(credential=CredentialKind.MANAGED_IDENTITY), FabricConfig(endpoint="https://x")):
-        assert open_fabric(place, workspace) is not open_fabric(other, workspace)
-    assert open_fabric(place, workspace) is not open_fabric(place, uuid4())
+    fabric, identity, workspace = FabricConfig(), OneLakeIdentity(), uuid4()
+    client = open_fabric(fabric, identity, workspace)
+    assert open_fabric(FabricConfig(), OneLakeIdentity(), workspace) is client
+    managed = OneLakeIdentity(credential=CredentialKind.MANAGED_IDENTITY)
+    for other in ((FabricConfig(endpoint="https://x"), identity, workspace), (fabric, managed, workspace)):
+        assert open_fabric(*other) is not client
+    assert open_fabric(fabric, identity, uuid4()) is not client

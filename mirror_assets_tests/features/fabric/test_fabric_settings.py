@@ -9,7 +9,6 @@ import pytest
 from mirror_assets.config.errors import CONFIG_MISSING, MISTAKES
 from mirror_assets.config.load import load_section
 from mirror_assets.features.fabric.fabric_settings import FabricConfig, FabricMirrorSettings
-from mirror_assets.lakes.azure_identity import CredentialKind
 from mirror_assets_tests.config.reading import mistake, read
 from mirror_assets_tests.errors import raises_row
 
@@ -22,21 +21,11 @@ def config(fabric: str, zone: str = ZONE, tables: str = TABLES) -> str:
     return f"{zone}\nmirror:\n  {fabric}\n{tables}\n"
 
 
-def test_every_setting_has_a_default() -> None:
-    fabric = FabricMirrorSettings.of(read(config("fabric: {}")).mirror).fabric
-    assert fabric is not None
-    assert fabric == FabricConfig()
-    assert (fabric.endpoint, fabric.credential) == ("https://api.fabric.microsoft.com", CredentialKind.DEFAULT)
-    assert fabric.default_schema == "dbo"
-
-
-def test_every_setting_may_come_from_the_environment() -> None:
-    written = "fabric: {endpoint: '${ENDPOINT}', credential: '${KIND}', ca_bundle: './${CA}'}"
-    mirror = read(config(written), ENDPOINT="https://127.0.0.1:8443/", KIND="client_secret", CA="ca.pem").mirror
+def test_the_endpoint_may_come_from_the_environment() -> None:
+    mirror = read(config("fabric: {endpoint: '${ENDPOINT}'}"), ENDPOINT="https://127.0.0.1:8443/").mirror
     fabric = FabricMirrorSettings.of(mirror).fabric
     assert fabric is not None
     assert fabric.endpoint == "https://127.0.0.1:8443"
-    assert (fabric.credential, fabric.ca_bundle) == (CredentialKind.CLIENT_SECRET, Path("/etc/ca.pem"))
 
 
 def test_the_tables_are_at_the_landing_zones_endpoint() -> None:
@@ -52,7 +41,7 @@ def test_the_tables_are_at_the_landing_zones_endpoint() -> None:
         ("fabric: {endpoint: 'http://x'}", "3: mirror.fabric.endpoint: expected"),
         ("fabric: {endpoint: 'https://u@x'}", "3: mirror.fabric.endpoint: expected"),
         ("fabric: {endpoint: 'https://x/v1'}", "3: mirror.fabric.endpoint: expected"),
-        ("fabric: {credential: password}", "3: mirror.fabric.credential: expected"),
+        ("fabric: {credential: client_secret}", "3: mirror.fabric.credential: unknown setting"),
         ("fabric: {verify: false}", "3: mirror.fabric.verify: unknown setting"),
         ("fabric: {default_schema: a.b}", "3: mirror.fabric.default_schema: expected a schema's name, which"),
         ("{path: ./m, fabric: {}}", "2: mirror: set either `path` or `fabric`"),

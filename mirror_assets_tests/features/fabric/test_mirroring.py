@@ -15,7 +15,7 @@ from mirror_assets.errors import ErrorCode, StopError
 from mirror_assets.features.fabric.client import FabricClient
 from mirror_assets.features.fabric.fabric_mirror import FabricMirror
 from mirror_assets.pipeline.context import TableContext
-from mirror_assets.pipeline.rebuild_table import drop_table, mirror_wait, rebuild_table
+from mirror_assets.pipeline.rebuild_table import mirror_wait, rebuild_table
 from mirror_assets.pipeline.reconcile_table import reconcile_table
 from mirror_assets.verify.reconciliation import ReconcileState
 from mirror_assets_tests.errors import raises, raises_row
@@ -52,15 +52,6 @@ def test_reconcile_waits_for_every_file_and_then_compares(
     assert (result.state, result.version, result.source_rows) == (ReconcileState.EQUAL, 5, 10)
 
 
-def test_a_table_that_fabric_has_stopped_waits_for_a_person(
-    mirrored: Lab, client: FabricClient, database: LoopbackDatabase
-) -> None:
-    error = {"errorCode": "SchemaMergeFailure", "message": "column amount"}
-    database.tables = lambda: [reported_table("shop", "orders", "Failed", error=error)]
-    result = reconcile_table(mirrored.context, requested(mirrored, client, database))
-    assert (result.state, result.reason) == (ReconcileState.STOPPED, "column amount")
-
-
 def test_a_rebuild_waits_until_fabric_has_dropped_the_table_and_has_it_again(
     mirrored: Lab, client: FabricClient, database: LoopbackDatabase
 ) -> None:
@@ -83,26 +74,16 @@ def test_a_rebuild_of_a_table_that_fabric_fails_says_why(
         rebuild_table(mirrored.context, mirror_wait(requested(mirrored, client, database), TABLE), lambda _: None)
 
 
-def test_a_drop_waits_until_fabric_has_dropped_the_table(
-    mirrored: Lab, client: FabricClient, database: LoopbackDatabase
-) -> None:
-    database.tables = replicating(mirrored.replicator)
-    mirror = requested(mirrored, client, database)
-    assert mirror.table(TABLE) is not None
-    drop_table(mirrored.store, TABLE, mirror_wait(mirror, TABLE), lambda _: None)
-    assert mirror.status() == ()
-
-
 def test_spark_is_not_sent_without_an_identity(
     mirrored: Lab, client: FabricClient, database: LoopbackDatabase, fabric: LoopbackFabric
 ) -> None:
     url = f"https://onelake.dfs.fabric.microsoft.com/{fabric.interface.workspace}/{database.id}/Files/LandingZone"
     text = (
-        f"landing_zone: {{onelake: {{url: '{url}'}}}}\nmirror:\n  fabric: {{credential: default}}\n"
+        f"landing_zone: {{onelake: {{url: '{url}'}}}}\nmirror: {{fabric: {{}}}}\n"
         f"tables: {{{TABLE}: {{source: '{mirrored.uri}', keys: [id]}}}}\n"
     )
     config = parse_config(text.encode(), mirrored.config_file, {})
     context = TableContext(config, config.table(TABLE), mirrored.context.log, mirrored.store, lambda: mirrored.spark)
     database.tables = replicating(mirrored.replicator)
-    with raises_row(MISTAKES, match=r":3: mirror\.fabric\.credential: Spark can't read the mirror"):
+    with raises_row(MISTAKES, match=r":1: landing_zone\.onelake\.credential: Spark can't read the mirror"):
         reconcile_table(context, requested(mirrored, client, database))

@@ -5,12 +5,11 @@
 from __future__ import annotations
 
 import os
-import shutil
 from pathlib import Path
 
 import pytest
 
-from mirror_assets.config.discovered import FoundState, When, with_found_tables
+from mirror_assets.config.discovered import FoundState, When
 from mirror_assets.config.setting_values import Changes
 from mirror_assets.features.init.discover_rule import DiscoverSettings
 from mirror_assets_tests.config.reading import mistake, mistakes, read
@@ -249,16 +248,3 @@ def test_cached_tables_are_loaded_without_a_scan(lake: DiskLake, monkeypatch: py
     config = lake.load()
     assert names(config) == ["s.orders"], "the cache is of the place, not of the rule's other settings"
     assert config.table("s.orders").keys == ("of",)
-
-
-def test_new_and_gone_tables(lake: DiskLake) -> None:
-    lake.add("orders", "lines")
-    lake.configure("{from: {store: lake}, keys: {default: [id]}}")
-    first = lake.load()
-    lake.add("items")
-    shutil.rmtree(lake.lake / "orders")
-    second = lake.load(When.REFRESH)
-    assert names(second) == ["items", "lines", "orders"], "one that is replaced is missing for a moment"
-    assert states(second)["lake/items"] is FoundState.NEW
-    assert names(lake.load(When.REFRESH)) == ["items", "lines"]
-    assert names(with_found_tables(first, When.NEVER)) == ["items", "lines"], "in place of the old"

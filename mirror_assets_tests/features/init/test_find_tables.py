@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from threading import Event
 
@@ -12,19 +11,17 @@ import pytest
 
 from mirror_assets.config.discovered import FoundState, When, with_found_tables
 from mirror_assets.config.model import Config
-from mirror_assets.errors import ErrorCode, MirrorError, StopError
+from mirror_assets.errors import ErrorCode, MirrorError
 from mirror_assets.features.init import find_tables
-from mirror_assets.features.init.discovery_memory import MemoryFile
-from mirror_assets.features.init.find_folders import MatchedFolders, match_folders
+from mirror_assets.features.init.discovery_memory import read_memory
 from mirror_assets.features.init.find_tables import TimeLimit
 from mirror_assets.features.init.finding import PlaceFinding, scan
+from mirror_assets.features.init.listing import Listing, list_folders
 from mirror_assets.lakes.access import Access
 from mirror_assets.landing.names import DISCOVERED
-from mirror_assets.source.errors import SOURCE_NOT_DELTA, SourceNotDelta
 from mirror_assets.zones import LocalStore
 from mirror_assets.zones.errors import STORE_DENIED, STORE_UNAVAILABLE
 from mirror_assets_tests.worlds.disk_lake import DiskLake, names, states
-from mirror_assets_tests.worlds.onelake.server import LoopbackOneLake
 
 _RULE = '{from: {store: lake, path: "*/*/"}, keys: {default: [id]}}'
 
@@ -69,24 +66,6 @@ def test_every_process_knows_the_tables_whatever_its_home(lake: DiskLake, monkey
         config = lake.load(When.REFRESH)
         assert len(names(config)) == 3
     assert "3 of 3 tables are no longer listed" in config.discovered.rules[0].trouble
-
-
-def test_processes_on_other_machines_share_a_landing_zone_on_onelake(
-    lake: DiskLake, onelake: LoopbackOneLake, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    for name, value in onelake.environment().items():
-        monkeypatch.setenv(name, value)
-    item = onelake.new_item()
-    place = f'{{url: "{item.url}", credential: client_secret, ca_bundle: "{onelake.ca}"}}'
-    text = (lake.root / "mirror.yaml").read_text()
-    assert text.count("{path: ./landing}") == 1
-    (lake.root / "mirror.yaml").write_text(text.replace("{path: ./landing}", f"{{onelake: {place}}}"))
-    lake.add("sales/orders", "sales/items")
-    before = lake.load()
-    lake.add("backup/orders")
-    assert [names(lake.load(when)) for when in (When.REFRESH, When.NEVER)] == [["items", "orders"]] * 2
-    assert _sources(lake.load()) == _sources(before)
-    assert item.names("_discovered") == ["tables.json"]
 
 
 @pytest.mark.parametrize("newcomer", ["backup/orders", "zz/Orders"])
@@ -145,22 +124,10 @@ def test_two_mirrors_of_one_landing_zone_lose_no_finding_of_the_other(
 
     monkeypatch.setattr(find_tables, "scan", interrupted)
     assert names(lake.load(When.REFRESH)) == ["orders"]
-    memory = MemoryFile.read(lake.load(When.NEVER).zone, replaces_damaged=False).memory
+    memory = read_memory(lake.load(When.NEVER).zone, replaces_damaged=False).record
     assert memory is not None
     assert [one.place for one in memory.places] == [f"{lake.lake} sales/*", f"{lake.lake} stock/*"]
     assert memory.sources == {"orders": f"{lake.lake}/sales/orders", "parts": f"{lake.lake}/stock/parts"}
-
-
-def test_no_finding_is_lost_when_processes_scan_at_the_same_time(lake: DiskLake) -> None:
-    schemas = ("a", "b", "c", "d")
-    lake.add(*(f"{schema}/{schema}{number}" for schema in schemas for number in range(3)))
-    for schema in schemas:
-        lake.configure(_RULE.replace("*/*/", f"{schema}/*"))
-        (lake.root / "mirror.yaml").rename(lake.root / f"{schema}.yaml")
-    with ThreadPoolExecutor(len(schemas)) as pool:
-        list(pool.map(lambda schema: lake.load(When.REFRESH, f"{schema}.yaml"), schemas))
-    lists = [names(lake.load(When.NEVER, f"{schema}.yaml")) for schema in schemas]
-    assert lists == [[f"{schema}{number}" for number in range(3)] for schema in schemas]
 
 
 def test_processes_that_find_two_tables_of_one_name_agree_on_one(
@@ -227,24 +194,6 @@ def test_tables_that_were_found_without_the_memory_are_confirmed_by_the_next_rea
     confirmed = with_found_tables(config, When.NEVER)
     assert confirmed.discovered.is_confirmed
     assert _sources(confirmed)["orders"] == f"{lake.lake}/b/orders"
-
-
-def test_without_the_landing_zone_a_process_keeps_the_tables_it_knows(
-    lake: DiskLake, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    lake.add("sales/orders", "sales/lines", "sales/items")
-    config, before = lake.load(), _sources(lake.load())
-    shutil.rmtree(lake.lake / "sales/lines")
-    lake.add("backup/orders")
-    with monkeypatch.context() as patched:
-        _fail(patched, "read")
-        for when in (When.REFRESH, When.UNKNOWN, When.NEVER, When.REFRESH):
-            config = with_found_tables(config, when)
-            assert _sources(config) == before
-            assert _troubles(config)[0][0] == ErrorCode.STORE_UNAVAILABLE.value
-    config = with_found_tables(with_found_tables(config, When.REFRESH), When.REFRESH)
-    assert names(config) == ["items", "orders"], "the landing zone responds again"
-    assert _sources(config)["orders"] == f"{lake.lake}/sales/orders"
 
 
 def test_without_landing_zone_and_scan_there_are_the_listed_tables(
@@ -316,15 +265,15 @@ def stop() -> Iterator[Event]:
 def test_definitions_load_while_nothing_responds(lake: DiskLake, monkeypatch: pytest.MonkeyPatch, stop: Event) -> None:
     lake.add("sales/orders")
 
-    def hang(*_: object) -> MatchedFolders:
+    def hang(*_: object) -> Listing:
         stop.wait()
-        return MatchedFolders(())
+        return Listing((), frozenset())
 
     with monkeypatch.context() as patched:
         patched.setattr(find_tables, "_LOADING_SECONDS", 0.5)
         patched.setattr(find_tables, "_ZONE_SECONDS", 0.2)
         patched.setattr(LocalStore, "read", hang)
-        patched.setattr("mirror_assets.features.init.finding.match_folders", hang)
+        patched.setattr("mirror_assets.features.init.find_tables.list_folders", hang)
         for when in (When.UNKNOWN, When.NEVER):
             config = lake.load(when)
             assert names(config) == []
@@ -336,10 +285,10 @@ def test_definitions_load_while_nothing_responds(lake: DiskLake, monkeypatch: py
 def test_definitions_load_whatever_a_library_raises(
     lake: DiskLake, monkeypatch: pytest.MonkeyPatch, when: When
 ) -> None:
-    def fail(*_: object) -> MatchedFolders:
+    def fail(*_: object) -> Listing:
         raise KeyError("answer")
 
-    monkeypatch.setattr("mirror_assets.features.init.finding.match_folders", fail)
+    monkeypatch.setattr("mirror_assets.features.init.find_tables.list_folders", fail)
     ((code, trouble),) = _troubles(lake.load(when))
     assert (code, "KeyError: 'answer'" in trouble) == (ErrorCode.UNEXPECTED.value, True)
 
@@ -347,11 +296,11 @@ def test_definitions_load_whatever_a_library_raises(
 def test_two_rules_of_one_place_list_it_once(lake: DiskLake, monkeypatch: pytest.MonkeyPatch) -> None:
     listed = list[str]()
 
-    def counted(root: Access, pattern: str) -> MatchedFolders:
+    def counted(root: Access, pattern: str) -> Listing:
         listed.append(pattern)
-        return match_folders(root, pattern)
+        return list_folders(root, pattern)
 
-    monkeypatch.setattr("mirror_assets.features.init.finding.match_folders", counted)
+    monkeypatch.setattr("mirror_assets.features.init.find_tables.list_folders", counted)
     lake.add("sales/orders", "sales/lines", "sales/items", "stock/parts")
     lake.configure(f"{_RULE}\n  - {_RULE}")
     lake.load()
@@ -390,27 +339,6 @@ def test_a_missing_variable_of_a_credential_fails_no_load(
     ((code, trouble),) = _troubles(config)
     assert code == ErrorCode.CREDENTIAL_UNFIT.value
     assert "AZURE_CLIENT_" in trouble or "SALES_AWS_" in trouble
-
-
-@pytest.mark.parametrize("limit", [TimeLimit(60), TimeLimit(None)])
-def test_the_result_or_error_is_that_of_the_request(limit: TimeLimit) -> None:
-    assert limit.call("the store", lambda: 7) == 7
-
-    def fail() -> None:
-        raise SOURCE_NOT_DELTA(uri="/lake/orders")
-
-    with pytest.raises(SourceNotDelta):
-        limit.call("the store", fail)
-
-
-@pytest.mark.parametrize("limit", [TimeLimit(60), TimeLimit(None)])
-def test_any_other_exception_becomes_an_error_with_a_code(limit: TimeLimit) -> None:
-    def fail() -> None:
-        raise KeyError("answer")
-
-    with pytest.raises(StopError, match="the store can't be read: KeyError: 'answer'") as failed:
-        limit.call("the store", fail)
-    assert failed.value.code is ErrorCode.UNEXPECTED
 
 
 def test_a_request_without_an_answer_ends_at_its_own_limit_at_that_of_all_and_before_the_spare_time() -> None:

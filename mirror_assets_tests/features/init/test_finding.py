@@ -2,39 +2,35 @@
 
 from __future__ import annotations
 
-import os
 import socket
 import time
-import urllib.request
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
 import hypothesis.strategies as st
+import pyarrow as pa
 import pytest
+from deltalake import write_deltalake
 from hypothesis import given
 from pydantic import ValidationError
 
-from mirror_assets.errors import RetryError, SettingError
+from mirror_assets.errors import RetryError
 from mirror_assets.features.init import finding as places
-from mirror_assets.features.init.find_folders import match_folders
 from mirror_assets.features.init.finding import (
     FolderFacts,
     FolderKind,
     FoundFolder,
-    Listing,
     Place,
     PlaceFinding,
     after_listing,
-    list_folders,
+    brief_access,
     scan,
 )
+from mirror_assets.features.init.listing import Listing, list_folders
 from mirror_assets.lakes.access import Access, PlainAccess
-from mirror_assets.source.actions import Metadata
-from mirror_assets.source.delta_rs import newest_metadata
-from mirror_assets_tests.source.s3_server import S3Server, s3_server
-from mirror_assets_tests.worlds.disk_lake import DiskLake
+from mirror_assets_tests.source.s3_server import s3_server
+from mirror_assets_tests.worlds.disk_lake import FEED
 
 TABLE, NONE = FolderFacts(kind=FolderKind.TABLE, table_id="t"), FolderFacts(kind=FolderKind.NOT_A_TABLE)
 _PLACE = "/lake *"
@@ -58,17 +54,6 @@ def test_what_is_known_stays_known() -> None:
     a, b, c = second.folders
     assert (a.facts, a.first_seen, a.read_at) == (TABLE, 10, 11)
     assert (b.facts, c.facts.kind, c.first_seen) == (NONE, FolderKind.UNREAD, 70)
-
-
-def test_a_table_is_gone_when_two_listings_do_not_have_it() -> None:
-    first = _after("a b c", None, 0).with_facts({"a": TABLE, "b": NONE, "c": TABLE}, 0)
-    second = _after("c", first, 60)
-    assert _paths(second) == ["a", "c"], "another folder is gone at once"
-    third = _after("c", second, 120)
-    assert (_paths(third), third.trouble) == (["c"], "")
-    back = _after("a c", second, 120)
-    assert back.folders[0].missing == 0
-    assert _paths(_after("c", back, 180)) == ["a", "c"]
 
 
 def test_a_table_is_deleted_only_by_listings_of_its_parent() -> None:
@@ -124,22 +109,22 @@ def test_below_a_folder_that_can_not_be_listed_all_stays_as_it_was() -> None:
         first = _after("b/y", first, now, unlisted="a")
     assert _paths(first) == ["a", "a/x", "b/y"]
     assert first.folders[0].facts == FolderFacts(kind=FolderKind.UNLISTED, why="denied")
-    assert first.to_read({"a", "a/x"}, 300) == ()
+    assert first.to_read(300, {"a", "a/x"}.__contains__) == ()
     assert _paths(_after("a/x", first, 360)) == ["a/x", "b/y"]
 
 
 def test_tables_are_read_once_and_other_folders_less_and_less_often() -> None:
     finding = _after("a b c", None, 0)
-    assert finding.to_read({"a", "b"}, 0) == ("a", "b"), "c is not wanted"
+    assert finding.to_read(0, {"a", "b"}.__contains__) == ("a", "b"), "c is not wanted"
     finding = finding.with_facts({"a": TABLE, "b": NONE}, 0)
     read = []
     for now in range(60, 20_000, 60):
-        due = finding.to_read({"a", "b"}, now)
+        due = finding.to_read(now, {"a", "b"}.__contains__)
         read += [now] if due else []
         finding = finding.with_facts(dict.fromkeys(due, NONE), now)
     assert read[:6] == [60, 120, 240, 480, 960, 1920]
     assert read[7] - read[6] == read[8] - read[7] == 3600
-    assert finding.to_read({"a", "b"}, read[-1] + 1, all_others=True) == ("b",)
+    assert finding.to_read(read[-1] + 1, {"a", "b"}.__contains__, all_others=True) == ("b",)
 
 
 @pytest.mark.parametrize("path", ["", "/a", "../a", "a//b", "a/./b", "a/"])
@@ -164,7 +149,7 @@ def test_a_listed_folder_is_known_and_an_unlisted_table_for_one_more_unless_most
         is_suspicious = len(lost) * 2 > len(tables)
         finding = after_listing(_PLACE, Listing(tuple(listing), frozenset([""])), finding, number)
         tables &= set(_paths(finding))
-        due = finding.to_read(listing, number, all_others=True)
+        due = finding.to_read(number, listing.__contains__, all_others=True)
         tables |= {path for path in due if path in are_tables}
         finding = finding.with_facts({path: TABLE if path in are_tables else NONE for path in due}, number)
         missed = {path: 0 if is_suspicious else missed.get(path, 0) + 1 for path in lost}
@@ -175,153 +160,48 @@ def test_a_listed_folder_is_known_and_an_unlisted_table_for_one_more_unless_most
 
 def folders(root: str, pattern: str, access: Callable[[str], Access]) -> Place:
     """The folders of a root as a place."""
-    listing = partial(list_folders, access(root), pattern)
-    return Place(f"{root} {pattern}", "lake", lambda path: f"{root}/{path}", access, listing)
+    return Place(
+        f"{root} {pattern}",
+        "lake",
+        lambda path: f"{root}/{path}",
+        access,
+        lambda: list_folders(brief_access(access(root)), pattern),
+    )
 
 
-@dataclass
-class Bucket:
-    """A bucket with tables that are copies of one."""
+def test_a_scan_costs_a_listing_for_each_folder_on_the_way(tmp_path: Path) -> None:
+    with s3_server(tmp_path) as server:
+        server.put("lake", "stock/plain/x.parquet", "stock/scratch/x.parquet")
+        for path in ("sales/orders", "sales/lines", "stock/items"):
+            written = {**server.options, "aws_conditional_put": "etag"}
+            rows = pa.table({"id": [1], "of": ["a"]})
+            write_deltalake(f"s3://lake/{path}", rows, configuration=FEED, storage_options=written)
+        place = folders("s3://lake", "*/*", lambda uri: PlainAccess(uri, server.options))
 
-    server: S3Server
-    name: str
-    pattern: Path
-    _seen: int = field(default=0)
+        def scanned(before: PlaceFinding | None, now: float) -> tuple[PlaceFinding, int]:
+            """A scan, and how many requests it sent."""
+            earlier = len(server.reads())
+            found = scan(place, before, now, lambda path: path != "stock/scratch")
+            return found, len(server.reads()) - earlier
 
-    def add(self, *paths: str) -> None:
-        """Make tables."""
-        for path in paths:
-            for file in filter(Path.is_file, self.pattern.rglob("*")):
-                self.put(f"{path}/{file.relative_to(self.pattern)}", file.read_bytes())
-
-    def put(self, key: str, content: bytes) -> None:
-        """Write an object."""
-        address = f"{self.server.endpoint}/{self.name}/{key}"
-        # The server would wait for more of a form, which is what urllib sends by default.
-        kind = {"Content-Type": "application/octet-stream"}
-        request = urllib.request.Request(address, content, kind, method="PUT")  # noqa: S310 a server of this machine
-        urllib.request.urlopen(request, timeout=60).close()  # noqa: S310
-
-    def place(self, pattern: str) -> Place:
-        """The folders in it."""
-        return folders(f"s3://{self.name}", pattern, lambda uri: PlainAccess(uri, self.server.options))
-
-    def requests(self) -> int:
-        """How many reads there were since the last call."""
-        before, self._seen = (
-            self._seen,
-            len([path for _, path in self.server.reads() if path.startswith(f"/{self.name}")]),
-        )
-        return self._seen - before
-
-
-@pytest.fixture(scope="module")
-def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[S3Server]:
-    with s3_server(tmp_path_factory.mktemp("s3")) as running:
-        yield running
-
-
-def _bucket(server: S3Server, name: str, tmp_path: Path) -> Bucket:
-    lake = DiskLake(tmp_path)
-    lake.add("one")
-    server.put(name)
-    return Bucket(server, name, lake.lake / "one")
-
-
-def test_a_scan_costs_a_listing_for_each_folder_on_the_way(server: S3Server, tmp_path: Path) -> None:
-    bucket = _bucket(server, "counted", tmp_path)
-    bucket.add("sales/orders", "sales/lines", "stock/items")
-    server.put("counted", "stock/plain/x.parquet")
-    place = bucket.place("*/*")
-    bucket.requests()
-    first = scan(place, None, 0)
-    # Three listings; four requests open a table of one commit, and two detect that a folder is none.
-    assert bucket.requests() == 3 + 3 * 4 + 2
-    assert _kinds(first) == {
-        "sales/lines": FolderKind.TABLE,
-        "sales/orders": FolderKind.TABLE,
-        "stock/items": FolderKind.TABLE,
-        "stock/plain": FolderKind.NOT_A_TABLE,
-    }
-    (facts,) = (folder.facts for folder in first.folders if folder.path == "sales/orders")
-    assert (facts.feed, facts.row_tracking, facts.columns) == (True, False, ("id", "of"))
-    bucket.requests()
-    second = scan(place, first, 60)
-    assert bucket.requests() == 3 + 2, "the folder that is none may have become a table"
-    third = scan(place, second, 61)
-    assert bucket.requests() == 3
-    assert _kinds(third) == _kinds(first)
-
-
-def test_what_is_not_wanted_is_not_read(server: S3Server, tmp_path: Path) -> None:
-    bucket = _bucket(server, "wanted", tmp_path)
-    bucket.add("orders", "scratch")
-    bucket.requests()
-    found = scan(bucket.place("*"), None, 0, lambda path: path != "scratch")
-    assert bucket.requests() == 1 + 4
-    assert _kinds(found)["scratch"] is FolderKind.UNREAD
-
-
-def test_folders_of_a_store_are_those_of_a_disk(server: S3Server, tmp_path: Path) -> None:
-    paths = ("a/t1", "a/t2", "b/t1", "b/_tmp", "c d/t=1", "größe/x", "top/_delta_log/0", "top/inner")
-    server.put("same", *(f"{path}/x" for path in paths), "loose")
-    for path in paths:
-        (tmp_path / path).mkdir(parents=True)
-    store, disk = PlainAccess("s3://same", server.options), PlainAccess(str(tmp_path))
-    for pattern in ("*", "*/*", "*/t1", "[ab]/t?", "*/_*", "nothing/*", "a/*/*"):
-        assert match_folders(store, pattern) == match_folders(disk, pattern), pattern
-    assert match_folders(disk, "*/*").paths == ("a/t1", "a/t2", "b/t1", "c d/t=1", "größe/x")
-    assert match_folders(disk, "*/_*").paths == ("b/_tmp",)
-
-
-def test_a_wrong_bucket_is_an_error(server: S3Server) -> None:
-    with pytest.raises(SettingError, match="nobucket"):
-        Bucket(server, "nobucket", Path()).place("*").listing()
-
-
-def test_a_folder_that_can_not_be_listed_stops_no_other(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    for path in ("closed/t", "open/t"):
-        (tmp_path / path).mkdir(parents=True)
-    root = PlainAccess(str(tmp_path))
-    (tmp_path / "closed").rename(tmp_path / "moved")
-    (tmp_path / "closed").symlink_to(tmp_path / "moved")
-    real = Path.__truediv__
-
-    def moved(path: Path, name: str) -> Path:
-        return real(path, "loose") if name == "closed" else real(path, name)
-
-    monkeypatch.setattr(Path, "__truediv__", moved)
-    found = match_folders(root, "*/*")
-    assert found.paths == ("moved/t", "open/t")
-    assert [folder.path for folder in found.unlisted] == ["closed"]
-
-
-def _kinds(finding: PlaceFinding) -> dict[str, FolderKind]:
-    return {folder.path: folder.facts.kind for folder in finding.folders}
-
-
-def test_five_hundred_folders_of_a_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    lake = DiskLake(tmp_path)
-    lake.add(*(f"s{number % 10}/t{number:03}" for number in range(500)))
-    scanned, opened = list[str](), list[str]()
-    scandir, facts = os.scandir, newest_metadata
-
-    def scanning(path: Path) -> object:
-        scanned.append(str(path))
-        return scandir(path)
-
-    def opening(access: Access) -> Metadata:
-        opened.append(access.uri)
-        return facts(access)
-
-    monkeypatch.setattr(os, "scandir", scanning)
-    monkeypatch.setattr(places, "newest_metadata", opening)
-    place = folders(str(lake.lake), "*/*", PlainAccess)
-    first = scan(place, None, 0)
-    assert (len(scanned), len(opened)) == (11, 500)
-    assert sum(folder.facts.is_table for folder in first.folders) == 500
-    scan(place, first, 60)
-    assert (len(scanned), len(opened)) == (22, 500)
+        first, requests = scanned(None, 0)
+        # Three listings; four requests open a table of one commit, and two detect that a folder is none.
+        assert requests == 3 + 3 * 4 + 2
+        kinds = {folder.path: folder.facts.kind for folder in first.folders}
+        assert kinds == {
+            "sales/lines": FolderKind.TABLE,
+            "sales/orders": FolderKind.TABLE,
+            "stock/items": FolderKind.TABLE,
+            "stock/plain": FolderKind.NOT_A_TABLE,
+            "stock/scratch": FolderKind.UNREAD,
+        }
+        (facts,) = (folder.facts for folder in first.folders if folder.path == "sales/orders")
+        assert (facts.feed, facts.row_tracking, facts.columns) == (True, False, ("id", "of"))
+        second, requests = scanned(first, 60)
+        assert requests == 3 + 2, "the folder that is none may have become a table"
+        third, requests = scanned(second, 61)
+        assert requests == 3
+        assert {folder.path: folder.facts.kind for folder in third.folders} == kinds
 
 
 def test_a_store_that_never_responds_fails_soon(monkeypatch: pytest.MonkeyPatch) -> None:

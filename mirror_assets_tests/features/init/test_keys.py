@@ -66,14 +66,6 @@ def test_a_set_comes_behind_its_subsets(tmp_path: Path) -> None:
         assert not any(later < columns for later in sets[index + 1 :])
 
 
-def test_the_proof_says_what_was_counted(spark: SparkSession, tmp_path: Path) -> None:
-    survey = _survey(tmp_path, {"order_id": [1, 1, 2, 2], "line": [1, 2, 1, 2], "price": [5, 5, 5, 6]}, "lines")
-    found = prove_key(spark, survey.state, survey.log, key_candidates(survey))
-    assert found is not None
-    assert found.columns == ("order_id", "line")
-    assert found.finding == "4 rows, 0 NULLs, 4 distinct at version 0"
-
-
 def test_a_key_holds_at_the_version_that_was_read(spark: SparkSession, tmp_path: Path) -> None:
     survey = _survey(tmp_path, {"id": [1, 2]})
     write_deltalake(tmp_path / "lake/t", pa.table({"id": pa.array([1], pa.int64())}), mode="append")

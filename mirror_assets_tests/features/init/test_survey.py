@@ -75,11 +75,6 @@ def test_advice_names_the_table_as_the_catalog_does(unity: LoopbackUnity, tmp_pa
     assert "-- Advised: ALTER TABLE `main`.`sales`.`orders` SET" in (tmp_path / "m.sql").read_text()
 
 
-def test_only_some_schemas(shop: LoopbackUnity, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert _init(shop, tmp_path / "m.yaml", "--no-spark", "--schema", "sto*", "--json") == 0
-    assert [record["path"] for record in json.loads(capsys.readouterr().out)] == ["stock.order"]
-
-
 def test_stores_of_a_catalog_have_the_options(shop: LoopbackUnity, tmp_path: Path) -> None:
     store = ("--store", "s3://acme-lake/", "--region", "eu-central-1", "--credential", "environment")
     assert _init(shop, tmp_path / "m.yaml", "--no-spark", *store) == 0

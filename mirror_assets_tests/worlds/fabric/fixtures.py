@@ -15,7 +15,7 @@ _SETTINGS = """\
 landing_zone:
   onelake: {{url: "{url}", credential: client_secret, ca_bundle: ca.pem}}
 mirror:
-  fabric: {{endpoint: "{endpoint}", credential: client_secret, ca_bundle: ca.pem}}
+  fabric: {{endpoint: "{endpoint}"}}
 tables:
   shop.orders: {{source: ./lake/orders, keys: [id]}}
 """

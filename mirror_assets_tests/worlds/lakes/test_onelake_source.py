@@ -11,14 +11,13 @@ import pytest
 from pyspark.sql import SparkSession
 
 from mirror_assets.errors import RetryError
-from mirror_assets.features.fabric.client import FabricClient
 from mirror_assets.features.fabric.fabric_mirror import FabricMirror
 from mirror_assets.landing.format import MarkerCounts
 from mirror_assets.pipeline.plan import plan_table
 from mirror_assets.pipeline.reconcile_table import reconcile_table
 from mirror_assets.pipeline.repair_table import repair_table
 from mirror_assets.verify.reconciliation import ReconcileState, Reconciliation
-from mirror_assets_tests.features.fabric.conftest import place_of
+from mirror_assets_tests.features.fabric.conftest import client_of
 from mirror_assets_tests.lab import TABLE
 from mirror_assets_tests.worlds.fabric.databases import LoopbackDatabase, replicating
 from mirror_assets_tests.worlds.fabric.loopback import LoopbackFabric
@@ -163,7 +162,7 @@ def test_a_mirror_in_onelake_is_compared_and_repaired(
         lab.spark.sql(damage.format(m=f"delta.`{status.location}`"))
     database = fabric.interface.add(LoopbackDatabase("sales", state="Running"))
     database.tables = replicating(lab.replicator)
-    client = FabricClient(place_of(fabric), onelake.credential())
+    client = client_of(fabric, onelake.credential())
     mirror = FabricMirror(client, UUID(database.id), zone, both.tables)
 
     def compare() -> Reconciliation:

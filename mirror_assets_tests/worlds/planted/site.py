@@ -42,7 +42,7 @@ _CONFIG = """\
 landing_zone:
   onelake: {{url: "{url}", credential: client_secret, ca_bundle: ca.pem, staging_path: ./staging}}
 mirror:
-  fabric: {{endpoint: "{fabric}", credential: client_secret, ca_bundle: ca.pem}}
+  fabric: {{endpoint: "{fabric}"}}
 alerts:
   receivers: {{hook: {{url_variable: HOOK_URL, severity: info}}}}
 metrics: {{prometheus: {{port: {port}}}}}

@@ -14,8 +14,7 @@ from mirror_assets.cli.output import note, show
 from mirror_assets.cli.run_job import execute, failures
 from mirror_assets.composition import open_spark
 from mirror_assets.config.load import load_config
-from mirror_assets.config.model import Config
-from mirror_assets.features.demo.claim import claim_folder, claim_tables, clear_folder, clear_tables, write_config
+from mirror_assets.features.demo.claim import claim, clear, write_config
 from mirror_assets.features.demo.with_spark.demo_lake import begin_lake, continue_lake
 from mirror_assets.landing.names import TableName
 from mirror_assets.orchestration.check_jobs import ALL_CHECKS
@@ -46,12 +45,12 @@ def run_demo(folder: Path, months: int, others: Path | None, *, as_json: bool) -
     root = folder.resolve()
     root.mkdir(parents=True, exist_ok=True)
     config = load_config(write_config(root, others))
-    _claim(config)
+    claim(config)
     times, shown = [time.monotonic()], range(1, months + 1)
     spark = open_spark(config, is_brief=True)
     note(f"First loads of flights, planes, weather, airports and airlines into {root / 'lake'}")
     begin_lake(spark, root, note, shown)
-    _clear(config)
+    clear(config)
     times.append(time.monotonic())
     note("Mirroring the lake")
     rounds = [mirror(config)]
@@ -82,20 +81,6 @@ def run_demo(folder: Path, months: int, others: Path | None, *, as_json: bool) -
 
 def _text(line: CheckLine) -> str:
     return f"{line.asset}: {line.check}: {line.message}"
-
-
-def _claim(config: Config) -> None:
-    """Raise NOT_MADE_HERE, before anything is built, if files that the demo did not create would be deleted."""
-    claim_tables(config.zone.open(), config.names)
-    if config.mirror_place is None:
-        claim_folder(config.mirror.path)
-
-
-def _clear(config: Config) -> None:
-    """Delete the landing zone and the mirror of an earlier demo; its lake is built again."""
-    clear_tables(config.zone.open(), config.names)
-    if config.mirror_place is None:
-        clear_folder(config.mirror.path)
 
 
 def _line(reports: Sequence[TableReport], checks: Sequence[CheckLine]) -> DemoLine:

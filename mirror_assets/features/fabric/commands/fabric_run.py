@@ -6,7 +6,10 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 from uuid import UUID
+
+import pydantic
 
 from mirror_assets.cli.options import Exit
 from mirror_assets.cli.output import note, show, show_json
@@ -16,12 +19,21 @@ from mirror_assets.config.load import load_config, load_section
 from mirror_assets.config.model import Config
 from mirror_assets.errors import NEXT
 from mirror_assets.features.fabric.database import TargetProperties, create_database, start_mirroring
-from mirror_assets.features.fabric.fabric_mirror import folder_of_tables, open_fabric
+from mirror_assets.features.fabric.fabric_mirror import open_fabric, tables_beside
 from mirror_assets.features.fabric.fabric_settings import FabricConfig, FabricMirrorSettings
 from mirror_assets.monitoring import DatabaseState, MonitoredTable, TableState
 from mirror_assets.pipeline.project import Project
 from mirror_assets.pipeline.table_health import check_replication
-from mirror_assets.zones.onelake.onelake_zone import OneLakeAddress
+from mirror_assets.zones.onelake.onelake_zone import OneLakeAddress, OneLakeIdentity
+
+if TYPE_CHECKING:
+    from mirror_assets.features.fabric.client import FabricClient
+
+
+class _IdentityAlone(OneLakeIdentity):
+    """The identity without the other settings of the landing zone, such as a URL that is not known yet."""
+
+    model_config = pydantic.ConfigDict(extra="ignore")
 
 
 @dataclass(frozen=True)
@@ -68,14 +80,15 @@ def create(
     change_data_feed: bool,
     as_json: bool,
 ) -> Exit:
-    """Create the mirrored database, or find the one of this name; reads only mirror.fabric from mirror.yaml."""
+    """Create the mirrored database, or find the one of this name, before mirror.yaml has its landing zone's URL."""
     fabric = load_section(FabricConfig, ("mirror", "fabric"), path)
+    identity = load_section(_IdentityAlone, ("landing_zone", "onelake"), path)
     target = TargetProperties(
         defaultSchema=fabric.default_schema,
         retentionInDays=retention_days,
         enableDeltaChangeDataFeed=change_data_feed or None,
     )
-    made = create_database(open_fabric(fabric, workspace), name, target)
+    made = create_database(open_fabric(fabric, identity, workspace), name, target)
     line = CreatedLine(made.database.name, str(workspace), str(made.database.id), made.was_there)
     rows = [(line.name, line.item, "was there already" if line.was_there else "created")]
     show("Mirrored database", ("name", "item", "result"), rows, [line], as_json=as_json)
@@ -91,8 +104,8 @@ def create(
 def start(path: Path | None, *, replay: bool, as_json: bool) -> Exit:
     """Start mirroring, unless it is running; fails if it is running and a table is not replicated."""
     config = load_config(path)
-    fabric, tables = _database(config)
-    client, item = open_fabric(fabric, UUID(tables.workspace)), UUID(tables.item)
+    client, tables = _database(config)
+    item = UUID(tables.item)
     started = start_mirroring(client, item, replay=replay)
     found = client.status(item)
     problems = () if started else _problems(compose(config))
@@ -107,8 +120,8 @@ def start(path: Path | None, *, replay: bool, as_json: bool) -> Exit:
 def status(path: Path | None, *, as_json: bool) -> Exit:
     """Show the mirrored database and its tables; fails if a table has failed or is not replicated."""
     config = load_config(path)
-    fabric, place = _database(config)
-    found = open_fabric(fabric, UUID(place.workspace)).status(UUID(place.item))
+    client, place = _database(config)
+    found = client.status(UUID(place.item))
     project = compose(config)
     tables, problems = tuple(project.mirror().status()), _problems(project)
     line = DatabaseLine(place.workspace, place.item, found.state, found.message or "", problems, tables)
@@ -155,9 +168,10 @@ def _note_problems(problems: Sequence[ReplicationProblem]) -> Exit:
     return Exit.FAILED if any(problem.is_error for problem in problems) else Exit.FINE
 
 
-def _database(config: Config) -> tuple[FabricConfig, OneLakeAddress]:
-    """Return the settings of the mirrored database, and the folder of its tables. Raises MISTAKES without one."""
-    fabric, tables = FabricMirrorSettings.of(config.mirror).fabric, folder_of_tables(config)
-    if fabric is None or tables is None:
+def _database(config: Config) -> tuple[FabricClient, OneLakeAddress]:
+    """Return the client of the mirrored database, and the folder of its tables. Raises MISTAKES without one."""
+    fabric, zone = FabricMirrorSettings.of(config.mirror).fabric, config.landing_zone.onelake
+    if fabric is None or zone is None:
         raise config.invalid((Problem("mirror.fabric", "this setting is missing: the local stand-in mirrors"),))
-    return fabric, tables
+    tables = tables_beside(zone)
+    return open_fabric(fabric, zone, UUID(tables.workspace)), tables

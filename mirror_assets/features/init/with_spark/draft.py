@@ -21,8 +21,8 @@ from mirror_assets.config.setting_values import Changes
 from mirror_assets.config.source_fit import source_problems
 from mirror_assets.config.table_settings import RetentionLimits, StorePath
 from mirror_assets.errors import MirrorError
-from mirror_assets.features.init.errors import FILE_EXISTS, FILE_UNWRITABLE
-from mirror_assets.features.init.with_spark.keys import KeyProposal, Proof, declared_key, key_candidates, likely_key
+from mirror_assets.features.init.errors import FILE_UNWRITABLE
+from mirror_assets.features.init.with_spark.keys import KeyProposal, Proof, key_candidates, likely_key, prove_key
 from mirror_assets.features.init.with_spark.survey import Lake, Survey, Unreadable, survey_lake
 from mirror_assets.lakes.catalogs import CatalogTable
 from mirror_assets.lakes.stores import StoreConfig
@@ -71,13 +71,6 @@ class Draft:
                 raise FILE_UNWRITABLE(file=file, why=error.strerror or str(error)) from error
 
 
-def require_new(*files: Path) -> None:
-    """Raise FILE_EXISTS for the first file that exists."""
-    for file in files:
-        if file.exists():
-            raise FILE_EXISTS(file=file)
-
-
 def make_draft(lake: Lake, file: Path, sql: Path, spark: Callable[[Config], Session] | None) -> Draft:
     """Survey the lake and propose keys; `spark` opens the session that proves them, None: they aren't proven.
 
@@ -97,11 +90,8 @@ def make_draft(lake: Lake, file: Path, sql: Path, spark: Callable[[Config], Sess
 
 def _entry(session: Session | None, survey: Survey) -> TableEntry:
     """Return the table's entry, with a key that Spark proves unless the catalog declares one or the table is empty."""
-    declared = declared_key(survey)
-    if declared or session is None or survey.state.rows == 0:
-        return table_entry(survey, declared or likely_key(survey), "no column is a key by its name and statistics")
-    from mirror_assets.features.init.with_spark.keys import prove_key
-
+    if survey.table.declared_keys or session is None or survey.state.rows == 0:
+        return table_entry(survey, likely_key(survey), "no column is a key by its name and statistics")
     try:
         # A session holds the credentials of one table at a time.
         spark = session_factory(survey.log, partial(session, threading.current_thread().name))()

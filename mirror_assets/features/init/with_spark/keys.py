@@ -13,7 +13,6 @@ from itertools import combinations
 from math import prod
 from typing import TYPE_CHECKING, TypeAlias
 
-import pyarrow as pa
 import pyarrow.compute as pc
 
 from mirror_assets.features.init.with_spark.survey import Survey
@@ -80,14 +79,11 @@ class KeyCandidate:
         return self.cost < _NAMED
 
 
-def declared_key(survey: Survey) -> KeyProposal | None:
-    """Return the key that a catalog declares, or None."""
-    finding = "the primary key of the catalog's constraint, which the catalog doesn't enforce"
-    return KeyProposal(survey.table.declared_keys, Proof.DECLARED, finding) if survey.table.declared_keys else None
-
-
 def likely_key(survey: Survey) -> KeyProposal | None:
-    """Return the likeliest key by names and statistics; None if no column's name suggests one."""
+    """Return the key that a catalog declares, or else the likeliest by names and statistics; None without any."""
+    if survey.table.declared_keys:
+        finding = "the primary key of the catalog's constraint, which the catalog doesn't enforce"
+        return KeyProposal(survey.table.declared_keys, Proof.DECLARED, finding)
     likely = [one for one in key_candidates(survey) if one.alone and one.is_named]
     if not likely:
         return None
@@ -194,12 +190,17 @@ def prove_key(
         if likely[0].alone and likely[0].is_named and _is_key(table, [short[likely[0].column]]):
             return _proposal(tried, rows, state.version)
         most = {one.column: one.distinct_at_most for one in likely}
-        numbers = _numbered(table.limit(_SAMPLE).toArrow())
+        sample = table.limit(_SAMPLE).toArrow().combine_chunks()
+        # Each value as its number among those of its column; None is NULL.
+        numbers = {
+            column: pc.dictionary_encode(sample[alias].combine_chunks()).indices.to_pylist()
+            for column, alias in short.items()
+        }
         waiting = [
             columns
             for columns in column_sets(likely)
             if not _has_too_few([most[column] for column in columns], rows)
-            and _may_be_key([numbers[short[column]] for column in columns])
+            and _may_be_key([numbers[column] for column in columns])
             and not (columns == tried and likely[0].is_named)
         ]
         found = (columns for columns in waiting[:_EXACT] if _is_key(table, [short[column] for column in columns]))
@@ -220,12 +221,6 @@ def _is_key(table: DataFrame, columns: Sequence[str]) -> bool:
 
 def _proposal(columns: _Columns, rows: int, version: int) -> KeyProposal:
     return KeyProposal(columns, Proof.PROVEN, f"{rows:,} rows, 0 NULLs, {rows:,} distinct at version {version}")
-
-
-def _numbered(sample: pa.Table) -> dict[str, list[int | None]]:
-    """Return each value of the sample as its number among those of its column; None is NULL."""
-    read = sample.combine_chunks()
-    return {name: pc.dictionary_encode(read[name].combine_chunks()).indices.to_pylist() for name in read.column_names}
 
 
 def _may_be_key(columns: Sequence[Sequence[int | None]]) -> bool:

@@ -21,7 +21,7 @@ from mirror_assets.config.table_settings import StorePath, TableSettings
 from mirror_assets.errors import ErrorCode, MirrorError, RetryError
 from mirror_assets.features.init.column_statistics import ColumnStatistics, column_statistics
 from mirror_assets.features.init.errors import NO_TABLES, lake_unfit, no_tables_in_catalog
-from mirror_assets.features.init.find_folders import find_tables
+from mirror_assets.features.init.listing import list_folders
 from mirror_assets.lakes.access import access_to
 from mirror_assets.lakes.catalogs import (
     CatalogConfig,
@@ -47,6 +47,7 @@ STORE = "lake"
 IN_SPARK = "spark"
 # Folders that the new mirror.yaml writes beside itself; they are not part of the lake.
 _OURS = ("landing", "mirror", "history", "staging")
+_THREADS = 16
 _Model = TypeVar("_Model", bound=pydantic.BaseModel)
 
 
@@ -110,21 +111,23 @@ def open_lake(place: str, settings: Mapping[str, object], depth: int, beside: Pa
     """Return the tables at most `depth` folders below a folder or a store's address.
 
     `settings` are those of a store except its root. Folders that a mirror.yaml in the folder `beside` writes are
-    omitted. Raises SettingError for unfit settings and a place without tables, and what `find_tables` raises.
+    omitted. Raises SettingError for unfit settings and a place without tables, and what `list_folders` raises.
     """
     store = _store(place, settings)
     root, address = str(store.root), store.address
-    found = find_tables(access_to(root, (store,)), depth)
-    if any(table.path == "" for table in found):
+    with ThreadPoolExecutor(_THREADS) as pool:
+        # One name more than the depth, which also lists the deepest folders: that shows their logs.
+        found = list_folders(access_to(root, (store,)), "/".join("*" * (depth + 1)), pool)
+    if "" in found.tables:
         above = place.rstrip("/").rpartition("/")[0] or "."
         raise lake_unfit(place, "it is a table itself", f"name the folder that contains it, {above}.")
     own = [name for name in re.split(r"[/\\]+", address.path if address else root) if name][-1:]
     ours = [] if beside is None or address is not None else [beside.resolve() / name for name in _OURS]
     ours = [folder for folder in ours if not Path(root).resolve().is_relative_to(folder)]
     tables = tuple(
-        LakeTable(x.path, StorePath(STORE, x.path), (*own, *x.path.split("/")), hindrance=x.hindrance)
-        for x in found
-        if not any((Path(root) / x.path).resolve().is_relative_to(folder) for folder in ours)
+        LakeTable(path, StorePath(STORE, path), (*own, *path.split("/")), hindrance=found.unlisted.get(path))
+        for path in sorted((*found.tables, *found.unlisted))
+        if not any((Path(root) / path).resolve().is_relative_to(folder) for folder in ours)
     )
     if not tables:
         raise NO_TABLES(place=place, depth=depth, next_step=leave_out_version(place))
@@ -227,9 +230,6 @@ def _spark_tables(
                 continue
         tables.append(table)
     return tables, others
-
-
-_THREADS = 16
 
 
 @dataclass(frozen=True)
