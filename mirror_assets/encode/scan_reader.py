@@ -11,7 +11,7 @@ import json
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property, lru_cache
+from functools import cached_property, lru_cache, partial
 
 import numpy as np
 import numpy.typing as npt
@@ -228,7 +228,7 @@ class _ScanReader:
     def _of_table(self) -> Iterator[_Attribute]:
         """Yield the attributes of a file that are the same for all commits."""
         for name, alias in zip(self.scan.metadata.partition_columns, self._partitions, strict=True):
-            yield _Attribute(alias, pa.string(), lambda file, name=name: file.partition.get(name))
+            yield _Attribute(alias, pa.string(), partial(_partition_value, name))
         if self.row_ids:
             yield _Attribute("first_id", pa.int64(), lambda file: file.first_row_id)
             yield _Attribute("first_version", pa.int64(), lambda file: file.row_version)
@@ -431,6 +431,10 @@ def _lacks_a_member(struct: Column, type_: DataType) -> Column | None:
             if lacks is not None:
                 found = lacks if found is None else found | lacks
     return None if found is None else struct.isNotNull() & found
+
+
+def _partition_value(name: str, file: ScannedFile) -> str | None:
+    return file.partition.get(name)
 
 
 def _words(file: ScannedFile) -> _Longs | None:
