@@ -48,7 +48,7 @@ Plan = Callable[[], TablePlan]
 
 def failed_check(error: MirrorError) -> str:
     """Return the check that reports this error of a table: `not_held`, `readable` or `not_failing`."""
-    if isinstance(error, RebuildError) or error.row is TABLE_HELD:
+    if isinstance(error, RebuildError | TABLE_HELD.error):
         return NOT_HELD
     return READABLE if error.code in _UNREADABLE else NOT_FAILING
 
