@@ -13,7 +13,7 @@ from mirror_assets.encode.counted import observed
 from mirror_assets.encode.scan_reader import read_scan
 from mirror_assets.encode.spark_errors import spark_errors
 from mirror_assets.pipeline.context import TableContext, reading
-from mirror_assets.pipeline.doctor_questions import DoctorAnswer, no, ok, warn
+from mirror_assets.pipeline.doctor import DoctorAnswer, no, ok, warn
 from mirror_assets.pipeline.source_check import checked_projection
 from mirror_assets.redaction import shown_key
 from mirror_assets.source.commits import SourceState

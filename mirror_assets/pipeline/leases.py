@@ -8,11 +8,10 @@ from __future__ import annotations
 
 import hashlib
 import time
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from itertools import combinations
-from typing import TypeVar
 
 from mirror_assets.errors import MirrorError
 from mirror_assets.landing.format import SliceRecord
@@ -107,12 +106,6 @@ def _bury(context: TableContext, left: Lease) -> None:
 _READ_AFTER_SECONDS = 15.0
 _OTHERS_AFTER_SECONDS = 60.0
 _NAMED = 3
-_Table = TypeVar("_Table")
-
-
-def batch_of(tables: Sequence[_Table], number: int, batches: int) -> list[_Table]:
-    """Return the tables of a batch, from 0: every n-th. So a table is in one batch only."""
-    return list(tables[number::batches])
 
 
 def batch_holder(store: Store, mirror: str, batch: int) -> Lease | None:

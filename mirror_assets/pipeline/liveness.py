@@ -90,25 +90,18 @@ def run_state(store: Store, run: str, process: Process | None, *, writes: bool) 
     return RunState.KILLED if is_dead else RunState.WORKS
 
 
-@dataclass(frozen=True)
-class _Sighting:
-    """An ETag of a heartbeat, and since when it is unchanged, by `time.monotonic`."""
-
-    etag: str
-    since: float
-
-
-_SIGHTINGS: dict[tuple[str, str], _Sighting] = {}
+# The ETag of each heartbeat, and since when it is unchanged, by `time.monotonic`.
+_SIGHTINGS: dict[tuple[str, str], tuple[str, float]] = {}
 
 
 def _silence(store: Store, path: str, etag: str, *, writes: bool) -> float:
     """Return for how many seconds this process knows that the file hasn't changed."""
     now, key = time.monotonic(), (store.root, path)
     seen = _SIGHTINGS.get(key)
-    if seen is None or seen.etag != etag:
+    if seen is None or seen[0] != etag:
         age = _age(store, path) if seen is None and writes else 0.0
-        seen = _SIGHTINGS[key] = _Sighting(etag, now - age)
-    return now - seen.since
+        seen = _SIGHTINGS[key] = (etag, now - age)
+    return now - seen[1]
 
 
 def _age(store: Store, path: str) -> float:

@@ -20,11 +20,11 @@ from mirror_assets.encode.spark_errors import spark_errors
 from mirror_assets.errors import MirrorError, SettingError
 from mirror_assets.markers import ROW_MARKER, Marker
 from mirror_assets.pipeline.context import TableContext, reading
+from mirror_assets.pipeline.errors import not_recorded
 from mirror_assets.pipeline.source_check import (
     RECORD,
     checked_projection,
     is_recorded,
-    not_recorded,
     table_columns,
 )
 from mirror_assets.source.actions import Metadata

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
@@ -15,7 +16,7 @@ from mirror_assets.lakes.errors import CATALOG_TABLE_UNFIT, CATALOG_TABLE_UNKNOW
 from mirror_assets.landing.names import TableName
 from mirror_assets.monitoring import Mirror
 from mirror_assets.pipeline.context import TableContext
-from mirror_assets.pipeline.spark_sessions import Session, no_spark, one_for_each_thread, session_factory
+from mirror_assets.pipeline.spark_sessions import Session, no_spark, session_factory
 from mirror_assets.source.log import DeltaLog
 from mirror_assets.standin.replicator import LocalReplicator
 from mirror_assets.telemetry.export import exporting
@@ -51,7 +52,19 @@ class Project:
 
     @cached_property
     def _of_thread(self) -> Callable[[], SparkSession]:
-        return one_for_each_thread(self.session)
+        """Opens one session for each thread that asks.
+
+        Tables that work at the same time share no settings, and memory does not grow with the number of tables.
+        """
+        local = threading.local()
+
+        def opened() -> SparkSession:
+            if not hasattr(local, "session"):
+                local.session = self.session(threading.current_thread().name)
+            found: SparkSession = local.session
+            return found
+
+        return opened
 
     def tables(self, names: Sequence[str] = ()) -> list[TableContext]:
         """Return the contexts of these tables, or of all. Raises TABLE_UNKNOWN."""

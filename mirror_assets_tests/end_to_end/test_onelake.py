@@ -21,7 +21,7 @@ from mirror_assets.pipeline.stage import stage_attempt
 from mirror_assets.verify.landed import file_continuity
 from mirror_assets.verify.reconciliation import ReconcileState
 from mirror_assets.zones.onelake.onelake_zone import Staging
-from mirror_assets_tests.lab import TABLE, Lab, wait_on
+from mirror_assets_tests.lab import TABLE, Lab
 from mirror_assets_tests.worlds.onelake import LoopbackOneLake, Operation
 from mirror_assets_tests.worlds.onelake.lab import OneLakeLab
 from mirror_assets_tests.worlds.onelake.stores import loopback_store
@@ -146,6 +146,6 @@ def test_a_part_that_changed_since_it_was_uploaded_is_refused(uploading: OneLake
 def test_a_rebuild_begins_a_second_epoch(landed: OneLakeLab) -> None:
     landed.mirror()
     landed.replicator.poll()
-    published = rebuild_table(landed.context, wait_on(landed.replicator), lambda _: None)
+    published = rebuild_table(landed.context, landed.replicator, lambda _: None)
     assert published.manifest.epoch == 2
     require_equal(landed)

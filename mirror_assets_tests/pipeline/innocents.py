@@ -216,7 +216,7 @@ def _half_loaded(lab: Lab) -> None:
     lab.configure(defaults="slices: {max_rows: 6}")
     drive(begin_drop(TABLE), lab.store)  # was killed: the next drop continues it
     _drop(lab)
-    running = landed_slices(lab.context, lab.wait)
+    running = landed_slices(lab.context, lab.replicator)
     assert next(running).planned.chunk is not None
     lab.sql(_COMMIT)
 

@@ -12,7 +12,7 @@ from mirror_assets.encode.errors import DUPLICATE_KEY
 from mirror_assets.errors import SettingError
 from mirror_assets.landing.format import SliceKind
 from mirror_assets.markers import ROW_MARKER, Marker
-from mirror_assets.pipeline.doctor_questions import THEN, Asked, DoctorVerdict
+from mirror_assets.pipeline.doctor import THEN, Asked, DoctorVerdict
 from mirror_assets.pipeline.plan import plan_table
 from mirror_assets.source.errors import DATA_FILE_MISSING
 from mirror_assets_tests.errors import raises_row

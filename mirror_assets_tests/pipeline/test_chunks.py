@@ -49,7 +49,7 @@ def large(spark: SparkSession, _large_orders: Path, tmp_path: Path) -> Lab:
 
 def _land_first(lab: Lab) -> None:
     """A run that is killed when the first chunk has landed."""
-    next(landed_slices(lab.context, lab.wait))
+    next(landed_slices(lab.context, lab.replicator))
     assert lab.manifest().loading is not None
 
 
@@ -122,13 +122,13 @@ def test_a_killed_rebuild_goes_on_with_what_is_staged(large: Lab, monkeypatch: p
 
     monkeypatch.setattr(land, "publish_next", land_one)
     with pytest.raises(KeyboardInterrupt):
-        rebuild_table(large.context, large.wait, lambda _: None)
+        rebuild_table(large.context, large.replicator, lambda _: None)
     monkeypatch.undo()
     staged = drive(list_attempts(TABLE), large.store)
     assert sorted(folder.generation for folder in staged) == list(range(1, chunks + 1))
     large.store.delete_tree(next(folder.path for folder in staged if folder.generation == chunks))
     large.sql("DELETE FROM {t} WHERE id = 2")
-    assert rebuild_table(large.context, large.wait, lambda _: None).outcome is Outcome.LANDED
+    assert rebuild_table(large.context, large.replicator, lambda _: None).outcome is Outcome.LANDED
     assert (large.manifest().epoch, large.manifest().generation, large.manifest().covered) == (2, chunks, 4)
     large.mirror()
     assert large.is_equal

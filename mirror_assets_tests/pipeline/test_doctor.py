@@ -11,9 +11,8 @@ import pytest
 from mirror_assets.composition import compose
 from mirror_assets.encode.errors import spark_not_started
 from mirror_assets.lakes.errors import SOURCE_UNREADABLE
-from mirror_assets.pipeline.doctor import KEYS_UNIQUE, SPARK_READS
+from mirror_assets.pipeline.doctor import FIRST, KEYS_UNIQUE, SPARK_READS, DoctorVerdict
 from mirror_assets.pipeline.doctor_in_spark import keys_are_unique
-from mirror_assets.pipeline.doctor_questions import FIRST, DoctorVerdict
 from mirror_assets.pipeline.project import Project
 from mirror_assets.source.log import DeltaLog
 from mirror_assets_tests.lab import Lab

@@ -12,12 +12,13 @@ from mirror_assets.config.discovered import When
 from mirror_assets.config.load import load_config
 from mirror_assets.config.model import Config
 from mirror_assets.errors import RetryError
-from mirror_assets.pipeline import doctor_questions
-from mirror_assets.pipeline.doctor import KEYS_UNIQUE, SPARK_READS
-from mirror_assets.pipeline.doctor_questions import (
+from mirror_assets.pipeline import doctor
+from mirror_assets.pipeline.doctor import (
     FIRST,
     FOUND,
+    KEYS_UNIQUE,
     LIMITS,
+    SPARK_READS,
     THEN,
     DoctorAnswer,
     DoctorVerdict,
@@ -270,7 +271,7 @@ def test_five_key_columns_are_many(tmp_path: Path, keys: str, verdict: DoctorVer
 
 
 def test_what_lands_in_a_day_is_summed_over_the_tables(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(doctor_questions, "daily_bytes", lambda *_: 0.6e12)
+    monkeypatch.setattr(doctor, "daily_bytes", lambda *_: 0.6e12)
     made = project(tmp_path, "orders: {source: ./orders, keys: [id]}\nlines: {source: ./lines, keys: [id]}")
     (found,) = examine_mirror(made.config, made.store, made.tables())
     assert (found.question, found.verdict) == (LIMITS, DoctorVerdict.OK)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -13,12 +12,16 @@ from mirror_assets.landing.names import TableName
 from mirror_assets.landing.publish import publish
 from mirror_assets.landing.rebuild import RebuildStep, first_epoch, is_dropped, read_rebuild
 from mirror_assets.landing.steps import drive
-from mirror_assets.pipeline.rebuild_table import MirrorWait, drop_table, mirror_wait, require_table
+from mirror_assets.monitoring import Mirror, Pace
+from mirror_assets.pipeline.rebuild_table import drop_table, require_table
 from mirror_assets.standin.replicator import LocalReplicator
 from mirror_assets.zones import LocalStore
 from mirror_assets.zones.errors import REQUEST_UNKNOWN, STORE_DENIED, STORE_UNAVAILABLE
 from mirror_assets_tests.errors import raises, raises_row
 from mirror_assets_tests.landing.staging import CHECKS, TABLE, position_of, stage
+from mirror_assets_tests.scripted_mirror import Scripted
+
+SHORT = Pace(pause_seconds=0.01, limit_seconds=0.05)
 
 
 class Busy(LocalStore):
@@ -49,21 +52,17 @@ def zone(tmp_path: Path) -> LocalStore:
     return landed(LocalStore(tmp_path / "zone"))
 
 
-def drop(store: LocalStore, wait: MirrorWait) -> list[str]:
+def drop(store: LocalStore, mirror: Mirror | None = None) -> list[str]:
     """Drop the table; return the lines that were reported."""
     lines: list[str] = []
-    drop_table(store, TABLE, wait, lines.append)
+    drop_table(store, TABLE, mirror or Scripted(), lines.append)
     return lines
-
-
-def at_once(limit: float = 5.0, dropped: Callable[[], bool] = lambda: True) -> MirrorWait:
-    return MirrorWait(dropped, lambda: False, pause_seconds=0.01, limit_seconds=limit)
 
 
 def test_the_stand_in_drops_the_table_while_it_is_waited_for(zone: LocalStore, tmp_path: Path) -> None:
     mirror = LocalReplicator(zone, tmp_path / "mirror")
     assert mirror.poll_table(TABLE) is not None
-    assert drop(zone, mirror_wait(mirror, TABLE)) == ["shop.orders: dropping the table for good"]
+    assert drop(zone, mirror) == ["shop.orders: dropping the table for good"]
     assert mirror.table(TABLE) is None
     assert not (tmp_path / "mirror" / "shop" / "orders").exists()
     assert drive(is_dropped(TABLE), zone)
@@ -75,7 +74,7 @@ def test_a_folder_in_use_is_deleted_by_another_request(tmp_path: Path, done: boo
     errors = (STORE_UNAVAILABLE(path=TABLE.folder, why="in use"), REQUEST_UNKNOWN(path=TABLE.folder, why="no answer"))
     store = Busy(tmp_path / "zone", errors, done=done)
     landed(store)
-    assert any("in use" in line for line in drop(store, at_once()))
+    assert any("in use" in line for line in drop(store))
     assert drive(is_dropped(TABLE), store)
     assert not store.errors or done
 
@@ -84,12 +83,12 @@ def test_a_folder_that_stays_in_use_is_given_up_and_deleted_later(tmp_path: Path
     store = Busy(tmp_path / "zone", (STORE_UNAVAILABLE(path=TABLE.folder, why="in use"),) * 1000)
     landed(store)
     with raises_row(STORE_UNAVAILABLE, match="in use"):
-        drop(store, at_once(limit=0.05))
+        drop(store, Scripted(pace=SHORT))
     record = drive(read_rebuild(TABLE), store)
     assert record is not None
     assert record.step is RebuildStep.REMOVING
     store.errors.clear()
-    drop(store, at_once())
+    drop(store)
     assert drive(is_dropped(TABLE), store)
 
 
@@ -97,38 +96,35 @@ def test_a_missing_permission_is_reported_at_once(tmp_path: Path) -> None:
     store = Busy(tmp_path / "zone", (STORE_DENIED(path=TABLE.folder, why="403"),))
     landed(store)
     with raises_row(STORE_DENIED):
-        drop(store, at_once())
+        drop(store)
 
 
 def test_a_mirror_that_keeps_the_table_is_waited_for_and_the_next_drop_continues(
     zone: LocalStore, tmp_path: Path
 ) -> None:
+    mirror = LocalReplicator(zone, tmp_path / "mirror")
+    kept = mirror.poll_table(TABLE)
     with raises(RetryError, ErrorCode.TABLE_BUSY, match="dropped from the mirror"):
-        drop(zone, at_once(0.05, lambda: False))
+        drop(zone, Scripted([lambda: kept], pace=SHORT))
     assert zone.list(TABLE.folder) == []
     text = b"landing_zone: {path: ./zone}\ntables: {a: {source: ./lake, keys: [id]}}"
     require_table(parse_config(text, tmp_path / "mirror.yaml", {}), zone, TABLE)  # it is known by its record
-    drop(zone, at_once())
+    drop(zone)
     assert drive(is_dropped(TABLE), zone)
 
 
 def test_a_mirror_that_does_not_respond_now_is_waited_for(zone: LocalStore) -> None:
-    answers = [True]
+    def asleep() -> None:
+        raise STORE_UNAVAILABLE(path="mirror", why="asleep")
 
-    def dropped() -> bool:
-        if answers:
-            answers.clear()
-            raise STORE_UNAVAILABLE(path="mirror", why="asleep")
-        return True
-
-    drop(zone, at_once(dropped=dropped))
+    drop(zone, Scripted([asleep, lambda: None]))
     assert drive(is_dropped(TABLE), zone)
 
 
 def test_a_table_that_was_dropped_is_not_dropped_again(zone: LocalStore) -> None:
-    drop(zone, at_once())
+    drop(zone)
     record = drive(read_rebuild(TABLE), zone)
-    assert drop(zone, at_once()) == []
+    assert drop(zone) == []
     assert drive(read_rebuild(TABLE), zone) == record
 
 

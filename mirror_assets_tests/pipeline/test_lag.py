@@ -23,7 +23,7 @@ from mirror_assets.pipeline.context import TableContext
 from mirror_assets.pipeline.lag import feed_deadline, note_covered, note_plan, note_poll, pending_commits, table_lag
 from mirror_assets.pipeline.next_action import Land, QuietMark, Rest
 from mirror_assets.pipeline.plan import TablePlan, plan_table
-from mirror_assets.pipeline.rebuild_table import MirrorWait, drop_table
+from mirror_assets.pipeline.rebuild_table import drop_table
 from mirror_assets.pipeline.spark_sessions import no_spark
 from mirror_assets.pipeline.table_watch import TableWatch
 from mirror_assets.source.errors import LogGap
@@ -36,6 +36,7 @@ from mirror_assets.verify.timeliness import Consequence, Lag, ReadDeadline, chec
 from mirror_assets_tests.errors import raises
 from mirror_assets_tests.lab import Lab
 from mirror_assets_tests.pipeline.paper import TABLE, Paper
+from mirror_assets_tests.scripted_mirror import Scripted
 from mirror_assets_tests.source.handmade import commit_file, file_action
 from mirror_assets_tests.telemetry.follower import Follower
 from mirror_assets_tests.telemetry.scrape import free_port, scrape, value
@@ -125,7 +126,7 @@ def test_a_mirror_without_a_snapshot_waits_for_its_start_before_it_has_begun(pap
 def test_a_start_counts_no_more_when_a_table_was_dropped(paper: Paper) -> None:
     begins = Paper(paper.root, "start: {version: 2}")
     paper.cover(4)
-    drop_table(begins.context.store, TABLE, MirrorWait(lambda: True, lambda: True), lambda _: None)
+    drop_table(begins.context.store, TABLE, Scripted(), lambda _: None)
     assert not _deadline(begins).waits
     assert table_lag(pending_commits(begins.context), _NOW).covered == -1
 

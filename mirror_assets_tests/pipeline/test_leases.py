@@ -11,8 +11,6 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from mirror_assets.composition import compose
 from mirror_assets.config.load import load_config
@@ -25,7 +23,6 @@ from mirror_assets.pipeline.errors import TABLE_BUSY
 from mirror_assets.pipeline.leases import (
     BatchRunner,
     batch_holder,
-    batch_of,
     has_runs,
     holder,
     holder_now,
@@ -396,10 +393,3 @@ def test_a_store_that_keeps_none_ends_no_run_and_gets_the_lease_later() -> None:
         store.is_full = False
         assert run.reason_to_end() is None
         assert lease_of(store).run == "1"
-
-
-@given(st.lists(st.integers()), st.integers(1, 8))
-def test_every_table_is_in_one_batch(tables: list[int], batches: int) -> None:
-    found = [batch_of(tables, number, batches) for number in range(batches)]
-    assert sorted(table for batch in found for table in batch) == sorted(tables)
-    assert max(map(len, found)) - min(map(len, found)) <= 1

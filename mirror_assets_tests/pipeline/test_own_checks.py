@@ -39,7 +39,7 @@ def documented(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
 def _mirror(lab: Lab, *checks: SliceCheck) -> list[ProcessedSlice]:
     """Mirror the table, which has these checks of its project, until nothing is left."""
     context = replace(lab.context, config=lab.config.with_features(checks))
-    return list(landed_slices(context, lab.wait))
+    return list(landed_slices(context, lab.replicator))
 
 
 def _named(name: str, *problems: str, blocking: bool = True, tables: tuple[str, ...] = ()) -> SliceCheck:

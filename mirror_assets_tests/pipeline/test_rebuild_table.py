@@ -20,7 +20,7 @@ from mirror_assets_tests.landing.epochs import dropping, loading
 
 
 def _rebuild(lab: Lab, reason: str | None = None) -> Outcome:
-    return rebuild_table(lab.context, lab.wait, lambda _: None, reason).outcome
+    return rebuild_table(lab.context, lab.replicator, lambda _: None, reason).outcome
 
 
 def _record(lab: Lab) -> RebuildRecord:

@@ -99,8 +99,8 @@ def test_a_row_that_its_reader_loses_or_doubles_is_not_published(
 ) -> None:
     """The comparison has another reader, and its counts are those that must have been written."""
     monkeypatch.setattr("mirror_assets.encode.repair._BROADCAST_KEYS", broadcast)
-    read = repair._rows_to_land
-    monkeypatch.setattr(repair, "_rows_to_land", lambda *args: _FAULTS[fault](read(*args)))
+    read = repair.read_scan
+    monkeypatch.setattr(repair, "read_scan", lambda *args, **named: _FAULTS[fault](read(*args, **named)))
     _damage(mirrored)
     before = mirrored.manifest()
     with pytest.raises(ChecksFailed, match="row_conservation"):
@@ -249,7 +249,7 @@ def test_a_repair_that_a_rebuild_overtakes_lands_nothing(mirrored: Lab, monkeypa
 
     def overtaken(*args: object) -> object:
         record = stage_attempt(*args)  # type: ignore[arg-type]
-        rebuild_table(mirrored.context, mirrored.wait, lambda _: None)
+        rebuild_table(mirrored.context, mirrored.replicator, lambda _: None)
         return record
 
     monkeypatch.setattr(repair, "stage_attempt", overtaken)

@@ -10,17 +10,19 @@ from mirror_assets.landing.format import SliceRecord
 from mirror_assets.landing.publish import Outcome
 from mirror_assets.landing.rebuild import read_rebuild
 from mirror_assets.landing.steps import drive
+from mirror_assets.monitoring import Pace
 from mirror_assets.pipeline.check_slice import run_checks
 from mirror_assets.pipeline.context import TableContext
 from mirror_assets.pipeline.errors import CHECKS_FAILED, SOURCE_BROKE, ChecksFailed
 from mirror_assets.pipeline.land_slice import publish_slice
-from mirror_assets.pipeline.rebuild_table import MirrorWait, rebuild_table
+from mirror_assets.pipeline.rebuild_table import rebuild_table
 from mirror_assets.pipeline.reconcile_table import reconcile_table
 from mirror_assets.source.errors import LogGap, SourceNotDelta
 from mirror_assets.verify.check_result import CheckResult
 from mirror_assets.verify.reconciliation import ReconcileState
 from mirror_assets_tests.errors import raises, raises_row
 from mirror_assets_tests.lab import TABLE, Lab, key
+from mirror_assets_tests.scripted_mirror import Scripted
 
 
 def test_a_history_ends_equal_to_its_source_and_nothing_new_lands_nothing(mirrored: Lab) -> None:
@@ -66,14 +68,12 @@ def test_a_break_is_held_when_asked(mirrored: Lab) -> None:
 
 
 def test_a_rebuild_that_waits_too_long_goes_on_where_it_was(mirrored: Lab) -> None:
-    never = MirrorWait(lambda: False, lambda: False, pause_seconds=0.01, limit_seconds=0.05)
-    mirrored.replicator.poll()
+    short, there = Pace(pause_seconds=0.01, limit_seconds=0.05), mirrored.replicator.poll_table(TABLE)
     with raises(RetryError, ErrorCode.TABLE_BUSY, match="dropped"):
-        rebuild_table(mirrored.context, never, lambda _: None)
-    half = MirrorWait(mirrored.wait.dropped, lambda: False, pause_seconds=0.01, limit_seconds=0.05)
+        rebuild_table(mirrored.context, Scripted([lambda: there], pace=short), lambda _: None)
     with raises(RetryError, ErrorCode.TABLE_BUSY, match="come back"):
-        rebuild_table(mirrored.context, half, lambda _: None)
-    assert rebuild_table(mirrored.context, mirrored.wait, lambda _: None).outcome is Outcome.COVERED
+        rebuild_table(mirrored.context, Scripted(pace=short), lambda _: None)
+    assert rebuild_table(mirrored.context, mirrored.replicator, lambda _: None).outcome is Outcome.COVERED
     record = drive(read_rebuild(TABLE), mirrored.store)
     assert record is not None
     assert not record.is_running

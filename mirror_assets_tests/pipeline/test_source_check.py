@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from mirror_assets.config.setting_values import Changes
-from mirror_assets.pipeline.source_check import not_recorded
+from mirror_assets.pipeline.errors import not_recorded
 from mirror_assets.source.actions import Protocol
 
 

@@ -219,7 +219,7 @@ class WideHistory:
             self._compare(of_a_stop=True)
             self._enable_what_is_needed()
             try:
-                rebuild_table(self._lab.context, self._lab.wait, lambda _: None)
+                rebuild_table(self._lab.context, self._lab.replicator, lambda _: None)
                 self._mirror()
             except MirrorError as again:
                 raise Failure(f"stuck, also after a rebuild: {type(again).__name__}: {again}") from again

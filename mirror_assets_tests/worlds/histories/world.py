@@ -219,11 +219,11 @@ class World:
 
     def _overtake(self) -> None:
         with suppress(*_PASSING, *self._explained):
-            for _ in landed_slices(self._context(self._zone()), self._lab.wait):
+            for _ in landed_slices(self._context(self._zone()), self._lab.replicator):
                 self._count("slices")
 
     def _mirror(self, context: TableContext) -> None:
-        for mirrored in landed_slices(context, self._lab.wait):
+        for mirrored in landed_slices(context, self._lab.replicator):
             self._count("slices")
             runs = (
                 run for run in group_commits(mirrored.planned.assignments) if not run.unpaired and self.way is Way.FEED
@@ -233,7 +233,7 @@ class World:
                 self.compare()
 
     def _rebuild(self, context: TableContext) -> None:
-        rebuild_table(context, self._lab.wait, lambda _: None)
+        rebuild_table(context, self._lab.replicator, lambda _: None)
 
     def _stage(self, context: TableContext) -> None:
         """Stage and check what is pending first, as a run that dies then."""

@@ -17,7 +17,7 @@ from mirror_assets.pipeline.reconcile_table import reconcile_table
 from mirror_assets.standin.replicator import LocalReplicator
 from mirror_assets.verify.reconciliation import ReconcileState
 from mirror_assets.zones import LocalStore, Store
-from mirror_assets_tests.lab import TABLE, wait_on
+from mirror_assets_tests.lab import TABLE
 from mirror_assets_tests.landed_slices import landed_slices
 
 FEED = "delta.enableChangeDataFeed = true"
@@ -96,7 +96,7 @@ class LakeLab:
 
     def mirror(self) -> list[ProcessedSlice]:
         """Mirror until nothing is left, and have the stand-in apply it."""
-        done = list(landed_slices(self.context, wait_on(self.replicator)))
+        done = list(landed_slices(self.context, self.replicator))
         self.replicator.poll()
         return done
 

@@ -14,7 +14,7 @@ from mirror_assets.source.log import DeltaLog
 from mirror_assets.standin.replicator import LocalReplicator
 from mirror_assets.zones.onelake.onelake_store import OneLakeStore
 from mirror_assets.zones.onelake.onelake_zone import Staging
-from mirror_assets_tests.lab import TABLE, Lab, wait_on
+from mirror_assets_tests.lab import TABLE, Lab
 from mirror_assets_tests.landed_slices import landed_slices
 from mirror_assets_tests.worlds.onelake.item import LoopbackItem
 from mirror_assets_tests.worlds.onelake.server import LoopbackOneLake
@@ -71,4 +71,4 @@ class OneLakeLab:
 
     def mirror(self, report: Callable[[str], None] = lambda _: None) -> list[ProcessedSlice]:
         """Mirror until nothing is left."""
-        return list(landed_slices(self.context, wait_on(self.replicator), report))
+        return list(landed_slices(self.context, self.replicator, report))

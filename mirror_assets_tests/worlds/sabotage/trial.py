@@ -42,7 +42,6 @@ def try_fault(fault: Fault, lab: Lab, *, with_checks: bool = True) -> Finding:
     with pytest.MonkeyPatch.context() as patch:
         if not with_checks:
             unchecked(patch)
-            patch.setattr("mirror_assets.pipeline.stage._require_agreement", lambda *_: None)
         fault.inject(patch)
         try:
             again = _advanced(fault.world, lab)

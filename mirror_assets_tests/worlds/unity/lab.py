@@ -20,7 +20,6 @@ from mirror_assets.pipeline.reconcile_table import reconcile_table
 from mirror_assets.standin.replicator import LocalReplicator
 from mirror_assets.verify.reconciliation import ReconcileState
 from mirror_assets.zones import LocalStore
-from mirror_assets_tests.lab import wait_on
 from mirror_assets_tests.landed_slices import landed_slices
 from mirror_assets_tests.worlds.unity.bucket import REGION, LoopbackBucket
 from mirror_assets_tests.worlds.unity.server import LoopbackUnity, Table
@@ -98,7 +97,7 @@ class UnityLab:
 
     def mirror(self, name: str) -> list[ProcessedSlice]:
         """Mirror the table until nothing is left."""
-        return list(landed_slices(self.context(name), wait_on(self.replicator)))
+        return list(landed_slices(self.context(name), self.replicator))
 
     def is_equal(self, name: str) -> bool:
         """Whether the mirror equals its source once the stand-in has applied everything."""
