@@ -122,7 +122,8 @@ def _reached(asked: Asked) -> DoctorAnswer:
 def _read(asked: Asked) -> DoctorAnswer:
     state = asked.state
     rows = "a number of rows that the log does not know" if state.rows is None else f"{state.rows:,} rows"
-    return ok(f"version {state.version} of {_time(state.timestamp_ms)}: {state.files:,} files, {rows}")
+    made = datetime.fromtimestamp(state.timestamp_ms / 1000, timezone.utc)
+    return ok(f"version {state.version} of {made:%Y-%m-%d %H:%M:%S} UTC: {state.files:,} files, {rows}")
 
 
 def _records_changes(asked: Asked) -> DoctorAnswer:
@@ -226,10 +227,6 @@ def _direct_lake(asked: Asked) -> DoctorAnswer:
     if not found:
         return ok("no column has a type that Direct Lake can't load")
     return warn("; ".join(found), "nothing, if no semantic model reads the mirror by Direct Lake.")
-
-
-def _time(milliseconds: int) -> str:
-    return datetime.fromtimestamp(milliseconds / 1000, timezone.utc).strftime("%Y-%m-%d %H:%M:%S UTC")
 
 
 # A MirrorError of a function is the answer `no`. Each of the first questions needs the one before it; all others need

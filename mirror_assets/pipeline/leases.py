@@ -21,7 +21,7 @@ from mirror_assets.landing.staged_parts import staged_folders
 from mirror_assets.landing.steps import drive, read_control_file
 from mirror_assets.pipeline.context import TableContext
 from mirror_assets.pipeline.errors import RUN_KILLED, TABLE_BUSY
-from mirror_assets.pipeline.liveness import RunState, beating, delete_lease, lease_state, new_lease, now_ms
+from mirror_assets.pipeline.liveness import RunState, beating, lease_state, new_lease, now_ms
 from mirror_assets.zones import Store
 
 _PAUSE_SECONDS = 1.0
@@ -60,7 +60,7 @@ def leased(context: TableContext, run: str, wait_seconds: float = 0.0) -> Iterat
     block: a lease saves work, and correctness never depends on it.
     """
     deadline = time.monotonic() + wait_seconds
-    with beating(context.store, run, context.name.lease):
+    with beating(context.store, run, context.name.lease) as delete_lease:
         while other := _acquire(context, run):
             if time.monotonic() >= deadline:
                 raise TABLE_BUSY(table=str(context.name), who=str(other))
@@ -68,7 +68,7 @@ def leased(context: TableContext, run: str, wait_seconds: float = 0.0) -> Iterat
         try:
             yield
         finally:
-            delete_lease(context.store, run, context.name.lease)
+            delete_lease()
 
 
 def _acquire(context: TableContext, run: str) -> Lease | None:

@@ -206,7 +206,7 @@ def note_failure(
     Records a needed rebuild when only reading the source's rows shows it: a break in the log is found again anyway.
     Returns False if the landing zone can't keep the record; that is reported, and is not a second failure.
     """
-    if error.row is TABLE_BUSY:
+    if isinstance(error, TABLE_BUSY.error):
         return True
     count_failure(str(context.name), error.code.value)
     rebuild = error.what if isinstance(error, RebuildError) and error.needs_reading else None

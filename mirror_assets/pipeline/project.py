@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING
 
 from mirror_assets.config.model import Config
 from mirror_assets.config.table_settings import TableSettings
-from mirror_assets.lakes.access import Locate
 from mirror_assets.lakes.errors import CATALOG_TABLE_UNFIT, CATALOG_TABLE_UNKNOWN
 from mirror_assets.landing.names import TableName
 from mirror_assets.monitoring import Mirror
@@ -80,16 +79,10 @@ def source_log(config: Config, table: TableSettings, session: Session | None = N
 
     Without `session`, where a catalog of Spark keeps its tables is what it said last. Raises LOCATION_UNKNOWN then.
     """
-    locate = locator(config, table, session)
-    return DeltaLog(table.source, locate=locate) if locate else DeltaLog(table.source, config.access(table.source))
-
-
-def locator(config: Config, table: TableSettings, session: Session | None) -> Locate | None:
-    """Return the function that asks the catalog for the table's address; None for a source with an address."""
     if not config.is_of_catalog(table.source):
-        return None
+        return DeltaLog(table.source, config.access(table.source))
     in_spark = None if session is None or session is no_spark else partial(find_in_spark, session, str(table.name))
-    return partial(config.locate, table.source, in_spark)
+    return DeltaLog(table.source, locate=partial(config.locate, table.source, in_spark))
 
 
 def find_in_spark(session: Session, table: str, catalog: str, name: str) -> str:

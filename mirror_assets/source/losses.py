@@ -51,21 +51,21 @@ def proved(table: str, source: DeltaLog, read: SourceRead, error: MirrorError) -
     Raises the log's errors, such as SourceNotDelta for a folder that is not mounted, but never LogGap, because a log
     that lacks commits proves nothing.
     """
-    if isinstance(error, SourceUnreadable) or error.row is SOURCE_UNAVAILABLE:
+    if isinstance(error, SourceUnreadable | SOURCE_UNAVAILABLE.error):
         source.has_commit(read.last)  # if the store refuses this also, its reason is better than the one that Spark got
-    if error.row is not FILE_UNFOUND and not isinstance(error, SparkFailed):
+    if not isinstance(error, FILE_UNFOUND.error | SparkFailed):
         return error
     try:
         source.has_commit(read.last)  # raises SourceNotDelta if the source does not exist at all
         if isinstance(error, SparkInterrupted):
             return _file_loss(table, source, read, error.why) or error
-        if error.row is FEED_REFUSED:
+        if isinstance(error, FEED_REFUSED.error):
             commits = source.commits(read.first, read.last)
             off = [commit.version for commit in commits if commit.metadata and not commit.metadata.feed_enabled]
             if not off and not source.state(read.first).feed_enabled:
                 off = [read.first]
             return FEED_MISSING(table=table, uri=source.uri, version=off[0]) if off else error
-        if error.row is HISTORY_REFUSED:
+        if isinstance(error, HISTORY_REFUSED.error):
             return _history_loss(table, source, read) or error
     except LogGap:
         pass
