@@ -18,7 +18,7 @@ from mirror_assets.landing.steps import drive
 from mirror_assets.pipeline.context import TableContext
 from mirror_assets.pipeline.land_slice import ProcessedSlice, process_slice
 from mirror_assets.pipeline.plan import plan_snapshot, plan_table
-from mirror_assets.pipeline.rebuild_table import MirrorWait
+from mirror_assets.pipeline.project import stand_in
 from mirror_assets.pipeline.run import mirror_table
 from mirror_assets.pipeline.stage import stage_attempt
 from mirror_assets.source.log import DeltaLog
@@ -33,7 +33,6 @@ defaults:
 tables:
   bench.orders: {{source: {uri}, {settings}}}
 """
-_NO_WAIT = MirrorWait(lambda: True, lambda: True, pause_seconds=0, limit_seconds=1)
 
 
 @dataclass(frozen=True)
@@ -54,7 +53,8 @@ class BenchTable:
     def land(self, last: int | None = None) -> int:
         """Land what is pending, all or up to a version, with every check that blocks; the rows that landed."""
         requested = EVERYTHING if last is None else Range(last=VersionPoint(last))
-        events = mirror_table(self.context(), _NO_WAIT, lambda _: None, requested)
+        context = self.context()
+        events = mirror_table(context, stand_in(context.config, context.store), lambda _: None, requested)
         return sum(event.record.markers.total for event in events if isinstance(event, ProcessedSlice))
 
     def begin(self, version: int) -> None:

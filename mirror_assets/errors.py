@@ -9,7 +9,8 @@
 
 Each package's `errors.py` is a table: a row has the code, the message (what happened, and where), the next step and a
 command. docs/errors.md is written from the rows. A row is called with the facts of its message, and returns the error.
-Only an error that is caught by type has a class of its own below its family, with those facts that the catcher needs.
+A row's errors have a class of their own: `except LOG_GAP.error`. Only an error whose facts a catcher needs has a class
+below its family here.
 """
 
 from __future__ import annotations
@@ -17,9 +18,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import Enum
+from functools import cached_property
 from inspect import get_annotations
 from types import MappingProxyType
-from typing import Any, ClassVar, Generic, TypeVar
+from typing import Any, ClassVar, Generic, TypeVar, cast
 
 
 class Code(str, Enum):
@@ -96,7 +98,7 @@ NEXT = " Next: "
 class MirrorError(Exception):
     """Root of the tree. The message is `what`, then the next step."""
 
-    row: ErrorRow[MirrorError] | None = None
+    row: ClassVar[ErrorRow[MirrorError] | None] = None
     facts: Mapping[str, Any] = MappingProxyType({})  # those that the message was made of
     family: ClassVar[str] = "error"  # the branch in one word, for errors as data
 
@@ -148,7 +150,7 @@ class ErrorRow(Generic[_Raised_co]):
     """A row of a package's table of errors: `LOG_GAP(uri=uri, version=3)` returns the error, for `raise`.
 
     `message` and `next_step` are templates: `{uri}` is the fact of this name, and docs/errors.md shows it as URI.
-    `cause` says in general what has happened. `commands` are lines for a shell. A catcher compares `error.row`.
+    `cause` says in general what has happened. `commands` are lines for a shell.
     """
 
     code: Code
@@ -157,6 +159,11 @@ class ErrorRow(Generic[_Raised_co]):
     message: str
     next_step: str
     commands: str = ""
+
+    @cached_property
+    def error(self) -> type[_Raised_co]:
+        """The class of this row's errors alone, for those who catch them."""
+        return cast("type[_Raised_co]", type(self.raises.__name__, (self.raises,), {"row": self}))
 
     def __call__(self, *, next_step: str | None = None, **facts: object) -> _Raised_co:
         """Return the error; the facts that its class declares become its attributes.
@@ -167,8 +174,8 @@ class ErrorRow(Generic[_Raised_co]):
             name: ", ".join(map(str, fact)) if isinstance(fact, tuple | list) else fact for name, fact in facts.items()
         }
         step = self.next_step.format(**texts) if next_step is None else next_step
-        error = self.raises(self.message.format(**texts), step, code=self.code)
-        error.row, error.facts = self, facts
+        error = self.error(self.message.format(**texts), step, code=self.code)
+        error.facts = facts
         for name in get_annotations(self.raises).keys() & facts.keys():
             setattr(error, name, facts[name])
         return error

@@ -14,9 +14,13 @@ _Family = TypeVar("_Family", bound=MirrorError)
 
 def raises(family: type[_Family], code: Code, match: str | None = None) -> pytest.RaisesExc[_Family]:
     """What `pytest.raises` gives, for an error of exactly this family and this code."""
-    return pytest.raises(family, match=match, check=lambda error: type(error) is family and error.code is code)
+
+    def is_exact(error: _Family) -> bool:
+        return error.code is code and (error.row.raises if error.row else type(error)) is family
+
+    return pytest.raises(family, match=match, check=is_exact)
 
 
 def raises_row(row: ErrorRow[_Family], match: str | None = None) -> pytest.RaisesExc[_Family]:
     """What `pytest.raises` gives, for the error of exactly this row."""
-    return pytest.raises(row.raises, match=match, check=lambda error: error.row is row)
+    return pytest.raises(row.error, match=match)

@@ -17,7 +17,6 @@ from mirror_assets.landing.format import Manifest
 from mirror_assets.landing.names import SliceKey, TableName
 from mirror_assets.pipeline.context import TableContext
 from mirror_assets.pipeline.land_slice import ProcessedSlice
-from mirror_assets.pipeline.rebuild_table import MirrorWait
 from mirror_assets.pipeline.reconcile_table import reconcile_table
 from mirror_assets.source.log import DeltaLog
 from mirror_assets.standin.replicator import LocalReplicator
@@ -140,7 +139,7 @@ class Lab:
 
     def mirror(self, report: Callable[[str], None] = lambda _: None) -> list[ProcessedSlice]:
         """Mirror until nothing is left."""
-        return list(landed_slices(self.context, self.wait, report))
+        return list(landed_slices(self.context, self.replicator, report))
 
     def compare(self) -> Reconciliation:
         """Compare mirror and source after the stand-in has applied what has landed."""
@@ -151,26 +150,6 @@ class Lab:
     def is_equal(self) -> bool:
         """Whether the mirror equals its source when everything that has landed is applied."""
         return self.compare().state is ReconcileState.EQUAL
-
-    @property
-    def wait(self) -> MirrorWait:
-        """The wait on the stand-in, short."""
-        return wait_on(self.replicator)
-
-
-def wait_on(replicator: LocalReplicator) -> MirrorWait:
-    """The wait of a rebuild on a stand-in, short."""
-
-    def dropped() -> bool:
-        replicator.poll()
-        return replicator.table(TABLE) is None
-
-    def returned() -> bool:
-        replicator.poll()
-        status = replicator.table(TABLE)
-        return status is not None and status.applied_number > 0
-
-    return MirrorWait(dropped, returned, pause_seconds=0.01, limit_seconds=5, mirror=replicator)
 
 
 def key(first: int, last: int, epoch: int = 1) -> SliceKey:

@@ -17,7 +17,7 @@ from benchmarks.meter import Cost
 from benchmarks.result import Case, Outcome
 from benchmarks.source import load_table
 from mirror_assets.monitoring import Mirror
-from mirror_assets.pipeline.rebuild_table import mirror_wait, rebuild_table
+from mirror_assets.pipeline.rebuild_table import rebuild_table
 from mirror_assets.pipeline.reconcile_table import reconcile_in_turn
 from mirror_assets.pipeline.repair_table import repair_table
 from mirror_assets.standin.replicator import LocalReplicator
@@ -138,10 +138,9 @@ def run(bench: Bench) -> Outcome:
         compared.compare(_DIFFERING, ReconcileState.DIFFERENT)
         compared.damage("UPDATE {m} SET flight = flight - 1 WHERE id = 17")
     context, mirror = compared.table.context, compared.mirror
-    wait = mirror_wait(mirror, context().name)
     for _ in range(rounds):
         compared.mend(_REPAIR, lambda: repair_table(context(), mirror, lambda _: None))
-        compared.mend(_REBUILD, lambda: rebuild_table(context(), wait, lambda _: None))
+        compared.mend(_REBUILD, lambda: rebuild_table(context(), mirror, lambda _: None))
     # The first comparison of all rows warms the session.
     compared.costs[_WHOLE].pop(0)
     cases = [

@@ -14,8 +14,14 @@ from mirror_assets.config.load import load_config
 from mirror_assets.landing.names import TableName
 from mirror_assets.landing.rebuild import is_dropped
 from mirror_assets.landing.steps import drive
-from mirror_assets.pipeline.doctor import examine_sources, examine_zone
-from mirror_assets.pipeline.doctor_questions import DoctorAnswer, DoctorVerdict, examine_mirror, is_well
+from mirror_assets.pipeline.doctor import (
+    DoctorAnswer,
+    DoctorVerdict,
+    examine_mirror,
+    examine_sources,
+    examine_zone,
+    is_well,
+)
 from mirror_assets.pipeline.spark_sessions import no_spark
 from mirror_assets.zones.probe import ResponseRecorder
 
@@ -76,7 +82,7 @@ def download_jars(path: Path | None, folder: Path, *, as_json: bool) -> Exit:
 
 def drop(path: Path | None, name: str, *, yes: bool, as_json: bool) -> Exit:
     """Drop the table, or finish an interrupted drop. Asks first, unless `yes`."""
-    from mirror_assets.pipeline.rebuild_table import drop_table, mirror_wait, require_table  # imports Spark
+    from mirror_assets.pipeline.rebuild_table import drop_table, require_table  # imports Spark
 
     project, table = compose(load_config(path)), TableName.parse(name)
     config, store = project.config, project.store
@@ -87,7 +93,7 @@ def drop(path: Path | None, name: str, *, yes: bool, as_json: bool) -> Exit:
         code = refused(table, what)
         if code is not None:
             return code
-    drop_table(store, table, mirror_wait(project.mirror(), table), note)
+    drop_table(store, table, project.mirror(), note)
     if as_json:
         show_json([{"table": str(table), "dropped": there}])
     else:

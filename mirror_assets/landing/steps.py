@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Generator
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
@@ -216,8 +217,5 @@ def write_control_file(found: ControlFile[RecordT], record: RecordT) -> Steps[bo
 
 def write_hint(found: ControlFile[RecordT], record: RecordT, store: Store) -> None:
     """Write a record that only saves work: another writer may be faster, and this account may have no permission."""
-    try:
+    with suppress(STORE_DENIED.error, REQUEST_UNKNOWN.error):
         drive(write_control_file(found, record), store)
-    except MirrorError as error:
-        if error.row not in (STORE_DENIED, REQUEST_UNKNOWN):
-            raise

@@ -24,11 +24,10 @@ from mirror_assets.orchestration.runs import WAIT_SECONDS, cancel, failing, stop
 from mirror_assets.orchestration.table_events import EventQueue, TableEvents
 from mirror_assets.orchestration.translator import DEFAULT_GROUP, AssetKind
 from mirror_assets.pipeline.context import manifest_or_none
-from mirror_assets.pipeline.doctor import examine_sources, examine_zone
-from mirror_assets.pipeline.doctor_questions import DoctorAnswer, DoctorVerdict, examine_mirror
+from mirror_assets.pipeline.doctor import DoctorAnswer, DoctorVerdict, examine_mirror, examine_sources, examine_zone
 from mirror_assets.pipeline.leases import leased
 from mirror_assets.pipeline.project import exporting_metrics
-from mirror_assets.pipeline.rebuild_table import is_rebuilding, mirror_wait, rebuild_consequence, rebuild_table
+from mirror_assets.pipeline.rebuild_table import is_rebuilding, rebuild_consequence, rebuild_table
 from mirror_assets.pipeline.repair_table import repair_table
 from mirror_assets.source.ranges import parse_range
 
@@ -250,7 +249,7 @@ def _rebuild_job(assets: MirrorAssets) -> Job:
             table = settings.table(_partition(context, settings.tables))
             tag_tables(context.instance, context.run_id, [table.name])
             composed = project(assets, context.resources, context.log.info)
-            table_context, wait = composed.table(table), mirror_wait(composed.mirror(), table.name)
+            table_context, mirror = composed.table(table), composed.mirror()
         if context.op_config["confirm"] != str(table.name) and not is_rebuilding(table_context):
             text = f"{rebuild_consequence(table_context)}. To start it, set `confirm` to {table.name} and launch again."
             cancel(context, text)
@@ -260,7 +259,7 @@ def _rebuild_job(assets: MirrorAssets) -> Job:
             failing(),
             leased(table_context, context.run_id, WAIT_SECONDS),  # waits for another run that works on the table
         ):
-            published = rebuild_table(table_context, wait, context.log.info)
+            published = rebuild_table(table_context, mirror, context.log.info)
             TableEvents(context, assets).rebuilt(table_context, published)
             log_checks(context, assets, composed, table, AssetKind.SOURCE, AssetKind.LANDING)
         manifest = published.manifest

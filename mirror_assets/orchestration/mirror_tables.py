@@ -28,8 +28,7 @@ from mirror_assets.pipeline.leases import leased
 from mirror_assets.pipeline.next_action import Land, Rebuild, note_failure
 from mirror_assets.pipeline.plan import Boundaries
 from mirror_assets.pipeline.project import Project
-from mirror_assets.pipeline.rebuild_table import mirror_wait
-from mirror_assets.pipeline.run import PlannedSlices, mirror_table
+from mirror_assets.pipeline.run import mirror_table
 from mirror_assets.pipeline.scheduler import Scheduler, TableWork
 from mirror_assets.pipeline.table_health import NOT_FAILING, NOT_HELD, READABLE, failed_check
 from mirror_assets.pipeline.table_watch import PollResult, TableWatch
@@ -103,11 +102,10 @@ class TableRuns:
         try:
             with leased(table, self._context.run_id):
                 yield from self._slices(table, rebuild_because)
+        except TABLE_BUSY.error as error:
+            self._queue.info(error.what)
+            self.reports[table.name] = self.reports[table.name].left_to(error)
         except MirrorError as error:
-            if error.row is TABLE_BUSY:
-                self._queue.info(error.what)
-                self.reports[table.name] = self.reports[table.name].left_to(error)
-                return
             self._fail(table, error, str(error))  # the message says what to do; a traceback adds nothing
         except Exception as error:  # noqa: BLE001 a defect of one table must not stop the others
             self._fail(table, unexpected(str(table.name), error), f"{table.name} failed\n{traceback.format_exc()}")
@@ -144,7 +142,7 @@ class TableRuns:
         queue.wait_for_room(lambda: self.is_stopping)
         events = mirror_table(
             table,
-            mirror_wait(self._project.mirror(), name),
+            self._project.mirror(),
             queue.info,
             self._requested,
             boundaries=self.boundaries.of(name),
@@ -152,10 +150,8 @@ class TableRuns:
             plan_again=self._plan_again,
         )
         for event in events:
-            if isinstance(event, str):
-                queue.info(event)
-            elif isinstance(event, PlannedSlices):
-                self._events.planned(name, event.slices)
+            if isinstance(event, tuple):
+                self._events.planned(name, event)
             elif isinstance(event, Published):
                 self.reports[name] = self.reports[name].with_rebuild(event)
                 self._events.rebuilt(table, event)

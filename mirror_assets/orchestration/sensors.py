@@ -38,7 +38,7 @@ from mirror_assets.orchestration.resident import BatchRuns, FollowSources, code_
 from mirror_assets.orchestration.resources import project, resource_keys, zone_of
 from mirror_assets.orchestration.runs import BATCH_TAG, BUSY, Location, mirror_name
 from mirror_assets.orchestration.schedules import default_sensor_status
-from mirror_assets.pipeline.leases import batch_holder, batch_of, end_lease, other_mirrors, request_end, shared_tables
+from mirror_assets.pipeline.leases import batch_holder, end_lease, other_mirrors, request_end, shared_tables
 from mirror_assets.pipeline.liveness import RunState, has_ended, lease_state
 from mirror_assets.pipeline.next_action import Land, Rebuild
 from mirror_assets.pipeline.project import Project, stand_in
@@ -164,7 +164,7 @@ class _Tick:
         instance, store, now = self.context.instance, self.composed.store, time.time()
         automation = self.composed.config.automation
         mirror = mirror_name(instance, self.context.code_location_origin, self.assets.name)
-        tables = batch_of(self.composed.config.all_tables(), number, automation.batches)
+        tables = self.composed.config.all_tables()[number :: automation.batches]
         names = {str(table.name) for table in tables}
         named = f"{len(tables)} tables"
         named = named if automation.batches == 1 else f"batch {number} of {automation.batches}, {named}"

@@ -24,7 +24,7 @@ from mirror_assets.pipeline.errors import CHECK_NAME_TAKEN, ChecksFailed, slice_
 from mirror_assets.pipeline.slice_source import scan_of, source_read, versions_compared
 from mirror_assets.pipeline.source_check import table_columns, table_projection
 from mirror_assets.source.commits import Commit, CommitRange
-from mirror_assets.source.errors import FILE_UNFOUND, SparkFailed, SparkInterrupted
+from mirror_assets.source.errors import FILE_UNFOUND, SparkFailed
 from mirror_assets.source.scan import Scan
 from mirror_assets.source.scan_builder import VersionPart, scan_changes, scan_differences, scan_version
 from mirror_assets.source.schema import ALL_ROWS, Projection, parse_schema
@@ -33,13 +33,7 @@ from mirror_assets.verify.check_result import CheckResult
 from mirror_assets.verify.conservation import ROW_CONSERVATION, CountedRows, ScannedCounts, SliceRows, row_conservation
 from mirror_assets.verify.ledger_log import commits_ledger, version_ledger
 from mirror_assets.verify.order import SparkChangeReader, row_order
-from mirror_assets.verify.staged import (
-    StagedSlice,
-    key_presence,
-    marker_values,
-    parts_unchanged,
-    schema_compatibility,
-)
+from mirror_assets.verify.staged import StagedSlice, key_presence, marker_values, parts_unchanged, schema_compatibility
 from mirror_assets.verify.uniqueness import inspect_keys, key_uniqueness, version_uniqueness
 from mirror_assets.zones import PathMissing
 
@@ -196,9 +190,8 @@ def check_staged(context: TableContext, record: SliceRecord) -> tuple[CheckResul
             fetch_parts(context.store, context.local_staging, record)
         with reading(context, source_read(context.table, record.kind, record)):
             return (unchanged, *_with_own(context, staged, _check_content(context, staged)))
-    except (pa.ArrowException, OSError, PathMissing, SparkInterrupted, SparkFailed) as error:
-        is_lost = not isinstance(error, SparkInterrupted) or error.row is FILE_UNFOUND
-        if unchanged.passed or not is_lost:
+    except (pa.ArrowException, OSError, PathMissing, FILE_UNFOUND.error, SparkFailed):
+        if unchanged.passed:
             raise
         return (unchanged, *_with_own(context, staged, _skipped(unchanged, BLOCKING_CHECKS)))
 

@@ -110,6 +110,6 @@ def not_overtaken(context: TableContext, epoch: int, generation: int, key: Slice
             raise
         if has_landed(manifest, epoch, generation):
             raise LOST_RACE(table=str(context.name), key=str(key)) from error
-        if error.row is DATA_FILE_MISSING and manifest.loading is not None:
+        if isinstance(error, DATA_FILE_MISSING.error) and manifest.loading is not None:
             raise SNAPSHOT_LOST(table=str(context.name), loading=manifest.loading, why=error.what) from error
         raise

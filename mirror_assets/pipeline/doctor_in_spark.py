@@ -13,11 +13,11 @@ from mirror_assets.encode.counted import observed
 from mirror_assets.encode.scan_reader import read_scan
 from mirror_assets.encode.spark_errors import spark_errors
 from mirror_assets.pipeline.context import TableContext, reading
-from mirror_assets.pipeline.doctor_questions import DoctorAnswer, no, ok, warn
+from mirror_assets.pipeline.doctor import DoctorAnswer, no, ok, warn
 from mirror_assets.pipeline.source_check import checked_projection
 from mirror_assets.redaction import shown_key
 from mirror_assets.source.commits import SourceState
-from mirror_assets.source.errors import FILE_UNFOUND, SparkInterrupted, source_not_delta
+from mirror_assets.source.errors import FILE_UNFOUND, source_not_delta
 from mirror_assets.source.losses import SourceRead
 from mirror_assets.source.scan_builder import scan_version
 from mirror_assets.source.schema import ALL_ROWS, Projection
@@ -110,8 +110,8 @@ def _spark_reading(context: TableContext, state: SourceState | None, projection:
         try:
             with spark_errors(f"{context.name}, reading the newest version of {uri}"):
                 yield projected(spark.read.format("delta").load(context.source), projection)
-        except SparkInterrupted as error:
-            if error.row is FILE_UNFOUND and _NO_PATH in error.why:
+        except FILE_UNFOUND.error as error:
+            if _NO_PATH in error.why:
                 raise source_not_delta(uri) from error
             raise
         return

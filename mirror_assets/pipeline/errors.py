@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from mirror_assets.config.setting_values import Changes
 from mirror_assets.errors import (
     REBUILD_STEP,
     ErrorCode,
@@ -14,8 +15,10 @@ from mirror_assets.errors import (
 )
 from mirror_assets.landing.names import SliceKey, TableName
 from mirror_assets.redaction import redacted
+from mirror_assets.source.actions import Protocol
 from mirror_assets.source.breaks import Break, BreakKind
 from mirror_assets.source.errors import ROWS_CHANGED, SourceLoss
+from mirror_assets.source.table_properties import ROW_TRACKING_COST, enable_row_tracking, how_to_enable
 from mirror_assets.verify.check_result import CheckResult
 
 MIRROR_SLOW = ErrorRow(
@@ -170,6 +173,32 @@ def stop_error(table: TableName, stop: Break) -> MirrorError:
         return ROWS_CHANGED(table=str(table), version=stop.version, why=stop.message)
     undo = "set these settings back, or " if stop.kind is BreakKind.COLUMNS_CHANGED else ""
     return SOURCE_BROKE(table=str(table), version=stop.version, why=stop.message, undo=undo)
+
+
+ROW_TRACKING_OFF = ErrorRow(
+    ErrorCode.ROW_TRACKING_DISABLED,
+    SettingError,
+    "`changes: row_tracking` is set, and the source's row tracking is off.",
+    "{table}: row tracking of {uri} is off, so its changes can't be derived from its files.",
+    "run `{statement}`, then run again. " + ROW_TRACKING_COST,
+    "ALTER TABLE delta.`/lake/orders` SET TBLPROPERTIES (delta.enableRowTracking = true)",
+)
+FEED_OFF = ErrorRow(
+    ErrorCode.FEED_DISABLED,
+    SettingError,
+    "The source records no change data feed.",
+    "{table}: the change data feed of {uri} is off, so its changes can't be read.",
+    "{how} The feed begins with that commit: what is in the table by then lands as a snapshot. Or set `changes: "
+    "files`, which needs no property of the source.",
+    "ALTER TABLE delta.`/lake/orders` SET TBLPROPERTIES (delta.enableChangeDataFeed = true)",
+)
+
+
+def not_recorded(table: str, uri: str, protocol: Protocol, changes: Changes) -> SettingError:
+    """Return the error for a source whose change data feed, or row tracking, is off."""
+    if changes is Changes.ROW_TRACKING:
+        return ROW_TRACKING_OFF(table=table, uri=uri, statement=enable_row_tracking(uri))
+    return FEED_OFF(table=table, uri=uri, how=how_to_enable(uri, protocol))
 
 
 CHECK_NAME_TAKEN = ErrorRow(

@@ -195,7 +195,12 @@ def _with_incidents(problems: list[StoredProblem], generation: int) -> tuple[Sto
     """
     new = [one for one in problems if one.incident == ""]
     subjects = Counter(cause for _, cause in {(one.subject, one.cause) for one in new})
-    known = {one.subject: one.incident for one in problems if one.is_open and one.incident and _of_subject(one)}
+    # The incidents that are those of a subject alone.
+    known = {
+        one.subject: one.incident
+        for one in problems
+        if one.is_open and one.incident and one.incident.endswith(f"-{_digest(one.subject)}")
+    }
 
     def named(one: StoredProblem) -> StoredProblem:
         if one.incident != "":
@@ -206,11 +211,6 @@ def _with_incidents(problems: list[StoredProblem], generation: int) -> tuple[Sto
         return one.model_copy(update={"incident": incident})
 
     return tuple(sorted(map(named, problems), key=lambda one: one.key))
-
-
-def _of_subject(one: StoredProblem) -> bool:
-    """Return whether the incident is that of the problem's subject alone."""
-    return (one.incident or "").endswith(f"-{_digest(one.subject)}")
 
 
 def _digest(text: str) -> str:

@@ -123,7 +123,24 @@ def publish_next(context: TableContext, key: SliceKey, rebuild_epoch: int | None
     SLICE_NOT_CHECKED, LostRace, and what recovery raises.
     """
     with stage_span(Stage.PUBLISH, context.work(key)):
-        published = _publish_next(context, key, rebuild_epoch)
+        current = drive(recover(context.name, rebuild_epoch), context.store)
+        manifest = current.manifest if current else None
+        if manifest and key.epoch < manifest.epoch:
+            return Published(Outcome.VOID, manifest)
+        if manifest and key.last <= manifest.covered:
+            return Published(Outcome.COVERED, manifest)
+        position = next_position(manifest, epoch=key.epoch, incarnation=uuid.uuid4().hex)
+        require_loading(str(context.name), key, position)
+        if key.first > position.covered + 1:
+            raise SLICE_MISSING(table=str(context.name), key=str(key), wanted_first=position.covered + 1)
+        with not_overtaken(context, position.epoch, position.generation, key):
+            # Only attempts with the settings now.
+            fitting = fitting_slices(context.store, context.name, key, position)
+            bound = [record for record in fitting if is_bound(context.table, record)]
+            if not bound:
+                raise SLICE_OUTDATED(table=str(context.name), key=str(key))
+            published = _publish(context, best_attempt(bound), rebuild_epoch)
+        _collect_copies(context, published)
     return _recorded(context, published)
 
 
@@ -157,28 +174,6 @@ def _recorded(context: TableContext, published: Published) -> Published:
             unproved=published.unproved,
             by_files=published.by_files,
         )
-    return published
-
-
-def _publish_next(context: TableContext, key: SliceKey, rebuild_epoch: int | None) -> Published:
-    current = drive(recover(context.name, rebuild_epoch), context.store)
-    manifest = current.manifest if current else None
-    if manifest and key.epoch < manifest.epoch:
-        return Published(Outcome.VOID, manifest)
-    if manifest and key.last <= manifest.covered:
-        return Published(Outcome.COVERED, manifest)
-    position = next_position(manifest, epoch=key.epoch, incarnation=uuid.uuid4().hex)
-    require_loading(str(context.name), key, position)
-    if key.first > position.covered + 1:
-        raise SLICE_MISSING(table=str(context.name), key=str(key), wanted_first=position.covered + 1)
-    with not_overtaken(context, position.epoch, position.generation, key):
-        # Only attempts with the settings now.
-        fitting = fitting_slices(context.store, context.name, key, position)
-        bound = [record for record in fitting if is_bound(context.table, record)]
-        if not bound:
-            raise SLICE_OUTDATED(table=str(context.name), key=str(key))
-        published = _publish(context, best_attempt(bound), rebuild_epoch)
-    _collect_copies(context, published)
     return published
 
 

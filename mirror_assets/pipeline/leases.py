@@ -8,11 +8,10 @@ from __future__ import annotations
 
 import hashlib
 import time
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from itertools import combinations
-from typing import TypeVar
 
 from mirror_assets.errors import MirrorError
 from mirror_assets.landing.format import SliceRecord
@@ -22,7 +21,7 @@ from mirror_assets.landing.staged_parts import staged_folders
 from mirror_assets.landing.steps import drive, read_control_file
 from mirror_assets.pipeline.context import TableContext
 from mirror_assets.pipeline.errors import RUN_KILLED, TABLE_BUSY
-from mirror_assets.pipeline.liveness import RunState, beating, delete_lease, lease_state, new_lease, now_ms
+from mirror_assets.pipeline.liveness import RunState, beating, lease_state, new_lease, now_ms
 from mirror_assets.zones import Store
 
 _PAUSE_SECONDS = 1.0
@@ -61,7 +60,7 @@ def leased(context: TableContext, run: str, wait_seconds: float = 0.0) -> Iterat
     block: a lease saves work, and correctness never depends on it.
     """
     deadline = time.monotonic() + wait_seconds
-    with beating(context.store, run, context.name.lease):
+    with beating(context.store, run, context.name.lease) as delete_lease:
         while other := _acquire(context, run):
             if time.monotonic() >= deadline:
                 raise TABLE_BUSY(table=str(context.name), who=str(other))
@@ -69,7 +68,7 @@ def leased(context: TableContext, run: str, wait_seconds: float = 0.0) -> Iterat
         try:
             yield
         finally:
-            delete_lease(context.store, run, context.name.lease)
+            delete_lease()
 
 
 def _acquire(context: TableContext, run: str) -> Lease | None:
@@ -107,12 +106,6 @@ def _bury(context: TableContext, left: Lease) -> None:
 _READ_AFTER_SECONDS = 15.0
 _OTHERS_AFTER_SECONDS = 60.0
 _NAMED = 3
-_Table = TypeVar("_Table")
-
-
-def batch_of(tables: Sequence[_Table], number: int, batches: int) -> list[_Table]:
-    """Return the tables of a batch, from 0: every n-th. So a table is in one batch only."""
-    return list(tables[number::batches])
 
 
 def batch_holder(store: Store, mirror: str, batch: int) -> Lease | None:

@@ -16,10 +16,11 @@ import threading
 import time
 import uuid
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from enum import Enum
+from functools import partial
 from pathlib import Path
 
 from mirror_assets.errors import MirrorError
@@ -90,25 +91,18 @@ def run_state(store: Store, run: str, process: Process | None, *, writes: bool) 
     return RunState.KILLED if is_dead else RunState.WORKS
 
 
-@dataclass(frozen=True)
-class _Sighting:
-    """An ETag of a heartbeat, and since when it is unchanged, by `time.monotonic`."""
-
-    etag: str
-    since: float
-
-
-_SIGHTINGS: dict[tuple[str, str], _Sighting] = {}
+# The ETag of each heartbeat, and since when it is unchanged, by `time.monotonic`.
+_SIGHTINGS: dict[tuple[str, str], tuple[str, float]] = {}
 
 
 def _silence(store: Store, path: str, etag: str, *, writes: bool) -> float:
     """Return for how many seconds this process knows that the file hasn't changed."""
     now, key = time.monotonic(), (store.root, path)
     seen = _SIGHTINGS.get(key)
-    if seen is None or seen.etag != etag:
+    if seen is None or seen[0] != etag:
         age = _age(store, path) if seen is None and writes else 0.0
-        seen = _SIGHTINGS[key] = _Sighting(etag, now - age)
-    return now - seen.since
+        seen = _SIGHTINGS[key] = (etag, now - age)
+    return now - seen[1]
 
 
 def _age(store: Store, path: str) -> float:
@@ -216,25 +210,18 @@ _HEARTS: dict[tuple[str, str], _Heart] = {}
 
 
 @contextmanager
-def beating(store: Store, run: str, path: str) -> Iterator[None]:
-    """Write the run's heartbeat during the block, in which it may hold the lease at `path`.
+def beating(store: Store, run: str, path: str) -> Iterator[Callable[[], None]]:
+    """Write the run's heartbeat during the block, in which it may hold the lease at `path`; yield what deletes that.
 
-    A store that refuses a request fails no block.
+    A store that refuses a request fails no block. A lease that the run has acquired twice is not deleted. While the run
+    has other leases, a deletion that the store refuses is retried, unless another run has the lease.
     """
     heart = _HEARTS.setdefault((store.root, run), _Heart(store, run))
     heart.hold(path)
     try:
-        yield
+        yield partial(heart.delete, path)
     finally:
         heart.release(path)
-
-
-def delete_lease(store: Store, run: str, path: str) -> None:
-    """Delete the run's lease, in the block of `beating`, unless the run has acquired it twice.
-
-    While the run has other leases, a deletion that the store refuses is retried, unless another run has the lease.
-    """
-    _HEARTS[store.root, run].delete(path)
 
 
 def lease_state(store: Store, path: str, lease: Lease, *, writes: bool) -> RunState:

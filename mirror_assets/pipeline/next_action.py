@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from mirror_assets.config.setting_values import OnBreak
 from mirror_assets.config.table_settings import Start
-from mirror_assets.errors import ErrorCode, MirrorError, RebuildError, RetryError
+from mirror_assets.errors import ErrorCode, MirrorError, RebuildError
 from mirror_assets.lakes.errors import LOCATION_UNKNOWN
 from mirror_assets.landing.format import Manifest
 from mirror_assets.landing.names import SliceKey, TableName
@@ -137,9 +137,7 @@ def _pending(context: TableContext, zone: ZoneState, boundaries: Boundaries, *, 
         # Read before the plan, so that a later commit differs from the mark.
         tip = context.log.tip_mark(current.manifest.covered) if current else None
         plan = plan_table(context, registered)
-    except RetryError as error:
-        if error.row is not LOCATION_UNKNOWN:
-            raise
+    except LOCATION_UNKNOWN.error:
         return Land()  # a run has Spark, which can ask the catalog
     if plan.slices:
         return Land()
@@ -183,9 +181,7 @@ def is_quiet(mark: QuietMark, table: TableName, store: Store, log: DeltaLog) -> 
     )
     try:
         return is_landed and log.is_still_tip(mark.tip)
-    except RetryError as error:
-        if error.row is not LOCATION_UNKNOWN:
-            raise
+    except LOCATION_UNKNOWN.error:
         return False
 
 
@@ -210,7 +206,7 @@ def note_failure(
     Records a needed rebuild when only reading the source's rows shows it: a break in the log is found again anyway.
     Returns False if the landing zone can't keep the record; that is reported, and is not a second failure.
     """
-    if error.row is TABLE_BUSY:
+    if isinstance(error, TABLE_BUSY.error):
         return True
     count_failure(str(context.name), error.code.value)
     rebuild = error.what if isinstance(error, RebuildError) and error.needs_reading else None

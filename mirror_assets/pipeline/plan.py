@@ -225,25 +225,18 @@ def plan_rest(context: TableContext, manifest: Manifest, loading: Loading) -> Ta
         state = context.log.state(loading.key.last)
     except LogGap as error:
         raise SNAPSHOT_LOST(table=str(context.name), loading=loading, why=error.what) from error
+    why = ""
     if state.table_id != manifest.source_table_id:
-        raise SOURCE_BROKE(
-            table=str(context.name), undo="", version=state.version, why=f"it is another table now, and {loading}"
-        )
-    if manifest.commit_digest not in (None, state.digest):
-        raise SOURCE_BROKE(
-            table=str(context.name),
-            undo="",
-            version=state.version,
-            why=f"its log was rolled back, so this is another version, and {loading}",
-        )
-    landing = recorded_columns(table_columns(context.table, state.schema)), condition_fingerprint(context.table)
-    if landing != (manifest.columns, manifest.where):
-        raise SOURCE_BROKE(
-            table=str(context.name),
-            undo="",
-            version=state.version,
-            why=f"its columns or `where` are not the landed ones, and {loading}",
-        )
+        why = "it is another table now"
+    elif manifest.commit_digest not in (None, state.digest):
+        why = "its log was rolled back, so this is another version"
+    elif (manifest.columns, manifest.where) != (
+        recorded_columns(table_columns(context.table, state.schema)),
+        condition_fingerprint(context.table),
+    ):
+        why = "its columns or `where` are not the landed ones"
+    if why:
+        raise SOURCE_BROKE(table=str(context.name), undo="", version=state.version, why=f"{why}, and {loading}")
     return TablePlan(state, manifest, position_after(manifest), _chunks(context, state, manifest.epoch, loading), None)
 
 

@@ -166,6 +166,7 @@ def plan_changes(
         for commit in commits
     )
     used = table_projection(context.config, table, parse_schema(base.schema_string)).uses
+    listed = table.listed_columns
     plan = plan_slices(
         PlanRequest(
             covered=base.covered,
@@ -177,7 +178,7 @@ def plan_changes(
             needs=Needs(
                 table_id=base.table_id,
                 keys=table.mirror_keys,
-                columns=_named(table, used),
+                columns=None if listed is None else tuple(dict.fromkeys((*listed, *table.computed, *used))),
                 used=frozenset(used),
                 dropped=dropped,
                 keep_dropped=table.on_drop_column is OnDropColumn.KEEP,
@@ -201,12 +202,6 @@ def plan_changes(
 def _rolled_back(base: BaseState) -> Break:
     message = f"the source's log was rolled back: its commit {base.covered} is another one than the landed one"
     return Break(base.covered, BreakKind.TABLE_REPLACED, message)
-
-
-def _named(table: TableSettings, used: Sequence[str]) -> tuple[str, ...] | None:
-    """Return the source's columns of which a change concerns the mirror; None: all."""
-    listed = table.listed_columns
-    return None if listed is None else tuple(dict.fromkeys((*listed, *table.computed, *used)))
 
 
 def _by_files(context: TableContext, base: BaseState, commits: Sequence[Commit], tip: SourceState) -> dict[int, str]:

@@ -20,13 +20,8 @@ from mirror_assets.encode.spark_errors import spark_errors
 from mirror_assets.errors import MirrorError, SettingError
 from mirror_assets.markers import ROW_MARKER, Marker
 from mirror_assets.pipeline.context import TableContext, reading
-from mirror_assets.pipeline.source_check import (
-    RECORD,
-    checked_projection,
-    is_recorded,
-    not_recorded,
-    table_columns,
-)
+from mirror_assets.pipeline.errors import not_recorded
+from mirror_assets.pipeline.source_check import RECORD, checked_projection, is_recorded, table_columns
 from mirror_assets.source.actions import Metadata
 from mirror_assets.source.commits import Commit, CommitRange, SourceState, feed_files, source_columns
 from mirror_assets.source.errors import RANGE_REFUSED, LogGap, SourceLoss
@@ -85,7 +80,8 @@ def show_changes(
                     times_ms = {version: times.at(version) for version in range(first, last + 1)}
                     scan = scan_changes(log, CommitRange(first, last, piece[-1].metadata.table_id), times_ms=times_ms)
                     frame = read_scan(spark(), scan)
-                rows = json_rows(frame, limit)
+                names = dict.fromkeys((COMMIT_VERSION, COMMIT_TIMESTAMP, CHANGE_TYPE, *frame.columns))
+                rows = as_json(frame.orderBy(COMMIT_VERSION).limit(limit).select(*map(quoted, names)))
         except MirrorError as error:
             meant = proved(str(table.name), log, read, error)
             if isinstance(meant, SourceLoss):
@@ -221,13 +217,6 @@ def net_changes(
         F.lit(slice_.scans.last_version).cast("bigint").alias(COMMIT_VERSION),
         F.timestamp_millis(F.lit(time_ms)).alias(COMMIT_TIMESTAMP),
     )
-
-
-def json_rows(changes: DataFrame, limit: int) -> tuple[str, ...]:
-    """Return up to `limit` change rows by version, as JSON objects that begin with Delta's columns."""
-    names = [COMMIT_VERSION, COMMIT_TIMESTAMP, CHANGE_TYPE]
-    names += [name for name in changes.columns if name not in names]
-    return as_json(changes.orderBy(COMMIT_VERSION).limit(limit).select(*map(quoted, names)))
 
 
 def as_json(rows: DataFrame) -> tuple[str, ...]:

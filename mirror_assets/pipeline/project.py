@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
@@ -10,12 +11,11 @@ from typing import TYPE_CHECKING
 
 from mirror_assets.config.model import Config
 from mirror_assets.config.table_settings import TableSettings
-from mirror_assets.lakes.access import Locate
 from mirror_assets.lakes.errors import CATALOG_TABLE_UNFIT, CATALOG_TABLE_UNKNOWN
 from mirror_assets.landing.names import TableName
 from mirror_assets.monitoring import Mirror
 from mirror_assets.pipeline.context import TableContext
-from mirror_assets.pipeline.spark_sessions import Session, no_spark, one_for_each_thread, session_factory
+from mirror_assets.pipeline.spark_sessions import Session, no_spark, session_factory
 from mirror_assets.source.log import DeltaLog
 from mirror_assets.standin.replicator import LocalReplicator
 from mirror_assets.telemetry.export import exporting
@@ -51,7 +51,19 @@ class Project:
 
     @cached_property
     def _of_thread(self) -> Callable[[], SparkSession]:
-        return one_for_each_thread(self.session)
+        """Opens one session for each thread that asks.
+
+        Tables that work at the same time share no settings, and memory does not grow with the number of tables.
+        """
+        local = threading.local()
+
+        def opened() -> SparkSession:
+            if not hasattr(local, "session"):
+                local.session = self.session(threading.current_thread().name)
+            found: SparkSession = local.session
+            return found
+
+        return opened
 
     def tables(self, names: Sequence[str] = ()) -> list[TableContext]:
         """Return the contexts of these tables, or of all. Raises TABLE_UNKNOWN."""
@@ -67,16 +79,10 @@ def source_log(config: Config, table: TableSettings, session: Session | None = N
 
     Without `session`, where a catalog of Spark keeps its tables is what it said last. Raises LOCATION_UNKNOWN then.
     """
-    locate = locator(config, table, session)
-    return DeltaLog(table.source, locate=locate) if locate else DeltaLog(table.source, config.access(table.source))
-
-
-def locator(config: Config, table: TableSettings, session: Session | None) -> Locate | None:
-    """Return the function that asks the catalog for the table's address; None for a source with an address."""
     if not config.is_of_catalog(table.source):
-        return None
+        return DeltaLog(table.source, config.access(table.source))
     in_spark = None if session is None or session is no_spark else partial(find_in_spark, session, str(table.name))
-    return partial(config.locate, table.source, in_spark)
+    return DeltaLog(table.source, locate=partial(config.locate, table.source, in_spark))
 
 
 def find_in_spark(session: Session, table: str, catalog: str, name: str) -> str:

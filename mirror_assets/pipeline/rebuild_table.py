@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
 
 from mirror_assets.config.errors import did_you_mean
 from mirror_assets.config.model import Config
@@ -39,7 +38,7 @@ from mirror_assets.landing.rebuild import (
 )
 from mirror_assets.landing.recover import recover
 from mirror_assets.landing.steps import drive
-from mirror_assets.monitoring import Mirror, TableState
+from mirror_assets.monitoring import Mirror, MonitoredTable, TableState
 from mirror_assets.pipeline.check_slice import require_passed, run_checks
 from mirror_assets.pipeline.context import TableContext
 from mirror_assets.pipeline.errors import MIRROR_FAILED, MIRROR_SLOW, SNAPSHOT_LOST, SOURCE_BROKE, TABLE_NOWHERE
@@ -51,32 +50,35 @@ from mirror_assets.pipeline.stage import stage_slice
 from mirror_assets.zones import Store
 
 
-@dataclass(frozen=True)
-class MirrorWait:
-    """How a rebuild polls the mirror: what it waits for, the pause between two polls, and the time limit.
+def wait_for(mirror: Mirror, table: TableName, condition: Callable[[MonitoredTable | None], bool], what: str) -> None:
+    """Poll the table until the condition holds, also while the mirror can't answer. Raises MIRROR_SLOW at the limit."""
+    deadline = time.monotonic() + mirror.pace.limit_seconds
+    while True:
+        unanswered: RetryError | None = None
+        try:
+            if condition(mirror.poll_table(table)):
+                return
+        except RetryError as error:
+            unanswered = error
+        if time.monotonic() >= deadline:
+            raise MIRROR_SLOW(what=f"{table} to {what}", seconds=mirror.pace.limit_seconds) from unanswered
+        time.sleep(mirror.pace.pause_seconds)
 
-    `mirror` is the mirror itself, for a repair.
-    """
 
-    dropped: Callable[[], bool]
-    returned: Callable[[], bool]
-    pause_seconds: float = 2.0
-    limit_seconds: float = 600.0
-    mirror: Mirror | None = None
+def wait_until_dropped(mirror: Mirror, table: TableName) -> None:
+    """Wait until the mirror has dropped the table. Raises MIRROR_SLOW."""
+    wait_for(mirror, table, lambda status: status is None, "be dropped from the mirror")
 
-    def until(self, condition: Callable[[], bool], what: str) -> None:
-        """Wait for the condition, also while the mirror can't answer. Raises MIRROR_SLOW at the limit."""
-        deadline = time.monotonic() + self.limit_seconds
-        while True:
-            unanswered: RetryError | None = None
-            try:
-                if condition():
-                    return
-            except RetryError as error:
-                unanswered = error
-            if time.monotonic() >= deadline:
-                raise MIRROR_SLOW(what=what, seconds=self.limit_seconds) from unanswered
-            time.sleep(self.pause_seconds)
+
+def wait_until_back(mirror: Mirror, table: TableName) -> None:
+    """Wait until the mirror replicates the table again. Raises MIRROR_FAILED and MIRROR_SLOW."""
+
+    def is_back(status: MonitoredTable | None) -> bool:
+        if status is not None and status.state is TableState.FAILED:
+            raise MIRROR_FAILED(table=str(table), why=status.message or "no reason given")
+        return status is not None and status.state is TableState.REPLICATING
+
+    wait_for(mirror, table, is_back, "come back in the mirror")
 
 
 def rebuild_consequence(context: TableContext) -> str:
@@ -99,7 +101,7 @@ def is_rebuilding(context: TableContext) -> bool:
 
 
 def rebuild_table(
-    context: TableContext, wait: MirrorWait, report: Callable[[str], None], reason: str | None = None
+    context: TableContext, mirror: Mirror, report: Callable[[str], None], reason: str | None = None
 ) -> Published:
     """Rebuild the table, or continue an interrupted rebuild, and return the publication of the new epoch.
 
@@ -125,13 +127,13 @@ def rebuild_table(
         staged = staged or _stage(context, record, report)
         report(f"{context.name}: {record.step.value}")
         drive(drop_table_folder(context.name, record), context.store)
-        wait.until(wait.dropped, f"{context.name} to be dropped from the mirror")
+        wait_until_dropped(mirror, context.name)
         record = advance(RebuildStep.LOADING)
     published = _load(context, record, staged, report)
     if record.step is RebuildStep.LOADING:
         record = advance(RebuildStep.RETURNING)
     report(f"{context.name}: {record.step.value}")
-    wait.until(wait.returned, f"{context.name} to come back in the mirror")
+    wait_until_back(mirror, context.name)
     advance(RebuildStep.FINISHED)
     return published
 
@@ -166,38 +168,26 @@ def _load(
         report(f"{context.name}: {current.manifest.loading}")
         try:
             return publish_slice(context, current.manifest.loading.key, epoch)
-        except MirrorError as error:
-            if error.row not in (SLICE_NOT_CHECKED, SLICE_NOT_STAGED, SLICE_OUTDATED):
-                raise
+        except (SLICE_NOT_CHECKED.error, SLICE_NOT_STAGED.error, SLICE_OUTDATED.error):
             manifest = context.manifest()
             if manifest is None or manifest.loading is None:
                 raise
         plan = plan_rest(context, manifest, manifest.loading)
         return [process_slice(context, plan, chunk, epoch).published for chunk in plan.slices][-1]
-    except MirrorError as error:
-        if error.row not in _DROPPED_AGAIN:
-            raise
+    except _DROPPED_AGAIN:
         drive(advance_rebuild(context.name, record, RebuildStep.STAGING), context.store)
         raise
 
 
 # The table folder is dropped again: what has landed in it can't be continued.
-_DROPPED_AGAIN = (MANIFEST_CORRUPT, MANIFEST_LOST, STAGED_FILE_LOST, METADATA_DIFFERS, SNAPSHOT_LOST, SOURCE_BROKE)
-
-
-def mirror_wait(mirror: Mirror, table: TableName) -> MirrorWait:
-    """The wait for a table to be dropped from the mirror, and to come back. The latter raises MIRROR_FAILED."""
-
-    def dropped() -> bool:
-        return mirror.poll_table(table) is None
-
-    def returned() -> bool:
-        status = mirror.poll_table(table)
-        if status is not None and status.state is TableState.FAILED:
-            raise MIRROR_FAILED(table=str(table), why=status.message or "no reason given")
-        return status is not None and status.state is TableState.REPLICATING
-
-    return MirrorWait(dropped, returned, mirror.pace.pause_seconds, mirror.pace.limit_seconds, mirror)
+_DROPPED_AGAIN = (
+    MANIFEST_CORRUPT.error,
+    MANIFEST_LOST.error,
+    STAGED_FILE_LOST.error,
+    METADATA_DIFFERS.error,
+    SNAPSHOT_LOST.error,
+    SOURCE_BROKE.error,
+)
 
 
 def require_table(config: Config, store: Store, table: TableName) -> None:
@@ -210,25 +200,25 @@ def require_table(config: Config, store: Store, table: TableName) -> None:
         raise TABLE_NOWHERE(file=config.file, root=store.root, table=str(table), meant=did_you_mean(str(table), known))
 
 
-def drop_table(store: Store, table: TableName, wait: MirrorWait, report: Callable[[str], None]) -> None:
+def drop_table(store: Store, table: TableName, mirror: Mirror, report: Callable[[str], None]) -> None:
     """Delete the table folder and what is staged for it, and wait for the mirror to drop the table.
 
     Continues an interrupted drop, and retries while the folder is in use. Raises MIRROR_SLOW, and what the store still
     raises at the end of the wait; running it again continues.
     """
-    deadline = time.monotonic() + wait.limit_seconds
+    deadline = time.monotonic() + mirror.pace.limit_seconds
     while True:
         try:
             if not drive(is_dropped(table), store):
                 record = drive(begin_drop(table), store)
                 report(f"{table}: {record.step.value}")
                 drive(remove_table(table, record), store)
-                wait.until(wait.dropped, f"{table} to be dropped from the mirror")
+                wait_until_dropped(mirror, table)
                 drive(advance_rebuild(table, record, RebuildStep.DROPPED), store)
         except (RetryError, UnknownOutcome) as error:
             if time.monotonic() >= deadline:
                 raise
             report(error.what)
-            time.sleep(wait.pause_seconds)
+            time.sleep(mirror.pace.pause_seconds)
         else:
             return

@@ -11,8 +11,6 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
 
-from pyspark.sql import DataFrame
-
 from mirror_assets.config.setting_values import OnDropColumn
 from mirror_assets.encode.columns import inserted_row, projected
 from mirror_assets.encode.counted import Counted
@@ -42,7 +40,7 @@ from mirror_assets.source.batching import parts_for
 from mirror_assets.source.commits import SourceState
 from mirror_assets.source.planner import PlannedSlice, snapshot_slice
 from mirror_assets.source.scan_builder import scan_version
-from mirror_assets.source.schema import LandedColumn, Projection
+from mirror_assets.source.schema import LandedColumn
 from mirror_assets.verify.differing_rows import BUCKETS, differing_rows
 from mirror_assets.verify.reconcile import all_totals, opened
 from mirror_assets.verify.reconciliation import ReconcileRequest, ReconcileState, Reconciliation
@@ -105,26 +103,19 @@ def plan_repair(context: TableContext, mirror: Mirror, report: Callable[[str], N
     parts = parts_for(share, snapshot.target_rows) if totals.differing else 0
     first = min(manifest.covered + 1, state.version)
     planned = replace(snapshot, first=first, is_snapshot=False, is_repair=True, assignments=(), parts=parts, rows=share)
+    # What differs is found by another reader than lands.
+    scan, is_keyless = scan_version(context.log, state.version), any(column.is_row_id for column in columns)
+    rows = projected(read_scan(context.spark(), scan, row_ids=is_keyless), projection)
     slice_ = RepairSlice(
         table=str(context.name),
         version=state.version,
         differing=differing_rows(read.sides, totals.differing),
         keys={alias: read.names[int(alias[1:])] for alias in read.sides.identity},
-        rows_to_land=_rows_to_land(context, state, columns, projection),
+        rows_to_land=rows.select(*inserted_row(rows, columns, {})),
         columns=columns,
         parts=max(1, parts),
     )
     return Repair(state, manifest, planned, slice_, bool(totals.differing), condition_fingerprint(context.table))
-
-
-def _rows_to_land(
-    context: TableContext, state: SourceState, columns: tuple[LandedColumn, ...], projection: Projection
-) -> DataFrame:
-    """Return all rows of the newest version as they land: what differs is found by another reader than lands."""
-    scan = scan_version(context.log, state.version)
-    is_keyless = any(column.is_row_id for column in columns)
-    rows = projected(read_scan(context.spark(), scan, row_ids=is_keyless), projection)
-    return rows.select(*inserted_row(rows, columns, {}))
 
 
 def count_repair(repair: Repair) -> RepairChanges:

@@ -7,21 +7,20 @@ the steps together. Jobs and the command line come through here; Dagster's asset
 from __future__ import annotations
 
 from collections.abc import Callable, Generator, Iterator
-from dataclasses import dataclass
 from typing import TypeAlias
 
 from mirror_assets.config.setting_values import OnBreak
-from mirror_assets.errors import RebuildError, StopError
+from mirror_assets.errors import RebuildError
 from mirror_assets.landing.errors import LostRace
 from mirror_assets.landing.publish import Published
-from mirror_assets.monitoring import TableState
+from mirror_assets.monitoring import Mirror, MonitoredTable, TableState
 from mirror_assets.pipeline.context import TableContext
 from mirror_assets.pipeline.errors import REPAIR_REFUSED, stop_error
 from mirror_assets.pipeline.lag import note_covered, note_plan
 from mirror_assets.pipeline.land_slice import ProcessedSlice, process_slice
 from mirror_assets.pipeline.next_action import may_rebuild, note_well
 from mirror_assets.pipeline.plan import Boundaries, no_boundaries, plan_table, recovered
-from mirror_assets.pipeline.rebuild_table import MirrorWait, is_rebuilding, rebuild_table
+from mirror_assets.pipeline.rebuild_table import is_rebuilding, rebuild_table, wait_for
 from mirror_assets.pipeline.repair_table import repair_table
 from mirror_assets.pipeline.slice_source import slice_key
 from mirror_assets.source.errors import SparkInterrupted
@@ -35,20 +34,13 @@ _REGISTERED_AHEAD = 100
 _RETRIES = 2
 
 
-@dataclass(frozen=True)
-class PlannedSlices:
-    """The slices that a run mirrors next, for people to see."""
-
-    slices: tuple[PlannedSlice, ...]
-
-
-RunEvent: TypeAlias = str | PlannedSlices | Published | ProcessedSlice
-"""What a run yields: a line for the log, planned slices, the publication of a rebuild, or a slice that has landed."""
+RunEvent: TypeAlias = tuple[PlannedSlice, ...] | Published | ProcessedSlice
+"""What a run yields: the slices that it mirrors next, the publication of a rebuild, or a slice that has landed."""
 
 
 def mirror_table(
     context: TableContext,
-    wait: MirrorWait,
+    mirror: Mirror,
     report: Callable[[str], None],
     requested: Range = EVERYTHING,
     *,
@@ -58,8 +50,8 @@ def mirror_table(
 ) -> Iterator[RunEvent]:
     """Mirror the table up to the source's newest version or the range's end; yield each slice, or chunk, that landed.
 
-    Finishes an interrupted rebuild or publication first. `rebuild_because` requests a rebuild, whose steps are lines
-    for `report`. With `on_break: repair`, a repair replaces a rebuild where it can. Plans the table again if another
+    Finishes an interrupted rebuild or publication first. `report` takes lines for the log. `rebuild_because` requests a
+    rebuild. With `on_break: repair`, a repair replaces a rebuild where it can. Plans the table again if another
     run has landed the slice, or if Spark has interrupted a job. Without `plan_again` it ends after the slices of one
     plan, for callers that poll the table anyway. `boundaries` returns the slices that are registered.
 
@@ -67,27 +59,27 @@ def mirror_table(
     and publishing raise; the slices before the one that failed have landed.
     """
     if rebuild_because is not None or is_rebuilding(context):
-        yield from _follow_break(context, wait, report, boundaries, rebuild_because)
+        yield from _follow_break(context, mirror, report, boundaries, rebuild_because)
     retries = _RETRIES
     while True:
         try:
-            if not (yield from _process_pending(context, boundaries, requested)) or not plan_again:
+            if not (yield from _process_pending(context, report, boundaries, requested)) or not plan_again:
                 return
         except (LostRace, SparkInterrupted) as error:
             retries -= isinstance(error, SparkInterrupted)
             if retries < 0:
                 raise
-            yield f"again, because {error.what}"
+            report(f"again, because {error.what}")
         except RebuildError as error:
             if not may_rebuild(context, requested):
                 raise
-            yield f"{context.table.on_break.value}, because {error.what}"
-            yield from _follow_break(context, wait, report, boundaries, error.what)
+            report(f"{context.table.on_break.value}, because {error.what}")
+            yield from _follow_break(context, mirror, report, boundaries, error.what)
 
 
 def _follow_break(
     context: TableContext,
-    wait: MirrorWait,
+    mirror: Mirror,
     report: Callable[[str], None],
     boundaries: Boundaries,
     reason: str | None,
@@ -95,70 +87,62 @@ def _follow_break(
     """Rebuild the table; or repair it, if that is its setting and can help."""
     if context.table.on_break is OnBreak.REPAIR and reason is not None and not is_rebuilding(context):
         try:
-            yield from _repair(context, wait, report, boundaries)
-        except StopError as error:
-            if error.row is not REPAIR_REFUSED:
-                raise
-            yield f"rebuild, because {error.what}"
+            yield from _repair(context, mirror, report, boundaries)
+        except REPAIR_REFUSED.error as error:
+            report(f"rebuild, because {error.what}")
         except LostRace as error:
-            yield f"again, because {error.what}"
+            report(f"again, because {error.what}")
             return
         else:
             return
-    yield rebuild_table(context, wait, report, reason)
+    yield rebuild_table(context, mirror, report, reason)
 
 
 def _repair(
-    context: TableContext, wait: MirrorWait, report: Callable[[str], None], boundaries: Boundaries
+    context: TableContext, mirror: Mirror, report: Callable[[str], None], boundaries: Boundaries
 ) -> Iterator[RunEvent]:
     """Wait until the mirror has applied all landing files, and yield the repair that lands, if any."""
-    mirror = wait.mirror
-    if mirror is None:
-        raise REPAIR_REFUSED(table=str(context.name), why="this run knows no mirror")
-    manifest = recovered(context, boundaries)[0]
+    found = recovered(context, boundaries)[0]
+    if found is not None:
+        manifest = found.manifest
 
-    def has_applied() -> bool:
-        status = mirror.poll_table(context.name)
-        return status is not None and (status.state is TableState.FAILED or status.has_applied(current))
+        def has_applied(status: MonitoredTable | None) -> bool:
+            return status is not None and (status.state is TableState.FAILED or status.has_applied(manifest))
 
-    if manifest is not None:
-        current = manifest.manifest
-        wait.until(has_applied, f"{context.name} to be applied")
+        wait_for(mirror, context.name, has_applied, "be applied")
     repaired = repair_table(context, mirror, report)
     if repaired is None:  # planning again would meet the same break
         raise REPAIR_REFUSED(table=str(context.name), why="the mirror equals the source, and the break remains")
-    yield PlannedSlices((repaired.planned,))
+    yield (repaired.planned,)
     yield repaired
 
 
 def _process_pending(
-    context: TableContext, boundaries: Boundaries, requested: Range
+    context: TableContext, report: Callable[[str], None], boundaries: Boundaries, requested: Range
 ) -> Generator[RunEvent, None, bool]:
     """Process the slices of one plan, or the first hundred; return whether there was any."""
     with planning(str(context.name)):
         _, registered = recovered(context, boundaries)
         plan = plan_table(context, registered, requested)
     note_plan(context.name, plan)
-    yield PlannedSlices(plan.partitions[:_REGISTERED_AHEAD])
+    yield plan.partitions[:_REGISTERED_AHEAD]
     for index, planned in enumerate(plan.slices[:_REGISTERED_AHEAD]):
         chunk = f", chunk {planned.chunk}" if planned.chunk else ""
         rows = f"{planned.rows} rows in {planned.parts} parts"
         if planned.compared:
             rows += f", from {planned.compared.files} files of {planned.compared.bytes} bytes"
-        yield f"{context.name}: slice {slice_key(planned)}{chunk}, {rows}"
+        report(f"{context.name}: slice {slice_key(planned)}{chunk}, {rows}")
         processed = process_slice(context, plan, planned)
         compared = processed.record.compared
         if compared is not None and compared.because:
-            yield f"{context.name}: slice {slice_key(planned)} was read by files, because {compared.because}"
+            report(f"{context.name}: slice {slice_key(planned)} was read by files, because {compared.because}")
         for result in processed.results:
             if result.warning:
-                yield f"warning: {result.check}: {result.warning}"
+                report(f"warning: {result.check}: {result.warning}")
         note_covered(context.name, plan, index, processed.published.manifest.covered)
         yield processed
     if plan.stop is not None and len(plan.slices) <= _REGISTERED_AHEAD:
         raise stop_error(context.name, plan.stop)
     if not plan.slices and requested.is_everything:
-        lines = list[str]()
-        note_well(context, lines.append)
-        yield from lines
+        note_well(context, report)
     return bool(plan.slices)

@@ -14,11 +14,7 @@ from mirror_assets.config.setting_values import Changes
 from mirror_assets.config.table_settings import TableSettings
 from mirror_assets.landing.format import Chunk, SliceKind, SliceRecord
 from mirror_assets.landing.names import SliceKey
-from mirror_assets.pipeline.source_check import (
-    condition_fingerprint,
-    recorded_columns,
-    table_columns,
-)
+from mirror_assets.pipeline.source_check import condition_fingerprint, recorded_columns, table_columns
 from mirror_assets.source.commits import CommitRange
 from mirror_assets.source.log import DeltaLog
 from mirror_assets.source.losses import SourceRead

@@ -15,15 +15,14 @@ from mirror_assets.config.setting_values import Changes
 from mirror_assets.config.source_fit import alike_columns, missing_columns, setting_of, source_problems
 from mirror_assets.config.table_settings import TableSettings
 from mirror_assets.config.variables import fill_sql
-from mirror_assets.errors import ErrorCode, ErrorRow, SettingError
 from mirror_assets.landing.format import Column
 from mirror_assets.markers import ROW_ID
 from mirror_assets.pipeline.context import TableContext
-from mirror_assets.source.actions import Metadata, Protocol
+from mirror_assets.pipeline.errors import not_recorded
+from mirror_assets.source.actions import Metadata
 from mirror_assets.source.commits import SourceState, source_columns
 from mirror_assets.source.schema import ALL_ROWS, Field, LandedColumn, Projection, Schema, landing_type, parse_schema
 from mirror_assets.source.sql_columns import SqlNotParsed, columns_used
-from mirror_assets.source.table_properties import ROW_TRACKING_COST, enable_row_tracking, how_to_enable
 
 _ROW_ID = LandedColumn(ROW_ID, "bigint", nullable=False, is_row_id=True)
 
@@ -59,23 +58,7 @@ def table_projection(config: Config, table: TableSettings, schema: Schema) -> Pr
 
     Raises MISTAKES, with the line of each expression that can't be parsed, and what `table_columns` raises.
     """
-    unread = unread_projection(table, schema)
-    return replace(unread, uses=_uses(config, table, unread, schema))
-
-
-def unread_projection(table: TableSettings, schema: Schema) -> Projection:
-    """Return the projection without the columns that it uses, also of expressions that can't be parsed.
-
-    Raises as `table_columns`.
-    """
-    return Projection(_condition(table), tuple(column for column in table_columns(table, schema) if column.sql))
-
-
-def _uses(config: Config, table: TableSettings, projection: Projection, schema: Schema) -> tuple[str, ...]:
-    """Return the source's columns that the condition and the expressions read.
-
-    Raises MISTAKES, with the line of each expression that can't be parsed.
-    """
+    projection = _unread_projection(table, schema)
     texts = [(f"tables.{table.name}.where", projection.where)] if projection.where else []
     texts += [(setting_of(table, column.name), column.sql) for column in projection.computed]
     used, problems = dict[str, None](), list[Problem]()
@@ -86,7 +69,12 @@ def _uses(config: Config, table: TableSettings, projection: Projection, schema: 
             problems.append(Problem(path, str(error)))
     if problems:
         raise config.invalid(tuple(problems))
-    return tuple(used)
+    return replace(projection, uses=tuple(used))
+
+
+def _unread_projection(table: TableSettings, schema: Schema) -> Projection:
+    """Return the projection without the columns that it uses: its expressions may not be parsable."""
+    return Projection(_condition(table), tuple(column for column in table_columns(table, schema) if column.sql))
 
 
 def condition_fingerprint(table: TableSettings) -> str | None:
@@ -133,32 +121,6 @@ def is_recorded(changes: Changes, metadata: Metadata) -> bool:
     return changes is not Changes.FEED or metadata.feed_enabled
 
 
-ROW_TRACKING_OFF = ErrorRow(
-    ErrorCode.ROW_TRACKING_DISABLED,
-    SettingError,
-    "`changes: row_tracking` is set, and the source's row tracking is off.",
-    "{table}: row tracking of {uri} is off, so its changes can't be derived from its files.",
-    "run `{statement}`, then run again. " + ROW_TRACKING_COST,
-    "ALTER TABLE delta.`/lake/orders` SET TBLPROPERTIES (delta.enableRowTracking = true)",
-)
-FEED_OFF = ErrorRow(
-    ErrorCode.FEED_DISABLED,
-    SettingError,
-    "The source records no change data feed.",
-    "{table}: the change data feed of {uri} is off, so its changes can't be read.",
-    "{how} The feed begins with that commit: what is in the table by then lands as a snapshot. Or set `changes: "
-    "files`, which needs no property of the source.",
-    "ALTER TABLE delta.`/lake/orders` SET TBLPROPERTIES (delta.enableChangeDataFeed = true)",
-)
-
-
-def not_recorded(table: str, uri: str, protocol: Protocol, changes: Changes) -> SettingError:
-    """Return the error for a source whose change data feed, or row tracking, is off."""
-    if changes is Changes.ROW_TRACKING:
-        return ROW_TRACKING_OFF(table=table, uri=uri, statement=enable_row_tracking(uri))
-    return FEED_OFF(table=table, uri=uri, how=how_to_enable(uri, protocol))
-
-
 def check_source(config: Config, table: TableSettings, state: SourceState) -> None:
     """Check the settings against the source. Raises MISTAKES with their lines, and not_recorded."""
     problems = source_problems(table, source_columns(state))
@@ -184,7 +146,7 @@ def checked_projection(context: TableContext, schema_string: str) -> Projection:
     Raises MISTAKES, with all mistakes and their lines, and what `table_projection` raises.
     """
     table, schema = context.table, parse_schema(schema_string)
-    unread = unread_projection(table, schema)
+    unread = _unread_projection(table, schema)
     if unread == ALL_ROWS:
         return unread
     from mirror_assets.encode.expressions import expression_problems  # plans need no PySpark

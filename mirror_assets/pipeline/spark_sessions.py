@@ -56,22 +56,6 @@ def reporting_start(session: Session, report: Callable[[str], None]) -> Session:
     return opened
 
 
-def one_for_each_thread(session: Session) -> Callable[[], SparkSession]:
-    """Return what opens one session for each thread that asks.
-
-    Tables that work at the same time share no settings, and memory does not grow with the number of tables.
-    """
-    local = threading.local()
-
-    def opened() -> SparkSession:
-        if not hasattr(local, "session"):
-            local.session = session(threading.current_thread().name)
-        found: SparkSession = local.session
-        return found
-
-    return opened
-
-
 def session_factory(source: DeltaLog, session: Callable[[], SparkSession]) -> Callable[[], SparkSession]:
     """Return a factory for Spark sessions that hold the catalog credentials of this source, or none."""
 

@@ -143,11 +143,11 @@ def _encode_net(
 
 
 _MAY_BE_OF_THE_FEED = (
-    CHANGE_FILE_INCOMPLETE,
-    CHECKS_FAILED,
-    DATA_FILE_MISSING,
-    DUPLICATE_KEY,
-    FILE_DAMAGED,
+    CHANGE_FILE_INCOMPLETE.error,
+    CHECKS_FAILED.error,
+    DATA_FILE_MISSING.error,
+    DUPLICATE_KEY.error,
+    FILE_DAMAGED.error,
 )
 
 
@@ -186,35 +186,25 @@ def stage_attempt(
     newest = clear_refused(context.store, context.name, position.generation)
     attempt = attempt_id(time.time_ns() // 1_000_000, secrets.token_bytes(10), newest)
     try:
-        return _read_attempt(context, planned, position, encode, attempt)
-    except MirrorError as error:
-        instead = instead_of_feed(context, planned, error) if error.row in _MAY_BE_OF_THE_FEED else None
+        return _attempt(context, planned, position, encode, attempt)
+    except _MAY_BE_OF_THE_FEED as error:
+        instead = instead_of_feed(context, planned, error)
         if instead is None:
             raise
         # Never into the same folder: files of the first attempt could appear in it late.
         again = attempt_id(time.time_ns() // 1_000_000, secrets.token_bytes(10), attempt)
-        return _read_attempt(context, instead, position, encode, again)
-
-
-def _read_attempt(
-    context: TableContext, planned: PlannedSlice, position: CommitPosition, encode: Encode | None, attempt: str
-) -> SliceRecord:
-    """Encode the slice under this attempt; translate errors into losses of the source."""
-    kind = slice_kind(context.table, planned, is_first=position.generation == 1)
-    with reading(context, source_read(context.table, kind, planned)):
-        return _attempt(context, planned, kind, position, encode, attempt)
+        return _attempt(context, instead, position, encode, again)
 
 
 def _attempt(
-    context: TableContext,
-    planned: PlannedSlice,
-    kind: SliceKind,
-    position: CommitPosition,
-    encode: Encode | None,
-    attempt: str,
+    context: TableContext, planned: PlannedSlice, position: CommitPosition, encode: Encode | None, attempt: str
 ) -> SliceRecord:
-    """Encode the slice under this attempt; the record is written last. Deletes what it wrote if it fails."""
+    """Encode the slice under this attempt; the record is written last. Deletes what it wrote if it fails.
+
+    Translates errors into losses of the source.
+    """
     set_attempt(attempt)
+    kind = slice_kind(context.table, planned, is_first=position.generation == 1)
     folder = AttemptFolder(context.name, position.generation, attempt)
     columns = table_columns(context.table, planned.schema)
     receipt = Receipt(
@@ -227,54 +217,51 @@ def _attempt(
     )
     encoded, counted, parts = EncodedSlice(), Counted(), tuple[StagedPart, ...]()
     try:
-        if planned.parts or kind is SliceKind.START:
-            path = context.staging.spark_path(folder.parts)
-            encoded = encode(path, receipt) if encode else encode_slice(context, planned, kind, columns, path, receipt)
-            parts = take_parts(context.staging, folder)
-            if encoded.groups:
-                parts = tuple(_with_commits(part, encoded.groups) for part in parts)
-            counted = counted_rows(encoded, planned.last, parts)
-            if context.local_staging:
-                parts = upload_parts(context.local_staging, context.store, folder, parts)
-        record = SliceRecord(
-            table=str(context.name),
-            slice=slice_key(planned),
-            kind=kind,
-            epoch=planned.epoch,
-            generation=position.generation,
-            attempt=attempt,
-            incarnation=position.incarnation,
-            first_number=position.first_number,
-            source_table_id=planned.table_id,
-            source_schema=planned.schema_string,
-            keys=context.table.mirror_keys,
-            columns=recorded_columns(columns),
-            where=condition_fingerprint(context.table),
-            first_commit_ms=planned.first_commit_ms,
-            last_commit_ms=planned.last_commit_ms,
-            read=ChangeCounts(**asdict(counted.landing)),
-            scanned=_scanned(counted) if planned.parts and kind is not SliceKind.REPAIR else None,
-            parts=parts,
-            chunk=chunk_of(planned),
-            compared=ComparedVersions(**asdict(planned.compared)) if planned.compared else None,
-            binding=planned_binding(context.table, planned),
-            commit_digest=planned.digests[-1] if planned.digests else None,
-        )
-        if encoded.by_feed:
-            _require_agreement(context, record)
-        write_record(context.store, record)
+        with reading(context, source_read(context.table, kind, planned)):
+            if planned.parts or kind is SliceKind.START:
+                path = context.staging.spark_path(folder.parts)
+                encoded = (
+                    encode(path, receipt) if encode else encode_slice(context, planned, kind, columns, path, receipt)
+                )
+                parts = take_parts(context.staging, folder)
+                if encoded.groups:
+                    parts = tuple(_with_commits(part, encoded.groups) for part in parts)
+                counted = counted_rows(encoded, planned.last, parts)
+                if context.local_staging:
+                    parts = upload_parts(context.local_staging, context.store, folder, parts)
+            record = SliceRecord(
+                table=str(context.name),
+                slice=slice_key(planned),
+                kind=kind,
+                epoch=planned.epoch,
+                generation=position.generation,
+                attempt=attempt,
+                incarnation=position.incarnation,
+                first_number=position.first_number,
+                source_table_id=planned.table_id,
+                source_schema=planned.schema_string,
+                keys=context.table.mirror_keys,
+                columns=recorded_columns(columns),
+                where=condition_fingerprint(context.table),
+                first_commit_ms=planned.first_commit_ms,
+                last_commit_ms=planned.last_commit_ms,
+                read=ChangeCounts(**asdict(counted.landing)),
+                scanned=_scanned(counted) if planned.parts and kind is not SliceKind.REPAIR else None,
+                parts=parts,
+                chunk=chunk_of(planned),
+                compared=ComparedVersions(**asdict(planned.compared)) if planned.compared else None,
+                binding=planned_binding(context.table, planned),
+                commit_digest=planned.digests[-1] if planned.digests else None,
+            )
+            # Change files may contradict the actions of their commits.
+            if encoded.by_feed and (found := check_rows(context, record)).problems:
+                raise slice_checks_failed(record.table, record.slice, (found,))
+            write_record(context.store, record)
     except MirrorError:
         for store in {context.store, context.staging}:
             store.delete_tree(folder.path)
         raise
     return record
-
-
-def _require_agreement(context: TableContext, record: SliceRecord) -> None:
-    """Raise ChecksFailed if the change files of a slice contradict the actions of its commits."""
-    found = check_rows(context, record)
-    if found.problems:
-        raise slice_checks_failed(record.table, record.slice, (found,))
 
 
 def counted_rows(encoded: EncodedSlice, last: int, parts: Sequence[StagedPart]) -> Counted:

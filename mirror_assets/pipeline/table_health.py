@@ -17,13 +17,7 @@ from mirror_assets.pipeline.context import TableContext
 from mirror_assets.pipeline.errors import TABLE_HELD
 from mirror_assets.pipeline.lag import PendingCommits, feed_deadline, table_lag
 from mirror_assets.pipeline.leases import holder
-from mirror_assets.pipeline.next_action import (
-    ZoneState,
-    may_rebuild,
-    require_unbroken,
-    unresolved_failure,
-    zone_state,
-)
+from mirror_assets.pipeline.next_action import ZoneState, may_rebuild, require_unbroken, unresolved_failure, zone_state
 from mirror_assets.pipeline.plan import TablePlan, plan_table
 from mirror_assets.verify.check_result import CheckResult
 from mirror_assets.verify.replicating import REPLICATING, Replication, check_replicating
@@ -48,7 +42,7 @@ Plan = Callable[[], TablePlan]
 
 def failed_check(error: MirrorError) -> str:
     """Return the check that reports this error of a table: `not_held`, `readable` or `not_failing`."""
-    if isinstance(error, RebuildError) or error.row is TABLE_HELD:
+    if isinstance(error, RebuildError | TABLE_HELD.error):
         return NOT_HELD
     return READABLE if error.code in _UNREADABLE else NOT_FAILING
 

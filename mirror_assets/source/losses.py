@@ -39,12 +39,11 @@ def proved(table: str, source: DeltaLog, read: SourceRead, error: MirrorError) -
     Raises the log's errors, such as SourceNotDelta for a folder that is not mounted, but never LogGap, because a log
     that lacks commits proves nothing.
     """
-    is_unfound = error.row is FILE_UNFOUND
-    if is_unfound or isinstance(error, SourceUnreadable | SparkFailed) or error.row is SOURCE_UNAVAILABLE:
+    if isinstance(error, SourceUnreadable | SparkFailed | FILE_UNFOUND.error | SOURCE_UNAVAILABLE.error):
         # Raises SourceNotDelta if the source does not exist at all. If the store refuses this also, its reason is
         # better than the one that Spark got.
         source.has_commit(read.last)
-    if not is_unfound:
+    if not isinstance(error, FILE_UNFOUND.error):
         return error
     log, message = DeltaLog(source.uri, source.access), error.facts["why"]
     texts = f"{message}\n{unquote(message)}"

@@ -109,11 +109,8 @@ class LocalReplicator:
 
     def poll_table(self, name: TableName) -> TableStatus | None:
         """Poll all tables, unless another process is polling, and return the status of one."""
-        try:
+        with suppress(MIRROR_BUSY.error):
             self.poll()
-        except RetryError as error:
-            if error.row is not MIRROR_BUSY:
-                raise
         return self.table(name)
 
     def _status(self, record: TableRecord) -> TableStatus:

@@ -20,7 +20,7 @@ from mirror_assets.encode import session
 from mirror_assets.encode.spark_start import PACKAGES
 from mirror_assets.landing.publish import publish
 from mirror_assets.landing.steps import drive
-from mirror_assets.pipeline.doctor_questions import FOUND
+from mirror_assets.pipeline.doctor import FOUND
 from mirror_assets.standin.replicator import LocalReplicator
 from mirror_assets.zones import LocalStore
 from mirror_assets_tests.lab import Lab

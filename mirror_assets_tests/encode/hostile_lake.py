@@ -18,7 +18,6 @@ from mirror_assets.config.load import load_config
 from mirror_assets.landing.names import TableName
 from mirror_assets.pipeline.project import stand_in
 from mirror_assets.pipeline.reconcile_table import reconcile_table
-from mirror_assets_tests.lab import wait_on
 from mirror_assets_tests.landed_slices import landed_slices
 
 # Written by Spark, by column mapping and with deletion vectors; the other by hand, as writers without Spark do.
@@ -88,7 +87,7 @@ class HostileLake:
         project = compose(load_config(folder / "mirror.yaml"))
         found, replicator = dict[str, list[str]](), stand_in(project.config, project.store)
         for context in project.tables():
-            list(landed_slices(context, wait_on(replicator)))
+            list(landed_slices(context, replicator))
             found[str(context.name)] = _landed(folder / "landing" / context.name.folder)
             if compares:
                 replicator.poll()

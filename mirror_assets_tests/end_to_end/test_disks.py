@@ -91,7 +91,7 @@ def test_disk_that_becomes_read_only_between_commit_and_landing(lab: Lab, small:
 
 
 def _mirror_struck(lab: Lab, store: Struck) -> None:
-    list(landed_slices(replace(lab.context, store=store), lab.wait))
+    list(landed_slices(replace(lab.context, store=store), lab.replicator))
 
 
 def _require_equal_after_a_run(lab: Lab, files: int) -> None:

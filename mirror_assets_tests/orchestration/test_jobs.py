@@ -30,7 +30,7 @@ from mirror_assets.orchestration.jobs import (
 )
 from mirror_assets.orchestration.mirror_assets import MIRROR_ALL
 from mirror_assets.orchestration.run_reports import TableReport, summary
-from mirror_assets.pipeline.doctor_questions import FOUND, DoctorVerdict
+from mirror_assets.pipeline.doctor import FOUND, DoctorVerdict
 from mirror_assets_tests.pipeline.doctor_lake import write_table
 from mirror_assets_tests.pipeline.paper import Paper
 from mirror_assets_tests.worlds.disk_lake import DiskLake

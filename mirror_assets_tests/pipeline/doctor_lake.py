@@ -11,8 +11,7 @@ from deltalake import write_deltalake
 
 from mirror_assets.composition import compose
 from mirror_assets.config.load import load_config
-from mirror_assets.pipeline.doctor import examine_sources
-from mirror_assets.pipeline.doctor_questions import DoctorAnswer
+from mirror_assets.pipeline.doctor import DoctorAnswer, examine_sources
 from mirror_assets.pipeline.project import Project
 
 FEED = {"delta.enableChangeDataFeed": "true"}

@@ -211,7 +211,7 @@ def _half_loaded(lab: Lab) -> None:
     lab.configure(defaults="slices: {max_rows: 6}")
     drive(begin_drop(TABLE), lab.store)  # was killed: the next drop continues it
     _drop(lab)
-    running = landed_slices(lab.context, lab.wait)
+    running = landed_slices(lab.context, lab.replicator)
     assert next(running).planned.chunk is not None
     lab.sql(_COMMIT)
 
@@ -266,12 +266,6 @@ def _dropped_before(lab: Lab, _: pytest.MonkeyPatch) -> None:
 
 
 INNOCENTS = (
-    Innocent(
-        "Spark's block file, by its name",
-        DATA_FILE_MISSING,
-        _not_found("/scratch/blockmgr-1/1e/temp_shuffle_a (No such file or directory)"),
-        "temp_shuffle_a",
-    ),
     Innocent("Spark's block files, taken from a running job", DATA_FILE_MISSING, _block_files, None),
     Innocent(
         "a staged part",
@@ -280,12 +274,6 @@ INNOCENTS = (
             "File file:{lab}/landing/_scratchPad/shop.orders/4-x/parts/part-00000-a.snappy.parquet does not exist"
         ),
         "part-00000-a",
-    ),
-    Innocent(
-        "a staged folder that another run collected",
-        DATA_FILE_MISSING,
-        _not_found("File file:{lab}/landing/_scratchPad/shop.orders/4-x/parts/_temporary/0 does not exist"),
-        "_temporary",
     ),
     Innocent("PATH_NOT_FOUND of staged parts", DATA_FILE_MISSING, _missing_parts_folder, "PATH_NOT_FOUND"),
     Innocent(
@@ -296,15 +284,6 @@ INNOCENTS = (
         DATA_FILE_MISSING,
         _not_found("File file:{file} does not exist", times=2),
         None,
-    ),
-    Innocent(
-        "a file of the source that may not be read",
-        DATA_FILE_MISSING,
-        _not_found("{file} (Permission denied)"),
-        "denied",
-    ),
-    Innocent(
-        "too many open files", DATA_FILE_MISSING, _not_found("{file} (Too many open files)"), "Too many open files"
     ),
     Innocent("a file of an older version that VACUUM took", DATA_FILE_MISSING, _old_file, "does not exist"),
     Innocent(

@@ -93,7 +93,7 @@ def test_an_epoch_of_appends(events: Lab) -> None:
     assert isinstance(stopped.value, StopError)
     assert lab.manifest().covered == stopped.value.facts["version"] - 1
     lab.sql("DELETE FROM {t} WHERE name = 'once'")
-    rebuild_table(lab.context, lab.wait, lambda _: None)
+    rebuild_table(lab.context, lab.replicator, lambda _: None)
     lab.sql("INSERT INTO {t} VALUES (8, 'h', 8, NULL)")
     lab.mirror()
     assert lab.is_equal

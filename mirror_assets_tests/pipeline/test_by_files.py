@@ -8,11 +8,9 @@ import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import SparkSession
 
-from mirror_assets.encode.errors import DUPLICATE_KEY
-from mirror_assets.errors import SettingError
 from mirror_assets.landing.format import SliceKind
 from mirror_assets.markers import ROW_MARKER, Marker
-from mirror_assets.pipeline.doctor_questions import THEN, Asked, DoctorVerdict
+from mirror_assets.pipeline.doctor import THEN, Asked, DoctorVerdict
 from mirror_assets.pipeline.plan import plan_table
 from mirror_assets.source.errors import DATA_FILE_MISSING
 from mirror_assets_tests.errors import raises_row
@@ -104,28 +102,6 @@ def test_commits_that_only_rewrite_rows_cost_nothing(files: Lab) -> None:
     assert files.is_equal
 
 
-def test_two_rows_of_one_key_are_reported_with_examples(files: Lab) -> None:
-    files.mirror()
-    files.sql("INSERT INTO {t} VALUES (77, 'a', 1), (77, 'b', 1)")
-    with raises_row(DUPLICATE_KEY, match="id=77"):
-        files.mirror()
-
-
-def test_files_that_are_vacuumed_before_they_are_read_mean_a_rebuild(files: Lab) -> None:
-    files.configure("changes: files\n    on_break: hold", _WHOLE)
-    files.mirror()
-    files.sql("UPDATE {t} SET amount = 5 WHERE id = 1")
-    vacuum(files)
-    with raises_row(DATA_FILE_MISSING):
-        files.mirror()
-
-
-def test_version_0_has_none_to_compare_with(files: Lab) -> None:
-    files.configure("changes: files\n    start: {version: 0}", _WHOLE)
-    with pytest.raises(SettingError, match="compares versions"):
-        files.mirror()
-
-
 @pytest.mark.parametrize("compact", smoke_first(["false", "true"]))
 def test_commits_without_a_feed_are_read_by_files_between_slices_of_the_feed(fed: Lab, compact: str) -> None:
     fed.configure(f"on_break: hold\n    compact: {compact}", _WHOLE)
@@ -162,17 +138,6 @@ def test_a_feed_that_stays_off_is_replaced_by_files_for_good(fed: Lab) -> None:
     fed.sql("UPDATE {t} SET amount = 7 WHERE id = 1", _SWITCH.format("true"), "DELETE FROM {t} WHERE id = 3")
     assert [slice_.record.compared is None for slice_ in fed.mirror()] == [False, True]
     assert fed.is_equal
-
-
-def test_a_restore_to_a_version_before_the_feed_is_read_by_files(files: Lab) -> None:
-    files.sql(_SWITCH.format("true"), "UPDATE {t} SET amount = 6 WHERE id = 1")
-    files.configure("on_break: hold", _WHOLE)
-    files.mirror()
-    files.sql("DELETE FROM {t} WHERE id = 4", "RESTORE TABLE {t} TO VERSION AS OF 1")
-    files.mirror()
-    rows = {(row["id"], row[ROW_MARKER], row["amount"]) for row in landed(files, 3)}
-    assert rows == {(1, Marker.UPDATE, 0.5), (4, Marker.INSERT, 2.0)}
-    assert files.is_equal
 
 
 def test_a_slice_whose_change_files_were_vacuumed_is_read_by_files(fed: Lab) -> None:

@@ -1,7 +1,8 @@
-"""Some of a table's columns, and columns that are dropped, all the way to the mirror."""
+"""Columns all the way to the mirror: chosen, dropped, or alike in name; and what a source without a feed is told."""
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pyarrow.parquet as pq
@@ -9,10 +10,14 @@ import pytest
 from deltalake import DeltaTable
 from pyspark.sql import SparkSession
 
+from mirror_assets.cli import main
 from mirror_assets.config.errors import MISTAKES
-from mirror_assets.pipeline.errors import SOURCE_BROKE
+from mirror_assets.config.setting_values import Changes
+from mirror_assets.errors import ErrorCode, SettingError
+from mirror_assets.pipeline.errors import SOURCE_BROKE, not_recorded
+from mirror_assets.source.actions import Protocol
 from mirror_assets.verify.reconciliation import ReconcileState
-from mirror_assets_tests.errors import raises_row
+from mirror_assets_tests.errors import raises, raises_row
 from mirror_assets_tests.lab import TABLE, Lab
 
 
@@ -94,3 +99,69 @@ def test_a_choice_of_columns_and_what_becomes_of_it(wide: Lab) -> None:
     _configure(lab, "[name, remark, amount]", "on_break: hold")
     with raises_row(SOURCE_BROKE, match=r"`amount`, `remark`.*set these settings back"):
         lab.mirror()
+
+
+def _add_column(lab: Lab, name: str) -> None:
+    """Add a column as other writers do: Spark refuses names that differ in case only."""
+    log = Path(lab.uri, "_delta_log")
+    actions = [json.loads(line) for line in (log / f"{0:020d}.json").read_text().splitlines()]
+    metadata = next(action["metaData"] for action in actions if "metaData" in action)
+    schema = json.loads(metadata["schemaString"])
+    schema["fields"].append({"name": name, "type": "string", "nullable": True, "metadata": {}})
+    metadata["schemaString"] = json.dumps(schema)
+    info = {"commitInfo": {"timestamp": 1, "operation": "ADD COLUMNS"}}
+    lines = (json.dumps(action) for action in (info, {"metaData": metadata}))
+    (log / f"{2:020d}.json").write_text("\n".join(lines) + "\n")
+
+
+@pytest.mark.parametrize("has_landed", [True, False])
+def test_two_columns_of_the_source_are_refused(lab: Lab, capsys: pytest.CaptureFixture[str], has_landed: bool) -> None:
+    if has_landed:
+        lab.mirror()
+    _add_column(lab, "NAME")
+    with raises(SettingError, ErrorCode.SOURCE_UNFIT, "'NAME' and another column or field whose name differs from it"):
+        lab.mirror()
+    for command in ("preview", "feed"):
+        capsys.readouterr()
+        assert main([command, "shop.orders", "--config", str(lab.config_file)]) == 2
+        assert "'NAME'" in capsys.readouterr().err
+
+
+def test_a_new_column_of_the_source_is_not_mixed_up_with_a_computed_one(lab: Lab) -> None:
+    lab.configure('columns: {label: {sql: "upper(name)", type: string}}')
+    lab.mirror()
+    lab.sql("ALTER TABLE {t} ADD COLUMNS (Label STRING)", "UPDATE {t} SET Label = 'x', name = 'y' WHERE id = 1")
+    with raises_row(MISTAKES, match="'label' differs from the source's column 'Label' in case only"):
+        lab.mirror()
+
+
+def test_a_key_has_the_spelling_of_the_column(lab: Lab) -> None:
+    lab.configure(keys="[ID]")
+    with raises_row(MISTAKES, match=r"mirror.yaml:\d+.*the source has no column .ID.; did you mean .id.\?"):
+        lab.mirror()
+
+
+@pytest.mark.parametrize(
+    ("protocol", "consequence"),
+    [
+        (Protocol(1, 2), "protocol from writer version 2 to 7, with the table feature changeDataFeed: writers that"),
+        (Protocol(3, 7, frozenset({"deletionVectors"})), "protocol, with the table feature changeDataFeed: writers"),
+        (Protocol(1, 4), "writer version 4 doesn't change"),
+        (Protocol(1, 7, frozenset({"changeDataFeed"})), "writer version 7 doesn't change"),
+    ],
+)
+def test_the_error_of_a_disabled_feed_names_the_statement_and_its_consequences(
+    protocol: Protocol, consequence: str
+) -> None:
+    told = not_recorded("shop.orders", "/lake/orders", protocol, Changes.FEED).next_step
+    assert "ALTER TABLE delta.`/lake/orders` SET TBLPROPERTIES (delta.enableChangeDataFeed = true)" in told
+    assert consequence in told
+    assert "The feed begins with that commit" in told
+    assert "spark.databricks.delta.properties.defaults.enableChangeDataFeed = true" in told
+
+
+def test_the_error_of_disabled_row_tracking_names_the_statement_and_its_cost() -> None:
+    told = not_recorded("shop.orders", "/lake/orders", Protocol(3, 7), Changes.ROW_TRACKING).next_step
+    assert "ALTER TABLE delta.`/lake/orders` SET TBLPROPERTIES (delta.enableRowTracking = true)" in told
+    assert "in several commits, which can take long" in told
+    assert "upgrades the table's protocol, which disabling row tracking doesn't undo" in told

@@ -10,8 +10,8 @@ from pyspark.sql import SparkSession
 
 from mirror_assets.errors import ErrorCode, StopError
 from mirror_assets.landing.format import SliceKind
+from mirror_assets.pipeline.doctor import DoctorVerdict
 from mirror_assets.pipeline.doctor_in_spark import keys_are_unique, spark_reads
-from mirror_assets.pipeline.doctor_questions import DoctorVerdict
 from mirror_assets.pipeline.errors import ChecksFailed
 from mirror_assets.pipeline.preview import landing_rows
 from mirror_assets.pipeline.repair_table import repair_table

@@ -23,10 +23,9 @@ from mirror_assets.pipeline.context import TableContext
 from mirror_assets.pipeline.lag import feed_deadline, note_covered, note_plan, note_poll, pending_commits, table_lag
 from mirror_assets.pipeline.next_action import Land, QuietMark, Rest
 from mirror_assets.pipeline.plan import TablePlan, plan_table
-from mirror_assets.pipeline.rebuild_table import MirrorWait, drop_table
+from mirror_assets.pipeline.rebuild_table import drop_table
 from mirror_assets.pipeline.spark_sessions import no_spark
 from mirror_assets.pipeline.table_watch import TableWatch
-from mirror_assets.source.errors import LogGap
 from mirror_assets.source.log import DeltaLog
 from mirror_assets.source.log_listing import TipMark
 from mirror_assets.telemetry.export import exporting
@@ -36,6 +35,7 @@ from mirror_assets.verify.timeliness import Lag, ReadDeadline, check_retention
 from mirror_assets_tests.errors import raises
 from mirror_assets_tests.lab import Lab
 from mirror_assets_tests.pipeline.paper import TABLE, Paper
+from mirror_assets_tests.scripted_mirror import Scripted
 from mirror_assets_tests.source.handmade import commit_file, file_action
 from mirror_assets_tests.telemetry.follower import Follower
 from mirror_assets_tests.telemetry.scrape import free_port, scrape, value
@@ -125,7 +125,7 @@ def test_a_mirror_without_a_snapshot_waits_for_its_start_before_it_has_begun(pap
 def test_a_start_counts_no_more_when_a_table_was_dropped(paper: Paper) -> None:
     begins = Paper(paper.root, "start: {version: 2}")
     paper.cover(4)
-    drop_table(begins.context.store, TABLE, MirrorWait(lambda: True, lambda: True), lambda _: None)
+    drop_table(begins.context.store, TABLE, Scripted(), lambda _: None)
     assert not _deadline(begins).waits
     assert table_lag(pending_commits(begins.context), _NOW).covered == -1
 
@@ -190,22 +190,6 @@ def test_a_commit_older_than_the_retention_of_deleted_files_lands_while_its_file
     assert mirrored.is_equal
 
 
-def test_a_commit_that_was_cleaned_up_is_rebuilt_or_held(mirrored: Lab) -> None:
-    mirrored.sql("UPDATE {t} SET amount = 1 WHERE id = 2", "INSERT INTO {t} VALUES (700, 'x', 1)")
-    DeltaTable(mirrored.uri, version=7).create_checkpoint()
-    for version in range(7):
-        commit_file(Path(mirrored.uri), version).unlink()
-    _age(mirrored, 0)
-    mirrored.configure("on_break: hold")
-    with pytest.raises(LogGap, match="commit 6"):
-        mirrored.mirror()
-    mirrored.configure()
-    assert feed_deadline(mirrored.context, pending_commits(mirrored.context), _NOW).is_gone
-    mirrored.mirror()
-    assert (mirrored.manifest().epoch, mirrored.manifest().covered) == (2, 7)
-    assert mirrored.is_equal
-
-
 NAME = "shop.orders"
 
 
@@ -260,27 +244,28 @@ def test_a_table_with_pending_commits_is_read_for_its_oldest_one_also_if_it_fail
     assert 1 <= lag(port) < 60
 
 
-def test_a_poll_that_finds_no_change_sets_the_lag_to_zero(port: int, context: TableContext) -> None:
-    note_poll(context, Rest("quiet", QuietMark("etag", None, TipMark(7, 1, 1, 1))))
-    assert exported(port) == (0, 7, 7)
-    assert lag(port) == 0
-
-
-def test_an_unreachable_source_retains_its_values_and_their_age(port: int, context: TableContext) -> None:
+def test_an_unreachable_source_retains_its_values_and_their_age(
+    port: int, context: TableContext, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("mirror_assets.pipeline.lag._READ_SECONDS", 0.0)
     gauges().set_source(NAME, 5, 3, time.time() - 100)
     seen = value(scrape(port), "mirror_polled_time_seconds", table=NAME)
     shutil.rmtree(context.log.uri)
-    time.sleep(5.1)  # the minimum time between reads
-    note_poll(context, StopError("it is away.", "wait.", code=ErrorCode.SOURCE_UNREADABLE))
+    gone = StopError("it is away.", "wait.", code=ErrorCode.SOURCE_UNREADABLE)
+    note_poll(context, gone)
     assert exported(port) == (2, 3, 5)
-    assert lag(port) > 105
+    assert lag(port) > 100
     assert value(scrape(port), "mirror_polled_time_seconds", table=NAME) == seen
+    note_poll(context, Rest("quiet", QuietMark("etag", None, TipMark(7, 1, 1, 1))))
+    note_poll(context, gone)
+    assert value(scrape(port), "mirror_lag_seconds", table=NAME) is None, "whether a commit waits is unknown"
 
 
 def test_the_lag_of_a_source_that_becomes_unreachable_is_unknown(
     port: int, context: TableContext, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     note_poll(context, Rest("quiet", QuietMark("etag", None, TipMark(7, 1, 1, 1))))
+    assert (exported(port), lag(port)) == ((0, 7, 7), 0)
     with monkeypatch.context() as patched:
         patched.setattr(DeltaLog, "state", lambda *_: pytest.fail("the source was read again"))
         note_poll(context, RetryError("it does not answer.", "wait.", code=ErrorCode.SOURCE_UNAVAILABLE))
@@ -290,16 +275,6 @@ def test_the_lag_of_a_source_that_becomes_unreachable_is_unknown(
     assert value(series, "mirror_source_version", table=NAME) == 7
     note_poll(context, Rest("quiet", QuietMark("etag", None, TipMark(7, 1, 1, 1))))
     assert lag(port) == 0
-
-
-def test_the_lag_of_a_deleted_source_is_unknown(
-    port: int, context: TableContext, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("mirror_assets.pipeline.lag._READ_SECONDS", 0.0)
-    note_poll(context, Rest("quiet", QuietMark("etag", None, TipMark(7, 1, 1, 1))))
-    shutil.rmtree(context.log.uri)
-    note_poll(context, StopError("it is gone.", "look.", code=ErrorCode.SOURCE_UNREADABLE))
-    assert value(scrape(port), "mirror_lag_seconds", table=NAME) is None
 
 
 def test_each_poll_of_a_watch_updates_the_gauges(port: int, context: TableContext) -> None:

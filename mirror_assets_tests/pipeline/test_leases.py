@@ -11,8 +11,6 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from mirror_assets.composition import compose
 from mirror_assets.config.load import load_config
@@ -25,7 +23,6 @@ from mirror_assets.pipeline.errors import TABLE_BUSY
 from mirror_assets.pipeline.leases import (
     BatchRunner,
     batch_holder,
-    batch_of,
     has_runs,
     holder,
     holder_now,
@@ -64,15 +61,9 @@ def test_a_table_has_a_holder_while_a_process_works_on_it(context: TableContext)
         found = holder(context.store, TABLE)
         assert found is not None
         assert (found.run, found.process.pid) == ("0815", os.getpid())
+        assert holder_now(context) == found
     assert holder(context.store, TABLE) is None
-
-
-def test_another_run_is_refused_and_the_same_one_is_not(context: TableContext) -> None:
-    with leased(context, "1"):
-        with raises_row(TABLE_BUSY, match=r"run 1 works on shop\.orders"), leased(context, "2"):
-            pytest.fail("it was let in")
-        with leased(context, "1"):
-            pass
+    assert holder_now(context) is None
 
 
 def test_who_waits_comes_next(context: TableContext) -> None:
@@ -164,16 +155,10 @@ def wait_for(what: Callable[[], bool]) -> None:
         time.sleep(0.01)
 
 
-def test_another_run_of_the_process_is_respected_while_it_works(context: TableContext) -> None:
+def test_another_run_is_refused_and_the_last_step_of_the_same_one_deletes_the_lease(context: TableContext) -> None:
     with leased(context, "1"):
-        found = holder_now(context)
-        assert found is not None
-        assert found.run == "1"
-    assert holder_now(context) is None
-
-
-def test_the_last_of_two_steps_deletes_the_lease(context: TableContext) -> None:
-    with leased(context, "1"):
+        with raises_row(TABLE_BUSY, match=r"run 1 works on shop\.orders"), leased(context, "2"):
+            pytest.fail("it was let in")
         with leased(context, "1"):
             pass
         assert holder(context.store, TABLE) is not None
@@ -260,11 +245,18 @@ def test_a_lease_that_cannot_be_read_is_nobodys(context: TableContext) -> None:
         assert holder(context.store, TABLE) is not None
 
 
-def test_a_store_that_keeps_none_is_no_obstacle(context: TableContext) -> None:
-    class Unavailable(MemoryStore):
-        def create(self, path: str, data: bytes) -> str:
-            raise STORE_UNAVAILABLE(path=path, why=f"{len(data)} bytes are too many")
+class Unavailable(MemoryStore):
+    """A store that stores no new file while it is full."""
 
+    is_full = True
+
+    def create(self, path: str, data: bytes) -> str:
+        if self.is_full:
+            raise STORE_UNAVAILABLE(path=path, why=f"{len(data)} bytes are too many")
+        return super().create(path, data)
+
+
+def test_a_store_that_keeps_none_is_no_obstacle(context: TableContext) -> None:
     with leased(replace(context, store=Unavailable()), "1"):
         pass
 
@@ -357,37 +349,7 @@ def test_two_living_mirrors_of_one_table_are_named_and_others_are_not() -> None:
         assert tables_mirrored_twice(store) == []
 
 
-def test_of_mirrors_of_the_same_tables_that_began_at_once_the_oldest_run_stays() -> None:
-    store = MemoryStore()
-    runs = [runner(store, 0, run, f"mirror_assets of {run}") for run in ("1", "2", "3")]
-    for number, run in enumerate(runs):
-        run._since_ms = number
-    first, second, third = runs
-    with first.running(), second.running(), third.running():
-        third.reason_to_end()
-        second.reason_to_end()
-        assert [run.reason_to_end() is None for run in runs] == [True, False, False]
-
-
-def test_an_unreadable_lease_is_replaced() -> None:
-    store = MemoryStore()
-    store.create(batch_lease(MIRROR, 0), b"{")
-    assert batch_holder(store, MIRROR, 0) is None
-    run = runner(store, 0, "1")
-    with run.running():
-        assert run.reason_to_end() is None
-        assert lease_of(store).run == "1"
-
-
 def test_a_store_that_keeps_none_ends_no_run_and_gets_the_lease_later() -> None:
-    class Unavailable(MemoryStore):
-        is_full = True
-
-        def create(self, path: str, data: bytes) -> str:
-            if self.is_full:
-                raise STORE_UNAVAILABLE(path=path, why=f"{len(data)} bytes are too many")
-            return super().create(path, data)
-
     store = Unavailable()
     run = runner(store, 0, "1")
     with run.running():
@@ -396,10 +358,3 @@ def test_a_store_that_keeps_none_ends_no_run_and_gets_the_lease_later() -> None:
         store.is_full = False
         assert run.reason_to_end() is None
         assert lease_of(store).run == "1"
-
-
-@given(st.lists(st.integers()), st.integers(1, 8))
-def test_every_table_is_in_one_batch(tables: list[int], batches: int) -> None:
-    found = [batch_of(tables, number, batches) for number in range(batches)]
-    assert sorted(table for batch in found for table in batch) == sorted(tables)
-    assert max(map(len, found)) - min(map(len, found)) <= 1

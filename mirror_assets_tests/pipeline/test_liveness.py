@@ -139,15 +139,14 @@ def test_another_process_with_the_same_id_is_another() -> None:
     assert has_ended(mine.model_copy(update={"started": mine.started - 1})) is True
 
 
-@pytest.mark.parametrize("apart", ["boot", "namespace"])
-def test_nothing_is_known_of_processes_of_other_machines_and_containers(apart: str) -> None:
+@pytest.mark.parametrize(
+    "apart",
+    [{"boot": "another", "pid": 1}, {"namespace": "another", "pid": 1}, {"boot": "", "namespace": "", "started": 0}],
+    ids=["machine", "container", "no process table"],
+)
+def test_nothing_is_known_of_processes_of_other_machines_and_containers(apart: dict[str, object]) -> None:
     """Containers of one host have its name and boot, and their own process ids."""
-    assert has_ended(this_process().model_copy(update={apart: "another", "pid": 1})) is None
-
-
-def test_without_a_process_table_the_heartbeat_decides() -> None:
-    blind = Process(host="mac", boot="", namespace="", pid=os.getpid(), started=0)
-    assert has_ended(blind) is None
+    assert has_ended(this_process().model_copy(update=apart)) is None
 
 
 _TABLES = 100

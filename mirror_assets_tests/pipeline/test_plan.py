@@ -1,4 +1,4 @@
-"""What a plan takes of a range, and where it begins; from logs alone."""
+"""What a plan takes of a range, where it begins, and what becomes of a choice of columns; from logs alone."""
 
 from __future__ import annotations
 
@@ -9,14 +9,17 @@ import pytest
 from deltalake import DeltaTable, Field, Schema, write_deltalake
 from deltalake.schema import PrimitiveType
 
-from mirror_assets.config.errors import MISTAKES
 from mirror_assets.config.load import parse_config
+from mirror_assets.config.setting_values import OnDropColumn
+from mirror_assets.config.table_settings import TableSettings
 from mirror_assets.errors import ErrorCode, SettingError
 from mirror_assets.landing.format import SliceKind
+from mirror_assets.landing.names import TableName
 from mirror_assets.pipeline.next_action import may_rebuild
 from mirror_assets.pipeline.plan import TablePlan, plan_key, plan_table
+from mirror_assets.pipeline.plan_changes import BaseState, dropped_columns
 from mirror_assets.pipeline.slice_source import slice_key
-from mirror_assets.source.breaks import BreakKind
+from mirror_assets.source.breaks import Break, BreakKind
 from mirror_assets.source.errors import COLUMN_UNFIT
 from mirror_assets.source.ranges import EVERYTHING, Range, parse_range
 from mirror_assets.zones import LocalStore
@@ -138,9 +141,10 @@ def test_a_start_covers_what_lies_before_it_with_a_slice_of_no_rows(
     [
         ("{version: 6}", "its newest commit is version 4"),
         ("{timestamp: 1970-01-06 00:00:01}", "version 4, was made before"),
+        ("{version: 0}\n    changes: files", "compares versions, and 0 is the first"),
     ],
 )
-def test_a_start_that_is_not_there_yet_is_refused(tmp_path: Path, start: str, why: str) -> None:
+def test_a_start_that_can_not_be_read_is_refused(tmp_path: Path, start: str, why: str) -> None:
     with raises(SettingError, ErrorCode.VERSION_REFUSED, match=why):
         plan_table(_paper(tmp_path, f"start: {start}").context)
 
@@ -260,13 +264,6 @@ def test_who_has_chosen_no_snapshot_is_not_given_one_before_anything_has_landed(
     assert not may_rebuild(_paper(tmp_path / "held", "on_break: hold").context, EVERYTHING)
 
 
-def test_a_tables_start_takes_the_place_of_the_defaults(tmp_path: Path) -> None:
-    assert str(_paper(tmp_path, "start: {version: 3}").context.table.start) == "version 3"
-    for wrong in ("{version: -1}", "{version: 1, timestamp: 1970-01-01}", "{}", "{timestamp: soon}", "now"):
-        with raises_row(MISTAKES, match="start: expected"):
-            _ = Paper(tmp_path, f"start: {wrong}").config
-
-
 @pytest.mark.parametrize("own", ["latest", "{version: 3}", "{timestamp: 1970-01-04 12:00:00}", "snapshot"])
 def test_a_tables_start_is_not_merged_with_the_defaults(own: str) -> None:
     text = (
@@ -314,3 +311,47 @@ def test_row_tracking_reads_data_files_also_of_commits_with_change_files(tmp_pat
     hidden = [file_action(kind, "b.parquet", size=310, deleted=n) for kind, n in (("remove", 0), ("add", 2))]
     paper.commit(3, 4 * _DAY, *hidden, operation="DELETE")
     assert [planned.bytes for planned in plan_table(paper.context).slices] == [610 + 310]
+
+
+_SOURCE = schema_string(*(column(name) for name in ("id", "a", "b")))
+
+
+def _settings(*columns: str, on_drop: OnDropColumn = OnDropColumn.KEEP) -> TableSettings:
+    name = TableName("shop", "orders")
+    return TableSettings(name=name, source="/lake", keys=("id",), columns=columns or None, on_drop_column=on_drop)
+
+
+def _before(*columns: str, dropped: tuple[str, ...] = ()) -> BaseState:
+    return BaseState(4, _SOURCE, "table-1", dict.fromkeys(columns), dropped=frozenset(dropped))
+
+
+@pytest.mark.parametrize(
+    ("table", "landed", "dropped"),
+    [
+        (_settings(), ("id", "a", "b"), {"x"}),
+        (_settings("a"), ("id", "a"), {"x"}),
+        (_settings("a", "new"), ("id", "a"), {"x"}),
+        (_settings("a"), ("id", "a", "b"), {"x", "b"}),
+    ],
+)
+def test_a_column_that_is_removed_is_like_a_dropped_one(
+    table: TableSettings, landed: tuple[str, ...], dropped: set[str]
+) -> None:
+    assert dropped_columns(table, _before(*landed, dropped=("x",))) == frozenset(dropped)
+
+
+@pytest.mark.parametrize(
+    ("table", "before"),
+    [
+        (_settings(), _before("id", "a")),
+        (_settings(), _before("id", "a", dropped=("b",))),
+        (_settings("a", on_drop=OnDropColumn.REBUILD), _before("id", "a", "b")),
+    ],
+)
+def test_an_added_column_needs_a_rebuild_and_a_removed_one_if_the_settings_say_so(
+    table: TableSettings, before: BaseState
+) -> None:
+    stop = dropped_columns(table, before)
+    assert isinstance(stop, Break)
+    assert (stop.version, stop.kind) == (5, BreakKind.COLUMNS_CHANGED)
+    assert "`b`" in stop.message

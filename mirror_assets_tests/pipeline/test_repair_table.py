@@ -99,8 +99,8 @@ def test_a_row_that_its_reader_loses_or_doubles_is_not_published(
 ) -> None:
     """The comparison has another reader, and its counts are those that must have been written."""
     monkeypatch.setattr("mirror_assets.encode.repair._BROADCAST_KEYS", broadcast)
-    read = repair._rows_to_land
-    monkeypatch.setattr(repair, "_rows_to_land", lambda *args: _FAULTS[fault](read(*args)))
+    read = repair.read_scan
+    monkeypatch.setattr(repair, "read_scan", lambda *args, **named: _FAULTS[fault](read(*args, **named)))
     _damage(mirrored)
     before = mirrored.manifest()
     with pytest.raises(ChecksFailed, match="row_conservation"):
@@ -218,45 +218,40 @@ def test_a_break_of_the_schema_is_rebuilt(mirrored: Lab) -> None:
     assert mirrored.is_equal
 
 
-def test_an_equal_mirror_needs_no_repair(mirrored: Lab) -> None:
-    mirrored.replicator.poll()
-    before = mirrored.manifest()
-    assert repair_table(mirrored.context, mirrored.replicator, lambda _: None) is None
-    assert mirrored.manifest() == before
-
-
-def test_nothing_is_done_unless_everything_has_been_applied(mirrored: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_nothing_is_done_unless_everything_has_been_applied(mirrored: Lab) -> None:
     before = mirrored.manifest()
     with raises(RetryError, ErrorCode.TABLE_BUSY, match="files wait for the replicator"):
         plan_repair(mirrored.context, mirrored.replicator, lambda _: None)
+    assert mirrored.manifest() == before
+
+
+def _mirror_more(lab: Lab) -> None:
+    lab.sql("INSERT INTO {t} VALUES (300, 'new', 1)")
+    lab.mirror()
+
+
+def _rebuild(lab: Lab) -> None:
+    rebuild_table(lab.context, lab.replicator, lambda _: None)
+    assert lab.is_equal
+
+
+@pytest.mark.parametrize(
+    ("overtake", "epoch", "kind"), [(_mirror_more, 1, SliceKind.CHANGES), (_rebuild, 2, SliceKind.SNAPSHOT)]
+)
+def test_a_repair_that_is_overtaken_lands_nothing(
+    mirrored: Lab, monkeypatch: pytest.MonkeyPatch, overtake: Callable[[Lab], None], epoch: int, kind: SliceKind
+) -> None:
     _damage(mirrored)
 
     def overtaken(*args: object) -> object:
         record = stage_attempt(*args)  # type: ignore[arg-type]
-        mirrored.sql("INSERT INTO {t} VALUES (300, 'new', 1)")
-        mirrored.mirror()
+        overtake(mirrored)
         return record
 
     monkeypatch.setattr(repair, "stage_attempt", overtaken)
     with pytest.raises(LostRace):
         _repair(mirrored)
-    manifest = mirrored.manifest()
-    assert (manifest.generation, manifest.kind) == (before.generation + 1, SliceKind.CHANGES)
-
-
-def test_a_repair_that_a_rebuild_overtakes_lands_nothing(mirrored: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
-    _damage(mirrored)
-
-    def overtaken(*args: object) -> object:
-        record = stage_attempt(*args)  # type: ignore[arg-type]
-        rebuild_table(mirrored.context, mirrored.wait, lambda _: None)
-        return record
-
-    monkeypatch.setattr(repair, "stage_attempt", overtaken)
-    with pytest.raises(LostRace):
-        _repair(mirrored)
-    assert (mirrored.manifest().epoch, mirrored.manifest().kind) == (2, SliceKind.SNAPSHOT)
-    assert mirrored.is_equal
+    assert (mirrored.manifest().epoch, mirrored.manifest().kind) == (epoch, kind)
 
 
 def test_a_table_of_which_nothing_has_landed_is_refused(lab: Lab) -> None:

@@ -5,22 +5,24 @@ from __future__ import annotations
 import pytest
 
 from mirror_assets.encode.errors import DUPLICATE_KEY
+from mirror_assets.encode.part_assignment import group_commits
 from mirror_assets.errors import ErrorCode, ErrorRow, MirrorError, RetryError, SettingError
 from mirror_assets.landing.format import SliceRecord
 from mirror_assets.landing.publish import Outcome
 from mirror_assets.landing.rebuild import read_rebuild
 from mirror_assets.landing.steps import drive
+from mirror_assets.monitoring import Pace
 from mirror_assets.pipeline.check_slice import run_checks
 from mirror_assets.pipeline.context import TableContext
-from mirror_assets.pipeline.errors import CHECKS_FAILED, SOURCE_BROKE, ChecksFailed
-from mirror_assets.pipeline.land_slice import publish_slice
-from mirror_assets.pipeline.rebuild_table import MirrorWait, rebuild_table
+from mirror_assets.pipeline.errors import CHECKS_FAILED, ChecksFailed
+from mirror_assets.pipeline.land_slice import ProcessedSlice, publish_slice
+from mirror_assets.pipeline.rebuild_table import rebuild_table
 from mirror_assets.pipeline.reconcile_table import reconcile_table
-from mirror_assets.source.errors import LogGap, SourceNotDelta
 from mirror_assets.verify.check_result import CheckResult
 from mirror_assets.verify.reconciliation import ReconcileState
 from mirror_assets_tests.errors import raises, raises_row
 from mirror_assets_tests.lab import TABLE, Lab, key
+from mirror_assets_tests.scripted_mirror import Scripted
 
 
 def test_a_history_ends_equal_to_its_source_and_nothing_new_lands_nothing(mirrored: Lab) -> None:
@@ -32,14 +34,6 @@ def test_a_history_ends_equal_to_its_source_and_nothing_new_lands_nothing(mirror
     assert publish_slice(mirrored.context, key(2, 3)).outcome is Outcome.COVERED
 
 
-def test_commits_without_changes_move_covered_without_a_file(mirrored: Lab) -> None:
-    mirrored.sql("OPTIMIZE {t}", "ALTER TABLE {t} SET TBLPROPERTIES ('a' = 'b')")
-    (slice_,) = mirrored.mirror()
-    assert slice_.published.entries == ()
-    assert slice_.published.manifest.covered == 7
-    assert mirrored.is_equal
-
-
 def test_an_empty_table_lands_one_typed_file(lab: Lab) -> None:
     lab.sql("DELETE FROM {t}")
     (slice_,) = lab.mirror()
@@ -47,33 +41,13 @@ def test_an_empty_table_lands_one_typed_file(lab: Lab) -> None:
     assert lab.is_equal
 
 
-def test_a_break_rebuilds_the_table(mirrored: Lab) -> None:
-    other = mirrored.spark.sql("SELECT 1 AS id, 2 AS name")
-    other.write.format("delta").mode("overwrite").option("overwriteSchema", "true").save(mirrored.uri)
-    told: list[str] = []
-    mirrored.mirror(told.append)
-    assert any("rebuild" in line for line in told)
-    assert (mirrored.manifest().epoch, mirrored.files) == (2, ["00000000000000000001.parquet"])
-    assert mirrored.is_equal
-
-
-def test_a_break_is_held_when_asked(mirrored: Lab) -> None:
-    mirrored.configure("on_break: hold")
-    mirrored.sql("CREATE OR REPLACE TABLE {t} USING delta AS SELECT 1 AS id")
-    with raises_row(SOURCE_BROKE, match="version 6"):
-        mirrored.mirror()
-    assert len(mirrored.files) == 3
-
-
 def test_a_rebuild_that_waits_too_long_goes_on_where_it_was(mirrored: Lab) -> None:
-    never = MirrorWait(lambda: False, lambda: False, pause_seconds=0.01, limit_seconds=0.05)
-    mirrored.replicator.poll()
+    short, there = Pace(pause_seconds=0.01, limit_seconds=0.05), mirrored.replicator.poll_table(TABLE)
     with raises(RetryError, ErrorCode.TABLE_BUSY, match="dropped"):
-        rebuild_table(mirrored.context, never, lambda _: None)
-    half = MirrorWait(mirrored.wait.dropped, lambda: False, pause_seconds=0.01, limit_seconds=0.05)
+        rebuild_table(mirrored.context, Scripted([lambda: there], pace=short), lambda _: None)
     with raises(RetryError, ErrorCode.TABLE_BUSY, match="come back"):
-        rebuild_table(mirrored.context, half, lambda _: None)
-    assert rebuild_table(mirrored.context, mirrored.wait, lambda _: None).outcome is Outcome.COVERED
+        rebuild_table(mirrored.context, Scripted(pace=short), lambda _: None)
+    assert rebuild_table(mirrored.context, mirrored.replicator, lambda _: None).outcome is Outcome.COVERED
     record = drive(read_rebuild(TABLE), mirrored.store)
     assert record is not None
     assert not record.is_running
@@ -83,7 +57,6 @@ def test_a_rebuild_that_waits_too_long_goes_on_where_it_was(mirrored: Lab) -> No
 @pytest.mark.parametrize(
     ("is_first_load", "rows", "error", "match"),
     [
-        (False, "(NULL, 'x', 1)", CHECKS_FAILED, r"key_presence.*'id' is NULL in 1 row of commit "),
         (False, "(300, 'x', 1), (300, 'y', 1)", DUPLICATE_KEY, "id=300"),
         (True, "(1, 'again', 1)", CHECKS_FAILED, r"key_uniqueness.*id=1"),
     ],
@@ -97,38 +70,11 @@ def test_bad_keys_publish_nothing(
     lab.sql(f"INSERT INTO {{t}} VALUES {rows}")
     with raises_row(error, match=match):
         lab.mirror()
-    lab.sql("DELETE FROM {t} WHERE id IS NULL OR id = 300")
-    if error is DUPLICATE_KEY:  # the slice has both commits now, and its versions are compared: the key is in neither
-        assert [done.planned.last for done in lab.mirror()] == [lab.context.log.newest()]
-        lab.replicator.poll()
-        assert lab.is_equal
-        return
-    if not is_first_load:  # the commit remains in the feed
-        with raises_row(error):
-            lab.mirror()
     assert lab.files == landed
-
-
-def test_a_source_that_is_no_delta_table(lab: Lab) -> None:
-    (lab.root / "lake" / "orders").rename(lab.root / "lake" / "moved")
-    with pytest.raises(SettingError, match="orders") as caught:
-        lab.mirror()
-    assert isinstance(caught.value, SourceNotDelta) or caught.value.next_step
-
-
-def test_a_key_that_the_source_lacks_names_the_line(lab: Lab) -> None:
-    lab.configure(keys="[idd]")
-    with pytest.raises(SettingError, match=r"mirror.yaml:\d+.*idd"):
-        lab.mirror()
-
-
-def test_a_log_with_a_hole_drops_nothing(mirrored: Lab) -> None:
-    mirrored.sql("INSERT INTO {t} VALUES (901, 'x', 1)", "INSERT INTO {t} VALUES (902, 'x', 1)")
-    (mirrored.root / "lake" / "orders" / "_delta_log" / f"{6:020d}.json").unlink()
-    with pytest.raises(LogGap, match="commit 6"):
-        mirrored.mirror()
-    assert len(mirrored.files) == 3
-    assert mirrored.store.head(TABLE.rebuild_record) is None
+    if error is DUPLICATE_KEY:  # the slice has both commits then, and its versions are compared: the key is in neither
+        lab.sql("DELETE FROM {t} WHERE id = 300")
+        assert [done.planned.last for done in lab.mirror()] == [lab.context.log.newest()]
+        assert lab.is_equal
 
 
 def test_a_table_replaced_by_one_without_a_feed_keeps_what_landed(mirrored: Lab) -> None:
@@ -202,16 +148,51 @@ def test_a_run_that_is_overtaken_plans_again(mirrored: Lab, monkeypatch: pytest.
 
 
 def test_refused_attempts_do_not_pile_up(mirrored: Lab) -> None:
-    scratch = mirrored.store.local_path(TABLE.scratch)
-    mirrored.sql("INSERT INTO {t} VALUES (NULL, 'x', 1)")
-    for _ in range(2):
-        with pytest.raises(ChecksFailed, match="rebuild"):
+    scratch, landed = mirrored.store.local_path(TABLE.scratch), mirrored.files
+    for statement in ("INSERT INTO {t} VALUES (NULL, 'x', 1)", "DELETE FROM {t} WHERE id IS NULL"):
+        mirrored.sql(statement)  # the first commit remains in the feed
+        with pytest.raises(ChecksFailed, match=r"key_presence.*'id' is NULL in \d rows? of commit.*rebuild"):
             mirrored.mirror()
+        assert mirrored.files == landed
         assert len(list(scratch.glob("4-*"))) == 1, "the newest attempt, for a look"
 
 
-def test_a_compacted_slice_lands_one_change_per_key(waiting: Lab) -> None:
-    waiting.configure("compact: true", "slices: {max_commits: 100}")
-    (slice_,) = waiting.mirror()
-    assert slice_.record.markers.model_dump() == {"inserts": 2, "updates": 2, "deletes": 2, "upserts": 0}
-    assert waiting.is_equal
+def _lands_equal(lab: Lab) -> ProcessedSlice:
+    """What waits lands as one slice, and the mirror is its source."""
+    (mirrored,) = lab.mirror()
+    assert lab.is_equal
+    return mirrored
+
+
+def test_a_restore_over_several_parts_and_a_delete_behind_it(lab: Lab) -> None:
+    lab.configure("", "files: {target_rows: 50}")
+    lab.sql(
+        "ALTER TABLE {t} SET TBLPROPERTIES ('delta.columnMapping.mode' = 'name')",
+        "INSERT INTO {t} SELECT CAST(id AS INT), concat('n', id), id / 2 FROM range(10, 60)",
+    )
+    lab.mirror()
+    lab.sql(
+        "UPDATE {t} SET amount = amount + 1", "RESTORE TABLE {t} TO VERSION AS OF 3", "DELETE FROM {t} WHERE id = 7"
+    )
+    mirrored = _lands_equal(lab)
+    *_, run = (run for run in group_commits(mirrored.planned.assignments) if not run.unpaired)
+    assert run.parts >= 3
+    assert len(run.assignments) > 1
+
+
+def test_overwrites_with_small_deletes_and_merges_between_them(lab: Lab) -> None:
+    lab.configure("", "files: {target_rows: 90}\n  slices: {max_commits: 6}")
+    lab.sql("INSERT INTO {t} SELECT CAST(id AS INT), concat('n', id), id / 2 FROM range(10, 300)")
+    lab.mirror()
+    for turn in range(2):
+        lab.sql(
+            f"INSERT OVERWRITE {{t}} SELECT CAST(id AS INT), 'o{turn}', id * {turn + 2} FROM range({turn * 50}, 200)",
+            f"DELETE FROM {{t}} WHERE id IN ({100 + turn}, {150 + turn})",
+            f"MERGE INTO {{t}} t USING (SELECT {120 + turn} AS id UNION ALL SELECT {700 + turn}) s ON t.id = s.id "
+            "WHEN MATCHED THEN DELETE WHEN NOT MATCHED THEN INSERT (id, name, amount) VALUES (s.id, 'm', 1)",
+        )
+    mirrored = _lands_equal(lab)
+    assert max(run.parts for run in group_commits(mirrored.planned.assignments)) >= 3
+    versions = [(part.first_version, part.last_version) for part in mirrored.record.parts]
+    assert all(None not in version for version in versions)
+    assert versions == sorted(versions)

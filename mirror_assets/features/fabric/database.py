@@ -16,7 +16,6 @@ from uuid import UUID
 import pydantic
 from pydantic import AliasPath, Field
 
-from mirror_assets.errors import MirrorError, RetryError
 from mirror_assets.features.fabric.errors import (
     FABRIC_ITEM_UNFIT,
     FABRIC_NOT_READY,
@@ -137,10 +136,9 @@ def create_database(client: FabricClient, name: str, target: TargetProperties) -
         return replace(found, was_there=True)
     try:
         return Created(client.create(name, target), was_there=False)
-    except MirrorError as error:
+    except (FABRIC_UNAVAILABLE.error, FabricRefused) as error:
         # The response was lost, or a retry failed because the first request had created the database.
-        is_taken = isinstance(error, FabricRefused) and error.answer in _NAME_TAKEN
-        if error.row is not FABRIC_UNAVAILABLE and not is_taken:
+        if isinstance(error, FabricRefused) and error.answer not in _NAME_TAKEN:
             raise
         found = _find(client, name, target)
         if found is None:
@@ -163,8 +161,8 @@ def start_mirroring(client: FabricClient, database: UUID, *, replay: bool = Fals
         raise MIRRORING_STOPPED(item=str(database))
     try:
         client.start(database)
-    except RetryError as error:
-        if error.row is not FABRIC_UNAVAILABLE or client.status(database).state not in _STARTED:
+    except FABRIC_UNAVAILABLE.error:
+        if client.status(database).state not in _STARTED:
             raise
     return True
 

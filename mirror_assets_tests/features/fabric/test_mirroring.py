@@ -15,7 +15,7 @@ from mirror_assets.errors import ErrorCode, StopError
 from mirror_assets.features.fabric.client import FabricClient
 from mirror_assets.features.fabric.fabric_mirror import FabricMirror
 from mirror_assets.pipeline.context import TableContext
-from mirror_assets.pipeline.rebuild_table import mirror_wait, rebuild_table
+from mirror_assets.pipeline.rebuild_table import rebuild_table
 from mirror_assets.pipeline.reconcile_table import reconcile_table
 from mirror_assets.verify.reconciliation import ReconcileState
 from mirror_assets_tests.errors import raises, raises_row
@@ -59,7 +59,7 @@ def test_a_rebuild_waits_until_fabric_has_dropped_the_table_and_has_it_again(
     mirror = requested(mirrored, client, database)
     assert mirror.table(TABLE) is not None
     told: list[str] = []
-    published = rebuild_table(mirrored.context, mirror_wait(mirror, TABLE), told.append)
+    published = rebuild_table(mirrored.context, mirror, told.append)
     assert published.manifest.epoch == 2
     assert told[-1].endswith("waiting for the table to come back")
     assert reconcile_table(mirrored.context, mirror).state is ReconcileState.EQUAL
@@ -71,7 +71,7 @@ def test_a_rebuild_of_a_table_that_fabric_fails_says_why(
     answers = [[], [reported_table("shop", "orders", "Failed", error={"errorCode": "X", "message": "bad file"})]]
     database.tables = lambda: answers.pop(0)
     with raises(StopError, ErrorCode.TABLE_STOPPED, match="bad file"):
-        rebuild_table(mirrored.context, mirror_wait(requested(mirrored, client, database), TABLE), lambda _: None)
+        rebuild_table(mirrored.context, requested(mirrored, client, database), lambda _: None)
 
 
 def test_spark_is_not_sent_without_an_identity(

@@ -15,6 +15,7 @@ from mirror_assets.encode import changes, net_changes, part_assignment
 from mirror_assets.pipeline.check_slice import BLOCKING_CHECKS
 from mirror_assets.source.schema import LandedColumn
 from mirror_assets.verify.check_result import CheckResult
+from mirror_assets.verify.conservation import ROW_CONSERVATION
 from mirror_assets_tests.worlds.histories.history import Way
 
 Inject = Callable[[pytest.MonkeyPatch], None]
@@ -42,7 +43,7 @@ def unchecked(patch: pytest.MonkeyPatch) -> None:
     """Let every staged slice land, and none be read by files because its rows disagree with the log."""
     passed = tuple(CheckResult(check, ()) for check in BLOCKING_CHECKS)
     patch.setattr("mirror_assets.pipeline.check_slice.check_staged", lambda *_: passed)
-    patch.setattr("mirror_assets.pipeline.stage._require_agreement", lambda *_: None)
+    patch.setattr("mirror_assets.pipeline.stage.check_rows", lambda *_: CheckResult(ROW_CONSERVATION))
 
 
 def with_text(module: ModuleType, used: Sequence[str], *exchanged: tuple[str, str]) -> Inject:

@@ -269,11 +269,11 @@ class History:
 
     def _overtake(self) -> None:
         with suppress(MirrorError):
-            list(landed_slices(replace(self._lab.context, store=self._zone()), self._lab.wait))
+            list(landed_slices(replace(self._lab.context, store=self._zone()), self._lab.replicator))
 
     def _mirror(self, context: TableContext) -> None:
         before = context.manifest()
-        for landed in landed_slices(context, self._lab.wait):
+        for landed in landed_slices(context, self._lab.replicator):
             self.outcome.figures["slices"] += 1
             runs = [run for run in group_commits(landed.planned.assignments) if not run.unpaired]
             self.outcome.figures["paired runs of many parts"] += sum(
@@ -288,7 +288,7 @@ class History:
             raise Failure("a rebuild without a reason")
 
     def _rebuild(self, context: TableContext) -> None:
-        rebuild_table(context, self._lab.wait, lambda _: None)
+        rebuild_table(context, self._lab.replicator, lambda _: None)
 
     def _stage(self, context: TableContext) -> None:
         """Stage and check what is pending first, as a run that dies then."""

@@ -19,7 +19,6 @@ from mirror_assets.pipeline.project import Project
 from mirror_assets.pipeline.reconcile_table import reconcile_table
 from mirror_assets.standin.replicator import LocalReplicator
 from mirror_assets.zones import LocalStore
-from mirror_assets_tests.lab import wait_on
 from mirror_assets_tests.landed_slices import landed_slices
 
 ORDERS, PLAIN, ABSENT, VIEW = (TableName("shop", name) for name in ("orders", "plain", "absent", "seen"))
@@ -79,7 +78,7 @@ def _mirrored(project: Project, root: Path) -> dict[str, object]:
         project.table(project.config.table(ORDERS)),
         LocalReplicator(LocalStore(root / "landing"), root / "mirror"),
     )
-    landed = list(landed_slices(context, wait_on(replicator)))
+    landed = list(landed_slices(context, replicator))
     replicator.poll()
     manifest = context.manifest()
     assert manifest is not None

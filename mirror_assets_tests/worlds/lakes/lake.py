@@ -17,7 +17,7 @@ from mirror_assets.pipeline.reconcile_table import reconcile_table
 from mirror_assets.standin.replicator import LocalReplicator
 from mirror_assets.verify.reconciliation import ReconcileState
 from mirror_assets.zones import LocalStore, Store
-from mirror_assets_tests.lab import TABLE, wait_on
+from mirror_assets_tests.lab import TABLE
 from mirror_assets_tests.landed_slices import landed_slices
 
 FEED = "delta.enableChangeDataFeed = true"
@@ -64,7 +64,7 @@ class StoreLab:
 
     def mirror(self, name: str = TABLE.table) -> list[ProcessedSlice]:
         """Mirror until nothing is left."""
-        return list(landed_slices(self.table(name), wait_on(self.replicator)))
+        return list(landed_slices(self.table(name), self.replicator))
 
     def is_equal(self, name: str = TABLE.table) -> bool:
         """Whether the mirror equals its source once the stand-in has applied everything."""

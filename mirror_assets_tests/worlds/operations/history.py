@@ -68,7 +68,7 @@ def perform(source: Source, operations: Sequence[Operation]) -> list[Done]:
 
 def mirror_and_compare(lab: Lab) -> Iterator[ProcessedSlice]:
     """Each slice after it has landed, was applied, and was compared with the source at its last version."""
-    for mirrored in landed_slices(lab.context, lab.wait):
+    for mirrored in landed_slices(lab.context, lab.replicator):
         lab.replicator.poll()
         compared = reconcile_table(lab.context, lab.replicator)
         assert compared.state is ReconcileState.EQUAL, (mirrored.record.slice, compared)

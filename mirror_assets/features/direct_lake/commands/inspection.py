@@ -16,7 +16,6 @@ from mirror_assets.config.errors import CONFIG_MISSING, TABLE_UNKNOWN
 from mirror_assets.config.load import load_config
 from mirror_assets.config.model import Config
 from mirror_assets.config.table_settings import TableSettings
-from mirror_assets.errors import SettingError
 from mirror_assets.features.direct_lake.consumers import RetentionConsumers, named_frames, source_consumers
 from mirror_assets.features.direct_lake.direct_lake_settings import DirectLakeMode, DirectLakeSettings, DirectLakeTable
 from mirror_assets.features.direct_lake.footers import FooterReader
@@ -97,8 +96,8 @@ class Inspection:
         try:
             config = load_config(self.config)
             return config, config.table(self.table)
-        except SettingError as error:
-            if error.row in (CONFIG_MISSING, TABLE_UNKNOWN) and Path(self.table).is_dir():
+        except (CONFIG_MISSING.error, TABLE_UNKNOWN.error):
+            if Path(self.table).is_dir():
                 note(f"{self.table} is taken for a name of mirror.yaml; for the folder, write ./{self.table}")
             raise
 

@@ -27,7 +27,7 @@ from mirror_assets.orchestration.translator import AssetKind, MetadataItem
 from mirror_assets.pipeline.context import TableContext
 from mirror_assets.pipeline.errors import unexpected
 from mirror_assets.pipeline.project import Project
-from mirror_assets.source.errors import DATA_FILE_MISSING, FILE_UNFOUND, SourceLoss, SparkInterrupted
+from mirror_assets.source.errors import DATA_FILE_MISSING, FILE_UNFOUND
 from mirror_assets.source.log import DeltaLog
 from mirror_assets.source.losses import SourceRead, proved
 from mirror_assets.spark_names import spark_path, table_at
@@ -202,14 +202,11 @@ def _execute(context: TableContext, statement: str) -> None:
     try:
         with spark_errors(f"{context.name}, {statement}"):
             context.spark().sql(statement).collect()
-    except SparkInterrupted as error:
-        if error.row is not FILE_UNFOUND:
-            raise
+    except FILE_UNFOUND.error as error:
         newest = context.log.state().version
         cause = proved(str(context.name), context.log, SourceRead(newest, newest, versions=(newest,)), error)
-        if (
-            isinstance(cause, SourceLoss) and cause.row is DATA_FILE_MISSING
-        ):  # the newest version needs the file, so a rebuild would fail also
+        # The newest version needs the file, so a rebuild would also fail.
+        if isinstance(cause, DATA_FILE_MISSING.error):
             raise LIVE_FILE_MISSING(uri=context.log.uri, path=cause.file) from error
         raise cause from error
 

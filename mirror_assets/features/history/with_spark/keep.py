@@ -15,7 +15,7 @@ from pyspark.sql import functions as F
 from mirror_assets.encode.columns import CHANGE_TYPE, COMMIT_TIMESTAMP, COMMIT_VERSION
 from mirror_assets.encode.scan_reader import read_scan
 from mirror_assets.encode.spark_errors import spark_errors
-from mirror_assets.errors import MirrorError, RetryError
+from mirror_assets.errors import MirrorError
 from mirror_assets.features.history.errors import HISTORY_OVERTAKEN, HistoryUnknown
 from mirror_assets.features.history.history_log import HistoryCommit, HistoryContext
 from mirror_assets.features.history.history_plan import HistoryPlan, HistorySlice, lost_behind, plan_history
@@ -54,9 +54,7 @@ def keep_history(
                     again = next_commit(newest, newest.table_id, newest.last + 1, newest.last)
                     append_nothing(context.spark(), context.history, again)
                 return
-        except RetryError as error:
-            if error.row is not HISTORY_OVERTAKEN:
-                raise
+        except HISTORY_OVERTAKEN.error as error:
             report(error.what)
 
 
