@@ -61,7 +61,8 @@ class Kind(Enum):
 
     @property
     def group(self) -> Seen:
-        return self.value[1]
+        group: Seen = self.value[1]
+        return group
 
     @property
     def can_last(self) -> bool:

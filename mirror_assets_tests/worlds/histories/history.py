@@ -122,7 +122,7 @@ class Settings:
         computed: dict[str, tuple[str, str | None]] = {}
         if rng.random() < 0.4:
             computed = {name: (sql, kind) for name, sql, kind in (rng.choice(_MASKS), rng.choice(_DERIVED))}
-        breaks = ("rebuild", "rebuild", "hold")
+        breaks: tuple[str, ...] = ("rebuild", "rebuild", "hold")
         if way not in (Way.APPENDS, Way.KEYLESS):
             breaks = (*breaks, "repair")
         return cls(rng.choice(_WHERE), computed, rng.choice(breaks), rng.choice(("keep", "keep", "rebuild")))
