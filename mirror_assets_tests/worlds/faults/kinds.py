@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from enum import Enum
-from types import MappingProxyType
 
 from mirror_assets_tests.worlds.onelake import (
     Action,
@@ -44,25 +43,26 @@ class Seen(Enum):
 
 
 class Kind(Enum):
-    """The kinds of fault, by group."""
+    """The kinds of fault, by group, each as the server does it."""
 
-    DROPPED = "connection dropped before the effect", Seen.NOT_DONE
-    TIMEOUT = "408", Seen.NOT_DONE
-    FAILED = "500 before the effect", Seen.NOT_DONE
-    BUSY = "503", Seen.NOT_DONE
-    UNHEARD = "connection dropped after the effect", Seen.DONE
-    FAILED_AFTER = "500 after the effect", Seen.DONE
-    THROTTLED = "429 with Retry-After", Seen.LATER
-    THROTTLED_HARD = "430", Seen.LATER
-    NO_CAPACITY = "403 for the capacity", Seen.LATER
-    TOKEN_REFUSED = "401", Seen.TOKEN
-    CUT = "body cut", Seen.CUT
-    HELD = "delivered late", Seen.LATE
-    SLOW = "delayed", Seen.SLOW
+    DROPPED = "connection dropped before the effect", Seen.NOT_DONE, Drop(Moment.BEFORE)
+    TIMEOUT = "408", Seen.NOT_DONE, Reply(408, "RequestTimeout")
+    FAILED = "500 before the effect", Seen.NOT_DONE, Reply(500, "InternalError")
+    BUSY = "503", Seen.NOT_DONE, Reply(503, "ServerBusy")
+    UNHEARD = "connection dropped after the effect", Seen.DONE, Drop(Moment.AFTER)
+    FAILED_AFTER = "500 after the effect", Seen.DONE, Reply(500, "InternalError", moment=Moment.AFTER)
+    THROTTLED = "429 with Retry-After", Seen.LATER, Reply(429, "TooManyRequests", {"Retry-After": "1"})
+    THROTTLED_HARD = "430", Seen.LATER, Reply(430, "RequestRateTooLarge")
+    NO_CAPACITY = "403 for the capacity", Seen.LATER, Reply(403, "CapacityLimitExceeded")
+    TOKEN_REFUSED = "401", Seen.TOKEN, None
+    CUT = "body cut", Seen.CUT, CutBody()
+    HELD = "delivered late", Seen.LATE, Hold()
+    SLOW = "delayed", Seen.SLOW, Delay(0.002, Moment.AFTER)
 
     @property
     def group(self) -> Seen:
-        return self.value[1]
+        group: Seen = self.value[1]
+        return group
 
     @property
     def can_last(self) -> bool:
@@ -78,25 +78,8 @@ class Kind(Enum):
     def action(self, server: LoopbackOneLake) -> Action:
         if self is Kind.TOKEN_REFUSED:
             return Reply(401, "InvalidAuthenticationInfo", {"WWW-Authenticate": server.entra.challenge(server.url)})
-        return _ACTIONS[self]
+        action: Action = self.value[2]
+        return action
 
     def __str__(self) -> str:
         return str(self.value[0])
-
-
-_ACTIONS: MappingProxyType[Kind, Action] = MappingProxyType(
-    {
-        Kind.DROPPED: Drop(Moment.BEFORE),
-        Kind.TIMEOUT: Reply(408, "RequestTimeout"),
-        Kind.FAILED: Reply(500, "InternalError"),
-        Kind.BUSY: Reply(503, "ServerBusy"),
-        Kind.UNHEARD: Drop(Moment.AFTER),
-        Kind.FAILED_AFTER: Reply(500, "InternalError", moment=Moment.AFTER),
-        Kind.THROTTLED: Reply(429, "TooManyRequests", {"Retry-After": "1"}),
-        Kind.THROTTLED_HARD: Reply(430, "RequestRateTooLarge"),
-        Kind.NO_CAPACITY: Reply(403, "CapacityLimitExceeded"),
-        Kind.CUT: CutBody(),
-        Kind.HELD: Hold(),
-        Kind.SLOW: Delay(0.002, Moment.AFTER),
-    }
-)

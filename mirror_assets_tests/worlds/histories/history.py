@@ -42,7 +42,7 @@ from mirror_assets_tests.source.handmade import commit_file
 from mirror_assets_tests.worlds.eyes import Eyes
 from mirror_assets_tests.worlds.histories.faulty import Fault, FaultyStore, Killed
 from mirror_assets_tests.worlds.histories.rewritten_commits import REWRITINGS
-from mirror_assets_tests.worlds.histories.steps import STEPS, Step
+from mirror_assets_tests.worlds.histories.steps import CHURN, STEPS, Step
 from mirror_assets_tests.worlds.histories.table import Shape, Table, actions_in
 
 # Errors of Delta and pyarrow for a step that doesn't fit the table.
@@ -122,7 +122,7 @@ class Settings:
         computed: dict[str, tuple[str, str | None]] = {}
         if rng.random() < 0.4:
             computed = {name: (sql, kind) for name, sql, kind in (rng.choice(_MASKS), rng.choice(_DERIVED))}
-        breaks = ("rebuild", "rebuild", "hold")
+        breaks: tuple[str, ...] = ("rebuild", "rebuild", "hold")
         if way not in (Way.APPENDS, Way.KEYLESS):
             breaks = (*breaks, "repair")
         return cls(rng.choice(_WHERE), computed, rng.choice(breaks), rng.choice(("keep", "keep", "rebuild")))
@@ -156,6 +156,10 @@ class Choices:
     is_plain: bool = False
 
 
+# Slices of many parts in which most keys change in several commits.
+MANY_PARTS = Choices(CHURN, commits=(100,), rows=(1000,), target_rows=(3, 2, 1, 5), is_plain=True)
+
+
 class History:
     """One history, drawn from its seed."""
 
@@ -169,21 +173,21 @@ class History:
         self._table = Table(spark, Path(self._lab.uri), self._rng, shape)
         self._eyes = Eyes()
         self._polls = self._may_break = False
-        self._steps = [
-            step for step in choices.steps if way is not Way.APPENDS or step.appends or self._rng.random() < 0.1
-        ]
+        self._steps = [step for step in choices.steps if self._fits(step)]
 
     def run(self, bursts: int) -> Outcome:
         began = time.monotonic()
         self._table.path.mkdir(parents=True)
         try:
-            self._configure()
+            self._configure(self._choices)
             self._table.create(range(self._table.shape.rows))
-            self._burst(self._rng.randint(0, 2))
+            self._burst(self._steps, self._rng.randint(0, 2))
             self._go_on()
             for _ in range(bursts):
-                self._configure()
-                self._burst(self._rng.randint(4 if self._choices.is_plain else 1, 6))
+                churns = self.way is not Way.APPENDS and self._rng.random() < 0.2
+                self._configure(MANY_PARTS if churns else self._choices)
+                least = 4 if churns or self._choices.is_plain else 1
+                self._burst(CHURN if churns else self._steps, self._rng.randint(least, 6))
                 self._go_on()
             self._follow()
         except Exception as error:  # noqa: BLE001 a history that fails is shown with its statements
@@ -194,8 +198,12 @@ class History:
         self.outcome.figures["seconds"] = round(time.monotonic() - began)
         return self.outcome
 
-    def _configure(self) -> None:
-        choose, choices = self._rng.choice, self._choices
+    def _fits(self, step: Step) -> bool:
+        """A step that takes rows away from a table of appends comes rarely: the mirror stops there."""
+        return self.way is not Way.APPENDS or step.appends or self._rng.random() < 0.1
+
+    def _configure(self, choices: Choices) -> None:
+        choose = self._rng.choice
         commits, rows, target = choose(choices.commits), choose(choices.rows), choose(choices.target_rows)
         lines = [
             f"changes: {self.way.changes}",
@@ -208,8 +216,8 @@ class History:
         self._polls = self._rng.random() < 0.2
         self._table.note(f"{defaults}; {'; '.join(lines)}; keys {keys}")
 
-    def _burst(self, steps: int) -> None:
-        for step in self._rng.choices(self._steps, [step.weight for step in self._steps], k=steps):
+    def _burst(self, steps: Sequence[Step], count: int) -> None:
+        for step in self._rng.choices(steps, [step.weight for step in steps], k=count):
             self.outcome.figures["steps"] += 1
             self._may_break |= not step.follows or (self.way is Way.APPENDS and not step.appends)
             self._table.steps.append(step.name)

@@ -13,14 +13,13 @@ from pyspark.sql import SparkSession
 from mirror_assets_tests import figures
 from mirror_assets_tests.smoke import smoke_first
 from mirror_assets_tests.worlds.histories.bugs import BUGS, Bug, unchecked
-from mirror_assets_tests.worlds.histories.history import SALT, Choices, History, Outcome, Way
-from mirror_assets_tests.worlds.histories.steps import CHURN, ROWS, RUST
+from mirror_assets_tests.worlds.histories.history import MANY_PARTS, SALT, Choices, History, Outcome, Way
+from mirror_assets_tests.worlds.histories.steps import ROWS, RUST
 
 # All that a history does follows from its seed and its way. A seed that makes one fail belongs here until it is a test.
 _SEEDS = {Way.FEED: 101, Way.COMPACT: 102, Way.FILES: 103, Way.TRACKED: 104, Way.KEYLESS: 105, Way.APPENDS: 106}
 _MANY = tuple((number, tuple(Way)[number % len(Way)]) for number in range(72))
 _OF_ROWS = Choices((*ROWS, *RUST[:5]), commits=(100,), rows=(1000,), target_rows=(1, 1000), is_plain=True)
-_OF_MANY_PARTS = Choices(CHURN, commits=(100,), rows=(1000,), target_rows=(3, 2, 1, 5), is_plain=True)
 
 
 def _run(history: History, bursts: int, proof: str = "histories") -> Outcome:
@@ -70,7 +69,7 @@ def test_a_bug_is_found(
 ) -> None:
     unchecked(monkeypatch)
     bug.inject(monkeypatch)
-    choices = _OF_MANY_PARTS if bug.needs_many_parts else _OF_ROWS
+    choices = MANY_PARTS if bug.needs_many_parts else _OF_ROWS
     for seed in range(10):
         outcome = _run(History(adaptive_spark, tmp_path / str(seed), seed, bug.way, choices), 6, proof="bugs")
         if outcome.failure:

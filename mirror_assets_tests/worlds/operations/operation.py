@@ -8,7 +8,7 @@ from enum import Enum
 
 from mirror_assets_tests.worlds.operations.source import Source
 
-Do = Callable[[Source], None]
+Do = Callable[[Source], object]
 
 
 class Trait(Enum):
