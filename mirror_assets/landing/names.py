@@ -198,7 +198,7 @@ def record_to_table(name: str) -> TableName | None:
 
 def is_schema_folder(name: str) -> bool:
     """Whether a folder at the root has a schema's tables."""
-    return name.endswith(_SCHEMA_SUFFIX) and not name.startswith("_")
+    return name.endswith(_SCHEMA_SUFFIX)
 
 
 def landing_name(number: int) -> str:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import fcntl
-import hashlib
 import shutil
 import uuid
 from collections.abc import Iterator
@@ -82,9 +81,6 @@ def retire(store: Store, folder: TableFolder, files: FolderFiles, applied: int) 
             continue  # a publisher deleted or overwrote it; it is not read again
 
 
-_MAX_FILE_NAME = 255
-
-
 @dataclass(frozen=True)
 class MirrorLayout:
     """The paths in the mirror's root. The stand-in's own folders start with an underscore, which no schema does."""
@@ -108,10 +104,7 @@ class MirrorLayout:
 
     def record(self, name: TableName) -> Path:
         """The table's status file."""
-        file = f"{name}.json"
-        if len(file.encode()) > _MAX_FILE_NAME:
-            file = f"{hashlib.sha256(str(name).encode()).hexdigest()}.json"
-        return self.records / file
+        return self.records / f"{name}.json"
 
     def drop(self, name: TableName) -> None:
         """Remove the mirror table atomically for its readers: rename it first, then delete it."""

@@ -23,15 +23,10 @@ from mirror_assets.standin.errors import MIRROR_UNREADABLE
 
 @dataclass(frozen=True)
 class TableStatus(MonitoredTable):
-    """The status of one table of the local stand-in.
-
-    `applied_number` is 0 before the first landing file; `next_number` is the one that it waits for, because the file is
-    missing or invalid.
-    """
+    """The status of one table of the local stand-in; `applied_number` is 0 before the first landing file."""
 
     applied_number: int
     mirror_rows: int
-    next_number: int
     mirror_path: Path
 
     @property
@@ -97,7 +92,6 @@ class TableRecord(Record):
             processed_bytes=self.processed_bytes,
             last_sync=self.last_sync,
             applied_number=self.applied_number,
-            next_number=self.applied_number + 1,
             waiting_files=self.waiting_files,
             folder_present=folder_present,
             mirror_path=mirror_path,

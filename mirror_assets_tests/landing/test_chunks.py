@@ -9,10 +9,7 @@ import pytest
 from mirror_assets.landing.errors import SLICE_MISSING, SLICE_NOT_STAGED
 from mirror_assets.landing.format import Chunk, Loading
 from mirror_assets.landing.names import SliceKey
-from mirror_assets.landing.publish import Outcome
-from mirror_assets.landing.recover import recover
 from mirror_assets.landing.state import CommitPosition
-from mirror_assets.landing.steps import drive
 from mirror_assets.verify.landed import file_continuity
 from mirror_assets.zones import LocalStore
 from mirror_assets_tests.errors import raises_row
@@ -39,17 +36,6 @@ def test_nothing_is_covered_before_the_last_chunk(store: LocalStore) -> None:
     assert file_continuity(store, TABLE, None).problems == ()
     land(store, stage(store, position_of(store), last=8))
     require_exactly_once(store, [(7, 10), (7, 21), (7, 30), (7, 40), (8, 0)], covered=8)
-
-
-def test_a_chunk_that_has_landed_is_not_sent_again(store: LocalStore) -> None:
-    first = stage_chunk(store, position_of(store), end=2, of=3)
-    assert [land(store, first).outcome for _ in range(2)] == [Outcome.LANDED, Outcome.COVERED]
-
-
-def test_a_load_may_be_split_again_after_its_landed_chunks(store: LocalStore) -> None:
-    position = _loading(store)
-    land(store, stage_chunk(store, position, end=5, of=2))
-    require_exactly_once(store, [(7, 10), (7, 21), (7, 30), (7, 41), (7, 52)], covered=7)
 
 
 def test_changes_wait_for_the_last_chunk(store: LocalStore) -> None:
@@ -88,13 +74,6 @@ def test_a_load_starts_with_its_first_chunk_and_an_epoch(
         land_next(store, last)
     with raises_row(SLICE_NOT_STAGED):
         land(store, stage(store, position_of(store), 9, 1, "one", chunk))
-
-
-def test_a_lost_manifest_is_restored_in_the_middle_of_a_load(store: LocalStore) -> None:
-    position = _loading(store)
-    store.delete(TABLE.manifest)
-    drive(recover(TABLE), store)
-    assert position_of(store) == position
 
 
 def test_a_generation_that_does_not_go_on_with_the_load_is_found(store: LocalStore) -> None:

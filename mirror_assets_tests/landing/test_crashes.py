@@ -2,22 +2,18 @@
 
 from __future__ import annotations
 
-import os
 from collections import deque
 from collections.abc import Hashable
 from dataclasses import dataclass
-from functools import partial
-from pathlib import Path
 
 import pytest
 
 from mirror_assets.landing.format import SliceRecord
 from mirror_assets.landing.publish import Outcome, publish
 from mirror_assets.landing.steps import Request, Steps
-from mirror_assets.zones import LocalStore, Store
+from mirror_assets.zones import Store
 from mirror_assets_tests.landing import zone
 from mirror_assets_tests.landing.faults import Fault, Point, points, run_with, shown
-from mirror_assets_tests.landing.mutants import nothing
 from mirror_assets_tests.landing.staging import CHECKS, TABLE, land, land_next, position_of, stage, stage_repair
 from mirror_assets_tests.zones.memory import MemoryStore
 
@@ -69,27 +65,6 @@ def requests_of(scenario: Scenario) -> list[Request]:
     return run_with(steps_of(record), store, None)
 
 
-@pytest.mark.parametrize("fault", Fault)
-@pytest.mark.parametrize("name", SCENARIOS)
-def test_one_fault_on_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, fault: Fault) -> None:
-    monkeypatch.setattr(os, "fsync", lambda _: None)
-    scenario = SCENARIOS[name]
-    for at, request in enumerate(requests_of(scenario)):
-        store = LocalStore(tmp_path / str(at))
-        record = scenario.prepare(store)
-        requested = run_with(steps_of(record), store, Point(at, fault))
-        assert type(requested[at]) is type(request)
-        checked_at(Point(at, fault), request, partial(scenario.check, store, record))
-
-
-def checked_at(point: Point, request: Request, check: partial[None]) -> None:
-    """Run the check; its failure names the fault."""
-    try:
-        check()
-    except Exception as error:
-        raise AssertionError(f"{point}: {shown(request)}") from error
-
-
 @pytest.mark.parametrize("consuming", [False, True], ids=["", "while the service moves files"])
 @pytest.mark.parametrize("name", SCENARIOS)
 def test_any_number_of_faults_in_memory(name: str, consuming: bool) -> None:
@@ -116,29 +91,6 @@ def test_any_number_of_faults_in_memory(name: str, consuming: bool) -> None:
             raise AssertionError(story) from error
     assert runs > 100
     assert len(seen) > scenario.parts + 3
-
-
-def zero(*_: object) -> Steps[int]:
-    """A publisher that can't tell what has landed."""
-    yield from ()
-    return 0
-
-
-@pytest.mark.parametrize(
-    ("left_out", "mutant", "noticed"),
-    [
-        ("recover.redo", nothing, "nothing yet; crash after its effect .* Create .*/_mirror.json$"),
-        ("recover._has_landed", zero, "crash after its effect .* Rename"),
-        ("recover._keep_history", nothing, "nothing yet$"),
-        ("publish.collect", nothing, "nothing yet$"),
-    ],
-)
-def test_the_sweep_notices_what_is_left_out(
-    monkeypatch: pytest.MonkeyPatch, left_out: str, mutant: object, noticed: str
-) -> None:
-    monkeypatch.setattr(f"mirror_assets.landing.{left_out}", mutant)
-    with pytest.raises(AssertionError, match=noticed):
-        test_any_number_of_faults_in_memory("first slice of three files", consuming=False)
 
 
 def test_a_commit_without_an_answer_is_read_back_and_goes_on() -> None:

@@ -22,7 +22,7 @@ from mirror_assets.zones import Store
 from mirror_assets_tests import figures
 from mirror_assets_tests.landing.drops import NEW_SLICE, drop, mirrored, nothing_left
 from mirror_assets_tests.landing.minds import Start
-from mirror_assets_tests.landing.mutants import collect_late, nothing
+from mirror_assets_tests.landing.mutants import nothing
 from mirror_assets_tests.landing.rebuild_cases import rebuild
 from mirror_assets_tests.landing.schedules import Case, Search, Violation
 from mirror_assets_tests.landing.staging import (
@@ -232,13 +232,6 @@ def keys_differ(table: str, **_: str) -> StopError:
             "a slice",
             "something is left|gap before|a drop has left",
         ),
-        (
-            "mirror_assets.landing.publish.collect",
-            collect_late,
-            "a slice, and a run after it",
-            "neither staged nor landed",
-        ),
-        ("mirror_assets.landing.recover._require_current", nothing, "a slice", "neither staged nor landed"),
         (
             "mirror_assets.landing.recover._first_that_counts",
             any_epoch,

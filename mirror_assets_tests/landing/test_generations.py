@@ -14,7 +14,6 @@ from mirror_assets.landing.generations import Generation
 from mirror_assets.landing.names import PROCESSED, HistoryRange
 from mirror_assets.landing.recover import recover
 from mirror_assets.landing.steps import drive
-from mirror_assets.pipeline.reconcile_table import first_landed
 from mirror_assets.verify.landed import file_continuity, read_history
 from mirror_assets.zones import Store
 from mirror_assets_tests.errors import raises_row
@@ -160,10 +159,3 @@ def test_without_manifest_and_newest_generations_nothing_is_made_up(store: Store
     store.delete(TABLE.history(1, 1))
     with raises_row(MANIFEST_LOST):
         drive(recover(TABLE), store)
-
-
-@pytest.mark.usefixtures("small")
-def test_the_first_generation_is_retained_after_roll_ups(store: Store) -> None:
-    land(store, parts=0, generations=20)
-    assert first_landed(store, TABLE, landed_manifest(store)) is None
-    assert store.head(TABLE.history(1, 1)) is not None

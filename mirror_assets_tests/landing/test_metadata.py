@@ -87,11 +87,6 @@ def test_keys_round_trip(keys: Sequence[str]) -> None:
     assert declared_keys(metadata_bytes(keys)) == tuple(keys)
 
 
-@given(st.binary(max_size=40))
-def test_any_bytes_declare_no_keys(data: bytes) -> None:
-    assert not declared_keys(data)
-
-
 @pytest.mark.parametrize("data", [b"{}", b'{"keyColumns": []}', b'{"fileDetectionStrategy": "SequentialFileName"}'])
 def test_keys_are_added_beside_what_is_there(store: LocalStore, data: bytes) -> None:
     store.create(TABLE.metadata, data)
@@ -106,26 +101,6 @@ def test_keys_that_were_taken_away_are_not_put_back(store: LocalStore) -> None:
     with raises_row(METADATA_DIFFERS):
         drive(ensure_metadata(TABLE, ["other"], landed=["id"]), store)
     assert store.read(TABLE.metadata, LIMIT).data == b"{}"
-
-
-@pytest.mark.parametrize(("theirs", "refused"), [(["id"], False), (["other"], True)])
-def test_of_two_who_add_keys_one_declares_them(
-    store: LocalStore, monkeypatch: pytest.MonkeyPatch, theirs: list[str], *, refused: bool
-) -> None:
-    drive(ensure_metadata(TABLE, []), store)
-    replace = store.replace
-
-    def be_late(path: str, data: bytes, etag: str) -> str:
-        replace(path, metadata_bytes(theirs), etag)
-        return replace(path, data, etag)
-
-    monkeypatch.setattr(store, "replace", be_late)
-    if refused:
-        with raises_row(METADATA_DIFFERS, match="other"):
-            drive(ensure_metadata(TABLE, ["id"]), store)
-    else:
-        drive(ensure_metadata(TABLE, ["id"]), store)
-    assert declared_keys(store.read(TABLE.metadata, LIMIT).data) == tuple(theirs)
 
 
 def test_a_table_that_is_dropped_while_its_keys_are_added_is_reported_as_dropped(
@@ -144,15 +119,9 @@ def test_a_table_that_is_dropped_while_its_keys_are_added_is_reported_as_dropped
     assert store.head(TABLE.metadata) is None
 
 
-def test_partner_events_name_the_publisher(store: LocalStore) -> None:
+def test_partner_events_name_the_publisher_and_stay_as_they_are(store: LocalStore) -> None:
     ensure_partner_events(store, "mirror_assets", {"sourceType": "Delta Lake"})
-    assert json.loads(store.read("_partnerEvents.json", LIMIT).data) == {
-        "partnerName": "mirror_assets",
-        "sourceInfo": {"sourceType": "Delta Lake"},
-    }
-
-
-def test_partner_events_stay_as_they_are(store: LocalStore) -> None:
-    store.create("_partnerEvents.json", b"by hand")
-    ensure_partner_events(store, "mirror_assets", {})
-    assert store.read("_partnerEvents.json", LIMIT).data == b"by hand"
+    written = store.read("_partnerEvents.json", LIMIT)
+    assert json.loads(written.data) == {"partnerName": "mirror_assets", "sourceInfo": {"sourceType": "Delta Lake"}}
+    ensure_partner_events(store, "another", {})
+    assert store.read("_partnerEvents.json", LIMIT) == written

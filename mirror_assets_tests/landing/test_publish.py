@@ -8,21 +8,15 @@ import pytest
 
 from mirror_assets.landing.errors import (
     FOREIGN_FILE,
-    METADATA_DIFFERS,
-    REBUILD_RUNNING,
     SLICE_MISSING,
     SLICE_NOT_CHECKED,
     SLICE_NOT_STAGED,
-    LostRace,
 )
 from mirror_assets.landing.format import Column, ComparedVersions, SliceKind
-from mirror_assets.landing.metadata import metadata_bytes
 from mirror_assets.landing.names import AttemptFolder
 from mirror_assets.landing.publish import Outcome
-from mirror_assets.landing.rebuild import RebuildStep, advance_rebuild, begin_rebuild
 from mirror_assets.landing.receipt import read_receipt
 from mirror_assets.landing.state import CommitPosition
-from mirror_assets.landing.steps import drive
 from mirror_assets.zones import LocalStore
 from mirror_assets_tests.errors import raises_row
 from mirror_assets_tests.landing.staging import (
@@ -36,10 +30,8 @@ from mirror_assets_tests.landing.staging import (
     manifest_of,
     position_of,
     stage,
-    stage_repair,
 )
-from mirror_assets_tests.landing.zone import consume, landed, require_exactly_once, staged_generations
-from mirror_assets_tests.zones.memory import MemoryStore
+from mirror_assets_tests.landing.zone import landed, require_exactly_once, staged_generations
 
 
 def disk(store: LocalStore) -> dict[str, bytes]:
@@ -62,16 +54,6 @@ def test_first_publication(store: LocalStore) -> None:
     assert read_receipt(store, TABLE.landing_file(2)) == manifest.receipt
 
 
-def test_increments_go_on_with_the_next_number(store: LocalStore) -> None:
-    land_next(store, last=7, parts=2)
-    land_next(store, last=8)
-    consume(store)
-    published = land_next(store, last=12, parts=2)
-    assert [entry.number for entry in published.entries] == [4, 5]
-    assert published.manifest.landed_rows == 10, "two rows a file, of all generations"
-    require_exactly_once(store, [(7, 0), (7, 1), (8, 0), (12, 0), (12, 1)], covered=12)
-
-
 def test_the_manifest_counts_commits_that_are_unproved_or_read_by_files(store: LocalStore) -> None:
     land_next(store, last=7)
     record = stage(store, position_of(store), last=9)
@@ -84,15 +66,7 @@ def test_the_manifest_counts_commits_that_are_unproved_or_read_by_files(store: L
     assert (land(store, by_choice).unproved, published.by_files) == (0, 2)
     manifest = landed_manifest(store)
     assert (manifest.unproved_commits, manifest.commits_by_files) == (2, 2)
-
-
-def test_slice_without_parts_moves_covered_and_lands_nothing(store: LocalStore) -> None:
-    land_next(store, last=7)
-    published = land_next(store, last=9, parts=0)
-    assert (published.outcome, published.entries) == (Outcome.LANDED, ())
-    require_exactly_once(store, [(7, 0)], covered=9)
-    land_next(store, last=10)
-    require_exactly_once(store, [(7, 0), (10, 0)], covered=10)
+    assert manifest.landed_rows == 6, "two rows a file, of all generations"
 
 
 def test_slice_that_is_covered_changes_nothing(store: LocalStore) -> None:
@@ -196,19 +170,6 @@ def test_part_that_changed_after_its_checks_is_not_committed(store: LocalStore, 
     require_exactly_once(store, [(7, 0), (8, 0), (8, 1)], covered=8)
 
 
-def test_foreign_file_at_the_next_number_stays_untouched(store: LocalStore) -> None:
-    land_next(store, last=7)
-    foreign = store.local_path(TABLE.landing_file(2))
-    foreign.write_bytes(b"not ours")
-    with raises_row(FOREIGN_FILE) as refused:
-        land_next(store, last=8, parts=2)
-    assert refused.value.facts["path"] == TABLE.landing_file(2)
-    assert foreign.read_bytes() == b"not ours"
-    foreign.unlink()
-    land_next(store, last=9, attempt="later")
-    require_exactly_once(store, [(7, 0), (8, 0), (8, 1), (9, 0)], covered=9)
-
-
 def test_landing_file_of_another_slice_of_ours_is_foreign_too(store: LocalStore) -> None:
     land_next(store, last=7)
     copy = store.local_path(TABLE.landing_file(1)).read_bytes()
@@ -216,15 +177,6 @@ def test_landing_file_of_another_slice_of_ours_is_foreign_too(store: LocalStore)
     with raises_row(FOREIGN_FILE):
         land_next(store, last=8)
     assert store.local_path(TABLE.landing_file(2)).read_bytes() == copy
-
-
-def test_keys_that_differ_from_the_declared_ones(store: LocalStore) -> None:
-    store.create(TABLE.metadata, metadata_bytes(["other"]))
-    record = stage(store, position_of(store), last=7)
-    before = disk(store)
-    with raises_row(METADATA_DIFFERS, match="other"):
-        land(store, record)
-    assert disk(store) == before
 
 
 def test_metadata_comes_before_anything_else_in_the_table_folder(
@@ -241,46 +193,6 @@ def test_metadata_comes_before_anything_else_in_the_table_folder(
     monkeypatch.setattr(store, "create", listen)
     land(store, record)
     assert created == [TABLE.metadata, TABLE.manifest, TABLE.history(1, 1)]
-
-
-def test_nothing_is_published_while_a_rebuild_runs(store: LocalStore) -> None:
-    land_next(store, last=7)
-    record = stage(store, position_of(store), last=8)
-    rebuild = drive(begin_rebuild(TABLE), store)
-    before = disk(store)
-    with raises_row(REBUILD_RUNNING):
-        land(store, record)
-    assert disk(store) == before
-    drive(advance_rebuild(TABLE, rebuild, RebuildStep.FINISHED), store)
-    assert land(store, record).outcome is Outcome.LANDED
-
-
-def test_the_rebuild_itself_may_publish(store: LocalStore) -> None:
-    drive(advance_rebuild(TABLE, drive(begin_rebuild(TABLE), store), RebuildStep.LOADING), store)
-    record = stage(store, CommitPosition(2, hex_id("second epoch"), 1, 1, -1), last=5)
-    with raises_row(REBUILD_RUNNING):
-        land(store, record, rebuild_epoch=1)
-    assert land(store, record, rebuild_epoch=2).outcome is Outcome.LANDED
-
-
-def test_publisher_that_is_overtaken_before_its_commit_loses(
-    store: LocalStore, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    land_next(store, last=7)
-    position = position_of(store)
-    ours, theirs = (stage(store, position, last=8, parts=2, attempt=name) for name in ("ours", "theirs"))
-    replace = store.replace
-
-    def be_overtaken(path: str, data: bytes, etag: str) -> str:
-        monkeypatch.setattr(store, "replace", replace)
-        land(store, theirs)
-        return replace(path, data, etag)
-
-    monkeypatch.setattr(store, "replace", be_overtaken)
-    with pytest.raises(LostRace):
-        land(store, ours)
-    require_exactly_once(store, [(7, 0), (8, 0), (8, 1)], covered=8)
-    assert landed_manifest(store).attempt == theirs.attempt
 
 
 def test_old_attempts_are_collected_and_newer_ones_kept(store: LocalStore) -> None:
@@ -316,17 +228,3 @@ def test_columns_that_ever_landed_stay_known(store: LocalStore) -> None:
     fewer = record.model_copy(update={"columns": (Column(name="id", type="bigint"), Column(name="new", type="date"))})
     manifest = land(store, fewer).manifest
     assert [column.name for column in manifest.columns] == ["id", "new", "part"]
-
-
-@pytest.mark.parametrize("last", [7, 8])
-def test_a_repair_lands_by_its_generation_and_not_by_its_versions(last: int) -> None:
-    store = MemoryStore()
-    land_next(store, 7)
-    repair, other = stage_repair(store, position_of(store), last, attempt="a"), stage(store, position_of(store), 8)
-    overtaken = store.clone()
-    assert land(store, repair).outcome is Outcome.LANDED
-    assert land(store, repair).outcome is Outcome.COVERED
-    assert (landed_manifest(store).covered, landed_manifest(store).generation) == (last, 2)
-    land(overtaken, other)
-    with raises_row(SLICE_NOT_STAGED):
-        land(overtaken, repair)

@@ -13,7 +13,7 @@ from mirror_assets.landing.errors import EPOCH_ENDED, METADATA_DIFFERS, REBUILD_
 from mirror_assets.landing.format import Manifest, encode
 from mirror_assets.landing.metadata import metadata_bytes
 from mirror_assets.landing.names import AttemptFolder
-from mirror_assets.landing.publish import Outcome, publish
+from mirror_assets.landing.publish import publish
 from mirror_assets.landing.rebuild import (
     RebuildRecord,
     RebuildStep,
@@ -117,38 +117,6 @@ def test_a_drop_takes_all_that_was_staged_of_ended_lives_and_leaves_snapshots_fo
     assert store.folder_identity(TABLE.folder) is None
 
 
-def test_a_rebuild_that_was_overtaken_drops_nothing(store: LocalStore) -> None:
-    """Two rebuild the table; one stages for so long that the other is through."""
-    begun_epoch(store)
-    stale = drive(dropping(TABLE), store)
-    drive(drop_table_folder(TABLE, stale), store)
-    moved = drive(advance_rebuild(TABLE, stale, RebuildStep.LOADING), store)
-    land(store, stage(store, SECOND_EPOCH, last=9), rebuild_epoch=2)
-    ahead = stage(store, position_of(store), last=10)
-    for record in (moved, moved.model_copy(update={"step": RebuildStep.FINISHED})):
-        with raises_row(REBUILD_RUNNING):
-            drive(drop_table_folder(TABLE, stale), store)
-        store.replace(TABLE.rebuild_record, encode(record), store.read(TABLE.rebuild_record, 1 << 20).etag)
-    assert landed(store) == [(1, (9, 0))]
-    assert store.head(ahead.folder.record) is not None
-
-
-@pytest.mark.parametrize("late", ["history", "manifest", "both"])
-def test_control_files_of_the_ended_epoch_that_come_late_count_for_nothing(store: LocalStore, late: str) -> None:
-    ended = begun_epoch(store)
-    drive(loading(TABLE), store)
-    if late != "manifest":
-        store.create(TABLE.history(1, 1), encode(ended))
-    if late != "history":
-        store.create(TABLE.manifest, encode(ended))
-    assert drive(recover(TABLE, 2), store) is None
-    assert land(store, stage(store, SECOND_EPOCH, last=9), rebuild_epoch=2).outcome is Outcome.LANDED
-    assert landed(store) == [(1, (9, 0))]
-    current = drive(recover(TABLE, 2), store)
-    assert current is not None
-    assert current.manifest.epoch == 2
-
-
 def test_a_lost_manifest_of_the_new_epoch_is_not_made_from_the_old_one(store: LocalStore) -> None:
     ended = begun_epoch(store)
     record = drive(loading(TABLE), store)
@@ -170,26 +138,6 @@ def test_declared_keys_that_come_late_are_an_error_and_not_overwritten(store: Lo
     assert manifest_of(store) is None
 
 
-def test_folder_and_staged_attempts_go_and_the_record_stays(store: LocalStore) -> None:
-    mirrored(store)
-    record = drive(drop(), store)
-    assert nothing_left(store)
-    assert store.folder_identity(TABLE.folder) is None
-    assert record == drive(read_rebuild(TABLE), store)
-    assert (record.step, record.is_running, drive(is_dropped(TABLE), store)) == (RebuildStep.DROPPED, False, True)
-
-
-def test_a_later_run_begins_another_epoch_with_a_snapshot(store: LocalStore) -> None:
-    ended = mirrored(store)
-    drive(drop(), store)
-    assert drive(recover(TABLE), store) is None
-    record = new_epoch(store)
-    assert record.epoch > ended.epoch
-    assert land(store, record).outcome is Outcome.LANDED
-    assert landed(store) == [(1, (NEW_SLICE, 0))]
-    assert not drive(is_dropped(TABLE), store)
-
-
 def test_lives_go_on_through_drops_and_rebuilds(store: LocalStore) -> None:
     lives = []
     for last in range(3):
@@ -207,33 +155,6 @@ def test_publishers_and_rebuilds_wait_while_a_table_is_dropped(store: LocalStore
     for steps in (publish(TABLE, record, CHECKS), recover(TABLE), recover(TABLE, 2), begin_rebuild(TABLE)):
         with raises_row(TABLE_DROPPED, match="mirror-assets drop"):
             drive(steps, store)
-
-
-def test_what_was_staged_for_the_dropped_epoch_is_refused(store: LocalStore) -> None:
-    record = stage(store, position_of(store), last=7)
-    drive(drop(), store)
-    stage(store, position_of(store), last=7)
-    with raises_row(TABLE_DROPPED):
-        land(store, record)
-    assert manifest_of(store) is None
-    assert store.list(TABLE.folder) == []
-
-
-@pytest.mark.parametrize(
-    "step", [RebuildStep.STAGING, RebuildStep.DROPPING, RebuildStep.LOADING, RebuildStep.RETURNING]
-)
-def test_a_drop_takes_over_from_a_rebuild(store: LocalStore, step: RebuildStep) -> None:
-    mirrored(store)
-    rebuild = drive(begin_rebuild(TABLE), store)
-    if step is not RebuildStep.STAGING:
-        rebuild = drive(advance_rebuild(TABLE, rebuild, RebuildStep.DROPPING), store)
-    if step not in (RebuildStep.STAGING, RebuildStep.DROPPING):
-        drive(drop_table_folder(TABLE, rebuild), store)
-        rebuild = drive(advance_rebuild(TABLE, rebuild, step), store)
-    dropped = drive(drop(), store)
-    assert dropped.epoch > rebuild.epoch
-    with raises_row(REBUILD_RUNNING, match="dropped for good"):
-        drive(advance_rebuild(TABLE, rebuild, RebuildStep.FINISHED), store)
 
 
 def test_a_drop_whose_record_has_moved_on_deletes_no_new_epoch(store: LocalStore) -> None:

@@ -16,9 +16,8 @@ from mirror_assets.landing.errors import (
     LostRace,
     ManifestCorrupt,
 )
-from mirror_assets.landing.format import encode
 from mirror_assets.landing.generations import landed_numbers
-from mirror_assets.landing.names import HISTORY, PROCESSED, READY_TO_DELETE, AttemptFolder
+from mirror_assets.landing.names import HISTORY, PROCESSED, READY_TO_DELETE
 from mirror_assets.landing.rebuild import RebuildStep, advance_rebuild, begin_rebuild, drop_table_folder
 from mirror_assets.landing.recover import recover
 from mirror_assets.landing.steps import drive
@@ -26,7 +25,7 @@ from mirror_assets.zones import FileInfo, LocalStore
 from mirror_assets.zones.errors import REQUEST_UNKNOWN
 from mirror_assets_tests.errors import raises_row
 from mirror_assets_tests.landing.staging import TABLE, land_next, landed_manifest, manifest_of
-from mirror_assets_tests.landing.zone import consume, landed, landed_paths, require_exactly_once
+from mirror_assets_tests.landing.zone import landed, landed_paths, require_exactly_once
 
 
 def unland(store: LocalStore, number: int) -> Path:
@@ -52,26 +51,6 @@ def require_recovered(store: LocalStore) -> None:
     require_exactly_once(store, [(7, 0), (7, 1), (8, 0), (8, 1), (8, 2)], covered=8)
 
 
-def test_a_table_that_never_landed_has_nothing_to_recover(store: LocalStore) -> None:
-    assert drive(recover(TABLE), store) is None
-    assert store.list("") == []
-
-
-def test_committed_files_get_their_numbers(half_landed: LocalStore) -> None:
-    current = drive(recover(TABLE), half_landed)
-    assert current is not None
-    assert current.manifest == manifest_of(half_landed)
-    require_recovered(half_landed)
-
-
-def test_recovery_goes_on_after_the_service_took_what_had_landed(half_landed: LocalStore) -> None:
-    consume(half_landed)
-    drive(recover(TABLE), half_landed)
-    consume(half_landed)
-    drive(recover(TABLE), half_landed)
-    require_recovered(half_landed)
-
-
 @pytest.mark.parametrize("lost", [4, 5])
 def test_committed_file_that_is_gone_stops_everything(half_landed: LocalStore, lost: int) -> None:
     entry = landed_manifest(half_landed).entries[lost - 3]
@@ -86,26 +65,6 @@ def test_committed_file_that_is_gone_stops_everything(half_landed: LocalStore, l
 def test_committed_file_that_was_rewritten_stops_everything(half_landed: LocalStore) -> None:
     half_landed.local_path(landed_manifest(half_landed).entries[1].staged).write_bytes(b"other rows")
     with raises_row(STAGED_FILE_LOST):
-        drive(recover(TABLE), half_landed)
-    assert [number for number, _ in landed(half_landed)] == [1, 2, 3]
-
-
-@pytest.mark.parametrize("epoch", [None, 2])
-def test_a_staged_file_that_is_missing_because_its_table_was_dropped_is_not_reported_as_lost(
-    half_landed: LocalStore, monkeypatch: pytest.MonkeyPatch, epoch: int | None
-) -> None:
-    """The folder is dropped between the read of the manifest and the rename, with or without a new load after it."""
-    manifest, rename = landed_manifest(half_landed), half_landed.rename
-
-    def be_dropped(source: str, target: str, etag: str) -> None:
-        half_landed.delete(source)
-        half_landed.delete(TABLE.manifest)
-        if epoch is not None:
-            half_landed.create(TABLE.manifest, encode(manifest.model_copy(update={"epoch": epoch})))
-        rename(source, target, etag)
-
-    monkeypatch.setattr(half_landed, "rename", be_dropped)
-    with pytest.raises(LostRace):
         drive(recover(TABLE), half_landed)
     assert [number for number, _ in landed(half_landed)] == [1, 2, 3]
 
@@ -164,24 +123,6 @@ def test_rename_without_an_answer_is_asked_again_and_then_goes_up(
     require_recovered(half_landed)
 
 
-def test_deleted_manifest_is_restored_from_the_kept_generations(store: LocalStore) -> None:
-    land_next(store, last=7)
-    land_next(store, last=8, parts=2)
-    before = manifest_of(store)
-    store.delete(TABLE.manifest)
-    current = drive(recover(TABLE), store)
-    assert current is not None
-    assert current.manifest == before
-    land_next(store, last=9)
-    require_exactly_once(store, [(7, 0), (8, 0), (8, 1), (9, 0)], covered=9)
-
-
-def test_deleted_manifest_is_restored_in_the_middle_of_a_recovery(half_landed: LocalStore) -> None:
-    half_landed.delete(TABLE.manifest)
-    drive(recover(TABLE), half_landed)
-    require_recovered(half_landed)
-
-
 @pytest.mark.parametrize("keep", [0, 1])
 def test_manifest_and_newest_generation_deleted(store: LocalStore, keep: int) -> None:
     land_next(store, last=7)
@@ -215,13 +156,6 @@ def test_generations_that_a_rebuild_deletes_during_recovery_are_not_reported_as_
     monkeypatch.setattr(store, "list", be_rebuilt)
     with pytest.raises(LostRace):
         drive(recover(TABLE), store)
-
-
-def test_foreign_files_without_any_manifest_are_not_adopted(store: LocalStore) -> None:
-    store.create(TABLE.landing_file(1), b"not ours")
-    with raises_row(MANIFEST_LOST):
-        drive(recover(TABLE), store)
-    assert store.head(TABLE.manifest) is None
 
 
 @pytest.mark.parametrize("where", ["manifest", "generation", "rebuild record"])
@@ -294,13 +228,3 @@ def test_a_file_that_moves_between_two_listings_is_listed(store: LocalStore, mon
     monkeypatch.setattr(store, "list", move_on_after_the_first)
     assert sorted(drive(landed_numbers(TABLE), store)) == [1, 2]
     assert listings == 3
-
-
-def test_attempts_of_other_tables_are_left_alone(store: LocalStore) -> None:
-    land_next(store, last=7)
-    other = f"_scratchPad/shop.orders2/1-{'a' * 32}/slice.json"
-    store.create(other, b"")
-    land_next(store, last=8)
-    land_next(store, last=9)
-    assert store.head(other) is not None
-    assert store.head(AttemptFolder(TABLE, 1, "6f6e65".ljust(32, "0")).record) is None

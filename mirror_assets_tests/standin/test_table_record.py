@@ -8,7 +8,6 @@ from pathlib import Path
 import pytest
 
 from mirror_assets.errors import ErrorCode
-from mirror_assets.landing.names import TableName
 from mirror_assets.monitoring import TableState
 from mirror_assets.standin.errors import MirrorUnreadable
 from mirror_assets.standin.table_record import Evidence, ReplicatorFailure, TableRecord, read_record, write_json
@@ -88,10 +87,3 @@ def test_writing_that_fails_leaves_the_old_record(tmp_path: Path, monkeypatch: p
         write_json(path, _RECORD.model_copy(update={"applied_number": 7}))
     assert read_record(path) == _RECORD
     assert [item.name for item in tmp_path.iterdir()] == ["t.json"]
-
-
-def test_status_says_what_is_awaited() -> None:
-    record = TableRecord(name="s.t", identity="1", note="waits", applied_number=4)
-    status = record.status(folder_present=True, mirror_path=Path("m"))
-    assert (status.name, status.next_number) == (TableName("s", "t"), 5)
-    assert (status.error_code, status.message) == (None, "waits")

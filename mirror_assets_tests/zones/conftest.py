@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import uuid
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -42,5 +43,6 @@ def _live_store() -> OneLakeStore:
     url = os.environ.get(LIVE_URL)
     if not url:
         pytest.skip(f"{LIVE_URL} names no landing zone")
-    address = OneLakeAddress.parse(url).below(f"_scratchPad/contract-{uuid.uuid4().hex}")
+    zone = OneLakeAddress.parse(url)
+    address = replace(zone, folder=f"{zone.folder}/_scratchPad/contract-{uuid.uuid4().hex}")
     return OneLakeStore(shared_clients(address, CredentialKind.DEFAULT, None, None))

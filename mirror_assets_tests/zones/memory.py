@@ -47,25 +47,20 @@ class MemoryStore:
 
     @property
     def root(self) -> str:
-        """A name for messages, another one for each store."""
         return f"memory-{id(self):x}"
 
     def local_path(self, path: str) -> Path | None:
-        """None: no other program finds the file."""
         checked(path)
         return None
 
     def spark_path(self, path: str) -> str:
-        """A name that Spark does not find."""
         return f"memory:/{checked(path)}"
 
     def head(self, path: str) -> FileInfo | None:
-        """The file's size and ETag, or None."""
         content = self._files.get(checked(path))
         return FileInfo(path, len(content.data), content.etag) if content else None
 
     def list(self, folder: str) -> list[FileInfo]:
-        """Files and folders directly in `folder`, by name."""
         if folder:
             checked(folder)
         with self._lock:
@@ -76,27 +71,22 @@ class MemoryStore:
         return sorted(found, key=lambda info: info.path)
 
     def folder_identity(self, folder: str) -> str | None:
-        """How many folders the path has held, or None."""
         identity = self._folders.get(checked(folder))
         return None if identity is None else str(identity)
 
     def read(self, path: str, limit: int) -> Content:
-        """The whole file with its ETag."""
         content = self._content(path)
         if len(content.data) > limit:
             raise FILE_TOO_LARGE(path=path, size=len(content.data), limit=limit)
         return content
 
     def read_if_changed(self, path: str, etag: str, limit: int) -> Content | None:
-        """The whole file, or None while it still has `etag`."""
         return None if self._content(path).etag == etag else self.read(path, limit)
 
     def open(self, path: str) -> BinaryIO:
-        """A seekable reader of the file."""
         return io.BytesIO(self._content(path).data)
 
     def create(self, path: str, data: bytes) -> str:
-        """Write a new file, and the folders above it."""
         with self._lock:
             if checked(path) in self._files or path in self._folders:
                 raise PATH_EXISTS(path=path)
@@ -104,13 +94,11 @@ class MemoryStore:
             return self._put(path, data)
 
     def replace(self, path: str, data: bytes, etag: str) -> str:
-        """Compare and swap."""
         with self._lock:
             self._require(path, etag)
             return self._put(path, data)
 
     def rename(self, source: str, target: str, etag: str) -> None:
-        """Move without overwriting, into a folder that exists."""
         with self._lock:
             content = self._require(source, etag)
             if checked(target) in self._files or target in self._folders:
@@ -121,12 +109,10 @@ class MemoryStore:
             del self._files[source]
 
     def delete(self, path: str) -> None:
-        """Delete a file; a missing one is fine."""
         with self._lock:
             self._files.pop(checked(path), None)
 
     def delete_tree(self, folder: str, identity: str | None = None) -> None:
-        """Delete a folder and all that is in it."""
         prefix = f"{checked(folder)}/"
         with self._lock:
             if identity not in (None, self.folder_identity(folder)):
@@ -137,19 +123,16 @@ class MemoryStore:
                 del self._folders[path]
 
     def fsync(self, listed: FileInfo) -> FileInfo:
-        """The file's size and ETag."""
         content = self._content(listed.path)
         return FileInfo(listed.path, len(content.data), content.etag)
 
     def make_folder(self, path: str) -> None:
-        """Make the folder inside one that exists."""
         with self._lock:
             if any(folder not in self._folders for folder in _folders_above(checked(path))):
                 raise PATH_MISSING(path=path)
             self._make_folders(f"{path}/within")
 
     def upload(self, source: Path, path: str) -> FileInfo:
-        """Copy the file."""
         data = source.read_bytes()
         return FileInfo(path, len(data), self.create(path, data))
 

@@ -96,18 +96,6 @@ def test_failed_write_says_why_and_leaves_nothing(
     assert store.read("a/file", 10) == content
 
 
-def test_full_disk(tiny_disk: Path) -> None:
-    store = LocalStore(tiny_disk)
-    etag = store.create("a/file", b"old")
-    with raises_row(STORE_FULL):
-        store.create("a/new", b"x" * 100_000)
-    with raises_row(STORE_FULL):
-        store.replace("a/file", b"x" * 100_000, etag)
-    assert visible(store) == ["a/file"]
-    assert store.read("a/file", 10).data == b"old"
-    store.replace("a/file", b"x" * 10_000, etag)
-
-
 def test_read_only_disk(tiny_disk: Path) -> None:
     store = LocalStore(tiny_disk)
     etag = store.create("a/file", b"old")

@@ -7,6 +7,7 @@ import pytest
 from mirror_assets.zones import FileInfo, Store
 from mirror_assets.zones.errors import STORE_UNAVAILABLE
 from mirror_assets.zones.probe import QUESTIONS, Diagnosis, examine
+from mirror_assets_tests.landing.mutants import CarelessCreate, CarelessSource, CarelessSwap, CarelessTarget
 from mirror_assets_tests.zones.memory import MemoryStore
 
 
@@ -23,30 +24,6 @@ def test_a_sound_store_passes_and_is_left_as_it_was(store: Store) -> None:
     assert [one.question for one in found if not one.passed] == []
     assert len(found) == len(QUESTIONS) + 1
     assert store.list("scratch") == []
-
-
-class WritesOver(MemoryStore):
-    def create(self, path: str, data: bytes) -> str:
-        self.delete(path)
-        return super().create(path, data)
-
-
-class SwapsAnything(MemoryStore):
-    def replace(self, path: str, data: bytes, etag: str) -> str:
-        head = self.head(path)
-        return super().replace(path, data, head.etag if head else etag)
-
-
-class MovesAnything(MemoryStore):
-    def rename(self, source: str, target: str, etag: str) -> None:
-        head = self.head(source)
-        super().rename(source, target, head.etag if head else etag)
-
-
-class MovesOver(MemoryStore):
-    def rename(self, source: str, target: str, etag: str) -> None:
-        self.delete(target)
-        super().rename(source, target, etag)
 
 
 class Copies(MemoryStore):
@@ -76,10 +53,10 @@ class KeepsFolders(MemoryStore):
 @pytest.mark.parametrize(
     ("store", "words"),
     [
-        (WritesOver(), "written only where there is none"),
-        (SwapsAnything(), "replaced only while it has the ETag"),
-        (MovesAnything(), "refuse a source that has changed"),
-        (MovesOver(), "refuse a target that is taken"),
+        (CarelessCreate(), "written only where there is none"),
+        (CarelessSwap(), "replaced only while it has the ETag"),
+        (CarelessSource(), "refuse a source that has changed"),
+        (CarelessTarget(), "refuse a target that is taken"),
         (Copies(), "does a rename move a file"),
         (NewEtags(), "keep its ETag"),
         (ListsLate(), "listing show new files"),

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from mirror_assets.errors import RetryError
+from mirror_assets.errors import MirrorError, RetryError
 from mirror_assets.zones import Content, FileInfo, PathChanged, PathExists, PathMissing, Store
 from mirror_assets.zones.errors import PATH_REFUSED, FileTooLarge
 from mirror_assets_tests.errors import raises_row
@@ -65,13 +65,6 @@ def test_create_refuses_the_path_of_a_folder_or_below_a_file(store: Store) -> No
     assert content(store, "a/b/file") == b"x"
 
 
-def test_replace_swaps_the_content_and_the_etag(store: Store) -> None:
-    first = store.create("a/file", b"one")
-    second = store.replace("a/file", b"two", first)
-    assert second != first
-    assert store.read("a/file", LIMIT) == Content(b"two", second)
-
-
 def test_replace_with_a_spent_etag_changes_nothing(store: Store) -> None:
     first = store.create("a/file", b"one")
     second = store.replace("a/file", b"two", first)
@@ -116,45 +109,30 @@ def test_rename_moves_the_content_and_keeps_the_etag(store: Store) -> None:
     assert store.head("b/file") == FileInfo("b/file", 4, etag)
 
 
-def test_rename_never_overwrites(store: Store) -> None:
-    etag = store.create("a/file", b"ours")
-    store.create("a/taken", b"theirs")
-    with pytest.raises(PathExists) as refused:
-        store.rename("a/file", "a/taken", etag)
-    assert refused.value.facts["path"] == "a/taken"
-    assert (content(store, "a/file"), content(store, "a/taken")) == (b"ours", b"theirs")
-
-
-def test_rename_onto_itself_is_refused(store: Store) -> None:
-    etag = store.create("a/file", b"ours")
-    with pytest.raises(PathExists):
-        store.rename("a/file", "a/file", etag)
-    assert content(store, "a/file") == b"ours"
-
-
-def test_rename_of_another_content_than_meant_is_refused(store: Store) -> None:
+@pytest.mark.parametrize(
+    ("source", "target", "etag", "error"),
+    [
+        ("a/file", "a/taken", "newest", PathExists),
+        ("a/file", "a/file", "newest", PathExists),
+        ("a/file", "a/free", "spent", PathChanged),
+        ("a/gone", "a/moved", "moved", PathMissing),
+        ("a/file", "none/file", "newest", PathMissing),
+    ],
+    ids=["a taken target", "itself", "another content than meant", "a second time", "a folder that does not exist"],
+)
+def test_rename_is_refused_and_changes_nothing(
+    store: Store, source: str, target: str, etag: str, error: type[MirrorError]
+) -> None:
     spent = store.create("a/file", b"one")
-    store.replace("a/file", b"two", spent)
-    with pytest.raises(PathChanged):
-        store.rename("a/file", "a/target", spent)
-    assert store.head("a/target") is None
+    etags = {"spent": spent, "newest": store.replace("a/file", b"two", spent), "moved": store.create("a/gone", b"x")}
+    store.create("a/taken", b"theirs")
+    store.rename("a/gone", "a/moved", etags["moved"])
+    before = store.list("a")
+    with pytest.raises(error) as refused:
+        store.rename(source, target, etags[etag])
+    assert refused.value.facts["path"] == (target if error is PathExists or "none" in target else source)
+    assert store.list("a") == before
     assert content(store, "a/file") == b"two"
-
-
-def test_rename_a_second_time_finds_the_source_gone_before_the_target_taken(store: Store) -> None:
-    etag = store.create("a/file", b"one")
-    store.rename("a/file", "a/target", etag)
-    with pytest.raises(PathMissing) as refused:
-        store.rename("a/file", "a/target", etag)
-    assert refused.value.facts["path"] == "a/file"
-    assert content(store, "a/target") == b"one"
-
-
-def test_rename_into_a_folder_that_does_not_exist_is_refused(store: Store) -> None:
-    etag = store.create("a/file", b"one")
-    with pytest.raises(PathMissing):
-        store.rename("a/file", "none/file", etag)
-    assert content(store, "a/file") == b"one"
     assert store.folder_identity("none") is None
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from enum import Enum
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -67,10 +67,6 @@ class OneLakeAddress:
         if "/".join(folder) != LANDING_ZONE:
             raise ValueError(f"expected a URL that ends with /{LANDING_ZONE}, got {_shown(parts)!r}")
         return cls(workspace.lower(), item.lower(), f"https://{parts.netloc}")
-
-    def below(self, path: str) -> OneLakeAddress:
-        """Return a folder below this one."""
-        return replace(self, folder=f"{self.folder}/{path}")
 
     @property
     def host(self) -> str:

@@ -6,11 +6,13 @@ from collections.abc import Callable
 
 import pytest
 from azure.core.exceptions import ServiceResponseError
+from hypothesis import given
+from hypothesis import strategies as st
 
 from mirror_assets.errors import ErrorCode, MirrorError, RetryError, SettingError, StopError, UnknownOutcome
 from mirror_assets.zones import PathChanged, PathExists, PathMissing
 from mirror_assets.zones.errors import STORE_UNAVAILABLE
-from mirror_assets.zones.onelake.requests import Requests
+from mirror_assets.zones.onelake.requests import Requests, RetryPolicy
 from mirror_assets_tests.errors import Expected, raises, raises_row
 from mirror_assets_tests.zones.onelake.wire import Clock, Reply, refused, store_over
 
@@ -111,12 +113,6 @@ def test_a_write_that_may_have_worked_ends_unknown_whatever_came_last() -> None:
             service.write()
 
 
-def test_a_write_that_was_never_begun_ends_as_throttled() -> None:
-    service = without_end(THROTTLED)
-    with raises(RetryError, ErrorCode.STORE_THROTTLED, match="paused or overloaded"):
-        service.write()
-
-
 def test_a_read_ends_as_unavailable() -> None:
     with raises_row(STORE_UNAVAILABLE, match=r"repeatedly for 1[0-9][0-9] s"):
         without_end(BUSY).read()
@@ -125,7 +121,6 @@ def test_a_read_ends_as_unavailable() -> None:
 @pytest.mark.parametrize(
     ("answer", "error", "words"),
     [
-        ((404, "FilesystemNotFound"), (SettingError, ErrorCode.ITEM_MISSING), "copy the landing zone's URL"),
         (
             (401, "InvalidAuthenticationInfo"),
             (SettingError, ErrorCode.TOKEN_REFUSED),
@@ -161,11 +156,49 @@ def test_a_pause_longer_than_the_limit_is_not_begun() -> None:
     assert clock.slept == []
 
 
-@pytest.mark.parametrize("ask", [Service.read, Service.write])
-@pytest.mark.parametrize("mistake", [TypeError("ours"), KeyError("ours"), AttributeError("ours"), ValueError("ours")])
-def test_a_mistake_of_ours_is_not_asked_again(ask: Ask, mistake: Exception) -> None:
-    service = Service(mistake, DONE)
-    with pytest.raises(type(mistake), match="ours"):
-        ask(service)
-    assert service.requested == 1
-    assert service.clock.slept == []
+JITTERS = st.floats(0, 1, exclude_max=True)
+
+
+@given(st.integers(0, 60), JITTERS)
+def test_pauses_double_up_to_the_longest_within_the_jitters_bounds(attempt: int, jitter: float) -> None:
+    policy = RetryPolicy(first_pause=0.5, longest_pause=20.0, jitter=lambda: jitter)
+    whole = min(20.0, 0.5 * 2**attempt)
+    assert whole / 2 <= policy.pause(attempt, None) <= whole
+
+
+@given(st.integers(0, 60), st.floats(0, 3600), JITTERS)
+def test_retry_after_is_waited_in_full_and_hardly_longer(attempt: int, requested: float, jitter: float) -> None:
+    policy = RetryPolicy(longest_pause=20.0, jitter=lambda: jitter)
+    assert requested <= policy.pause(attempt, requested) <= requested + 2.0
+
+
+def ask_in_vain(clock: Clock, limit_seconds: float, meanwhile: float = 0.0) -> int:
+    """How often a request is asked that never gets an answer; each try takes, or moves the clock by, `meanwhile`."""
+    requested = 0
+
+    def call() -> None:
+        nonlocal requested
+        requested += 1
+        clock.now += meanwhile
+        raise ServiceResponseError("aborted")
+
+    with raises_row(STORE_UNAVAILABLE):
+        Requests("root", clock.policy(limit_seconds)).read("file", call)
+    return requested
+
+
+@given(st.floats(0, 300))
+def test_retries_wait_no_longer_than_the_limit(limit_seconds: float) -> None:
+    clock = Clock()
+    ask_in_vain(clock, limit_seconds)
+    assert sum(clock.slept) <= limit_seconds
+
+
+def test_tries_count_against_the_limit_too() -> None:
+    assert ask_in_vain(Clock(), 120.0, meanwhile=60.0) == 2
+
+
+def test_a_clock_that_jumps_back_does_not_make_it_endless() -> None:
+    clock = Clock()
+    ask_in_vain(clock, 120.0, meanwhile=-3600.0)
+    assert sum(clock.slept) <= 120.0

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from mirror_assets.errors import UnknownOutcome
-from mirror_assets.zones import PathExists, PathMissing
+from mirror_assets.zones import PathMissing
 from mirror_assets.zones.errors import STORE_UNAVAILABLE
 from mirror_assets.zones.onelake.onelake_store import OneLakeStore
 from mirror_assets_tests.errors import raises_row
@@ -106,23 +106,6 @@ def test_an_upload_that_gets_no_answer_ends_unknown(
     onelake.faults.add(Fault(NEVER, on=operation, times=9))
     with pytest.raises(UnknownOutcome, match="has no effect yet"):
         store.upload(source, "file")
-
-
-def test_a_flush_that_comes_late_finds_another_etag(
-    onelake: LoopbackOneLake, store: OneLakeStore, source: Path
-) -> None:
-    onelake.faults.add(Fault(Hold(), on=Operation.FLUSH))
-    info = store.upload(source, "file")
-    (held,) = onelake.faults.held
-    assert held.release().status == 412
-    assert info == store.head("file")
-
-
-def test_an_upload_never_touches_a_file_that_is_there(store: OneLakeStore, item: LoopbackItem, source: Path) -> None:
-    item.write("file", b"theirs")
-    with pytest.raises(PathExists):
-        store.upload(source, "file")
-    assert item.read("file") == b"theirs"
 
 
 def test_a_rename_whose_reply_was_lost_is_unknown(
