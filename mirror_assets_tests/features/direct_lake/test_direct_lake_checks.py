@@ -14,7 +14,7 @@ from mirror_assets.definitions import build_definitions
 from mirror_assets.features.direct_lake import guardrails
 from mirror_assets.orchestration.translator import AssetKind, asset_key
 from mirror_assets_tests.asset_kinds import kind_of
-from mirror_assets_tests.orchestration.lakes import CHECKS, READ_DIRECTLY, TABLE, Shop, evaluated
+from mirror_assets_tests.features.direct_lake.lakes import CHECKS, READ_DIRECTLY, TABLE, Shop, evaluated
 from mirror_assets_tests.source.handmade import commit_file
 
 
