@@ -253,5 +253,6 @@ def _end_evaluation(context: dg.OpExecutionContext, assets: MirrorAssets, compos
     materialize_status(context, assets, composed, LONGEST_SECONDS / 10)
     for feature in assets.config.all_features:
         feature.after_checks(assets.config)
+    landing = [assets.key(AssetKind.LANDING, name) for name in assets.config.names]
     with failing():
-        require_own_assets(context.instance, context.run, assets.keys(AssetKind.LANDING))
+        require_own_assets(context.instance, context.run, landing)

@@ -1,4 +1,4 @@
-"""Dagster's names for a table by default, and names that Dagster accepts."""
+"""How checks run: as steps of asset runs, with failed runs, and for many tables at once."""
 
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import TimeoutError as NotDone
@@ -303,13 +303,10 @@ class TableChecks:
         except NotDone:
             waiting = [table for future, table in futures.items() if not future.done()]
             warn(f"{len(waiting)} tables are left alone: no answer within {LONGEST_SECONDS:.0f} s")
-            yield from (EvaluatedTable(table.name, [self._unanswered(table)]) for table in waiting)
-
-    def _unanswered(self, table: TableSettings) -> EvaluatedCheck:
-        """Return the result for a table whose checks have not ended in time."""
-        error = CHECKS_LATE(table=table.name, seconds=LONGEST_SECONDS)
-        first = self.selected(table)[0]
-        return self._evaluated(table, first, self._unable(table, first, error))
+            for table in waiting:
+                error, first = CHECKS_LATE(table=table.name, seconds=LONGEST_SECONDS), self.selected(table)[0]
+                late = self._evaluated(table, first, self._unable(table, first, error))
+                yield EvaluatedTable(table.name, [late])
 
     def _unable(self, table: TableSettings, check: Check, error: MirrorError) -> CheckResult:
         """Return the result of a check that can't run."""

@@ -9,7 +9,6 @@ from __future__ import annotations
 import hashlib
 import time
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import datetime, timezone
 from typing import Final
 
@@ -80,17 +79,24 @@ def staged_metadata(record: SliceRecord, seconds: Mapping[str, float] | None = N
     """
     key, read, written = record.slice, record.read, record.markers
     chunk = f", chunk {record.chunk}" if record.chunk else ""
-    return {
+    metadata: dict[str, MetadataItem] = {
         "summary": f"{versions(key, record.kind)}{chunk}: {count(read.total, 'row')} read, {changes(written)} written "
         f"in {count(len(record.parts), 'part')} of {size(record.bytes)}",
         "dagster/partition_row_count": written.total,
         "rows_read": read.total,
         **_seconds(seconds),
         "bytes": record.bytes,
-        **_last_commit(record),
-        **_compared(record),
-        **_noted_commits(record.unproved_commits, record.commits_by_files),
     }
+    if record.last_commit_ms is not None:
+        at = datetime.fromtimestamp(record.last_commit_ms / 1000, timezone.utc)
+        metadata["last_commit"] = dg.MetadataValue.timestamp(at)
+    if (compared := record.compared) is not None:
+        files = f"{count(compared.files, 'file')} of {size(compared.bytes)}"
+        reason = f", because {compared.because}" if compared.because else ""
+        metadata["read_by_files"] = (
+            f"{files} that differ between versions {compared.before} and {compared.last}{reason}"
+        )
+    return metadata | _noted_commits(record.unproved_commits, record.commits_by_files)
 
 
 def landed_metadata(
@@ -187,23 +193,6 @@ def changes(rows: MarkerCounts) -> str:
     return ", ".join(count(number, noun) for noun, number in named.items() if number) or "no change"
 
 
-def _last_commit(record: SliceRecord) -> dict[str, MetadataItem]:
-    """Return the time of the slice's last commit, if it is known."""
-    if record.last_commit_ms is None:
-        return {}
-    at = datetime.fromtimestamp(record.last_commit_ms / 1000, timezone.utc)
-    return {"last_commit": dg.MetadataValue.timestamp(at)}
-
-
-def _compared(record: SliceRecord) -> dict[str, MetadataItem]:
-    """Return how the slice was read, if it was read by files."""
-    if (compared := record.compared) is None:
-        return {}
-    reason = f", because {compared.because}" if compared.because else ""
-    files = f"{count(compared.files, 'file')} of {size(compared.bytes)}"
-    return {"read_by_files": f"{files} that differ between versions {compared.before} and {compared.last}{reason}"}
-
-
 def _noted_commits(unproved: int, by_files: int) -> dict[str, MetadataItem]:
     """Return the numbers of commits that a person may want to check; most slices have none."""
     counted = {"commits_unproved": unproved, "commits_by_files": by_files}
@@ -272,70 +261,41 @@ def _table_schema(
     return dg.TableSchema([described(name, type_) for name, type_ in columns])
 
 
-def mirror_event(
-    assets: MirrorAssets, status: MonitoredTable, manifest: Manifest | None, data_version: str
-) -> dg.AssetMaterialization:
-    """Return the materialization of a mirrored table that has changed.
-
-    `manifest` is what has landed; without it, no version of the source is named.
-    """
-    columns = {} if manifest is None else columns_metadata(assets, AssetKind.MIRROR, status.name, manifest)
-    return dg.AssetMaterialization(
-        assets.key(AssetKind.MIRROR, status.name),
-        metadata={**mirrored_metadata(assets.config, status, manifest), **columns},
-        tags={DATA_VERSION_TAG: data_version},
-    )
-
-
-@dataclass(frozen=True)
-class MirrorMark:
-    """What is new when it changes: state, processed rows, and epoch, version and columns, empty while unknown.
-
-    It is the data version of a materialization, so a new process knows what was recorded.
-    """
-
-    state: str
-    processed_rows: int
-    contents: str = ""
-
-    def __str__(self) -> str:
-        return f"{self.state} {self.processed_rows} {self.contents}".rstrip()
-
-    @classmethod
-    def parse(cls, text: str) -> MirrorMark | None:
-        """Return the mark that the text is, or None."""
-        state, _, rest = text.partition(" ")
-        rows, _, contents = rest.partition(" ")
-        return cls(state, int(rows), contents) if rows.isdecimal() else None
-
-    @classmethod
-    def of(cls, status: MonitoredTable, manifest: Manifest | None, before: MirrorMark | None) -> MirrorMark:
-        """Return the table's mark; its contents are those of `before` while the mirror has not applied everything."""
-        contents = before.contents if before is not None else ""
-        if manifest is not None and manifest.loading is None and status.has_applied(manifest):
-            columns = repr([(column.name, column.type) for column in manifest.columns])
-            digest = hashlib.sha256(columns.encode()).hexdigest()[:8]
-            contents = f"{manifest.epoch}.{manifest.covered} {digest}"
-        return cls(status.state.value, status.processed_rows, contents)
-
-
 class ChangedMirrors:
-    """Makes the events of mirrored tables that have changed since their newest materialization in Dagster."""
+    """Makes the events of mirrored tables that have changed since their newest materialization in Dagster.
+
+    The data version of an event is its mark: state, processed rows, and epoch, version and columns, if they are known.
+    """
 
     def __init__(self, instance: dg.DagsterInstance, assets: MirrorAssets) -> None:
         """Read the marks of the tables' newest materializations, by one query."""
-        self._assets, self._marks = assets, dict[TableName, MirrorMark]()
+        self._assets, self._marks = assets, dict[TableName, str]()
         names = {assets.key(AssetKind.MIRROR, name): name for name in assets.config.names}
         for key, entry in instance.get_latest_materialization_events(list(names)).items():
             newest = entry.asset_materialization if entry else None
-            mark = MirrorMark.parse((newest.tags or {}).get(DATA_VERSION_TAG, "")) if newest else None
-            if mark is not None:
-                self._marks[names[key]] = mark
+            self._marks[names[key]] = (newest.tags or {}).get(DATA_VERSION_TAG, "") if newest else ""
 
     def event(self, status: MonitoredTable | None, manifest: Manifest | None) -> dg.AssetMaterialization | None:
         """Return the event of a table that has changed; `manifest` is what has landed, if that could be read."""
         if status is None:
             return None
-        before = self._marks.get(status.name)
-        mark = MirrorMark.of(status, manifest, before)
-        return None if mark == before else mirror_event(self._assets, status, manifest, str(mark))
+        before = self._marks.get(status.name, "")
+        mark = _mark(status, manifest, before)
+        if mark == before:
+            return None
+        columns = {} if manifest is None else columns_metadata(self._assets, AssetKind.MIRROR, status.name, manifest)
+        return dg.AssetMaterialization(
+            self._assets.key(AssetKind.MIRROR, status.name),
+            metadata={**mirrored_metadata(self._assets.config, status, manifest), **columns},
+            tags={DATA_VERSION_TAG: mark},
+        )
+
+
+def _mark(status: MonitoredTable, manifest: Manifest | None, before: str) -> str:
+    """Return the table's mark; its contents are those of `before` while the mirror has not applied everything."""
+    contents = before.split(" ", 2)[2:]
+    if manifest is not None and manifest.loading is None and status.has_applied(manifest):
+        columns = repr([(column.name, column.type) for column in manifest.columns])
+        digest = hashlib.sha256(columns.encode()).hexdigest()[:8]
+        contents = [f"{manifest.epoch}.{manifest.covered} {digest}"]
+    return " ".join([status.state.value, str(status.processed_rows), *contents])

@@ -1,8 +1,8 @@
-"""Dagster's names for a table by default, and names that Dagster accepts."""
+"""The assets of a configuration: their keys and specs, and the names of everything else."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 import dagster as dg
 
@@ -49,10 +49,6 @@ class MirrorAssets:
     spark: str | None = None
     _translated: dict[tuple[AssetKind, TableName], dg.AssetSpec] = field(default_factory=dict, init=False, repr=False)
 
-    def with_config(self, config: Config) -> MirrorAssets:
-        """Return the assets of another configuration of the same mirror."""
-        return replace(self, config=config)
-
     def key(self, kind: AssetKind, table: TableName) -> dg.AssetKey:
         """Return the key of the table's asset. Raises TABLE_UNKNOWN."""
         if (kind, table) not in self._translated:
@@ -96,10 +92,6 @@ class MirrorAssets:
     def out(self) -> dg.Out:
         """Where the outputs of ops go: memory. Dagster's default and the project's IO manager would store them."""
         return dg.Out(io_manager_key=self.full_name(OUTPUTS))
-
-    def keys(self, *kinds: AssetKind) -> list[dg.AssetKey]:
-        """Return the keys of these assets of all tables."""
-        return [self.key(kind, name) for name in self.config.names for kind in kinds]
 
     @property
     def groups(self) -> list[str]:

@@ -1,4 +1,4 @@
-"""Dagster's names for a table by default, and names that Dagster accepts."""
+"""Tags of runs, and how a step fails, stops or is canceled."""
 
 from __future__ import annotations
 

@@ -11,7 +11,7 @@ import threading
 import time
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 
 import dagster as dg
@@ -275,7 +275,7 @@ class Rediscovery:
         if not self.assets.config.discovered.rules or (self._work is not None and self._work.is_alive()):
             return
         if self._found is not None:  # the definitions were reloaded, and this process still runs
-            self.assets, self._found = self.assets.with_config(self._found), None
+            self.assets, self._found = replace(self.assets, config=self._found), None
         elif time.monotonic() >= self._due:
             self._due = time.monotonic() + _SCAN_SECONDS
             scan = partial(self._scan, server, reload_seconds)

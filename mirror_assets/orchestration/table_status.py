@@ -104,13 +104,8 @@ def read_status(project: Project, names: Sequence[str], pool: DaemonPool, limit:
     After `limit` seconds, tables without an answer are unreadable; None waits for all.
     """
     deadline = None if limit is None else time.monotonic() + limit
-    mirror, notes, errors = (
-        _MirrorTables.of(project.mirror().at_once(), project.store),
-        list[str](),
-        list[MirrorError](),
-    )
-    if mirror.error is not None:  # what has landed is shown all the same
-        errors.append(mirror.error)
+    mirror, notes = _MirrorTables.of(project.mirror().at_once(), project.store), list[str]()
+    errors = [] if mirror.error is None else [mirror.error]  # what has landed is shown all the same
     problems = ProblemFile()
     try:
         problems = ProblemStore(project.store).read()

@@ -42,7 +42,7 @@ _PRE, _POST = "update_preimage", "update_postimage"
 
 @dataclass(frozen=True)
 class ScanCounter:
-    """A RowCounter that reads the slice's scans."""
+    """Counts the rows of the slice's scans."""
 
     context: TableContext
     record: SliceRecord
@@ -263,7 +263,7 @@ def check_rows(context: TableContext, record: SliceRecord) -> CheckResult:
     newest, attempt = context.newest_row_check, (record.attempt, record.etags)
     if attempt not in newest:
         newest.clear()
-        newest[attempt] = row_conservation(_slice_rows(context, record), ScanCounter(context, record))
+        newest[attempt] = row_conservation(_slice_rows(context, record), ScanCounter(context, record).count)
     return newest[attempt]
 
 

@@ -6,9 +6,9 @@ task twice that ran twice. So a count that differs starts a second count, and on
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Final, Protocol
+from typing import Final
 
 from mirror_assets.landing.format import ScannedRows, SliceKind, SliceRecord
 from mirror_assets.verify.check_result import CheckResult
@@ -59,11 +59,8 @@ class ScannedCounts:
     kept: Mapping[int, CountedRows]
 
 
-class RowCounter(Protocol):
-    """Reads the rows of a slice again, to count them."""
-
-    def count(self) -> ScannedCounts:
-        """Return the counts of one complete reading, whatever number of times Spark runs its tasks."""
+RowCounter = Callable[[], ScannedCounts]
+"""Reads the rows of a slice again; returns the counts, whatever number of times Spark runs its tasks."""
 
 
 @dataclass(frozen=True)
@@ -123,16 +120,18 @@ def row_conservation(rows: SliceRows, counter: RowCounter | None = None) -> Chec
         balances = ledger.by_footers
         problems = _problems(rows, seen, balances)
     if problems and counter is not None:
-        seen = _Seen.counted(counter.count())
+        seen = _Seen.counted(counter())
         problems = _problems(rows, seen, balances)
         problems += _differing_commits(rows, seen, balances) if problems else []
-    return CheckResult(
-        ROW_CONSERVATION,
-        tuple(f"{record.table}, {problem}" for problem in problems),
-        _metadata(record, seen, balances),
-        warning=_warning(record, balances),
-        unproved=len(balances.unproved),
-    )
+    unproved = len(balances.unproved)
+    metadata: dict[str, int | float | str] = {
+        "read": seen.kept.new + seen.kept.old,
+        "written": record.markers.total,
+        "commits_proved": len(balances.commits) - unproved,
+        "commits_unproved": unproved,
+    }
+    texts = tuple(f"{record.table}, {problem}" for problem in problems)
+    return CheckResult(ROW_CONSERVATION, texts, metadata, warning=_warning(record, balances), unproved=unproved)
 
 
 def _of_repair(record: SliceRecord) -> CheckResult:
@@ -153,7 +152,10 @@ def _problems(rows: SliceRows, seen: _Seen, balances: Balances, *, most_change_f
         if rows.by_commit:
             is_few = most_change_files is None or len(balances.change_files) <= most_change_files
             found += _kind_problems(rows, seen.read, balances, with_change_files=is_few)
-    return [f"{_versions(rows.record)}: {problem}" for problem in found]
+    key = rows.record.slice
+    is_one = rows.record.kind is SliceKind.SNAPSHOT or key.first == key.last
+    versions = f"version {key.last}" if is_one else f"versions {key.first} to {key.last}"
+    return [f"{versions}: {problem}" for problem in found]
 
 
 def _landed_problems(record: SliceRecord, kept: CountedRows, balances: Balances) -> Iterator[str]:
@@ -229,16 +231,6 @@ def _differing_commits(rows: SliceRows, seen: _Seen, balances: Balances) -> list
     return [*found[:_SAMPLES], *more]
 
 
-def _metadata(record: SliceRecord, seen: _Seen, balances: Balances) -> dict[str, int | float | str]:
-    unproved = len(balances.unproved)
-    return {
-        "read": seen.kept.new + seen.kept.old,
-        "written": record.markers.total,
-        "commits_proved": len(balances.commits) - unproved,
-        "commits_unproved": unproved,
-    }
-
-
 def _warning(record: SliceRecord, balances: Balances) -> str:
     """Return what a person should know of a slice that may land: wrong statistics, unproved and odd commits."""
     texts = list[str]()
@@ -253,10 +245,3 @@ def _warning(record: SliceRecord, balances: Balances) -> str:
         more = f", and {len(odd) - _SAMPLES:,} more" if len(odd) > _SAMPLES else ""
         texts.append(f"{'; '.join(odd[:_SAMPLES])}{more}")
     return f"{record.table}: {'. '.join(texts)}" if texts else ""
-
-
-def _versions(record: SliceRecord) -> str:
-    key = record.slice
-    if record.kind is SliceKind.SNAPSHOT or key.first == key.last:
-        return f"version {key.last}"
-    return f"versions {key.first} to {key.last}"

@@ -170,11 +170,6 @@ class CheckedFolder:
         """The files that Fabric reads: those without a leading underscore."""
         return tuple(info for info in self.listing if not info.name.startswith("_"))
 
-    @property
-    def is_serviced(self) -> bool:
-        """Whether Fabric has moved files of this table folder into its own subfolders."""
-        return any(info.name in (PROCESSED, READY_TO_DELETE) for info in self.listing)
-
     @cached_property
     def files(self) -> dict[int, CommittedFile]:
         """The committed files by number."""
@@ -193,7 +188,9 @@ class CheckedFolder:
 
     def may_lack(self, number: int, applied: int | None, lowest: int) -> bool:
         """Whether the replicator may have removed the file; if `applied` is unknown, its subfolders decide."""
-        return number <= applied if applied is not None else self.is_serviced and number < lowest
+        if applied is not None:
+            return number <= applied
+        return number < lowest and any(info.name in (PROCESSED, READY_TO_DELETE) for info in self.listing)
 
 
 def _folder_problems(store: Store, folder: CheckedFolder, applied: int | None) -> Iterator[str]:

@@ -232,7 +232,8 @@ class RunningLedger:
             files.append(FileChange(path, before, after, changes_data, is_overwritten))
             self._live[path] = after
         changes = tuple(dict.fromkeys(file.key for file in actions.change_files))
-        return CommitFiles(version, tuple(files), changes, _shortened(found))
+        more = [f"and {len(found) - _SAMPLES:,} more of this kind"] if len(found) > _SAMPLES else []
+        return CommitFiles(version, tuple(files), changes, (*found[:_SAMPLES], *more))
 
     def stored_rows(self, path: str) -> int | None:
         """Return a file's rows by the statistics of its add, in these commits or before them, else of its remove."""
@@ -291,11 +292,6 @@ def _contradictions(
     if stored is not None and any(file.hidden_rows > stored for file in come.values()):
         found.append(f"hides more rows of {path} than the {stored:,} that it has by its statistics")
     return found
-
-
-def _shortened(found: list[str]) -> tuple[str, ...]:
-    more = [f"and {len(found) - _SAMPLES:,} more of this kind"] if len(found) > _SAMPLES else []
-    return (*found[:_SAMPLES], *more)
 
 
 def _sum(numbers: Iterable[int | None]) -> int | None:

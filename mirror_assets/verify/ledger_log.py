@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from functools import cache, cached_property, partial
 
 import pyarrow as pa
@@ -36,31 +35,6 @@ from mirror_assets.verify.ledger import (
 _AUDITED_AT_ONCE = 256
 
 
-@dataclass(frozen=True)
-class FooterRows:
-    """Reads the numbers of rows in Parquet files of a table, of which each footer is read once."""
-
-    log: DeltaLog
-
-    @cached_property
-    def _known(self) -> dict[str, int | None]:
-        return {}
-
-    def read(self, paths: Iterable[str]) -> Mapping[str, int | None]:
-        """Return the rows of each file; None for one that was deleted or is damaged."""
-        wanted = [path for path in dict.fromkeys(paths) if path not in self._known]
-        self._known.update(zip(wanted, self.log.files.each(self._rows, wanted), strict=True))
-        return self._known
-
-    def _rows(self, path: str) -> int | None:
-        try:
-            with self.log.files.open(self.log.files.paths.decoded(path)) as file:
-                rows: int = pq.read_metadata(file).num_rows
-                return rows
-        except (FileNotFoundError, pa.ArrowInvalid):
-            return None
-
-
 _ReadLog = Callable[[], tuple[tuple[CommitFiles, ...], StoredRows]]
 
 
@@ -75,13 +49,14 @@ class SliceLedger:
 
         `read_again` returns the same without delta-rs' list of live files, for `by_footers`.
         """
-        self._read, self._read_again, self._footers = read, read_again, FooterRows(log)
+        self._log, self._read, self._read_again = log, read, read_again
+        self._footers: dict[str, int | None] = {}
 
     @cached_property
     def by_statistics(self) -> Balances:
         """The balances by the statistics in the log; footers are read only of files without."""
         commits, known = self._read()
-        footers = self._footers.read(path for path in _counted(commits) if known(path) is None)
+        footers = self._read_footers(path for path in _counted(commits) if known(path) is None)
 
         def stored(path: str) -> int | None:
             rows = known(path)
@@ -94,7 +69,7 @@ class SliceLedger:
         """The balances by the footers of all files that decide; statistics count only for lost files."""
         commits, known = self._read_again()
         paths = _counted(commits)
-        footers = self._footers.read(paths)
+        footers = self._read_footers(paths)
         wrong = tuple(
             f"{path} has {rows:,} rows by its footer, {said:,} by its statistics"
             for path in paths
@@ -109,13 +84,27 @@ class SliceLedger:
 
     def rows_in(self, paths: Sequence[str]) -> int | None:
         """Return the rows in these Parquet files by their footers; None if one is lost."""
-        footers, total = self._footers.read(paths), 0
+        footers, total = self._read_footers(paths), 0
         for path in paths:
             rows = footers[path]
             if rows is None:
                 return None
             total += rows
         return total
+
+    def _read_footers(self, paths: Iterable[str]) -> Mapping[str, int | None]:
+        """Return the rows of each file, whose footer is read once; None for one that was deleted or is damaged."""
+
+        def rows(path: str) -> int | None:
+            try:
+                with self._log.files.open(self._log.files.paths.decoded(path)) as file:
+                    return int(pq.read_metadata(file).num_rows)
+            except (FileNotFoundError, pa.ArrowInvalid):
+                return None
+
+        wanted = [path for path in dict.fromkeys(paths) if path not in self._footers]
+        self._footers.update(zip(wanted, self._log.files.each(rows, wanted), strict=True))
+        return self._footers
 
 
 def commits_ledger(log: DeltaLog, first: int, last: int) -> SliceLedger:

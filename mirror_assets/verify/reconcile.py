@@ -67,15 +67,28 @@ def reconcile(spark: SparkSession, request: ReconcileRequest, report: Report = l
         if not DeltaTable.isDeltaTable(spark, request.mirror):
             return Reconciliation(request.table, ReconcileState.MISSING, request.version)
     read = opened(spark, request)
-    if read.is_at(request.equal_at):
-        return _unchanged(request, started)
+    if request.equal_at is not None and read.is_at(request.equal_at):
+        return Reconciliation(
+            table=request.table,
+            state=ReconcileState.EQUAL,
+            version=request.version,
+            source_rows=request.equal_at.rows,
+            mirror_rows=request.equal_at.rows,
+            seconds=round(time.monotonic() - started, 3),
+            since=request.since,
+            is_unchanged=True,
+        )
     totals = all_totals(request, read, report)
     buckets = totals.differing
     if buckets:
         report(f"{len(buckets):,} of {BUCKETS:,} buckets of keys differ; comparing their rows")
     with source_errors(request):
         columns, samples = _differences(read, buckets) if buckets else ((), ())
-    state, reason = _state(request, read, totals)
+    is_other = read.source_id != request.source_id
+    if totals.differing or read.unfit:
+        state = ReconcileState.DIFFERENT
+    else:
+        state = ReconcileState.OUTDATED if is_other else ReconcileState.EQUAL
     return Reconciliation(
         table=request.table,
         state=state,
@@ -86,34 +99,10 @@ def reconcile(spark: SparkSession, request: ReconcileRequest, report: Report = l
         samples=samples,
         ignored_columns=read.ignored,
         seconds=round(time.monotonic() - started, 3),
-        reason=reason,
+        reason="the source was made again: it has another table id than the mirrored table" if is_other else "",
         since=request.since,
         equal_versions=read.versions(totals.source_rows) if state is ReconcileState.EQUAL else None,
         share=read.share,
-    )
-
-
-def _state(request: ReconcileRequest, read: OpenedTables, totals: Totals) -> tuple[ReconcileState, str]:
-    """Return the state, and that the source is another table than the mirrored one."""
-    is_other = read.source_id != request.source_id
-    reason = "the source was made again: it has another table id than the mirrored table" if is_other else ""
-    if totals.differing or read.unfit:
-        return ReconcileState.DIFFERENT, reason
-    return (ReconcileState.OUTDATED if is_other else ReconcileState.EQUAL), reason
-
-
-def _unchanged(request: ReconcileRequest, started: float) -> Reconciliation:
-    """Return the result for tables that are still at the versions that were found equal."""
-    rows = request.equal_at.rows if request.equal_at else None
-    return Reconciliation(
-        table=request.table,
-        state=ReconcileState.EQUAL,
-        version=request.version,
-        source_rows=rows,
-        mirror_rows=rows,
-        seconds=round(time.monotonic() - started, 3),
-        since=request.since,
-        is_unchanged=True,
     )
 
 
@@ -146,9 +135,9 @@ class OpenedTables:
             rows=rows,
         )
 
-    def is_at(self, equal: EqualVersions | None) -> bool:
+    def is_at(self, equal: EqualVersions) -> bool:
         """Return whether both tables are the ones that were equal, at the same versions."""
-        return equal is not None and not self.unfit and equal == self.versions(equal.rows)
+        return not self.unfit and equal == self.versions(equal.rows)
 
 
 @dataclass(frozen=True)

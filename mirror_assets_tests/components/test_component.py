@@ -64,7 +64,7 @@ def test_translation_maps_keys_groups_and_owners_with_templates() -> None:
         "key": "fabric/{{ schema }}/{{ table if stage == 'mirror' else table ~ '_' ~ stage }}",
         "group_name": "{{ schema }}_mirror",
         "owners": ["team:data"],
-        "automation_condition": "{{ automation_condition.eager() if stage == 'history' else none }}",
+        "automation_condition": "{{ automation_condition.eager() if stage == 'mirror' else none }}",
     }
     defs = loaded({"translation": translation, "name": "fabric"})
     graph = defs.resolve_asset_graph()

@@ -1,8 +1,6 @@
 """A mirror of tables that don't exist, for tests of names and records."""
 
-from __future__ import annotations
-
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 import dagster as dg
@@ -17,6 +15,30 @@ def assets_of(tables: Sequence[TableName], settings: str = "keys: [id]") -> Mirr
     lines = [f"  {table}: {{source: ./{table}, {settings}}}" for table in tables]
     text = "\n".join(["landing_zone: {path: ./landing}", "mirror: {path: ./mirror}", "tables:", *lines])
     return MirrorAssets(parse_config(text.encode(), Path("/nowhere/mirror.yaml"), {}))
+
+
+def run_work(
+    work: Callable[[dg.OpExecutionContext], object],
+    job: str = "mirror_all",
+    instance: dg.DagsterInstance | None = None,
+    tags: Mapping[str, str] | None = None,
+) -> dg.ExecuteInProcessResult:
+    """Do the work in a run of a job with this name."""
+
+    @dg.op(name="work", out={})
+    def op(context: dg.OpExecutionContext) -> None:
+        work(context)
+
+    made = dg.GraphDefinition(job, node_defs=[op]).to_job()
+    return made.execute_in_process(instance=instance, tags=dict(tags or {}), raise_on_error=False)
+
+
+def failure_of(result: dg.ExecuteInProcessResult) -> dg.Failure:
+    """Return what the one failed step of the run says."""
+    (failed,) = [event for event in result.all_events if event.is_step_failure]
+    shown = failed.step_failure_data.user_failure_data
+    assert shown is not None
+    return dg.Failure(shown.description or "", metadata=shown.metadata)
 
 
 def evaluate(sensor: dg.SensorDefinition, context: dg.SensorEvaluationContext) -> object:

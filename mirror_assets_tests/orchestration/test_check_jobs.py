@@ -5,7 +5,6 @@ from __future__ import annotations
 import shutil
 import threading
 import time
-from collections.abc import Iterator
 from pathlib import Path
 from typing import NoReturn
 
@@ -34,17 +33,12 @@ from mirror_assets.source.commits import SourceState
 from mirror_assets.source.log import DeltaLog
 from mirror_assets.zones import LocalStore
 from mirror_assets.zones.errors import STORE_UNAVAILABLE
+from mirror_assets_tests.orchestration.mirrors import failure_of
 from mirror_assets_tests.pipeline.paper import TABLE, Paper
 
 _LAG = dg.AssetCheckKey(asset_key(AssetKind.LANDING, TABLE), "lag")
 _NOT_FAILING = dg.AssetCheckKey(asset_key(AssetKind.LANDING, TABLE), "not_failing")
 _ORDER = dg.AssetCheckKey(asset_key(AssetKind.CHANGES, TABLE), "row_order")
-
-
-@pytest.fixture
-def instance() -> Iterator[dg.DagsterInstance]:
-    with dg.instance_for_test() as opened:
-        yield opened
 
 
 @pytest.fixture
@@ -138,26 +132,21 @@ def test_only_a_check_that_fails_is_recorded_when_the_table_is_late(paper: Paper
     assert "lag" not in _evaluated(instance, _run(paper.config, instance)), "late for longer is no change"
 
 
+@pytest.mark.parametrize("met_by_a_run", [False, True])
 def test_a_source_that_is_gone_is_one_failed_check_and_the_others_stay(
-    paper: Paper, instance: dg.DagsterInstance
+    paper: Paper, instance: dg.DagsterInstance, *, met_by_a_run: bool
 ) -> None:
     shutil.rmtree(paper.lake / "_delta_log")
+    if met_by_a_run:
+        with pytest.raises(MirrorError) as met:
+            plan_table(paper.context)
+        note_failure(paper.context, met.value, pytest.fail)
     found = _results(instance, _run(paper.config, instance))
     told = [one.check_name for one in found if "is not a Delta table" in (one.description or "")]
     assert told == ["readable"], "one cause is told once"
     assert not {"lag", "retention", "not_held"} & {one.check_name for one in found}
-    (of_zone,) = [one for one in found if one.check_name == "not_failing"]
-    assert (of_zone.severity, of_zone.description) == (dg.AssetCheckSeverity.WARN, "skipped: readable failed")
-
-
-def test_what_a_failed_run_has_met_is_one_failed_check(paper: Paper, instance: dg.DagsterInstance) -> None:
-    shutil.rmtree(paper.lake / "_delta_log")
-    with pytest.raises(MirrorError) as met:
-        plan_table(paper.context)
-    note_failure(paper.context, met.value, pytest.fail)
-    found = _results(instance, _run(paper.config, instance))
-    told = [one.check_name for one in found if "is not a Delta table" in (one.description or "")]
-    assert told == ["readable"]
+    of_zone = [(one.severity, one.description) for one in found if one.check_name == "not_failing"]
+    assert of_zone == [(dg.AssetCheckSeverity.WARN, "skipped: readable failed")]
 
 
 def test_a_landing_zone_that_is_away_is_one_failed_check_of_each_table(
@@ -219,41 +208,26 @@ def _silent(instance: dg.DagsterInstance, result: dg.ExecuteInProcessResult) -> 
 
 def test_a_persons_run_fails_with_what_the_checks_found(paper: Paper, instance: dg.DagsterInstance) -> None:
     record_failure(paper.context.store, TABLE, ErrorCode.STORE_FULL, "the disk is full", int(time.time() * 1000))
-    only = CheckTables(tables=[str(TABLE)], checks=["lag", "not_failing"])
+    only = CheckTables(tables=[str(TABLE)] * 2, checks=["lag", "not_failing"])
     result = _run(paper.config, instance, ALL_CHECKS, only)
-    assert _evaluated(instance, result) == {"lag", "not_failing"}
-    (failed,) = [event for event in result.all_events if event.is_step_failure]
-    told = failed.step_failure_data.user_failure_data
-    assert told is not None
-    assert (told.description or "").startswith("1 blocking check failed: not_failing of shop/orders_landing: ")
-    assert "the disk is full. Next: the next run retries automatically." in (told.description or "")
+    assert sorted(one.check_name for one in _results(instance, result)) == ["lag", "not_failing"], "once"
+    told = failure_of(result).description or ""
+    assert told.startswith("1 blocking check failed: not_failing of shop/orders_landing: ")
+    assert "the disk is full. Next: the next run retries automatically." in told
 
 
 def test_a_run_says_what_to_do_about_a_check_that_could_not_run(paper: Paper, instance: dg.DagsterInstance) -> None:
     (paper.zone / TABLE.manifest).write_text("{")
-    result = _run(paper.config, instance, ALL_CHECKS, CheckTables(spark=False))
-    (failed,) = [event for event in result.all_events if event.is_step_failure]
-    told = failed.step_failure_data.user_failure_data
-    assert told is not None
-    assert "restore it from a backup" in str(told.metadata["next_step"].value)
-
-
-def test_a_table_that_is_named_twice_is_checked_once(paper: Paper, instance: dg.DagsterInstance) -> None:
-    twice = CheckTables(tables=[str(TABLE)] * 2, checks=["lag"], spark=False)
-    found = _run(paper.config, instance, ALL_CHECKS, twice).get_asset_check_evaluations()
-    assert [one.check_name for one in found] == ["lag"]
+    failed = failure_of(_run(paper.config, instance, ALL_CHECKS, CheckTables(spark=False)))
+    assert "restore it from a backup" in str(failed.metadata["next_step"].value)
 
 
 @pytest.mark.parametrize("wrong", [CheckTables(checks=["lags"]), CheckTables(tables=["nothing"])])
 def test_a_run_of_what_is_not_there_fails(paper: Paper, instance: dg.DagsterInstance, wrong: CheckTables) -> None:
-    result = _run(paper.config, instance, ALL_CHECKS, wrong)
-    (failed,) = [event for event in result.all_events if event.is_step_failure]
-    told = failed.step_failure_data.user_failure_data
-    assert told is not None
-    assert "one of" in (told.description or "")
+    assert "one of" in (failure_of(_run(paper.config, instance, ALL_CHECKS, wrong)).description or "")
 
 
-def test_a_scheduled_run_lists_staged_slices_only_after_a_failure(
+def test_a_scheduled_run_lists_staged_slices_only_after_a_failure_and_resolves_it(
     paper: Paper, instance: dg.DagsterInstance, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """On OneLake, a listing for each table in each run of the schedule costs requests."""
@@ -269,13 +243,6 @@ def test_a_scheduled_run_lists_staged_slices_only_after_a_failure(
     instance.report_runless_asset_event(dg.AssetCheckEvaluation(_ORDER.asset_key, _ORDER.name, passed=False))
     assert _run(paper.config, instance).success
     assert listings == [str(TABLE)]
-
-
-def test_a_failure_is_taken_back_once_its_slice_is_gone(paper: Paper, instance: dg.DagsterInstance) -> None:
-    instance.report_runless_asset_event(
-        dg.AssetCheckEvaluation(_ORDER.asset_key, _ORDER.name, passed=False, metadata={})
-    )
-    assert _run(paper.config, instance).success
     found = _last(instance, _ORDER)
     assert found is not None
     assert (found.passed, found.description) == (True, "no staged slice waits: each was checked before it landed")

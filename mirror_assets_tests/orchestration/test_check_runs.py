@@ -15,6 +15,7 @@ from mirror_assets.orchestration.mirror_assets import MirrorAssets
 from mirror_assets.orchestration.resources import resources
 from mirror_assets.orchestration.translator import AssetKind
 from mirror_assets.verify.check_result import CheckResult
+from mirror_assets_tests.orchestration.mirrors import failure_of
 from mirror_assets_tests.pipeline.paper import TABLE, Paper
 
 _NAMES = ("first", "second", "third")
@@ -47,10 +48,7 @@ def _run(paper: Paper, broken: str, selected: tuple[str, ...]) -> dg.ExecuteInPr
 def test_a_check_that_can_not_run_fails_the_step_after_the_others(paper: Paper, broken: str) -> None:
     result = _run(paper, broken, _NAMES)
     assert {evaluation.check_name for evaluation in result.get_asset_check_evaluations()} == {*_NAMES} - {broken}
-    (failed,) = [event for event in result.all_events if event.is_step_failure]
-    failure = failed.step_failure_data.user_failure_data
-    assert failure is not None
-    assert "the disk is full" in (failure.description or "")
+    assert "the disk is full" in (failure_of(result).description or "")
 
 
 def test_checks_that_are_not_selected_do_not_run(paper: Paper) -> None:

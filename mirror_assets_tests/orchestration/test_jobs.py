@@ -31,6 +31,7 @@ from mirror_assets.orchestration.jobs import (
 from mirror_assets.orchestration.mirror_assets import MIRROR_ALL
 from mirror_assets.orchestration.run_reports import TableReport, summary
 from mirror_assets.pipeline.doctor import FOUND, DoctorVerdict
+from mirror_assets_tests.orchestration.mirrors import failure_of
 from mirror_assets_tests.pipeline.doctor_lake import write_table
 from mirror_assets_tests.pipeline.paper import Paper
 from mirror_assets_tests.worlds.disk_lake import DiskLake
@@ -41,13 +42,8 @@ def test_a_table_that_is_not_there_is_named_without_a_stack_trace(tmp_path: Path
     paper.create(time.time())
     wrong = dg.RunConfig(ops={TABLES_OP: MirrorTables(tables=["shop.none"])})
     job = build_definitions(paper.config).resolve_job_def(MIRROR_ALL)
-    result = job.execute_in_process(run_config=wrong, raise_on_error=False)
-    (failed,) = [event for event in result.all_events if event.is_step_failure]
-    told = failed.step_failure_data.user_failure_data
-    assert told is not None
-    assert "has no table 'shop.none'. Next: use one of its tables; did you mean 'shop.orders'?" in (
-        told.description or ""
-    )
+    told = failure_of(job.execute_in_process(run_config=wrong, raise_on_error=False)).description or ""
+    assert "has no table 'shop.none'. Next: use one of its tables; did you mean 'shop.orders'?" in told
 
 
 def test_a_rebuild_that_is_not_confirmed_is_canceled_and_states_what_it_would_do(tmp_path: Path) -> None:
@@ -57,7 +53,7 @@ def test_a_rebuild_that_is_not_confirmed_is_canceled_and_states_what_it_would_do
         job = build_definitions(paper.config).resolve_job_def(REBUILD)
         result = job.execute_in_process(instance=instance, partition_key="shop.orders", raise_on_error=False)
         assert instance.get_runs()[0].status is dg.DagsterRunStatus.CANCELED, "nothing has failed"
-    text = _explanation(result)
+    text = failure_of(result).description or ""
     assert "rebuilding shop.orders deletes its table folder" in text
     assert "To start it, set `confirm` to shop.orders and launch again." in text
     assert not (tmp_path / "landing" / "_rebuild").exists()
@@ -71,7 +67,7 @@ def test_a_job_of_one_table_works_on_no_table_without_a_partition(tmp_path: Path
         job = build_definitions(paper.config).resolve_job_def(name)
         result = job.execute_in_process(instance=instance, raise_on_error=False)
         assert instance.get_runs()[0].status is dg.DagsterRunStatus.CANCELED
-    assert f"no partition was chosen: launch the job {name} again" in _explanation(result)
+    assert f"no partition was chosen: launch the job {name} again" in (failure_of(result).description or "")
     assert not (tmp_path / "landing").exists()
 
 
@@ -97,13 +93,6 @@ def test_tables_that_were_discovered_without_discoverys_memory_are_not_mirrored(
     assert report.code is ErrorCode.STORE_UNAVAILABLE
     assert "another folder may have the name of a known table" in (report.error or "")
     assert not (tmp_path / "landing").exists()
-
-
-def _explanation(result: dg.ExecuteInProcessResult) -> str:
-    (failed,) = [event for event in result.all_events if event.is_step_failure]
-    told = failed.step_failure_data.user_failure_data
-    assert told is not None
-    return told.description or ""
 
 
 @pytest.mark.parametrize("name", [MIRROR_ALL, MIRROR_TABLE, MIRROR_SCHEMA, REPAIR])
@@ -159,9 +148,7 @@ def test_an_answer_of_no_fails_the_run_with_the_next_step(tmp_path: Path) -> Non
     write_table(tmp_path / "orders")
     result = _doctor(tmp_path, "orders: {source: ./orders, keys: [id]}, none: {source: ./none, keys: [id]}")
     assert not result.success
-    failed = next(event for event in result.all_events if event.is_step_failure)
-    told = failed.step_failure_data.user_failure_data
-    assert told is not None
+    told = failure_of(result)
     many = len(result.output_for_node(SOURCES_OP)) + 10
     assert (told.description or "").startswith(f"1 of {many} answers are no: none: is the log reached? ")
     assert "Next: restore the table" in (told.description or "")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -20,12 +19,6 @@ from mirror_assets_tests.orchestration.test_sensors import Deployment
 from mirror_assets_tests.worlds.disk_lake import DiskLake
 
 _RULE = '{from: {store: lake, path: "*"}, schema: shop, keys: {default: [id]}}'
-
-
-@pytest.fixture
-def instance() -> Iterator[dg.DagsterInstance]:
-    with dg.instance_for_test() as opened:
-        yield opened
 
 
 @pytest.fixture

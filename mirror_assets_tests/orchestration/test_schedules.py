@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
 from datetime import datetime, timezone
 from pathlib import Path
 from unittest import mock
@@ -20,12 +19,6 @@ from mirror_assets.orchestration.mirror_assets import MirrorAssets
 from mirror_assets.orchestration.resources import resources
 from mirror_assets.orchestration.runs import mirror_tags
 from mirror_assets_tests.pipeline.paper import Paper
-
-
-@pytest.fixture
-def instance() -> Iterator[dg.DagsterInstance]:
-    with dg.instance_for_test() as opened:
-        yield opened
 
 
 @pytest.fixture

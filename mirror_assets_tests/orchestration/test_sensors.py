@@ -5,8 +5,9 @@ from __future__ import annotations
 import os
 import platform
 import time
-from collections.abc import Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
+from itertools import product
 from pathlib import Path
 
 import dagster as dg
@@ -35,12 +36,11 @@ from mirror_assets.orchestration.resources import resources
 from mirror_assets.orchestration.runs import BATCH_TAG, PROCESS_TAG, Location, mirror_name
 from mirror_assets.orchestration.schedules import SENSORS_VARIABLE, default_sensor_status
 from mirror_assets.orchestration.sensors import MIRROR_SENSOR, REPLICATOR_SENSOR, TickFailed
-from mirror_assets.orchestration.translator import AssetKind, asset_key
+from mirror_assets.orchestration.translator import ASSET_KINDS, asset_key
 from mirror_assets.pipeline import liveness, table_watch
 from mirror_assets.pipeline.leases import BatchRunner, batch_holder
 from mirror_assets.source.log import DeltaLog
 from mirror_assets.zones import LocalStore
-from mirror_assets_tests.lab import Lab
 from mirror_assets_tests.orchestration.mirrors import evaluate
 from mirror_assets_tests.pipeline.test_liveness import elsewhere, ended_process, living_process
 
@@ -131,12 +131,6 @@ def deployed(root: Path, instance: dg.DagsterInstance, automation: str, tables: 
 
 
 @pytest.fixture
-def instance() -> Iterator[dg.DagsterInstance]:
-    with dg.instance_for_test() as opened:
-        yield opened
-
-
-@pytest.fixture
 def resident(tmp_path: Path, instance: dg.DagsterInstance) -> Deployment:
     return deployed(tmp_path, instance, "mode: resident")
 
@@ -153,15 +147,6 @@ def test_a_resident_run_is_asked_for_at_once_and_once(resident: Deployment) -> N
     assert resident.tick() == f"run {run.run_id} is starting, for 3 tables"
     resident.runs(request)
     assert resident.tick() == "run 0815 mirrors 3 tables"
-
-
-def test_the_next_run_is_requested_when_the_one_before_has_ended(resident: Deployment) -> None:
-    request = resident.requested()
-    resident.runs(request)
-    assert resident.tick() == "run 0815 mirrors 3 tables"
-    resident.store.delete(heartbeat_path("0815"))
-    run = resident.launch(resident.requested())
-    assert resident.tick() == f"run {run.run_id} is starting, for 3 tables"
 
 
 def test_a_run_of_other_definitions_is_requested_to_end_before_another_starts(
@@ -182,17 +167,20 @@ def test_a_run_of_other_definitions_is_requested_to_end_before_another_starts(
     assert following["code"] == ending.next_code
 
 
-@pytest.mark.parametrize("killed", ["here", "elsewhere"])
-def test_a_run_that_was_killed_is_replaced_and_ends_in_dagster(
-    resident: Deployment, monkeypatch: pytest.MonkeyPatch, killed: str
+@pytest.mark.parametrize("process", [ended_process, elsewhere, living_process])
+def test_a_run_that_was_killed_is_replaced_and_ends_in_dagster_and_one_that_lives_does_not(
+    resident: Deployment, monkeypatch: pytest.MonkeyPatch, process: Callable[[], Process]
 ) -> None:
+    """The heartbeat of each is late."""
     monkeypatch.setattr(liveness, "SILENT_SECONDS", 0.0)
-    request = resident.requested()
-    process = ended_process() if killed == "here" else _ELSEWHERE
-    run = started(resident, request, process)
-    resident.runs(request, run=run.run_id, process=process)
-    assert isinstance(resident.tick(), list)
-    assert status(resident, run) is dg.DagsterRunStatus.FAILURE
+    request, found = resident.requested(), process()
+    run = started(resident, request, found)
+    resident.runs(request, run=run.run_id, process=found)
+    if process is living_process:
+        assert resident.tick() == f"run {run.run_id} mirrors 3 tables"
+    else:
+        assert isinstance(resident.tick(), list)
+        assert status(resident, run) is dg.DagsterRunStatus.FAILURE
 
 
 def test_a_run_elsewhere_that_dagster_knows_to_have_ended_keeps_the_next_one_no_longer(resident: Deployment) -> None:
@@ -224,33 +212,19 @@ def started(resident: Deployment, request: dg.RunRequest, process: Process | Non
     return run
 
 
-def test_a_living_run_whose_heartbeat_is_late_is_left_alone(
-    resident: Deployment, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(liveness, "SILENT_SECONDS", 0.0)
-    request = resident.requested()
-    run = started(resident, request, living_process())
-    resident.runs(request, run=run.run_id)
-    assert resident.tick() == f"run {run.run_id} mirrors 3 tables"
-
-
-@pytest.mark.parametrize("process", [None, _ELSEWHERE])
-def test_a_run_that_dagster_takes_for_running_needs_a_heartbeat(
+@pytest.mark.parametrize("process", [None, _ELSEWHERE, living_process()], ids=["unknown", "elsewhere", "living"])
+def test_a_run_that_dagster_takes_for_running_needs_a_heartbeat_unless_its_process_lives_here(
     resident: Deployment, monkeypatch: pytest.MonkeyPatch, process: Process | None
 ) -> None:
     run = started(resident, resident.requested(), process)
-    assert resident.tick() == f"run {run.run_id} is starting or ending, for 3 tables"
+    starting = f"run {run.run_id} is starting or ending, for 3 tables"
+    assert resident.tick() == starting
     monkeypatch.setattr(resident_runs, "_START_SECONDS", -1.0)
-    assert isinstance(resident.tick(), list)
-    assert status(resident, run) is dg.DagsterRunStatus.FAILURE
-
-
-def test_a_first_start_that_takes_long_asks_for_no_second_run(
-    resident: Deployment, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    run = started(resident, resident.requested(), living_process())
-    monkeypatch.setattr(resident_runs, "_START_SECONDS", -1.0)
-    assert resident.tick() == f"run {run.run_id} is starting or ending, for 3 tables"
+    if process == living_process():
+        assert resident.tick() == starting
+    else:
+        assert isinstance(resident.tick(), list)
+        assert status(resident, run) is dg.DagsterRunStatus.FAILURE
 
 
 def test_a_run_that_never_starts_is_recorded_as_failed_and_a_queued_one_is_not(
@@ -337,8 +311,10 @@ def test_in_mode_batch_a_run_is_asked_for_when_something_is_pending(
     monkeypatch.setattr(table_watch, "_FAILED_SECONDS", 0.0)
     assert batch.tick() == "nothing is pending of 3 tables", "their sources are not there yet"
     batch.commit("b")
+    (batch.root / "c").mkdir()  # which can't be read
     request = batch.requested()
-    assert request.run_config["ops"][TABLES_OP]["config"]["follow"]["minutes"] == 0
+    follow = request.run_config["ops"][TABLES_OP]["config"]["follow"]
+    assert (follow["minutes"], follow["pending"]) == (0, ["b"])
     batch.runs(request)
     batch.commit("c")
     assert batch.tick() == "run 0815 mirrors 3 tables", "it finds the other table, too"
@@ -354,12 +330,7 @@ def test_tables_are_divided_among_batches(tmp_path: Path, instance: dg.DagsterIn
     made.runs(requests[1])
     request = made.requested()
     assert request.tags[BATCH_TAG] == "0"
-
-
-def test_more_batches_than_tables_ask_for_no_empty_run(tmp_path: Path, instance: dg.DagsterInstance) -> None:
-    requests = deployed(tmp_path, instance, "batches: 9", "ab").tick()
-    assert isinstance(requests, list)
-    assert len(requests) == 2
+    assert len(deployed(tmp_path / "few", instance, "batches: 9", "ab").tick()) == 2, "no run without tables"
 
 
 def test_batches_that_leave_no_room_for_other_runs_are_refused(tmp_path: Path) -> None:
@@ -367,12 +338,6 @@ def test_batches_that_leave_no_room_for_other_runs_are_refused(tmp_path: Path) -
         assert len(deployed(tmp_path, narrow, "batches: 1").tick()) == 1
         with pytest.raises(TickFailed, match=r"automation.batches is 2, and Dagster starts at most 2 runs at a time"):
             deployed(tmp_path, narrow, "batches: 2").tick()
-
-
-def test_a_table_that_cannot_be_read_holds_up_no_other(batch: Deployment) -> None:
-    batch.commit("b")
-    (batch.root / "c").mkdir()
-    assert batch.requested().run_config["ops"][TABLES_OP]["config"]["follow"]["pending"] == ["b"]
 
 
 def test_a_source_that_does_not_answer_holds_up_no_other(batch: Deployment, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -415,12 +380,8 @@ def test_a_table_that_is_being_dropped_is_left_alone(batch: Deployment) -> None:
     assert batch.tick() == "nothing is pending of 3 tables"
 
 
-def test_the_stand_in_has_a_sensor(lab: Lab) -> None:
-    assert REPLICATOR_SENSOR in {sensor.name for sensor in build_definitions(lab.config).sensors or ()}
-
-
 @pytest.mark.usefixtures("database")
-def test_fabric_needs_none() -> None:
+def test_a_mirror_in_fabric_has_no_sensor_of_the_stand_in() -> None:
     assert REPLICATOR_SENSOR not in {sensor.name for sensor in build_definitions(load_config()).sensors or ()}
 
 
@@ -433,24 +394,17 @@ tables:
 """
 
 
-@pytest.mark.parametrize(
-    ("kind", "sensor", "job"),
-    [
-        (AssetKind.SOURCE, "mirror", MIRROR_ALL),
-        (AssetKind.CHANGES, "mirror", MIRROR_ALL),
-        (AssetKind.LANDING, "mirror", MIRROR_ALL),
-        (AssetKind.MIRROR, "replicator", REPLICATE),
-    ],
-)
-def test_an_asset_page_lists_the_sensor_that_drives_it(tmp_path: Path, kind: AssetKind, sensor: str, job: str) -> None:
+def test_the_page_of_each_asset_lists_the_sensors_of_its_table(tmp_path: Path) -> None:
     (tmp_path / "mirror.yaml").write_text(_SETTINGS)
     config = load_config(tmp_path / "mirror.yaml")
     snap = RepositorySnap.from_def(build_definitions(config).get_repository_def())
     seen = RemoteRepository(snap, RepositoryHandle.for_test(), auto_materialize_use_sensors=True)
-    for name in config.names:
-        targets = {found.name: found.get_targets() for found in seen.get_sensors_targeting(asset_key(kind, name))}
-        assert set(targets) == {"mirror", "replicator"}, "a sensor targets the groups of the tables"
-        assert [target.job_name for target in targets[sensor]] == [job], "it still starts that job"
+    for kind, name in product(ASSET_KINDS, config.names):
+        targets = {
+            found.name: [target.job_name for target in found.get_targets()]
+            for found in seen.get_sensors_targeting(asset_key(kind, name))
+        }
+        assert targets == {"mirror": [MIRROR_ALL], "replicator": [REPLICATE]}, "they still start these jobs"
 
 
 def test_the_query_of_a_sensor_is_short_with_many_tables(tmp_path: Path) -> None:

@@ -18,7 +18,7 @@ from mirror_assets.config.load import load_config, parse_config
 from mirror_assets.config.model import Config
 from mirror_assets.definitions import build_definitions
 from mirror_assets.landing.names import TableName
-from mirror_assets.orchestration.mirror_assets import MirrorAssets, step_name
+from mirror_assets.orchestration.mirror_assets import MirrorAssets
 from mirror_assets.orchestration.translator import (
     ASSET_KINDS,
     AssetKind,
@@ -137,8 +137,3 @@ def test_a_plain_name_stays_readable() -> None:
 def test_names_are_valid_and_different_texts_have_different_names(left: str, right: str) -> None:
     assert re.fullmatch(r"[A-Za-z0-9_]+", safe(left))
     assert (safe(left) == safe(right)) == (left == right)
-
-
-@given(st.text("ab_é", min_size=1), st.text("ab_é", min_size=1))
-def test_step_names_are_valid(schema: str, table: str) -> None:
-    assert re.fullmatch(r"[A-Za-z0-9_]+", step_name(dg.AssetKey([schema, table])))

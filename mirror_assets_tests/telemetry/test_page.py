@@ -37,8 +37,3 @@ def test_the_table_has_every_metric() -> None:
 def test_other_settings_are_refused(metrics: str) -> None:
     with raises_row(MISTAKES):
         parse_config(f"{_MINIMAL}metrics: {metrics}\n".encode(), Path("mirror.yaml"), {})
-
-
-def test_nothing_is_exported_by_default() -> None:
-    config = parse_config(_MINIMAL.encode(), Path("mirror.yaml"), {})
-    assert (config.metrics.prometheus.port, config.metrics.otlp.endpoint) == (None, None)

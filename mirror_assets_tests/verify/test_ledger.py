@@ -53,9 +53,28 @@ def test_vectors_hide_rows(table: HandmadeTable) -> None:
     assert (first.new, first.old, last.new, last.old) == (None, None, 0, 5)
 
 
-def test_another_vector_needs_no_statistics(table: HandmadeTable) -> None:
-    table.commit(file_action("remove", records=None), file_action("add", records=None, deleted=4))
-    assert _rows(table.ledger(1)) == [-4]
+_REMOVE = file_action("remove")
+_OVERWRITTEN = ("adds another file under the same name, a.parquet",)
+
+
+@pytest.mark.parametrize(
+    ("actions", "rows", "contradictions"),
+    [
+        ([file_action("remove", records=None), file_action("add", records=None, deleted=4)], -4, ()),
+        ([file_action("remove", "deletion_vector_a.bin", records=None, data=False)], 0, ()),
+        ([file_action("add", data=False)], 0, ()),
+        ([_REMOVE, file_action("add", size=200)], None, _OVERWRITTEN),
+        ([_REMOVE, file_action("add", records=7)], None, _OVERWRITTEN),
+    ],
+    ids=["another vector", "a file of vectors", "new statistics", "a file of other size", "a file of other rows"],
+)
+def test_one_odd_commit(
+    table: HandmadeTable, actions: Sequence[Action], rows: int | None, contradictions: Sequence[str]
+) -> None:
+    """Another vector needs no statistics, Delta removes files of vectors, and writers add statistics of live files."""
+    table.commit(*actions)
+    (commit,) = table.ledger(1).by_statistics.commits
+    assert (commit.rows, commit.contradictions) == (rows, contradictions)
 
 
 def test_a_remove_with_another_vector_leaves_the_live_file(tmp_path: Path) -> None:
@@ -67,13 +86,6 @@ def test_a_remove_with_another_vector_leaves_the_live_file(tmp_path: Path) -> No
     assert _rows(table.ledger(2)) == [-7]
     (stale,) = table.ledger(1).by_statistics.commits
     assert (stale.rows, stale.contradictions) == (7, ("removes a.parquet, which is not live",))
-
-
-@pytest.mark.parametrize("new", [file_action("add", size=200), file_action("add", records=7)])
-def test_another_file_under_the_same_name_is_unproved(table: HandmadeTable, new: Action) -> None:
-    table.commit(file_action("remove"), new)
-    (commit,) = table.ledger(1).by_statistics.commits
-    assert (commit.rows, commit.contradictions) == (None, ("adds another file under the same name, a.parquet",))
 
 
 def test_a_file_that_a_commit_removes_and_adds_again_is_live(table: HandmadeTable) -> None:
@@ -94,12 +106,6 @@ def test_a_file_removed_again_later_counts_once(table: HandmadeTable) -> None:
     assert _rows(table.ledger(1, 2)) == [-10, 0]
     (again,) = table.ledger(2).by_statistics.commits
     assert (again.rows, again.contradictions) == (0, ("removes a.parquet, which is not live",))
-
-
-def test_a_file_of_vectors_that_delta_removes_is_no_contradiction(table: HandmadeTable) -> None:
-    table.commit(file_action("remove", "deletion_vector_a.bin", records=None, data=False))
-    (commit,) = table.ledger(1).by_statistics.commits
-    assert (commit.rows, commit.contradictions) == (0, ())
 
 
 def test_a_file_added_while_live_replaces_itself(table: HandmadeTable) -> None:
@@ -127,12 +133,6 @@ def test_encoded_paths_are_found_in_the_version_before(table: HandmadeTable, pat
     assert _rows(table.ledger(3)) == [0]
 
 
-def test_new_statistics_are_no_contradiction(table: HandmadeTable) -> None:
-    table.commit(file_action("add", data=False))
-    (commit,) = table.ledger(1).by_statistics.commits
-    assert (commit.rows, commit.contradictions) == (0, ())
-
-
 def test_files_that_only_rewrite_rows_must_add_as_many_as_they_remove(table: HandmadeTable) -> None:
     table.commit(file_action("remove", data=False), file_action("add", "b.parquet", data=False))
     table.commit(file_action("remove", "b.parquet", data=False), file_action("add", "c.parquet", records=9, data=False))
@@ -142,14 +142,11 @@ def test_files_that_only_rewrite_rows_must_add_as_many_as_they_remove(table: Han
     assert "change their number by -1" in lossy.contradictions[0]
 
 
-def test_a_remove_without_statistics_takes_those_of_its_add(table: HandmadeTable) -> None:
-    table.commit(file_action("remove", records=None))
-    assert _rows(table.ledger(1)) == [-10]
-    assert _rows(table.ledger(0, 1)) == [10, -10]
-
-
-def test_the_statistics_of_an_add_count_more_than_those_of_its_remove(table: HandmadeTable) -> None:
-    table.commit(file_action("remove", records=99))
+@pytest.mark.parametrize("records", [None, 99])
+def test_the_statistics_of_an_add_count_more_than_those_of_its_remove(
+    table: HandmadeTable, records: int | None
+) -> None:
+    table.commit(file_action("remove", records=records))
     assert _rows(table.ledger(1)) == [-10]
     assert _rows(table.ledger(0, 1)) == [10, -10]
 

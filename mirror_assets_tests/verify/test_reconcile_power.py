@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import shutil
-import uuid
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -17,9 +16,17 @@ from deltalake import DeltaTable, write_deltalake
 from pyspark.sql import DataFrame, SparkSession
 
 from mirror_assets.source.schema import ALL_ROWS, LandedColumn, Projection
-from mirror_assets.verify.reconcile import opened, reconcile
+from mirror_assets.verify.reconcile import reconcile
 from mirror_assets.verify.reconciliation import ReconcileRequest, ReconcileState, Reconciliation
 from mirror_assets_tests.smoke import smoke_first
+from mirror_assets_tests.source.handmade import (
+    Action,
+    column,
+    file_action,
+    metadata_action,
+    schema_string,
+    write_commit,
+)
 
 _TYPES: dict[str, tuple[str, str, str]] = {
     "whole": ("bigint", "9007199254740993", "9007199254740992"),
@@ -206,65 +213,33 @@ def test_condition_and_masks(
         assert result.source_rows == result.mirror_rows == 2
 
 
-def _commit(path: Path, version: int, *actions: Mapping[str, object]) -> None:
-    log = path / "_delta_log"
-    log.mkdir(parents=True, exist_ok=True)
-    text = "".join(json.dumps(action) + "\n" for action in actions)
-    (log / f"{version:020d}.json").write_text(text)
-
-
-def _metadata(schema: Sequence[Mapping[str, object]], partitions: Sequence[str] = ()) -> dict[str, object]:
-    return {
-        "metaData": {
-            "id": str(uuid.uuid4()),
-            "format": {"provider": "parquet", "options": {}},
-            "schemaString": json.dumps({"type": "struct", "fields": list(schema)}),
-            "partitionColumns": list(partitions),
-            "configuration": {},
-            "createdTime": 0,
-        }
-    }
-
-
-def _add(path: Path, rows: pa.Table, stats: dict[str, object], **partition: str) -> dict[str, object]:
-    name = f"{uuid.uuid4()}.parquet"
-    pq.write_table(rows, path / name)
-    size = (path / name).stat().st_size
-    return {
-        "add": {
-            "path": name,
-            "partitionValues": partition,
-            "size": size,
-            "modificationTime": 1,
-            "dataChange": True,
-            "stats": json.dumps(stats),
-        }
-    }
-
-
-def _field(name: str, kind: str, **metadata: str) -> dict[str, object]:
-    return {"name": name, "type": kind, "nullable": True, "metadata": metadata}
+def _write_file(
+    source: Path, rows: pa.Table, stats: Mapping[str, object], fields: Sequence[Action], partition: Mapping[str, str]
+) -> None:
+    """Write a table of one file, with these statistics and this partition."""
+    source.mkdir()
+    pq.write_table(rows, source / "a.parquet")
+    metadata = metadata_action(schema_string(column("k", "string"), *fields))
+    added = file_action("add", size=(source / "a.parquet").stat().st_size)
+    metadata["metaData"] |= {"partitionColumns": list(partition)}  # type: ignore[operator]
+    added["add"] |= {"stats": json.dumps(stats), "partitionValues": partition}  # type: ignore[operator]
+    write_commit(source, 0, [{"protocol": {"minReaderVersion": 1, "minWriterVersion": 4}}, metadata, added])
 
 
 def _wrong_statistics(path: Path) -> None:
     """The published workaround of delta-rs#1411 writes 0 for infinity."""
-    path.mkdir()
     stats = {"numRecords": 2, "minValues": {"amount": 0}, "maxValues": {"amount": 0}, "nullCount": {"amount": 0}}
     rows = pa.table({"k": ["a", "b"], "amount": [500.0, float("inf")]})
-    protocol = {"protocol": {"minReaderVersion": 1, "minWriterVersion": 2}}
-    fields = [_field("k", "string"), _field("amount", "double")]
-    _commit(path, 0, protocol, _metadata(fields), _add(path, rows, stats))
+    _write_file(path, rows, stats, [column("amount", "double")], {})
 
 
 def _wrong_generated_partition(path: Path) -> None:
     """The day was written in another time zone than it is generated in."""
-    path.mkdir()
     at = pa.array([1_577_836_800_000_000], pa.timestamp("us", tz="UTC"))
     rows = pa.table({"k": ["a"], "at": at, "amount": [500.0]})
-    day = _field("day", "date", **{"delta.generationExpression": "CAST(at AS DATE)"})
-    fields = [_field("k", "string"), _field("at", "timestamp"), _field("amount", "double"), day]
-    protocol = {"protocol": {"minReaderVersion": 1, "minWriterVersion": 4}}
-    _commit(path, 0, protocol, _metadata(fields, ["day"]), _add(path, rows, {"numRecords": 1}, day="2019-12-31"))
+    day = column("day", "date", metadata={"delta.generationExpression": "CAST(at AS DATE)"})
+    fields = [column("at", "timestamp"), column("amount", "double"), day]
+    _write_file(path, rows, {"numRecords": 1}, fields, {"day": "2019-12-31"})
 
 
 _UNFIT: dict[str, tuple[Callable[[Path], None], str, list[tuple[str, str]]]] = {
@@ -296,21 +271,6 @@ def test_rows_that_deltas_reader_would_skip_are_compared(spark: SparkSession, tm
     assert (result.columns, len(result.samples), result.source_rows) == (("amount",), len(rows), len(rows))
     tables.mirrors(rows.slice(0, 0))
     assert {sample.source_rows for sample in reconcile(spark, request).samples} == {1}
-
-
-def test_nothing_is_pushed_to_the_scan(spark: SparkSession, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    from mirror_assets.verify.differing_rows import differing_rows
-
-    tables = Tables(spark, tmp_path)
-    _wrong_statistics(Path(tables.source))
-    tables.mirrors(pa.table({"k": ["a"], "amount": [1.0]}))
-    request = tables.request(_UNFIT["statistics"][2], Projection("amount > 100", (), ("amount",)))
-    sides = opened(spark, request).sides
-    differing_rows(sides, frozenset(range(100))).explain()
-    sides.source.groupBy("_counts").count().explain()
-    plan = capsys.readouterr().out
-    assert plan.count("FileScan parquet") == 3
-    assert plan.count("PartitionFilters: []") == plan.count("PushedFilters: []") == plan.count("FileScan parquet")
 
 
 def _recreate(tables: Tables, rows: pa.Table, times: list[int] | None = None) -> list[int]:

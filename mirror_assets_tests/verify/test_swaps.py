@@ -3,14 +3,164 @@
 from __future__ import annotations
 
 import shutil
+from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
-from mirror_assets.markers import Marker
+from mirror_assets.landing.format import MarkerCounts, SliceRecord, StagedPart
+from mirror_assets.landing.names import SliceKey
+from mirror_assets.landing.state import CommitPosition
+from mirror_assets.markers import ROW_MARKER, Marker
+from mirror_assets.verify.order import CommitPlaces, CommitSums, row_order
+from mirror_assets.verify.staged import StagedSlice
+from mirror_assets.verify.uniqueness import inspect_keys, key_uniqueness
+from mirror_assets.zones import LocalStore
 from mirror_assets_tests import figures
-from mirror_assets_tests.verify.swapped import Changes, Slice, problems, random_changes
+from mirror_assets_tests.landing.staging import new_record
+
+_Numbers = npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class Changes:
+    """Changes in commit order, one row each: its key, its commit, its marker, and a number for its values."""
+
+    key: _Numbers
+    version: _Numbers
+    marker: _Numbers
+    value: _Numbers
+
+    def __len__(self) -> int:
+        return len(self.key)
+
+    def take(self, index: npt.NDArray[np.intp]) -> Changes:
+        """These rows."""
+        return Changes(self.key[index], self.version[index], self.marker[index], self.value[index])
+
+    def replayed(self) -> dict[int, int]:
+        """The live keys with their values, when the rows have been applied in order."""
+        _, last = np.unique(self.key[::-1], return_index=True)
+        ends = self.take(len(self) - 1 - last)
+        alive = ends.marker != Marker.DELETE
+        return dict(zip(ends.key[alive].tolist(), ends.value[alive].tolist(), strict=True))
+
+
+def random_changes(
+    draw: np.random.Generator, rows: int, keys: int, commits: int, deletes: float, differing: float
+) -> Changes:
+    """A history of keys, in which each is changed once a commit at most; a share of rows has values of its own."""
+    key = draw.integers(0, keys, rows)
+    version = np.sort(draw.integers(1, commits + 1, rows))
+    _, once = np.unique(version * keys + key, return_index=True)
+    key, version = key[once], version[once]
+    order = np.lexsort((version, key))
+    marker = np.empty(len(key), np.int64)
+    is_first = np.diff(key[order], prepend=-1) != 0
+    there, drawn = draw.random(keys) < 0.5, draw.random(len(key)) < deletes
+    exists = False
+    for at, first, dies in zip(order.tolist(), is_first.tolist(), drawn.tolist(), strict=True):
+        exists = bool(there[key[at]]) if first else exists
+        marker[at] = (Marker.DELETE if dies else Marker.UPDATE) if exists else Marker.INSERT
+        exists = not (exists and dies)
+    own = np.where(draw.random(len(key)) < differing, draw.integers(2, 1 << 40, len(key)), 1)
+    return Changes(key, version, marker, own)
+
+
+@dataclass(frozen=True)
+class Slice:
+    """Changes, the order in which the files have them, and the number of rows of each file."""
+
+    changes: Changes
+    order: _Numbers
+    sizes: tuple[int, ...]
+
+    @classmethod
+    def cut(cls, changes: Changes, bounds: _Numbers) -> Slice:
+        """The changes in commit order, cut into parts that end at these places."""
+        return cls(changes, np.arange(len(changes)), tuple(np.diff(bounds, prepend=0).tolist()))
+
+    def found(self) -> Changes:
+        """The rows as the files have them, in order."""
+        return self.changes.take(self.order)
+
+    def with_parts_exchanged(self, one: int, other: int) -> Slice:
+        """The slice with two parts in each other's place."""
+        parts = np.split(self.order, np.cumsum(self.sizes)[:-1])
+        parts[one], parts[other] = parts[other], parts[one]
+        return Slice(self.changes, np.concatenate(parts), tuple(map(len, parts)))
+
+    def with_rows_exchanged(self, one: int, other: int) -> Slice:
+        """The slice with two rows in each other's place."""
+        order = self.order.copy()
+        order[[one, other]] = order[[other, one]]
+        return Slice(self.changes, order, self.sizes)
+
+    def staged(self, folder: Path) -> StagedSlice:
+        """Its keys and markers as files."""
+        store, found, parts, at = LocalStore(folder), self.found(), [], 0
+        for index, size in enumerate(self.sizes):
+            rows = slice(at, at + size)
+            markers = pa.array(found.marker[rows], pa.int32())
+            table = pa.table({"id": found.key[rows], ROW_MARKER: markers})
+            name = f"part-{index:05d}.parquet"
+            parts.append(StagedPart(name=name, etag="e", bytes=1, sha256=None, markers=MarkerCounts(inserts=size)))
+            path = store.local_path(_record(parts).folder.part(name))
+            path.parent.mkdir(parents=True, exist_ok=True)
+            pq.write_table(table, path, use_dictionary=False)
+            at += size
+        return StagedSlice(store, _record(parts).model_copy(update={"keys": ("id",)}), store)
+
+
+@dataclass(frozen=True)
+class InMemory:
+    """A ChangeReader of these changes; the numbers of values stand for their hashes."""
+
+    slice_: Slice
+
+    def feed_sums(self, *, with_values: bool) -> dict[int, CommitSums]:
+        changes = self.slice_.changes
+        versions = np.unique(changes.version).tolist()
+        return {one: _sums(changes.take(np.flatnonzero(changes.version == one)), with_values) for one in versions}
+
+    def part_sums(self, commits: Sequence[CommitPlaces], *, with_values: bool) -> dict[int, CommitSums]:
+        found = self.slice_.found()
+        return {one.version: _sums(found.take(np.arange(one.start, one.end)), with_values) for one in commits}
+
+    def differing_keys(self, commit: CommitPlaces, *, with_values: bool) -> list[str]:
+        wanted = self.slice_.changes.take(np.flatnonzero(self.slice_.changes.version == commit.version))
+        found = self.slice_.found().take(np.arange(commit.start, commit.end))
+        differing = set(_rows(wanted, with_values)) ^ set(_rows(found, with_values))
+        return sorted({f"«id={row[0]}»" for row in differing})
+
+
+def _rows(changes: Changes, with_values: bool) -> list[tuple[int, int, int]]:
+    values = np.where((changes.marker == Marker.DELETE) | (not with_values), 0, changes.value)
+    return list(zip(changes.key.tolist(), changes.marker.tolist(), values.tolist(), strict=True))
+
+
+def _sums(changes: Changes, with_values: bool) -> CommitSums:
+    new, old = changes.marker != Marker.DELETE, changes.marker != Marker.INSERT
+    hashes = changes.key * 1_000_003 + (changes.value * 7 if with_values else 0)
+    return CommitSums(int(new.sum()), int(old.sum()), (int(hashes[new].sum()), 0), (int(changes.key[old].sum()), 0))
+
+
+def problems(slice_: Slice, folder: Path, commits: int) -> str:
+    """Return what the checks of keys and of their order find in the files."""
+    staged = slice_.staged(folder)
+    keys = inspect_keys(staged, lambda: commits)
+    return key_uniqueness(keys).message or row_order(staged, keys, InMemory(slice_)).message
+
+
+def _record(parts: list[StagedPart]) -> SliceRecord:
+    position = CommitPosition(epoch=1, incarnation="i", generation=2, first_number=2, covered=1)
+    return new_record(position, SliceKey(1, 2, 5), "0" * 30, tuple(parts))
+
 
 _COMMITS = 12
 

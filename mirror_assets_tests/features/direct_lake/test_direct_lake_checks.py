@@ -11,7 +11,7 @@ import pytest
 from mirror_assets.definitions import build_definitions
 from mirror_assets.features.direct_lake import guardrails
 from mirror_assets.orchestration.translator import AssetKind, asset_key
-from mirror_assets_tests.orchestration.lakes import CHECKS, READ_DIRECTLY, TABLE, Shop
+from mirror_assets_tests.features.direct_lake.lakes import CHECKS, READ_DIRECTLY, TABLE, Shop
 
 
 @pytest.fixture
