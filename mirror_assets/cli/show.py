@@ -10,13 +10,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from time import sleep
 
-from rich.console import Console, Group
+from rich.console import Group
 from rich.live import Live
 from rich.table import Table
 from rich.text import Text
 
 from mirror_assets.cli.options import Exit, exit_code
-from mirror_assets.cli.output import as_table, note, note_errors, show, show_json, show_table, width
+from mirror_assets.cli.output import as_table, console, note, note_errors, show, show_json
 from mirror_assets.composition import compose
 from mirror_assets.config.load import load_config
 from mirror_assets.errors import MirrorError
@@ -106,7 +106,7 @@ def status(path: Path | None, names: Sequence[str], *, as_json: bool) -> Exit:
     if as_json:
         show_json(found.lines)
     else:
-        show_table(_table(found, "Status"))
+        console().print(_table(found, "Status"))
     for text in found.notes:
         note(text)
     note_errors([*found.errors, *found.unreadable])
@@ -119,8 +119,7 @@ def watch(path: Path | None, names: Sequence[str], every: float) -> Exit:
     Settings that are invalid for a while, such as while the file is edited, are reported.
     """
     found, pool, is_terminal = None, DaemonPool("status", _TABLES_AT_ONCE), sys.stdout.isatty()
-    console = Console(highlight=False, emoji=False)
-    live = Live(console=console, auto_refresh=False, screen=True) if is_terminal else None
+    live = Live(console=console(), auto_refresh=False, screen=True) if is_terminal else None
     try:
         with live or nullcontext():
             while True:
@@ -136,7 +135,7 @@ def watch(path: Path | None, names: Sequence[str], every: float) -> Exit:
                 if live is not None:
                     live.update(page, refresh=True)
                 else:
-                    show_table(page)
+                    console().print(page)
                 sleep(every)
     except KeyboardInterrupt:
         return Exit.FINE if found is None else _code(found)
@@ -158,7 +157,7 @@ _ROOMY = 120
 def _table(found: Status, title: str) -> Table:
     lines = found.by_urgency
     cells = [{name: cell(line) for name, cell in CELLS.items()} for line in lines]
-    more = _WITH_ROOM | (_COST if found.is_metered else frozenset()) if width() >= _ROOMY else frozenset()
+    more = _WITH_ROOM | (_COST if found.is_metered else frozenset()) if console().width >= _ROOMY else frozenset()
     filled = {name for row in cells for name, value in row.items() if value is not None}
     columns = [name for name in CELLS if name in _ALWAYS or name in more & filled]
     rows = [[row[name] for name in columns] for row in cells]
