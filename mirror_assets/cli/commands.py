@@ -141,22 +141,16 @@ def drop(config: Path | None, name: str, *, yes: bool, as_json: bool) -> Exit:
     return setup.drop(config, name, yes=yes, as_json=as_json)
 
 
-@click.command(epilog=examples("status", "status --watch", "status --table sales.orders --json"))
+@click.command(epilog=examples("status", "status --table sales.orders --json"))
 @tables
-@click.option("--watch", is_flag=True, help="Refresh repeatedly, until Ctrl-C.")
-@click.option("--every", type=duration, default="5s", metavar="TIME", help="With --watch: how often to refresh.")
 @configured
-def status(config: Path | None, names: tuple[str, ...], every: float, *, watch: bool, as_json: bool) -> Exit:
+def status(config: Path | None, names: tuple[str, ...], *, as_json: bool) -> Exit:
     """Show the status of each table: health, landed version, mirrored version, lag.
 
     The most urgent table is first, and the last column has the reason. Exit 1 if a source can't be read.
     """
     from mirror_assets.cli import show
 
-    if watch:
-        if as_json:
-            raise click.UsageError("--watch prints no JSON: leave out --json.")
-        return show.watch(config, names, every)
     return show.status(config, names, as_json=as_json)
 
 
