@@ -79,9 +79,8 @@ def _own_features(names: Sequence[str], document: Document) -> Iterator[Feature 
         except Exception as error:  # noqa: BLE001 the module is the project's, and may raise anything
             document.report(("features", str(number)), f"{name} can't be imported: {type(error).__name__}: {error}")
             continue
-        made = found() if isinstance(found, type) and issubclass(found, Feature) else found
-        if isinstance(made, Feature | SliceCheck):
-            yield made
+        if isinstance(found, Feature | SliceCheck):
+            yield found
         else:
             document.report(("features", str(number)), f"{name} is neither a SliceCheck nor a Feature")
 
