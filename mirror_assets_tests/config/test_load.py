@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from mirror_assets.composition import spark_settings_of
 from mirror_assets.config.errors import CONFIG_MISSING, MISTAKES
-from mirror_assets.config.load import config_file, load_config, parse_config
+from mirror_assets.config.load import load_config, parse_config
 from mirror_assets.errors import ErrorCode
 from mirror_assets_tests.config.reading import read
 from mirror_assets_tests.errors import raises_row
@@ -90,7 +90,6 @@ def test_the_file_named_by_the_environment(tmp_path: Path, monkeypatch: pytest.M
     (tmp_path / "mirror.yaml").write_text(MINIMAL.replace("planes:", "jets:"))
     monkeypatch.chdir(tmp_path)
     monkeypatch.delenv("MIRROR_CONFIG", raising=False)
-    assert config_file({}) == Path("mirror.yaml")
     assert list(load_config().tables) == ["jets"]
     assert load_config().landing_zone.path == tmp_path / "landing"
     monkeypatch.setenv("MIRROR_CONFIG", "other.yaml")
