@@ -35,14 +35,6 @@ _NAMES = ("init", "demo", "history", "direct_lake", "alerts", "fabric")
 
 
 @dataclass(frozen=True)
-class Place:
-    """A folder or address that a feature writes, with words for it, such as `the folder of the histories`."""
-
-    what: str
-    uri: str
-
-
-@dataclass(frozen=True)
 class Timetable:
     """When a job runs, in UTC. With `hours`, `checks` alerts if no run has ended well within twice this time."""
 
@@ -184,9 +176,9 @@ class Feature:
         """Return its settings that name a folder, with their defaults."""
         return {}
 
-    def places(self, config: Config) -> Sequence[Place]:  # noqa: ARG002 features override it
-        """Return where it may write: no table is found there."""
-        return ()
+    def places(self, config: Config) -> Mapping[str, str]:  # noqa: ARG002 features override it
+        """Return the addresses that it may write, by what they are: no table is found there."""
+        return {}
 
     def reads(self, config: Config) -> Sequence[str]:  # noqa: ARG002
         """Return the addresses that it uses beside the tables, so that Spark can reach them."""

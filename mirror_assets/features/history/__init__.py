@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from mirror_assets.feature import Feature, FeatureAsset, Place, Timetable
+from mirror_assets.feature import Feature, FeatureAsset, Timetable
 
 if TYPE_CHECKING:
     import click
@@ -44,14 +44,14 @@ class _History(Feature):
 
         return {("history", "path"): HISTORY_PATH}
 
-    def places(self, config: Config) -> Sequence[Place]:
+    def places(self, config: Config) -> Mapping[str, str]:
         from mirror_assets.features.history.history_settings import HistorySettings
 
-        return (Place("the folder of the histories", HistorySettings.of(config).history.path),)
+        return {"the folder of the histories": HistorySettings.of(config).history.path}
 
     def reads(self, config: Config) -> Sequence[str]:
         is_kept = any(_keeps(table) for table in config.all_tables())
-        return [place.uri for place in self.places(config)] if is_kept else ()
+        return list(self.places(config).values()) if is_kept else ()
 
     def asset_of(self, config: Config, table: TableSettings) -> FeatureAsset | None:
         if not _keeps(table):

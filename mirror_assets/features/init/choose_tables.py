@@ -196,7 +196,7 @@ def _location(config: Config, address: str) -> str:
 def _own_places(config: Config) -> list[tuple[str, str]]:
     """Return the folders that this project writes, each with words for it."""
     mirror = config.mirror_place.tables if config.mirror_place else str(config.mirror.path)
-    of_features = [(place.what, place.uri) for feature in config.all_features for place in feature.places(config)]
+    of_features = [place for feature in config.all_features for place in feature.places(config).items()]
     return [*of_features, ("the landing zone", config.zone.uri), ("the mirror", mirror)]
 
 
