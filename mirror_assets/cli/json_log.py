@@ -63,7 +63,7 @@ def print_line(level: str, message: str, more: Mapping[str, object] | None = Non
     """Print a message, with the table, the slice and the attempt that the calling thread works on."""
     now = datetime.now(timezone.utc).isoformat(timespec="milliseconds").replace("+00:00", "Z")
     scope = current_scope()
-    work = {"table": None, "slice": None, "attempt": None, "trace_id": None}
+    work: dict[str, object] = {"table": None, "slice": None, "attempt": None, "trace_id": None}
     if scope:
         work = {"table": scope.table, "slice": scope.slice, "attempt": scope.attempt, "trace_id": scope.trace}
     line = {"time": now, "level": level, "message": redacted(message), **work, **(more or {})}
