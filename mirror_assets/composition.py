@@ -36,9 +36,21 @@ def compose(config: Config, session: Session | None = None, report: Callable[[st
 
 
 def spark_settings_of(config: Config) -> SparkSettings:
-    """Return the settings of Spark; they have only the stores that Spark has to reach. Raises STORES_COLLIDE."""
-    reach, packages = spark_reach(config)
-    return SparkSettings(reach, config.spark.settings, packages, config.spark.jars_folder, packages_of_catalogs(config))
+    """Return the settings of Spark, with those of the stores that it has to reach. Raises STORES_COLLIDE.
+
+    They are the stores of the sources, and the landing zone; where Spark doesn't write to that, a feature's mirror.
+    """
+    place, stores = config.mirror_place, config.lake_stores()
+    own = config.zone.spark_reach or (place.spark_reach if place else None)
+    reach = dict(own.settings) if own else {}
+    for store in stores:
+        for name, value in store.hadoop_settings().items():
+            if reach.setdefault(name, value) != value:
+                raise STORES_COLLIDE(root=store.root.uri, setting=name)
+    hadoop = {f"spark.hadoop.{name}": value for name, value in reach.items()}
+    packages = [*(package for store in stores for package in store.packages), *(own.packages if own else ())]
+    distinct, of_catalogs = tuple(dict.fromkeys(packages)), packages_of_catalogs(config)
+    return SparkSettings(hadoop, config.spark.settings, distinct, config.spark.jars_folder, of_catalogs)
 
 
 def packages_of_catalogs(config: Config) -> Callable[[], Sequence[str]]:
@@ -60,19 +72,3 @@ def open_spark(config: Config, owner: str | None = None, *, is_brief: bool = Fal
     `is_brief`: see `SparkSettings.open`.
     """
     return spark_settings_of(config).open(owner, is_brief=is_brief)
-
-
-def spark_reach(config: Config) -> tuple[dict[str, str], tuple[str, ...]]:
-    """Return the Spark settings and the packages for the stores of the sources, and for the landing zone.
-
-    Where Spark doesn't write to the landing zone, for the mirrored tables of a feature. Raises STORES_COLLIDE.
-    """
-    place, stores = config.mirror_place, config.lake_stores()
-    own = config.zone.spark_reach or (place.spark_reach if place else None)
-    reach = dict(own.settings) if own else {}
-    packages = (*(package for store in stores for package in store.packages), *(own.packages if own else ()))
-    for store in stores:
-        for name, value in store.hadoop_settings().items():
-            if reach.setdefault(name, value) != value:
-                raise STORES_COLLIDE(root=store.root.uri, setting=name)
-    return {f"spark.hadoop.{name}": value for name, value in reach.items()}, tuple(dict.fromkeys(packages))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import random
 import shutil
 import signal
 from collections.abc import Iterator
@@ -53,11 +52,6 @@ def pytest_configure() -> None:
         signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
-def pytest_addoption(parser: pytest.Parser) -> None:
-    """Add `--shuffle=SEED`: files run in random order, for tests that depend on what ran before."""
-    parser.addoption("--shuffle", type=int, help="run files in a random order that begins with this number")
-
-
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Let each file run in one process, and what takes longest begin first: then no process ends long before another.
@@ -69,12 +63,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         if not item.get_closest_marker("xdist_group"):
             apart = item.get_closest_marker("long")
             item.add_marker(pytest.mark.xdist_group(item.name if apart else item.nodeid.partition("::")[0]))
-    seed = config.getoption("--shuffle")
-    if seed is not None:
-        files = sorted({item.path for item in items})
-        random.Random(seed).shuffle(files)
-        items.sort(key=lambda item: files.index(item.path))
-    elif hasattr(config, "workerinput"):
+    if hasattr(config, "workerinput"):
         items.sort(key=_seconds, reverse=True)
 
 

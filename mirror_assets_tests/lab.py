@@ -25,7 +25,6 @@ from mirror_assets.zones import LocalStore
 from mirror_assets_tests.landed_slices import landed_slices
 
 TABLE = TableName("shop", "orders")
-_STATISTICS = "spark.databricks.delta.stats.collect"
 
 
 @dataclass(frozen=True)
@@ -106,15 +105,6 @@ class Lab:
             "TBLPROPERTIES (delta.enableChangeDataFeed = true)",
             "INSERT INTO {t} SELECT CAST(id AS INT), concat('n', id), id / 2 FROM range(10)",
         )
-
-    def create_without_statistics(self) -> None:
-        """Ten orders in one file whose log entry has no statistics; rows can be hidden by deletion vectors."""
-        self.spark.conf.set(_STATISTICS, "false")
-        try:
-            rows = self.spark.range(0, 10, 1, 1).selectExpr("CAST(id AS INT) AS id", "'n' AS name", "id / 2 AS amount")
-            rows.write.format("delta").option("delta.enableDeletionVectors", "true").save(self.uri)
-        finally:
-            self.spark.conf.unset(_STATISTICS)
 
     def change(self) -> None:
         """Four commits: key 1 twice, a delete with a new row, a key change."""

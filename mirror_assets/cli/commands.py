@@ -6,7 +6,6 @@ A command imports its function when it runs, so that `--help` is fast, and `plan
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
 from pathlib import Path
 
 import click
@@ -16,17 +15,13 @@ from mirror_assets.cli.json_log import use_json
 from mirror_assets.cli.options import (
     CONFIG_HELP,
     PATH,
-    Decorated,
     Exit,
-    RangeOptions,
     commit_range,
     configured,
     duration,
     examples,
-    require_tables,
     table,
     tables,
-    whole_number,
 )
 from mirror_assets.feature import features
 
@@ -42,8 +37,9 @@ def plan(
 ) -> Exit:
     """Show the slices that `run` would mirror."""
     from mirror_assets.cli import show
+    from mirror_assets.source.ranges import parse_range
 
-    return show.plan(config, names, RangeOptions(first, last, clip).range, as_json=as_json)
+    return show.plan(config, names, parse_range(first, last, clip=clip), as_json=as_json)
 
 
 @click.command(
@@ -74,17 +70,20 @@ def run(
     """
     if follow and (first or last or clip):
         raise click.UsageError("--follow mirrors all new commits: leave out --from, --to and --clip.")
-    require_tables(config, names)
+    if names:  # an unknown one is refused before Dagster is loaded, which takes seconds
+        from mirror_assets.config.discovered import When
+        from mirror_assets.config.load import load_config
+
+        load_config(config, when=When.REFRESH).chosen(names)
     if follow:
         start_spark_early(config, names, None)
         from mirror_assets.cli import follow as following
 
         return following.follow(config, names, every, as_json=as_json)
-    commits = RangeOptions(first, last, clip)
-    start_spark_early(config, names, lambda table: waiting_rows(table, commits.range))
+    start_spark_early(config, names, lambda table: waiting_rows(table, first, last, clip=clip))
     from mirror_assets.cli import execute
 
-    return execute.run(config, names, commits, as_json=as_json)
+    return execute.run(config, names, first, last, clip=clip, as_json=as_json)
 
 
 @click.command(epilog=examples("replicate"))
@@ -142,28 +141,16 @@ def drop(config: Path | None, name: str, *, yes: bool, as_json: bool) -> Exit:
     return setup.drop(config, name, yes=yes, as_json=as_json)
 
 
-def _limit(default: str) -> Callable[[Decorated], Decorated]:
-    """Return the option for the number of rows."""
-    least = whole_number("a whole number from 1 on", 1)
-    return click.option("--limit", type=least, default=default, metavar="N", help="Maximum number of rows to show.")
-
-
-@click.command(epilog=examples("status", "status --watch", "status --table sales.orders --json"))
+@click.command(epilog=examples("status", "status --table sales.orders --json"))
 @tables
-@click.option("--watch", is_flag=True, help="Refresh repeatedly, until Ctrl-C.")
-@click.option("--every", type=duration, default="5s", metavar="TIME", help="With --watch: how often to refresh.")
 @configured
-def status(config: Path | None, names: tuple[str, ...], every: float, *, watch: bool, as_json: bool) -> Exit:
+def status(config: Path | None, names: tuple[str, ...], *, as_json: bool) -> Exit:
     """Show the status of each table: health, landed version, mirrored version, lag.
 
     The most urgent table is first, and the last column has the reason. Exit 1 if a source can't be read.
     """
     from mirror_assets.cli import show
 
-    if watch:
-        if as_json:
-            raise click.UsageError("--watch prints no JSON: leave out --json.")
-        return show.watch(config, names, every)
     return show.status(config, names, as_json=as_json)
 
 
@@ -184,7 +171,7 @@ def reconcile(config: Path | None, names: tuple[str, ...], *, as_json: bool) -> 
 @click.command(epilog=examples("feed sales.orders", "feed sales.orders --from 120 --to 125 --limit 1000"))
 @table
 @commit_range("the newest commit")
-@_limit("100")
+@click.option("--limit", type=click.IntRange(1), default=100, metavar="N", help="Maximum number of rows to show.")
 @configured
 def feed(
     config: Path | None,
@@ -198,13 +185,14 @@ def feed(
 ) -> Exit:
     """Show changed rows of a source by version, from its change data feed or by row tracking."""
     from mirror_assets.cli import show_rows
+    from mirror_assets.source.ranges import parse_range
 
-    return show_rows.feed(config, name, RangeOptions(first, last, clip).range, limit, as_json=as_json)
+    return show_rows.feed(config, name, parse_range(first, last, clip=clip), limit, as_json=as_json)
 
 
 @click.command(epilog=examples("preview sales.orders", "preview sales.orders --limit 100 --json"))
 @table
-@_limit("10")
+@click.option("--limit", type=click.IntRange(1), default=10, metavar="N", help="Maximum number of rows to show.")
 @configured
 def preview(config: Path | None, name: str, limit: int, *, as_json: bool) -> Exit:
     """Show rows of a source as they would land: filtered, masked, with computed columns.

@@ -12,14 +12,12 @@ from mirror_assets.errors import MirrorError
 
 if TYPE_CHECKING:
     from mirror_assets.pipeline.context import TableContext
-    from mirror_assets.source.ranges import Range
 
 RowsOf: TypeAlias = "Callable[[TableContext], int | None]"
 # This many rows take a second or two, even with a cold JVM.
 _BRIEF_ROWS = 200_000
 # To plan more tables takes longer than it helps.
 _FEW_TABLES = 50
-_OWNER = "the resource"
 
 
 def start_spark_early(path: Path | None, names: Sequence[str], rows_of: RowsOf | None) -> None:
@@ -35,11 +33,14 @@ def start_spark_early(path: Path | None, names: Sequence[str], rows_of: RowsOf |
     threading.Thread(target=_start, args=(path, names, rows_of), name="spark-start", daemon=True).start()
 
 
-def waiting_rows(table: TableContext, requested: Range) -> int | None:
-    """Return the rows of the slices that `run` would mirror; None if there are none."""
+def waiting_rows(
+    table: TableContext, first: str | None = None, last: str | None = None, *, clip: bool = False
+) -> int | None:
+    """Return the rows of the slices that `run` would mirror between two points; None if there are none."""
     from mirror_assets.pipeline.plan import plan_table
+    from mirror_assets.source.ranges import parse_range
 
-    slices = plan_table(table, requested=requested).slices
+    slices = plan_table(table, requested=parse_range(first, last, clip=clip)).slices
     return sum(planned.rows for planned in slices) if slices else None
 
 
@@ -55,12 +56,11 @@ def _start(path: Path | None, names: Sequence[str], rows_of: RowsOf | None) -> N
     with suppress(Exception):
         config = load_config(path)
         if rows_of is None or len(config.chosen(names)) > _FEW_TABLES:
-            spark_settings_of(config).open(_OWNER, is_brief=False)
+            spark_settings_of(config).open("the resource", is_brief=False)
             return
         rows = list[int]()
         for table in compose(config).tables(names):
             with suppress(MirrorError):
-                found = rows_of(table)
-                rows += [] if found is None else [found]
+                rows += [found] if (found := rows_of(table)) is not None else []
         if rows:
-            spark_settings_of(config).open(_OWNER, is_brief=sum(rows) <= _BRIEF_ROWS)
+            spark_settings_of(config).open("the resource", is_brief=sum(rows) <= _BRIEF_ROWS)

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import dagster as dg
 
-from mirror_assets.cli.options import Exit, RangeOptions, exit_code
+from mirror_assets.cli.options import Exit, exit_code
 from mirror_assets.cli.output import note, note_reported, refused, show, show_json
 from mirror_assets.cli.run_job import StepFailed, execute, failures
 from mirror_assets.composition import compose
@@ -63,11 +63,12 @@ class CheckLine:
         return not self.passed and self.severity == dg.AssetCheckSeverity.ERROR.value
 
 
-def run(path: Path | None, names: Sequence[str], commits: RangeOptions, *, as_json: bool) -> Exit:
+def run(
+    path: Path | None, names: Sequence[str], first: str | None, last: str | None, *, clip: bool, as_json: bool
+) -> Exit:
     """Mirror the tables until nothing is left; a table that fails doesn't stop the others."""
-    config = load_config(path, when=When.REFRESH)
-    config.chosen(names)  # refuses an unknown one before a run begins
-    result = _mirror_all(config, names, commits)
+    ops = MirrorTables(tables=list(names), first=first, last=last, clip=clip)
+    result = execute(load_config(path, when=When.REFRESH), MIRROR_ALL, {TABLES_OP: ops})
     if any(failed.step == TABLES_OP for failed in failures(result)):
         return _failed(result)
     reports: list[TableReport] = result.output_for_node(TABLES_OP)
@@ -84,13 +85,8 @@ def run(path: Path | None, names: Sequence[str], commits: RangeOptions, *, as_js
 
 def mirror(config: Config) -> list[TableReport]:
     """Run the job `mirror_all` for all tables; return its report of each."""
-    reports: list[TableReport] = _mirror_all(config, (), RangeOptions()).output_for_node(TABLES_OP)
+    reports: list[TableReport] = execute(config, MIRROR_ALL).output_for_node(TABLES_OP)
     return reports
-
-
-def _mirror_all(config: Config, names: Sequence[str], commits: RangeOptions) -> dg.ExecuteInProcessResult:
-    ops = MirrorTables(tables=list(names), first=commits.first, last=commits.last, clip=commits.clip)
-    return execute(config, MIRROR_ALL, {TABLES_OP: ops})
 
 
 def check(path: Path | None, names: Sequence[str], only: Sequence[str], *, as_json: bool) -> Exit:

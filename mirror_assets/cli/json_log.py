@@ -63,12 +63,9 @@ def print_line(level: str, message: str, more: Mapping[str, object] | None = Non
     """Print a message, with the table, the slice and the attempt that the calling thread works on."""
     now = datetime.now(timezone.utc).isoformat(timespec="milliseconds").replace("+00:00", "Z")
     scope = current_scope()
-    work = {
-        "table": scope.table if scope else None,
-        "slice": scope.slice if scope else None,
-        "attempt": scope.attempt if scope else None,
-        "trace_id": scope.trace if scope else None,
-    }
+    work: dict[str, object] = {"table": None, "slice": None, "attempt": None, "trace_id": None}
+    if scope:
+        work = {"table": scope.table, "slice": scope.slice, "attempt": scope.attempt, "trace_id": scope.trace}
     line = {"time": now, "level": level, "message": redacted(message), **work, **(more or {})}
     # Half a character, as in the name of a file that is not text, is an escape of JSON then.
     text = json.dumps(line, ensure_ascii=False).encode("utf-8", "backslashreplace").decode()

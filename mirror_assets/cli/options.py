@@ -3,25 +3,20 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable
 from enum import IntEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeVar
+from typing import TypeVar
 
 import click
 
 from mirror_assets.errors import MirrorError, SettingError
-
-if TYPE_CHECKING:
-    from mirror_assets.source.ranges import Range
 
 Decorated = TypeVar("Decorated", bound=Callable[..., object])
 PATH = click.Path(path_type=Path)
 _DURATION = re.compile(r"(\d+(?:\.\d+)?)\s*(ms|s|min|h|d)?")
 _SECONDS = {"ms": 0.001, "s": 1.0, "min": 60.0, "h": 3600.0, "d": 86_400.0}
 CONFIG_HELP = "The configuration.  [default: $MIRROR_CONFIG, else ./mirror.yaml]"
-_ONLY = "Only this table; may be repeated."
 
 
 def examples(*commands: str) -> str:
@@ -54,22 +49,15 @@ def printed(command: Decorated) -> Decorated:
 
 def tables(command: Decorated) -> Decorated:
     """Add `--table`, which may be repeated."""
-    option = click.option("--table", "names", multiple=True, metavar="TABLE", shell_complete=table_names, help=_ONLY)
-    return option(command)
+    only = "Only this table; may be repeated."
+    return click.option("--table", "names", multiple=True, metavar="TABLE", shell_complete=table_names, help=only)(
+        command
+    )
 
 
 def table(command: Decorated) -> Decorated:
     """Add the argument TABLE, a name in mirror.yaml."""
     return click.argument("name", metavar="TABLE", shell_complete=table_names)(command)
-
-
-def require_tables(config: Path | None, names: Sequence[str]) -> None:
-    """Raise TABLE_UNKNOWN for a table that mirror.yaml does not have: before Dagster is loaded, which takes seconds."""
-    from mirror_assets.config.discovered import When
-    from mirror_assets.config.load import load_config
-
-    if names:
-        load_config(config, when=When.REFRESH).chosen(names)
 
 
 def table_names(context: click.Context, _parameter: click.Parameter, typed: str) -> list[str]:
@@ -82,22 +70,6 @@ def table_names(context: click.Context, _parameter: click.Parameter, typed: str)
         return [name for name in known if name.startswith(typed)]
     except MirrorError:
         return []
-
-
-@dataclass(frozen=True)
-class RangeOptions:
-    """The values of `--from`, `--to` and `--clip`; both points are valid."""
-
-    first: str | None = None
-    last: str | None = None
-    clip: bool = False
-
-    @property
-    def range(self) -> Range:
-        """The range of commits between them."""
-        from mirror_assets.source.ranges import parse_range
-
-        return parse_range(self.first, self.last, clip=self.clip)
 
 
 def commit_range(default: str) -> Callable[[Decorated], Decorated]:
@@ -133,17 +105,6 @@ def duration(text: str) -> float:
     if seconds <= 0:
         raise click.BadParameter(f"expected a time like 5s, 500ms, 2min, 4h or 2d, got {text!r}")
     return seconds
-
-
-def whole_number(expected: str, least: int, most: int | None = None) -> Callable[[str], int]:
-    """Return the type of an option from `least` to `most`, both inclusive; its default is a string, as if typed."""
-
-    def number(text: str) -> int:
-        if not text.isdecimal() or int(text) < least or (most is not None and int(text) > most):
-            raise click.BadParameter(f"expected {expected}, got {text!r}")
-        return int(text)
-
-    return number
 
 
 class Exit(IntEnum):

@@ -10,7 +10,7 @@ from enum import Enum
 from typing import TYPE_CHECKING
 
 import pydantic
-from rich.console import Console, Group
+from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
@@ -69,22 +69,13 @@ def show_records(title: str, columns: Sequence[str], rows: Iterable[Sequence[obj
     """Print a table; without rows, that there are none."""
     cells = list(rows)
     if cells:
-        show_table(as_table(title, columns, cells))
+        console().print(as_table(title, columns, cells))
     else:
         show_text(title, "none")
 
 
-def show_table(table: Table | Group) -> None:
-    """Print a table, or one with lines below it; colours are shown on a terminal only."""
-    _console().print(table)
-
-
-def width() -> int:
-    """Return how many characters a line of the output has."""
-    return _console().width
-
-
-def _console() -> Console:
+def console() -> Console:
+    """Return the console of the output; it shows colours on a terminal only."""
     return Console(highlight=False, emoji=False, width=None if sys.stdout.isatty() else _WIDE)
 
 
@@ -95,24 +86,14 @@ def as_table(
 
     None is an empty cell, a float has one digit after the point, numbers are aligned to the right.
     """
-    cells = [[_cell(value) for value in row] for row in rows]
+    cells = [["" if x is None else f"{x:.1f}" if isinstance(x, float) else str(x) for x in row] for row in rows]
     table = Table(title=escape(title), title_justify="left", title_style="bold")
     for index, name in enumerate(columns):
-        said = [row[index] for row in cells if row[index]]
-        table.add_column(name, justify="right" if said and all(map(_is_number, said)) else "left")
+        filled = [row[index].replace(",", "").replace(".", "") for row in cells if row[index]]
+        table.add_column(name, justify="right" if filled and all(map(str.isdigit, filled)) else "left")
     for index, row in enumerate(cells):
         table.add_row(*map(escape, row), style=styles[index] if styles else None)
     return table
-
-
-def _cell(value: object) -> str:
-    if value is None:
-        return ""
-    return f"{value:.1f}" if isinstance(value, float) else str(value)
-
-
-def _is_number(cell: str) -> bool:
-    return cell.replace(",", "").replace(".", "").isdigit()
 
 
 def show_line(text: str) -> None:
@@ -128,21 +109,18 @@ def show_text(title: str, text: str) -> None:
 
 def show_json(records: Sequence[DataclassInstance | Mapping[str, object]]) -> None:
     """Print the records as a JSON array."""
-    print(json.dumps([_plain(record) for record in records], indent=1, ensure_ascii=False))  # noqa: T201 the output
+    print(json.dumps(records, indent=1, ensure_ascii=False, default=_plain))  # noqa: T201 the output
 
 
 def _plain(value: object) -> object:
+    """Return a value that JSON doesn't have as one that it has."""
     if isinstance(value, pydantic.BaseModel):
         return value.model_dump(mode="json")
     if dataclasses.is_dataclass(value) and not isinstance(value, type | TableName):
-        return {field.name: _plain(getattr(value, field.name)) for field in dataclasses.fields(value)}
+        return {field.name: getattr(value, field.name) for field in dataclasses.fields(value)}
     if isinstance(value, Enum):
         return value.value
-    if isinstance(value, Mapping):
-        return {str(_plain(key)): _plain(item) for key, item in value.items()}
-    if isinstance(value, tuple | list):
-        return [_plain(item) for item in value]
-    return value if isinstance(value, str | int | float | bool) or value is None else str(value)
+    return dict(value) if isinstance(value, Mapping) else str(value)
 
 
 def refused(table: TableName, consequence: str) -> Exit | None:

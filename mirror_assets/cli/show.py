@@ -2,21 +2,14 @@
 
 from __future__ import annotations
 
-import sys
-import time
 from collections.abc import Sequence
-from contextlib import nullcontext
 from dataclasses import dataclass
 from pathlib import Path
-from time import sleep
 
-from rich.console import Console, Group
-from rich.live import Live
 from rich.table import Table
-from rich.text import Text
 
 from mirror_assets.cli.options import Exit, exit_code
-from mirror_assets.cli.output import as_table, note, note_errors, show, show_json, show_table, width
+from mirror_assets.cli.output import as_table, console, note, note_errors, show, show_json
 from mirror_assets.composition import compose
 from mirror_assets.config.load import load_config
 from mirror_assets.errors import MirrorError
@@ -30,6 +23,8 @@ from mirror_assets.pipeline.slice_source import slice_key
 from mirror_assets.pipeline.table_health import Urgency
 from mirror_assets.source.planner import PlannedSlice
 from mirror_assets.source.ranges import EVERYTHING, Range
+
+_TABLES_AT_ONCE = 16
 
 
 @dataclass(frozen=True)
@@ -97,53 +92,16 @@ def _slice_line(table: TableName, planned: PlannedSlice) -> SliceLine:
     )
 
 
-_TABLES_AT_ONCE = 16
-
-
 def status(path: Path | None, names: Sequence[str], *, as_json: bool) -> Exit:
     """Show the status of the tables; fails if a source can't be read."""
     found = read_status(compose(load_config(path)), names, DaemonPool("status", _TABLES_AT_ONCE))
     if as_json:
         show_json(found.lines)
     else:
-        show_table(_table(found, "Status"))
+        console().print(_table(found))
     for text in found.notes:
         note(text)
     note_errors([*found.errors, *found.unreadable])
-    return _code(found)
-
-
-def watch(path: Path | None, names: Sequence[str], every: float) -> Exit:
-    """Show the status of the tables repeatedly, until interrupted; the settings are read each time.
-
-    Settings that are invalid for a while, such as while the file is edited, are reported.
-    """
-    found, pool, is_terminal = None, DaemonPool("status", _TABLES_AT_ONCE), sys.stdout.isatty()
-    console = Console(highlight=False, emoji=False)
-    live = Live(console=console, auto_refresh=False, screen=True) if is_terminal else None
-    try:
-        with live or nullcontext():
-            while True:
-                try:
-                    found = read_status(compose(load_config(path)), names, pool)
-                    lines = [*found.notes, *(f"error: {error}" for error in found.errors)]
-                    title = f"Status, {time.strftime('%H:%M:%S')}; Ctrl-C ends"
-                    page = Group(_table(found, title), *map(Text, lines))
-                except MirrorError as error:
-                    if found is None:
-                        raise
-                    page = Group(Text(f"error: {error}"))
-                if live is not None:
-                    live.update(page, refresh=True)
-                else:
-                    show_table(page)
-                sleep(every)
-    except KeyboardInterrupt:
-        return Exit.FINE if found is None else _code(found)
-
-
-def _code(found: Status) -> Exit:
-    """Return the exit code: it fails if a source can't be read."""
     return Exit.FAILED if found.unreadable else exit_code(error.family for error in found.errors)
 
 
@@ -155,11 +113,11 @@ _COST = frozenset({"requests a day", "CU s a day"})
 _ROOMY = 120
 
 
-def _table(found: Status, title: str) -> Table:
+def _table(found: Status) -> Table:
     lines = found.by_urgency
     cells = [{name: cell(line) for name, cell in CELLS.items()} for line in lines]
-    more = _WITH_ROOM | (_COST if found.is_metered else frozenset()) if width() >= _ROOMY else frozenset()
+    more = _WITH_ROOM | (_COST if found.is_metered else frozenset()) if console().width >= _ROOMY else frozenset()
     filled = {name for row in cells for name, value in row.items() if value is not None}
     columns = [name for name in CELLS if name in _ALWAYS or name in more & filled]
     rows = [[row[name] for name in columns] for row in cells]
-    return as_table(title, columns, rows, [_STYLES[line.urgency] for line in lines])
+    return as_table("Status", columns, rows, [_STYLES[line.urgency] for line in lines])

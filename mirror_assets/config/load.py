@@ -20,7 +20,6 @@ from mirror_assets.config.rules import apply_rules
 from mirror_assets.feature import Feature, SliceCheck
 
 CONFIG_VARIABLE = "MIRROR_CONFIG"
-DEFAULT_FILE = "mirror.yaml"
 
 _Model = TypeVar("_Model", bound=BaseModel)
 _EXPECTED = {
@@ -40,21 +39,14 @@ _OTHER = {
 }
 
 
-def config_file(environment: Mapping[str, str] = os.environ) -> Path:
-    """Return the default file: `$MIRROR_CONFIG`, or `mirror.yaml` in the current folder."""
-    return Path(environment.get(CONFIG_VARIABLE) or DEFAULT_FILE)
+def load_config(path: Path | None = None, when: When = When.UNKNOWN) -> Config:
+    """Read the configuration, with the tables that its rules find.
 
-
-def load_config(
-    path: Path | None = None, environment: Mapping[str, str] = os.environ, when: When = When.UNKNOWN
-) -> Config:
-    """Read the configuration in `path`, by default `config_file()`, with the tables that its rules find.
-
-    `when` controls the scans; by default, only places that were never listed are scanned. Raises CONFIG_MISSING and
-    MISTAKES.
+    `path` is by default `$MIRROR_CONFIG`, or `mirror.yaml` in the current folder. `when` controls the scans; by
+    default, only places that were never listed are scanned. Raises CONFIG_MISSING and MISTAKES.
     """
-    file = path or config_file(environment)
-    return with_found_tables(parse_config(_read(file), file, environment), when)
+    text, file = _read(path)
+    return with_found_tables(parse_config(text, file, os.environ), when)
 
 
 def parse_config(text: bytes, file: Path, environment: Mapping[str, str]) -> Config:
@@ -79,22 +71,19 @@ def _own_features(names: Sequence[str], document: Document) -> Iterator[Feature 
         except Exception as error:  # noqa: BLE001 the module is the project's, and may raise anything
             document.report(("features", str(number)), f"{name} can't be imported: {type(error).__name__}: {error}")
             continue
-        made = found() if isinstance(found, type) and issubclass(found, Feature) else found
-        if isinstance(made, Feature | SliceCheck):
-            yield made
+        if isinstance(found, Feature | SliceCheck):
+            yield found
         else:
             document.report(("features", str(number)), f"{name} is neither a SliceCheck nor a Feature")
 
 
-def load_section(
-    model: type[_Model], steps: Steps, path: Path | None = None, environment: Mapping[str, str] = os.environ
-) -> _Model:
+def load_section(model: type[_Model], steps: Steps, path: Path | None) -> _Model:
     """Read one section alone, without the settings that the model ignores; the rest of the file may still be wrong.
 
     Raises CONFIG_MISSING, and MISTAKES for mistakes in the YAML and in what is read.
     """
-    file = path or config_file(environment)
-    document = read_document(_read(file), file, environment)
+    text, file = _read(path)
+    document = read_document(text, file, os.environ)
     section = _validate(model, document.get(*steps) or {}, document, steps)
     above, ignored = ".".join(steps), set[str]()
     if model.model_config.get("extra") == "ignore":
@@ -106,9 +95,11 @@ def load_section(
     return section
 
 
-def _read(file: Path) -> bytes:
+def _read(path: Path | None) -> tuple[bytes, Path]:
+    """Return the content of the configuration, and its file."""
+    file = path or Path(os.environ.get(CONFIG_VARIABLE) or "mirror.yaml")
     try:
-        return file.read_bytes()
+        return file.read_bytes(), file
     except OSError as error:
         raise CONFIG_MISSING(file=file, why=error.strerror or str(error)) from error
 

@@ -16,7 +16,7 @@ from mirror_assets.config.table_settings import StorePath, TableConfig, TableDef
 from mirror_assets.errors import SettingError
 from mirror_assets.feature import Feature, MirrorPlace, SliceCheck, features, own_feature
 from mirror_assets.lakes.access import Access, Located, access_to, store_of
-from mirror_assets.lakes.catalogs import CatalogConfig, CatalogTable, InSpark, last_address, locate
+from mirror_assets.lakes.catalogs import CatalogConfig, CatalogTable, InSpark, locate
 from mirror_assets.lakes.lake_store import LakeStore
 from mirror_assets.lakes.stores import StoreConfig
 from mirror_assets.landing.names import TableName
@@ -150,14 +150,10 @@ class Config(Sections):
             found += [store.store for store in self.stores.values()]
         return tuple(dict.fromkeys(store for store in found if store is not None))
 
-    def catalog_packages(self, find: Callable[[str], str | None] | None = None) -> tuple[str, ...]:
-        """Return the packages that Spark needs for the tables of catalogs.
-
-        `find` returns the location of a source; by default, the last known one.
-        """
-        where = find or (lambda source: last_address(source, self.catalogs))
+    def catalog_packages(self, find: Callable[[str], str | None]) -> tuple[str, ...]:
+        """Return the packages that Spark needs for the tables of catalogs; `find` returns the location of a source."""
         sources = (table.source for table in self.all_tables() if self.is_of_catalog(table.source))
-        stores = (store_of(uri, self._stores) for source in sources if (uri := where(source)) is not None)
+        stores = (store_of(uri, self._stores) for source in sources if (uri := find(source)) is not None)
         return tuple(dict.fromkeys(package for store in stores if store is not None for package in store.packages))
 
     @property

@@ -145,9 +145,8 @@ def _fixed_spark_settings(document: Document) -> Mistakes:
 
 def _separate_folders(document: Document) -> Mistakes:
     """Refuse a folder inside another one, where it would be read, replaced or dropped with it."""
-    tables = [("tables", name) for name in document.names("tables")]
     ours: list[Steps] = [("landing_zone", "path"), ("mirror", "path")]
-    sources = [(*table, "source") for table in tables]
+    sources: list[Steps] = [("tables", name, "source") for name in document.names("tables")]
     for one, other in [*combinations(ours, 2), *((one, source) for one in ours for source in sources)]:
         yield from overlap(document, one, other)
 
@@ -160,19 +159,15 @@ def overlap(document: Document, one: Steps, other: Steps) -> Mistakes:
         yield other, f"{there} overlaps with {'.'.join(one)} on line {line}; use separate folders"
 
 
-def _mirrors_elsewhere(document: Document) -> bool:
-    """Return whether a feature's mirror replaces the stand-in."""
-    return any(document.get("mirror", name) is not None for name in document.names("mirror") if name != "path")
-
-
 def _folder(document: Document, steps: Steps) -> Path | None:
     """Return the real folder of a setting, or None if it is not a path on this machine."""
     value = document.get(*steps)
     if isinstance(value, dict):  # a path in a store, which may be a folder of this machine
         root, path = document.get("stores", str(value.get("store")), "root"), value.get("path")
         value = f"{root}/{path}" if isinstance(root, str) and isinstance(path, str) else None
-    if value is None and steps == ("mirror", "path") and not _mirrors_elsewhere(document):
-        value = MIRROR_PATH
+    if value is None and steps == ("mirror", "path"):
+        others = [name for name in document.names("mirror") if document.get("mirror", name) is not None]
+        value = None if others else MIRROR_PATH  # a feature's mirror replaces the stand-in
     if value is None:
         value = next((place for feature in features() if (place := feature.folders().get(steps)) is not None), None)
     try:

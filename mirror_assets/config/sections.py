@@ -131,23 +131,11 @@ MIRROR_PATH = "./mirror"
 
 
 class CoreMirror(Section):
-    """The tables of the local stand-in for Fabric's replicator."""
+    """The mirrored tables: those of the local stand-in for Fabric's replicator, or of a feature's mirror."""
 
     path: Folder = Field(
         default=Path(MIRROR_PATH), validate_default=True, description="Folder of the stand-in's Delta tables."
     )
-
-
-if TYPE_CHECKING:
-
-    class MirrorSections(CoreMirror):
-        """The stand-in's tables, or what mirrors instead."""
-else:
-    MirrorSections = with_settings(CoreMirror, [feature.mirror_settings() for feature in features()])
-
-
-class MirrorConfig(MirrorSections):
-    """The mirrored tables: those of the local stand-in for Fabric's replicator, or of a feature's mirror."""
 
     @model_validator(mode="after")
     def _one_mirror(self) -> Self:
@@ -155,3 +143,11 @@ class MirrorConfig(MirrorSections):
         if others and "path" in self.model_fields_set:
             raise ValueError(f"set either `path` or `{others[0]}`")
         return self
+
+
+if TYPE_CHECKING:
+
+    class MirrorConfig(CoreMirror):
+        """The mirrored tables, with the mirrors of features."""
+else:
+    MirrorConfig = with_settings(CoreMirror, [feature.mirror_settings() for feature in features()])

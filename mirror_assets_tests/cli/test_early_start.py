@@ -8,7 +8,6 @@ import pytest
 
 from mirror_assets.cli import early_start
 from mirror_assets.pipeline.spark_sessions import SparkSettings
-from mirror_assets.source.ranges import EVERYTHING
 from mirror_assets_tests.lab import Lab
 
 
@@ -20,44 +19,31 @@ def opened(monkeypatch: pytest.MonkeyPatch) -> list[bool]:
     return found
 
 
-def _start(path: Path | None) -> None:
-    early_start._start(path, (), lambda table: early_start.waiting_rows(table, EVERYTHING))
-
-
-def test_few_waiting_rows_start_a_brief_spark(waiting: Lab, opened: list[bool]) -> None:
-    _start(waiting.config_file)
-    assert opened == [True]
-
-
-def test_many_waiting_rows_start_one_that_optimises(
-    waiting: Lab, opened: list[bool], monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize(
+    ("limit", "value", "is_brief"),
+    [("_BRIEF_ROWS", 200_000, True), ("_BRIEF_ROWS", 1, False), ("_FEW_TABLES", 0, False)],
+    ids=["few rows", "many rows", "many tables, which are not planned twice"],
+)
+def test_waiting_rows_start_a_brief_spark_or_one_that_optimises(
+    waiting: Lab, opened: list[bool], monkeypatch: pytest.MonkeyPatch, limit: str, value: int, is_brief: bool
 ) -> None:
-    monkeypatch.setattr(early_start, "_BRIEF_ROWS", 1)
-    _start(waiting.config_file)
-    assert opened == [False]
+    monkeypatch.setattr(early_start, limit, value)
+    early_start._start(waiting.config_file, (), early_start.waiting_rows)
+    assert opened == [is_brief]
 
 
-def test_many_tables_are_not_planned_twice(waiting: Lab, opened: list[bool], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(early_start, "_FEW_TABLES", 0)
-    _start(waiting.config_file)
-    assert opened == [False]
-
-
-def test_no_spark_where_nothing_waits(mirrored: Lab, opened: list[bool]) -> None:
-    _start(mirrored.config_file)
-    assert opened == []
+@pytest.mark.parametrize(
+    ("rows_of", "expected"),
+    [(early_start.waiting_rows, []), (None, [False]), (early_start.source_rows, [True])],
+    ids=["a run without work", "a resident run", "a comparison of few rows"],
+)
+def test_a_command_on_a_mirrored_table_starts_the_spark_that_it_needs(
+    mirrored: Lab, opened: list[bool], rows_of: early_start.RowsOf | None, expected: list[bool]
+) -> None:
+    early_start._start(mirrored.config_file, (), rows_of)
+    assert opened == expected
 
 
 def test_errors_are_left_to_the_command(tmp_path: Path, opened: list[bool]) -> None:
-    _start(tmp_path / "nowhere.yaml")
+    early_start._start(tmp_path / "nowhere.yaml", (), early_start.waiting_rows)
     assert opened == []
-
-
-def test_a_run_that_stays_starts_one_that_optimises_in_any_case(mirrored: Lab, opened: list[bool]) -> None:
-    early_start._start(mirrored.config_file, (), None)
-    assert opened == [False]
-
-
-def test_a_comparison_of_few_rows_starts_a_brief_spark(mirrored: Lab, opened: list[bool]) -> None:
-    early_start._start(mirrored.config_file, (), early_start.source_rows)
-    assert opened == [True]

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
+import json
 import logging
 from pathlib import Path
 
 import dagster as dg
 import pytest
 from dagster._core.events import StepMaterializationData
-from rich.console import Console
 
 from mirror_assets.cli import follow
 from mirror_assets.cli.main import main
 from mirror_assets.config.load import parse_config
+from mirror_assets.config.model import Config
 from mirror_assets.landing.names import TableName
 from mirror_assets.orchestration.translator import AssetKind, asset_key
 
@@ -20,9 +21,9 @@ TABLES = [TableName("shop", name) for name in ("orders", "lines")]
 
 
 @pytest.fixture
-def handler(tmp_path: Path) -> follow._Landed:
+def config(tmp_path: Path) -> Config:
     lines = ["landing_zone: {path: ./zone}", "tables:", *(f"  {name}: {{source: ./x, keys: [id]}}" for name in TABLES)]
-    return follow._Landed(parse_config("\n".join(lines).encode(), tmp_path / "mirror.yaml", {}))
+    return parse_config("\n".join(lines).encode(), tmp_path / "mirror.yaml", {})
 
 
 def logged(kind: AssetKind, table: TableName, version: int) -> logging.LogRecord:
@@ -43,26 +44,25 @@ def message_record(level: int, message: str) -> logging.LogRecord:
     return record
 
 
-def test_a_slice_that_landed_is_one_line(handler: follow._Landed, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_slice_that_landed_is_one_line(config: Config, capsys: pytest.CaptureFixture[str]) -> None:
+    handler = follow._Landed(config, as_json=False)
     handler.emit(logged(AssetKind.CHANGES, TABLES[0], 7))
     handler.emit(logged(AssetKind.LANDING, TABLES[0], 7))
     line = "shop.orders: version 7 has landed, 51 rows in 1 files, 1.2 s behind its last commit\n"
     assert capsys.readouterr().out == line
 
 
-def test_the_table_has_the_newest_first_and_counts_slices(handler: follow._Landed) -> None:
+def test_lines_of_json_count_the_slices_of_each_table(config: Config, capsys: pytest.CaptureFixture[str]) -> None:
+    handler = follow._Landed(config, as_json=True)
     for table, version in ((TABLES[0], 7), (TABLES[1], 3), (TABLES[0], 8)):
         handler.emit(logged(AssetKind.LANDING, table, version))
-    with Console(width=100).capture() as _:
-        console = Console(width=100, record=True)
-        console.print(handler.as_table())
-        rows = [line.replace("│", " ").split() for line in console.export_text().splitlines() if "shop." in line]
-    assert rows == [["shop.orders", "8", "2", "51", "1.2"], ["shop.lines", "3", "1", "51", "1.2"]]
+    lines = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    found = [(line["table"], line["version"], line["slices"]) for line in lines]
+    assert found == [("shop.orders", 7, 1), ("shop.lines", 3, 1), ("shop.orders", 8, 2)]
 
 
-def test_errors_are_printed_and_what_goes_well_is_not(
-    handler: follow._Landed, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_errors_are_printed_and_what_goes_well_is_not(config: Config, capsys: pytest.CaptureFixture[str]) -> None:
+    handler = follow._Landed(config, as_json=False)
     handler.emit(message_record(logging.INFO, "slice 1.1-1"))
     handler.emit(message_record(logging.ERROR, "shop.orders can't be read"))
     printed = capsys.readouterr()

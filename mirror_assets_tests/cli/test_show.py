@@ -81,56 +81,15 @@ def test_json_has_the_health_in_the_files_order(file: Path, capsys: pytest.Captu
     assert found == [("well", "up to date", "not", 1), ("failing", "failing", "now", 0), ("late", "late", "soon", 0)]
 
 
-def test_watch_looks_again_until_it_is_interrupted(
+def test_an_error_that_concerns_all_tables_is_shown(
     file: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    looks: list[float] = []
-
-    def sleep(seconds: float) -> None:
-        looks.append(seconds)
-        if len(looks) == 2:
-            raise KeyboardInterrupt
-
-    monkeypatch.setattr("mirror_assets.cli.show.sleep", sleep)
-    assert main(["status", "--config", str(file), "--watch", "--every", "2s"]) == 0
-    assert looks == [2.0, 2.0]
-    assert capsys.readouterr().out.count("Ctrl-C ends") == 2
-
-
-def test_watch_continues_while_a_user_edits_the_settings(
-    file: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    texts = ["tables: {", file.read_text()]
-
-    def sleep(_seconds: float) -> None:
-        if not texts:
-            raise KeyboardInterrupt
-        file.write_text(texts.pop(0))
-
-    monkeypatch.setattr("mirror_assets.cli.show.sleep", sleep)
-    assert main(["status", "--config", str(file), "--watch"]) == 0
-    shown = capsys.readouterr().out
-    assert (shown.count("Ctrl-C ends"), shown.count("error: ")) == (2, 1)
-
-
-def test_watch_begins_with_no_wrong_settings(file: Path) -> None:
-    file.write_text("tables: {")
-    assert main(["status", "--config", str(file), "--watch"]) == 2
-
-
-def test_watch_shows_an_error_that_concerns_all_tables(
-    file: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def interrupted(_seconds: float) -> None:
-        raise KeyboardInterrupt
-
     def away(_mirror: LocalReplicator) -> NoReturn:
         raise StopError("the mirror can't be read.", "mend it.", code=ErrorCode.MIRROR_UNREADABLE)
 
-    monkeypatch.setattr("mirror_assets.cli.show.sleep", interrupted)
     monkeypatch.setattr(LocalReplicator, "status", away)
-    main(["status", "--config", str(file), "--watch"])
-    assert "the mirror can't be read. Next: mend it." in capsys.readouterr().out
+    assert main(["status", "--config", str(file)]) == 1
+    assert "the mirror can't be read. Next: mend it." in capsys.readouterr().err
 
 
 def test_a_store_that_does_not_answer_is_not_waited_for_table_by_table(
@@ -166,12 +125,6 @@ def test_a_narrow_terminal_shows_what_counts(
     assert [title.strip() for title in titles.strip("┃").split("┃")] == [
         "table", "health", "source", "landed", "lag", "why"
     ]  # fmt: skip
-
-
-def test_watch_is_for_people(file: Path) -> None:
-    with pytest.raises(SystemExit) as ended:
-        main(["status", "--config", str(file), "--watch", "--json"])
-    assert ended.value.code == 2
 
 
 def test_rows_have_colours_on_a_terminal() -> None:

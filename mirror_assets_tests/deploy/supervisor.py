@@ -7,7 +7,6 @@ import shutil
 import signal
 import subprocess
 import sys
-import time
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -67,13 +66,6 @@ class Supervisor:
         with suppress(ProcessLookupError):  # all have ended
             os.killpg(self._running[name].pid, signal.SIGKILL)
         self._running[name].wait()
-
-    def stop(self, name: str, seconds: float) -> float:
-        """Ask a service to end, as `docker stop` does; return the seconds that it took. Raises TimeoutExpired."""
-        began = time.monotonic()
-        self._running[name].terminate()
-        self._running[name].wait(seconds)
-        return time.monotonic() - began
 
     def end(self) -> None:
         """Kill everything."""

@@ -12,9 +12,9 @@ import pytest
 
 from mirror_assets.cli import main
 from mirror_assets.landing.errors import MANIFEST_LOST
-from mirror_assets.landing.names import HISTORY, TableName
+from mirror_assets.landing.names import HISTORY
 from mirror_assets_tests.errors import raises_row
-from mirror_assets_tests.lab import TABLE, Lab
+from mirror_assets_tests.lab import Lab
 from mirror_assets_tests.pages import DOCS
 
 _BLOCK = re.compile(r"^```bash\n(.*?)^```$", re.MULTILINE | re.DOTALL)
@@ -108,14 +108,3 @@ def test_nothing_of_dagster_is_needed(mirrored: Lab, monkeypatch: pytest.MonkeyP
         _run(mirrored, monkeypatch, _commands("Restore")[1])
         shutil.rmtree(tmp_path / "home")
     assert mirrored.is_equal
-
-
-def test_only_a_manifest_is_lost(mirrored: Lab) -> None:
-    before = mirrored.manifest()
-    (mirrored.root / "landing" / TABLE.manifest).unlink()
-    assert mirrored.mirror() == []
-    assert mirrored.manifest() == before
-
-
-def test_the_page_names_the_table_of_these_tests() -> None:
-    assert _commands("Restore")[2].split()[2] == str(TableName("shop", "orders"))

@@ -10,7 +10,7 @@ import pytest
 from mirror_assets.config.model import Config
 from mirror_assets.errors import ErrorCode, SettingError
 from mirror_assets.lakes.access import PlainAccess
-from mirror_assets.lakes.catalogs import KnownLocations, TableLocation, VendedTable
+from mirror_assets.lakes.catalogs import KnownLocations, TableLocation, VendedTable, last_address
 from mirror_assets.lakes.errors import LOCATION_UNKNOWN
 from mirror_assets_tests.config.reading import mistake, read
 from mirror_assets_tests.errors import raises, raises_row
@@ -44,7 +44,7 @@ def test_a_table_has_its_name_in_the_catalog_as_address() -> None:
     assert not made.is_of_catalog("s3://lake/orders")
     assert made.catalogs["main"].url == _HERE
     assert made.lake_stores() == ()
-    assert made.catalog_packages() == ()
+    assert made.catalog_packages(lambda _: None) == ()
 
 
 MISTAKES = [
@@ -117,11 +117,12 @@ def test_a_folder_of_this_machine_needs_no_keys(unity: LoopbackUnity, tmp_path: 
 def test_the_last_answer_is_known_to_the_next_process(unity: LoopbackUnity, known_locations: KnownLocations) -> None:
     unity.add("main.sales.orders", "s3://lake/orders")
     made = of_unity(unity.url)
-    assert made.catalog_packages() == ()
+    assert made.catalog_packages(lambda _: None) == ()
     made.locate(ORDERS)
     made.locate(ORDERS)
     assert len(unity.log) == 1
-    assert [package.split(":")[1] for package in made.catalog_packages()] == ["hadoop-aws"]
+    packages = made.catalog_packages(lambda source: last_address(source, made.catalogs))
+    assert [package.split(":")[1] for package in packages] == ["hadoop-aws"]
     assert known_locations.folder is not None
     (file,) = known_locations.folder.iterdir()
     assert "s3://lake/orders" in file.read_text()

@@ -1,4 +1,4 @@
-"""The notebooks are committed with what they show, and show nothing private."""
+"""The notebooks run from first to last cell, are committed with their outputs, and show nothing private."""
 
 from __future__ import annotations
 
@@ -8,8 +8,9 @@ import nbformat
 import pytest
 from mypy import api
 
-from mirror_assets_tests.notebooks.run import FOLDER, outputs, private
+from mirror_assets_tests.notebooks.run import FOLDER, executed, outputs, private, texts
 from mirror_assets_tests.pages import ROOT
+from mirror_assets_tests.quick_jvm import ENVIRONMENT
 
 _NOTEBOOKS = sorted(FOLDER.glob("*.ipynb"))
 
@@ -50,3 +51,28 @@ def test_a_private_output_is_found(text: str) -> None:
     shown = nbformat.v4.new_output("stream", name="stdout", text=f"fine\n{text}\n")
     notebook = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(outputs=[shown])])
     assert private(notebook) == [text]
+
+
+@pytest.mark.timeout(300)
+def test_the_notebook_on_direct_lake_comes_to_pictures_and_a_decision(tmp_path: Path) -> None:
+    notebook = executed("direct_lake.ipynb", tmp_path)
+    assert sum("image/png" in output.get("data", {}) for output in outputs(notebook)) == 2
+    printed = "\n".join(texts(notebook))
+    assert "days until F2 is full" in printed
+    assert "today: safe" in printed
+    assert "frame v60 needs month=" in printed
+    assert "OPTIMIZE delta.`…/sales`;" in printed
+    assert "100% of the rows to load" in printed
+
+
+@pytest.mark.timeout(600)
+@pytest.mark.soak
+def test_the_tour_runs_and_ends_equal(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name, value in ENVIRONMENT.items():
+        monkeypatch.setenv(name, value)
+    notebook = executed("mirror_tour.ipynb", tmp_path)
+    shown = "\n".join(texts(notebook))
+    assert "again: already covered" in shown
+    assert shown.count("equal") == 2
+    assert "is missing" in shown
+    assert any("image/png" in output.get("data", {}) for output in outputs(notebook))

@@ -74,7 +74,12 @@ def test_one_net_change_per_key_lands_of_a_table_without_properties(files: Lab) 
 def test_rows_beside_a_deleted_one_stay_in_a_file_without_statistics(spark: SparkSession, tmp_path: Path) -> None:
     lab = Lab(spark, tmp_path)
     lab.configure("changes: files", _WHOLE)
-    lab.create_without_statistics()
+    spark.conf.set("spark.databricks.delta.stats.collect", "false")
+    try:
+        rows = spark.range(0, 10, 1, 1).selectExpr("CAST(id AS INT) AS id", "'n' AS name", "id / 2 AS amount")
+        rows.write.format("delta").option("delta.enableDeletionVectors", "true").save(lab.uri)
+    finally:
+        spark.conf.unset("spark.databricks.delta.stats.collect")
     lab.mirror()
     lab.sql("DELETE FROM {t} WHERE id = 3")
     lab.mirror()

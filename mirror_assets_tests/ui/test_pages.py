@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import os
+import signal
+
 import pytest
 
+from benchmarks.processes import pythons_of
 from mirror_assets.orchestration.check_jobs import ALL_CHECKS, CHECK_OP, CHECKS
 from mirror_assets.orchestration.jobs import REBUILD, REPAIR, REPLICATE
 from mirror_assets.orchestration.mirror_assets import MIRROR_ALL
@@ -168,3 +172,18 @@ def test_a_repair_lands_only_the_difference(desk: Desk) -> None:
     desk.open_asset(AssetKind.LANDING, ORDERS)
     desk.sees("the difference to version 8")
     desk.picture("repaired")
+
+
+def test_a_killed_code_server_is_shown_as_failed_and_restarts_by_a_click(desk: Desk) -> None:
+    assert desk.launch(CHECKS) == "SUCCESS"
+    (process,) = pythons_of(desk.home.mark, "dagster api grpc")
+    os.kill(process, signal.SIGKILL)
+    desk.open("/deployment/locations")
+    desk.sees("Failed")
+    desk.picture("code_server_killed")
+    desk.click("Reload", exact=True)
+    desk.open(_LINEAGE)
+    desk.sees("orders_landing")
+    desk.open_asset(AssetKind.LANDING, ORDERS, "checks")
+    desk.click_text("lag")
+    desk.sees("commits_behind")

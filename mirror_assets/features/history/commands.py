@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from mirror_assets.cli.options import Exit, configured, examples, exit_code, tables, whole_number
+from mirror_assets.cli.options import Exit, configured, examples, exit_code, tables
 
 if TYPE_CHECKING:
     import dagster as dg
@@ -34,7 +34,7 @@ class HistoryReport:
 @tables
 @click.option(
     "--skip-to",
-    type=whole_number("a version of the source", 0),
+    type=click.IntRange(0),
     metavar="VERSION",
     help="Continue the history of one table at this version; it will lack the commits before.",
 )

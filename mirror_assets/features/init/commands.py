@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from mirror_assets.cli.options import PATH, Exit, configured, examples, printed, whole_number
+from mirror_assets.cli.options import PATH, Exit, configured, examples, printed
 
 if TYPE_CHECKING:
     from mirror_assets.config.discovered import RuleOutcome
@@ -40,12 +40,7 @@ def _setting(text: str) -> tuple[str, str]:
     "--sql", type=PATH, help="File for the missing SQL statements.  [default: the name of the other file, with .sql]"
 )
 @click.option("--force", is_flag=True, help="Replace existing files.")
-@click.option(
-    "--depth",
-    type=whole_number("a number from 1 to 9", 1, 9),
-    default="3",
-    help="Levels of folders below LAKE to scan.",
-)
+@click.option("--depth", type=click.IntRange(1, 9), default=3, help="Levels of folders below LAKE to scan.")
 @click.option("--no-spark", is_flag=True, help="Don't prove keys; propose them by names and statistics only.")
 @click.option("--credential", metavar="KIND", help="Identity that reads the store.  [default: default]")
 @click.option("--region", help="S3: the bucket's region.")

@@ -66,7 +66,7 @@ def demo(request: pytest.FixtureRequest, spark: SparkSession, tmp_path_factory: 
     reports: list[str] = []
     begin_lake(spark, root, reports.append, MONTHS, histories)
     continue_lake(spark, root, reports.append, MONTHS, histories)
-    config = load_config(write_config(root), environment={})
+    config = load_config(write_config(root))
     tables = [history.table for history in histories]
     keys = {table: config.table(f"nycflights.{table}").keys for table in tables}
     feed = spark.read.format("delta").option("readChangeFeed", "true").option("startingVersion", 0)

@@ -21,7 +21,7 @@ pytestmark = [pytest.mark.long(30), pytest.mark.xdist_group("demo")]
 
 
 def test_it_names_each_table_of_the_lake_with_its_key(tmp_path: Path) -> None:
-    config = load_config(write_config(tmp_path), environment={})
+    config = load_config(write_config(tmp_path))
     assert set(config.tables) == {f"nycflights.{history.table}" for history in HISTORIES}
     for history in HISTORIES:
         table = config.table(f"nycflights.{history.table}")
@@ -31,13 +31,13 @@ def test_it_names_each_table_of_the_lake_with_its_key(tmp_path: Path) -> None:
 
 def test_the_projects_own_mirror_yaml_mirrors_the_same_lake(tmp_path: Path) -> None:
     project = Path(__file__).parents[3]
-    ours = load_config(project / "mirror.yaml", environment={}).model_dump_json()
-    demos = load_config(write_config(tmp_path / ".demo"), environment={}).model_dump_json()
+    ours = load_config(project / "mirror.yaml").model_dump_json()
+    demos = load_config(write_config(tmp_path / ".demo")).model_dump_json()
     assert ours.replace(str(project), str(tmp_path)) == demos
 
 
 def test_each_table_fits_its_source(spark: SparkSession, demo: Demo) -> None:
-    config = load_config(demo.root / "mirror.yaml", environment={})
+    config = load_config(demo.root / "mirror.yaml")
     for history in demo.histories:
         columns = spark.read.format("delta").load(str(demo.root / "lake" / history.table)).dtypes
         assert source_problems(config.table(f"nycflights.{history.table}"), columns) == ()

@@ -70,7 +70,7 @@ def test_the_stand_ins_default_folder_is_free_for_others() -> None:
 )
 def test_fabric_is_read_while_nothing_else_is_right(tmp_path: Path, text: str, schema: str) -> None:
     (tmp_path / "mirror.yaml").write_text(text)
-    assert load_section(FabricConfig, ("mirror", "fabric"), tmp_path / "mirror.yaml", {}).default_schema == schema
+    assert load_section(FabricConfig, ("mirror", "fabric"), tmp_path / "mirror.yaml").default_schema == schema
 
 
 @pytest.mark.parametrize(
@@ -84,6 +84,6 @@ def test_fabric_is_read_while_nothing_else_is_right(tmp_path: Path, text: str, s
 def test_mistakes_before_there_is_a_landing_zone(tmp_path: Path, text: str, message: str) -> None:
     (tmp_path / "mirror.yaml").write_text(text)
     with raises_row(MISTAKES, match=message):
-        load_section(FabricConfig, ("mirror", "fabric"), tmp_path / "mirror.yaml", {})
+        load_section(FabricConfig, ("mirror", "fabric"), tmp_path / "mirror.yaml")
     with raises_row(CONFIG_MISSING):
-        load_section(FabricConfig, ("mirror", "fabric"), tmp_path / "none.yaml", {})
+        load_section(FabricConfig, ("mirror", "fabric"), tmp_path / "none.yaml")

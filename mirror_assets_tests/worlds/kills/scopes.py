@@ -34,7 +34,7 @@ from mirror_assets.landing.names import BATCH_LEASE, LEASES, heartbeat_path
 from mirror_assets.landing.run_records import Lease, read_lease
 from mirror_assets.orchestration.sensors import MIRROR_SENSOR
 from mirror_assets.pipeline.liveness import SILENT_SECONDS
-from mirror_assets_tests.dagster_processes import CODE_SERVER, DAEMON, DagsterProcesses
+from mirror_assets_tests.worlds.dagster_processes import CODE_SERVER, DAEMON, DagsterProcesses
 from mirror_assets_tests.worlds.kills.__main__ import print_line
 from mirror_assets_tests.worlds.kills.zone import Zone, made_home, until_landed
 

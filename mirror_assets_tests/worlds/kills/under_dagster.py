@@ -21,7 +21,7 @@ from pathlib import Path
 from random import Random
 
 from benchmarks.postgres import Postgres, PostgresMissing, postgres
-from mirror_assets_tests.dagster_processes import CODE_SERVER, DAEMON, DagsterProcesses
+from mirror_assets_tests.worlds.dagster_processes import CODE_SERVER, DAEMON, DagsterProcesses
 from mirror_assets_tests.worlds.kills.__main__ import print_line
 from mirror_assets_tests.worlds.kills.zone import PROGRAM, Zone, made_home, until_landed
 

@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
-from mirror_assets_tests.dagster_processes import DAEMON
+from mirror_assets_tests.worlds.dagster_processes import DAEMON
 from mirror_assets_tests.worlds.onelake.faults import Fault as Refusal
 from mirror_assets_tests.worlds.onelake.faults import Reply
 from mirror_assets_tests.worlds.planted.lake import Lake

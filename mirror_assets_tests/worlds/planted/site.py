@@ -23,10 +23,10 @@ from mirror_assets.landing.steps import drive
 from mirror_assets.orchestration.mirror_assets import MIRROR_ALL
 from mirror_assets.standin.replicator import LocalReplicator
 from mirror_assets.zones import Store
-from mirror_assets_tests.dagster_processes import DagsterProcesses
 from mirror_assets_tests.end_to_end.disks import Disk, disk
 from mirror_assets_tests.telemetry.scrape import Series, free_port, scrape
 from mirror_assets_tests.web import WebReceiver, web_receiver
+from mirror_assets_tests.worlds.dagster_processes import DagsterProcesses
 from mirror_assets_tests.worlds.fabric.databases import Json, LoopbackDatabase, replicating
 from mirror_assets_tests.worlds.fabric.loopback import LoopbackFabric
 from mirror_assets_tests.worlds.onelake.server import LoopbackOneLake

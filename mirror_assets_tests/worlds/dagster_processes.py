@@ -12,7 +12,7 @@ from pathlib import Path
 from benchmarks.postgres import free_port
 
 CODE_SERVER, DAEMON = "code server", "daemon"
-_PROJECT = Path(__file__).parents[1]
+_PROJECT = Path(__file__).parents[2]
 
 
 @dataclass
