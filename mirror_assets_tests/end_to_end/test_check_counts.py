@@ -16,7 +16,7 @@ from mirror_assets.orchestration.checks import RECONCILED
 from mirror_assets.orchestration.jobs import REBUILD, REBUILD_OP, REPAIR, REPLICATE
 from mirror_assets.orchestration.mirror_assets import MIRROR_ALL, partitions_name
 from mirror_assets.orchestration.runs import COMMAND_TAG
-from mirror_assets.orchestration.translator import AssetKind, asset_key
+from mirror_assets.orchestration.translator import ASSET_KINDS, AssetKind, asset_key
 from mirror_assets.pipeline.scheduler import Scheduler
 from mirror_assets_tests.lab import TABLE, Lab
 
@@ -67,9 +67,9 @@ def test_each_check_has_a_result_of_the_newest_event(pages: Pages) -> None:
         not_compared = [f"{asset_key(AssetKind.MIRROR, TABLE).to_user_string()}:{RECONCILED}"]
         assert pages.hidden(AssetKind.MIRROR) == ([] if number else not_compared)
         pages.run(RECONCILE)
-        assert pages.hidden(*AssetKind) == []
+        assert pages.hidden(*ASSET_KINDS) == []
     pages.run(CHECKS)
-    assert pages.hidden(*AssetKind) == []
+    assert pages.hidden(*ASSET_KINDS) == []
 
 
 @pytest.mark.long(60)

@@ -12,6 +12,7 @@ from deltalake import DeltaTable, write_deltalake
 from pyspark.sql import DataFrame, SparkSession
 
 from mirror_assets.encode.errors import DUPLICATE_KEY
+from mirror_assets.encode.scan_reader import read_scan
 from mirror_assets.errors import ErrorCode, RetryError
 from mirror_assets.landing.errors import LostRace
 from mirror_assets.landing.format import MarkerCounts, SliceKind
@@ -99,8 +100,8 @@ def test_a_row_that_its_reader_loses_or_doubles_is_not_published(
 ) -> None:
     """The comparison has another reader, and its counts are those that must have been written."""
     monkeypatch.setattr("mirror_assets.encode.repair._BROADCAST_KEYS", broadcast)
-    read = repair.read_scan
-    monkeypatch.setattr(repair, "read_scan", lambda *args, **named: _FAULTS[fault](read(*args, **named)))
+    faulty = lambda *args, **named: _FAULTS[fault](read_scan(*args, **named))  # noqa: E731
+    monkeypatch.setattr(repair, "read_scan", faulty)
     _damage(mirrored)
     before = mirrored.manifest()
     with pytest.raises(ChecksFailed, match="row_conservation"):

@@ -24,8 +24,8 @@ from mirror_assets.features.direct_lake.framing import (
     table_sizes,
 )
 from mirror_assets.source.actions import Actions, CommitInfo, LiveFile, Metadata, Protocol, Tombstone, Vector
-from mirror_assets.source.log import DeltaLog, LoggedCommit
-from mirror_assets.source.replay import Snapshot
+from mirror_assets.source.log import DeltaLog
+from mirror_assets.source.replay import LoggedCommit, Snapshot
 from mirror_assets_tests.source.handmade import (
     PROTOCOL,
     Action,

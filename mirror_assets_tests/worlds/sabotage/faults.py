@@ -13,6 +13,7 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from mirror_assets.encode import changes, columns, scan_reader
+from mirror_assets.encode.columns import CHANGE_TYPE
 from mirror_assets.encode.counted import Counted, ObservedRows
 from mirror_assets.source import deletion_vectors, scan_builder, schema
 from mirror_assets.source.commits import Commit
@@ -156,7 +157,13 @@ def _other_version(back: int) -> Inject:
     return everywhere(right, scan_version)
 
 
-_OTHER_KIND = {RowKind.INSERT: "delete", RowKind.DELETE: "insert"}
+def _with_other_kinds(rows: DataFrame) -> DataFrame:
+    """Return removed rows as added ones, and added ones as removed."""
+    if CHANGE_TYPE not in rows.columns:
+        return rows
+    kind = F.col(CHANGE_TYPE)
+    other = F.when(kind == "insert", "delete").when(kind == "delete", "insert").otherwise(kind)
+    return rows.withColumn(CHANGE_TYPE, other)
 
 
 def _without_first_new(files: list[ScannedFile]) -> list[ScannedFile]:
@@ -254,7 +261,7 @@ FAULTS = (
         "added rows are read as removed, and removed ones as added",
         "reader",
         World.FEED,
-        everywhere(scan_reader._kind, lambda file: _OTHER_KIND.get(file.kind)),
+        read_rows(_with_other_kinds),
         read_again=True,
         smoke=True,
     ),
