@@ -10,7 +10,7 @@ from deltalake.exceptions import DeltaError
 from mirror_assets.lakes.access import Access
 from mirror_assets.lakes.errors import SOURCE_UNREADABLE
 from mirror_assets.source.actions import Actions, Metadata, Protocol
-from mirror_assets.source.commit_files import CommitFiles
+from mirror_assets.source.commit_reader import CommitReader
 from mirror_assets.source.errors import LogGap
 from mirror_assets.source.log_paths import spelled
 from mirror_assets.source.read_errors import translated
@@ -70,7 +70,7 @@ def size_of(table: DeltaTable) -> tuple[int, int, int | None]:
     return adds.num_rows, size, rows if adds["num_records"].null_count == 0 else None
 
 
-def live_paths(table: DeltaTable, commits: CommitFiles) -> set[str]:
+def live_paths(table: DeltaTable, commits: CommitReader) -> set[str]:
     """Return the paths of the live files of the opened version, in the spelling by which actions name them.
 
     delta-rs takes files for removed that a commit since the checkpoint removes and adds again.

@@ -14,7 +14,7 @@ from mirror_assets.errors import MirrorError, SettingError
 from mirror_assets.lakes.access import Access, Locate, Located, PlainAccess
 from mirror_assets.lakes.errors import SOURCE_UNAVAILABLE, SourceUnreadable
 from mirror_assets.source.actions import Actions, LiveFile, LoggedFile, Metadata
-from mirror_assets.source.commit_files import CommitFiles, not_of_delta
+from mirror_assets.source.commit_reader import CommitReader, not_of_delta
 from mirror_assets.source.commits import Commit, SourceState, commit_digest, describe, with_column_ids
 from mirror_assets.source.delta_rs import live_paths, load_table, load_version, metadata_of, protocol_of, size_of
 from mirror_assets.source.errors import (
@@ -125,7 +125,7 @@ class DeltaLog:
         except SourceUnreadable as error:
             newest = self.files.log().newest if version is None and isinstance(error.__cause__, DeltaError) else None
             if newest is not None:
-                self._commit_files.info(newest, is_newest=True)
+                self._commit_reader.info(newest, is_newest=True)
             state = self._state_by_replay(version, error)
         require_readable(self.uri, state.protocol)
         if state.metadata.commit_coordinator:
@@ -144,7 +144,7 @@ class DeltaLog:
     def has_commit(self, version: int) -> bool:
         """Whether the commit is in the log."""
         try:
-            self._commit_files.data(version)
+            self._commit_reader.data(version)
         except LogGap:
             return False
         return True
@@ -161,14 +161,14 @@ class DeltaLog:
         def described(version: int) -> Commit | None:
             if version < first:
                 with suppress(LogGap):
-                    if commit_digest(self._commit_files.data(version)) != after:
+                    if commit_digest(self._commit_reader.data(version)) != after:
                         raise CommitReplaced
                 return None
-            data = self._commit_files.data(version)
-            actions = self._commit_files.parsed(version, data)
+            data = self._commit_reader.data(version)
+            actions = self._commit_reader.parsed(version, data)
             if actions.protocol is not None:
                 require_readable(self.uri, actions.protocol)
-            written, footer_rows = self._commit_files.time_ms(version, actions.info), self.files.rows_in_footer
+            written, footer_rows = self._commit_reader.time_ms(version, actions.info), self.files.rows_in_footer
             digest = commit_digest(data)
             return describe(version, actions, written, footer_rows, with_files=with_files, digest=digest)
 
@@ -185,14 +185,14 @@ class DeltaLog:
         planned, versions = digests or {}, range(first, last + 1)
 
         def read(version: int) -> Actions:
-            data = self._commit_files.data(version)
+            data = self._commit_reader.data(version)
             if planned.get(version, "") not in ("", commit_digest(data)):
                 raise SOURCE_UNAVAILABLE(
                     uri=self.uri,
                     why=f"commit {version} was replaced",
                     next_step="run again: it is planned again as it is now.",
                 )
-            return self._commit_files.parsed(version, data)
+            return self._commit_reader.parsed(version, data)
 
         return list(zip(versions, self.files.each(read, versions), strict=True))
 
@@ -207,7 +207,7 @@ class DeltaLog:
         try:
             with translated(self.uri):
                 table = self._open(version)
-                paths = live_paths(table, self._commit_files)
+                paths = live_paths(table, self._commit_reader)
                 return LivePaths.of(version, metadata_of(table), protocol_of(table), paths)
         except SourceUnreadable as error:
             found = self._replayed(version, error)
@@ -222,7 +222,7 @@ class DeltaLog:
 
         Files of deletion vectors are not checked.
         """
-        return self.files.lost(needed(self._commit_files.actions(version)))
+        return self.files.lost(needed(self._commit_reader.actions(version)))
 
     def earliest(self) -> int:
         """Return the first version from which every commit up to the newest is in the log."""
@@ -245,7 +245,7 @@ class DeltaLog:
 
         def in_commit(version: int) -> int | None:
             is_dated = since is not None and version >= since
-            return parse_info(self._commit_files.data(version)).in_commit_ms if is_dated else None
+            return parse_info(self._commit_reader.data(version)).in_commit_ms if is_dated else None
 
         first = min(written, default=state.version + 1)
         return CommitTimes(first, increasing(list(written.values())), None if since is None else in_commit)
@@ -371,8 +371,8 @@ class DeltaLog:
         return known.listing
 
     @property
-    def _commit_files(self) -> CommitFiles:
-        return CommitFiles(self.uri, self.files)
+    def _commit_reader(self) -> CommitReader:
+        return CommitReader(self.uri, self.files)
 
     def _open(self, version: int | None) -> DeltaTable:
         """Open the version, or the newest. Raises LogGap only if a commit is missing, whatever deltalake reports."""
@@ -390,7 +390,7 @@ class DeltaLog:
                     raise LOG_GAP(uri=self.uri, version=missing) from error
                 return table
         except LogGap as gap:
-            raise self._commit_files.absence(gap.version) from gap
+            raise self._commit_reader.absence(gap.version) from gap
 
     def _metadata_at(self, version: int) -> Metadata | None:
         """Return the metadata at the version; None if it can't be read any more."""
@@ -409,8 +409,8 @@ class DeltaLog:
             # Only the checksum file has the number of rows that deletion vectors hide.
             hidden = deleted_rows(self.files.checksum(found))
             rows = None if hidden is None else rows - hidden
-        info, digest = self._commit_files.info(found, is_newest=version is None)
-        written = self._commit_files.time_ms(found, info)
+        info, digest = self._commit_reader.info(found, is_newest=version is None)
+        written = self._commit_reader.time_ms(found, info)
         return SourceState(self.uri, found, written, metadata, protocol, files, size, rows, stored_rows, digest)
 
     def _state_by_replay(self, version: int | None, refusal: SourceUnreadable) -> SourceState:
@@ -420,8 +420,8 @@ class DeltaLog:
         stored_rows = None if None in stored else sum(rows or 0 for rows in stored)
         rows = None if stored_rows is None else stored_rows - sum(file.hidden_rows for file in live)
         size = sum(file.bytes for file in live)
-        info, digest = self._commit_files.info(found, is_newest=version is None)
-        written, of_table = self._commit_files.time_ms(found, info), (snapshot.metadata, snapshot.protocol)
+        info, digest = self._commit_reader.info(found, is_newest=version is None)
+        written, of_table = self._commit_reader.time_ms(found, info), (snapshot.metadata, snapshot.protocol)
         return SourceState(self.uri, found, written, *of_table, len(live), size, rows, stored_rows, digest)
 
     def _replayed(self, version: int | None, refusal: SourceUnreadable) -> Snapshot:
@@ -494,5 +494,5 @@ class DeltaLog:
     def _commit_once(self, version: int) -> Actions:
         commits = self._known.commits
         if version not in commits:
-            commits[version] = self._commit_files.actions(version)
+            commits[version] = self._commit_reader.actions(version)
         return commits[version]

@@ -14,8 +14,8 @@ from mirror_assets.source.source_files import SourceFiles, commit_path
 
 
 @dataclass(frozen=True)
-class CommitFiles:
-    """The commit files of the table at `uri`, each read at each call.
+class CommitReader:
+    """Reads the commit files of the table at `uri`, each read at each call.
 
     Its methods raise LogGap only for a commit that a readable store doesn't have, SourceNotDelta without a log,
     SourceUnreadable, and SOURCE_UNAVAILABLE.
