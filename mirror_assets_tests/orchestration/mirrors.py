@@ -1,6 +1,8 @@
 """A mirror of tables that don't exist, for tests of names and records."""
 
-from collections.abc import Callable, Mapping, Sequence
+from __future__ import annotations
+
+from collections.abc import Sequence
 from pathlib import Path
 
 import dagster as dg
@@ -15,22 +17,6 @@ def assets_of(tables: Sequence[TableName], settings: str = "keys: [id]") -> Mirr
     lines = [f"  {table}: {{source: ./{table}, {settings}}}" for table in tables]
     text = "\n".join(["landing_zone: {path: ./landing}", "mirror: {path: ./mirror}", "tables:", *lines])
     return MirrorAssets(parse_config(text.encode(), Path("/nowhere/mirror.yaml"), {}))
-
-
-def run_work(
-    work: Callable[[dg.OpExecutionContext], object],
-    job: str = "mirror_all",
-    instance: dg.DagsterInstance | None = None,
-    tags: Mapping[str, str] | None = None,
-) -> dg.ExecuteInProcessResult:
-    """Do the work in a run of a job with this name."""
-
-    @dg.op(name="work", out={})
-    def op(context: dg.OpExecutionContext) -> None:
-        work(context)
-
-    made = dg.GraphDefinition(job, node_defs=[op]).to_job()
-    return made.execute_in_process(instance=instance, tags=dict(tags or {}), raise_on_error=False)
 
 
 def failure_of(result: dg.ExecuteInProcessResult) -> dg.Failure:
