@@ -42,7 +42,7 @@ def build_definitions(
     translator: MirrorTranslator | None = None,
     name: str = "",
     spark: str | None = None,
-    features: Sequence[Feature | SliceCheck] = (),
+    features: Sequence[Feature | type[Feature] | SliceCheck] = (),
 ) -> dg.Definitions:
     """Return the assets, checks, jobs, sensors, schedules and resources of a mirror; reads no source, starts no Spark.
 

@@ -279,13 +279,14 @@ class _OwnCheck(Feature):
         return (self.check,)
 
 
-def own_feature(given: Feature | SliceCheck) -> Feature:
-    """Return what a project adds as a feature. Raises TypeError for anything else."""
+def own_feature(given: object) -> Feature:
+    """Return what a project adds as a feature: a SliceCheck, a Feature or its class. Raises TypeError for others."""
     if isinstance(given, SliceCheck):
         return _OwnCheck(given)
-    if not isinstance(given, Feature):
-        raise TypeError(f"expected a SliceCheck or a Feature, got {type(given).__name__}")
-    return given
+    made = given() if isinstance(given, type) and issubclass(given, Feature) else given
+    if not isinstance(made, Feature):
+        raise TypeError("it is neither a SliceCheck nor a Feature")
+    return made
 
 
 def slice_checks(config: Config, table: TableSettings) -> list[SliceCheck]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from importlib import import_module
 from pathlib import Path
 from typing import TypeVar, get_args
@@ -17,7 +17,7 @@ from mirror_assets.config.document import Document, Steps, Value, read_document
 from mirror_assets.config.errors import CONFIG_MISSING, config_invalid, did_you_mean
 from mirror_assets.config.model import Config
 from mirror_assets.config.rules import apply_rules
-from mirror_assets.feature import Feature, SliceCheck
+from mirror_assets.feature import Feature, own_feature
 
 CONFIG_VARIABLE = "MIRROR_CONFIG"
 
@@ -54,7 +54,7 @@ def parse_config(text: bytes, file: Path, environment: Mapping[str, str]) -> Con
     document = read_document(text, file, environment)
     config = _validate(Config, document.value, document)
     if config is not None:
-        config = config.with_features(list(_own_features(config.features, document)))
+        config = config.with_features(_own_features(config.features, document))
     apply_rules(document)
     if config is None or document.problems:
         in_order = sorted(document.problems, key=lambda problem: (problem.line or 0, problem.path))
@@ -62,19 +62,16 @@ def parse_config(text: bytes, file: Path, environment: Mapping[str, str]) -> Con
     return config
 
 
-def _own_features(names: Sequence[str], document: Document) -> Iterator[Feature | SliceCheck]:
-    """Yield the features that the file names, and report those that can't be imported."""
+def _own_features(names: Sequence[str], document: Document) -> list[Feature]:
+    """Return the features that the file names, and report those that can't be used."""
+    made = list[Feature]()
     for number, name in enumerate(names):
         module, _, attribute = name.partition(":")
         try:
-            found: object = getattr(import_module(module), attribute)
+            made.append(own_feature(getattr(import_module(module), attribute)))
         except Exception as error:  # noqa: BLE001 the module is the project's, and may raise anything
-            document.report(("features", str(number)), f"{name} can't be imported: {type(error).__name__}: {error}")
-            continue
-        if isinstance(found, Feature | SliceCheck):
-            yield found
-        else:
-            document.report(("features", str(number)), f"{name} is neither a SliceCheck nor a Feature")
+            document.report(("features", str(number)), f"{name} can't be used: {type(error).__name__}: {error}")
+    return made
 
 
 def load_section(model: type[_Model], steps: Steps, path: Path | None) -> _Model:

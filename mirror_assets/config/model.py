@@ -83,7 +83,7 @@ class Config(Sections):
         copied._merged, copied._discovered = {}, discovered  # noqa: SLF001 its own
         return copied
 
-    def with_features(self, own: Sequence[Feature | SliceCheck]) -> Config:
+    def with_features(self, own: Sequence[Feature | type[Feature] | SliceCheck]) -> Config:
         """Return the configuration with these features of the project, beside those that it has."""
         copied = self.model_copy()
         copied._own = (*self._own, *map(own_feature, own))  # noqa: SLF001 its own

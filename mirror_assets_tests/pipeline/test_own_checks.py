@@ -123,11 +123,25 @@ def test_mirror_yaml_names_them(documented: ModuleType) -> None:
     assert list(own.slice_checks()) == [documented.customer_known]
 
 
+class OwnFeature(Feature):
+    """A feature of a project, with a check."""
+
+    def slice_checks(self) -> list[SliceCheck]:
+        """Return its check."""
+        return [SliceCheck("never_wrong", "Finds nothing.", lambda _: ())]
+
+
+def test_a_feature_is_an_object_or_its_class() -> None:
+    named = read(f"{_FILE}features: [{__name__}:OwnFeature]\n")
+    handed = read(_FILE).with_features([OwnFeature, OwnFeature()])
+    assert [type(one) for one in (*named.own_features, *handed.own_features)] == [OwnFeature] * 3
+
+
 @pytest.mark.parametrize(
     ("name", "expected"),
     [
-        ("nowhere.at_all:x", "3: features.0: nowhere.at_all:x can't be imported: ModuleNotFoundError"),
-        ("my_project.checks:other", "3: features.0: my_project.checks:other can't be imported: AttributeError"),
+        ("nowhere.at_all:x", "3: features.0: nowhere.at_all:x can't be used: ModuleNotFoundError"),
+        ("my_project.checks:other", "3: features.0: my_project.checks:other can't be used: AttributeError"),
         ("my_project.checks:falling_total", "is neither a SliceCheck nor a Feature"),
         ("my project", "expected a name in Python, `module:name`"),
     ],
