@@ -179,3 +179,15 @@ def test_keys_declared_later_over_rows_without_them(publisher: Publisher) -> Non
     publisher.land(2, pa.table({"k": pa.array([None, 1], pa.int64()), "v": ["null", "one"]}), [1, 4])
     publisher.poll()
     assert bag(publisher.rows()) == bag(pa.table({"v": ["null", "one"], "k": pa.array([None, 1], pa.int64())}))
+
+
+def test_a_file_that_changes_no_row_counts_as_applied(publisher: Publisher) -> None:
+    """Delta's merge makes no commit then, and without the counters the file would be read at each poll."""
+    publisher.declare()
+    publisher.land(1, pairs((1, "a")))
+    publisher.land(2, pa.table({"k": [2], "new": [1.5]}))
+    assert publisher.poll().mirror_rows == 2
+    assert publisher.rows().schema.names == ["k", "v", "new"]
+    publisher.land(3, pairs((9, None)), [2])
+    status = publisher.poll()
+    assert (status.applied_number, status.processed_rows, status.mirror_rows) == (3, 3, 2)
