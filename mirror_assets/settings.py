@@ -6,6 +6,7 @@ import os
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from decimal import Decimal
 from pathlib import Path
 from typing import Annotated
 from urllib.parse import unquote, urlsplit
@@ -15,8 +16,10 @@ from typing_extensions import Self
 
 _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+:/")
 ESCAPE = re.compile(r"%[0-9A-Fa-f]{2}")
-_SIZE = re.compile("([0-9]+)(|KiB|MiB|GiB|TiB)")
-_SHIFTS = {"": 0, "KiB": 10, "MiB": 20, "GiB": 30, "TiB": 40}
+_SIZE = re.compile(r"(\d+(?:\.\d+)?)\s*([a-z]*)", re.ASCII)
+_UNITS = {"B": 1, "KiB": 1 << 10, "MiB": 1 << 20, "GiB": 1 << 30, "TiB": 1 << 40}
+_UNITS |= {"KB": 10**3, "MB": 10**6, "GB": 10**9, "TB": 10**12}
+_FACTORS = {"": 1} | {unit.lower(): factor for unit, factor in _UNITS.items()}
 
 
 @dataclass(frozen=True)
@@ -80,6 +83,20 @@ def local_source(value: object) -> object:
     return unquote(parts.path)
 
 
+def parse_size(text: str) -> int:
+    """Return the bytes of a size such as `16GiB`, `1.5 GB` or `1048576`.
+
+    Raises ValueError for any other text, and for a fraction of a byte, which pydantic's ByteSize would cut off.
+    """
+    match = _SIZE.fullmatch(text.strip().replace("_", "").lower())
+    if match is None or match[2] not in _FACTORS:
+        raise ValueError(f"expected a size like 16GiB (units: {', '.join(_UNITS)}), got {text!r}")
+    size = Decimal(match[1]) * _FACTORS[match[2]]
+    if size != int(size):
+        raise ValueError(f"{text!r} is not a whole number of bytes")
+    return int(size)
+
+
 def matching(pattern: str, expected: str, *, is_secret: bool = False) -> BeforeValidator:
     """Return a validator for texts that match; with `is_secret`, its message does not repeat the text."""
 
@@ -129,12 +146,7 @@ def _number(value: object) -> object:
 
 
 def _bytes(value: object) -> object:
-    if not isinstance(value, str):
-        return _number(value)
-    match = _SIZE.fullmatch(value)
-    if match is None:  # pydantic's ByteSize reads `1,5GB` as one byte
-        raise ValueError(f"expected a number of bytes, or a size like 16GiB (KiB, MiB, GiB or TiB), got {value!r}")
-    return int(match[1]) << _SHIFTS[match[2]]
+    return parse_size(value) if isinstance(value, str) else _number(value)
 
 
 Count = Annotated[int, BeforeValidator(_number), Field(ge=1)]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 from enum import Enum
 from typing import Annotated, TypeAlias
@@ -130,12 +131,13 @@ def dump_start(start: Enum | VersionPoint | TimePoint) -> Enum | tuple[tuple[str
 
 
 def _landing_type(text: str) -> str:
-    precision, scale = decimal_digits(text) or (0, 0)
-    # As Spark writes it: the manifest has the type, and the mirror's is compared with it.
-    is_decimal = 1 <= precision <= MOST_DIGITS and scale <= precision and text == f"decimal({precision},{scale})"
-    if text not in LANDING_TYPES and not is_decimal:
+    kind = re.sub(r"\s+", "", text).lower()
+    if kind in LANDING_TYPES:
+        return kind
+    precision, scale = decimal_digits(kind) or (0, 0)
+    if not (1 <= precision <= MOST_DIGITS and scale <= precision):
         raise ValueError(f"{text!r} can't land; it must be one of {', '.join(LANDING_TYPES)}, decimal(p,s)")
-    return text
+    return f"decimal({precision},{scale})"  # as Spark writes it: 05 is 5
 
 
 LandingType = Annotated[str, AfterValidator(_landing_type)]
@@ -145,13 +147,15 @@ class ComputedColumn(Section):
     """A column whose values are computed from other columns of the same row: a mask, or a new column."""
 
     sql: Text = Field(description="Spark SQL expression over the source's columns.")
-    type: LandingType | None = Field(description="Type in the mirror; null: that of the source's column of this name.")
+    type: LandingType | None = Field(
+        default=None, description="Type in the mirror; null: that of the source's column with this name."
+    )
 
 
 def _from_sql(value: object) -> object:
-    """Accept a text: an expression whose value has the type of the source's column."""
+    """Accept the expression alone in place of the mapping."""
     if isinstance(value, str):
-        return {"sql": value, "type": None}
+        return {"sql": value}
     known = ComputedColumn.model_fields
     if isinstance(value, dict) and (unknown := [name for name in value if name not in known]):
         raise ValueError(f"unknown setting {unknown[0]!r}{did_you_mean(str(unknown[0]), known)}")

@@ -23,6 +23,15 @@ tables:
 """
 
 
+def test_a_minimal_file_has_every_default() -> None:
+    config = read(MINIMAL)
+    assert config.file == Path("/etc/mirror.yaml")
+    assert config.landing_zone.path == Path("/etc/landing")
+    assert config.mirror.path == Path("/etc/mirror")
+    assert config.spark.settings == {}
+    assert config.table("planes").slices.max_bytes == 16 << 30
+
+
 def test_settings_of_every_kind_are_read() -> None:
     config = read(
         MINIMAL
@@ -30,7 +39,7 @@ def test_settings_of_every_kind_are_read() -> None:
     changes: feed
     start: snapshot
     on_break: rebuild
-    slices: {max_commits: 2, max_rows: 1_000, max_bytes: 3MiB}
+    slices: {max_commits: 2, max_rows: 1_000, max_bytes: 1.5 GiB}
     files: {target_rows: 10}
     lag: {warn_seconds: 0.5, error_seconds: 2}
 mirror: {path: /data/mirror}
@@ -39,7 +48,7 @@ spark:
 """
     )
     table = config.table("planes")
-    assert table.slices.model_dump() == {"max_commits": 2, "max_rows": 1000, "max_bytes": 3 << 20}
+    assert table.slices.model_dump() == {"max_commits": 2, "max_rows": 1000, "max_bytes": 3 << 29}
     assert table.files.target_rows == 10
     assert config.mirror.path == Path("/data/mirror")
     assert config.spark.settings == {"spark.a": "true", "spark.b": "7", "spark.c": "0.5", "spark.d": "text"}

@@ -1,9 +1,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from pydantic import ValidationError
 
 from mirror_assets.config.errors import TABLE_UNKNOWN
 from mirror_assets.config.model import Config
@@ -41,6 +44,13 @@ def test_a_tables_settings_go_over_the_defaults_field_by_field() -> None:
     assert (orders.slices.max_rows, orders.slices.max_commits) == (9, 7)
     assert orders.files.target_rows == 11
     assert (orders.lag.warn_seconds, orders.lag.error_seconds) == (None, 60)
+
+
+def test_defaults_fill_what_a_table_leaves_out() -> None:
+    customers = read(TEXT).table(TableName(None, "customers"))
+    assert customers.keys == ("id",)
+    assert customers.source == "abfss://lake@account.dfs.core.windows.net/customers"
+    assert (customers.lag.warn_seconds, customers.lag.error_seconds) == (900, 3600)
 
 
 def test_writing_out_the_built_in_value_still_overrides_the_default() -> None:
@@ -81,6 +91,11 @@ def test_places() -> None:
     assert config.place("mirror.path") == "/etc/mirror.yaml"
 
 
+def test_values_never_change() -> None:
+    with pytest.raises(ValidationError, match="frozen"):
+        read(TEXT).landing_zone.path = Path("/elsewhere")  # type: ignore[misc]
+
+
 def test_every_setting_has_a_sentence() -> None:
     parts = list(_below(Section))
     assert len(parts) > 5
@@ -98,3 +113,9 @@ def test_the_model_round_trips() -> None:
     config = read(TEXT)
     again = Config.model_validate(config.model_dump(exclude_unset=True), context=Origin(config.file))
     assert again.model_dump() == config.model_dump()
+
+
+def test_a_decimal_is_written_as_spark_writes_it() -> None:
+    """The manifest has the type, and the mirror's is compared with it."""
+    text = TEXT.replace("[order, line]", "[order]\n    columns: {a: {sql: b, type: 'DECIMAL( 05, 02 )'}}")
+    assert read(text).table("sales.orders").computed["a"].type == "decimal(5,2)"

@@ -69,7 +69,7 @@ def test_columns_whose_names_differ_in_case_only_are_refused_by_both_names() -> 
 
 @pytest.mark.parametrize("listed", [True, False])
 def test_a_computed_column_has_the_spelling_of_the_one_that_it_replaces(listed: bool) -> None:
-    masks = {"TailNum": ComputedColumn(sql="upper(tailnum)", type=None), "price": ComputedColumn(sql="1", type=None)}
+    masks = {"TailNum": ComputedColumn(sql="upper(tailnum)"), "price": ComputedColumn(sql="1")}
     chosen = settings("year").model_copy(update={"columns": ("year", masks) if listed else masks})
     (problem,) = source_problems(chosen, COLUMNS)
     assert problem.path == f"{PLANES}.columns.{'1.' if listed else ''}TailNum"
