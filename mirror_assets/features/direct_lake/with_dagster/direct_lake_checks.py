@@ -30,6 +30,7 @@ from mirror_assets.features.direct_lake.table_columns import Certainty, percent
 from mirror_assets.features.direct_lake.vacuum import NeededFile, VacuumPlan, plan_vacuum
 from mirror_assets.orchestration.asset_check import Check, CheckedTable
 from mirror_assets.orchestration.translator import AssetKind
+from mirror_assets.pipeline.table_health import NOT_FAILING, NOT_HELD, READABLE
 from mirror_assets.source.actions import Metadata
 from mirror_assets.verify.check_result import CheckResult
 
@@ -226,6 +227,8 @@ def _is_read(_: Config, table: TableSettings) -> bool:
 
 
 _WITHIN_LIMITS = "The table is within the Direct Lake limits of its capacity."
+# They read footers of the source: a file that can't be read is the problem of these checks.
+_UNREAD = (READABLE, NOT_FAILING, NOT_HELD)
 DIRECT_LAKE_CHECKS = (
     Check(
         FRAMES_SAFE,
@@ -234,8 +237,10 @@ DIRECT_LAKE_CHECKS = (
         _frames_safe,
         follows=("retention",),  # the mirror is one of those who need files
     ),
-    Check(GUARDRAILS, AssetKind.SOURCE, _WITHIN_LIMITS, _guardrails, applies=_is_read),
-    Check(LAYOUT, AssetKind.SOURCE, "Files and row groups suit Direct Lake.", _layout, applies=_is_read),
-    Check(TYPES, AssetKind.SOURCE, "Direct Lake can load every column.", _types, applies=_is_read),
-    Check(GUARDRAILS, AssetKind.MIRROR, _WITHIN_LIMITS, _predicted_guardrails),
+    Check(GUARDRAILS, AssetKind.SOURCE, _WITHIN_LIMITS, _guardrails, follows=_UNREAD, applies=_is_read),
+    Check(
+        LAYOUT, AssetKind.SOURCE, "Files and row groups suit Direct Lake.", _layout, follows=_UNREAD, applies=_is_read
+    ),
+    Check(TYPES, AssetKind.SOURCE, "Direct Lake can load every column.", _types, follows=_UNREAD, applies=_is_read),
+    Check(GUARDRAILS, AssetKind.MIRROR, _WITHIN_LIMITS, _predicted_guardrails, follows=_UNREAD),
 )
