@@ -4,6 +4,7 @@ import time
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from datetime import datetime, timezone
+from functools import partial
 from pathlib import Path
 
 from mirror_assets.config.model import Config
@@ -227,8 +228,8 @@ def _is_read(_: Config, table: TableSettings) -> bool:
 
 
 _WITHIN_LIMITS = "The table is within the Direct Lake limits of its capacity."
-# They read footers of the source: a file that can't be read is the problem of these checks.
-_UNREAD = (READABLE, NOT_FAILING, NOT_HELD)
+# These read footers of the source. A file that can't be read is the problem of other checks, which may find it later.
+_of_footers = partial(Check, follows=(READABLE, NOT_FAILING, NOT_HELD), may_pass=True)
 DIRECT_LAKE_CHECKS = (
     Check(
         FRAMES_SAFE,
@@ -237,10 +238,8 @@ DIRECT_LAKE_CHECKS = (
         _frames_safe,
         follows=("retention",),  # the mirror is one of those who need files
     ),
-    Check(GUARDRAILS, AssetKind.SOURCE, _WITHIN_LIMITS, _guardrails, follows=_UNREAD, applies=_is_read),
-    Check(
-        LAYOUT, AssetKind.SOURCE, "Files and row groups suit Direct Lake.", _layout, follows=_UNREAD, applies=_is_read
-    ),
-    Check(TYPES, AssetKind.SOURCE, "Direct Lake can load every column.", _types, follows=_UNREAD, applies=_is_read),
-    Check(GUARDRAILS, AssetKind.MIRROR, _WITHIN_LIMITS, _predicted_guardrails, follows=_UNREAD),
+    _of_footers(GUARDRAILS, AssetKind.SOURCE, _WITHIN_LIMITS, _guardrails, applies=_is_read),
+    _of_footers(LAYOUT, AssetKind.SOURCE, "Files and row groups suit Direct Lake.", _layout, applies=_is_read),
+    _of_footers(TYPES, AssetKind.SOURCE, "Direct Lake can load every column.", _types, applies=_is_read),
+    _of_footers(GUARDRAILS, AssetKind.MIRROR, _WITHIN_LIMITS, _predicted_guardrails),
 )
