@@ -9,6 +9,7 @@ from pathlib import Path
 
 from mirror_assets.config.model import Config
 from mirror_assets.config.table_settings import TableSettings
+from mirror_assets.errors import MirrorError
 from mirror_assets.features.direct_lake.consumers import Requirement, source_consumers
 from mirror_assets.features.direct_lake.direct_lake_settings import (
     DirectLakeMode,
@@ -65,7 +66,14 @@ def _guardrails(checked: CheckedTable) -> CheckResult:
 
 
 def _predicted_guardrails(checked: CheckedTable) -> CheckResult:
-    return _within_limits(checked, predicted_mirror(checked.share(_inspected).size))
+    """Check the mirror that follows from the source; without a capacity, an unreadable source is a note."""
+    try:
+        size = checked.share(_inspected).size
+    except MirrorError as error:
+        if _has_capacity(checked):
+            raise
+        return CheckResult(GUARDRAILS, note=f"not predicted: {error.what}")
+    return _within_limits(checked, predicted_mirror(size))
 
 
 def _within_limits(checked: CheckedTable, size: TableSize) -> CheckResult:
