@@ -150,6 +150,11 @@ def test_exports_of_all_kinds_say_the_same(write: Callable[[Rows], str]) -> None
     assert exported_frames({"tables": write(_TABLES)}, "new") == ()
 
 
+def test_the_name_of_an_exported_table_is_found_in_any_case() -> None:
+    shouted: Rows = [{**row, "[TableName]": str(row["[TableName]"]).upper()} for row in _TABLES]
+    assert [frame.version for frame in exported_frames({"tables": _answer(shouted)}, "orders")] == [_FRAME.version]
+
+
 @pytest.mark.parametrize("name", ["orders", "Orders", "shop.orders"])
 def test_each_of_several_exports_has_the_table_by_its_name_or_alone(name: str) -> None:
     alone: Rows = [{"[TableName]": "Purchases", "[CurrentVersion]": 5}]

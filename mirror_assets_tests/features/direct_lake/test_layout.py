@@ -118,6 +118,11 @@ def _groups(rows: list[int]) -> SizeSummary:
     return SizeSummary.of(rows, (_MB, 16 * _MB))
 
 
+def test_a_size_at_a_limit_is_not_small_but_large() -> None:
+    found = SizeSummary.of([9, 10, 19, 20], (10, 20))
+    assert (found.small, found.small_total, found.large) == (1, 9, 1)
+
+
 def _partitions(count: int) -> PartitionSummary:
     return PartitionSummary(("p",), count, 1, 1, 1.0)
 
