@@ -10,6 +10,8 @@ import pytest
 
 from mirror_assets.definitions import build_definitions
 from mirror_assets.features.direct_lake import guardrails
+from mirror_assets.features.direct_lake.layout import Advice, AdviceTopic
+from mirror_assets.features.direct_lake.with_dagster import direct_lake_checks
 from mirror_assets.orchestration.translator import AssetKind, asset_key
 from mirror_assets_tests.features.direct_lake.lakes import CHECKS, READ_DIRECTLY, TABLE, Shop
 
@@ -47,6 +49,7 @@ def test_checks_pass_and_have_numbers(shop: Shop) -> None:
         (6, "direct_lake: {frames: [1]}", False, "WARN", "in 24.0 hours; to keep files longer: ALTER TABLE delta."),
         (6, "direct_lake: {frames: [1]}\n    retention: {warn_seconds: null}", True, "ERROR", "is needed until"),
         (8, "direct_lake: {frames: [1]}", False, "ERROR", "VACUUM now would delete 2 files of frame v1; to keep"),
+        (8, "direct_lake: {frames: [1, 2]}", False, "ERROR", "VACUUM now would delete 2 files of frame v1; to keep"),
         (8, "direct_lake: {frames: [2]}", True, "ERROR", "now it would delete 2 files"),
     ],
 )
@@ -76,6 +79,22 @@ def test_frames_are_read_from_exports(shop: Shop) -> None:
     (shop.root / "tables.csv").write_text("ID,TableName,CurrentVersion\n7,Orders,1\n8,Other,2\n")
     found = shop.checked("direct_lake: {exports: [tables.csv]}")["frames_safe"]
     assert "of model table Orders v1" in (found.description or "")
+
+
+@pytest.mark.parametrize(
+    ("settings", "topic", "passed"),
+    [
+        ("direct_lake: {frames: [1]}", AdviceTopic.VORDER, True),
+        ("direct_lake: {sku: F2}", AdviceTopic.VORDER, False),
+        ("direct_lake: {frames: [1]}", AdviceTopic.VECTORS, False),
+    ],
+)
+def test_only_the_lack_of_v_order_is_a_note_without_a_capacity(
+    shop: Shop, monkeypatch: pytest.MonkeyPatch, settings: str, topic: AdviceTopic, passed: bool
+) -> None:
+    monkeypatch.setattr(direct_lake_checks, "advice", lambda _: (Advice(topic, "found", "do this"),))
+    found = shop.checked(settings)["layout"]
+    assert (found.passed, found.description) == (passed, "found: do this")
 
 
 @pytest.mark.parametrize(
