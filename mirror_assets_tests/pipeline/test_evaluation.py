@@ -173,6 +173,14 @@ def test_other_messages_codes_stores_and_checks_are_other_causes() -> None:
     assert failed("a NULL key", "checks_failed").cause(_LAG) == "checks_failed t"
 
 
+@pytest.mark.parametrize(
+    "code",
+    ["store_denied", "run_killed", "spark_interrupted", "catalog_unavailable", "fabric_refused", "session_unfit"],
+)
+def test_a_fault_outside_the_tables_is_one_cause_whatever_its_message(code: str) -> None:
+    assert failed("one reason", code).cause(_LAG) == failed("another", code).cause(ProblemKey("u", "landing", "lag"))
+
+
 def test_the_beginnings_and_endings_name_codes() -> None:
     codes = [code.value for code in error_codes()]
     for pattern in (evaluation._SHARED, evaluation._PASSING):

@@ -249,3 +249,11 @@ def _settle(world: World, evaluator: Evaluator) -> None:
         world.now += 6 * _MINUTE
         for _ in range(4):
             evaluator.step(is_down=False)
+
+
+def test_a_claim_that_is_tried_again_is_of_the_newer_file_alone() -> None:
+    delivery = AlertDelivery(settings(hook="warn"), 0)
+    delivery.claim(ProblemFile(problems=(problem("a"),)), lambda _: True)
+    assert delivery.has_claims
+    delivery.claim(ProblemFile(), lambda _: True)
+    assert not delivery.has_claims
