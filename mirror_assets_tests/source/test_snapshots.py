@@ -92,6 +92,17 @@ def test_nothing_is_read_over_a_hole(tmp_path: Path) -> None:
         assert caught.value.version == 5
 
 
+def test_commits_have_all_their_files(tmp_path: Path) -> None:
+    path = _history(tmp_path / "t")
+    log = DeltaLog(str(path))
+    commits = [commit.actions for commit in log.logged_commits(0, log.newest())]
+    live: set[str] = set()
+    for commit, snapshot in zip(commits, log.snapshots(log.versions()), strict=True):
+        live = live - {file.path for file in commit.removed} | {file.path for file in commit.added}
+        assert live == {file.path for file in snapshot.files}
+    assert [bool(commit.change_files) for commit in commits][:5] == [False, False, True, True, False]
+
+
 def test_files_in_folders_of_the_log_are_no_commits(tmp_path: Path) -> None:
     """Copies that someone keeps there; Delta lists the log's folder alone."""
     path = _history(tmp_path / "t")
