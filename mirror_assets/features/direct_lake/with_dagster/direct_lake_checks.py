@@ -9,7 +9,7 @@ from pathlib import Path
 
 from mirror_assets.config.model import Config
 from mirror_assets.config.table_settings import TableSettings
-from mirror_assets.errors import MirrorError
+from mirror_assets.errors import ErrorCode, MirrorError
 from mirror_assets.features.direct_lake.consumers import Requirement, source_consumers
 from mirror_assets.features.direct_lake.direct_lake_settings import (
     DirectLakeMode,
@@ -42,6 +42,7 @@ _MOST_READERS = 3
 _FEW_DAYS = 7
 # Less free than this share of a limit is a warning.
 _MIN_HEADROOM_PERCENT = 10
+_OF_FILES = (ErrorCode.DATA_FILE_MISSING, ErrorCode.DATA_FILE_UNREADABLE)
 # Growth observed in a shorter time may be a first load or a burst of commits.
 _SHORTEST_DAYS = 1.0
 
@@ -66,11 +67,11 @@ def _guardrails(checked: CheckedTable) -> CheckResult:
 
 
 def _predicted_guardrails(checked: CheckedTable) -> CheckResult:
-    """Check the mirror that follows from the source; without a capacity, an unreadable source is a note."""
+    """Check the mirror that follows from the source; without a capacity, a file without a footer is a note."""
     try:
         size = checked.share(_inspected).size
     except MirrorError as error:
-        if _has_capacity(checked):
+        if _has_capacity(checked) or error.code not in _OF_FILES:
             raise
         return CheckResult(GUARDRAILS, note=f"not predicted: {error.what}")
     return _within_limits(checked, predicted_mirror(size))
