@@ -4,7 +4,6 @@ import time
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from datetime import datetime, timezone
-from functools import partial
 from pathlib import Path
 
 from mirror_assets.config.model import Config
@@ -32,7 +31,6 @@ from mirror_assets.features.direct_lake.table_columns import Certainty, percent
 from mirror_assets.features.direct_lake.vacuum import NeededFile, VacuumPlan, plan_vacuum
 from mirror_assets.orchestration.asset_check import Check, CheckedTable
 from mirror_assets.orchestration.translator import AssetKind
-from mirror_assets.pipeline.table_health import NOT_FAILING, NOT_HELD, READABLE
 from mirror_assets.source.actions import Metadata
 from mirror_assets.verify.check_result import CheckResult
 
@@ -237,8 +235,6 @@ def _is_read(_: Config, table: TableSettings) -> bool:
 
 
 _WITHIN_LIMITS = "The table is within the Direct Lake limits of its capacity."
-# These read footers of the source. A file that can't be read is the problem of other checks, which may find it later.
-_of_footers = partial(Check, follows=(READABLE, NOT_FAILING, NOT_HELD), may_pass=True)
 DIRECT_LAKE_CHECKS = (
     Check(
         FRAMES_SAFE,
@@ -247,8 +243,8 @@ DIRECT_LAKE_CHECKS = (
         _frames_safe,
         follows=("retention",),  # the mirror is one of those who need files
     ),
-    _of_footers(GUARDRAILS, AssetKind.SOURCE, _WITHIN_LIMITS, _guardrails, applies=_is_read),
-    _of_footers(LAYOUT, AssetKind.SOURCE, "Files and row groups suit Direct Lake.", _layout, applies=_is_read),
-    _of_footers(TYPES, AssetKind.SOURCE, "Direct Lake can load every column.", _types, applies=_is_read),
-    _of_footers(GUARDRAILS, AssetKind.MIRROR, _WITHIN_LIMITS, _predicted_guardrails),
+    Check(GUARDRAILS, AssetKind.SOURCE, _WITHIN_LIMITS, _guardrails, applies=_is_read),
+    Check(LAYOUT, AssetKind.SOURCE, "Files and row groups suit Direct Lake.", _layout, applies=_is_read),
+    Check(TYPES, AssetKind.SOURCE, "Direct Lake can load every column.", _types, applies=_is_read),
+    Check(GUARDRAILS, AssetKind.MIRROR, _WITHIN_LIMITS, _predicted_guardrails),
 )
