@@ -1,7 +1,7 @@
 # Each target sets up all that it needs: `make demo` works in a fresh clone.
 
 PYTHON ?= python3
-# Another version of Spark, such as 4.0, has an environment of its own.
+# Another version of Spark, such as 3.5 or 4.0, has an environment of its own, with the newest Delta that fits it.
 SPARK ?= 4.2
 VENV := .venv$(if $(filter-out 4.2,$(SPARK)),-spark-$(SPARK))
 BIN := $(VENV)/bin
@@ -87,7 +87,8 @@ $(DEMO_INSTALLED): extras := demo
 $(INSTALLED) $(DEMO_INSTALLED): pyproject.toml constraints.txt
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 10) and "Python 3.10 or newer is needed: install it, or run make PYTHON=/path/to/python")'
 	$(PYTHON) -m venv $(VENV)
-	@sed 's/^pyspark==.*/pyspark==$(SPARK).*/' constraints.txt > $(VENV)/constraints.txt
+	@sed $(if $(filter-out 4.2,$(SPARK)),-e '/^\(delta_spark\|py4j\)==/d') -e 's/^pyspark==.*/pyspark==$(SPARK).*/' \
+		constraints.txt > $(VENV)/constraints.txt
 	$(BIN)/pip install --quiet --disable-pip-version-check -c $(VENV)/constraints.txt -e '.[$(extras)]'
 	@touch $@ $(DEMO_INSTALLED)
 

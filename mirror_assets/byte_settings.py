@@ -14,6 +14,8 @@ from mirror_assets.errors import ErrorCode, ErrorRow, SettingError
 
 # Spark passes settings with this prefix on to Hadoop.
 HADOOP = "spark.hadoop."
+# Without it, Spark 3.5 takes the table of a scan's files row by row.
+_ARROW = "spark.sql.execution.arrow.pyspark.enabled"
 _SQL, _PARQUET, _DELTA = "spark.sql.", "spark.sql.parquet.", "spark.databricks.delta."
 
 
@@ -178,6 +180,8 @@ BYTE_SETTINGS: tuple[ByteSettings, ...] = (
                 "enableTableRedirectFeature": "false",
                 "skipRedirectFeature": "false",
                 "catalog.enableServerSidePlanning": "false",
+                # Without its extension, Delta's reader shows rows that deletion vectors hide.
+                "requiredSparkConfsCheck.enabled": "true",
                 "v2.enableMode": "AUTO",
             },
         )
@@ -293,6 +297,16 @@ BYTE_SETTINGS: tuple[ByteSettings, ...] = (
     ),
 )
 PINNED: Mapping[str, str] = {name: value for group in BYTE_SETTINGS for name, value in group.values.items()}
+
+
+def session_settings(wanted: Mapping[str, str]) -> dict[str, str]:
+    """Return the settings of a session of this package: these, and those that decide bytes.
+
+    Hadoop reads session settings by its own names, without Spark's prefix. A context that this package did not start
+    has none of them.
+    """
+    both = {**wanted, **PINNED, _ARROW: "true"}
+    return both | {name.removeprefix(HADOOP): value for name, value in both.items()}
 
 
 @dataclass(frozen=True)

@@ -50,7 +50,7 @@ def spark_settings_of(config: Config) -> SparkSettings:
     hadoop = {f"spark.hadoop.{name}": value for name, value in reach.items()}
     packages = [*(package for store in stores for package in store.packages), *(own.packages if own else ())]
     distinct, of_catalogs = tuple(dict.fromkeys(packages)), packages_of_catalogs(config)
-    return SparkSettings(hadoop, config.spark.settings, distinct, config.spark.jars_folder, of_catalogs)
+    return SparkSettings(hadoop, config.spark.all_settings, distinct, config.spark.jars_folder, of_catalogs)
 
 
 def packages_of_catalogs(config: Config) -> Callable[[], Sequence[str]]:

@@ -8,12 +8,13 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-from py4j.protocol import Py4JError, Py4JJavaError
+from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from mirror_assets.column_types import Family, column_type
+from mirror_assets.spark_api import condition_of, java_exception, server_trace
 from mirror_assets.spark_names import quoted
 
 _DEPTH = 20
@@ -26,6 +27,8 @@ _NOT_FOUND = ("FileNotFoundException", "NoSuchFileException")
 _NOT_FOUND_CONDITIONS = ("PATH_NOT_FOUND", "FAILED_READ_FILE.FILE_NOT_EXIST")
 # Java also raises FileNotFoundException for permissions and limits; the operating system's reason is in brackets.
 _REASON = re.compile(r"\(([A-Z][^()]*)\)$")
+# Behind the message of an exception: the trace in this process's JVM, and the one of a server.
+_TRACE = re.compile(r"\n\tat |\s*JVM stacktrace:")
 _NO_SUCH_FILE = "No such file or directory"
 # Where the exceptions of a failed stage did not reach the driver, the message has all its causes as text.
 _CAUSE_LINE = re.compile(r"^Caused by: ([\w.$]+)(?:: (.*))?$", re.MULTILINE)
@@ -33,10 +36,9 @@ _CAUSE_LINE = re.compile(r"^Caused by: ([\w.$]+)(?:: (.*))?$", re.MULTILINE)
 
 def spark_facts(error: Exception) -> SparkFacts:
     """Return the exception's cause chain from the JVM; if the JVM has died, one from its text."""
-    java = error.java_exception if isinstance(error, Py4JJavaError) else getattr(error, "_origin", None)
-    causes: list[SparkCause] = []
+    java, text = java_exception(error), server_trace(error)
+    causes = [_outermost(error)] if text else []
     try:
-        text = ""
         while java is not None and len(causes) < _DEPTH:
             text = java.getMessage() or ""
             causes.append(SparkCause.of(java.getClass().getSimpleName(), text))
@@ -45,13 +47,15 @@ def spark_facts(error: Exception) -> SparkFacts:
         causes += (SparkCause.of(name.rpartition(".")[2], message) for name, message in _CAUSE_LINE.findall(text))
     except Py4JError:  # the JVM has died: only the text is left
         causes = []
-    if not causes:
-        message = _one_line(str(error))
-        # PySpark puts the condition in front of the text.
-        found = _CONDITION.search(message)
-        known = error.getCondition() if isinstance(error, PySparkException) else None
-        causes = [SparkCause(type(error).__name__, known or (found[1] if found else None), message)]
-    return SparkFacts(tuple(causes))
+    return SparkFacts(tuple(causes or [_outermost(error)]))
+
+
+def _outermost(error: Exception) -> SparkCause:
+    """Return the exception itself as PySpark shows it: it puts the condition in front of the text."""
+    message = _one_line(str(error))
+    found = _CONDITION.search(message)
+    known = condition_of(error) if isinstance(error, PySparkException) else None
+    return SparkCause(type(error).__name__, known or (found[1] if found else None), message)
 
 
 @dataclass(frozen=True)
@@ -113,7 +117,7 @@ class SparkCause:
 
 def _one_line(text: str) -> str:
     """Return the message up to the stack trace, in one line."""
-    return " ".join(text.partition("\n\tat ")[0].split())
+    return " ".join(_TRACE.split(text, maxsplit=1)[0].split())
 
 
 def readable(rows: DataFrame) -> DataFrame:

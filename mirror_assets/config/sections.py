@@ -125,6 +125,22 @@ class SparkConfig(Section):
     jars_folder: Folder | None = Field(
         default=None, description="Folder with the JARs of all packages; null: Spark downloads them once."
     )
+    remote: SparkValue | None = Field(
+        default=None, description="Address of a Spark Connect server, sc://host:15002; null: Spark runs here."
+    )
+
+    @model_validator(mode="after")
+    def _one_spark(self) -> Self:
+        if "spark.remote" in self.settings:
+            raise ValueError("name the server in `spark.remote`, not in `settings`")
+        if self.remote is not None and (self.jars_folder or "spark.master" in self.settings):
+            raise ValueError("a Spark Connect server has its own JARs and master: remove jars_folder and spark.master")
+        return self
+
+    @property
+    def all_settings(self) -> dict[str, str]:
+        """The settings, with the address of the server under Spark's own name."""
+        return self.settings if self.remote is None else {**self.settings, "spark.remote": self.remote}
 
 
 MIRROR_PATH = "./mirror"

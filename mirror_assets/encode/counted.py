@@ -6,13 +6,13 @@ from collections import Counter
 from dataclasses import dataclass, field, fields
 from typing import NamedTuple
 
-from py4j.protocol import Py4JJavaError
 from pyspark.sql import Column, DataFrame, Observation
 from pyspark.sql import functions as F
 
 from mirror_assets.encode.columns import CHANGE_TYPE, COMMIT_VERSION, is_new_row, projected
 from mirror_assets.source.commits import ReadRows
 from mirror_assets.source.schema import Projection
+from mirror_assets.spark_api import SPARK_ERRORS
 
 _FACTOR, _PRIME = 2654435761, 1000003
 _WEIGHTED = "weighted"
@@ -86,7 +86,7 @@ def observed(counted: Observation) -> Counter[str]:
     """
     try:
         return Counter(counted.get)
-    except Py4JJavaError as error:
-        if error.java_exception.getClass().getName() != "java.lang.AssertionError":
+    except SPARK_ERRORS as error:
+        if "java.lang.AssertionError" not in str(error):
             raise
         return Counter()

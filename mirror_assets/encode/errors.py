@@ -22,19 +22,26 @@ SPARK_MISSING = ErrorRow(
 SPARK_UNSUPPORTED = ErrorRow(
     ErrorCode.SESSION_UNFIT,
     SettingError,
-    "The installed PySpark has another version than those that this program supports.",
-    "PySpark {found} is installed, and mirror_assets runs on Spark {supported}.",
-    f"run `{_INSTALL}` in an environment of its own, or choose a runtime with Spark 4.",
+    "The installed PySpark is older than 3.5.",
+    "PySpark {found} is installed, and mirror_assets needs Spark 3.5 or newer.",
+    f"run `{_INSTALL}` in an environment of its own, or choose a runtime with a newer Spark.",
     "mirror-assets doctor --table TABLE",
 )
-CONNECT_UNSUPPORTED = ErrorRow(
+CONNECT_UNNAMED = ErrorRow(
     ErrorCode.SESSION_UNFIT,
     SettingError,
-    "Spark Connect.",
-    "mirror_assets needs a classic Spark session: Spark Connect doesn't offer Delta's own classes.",
-    "unset SPARK_REMOTE, SPARK_API_MODE, spark.remote and spark.api.mode, and set spark.master in "
-    "`spark.settings` to the cluster, or to local[*].",
-    "java -version    # 17 or newer\npip show pyspark delta-spark\nmirror-assets doctor --table TABLE",
+    "The environment names a Spark Connect server, and mirror.yaml doesn't.",
+    "SPARK_REMOTE, or the API mode of Spark, asks for Spark Connect, and `spark.remote` names no server.",
+    "name the server in `spark.remote`, or unset SPARK_REMOTE, SPARK_API_MODE and spark.api.mode.",
+    "mirror-assets doctor --table TABLE",
+)
+CONNECT_UNFIT = ErrorRow(
+    ErrorCode.SESSION_UNFIT,
+    SettingError,
+    "A Spark Connect server, or its session, that can't be used.",
+    "the Spark Connect server can't be used: {why}.",
+    "{next_step}",
+    "mirror-assets doctor --table TABLE",
 )
 SPARK_UNFIT = ErrorRow(
     ErrorCode.SESSION_UNFIT,
@@ -91,6 +98,23 @@ FILE_SYSTEM_MISSING = ErrorRow(
     "{table}: it is stored at {scheme}://, and Spark was started without the JARs for it.",
     "start the process again, which will load them; to have them from the start, name the store in `stores`.",
     "mirror-assets run --table TABLE",
+)
+KEYS_UNUSABLE = ErrorRow(
+    ErrorCode.SESSION_UNFIT,
+    SettingError,
+    "A Spark that can't use the keys that a catalog hands out.",
+    "{table}: its catalog hands out keys, and {why} can't use them.",
+    "run this table with a Spark of this program's own, from version 4.0 on; or name its store in `stores` with a "
+    "credential that may read it, and set `credentials: stores` for the catalog.",
+    "mirror-assets doctor --table TABLE",
+)
+TYPE_UNREADABLE = ErrorRow(
+    ErrorCode.SESSION_UNFIT,
+    SettingError,
+    "A column with a type, or a widening of its type, that the Spark in use doesn't have.",
+    "{place}: this Spark can't read the column `{column}`: {why}.",
+    "run with a newer Spark (docs/spark-versions.md has what each can read), or rewrite the column at the source.",
+    "mirror-assets doctor --table TABLE",
 )
 SPARK_DISK_FULL = ErrorRow(
     ErrorCode.STORE_FULL,

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
-from py4j.java_gateway import JavaObject, JVMView
+from py4j.java_gateway import JavaClass, JavaObject, JVMView
 from pyspark.sql import DataFrame, SparkSession
 
 
@@ -29,14 +29,16 @@ class Jvm:
         return self.spark._jsparkSession  # noqa: SLF001 see above
 
     def activate(self) -> None:
-        """Make the session the active one of the calling thread.
-
-        Spark's public methods do so while they run. Direct calls of Scala's methods need it first, in each thread: py4j
-        gives every Python thread a JVM thread of its own. Creating the session's analyzer lets its extensions set what
-        they need.
-        """
+        """Make the session the active one of the calling thread."""
         self.session.sessionState().analyzer()
         self.root.org.apache.spark.sql.classic.SparkSession.setActiveSession(self.session)
+
+    def has_class(self, name: str) -> bool:
+        """Return whether the JVM has this class, by its full name."""
+        found: object = self.root
+        for part in name.split("."):
+            found = getattr(found, part)
+        return isinstance(found, JavaClass)
 
     def java_list(self, values: Iterable[JavaObject] = ()) -> JavaObject:
         """Return a `java.util.ArrayList` of the values."""

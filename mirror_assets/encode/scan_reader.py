@@ -21,9 +21,11 @@ from pyspark.sql import functions as F
 from pyspark.sql.types import ArrayType, DataType, LongType, MapType, StringType, StructField, StructType
 
 from mirror_assets.encode.columns import CHANGE_TYPE, COMMIT_TIMESTAMP, COMMIT_VERSION, ROW_ID, ROW_VERSION, optional
+from mirror_assets.encode.errors import TYPE_UNREADABLE
 from mirror_assets.source.errors import SOURCE_UNSUPPORTED
 from mirror_assets.source.log_paths import hadoop_path, java_encoded
 from mirror_assets.source.scan import ChosenRows, RowKind, Scan, ScannedFile
+from mirror_assets.spark_api import arrow_frame, file_metadata, lacking_types
 from mirror_assets.spark_names import quoted
 
 # A file that is lost or damaged is an error, whatever the session's settings say.
@@ -134,7 +136,9 @@ class _ScanReader:
     _schema: StructType = field(init=False)
 
     def __post_init__(self) -> None:
-        """Parse the schema once. Raises SOURCE_UNSUPPORTED for a default that is no constant."""
+        """Parse the schema once. Raises TYPE_UNREADABLE, and SOURCE_UNSUPPORTED for a default that is no constant."""
+        for column, why in lacking_types(self.scan.metadata.schema_string):
+            raise TYPE_UNREADABLE(place=self.scan.uri, column=column, why=why)
         schema = _delta_schema(self.scan.metadata.schema_string)
         for one in schema.fields:
             default = one.metadata.get(_DEFAULT)
@@ -176,7 +180,7 @@ class _ScanReader:
         if sparse:
             hidden = pa.table({"hidden": np.concatenate([_keys(numbers[id(file)], file) for file in sparse])})
             rows = rows.join(
-                F.broadcast(self.spark.createDataFrame(hidden)), F.expr(f"{_key(constants)} = hidden"), "left_anti"
+                F.broadcast(arrow_frame(self.spark, hidden)), F.expr(f"{_key(constants)} = hidden"), "left_anti"
             )
         return self._output(rows, constants)
 
@@ -193,7 +197,7 @@ class _ScanReader:
         for one in self._of_commit():
             values = pa.array([one.value(file) for file in files], one.type)
             named[one.name] = values.take(pa.array(np.repeat(np.arange(len(files)), counts)))
-        side = self.spark.createDataFrame(pa.table(named))
+        side = arrow_frame(self.spark, pa.table(named))
         return self._output(rows.join(F.broadcast(side), F.expr(f"{_key(constants)} = named")), constants)
 
     def _parquet(self, files: Sequence[ScannedFile]) -> DataFrame:
@@ -208,19 +212,19 @@ class _ScanReader:
         # As text: PySpark's `isin` calls the JVM once for each path, which takes 8 s for 10,000.
         named = ", ".join(_literal(java_encoded(path)) for path in paths)
         place = "p" * (1 + max(map(len, self._stored_fields), default=0))  # longer than any name, so it is no column's
-        return listed.withColumn(place, _metadata(listed, "file_path")).where(f"{place} IN ({named})").drop(place)
+        return listed.withColumn(place, file_metadata(listed, "file_path")).where(f"{place} IN ({named})").drop(place)
 
     def _joined(self, files: Sequence[ScannedFile], differing: Sequence[_Attribute]) -> DataFrame:
         """Return the rows with short names of stored columns, their index, and the attributes in which files differ."""
         stored = self._parquet(files)
         columns = [F.expr(f"{quoted(name)} AS {alias}") for alias, name in self._names.items()]
-        place = _metadata(stored, "file_path").alias(_PATH), _metadata(stored, "row_index").alias(_INDEX)
+        place = file_metadata(stored, "file_path").alias(_PATH), file_metadata(stored, "row_index").alias(_INDEX)
         rows = stored.select(*columns, *place)
         if not differing:
             return rows
         of_path = pa.array([java_encoded(self._path(file)) for file in files], pa.string())
         values = {one.name: pa.array([one.value(file) for file in files], one.type) for one in differing}
-        side = self.spark.createDataFrame(pa.table({"of_path": of_path, **values}))
+        side = arrow_frame(self.spark, pa.table({"of_path": of_path, **values}))
         joined = rows.join(F.broadcast(side), F.expr(f"{_PATH} = of_path"), "left")
         why = _literal("Spark read a file that the log doesn't name: ")
         return joined.where(f"IF(of_path IS NULL, CAST(raise_error(concat({why}, {_PATH})) AS BOOLEAN), TRUE)")
@@ -382,11 +386,6 @@ def _literal(value: object) -> str:
 
 def _key(constants: Mapping[str, str]) -> str:
     return f"({constants.get(_NUMBER, _NUMBER)} << {_INDEX_BITS} | {_INDEX})"
-
-
-def _metadata(rows: DataFrame, name: str) -> Column:
-    """Return a field of Spark's metadata of the row's file; this also works where a column is called `_metadata`."""
-    return rows.metadataColumn("_metadata").getField(name)
 
 
 def _is_listed(folder: str, other: str) -> bool:

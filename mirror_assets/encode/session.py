@@ -10,33 +10,31 @@ import threading
 from collections import deque
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import ExitStack
-from importlib.metadata import version
 from pathlib import Path
 from weakref import WeakSet
 
 from py4j.java_gateway import JavaObject
 from py4j.protocol import Py4JJavaError
-from pyspark import SparkContext, __version__
-from pyspark.errors import PySparkException, PySparkRuntimeError
+from pyspark import SparkContext
+from pyspark.errors import PySparkRuntimeError
 from pyspark.sql import SparkSession
 
-from mirror_assets.byte_settings import CONTEXT_SETTINGS, HADOOP, PINNED, context_unfit, require_fixed
+from mirror_assets.byte_settings import CONTEXT_SETTINGS, HADOOP, context_unfit, require_fixed, session_settings
+from mirror_assets.encode.connect import remote_beside, remote_session
 from mirror_assets.encode.errors import (
-    CONNECT_UNSUPPORTED,
     JARS_MISSING,
     JARS_UNKNOWN,
     PACKAGE_REFUSED,
-    SPARK_UNFIT,
     spark_not_started,
 )
 from mirror_assets.encode.jvm import Jvm
 from mirror_assets.encode.spark_start import EXCLUDES, PACKAGES, QuickStart, resolving_alone, start_jvm
-from mirror_assets.encode.spark_version import minor_version, require_classic, with_version
+from mirror_assets.encode.spark_version import DELTA, REMOTE, delta_package, require_named, with_version
 from mirror_assets.redaction import redacted, redacted_error
+from mirror_assets.spark_api import SPARK_ERRORS, is_classic, settings_of
 
 _EXTENSIONS, _DELTA_EXTENSION = "spark.sql.extensions", "io.delta.sql.DeltaSparkSessionExtension"
 _CATALOG, _DELTA_CATALOG = "spark.sql.catalog.spark_catalog", "org.apache.spark.sql.delta.catalog.DeltaCatalog"
-_DELTA, _SCALA = "io.delta:delta-spark", "2.13"
 # Dependencies of Delta's JARs that every Spark has, in its own version: 50 of 87 MB to download.
 _IN_SPARK = ("org.apache.hadoop:hadoop-client-api", "org.apache.hadoop:hadoop-client-runtime")
 _MAX_TEXT = 400
@@ -50,14 +48,6 @@ _CHECKED: WeakSet[SparkContext] = WeakSet()
 _COORDINATION = f"{HADOOP}outputCommitCoordination.enabled"
 
 
-def delta_package() -> str:
-    """Return the Maven coordinate of Delta's JARs for the installed delta-spark and PySpark.
-
-    Delta's artefacts have Spark's minor version in their name since Delta 4.1.
-    """
-    return f"{_DELTA}_{minor_version(__version__)}_{_SCALA}:{version('delta-spark')}"
-
-
 def spark_settings(
     extra: Mapping[str, str] | None = None, packages: Sequence[str] = (), jars_folder: Path | None = None
 ) -> dict[str, str]:
@@ -65,9 +55,14 @@ def spark_settings(
 
     `packages` are Maven coordinates that it needs beside Delta's, those of Hadoop without a version. Packages and
     extensions of `extra` are appended to the default ones, but an empty `spark.jars.packages` in `extra` removes all
-    packages. With `jars_folder`, their JARs come from there. Raises PACKAGE_REFUSED and JARS_MISSING.
+    packages. With `jars_folder`, their JARs come from there. Where no Delta fits the
+    installed Spark, it starts without: only Delta's own reader needs it. For a Spark Connect server, only `extra` is
+    returned. Raises PACKAGE_REFUSED and JARS_MISSING.
     """
     wanted = dict(extra or {})
+    if REMOTE in wanted:
+        return wanted
+    delta = delta_package()
     settings = {
         # A task may fail three times before its job fails, as on a cluster; plain `local[*]` allows no failure.
         "spark.master": "local[*,4]",
@@ -76,7 +71,6 @@ def spark_settings(
         "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": "false",
         "spark.driver.memory": "3g",
-        _CATALOG: _DELTA_CATALOG,
         # The tasks of a small slice don't wait until all of a large one's have begun.
         "spark.scheduler.mode": "FAIR",
         "spark.sql.shuffle.partitions": "2",
@@ -93,10 +87,11 @@ def spark_settings(
         # No session can set this one (`CONTEXT_SETTINGS`): a context that we start has it from the start.
         _COORDINATION: "true",
     }
-    lists = {
-        PACKAGES: _merged_packages((delta_package(), *map(with_version, packages)), wanted.pop(PACKAGES, None)),
-        _EXTENSIONS: _joined((_DELTA_EXTENSION, *_items(wanted.pop(_EXTENSIONS, "")))),
-    }
+    of_delta = [delta] if delta else []
+    lists = {PACKAGES: _merged_packages((*of_delta, *map(with_version, packages)), wanted.pop(PACKAGES, None))}
+    if any(package.startswith(DELTA) for package in _items(lists[PACKAGES])) or wanted.get("spark.jars"):
+        lists[_EXTENSIONS] = _joined((_DELTA_EXTENSION, *_items(wanted.pop(_EXTENSIONS, ""))))
+        settings[_CATALOG] = _DELTA_CATALOG
     if jars_folder is not None:
         jars = jars_in(jars_folder, _items(lists[PACKAGES]))
         lists |= {PACKAGES: "", "spark.jars": _joined((*map(str, jars), *_items(wanted.pop("spark.jars", ""))))}
@@ -114,10 +109,12 @@ def open_session(
 
     An `owner`, such as a table's name, gets the same session on each call in a process, with the settings applied
     again: Spark never frees the half megabyte that a session holds once it has read Delta tables. Raises
-    SPARK_NOT_STARTED, CONNECT_UNSUPPORTED, SETTING_FIXED and context_unfit.
+    SPARK_NOT_STARTED, CONNECT_UNNAMED, CONNECT_UNFIT, SETTING_FIXED and context_unfit.
     """
-    require_classic(settings)
     require_fixed(settings)
+    if REMOTE in settings:
+        return remote_session({**settings, **(secrets or {})}, owner)
+    require_named(settings)
     # At level DEBUG, py4j logs each call with its arguments, and settings may be secrets.
     logging.getLogger("py4j").setLevel(logging.INFO)
     _hide_expressions()
@@ -126,7 +123,7 @@ def open_session(
             shared = _running_session() or _start(settings)
         require_context(shared)
         return _with_settings(shared, {**settings, **(secrets or {})}, owner)
-    except (PySparkException, Py4JJavaError) as error:
+    except SPARK_ERRORS as error:
         raise spark_not_started(_first_line(error)) from redacted_error(error)
 
 
@@ -134,21 +131,19 @@ def own_session(handed: SparkSession, owner: str | None = None) -> SparkSession:
     """Return a session of this package that is made from one of a project, which stays unchanged.
 
     It has the project's settings, because they may say how Spark reaches stores, and those that decide bytes. Raises
-    what `require_delta` raises, and context_unfit.
+    CONNECT_UNFIT and context_unfit.
     """
-    require_delta(handed)
+    if not is_classic(handed):
+        return remote_beside(handed, owner)
+    _hide_expressions()
     require_context(handed)
-    return _with_settings(handed, handed.conf.getAll, owner)
+    return _with_settings(handed, settings_of(handed), owner)
 
 
 def _with_settings(shared: SparkSession, settings: Mapping[str, str], owner: str | None) -> SparkSession:
     """Return the owner's session on the context of `shared`, with these settings and those that decide bytes."""
-    wanted = {**settings, **PINNED}
-    # Hadoop reads session settings by its own names, without Spark's prefix. A context that this package did not start
-    # has none of them.
-    hadoop = {name.removeprefix(HADOOP): value for name, value in wanted.items()}
     # Like Spark's builder on a running context, this ignores settings that can't change any more.
-    return SparkSession(shared.sparkContext, _session_of(shared, owner), {**wanted, **hadoop})
+    return SparkSession(shared.sparkContext, _session_of(shared, owner), session_settings(settings))
 
 
 def require_context(spark: SparkSession) -> None:
@@ -164,18 +159,6 @@ def require_context(spark: SparkSession) -> None:
         if found is not None and found != setting.value:
             raise context_unfit(setting, found)
     _CHECKED.add(context)
-
-
-def require_delta(spark: SparkSession) -> None:
-    """Raise SettingError unless the session of a project can read Delta tables as this package does."""
-    if not hasattr(spark, "_jsparkSession"):
-        raise CONNECT_UNSUPPORTED()
-    _hide_expressions()
-    wanted = {_EXTENSIONS: _DELTA_EXTENSION, _CATALOG: _DELTA_CATALOG}
-    missing = [f"{name}={value}" for name, value in wanted.items() if value not in spark.conf.get(name, "").split(",")]
-    if missing:
-        step = f"add {', '.join(missing)} to spark_config of the resource, and the package {delta_package()}."
-        raise SPARK_UNFIT(why="it lacks settings of Delta Lake", next_step=step)
 
 
 def _hide_expressions() -> None:
@@ -201,8 +184,8 @@ def _merged_packages(ours: Sequence[str], wanted: str | None) -> str:
         return ""
     theirs = _items(wanted or "")
     for coordinate in theirs:
-        if coordinate.startswith(_DELTA) and coordinate != delta_package():
-            raise PACKAGE_REFUSED(wanted=coordinate, installed=delta_package())
+        if coordinate.startswith(DELTA) and coordinate != delta_package():
+            raise PACKAGE_REFUSED(wanted=coordinate, installed=delta_package() or "none")
     # By `group:name` of `group:name:version`.
     replaced = {coordinate.rpartition(":")[0] for coordinate in theirs if coordinate not in ours}
     return _joined((*(own for own in ours if own.rpartition(":")[0] not in replaced), *theirs))
@@ -238,7 +221,7 @@ def _start(settings: Mapping[str, str]) -> SparkSession:
         try:
             start_jvm(started, last_lines)
             session = builder.getOrCreate()
-        except (PySparkException, Py4JJavaError) as error:
+        except SPARK_ERRORS as error:
             lines = [redacted(line) for line in last_lines]
             raise spark_not_started(_first_line(error), lines) from redacted_error(error)
         quick.keep_jars(session)

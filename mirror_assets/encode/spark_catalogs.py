@@ -12,14 +12,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from weakref import WeakKeyDictionary
 
-from py4j.java_gateway import JavaClass
 from py4j.protocol import Py4JJavaError
 from pyspark.errors import AnalysisException
 from pyspark.sql import SparkSession
 
-from mirror_assets.encode.errors import FILE_SYSTEM_MISSING
+from mirror_assets.encode.errors import FILE_SYSTEM_MISSING, KEYS_UNUSABLE
 from mirror_assets.encode.jvm import Jvm
 from mirror_assets.encode.spark_errors import spark_errors
+from mirror_assets.spark_api import condition_of, is_classic, java_exception
 
 # Keys themselves, which the classes would only begin with: they fetch their own.
 _SECRETS = ("fs.s3a.init.", "fs.azure.init.", "fs.gs.init.")
@@ -27,6 +27,7 @@ _FILE_SYSTEMS = {
     "s3": "org.apache.hadoop.fs.s3a.S3AFileSystem",
     "abfss": "org.apache.hadoop.fs.azurebfs.SecureAzureBlobFileSystem",
 }
+_CLIENT = "io.unitycatalog.hadoop.UCCredentialHadoopConfs"
 _DEFAULT = "spark_catalog"
 # Signs in errors of an unknown table or schema.
 _UNKNOWN = ("NOT_FOUND", "NoSuchTable", "NoSuchNamespace", "NoSuchDatabase")
@@ -55,7 +56,7 @@ _SETTINGS: WeakKeyDictionary[SparkSession, tuple[CatalogKeys, tuple[str, ...]]] 
 def use_keys(spark: SparkSession, keys: CatalogKeys | None) -> None:
     """Let the session read the table of these keys from now on, and no other by a catalog's keys.
 
-    Raises FILE_SYSTEM_MISSING, and the errors of `spark_errors` where the catalog hands out no keys.
+    Raises FILE_SYSTEM_MISSING, KEYS_UNUSABLE, and the errors of `spark_errors` where the catalog hands out no keys.
     """
     known = _SETTINGS.get(spark)
     if known is not None and known[0] == keys:
@@ -65,13 +66,13 @@ def use_keys(spark: SparkSession, keys: CatalogKeys | None) -> None:
     _SETTINGS.pop(spark, None)
     if keys is None:
         return
+    if not is_classic(spark):
+        raise KEYS_UNUSABLE(table=keys.table, why="a Spark Connect server")
     jvm = Jvm(spark)
-    if (file_system := _FILE_SYSTEMS.get(keys.scheme)) is not None:
-        found: object = jvm.root
-        for part in file_system.split("."):
-            found = getattr(found, part)
-        if not isinstance(found, JavaClass):
-            raise FILE_SYSTEM_MISSING(table=keys.table, scheme=keys.scheme)
+    if keys.scheme in _FILE_SYSTEMS and not jvm.has_class(_FILE_SYSTEMS[keys.scheme]):
+        raise FILE_SYSTEM_MISSING(table=keys.table, scheme=keys.scheme)
+    if not jvm.has_class(_CLIENT):
+        raise KEYS_UNUSABLE(table=keys.table, why=f"Spark {spark.version} without the JARs of Delta 4.4 or newer")
     with spark_errors(f"{keys.table}: Spark asks the catalog for keys"):
         made = _settings_by_catalog(jvm, keys)
     settings = {name: value for name, value in made.items() if not name.startswith(_SECRETS)}
@@ -112,7 +113,7 @@ def find_table(spark: SparkSession, catalog: str, table: str) -> SparkTable | No
     """
     with spark_errors(f"{table}: Spark asks its catalog {catalog}"):
         try:
-            if catalog == _DEFAULT:
+            if catalog == _DEFAULT and is_classic(spark):
                 # Ask the metastore only: `DESCRIBE` would also open the table's log.
                 state = Jvm(spark).session.sessionState()
                 found = state.catalog().getTableMetadata(state.sqlParser().parseTableIdentifier(_quoted(table)))
@@ -126,7 +127,7 @@ def find_table(spark: SparkSession, catalog: str, table: str) -> SparkTable | No
             known = {str(row[0]).strip(): str(row[1]) for row in rows}
             return SparkTable(known.get("Provider", "").lower(), known.get("Location"), known.get("Type", "").lower())
         except (AnalysisException, Py4JJavaError) as error:
-            java = error.java_exception if isinstance(error, Py4JJavaError) else error.getCondition()
+            java = java_exception(error) if isinstance(error, Py4JJavaError) else condition_of(error)
             text = str(java or error)
             if any(sign in text for sign in _UNKNOWN):
                 return None

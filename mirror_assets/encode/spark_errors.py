@@ -6,10 +6,7 @@ import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from py4j.protocol import Py4JJavaError
-from pyspark.errors import PySparkException
-
-from mirror_assets.encode.errors import EXPRESSION_FAILED, SPARK_DENIED, SPARK_DISK_FULL
+from mirror_assets.encode.errors import EXPRESSION_FAILED, SPARK_DENIED, SPARK_DISK_FULL, TYPE_UNREADABLE
 from mirror_assets.errors import ErrorCode, MirrorError
 from mirror_assets.lakes.store_faults import store_error, store_named
 from mirror_assets.redaction import redacted_error
@@ -19,6 +16,7 @@ from mirror_assets.source.errors import (
     SPARK_FAILED,
     SPARK_INTERRUPTED,
 )
+from mirror_assets.spark_api import SPARK_ERRORS
 from mirror_assets.spark_messages import spark_facts
 
 _DAMAGED = re.compile(
@@ -29,6 +27,10 @@ _DAMAGED = re.compile(
 _BY_STORE = re.compile(r"\(Service: \w+, Status Code: \d+|awssdk|fs\.s3a\.")
 # The class of SQLSTATE for values that an expression can't compute with.
 _DATA_EXCEPTION = re.compile(r"SQLSTATE: 22")
+# Spark's, for a file whose column has a type that it can't convert.
+_UNCONVERTED = re.compile(
+    r"[Pp]arquet column cannot be converted.*?[Cc]olumn: \[(.+?)\], [Ee]xpected: (.+?), [Ff]ound: (\w+)", re.DOTALL
+)
 _NO_SPACE = re.compile(r"No space left on device|Disk quota exceeded")
 # Exception classes and message texts of Hadoop's file systems: local, S3 and Azure.
 _ACCESS_DENIED = re.compile(
@@ -47,7 +49,7 @@ def spark_errors(place: str) -> Iterator[None]:
     """Translate exceptions of Spark in the block into MirrorErrors; `place` names the table and the operation."""
     try:
         yield
-    except (PySparkException, Py4JJavaError) as error:
+    except SPARK_ERRORS as error:
         safe = redacted_error(error)
         meant = spark_error(safe, place)
         # Spark's own message has the value of a row.
@@ -60,6 +62,9 @@ def spark_error(error: Exception, place: str) -> MirrorError:  # noqa: PLR0911 e
     why, text = facts.why, facts.classes_and_text
     if _DATA_EXCEPTION.search(text):
         return EXPRESSION_FAILED(place=place, condition=min(facts.conditions, default="a data exception"))
+    if unread := _UNCONVERTED.search(text):
+        stored = f"it is stored as {unread[3]}, and its type is {unread[2]}"
+        return TYPE_UNREADABLE(place=place, column=unread[1], why=stored)
     if _NO_SPACE.search(text):
         return SPARK_DISK_FULL(place=place, why=why)
     # A fault of the store that Spark reads from, not of the one that it writes to.

@@ -1,28 +1,49 @@
-"""The installed Spark: its version, and whether it is there, supported and classic."""
+"""The installed Spark: whether it is there and new enough, and the JARs that fit it."""
 
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Mapping
-from importlib.metadata import version
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
 
-from mirror_assets.encode.errors import CONNECT_UNSUPPORTED, SPARK_MISSING, SPARK_UNSUPPORTED
+from mirror_assets.encode.errors import CONNECT_UNNAMED, SPARK_MISSING, SPARK_UNSUPPORTED
 
-# The supported versions of Spark, and of the Hadoop that each brings.
-_HADOOP = {"4.0": "3.4.1", "4.1": "3.4.2", "4.2": "3.5.0"}
-_REMOTE, _API_MODE = ("SPARK_REMOTE", "SPARK_CONNECT_MODE_ENABLED"), "spark.api.mode"
+REMOTE = "spark.remote"
+_OLDEST = (3, 5)
+_API_MODE = "spark.api.mode"
+DELTA = "io.delta:delta-spark"
+# The Sparks of a Delta; the name of one that has several also has Spark's version.
+_SPARKS_OF_DELTA = {"3.2": ("3.5",), "3.3": ("3.5",), "4.0": ("4.0",)}
+_NEWER_DELTA = ("4.0", "4.1", "4.2")
+_SCALA, _HADOOP = re.compile(r"spark-core_([\d.]+)-"), re.compile(r"hadoop-client-api-(.+)\.jar")
 
 
 def require_spark() -> None:
-    """Raise SPARK_MISSING without PySpark or delta-spark, and SPARK_UNSUPPORTED for another Spark than 4.0 to 4.2."""
+    """Raise SPARK_MISSING without PySpark, and SPARK_UNSUPPORTED for a Spark before 3.5."""
     try:
+        import py4j.protocol  # noqa: F401 a platform may bring it apart from PySpark
         from pyspark import __version__
-
-        version("delta-spark")
-    except ImportError as error:  # also of metadata that is not found
+    except ImportError as error:
         raise SPARK_MISSING(package=(error.name or "pyspark").partition(".")[0]) from error
-    if minor_version(__version__) not in _HADOOP:
-        raise SPARK_UNSUPPORTED(found=__version__, supported=tuple(_HADOOP))
+    if tuple(int(part) for part in __version__.split(".")[:2]) < _OLDEST:
+        raise SPARK_UNSUPPORTED(found=__version__)
+
+
+def delta_package() -> str | None:
+    """Return the Maven coordinate of Delta's JARs for the installed delta-spark; None if they don't fit this Spark."""
+    from pyspark import __version__
+
+    try:
+        delta = version("delta-spark")
+    except PackageNotFoundError:
+        return None
+    spark, line = minor_version(__version__), minor_version(delta)
+    if spark not in _SPARKS_OF_DELTA.get(line, _NEWER_DELTA):
+        return None
+    of_spark = "" if line in _SPARKS_OF_DELTA else f"_{spark}"
+    return f"{DELTA}{of_spark}_{_of_jars(_SCALA)}:{delta}"
 
 
 def minor_version(full: str) -> str:
@@ -32,13 +53,22 @@ def minor_version(full: str) -> str:
 
 def with_version(package: str) -> str:
     """Return the Maven coordinate; one without a version, `group:name`, gets that of Spark's Hadoop."""
-    from pyspark import __version__
-
-    return package if package.count(":") > 1 else f"{package}:{_HADOOP[minor_version(__version__)]}"
+    return package if package.count(":") > 1 else f"{package}:{_of_jars(_HADOOP)}"
 
 
-def require_classic(settings: Mapping[str, str], environment: Mapping[str, str] = os.environ) -> None:
-    """Raise CONNECT_UNSUPPORTED if Spark's builder would connect to a Spark Connect server, or has done so."""
+def _of_jars(name: re.Pattern[str]) -> str:
+    """Return what the name of one of Spark's JARs has: a platform's Spark may have other versions than Apache's."""
+    from pyspark.find_spark_home import _find_spark_home
+
+    jars = Path(_find_spark_home(), "jars")
+    found = next((match[1] for jar in sorted(jars.glob("*.jar")) if (match := name.match(jar.name))), None)
+    if found is None:
+        raise SPARK_MISSING(package=f"{name.pattern.partition('-')[0]} ({jars} has no such JAR)")
+    return found
+
+
+def require_named(settings: Mapping[str, str], environment: Mapping[str, str] = os.environ) -> None:
+    """Raise CONNECT_UNNAMED if Spark's builder would connect to a server that the settings don't name."""
     mode = settings.get(_API_MODE) or environment.get("SPARK_API_MODE", "")
-    if "spark.remote" in settings or any(map(environment.get, _REMOTE)) or mode.lower() == "connect":
-        raise CONNECT_UNSUPPORTED()
+    if environment.get("SPARK_REMOTE") or mode.lower() == "connect":
+        raise CONNECT_UNNAMED()

@@ -24,7 +24,6 @@ from pyspark.sql import SparkSession
 from mirror_assets.composition import packages_of_catalogs, spark_settings_of
 from mirror_assets.config.errors import TABLES_UNCONFIRMED
 from mirror_assets.config.model import Config
-from mirror_assets.encode.session import require_delta
 from mirror_assets.feature import assets_of_features
 from mirror_assets.lakes.access import Access
 from mirror_assets.landing.metadata import ensure_partner_events
@@ -287,7 +286,7 @@ def sessions(assets: MirrorAssets, opened: dg.Resources) -> Session:
     settings = spark_settings_of(assets.config)
 
     def session(owner: str | None) -> SparkSession:
-        require_delta(found.spark_session)
-        return settings.open(owner)  # on the context that the resource has started
+        _ = found.spark_session  # it starts the context that the sessions share
+        return settings.open(owner)
 
     return session

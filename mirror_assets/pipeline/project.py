@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from functools import cached_property, partial
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from mirror_assets.config.model import Config
@@ -58,8 +59,12 @@ class Project:
         local = threading.local()
 
         def opened() -> SparkSession:
-            if not hasattr(local, "session"):
+            from mirror_assets.encode.connect import is_usable, require_shared
+
+            if not hasattr(local, "session") or not is_usable(local.session):
                 local.session = self.session(threading.current_thread().name)
+                if self.local_staging is not None:
+                    require_shared(local.session, Path(self.local_staging.root))
             found: SparkSession = local.session
             return found
 

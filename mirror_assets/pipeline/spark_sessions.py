@@ -61,11 +61,13 @@ def session_factory(source: DeltaLog, session: Callable[[], SparkSession]) -> Ca
 
     def opened() -> SparkSession:
         from mirror_assets.encode.spark_catalogs import use_keys
+        from mirror_assets.spark_api import is_classic
 
         spark, scope = session(), current_scope()
         use_keys(spark, catalog_keys(source))
         # Spark's UI shows it beside the jobs that this thread starts from now on.
-        spark.sparkContext.setJobDescription(scope.text if scope else None)
+        if is_classic(spark):
+            spark.sparkContext.setJobDescription(scope.text if scope else None)
         return spark
 
     return opened
@@ -138,8 +140,9 @@ class SparkSettings:
 
         shown, secret = self._filled_apart()
         if any(f"{{env.{VARIABLE}}}" in value for value in self.reach.values()):
-            if not shown["spark.master"].startswith("local"):
-                raise SPARK_CANNOT_SIGN_IN(master=shown["spark.master"])
+            master = shown.get("spark.master", shown.get("spark.remote", ""))
+            if not master.startswith("local"):
+                raise SPARK_CANNOT_SIGN_IN(master=master)
             start_token_server(storage_token)
         return open_session(for_brief_work(shown) if is_brief else shown, secret, owner)
 

@@ -23,10 +23,10 @@ from pyspark.sql.types import (
     StructType,
     TimestampNTZType,
     TimestampType,
-    VariantType,
 )
 
 from mirror_assets.source.schema import Projection
+from mirror_assets.spark_api import file_metadata, valid_utf8
 from mirror_assets.spark_names import quoted
 
 _DECIMAL = re.compile(r"decimal\((\d+),(\d+)\)")
@@ -121,8 +121,8 @@ def landed_value(rows: DataFrame, name: str, projection: Projection) -> Column:
         value = F.expr(computed.sql).cast(computed.type)
         return F.when(is_shown(projection), value) if projection.where else value
     field = next((field for field in rows.schema.fields if field.name == name), None)
-    if field is None:  # the row id; this also works where the table has a column called `_metadata`
-        return rows.metadataColumn("_metadata").getField("row_id")
+    if field is None:  # the row id
+        return file_metadata(rows, "row_id")
     value = F.col(quoted(name))
     if landed_type(field.dataType) != "string":
         return value
@@ -150,7 +150,7 @@ def json_of(value: Column, kind: DataType) -> Column:
     if isinstance(kind, MapType):
         entries = F.transform(F.map_entries(value), lambda entry: _entry(entry, kind))
         return F.concat(F.lit("{"), F.array_join(entries, ","), F.lit("}"))
-    if isinstance(kind, VariantType):  # only Spark knows its binary form
+    if kind.typeName() == "variant":  # only Spark knows its binary form
         return F.to_json(value, {"timeZone": "UTC"})
     text, landed = _text(value, kind), landed_as(kind.typeName())
     if landed.is_float:
@@ -204,7 +204,7 @@ def _with_microseconds(text: Column) -> Column:
 
 def _quoted(text: Column) -> Column:
     """Return the text as a JSON string. Bytes that are no UTF-8 become U+FFFD, as for every JSON writer."""
-    plain = F.make_valid_utf8(text.cast("string"))
+    plain = valid_utf8(text.cast("string"))
     escaped = F.array_join(F.transform(F.split(plain, ""), _escaped), "")
     return F.concat(F.lit('"'), F.when(plain.rlike(_TO_ESCAPE), escaped).otherwise(plain), F.lit('"'))
 

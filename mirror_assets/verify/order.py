@@ -27,6 +27,7 @@ from mirror_assets.markers import ROW_MARKER, Marker
 from mirror_assets.redaction import shown_key
 from mirror_assets.source.scan import Scan
 from mirror_assets.source.schema import ALL_ROWS, LandedColumn, Projection
+from mirror_assets.spark_api import file_metadata
 from mirror_assets.spark_messages import readable
 from mirror_assets.spark_names import quoted
 from mirror_assets.verify.check_result import CheckResult
@@ -165,12 +166,11 @@ class SparkChangeReader:
         paths = [self.staged.copies.spark_path(path) for path in self.staged.paths]
         # A path may have characters of a pattern, such as `[`.
         rows = self.spark().read.option("__globPaths__", "false").parquet(*paths)
-        file = rows.metadataColumn("_metadata")  # also where the source has a column of this name
         starts = ((F.lit(part.rpartition("/")[2]), F.lit(start)) for part, start in self.staged.rows_before.items())
-        start_of_file = F.element_at(F.create_map(*chain.from_iterable(starts)), file.getField("file_name"))
+        start_of_file = F.element_at(F.create_map(*chain.from_iterable(starts)), file_metadata(rows, "file_name"))
         values = [F.col(quoted(column.name)) for column in self.columns]
         return rows.select(
-            (start_of_file + file.getField("row_index")).alias(_PLACE),
+            (start_of_file + file_metadata(rows, "row_index")).alias(_PLACE),
             (F.col(ROW_MARKER) != int(Marker.DELETE)).alias(_IS_NEW),
             (F.col(ROW_MARKER) != int(Marker.INSERT)).alias(_IS_OLD),
             *self._hashes(values if with_values else self._keys()),

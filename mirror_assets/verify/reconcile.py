@@ -14,8 +14,6 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from delta.tables import DeltaTable
-from py4j.protocol import Py4JJavaError
-from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, Observation, Row, SparkSession
 from pyspark.sql import functions as F
 
@@ -24,8 +22,9 @@ from mirror_assets.landing.generations import EqualVersions
 from mirror_assets.markers import ROW_ID
 from mirror_assets.redaction import redacted_error
 from mirror_assets.source.schema import Projection
+from mirror_assets.spark_api import SPARK_ERRORS, is_classic
 from mirror_assets.spark_messages import readable, spark_facts
-from mirror_assets.spark_names import quoted
+from mirror_assets.spark_names import quoted, spark_path, table_at
 from mirror_assets.standin.errors import MIRROR_UNREADABLE
 from mirror_assets.verify.differing_rows import BUCKETS, COUNTS, BucketTotals, Sides, bucket_totals, differing_rows
 from mirror_assets.verify.landed_values import is_shown, landed_types, landed_value, with_absent_columns
@@ -48,6 +47,8 @@ _GONE = frozenset(
         "FAILED_READ_FILE.FILE_NOT_EXIST",
     }
 )
+# Delta's conditions for a path without a table.
+_NO_TABLE = frozenset({"DELTA_MISSING_DELTA_TABLE", "DELTA_PATH_DOES_NOT_EXIST", "DELTA_TABLE_NOT_FOUND"})
 _SAMPLES = 10
 # From this size of the source, a comparison that has a share reads only that.
 _LARGE_BYTES = 4 << 30
@@ -64,7 +65,7 @@ def reconcile(spark: SparkSession, request: ReconcileRequest, report: Report = l
     """
     started = time.monotonic()
     with mirror_errors(request):
-        if not DeltaTable.isDeltaTable(spark, request.mirror):
+        if not is_delta_table(spark, request.mirror):
             return Reconciliation(request.table, ReconcileState.MISSING, request.version)
     read = opened(spark, request)
     if request.equal_at is not None and read.is_at(request.equal_at):
@@ -250,7 +251,7 @@ def source_errors(request: ReconcileRequest) -> Iterator[None]:
     """Raise `covered_version_gone` or `source_unreadable` for a Spark error while the source is read."""
     try:
         yield
-    except (PySparkException, Py4JJavaError) as error:
+    except SPARK_ERRORS as error:
         safe = redacted_error(error)
         facts, version = spark_facts(safe), f"{request.table}: version {request.version} of {request.source}"
         gone = min(facts.conditions & _GONE, default=None)
@@ -282,9 +283,20 @@ def mirror_errors(request: ReconcileRequest) -> Iterator[None]:
     """Raise MirrorUnreadable for a Spark error while the mirror is read."""
     try:
         yield
-    except (PySparkException, Py4JJavaError) as error:
+    except SPARK_ERRORS as error:
         safe = redacted_error(error)
         raise MIRROR_UNREADABLE(path=request.mirror, why=spark_facts(safe).why) from safe
+
+
+def is_delta_table(spark: SparkSession, uri: str) -> bool:
+    """Return whether there is a Delta table at the path."""
+    try:
+        spark.sql(f"DESCRIBE HISTORY {table_at(spark_path(uri))} LIMIT 1").collect()
+    except SPARK_ERRORS as error:
+        if spark_facts(error).conditions & _NO_TABLE:
+            return False
+        raise
+    return True
 
 
 @dataclass(frozen=True)
@@ -308,7 +320,7 @@ class DeltaReader:
     @cached_property
     def newest(self) -> int:
         """Its newest version."""
-        return int(self._table.history(1).collect()[0]["version"])
+        return int(self._asked("DESCRIBE HISTORY {} LIMIT 1", lambda table: table.history(1))["version"])
 
     def rows(self, version: int) -> DataFrame:
         """Return all rows as of a version."""
@@ -317,11 +329,13 @@ class DeltaReader:
 
     @cached_property
     def _detail(self) -> Row:
-        return self._table.detail().collect()[0]
+        return self._asked("DESCRIBE DETAIL {}", DeltaTable.detail)
 
-    @property
-    def _table(self) -> DeltaTable:
-        return DeltaTable.forPath(self.spark, self.uri, self._options)
+    def _asked(self, statement: str, method: Callable[[DeltaTable], DataFrame]) -> Row:
+        """Return the only row of the statement about the table. Statements take no options: Delta's class does."""
+        if is_classic(self.spark):
+            return method(DeltaTable.forPath(self.spark, self.uri, self._options)).collect()[0]
+        return self.spark.sql(statement.format(table_at(spark_path(self.uri)))).collect()[0]
 
     @property
     def _options(self) -> dict[str, str]:

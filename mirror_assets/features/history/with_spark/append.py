@@ -7,9 +7,6 @@ import uuid
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 
-from delta.tables import DeltaTable
-from py4j.protocol import Py4JJavaError
-from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.types import DataType, StructType
@@ -23,7 +20,8 @@ from mirror_assets.features.history.errors import (
     HistoryColumnsUnfit,
 )
 from mirror_assets.features.history.history_log import APPLICATION, HistoryCommit, HistoryLog
-from mirror_assets.spark_names import quoted, spark_path
+from mirror_assets.spark_api import SPARK_ERRORS
+from mirror_assets.spark_names import quoted, spark_path, table_at
 
 TABLE_ID = "_table_id"
 # First, because Delta collects statistics for the first columns only, and queries filter by these.
@@ -115,15 +113,14 @@ def _enable(spark: SparkSession, history: HistoryLog, kept: HistoryCommit, unfit
     The source has it also, so its readers support it. Type widening is left to a person: fewer readers support that.
     """
     features, is_name = _FEATURES.search(unfit.why), _NAMES in unfit.why
-    mapping = (
-        f"ALTER TABLE delta.{quoted(spark_path(history.uri))} SET TBLPROPERTIES ('delta.columnMapping.mode' = 'name')"
-    )
-    with _translated(history, kept):
-        for name in features[1].split(",") if features else ():
-            DeltaTable.forPath(spark, spark_path(history.uri)).addFeatureSupport(name.strip())
-        if is_name:
-            spark.sql(mapping)
-    return bool(features) or is_name
+    names = features[1].split(",") if features else []
+    properties = [f"'delta.feature.{name.strip()}' = 'supported'" for name in names]
+    properties += ["'delta.columnMapping.mode' = 'name'"] if is_name else []
+    if properties:
+        table = table_at(spark_path(history.uri))
+        with _translated(history, kept):
+            spark.sql(f"ALTER TABLE {table} SET TBLPROPERTIES ({', '.join(properties)})")
+    return bool(properties)
 
 
 @contextmanager
@@ -131,7 +128,7 @@ def _translated(history: HistoryLog, kept: HistoryCommit) -> Iterator[None]:
     """Translate what Spark raises: HISTORY_OVERTAKEN for a lost race, HistoryColumnsUnfit for unfit columns."""
     try:
         yield
-    except (PySparkException, Py4JJavaError) as error:
+    except SPARK_ERRORS as error:
         text = str(error)
         if _RACE.search(text):
             raise _overtaken(history, kept) from error

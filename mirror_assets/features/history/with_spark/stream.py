@@ -11,8 +11,6 @@ from collections.abc import Sequence
 from functools import reduce
 from tempfile import TemporaryDirectory
 
-from py4j.protocol import Py4JJavaError
-from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
@@ -25,6 +23,7 @@ from mirror_assets.features.history.history_plan import HistorySlice
 from mirror_assets.features.history.with_spark.append import append_nothing, append_rows, next_commit
 from mirror_assets.source.errors import SPARK_FAILED, SparkFailed
 from mirror_assets.source.schema import ALL_ROWS
+from mirror_assets.spark_api import SPARK_ERRORS
 from mirror_assets.spark_names import spark_path
 
 # Delta's default: Spark's driver holds the list of a batch's files.
@@ -43,7 +42,7 @@ def read_by_stream(
     batches = _Batches(context, newest, slices)
     try:
         _run(context, batches)
-    except (PySparkException, Py4JJavaError) as error:
+    except SPARK_ERRORS as error:
         failure = batches.failure or error
         if isinstance(failure, MirrorError):
             raise failure from error
@@ -111,7 +110,7 @@ class _Batches:
         """Take a batch. Spark passes on only the text of an exception from here, so the exception itself is stored."""
         try:
             self._take(rows)
-        except (MirrorError, PySparkException, Py4JJavaError) as error:
+        except (MirrorError, *SPARK_ERRORS) as error:
             self.failure = error
             raise
 
