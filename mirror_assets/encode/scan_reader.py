@@ -175,7 +175,9 @@ class _ScanReader:
         rows = self._joined(files, differing)
         if dense:
             # An index after the array's end is that of a row that the vector doesn't name.
-            bit = f"coalesce(getbit(get({_WORDS}, CAST({_INDEX} >> 6 AS INT)), CAST({_INDEX} & 63 AS INT)), 0)"
+            bit = (
+                f"coalesce(getbit(get({_WORDS}, CAST(shiftright({_INDEX}, 6) AS INT)), CAST({_INDEX} & 63 AS INT)), 0)"
+            )
             rows = rows.where(f"{_WORDS} IS NULL OR {bit} = {constants.get('wanted', 'wanted')}")
         if sparse:
             hidden = pa.table({"hidden": np.concatenate([_keys(numbers[id(file)], file) for file in sparse])})
@@ -264,12 +266,12 @@ class _ScanReader:
             alias = partitions.get(one.name) or next(data)
             stored, wanted = self._stored_type(one.dataType), _plain(one.dataType)
             value = F.expr(sql(alias))
-            if alias in constants and constants[alias] != "NULL":
-                value = optional(value)
             if one.name in partitions:
-                value = _partition_column(one, wanted, value)
+                value = _partition_column(one, wanted, sql(alias))
             elif stored.simpleString() != wanted.simpleString():
                 value = value.cast(wanted)
+            if alias in constants and constants[alias] != "NULL":
+                value = optional(value)
             columns.append(_without_null(one, wanted, value).alias(one.name))
         if self.scan.feed:
             kinds = [sql("kind"), *([sql(_STORED_KIND)] if _STORED_KIND in self._names else [])]
@@ -385,7 +387,7 @@ def _literal(value: object) -> str:
 
 
 def _key(constants: Mapping[str, str]) -> str:
-    return f"({constants.get(_NUMBER, _NUMBER)} << {_INDEX_BITS} | {_INDEX})"
+    return f"(shiftleft({constants.get(_NUMBER, _NUMBER)}, {_INDEX_BITS}) | {_INDEX})"
 
 
 def _is_listed(folder: str, other: str) -> bool:
@@ -397,16 +399,16 @@ def _escaped(path: str) -> str:
     return _OF_PATTERNS.sub(r"\\\g<0>", path)
 
 
-def _partition_column(column: StructField, type_: DataType, text: Column) -> Column:
+def _partition_column(column: StructField, type_: DataType, sql: str) -> Column:
     """Return a partition's value, which the log has as text. Text that is no value of the type fails the query."""
+    text, name = F.expr(sql), type_.simpleString()
     if isinstance(type_, StringType):
         padded = _CHAR_LENGTH.fullmatch(str(column.metadata.get(_CHAR, "")))
         return F.rpad(text, int(padded[1]), " ") if padded else text.cast(type_)
-    why = F.concat(
-        F.lit(f"partition column `{column.name}` is {type_.simpleString()}, and a file has the value "), text
-    )
+    why = F.concat(F.lit(f"partition column `{column.name}` is {name}, and a file has the value "), text)
     is_null = text.isNull() | text.isin(*_NULLS)
-    return F.coalesce(text.try_cast(type_), F.when(~is_null, F.raise_error(why)).cast(type_))
+    # Columns have no `try_cast` before Spark 4.0.
+    return F.coalesce(F.expr(f"try_cast({sql} AS {name})"), F.when(~is_null, F.raise_error(why)).cast(type_))
 
 
 def _without_null(column: StructField, type_: DataType, value: Column) -> Column:
