@@ -67,7 +67,7 @@ def packages_of_catalogs(config: Config) -> Callable[[], Sequence[str]]:
 
 
 def open_spark(config: Config, owner: str | None = None, *, is_brief: bool = False) -> SparkSession:
-    """Return the owner's session, or a new one. Raises VARIABLE_UNSET, PACKAGE_REFUSED and SPARK_NOT_STARTED.
+    """Return the owner's session, or a new one. Raises VARIABLE_UNSET and SPARK_NOT_STARTED.
 
     `is_brief`: see `SparkSettings.open`.
     """

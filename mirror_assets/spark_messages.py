@@ -29,6 +29,8 @@ _NOT_FOUND_CONDITIONS = ("PATH_NOT_FOUND", "FAILED_READ_FILE.FILE_NOT_EXIST")
 _REASON = re.compile(r"\(([A-Z][^()]*)\)$")
 # Behind the message of an exception: the trace in this process's JVM, and the one of a server.
 _TRACE = re.compile(r"\n\tat |\s*JVM stacktrace:")
+_WITHOUT_DELTA = frozenset({"DATA_SOURCE_NOT_FOUND", "DELTA_CONFIGURE_SPARK_SESSION_WITH_EXTENSION_AND_CATALOG"})
+_DELTA = re.compile(r"\bdelta\b", re.IGNORECASE)
 _NO_SUCH_FILE = "No such file or directory"
 # Where the exceptions of a failed stage did not reach the driver, the message has all its causes as text.
 _CAUSE_LINE = re.compile(r"^Caused by: ([\w.$]+)(?:: (.*))?$", re.MULTILINE)
@@ -68,6 +70,11 @@ class SparkFacts:
     def conditions(self) -> frozenset[str]:
         """The error conditions of all causes, such as `DELTA_MISSING_CHANGE_DATA`."""
         return frozenset(cause.condition for cause in self.causes if cause.condition is not None)
+
+    @property
+    def lacks_delta(self) -> bool:
+        """Whether Spark doesn't know Delta's reader, or not its extension."""
+        return bool(self.conditions & _WITHOUT_DELTA) and any(_DELTA.search(cause.message) for cause in self.causes)
 
     @property
     def classes_and_text(self) -> str:

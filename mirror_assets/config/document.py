@@ -23,7 +23,7 @@ Steps: TypeAlias = tuple[str, ...]
 _TAG = "tag:yaml.org,2002:"
 _TYPED = {f"{_TAG}{name}" for name in ("null", "bool", "int", "float")}
 _TEXT = {f"{_TAG}{name}" for name in ("str", "timestamp", "value", "merge")}  # a date is text
-_SPARK_SETTINGS = ("spark", "settings")
+_SPARK_SETTINGS, _REMOTE = ("spark", "settings"), ("spark", "remote")
 # The number of steps to the settings of tables, by the first step.
 _STEPS_TO_SETTINGS = {"tables": 2, "defaults": 1, "discover": 3}
 
@@ -172,7 +172,7 @@ def _is_filled_later(steps: Steps) -> bool:
     """Whether the text may have secrets: a setting of Spark, the condition of a table, or an expression."""
     setting = steps[_STEPS_TO_SETTINGS.get(steps[0], len(steps)) :] if steps else ()
     is_expression = len(setting) > 1 and setting[0] == "columns" and not setting[-1].isdecimal()
-    return steps[:-1] == _SPARK_SETTINGS or setting == ("where",) or is_expression
+    return steps[:-1] == _SPARK_SETTINGS or steps == _REMOTE or setting == ("where",) or is_expression
 
 
 def _report_syntax(document: Document, error: yaml.MarkedYAMLError, text: bytes) -> None:

@@ -30,6 +30,7 @@ _SPARK_LISTS = (
     "only Spark can list this catalog, and rules scan without Spark; list its tables under `tables` (`mirror-assets "
     "init` does), or find their folders with {store, path}"
 )
+_PLAIN_TOKEN = re.compile(r";token=(?!\$\{)", re.IGNORECASE)
 _SECRET = "this looks like a secret; keep it in an environment variable and write ${NAME}"  # noqa: S105 a message
 Mistakes: TypeAlias = Iterator[tuple[Steps, str]]
 Rule: TypeAlias = Callable[[Document], Mistakes]
@@ -127,6 +128,8 @@ def _no_plain_secrets(document: Document) -> Mistakes:
         steps = ("spark", "settings", name)
         if _SECRET_WORD.search(name) and ".".join(steps) not in document.from_environment:
             yield steps, _SECRET
+    if _PLAIN_TOKEN.search(str(document.get("spark", "remote") or "")):
+        yield ("spark", "remote"), _SECRET
 
 
 def _fixed_spark_settings(document: Document) -> Mistakes:

@@ -43,22 +43,6 @@ CONNECT_UNFIT = ErrorRow(
     "{next_step}",
     "mirror-assets doctor --table TABLE",
 )
-SPARK_UNFIT = ErrorRow(
-    ErrorCode.SESSION_UNFIT,
-    SettingError,
-    "The Spark session of a project's own resource can't read Delta tables.",
-    "the project's Spark session can't be used: {why}.",
-    "correct what the message names where the session is created, then start the process again.",
-    "mirror-assets doctor --table TABLE",
-)
-PACKAGE_REFUSED = ErrorRow(
-    ErrorCode.CONFIG_INVALID,
-    SettingError,
-    "`spark.jars.packages` with another Delta version than the installed delta-spark.",
-    "spark.settings: spark.jars.packages names {wanted}; the installed delta-spark needs {installed}.",
-    "remove it: Delta's JARs are added without it; for another Delta version, install another delta-spark.",
-    "mirror-assets plan --config path/to/mirror.yaml    # lists all mistakes with their lines",
-)
 JARS_MISSING = ErrorRow(
     ErrorCode.SESSION_UNFIT,
     SettingError,

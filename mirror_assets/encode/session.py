@@ -24,12 +24,11 @@ from mirror_assets.encode.connect import remote_beside, remote_session
 from mirror_assets.encode.errors import (
     JARS_MISSING,
     JARS_UNKNOWN,
-    PACKAGE_REFUSED,
     spark_not_started,
 )
 from mirror_assets.encode.jvm import Jvm
 from mirror_assets.encode.spark_start import EXCLUDES, PACKAGES, QuickStart, resolving_alone, start_jvm
-from mirror_assets.encode.spark_version import DELTA, REMOTE, delta_package, require_named, with_version
+from mirror_assets.encode.spark_version import DELTA, REMOTE, delta_package, has_delta, require_named, with_version
 from mirror_assets.redaction import redacted, redacted_error
 from mirror_assets.spark_api import SPARK_ERRORS, is_classic, settings_of
 
@@ -57,7 +56,7 @@ def spark_settings(
     extensions of `extra` are appended to the default ones, but an empty `spark.jars.packages` in `extra` removes all
     packages. With `jars_folder`, their JARs come from there. Where no Delta fits the
     installed Spark, it starts without: only Delta's own reader needs it. For a Spark Connect server, only `extra` is
-    returned. Raises PACKAGE_REFUSED and JARS_MISSING.
+    returned. Raises JARS_MISSING.
     """
     wanted = dict(extra or {})
     if REMOTE in wanted:
@@ -87,9 +86,9 @@ def spark_settings(
         # No session can set this one (`CONTEXT_SETTINGS`): a context that we start has it from the start.
         _COORDINATION: "true",
     }
-    of_delta = [delta] if delta else []
-    lists = {PACKAGES: _merged_packages((*of_delta, *map(with_version, packages)), wanted.pop(PACKAGES, None))}
-    if any(package.startswith(DELTA) for package in _items(lists[PACKAGES])) or wanted.get("spark.jars"):
+    lists = {PACKAGES: _merged_packages((*([delta] if delta else ()), *map(with_version, packages)), wanted)}
+    # With a class that isn't there, Spark's catalog could not even read a Parquet file.
+    if has_delta() or DELTA in lists[PACKAGES] or "delta-spark" in wanted.get("spark.jars", ""):
         lists[_EXTENSIONS] = _joined((_DELTA_EXTENSION, *_items(wanted.pop(_EXTENSIONS, ""))))
         settings[_CATALOG] = _DELTA_CATALOG
     if jars_folder is not None:
@@ -178,17 +177,16 @@ def spark_has_ended() -> bool:
     return isinstance(started, subprocess.Popen) and started.poll() is not None
 
 
-def _merged_packages(ours: Sequence[str], wanted: str | None) -> str:
-    """Join our Maven coordinates and the wanted ones; a wanted version of an artefact replaces ours."""
-    if wanted is not None and not _items(wanted):
+def _merged_packages(ours: Sequence[str], wanted: dict[str, str]) -> str:
+    """Take the Maven coordinates out of `wanted` and join them to ours; those of the same artefact replace ours."""
+    theirs = _items(wanted.pop(PACKAGES, ",".join(ours)))
+    if not theirs:
         return ""
-    theirs = _items(wanted or "")
-    for coordinate in theirs:
-        if coordinate.startswith(DELTA) and coordinate != delta_package():
-            raise PACKAGE_REFUSED(wanted=coordinate, installed=delta_package() or "none")
-    # By `group:name` of `group:name:version`.
+    # By `group:name` of `group:name:version`; Delta's name has the version of Spark, or not.
     replaced = {coordinate.rpartition(":")[0] for coordinate in theirs if coordinate not in ours}
-    return _joined((*(own for own in ours if own.rpartition(":")[0] not in replaced), *theirs))
+    has_other = any(coordinate.startswith(DELTA) and coordinate not in ours for coordinate in theirs)
+    kept = (own for own in ours if own.rpartition(":")[0] not in replaced and not (has_other and own.startswith(DELTA)))
+    return _joined((*kept, *theirs))
 
 
 def _items(listed: str) -> list[str]:

@@ -11,6 +11,7 @@ from mirror_assets.errors import ErrorCode, MirrorError
 from mirror_assets.lakes.store_faults import store_error, store_named
 from mirror_assets.redaction import redacted_error
 from mirror_assets.source.errors import (
+    DELTA_MISSING,
     FILE_DAMAGED,
     FILE_UNFOUND,
     SPARK_FAILED,
@@ -62,6 +63,8 @@ def spark_error(error: Exception, place: str) -> MirrorError:  # noqa: PLR0911 e
     why, text = facts.why, facts.classes_and_text
     if _DATA_EXCEPTION.search(text):
         return EXPRESSION_FAILED(place=place, condition=min(facts.conditions, default="a data exception"))
+    if facts.lacks_delta:
+        return DELTA_MISSING(what=place)
     if unread := _UNCONVERTED.search(text):
         stored = f"it is stored as {unread[3]}, and its type is {unread[2]}"
         return TYPE_UNREADABLE(place=place, column=unread[1], why=stored)

@@ -32,9 +32,14 @@ def require_spark() -> None:
 
 
 def delta_package() -> str | None:
-    """Return the Maven coordinate of Delta's JARs for the installed delta-spark; None if they don't fit this Spark."""
+    """Return the Maven coordinate of Delta's JARs for the installed delta-spark.
+
+    None where that doesn't fit the installed Spark, and where a platform's Spark has a Delta of its own.
+    """
     from pyspark import __version__
 
+    if has_delta():
+        return None
     try:
         delta = version("delta-spark")
     except PackageNotFoundError:
@@ -44,6 +49,11 @@ def delta_package() -> str | None:
         return None
     of_spark = "" if line in _SPARKS_OF_DELTA else f"_{spark}"
     return f"{DELTA}{of_spark}_{_of_jars(_SCALA)}:{delta}"
+
+
+def has_delta() -> bool:
+    """Return whether the installed Spark has JARs of Delta among its own, as on many platforms."""
+    return any(_jars().glob("delta-spark_*.jar"))
 
 
 def minor_version(full: str) -> str:
@@ -58,13 +68,13 @@ def with_version(package: str) -> str:
 
 def _of_jars(name: re.Pattern[str]) -> str:
     """Return what the name of one of Spark's JARs has: a platform's Spark may have other versions than Apache's."""
+    return next(match[1] for jar in sorted(_jars().glob("*.jar")) if (match := name.match(jar.name)))
+
+
+def _jars() -> Path:
     from pyspark.find_spark_home import _find_spark_home
 
-    jars = Path(_find_spark_home(), "jars")
-    found = next((match[1] for jar in sorted(jars.glob("*.jar")) if (match := name.match(jar.name))), None)
-    if found is None:
-        raise SPARK_MISSING(package=f"{name.pattern.partition('-')[0]} ({jars} has no such JAR)")
-    return found
+    return Path(_find_spark_home(), "jars")
 
 
 def require_named(settings: Mapping[str, str], environment: Mapping[str, str] = os.environ) -> None:

@@ -117,7 +117,7 @@ class SparkSettings:
     def filled(self, environment: Mapping[str, str] = os.environ) -> dict[str, str]:
         """Return all settings with environment variables resolved.
 
-        Raises VARIABLE_UNSET, PACKAGE_REFUSED and JARS_MISSING.
+        Raises VARIABLE_UNSET and JARS_MISSING.
         """
         from mirror_assets.encode.session import spark_settings
 
@@ -132,7 +132,7 @@ class SparkSettings:
     def open(self, owner: str | None = None, *, is_brief: bool = False) -> SparkSession:
         """Return the owner's session, or a new one.
 
-        Raises VARIABLE_UNSET, PACKAGE_REFUSED, JARS_MISSING, SPARK_CANNOT_SIGN_IN and SPARK_NOT_STARTED. `is_brief`: if
+        Raises VARIABLE_UNSET, JARS_MISSING, SPARK_CANNOT_SIGN_IN and SPARK_NOT_STARTED. `is_brief`: if
         this call starts Spark, its JVM is one for small slices.
         """
         from mirror_assets.encode.session import open_session

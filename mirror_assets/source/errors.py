@@ -92,6 +92,15 @@ ROWS_CHANGED = ErrorRow(
     " set `changes: feed` with `keys`, which mirrors such commits.",
     "mirror-assets plan --table TABLE      # the commit\nmirror-assets rebuild TABLE",
 )
+DELTA_MISSING = ErrorRow(
+    ErrorCode.SESSION_UNFIT,
+    SettingError,
+    "A Spark session without Delta's own reader, which reconcile, repair and `history` need.",
+    "{what} needs Delta's own reader, and the Spark session doesn't have it.",
+    "install a delta-spark that fits the Spark (docs/spark-versions.md); in a session of your own, or on a server, add "
+    "its JARs, and set spark.sql.extensions and spark.sql.catalog.spark_catalog to Delta's classes.",
+    "mirror-assets doctor --table TABLE",
+)
 SOURCE_UNSUPPORTED = ErrorRow(
     ErrorCode.SOURCE_UNFIT,
     SettingError,

@@ -21,9 +21,10 @@ from mirror_assets.errors import ErrorCode, ErrorRow, RetryError, StopError
 from mirror_assets.landing.generations import EqualVersions
 from mirror_assets.markers import ROW_ID
 from mirror_assets.redaction import redacted_error
+from mirror_assets.source.errors import DELTA_MISSING
 from mirror_assets.source.schema import Projection
 from mirror_assets.spark_api import SPARK_ERRORS, is_classic
-from mirror_assets.spark_messages import readable, spark_facts
+from mirror_assets.spark_messages import SparkFacts, readable, spark_facts
 from mirror_assets.spark_names import quoted, spark_path, table_at
 from mirror_assets.standin.errors import MIRROR_UNREADABLE
 from mirror_assets.verify.differing_rows import BUCKETS, COUNTS, BucketTotals, Sides, bucket_totals, differing_rows
@@ -48,7 +49,7 @@ _GONE = frozenset(
     }
 )
 # Delta's conditions for a path without a table.
-_NO_TABLE = frozenset({"DELTA_MISSING_DELTA_TABLE", "DELTA_PATH_DOES_NOT_EXIST", "DELTA_TABLE_NOT_FOUND"})
+_NO_TABLE = frozenset({"PATH_NOT_FOUND", "DELTA_PATH_DOES_NOT_EXIST", "DELTA_TABLE_NOT_FOUND"})
 _SAMPLES = 10
 # From this size of the source, a comparison that has a share reads only that.
 _LARGE_BYTES = 4 << 30
@@ -61,7 +62,7 @@ _CACHE_KEY = "fs.mirror_assets.opened_for"
 def reconcile(spark: SparkSession, request: ReconcileRequest, report: Report = lambda _: None) -> Reconciliation:
     """Compare the mirror's rows with the source's as of the covered version; `report` gets a line for each phase.
 
-    Raises RetryError (`covered_version_gone`), StopError (`source_unreadable`) and MirrorUnreadable.
+    Raises RetryError (`covered_version_gone`), StopError (`source_unreadable`), MirrorUnreadable and DELTA_MISSING.
     """
     started = time.monotonic()
     with mirror_errors(request):
@@ -253,7 +254,8 @@ def source_errors(request: ReconcileRequest) -> Iterator[None]:
         yield
     except SPARK_ERRORS as error:
         safe = redacted_error(error)
-        facts, version = spark_facts(safe), f"{request.table}: version {request.version} of {request.source}"
+        _require_delta(request, facts := spark_facts(safe))
+        version = f"{request.table}: version {request.version} of {request.source}"
         gone = min(facts.conditions & _GONE, default=None)
         if gone is not None:
             raise _COVERED_VERSION_GONE(version=version, why=gone) from safe
@@ -285,13 +287,19 @@ def mirror_errors(request: ReconcileRequest) -> Iterator[None]:
         yield
     except SPARK_ERRORS as error:
         safe = redacted_error(error)
-        raise MIRROR_UNREADABLE(path=request.mirror, why=spark_facts(safe).why) from safe
+        _require_delta(request, facts := spark_facts(safe))
+        raise MIRROR_UNREADABLE(path=request.mirror, why=facts.why) from safe
+
+
+def _require_delta(request: ReconcileRequest, facts: SparkFacts) -> None:
+    if facts.lacks_delta:
+        raise DELTA_MISSING(what=f"{request.table}: reconcile")
 
 
 def is_delta_table(spark: SparkSession, uri: str) -> bool:
     """Return whether there is a Delta table at the path."""
     try:
-        spark.sql(f"DESCRIBE HISTORY {table_at(spark_path(uri))} LIMIT 1").collect()
+        _ = spark.read.format("delta").load(uri).schema  # Spark Connect asks its server for a schema, not for a reader
     except SPARK_ERRORS as error:
         if spark_facts(error).conditions & _NO_TABLE:
             return False

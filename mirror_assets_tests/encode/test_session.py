@@ -7,8 +7,6 @@ import sys
 import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from types import SimpleNamespace
-from typing import cast
 from weakref import WeakSet
 
 import pytest
@@ -20,7 +18,8 @@ from mirror_assets.byte_settings import PINNED, ContextSetting
 from mirror_assets.encode import session
 from mirror_assets.encode.errors import SPARK_NOT_STARTED
 from mirror_assets.encode.jvm import Jvm
-from mirror_assets.encode.session import delta_package, open_session, own_session, require_delta, spark_settings
+from mirror_assets.encode.session import open_session, own_session, spark_settings
+from mirror_assets.encode.spark_version import delta_package
 from mirror_assets.errors import SettingError
 from mirror_assets_tests.errors import raises_row
 
@@ -182,10 +181,15 @@ def test_packages_come_behind_ours(wanted: dict[str, str], packages: str) -> Non
     assert spark_settings(wanted, ["a:b:1"])["spark.jars.packages"] == packages
 
 
-@pytest.mark.parametrize("wanted", ["io.delta:delta-spark_2.13:4.0.0", delta_package() + "-SNAPSHOT"])
-def test_another_delta_than_the_installed_one_is_refused(wanted: str) -> None:
-    with pytest.raises(SettingError, match=wanted):
-        spark_settings({"spark.jars.packages": wanted})
+@pytest.mark.parametrize("other", ["io.delta:delta-spark_2.13:4.0.0", f"{delta_package()}-SNAPSHOT"])
+def test_another_delta_replaces_the_one_of_delta_spark(other: str) -> None:
+    assert spark_settings({"spark.jars.packages": other}, ["a:b:1"])["spark.jars.packages"] == f"a:b:1,{other}"
+
+
+def test_without_deltas_jars_the_session_has_no_classes_of_delta() -> None:
+    """With the name of a class that isn't there, Spark could not read Parquet files either."""
+    settings = spark_settings({"spark.jars.packages": ""})
+    assert not {"spark.sql.extensions", "spark.sql.catalog.spark_catalog"} & settings.keys()
 
 
 @pytest.mark.parametrize(
@@ -198,14 +202,3 @@ def test_another_delta_than_the_installed_one_is_refused(wanted: str) -> None:
 )
 def test_extensions_come_behind_ours(wanted: dict[str, str], extensions: str) -> None:
     assert spark_settings(wanted)["spark.sql.extensions"] == extensions
-
-
-def test_the_session_of_a_project_needs_delta(spark: SparkSession) -> None:
-    require_delta(spark)
-    plain = SimpleNamespace(_jsparkSession=None, conf=SimpleNamespace(get=lambda _, default: default))
-    with pytest.raises(
-        SettingError, match=r"add spark\.sql\.extensions=io\.delta.*spark_catalog=org\.apache.*delta-spark_"
-    ):
-        require_delta(cast("SparkSession", plain))
-    with pytest.raises(SettingError, match="Spark Connect"):
-        require_delta(cast("SparkSession", SimpleNamespace()))

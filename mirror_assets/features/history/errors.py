@@ -54,6 +54,14 @@ HISTORY_UNKNOWN = ErrorRow(
     "{table} --skip-to VERSION` with the version after it.",
     "mirror-assets history --table TABLE",
 )
+STREAM_UNFIT = ErrorRow(
+    HistoryCode.HISTORY_UNFIT,
+    SettingError,
+    "`history: stream` in a session of Spark Connect, which can't hand batches to this process.",
+    "{table}: `history: stream` needs a Spark in this process, and `spark.remote` names a Spark Connect server.",
+    "set `history: slices`, which stores the same rows.",
+    "mirror-assets history --table TABLE",
+)
 NO_HISTORY = ErrorRow(
     HistoryCode.HISTORY_UNFIT,
     SettingError,

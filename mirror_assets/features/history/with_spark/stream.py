@@ -17,13 +17,13 @@ from pyspark.sql import functions as F
 from mirror_assets.encode.columns import COMMIT_VERSION, projected
 from mirror_assets.encode.spark_errors import spark_error
 from mirror_assets.errors import MirrorError
-from mirror_assets.features.history.errors import HISTORY_OVERTAKEN
+from mirror_assets.features.history.errors import HISTORY_OVERTAKEN, STREAM_UNFIT
 from mirror_assets.features.history.history_log import HistoryCommit, HistoryContext
 from mirror_assets.features.history.history_plan import HistorySlice
 from mirror_assets.features.history.with_spark.append import append_nothing, append_rows, next_commit
 from mirror_assets.source.errors import SPARK_FAILED, SparkFailed
 from mirror_assets.source.schema import ALL_ROWS
-from mirror_assets.spark_api import SPARK_ERRORS
+from mirror_assets.spark_api import SPARK_ERRORS, is_classic
 from mirror_assets.spark_names import spark_path
 
 # Delta's default: Spark's driver holds the list of a batch's files.
@@ -39,6 +39,8 @@ def read_by_stream(
     Raises HISTORY_OVERTAKEN when a new attempt can succeed: the schema has changed meanwhile, or another run was
     faster. Else raises what the stream fails with, and what appending raises.
     """
+    if not is_classic(context.spark()):
+        raise STREAM_UNFIT(table=context.table)
     batches = _Batches(context, newest, slices)
     try:
         _run(context, batches)
