@@ -261,5 +261,6 @@ def repeated_key_samples(changes: DataFrame, keys: Sequence[str]) -> tuple[str, 
     grouped = changes.select(F.col(COMMIT_VERSION).alias("version"), is_new_row().alias("is_new"), *columns)
     counted = grouped.groupBy("version", "is_new", *names).agg(F.count(F.lit(1)).alias("rows"))
     rows = readable(counted.where("rows > 1").limit(_SAMPLES)).collect()
-    shown = [shown_key({key: row[alias] for alias, key in names.items()}) for row in rows]
-    return tuple(f"{key} at version {row['version']}" for key, row in zip(shown, rows, strict=True))
+    return tuple(
+        f"{shown_key({key: row[alias] for alias, key in names.items()})} at version {row['version']}" for row in rows
+    )

@@ -443,7 +443,7 @@ def _words(file: ScannedFile) -> _Longs | None:
     if file.chosen is None or _hides_few(file):
         return None
     rows = _indices(file.chosen)
-    bits = np.zeros((int(rows[-1]) // 64 + 1) * 64 if len(rows) else 0, np.uint8)
+    bits = np.zeros((int(rows[-1]) // 64 + 1) * 64, np.uint8)
     bits[rows] = 1
     return np.packbits(bits, bitorder="little").view(np.int64)
 

@@ -89,6 +89,7 @@ def beginning(
         table_id=source.table_id,
         assignments=(),
         parts=1,
+        target_rows=context.table.files.target_rows,
         is_start=True,
     )
     return start, base

@@ -57,7 +57,7 @@ class PlannedSlice:
     """One slice: commits `first` to `last` of one schema, and where their rows go.
 
     `assignments` has an entry for every commit that changes data; `parts` is 0 when none does. A part should hold
-    `target_rows` at most, fewer than the setting for a wide table (0 in a start slice, which has no rows).
+    `target_rows` at most, fewer than the setting for a wide table.
     `compared`: it has net changes, read from the files that differ between two versions; rows and bytes are those of
     these files. A snapshot slice has `first` 0 and the whole table, or one `chunk` of it; then rows, bytes and parts
     are the chunk's. A start slice has `first` 0 and no rows, because the versions that it covers do not land. A repair
@@ -77,7 +77,7 @@ class PlannedSlice:
     table_id: str
     assignments: tuple[PartAssignment, ...]
     parts: int
-    target_rows: int = 0
+    target_rows: int
     rows_exact: bool = True
     compared: Compared | None = None
     chunk: FileChunk | None = None

@@ -165,9 +165,10 @@ def test_two_rows_of_one_key_are_refused_with_the_key(
 ) -> None:
     uri = changed.scans.last.uri
     spark.sql(f"INSERT INTO delta.`{uri}` VALUES (77, 'a'), (77, 'a')")
-    twice = _differences(uri, 1, 2)
-    with raises_row(DUPLICATE_KEY, match="«id=77» at version 2"):
-        encode_differences(spark, twice, str(tmp_path / "parts"), {})
+    spark.sql(f"DELETE FROM delta.`{uri}` WHERE id = 77")
+    for before, last in ((1, 2), (2, 3)):
+        with raises_row(DUPLICATE_KEY, match="«id=77» at version 2"):
+            encode_differences(spark, _differences(uri, before, last), str(tmp_path / f"parts-{last}"), {})
 
 
 def feed(spark: SparkSession, *rows: tuple[str, int, int, str]) -> DataFrame:

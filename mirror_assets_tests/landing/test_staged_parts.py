@@ -22,6 +22,7 @@ from mirror_assets.landing.staged_parts import (
     inspect_part,
     sha256,
     staged_slices,
+    take_parts,
 )
 from mirror_assets.landing.state import CommitPosition
 from mirror_assets.markers import ROW_MARKER
@@ -68,6 +69,15 @@ def test_inspected_part_is_what_is_on_disk(store: LocalStore) -> None:
     assert part.markers == MarkerCounts(inserts=1, deletes=2)
     with pytest.raises(PathMissing):
         inspect_part(store, FileInfo("s/none.parquet", 0, ""), "part-00000.parquet")
+
+
+def test_parts_without_rows_are_skipped_except_the_first_of_a_slice_without_rows(store: LocalStore) -> None:
+    folder = AttemptFolder(TABLE, 1, hex_id("one"))
+    for number in range(3):
+        write(store, folder.part(f"{number:05d}/part-00000.parquet"), [])
+    assert [part.name for part in take_parts(store, folder)] == ["00000/part-00000.parquet"]
+    write(store, folder.part("00001/part-00000.parquet"), [2])
+    assert [part.name for part in take_parts(store, folder)] == ["00001/part-00000.parquet"]
 
 
 def test_digest_of_a_file_of_many_chunks(store: LocalStore) -> None:

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import dagster as dg
 import pytest
+import time_machine
 
 from mirror_assets.orchestration.mirror_assets import MirrorAssets
 from mirror_assets.orchestration.reporting import overdue_results
@@ -64,8 +65,12 @@ def test_a_job_is_overdue_when_no_run_has_ended_well_for_twice_its_interval(
 def test_a_run_that_failed_because_of_what_it_found_has_ended_well(
     instance: dg.DagsterInstance, assets: MirrorAssets
 ) -> None:
-    _run(instance, assets, fails=True, evaluated=True)
-    assert _overdue(instance, assets, 47) == [None]
+    """It ends 30 hours after the first run, which has not ended well."""
+    _run(instance, assets, fails=True)
+    with time_machine.travel(time.time() + 30 * _HOUR):
+        _run(instance, assets, fails=True, evaluated=True)
+    assert _overdue(instance, assets, 30 + 47) == [None]
+    assert _overdue(instance, assets, 30 + 49) != [None]
 
 
 def test_a_job_whose_runs_all_fail_is_overdue(instance: dg.DagsterInstance, assets: MirrorAssets) -> None:

@@ -149,17 +149,21 @@ def test_a_start_that_can_not_be_read_is_refused(tmp_path: Path, start: str, why
         plan_table(_paper(tmp_path, f"start: {start}").context)
 
 
-@pytest.mark.parametrize("start", ["{version: 2}", "{timestamp: 1970-01-04}"])
-def test_a_start_that_is_gone_from_history_is_refused_and_not_rebuilt(tmp_path: Path, start: str) -> None:
+@pytest.mark.parametrize(
+    ("start", "first"),
+    [("{version: 2}", 3), ("{timestamp: 1970-01-04}", 3), ("{version: 0}", 1), ("{timestamp: 1970-01-02}", 1)],
+)
+def test_a_start_that_is_gone_from_history_is_refused_and_not_rebuilt(tmp_path: Path, start: str, first: int) -> None:
     paper = _paper(tmp_path, f"start: {start}")
-    DeltaTable(paper.lake, version=3).create_checkpoint()
-    for version in range(3):
+    DeltaTable(paper.lake, version=first).create_checkpoint()
+    for version in range(first):
         commit_file(paper.lake, version).unlink()
-    with raises(SettingError, ErrorCode.VERSION_REFUSED, match="its log begins at version 3"):
+    with raises(SettingError, ErrorCode.VERSION_REFUSED, match=f"its log begins at version {first}"):
         plan_table(paper.context)
     assert not may_rebuild(paper.context)
     assert not paper.zone.exists()
-    assert _keys(plan_table(Paper(tmp_path, "start: {version: 3}").context)) == [(0, 2), (3, 4)]
+    readable = Paper(tmp_path, f"start: {{version: {first}}}").context
+    assert _keys(plan_table(readable)) == [(0, first - 1), (first, 4)]
 
 
 @pytest.mark.parametrize(("changes", "readable"), [("feed", 3), ("files", 4)])

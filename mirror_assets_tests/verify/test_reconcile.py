@@ -148,6 +148,15 @@ def test_equal(lake: Lake) -> None:
     assert lake.reconcile(keys=()).state is ReconcileState.EQUAL
 
 
+def test_the_summary_of_an_equal_mirror_says_from_which_version_on() -> None:
+    def summary(state: ReconcileState, since: int | None) -> str:
+        return Reconciliation("t", state, 5, since=since).summary
+
+    assert summary(ReconcileState.EQUAL, None) == "equal to source"
+    assert summary(ReconcileState.EQUAL, 0) == "equal to source in what landed since 0"
+    assert summary(ReconcileState.DIFFERENT, 3) == "different"
+
+
 def test_each_differing_value_is_found_with_its_key_and_column(lake: Lake) -> None:
     changes = [
         (1, "v w", "A"),

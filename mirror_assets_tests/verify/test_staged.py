@@ -22,12 +22,15 @@ from pyspark.sql import SparkSession
 from mirror_assets.landing.format import Column, SliceRecord
 from mirror_assets.landing.names import AttemptFolder
 from mirror_assets.landing.staged_parts import count_markers
+from mirror_assets.landing.state import next_position
 from mirror_assets.markers import ROW_MARKER
 from mirror_assets.pipeline.check_slice import BLOCKING_CHECKS, check_staged
 from mirror_assets.pipeline.land_slice import stage_range
 from mirror_assets.redaction import shown_key
-from mirror_assets.verify.staged import StagedSlice, readable_rows, schema_compatibility
+from mirror_assets.verify.staged import StagedSlice, key_presence, readable_rows, schema_compatibility
+from mirror_assets.zones import LocalStore
 from mirror_assets_tests.lab import TABLE, Lab, key
+from mirror_assets_tests.landing.staging import INCARNATION, stage
 
 _LONG = st.integers(-(2**63), 2**63 - 1) | st.sampled_from([-(2**63), 2**63 - 1])
 _INT = st.integers(-(2**31), 2**31 - 1) | st.sampled_from([-(2**31), 2**31 - 1, 3_700_000, -800_000])
@@ -176,6 +179,16 @@ def test_a_key_twice_in_a_commit_is_found(lab: Lab) -> None:
     failures = _failures(lab, record.model_copy(update={"parts": (counted,)}))
     assert "has 2 rows in 1 commit" in failures["key_uniqueness"]
     assert "3 rows" not in failures["key_uniqueness"]
+
+
+def test_a_key_of_null_is_found_where_footers_have_no_statistics(tmp_path: Path) -> None:
+    store = LocalStore(tmp_path)
+    record = stage(store, next_position(None, epoch=1, incarnation=INCARNATION), last=7)
+    part = store.local_path(record.folder.part(record.parts[0].name))
+    for ids, problems in (([1, 2], 0), ([None, 2], 1)):
+        rows = _with(pq.read_table(part), "id", pa.array(ids, pa.int64()))
+        pq.write_table(rows, part, write_statistics=False)
+        assert len(key_presence(StagedSlice(store, record, store)).problems) == problems
 
 
 def test_a_snapshot_must_have_no_marker(lab: Lab) -> None:
