@@ -423,6 +423,20 @@ def _timed(action: Action) -> Action:
     return {"commitInfo": {"inCommitTimestamp": timed["commitInfo"]["timestamp"], **timed["commitInfo"]}}
 
 
+def _rows_whose_old_file_has_no_ids(path: Path) -> Iterator[None]:
+    """The table says that its rows have ids; a writer that suspended row tracking left them out."""
+    tracked = {"delta.enableRowTracking": "true", "delta.rowTrackingSuspended": "true"}
+    table = HandmadeTable(
+        path, _ID, _NAME, configuration=tracked, protocol=features(writers=["rowTracking", "domainMetadata"])
+    )
+    old = table.add(*_named(_1="a", _2="b"))
+    table.commit(commit_info(), old)
+    yield
+    new = table.add(*_named(_1="A", _2="b"))
+    new["add"] |= {"baseRowId": 0, "defaultRowCommitVersion": 1}
+    table.commit(commit_info("UPDATE"), remove(old), new)
+
+
 def _timestamps_of_nanoseconds(path: Path) -> Iterator[None]:
     table = HandmadeTable(path, _ID, column("at", "timestamp"))
     types = {"at": pa.timestamp("ns", tz="UTC")}
@@ -486,6 +500,7 @@ MIRRORED = (
     Foreign(_statistics_of_other_types),
     Foreign(_statistics_with_wrong_limits, where="amount > 100"),
     Foreign(_names_swapped_by_renames, where="a = 'keep'"),
+    Foreign(_rows_whose_old_file_has_no_ids, ways=("row_tracking",)),
 )
 
 REFUSED = (
