@@ -437,6 +437,13 @@ def _rows_whose_old_file_has_no_ids(path: Path) -> Iterator[None]:
     table.commit(commit_info("UPDATE"), remove(old), new)
 
 
+def _collation_that_spark_lacks(path: Path) -> Iterator[None]:
+    """Delta's reader fails on it also."""
+    table = HandmadeTable(path, _ID, column("name", "string", metadata={"__COLLATIONS": {"name": "other.LOUD"}}))
+    table.commit(commit_info(), table.add(*_named(_1="a")))
+    yield
+
+
 def _timestamps_of_nanoseconds(path: Path) -> Iterator[None]:
     table = HandmadeTable(path, _ID, column("at", "timestamp"))
     types = {"at": pa.timestamp("ns", tz="UTC")}
@@ -508,6 +515,7 @@ REFUSED = (
     Refused(_file_without_a_column_that_has_no_nulls, r"\bname\b", BOTH),
     Refused(_file_without_a_column_whose_default_is_computed, r"current_user.*`note`", BOTH),
     Refused(_file_without_a_field_that_has_no_nulls, "NOT NULL field of column `info`", BOTH),
+    Refused(_collation_that_spark_lacks, "other"),
     Refused(_timestamps_of_nanoseconds, r"NANOS|\.parquet", BOTH),
     Refused(_key_twice_in_a_year_that_python_does_not_have, r"\bday\b", BOTH, keys="[day]"),
     Refused(_key_of_null_beside_personal_values, r"NULL", BOTH, never=("Ada Lovelace", "12100")),
