@@ -31,7 +31,7 @@ _READ, _IRRELEVANT, _REFUSED = Treatment
 
 
 @dataclass(frozen=True)
-class Feature:
+class TableFeature:
     """A table feature; its `-preview` is treated alike. `by_readers`: readers must support it, not only writers.
 
     `moves_commits`: the table property with which later commits are found elsewhere. A feature of writers is refused
@@ -46,49 +46,51 @@ class Feature:
 
 
 FEATURES = (
-    Feature("catalogManaged", _READ, "by its catalog, and refused by its address alone", by_readers=True),
-    Feature("catalogOwned", _READ, "the older name of `catalogManaged`", by_readers=True),
-    Feature("columnMapping", _READ, "by physical names, or by field ids; other modes are refused", by_readers=True),
-    Feature("deletionVectors", _READ, "the rows that a vector hides are not read", by_readers=True),
-    Feature("timestampNtz", _READ, "as a column of this type", by_readers=True),
-    Feature(
+    TableFeature("catalogManaged", _READ, "by its catalog, and refused by its address alone", by_readers=True),
+    TableFeature("catalogOwned", _READ, "the older name of `catalogManaged`", by_readers=True),
+    TableFeature(
+        "columnMapping", _READ, "by physical names, or by field ids; other modes are refused", by_readers=True
+    ),
+    TableFeature("deletionVectors", _READ, "the rows that a vector hides are not read", by_readers=True),
+    TableFeature("timestampNtz", _READ, "as a column of this type", by_readers=True),
+    TableFeature(
         "typeWidening", _READ, "old files in the new type; changes beyond the protocol's are refused", by_readers=True
     ),
-    Feature("v2Checkpoint", _READ, "with its sidecar files", by_readers=True),
-    Feature("variantShredding", _READ, "values are put together from their parts", by_readers=True),
-    Feature("variantType", _READ, "as JSON text", by_readers=True),
-    Feature("vacuumProtocolCheck", _IRRELEVANT, "a rule for VACUUM", by_readers=True),
-    Feature("adaptiveMetadata", _REFUSED, "manifests name the files, not checkpoints", by_readers=True),
-    Feature("geospatial", _REFUSED, "a landing file can't hold geometries", by_readers=True),
-    Feature("redirectReaderWriter", _REFUSED, "the rows are in another table", by_readers=True),
-    Feature("timestampNanos", _REFUSED, "Spark and Fabric have no such type", by_readers=True),
-    Feature("changeDataFeed", _READ, "with `changes: feed`"),
-    Feature("clustering", _IRRELEVANT, "the layout of files"),
-    Feature("collations", _READ, "keys are compared by their bytes, and `where` by the collation"),
-    Feature("columnMappingUsageTracking", _IRRELEVANT, "a property for writers"),
-    Feature("domainMetadata", _IRRELEVANT, "has no rows"),
-    Feature("inCommitTimestamp", _READ, "as the times of commits"),
-    Feature("materializePartitionColumns", _READ, "the log's partition values count, not those in files"),
-    Feature("rowTracking", _READ, "with `changes: row_tracking`"),
-    Feature("icebergCompatV1", _IRRELEVANT, "a rule for writers: columns are found as in any table"),
-    Feature("icebergCompatV2", _IRRELEVANT, "as `icebergCompatV1`"),
-    Feature("icebergCompatV3", _IRRELEVANT, "as `icebergCompatV1`"),
-    Feature("icebergWriterCompatV1", _IRRELEVANT, "as `icebergCompatV1`"),
-    Feature("icebergWriterCompatV3", _IRRELEVANT, "as `icebergCompatV1`"),
-    Feature("allowColumnDefaults", _IRRELEVANT, "writers store the default; files without the column have NULL"),
-    Feature("appendOnly", _IRRELEVANT, "a rule for writers"),
-    Feature("checkConstraints", _IRRELEVANT, "a rule for writers"),
-    Feature("checkpointProtection", _IRRELEVANT, "a rule for the cleanup of logs"),
-    Feature("generatedColumns", _IRRELEVANT, "writers store the values"),
-    Feature("identityColumns", _IRRELEVANT, "writers store the values"),
-    Feature("invariants", _IRRELEVANT, "a rule for writers"),
-    Feature(
+    TableFeature("v2Checkpoint", _READ, "with its sidecar files", by_readers=True),
+    TableFeature("variantShredding", _READ, "values are put together from their parts", by_readers=True),
+    TableFeature("variantType", _READ, "as JSON text", by_readers=True),
+    TableFeature("vacuumProtocolCheck", _IRRELEVANT, "a rule for VACUUM", by_readers=True),
+    TableFeature("adaptiveMetadata", _REFUSED, "manifests name the files, not checkpoints", by_readers=True),
+    TableFeature("geospatial", _REFUSED, "a landing file can't hold geometries", by_readers=True),
+    TableFeature("redirectReaderWriter", _REFUSED, "the rows are in another table", by_readers=True),
+    TableFeature("timestampNanos", _REFUSED, "Spark and Fabric have no such type", by_readers=True),
+    TableFeature("changeDataFeed", _READ, "with `changes: feed`"),
+    TableFeature("clustering", _IRRELEVANT, "the layout of files"),
+    TableFeature("collations", _READ, "keys are compared by their bytes, and `where` by the collation"),
+    TableFeature("columnMappingUsageTracking", _IRRELEVANT, "a property for writers"),
+    TableFeature("domainMetadata", _IRRELEVANT, "has no rows"),
+    TableFeature("inCommitTimestamp", _READ, "as the times of commits"),
+    TableFeature("materializePartitionColumns", _READ, "the log's partition values count, not those in files"),
+    TableFeature("rowTracking", _READ, "with `changes: row_tracking`"),
+    TableFeature("icebergCompatV1", _IRRELEVANT, "a rule for writers: columns are found as in any table"),
+    TableFeature("icebergCompatV2", _IRRELEVANT, "as `icebergCompatV1`"),
+    TableFeature("icebergCompatV3", _IRRELEVANT, "as `icebergCompatV1`"),
+    TableFeature("icebergWriterCompatV1", _IRRELEVANT, "as `icebergCompatV1`"),
+    TableFeature("icebergWriterCompatV3", _IRRELEVANT, "as `icebergCompatV1`"),
+    TableFeature("allowColumnDefaults", _IRRELEVANT, "writers store the default in new rows"),
+    TableFeature("appendOnly", _IRRELEVANT, "a rule for writers"),
+    TableFeature("checkConstraints", _IRRELEVANT, "a rule for writers"),
+    TableFeature("checkpointProtection", _IRRELEVANT, "a rule for the cleanup of logs"),
+    TableFeature("generatedColumns", _IRRELEVANT, "writers store the values"),
+    TableFeature("identityColumns", _IRRELEVANT, "writers store the values"),
+    TableFeature("invariants", _IRRELEVANT, "a rule for writers"),
+    TableFeature(
         "coordinatedCommits",
         _REFUSED,
         "a coordinator has the newest commits",
         moves_commits="delta.coordinatedCommits.commitCoordinator-preview",
     ),
-    Feature(
+    TableFeature(
         "redirectWriterOnly",
         _REFUSED,
         "new commits go to another table",

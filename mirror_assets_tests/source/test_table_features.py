@@ -12,7 +12,7 @@ from mirror_assets.source.commits import CommitRange
 from mirror_assets.source.errors import SOURCE_UNSUPPORTED
 from mirror_assets.source.log import DeltaLog
 from mirror_assets.source.scan_builder import scan_changes, scan_version
-from mirror_assets.source.table_features import FEATURES, Feature, Treatment
+from mirror_assets.source.table_features import FEATURES, TableFeature, Treatment
 from mirror_assets_tests.errors import raises_row
 from mirror_assets_tests.pages import DOCS, table
 from mirror_assets_tests.source.handmade import (
@@ -40,8 +40,11 @@ _READERS = pytest.mark.parametrize(
 _REFUSED = [feature for feature in FEATURES if feature.treatment is Treatment.REFUSED]
 
 
-def _table(path: Path, schema: str = schema_string(column("id")), protocol: Action = PROTOCOL, **more: str) -> Path:
-    write_commit(path, 0, [info(), protocol, metadata_action(schema, **more), file_action("add")])
+def _table(
+    path: Path, schema: str = schema_string(column("id")), protocol: Action = PROTOCOL, mode: str = "none"
+) -> Path:
+    metadata = metadata_action(schema, **{"delta.columnMapping.mode": mode})
+    write_commit(path, 0, [info(), protocol, metadata, file_action("add")])
     return path
 
 
@@ -49,7 +52,7 @@ def _table(path: Path, schema: str = schema_string(column("id")), protocol: Acti
 @pytest.mark.parametrize("feature", [one for one in _REFUSED if one.by_readers], ids=lambda one: one.name)
 @pytest.mark.parametrize("suffix", ["", "-preview"])
 def test_a_readers_feature_is_refused_with_its_reason(
-    tmp_path: Path, read: Read, feature: Feature, suffix: str
+    tmp_path: Path, read: Read, feature: TableFeature, suffix: str
 ) -> None:
     name = f"{feature.name}{suffix}"
     protocol = {"minReaderVersion": 3, "minWriterVersion": 7, "readerFeatures": [name], "writerFeatures": [name]}
@@ -58,7 +61,7 @@ def test_a_readers_feature_is_refused_with_its_reason(
 
 
 @pytest.mark.parametrize("feature", [one for one in _REFUSED if not one.by_readers], ids=lambda one: one.name)
-def test_a_writers_feature_is_refused_while_later_commits_are_elsewhere(tmp_path: Path, feature: Feature) -> None:
+def test_a_writers_feature_is_refused_while_later_commits_are_elsewhere(tmp_path: Path, feature: TableFeature) -> None:
     protocol = {"minReaderVersion": 1, "minWriterVersion": 7, "writerFeatures": [f"{feature.name}-preview"]}
     log = DeltaLog(str(_table(tmp_path, protocol={"protocol": protocol})))
     assert log.state().version == 0
@@ -70,7 +73,7 @@ def test_a_writers_feature_is_refused_while_later_commits_are_elsewhere(tmp_path
 @_READERS
 def test_an_unknown_mode_of_column_mapping_is_refused(tmp_path: Path, read: Read) -> None:
     with raises_row(SOURCE_UNSUPPORTED, match="uses column mapping in the mode `ids`"):
-        read(_table(tmp_path, **{"delta.columnMapping.mode": "ids"}))
+        read(_table(tmp_path, mode="ids"))
 
 
 def _changed(before: str, after: str, kind: object = None, path: str = "") -> str:
