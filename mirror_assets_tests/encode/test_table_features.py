@@ -12,10 +12,11 @@ import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 
-from mirror_assets.encode.columns import ROW_ID, ROW_VERSION
+from mirror_assets.encode.columns import ROW_ID, ROW_VERSION, projected
 from mirror_assets.encode.scan_reader import read_scan
 from mirror_assets.source.log import DeltaLog
 from mirror_assets.source.scan_builder import scan_version
+from mirror_assets.source.schema import Projection
 from mirror_assets.source.table_features import FEATURES, Treatment
 from mirror_assets_tests.delta_reader import read_changes, read_version
 from mirror_assets_tests.handmade_table import HandmadeTable, commit_info, features, remove
@@ -147,7 +148,7 @@ def test_a_table_is_read_as_by_delta(spark: SparkSession, tmp_path: Path, name: 
 
 
 def test_collations_and_features_without_a_writer_at_hand(spark: SparkSession, tmp_path: Path) -> None:
-    """One of the texts with a collation is a partition's."""
+    """One of the two collations is a partition's. A condition compares texts by them, as at the source."""
     name = column("name", "string", metadata={"__COLLATIONS": {"name": "spark.UTF8_LCASE"}})
     part = column("part", "string", metadata={"__COLLATIONS": {"part": "icu.de_AI"}})
     protocol = features(writers=["collations-preview", "domainMetadata", *(HAS["by hand"] - {"collations"})])
@@ -157,6 +158,9 @@ def test_collations_and_features_without_a_writer_at_hand(spark: SparkSession, t
     new = table.add({"id": 1, "name": "a"}, {"id": 2, "name": "b"}, partition={"part": "a"})
     table.commit(commit_info(), remove(old), new)
     _is_read_as_by_delta(spark, "by hand", tmp_path / "t")
+    condition = Projection("name = 'A' AND part = 'a'")
+    chosen = projected(read_scan(spark, scan_version(DeltaLog(str(table.path)), 0)), condition)
+    assert chosen.count() == 2
 
 
 # A column of each old type, with its new type and a value.
