@@ -255,7 +255,9 @@ class DifferingRows:
         if self.range.by_values:
             stamp = value_stamp(rows, [column for name, column in columns.items() if name not in self.slice.keys])
         else:
-            stamp = F.col(ROW_ID), F.col(ROW_VERSION)
+            # Rows of a file without ids, as a writer leaves it that suspends row tracking, are equal to no others.
+            none = F.lit(-1 if is_new else -2)
+            stamp = F.coalesce(ROW_ID, none), F.coalesce(ROW_VERSION, none)
         return rows.select(
             *(_source(columns[name]).alias(key) for name, key in zip(self.slice.keys, self._keys, strict=True)),
             F.lit(is_new).alias(self._names.is_new),

@@ -171,11 +171,6 @@ class Metadata:
         return self._is_on("delta.enableChangeDataFeed")
 
     @property
-    def commit_coordinator(self) -> str:
-        """The coordinator that has the newest commits (coordinatedCommits-preview); empty if the log has them."""
-        return self.configuration.get("delta.coordinatedCommits.commitCoordinator-preview", "")
-
-    @property
     def row_tracking(self) -> bool:
         """Whether row tracking is on, so that rows retain their ids."""
         return self._is_on("delta.enableRowTracking")

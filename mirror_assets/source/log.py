@@ -20,7 +20,6 @@ from mirror_assets.source.delta_rs import live_paths, load_table, load_version, 
 from mirror_assets.source.errors import (
     LOG_GAP,
     NO_COLUMNS,
-    SOURCE_UNSUPPORTED,
     LogGap,
     SourceNotDelta,
     source_not_delta,
@@ -41,6 +40,7 @@ from mirror_assets.source.replay import (
     with_logical_names,
 )
 from mirror_assets.source.source_files import SourceFiles, StoredFile
+from mirror_assets.source.table_features import require_readable_columns, require_whole_log
 
 # A store lists this many files of a log in one page.
 _SHORT_LOG = 1000
@@ -128,9 +128,8 @@ class DeltaLog:
                 self._commit_reader.info(newest, is_newest=True)
             state = self._state_by_replay(version, error)
         require_readable(self.uri, state.protocol)
-        if state.metadata.commit_coordinator:
-            feature = "the table feature `coordinatedCommits-preview` (a coordinator has the newest commits)"
-            raise SOURCE_UNSUPPORTED(uri=self.uri, why=feature)
+        require_readable_columns(self.uri, state.metadata)
+        require_whole_log(self.uri, state.metadata)
         return state
 
     def data_files(self, version: int) -> tuple[LiveFile, ...]:

@@ -19,6 +19,7 @@ from mirror_assets.source.errors import (
     SOURCE_UNSUPPORTED,
     source_not_delta,
 )
+from mirror_assets.source.table_features import feature_unsupported
 
 # deltalake has one class for all errors of a table; only the message has the cause. The first pattern that fits counts.
 _TABLE_ERRORS: tuple[tuple[str, Callable[[str, re.Match[str]], MirrorError]], ...] = (
@@ -38,10 +39,7 @@ _TABLE_ERRORS: tuple[tuple[str, Callable[[str, re.Match[str]], MirrorError]], ..
         r"Duplicate field name \(case-insensitive\): '(.+?)'",
         lambda uri, found: COLUMNS_ALIKE(uri=uri, name=found[1]),
     ),
-    (
-        r"Feature '(.+?)' is not supported",
-        lambda uri, found: SOURCE_UNSUPPORTED(uri=uri, why=f"the table feature `{found[1]}`"),
-    ),
+    (r"Feature '(.+?)' is not supported", lambda uri, found: feature_unsupported(uri, found[1])),
     (
         r"Unsupported minimum reader version (\d+)",
         lambda uri, found: SOURCE_UNSUPPORTED(uri=uri, why=f"reader version {found[1]} of Delta's protocol"),

@@ -16,35 +16,22 @@ from mirror_assets.lakes.errors import CATALOG_MANAGED, SOURCE_UNREADABLE
 from mirror_assets.source.actions import Actions, LiveFile, Metadata, Protocol, Tombstone
 from mirror_assets.source.errors import SOURCE_UNSUPPORTED
 from mirror_assets.source.schema import parse_schema
+from mirror_assets.source.table_features import feature_unsupported, is_readable, require_readable_columns
 
 _READER_VERSION = 3
-_PREVIEW = "-preview"
-# Reader features that replay and the reading of footers support ("Valid Feature Names in Table Features").
-_KNOWN = frozenset(
-    {
-        "columnMapping",
-        "deletionVectors",
-        "timestampNtz",
-        "typeWidening",
-        "v2Checkpoint",
-        "vacuumProtocolCheck",
-        "variantShredding",
-        "variantType",
-    }
-)
 _CATALOG = frozenset({"catalogManaged", "catalogOwned"})
 
 
 def require_readable(uri: str, protocol: Protocol) -> None:
     """Raise CATALOG_MANAGED, or SOURCE_UNSUPPORTED for a reader version or feature that is not supported."""
-    features = {feature.removesuffix(_PREVIEW): feature for feature in sorted(protocol.reader_features)}
-    if features.keys() & _CATALOG:
+    features = sorted(protocol.reader_features)
+    if any(feature.removesuffix("-preview") in _CATALOG for feature in features):
         raise CATALOG_MANAGED(uri=uri)
     if protocol.reader > _READER_VERSION:
         raise SOURCE_UNSUPPORTED(uri=uri, why=f"reader version {protocol.reader} of Delta's protocol")
-    for name, feature in features.items():
-        if name not in _KNOWN:
-            raise SOURCE_UNSUPPORTED(uri=uri, why=f"the table feature `{feature}`")
+    for feature in features:
+        if not is_readable(feature):
+            raise feature_unsupported(uri, feature)
 
 
 _Key = tuple[str, str]
@@ -119,6 +106,7 @@ class Replay:
         if self._protocol is None:
             raise SOURCE_UNREADABLE(uri=self._uri, why="its log has no protocol action")
         require_readable(self._uri, self._protocol)
+        require_readable_columns(self._uri, self.metadata)
         return Snapshot(
             uri=self._uri,
             version=version,

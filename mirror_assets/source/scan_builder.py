@@ -18,6 +18,7 @@ from mirror_assets.source.file_states import FileState, FileStates, Transition, 
 from mirror_assets.source.log import DeltaLog
 from mirror_assets.source.replay import LivePaths, physical_partitions, require_readable, with_physical_names
 from mirror_assets.source.scan import ChosenRows, DifferingScans, RowKind, Scan, ScannedFile
+from mirror_assets.source.table_features import require_readable_columns
 
 
 @dataclass(frozen=True)
@@ -118,6 +119,7 @@ class _History:
         for protocol in (*([base.protocol] if base else []), *protocols):
             require_readable(log.uri, protocol)
         self.metadata = metadata[-1] if metadata else self.states.metadata
+        require_readable_columns(log.uri, self.metadata)
         self._protocol: Protocol | None = protocols[-1] if protocols else base.protocol if base else None
         _require_same_table(log, commits.last, self.metadata.table_id, commits.table_id)
 

@@ -423,6 +423,27 @@ def _timed(action: Action) -> Action:
     return {"commitInfo": {"inCommitTimestamp": timed["commitInfo"]["timestamp"], **timed["commitInfo"]}}
 
 
+def _rows_whose_old_file_has_no_ids(path: Path) -> Iterator[None]:
+    """The table says that its rows have ids; a writer that suspended row tracking left them out."""
+    tracked = {"delta.enableRowTracking": "true", "delta.rowTrackingSuspended": "true"}
+    table = HandmadeTable(
+        path, _ID, _NAME, configuration=tracked, protocol=features(writers=["rowTracking", "domainMetadata"])
+    )
+    old = table.add(*_named(_1="a", _2="b"))
+    table.commit(commit_info(), old)
+    yield
+    new = table.add(*_named(_1="A", _2="b"))
+    new["add"] |= {"baseRowId": 0, "defaultRowCommitVersion": 1}
+    table.commit(commit_info("UPDATE"), remove(old), new)
+
+
+def _collation_that_spark_lacks(path: Path) -> Iterator[None]:
+    """Delta's reader fails on it also."""
+    table = HandmadeTable(path, _ID, column("name", "string", metadata={"__COLLATIONS": {"name": "other.LOUD"}}))
+    table.commit(commit_info(), table.add(*_named(_1="a")))
+    yield
+
+
 def _timestamps_of_nanoseconds(path: Path) -> Iterator[None]:
     table = HandmadeTable(path, _ID, column("at", "timestamp"))
     types = {"at": pa.timestamp("ns", tz="UTC")}
@@ -486,6 +507,7 @@ MIRRORED = (
     Foreign(_statistics_of_other_types),
     Foreign(_statistics_with_wrong_limits, where="amount > 100"),
     Foreign(_names_swapped_by_renames, where="a = 'keep'"),
+    Foreign(_rows_whose_old_file_has_no_ids, ways=("row_tracking",)),
 )
 
 REFUSED = (
@@ -493,6 +515,7 @@ REFUSED = (
     Refused(_file_without_a_column_that_has_no_nulls, r"\bname\b", BOTH),
     Refused(_file_without_a_column_whose_default_is_computed, r"current_user.*`note`", BOTH),
     Refused(_file_without_a_field_that_has_no_nulls, "NOT NULL field of column `info`", BOTH),
+    Refused(_collation_that_spark_lacks, "other"),
     Refused(_timestamps_of_nanoseconds, r"NANOS|\.parquet", BOTH),
     Refused(_key_twice_in_a_year_that_python_does_not_have, r"\bday\b", BOTH, keys="[day]"),
     Refused(_key_of_null_beside_personal_values, r"NULL", BOTH, never=("Ada Lovelace", "12100")),

@@ -50,7 +50,7 @@ def _table(path: Path, protocol: Action) -> Path:
 
 
 @_BOTH
-@pytest.mark.parametrize("feature", ["newFeature", "geospatial", "redirectReaderWriter-preview"])
+@pytest.mark.parametrize("feature", ["newFeature", "newFeature-preview"])
 def test_a_reader_feature_that_is_not_known_is_refused(tmp_path: Path, read: Read, feature: str) -> None:
     with raises(SettingError, ErrorCode.SOURCE_UNFIT, match=f"uses the table feature `{feature}`"):
         read(_table(tmp_path, _protocol(3, ["deletionVectors", feature])))
