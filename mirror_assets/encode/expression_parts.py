@@ -15,6 +15,8 @@ from mirror_assets.encode.functions import (
     BY_SESSION,
     BY_TIME,
     DATE_AT,
+    FORMS_REFUSED,
+    LOOKUPS,
     MIXING,
     ONE_ROW,
     OWN_FUNCTION,
@@ -31,6 +33,10 @@ _BY_DAY = "a text that is a time without a day is one of today, so its value dep
 _BY_TEXT = (
     "it reads a text as a timestamp, and a text that is a time without a day is one of today; give the format of the "
     "text, as in to_timestamp(text, 'yyyy-MM-dd HH:mm:ss')"
+)
+_COMPUTED_TEXT = (
+    "its value depends on the time if it computes a text such as 'now', which it reads as a date or a timestamp; write "
+    "the text without computing it"
 )
 _UNCHECKED = "it has a part that can't be checked; write it in another way"
 _UNCHECKED_ARRAY = f"{_UNCHECKED}, for example element_at(array(a, b), 1) for array(a, b)[0]"
@@ -52,7 +58,8 @@ _ALLOWED = (*_COMPARED, *_COMPUTED, *_BITS, *_TEXTS, *_LITERALS, *_NAMES, *_CALL
 _NOW = re.compile(r"\s*(?:now|today|tomorrow|yesterday)\b.*", re.IGNORECASE | re.DOTALL)
 _TIME_OF_DAY = re.compile(r"\s*(?:T\d{1,2}|T?\d{1,2}:).*", re.DOTALL)
 _HAS_TEXT = re.compile(r"\b(?:string|variant|char|varchar)\b")
-_HAS_TIME, _HAS_DATE = re.compile(r"\b(?:timestamp|timestamp_ntz|interval)\b"), re.compile(r"\bdate\b")
+# A text beside an interval is read as a timestamp. One with a time alone is no `timestamp_ntz`, as it is no date.
+_HAS_TIME, _HAS_DATE = re.compile(r"\b(?:timestamp|interval)\b"), re.compile(r"\b(?:date|timestamp_ntz)\b")
 _KEY = re.compile(r"map<([^,<]+),.*")
 _TIMESTAMP, _DATE = "CAST(NULL AS TIMESTAMP)", "CAST(NULL AS DATE)"
 
@@ -80,7 +87,7 @@ class Reading:
             return ""
         if self.literal is not None:
             return BY_TIME if _NOW.fullmatch(self.literal) else _BY_DAY if _TIME_OF_DAY.fullmatch(self.literal) else ""
-        return _BY_TEXT if has_time or self.constant else ""
+        return _COMPUTED_TEXT if self.constant else _BY_TEXT if has_time else ""
 
 
 def part_problem(sql: str, schema: Schema) -> str:
@@ -92,8 +99,11 @@ def part_problem(sql: str, schema: Schema) -> str:
     columns = {field.name.lower() for field in schema.fields}
     unknown = (_unknown_name(name) for name in sorted(names_read(sql) - columns - {"*"}))
     parts = (_unchecked(node) for node in tree.selects[0].walk(prune=lambda node: isinstance(node, exp.DataType)))
+    forms = (
+        FORMS_REFUSED.get(f"{call.name.lower()}/{len(call.expressions)}", "") for call in tree.find_all(exp.Anonymous)
+    )
     setting = BY_SESSION if _SETTING.search(sql) else ""
-    return next((found for found in (*called, *unknown, *parts, setting) if found), "")
+    return next((found for found in (*called, *forms, *unknown, *parts, setting) if found), "")
 
 
 def called_functions(sql: str) -> list[str]:
@@ -124,9 +134,6 @@ def _calls(sql: str) -> Iterator[tuple[str, bool]]:
         is_any = name.text.lower() in ("any", "all", "some") and before.token_type in (TokenType.LIKE, TokenType.ILIKE)
         if following.token_type is TokenType.L_PAREN and is_name and not is_any:
             yield name.text.lower(), before.token_type is TokenType.DOT
-    texts = [token.text.lower() for token in tokens]
-    if "unix_timestamp ( )" in " ".join(texts):
-        yield "now", False
 
 
 def _unknown_name(name: str) -> str:
@@ -151,6 +158,8 @@ def _beside(node: exp.Expression) -> Iterator[tuple[exp.Expression, exp.Expressi
             yield node.this, node
     elif isinstance(node, exp.Extract):
         yield node.expression, _TIMESTAMP
+    elif isinstance(node, exp.Bracket):
+        yield node.expressions[0], node.this
     elif isinstance(node, exp.Anonymous):
         yield from _beside_in_call(node.name.lower(), node)
     else:
@@ -169,7 +178,9 @@ def _beside_in_call(name: str, call: exp.Anonymous) -> Iterator[tuple[exp.Expres
         for at in next((positions[one] for one in names if one in positions), ()):
             if at < len(values):
                 yield values[at], kind
-    if name == "map":
+    if name in LOOKUPS:
+        yield values[1], values[0]
+    elif name == "map":
         yield from (*_each_beside(values[::2]), *_each_beside(values[1::2]))
     elif name not in MIXING and not any(one in TIMESTAMP_AT for one in names):
         yield from _each_beside(values)
@@ -179,7 +190,7 @@ def _groups(node: exp.Expression) -> Iterator[list[exp.Expression]]:
     """Yield the values that Spark gives one type in a part, which is no function."""
     if isinstance(node, (*_COMPARED, *_COMPUTED)):
         yield [node.this, node.expression]
-    elif isinstance(node, (exp.In, exp.Bracket)):
+    elif isinstance(node, exp.In):
         yield [node.this, *node.expressions]
     elif isinstance(node, exp.Between):
         yield [node.this, node.args["low"], node.args["high"]]

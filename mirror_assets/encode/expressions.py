@@ -28,7 +28,7 @@ from mirror_assets.spark_names import quoted
 
 _OTHER_COLUMNS = "it reads a column that isn't found in its text; write it in another way"
 _SPARKS_OWN = "org.apache.spark.sql.catalyst.expressions."
-_REASON = re.compile(r"\] (.*?)(?: SQLSTATE|;|$)", re.DOTALL)
+_REASON = re.compile(r"\] (.*?)(?: SQLSTATE|;|\(line |$)", re.DOTALL)
 _PLACE = re.compile(r"line (\d+),? pos (\d+)")
 _VALUE = "value"
 _NO_COLUMNS = ("interval", "object", "udt")
@@ -71,12 +71,13 @@ def _column_problem(rows: DataFrame, column: LandedColumn, schema: Schema, *, is
     def landed() -> DataFrame:
         return rows.select(F.expr(column.sql).cast(column.type).alias(_VALUE))
 
+    is_time = column_type(column.type).family is Family.TIME
     return (
         _refused(value)
         or _problem(rows, column.sql, schema)
         or _unfit(value(), is_key=is_key)
         or _refused(landed)
-        or _moving(rows, f"CAST(\n{column.sql}\nAS {column.type})")
+        or (_moving(rows, f"CAST(\n{column.sql}\nAS {column.type})") if is_time else "")
     )
 
 
@@ -114,9 +115,14 @@ def _problem(rows: DataFrame, sql: str, schema: Schema) -> str:
 
 
 def _replaced(spark: SparkSession, sql: str) -> str:
-    """Return why functions of the session can't be called, if others replace Spark's own, or an empty text."""
-    classes = (spark.catalog.getFunction(quoted(name)).className for name in called_functions(sql))
-    return "" if all(name.startswith(_SPARKS_OWN) for name in classes) else OWN_FUNCTION
+    """Return why an expression can't call a function that replaces Spark's own in this session, or an empty text."""
+    for name in called_functions(sql):
+        try:
+            if not spark.catalog.getFunction(quoted(name)).className.startswith(_SPARKS_OWN):
+                return OWN_FUNCTION
+        except PySparkException:
+            continue  # it is a part of Spark's grammar, such as timestampadd, and can't be replaced
+    return ""
 
 
 def _moving(rows: DataFrame, sql: str) -> str:

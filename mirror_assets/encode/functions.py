@@ -89,6 +89,8 @@ _REFUSED = {
     "aes_encrypt": "its value has a random part, so it would differ at each reading",
     "identifier": "it reads a column that isn't found in its text; write it in another way",
 }
+# By the number of arguments.
+FORMS_REFUSED = {"unix_timestamp/0": BY_TIME, "convert_timezone/2": BY_SESSION}
 _SKETCHES = ("approx_", "hll_", "kll_", "theta_", "tuple_")
 _SKETCH = "it computes with sketches, which estimate and may differ between versions of Spark"
 
@@ -96,14 +98,16 @@ _SKETCH = "it computes with sketches, which estimate and may differ between vers
 TIMESTAMP_AT = {
     **_each("hour minute second unix_micros unix_millis unix_seconds timestamp", (0,)),
     **_each("date_format from_utc_timestamp to_utc_timestamp", (0,)),
-    **_each("to_timestamp/1 to_timestamp_ltz/1 to_timestamp_ntz/1 try_to_timestamp/1", (0,)),
+    **_each("to_timestamp/1 to_timestamp_ltz/1 try_to_timestamp/1", (0,)),
     **_each("date_trunc date_part datepart", (1,)),
     **_each("timestampadd dateadd/3 date_add/3", (2,)),
-    **_each("convert_timezone time_bucket timestampdiff datediff/3 date_diff/3", (1, 2)),
+    **_each("time_bucket timestampdiff datediff/3 date_diff/3", (1, 2)),
     "months_between": (0, 1),
 }
 DATE_AT = {
     **_each("date to_date/1 try_to_date/1 unix_date add_months date_add/2 dateadd/2 date_sub", (0,)),
+    "to_timestamp_ntz/1": (0,),
+    "convert_timezone": (2,),
     **_each("year quarter month monthname weekofyear weekday", (0,)),
     **_each("day dayname dayofmonth dayofweek dayofyear last_day next_day trunc", (0,)),
     **_each("make_timestamp make_timestamp_ltz make_timestamp_ntz", (0,)),
@@ -112,12 +116,14 @@ DATE_AT = {
 }
 # They read a text as the type that another argument names, which may be a timestamp.
 PARSERS = ("from_json", "from_csv", "from_xml", "variant_get", "try_variant_get")
+# They look up their second argument in the first one.
+LOOKUPS = ("element_at", "try_element_at", "map_contains_key")
 # They take texts beside dates and timestamps, without a cast of one to the other.
 MIXING = _each(
     """
     arrays_zip array_sort concat concat_ws exists filter forall format_string hash map_filter map_from_arrays
-    map_zip_with named_struct printf struct to_unix_timestamp transform transform_keys transform_values
-    unix_timestamp xxhash64 zip_with
+    map_zip_with named_struct printf struct to_char to_unix_timestamp to_varchar transform transform_keys
+    transform_values unix_timestamp xxhash64 zip_with
     """,
     "",
 )

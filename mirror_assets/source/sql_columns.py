@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import re
 from functools import lru_cache
 from typing import ClassVar
 
@@ -20,7 +21,14 @@ _NOT_PARSED = (
 logging.getLogger("sqlglot").setLevel(logging.ERROR)
 # The first of three arguments of these functions is a unit such as DAY.
 _WITH_UNIT = ("dateadd", "date_add", "datediff", "date_diff", "timestampadd", "timestampdiff", "timediff")
+# Spark continues such a comment on the next line, sqlglot does not.
+_LONG_COMMENT = re.compile(r"--[^\n]*\\\r?\n")
 _SPECIAL_SYNTAX = ("CAST", "TRY_CAST", "EXTRACT", "TRIM", "POSITION", "SUBSTR", "SUBSTRING", "OVERLAY")
+# Where an identifier in a lambda function is no variable: sqlglot makes variables identifiers, and columns Column.
+_NO_VARIABLES = (
+    *((exp.Column, part) for part in exp.Column.arg_types),
+    *((exp.Dot, "expression"), (exp.Lambda, "expressions"), (exp.Alias, "alias"), (exp.ColumnDef, "this")),
+)
 
 
 class _SparkAsWritten(Spark):
@@ -55,8 +63,18 @@ def parse_sql(sql: str) -> exp.Expression:
         raise SqlNotParsed(f"{_NOT_PARSED}{_place(error)}") from None
     except RecursionError:
         raise SqlNotParsed(f"{_NOT_PARSED}: it is nested too deeply") from None
-    if not isinstance(statement, exp.Select) or next(statement.find_all(exp.Command), None):
+    is_value = isinstance(statement, exp.Select) and next(statement.find_all(exp.Command), None) is None
+    if not is_value or _LONG_COMMENT.search(sql):
         raise SqlNotParsed(_NOT_PARSED)
+    return _with_columns(statement)
+
+
+def _with_columns(statement: exp.Expression) -> exp.Expression:
+    """Make columns of the variables of lambda functions, and no columns of units: `timestampadd(DAY, 1, at)`."""
+    functions = list(statement.find_all(exp.Lambda))
+    for name in [name for function in functions for name in function.this.find_all(exp.Identifier)]:
+        if (type(name.parent), name.arg_key) not in _NO_VARIABLES:
+            name.replace(exp.column(name.copy()))
     for call in statement.find_all(exp.Anonymous):
         if call.name.lower() in _WITH_UNIT and len(call.expressions) == 3:
             call.expressions[0].replace(exp.var(call.expressions[0].name))
