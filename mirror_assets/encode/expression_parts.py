@@ -5,11 +5,9 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
 
 from sqlglot import exp
 from sqlglot.dialects.spark import Spark
-from sqlglot.tokenizer_core import Token, TokenType
 
 from mirror_assets.encode.functions import (
     BY_SESSION,
@@ -38,8 +36,6 @@ _COMPUTED_TEXT = (
     "its value depends on the time if it computes a text such as 'now', which it reads as a date or a timestamp; write "
     "the text without computing it"
 )
-_UNCHECKED = "it has a part that can't be checked; write it in another way"
-_UNCHECKED_ARRAY = f"{_UNCHECKED}, for example element_at(array(a, b), 1) for array(a, b)[0]"
 # Spark replaces these by settings of its session before it reads the expression.
 _SETTING = re.compile(r"\$\{\S+?\}")
 _OF_ROWS = (exp.Window, exp.Filter, exp.WithinGroup, exp.IgnoreNulls, exp.RespectNulls, exp.Distinct, exp.Order)
@@ -51,8 +47,21 @@ _TEXTS = (exp.DPipe, exp.Like, exp.ILike, exp.RegexpLike, exp.Escape, exp.Collat
 _LITERALS = (exp.Literal, exp.RawString, exp.HexString, exp.Boolean, exp.Null, exp.Interval, exp.IntervalSpan)
 _NAMES = (exp.Column, exp.Identifier, exp.Dot, exp.Var, exp.Star, exp.Bracket, exp.Lambda, exp.Kwarg)
 _CALLS = (exp.Anonymous, exp.Cast, exp.TryCast, exp.Extract, exp.Trim, exp.Substring, exp.StrPosition, exp.Overlay)
-_LOGIC = (exp.And, exp.Or, exp.Not, exp.Neg, exp.BitwiseNot, exp.Is, exp.In, exp.Between, exp.Case, exp.If, exp.Tuple)
-_ALLOWED = (*_COMPARED, *_COMPUTED, *_BITS, *_TEXTS, *_LITERALS, *_NAMES, *_CALLS, *_LOGIC, exp.Paren, exp.DataType)
+_LOGIC = (
+    exp.And,
+    exp.Or,
+    exp.Not,
+    exp.Neg,
+    exp.BitwiseNot,
+    exp.Is,
+    exp.In,
+    exp.Between,
+    exp.Case,
+    exp.If,
+    exp.Tuple,
+    exp.Any,
+)
+_ALLOWED = (*_COMPARED, *_COMPUTED, *_BITS, *_TEXTS, *_LITERALS, *_NAMES, *_CALLS, *_LOGIC, exp.Paren, exp.Tuple)
 # What Spark reads as a time that moves, in texts that don't depend on a row: special words, with or without a zone; and
 # as one of today: a time without a day.
 _NOW = re.compile(r"\s*(?:now|today|tomorrow|yesterday)\b.*", re.IGNORECASE | re.DOTALL)
@@ -118,7 +127,8 @@ def readings(sql: str) -> list[Reading]:
         Reading(_alone(value), beside if isinstance(beside, str) else _alone(beside), not _has_column(value), text)
         for node in tree.walk(prune=lambda node: isinstance(node, exp.DataType))
         for value, beside in _beside(node)
-        for text in [_text(value)]
+        # A literal that a parser reads may have such a text inside.
+        for text in [None if beside is node and isinstance(node, exp.Anonymous) else _text(value)]
     ]
     return list(dict.fromkeys(found))
 
@@ -128,12 +138,11 @@ def _calls(sql: str) -> Iterator[tuple[str, bool]]:
 
     By tokens: the parser may change a function or leave it out. `LIKE ANY (…)` calls no function.
     """
-    tokens = [Token(TokenType.SPACE, ""), Token(TokenType.SPACE, ""), *Spark().tokenize(sql)]
-    for (before, name), (_, following) in pairwise(pairwise(tokens)):
-        is_name = name.token_type is TokenType.IDENTIFIER or re.match(r"[^\W\d]", name.text)
-        is_any = name.text.lower() in ("any", "all", "some") and before.token_type in (TokenType.LIKE, TokenType.ILIKE)
-        if following.token_type is TokenType.L_PAREN and is_name and not is_any:
-            yield name.text.lower(), before.token_type is TokenType.DOT
+    tokens = [(token.token_type.name, token.text.lower()) for token in Spark().tokenize(sql)]
+    for (before, _), (kind, name), (after, _) in zip([("", ""), *tokens], tokens, tokens[1:], strict=False):
+        is_any = name in ("any", "all", "some") and before in ("LIKE", "ILIKE")
+        if after == "L_PAREN" and not is_any and (kind == "IDENTIFIER" or re.match(r"[^\W\d]", name)):
+            yield name, before == "DOT"
 
 
 def _unknown_name(name: str) -> str:
@@ -141,17 +150,19 @@ def _unknown_name(name: str) -> str:
     return function_problem(name) if function_problem(name) in (BY_TIME, BY_SESSION) else BY_SESSION
 
 
-def _unchecked(node: exp.Expression) -> str:
+def _unchecked(node: exp.Expr) -> str:
     """Return why an expression can't have a part, or an empty text."""
     if isinstance(node, _OF_ROWS):
         return ONE_ROW
-    is_field_name = isinstance(node, exp.Alias) and isinstance(node.parent, exp.Anonymous)
-    if type(node) in _ALLOWED or is_field_name or isinstance(node, (exp.Any, exp.All)):
+    is_name = isinstance(node, exp.Alias) and isinstance(node.parent, exp.Anonymous)
+    is_type = isinstance(node, exp.DataType) and isinstance(node.parent, exp.Cast)
+    if is_name or is_type or type(node) in _ALLOWED:
         return ""
-    return _UNCHECKED_ARRAY if isinstance(node, exp.Array) else _UNCHECKED
+    step = "element_at(array(a, b), 1) for array(a, b)[0]" if isinstance(node, exp.Array) else "in another way"
+    return f"it has a part that can't be checked, which sqlglot calls {type(node).__name__}; write {step}"
 
 
-def _beside(node: exp.Expression) -> Iterator[tuple[exp.Expression, exp.Expression | str]]:
+def _beside(node: exp.Expr) -> Iterator[tuple[exp.Expr, exp.Expr | str]]:
     """Yield the values in a part, each with one that decides what it is read as."""
     if isinstance(node, exp.Cast):
         if not node.is_type(exp.DataType.Type.TIME):  # sqlglot writes it as a timestamp
@@ -167,10 +178,10 @@ def _beside(node: exp.Expression) -> Iterator[tuple[exp.Expression, exp.Expressi
             yield from _each_beside(group)
 
 
-def _beside_in_call(name: str, call: exp.Anonymous) -> Iterator[tuple[exp.Expression, exp.Expression | str]]:
+def _beside_in_call(name: str, call: exp.Anonymous) -> Iterator[tuple[exp.Expr, exp.Expr | str]]:
     values = [_value(argument) for argument in call.expressions]
     if name in PARSERS:
-        if "'timestampFormat'" not in call.sql(Spark):
+        if not any("'timestampFormat'" in option.sql(Spark) for option in values[2:]):
             yield values[0], call
         return
     names = (name, f"{name}/{len(values)}")
@@ -186,7 +197,7 @@ def _beside_in_call(name: str, call: exp.Anonymous) -> Iterator[tuple[exp.Expres
         yield from _each_beside(values)
 
 
-def _groups(node: exp.Expression) -> Iterator[list[exp.Expression]]:
+def _groups(node: exp.Expr) -> Iterator[list[exp.Expr]]:
     """Yield the values that Spark gives one type in a part, which is no function."""
     if isinstance(node, (*_COMPARED, *_COMPUTED)):
         yield [node.this, node.expression]
@@ -201,28 +212,28 @@ def _groups(node: exp.Expression) -> Iterator[list[exp.Expression]]:
             yield [value, *(branch.this for branch in branches)]
 
 
-def _each_beside(group: Sequence[exp.Expression]) -> Iterator[tuple[exp.Expression, exp.Expression]]:
+def _each_beside(group: Sequence[exp.Expr]) -> Iterator[tuple[exp.Expr, exp.Expr]]:
     return ((value, beside) for value in group for beside in group if beside is not value)
 
 
-def _value(argument: exp.Expression) -> exp.Expression:
+def _value(argument: exp.Expr) -> exp.Expr:
     """Return the value of an argument: of `a AS b`, `b => a` and `x -> a`, it is `a`."""
-    if isinstance(argument, exp.Kwarg):
-        return argument.expression
-    return argument.this if isinstance(argument, (exp.Alias, exp.Lambda)) else argument
+    if isinstance(argument, (exp.Alias, exp.Lambda)):
+        argument = argument.this
+    return argument.expression if isinstance(argument, exp.Kwarg) else argument
 
 
-def _text(value: exp.Expression) -> str | None:
+def _text(value: exp.Expr) -> str | None:
     inner = value.unnest()
     is_text = isinstance(inner, exp.RawString) or (isinstance(inner, exp.Literal) and inner.is_string)
     return str(inner.this) if is_text else None
 
 
-def _has_column(value: exp.Expression) -> bool:
+def _has_column(value: exp.Expr) -> bool:
     return next(value.find_all(exp.Column, exp.Star), None) is not None
 
 
-def _alone(value: exp.Expression) -> str:
+def _alone(value: exp.Expr) -> str:
     """Return a part as a text that Spark understands outside the lambda functions around it."""
     copy = exp.Paren(this=value.copy())
     for column, copied in zip(list(value.find_all(exp.Column)), list(copy.find_all(exp.Column)), strict=True):
@@ -232,7 +243,7 @@ def _alone(value: exp.Expression) -> str:
     return copy.sql(Spark, normalize_functions=False, comments=False)
 
 
-def _stand_in(column: exp.Column, value: exp.Expression) -> str:
+def _stand_in(column: exp.Column, value: exp.Expr) -> str:
     """Return a value with the type of a lambda function's variable, from the arguments; empty for a column."""
     inside = {id(node) for node in value.find_all(exp.Lambda)}
     around, name = column.find_ancestor(exp.Lambda), column.parts[0].name.lower()

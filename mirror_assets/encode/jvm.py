@@ -11,6 +11,13 @@ from dataclasses import dataclass
 from py4j.java_gateway import JavaObject, JVMView
 from pyspark.sql import DataFrame, SparkSession
 
+# They log errors of queries and tasks, which have values of rows, and secrets of expressions.
+_LOGGERS = (
+    *("util.Utils", "executor.Executor", "scheduler.TaskSetManager"),
+    *("sql.execution.datasources.FileFormatWriter", "sql.delta.files.DeltaFileFormatWriter"),
+    "sql.util.ExecutionListenerBus",  # Spark 4.0, where a query with an Observation has failed
+)
+
 
 @dataclass(frozen=True)
 class Jvm:
@@ -37,6 +44,12 @@ class Jvm:
         """
         self.session.sessionState().analyzer()
         self.root.org.apache.spark.sql.classic.SparkSession.setActiveSession(self.session)
+
+    def hide_values(self) -> None:
+        """Stop the JVM on this machine from logging errors with values. The errors still reach the caller."""
+        log4j = self.root.org.apache.logging.log4j
+        for name in _LOGGERS:
+            log4j.core.config.Configurator.setLevel(f"org.apache.spark.{name}", log4j.Level.OFF)
 
     def java_list(self, values: Iterable[JavaObject] = ()) -> JavaObject:
         """Return a `java.util.ArrayList` of the values."""

@@ -143,6 +143,7 @@ def own_session(handed: SparkSession, owner: str | None = None) -> SparkSession:
 
 def _with_settings(shared: SparkSession, settings: Mapping[str, str], owner: str | None) -> SparkSession:
     """Return the owner's session on the context of `shared`, with these settings and those that decide bytes."""
+    Jvm(shared).hide_values()
     wanted = {**settings, **PINNED}
     # Hadoop reads session settings by its own names, without Spark's prefix. A context that this package did not start
     # has none of them.

@@ -52,7 +52,7 @@ class SqlNotParsed(ValueError):
     """sqlglot can't parse an expression; the message has the place in it but none of its text, which may be secret."""
 
 
-def parse_sql(sql: str) -> exp.Expression:
+def parse_sql(sql: str) -> exp.Select:
     """Parse an expression in Spark SQL. Raises SqlNotParsed.
 
     As a selected value, it may begin with a name that would begin another statement, such as `comment` or `set`.
@@ -63,13 +63,12 @@ def parse_sql(sql: str) -> exp.Expression:
         raise SqlNotParsed(f"{_NOT_PARSED}{_place(error)}") from None
     except RecursionError:
         raise SqlNotParsed(f"{_NOT_PARSED}: it is nested too deeply") from None
-    is_value = isinstance(statement, exp.Select) and next(statement.find_all(exp.Command), None) is None
-    if not is_value or _LONG_COMMENT.search(sql):
+    if not isinstance(statement, exp.Select) or statement.find(exp.Command) or _LONG_COMMENT.search(sql):
         raise SqlNotParsed(_NOT_PARSED)
     return _with_columns(statement)
 
 
-def _with_columns(statement: exp.Expression) -> exp.Expression:
+def _with_columns(statement: exp.Select) -> exp.Select:
     """Make columns of the variables of lambda functions, and no columns of units: `timestampadd(DAY, 1, at)`."""
     functions = list(statement.find_all(exp.Lambda))
     for name in [name for function in functions for name in function.this.find_all(exp.Identifier)]:
