@@ -118,7 +118,7 @@ def _replaced(spark: SparkSession, sql: str) -> str:
     """Return why an expression can't call a function that replaces Spark's own in this session, or an empty text."""
     for name in called_functions(sql):
         try:
-            if not spark.catalog.getFunction(quoted(name)).className.startswith(_SPARKS_OWN):
+            if not (spark.catalog.getFunction(quoted(name)).className or "").startswith(_SPARKS_OWN):
                 return OWN_FUNCTION
         except PySparkException:
             continue  # it is a part of Spark's grammar, such as timestampadd, and can't be replaced
