@@ -121,20 +121,20 @@ LOOKUPS = ("element_at", "try_element_at", "map_contains_key")
 # They take texts beside dates and timestamps, without a cast of one to the other.
 MIXING = _each(
     """
-    arrays_zip array_sort concat concat_ws exists filter forall format_string hash map_filter map_from_arrays
+    arrays_zip array_sort concat concat_ws elt exists filter forall format_string hash map_filter map_from_arrays
     map_zip_with named_struct printf struct to_char to_unix_timestamp to_varchar transform transform_keys
     transform_values unix_timestamp xxhash64 zip_with
     """,
     "",
 )
 # What stands for the variables of a lambda function where the types of its parts are asked: values of its arguments.
-_ELEMENT, _KEY, _VALUE = "({0})[0]", "map_keys({0})[0]", "map_values({0})[0]"
+_ELEMENT, _KEY, _VALUE = "{0}[0]", "map_keys({0})[0]", "map_values({0})[0]"
 VARIABLES = {
     **_each("transform filter exists forall", (_ELEMENT, "0")),
     **_each("map_filter transform_keys transform_values", (_KEY, _VALUE)),
-    **_each("aggregate reduce", ("({1})", _ELEMENT)),
+    **_each("aggregate reduce", ("{1}", _ELEMENT)),
     "array_sort": (_ELEMENT, _ELEMENT),
-    "zip_with": (_ELEMENT, "({1})[0]"),
+    "zip_with": (_ELEMENT, "{1}[0]"),
     "map_zip_with": (_KEY, _VALUE, "map_values({1})[0]"),
 }
 
