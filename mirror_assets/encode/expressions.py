@@ -1,66 +1,34 @@
-"""Checks the condition and the expressions of a table by Spark's analyzer, on the schema alone: no row is read."""
+"""Checks the condition and the expressions of a table, on the schema alone: no row is read.
+
+Spark's public analysis says whether an expression fits the schema, and which types its parts have. Its parsed text says
+of what it is made (`expression_parts`). So the same check works on all versions of Spark, and through Spark Connect.
+"""
 
 from __future__ import annotations
 
+import json
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from itertools import chain
 
-from py4j.java_gateway import JavaObject, is_instance_of
 from py4j.protocol import Py4JJavaError
-from pyspark import SparkContext
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
-from sqlglot import exp
+from pyspark.sql.types import StructType
 
 from mirror_assets.column_types import Family, column_type
-from mirror_assets.encode.jvm import Jvm, items
+from mirror_assets.encode.expression_parts import called_functions, part_problem, readings
+from mirror_assets.encode.functions import OWN_FUNCTION
 from mirror_assets.redaction import redacted, redacted_error
 from mirror_assets.source.schema import LandedColumn, Projection, Schema, parse_schema
-from mirror_assets.source.sql_columns import SqlNotParsed, columns_used, parse_sql
+from mirror_assets.source.sql_columns import SqlNotParsed, columns_used
 from mirror_assets.spark_messages import spark_facts
 from mirror_assets.spark_names import quoted
 
-_ONE_ROW = "it must be computed from one row: aggregates, window functions and generators can't be"
-_SUBQUERY = "it has a subquery; it must be computed from the columns of one row"
-_BY_TIME = "its value depends on the time, so it would differ at each reading"
-_BY_DAY = "a text that is a time without a day is one of today, so its value depends on the day"
-_BY_TEXT = (
-    "it reads a text as a timestamp, and a text that is a time without a day is one of today; give the format of the "
-    "text, as in to_timestamp(text, 'yyyy-MM-dd HH:mm:ss')"
-)
 _OTHER_COLUMNS = "it reads a column that isn't found in its text; write it in another way"
-_BY_SESSION = "its value depends on the session"
-_OWN_FUNCTION = "it calls a function that is not Spark's own"
-# Expressions that Spark regards as deterministic, or plans as such, by the names of their classes.
-_REFUSED = {
-    **dict.fromkeys(("ScalarSubquery", "Exists", "ListQuery", "InSubquery", "LateralSubquery"), _SUBQUERY),
-    **dict.fromkeys(("CurrentTimestamp", "Now", "CurrentDate", "LocalTimestamp", "CurrentTime"), _BY_TIME),
-    **dict.fromkeys(("CurrentUser", "CurrentCatalog", "CurrentDatabase", "CurrentPath"), _BY_SESSION),
-    **dict.fromkeys(("SparkVersion", "CurrentTimeZone", "VariableReference"), _BY_SESSION),
-    **dict.fromkeys(("ScalaUDF", "PythonUDF", "PythonUDAF", "PythonUDTF", "ApplyFunctionExpression"), _OWN_FUNCTION),
-    **dict.fromkeys(("CallMethodViaReflection", "TryReflect"), _OWN_FUNCTION),
-    **dict.fromkeys(("RaiseError", "AssertTrue"), "it raises errors, which would stop the table"),
-    "AesEncrypt": "its value has a random part, so it would differ at each reading",
-}
 _SPARKS_OWN = "org.apache.spark.sql.catalyst.expressions."
-_REPLACEABLE = f"{_SPARKS_OWN}RuntimeReplaceable"
-_PARSERS = ("JsonToStructs", "CsvToStructs", "XmlToStructs")
-_WITH_A_DAY = exp.DataType.TEMPORAL_TYPES - {exp.DataType.Type.TIME, exp.DataType.Type.TIMETZ}
-# What Spark reads as a time that moves, in texts that don't depend on a row: special words, with or without a zone; and
-# as one of today: a time without a day.
-_NOW = re.compile(r"\s*(?:now|today|tomorrow|yesterday)\b.*", re.IGNORECASE | re.DOTALL)
-_TIME_OF_DAY = re.compile(r"\s*(?:T\d{1,2}|T?\d{1,2}:).*", re.DOTALL)
-_HAS_TIMESTAMP = re.compile(r"\btimestamp\b")
-_HAS_TEXT = re.compile(r"\b(?:string|variant|char|varchar)\b")
-_LOGGERS = (
-    *("util.Utils", "executor.Executor", "scheduler.TaskSetManager"),
-    *("sql.execution.datasources.FileFormatWriter", "sql.delta.files.DeltaFileFormatWriter"),
-    "sql.util.ExecutionListenerBus",  # Spark 4.0, where a query with an Observation has failed
-)
-_REASON = re.compile(r"\] (.*?)(?: SQLSTATE|;|$)", re.DOTALL)
+_REASON = re.compile(r"\] (.*?)(?: SQLSTATE|;|\(line |$)", re.DOTALL)
 _PLACE = re.compile(r"line (\d+),? pos (\d+)")
 _VALUE = "value"
 _NO_COLUMNS = ("interval", "object", "udt")
@@ -80,25 +48,21 @@ def expression_problems(
     """Return the mistakes in the projection of a source with this schema, at most one of each expression.
 
     An expression is refused if its value isn't determined by its row: the same row is read more than once, and has to
-    give the same value. Spark's own flag doesn't cover the time, the session and subqueries.
+    give the same value.
     """
-    jvm, schema = Jvm(spark), parse_schema(schema_string)
-    jvm.activate()
-    _hide_values(jvm)
-    struct = jvm.root.org.apache.spark.sql.types.DataType.fromJson(schema_string)
-    rows = jvm.frame(jvm.session.createDataFrame(jvm.java_list(), struct))
-    found = list[ExpressionProblem]()
+    rows = spark.createDataFrame([], StructType.fromJson(json.loads(schema_string)))
+    schema, found = parse_schema(schema_string), list[ExpressionProblem]()
     if projection.where:
         where = projection.where
-        message = _problem(where, lambda: rows.where(F.expr(where)), _condition) or _unread(rows, where, schema)
+        message = _refused(lambda: rows.where(F.expr(where))) or _problem(rows, where, schema)
         found += [ExpressionProblem(None, message)] if message else []
     for column in projection.computed:
-        message = _column_problem(rows, column, is_key=column.name in keys) or _unread(rows, column.sql, schema)
+        message = _column_problem(rows, column, schema, is_key=column.name in keys)
         found += [ExpressionProblem(column.name, message)] if message else []
     return tuple(replace(problem, message=redacted(problem.message)) for problem in found)
 
 
-def _column_problem(rows: DataFrame, column: LandedColumn, *, is_key: bool) -> str:
+def _column_problem(rows: DataFrame, column: LandedColumn, schema: Schema, *, is_key: bool) -> str:
     """Return the mistake in the expression, in its value, or in the cast to the column's type."""
 
     def value() -> DataFrame:
@@ -107,43 +71,23 @@ def _column_problem(rows: DataFrame, column: LandedColumn, *, is_key: bool) -> s
     def landed() -> DataFrame:
         return rows.select(F.expr(column.sql).cast(column.type).alias(_VALUE))
 
+    is_time = column_type(column.type).family is Family.TIME
     return (
-        _problem(column.sql, value, _only_value)
+        _refused(value)
+        or _problem(rows, column.sql, schema)
         or _unfit(value(), is_key=is_key)
-        or _problem(column.sql, landed, _only_value)
+        or _refused(landed)
+        or (_moving(rows, f"CAST(\n{column.sql}\nAS {column.type})") if is_time else "")
     )
 
 
-def _hide_values(jvm: Jvm) -> None:
-    """Stop the JVM on this machine from logging errors of queries and tasks, which have values of rows and secrets.
-
-    The errors themselves still reach the caller.
-    """
-    log4j = jvm.root.org.apache.logging.log4j
-    for name in _LOGGERS:
-        log4j.core.config.Configurator.setLevel(f"org.apache.spark.{name}", log4j.Level.OFF)
-
-
-def _problem(sql: str, analysed: Callable[[], DataFrame], expression_of: Callable[[JavaObject], JavaObject]) -> str:
-    """Return the mistake in an expression, or an empty text; `expression_of` takes it out of the analyzed plan."""
+def _refused(analysed: Callable[[], DataFrame]) -> str:
+    """Return why Spark refuses an expression, or an empty text."""
     try:
-        plan = analysed()._jdf.queryExecution().analyzed()  # noqa: SLF001 PySpark has no public way to the plan
+        analysed().schema  # noqa: B018 through Spark Connect, nothing is analysed before
     except (PySparkException, Py4JJavaError) as error:
         return _reason(spark_facts(redacted_error(error)).classes_and_text)
-    expression = expression_of(plan)
-    if expression is None:
-        return _ONE_ROW
-    found = chain([_written_time(sql)], map(_refusal, _parts(expression)))
-    reason = next((reason for reason in found if reason), "")
-    return reason or ("" if expression.deterministic() else "its value would differ at each reading")
-
-
-def _refusal(part: JavaObject) -> str:
-    """Return why an expression with this part is refused, or an empty text."""
-    package, _, name = str(part.getClass().getName()).rpartition(".")
-    if reason := _REFUSED.get(name):
-        return reason
-    return _read_time(part, name) if f"{package}.".startswith(_SPARKS_OWN) else _OWN_FUNCTION
+    return ""
 
 
 def _reason(text: str) -> str:
@@ -153,83 +97,51 @@ def _reason(text: str) -> str:
     return f"{' '.join(found[1].split()).rstrip('.') if found else 'Spark refuses it'}{at}"
 
 
-def _condition(plan: JavaObject) -> JavaObject | None:
-    is_filter = plan.nodeName() == "Filter" and not plan.child().children().nonEmpty()
-    return plan.condition() if is_filter else None
+def _problem(rows: DataFrame, sql: str, schema: Schema) -> str:
+    """Return why an expression that Spark accepts isn't determined by its row, or can't be checked; or an empty text.
 
-
-def _only_value(plan: JavaObject) -> JavaObject | None:
-    is_of_row = plan.nodeName() == "Project" and not plan.child().children().nonEmpty()
-    return plan.projectList().apply(0) if is_of_row and plan.projectList().size() == 1 else None
-
-
-def _parts(expression: JavaObject) -> Iterator[JavaObject]:
-    """Yield the expression and all below it; of one that Spark replaces by another, both."""
-    yield expression
-    for child in items(expression.children()):
-        yield from _parts(child)
-    if is_instance_of(SparkContext._gateway, expression, _REPLACEABLE):  # noqa: SLF001
-        yield from _parts(expression.replacement())
-
-
-def _written_time(sql: str) -> str:
-    """Return why a date or a timestamp that is written in the text moves, or an empty text.
-
-    Spark's parser has already replaced a literal such as `date 'today'` by its value. What can't be parsed is refused
-    by `_unread`.
+    Spark proves the columns that were found in the text: it has to understand the expression with these alone.
     """
     try:
-        casts = parse_sql(sql).find_all(exp.Cast)
-    except SqlNotParsed:
-        return ""
-    moving = (_moving(cast.this.name) for cast in casts if cast.is_type(*_WITH_A_DAY) and _is_text(cast.this))
-    return next((reason for reason in moving if reason), "")
-
-
-def _is_text(value: exp.Expression) -> bool:
-    return isinstance(value, exp.RawString) or (isinstance(value, exp.Literal) and bool(value.is_string))
-
-
-def _read_time(part: JavaObject, name: str) -> str:
-    """Return why a part that reads a text as a date or a timestamp depends on the time, or an empty text."""
-    if name not in ("Cast", "VariantGet", *_PARSERS):
-        return ""
-    source, made = (str(one.dataType().simpleString()) for one in (part.children().head(), part))
-    if name == "Cast" and source == "string" and column_type(made).family is Family.TIME and part.child().foldable():
-        return _moving(_text_of(part.child()))
-    is_open = _HAS_TEXT.search(source) and _HAS_TIMESTAMP.search(made)
-    return _BY_TEXT if is_open and not (name in _PARSERS and part.options().contains("timestampFormat")) else ""
-
-
-def _text_of(constant: JavaObject) -> str:
-    """Return the text that a constant expression has; empty for NULL, and where it can't be computed alone."""
-    try:
-        value = constant.eval(None)
-    except Py4JJavaError:
-        return ""
-    return "" if value is None else str(value.toString())
-
-
-def _moving(text: str) -> str:
-    """Return why a text is another day or time at each reading, or an empty text."""
-    if _NOW.fullmatch(text):
-        return _BY_TIME
-    return _BY_DAY if _TIME_OF_DAY.fullmatch(text) else ""
-
-
-def _unread(rows: DataFrame, sql: str, schema: Schema) -> str:
-    """Return why the columns that an expression reads can't be found, or an empty text.
-
-    Spark proves the columns that were found: it has to understand the expression with these alone.
-    """
-    try:
-        used = columns_used(sql, schema)
-        rows.select(*map(quoted, used)).select(F.expr(sql))
+        found = part_problem(sql, schema) or _replaced(rows.sparkSession, sql) or _moving(rows, sql)
+        if found:
+            return found
+        rows.select(*map(quoted, columns_used(sql, schema))).select(F.expr(sql)).schema  # noqa: B018 see above
     except SqlNotParsed as error:
         return str(error)
     except PySparkException:
         return _OTHER_COLUMNS
     return ""
+
+
+def _replaced(spark: SparkSession, sql: str) -> str:
+    """Return why an expression can't call a function that replaces Spark's own in this session, or an empty text."""
+    for name in called_functions(sql):
+        try:
+            if not (spark.catalog.getFunction(quoted(name)).className or "").startswith(_SPARKS_OWN):
+                return OWN_FUNCTION
+        except PySparkException:
+            continue  # it is a part of Spark's grammar, such as timestampadd, and can't be replaced
+    return ""
+
+
+def _moving(rows: DataFrame, sql: str) -> str:
+    """Return why a text that is read as a date or a timestamp is another at each reading, or an empty text."""
+    found = readings(sql)
+    types = _types(rows, list(dict.fromkeys(text for one in found for text in (one.value, one.beside))))
+    return next((why for one in found if (why := one.problem(types[one.value], types[one.beside]))), "")
+
+
+def _types(rows: DataFrame, parts: Sequence[str]) -> dict[str, str]:
+    """Return the types of parts of an expression, as Spark spells them; empty for one that has no type alone."""
+    if not parts:
+        return {}
+    try:
+        schema = rows.select(*(F.expr(part).alias(_VALUE) for part in parts)).schema
+    except (PySparkException, Py4JJavaError):
+        middle = len(parts) // 2
+        return {parts[0]: ""} if middle == 0 else _types(rows, parts[:middle]) | _types(rows, parts[middle:])
+    return {part: field.dataType.simpleString() for part, field in zip(parts, schema, strict=True)}
 
 
 def _unfit(value: DataFrame, *, is_key: bool) -> str:

@@ -141,6 +141,7 @@ def own_session(handed: SparkSession, owner: str | None = None) -> SparkSession:
 
 def _with_settings(shared: SparkSession, settings: Mapping[str, str], owner: str | None) -> SparkSession:
     """Return the owner's session on the context of `shared`, with these settings and those that decide bytes."""
+    Jvm(shared).hide_values()
     # Like Spark's builder on a running context, this ignores settings that can't change any more.
     return SparkSession(shared.sparkContext, _session_of(shared, owner), session_settings(settings))
 

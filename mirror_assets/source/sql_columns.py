@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import logging
+import re
 from functools import lru_cache
+from typing import ClassVar
 
 from sqlglot import exp, parse_one
 from sqlglot.dialects.spark import Spark
@@ -17,27 +19,64 @@ _NOT_PARSED = (
 )
 # Its warnings quote expressions, which may have secrets.
 logging.getLogger("sqlglot").setLevel(logging.ERROR)
-# Without parentheses, Spark reads these names as columns if the table has such columns.
-_BARE_FUNCTIONS = tuple((kind, token.name.lower()) for token, kind in Spark.Parser.NO_PAREN_FUNCTIONS.items())
+# The first of three arguments of these functions is a unit such as DAY.
+_WITH_UNIT = ("dateadd", "date_add", "datediff", "date_diff", "timestampadd", "timestampdiff", "timediff")
+# Spark continues such a comment on the next line, sqlglot does not.
+_LONG_COMMENT = re.compile(r"--[^\n]*\\\r?\n")
+_SPECIAL_SYNTAX = ("CAST", "TRY_CAST", "EXTRACT", "TRIM", "POSITION", "SUBSTR", "SUBSTRING", "OVERLAY")
+# Where an identifier in a lambda function is no variable: sqlglot makes variables identifiers, and columns Column.
+_NO_VARIABLES = (
+    *((exp.Column, part) for part in exp.Column.arg_types),
+    *((exp.Dot, "expression"), (exp.Lambda, "expressions"), (exp.Alias, "alias"), (exp.ColumnDef, "this")),
+)
+
+
+class _SparkAsWritten(Spark):
+    """Spark's SQL with every function as it is written; sqlglot's own dialect replaces many by equivalents.
+
+    Without parentheses, names such as `current_date` are columns here: so they are for Spark, if the table has them.
+    """
+
+    class Parser(Spark.Parser):  # type: ignore[misc, valid-type]
+        FUNCTIONS: ClassVar[dict[str, object]] = {}
+        NO_PAREN_FUNCTIONS: ClassVar[dict[str, object]] = {}
+        NO_PAREN_FUNCTION_PARSERS: ClassVar[dict[str, object]] = {
+            name: Spark.Parser.NO_PAREN_FUNCTION_PARSERS[name] for name in ("ANY", "CASE")
+        }
+        FUNCTION_PARSERS: ClassVar[dict[str, object]] = {
+            name: Spark.Parser.FUNCTION_PARSERS[name] for name in _SPECIAL_SYNTAX
+        }
 
 
 class SqlNotParsed(ValueError):
     """sqlglot can't parse an expression; the message has the place in it but none of its text, which may be secret."""
 
 
-def parse_sql(sql: str) -> exp.Expression:
+def parse_sql(sql: str) -> exp.Select:
     """Parse an expression in Spark SQL. Raises SqlNotParsed.
 
     As a selected value, it may begin with a name that would begin another statement, such as `comment` or `set`.
     """
     try:
-        statement = parse_one(f"SELECT (\n{sql}\n)", read=Spark)
+        statement = parse_one(f"SELECT (\n{sql}\n)", read=_SparkAsWritten)
     except SqlglotError as error:
         raise SqlNotParsed(f"{_NOT_PARSED}{_place(error)}") from None
     except RecursionError:
         raise SqlNotParsed(f"{_NOT_PARSED}: it is nested too deeply") from None
-    if not isinstance(statement, exp.Select) or next(statement.find_all(exp.Command), None):
+    if not isinstance(statement, exp.Select) or statement.find(exp.Command) or _LONG_COMMENT.search(sql):
         raise SqlNotParsed(_NOT_PARSED)
+    return _with_columns(statement)
+
+
+def _with_columns(statement: exp.Select) -> exp.Select:
+    """Make columns of the variables of lambda functions, and no columns of units: `timestampadd(DAY, 1, at)`."""
+    functions = list(statement.find_all(exp.Lambda))
+    for name in [name for function in functions for name in function.this.find_all(exp.Identifier)]:
+        if (type(name.parent), name.arg_key) not in _NO_VARIABLES:
+            name.replace(exp.column(name.copy()))
+    for call in statement.find_all(exp.Anonymous):
+        if call.name.lower() in _WITH_UNIT and len(call.expressions) == 3:
+            call.expressions[0].replace(exp.var(call.expressions[0].name))
     return statement
 
 
@@ -47,32 +86,30 @@ def columns_used(sql: str, schema: Schema) -> tuple[str, ...]:
     Names are resolved as Spark does, ignoring case. Of a name with dots, the first part is the column, and the others
     are fields in it. The variables of lambda functions are no columns.
     """
-    names = _names_in(sql)
+    names = names_read(sql)
     return tuple(field.name for field in schema.fields if "*" in names or field.name.lower() in names)
 
 
 @lru_cache(maxsize=1024)
-def _names_in(sql: str) -> frozenset[str]:
-    """Return the lower names that an expression reads, or `*`; each plan of a table asks."""
-    names = set[str]()
-    for node in parse_sql(sql).walk():
-        if isinstance(node, exp.Column) and node.parts and not _is_variable(node, name := node.parts[0].name):
-            names.add(name.lower())
-        elif isinstance(node, exp.Star):
-            names.add("*")
-        else:
-            names.update(name for kind, name in _BARE_FUNCTIONS if isinstance(node, kind))
-    return frozenset(names)
+def names_read(sql: str) -> frozenset[str]:
+    """Return the lower names that an expression reads, or `*`; each plan of a table asks. Raises SqlNotParsed."""
+    columns = (node for node in parse_sql(sql).walk() if isinstance(node, (exp.Column, exp.Star)))
+    names = ("*" if isinstance(node, exp.Star) else _name_read(node) for node in columns)
+    return frozenset(name for name in names if name)
 
 
-def _is_variable(column: exp.Column, name: str) -> bool:
-    """Return whether the name is a variable of a lambda function around it; sqlglot compares their case, Spark not."""
+def _name_read(column: exp.Column) -> str:
+    """Return the column's lower name, or an empty text for a variable of a lambda function around it.
+
+    sqlglot compares the case of variables, Spark does not.
+    """
+    name = column.parts[0].name.lower() if column.parts else ""
     around = column.find_ancestor(exp.Lambda)
     while around is not None:
-        if name.lower() in {variable.name.lower() for variable in around.expressions}:
-            return True
+        if name in {variable.name.lower() for variable in around.expressions}:
+            return ""
         around = around.find_ancestor(exp.Lambda)
-    return False
+    return name
 
 
 def _place(error: SqlglotError) -> str:

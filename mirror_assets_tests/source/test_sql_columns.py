@@ -8,12 +8,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql import functions as F
 
-from mirror_assets.encode.jvm import items
 from mirror_assets.source.schema import Schema, parse_schema
 from mirror_assets.source.sql_columns import SqlNotParsed, columns_used
 from mirror_assets.spark_names import quoted
+from mirror_assets_tests.catalyst import analyzed, items
 
 _DDL = (
     "id INT, name STRING, at TIMESTAMP, day DATE, x INT, xs ARRAY<INT>, info STRUCT<id: INT, name: STRING, `a.b`: INT>"
@@ -86,8 +85,7 @@ def _schema(rows: DataFrame) -> Schema:
 
 
 def _by_spark(rows: DataFrame, sql: str) -> list[str]:
-    plan = rows.select(F.expr(sql).alias("value"))._jdf.queryExecution().analyzed()
-    read = {str(one.name()).lower() for one in items(plan.projectList().apply(0).references().toSeq())}
+    read = {str(one.name()).lower() for one in items(analyzed(rows, sql).references().toSeq())}
     return [name for name in rows.columns if name.lower() in read]
 
 
@@ -136,6 +134,7 @@ def test_nested_expressions_read_what_spark_reads(rows: DataFrame, sql: str) -> 
         ("`secret", ""),
         ("name !< 'secret'", "(line 1, character 6 of the expression)"),
         ("1); GRANT 'secret'; SELECT (1", ""),
+        pytest.param("id -- Spark continues it \\\n ' \n || 'secret' || uuid() -- '", "", id="comment"),
         pytest.param(f"{'(' * 900}'secret'{')' * 900}", "nested too deeply", id="nested"),
     ],
 )
