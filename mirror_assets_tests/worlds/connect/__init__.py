@@ -1,0 +1,1 @@
+"""A Spark Connect server on this machine, and a way to it that drops connections."""
