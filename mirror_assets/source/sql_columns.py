@@ -41,10 +41,10 @@ class _SparkAsWritten(Spark):
         FUNCTIONS: ClassVar[dict[str, object]] = {}
         NO_PAREN_FUNCTIONS: ClassVar[dict[str, object]] = {}
         NO_PAREN_FUNCTION_PARSERS: ClassVar[dict[str, object]] = {
-            name: Spark.Parser.NO_PAREN_FUNCTION_PARSERS[name] for name in ("ANY", "CASE")
+            name: parser for name, parser in Spark.Parser.NO_PAREN_FUNCTION_PARSERS.items() if name in ("ANY", "CASE")
         }
         FUNCTION_PARSERS: ClassVar[dict[str, object]] = {
-            name: Spark.Parser.FUNCTION_PARSERS[name] for name in _SPECIAL_SYNTAX
+            name: parser for name, parser in Spark.Parser.FUNCTION_PARSERS.items() if name in _SPECIAL_SYNTAX
         }
 
 

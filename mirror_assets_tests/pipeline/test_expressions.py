@@ -171,7 +171,7 @@ BAD = {
             *("hour(name)", "name + interval 1 hour", "timestamp '2020-01-01' IN (name)", "extract(hour FROM name)"),
             *("coalesce(name, timestamp '2020-01-01')", "map(timestamp '2020-01-01', 1)[name]"),
             *("case name when timestamp '2020-01-01' then 1 end", "timestamp '2020-01-01' between name and name"),
-            *("aggregate(array(name), timestamp '2020-01-01', (a, x) -> x)", "timestampadd(HOUR, 1, name)"),
+            "timestampadd(HOUR, 1, name)",
             *("zip_with(array(name), array(timestamp '2020-01-01'), (x, y) -> x < y)[0]", "timestamp(name)"),
             *("transform(array(name), x -> x::timestamp)[0]", "from_json(name, 'at timestamp').at"),
             "try_variant_get(parse_json(name), '$', 'timestamp')",
@@ -189,7 +189,7 @@ GOOD = (
     *("case name when 'a' then timestamp '2020-01-01' end", "date_format(timestamp '2020-01-01', name)"),
     *("from_utc_timestamp(timestamp '2020-01-01', name)", "name || timestamp '2020-01-01'", "to_json(struct(*))"),
     *("filter(split(name, ','), x -> x <> name)[0]", "aggregate(array(1), 0, (sum, x) -> sum + x)"),
-    *("zip_with(array(name), array(date '2020-01-01'), (x, y) -> concat(x, y))[0]"),
+    "zip_with(array(name), array(date '2020-01-01'), (x, y) -> concat(x, y))[0]",
     *("date '2020-01-01' < timestamp '2020-01-01'", "timestampadd(DAY, id, timestamp '2020-01-01')", "hash(*)"),
     *("filter(array(1, 2), ID -> ID > id)[0]", "concat('', name) < 'today'", "string(to_date(name, 'yyyy'))"),
 )
