@@ -35,15 +35,18 @@ _KNOWN = frozenset(
 _CATALOG = frozenset({"catalogManaged", "catalogOwned"})
 
 
-def require_readable(uri: str, protocol: Protocol) -> None:
-    """Raise CATALOG_MANAGED, or SOURCE_UNSUPPORTED for a reader version or feature that is not supported."""
+def require_readable(uri: str, protocol: Protocol, *, is_managed: bool = False) -> None:
+    """Raise CATALOG_MANAGED, or SOURCE_UNSUPPORTED for a reader version or feature that is not supported.
+
+    `is_managed`: the table's catalog was asked for its commits.
+    """
     features = {feature.removesuffix(_PREVIEW): feature for feature in sorted(protocol.reader_features)}
-    if features.keys() & _CATALOG:
+    if features.keys() & _CATALOG and not is_managed:
         raise CATALOG_MANAGED(uri=uri)
     if protocol.reader > _READER_VERSION:
         raise SOURCE_UNSUPPORTED(uri=uri, why=f"reader version {protocol.reader} of Delta's protocol")
     for name, feature in features.items():
-        if name not in _KNOWN:
+        if name not in _KNOWN | _CATALOG:
             raise SOURCE_UNSUPPORTED(uri=uri, why=f"the table feature `{feature}`")
 
 
@@ -83,9 +86,9 @@ class LoggedCommit:
 class Replay:
     """The state of a table, to which the actions of one version after another are applied."""
 
-    def __init__(self, uri: str) -> None:
-        """Start before the first version."""
-        self._uri = uri
+    def __init__(self, uri: str, *, is_managed: bool = False) -> None:
+        """Start before the first version; `is_managed` as in `require_readable`."""
+        self._uri, self._is_managed = uri, is_managed
         self._files: dict[_Key, LiveFile] = {}
         self._tombstones: dict[_Key, Tombstone] = {}
         self._metadata: Metadata | None = None
@@ -118,7 +121,7 @@ class Replay:
         """
         if self._protocol is None:
             raise SOURCE_UNREADABLE(uri=self._uri, why="its log has no protocol action")
-        require_readable(self._uri, self._protocol)
+        require_readable(self._uri, self._protocol, is_managed=self._is_managed)
         return Snapshot(
             uri=self._uri,
             version=version,
