@@ -25,10 +25,11 @@ from mirror_assets.markers import ROW_ID
 from mirror_assets.redaction import redacted_error
 from mirror_assets.source.schema import Projection
 from mirror_assets.spark_messages import readable, spark_facts
-from mirror_assets.spark_names import quoted
+from mirror_assets.spark_names import quoted, spark_path
 from mirror_assets.standin.errors import MIRROR_UNREADABLE
 from mirror_assets.verify.differing_rows import BUCKETS, COUNTS, BucketTotals, Sides, bucket_totals, differing_rows
 from mirror_assets.verify.landed_values import is_shown, landed_types, landed_value, with_absent_columns
+from mirror_assets.verify.log_copy import LogCopy, copy_log
 from mirror_assets.verify.reconciliation import (
     DifferenceSample,
     ReconcileRequest,
@@ -112,7 +113,8 @@ class OpenedTables:
 
     `names` are these columns. `unfit` are landed columns that can't be compared: they have another type in the mirror
     than in the source, or another one has landed. A column that the mirror lacks is NULL in all its rows. `ignored` are
-    columns that only the mirror has. `share` is the one that is compared; None for all columns.
+    columns that only the mirror has. `share` is the one that is compared; None for all columns. `copy` is the log by
+    which Delta reads the source while this object exists.
     """
 
     sides: Sides
@@ -124,6 +126,7 @@ class OpenedTables:
     mirror_id: str
     mirror_version: int
     share: Share | None
+    copy: LogCopy | None = None
 
     def versions(self, rows: int) -> EqualVersions:
         """Return the versions of both, which have this many rows."""
@@ -151,10 +154,12 @@ class Totals:
 
 def opened(spark: SparkSession, request: ReconcileRequest) -> OpenedTables:
     """Open both sides: the source at the request's version, the mirror at its newest. Raises as `reconcile` does."""
-    source = DeltaReader(spark, request.source, request.opened_for)
     with source_errors(request):
+        copy = copy_log(request.managed, request.version) if request.managed else None
+        source = DeltaReader(spark, spark_path(str(copy.folder)) if copy else request.source, request.opened_for)
         source_id, bytes_ = source.id, source.bytes
-        rows = with_absent_columns(source.rows(request.version), request.projection)
+        version = request.version - (copy.first if copy else 0)
+        rows = with_absent_columns(source.rows(version), request.projection)
         types = landed_types(rows, request.projection)
         if request.keys == (ROW_ID,):
             types = {ROW_ID: "bigint", **types}
@@ -180,6 +185,7 @@ def opened(spark: SparkSession, request: ReconcileRequest) -> OpenedTables:
         mirror_id=mirror_id,
         mirror_version=mirror.newest,
         share=share,
+        copy=copy,
     )
 
 
@@ -250,6 +256,9 @@ def source_errors(request: ReconcileRequest) -> Iterator[None]:
     """Raise `covered_version_gone` or `source_unreadable` for a Spark error while the source is read."""
     try:
         yield
+    except FileNotFoundError as error:
+        version = f"{request.table}: version {request.version} of {request.source}"
+        raise _COVERED_VERSION_GONE(version=version, why=f"its log lacks {error}") from error
     except (PySparkException, Py4JJavaError) as error:
         safe = redacted_error(error)
         facts, version = spark_facts(safe), f"{request.table}: version {request.version} of {request.source}"
